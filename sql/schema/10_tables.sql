@@ -21,6 +21,7 @@ CREATE TABLE textsim.corpus (
     language text CHECK (language = 'auto'),
     stop_words_by_language jsonb NOT NULL DEFAULT '{}',
     is_unique boolean NOT NULL DEFAULT false,
+    scoped boolean NOT NULL DEFAULT false,
     base bigint NOT NULL CHECK (base >= 0),
     golden_signature integer[] NOT NULL,
     golden_buckets integer[] NOT NULL,
@@ -55,6 +56,8 @@ COMMENT ON COLUMN textsim.corpus.stop_words_by_language
     IS 'words that are removed from the texts of each language, if stop_words is empty';
 COMMENT ON COLUMN textsim.corpus.is_unique
     IS 'true: no document may match another document of the corpus';
+COMMENT ON COLUMN textsim.corpus.scoped
+    IS 'true: each document has a scope, and documents of different scopes never meet';
 COMMENT ON COLUMN textsim.corpus.base IS 'seed of the first round of hashing, computed from seed';
 COMMENT ON COLUMN textsim.corpus.golden_signature
     IS 'signature of a fixed text, computed again whenever the corpus is opened';
@@ -96,6 +99,7 @@ CREATE TABLE textsim.document (
     source_id integer,
     key text NOT NULL,
     language text,
+    scope text CHECK (octet_length(scope) <= 200),
     word_ids integer[],
     signature smallint[] NOT NULL,
     normal_form text,
@@ -116,6 +120,8 @@ COMMENT ON COLUMN textsim.document.key IS 'key that the user chose';
 COMMENT ON COLUMN textsim.document.language
     IS 'ISO 639 code, und if undetermined; NULL until a worker identifies the language, or if the '
     'corpus does not identify languages';
+COMMENT ON COLUMN textsim.document.scope
+    IS 'the part of a scoped corpus that the document belongs to; NULL in another corpus';
 COMMENT ON COLUMN textsim.document.word_ids
     IS 'ids of the words of the normal form, in order; NULL until a worker has given all words ids';
 COMMENT ON COLUMN textsim.document.signature
@@ -132,7 +138,8 @@ COMMENT ON TABLE textsim.band
     'has no rows.';
 COMMENT ON COLUMN textsim.band.bucket
     IS 'hash of the band''s signature values: the low 32 bits of hash_array_extended, seeded with '
-    'the number of the band. In an exact corpus: a value of the signature';
+    'the number of the band. In an exact corpus: a value of the signature. In a scoped corpus: # the low 32 '
+    'bits of hashtextextended(scope, 0)';
 COMMENT ON COLUMN textsim.band.document_id IS 'a document that has this bucket';
 
 -- Exact corpora: the keys that many documents have come last.
@@ -157,6 +164,7 @@ CREATE TABLE textsim.source (
     key_column name NOT NULL,
     key_type regtype NOT NULL,
     text_column name NOT NULL,
+    scope_column name,
     mode text NOT NULL CHECK (mode IN ('queue', 'inline')),
     active boolean NOT NULL DEFAULT false,
     shape text[] NOT NULL DEFAULT '{}',
@@ -171,6 +179,8 @@ COMMENT ON COLUMN textsim.source.relation IS 'the attached table';
 COMMENT ON COLUMN textsim.source.key_column IS 'the column of the documents'' keys';
 COMMENT ON COLUMN textsim.source.key_type IS 'type of the key column; for a domain, its base type';
 COMMENT ON COLUMN textsim.source.text_column IS 'the column of the texts';
+COMMENT ON COLUMN textsim.source.scope_column
+    IS 'the column of the documents'' scopes; NULL if the corpus is not scoped';
 COMMENT ON COLUMN textsim.source.mode
     IS 'queue: a worker indexes changes; inline: the transaction that makes a change indexes it';
 COMMENT ON COLUMN textsim.source.active IS 'true while the table is attached';

@@ -114,6 +114,34 @@ END $$;
 COMMENT ON FUNCTION textsim._check_language(textsim.corpus, text)
     IS 'the language; an error if it is not a code, or if the corpus does not identify languages';
 
+CREATE FUNCTION textsim._scope_fault(c textsim.corpus, scope text) RETURNS text
+LANGUAGE sql IMMUTABLE PARALLEL SAFE
+RETURN CASE
+    WHEN c.scoped AND scope IS NULL THEN 'the scope is NULL'
+    WHEN NOT c.scoped AND scope IS NOT NULL THEN format('corpus "%s" is not scoped', c.name)
+    WHEN octet_length(scope) > 200 THEN
+        format('the scope is %s bytes long; at most 200 are possible', octet_length(scope))
+END;
+COMMENT ON FUNCTION textsim._scope_fault(textsim.corpus, text)
+    IS 'the reason why a document of a corpus cannot have this scope, or NULL';
+
+CREATE FUNCTION textsim._check_scope(c textsim.corpus, scope text) RETURNS text
+LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    fault text := textsim._scope_fault(c, scope);
+BEGIN
+    IF fault IS NOT NULL THEN
+        RAISE EXCEPTION '%', CASE WHEN scope IS NULL
+            THEN format('corpus "%s" is scoped, and no scope is given', c.name) ELSE fault END
+            USING ERRCODE = 'invalid_parameter_value', HINT = CASE
+                WHEN scope IS NULL THEN 'Name the scope: scope => ''...''.'
+                WHEN NOT c.scoped THEN 'Leave the scope out, or create a corpus with scoped => true.' END;
+    END IF;
+    RETURN scope;
+END $$;
+COMMENT ON FUNCTION textsim._check_scope(textsim.corpus, text)
+    IS 'the scope of a document or a search; an error if it is missing in a scoped corpus, or given for another';
+
 CREATE FUNCTION textsim._check_threshold(c textsim.corpus, threshold double precision)
 RETURNS double precision
 LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$

@@ -102,6 +102,26 @@ RETURN signature;
 COMMENT ON FUNCTION textsim._buckets(integer[], integer, integer)
     IS 'the buckets of a signature of an exact corpus: its values';
 
+CREATE FUNCTION textsim._scope_hash(scope text) RETURNS integer
+LANGUAGE sql IMMUTABLE PARALLEL SAFE
+RETURN coalesce(((hashtextextended(scope COLLATE "C", 0) << 32) >> 32)::integer, 0);
+COMMENT ON FUNCTION textsim._scope_hash(text)
+    IS 'what a scope mixes into its buckets: the low 32 bits of its hash; 0 without a scope';
+
+CREATE FUNCTION textsim._in_scope(buckets integer[], scope text) RETURNS integer[]
+LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    scope_hash integer := textsim._scope_hash(scope);
+BEGIN
+    IF scope IS NULL THEN
+        RETURN buckets;
+    END IF;
+    RETURN array(
+        SELECT b.bucket # scope_hash FROM unnest(buckets) WITH ORDINALITY b (bucket, place) ORDER BY b.place);
+END $$;
+COMMENT ON FUNCTION textsim._in_scope(integer[], text)
+    IS 'buckets as a scope stores and locks them: mixed with its hash; unchanged if the scope is NULL';
+
 CREATE FUNCTION textsim._count_shingles(
     form text, shingle_values bigint[], unit text, n integer)
 RETURNS integer
@@ -262,19 +282,19 @@ COMMENT ON FUNCTION textsim._query_values(textsim.corpus, text)
     IS 'the shingle values of a normal form; one for each distinct shingle in an exact corpus';
 
 CREATE FUNCTION textsim._query_buckets(
-    c textsim.corpus, shingle_values bigint[], threshold double precision)
+    c textsim.corpus, shingle_values bigint[], threshold double precision, scope text)
 RETURNS integer[]
 LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     IF c.bands IS NULL THEN
-        RETURN textsim._smallest_values(
-            c.id, shingle_values, coalesce(threshold, c.threshold));
+        RETURN textsim._in_scope(textsim._smallest_values(
+            c.id, shingle_values, coalesce(threshold, c.threshold)), scope);
     END IF;
-    RETURN textsim._buckets(
-        textsim._sketch(shingle_values, c.num_hashes, c.base), c.bands, c.rows);
+    RETURN textsim._in_scope(textsim._buckets(
+        textsim._sketch(shingle_values, c.num_hashes, c.base), c.bands, c.rows), scope);
 END $$;
-COMMENT ON FUNCTION textsim._query_buckets(textsim.corpus, bigint[], double precision)
-    IS 'the buckets by which a text is looked up; a higher threshold needs fewer in an exact corpus, '
+COMMENT ON FUNCTION textsim._query_buckets(textsim.corpus, bigint[], double precision, text)
+    IS 'the buckets by which a text is looked up in a scope; a higher threshold needs fewer in an exact corpus, '
     'where each distinct shingle gives one value';
 
 CREATE FUNCTION textsim._signature(c textsim.corpus, form text) RETURNS integer[]

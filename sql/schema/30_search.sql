@@ -177,8 +177,8 @@ BEGIN
     PERFORM textsim._warn_unindexed(c);
     threshold := textsim._search_threshold(c, threshold);
     EXECUTE format(
-        'SELECT d.id, d.normal_form, d.word_ids, d.shingle_count, '
-            'textsim._buckets(d.signature, $2, $3) AS buckets '
+        'SELECT d.id, d.normal_form, d.word_ids, d.shingle_count, d.scope, '
+            'textsim._in_scope(textsim._buckets(d.signature, $2, $3), d.scope) AS buckets '
         'FROM textsim.%I d WHERE d.key = $1', 'document_' || c.id)
     INTO d USING document_key, c.bands, c.rows;
     -- No error, because in a LATERAL join a row that is not indexed yet must not end the statement.
@@ -186,17 +186,53 @@ BEGIN
         RETURN;
     END IF;
     RETURN QUERY EXECUTE format(
-        'SELECT * FROM textsim.%I($1, NULL, $2, $3, $4, $5, $6, $7, $8)', '_search_' || c.id)
+        'SELECT * FROM textsim.%I($1, NULL, $2, $3, $4, $5, $6, $7, $8, $9)', '_search_' || c.id)
     USING CASE WHEN c.bands IS NULL THEN d.buckets[1:textsim._count_rows(d.shingle_count, threshold)]
             ELSE d.buckets END,
-        d.normal_form, d.word_ids, d.shingle_count, document_key, threshold, max_results, language;
+        d.normal_form, d.word_ids, d.shingle_count, document_key, threshold, max_results, language, d.scope;
 END $$;
 COMMENT ON FUNCTION textsim._neighbours(text, text, double precision, integer, text)
     IS 'the work of neighbours(), because a plpgsql parameter and column cannot both be named key';
 
+CREATE FUNCTION textsim._check_scope_of_pairs(c textsim.corpus, scope text) RETURNS void
+LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    IF scope IS NOT NULL THEN
+        PERFORM textsim._check_scope(c, scope);
+    END IF;
+END $$;
+COMMENT ON FUNCTION textsim._check_scope_of_pairs(textsim.corpus, text)
+    IS 'raise an error if a list of pairs cannot be limited to this scope; without a scope it has those of all';
+
+CREATE FUNCTION textsim._meetings(c textsim.corpus, scope text) RETURNS text
+LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    RETURN format(CASE WHEN scope IS NULL
+        THEN $query$
+            SELECT x.document_id AS x, y.document_id AS y, count(*) AS shared
+            FROM textsim.%1$I x
+            JOIN textsim.%1$I y ON y.bucket = x.bucket AND x.document_id < y.document_id
+            GROUP BY x.document_id, y.document_id
+            $query$
+        -- The band rows have no index on their documents, so the signatures give the buckets.
+        ELSE $query$
+            SELECT x.id AS x, y.document_id AS y, count(*) AS shared
+            FROM textsim.%2$I x
+            CROSS JOIN LATERAL unnest(
+                textsim._in_scope(textsim._buckets(x.signature, %3$L, %4$L), x.scope)) q (bucket)
+            JOIN textsim.%1$I y ON y.bucket = q.bucket AND x.id < y.document_id
+            WHERE x.scope = %5$L
+            GROUP BY x.id, y.document_id
+            $query$ END,
+        'band_' || c.id, 'document_' || c.id, c.bands, c.rows, scope);
+END $$;
+COMMENT ON FUNCTION textsim._meetings(textsim.corpus, text)
+    IS 'a query for the ids of documents that share buckets, and how many, in all scopes or in one';
+
 -- Public functions
 
-CREATE FUNCTION textsim.candidates(corpus text, text text, language text DEFAULT NULL)
+CREATE FUNCTION textsim.candidates(
+    corpus text, text text, language text DEFAULT NULL, scope text DEFAULT NULL)
 RETURNS TABLE (key text, shared integer)
 LANGUAGE plpgsql STABLE PARALLEL SAFE ROWS 10
 SET search_path = pg_catalog, pg_temp
@@ -210,7 +246,7 @@ BEGIN
     IF c.id IS NULL OR form IS NULL THEN
         RETURN;
     END IF;
-    PERFORM textsim._warn_unindexed(c);
+    PERFORM textsim._check_scope(c, scope), textsim._warn_unindexed(c);
     RETURN QUERY EXECUTE format($query$
         SELECT d.key, f.shared::integer
         FROM (
@@ -220,25 +256,25 @@ BEGIN
             HAVING count(*) >= textsim._least_needed_rows($3, $4)
         ) f
         JOIN textsim.%I d ON d.id = f.document_id
-        WHERE ($2 IS NULL OR d.language = $2)
+        WHERE ($2 IS NULL OR d.language = $2) AND ($5 IS NULL OR d.scope = $5)
             AND textsim._is_candidate(f.shared, d.shingle_count, $3, $4)
         ORDER BY f.shared DESC, d.key COLLATE "C"
         $query$, 'band_' || c.id, 'document_' || c.id)
-    USING textsim._query_buckets(c, shingle_values, NULL), language, cardinality(shingle_values),
-        CASE WHEN c.bands IS NULL THEN c.threshold END;
+    USING textsim._query_buckets(c, shingle_values, NULL, scope), language, cardinality(shingle_values),
+        CASE WHEN c.bands IS NULL THEN c.threshold END, scope;
 END $$;
-COMMENT ON FUNCTION textsim.candidates(text, text, text)
+COMMENT ON FUNCTION textsim.candidates(text, text, text, text)
     IS 'Returns the documents that share a bucket with a text, and how many buckets (shared), most '
     'first. In an exact corpus they share as many as the sizes of both texts require. Nothing is '
     'verified: matches() returns the documents that are similar. A part of a long document shares few '
     'buckets with it: in an exact corpus a text of n shingles and a document of more than n / threshold are '
     'never candidates. With language, only documents in '
-    'this language are returned.';
+    'this language are returned. In a scoped corpus, scope is required, and only its documents are found.';
 
 CREATE FUNCTION textsim.matches(
     corpus text, text text,
     threshold double precision DEFAULT NULL, max_results integer DEFAULT NULL,
-    language text DEFAULT NULL)
+    language text DEFAULT NULL, scope text DEFAULT NULL)
 RETURNS TABLE (key text, similarity double precision)
 LANGUAGE plpgsql STABLE PARALLEL SAFE ROWS 10
 SET search_path = pg_catalog, pg_temp
@@ -253,19 +289,21 @@ BEGIN
     IF c.id IS NULL OR form IS NULL THEN
         RETURN;
     END IF;
-    PERFORM textsim._warn_unindexed(c);
+    PERFORM textsim._check_scope(c, scope), textsim._warn_unindexed(c);
     threshold := textsim._search_threshold(c, threshold);
     RETURN QUERY EXECUTE format(
-        'SELECT * FROM textsim.%I($1, $2, $3, NULL, $4, NULL, $5, $6, $7)', '_search_' || c.id)
-    USING textsim._query_buckets(c, shingle_values, threshold), shingle_values, form,
-        CASE WHEN c.bands IS NULL THEN cardinality(shingle_values) END, threshold, max_results, language;
+        'SELECT * FROM textsim.%I($1, $2, $3, NULL, $4, NULL, $5, $6, $7, $8)', '_search_' || c.id)
+    USING textsim._query_buckets(c, shingle_values, threshold, scope), shingle_values, form,
+        CASE WHEN c.bands IS NULL THEN cardinality(shingle_values) END, threshold, max_results, language,
+        scope;
 END $$;
-COMMENT ON FUNCTION textsim.matches(text, text, double precision, integer, text)
+COMMENT ON FUNCTION textsim.matches(text, text, double precision, integer, text, text)
     IS 'Returns the documents similar to a text and their exact similarity, best first. threshold is '
     'the least similarity, by default the threshold of the corpus. Below that, some matches are '
     'not found: a warning says which share is found, and an exact corpus raises an error. max_results '
     'limits the rows before the conditions of the caller; by default all are returned, however many there '
-    'are. With language, only documents in this language are returned.';
+    'are. With language, only documents in this language are returned. In a scoped corpus, scope is '
+    'required, and only its documents are found.';
 
 CREATE FUNCTION textsim.neighbours(
     corpus text, key text,
@@ -279,10 +317,10 @@ END;
 COMMENT ON FUNCTION textsim.neighbours(text, text, double precision, integer, text)
     IS 'Returns the documents similar to the document with this key, without itself, best first. '
     'threshold, max_results and language are as in matches(). Returns no rows if no document has '
-    'the key.';
+    'the key. In a scoped corpus, only documents of its scope are found.';
 
 -- The functions that list a whole corpus are VOLATILE: a rebuild may replace the corpus while they wait.
-CREATE FUNCTION textsim.candidate_pairs(corpus text)
+CREATE FUNCTION textsim.candidate_pairs(corpus text, scope text DEFAULT NULL)
 RETURNS TABLE (a text, b text, shared integer)
 LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE ROWS 1000
 SET search_path = pg_catalog, pg_temp
@@ -293,59 +331,69 @@ BEGIN
     IF c.id IS NULL THEN
         RETURN;
     END IF;
-    PERFORM textsim._warn_unindexed(c);
+    PERFORM textsim._check_scope_of_pairs(c, scope), textsim._warn_unindexed(c);
     RETURN QUERY EXECUTE format($query$
-        SELECT least(d.key COLLATE "C", e.key), greatest(d.key COLLATE "C", e.key), p.shared
-        FROM (
-            SELECT x.document_id AS x, y.document_id AS y, count(*)::integer AS shared
-            FROM textsim.%1$I x
-            JOIN textsim.%1$I y ON y.bucket = x.bucket AND x.document_id < y.document_id
-            GROUP BY x.document_id, y.document_id
-        ) p
+        SELECT least(d.key COLLATE "C", e.key), greatest(d.key COLLATE "C", e.key), p.shared::integer
+        FROM (%1$s) p
         JOIN textsim.%2$I d ON d.id = p.x
         JOIN textsim.%2$I e ON e.id = p.y
-        WHERE textsim._is_candidate(p.shared, d.shingle_count, e.shingle_count, $1)
-        $query$, 'band_' || c.id, 'document_' || c.id)
+        WHERE d.scope IS NOT DISTINCT FROM e.scope
+            AND textsim._is_candidate(p.shared, d.shingle_count, e.shingle_count, $1)
+        $query$, textsim._meetings(c, scope), 'document_' || c.id)
     USING CASE WHEN c.bands IS NULL THEN c.threshold END;
 END $$;
-COMMENT ON FUNCTION textsim.candidate_pairs(text)
+COMMENT ON FUNCTION textsim.candidate_pairs(text, text)
     IS 'Returns each pair of documents that share a bucket, and how many buckets (shared). Each pair '
-    'is listed once, with a < b in byte order; nothing is verified.';
+    'is listed once, with a < b in byte order; nothing is verified. In a scoped corpus, both documents have '
+    'the same scope; with scope, only its pairs are returned.';
 
--- A second function, not a default for key: a NULL key in a LATERAL join must not list the whole corpus.
-CREATE FUNCTION textsim.candidate_pairs(corpus text, key text)
-RETURNS TABLE (a text, b text, shared integer)
+CREATE FUNCTION textsim._candidates_of(corpus text, document_key text)
+RETURNS TABLE (key text, shared integer)
 LANGUAGE plpgsql STABLE PARALLEL SAFE ROWS 10
 SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
     c textsim.corpus := textsim._corpus(corpus);
 BEGIN
-    IF c.id IS NULL OR key IS NULL THEN
+    IF c.id IS NULL OR document_key IS NULL THEN
         RETURN;
     END IF;
     PERFORM textsim._warn_unindexed(c);
     RETURN QUERY EXECUTE format($query$
-        SELECT $1, e.key, p.shared
+        SELECT e.key, p.shared
         FROM (
-            SELECT y.document_id, d.shingle_count, count(*)::integer AS shared
+            SELECT y.document_id, d.shingle_count, d.scope, count(*)::integer AS shared
             FROM textsim.%2$I d
-            CROSS JOIN LATERAL unnest(textsim._buckets(d.signature, $2, $3)) q (bucket)
+            CROSS JOIN LATERAL unnest(
+                textsim._in_scope(textsim._buckets(d.signature, $2, $3), d.scope)) q (bucket)
             JOIN textsim.%1$I y ON y.bucket = q.bucket AND y.document_id <> d.id
             WHERE d.key = $1
-            GROUP BY y.document_id, d.shingle_count
+            GROUP BY y.document_id, d.shingle_count, d.scope
         ) p
         JOIN textsim.%2$I e ON e.id = p.document_id
-        WHERE textsim._is_candidate(p.shared, p.shingle_count, e.shingle_count, $4)
+        WHERE e.scope IS NOT DISTINCT FROM p.scope
+            AND textsim._is_candidate(p.shared, p.shingle_count, e.shingle_count, $4)
+        ORDER BY p.shared DESC, e.key COLLATE "C"
         $query$, 'band_' || c.id, 'document_' || c.id)
-    USING key, c.bands, c.rows, CASE WHEN c.bands IS NULL THEN c.threshold END;
+    USING document_key, c.bands, c.rows, CASE WHEN c.bands IS NULL THEN c.threshold END;
 END $$;
-COMMENT ON FUNCTION textsim.candidate_pairs(text, text)
-    IS 'Returns the pairs of one document with each document that shares a bucket with it; a is '
-    'always the given key. Nothing is verified. Returns no rows if no document has the key.';
+COMMENT ON FUNCTION textsim._candidates_of(text, text)
+    IS 'the work of candidates_of(), because a plpgsql parameter and column cannot both be named key';
+
+CREATE FUNCTION textsim.candidates_of(corpus text, key text)
+RETURNS TABLE (key text, shared integer)
+LANGUAGE sql STABLE PARALLEL SAFE ROWS 10
+BEGIN ATOMIC
+    SELECT o.key, o.shared FROM textsim._candidates_of($1, $2) o;
+END;
+COMMENT ON FUNCTION textsim.candidates_of(text, text)
+    IS 'Returns the documents that share a bucket with the document with this key, and how many buckets '
+    '(shared), most first. Nothing is verified. Returns no rows if no document has the key. In a scoped '
+    'corpus, only documents of its scope are found.';
 
 CREATE FUNCTION textsim.pairs(
-    corpus text, threshold double precision DEFAULT NULL, language text DEFAULT NULL)
+    corpus text, threshold double precision DEFAULT NULL, language text DEFAULT NULL,
+    scope text DEFAULT NULL)
 RETURNS TABLE (a text, b text, similarity double precision)
 LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE ROWS 1000
 SET search_path = pg_catalog, pg_temp
@@ -357,7 +405,7 @@ BEGIN
     IF c.id IS NULL THEN
         RETURN;
     END IF;
-    PERFORM textsim._warn_unindexed(c);
+    PERFORM textsim._check_scope_of_pairs(c, scope), textsim._warn_unindexed(c);
     threshold := textsim._search_threshold(c, threshold);
     FOR batch IN EXECUTE format($query$
         SELECT array_agg(n.x) AS xs, array_agg(n.y) AS ys
@@ -369,22 +417,18 @@ BEGIN
                 -- together, and the shingles of a document are made once for many of its pairs.
                 SELECT p.x, p.y, min(p.x) OVER (PARTITION BY p.y) AS first,
                     d.shingle_count + e.shingle_count AS shingles
-                FROM (
-                    SELECT x.document_id AS x, y.document_id AS y, count(*) AS shared
-                    FROM textsim.%1$I x
-                    JOIN textsim.%1$I y ON y.bucket = x.bucket AND x.document_id < y.document_id
-                    GROUP BY x.document_id, y.document_id
-                ) p
+                FROM (%1$s) p
                 JOIN textsim.%2$I d ON d.id = p.x
                 JOIN textsim.%2$I e ON e.id = p.y
                 WHERE ($1 IS NULL OR d.language = $1 AND e.language = $1)
+                    AND d.scope IS NOT DISTINCT FROM e.scope
                     AND textsim._is_candidate(p.shared, d.shingle_count, e.shingle_count, $2)
                     AND least(d.shingle_count, e.shingle_count)::double precision
                         / greatest(d.shingle_count, e.shingle_count) >= $3
             ) f
         ) n
         GROUP BY n.number
-        $query$, 'band_' || c.id, 'document_' || c.id)
+        $query$, textsim._meetings(c, scope), 'document_' || c.id)
         USING textsim._check_language(c, language), CASE WHEN c.bands IS NULL THEN c.threshold END,
             threshold
     LOOP
@@ -432,7 +476,8 @@ BEGIN
         USING batch.xs, batch.ys, c.unit, c.shingle_length, threshold;
     END LOOP;
 END $$;
-COMMENT ON FUNCTION textsim.pairs(text, double precision, text)
+COMMENT ON FUNCTION textsim.pairs(text, double precision, text, text)
     IS 'Returns each pair of similar documents with its exact similarity. Each pair is listed once, '
     'with a < b in byte order. threshold is as in matches(). If language is set, both documents '
-    'are in this language.';
+    'are in this language. In a scoped corpus, both have the same scope; with scope, only its pairs are '
+    'returned.';

@@ -17,17 +17,17 @@ END;
 COMMENT ON FUNCTION textsim._document_fault(text, text)
     IS 'the reason why a document cannot be stored, or NULL';
 
-CREATE FUNCTION textsim._check_document(key text, body text) RETURNS void
+CREATE FUNCTION textsim._check_document(c textsim.corpus, key text, body text, scope text) RETURNS void
 LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
-    fault text := textsim._document_fault(key, body);
+    fault text := coalesce(textsim._document_fault(key, body), textsim._scope_fault(c, scope));
 BEGIN
     IF fault IS NOT NULL THEN
         RAISE EXCEPTION 'document "%": %', left(key, 100), fault
             USING ERRCODE = 'invalid_parameter_value';
     END IF;
 END $$;
-COMMENT ON FUNCTION textsim._check_document(text, text)
+COMMENT ON FUNCTION textsim._check_document(textsim.corpus, text, text, text)
     IS 'raise an error if a document cannot be stored';
 
 CREATE FUNCTION textsim._is_attached(source integer) RETURNS boolean
@@ -51,26 +51,26 @@ COMMENT ON FUNCTION textsim._changed_buckets(integer[], integer[])
     IS 'the buckets whose number of occurrences differs between two arrays';
 
 CREATE FUNCTION textsim._store_form(
-    c textsim.corpus, source integer, key text, form text, keeps_twins boolean DEFAULT false)
+    c textsim.corpus, source integer, key text, form text, scope text, keeps_twins boolean DEFAULT false)
 RETURNS text
 LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     outcome text;
 BEGIN
-    EXECUTE format('SELECT textsim.%I($1, $2, $3, $4)', '_write_' || c.id)
-    INTO outcome USING source, key, form, keeps_twins;
+    EXECUTE format('SELECT textsim.%I($1, $2, $3, $4, $5)', '_write_' || c.id)
+    INTO outcome USING source, key, form, scope, keeps_twins;
     RETURN outcome;
 END $$;
-COMMENT ON FUNCTION textsim._store_form(textsim.corpus, integer, text, text, boolean)
+COMMENT ON FUNCTION textsim._store_form(textsim.corpus, integer, text, text, text, boolean)
     IS 'add or replace a document, given by its normal form: the work of _write_N';
 
 CREATE FUNCTION textsim._write_document(
-    c textsim.corpus, source integer, key text, body text, keeps_twins boolean DEFAULT false)
+    c textsim.corpus, source integer, key text, body text, scope text, keeps_twins boolean DEFAULT false)
 RETURNS text
 LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     form text := textsim._form(c, body);
-    outcome text := textsim._store_form(c, source, key, form, keeps_twins);
+    outcome text := textsim._store_form(c, source, key, form, scope, keeps_twins);
 BEGIN
     -- A text without words needs no worker.
     IF outcome = 'written' AND form <> '' THEN
@@ -78,7 +78,7 @@ BEGIN
     END IF;
     RETURN outcome;
 END $$;
-COMMENT ON FUNCTION textsim._write_document(textsim.corpus, integer, text, text, boolean)
+COMMENT ON FUNCTION textsim._write_document(textsim.corpus, integer, text, text, text, boolean)
     IS 'add or replace a document, and log that its words need ids; the arguments and the result are those of '
     '_write_N';
 
@@ -119,17 +119,20 @@ COMMENT ON FUNCTION textsim._remove_documents_of(textsim.corpus, integer)
 
 -- Public functions
 
-CREATE FUNCTION textsim.add(corpus text, key text, text text) RETURNS boolean
+CREATE FUNCTION textsim.add(corpus text, key text, text text, scope text DEFAULT NULL) RETURNS boolean
 LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE
 SET search_path = pg_catalog, pg_temp SET plan_cache_mode = force_generic_plan
 AS $$
+DECLARE
+    c textsim.corpus := textsim._required_corpus(corpus);
 BEGIN
-    PERFORM textsim._check_document(key, text);
-    RETURN textsim._write_or_raise(textsim._required_corpus(corpus), NULL, key, text);
+    PERFORM textsim._check_scope(c, scope), textsim._check_document(c, key, text, scope);
+    RETURN textsim._write_or_raise(c, NULL, key, text, scope);
 END $$;
-COMMENT ON FUNCTION textsim.add(text, text, text)
+COMMENT ON FUNCTION textsim.add(text, text, text, text)
     IS 'Adds a document, or replaces the document with this key, in the transaction of the caller; '
-    'searches find it at once. Returns false if the words have not changed. Raises an error if '
+    'searches find it at once. Returns false if the words and the scope have not changed. In a scoped corpus, '
+    'scope is required; another scope than before moves the document. Raises an error if '
     'the key or the text is NULL, the key longer than 1,000 bytes, or the text longer than 128 '
     'MiB. If the corpus is unique and another document matches, raises unique_violation, with the '
     'name of the corpus as that of the constraint.';

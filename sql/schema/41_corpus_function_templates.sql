@@ -11,7 +11,7 @@ LANGUAGE sql IMMUTABLE PARALLEL SAFE
 RETURN $template$
 CREATE OR REPLACE FUNCTION textsim._search_{id}(
     own_buckets integer[], own_values bigint[], own_form text, own_ids integer[], own_count integer,
-    own_key text, threshold double precision, max_results integer, of_language text)
+    own_key text, threshold double precision, max_results integer, of_language text, of_scope text)
 RETURNS TABLE (key text, similarity double precision)
 LANGUAGE plpgsql STABLE PARALLEL SAFE ROWS 10
 SET search_path = pg_catalog, pg_temp
@@ -52,6 +52,7 @@ BEGIN
             ) s
             WHERE d.id = ANY (candidates) AND d.key IS DISTINCT FROM own_key
                 AND (of_language IS NULL OR d.language = of_language)
+                AND (of_scope IS NULL OR d.scope = of_scope)
                 AND (own_count IS NULL OR threshold <= least(d.shingle_count, own_count)::double precision
                     / greatest(d.shingle_count, own_count))
             OFFSET 0  -- computed once, not in WHERE and SELECT
@@ -61,7 +62,7 @@ BEGIN
         LIMIT max_results;
 END $$;
 COMMENT ON FUNCTION textsim._search_{id}(
-    integer[], bigint[], text, integer[], integer, text, double precision, integer, text)
+    integer[], bigint[], text, integer[], integer, text, double precision, integer, text, text)
     IS 'the documents of a corpus that are similar to the given signature and words, best first';
 $template$;
 COMMENT ON FUNCTION textsim._search_template()
@@ -71,7 +72,7 @@ CREATE FUNCTION textsim._write_template() RETURNS text
 LANGUAGE sql IMMUTABLE PARALLEL SAFE
 RETURN $template$
 CREATE OR REPLACE FUNCTION textsim._write_{id}(
-    source integer, document_key text, form text, keeps_twins boolean)
+    source integer, document_key text, form text, document_scope text, keeps_twins boolean)
 RETURNS text
 LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE
 SET search_path = pg_catalog, pg_temp
@@ -106,6 +107,7 @@ BEGIN
                 RETURN 'unchanged';
             END IF;
             IF form COLLATE "C" = coalesce(stored.normal_form, textsim._normal_form_of(stored.word_ids))
+                AND document_scope COLLATE "C" IS NOT DISTINCT FROM stored.scope
             THEN
                 IF source IS NOT NULL AND source IS DISTINCT FROM stored.source_id THEN
                     UPDATE textsim.document_{id} SET source_id = source WHERE id = stored.id;
@@ -121,10 +123,10 @@ BEGIN
         -- needs no worker.
         IF stored.id IS NULL THEN
             INSERT INTO textsim.document_{id} (
-                id, shingle_count, source_id, key, language, word_ids, signature, normal_form)
+                id, shingle_count, source_id, key, language, scope, word_ids, signature, normal_form)
             VALUES (
                 textsim._checked_id(nextval('textsim.document_{id}_id_seq'), {id}), new_count, source,
-                document_key, CASE form WHEN '' THEN {empty_language} END,
+                document_key, CASE form WHEN '' THEN {empty_language} END, document_scope,
                 CASE form WHEN '' THEN '{}'::integer[] END, new_signature, nullif(form, ''))
             ON CONFLICT (key) DO NOTHING
             RETURNING id INTO new_id;  -- NULL if another transaction has just added the key
@@ -132,7 +134,7 @@ BEGIN
             UPDATE textsim.document_{id}
             SET shingle_count = new_count, signature = new_signature,
                 word_ids = CASE form WHEN '' THEN '{}'::integer[] END, normal_form = nullif(form, ''),
-                language = CASE form WHEN '' THEN {empty_language} END,
+                language = CASE form WHEN '' THEN {empty_language} END, scope = document_scope,
                 source_id = coalesce(source, source_id)
             WHERE id = stored.id
             RETURNING id INTO new_id;
@@ -141,8 +143,8 @@ BEGIN
     IF stored.id IS NULL THEN
         changed := new_buckets;
     ELSE
-        changed := textsim._changed_buckets(
-            textsim._buckets(stored.signature, {bands}, {rows}), new_buckets);
+        changed := textsim._changed_buckets(textsim._in_scope(
+            textsim._buckets(stored.signature, {bands}, {rows}), stored.scope), new_buckets);
         DELETE FROM textsim.band_{id} WHERE bucket = ANY (changed) AND document_id = new_id;
     END IF;
     INSERT INTO textsim.band_{id} (bucket, document_id)
@@ -150,8 +152,8 @@ BEGIN
     WHERE b IN (SELECT c FROM unnest(changed) c);  -- hashed; = ANY would compare each with all
     RETURN 'written';
 END $$;
-COMMENT ON FUNCTION textsim._write_{id}(integer, text, text, boolean)
-    IS 'add or replace a document of a corpus. Returns written; unchanged, if it has these words already; or twin, if the corpus is unique and other documents match it. Then nothing is written, unless keeps_twins';
+COMMENT ON FUNCTION textsim._write_{id}(integer, text, text, text, boolean)
+    IS 'add or replace a document of a corpus. Returns written; unchanged, if it has these words and this scope already; or twin, if the corpus is unique and other documents match it. Then nothing is written, unless keeps_twins';
 $template$;
 COMMENT ON FUNCTION textsim._write_template()
     IS 'the write function of a corpus, with names in braces for its settings';
@@ -174,7 +176,8 @@ BEGIN
             OR NOT textsim._is_attached(d.source_id))
     RETURNING d.* INTO removed;
     DELETE FROM textsim.band_{id} b
-    WHERE b.bucket = ANY (textsim._buckets(removed.signature, {bands}, {rows}))
+    WHERE b.bucket = ANY (
+            textsim._in_scope(textsim._buckets(removed.signature, {bands}, {rows}), removed.scope))
         AND b.document_id = removed.id;
     RETURN removed.id IS NOT NULL;
 END $$;
@@ -231,7 +234,8 @@ RETURN 'shingle_values := textsim._shingle_values(form, {unit}, {n});' || CASE W
             new_signature := textsim._sketch(shingle_values, {num_hashes}, {base});
             new_count := textsim._count_shingles(form, shingle_values, {unit}, {n});$part$
     END || $part$
-            new_buckets := textsim._buckets(new_signature, {bands}, {rows});$part$;
+            new_buckets := textsim._in_scope(
+                textsim._buckets(new_signature, {bands}, {rows}), document_scope);$part$;
 COMMENT ON FUNCTION textsim._sketch_part(boolean)
     IS 'the statements for signature, number of shingles and buckets in the write template';
 
@@ -242,7 +246,8 @@ CREATE FUNCTION textsim._lock_part(is_unique boolean, is_exact boolean) RETURNS 
 LANGUAGE sql IMMUTABLE PARALLEL SAFE
 RETURN CASE WHEN is_unique THEN '{sketch}
     PERFORM textsim._lock_buckets({id}, ' || CASE WHEN is_exact
-        THEN 'new_buckets[1:textsim._count_locks(new_count, {threshold})]' ELSE 'new_buckets' END || ');'
+        THEN 'new_buckets[1:textsim._count_locks(new_count, {threshold})]' ELSE 'new_buckets' END
+        || ', ARRAY[document_scope]);'
     ELSE '' END;
 COMMENT ON FUNCTION textsim._lock_part(boolean, boolean)
     IS 'the statements that lock buckets in the write template of a unique corpus';
@@ -254,7 +259,7 @@ RETURN CASE WHEN is_unique THEN $part$
         LOOP
             twins := array(
                 SELECT m.key FROM textsim._search_{id}(new_buckets, shingle_values, form, NULL,
-                    new_count, document_key, {threshold}, NULL, NULL) m);
+                    new_count, document_key, {threshold}, NULL, NULL, document_scope) m);
             EXIT WHEN twins = '{}' OR twins <@ waited_for;
             -- Another transaction may be removing or changing a twin. When it has ended, look again.
             PERFORM FROM textsim.document_{id} d WHERE d.key = ANY (twins) ORDER BY d.key FOR SHARE;

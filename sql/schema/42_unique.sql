@@ -88,33 +88,59 @@ COMMENT ON FUNCTION textsim._lock_unique(integer, boolean)
     'its first id';
 
 -- The server's table of locks has room for some 12,800. If it is full, statements of other sessions fail too.
--- So a transaction counts its bucket locks, in a setting that a rollback to a savepoint restores, as it
--- releases the locks. A wrong count can only make it lock too many buckets, or the whole corpus.
-CREATE FUNCTION textsim._lock_buckets(corpus_id integer, buckets integer[], times integer DEFAULT 1)
+-- So a transaction counts its locks, and from a number on it locks whole scopes, or the corpus if it has no
+-- scopes. The count and the locked scopes stand in settings, which a rollback to a savepoint restores, as it
+-- releases the locks. A wrong count can only make it lock too much.
+--
+-- Every transaction locks the corpus first, then scopes and then buckets, each in order. So two that lock once
+-- cannot deadlock. The exclusive or gives each corpus its own class, so that class and bucket are one key of 64
+-- bits that corpora never share.
+CREATE FUNCTION textsim._lock_buckets(
+    corpus_id integer, buckets integer[], scopes text[], times integer DEFAULT 1)
 RETURNS void
-LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
+    most integer := textsim._max_bucket_locks();
     held integer := coalesce(nullif(current_setting('textsim.bucket_locks', true), '')::integer, 0);
     locks integer := held + cardinality(buckets);
     first_id integer;
+    hashes integer[] := array(
+        SELECT DISTINCT textsim._scope_hash(s) AS hash
+        FROM unnest(scopes) s WHERE s IS NOT NULL ORDER BY hash);
+    -- The scopes that this transaction has locked exclusively, as {corpus,hash,corpus,hash,...}.
+    locked integer[] := coalesce(nullif(current_setting('textsim.locked_scopes', true), ''), '{}');
 BEGIN
-    IF held + times * cardinality(buckets) > textsim._max_bucket_locks() THEN
+    IF held + times * (cardinality(buckets) + cardinality(hashes)) <= most THEN
+        first_id := textsim._lock_unique(corpus_id, false);
+        PERFORM pg_advisory_xact_lock_shared(hashtext('textsim-db scopes') # first_id, h) FROM unnest(hashes) h;
+        PERFORM pg_advisory_xact_lock(hashtext('textsim-db buckets') # first_id, o.bucket)
+        FROM (SELECT DISTINCT b AS bucket FROM unnest(buckets) b ORDER BY b OFFSET 0) o;
+        PERFORM set_config('textsim.bucket_locks', (locks + cardinality(hashes))::text, true);
+        RETURN;
+    END IF;
+    IF hashes = '{}' OR cardinality(locked) / 2 + cardinality(hashes) > most THEN
         PERFORM textsim._lock_unique(corpus_id, true);
         RETURN;
     END IF;
     first_id := textsim._lock_unique(corpus_id, false);
-    -- Every transaction locks in this order, so two that lock once cannot deadlock. The exclusive or gives each
-    -- corpus its own class, so that class and bucket are one key of 64 bits that corpora never share.
-    PERFORM pg_advisory_xact_lock(hashtext('textsim-db buckets') # first_id, o.bucket)
-    FROM (SELECT DISTINCT b AS bucket FROM unnest(buckets) b ORDER BY b OFFSET 0) o;
-    PERFORM set_config('textsim.bucket_locks', locks::text, true);
+    hashes := array(
+        SELECT h FROM unnest(hashes) h
+        WHERE NOT EXISTS (
+            SELECT FROM generate_series(1, cardinality(locked), 2) i
+            WHERE locked[i] = first_id AND locked[i + 1] = h)
+        ORDER BY h);
+    PERFORM pg_advisory_xact_lock(hashtext('textsim-db scopes') # first_id, h) FROM unnest(hashes) h;
+    PERFORM set_config('textsim.locked_scopes',
+        (SELECT locked || coalesce(array_agg(v ORDER BY h, i), '{}')
+            FROM unnest(hashes) h CROSS JOIN LATERAL unnest(ARRAY[first_id, h]) WITH ORDINALITY u (v, i))::text,
+        true);
 END $$;
-COMMENT ON FUNCTION textsim._lock_buckets(integer, integer[], integer)
-    IS 'lock buckets of a unique corpus until the end of the transaction, or the whole corpus if the '
-    'transaction would lock more than textsim.max_bucket_locks; look for twins in a later statement. times: how '
-    'often the transaction will lock these buckets in all';
+COMMENT ON FUNCTION textsim._lock_buckets(integer, integer[], text[], integer)
+    IS 'lock buckets of a unique corpus until the end of the transaction; or their scopes, or the whole corpus, '
+    'if the transaction would hold more than textsim.max_bucket_locks locks; look for twins in a later '
+    'statement. times: how often the transaction will lock these buckets in all';
 
-CREATE FUNCTION textsim._twins(c textsim.corpus, document_key text, body text)
+CREATE FUNCTION textsim._twins(c textsim.corpus, document_key text, body text, scope text)
 RETURNS TABLE (key text, similarity double precision)
 LANGUAGE plpgsql STABLE PARALLEL SAFE ROWS 1 SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -122,14 +148,15 @@ DECLARE
     shingle_values bigint[] := textsim._query_values(c, form);
 BEGIN
     RETURN QUERY EXECUTE format(
-        'SELECT * FROM textsim.%I($1, $2, $3, NULL, $4, $5, $6, NULL, NULL)', '_search_' || c.id)
-    USING textsim._query_buckets(c, shingle_values, c.threshold), shingle_values, form,
-        CASE WHEN c.bands IS NULL THEN cardinality(shingle_values) END, document_key, c.threshold;
+        'SELECT * FROM textsim.%I($1, $2, $3, NULL, $4, $5, $6, NULL, NULL, $7)', '_search_' || c.id)
+    USING textsim._query_buckets(c, shingle_values, c.threshold, scope), shingle_values, form,
+        CASE WHEN c.bands IS NULL THEN cardinality(shingle_values) END, document_key, c.threshold, scope;
 END $$;
-COMMENT ON FUNCTION textsim._twins(textsim.corpus, text, text)
+COMMENT ON FUNCTION textsim._twins(textsim.corpus, text, text, text)
     IS 'the documents that match a text, without the document that has its key, best first';
 
-CREATE FUNCTION textsim._raise_twins(c textsim.corpus, source integer, document_key text, body text)
+CREATE FUNCTION textsim._raise_twins(
+    c textsim.corpus, source integer, document_key text, body text, scope text)
 RETURNS void
 LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -141,16 +168,16 @@ BEGIN
     WHERE r.oid = coalesce((SELECT s.relation FROM textsim.source s WHERE s.id = source),
         format('textsim.%I', 'document_' || c.id)::regclass);
     SELECT t.key, t.similarity, count(*) OVER () AS count INTO twin
-    FROM textsim._twins(c, document_key, body) t LIMIT 1;
+    FROM textsim._twins(c, document_key, body, scope) t LIMIT 1;
     RAISE EXCEPTION 'near-duplicate text violates unique corpus "%": document "%" matches document "%" '
         'with similarity %', c.name, left(document_key, 100), left(twin.key, 100), twin.similarity
         USING ERRCODE = 'unique_violation', CONSTRAINT = c.name,
             SCHEMA = relation.nspname, TABLE = relation.relname,
-            DETAIL = format('Key (%s) has similarity %s; the threshold is %s.%s', twin.key,
-                twin.similarity, c.threshold,
+            DETAIL = format('Key (%s) has similarity %s%s; the threshold is %s.%s', twin.key,
+                twin.similarity, ' in scope (' || scope || ')', c.threshold,
                 CASE WHEN twin.count > 1 THEN format(' %s documents match.', twin.count) END);
 END $$;
-COMMENT ON FUNCTION textsim._raise_twins(textsim.corpus, integer, text, text)
+COMMENT ON FUNCTION textsim._raise_twins(textsim.corpus, integer, text, text, text)
     IS 'raise unique_violation: documents of a unique corpus match a new document';
 
 CREATE FUNCTION textsim._raise_taken_key(corpus_id integer, source integer, key text) RETURNS void
@@ -187,19 +214,20 @@ END $$;
 COMMENT ON FUNCTION textsim._refuse_attached(integer, text[])
     IS 'raise an error if a document of a unique corpus belongs to an attached table';
 
-CREATE FUNCTION textsim._write_or_raise(c textsim.corpus, source integer, key text, body text)
+CREATE FUNCTION textsim._write_or_raise(
+    c textsim.corpus, source integer, key text, body text, scope text)
 RETURNS boolean
 LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
-    outcome text := textsim._write_document(c, source, key, body);
+    outcome text := textsim._write_document(c, source, key, body, scope);
 BEGIN
     IF outcome = 'twin' THEN
-        PERFORM textsim._raise_twins(c, source, key, body);
+        PERFORM textsim._raise_twins(c, source, key, body, scope);
     END IF;
     RETURN outcome = 'written';
 END $$;
-COMMENT ON FUNCTION textsim._write_or_raise(textsim.corpus, integer, text, text)
-    IS 'add or replace a document; false if its words have not changed; an error if it has twins in a '
+COMMENT ON FUNCTION textsim._write_or_raise(textsim.corpus, integer, text, text, text)
+    IS 'add or replace a document; false if nothing has changed; an error if it has twins in a '
     'unique corpus';
 
 CREATE FUNCTION textsim._required_unique(corpus text) RETURNS textsim.corpus
@@ -223,29 +251,29 @@ END $$;
 COMMENT ON FUNCTION textsim._required_unique(text)
     IS 'the corpus with a name; an error if it is not unique, or if the caller may not write to it';
 
-CREATE FUNCTION textsim._add_unique(corpus text, document_key text, body text)
+CREATE FUNCTION textsim._add_unique(corpus text, document_key text, body text, scope text)
 RETURNS TABLE (key text, similarity double precision)
 LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE ROWS 1 SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     c textsim.corpus := textsim._required_unique(corpus);
 BEGIN
-    PERFORM textsim._check_document(document_key, body);
-    IF textsim._write_document(c, NULL, document_key, body) = 'twin' THEN
-        RETURN QUERY SELECT * FROM textsim._twins(c, document_key, body);
+    PERFORM textsim._check_scope(c, scope), textsim._check_document(c, document_key, body, scope);
+    IF textsim._write_document(c, NULL, document_key, body, scope) = 'twin' THEN
+        RETURN QUERY SELECT * FROM textsim._twins(c, document_key, body, scope);
     END IF;
 END $$;
-COMMENT ON FUNCTION textsim._add_unique(text, text, text)
+COMMENT ON FUNCTION textsim._add_unique(text, text, text, text)
     IS 'the work of add_unique(), because a plpgsql parameter and column cannot both be named key';
 
 -- Public functions
 
-CREATE FUNCTION textsim.add_unique(corpus text, key text, text text)
+CREATE FUNCTION textsim.add_unique(corpus text, key text, text text, scope text DEFAULT NULL)
 RETURNS TABLE (key text, similarity double precision)
 LANGUAGE sql VOLATILE PARALLEL UNSAFE ROWS 1
 BEGIN ATOMIC
-    SELECT a.key, a.similarity FROM textsim._add_unique($1, $2, $3) a;
+    SELECT a.key, a.similarity FROM textsim._add_unique($1, $2, $3, $4) a;
 END;
-COMMENT ON FUNCTION textsim.add_unique(text, text, text)
+COMMENT ON FUNCTION textsim.add_unique(text, text, text, text)
     IS 'Adds a document to a unique corpus as add() does, but returns the documents that match it, best '
     'first, instead of an error. Then nothing is written. Returns no rows if the document was added, or '
     'if its words have not changed. Raises an error if the corpus is not unique.';

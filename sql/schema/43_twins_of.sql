@@ -8,14 +8,16 @@
 -- Private functions
 
 CREATE TYPE textsim._listed_text AS (
-    key text, form text, shingle_count integer, buckets integer[]);
+    key text, form text, scope text, shingle_count integer, buckets integer[]);
 COMMENT ON TYPE textsim._listed_text IS 'a text of a list, as its corpus would store it';
 COMMENT ON COLUMN textsim._listed_text.key IS 'key of the document';
 COMMENT ON COLUMN textsim._listed_text.form IS 'the normal form';
+COMMENT ON COLUMN textsim._listed_text.scope IS 'the scope; NULL if the corpus is not scoped';
 COMMENT ON COLUMN textsim._listed_text.shingle_count IS 'number of distinct shingles';
 COMMENT ON COLUMN textsim._listed_text.buckets IS 'the buckets, or in an exact corpus the prefix';
 
-CREATE FUNCTION textsim._check_list(keys text[], bodies text[]) RETURNS void
+CREATE FUNCTION textsim._check_list(c textsim.corpus, keys text[], bodies text[], scopes text[])
+RETURNS void
 LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     refused record;
@@ -25,9 +27,15 @@ BEGIN
             coalesce(cardinality(keys), 0), coalesce(cardinality(bodies), 0)
             USING ERRCODE = 'invalid_parameter_value';
     END IF;
-    SELECT q.place, textsim._document_fault(q.key, q.body) AS fault INTO refused
-    FROM unnest(keys, bodies) WITH ORDINALITY q (key, body, place)
-    WHERE textsim._document_fault(q.key, q.body) IS NOT NULL
+    IF c.scoped AND cardinality(scopes) IS DISTINCT FROM cardinality(keys) THEN
+        RAISE EXCEPTION 'the list has % keys and % scopes; corpus "%" is scoped: expected a scope for each text',
+            cardinality(keys), coalesce(cardinality(scopes), 0), c.name
+            USING ERRCODE = 'invalid_parameter_value';
+    END IF;
+    SELECT q.place, coalesce(
+        textsim._document_fault(q.key, q.body), textsim._scope_fault(c, q.scope)) AS fault INTO refused
+    FROM unnest(keys, bodies, scopes) WITH ORDINALITY q (key, body, scope, place)
+    WHERE coalesce(textsim._document_fault(q.key, q.body), textsim._scope_fault(c, q.scope)) IS NOT NULL
     ORDER BY q.place LIMIT 1;
     IF FOUND THEN
         RAISE EXCEPTION 'text % of the list: %', refused.place, refused.fault
@@ -44,17 +52,17 @@ BEGIN
                 HINT = 'Leave one of the two out of the list: a row has one text.';
     END IF;
 END $$;
-COMMENT ON FUNCTION textsim._check_list(text[], text[])
+COMMENT ON FUNCTION textsim._check_list(textsim.corpus, text[], text[], text[])
     IS 'raise an error unless the list has a key of its own for each text, and each can be stored';
 
-CREATE FUNCTION textsim._listed_texts(c textsim.corpus, keys text[], bodies text[])
+CREATE FUNCTION textsim._listed_texts(c textsim.corpus, keys text[], bodies text[], scopes text[])
 RETURNS textsim._listed_text[]
 LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     -- OFFSET 0: each value is computed once.
     RETURN array(
-        SELECT ROW(q.key, f.form, n.shingle_count, b.buckets)::textsim._listed_text
-        FROM unnest(keys, bodies) WITH ORDINALITY q (key, body, place)
+        SELECT ROW(q.key, f.form, q.scope, n.shingle_count, b.buckets)::textsim._listed_text
+        FROM unnest(keys, bodies, scopes) WITH ORDINALITY q (key, body, scope, place)
         CROSS JOIN LATERAL (SELECT textsim._form(c, q.body) AS form OFFSET 0) f
         CROSS JOIN LATERAL (SELECT textsim._query_values(c, f.form) AS shingle_values OFFSET 0) v
         CROSS JOIN LATERAL (
@@ -64,11 +72,11 @@ BEGIN
             OFFSET 0
         ) n
         CROSS JOIN LATERAL (
-            SELECT textsim._query_buckets(c, v.shingle_values, c.threshold) AS buckets OFFSET 0
+            SELECT textsim._query_buckets(c, v.shingle_values, c.threshold, q.scope) AS buckets OFFSET 0
         ) b
         ORDER BY q.place);
 END $$;
-COMMENT ON FUNCTION textsim._listed_texts(textsim.corpus, text[], text[])
+COMMENT ON FUNCTION textsim._listed_texts(textsim.corpus, text[], text[], text[])
     IS 'the texts of a list, with their buckets, in order';
 
 CREATE FUNCTION textsim._lock_list(c textsim.corpus, listed textsim._listed_text[]) RETURNS void
@@ -79,7 +87,7 @@ BEGIN
         FROM unnest(listed) t
         CROSS JOIN LATERAL unnest(CASE WHEN c.bands IS NULL
             THEN t.buckets[1:textsim._count_locks(t.shingle_count, c.threshold)]
-            ELSE t.buckets END) b), 2);
+            ELSE t.buckets END) b), array(SELECT DISTINCT t.scope FROM unnest(listed) t), 2);
 END $$;
 COMMENT ON FUNCTION textsim._lock_list(textsim.corpus, textsim._listed_text[])
     IS 'lock the buckets of a list, which the statement that writes the texts locks once more';
@@ -90,18 +98,18 @@ LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $
 BEGIN
     RETURN QUERY EXECUTE format($query$
         SELECT t.place::integer, u.is_unchanged, m.key, m.similarity, d.ctid
-        FROM unnest($1) WITH ORDINALITY t (key, form, shingle_count, buckets, place)
+        FROM unnest($1) WITH ORDINALITY t (key, form, scope, shingle_count, buckets, place)
         CROSS JOIN LATERAL (
             SELECT EXISTS (
                 SELECT FROM textsim.%2$I s
-                WHERE s.key = t.key AND t.form COLLATE "C"
+                WHERE s.key = t.key AND s.scope IS NOT DISTINCT FROM t.scope AND t.form COLLATE "C"
                     = coalesce(s.normal_form, textsim._normal_form_of(s.word_ids))
                 OFFSET 0) AS is_unchanged
             OFFSET 0
         ) u
         LEFT JOIN LATERAL textsim.%1$I(
             CASE WHEN u.is_unchanged THEN '{}' ELSE t.buckets END,
-            NULL, t.form, NULL, t.shingle_count, t.key, $2, 1, NULL) m ON true
+            NULL, t.form, NULL, t.shingle_count, t.key, $2, 1, NULL, t.scope) m ON true
         LEFT JOIN LATERAL (SELECT s.ctid FROM textsim.%2$I s WHERE s.key = m.key OFFSET 0) d ON true
         $query$, '_search_' || c.id, 'document_' || c.id)
     USING listed, c.threshold;
@@ -175,10 +183,10 @@ BEGIN
         coalesce(array_agg(e.bucket ORDER BY e.place, e.bucket), '{}')
     INTO texts, buckets
     FROM (
-        SELECT s.place, dense_rank() OVER (ORDER BY s.bucket) AS bucket
+        SELECT s.place, dense_rank() OVER (ORDER BY s.bucket, s.scope COLLATE "C") AS bucket
         FROM (
-            SELECT t.place, b AS bucket, count(*) OVER (PARTITION BY b) AS entries
-            FROM unnest(listed) WITH ORDINALITY t (key, form, shingle_count, buckets, place)
+            SELECT t.place, t.scope, b AS bucket, count(*) OVER (PARTITION BY b, t.scope COLLATE "C") AS entries
+            FROM unnest(listed) WITH ORDINALITY t (key, form, scope, shingle_count, buckets, place)
             CROSS JOIN LATERAL unnest(t.buckets) b
         ) s
         WHERE s.entries > 1
@@ -249,7 +257,8 @@ COMMENT ON FUNCTION textsim._hold_standing(textsim.corpus, text[], tid[])
 
 -- Public functions
 
-CREATE FUNCTION textsim.twins_of(corpus text, keys text[], texts text[])
+CREATE FUNCTION textsim.twins_of(
+    corpus text, keys text[], texts text[], scopes text[] DEFAULT NULL)
 RETURNS TABLE (key text, standing text, similarity double precision)
 LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE COST 100000 ROWS 100
 SET search_path = pg_catalog, pg_temp SET plan_cache_mode = force_generic_plan
@@ -259,11 +268,11 @@ DECLARE
     listed textsim._listed_text[];
     twin record;  -- arrays with a member for each text that has a twin
 BEGIN
-    PERFORM textsim._check_list(keys, texts);
+    PERFORM textsim._check_list(c, keys, texts, scopes);
     IF keys IS NULL OR keys = '{}' THEN
         RETURN;
     END IF;
-    listed := textsim._listed_texts(c, keys, texts);
+    listed := textsim._listed_texts(c, keys, texts, scopes);
     PERFORM textsim._lock_list(c, listed);
     LOOP
         -- A later statement than the locks: its snapshot has what their last holders have written.
@@ -276,10 +285,11 @@ BEGIN
     END LOOP;
     RETURN QUERY SELECT * FROM unnest(twin.keys, twin.standing, twin.similarities);
 END $$;
-COMMENT ON FUNCTION textsim.twins_of(text, text[], text[])
+COMMENT ON FUNCTION textsim.twins_of(text, text[], text[], text[])
     IS 'Returns which texts of a list have a twin in a unique corpus: the key of the text, and the most similar '
     'document (standing), which is stored or stands earlier in the list. A text whose only twins are left out '
     'themselves stays in. The stored document of a text''s own key is no twin. The buckets of all texts are locked '
     'until the end of the transaction, so a statement that writes the other texts meets no twin. Raises an '
     'error if the corpus is not unique, if the isolation level is not READ COMMITTED, if a key or text is NULL, if two '
-    'texts have the same key, or if the numbers of keys and texts differ. Returns no rows if both are NULL.';
+    'texts have the same key, or if the numbers of keys and texts differ. Returns no rows if both are NULL. In a '
+    'scoped corpus, scopes has the scope of each text.';

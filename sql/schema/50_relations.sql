@@ -61,6 +61,9 @@ BEGIN
             'INHERITS (textsim.corpus_table) WITH (toast_tuple_target = 4080)', document)
             || CASE WHEN c.bands IS NULL
                 THEN format('; ALTER TABLE textsim.%I ALTER signature TYPE integer[]', document)
+                ELSE '' END
+            || CASE WHEN c.scoped
+                THEN format('; ALTER TABLE textsim.%I ALTER scope SET NOT NULL', document)
                 ELSE '' END),
         -- Vacuum sooner than by default: with one dead row in five, the index is twice as large.
         ('table', band, format('CREATE TABLE textsim.%I (LIKE textsim.band INCLUDING ALL) '

@@ -56,12 +56,13 @@ RETURN CASE WHEN is_exact THEN $query$
         FROM textsim.%1$I d
         CROSS JOIN LATERAL (
             SELECT r.document_id, count(*)::integer AS shared
-            FROM unnest(d.signature) q (bucket)
+            FROM unnest(textsim._in_scope(d.signature, d.scope)) q (bucket)
             JOIN textsim.%2$I r ON r.bucket = q.bucket AND r.document_id <> d.id
             GROUP BY r.document_id
         ) p
         JOIN textsim.%1$I e ON e.id = p.document_id
-        WHERE textsim._is_candidate(p.shared, d.shingle_count, e.shingle_count, %5$L)
+        WHERE d.scope IS NOT DISTINCT FROM e.scope
+            AND textsim._is_candidate(p.shared, d.shingle_count, e.shingle_count, %5$L)
         $query$
     ELSE $query$
         -- A pair meets in each bucket that it shares, and is listed in the smallest of them. It is listed
@@ -72,14 +73,15 @@ RETURN CASE WHEN is_exact THEN $query$
         FROM textsim.%1$I d
         CROSS JOIN generate_series(0, %3$L - 1) q (band)
         JOIN textsim.%2$I r
-            ON r.bucket = textsim._bucket(d.signature, %4$L, q.band) AND r.document_id <> d.id
-        JOIN textsim.%1$I e ON e.id = r.document_id
+            ON r.bucket = textsim._bucket(d.signature, %4$L, q.band) # textsim._scope_hash(d.scope)
+            AND r.document_id <> d.id
+        JOIN textsim.%1$I e ON e.id = r.document_id AND d.scope IS NOT DISTINCT FROM e.scope
         CROSS JOIN LATERAL (
             SELECT textsim._shared_buckets(
                 textsim._buckets(d.signature, %3$L, %4$L), textsim._buckets(e.signature, %3$L, %4$L)
             ) AS shared
         ) s
-        WHERE r.bucket # s.shared[1] = 0 AND d.signature <> '{}'
+        WHERE r.bucket # s.shared[1] # textsim._scope_hash(d.scope) = 0 AND d.signature <> '{}'
             AND textsim._is_candidate(
                 cardinality(s.shared), d.shingle_count, e.shingle_count, NULL)
         $query$

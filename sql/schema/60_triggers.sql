@@ -58,7 +58,7 @@ COMMENT ON FUNCTION textsim._attached_corpus(integer)
 
 CREATE FUNCTION textsim._index_change(
     corpus_id integer, source integer, operation text, changed_table oid,
-    old_key text, new_key text, body text)
+    old_key text, new_key text, body text, scope text)
 RETURNS void
 LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -91,16 +91,16 @@ BEGIN
             PERFORM textsim._enqueue(c.id, source, ARRAY[new_key]);
         END IF;
     ELSIF c.is_unique THEN
-        PERFORM textsim._check_document(new_key, body);
-        PERFORM textsim._write_or_raise(c, source, new_key, body);
-    ELSIF textsim._document_fault(new_key, body) IS NOT NULL THEN
+        PERFORM textsim._check_document(c, new_key, body, scope);
+        PERFORM textsim._write_or_raise(c, source, new_key, body, scope);
+    ELSIF coalesce(textsim._document_fault(new_key, body), textsim._scope_fault(c, scope)) IS NOT NULL THEN
         -- The user's transaction must not fail, so a worker sets the key aside with an error.
         PERFORM textsim._enqueue(c.id, source, ARRAY[new_key]);
     ELSE
-        PERFORM textsim._write_document(c, source, new_key, body);
+        PERFORM textsim._write_document(c, source, new_key, body, scope);
     END IF;
 END $$;
-COMMENT ON FUNCTION textsim._index_change(integer, integer, text, oid, text, text, text)
+COMMENT ON FUNCTION textsim._index_change(integer, integer, text, oid, text, text, text, text)
     IS 'index a change of a table in mode inline; body is NULL if the row was deleted or has no text';
 
 CREATE FUNCTION textsim._check_transition_table(
@@ -136,6 +136,23 @@ COMMENT ON FUNCTION textsim._check_transition_table(oid, name, name[])
 -- functions.
 --
 -- NEW is NULL in DELETE, OLD is NULL in INSERT, and both are NULL in TRUNCATE.
+-- A cast could be a function of the type's owner, which would run with the rights of another role. concat() calls
+-- the output function of the type.
+CREATE FUNCTION textsim._scope_of(version text, scope_column name) RETURNS text
+LANGUAGE sql IMMUTABLE PARALLEL SAFE
+RETURN coalesce(
+    format('CASE WHEN %1$s.%2$I IS NOT NULL THEN concat(%1$s.%2$I) END', version, scope_column), 'NULL::text');
+COMMENT ON FUNCTION textsim._scope_of(text, name)
+    IS 'an expression: the scope that a row of an attached table gives its document';
+
+CREATE FUNCTION textsim._content_hash(source textsim.source, version text) RETURNS text
+LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
+RETURN coalesce(format('hashtextextended(concat(%s.%I) COLLATE "C", ', version, source.scope_column), '')
+    || format('hashtextextended(concat(%s.%I) COLLATE "C", seed)', version, source.text_column)
+    || CASE WHEN source.scope_column IS NULL THEN '' ELSE ')' END;
+COMMENT ON FUNCTION textsim._content_hash(textsim.source, text)
+    IS 'an expression in the body of a trigger function: the hash of the text and the scope of a row';
+
 CREATE FUNCTION textsim._trigger_body(source textsim.source) RETURNS text
 LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
 RETURN CASE WHEN source.mode = 'queue' THEN format($body$
@@ -152,23 +169,21 @@ BEGIN
             WHEN 'DELETE' THEN ARRAY[concat(OLD.%3$I)] END);
     ELSIF TG_OP = 'UPDATE' THEN
         PERFORM textsim._check_transition_table(TG_RELID, TG_NAME, '{former,changed}');
-        -- Each key whose text differs before and after the statement; NULL and no row are no text. Hashes are
-        -- compared, because a join would hold all texts, and most updates change other columns.
+        -- Each key whose text or scope differs before and after the statement; NULL and no row are no text.
+        -- Hashes are compared, because a join would hold all texts, and most updates change other columns.
         INSERT INTO textsim.pending (kind, corpus_id, source_id, keys)
         SELECT 'change', %1$s, %2$s, array_agg(part.key)
         FROM (
             SELECT version.key, (row_number() OVER () - 1) / 10000 AS number
             FROM (
-                SELECT concat(former.%3$I) COLLATE "C" AS key,
-                    hashtextextended(concat(former.%4$I) COLLATE "C", seed) AS text_hash
+                SELECT concat(former.%3$I) COLLATE "C" AS key, %5$s AS content_hash
                 FROM former WHERE former.%4$I IS NOT NULL
                 UNION ALL
-                SELECT concat(changed.%3$I) COLLATE "C",
-                    hashtextextended(concat(changed.%4$I) COLLATE "C", seed)
+                SELECT concat(changed.%3$I) COLLATE "C", %6$s
                 FROM changed WHERE changed.%4$I IS NOT NULL
             ) version
             GROUP BY version.key
-            HAVING count(*) = 1 OR min(version.text_hash) <> max(version.text_hash)
+            HAVING count(*) = 1 OR min(version.content_hash) <> max(version.content_hash)
         ) part
         GROUP BY part.number;
     ELSE
@@ -188,14 +203,16 @@ BEGIN
     END IF;
     RETURN NULL;
 END
-$body$, source.corpus_id, source.id, source.key_column, source.text_column)
+$body$, source.corpus_id, source.id, source.key_column, source.text_column,
+    textsim._content_hash(source, 'former'), textsim._content_hash(source, 'changed'))
 ELSE format($body$
 BEGIN
     PERFORM textsim._index_change(%1$s, %2$s, TG_OP, TG_RELID, concat(OLD.%3$I), concat(NEW.%3$I),
-        CASE WHEN NEW.%4$I IS NOT NULL THEN concat(NEW.%4$I) END);
+        CASE WHEN NEW.%4$I IS NOT NULL THEN concat(NEW.%4$I) END, %5$s);
     RETURN NULL;
 END
-$body$, source.corpus_id, source.id, source.key_column, source.text_column)
+$body$, source.corpus_id, source.id, source.key_column, source.text_column,
+    textsim._scope_of('NEW', source.scope_column))
 END;
 COMMENT ON FUNCTION textsim._trigger_body(textsim.source)
     IS 'the body of the trigger function of an attached table';
@@ -248,15 +265,17 @@ BEGIN
         ('delete', 'AFTER DELETE', CASE WHEN by_row THEN 'FOR EACH ROW'
             ELSE 'REFERENCING OLD TABLE AS changed FOR EACH STATEMENT' END),
         -- Without OF, because another trigger may change the columns.
-        ('update', 'AFTER UPDATE', CASE WHEN by_row THEN format('FOR EACH ROW WHEN (%s OR %s)',
+        ('update', 'AFTER UPDATE', CASE WHEN by_row THEN format('FOR EACH ROW WHEN (%s)', concat_ws(' OR ',
                 textsim._is_changed(source.relation, source.key_column),
-                textsim._is_changed(source.relation, source.text_column))
+                textsim._is_changed(source.relation, source.text_column),
+                textsim._is_changed(source.relation, source.scope_column)))
             ELSE 'REFERENCING OLD TABLE AS former NEW TABLE AS changed FOR EACH STATEMENT' END),
         ('truncate', 'AFTER TRUNCATE', 'FOR EACH STATEMENT');
     IF NOT by_row THEN
         -- It never runs. Without it, the columns could be dropped, and then all writes would fail.
         RETURN QUERY VALUES ('columns',
-            format('AFTER UPDATE OF %I, %I', source.key_column, source.text_column),
+            format('AFTER UPDATE OF %I, %I', source.key_column, source.text_column)
+                || coalesce(format(', %I', source.scope_column), ''),
             'FOR EACH STATEMENT WHEN (false)');
     END IF;
 END $$;

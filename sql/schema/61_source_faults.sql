@@ -61,7 +61,7 @@ END;
 COMMENT ON FUNCTION textsim._unlogged_fault(oid)
     IS 'the reason why an unlogged table cannot be kept indexed, or NULL';
 
-CREATE FUNCTION textsim._column_fault(relation regclass, column_name name, is_key boolean)
+CREATE FUNCTION textsim._column_fault(relation regclass, column_name name, purpose text)
 RETURNS text
 LANGUAGE sql STABLE STRICT PARALLEL SAFE
 BEGIN ATOMIC
@@ -77,7 +77,8 @@ BEGIN ATOMIC
                     WHERE o.attrelid = relation AND o.attnum > 0 AND NOT o.attisdropped
                 ) o (name, place))
         WHEN a.attgenerated = 'v' THEN 'is a virtual generated column; expected a stored column'
-        WHEN NOT is_key THEN CASE WHEN textsim._base_type(a.atttypid) NOT IN (
+        WHEN purpose = 'scope' THEN NULL
+        WHEN purpose = 'text' THEN CASE WHEN textsim._base_type(a.atttypid) NOT IN (
                 'text'::regtype, 'varchar'::regtype, 'bpchar'::regtype)
             THEN format('is of type %s; expected text', format_type(a.atttypid, a.atttypmod)) END
         WHEN textsim._base_type(a.atttypid) NOT IN (
@@ -99,24 +100,27 @@ BEGIN ATOMIC
     LEFT JOIN pg_attribute a ON a.attrelid = relation AND a.attname = column_name
         AND a.attnum > 0 AND NOT a.attisdropped;
 END;
-COMMENT ON FUNCTION textsim._column_fault(regclass, name, boolean)
-    IS 'the reason why a column cannot be the key or the text column, or NULL';
+COMMENT ON FUNCTION textsim._column_fault(regclass, name, text)
+    IS 'the reason why a column cannot be the column for the purpose key, text or scope, or NULL';
 
-CREATE FUNCTION textsim._columns_fault(relation regclass, key_column name, text_column name)
+CREATE FUNCTION textsim._columns_fault(
+    relation regclass, key_column name, text_column name, scope_column name)
 RETURNS text
-LANGUAGE sql STABLE STRICT PARALLEL SAFE
+LANGUAGE sql STABLE PARALLEL SAFE
 RETURN coalesce(
-    format('column "%s" ', key_column) || textsim._column_fault(relation, key_column, true),
-    format('column "%s" ', text_column) || textsim._column_fault(relation, text_column, false));
-COMMENT ON FUNCTION textsim._columns_fault(regclass, name, name)
-    IS 'the column that cannot be the key or the text column, with the reason, or NULL';
+    format('column "%s" ', key_column) || textsim._column_fault(relation, key_column, 'key'),
+    format('column "%s" ', text_column) || textsim._column_fault(relation, text_column, 'text'),
+    format('column "%s" ', scope_column) || textsim._column_fault(relation, scope_column, 'scope'));
+COMMENT ON FUNCTION textsim._columns_fault(regclass, name, name, name)
+    IS 'the column that cannot be the key, the text or the scope column, with the reason, or NULL';
 
 -- The same checks as in attach: the table may have been altered since.
 CREATE FUNCTION textsim._table_fault(source textsim.source) RETURNS text
 LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     RETURN coalesce(textsim._relation_fault(source.relation),
-        'its ' || textsim._columns_fault(source.relation, source.key_column, source.text_column),
+        'its ' || textsim._columns_fault(
+            source.relation, source.key_column, source.text_column, source.scope_column),
         (SELECT textsim._unique_table_fault(source.relation, source.key_column)
             FROM textsim.corpus c WHERE c.id = source.corpus_id AND c.is_unique));
 END $$;

@@ -20,7 +20,8 @@ BEGIN ATOMIC
         WHERE t.tgfoid = textsim._trigger_function(source.id)
         UNION ALL
         SELECT concat_ws(' ', a.attrelid, 'column', a.attname, a.attnum) FROM pg_attribute a
-        WHERE a.attrelid = source.relation AND a.attname IN (source.key_column, source.text_column)
+        WHERE a.attrelid = source.relation
+            AND a.attname IN (source.key_column, source.text_column, source.scope_column)
     ) e (element);
 END;
 COMMENT ON FUNCTION textsim._shape(textsim.source)
@@ -33,7 +34,7 @@ BEGIN ATOMIC
     SELECT n.column_name, a.attname
     FROM unnest(source.shape) e (element)
     CROSS JOIN LATERAL regexp_match(e.element, '^[0-9]+ column (.*) ([0-9]+)$') m (parts)
-    JOIN (VALUES (source.key_column), (source.text_column)) n (column_name) ON n.column_name = m.parts[1]
+    JOIN (VALUES (source.key_column), (source.text_column), (source.scope_column)) n (column_name) ON n.column_name = m.parts[1]
     JOIN pg_attribute a
         ON a.attrelid = source.relation AND a.attnum = m.parts[2]::smallint AND NOT a.attisdropped
     WHERE NOT EXISTS (
@@ -41,7 +42,7 @@ BEGIN ATOMIC
         WHERE x.attrelid = source.relation AND x.attname = n.column_name AND NOT x.attisdropped);
 END;
 COMMENT ON FUNCTION textsim._renamed_columns(textsim.source)
-    IS 'the key or text column of an attached table that was renamed, with its new name, unless another column '
+    IS 'the key, text or scope column of an attached table that was renamed, with its new name, unless another column '
     'has its old name';
 
 CREATE FUNCTION textsim._new_partitions(before text[], after text[]) RETURNS oid[]

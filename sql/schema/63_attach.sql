@@ -5,9 +5,9 @@
 -- Private functions
 
 CREATE FUNCTION textsim._prepare_source(
-    corpus text, relation regclass, key_column name, text_column name, mode text)
+    corpus text, relation regclass, key_column name, text_column name, mode text, scope_column name)
 RETURNS textsim.source
-LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     c textsim.corpus := textsim._corpus(corpus);
     source textsim.source;
@@ -43,10 +43,12 @@ BEGIN
         EXECUTE format(
             'UPDATE textsim.%I SET source_id = NULL WHERE source_id = $1', 'document_' || c.id) USING replaced;
     END LOOP;
-    INSERT INTO textsim.source AS s (corpus_id, relation, key_column, key_type, text_column, mode)
-    VALUES (c.id, relation, key_column, new_type, text_column, mode)
+    INSERT INTO textsim.source AS s (
+        corpus_id, relation, key_column, key_type, text_column, scope_column, mode)
+    VALUES (c.id, relation, key_column, new_type, text_column, scope_column, mode)
     ON CONFLICT ON CONSTRAINT source_corpus_relation_key DO UPDATE
-    SET text_column = excluded.text_column, mode = excluded.mode, attached_at = excluded.attached_at
+    SET text_column = excluded.text_column, scope_column = excluded.scope_column, mode = excluded.mode,
+        attached_at = excluded.attached_at
     WHERE NOT s.active
     RETURNING * INTO source;
     IF source.id IS NULL THEN
@@ -61,7 +63,7 @@ BEGIN
         textsim._trigger_function(source.id), table_owner);
     RETURN source;
 END $$;
-COMMENT ON FUNCTION textsim._prepare_source(text, regclass, name, name, text)
+COMMENT ON FUNCTION textsim._prepare_source(text, regclass, name, name, text, name)
     IS 'store a table that is being attached, and create its trigger function';
 
 CREATE FUNCTION textsim._activate_source(source integer, compare boolean) RETURNS void
@@ -208,6 +210,17 @@ END;
 COMMENT ON FUNCTION textsim._mode_fault(textsim.corpus, text, text)
     IS 'the reason why a corpus does not take a table in this way, or NULL';
 
+CREATE FUNCTION textsim._scope_column_fault(c textsim.corpus, scope_column name) RETURNS text
+LANGUAGE sql IMMUTABLE PARALLEL SAFE
+RETURN CASE
+    WHEN c.scoped AND scope_column IS NULL THEN
+        format('corpus "%s" is scoped; name the column of the scopes: scope_column => ...', c.name)
+    WHEN NOT c.scoped AND scope_column IS NOT NULL THEN
+        format('corpus "%s" is not scoped; leave out scope_column', c.name)
+END;
+COMMENT ON FUNCTION textsim._scope_column_fault(textsim.corpus, name)
+    IS 'the reason why a corpus does not take a table with or without this scope column, or NULL';
+
 CREATE FUNCTION textsim._unique_table_fault(relation regclass, key_column name) RETURNS text
 LANGUAGE sql STABLE STRICT PARALLEL SAFE
 BEGIN ATOMIC
@@ -247,17 +260,18 @@ BEGIN
     -- A table that was attached before has documents, which may be out of date.
     PERFORM textsim._remove_documents_of(c, source.id);
     FOR existing IN EXECUTE format(
-        'SELECT concat(t.%1$I) AS key, concat(t.%2$I) AS body FROM %3$s t WHERE t.%2$I IS NOT NULL '
-        'ORDER BY t.%1$I', source.key_column, source.text_column, source.relation)
+        'SELECT concat(t.%1$I) AS key, concat(t.%2$I) AS body, %4$s AS scope FROM %3$s t '
+        'WHERE t.%2$I IS NOT NULL ORDER BY t.%1$I', source.key_column, source.text_column, source.relation,
+        textsim._scope_of('t', source.scope_column))
     LOOP
-        PERFORM textsim._check_document(existing.key, existing.body);
-        IF textsim._write_document(c, source.id, existing.key, existing.body) = 'twin' THEN
-            SELECT t.* INTO twin FROM textsim._twins(c, existing.key, existing.body) t LIMIT 1;
+        PERFORM textsim._check_document(c, existing.key, existing.body, existing.scope);
+        IF textsim._write_document(c, source.id, existing.key, existing.body, existing.scope) = 'twin' THEN
+            SELECT t.* INTO twin FROM textsim._twins(c, existing.key, existing.body, existing.scope) t LIMIT 1;
             pairs := pairs || format('"%s" and "%s" (similarity %s)',
                 left(existing.key, 100), left(twin.key, 100), twin.similarity);
             IF keeps_twins THEN
                 PERFORM textsim._write_document(
-                    c, source.id, existing.key, existing.body, keeps_twins => true);
+                    c, source.id, existing.key, existing.body, existing.scope, keeps_twins => true);
             END IF;
         END IF;
     END LOOP;
@@ -317,7 +331,7 @@ COMMENT ON FUNCTION textsim._compare_later(textsim.corpus, textsim.source)
 
 CREATE FUNCTION textsim.attach(
     corpus text, relation regclass, key_column name, text_column name, mode text DEFAULT NULL,
-    existing text DEFAULT 'refuse')
+    existing text DEFAULT 'refuse', scope_column name DEFAULT NULL)
 RETURNS void
 LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -332,15 +346,16 @@ BEGIN
     PERFORM textsim._check_choice('mode', mode, '{queue,inline}');
     PERFORM textsim._check_choice('existing', existing, '{refuse,keep}');
     PERFORM textsim._refuse_table(relation, coalesce(
-        textsim._mode_fault(c, mode, existing), textsim._relation_fault(relation),
+        textsim._mode_fault(c, mode, existing), textsim._scope_column_fault(c, scope_column),
+        textsim._relation_fault(relation),
         textsim._unlogged_fault(relation)));
     PERFORM textsim._check_owner(relation, 'attach');
     PERFORM textsim._lock_tree(relation, false);
     PERFORM textsim._refuse_table(relation, coalesce(
-        textsim._columns_fault(relation, key_column, text_column),
+        textsim._columns_fault(relation, key_column, text_column, scope_column),
         CASE WHEN c.is_unique THEN textsim._unique_table_fault(relation, key_column) END,
         CASE WHEN c.is_unique THEN textsim._hidden_rows_fault(relation) END));
-    source := textsim._prepare_source(corpus, relation, key_column, text_column, mode);
+    source := textsim._prepare_source(corpus, relation, key_column, text_column, mode, scope_column);
     PERFORM textsim._create_triggers(source);
     IF c.is_unique THEN
         PERFORM textsim._activate_source(source.id, false);
@@ -350,14 +365,16 @@ BEGIN
         PERFORM textsim._compare_later(c, source);
     END IF;
 END $$;
-COMMENT ON FUNCTION textsim.attach(text, regclass, name, name, text, text)
-    IS 'Keeps a table indexed in a corpus: creates triggers that see every change of the two '
+COMMENT ON FUNCTION textsim.attach(text, regclass, name, name, text, text, name)
+    IS 'Keeps a table indexed in a corpus: creates triggers that see every change of the '
     'columns. In mode queue a worker indexes changes; in mode inline the transaction that makes a '
     'change indexes it. Existing rows wait for a worker or index_pending(). Raises an error if '
     'the caller does not own the table, or if the key column may be NULL or is not unique. '
     'A unique corpus takes mode inline only, which is its default, and existing rows are indexed at once. A '
     'change that makes two documents match raises unique_violation. If existing rows match, attach raises '
-    'unique_violation; if existing is keep, it keeps them with a warning.';
+    'unique_violation; if existing is keep, it keeps them with a warning. A scoped corpus needs scope_column, '
+    'whose value, as text, is the scope of the row''s document. A row whose scope is NULL is refused by a '
+    'unique corpus, and set aside with an error by another.';
 
 CREATE FUNCTION textsim.detach(corpus text, relation regclass) RETURNS void
 LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
@@ -395,7 +412,7 @@ COMMENT ON FUNCTION textsim.detach(text, regclass)
 -- Public views
 
 CREATE VIEW textsim.sources AS
-SELECT c.name AS corpus, s.relation, s.key_column, s.text_column, s.mode, s.attached_at
+SELECT c.name AS corpus, s.relation, s.key_column, s.text_column, s.scope_column, s.mode, s.attached_at
 FROM textsim.source s JOIN textsim.corpus c ON c.id = s.corpus_id
 WHERE s.active;
 COMMENT ON VIEW textsim.sources IS 'The attached tables of all corpora.';
@@ -403,6 +420,8 @@ COMMENT ON COLUMN textsim.sources.corpus IS 'the corpus that the table is attach
 COMMENT ON COLUMN textsim.sources.relation IS 'the attached table';
 COMMENT ON COLUMN textsim.sources.key_column IS 'the column of the documents'' keys';
 COMMENT ON COLUMN textsim.sources.text_column IS 'the column of the texts';
+COMMENT ON COLUMN textsim.sources.scope_column
+    IS 'the column of the documents'' scopes; NULL if the corpus is not scoped';
 COMMENT ON COLUMN textsim.sources.mode
     IS 'queue: a worker indexes changes; inline: the transaction that makes a change indexes it';
 COMMENT ON COLUMN textsim.sources.attached_at IS 'when the table was attached';

@@ -87,12 +87,15 @@ BEGIN ATOMIC
         AND NOT EXISTS (SELECT FROM textsim._renamed_columns(source))
     UNION ALL
     SELECT format('its column "%s" is now named "%s", and writes to the table fail until it is attached anew: '
-        'SELECT textsim.detach(%L, %L); SELECT textsim.attach(%L, %L, %L, %L, %L)',
+        'SELECT textsim.detach(%L, %L); SELECT textsim.attach(%L, %L, %L, %L, %L%s)',
         r.column_name, r.new_name, k.name, source.relation, k.name, source.relation,
         coalesce((SELECT n.new_name FROM textsim._renamed_columns(source) n
             WHERE n.column_name = source.key_column), source.key_column),
         coalesce((SELECT n.new_name FROM textsim._renamed_columns(source) n
-            WHERE n.column_name = source.text_column), source.text_column), source.mode)
+            WHERE n.column_name = source.text_column), source.text_column), source.mode,
+        ', scope_column => ' || quote_literal(coalesce((
+            SELECT n.new_name FROM textsim._renamed_columns(source) n
+            WHERE n.column_name = source.scope_column), source.scope_column)))
     FROM textsim._renamed_columns(source) r JOIN textsim.corpus k ON k.id = source.corpus_id
     UNION ALL
     SELECT 'it has become a partition: changes through its parent are missed; detach it and attach it '
@@ -108,7 +111,7 @@ BEGIN ATOMIC
         ON t.tgrelid = a.attrelid AND t.tgname = textsim._trigger_name(source.id, 'update')
             -- A trigger for statements finds the columns by their names.
             AND (t.tgtype & 1) = 1
-    WHERE a.attrelid = source.relation AND a.attname IN (source.key_column, source.text_column)
+    WHERE a.attrelid = source.relation AND a.attname IN (source.key_column, source.text_column, source.scope_column)
         AND NOT EXISTS (
             SELECT FROM pg_depend d
             WHERE d.classid = 'pg_trigger'::regclass AND d.objid = t.oid

@@ -139,28 +139,33 @@ COMMENT ON FUNCTION textsim._set_aside(textsim.corpus, integer, text, text)
     IS 'log that a document cannot be indexed, with the reason';
 
 CREATE FUNCTION textsim._rows_of(source textsim.source, keys text[])
-RETURNS TABLE (key text, body text)
+RETURNS TABLE (key text, body text, scope text)
 LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     RETURN QUERY EXECUTE format($query$
-        SELECT q.key, t.body
+        SELECT q.key, t.body, t.scope
         FROM unnest($1) q (key)
         LEFT JOIN (
-            SELECT t.%2$I::%4$s::text AS key, t.%3$I::text AS body FROM %1$s t
+            SELECT t.%2$I::%4$s::text AS key, t.%3$I::text AS body, %5$s AS scope FROM %1$s t
             WHERE t.%2$I::%4$s = ANY ($1::%4$s[])
         ) t ON t.key = q.key
         $query$, source.relation, source.key_column, source.text_column,
-        format_type(source.key_type, NULL)) USING keys;
+        format_type(source.key_type, NULL), textsim._scope_of('t', source.scope_column)) USING keys;
 END $$;
 COMMENT ON FUNCTION textsim._rows_of(textsim.source, text[])
-    IS 'the current texts of a table for these keys; NULL for a key without a row';
+    IS 'the current texts and scopes of a table for these keys; NULL for a key without a row';
+
+CREATE FUNCTION textsim._digest(body text, scope text) RETURNS text
+LANGUAGE sql IMMUTABLE PARALLEL SAFE
+RETURN CASE WHEN body IS NOT NULL THEN md5(concat(octet_length(scope), ' ', scope, body)) END;
+COMMENT ON FUNCTION textsim._digest(text, text) IS 'a digest of what a row gives its document; NULL for no text';
 
 CREATE FUNCTION textsim._index_row(
-    c textsim.corpus, source integer, document_key text, body text, owner integer)
+    c textsim.corpus, source integer, document_key text, body text, scope text, owner integer)
 RETURNS void
 LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
-    fault text := textsim._document_fault(document_key, body);
+    fault text := coalesce(textsim._document_fault(document_key, body), textsim._scope_fault(c, scope));
     other regclass := (
         SELECT s.relation FROM textsim.source s WHERE s.id = owner AND s.id <> source AND s.active);
     twin record;
@@ -172,14 +177,14 @@ BEGIN
     ELSIF other IS NOT NULL THEN
         PERFORM textsim._set_aside(
             c, source, document_key, 'the corpus has this key from the table ' || other);
-    ELSIF textsim._store_form(c, source, document_key, textsim._form(c, body)) = 'twin' THEN
-        SELECT * INTO twin FROM textsim._twins(c, document_key, body) LIMIT 1;
+    ELSIF textsim._store_form(c, source, document_key, textsim._form(c, body), scope) = 'twin' THEN
+        SELECT * INTO twin FROM textsim._twins(c, document_key, body, scope) LIMIT 1;
         PERFORM textsim._set_aside(c, source, document_key, format(
             'it matches document "%s" with similarity %s, and the corpus is unique',
             left(twin.key, 100), twin.similarity));
     END IF;
 END $$;
-COMMENT ON FUNCTION textsim._index_row(textsim.corpus, integer, text, text, integer)
+COMMENT ON FUNCTION textsim._index_row(textsim.corpus, integer, text, text, text, integer)
     IS 'make a document equal to its row; owner is the source of the stored document, 0 for no '
     'source, NULL for no document';
 
@@ -213,12 +218,12 @@ BEGIN
         $query$, 'document_' || c.id) INTO owners USING keys;
     FOR changed IN SELECT * FROM textsim._rows_of(source, keys) LOOP
         PERFORM textsim._index_row(
-            c, number, changed.key, changed.body, (owners ->> changed.key)::integer);
-        digests := digests || jsonb_build_object(changed.key, md5(changed.body));
+            c, number, changed.key, changed.body, changed.scope, (owners ->> changed.key)::integer);
+        digests := digests || jsonb_build_object(changed.key, textsim._digest(changed.body, changed.scope));
     END LOOP;
     -- Read the rows again: a row that was written and removed before its document existed has left no log
     -- entry. A later writer of the row finds the document, or makes a log entry.
-    SELECT bool_or(md5(r.body) IS DISTINCT FROM digests ->> r.key) INTO is_changed
+    SELECT bool_or(textsim._digest(r.body, r.scope) IS DISTINCT FROM digests ->> r.key) INTO is_changed
     FROM textsim._rows_of(source, keys) r;
     IF is_changed THEN
         RAISE EXCEPTION 'rows of table % have just been changed', source.relation
