@@ -25,6 +25,7 @@ from textsim_db.db.store import Store
 from textsim_db.errors import (
     ConfigurationError,
     DatabaseError,
+    DocumentError,
     DocumentNotFound,
     DuplicateError,
     MeasureError,
@@ -64,7 +65,7 @@ from textsim_db.settings import (
 from textsim_db.sketch import cost_of_bands
 from textsim_db.sync import pending_log, sources
 from textsim_db.sync.table_names import ColumnName, TableName, names_of
-from textsim_db.write.document_inputs import Documents, Key, stream_documents
+from textsim_db.write.document_inputs import Documents, Key, Scope, stream_documents
 
 if TYPE_CHECKING:
     import numpy as np
@@ -183,6 +184,7 @@ class Corpus:
         *,
         key: str | None = None,
         text: str | None = None,
+        scope: str | None = None,
     ) -> AddReport:
         """Add documents, and replace the stored documents that have the same keys.
 
@@ -199,13 +201,16 @@ class Corpus:
         fails, the batches before the error stay stored, and a second call adds only what is missing.
 
         Args:
-            documents: an iterable of (key, text), or a mapping of key to text. With `key` and `text`
+            documents: an iterable of (key, text), or a mapping of key to text. In a scoped corpus
+                an iterable of (key, text, scope). With `key` and `text`
                 also a data frame of pandas or Polars, an iterable of records such as dicts, or
                 any table with the Arrow PyCapsule interface, which needs PyArrow. A key is a str, an
                 integer or a UUID; integers and UUIDs are stored as their text.
             progress: called after each batch, with the report so far.
             key: the name of the column, or the member of a record, that holds the keys.
             text: the name of the column, or the member of a record, that holds the texts.
+            scope: the name of the column, or the member of a record, that holds the scopes. A scope is
+                a str of up to 200 bytes, an integer or a UUID; other documents are refused.
 
         Raises:
             ConfigurationError: the documents are of another kind, such as a list of texts.
@@ -216,14 +221,14 @@ class Corpus:
             AddReport(added=1, replaced=0, unchanged=0, repeated_keys=0, refused=[], twins=[])
         """
         check_callable(progress, "progress")
-        stream = stream_documents(documents, key, text)
+        stream = stream_documents(documents, key, text, scope)
         learned, stream = self._current.write(learn_common.learn_from_load, stream)
         if learned is not None:
             self._current.store = replace(self._current.store, corpus=learned)
         return self._current.write(load_batches.add_many, stream, progress)
 
-    def add(self, key: Key, text: str) -> AddReport:
-        """Add or replace one document.
+    def add(self, key: Key, text: str, scope: Scope | None = None) -> AddReport:
+        """Add or replace one document; a document of a scoped corpus has a scope.
 
         For more than a few documents use add_many(), which is much faster.
 
@@ -235,12 +240,12 @@ class Corpus:
             >>> corpus.add("weather", "Rain is expected in the north.")
             AddReport(added=1, replaced=0, unchanged=0, repeated_keys=0, refused=[], twins=[])
         """
-        report, matches = self._current.write(load_batches.add, key, text)
+        report, matches = self._current.write(load_batches.add, key, text, self._scope(scope))
         if matches:
             raise DuplicateError(self.name, report.twins[0].key, matches)
         return report
 
-    def add_unique(self, key: Key, text: str) -> list[Match]:
+    def add_unique(self, key: Key, text: str, scope: Scope | None = None) -> list[Match]:
         """Add or replace one document of a unique corpus, unless other documents match it.
 
         Returns the documents that match it, best first. If the list is empty, the document was added
@@ -262,7 +267,7 @@ class Corpus:
                 f'corpus "{self.name}" accepts near-duplicates; to keep them out: '
                 f"textsim rebuild {shlex.quote(self.name)} --unique"
             )
-        return self._current.write(load_batches.add, key, text)[1]
+        return self._current.write(load_batches.add, key, text, self._scope(scope))[1]
 
     def remove(self, keys: Iterable[Key]) -> int:
         """Remove documents by key, and return how many were removed; unknown keys are skipped.
@@ -286,6 +291,7 @@ class Corpus:
         max_results: int | None = None,
         measure: str = "jaccard",
         language: str | None = None,
+        scope: Scope | None = None,
     ) -> list[Match]:
         """Return the documents that are similar to a text, best first.
 
@@ -307,6 +313,7 @@ class Corpus:
                 distance.
             language: a code of ISO 639. Only documents of this language match, and the text is
                 treated as a text of this language.
+            scope: only documents of this scope match; a scoped corpus requires it.
 
         Raises:
             DocumentError: the text could not be stored, for example because of a NUL character.
@@ -319,7 +326,7 @@ class Corpus:
             Match(key='update', similarity=0.7777777777777778, estimate=0.8359375)
             Match(key='monday', similarity=0.7, estimate=0.75)
         """
-        criterion = self._criterion(measure, threshold, language)
+        criterion = self._criterion(measure, threshold, language, self._scope(scope))
         most = _checked_count(max_results, "max_results")
         return self._current.search(search.query, text, criterion)[:most]
 
@@ -330,10 +337,12 @@ class Corpus:
         max_results: int | None = None,
         measure: str = "jaccard",
         language: str | None = None,
+        scope: Scope | Sequence[Scope] | None = None,
     ) -> list[list[Match]]:
         """Return the matches of each of several texts, much faster than a query() for each text.
 
-        The arguments are those of query(). The result has one list for each text, in the same order.
+        The arguments are those of query(); scope may be a list with the scope of each text. The result
+        has one list for each text, in the same order.
 
         Raises:
             DocumentError: a text could not be stored; the message has its number, from 1.
@@ -353,7 +362,8 @@ class Corpus:
             )
         criterion = self._criterion(measure, threshold, language)
         most = _checked_count(max_results, "max_results")
-        results = self._current.search(search.query_many, texts, criterion)
+        scopes = self._scopes(scope, len(texts))
+        results = self._current.search(search.query_many, texts, criterion, scopes)
         return [matches[:most] for matches in results]
 
     def neighbours(
@@ -366,7 +376,8 @@ class Corpus:
     ) -> list[Match]:
         """Return the documents that are similar to an indexed document, best first, without itself.
 
-        The other arguments are those of query().
+        The other arguments are those of query(). In a scoped corpus the documents of its scope are
+        searched.
 
         Raises:
             DocumentNotFound: no document has this key.
@@ -402,11 +413,13 @@ class Corpus:
             *(explanation.side_of_form(form, self.config) for form in forms)
         )
 
-    def candidates(self, text: str, language: str | None = None) -> list[Candidate]:
+    def candidates(
+        self, text: str, language: str | None = None, scope: Scope | None = None
+    ) -> list[Candidate]:
         """Return the documents that share a bucket with a text, without verifying them.
 
         In an exact corpus they share as many buckets as the sizes of both texts require. The documents
-        that share most buckets come first. language is that of query().
+        that share most buckets come first. language and scope are those of query().
 
         Raises:
             DocumentError: the text could not be stored.
@@ -417,13 +430,15 @@ class Corpus:
             >>> [candidate.key for candidate in corpus.candidates(text)]
             ['update', 'monday']
         """
-        return self._current.search(search.candidates_of, text, self._language(language))
+        limits = self._language(language), self._scope(scope)
+        return self._current.search(search.candidates_of, text, *limits)
 
     def pairs(
         self,
         threshold: float | None = None,
         measure: str = "jaccard",
         language: str | None = None,
+        scope: Scope | None = None,
     ) -> Generator[Pair, None, None]:
         """Yield all pairs of similar documents, each pair once and verified exactly.
 
@@ -434,6 +449,8 @@ class Corpus:
 
         Args:
             language: a code of ISO 639; both documents must be of this language.
+            scope: only documents of this scope are compared. By default those of all scopes are, each
+                scope by itself.
 
         Raises:
             MeasureError: the measure depends on the order of the documents, as containment does.
@@ -443,7 +460,7 @@ class Corpus:
             >>> list(corpus.pairs())
             [Pair(a='monday', b='update', similarity=0.9)]
         """
-        criterion = self._criterion(measure, threshold, language)
+        criterion = self._criterion(measure, threshold, language, self._scope_of_pairs(scope))
         if not criterion.measure.is_symmetric:
             raise MeasureError(f"{measure} depends on the order of two documents; use overlap")
 
@@ -455,6 +472,7 @@ class Corpus:
         linkage: str = "single",
         rank: Callable[[str], Any] | None = None,
         language: str | None = None,
+        scope: Scope | None = None,
     ) -> Generator[Cluster, None, None]:
         """Yield the clusters of similar documents, the largest first; each has two keys or more.
 
@@ -472,6 +490,8 @@ class Corpus:
             rank: for linkage `"kept"`, returns the rank of a key. The document with the lowest rank is
                 considered first, so it is kept. By default the order of the keys counts.
             language: a code of ISO 639, to cluster only the documents of this language.
+            scope: only documents of this scope are compared. By default those of all scopes are, each
+                scope by itself.
 
         Raises:
             ConfigurationError: an argument is out of range.
@@ -480,7 +500,9 @@ class Corpus:
             >>> list(corpus.clusters())
             [Cluster(keys=('monday', 'update'), weakest=0.9, kept=None)]
         """
-        criterion, how = self._criterion("jaccard", threshold, language), check_linkage(linkage)
+        limit = self._scope_of_pairs(scope)
+        criterion = self._criterion("jaccard", threshold, language, limit)
+        how = check_linkage(linkage)
         check_callable(rank, "rank")
 
         return self._pairs(clusters.clusters, criterion, how, rank)
@@ -491,6 +513,7 @@ class Corpus:
         linkage: str = "kept",
         rank: Callable[[str], Any] | None = None,
         language: str | None = None,
+        scope: Scope | None = None,
     ) -> Generator[Duplicate, None, None]:
         """Yield the documents to remove so that each cluster keeps one document.
 
@@ -504,6 +527,8 @@ class Corpus:
             rank: returns the rank of a key; the document with the lowest rank of a cluster is kept. By
                 default the lowest key is kept.
             language: a code of ISO 639, to compare only the documents of this language.
+            scope: only documents of this scope are compared. By default those of all scopes are, each
+                scope by itself.
 
         Raises:
             ConfigurationError: an argument is out of range.
@@ -515,7 +540,9 @@ class Corpus:
             >>> corpus.remove(duplicate.key for duplicate in duplicates)
             1
         """
-        criterion, how = self._criterion("jaccard", threshold, language), check_linkage(linkage)
+        limit = self._scope_of_pairs(scope)
+        criterion = self._criterion("jaccard", threshold, language, limit)
+        how = check_linkage(linkage)
         check_callable(rank, "rank")
 
         return self._pairs(clusters.duplicates, criterion, how, rank)
@@ -526,6 +553,7 @@ class Corpus:
         sample: int = 1000,
         seed: int | None = None,
         progress: Callable[[int, int], None] | None = None,
+        scope: Scope | None = None,
     ) -> RecallReport:
         """Measure the recall of searches: compare a random sample with all documents by brute force.
 
@@ -534,6 +562,7 @@ class Corpus:
             sample: the number of documents in the sample.
             seed: chooses the sample; by default every call takes another sample.
             progress: called with the number of documents compared so far, and of all documents.
+            scope: the documents of this scope are compared; a scoped corpus requires it.
 
         Raises:
             ConfigurationError: an argument is out of range.
@@ -548,7 +577,8 @@ class Corpus:
         check_count(sample, "sample", 1, 2**31)
         if seed is not None:
             check_count(seed, "seed", 0, 2**63 - 1)
-        return self._current.search(measure_recall.measure_recall, checked, sample, seed, progress)
+        chosen = measure_recall.Sample(sample, seed, self._scope(scope))
+        return self._current.search(measure_recall.measure_recall, checked, chosen, progress)
 
     def plan(
         self,
@@ -557,6 +587,7 @@ class Corpus:
         num_hashes: int | None = None,
         sample: int = 1000,
         seed: int | None = None,
+        scope: Scope | None = None,
     ) -> list[Option]:
         """Return the options, an exact corpus or bands and rows, with their cost in this corpus.
 
@@ -566,6 +597,7 @@ class Corpus:
         Args:
             sample: the number of documents in the sample.
             seed: chooses the sample; by default every call takes another sample.
+            scope: the sample is one of this scope; a scoped corpus requires it.
 
         Raises:
             ConfigurationError: no bands and rows reach the recall at the threshold.
@@ -580,7 +612,7 @@ class Corpus:
         recall = self.config.recall if recall is None else recall
         num_hashes = self.config.num_hashes if num_hashes is None else num_hashes
         cost_of_bands.choose(threshold, recall, num_hashes)  # raises an error before the long work
-        report = self.measure_recall(threshold, sample, seed)
+        report = self.measure_recall(threshold, sample, seed, scope=scope)
         return cost_of_bands.options(
             threshold, recall, num_hashes, report.words, measure_recall.distribution(report)
         )
@@ -592,6 +624,7 @@ class Corpus:
         seed: int = 1,
         progress: Callable[[int, int], None] | None = None,
         language: str | None = None,
+        scope: Scope | None = None,
     ) -> Statistics:
         """Return statistics of the corpus: documents, words, similarities, buckets, bytes.
 
@@ -603,6 +636,7 @@ class Corpus:
             seed: chooses the sample.
             progress: called with the number of documents read so far, and of all documents.
             language: a code of ISO 639, to count only the documents of this language.
+            scope: counts only the documents of this scope.
 
         Raises:
             ConfigurationError: an argument is out of range.
@@ -612,7 +646,7 @@ class Corpus:
             >>> statistics.documents, statistics.words, statistics.frequent
             (3, 34, [Frequency(word='the', occurrences=5, documents=3)])
         """
-        limit = self._language(language)
+        part = corpus_statistics.Part(self._language(language), self._scope_of_pairs(scope))
         check_callable(progress, "progress")
         check_count(words, "words", 0, 2**31)
         check_count(sample, "sample", 0, 2**31)
@@ -621,7 +655,7 @@ class Corpus:
             corpus_statistics.statistics,
             words,
             corpus_statistics.Sample(sample, seed),
-            limit,
+            part,
             progress,
         )
 
@@ -897,16 +931,55 @@ class Corpus:
             raise DocumentNotFound(f'corpus "{self.name}" has no document {key!r}')
         return stored
 
-    def _criterion(self, measure: str, threshold: float | None, language: str | None) -> Criterion:
+    def _criterion(
+        self,
+        measure: str,
+        threshold: float | None,
+        language: str | None,
+        scope: str | None = None,
+    ) -> Criterion:
         by = by_name.measure_of(measure)
         limit = self._language(language)
         if by is by_name.JACCARD:
-            return verify.Criterion(by, self._search_threshold(threshold), limit)
+            return verify.Criterion(by, self._search_threshold(threshold), limit, scope)
         if threshold is None:
             raise MeasureError(
                 f"{by.name} needs a threshold, because the threshold of the corpus is for jaccard"
             )
-        return verify.Criterion(by, by.check_threshold(threshold), limit)
+        return verify.Criterion(by, by.check_threshold(threshold), limit, scope)
+
+    def _scope(self, scope: Scope | None) -> str | None:
+        """Return the scope of a document or a search as it is stored."""
+        if scope is None and self.config.scoped:
+            raise ConfigurationError(
+                f'corpus "{self.name}" is scoped, and no scope is given; name it: scope=...'
+            )
+        return self._scope_of_pairs(scope)
+
+    def _scope_of_pairs(self, scope: Scope | None) -> str | None:
+        """Return the scope that limits a list as it is stored; None: all scopes."""
+        if scope is None:
+            return None
+        if not self.config.scoped:
+            raise ConfigurationError(
+                f'corpus "{self.name}" is not scoped; leave the scope out, or create a corpus with '
+                "scoped=True"
+            )
+        try:
+            return prepare_batches.stored_scope(scope)
+        except DocumentError as error:
+            raise ConfigurationError(str(error)) from error
+
+    def _scopes(self, scope: Scope | Sequence[Scope] | None, count: int) -> list[str] | None:
+        """Return the scope of each of several texts, or None if the corpus is not scoped."""
+        if scope is None or isinstance(scope, Scope):
+            stored = self._scope(scope)
+            return None if stored is None else [stored] * count
+        if len(scope) != count:
+            raise ConfigurationError(
+                f"there are {len(scope)} scopes and {count} texts; expected a scope for each text"
+            )
+        return [str(self._scope(each)) for each in scope]
 
     def _language(self, language: str | None) -> str | None:
         if language is None:

@@ -117,6 +117,7 @@ class Settings(TypedDict, total=False):
     stop_words: str | Iterable[str]
     language: str | None
     is_unique: bool
+    scoped: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,6 +162,11 @@ class CorpusSettings:
         False,
         "Keep near-duplicates out: a document that matches another document of the corpus is refused.",
     )
+    scoped: bool = _setting(
+        False,
+        "Give each document a scope, such as a tenant: documents of different scopes never meet.",
+        is_fixed=True,
+    )
     stop_words_by_language: WordsByLanguage = ()
     """The lists of stop words if they follow each document's language; with_lists() writes them."""
 
@@ -189,6 +195,7 @@ class CorpusSettings:
             seed=check_count(self.seed, "seed", 0, 2**63 - 1),
             stop_words=tuple(self.stop_words),
             is_unique=check_flag(self.is_unique, "is_unique"),
+            scoped=check_flag(self.scoped, "scoped"),
         )
         banding, recall = checked._banding_and_recall()
         bands, rows = (None, None) if banding is None else banding
@@ -325,7 +332,7 @@ CHANGEABLE = tuple(
 )
 """The names of the settings that a rebuild can change."""
 
-PAIR_SETTINGS = tuple(name for name in SETTINGS if name not in ("language", "is_unique"))
+PAIR_SETTINGS = tuple(name for name in SETTINGS if name not in ("language", "is_unique", "scoped"))
 """The names of the settings that say which texts are near-duplicates, also without a stored corpus."""
 
 

@@ -46,6 +46,8 @@ class Identities(NamedTuple):
     """The attached tables, or -1."""
     languages: Sequence[bytes] | None = None
     """None if the corpus does not identify languages."""
+    scopes: Sequence[bytes] | None = None
+    """None if the corpus is not scoped."""
 
 
 class _Row(NamedTuple):
@@ -57,6 +59,9 @@ class _Row(NamedTuple):
     """The attached tables, or -1 for NULL."""
     languages: Utf8
     """The languages, or empty for NULL."""
+    scopes: Utf8
+    is_scoped: bool
+    """False: all scopes are NULL."""
 
 
 def load_int2_arrays(parts: Sequence[bytes]) -> tuple[Int16Array, Int64Array]:
@@ -151,24 +156,28 @@ def copy_bands(rows: Int64Array) -> ByteArray:
 def copy_documents(identities: Identities, contents: Contents, chosen: Int64Array) -> ByteArray:
     """Return rows of documents for COPY ... (FORMAT binary), without header and trailer.
 
-    The columns are id, key, source_id, shingle_count, language, word_ids, signature. chosen: (rows,),
-    the places of the documents in the batch.
+    The columns are id, key, source_id, shingle_count, language, scope, word_ids, signature. chosen:
+    (rows,), the places of the documents in the batch.
     """
-    ids, keys, source_ids, languages = identities
+    ids, keys, source_ids, languages, scopes = identities
+    nothing = [b""] * len(keys)
     row = _Row(
         ids,
         concatenate(keys),
         source_ids,
-        concatenate([b""] * len(keys) if languages is None else languages),
+        concatenate(nothing if languages is None else languages),
+        concatenate(nothing if scopes is None else scopes),
+        scopes is not None,
     )
     return _write_documents(row, contents, chosen)
 
 
 @kernel
 def _write_documents(row: _Row, contents: Contents, chosen: Int64Array) -> ByteArray:
-    # Two bytes for the number of fields, seven lengths, 3 * 4 bytes of numbers, two array headers.
-    fixed = 2 + 7 * _LENGTH + 12 + 2 * _ARRAY_HEADER
-    size = len(row.keys.data) + len(row.languages.data) + fixed * len(chosen)
+    # Two bytes for the number of fields, eight lengths, 3 * 4 bytes of numbers, two array headers.
+    fixed = 2 + 8 * _LENGTH + 12 + 2 * _ARRAY_HEADER
+    size = len(row.keys.data) + len(row.languages.data) + len(row.scopes.data)
+    size += fixed * len(chosen)
     value_bytes = contents.signatures.itemsize
     for i in chosen:
         size += (_LENGTH + 4) * (contents.word_offsets[i + 1] - contents.word_offsets[i])
@@ -185,7 +194,7 @@ def _write_documents(row: _Row, contents: Contents, chosen: Int64Array) -> ByteA
 @inlined_kernel
 def _write_identity(out: ByteArray, at: int, row: _Row, shingle_count: int, k: int) -> int:
     out[at] = 0
-    out[at + 1] = 7
+    out[at + 1] = 8
     at = _write_int4(out, at + 2, row.ids[k])
     start, end = row.keys.offsets[k], row.keys.offsets[k + 1]
     at = _write4(out, at, end - start)
@@ -194,7 +203,10 @@ def _write_identity(out: ByteArray, at: int, row: _Row, shingle_count: int, k: i
     at = _write_int4(out, at, shingle_count)
     start, end = row.languages.offsets[k], row.languages.offsets[k + 1]
     at = _write4(out, at, end - start if end > start else -1)
-    return copy_span(row.languages.data, start, end, out, at)
+    at = copy_span(row.languages.data, start, end, out, at)
+    start, end = row.scopes.offsets[k], row.scopes.offsets[k + 1]
+    at = _write4(out, at, end - start if row.is_scoped else -1)
+    return copy_span(row.scopes.data, start, end, out, at)
 
 
 @inlined_kernel

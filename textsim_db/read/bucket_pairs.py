@@ -54,10 +54,13 @@ class _RangeBuckets(NamedTuple):
 class CandidatePairs:
     """The candidate pairs of a corpus in one snapshot, with copies folded."""
 
-    def __init__(self, connection: Connection, store: Store, language: str | None) -> None:
+    def __init__(
+        self, connection: Connection, store: Store, language: str | None, scope: str | None
+    ) -> None:
         self._connection = connection
         self._store = store
-        self._scan = BucketScan(store.corpus, language)
+        self._scan = BucketScan(store.corpus, language, scope)
+        self._scan.read_scopes(connection)
         self._copy_finder = CopyFinder(connection, store.corpus)
         self._small: list[Members] = []
         self._row_count = 0

@@ -20,6 +20,7 @@ from textsim_db.read import statements
 from textsim_db.settings import CorpusConfig
 from textsim_db.sketch.exact_prefix import least_needed
 from textsim_db.sketch.ragged import Buckets
+from textsim_db.sketch.scopes import Scopes
 from textsim_db.sketch.sketch_texts import Sketches
 from textsim_db.text.array_types import Int32Array, Int64Array
 
@@ -33,6 +34,8 @@ class LookUp(NamedTuple):
     """The buckets of each query; in an exact corpus, its prefix."""
     sizes: Int32Array
     """The shingles of each query: int32 of shape (queries,)."""
+    scopes: Scopes
+    """The scope of each query; None if the corpus is not scoped."""
     threshold: float | None
     """In an exact corpus, the similarity that a candidate must be able to reach; None with bands."""
 
@@ -44,10 +47,12 @@ class LookUp(NamedTuple):
         return least_needed(self.sizes.astype(np.int64), self.threshold)
 
 
-def look_up_of(buckets: Buckets, shingle_counts: Int64Array, config: CorpusConfig) -> LookUp:
-    """Return the look-up of queries at the threshold of the configuration."""
+def look_up_of(
+    buckets: Buckets, shingle_counts: Int64Array, config: CorpusConfig, scopes: Scopes
+) -> LookUp:
+    """Return the look-up of queries at the threshold of the configuration; buckets: in the scopes."""
     threshold = config.threshold if config.is_exact else None
-    return LookUp(buckets, shingle_counts.astype(np.int32), threshold)
+    return LookUp(buckets, shingle_counts.astype(np.int32), scopes, threshold)
 
 
 class CandidateRows(NamedTuple):
@@ -83,7 +88,7 @@ def read_candidates(
     prepare: bool = True,
 ) -> CandidateRows:
     """Return the candidates that a transaction sees; not prepared, the plan fits the tables' sizes."""
-    buckets, sizes, threshold = look_up
+    buckets, sizes, scopes, threshold = look_up
     is_exact = threshold is not None
     if len(sizes) == 1:  # without the numbers of the queries the join is a tenth quicker
         statement = statements.EXACT_CANDIDATES_OF_ONE if is_exact else statements.CANDIDATES_OF_ONE
@@ -103,19 +108,25 @@ def read_candidates(
         statement, parameters = statement + statements.OF_LANGUAGE, [*parameters, language]
     rows = cursor.execute(corpus.statement(statement), parameters, prepare=prepare).fetchall()
     if len(sizes) == 1:
+        if scopes is not None:  # by chance, buckets of other scopes are equal
+            rows = [row for row in rows if row[5] == scopes[0]]
         return CandidateRows.of_one_query(rows)
     queries, offsets = load_int4_arrays([row[-1] for row in rows])
     documents = np.repeat(np.arange(len(rows)), np.diff(offsets))
+    if scopes is not None:
+        pairs = zip(queries.tolist(), documents.tolist(), strict=True)
+        is_inside = np.array([scopes[q] == rows[d][5] for q, d in pairs], np.bool_)
+        queries, documents = queries[is_inside], documents[is_inside]
     by_query = np.argsort(queries, kind="stable")
     return CandidateRows(rows, queries[by_query].astype(np.int64), documents[by_query])
 
 
 def count_shared_buckets(
-    store: Store, sketches: Sketches, language: str | None
+    store: Store, sketches: Sketches, language: str | None, scope: str | None
 ) -> list[tuple[str, int]]:
     """Return the keys of one text's candidates, each with the number of buckets that it shares."""
     config = store.corpus.config
-    look_up = look_up_of(sketches.buckets, sketches.shingle_counts, config)
+    look_up = look_up_of(sketches.buckets, sketches.shingle_counts, config, None)
     statement = statements.COUNT_SHARED_BUCKETS
     parameters: list[Any] = [
         Array(look_up.buckets.values),
@@ -124,6 +135,8 @@ def count_shared_buckets(
     ]
     if language is not None:
         statement, parameters = statement + statements.OF_LANGUAGE, [*parameters, language]
+    if scope is not None:
+        statement, parameters = statement + statements.OF_SCOPE, [*parameters, scope]
     with autocommit(store.engine) as connection:
         cursor = connection.cursor(binary=True)
         return cursor.execute(

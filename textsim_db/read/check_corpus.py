@@ -208,8 +208,9 @@ def _twin_problems(store: Store) -> Iterator[Problem]:
 def _band_problems(connection: Connection, store: Store) -> Iterator[Problem]:
     """Yield the band rows that are missing, and those that do not follow from a signature."""
     config = store.corpus.config
-    is_exact = config.is_exact
-    buckets = statements.BUCKETS_OF_VALUES if is_exact else statements.BUCKETS_OF_BANDS
+    buckets = statements.BUCKETS_OF_VALUES if config.is_exact else statements.BUCKETS_OF_BANDS
+    if config.scoped:
+        buckets = statements.BUCKETS_IN_SCOPES
     shape: dict[str, Any] = {"rows": config.rows, "bands": config.bands, "bits": BLOCK_BITS}
     both = (statements.SUMS_OF_BANDS, statements.sums_of_signatures(buckets))
     rebuild = _rebuild(store.corpus)

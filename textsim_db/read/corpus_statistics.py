@@ -40,8 +40,15 @@ class Sample(NamedTuple):
     seed: int
 
 
+class Part(NamedTuple):
+    """The documents that are counted: those of one language, of one scope, or of both."""
+
+    language: str | None = None
+    scope: str | None = None
+
+
 def statistics(
-    store: Store, words: int, sample: Sample, language: str | None, progress: Progress | None
+    store: Store, words: int, sample: Sample, part: Part, progress: Progress | None
 ) -> Statistics:
     """Return the statistics of a corpus; see Corpus.statistics.
 
@@ -49,15 +56,15 @@ def statistics(
     """
     vocabulary = WordNumbers(store.dictionary)
     with snapshot(store.engine) as connection:
-        reader = _Reader(connection, store, language)
+        reader = _Reader(connection, store, part)
         languages = dict(reader.fetch(statements.COUNT_LANGUAGES))
         counts = reader.count_words(vocabulary, sum(languages.values()), progress)
-        by_language = language is not None
-        sizes = statements.BUCKET_SIZES_OF_LANGUAGE if by_language else statements.BUCKET_SIZES
+        is_all = part == Part()
+        sizes = statements.BUCKET_SIZES if is_all else statements.BUCKET_SIZES_OF_SOME
         buckets = [(int(size), int(number)) for size, number in reader.fetch(sizes)]
         storage = _storage(reader.fetch(statements.STORAGE))
         chosen = reader.fetch(statements.RANDOM_DOCUMENTS, seed=sample.seed, sample=sample.size)
-    similarities = _similarities(store, chosen, language)
+    similarities = _similarities(store, chosen, part.language)
     return Statistics(
         recall=store.corpus.config.recall,
         documents=len(counts.lengths),
@@ -80,7 +87,7 @@ def document_frequencies(store: Store) -> tuple[dict[str, int], int]:
     """Return the number of documents that each word occurs in, and the number of all documents."""
     vocabulary = WordNumbers(store.dictionary)
     with snapshot(store.engine) as connection:
-        counts = _Reader(connection, store, None).count_words(vocabulary, 0, None)
+        counts = _Reader(connection, store, Part()).count_words(vocabulary, 0, None)
     places = np.flatnonzero(counts.documents)
     texts = vocabulary.texts(words_at(places).tolist())
     frequencies = dict(zip(texts, counts.documents[places].tolist(), strict=True))
@@ -88,17 +95,17 @@ def document_frequencies(store: Store) -> tuple[dict[str, int], int]:
 
 
 class _Reader:
-    """Reads all documents, or the documents of one language, in one snapshot."""
+    """Reads all documents, or a part of them, in one snapshot."""
 
-    def __init__(self, connection: Connection, store: Store, language: str | None) -> None:
+    def __init__(self, connection: Connection, store: Store, part: Part) -> None:
         self._connection = connection
         self._corpus = store.corpus
-        self._language = language
+        self._part = part._asdict()
 
     def fetch(self, statement: Any, **parameters: Any) -> list[tuple[Any, ...]]:
-        """Return the rows of a statement with these parameters, and the parameter language."""
+        """Return the rows of a statement with these parameters, and those of the part."""
         cursor = self._connection.cursor(binary=True)
-        parameters["language"] = self._language
+        parameters |= self._part
         return cursor.execute(self._corpus.statement(statement), parameters).fetchall()
 
     def count_words(
@@ -108,7 +115,7 @@ class _Reader:
         counts, last_id, done = WordCounts(), 0, 0
         with self._connection.cursor(self._corpus.label("words"), binary=True) as cursor:
             cursor.itersize = DOCUMENTS_AT_ONCE
-            cursor.execute(self._corpus.statement(statements.WORDS), {"language": self._language})
+            cursor.execute(self._corpus.statement(statements.WORDS), self._part)
             for rows in cut(cursor, DOCUMENTS_AT_ONCE, lambda row: 4 * len(row[0] or row[1])):
                 waiting = {i: form for i, (word_ids, form) in enumerate(rows) if word_ids is None}
                 words, offsets = word_numbers([row[0] for row in rows], waiting, vocabulary)
@@ -126,16 +133,17 @@ class _Reader:
 
 def _similarities(store: Store, chosen: list[tuple[Any, ...]], language: str | None) -> list[float]:
     """Return the similarity of each sampled document to each of its candidates."""
-    word_ids = load_int4_arrays([data or b"" for _, data, _ in chosen])
+    word_ids = load_int4_arrays([data or b"" for _, data, _, _ in chosen])
     from_ids = normal_forms(*word_ids, store.dictionary)
     forms = [
         composed if stored is None else stored
-        for composed, (_, _, stored) in zip(from_ids, chosen, strict=True)
+        for composed, (_, _, stored, _) in zip(from_ids, chosen, strict=True)
     ]
-    matches = search.query_forms(store, forms, Criterion(JACCARD, 0.0, language))
+    scopes = [scope for *_, scope in chosen] if store.corpus.config.scoped else None
+    matches = search.query_forms(store, forms, Criterion(JACCARD, 0.0, language), scopes)
     return [
         match.similarity
-        for (key, _, _), each in zip(chosen, matches, strict=True)
+        for (key, *_), each in zip(chosen, matches, strict=True)
         for match in each
         if match.key != key
     ]

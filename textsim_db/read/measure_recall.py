@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -24,6 +24,7 @@ from textsim_db.read.stored_documents import DOCUMENTS_AT_ONCE, StoredDocuments,
 from textsim_db.results import Pair, RecallReport
 from textsim_db.sketch.cost_of_bands import Distribution, wilson
 from textsim_db.sketch.exact_prefix import share_enough
+from textsim_db.sketch.scopes import in_scopes
 from textsim_db.sketch.sketch_texts import buckets_of
 from textsim_db.text.run_ahead import cut
 
@@ -32,17 +33,28 @@ Progress = Callable[[int, int], None]
 Row = tuple[Any, ...]
 
 
+class Sample(NamedTuple):
+    """The documents to compare with all documents."""
+
+    size: int
+    seed: int | None
+    """Chooses the documents."""
+    scope: str | None
+    """Only documents of this scope are chosen and compared; None in a corpus that is not scoped."""
+
+
 def measure_recall(
-    store: Store, threshold: float, sample: int, seed: int | None, progress: Progress | None
+    store: Store, threshold: float, sample: Sample, progress: Progress | None
 ) -> RecallReport:
     """Compare a random sample with all documents, in one snapshot; see Corpus.measure_recall."""
     with snapshot(store.engine) as connection:
         cursor = connection.cursor(binary=True)
-        rows = cursor.execute(store.corpus.statement(statements.IDS_WITH_SHINGLES)).fetchall()
+        statement = store.corpus.statement(statements.IDS_WITH_SHINGLES)
+        rows = cursor.execute(statement, {"scope": sample.scope}).fetchall()
         ids = np.array([number for (number,) in rows], np.int64)
-        size = min(sample, len(ids))
-        chosen = np.sort(np.random.default_rng(seed).choice(ids, size, replace=False))
-        comparison = _Comparison(connection, store, threshold, chosen)
+        size = min(sample.size, len(ids))
+        chosen = np.sort(np.random.default_rng(sample.seed).choice(ids, size, replace=False))
+        comparison = _Comparison(connection, store, threshold, chosen, sample.scope)
         return comparison.report(len(ids), progress)
 
 
@@ -50,13 +62,19 @@ class _Comparison:
     """Compares the documents of a sample with all documents."""
 
     def __init__(
-        self, connection: Connection, store: Store, threshold: float, sample_ids: Ids
+        self,
+        connection: Connection,
+        store: Store,
+        threshold: float,
+        sample_ids: Ids,
+        scope: str | None,
     ) -> None:
         self._connection = connection
         self._vocabulary = WordNumbers(store.dictionary)
         self._corpus = store.corpus
         self._config = store.corpus.config
         self._threshold = threshold
+        self._scope = scope
         rows = self._execute(statements.SAMPLE_OF_IDS, [Array(sample_ids.astype(np.int32))])
         self._sample = StoredDocuments(self._corpus, self._vocabulary, rows)
         self._sample_rows = self._sample.rows()
@@ -72,7 +90,9 @@ class _Comparison:
 
         with_words: the number of documents that have words.
         """
-        ((documents, words),) = self._execute(statements.COUNT_AND_MEAN_WORDS, [])
+        ((documents, words),) = self._execute(
+            statements.COUNT_AND_MEAN_WORDS, {"scope": self._scope}
+        )
         self._compare_all(documents, progress)
         sampled_histogram = self._histogram_of_sample()
         count = len(self._pairs)
@@ -115,7 +135,8 @@ class _Comparison:
     def _chunks(self) -> Iterator[list[Row]]:
         with self._connection.cursor(self._corpus.label("measure recall"), binary=True) as cursor:
             cursor.itersize = DOCUMENTS_AT_ONCE
-            cursor.execute(self._corpus.statement(statements.DOCUMENTS_WITH_SHINGLES))
+            statement = self._corpus.statement(statements.DOCUMENTS_WITH_SHINGLES)
+            cursor.execute(statement, {"scope": self._scope})
             yield from cut(cursor, DOCUMENTS_AT_ONCE, lambda row: 4 * len(row[3] or row[4]))
 
     def _compare(self, index: Index, documents: StoredDocuments) -> None:
@@ -145,8 +166,9 @@ class _Comparison:
     def _look_up_of(self, documents: StoredDocuments, numbers: Ids) -> LookUp:
         """Return the look-up of documents."""
         signatures = documents.signatures(numbers)
-        buckets = buckets_of(signatures, self._config)
-        return look_up_of(buckets, documents.shingle_counts[numbers], self._config)
+        scopes = None if self._scope is None else [self._scope] * len(numbers)
+        buckets = in_scopes(buckets_of(signatures, self._config), scopes)
+        return look_up_of(buckets, documents.shingle_counts[numbers], self._config, scopes)
 
     def _are_candidates(
         self, documents: StoredDocuments, few: Ids, many: Ids
@@ -162,12 +184,13 @@ class _Comparison:
 
     def _candidates(self) -> list[int]:
         """Return how many others share enough buckets with each document of the sample."""
-        buckets, sizes, threshold = self._look_up
-        parameters = [Array(buckets.owners()), Array(buckets.values), Array(sizes), threshold]
+        buckets, sizes, _, threshold = self._look_up
+        places = [Array(buckets.owners()), Array(buckets.values)]
+        parameters = [*places, Array(sizes), threshold, self._scope]
         rows = self._execute(statements.COUNT_CANDIDATES, parameters)
         return sorted(count for (count,) in rows)
 
-    def _execute(self, statement: Any, parameters: list[Any]) -> list[Row]:
+    def _execute(self, statement: Any, parameters: list[Any] | dict[str, Any]) -> list[Row]:
         cursor = self._connection.cursor(binary=True)
         return cursor.execute(self._corpus.statement(statement), parameters).fetchall()
 

@@ -22,6 +22,7 @@ from textsim_db.read.snapshot import snapshot
 from textsim_db.read.stored_documents import StoredDocuments
 from textsim_db.results import Pair
 from textsim_db.sketch.ragged import Buckets
+from textsim_db.sketch.scopes import apart
 from textsim_db.sketch.sketch_texts import buckets_of
 from textsim_db.text.array_types import Int64Array
 from textsim_db.text.run_ahead import ahead
@@ -70,7 +71,7 @@ class StoredHost(CandidatePairs):
         self.config = store.corpus.config
         self.cache = DocumentCache(connection, store.corpus, store.dictionary)
         self.all_ids: Ids | None = None
-        super().__init__(connection, store, criterion.language)
+        super().__init__(connection, store, criterion.language, criterion.scope)
 
     def with_rows(self, pairs: Int64Array, of_shingles: bool) -> Iterator[PairsWithRows]:
         """Yield pairs in parts with rows; while pairs are verified, the next documents are read."""
@@ -85,7 +86,8 @@ class StoredHost(CandidatePairs):
 
     def buckets(self, ids: Ids) -> Buckets:
         """Return the buckets of documents that were the last that were read."""
-        return buckets_of(self.cache.signatures(ids), self.config)
+        buckets = buckets_of(self.cache.signatures(ids), self.config)
+        return apart(buckets, self.cache.documents(ids).scopes)
 
     def parts(self, ids: Ids) -> Iterator[Ids]:
         """Yield documents in their order, in parts that fit in memory."""

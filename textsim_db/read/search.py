@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from contextlib import closing
 from dataclasses import replace
-from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -42,6 +41,7 @@ from textsim_db.results import Candidate, Match
 from textsim_db.sketch.exact_prefix import smallest_of
 from textsim_db.sketch.fast_similarity import estimates
 from textsim_db.sketch.ragged import Signatures
+from textsim_db.sketch.scopes import Scopes, in_scopes
 from textsim_db.sketch.sketch_texts import Sketches, buckets_of, sketch, sketch_tokens
 from textsim_db.text.run_ahead import ahead, cut
 from textsim_db.text.tokens import tokens_of
@@ -61,29 +61,40 @@ class Queries(NamedTuple):
 def query(store: Store, text: str, criterion: Criterion) -> list[Match]:
     """Return the matches of a text, best first."""
     store = _at_threshold(store, criterion)
-    sketches = sketch([to_bytes(text)], store.corpus.config, criterion.language)
+    scopes = None if criterion.scope is None else [criterion.scope]
+    sketches = sketch([to_bytes(text)], store.corpus.config, criterion.language, scopes)
     warn_of_misses(store.corpus, criterion, int(sketches.shingle_counts[0]))
-    candidates = _candidates(store, sketches, criterion)
+    candidates = _candidates(store, sketches, scopes, criterion)
     return _matches(store, sketches, candidates, criterion)[0]
 
 
-def query_many(store: Store, texts: Sequence[str], criterion: Criterion) -> list[list[Match]]:
-    """Return the matches of several texts, with one round of SQL for each QUERIES_AT_ONCE texts."""
+def query_many(
+    store: Store, texts: Sequence[str], criterion: Criterion, scopes: Scopes = None
+) -> list[list[Match]]:
+    """Return the matches of several texts, with one round of SQL for each QUERIES_AT_ONCE texts.
+
+    scopes: the scope of each text, if the corpus is scoped.
+    """
     data = [_numbered_bytes(i, text) for i, text in enumerate(texts)]
     store = _at_threshold(store, criterion)
     warn_of_misses(store.corpus, criterion)
-    to_sketches = partial(sketch, config=store.corpus.config, language=criterion.language)
-    return _in_rounds(store, data, to_sketches, criterion)
+
+    def to_sketches(part: Sequence[bytes], scopes: Scopes) -> Sketches:
+        return sketch(part, store.corpus.config, criterion.language, scopes)
+
+    return _in_rounds(store, data, scopes, to_sketches, criterion)
 
 
-def query_forms(store: Store, forms: Sequence[str], criterion: Criterion) -> list[list[Match]]:
+def query_forms(
+    store: Store, forms: Sequence[str], criterion: Criterion, scopes: Scopes
+) -> list[list[Match]]:
     """Return the matches of stored normal forms; a document is among its own matches."""
     store = _at_threshold(store, criterion)
 
-    def to_sketches(data: Sequence[bytes]) -> Sketches:
-        return sketch_tokens(tokens_of(data), store.corpus.config)
+    def to_sketches(data: Sequence[bytes], scopes: Scopes) -> Sketches:
+        return sketch_tokens(tokens_of(data), store.corpus.config, scopes)
 
-    return _in_rounds(store, [form.encode() for form in forms], to_sketches, criterion)
+    return _in_rounds(store, [form.encode() for form in forms], scopes, to_sketches, criterion)
 
 
 def neighbours(store: Store, key: str, criterion: Criterion) -> list[Match]:
@@ -96,7 +107,9 @@ def neighbours(store: Store, key: str, criterion: Criterion) -> list[Match]:
     signatures = document.signatures(np.zeros(1, np.int64))
     if config.is_exact:
         signatures = smallest_of(signatures, document.shingle_counts, config.threshold)
-    look_up = look_up_of(buckets_of(signatures, config), document.shingle_counts, config)
+    scopes = document.scopes
+    buckets = in_scopes(buckets_of(signatures, config), scopes)
+    look_up = look_up_of(buckets, document.shingle_counts, config, scopes)
     rows = find_candidates(store, look_up, criterion.language).rows
     candidates = CandidateRows.of_one_query([row for row in rows if row[0] != stored[0]])
     if not candidates.rows:
@@ -106,16 +119,19 @@ def neighbours(store: Store, key: str, criterion: Criterion) -> list[Match]:
     return _verified(queries, candidates, documents, criterion)[0]
 
 
-def candidates_of(store: Store, text: str, language: str | None) -> list[Candidate]:
+def candidates_of(
+    store: Store, text: str, language: str | None, scope: str | None
+) -> list[Candidate]:
     """Return the candidates of a text, most shared buckets first."""
-    sketches = sketch([to_bytes(text)], store.corpus.config, language)
-    shared = count_shared_buckets(store, sketches, language)
+    scopes = None if scope is None else [scope]
+    sketches = sketch([to_bytes(text)], store.corpus.config, language, scopes)
+    shared = count_shared_buckets(store, sketches, language, scope)
     return sorted((Candidate(*row) for row in shared), key=lambda c: (-c.shared, c.key))
 
 
 def normal_form_of(store: Store, key: str) -> str:
     """Return the normal form of an indexed document; raises DocumentNotFound."""
-    _, _, _, word_ids, form, _ = _row_of_key(store, key)
+    _, _, _, word_ids, form, _, _ = _row_of_key(store, key)
     if form is None:
         (form,) = normal_forms(*load_int4_arrays([word_ids]), store.dictionary)
     return str(form)
@@ -124,26 +140,36 @@ def normal_form_of(store: Store, key: str) -> str:
 def _in_rounds(
     store: Store,
     data: Sequence[bytes],
-    to_sketches: Callable[[Sequence[bytes]], Sketches],
+    scopes: Scopes,
+    to_sketches: Callable[[Sequence[bytes], Scopes], Sketches],
     criterion: Criterion,
 ) -> list[list[Match]]:
     """Return the matches of many queries; while one round is verified, the next one is fetched."""
 
-    def with_candidates(sketches: Sketches) -> tuple[Sketches, CandidateRows]:
-        return sketches, _candidates(store, sketches, criterion)
+    def sketched(part: list[tuple[bytes, str | None]]) -> tuple[Sketches, Scopes]:
+        texts = [text for text, _ in part]
+        own = None if scopes is None else [str(scope) for _, scope in part]
+        return to_sketches(texts, own), own
 
+    def with_candidates(query: tuple[Sketches, Scopes]) -> tuple[Sketches, CandidateRows]:
+        sketches, own = query
+        return sketches, _candidates(store, sketches, own, criterion)
+
+    items = zip(data, [None] * len(data) if scopes is None else scopes, strict=True)
     results: list[list[Match]] = []
     with (
-        closing(ahead(cut(data, QUERIES_AT_ONCE, len), to_sketches)) as sketched,
-        closing(ahead(sketched, with_candidates)) as rounds,
+        closing(ahead(cut(items, QUERIES_AT_ONCE, lambda item: len(item[0])), sketched)) as queries,
+        closing(ahead(queries, with_candidates)) as rounds,
     ):
         for sketches, candidates in rounds:
             results += _matches(store, sketches, candidates, criterion)
     return results
 
 
-def _candidates(store: Store, sketches: Sketches, criterion: Criterion) -> CandidateRows:
-    look_up = look_up_of(sketches.buckets, sketches.shingle_counts, store.corpus.config)
+def _candidates(
+    store: Store, sketches: Sketches, scopes: Scopes, criterion: Criterion
+) -> CandidateRows:
+    look_up = look_up_of(sketches.buckets, sketches.shingle_counts, store.corpus.config, scopes)
     return find_candidates(store, look_up, criterion.language)
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Final, LiteralString
 
 _WORDS: Final[LiteralString] = """d.id, d.key, d.shingle_count,
-    pg_catalog.array_send(d.word_ids), d.normal_form"""
+    pg_catalog.array_send(d.word_ids), d.normal_form, d.scope"""
 """The columns that StoredDocuments needs to compare words."""
 _FIELDS: Final[LiteralString] = f"{_WORDS}, pg_catalog.array_send(d.signature)"
 """The columns that StoredDocuments needs to compare words and signatures."""
@@ -97,7 +97,8 @@ JOIN {{document}} d ON d.id = c.document_id
 WHERE true
 """
 OF_LANGUAGE: Final[LiteralString] = "AND d.language = %s"
-"""Limits the statements above to the documents of one language."""
+OF_SCOPE: Final[LiteralString] = "AND d.scope = %s"
+"""Limit the statements above to the documents of one language, or of one scope."""
 
 DOCUMENT_OF_KEY: Final[LiteralString] = f"SELECT {_FIELDS} FROM {{document}} d WHERE d.key = %s"
 
@@ -128,6 +129,26 @@ SELECT pg_catalog.array_send(pg_catalog.array_agg(
 FROM {band} b JOIN {document} d ON d.id = b.document_id
 WHERE b.bucket BETWEEN %(low)s::integer AND %(high)s::integer AND d.language = %(language)s
 """
+# The band rows have no index on their documents, so the signatures give the buckets.
+BAND_ROWS_OF_SCOPE: Final[LiteralString] = """
+/* textsim-db: pairs of corpus {id}: band rows of a scope */
+SELECT pg_catalog.array_send(pg_catalog.array_agg(
+    (b.bucket::bigint << 32) + 2147483648 + d.id))
+FROM {document} d
+CROSS JOIN LATERAL pg_catalog.unnest(
+    textsim._in_scope(textsim._buckets(d.signature, %(bands)s, %(rows)s), d.scope)) b (bucket)
+WHERE b.bucket BETWEEN %(low)s::integer AND %(high)s::integer AND d.scope = %(scope)s
+    AND (%(language)s::text IS NULL OR d.language = %(language)s)
+"""
+SCOPES_OF_DOCUMENTS: Final[LiteralString] = """
+/* textsim-db: pairs of corpus {id}: scopes */
+SELECT pg_catalog.array_send(pg_catalog.array_agg(s.id ORDER BY s.id)),
+    pg_catalog.array_send(pg_catalog.array_agg(s.number ORDER BY s.id))
+FROM (
+    SELECT d.id, (pg_catalog.dense_rank() OVER (ORDER BY d.scope COLLATE "C"))::integer AS number
+    FROM {document} d
+) s
+"""
 # Different words may have the same hash, because hash_array_extended() folds the hash of each element
 # to 32 bits.
 HASHES_OF_WORDS: Final[LiteralString] = """
@@ -135,14 +156,14 @@ HASHES_OF_WORDS: Final[LiteralString] = """
 SELECT pg_catalog.array_send(pg_catalog.array_agg(d.id)),
     pg_catalog.array_send(pg_catalog.array_agg(coalesce(
         pg_catalog.hash_array_extended(d.word_ids, 0),
-        pg_catalog.hashtextextended(d.normal_form, 0))))
+        pg_catalog.hashtextextended(d.normal_form, 0)) # textsim._scope_hash(d.scope)))
 FROM {document} d WHERE d.id = ANY (%s::integer[])
 """
 COPIES: Final[LiteralString] = """
 /* textsim-db: pairs of corpus {id}: copies */
 SELECT pg_catalog.array_send(pg_catalog.array_agg(d.id))
 FROM {document} d WHERE d.id = ANY (%s::integer[])
-GROUP BY d.word_ids, d.normal_form HAVING count(*) > 1
+GROUP BY d.word_ids, d.normal_form, d.scope HAVING count(*) > 1
 """
 # The caller replaces d.signature with the first values of its bands. The statement skips damaged
 # signatures, whose length is wrong.
@@ -190,20 +211,24 @@ SELECT id, key FROM {document} WHERE id = ANY (%s::integer[])
 # Recall by brute force: a sample is compared with all documents.
 
 IDS_WITH_SHINGLES: Final[LiteralString] = """
-SELECT id FROM {document} WHERE pg_catalog.cardinality(signature) > 0 ORDER BY id
+SELECT id FROM {document}
+WHERE pg_catalog.cardinality(signature) > 0 AND (%(scope)s::text IS NULL OR scope = %(scope)s)
+ORDER BY id
 """
 COUNT_AND_MEAN_WORDS: Final[LiteralString] = """
 SELECT count(*), coalesce(avg(coalesce(
     pg_catalog.cardinality(word_ids),
     -- The words of this document have no ids yet.
     pg_catalog.cardinality(pg_catalog.string_to_array(normal_form, ' ')))), 0)::float8
-FROM {document}
+FROM {document} WHERE %(scope)s::text IS NULL OR scope = %(scope)s
 """
 SAMPLE_OF_IDS: Final[LiteralString] = f"""
 SELECT {_FIELDS} FROM {{document}} d WHERE d.id = ANY (%s::integer[]) ORDER BY d.id
 """
 DOCUMENTS_WITH_SHINGLES: Final[LiteralString] = f"""
-SELECT {_FIELDS} FROM {{document}} d WHERE pg_catalog.cardinality(d.signature) > 0
+SELECT {_FIELDS} FROM {{document}} d
+WHERE pg_catalog.cardinality(d.signature) > 0
+    AND (%(scope)s::text IS NULL OR d.scope = %(scope)s)
 """
 COUNT_CANDIDATES: Final[LiteralString] = """
 /* textsim-db: measure recall of corpus {id}: candidates */
@@ -216,27 +241,26 @@ FROM (
 ) p
 JOIN {document} d ON d.id = p.document_id
 WHERE textsim._is_candidate(p.shared, d.shingle_count, (%s::integer[])[p.query + 1], %s)
+    AND d.scope IS NOT DISTINCT FROM %s::text
 GROUP BY p.query
 """
 
 # Statistics.
 
-WORDS: Final[LiteralString] = """
-SELECT pg_catalog.array_send(word_ids), normal_form FROM {document}
-WHERE %(language)s::text IS NULL OR language = %(language)s
-ORDER BY id
+_CHOSEN: Final[LiteralString] = """(%(language)s::text IS NULL OR language = %(language)s)
+    AND (%(scope)s::text IS NULL OR scope = %(scope)s)"""
+WORDS: Final[LiteralString] = f"""
+SELECT pg_catalog.array_send(word_ids), normal_form FROM {{document}} WHERE {_CHOSEN} ORDER BY id
 """
-COUNT_LANGUAGES: Final[LiteralString] = """
-SELECT language, count(*) FROM {document}
-WHERE %(language)s::text IS NULL OR language = %(language)s
+COUNT_LANGUAGES: Final[LiteralString] = f"""
+SELECT language, count(*) FROM {{document}} WHERE {_CHOSEN}
 GROUP BY language ORDER BY count(*) DESC, language
 """
-RANDOM_DOCUMENTS: Final[LiteralString] = """
-/* textsim-db: statistics of corpus {id}: sample */
-SELECT key, pg_catalog.array_send(word_ids), normal_form FROM {document}
+RANDOM_DOCUMENTS: Final[LiteralString] = f"""
+/* textsim-db: statistics of corpus {{id}}: sample */
+SELECT key, pg_catalog.array_send(word_ids), normal_form, scope FROM {{document}}
 WHERE id = ANY (
-    SELECT id FROM {document}
-    WHERE shingle_count > 0 AND (%(language)s::text IS NULL OR language = %(language)s)
+    SELECT id FROM {{document}} WHERE shingle_count > 0 AND {_CHOSEN}
     ORDER BY pg_catalog.hashint8extended(id, %(seed)s) LIMIT %(sample)s
 )
 """
@@ -245,13 +269,13 @@ BUCKET_SIZES: Final[LiteralString] = """
 SELECT s.size, count(*) FROM (SELECT count(*) AS size FROM {band} GROUP BY bucket) s
 GROUP BY s.size ORDER BY s.size
 """
-BUCKET_SIZES_OF_LANGUAGE: Final[LiteralString] = """
-/* textsim-db: statistics of corpus {id}: buckets of a language */
+BUCKET_SIZES_OF_SOME: Final[LiteralString] = f"""
+/* textsim-db: statistics of corpus {{id}}: buckets of a language or a scope */
 SELECT s.size, count(*)
 FROM (
     SELECT count(*) AS size
-    FROM {band} b JOIN {document} d ON d.id = b.document_id
-    WHERE d.language = %(language)s
+    FROM {{band}} b JOIN {{document}} d ON d.id = b.document_id
+    WHERE {_CHOSEN}
     GROUP BY b.bucket
 ) s
 GROUP BY s.size ORDER BY s.size
@@ -315,6 +339,11 @@ BUCKETS_OF_VALUES: Final[LiteralString] = """
     SELECT d.id, u.bucket FROM {document} d CROSS JOIN LATERAL unnest(d.signature) u (bucket)
     WHERE true"""
 """The buckets that signatures give, in a corpus of bands and in an exact one."""
+BUCKETS_IN_SCOPES: Final[LiteralString] = """
+    SELECT d.id, u.bucket FROM {document} d CROSS JOIN LATERAL pg_catalog.unnest(
+        textsim._in_scope(textsim._buckets(d.signature, %(bands)s, %(rows)s), d.scope)) u (bucket)
+    WHERE true"""
+"""The buckets that signatures give in a scoped corpus."""
 
 
 def sums_of_signatures(buckets: LiteralString) -> LiteralString:

@@ -19,6 +19,7 @@ from textsim_db.db.stored_signatures import load_signatures
 from textsim_db.read.normal_forms import compose_forms
 from textsim_db.settings import Shingle
 from textsim_db.sketch.ragged import Signatures
+from textsim_db.sketch.scopes import Scopes
 from textsim_db.text.tokens import Tokens, tokens_of
 
 DOCUMENTS_AT_ONCE = 5_000
@@ -66,7 +67,7 @@ class WordNumbers:
 class StoredDocuments:
     """Stored documents, as a search or a comparison reads them.
 
-    rows: (id, key, shingle count, word ids, normal form), and the signature if signatures() is
+    rows: (id, key, shingle count, word ids, normal form, scope), and the signature if signatures() is
     called. Word ids and signature are in the format of array_send. A document has either word ids, or
     a normal form if its words have no ids yet.
     """
@@ -86,6 +87,11 @@ class StoredDocuments:
     def ids(self) -> npt.NDArray[np.int64]:
         """The ids: int64 of shape (documents,)."""
         return np.array([row[0] for row in self._rows], np.int64)
+
+    @property
+    def scopes(self) -> Scopes:
+        """The scope of each document."""
+        return [row[5] for row in self._rows] if self.config.scoped else None
 
     def rows(self, of_shingles: bool = True) -> Rows:
         """Return the integers that a measure compares: word ids, or code points.
@@ -109,7 +115,7 @@ class StoredDocuments:
     def signatures(self, numbers: npt.NDArray[np.int64]) -> Signatures:
         """Return the signatures of documents by number; raises DatabaseError for a damaged one."""
         chosen = numbers.tolist()
-        parts = [self._rows[i][5] for i in chosen]
+        parts = [self._rows[i][6] for i in chosen]
         return load_signatures(parts, [self.keys[i] for i in chosen], self.config)
 
 

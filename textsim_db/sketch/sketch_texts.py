@@ -13,6 +13,7 @@ from textsim_db.sketch import band_buckets, fast_similarity
 from textsim_db.sketch.common_shingles import NO_COMMON
 from textsim_db.sketch.exact_prefix import smallest_values
 from textsim_db.sketch.ragged import Buckets, Ragged, Signatures, joined, of_rows
+from textsim_db.sketch.scopes import Scopes, in_scopes
 from textsim_db.text.array_types import Int16Array, Int32Array, Int64Array
 from textsim_db.text.languages import identify
 from textsim_db.text.shingles import find_shingles
@@ -39,14 +40,20 @@ class Sketches:
     """The number of distinct shingles of each document: (documents,)."""
     signatures: Signatures
     buckets: Buckets
+    """The buckets as they are stored: those of a scoped corpus are mixed with the scopes."""
 
 
-def sketch(texts: Sequence[bytes], config: CorpusConfig, language: str | None = None) -> Sketches:
+def sketch(
+    texts: Sequence[bytes],
+    config: CorpusConfig,
+    language: str | None = None,
+    scopes: Scopes = None,
+) -> Sketches:
     """Compute the words, signatures and buckets of several texts in UTF-8.
 
     language: the language of all texts. If None, it is identified if stop words depend on it.
     """
-    return sketch_tokens(tokens_without(texts, config, language), config)
+    return sketch_tokens(tokens_without(texts, config, language), config, scopes)
 
 
 def tokens_without(
@@ -76,14 +83,15 @@ def tokens_and_languages(
     return tokens, None if config.language is None else identify(tokens)
 
 
-def sketch_tokens(tokens: Tokens, config: CorpusConfig) -> Sketches:
+def sketch_tokens(tokens: Tokens, config: CorpusConfig, scopes: Scopes = None) -> Sketches:
     """Compute the shingles, signatures and buckets of texts from their words."""
     parts = [_counts_and_signatures(part, config) for part in tokens.parts(_BYTES_AT_ONCE)]
     counts, signatures = parts[0]
     if len(parts) > 1:
         counts = np.concatenate([counts for counts, _ in parts])
         signatures = joined([signatures for _, signatures in parts])
-    return Sketches(tokens, counts, signatures, buckets_of(signatures, config))
+    buckets = in_scopes(buckets_of(signatures, config), scopes)
+    return Sketches(tokens, counts, signatures, buckets)
 
 
 def _counts_and_signatures(tokens: Tokens, config: CorpusConfig) -> tuple[Int64Array, Signatures]:
@@ -100,7 +108,7 @@ def _counts_and_signatures(tokens: Tokens, config: CorpusConfig) -> tuple[Int64A
 
 
 def buckets_of(signatures: Signatures, config: CorpusConfig) -> Buckets:
-    """Return the buckets of documents; a document with an empty signature has none.
+    """Return the buckets of documents without scopes; a document with an empty signature has none.
 
     The buckets of an exact corpus are the signatures themselves.
     """

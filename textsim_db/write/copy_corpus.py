@@ -117,6 +117,7 @@ class OldRow(NamedTuple):
     word_ids: bytes | None
     normal_form: str | None
     language: str
+    scope: str | None
 
 
 class Copy(NamedTuple):
@@ -213,12 +214,13 @@ class CorpusCopier:
         ids_of_words = np.zeros(len(tokens.starts), np.int32)
         has_ids = np.array([row.normal_form is None for row in rows], np.bool_)
         ids_of_words[np.repeat(has_ids, np.diff(tokens.word_offsets))] = word_ids
-        sketches = sketch_tokens(tokens, self.new.config)
+        scopes = [str(row.scope) for row in rows] if self.new.config.scoped else None
+        sketches = sketch_tokens(tokens, self.new.config, scopes)
         languages = None
         if self.new.config.language is not None:
             languages = [row.language for row in rows]
         keys = [row.key for row in rows]
-        return Copy(rows, Batch(keys, [], sketches, [], 0, languages, ids_of_words))
+        return Copy(rows, Batch(keys, [], sketches, [], 0, languages, scopes, ids_of_words))
 
     def _write(self, cursor: Cursor, copy: Copy) -> NewIds:
         """Write documents; return the ids of the documents that are new in the new corpus."""
@@ -246,7 +248,9 @@ class CorpusCopier:
         for i, id_ in zip(numbers.tolist(), ids.tolist(), strict=True):
             row, count = copy.rows[i], int(sketches.shingle_counts[i])
             signature = Array(sketches.signatures.of(i))
-            parameters.append((id_, row.key, row.source_id, count, signature, row.normal_form))
+            parameters.append(
+                (id_, row.key, row.source_id, count, row.scope, signature, row.normal_form)
+            )
         cursor.executemany(self.new.statement(statements.INSERT_WAITING_DOCUMENT), parameters)
         copy_band_rows(cursor, self.new, band_rows(sketches.buckets.take(numbers), ids))
 
@@ -256,5 +260,8 @@ class CorpusCopier:
         if is_there.any():
             statement = self.new.statement(statements.STORED_SIGNATURES)
             rows = cursor.execute(statement, [Array(new[is_there])]).fetchall()
-            stored = [Stored(id_, None, None, None, None, signature) for id_, signature in rows]
+            stored = [
+                Stored(id_, None, None, None, scope, None, signature)
+                for id_, scope, signature in rows
+            ]
             write_batch.remove_locked(cursor, self.new, stored)

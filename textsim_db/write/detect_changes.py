@@ -28,6 +28,7 @@ class Stored(NamedTuple):
     """None while the document has its normal form instead."""
     normal_form: str | None
     language: str | None
+    scope: str | None
     source_id: int | None
     """The attached table that the document comes from."""
     signature: bytes
@@ -41,13 +42,16 @@ Existing = dict[str, Stored]
 def outcomes(batch: Batch, existing: Existing, source_id: int | None) -> tuple[Outcomes, list[int]]:
     """Return the outcomes of writing a batch, and the ids of documents that only get a new source.
 
-    A stored document is unchanged if its words and its language are the same.
+    A stored document is unchanged if its words, its language and its scope are the same.
     """
     outcome = np.full(len(batch.keys), ADDED, np.int8)
     adopted = []
     for i, key in enumerate(batch.keys):
         stored = existing.get(key)
         if stored is None:
+            continue
+        if stored.scope != batch.scope_of(i):
+            outcome[i] = REPLACED
             continue
         if stored.word_ids is None:
             outcome[i] = COMPLETED if stored.normal_form == batch.form_of(i) else REPLACED

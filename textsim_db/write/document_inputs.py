@@ -1,8 +1,8 @@
-"""Turns the inputs of add_many into a stream of (key, text): pairs, mappings, records, tables; pure."""
+"""Turns the inputs of add_many into a stream of documents: pairs, mappings, records, tables; pure."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from typing import Any, Protocol
 from uuid import UUID
@@ -12,10 +12,16 @@ from textsim_db.errors import ConfigurationError, shown, suggestion
 Key = str | int | UUID
 """The types of a key; a key is stored as its text."""
 
+Scope = str | int | UUID
+"""The types of a scope; a scope is stored as its text."""
+
 ROWS = 256
 """The rows of a table that become Python objects at once; a larger number takes more memory."""
 
 _BYTES = bytes | bytearray | memoryview
+
+Names = Mapping[str, str]
+"""The names of the columns of keys, texts and scopes, by the arguments that give them."""
 
 
 class ArrowTable(Protocol):
@@ -24,21 +30,30 @@ class ArrowTable(Protocol):
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object: ...
 
 
-Documents = Iterable[tuple[Key, str]] | Iterable[Mapping[str, Any]] | Mapping[Any, str] | ArrowTable
+Documents = (
+    Iterable[tuple[Key, str]]
+    | Iterable[tuple[Key, str, Scope]]
+    | Iterable[Mapping[str, Any]]
+    | Mapping[Any, str]
+    | ArrowTable
+)
 
 
-def stream_documents(documents: Any, key: str | None, text: str | None) -> Iterator[Any]:
-    """Return a lazy iterator over the documents as (key, text).
+def stream_documents(
+    documents: Any, key: str | None, text: str | None, scope: str | None = None
+) -> Iterator[Any]:
+    """Return a lazy iterator over the documents as (key, text), or as (key, text, scope).
 
-    key and text name columns of a table, or members of records. Without them the documents are pairs
-    or a mapping. Raises ConfigurationError for other inputs, before any document is stored.
+    key, text and scope name columns of a table, or members of records. Without them the documents are
+    pairs, triples or a mapping. Raises ConfigurationError for other inputs, before any document is
+    stored.
     """
-    if key is None and text is None:
+    if key is None and text is None and scope is None:
         return _pairs(documents)
     if key is None or text is None:
         missing = "key" if key is None else "text"
         raise ConfigurationError(f"{missing}= is missing; give both key= and text=, or neither")
-    names = (key, text)
+    names = {"key": key, "text": text} | ({} if scope is None else {"scope": scope})
     if _is_frame(documents):
         return _rows(_frame_pages(documents, _checked(documents.columns, names)))
     if hasattr(documents, "__arrow_c_stream__"):
@@ -57,7 +72,7 @@ def _pairs(documents: Any) -> Iterator[Any]:
     return items
 
 
-def _records(documents: Any, names: tuple[str, str]) -> Iterator[Any]:
+def _records(documents: Any, names: Names) -> Iterator[Any]:
     if isinstance(documents, Mapping):
         raise _unexpected(documents)
     first, items = _begin(documents)
@@ -66,7 +81,8 @@ def _records(documents: Any, names: tuple[str, str]) -> Iterator[Any]:
             raise _unexpected(documents, first)
         _checked(first, names)
     # A record without a member yields None in its place. prepare() refuses None as key and as text.
-    return (tuple(map(item.get, names)) if isinstance(item, Mapping) else item for item in items)
+    columns = tuple(names.values())
+    return (tuple(map(item.get, columns)) if isinstance(item, Mapping) else item for item in items)
 
 
 _NOTHING = object()
@@ -92,7 +108,7 @@ def _is_frame(documents: Any) -> bool:
     )
 
 
-def _frame_pages(frame: Any, names: tuple[str, str]) -> Iterator[list[list[Any]]]:
+def _frame_pages(frame: Any, names: Sequence[str]) -> Iterator[list[list[Any]]]:
     columns = [frame[name] for name in names]
     slices = [getattr(column, "iloc", column) for column in columns]
     for start in range(0, len(frame), ROWS):
@@ -112,7 +128,7 @@ def _arrow_reader(table: ArrowTable) -> Any:
         raise _unexpected(table) from None
 
 
-def _arrow_pages(reader: Any, names: tuple[str, str]) -> Iterator[list[list[Any]]]:
+def _arrow_pages(reader: Any, names: Names) -> Iterator[list[list[Any]]]:
     numbers = [reader.schema.names.index(name) for name in _checked(reader.schema.names, names)]
 
     def pages() -> Iterator[list[list[Any]]]:
@@ -128,10 +144,10 @@ def _rows(pages: Iterator[list[list[Any]]]) -> Iterator[Any]:
     return chain.from_iterable(zip(*page, strict=True) for page in pages)
 
 
-def _checked(columns: Iterable[Any], names: tuple[str, str]) -> tuple[str, str]:
-    """Return the names; raise ConfigurationError unless exactly one column has each name."""
+def _checked(columns: Iterable[Any], names: Names) -> list[str]:
+    """Return the names of columns; raise ConfigurationError unless exactly one column has each name."""
     there = list(columns)
-    for option, name in zip(("key", "text"), names, strict=True):
+    for option, name in names.items():
         if there.count(name) != 1:
             expected = ", ".join(shown(repr(column)[:40]) for column in there[:8]) or "none"
             ellipsis = ", ..." if len(there) > 8 else ""
@@ -141,7 +157,7 @@ def _checked(columns: Iterable[Any], names: tuple[str, str]) -> tuple[str, str]:
                 f"{option}={name!r} names {count} of the documents; expected one of "
                 f"{expected}{ellipsis}{near}"
             )
-    return names
+    return [*names.values()]
 
 
 def _unexpected(documents: Any, first: object = _NOTHING) -> ConfigurationError:

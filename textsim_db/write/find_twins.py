@@ -30,6 +30,7 @@ from textsim_db.settings import CorpusConfig
 from textsim_db.sketch.exact_prefix import first_rows
 from textsim_db.sketch.fast_similarity import estimates
 from textsim_db.sketch.ragged import Buckets, Ragged, Signatures, joined
+from textsim_db.sketch.scopes import apart, in_scopes
 from textsim_db.sketch.sketch_texts import buckets_of
 from textsim_db.text.array_types import Int64Array
 from textsim_db.write import statements
@@ -58,7 +59,8 @@ def lock_buckets(cursor: Cursor, store: Store, batch: Batch, places: Int64Array)
     sketches = batch.sketches
     buckets = _compared_buckets(sketches.buckets, sketches.shingle_counts, store.corpus.config)
     locked = np.unique(buckets.take(places).values)
-    cursor.execute(statements.LOCK_BUCKETS, [store.corpus.id, Array(locked)])
+    scopes = sorted({str(batch.scopes[i]) for i in places.tolist()}) if batch.scopes else []
+    cursor.execute(statements.LOCK_BUCKETS, [store.corpus.id, Array(locked), scopes])
 
 
 def find_twins(cursor: Cursor, store: Store, batch: Batch, places: Int64Array) -> list[Twin]:
@@ -86,7 +88,7 @@ class _Comparison:
     def __init__(self, store: Store, batch: Batch, places: Int64Array) -> None:
         config, sketches = store.corpus.config, batch.sketches
         buckets = _only(sketches.buckets, places)
-        self.look_up: LookUp = look_up_of(buckets, sketches.shingle_counts, config)
+        self.look_up: LookUp = look_up_of(buckets, sketches.shingle_counts, config, batch.scopes)
         self._corpus = store.corpus
         self._batch = batch
         self._places = places
@@ -102,7 +104,9 @@ class _Comparison:
         stored = StoredDocuments(self._corpus, self._vocabulary, candidates.rows)
         count = len(stored.keys)
         signatures = stored.signatures(np.arange(count))
-        buckets = _compared_buckets(buckets_of(signatures, config), stored.shingle_counts, config)
+        buckets = in_scopes(buckets_of(signatures, config), stored.scopes)
+        buckets = _compared_buckets(buckets, stored.shingle_counts, config)
+        scopes = None if stored.scopes is None else [*stored.scopes, *(self._batch.scopes or [])]
         compared = _Compared(
             [*stored.keys, *self._batch.keys],
             concatenated(stored.rows(), self._rows),
@@ -111,7 +115,7 @@ class _Comparison:
         )
         kept_by, similarity = keep_representatives(
             compared.rows,
-            joined([buckets, self._buckets]),
+            apart(joined([buckets, self._buckets]), scopes),
             count,
             config.threshold,
             compared.replaced,

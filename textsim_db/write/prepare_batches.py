@@ -28,6 +28,7 @@ from textsim_db.text.utf8 import is_null, to_bytes
 BATCH_DOCUMENTS = 5000
 """Documents of a batch. Larger batches need more memory, and a load starts and ends more slowly."""
 MAX_KEY_BYTES = 1000
+MAX_SCOPE_BYTES = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +48,8 @@ class Batch:
     """How many documents are not in the batch, because a later one has the same key."""
     languages: list[str] | None = None
     """The language of each document; None if the corpus does not identify languages."""
+    scopes: list[str] | None = None
+    """The scope of each document; None if the corpus is not scoped."""
     word_ids: npt.NDArray[np.int32] = field(default_factory=lambda: np.empty(0, np.int32))
     """The ids of the words of all documents, once they are looked up."""
 
@@ -59,6 +62,10 @@ class Batch:
         """Return the language of a document, None if the corpus does not identify languages."""
         return None if self.languages is None else self.languages[i]
 
+    def scope_of(self, i: int) -> str | None:
+        """Return the scope of a document, None if the corpus is not scoped."""
+        return None if self.scopes is None else self.scopes[i]
+
     def form_of(self, i: int) -> str:
         """Return the normal form of a document."""
         tokens = self.sketches.tokens
@@ -66,7 +73,10 @@ class Batch:
 
 
 def in_batches(documents: Iterable[Any]) -> Iterator[list[Any]]:
-    """Cut a stream of (key, text) into lists, by number of documents and of characters."""
+    """Cut a stream of documents into lists, by number of documents and of characters.
+
+    A document is (key, text), or (key, text, scope) in a scoped corpus.
+    """
     return cut(documents, BATCH_DOCUMENTS, length_of)
 
 
@@ -75,7 +85,7 @@ def prepare(items: list[Any], config: CorpusConfig) -> Batch:
 
     If several documents have the same key, the last one counts.
     """
-    accepted, refused = _accept_all(items)
+    accepted, refused = _accept_all(items, config)
     repeated_keys = len(items) - len(refused) - len(accepted)
     try:
         return _sketch(accepted, config, refused, repeated_keys)
@@ -88,44 +98,50 @@ def prepare(items: list[Any], config: CorpusConfig) -> Batch:
 
 def words_of(items: list[Any], config: CorpusConfig) -> Tokens:
     """Return the words of documents, which prepare() also computes, without documents it refuses."""
-    accepted, _ = _accept_all(items)
+    accepted, _ = _accept_all(items, config)
     try:
-        return tokens_without(list(accepted.values()), config)
+        return tokens_without([text for text, _ in accepted.values()], config)
     except DocumentError:
         _take_out_expanding(accepted, config)
-        return tokens_without(list(accepted.values()), config)
+        return tokens_without([text for text, _ in accepted.values()], config)
 
 
-def _accept_all(items: list[Any]) -> tuple[dict[str, bytes], list[Refusal]]:
-    """Return the texts by key, and the documents that cannot be stored."""
-    accepted: dict[str, bytes] = {}
+_Accepted = dict[str, tuple[bytes, str | None]]
+"""The text and the scope of each document by key."""
+
+
+def _accept_all(items: list[Any], config: CorpusConfig) -> tuple[_Accepted, list[Refusal]]:
+    """Return the documents by key, and those that cannot be stored."""
+    accepted: _Accepted = {}
     refused: list[Refusal] = []
     for item in items:
         try:
-            key, data = _accept(item)
+            key, content = _accept(item, config.scoped)
         except DocumentError as error:
             refused.append(_refusal(item, str(error)))
         else:
             accepted.pop(key, None)
-            accepted[key] = data
+            accepted[key] = content
     return accepted, refused
 
 
 def _sketch(
-    accepted: dict[str, bytes], config: CorpusConfig, refused: list[Refusal], repeated_keys: int
+    accepted: _Accepted, config: CorpusConfig, refused: list[Refusal], repeated_keys: int
 ) -> Batch:
     # All writers lock documents in the order of the keys, so that they cannot deadlock. In a unique
     # corpus the buckets are locked first, and of several twins the first one stays.
     keys = list(accepted) if config.is_unique else sorted(accepted)
-    texts = [accepted[key] for key in keys]
+    texts = [accepted[key][0] for key in keys]
+    scopes = [str(accepted[key][1]) for key in keys] if config.scoped else None
     tokens, languages = tokens_and_languages(texts, config)
-    return Batch(keys, texts, sketch_tokens(tokens, config), refused, repeated_keys, languages)
+    sketches = sketch_tokens(tokens, config, scopes)
+    return Batch(keys, texts, sketches, refused, repeated_keys, languages, scopes)
 
 
-def _take_out_expanding(accepted: dict[str, bytes], config: CorpusConfig) -> list[Refusal]:
+def _take_out_expanding(accepted: _Accepted, config: CorpusConfig) -> list[Refusal]:
     """Remove and refuse the texts whose normal form alone is longer than a batch may be."""
     refused = []
-    for key, text in list(accepted.items()):
+    for key, (text, _) in list(accepted.items()):
         try:
             tokens_and_languages([text], config)
         except DocumentError as error:
@@ -160,6 +176,7 @@ def part_of(batch: Batch, part: slice) -> Batch:
             buckets=sketches.buckets.part(part),
         ),
         languages=batch.languages and batch.languages[part],
+        scopes=batch.scopes and batch.scopes[part],
         word_ids=batch.word_ids[words],
     )
 
@@ -183,13 +200,15 @@ def without_words(batch: Batch, hidden: npt.NDArray[np.int64], config: CorpusCon
     kept = [i for i in range(len(batch.keys)) if i not in hidden_words]
     texts = [batch.texts[i] for i in kept]
     kept_tokens, languages = tokens_and_languages(texts, config)
+    scopes = batch.scopes and [batch.scopes[i] for i in kept]
     return replace(
         batch,
         keys=[batch.keys[i] for i in kept],
         texts=texts,
-        sketches=sketch_tokens(kept_tokens, config),
+        sketches=sketch_tokens(kept_tokens, config, scopes),
         refused=batch.refused + refused,
         languages=languages,
+        scopes=scopes,
     )
 
 
@@ -200,7 +219,7 @@ def length_of(item: Any) -> int:
     return 0
 
 
-def _accept(item: Any) -> tuple[str, bytes]:
+def _accept(item: Any, is_scoped: bool) -> tuple[str, tuple[bytes, str | None]]:
     # These types can be unpacked too, but a str is not a pair of characters, and a set has no order.
     # Most items are tuples; for them isinstance() would take half the time of this function.
     if type(item) is not tuple and isinstance(
@@ -210,10 +229,17 @@ def _accept(item: Any) -> tuple[str, bytes]:
             f"the item is of type {type(item).__name__}; expected a pair of key and text"
         )
     try:
-        key, text = item
+        key, text, *scopes = item
     except (TypeError, ValueError):
         raise DocumentError("the item is not a pair of key and text") from None
-    return stored_key(key), to_bytes(text)
+    if len(scopes) > 1:
+        raise DocumentError(f"the item has {len(item)} parts; expected key, text and scope at most")
+    scope = scopes[0] if scopes else None
+    if not is_scoped:
+        if scope is not None:
+            raise DocumentError("the document has a scope, and the corpus is not scoped")
+        return stored_key(key), (to_bytes(text), None)
+    return stored_key(key), (to_bytes(text), stored_scope(scope))
 
 
 def stored_key(key: object) -> str:
@@ -246,6 +272,32 @@ def stored_key(key: object) -> str:
     return key
 
 
+def stored_scope(scope: object) -> str:
+    """Return a scope as it is stored; raise DocumentError if it cannot be stored.
+
+    Integers and UUIDs are stored as their text.
+    """
+    if is_null(scope):
+        raise DocumentError("the scope is missing; documents of a scoped corpus have one")
+    if isinstance(scope, Integral | UUID) and not isinstance(scope, bool):
+        scope = str(scope)
+    if not isinstance(scope, str):
+        raise DocumentError(
+            f"the scope is of type {type(scope).__name__}; expected str, an integer or a UUID"
+        )
+    try:
+        data = scope.encode()
+    except UnicodeEncodeError:
+        raise DocumentError("the scope has a lone surrogate") from None
+    if b"\0" in data:
+        raise DocumentError("the scope has a NUL character")
+    if len(data) > MAX_SCOPE_BYTES:
+        raise DocumentError(
+            f"the scope is {len(data)} bytes long; at most {MAX_SCOPE_BYTES} are possible"
+        )
+    return scope
+
+
 def possible_key(key: object) -> str | None:
     """Return a key as it is stored, None if it cannot be the key of a document."""
     with suppress(DocumentError):
@@ -255,13 +307,13 @@ def possible_key(key: object) -> str | None:
 
 def _refusal(item: Any, reason: str) -> Refusal:
     """Return the refusal of an item; if it has a null for a key, its text says which item it is."""
-    if isinstance(item, tuple | list) and len(item) == 2 and is_null(item[0]):
+    if isinstance(item, tuple | list) and len(item) in (2, 3) and is_null(item[0]):
         reason += f"; the text begins with {str(item[1])[:40]!r}"
     return Refusal(_shown_key(item), reason)
 
 
 def _shown_key(item: Any) -> str:
-    if isinstance(item, tuple | list) and len(item) == 2:
+    if isinstance(item, tuple | list) and len(item) in (2, 3):
         key = item[0]
         return key if isinstance(key, str) else possible_key(key) or repr(key)[:80]
     return repr(item)[:80]

@@ -16,12 +16,12 @@ SELECT pg_catalog.pg_advisory_xact_lock(pg_catalog.hashtext('textsim-db writers'
 """
 FIND_DOCUMENTS: Final[LiteralString] = """
 /* textsim-db: find documents of corpus {id} */
-SELECT key, id, pg_catalog.array_send(word_ids), normal_form, language, source_id, NULL
+SELECT key, id, pg_catalog.array_send(word_ids), normal_form, language, scope, source_id, NULL
 FROM {document} WHERE key = ANY (%s::text[])
 """
 LOCK_DOCUMENTS: Final[LiteralString] = """
 /* textsim-db: lock documents of corpus {id} */
-SELECT key, id, pg_catalog.array_send(word_ids), normal_form, language, source_id,
+SELECT key, id, pg_catalog.array_send(word_ids), normal_form, language, scope, source_id,
     pg_catalog.array_send(signature)
 FROM {document} WHERE key = ANY (%s::text[]) ORDER BY key FOR UPDATE
 """
@@ -33,7 +33,7 @@ SELECT pg_catalog.array_send(ARRAY(
 """
 UPDATE_DOCUMENT: Final[LiteralString] = """
 UPDATE {document} SET word_ids = %b, normal_form = NULL, signature = %b, shingle_count = %b,
-    language = %b, source_id = coalesce(%b::integer, source_id)
+    language = %b, scope = %b, source_id = coalesce(%b::integer, source_id)
 WHERE id = %b
 """
 ADOPT_DOCUMENTS: Final[LiteralString] = """
@@ -52,7 +52,7 @@ WHERE b.bucket = gone.bucket AND b.document_id = gone.document_id
 """
 COPY_DOCUMENTS: Final[LiteralString] = """
 /* textsim-db: load documents of corpus {id} */
-COPY {document} (id, key, source_id, shingle_count, language, word_ids, signature)
+COPY {document} (id, key, source_id, shingle_count, language, scope, word_ids, signature)
 FROM STDIN (FORMAT binary)
 """
 COPY_BAND_ROWS: Final[LiteralString] = """
@@ -64,7 +64,7 @@ COPY {band} (bucket, document_id) FROM STDIN (FORMAT binary)
 
 LOCK_BUCKETS: Final[LiteralString] = """
 /* textsim-db: lock the buckets of documents of a unique corpus */
-SELECT textsim._lock_buckets(%s::integer, %s::integer[])
+SELECT textsim._lock_buckets(%s::integer, %s::integer[], %s::text[])
 """
 REFUSE_ATTACHED: Final[LiteralString] = "SELECT textsim._refuse_attached(%s, %s::text[])"
 LOCK_UNIQUE: Final[LiteralString] = """
@@ -147,7 +147,7 @@ COPY (
 """
 DOCUMENTS_TO_COPY: Final[LiteralString] = """
 /* textsim-db: rebuild corpus {id}: documents */
-SELECT id, key, source_id, pg_catalog.array_send(word_ids), normal_form, language
+SELECT id, key, source_id, pg_catalog.array_send(word_ids), normal_form, language, scope
 FROM {document} WHERE id = ANY (%s::integer[]) ORDER BY id
 """
 IDS_OF_KEYS: Final[LiteralString] = """
@@ -156,11 +156,11 @@ SELECT id FROM {document} WHERE key = ANY (%s::text[]) ORDER BY id
 """
 STORED_SIGNATURES: Final[LiteralString] = """
 /* textsim-db: rebuild corpus {id}: changed documents */
-SELECT id, pg_catalog.array_send(signature) FROM {document} WHERE id = ANY (%s::integer[])
+SELECT id, scope, pg_catalog.array_send(signature) FROM {document} WHERE id = ANY (%s::integer[])
 """
 INSERT_WAITING_DOCUMENT: Final[LiteralString] = """
-INSERT INTO {document} (id, key, source_id, shingle_count, signature, normal_form)
-VALUES (%s, %s, %s, %s, %s, %s)
+INSERT INTO {document} (id, key, source_id, shingle_count, scope, signature, normal_form)
+VALUES (%s, %s, %s, %s, %s, %s, %s)
 """
 SET_LOCK_TIMEOUT: Final[LiteralString] = """
 SELECT pg_catalog.set_config('lock_timeout', %s, true)

@@ -22,6 +22,7 @@ from textsim_db.db.store import Store
 from textsim_db.db.stored_corpus import StoredCorpus
 from textsim_db.db.stored_signatures import load_signatures
 from textsim_db.errors import DatabaseError
+from textsim_db.sketch.scopes import in_scopes
 from textsim_db.sketch.sketch_texts import buckets_of
 from textsim_db.text.array_types import Int64Array
 from textsim_db.write import statements
@@ -234,11 +235,11 @@ def insert(
     attached tables that they come from, or NO_SOURCE.
     """
     sketches, chosen = batch.sketches, numbers.tolist()
-    languages = None
-    if batch.languages is not None:
-        languages = [batch.languages[i].encode() for i in chosen]
-    keys = [batch.keys[i].encode() for i in chosen]
-    identities = Identities(ids, keys, source_ids, languages)
+    columns = batch.keys, batch.languages, batch.scopes
+    keys, languages, scopes = (
+        None if column is None else [column[i].encode() for i in chosen] for column in columns
+    )
+    identities = Identities(ids, keys or [], source_ids, languages, scopes)
     contents = Contents(
         sketches.shingle_counts,
         batch.word_ids,
@@ -269,6 +270,7 @@ def _replace(
             Array(batch.sketches.signatures.of(i)),
             int(batch.sketches.shingle_counts[i]),
             batch.language_of(i),
+            batch.scope_of(i),
             source_id,
             stored.id,
         )
@@ -286,7 +288,9 @@ def _stored_band_rows(corpus: StoredCorpus, documents: Sequence[Stored]) -> Int6
     """Return the band rows that stored documents have: those that their signatures give."""
     parts = [document.signature for document in documents]
     signatures = load_signatures(parts, [document.id for document in documents], corpus.config)
-    return band_rows(buckets_of(signatures, corpus.config), _ids(documents))
+    scopes = [str(each.scope) for each in documents] if corpus.config.scoped else None
+    buckets = in_scopes(buckets_of(signatures, corpus.config), scopes)
+    return band_rows(buckets, _ids(documents))
 
 
 def _ids(documents: Sequence[Stored]) -> Int64Array:
