@@ -724,6 +724,7 @@ class Corpus:
         progress: Callable[[int], None] | None = None,
         *,
         existing: str = Existing.REFUSE,
+        scope: ColumnName | None = None,
     ) -> ChangeReport:
         """Attach a table: index its rows, and keep the corpus equal to the table from now on.
 
@@ -741,6 +742,9 @@ class Corpus:
             progress: called with the number of rows indexed so far.
             existing: what happens if the corpus is unique and rows of the table match each other, or a
                 document. `"refuse"` raises an error, `"keep"` keeps them and logs a warning.
+            scope: the column of the documents' scopes, by name or as a column, if the corpus is scoped.
+                Its values become text. A row whose scope is NULL is set aside with an error; a unique
+                corpus refuses it.
 
         Raises:
             ConfigurationError: the table cannot be attached; or it is attached, but this role cannot
@@ -757,7 +761,7 @@ class Corpus:
             ChangeReport(added=1, replaced=0, removed=0, unchanged=0, completed=0, refused=[])
         """
         check_callable(progress, "progress")
-        names, rules = names_of(table, key, text), sources.Rules(mode, existing)
+        names, rules = names_of(table, key, text, scope), sources.Rules(mode, existing)
         changes = self._current.loaded().write(attach.attach_and_index, names, rules, progress)
         if self.config.is_exact:  # it may have learned its common shingles
             self._current.load()

@@ -305,6 +305,8 @@ class Source(NamedTuple):
     """The column of the keys."""
     text: str
     """The column of the texts."""
+    scope: str | None
+    """The column of the scopes; None if the corpus is not scoped."""
     mode: str
     """The mode, "queue" or "inline"; see `Mode`."""
 

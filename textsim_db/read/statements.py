@@ -454,9 +454,9 @@ LEFT JOIN pg_catalog.pg_index i ON i.indexrelid = o.oid
 WHERE c.id = {id}
 """
 # Columns and constraints of a pattern, with those of the table that was made from it. In an exact corpus
-# the signature has another type.
+# the signature has another type, and in a scoped corpus each document has a scope.
 COLUMNS_OF_CORPUS: Final[LiteralString] = """
-SELECT pg_catalog.format('textsim.%I', t.name), p.attname, e.type, p.attnotnull,
+SELECT pg_catalog.format('textsim.%I', t.name), p.attname, e.type, e.is_not_null,
     pg_catalog.format_type(a.atttypid, a.atttypmod), a.attnotnull
 FROM textsim.corpus c
 CROSS JOIN LATERAL (
@@ -465,13 +465,14 @@ JOIN pg_catalog.pg_attribute p ON p.attrelid = pg_catalog.to_regclass('textsim.'
     AND p.attnum > 0 AND NOT p.attisdropped
 CROSS JOIN LATERAL (
     SELECT CASE WHEN p.attname = 'signature' AND c.bands IS NULL THEN 'integer[]'
-        ELSE pg_catalog.format_type(p.atttypid, p.atttypmod) END
-) e (type)
+        ELSE pg_catalog.format_type(p.atttypid, p.atttypmod) END,
+        p.attnotnull OR p.attname = 'scope' AND c.scoped
+) e (type, is_not_null)
 LEFT JOIN pg_catalog.pg_attribute a ON a.attrelid = pg_catalog.to_regclass('textsim.' || t.name)
     AND a.attname = p.attname AND a.attnum > 0 AND NOT a.attisdropped
 WHERE c.id = {id} AND pg_catalog.to_regclass('textsim.' || t.name) IS NOT NULL
     AND (pg_catalog.format_type(a.atttypid, a.atttypmod), a.attnotnull)
-        IS DISTINCT FROM (e.type, p.attnotnull)
+        IS DISTINCT FROM (e.type, e.is_not_null)
 """
 CONSTRAINTS_OF_CORPUS: Final[LiteralString] = """
 SELECT pg_catalog.format('textsim.%I', t.name), p.conname, pg_catalog.pg_get_constraintdef(p.oid)

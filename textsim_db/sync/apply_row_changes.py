@@ -19,7 +19,7 @@ from textsim_db.db.store import Store
 from textsim_db.results import ChangeReport, Refusal
 from textsim_db.sync import pending_log, read_source
 from textsim_db.sync.pieces import PATIENCE, Piece
-from textsim_db.sync.read_source import StoredSource
+from textsim_db.sync.read_source import SourceRows, StoredSource
 from textsim_db.write import detect_changes, write_batch
 from textsim_db.write.load_batches import with_word_ids
 from textsim_db.write.prepare_batches import BATCH_DOCUMENTS, Batch, prepare
@@ -48,8 +48,8 @@ class RowPiece(Piece):
     source: StoredSource
     skip_unchanged: bool = False
     """Whether to open no transaction if the documents equal the rows."""
-    texts: dict[str, str] | None = None
-    """The texts of the rows, if cut() has read them."""
+    rows: SourceRows | None = None
+    """The rows, if cut() has read them."""
 
     @property
     def source_id(self) -> int:
@@ -72,8 +72,8 @@ class RowPiece(Piece):
             yield from Piece.cut(self)
             return
         with read_source.reading(self.store.engine, self.source) as connection:
-            texts = read_source.read_texts(connection, self.source, self.keys)
-        yield replace(self, texts=texts)
+            rows = read_source.read_rows(connection, self.source, self.keys)
+        yield replace(self, rows=rows)
 
     def read_sizes(self) -> dict[str, int]:
         """Return the bytes of the texts of the rows, without the texts."""
@@ -83,11 +83,11 @@ class RowPiece(Piece):
     def resolve_changes(self) -> RowChanges | None:
         """Read the rows and compute their batch; None if the piece may be skipped."""
         if not self.skip_unchanged:
-            texts = self.texts
-            if texts is None:
+            rows = self.rows
+            if rows is None:
                 with read_source.reading(self.store.engine, self.source) as connection:
-                    texts = read_source.read_texts(connection, self.source, self.keys)
-            return RowChanges(self, texts, _batch(texts, self.store))
+                    rows = read_source.read_rows(connection, self.source, self.keys)
+            return RowChanges(self, rows, _batch(rows, self.store))
         changes, outcomes, adopted = self.compare()
         is_whole = len(changes.batch.keys) == len(self.keys)
         if is_whole and not adopted and np.all(outcomes == detect_changes.UNCHANGED):
@@ -97,12 +97,12 @@ class RowPiece(Piece):
     def compare(self) -> Comparison:
         """Compare the rows with their documents; writes only new words of the dictionary."""
         with read_source.reading(self.store.engine, self.source) as connection:
-            texts = read_source.read_texts(connection, self.source, self.keys)
+            rows = read_source.read_rows(connection, self.source, self.keys)
             cursor = connection.cursor(binary=True)
             documents = write_batch.find(cursor, self.corpus, self.keys)
-        batch = _batch(texts, self.store)
+        batch = _batch(rows, self.store)
         outcomes, adopted = detect_changes.outcomes(batch, documents, self.source.id)
-        return Comparison(RowChanges(self, texts, batch), outcomes, adopted)
+        return Comparison(RowChanges(self, rows, batch), outcomes, adopted)
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +110,7 @@ class RowChanges:
     """The rows of a piece, when they were read."""
 
     piece: RowPiece
-    texts: dict[str, str]
+    rows: SourceRows
     batch: Batch
 
     def write_changes(self, connection: Connection) -> ChangeReport:
@@ -121,19 +121,19 @@ class RowChanges:
         """
         piece, source, cursor = self.piece, self.piece.source, connection.cursor(binary=True)
         documents, keys = _lock_documents(connection, piece)
-        texts = read_source.read_texts(connection, source, keys)
+        rows = read_source.read_rows(connection, source, keys)
         owners = _other_owners(connection, source, documents)
         own_documents = {key: row for key, row in documents.items() if key not in owners}
-        own_texts = {key: text for key, text in texts.items() if key not in owners}
-        batch = self.batch if own_texts == self.texts else _batch(own_texts, piece.store)
+        own_rows = {key: row for key, row in rows.items() if key not in owners}
+        batch = self.batch if own_rows == self.rows else _batch(own_rows, piece.store)
         outcomes, twins = write_batch.write(cursor, piece.store, batch, source.id, own_documents)
         if source.mode == "inline":
-            _check_added_rows(connection, source, texts, batch, outcomes)
+            _check_added_rows(connection, source, rows, batch, outcomes)
         surplus = [own_documents[key] for key in own_documents.keys() - set(batch.keys)]
         removed = write_batch.remove_locked(cursor, piece.corpus, surplus)
         refused = [
             Refusal(key, f"the corpus has this key from the table {owners[key]}")
-            for key in sorted(owners.keys() & texts.keys())
+            for key in sorted(owners.keys() & rows.keys())
         ]
         refused += [
             Refusal(
@@ -171,8 +171,9 @@ def _lock_documents(
     return documents, [key for key in piece.keys if key not in busy]
 
 
-def _batch(texts: dict[str, str], store: Store) -> Batch:
-    return with_word_ids(prepare(list(texts.items()), store.corpus.config), store)
+def _batch(rows: SourceRows, store: Store) -> Batch:
+    documents = [(key, text, scope) for key, (text, scope) in rows.items()]
+    return with_word_ids(prepare(documents, store.corpus.config), store)
 
 
 def _other_owners(
@@ -193,7 +194,7 @@ def _other_owners(
 def _check_added_rows(
     connection: Connection,
     source: StoredSource,
-    texts: dict[str, str],
+    rows: SourceRows,
     batch: Batch,
     outcomes: npt.NDArray[np.int8],
 ) -> None:
@@ -203,6 +204,6 @@ def _check_added_rows(
     transaction that writes the row later waits for the document, or logs the key.
     """
     added = [batch.keys[i] for i in np.flatnonzero(outcomes == detect_changes.ADDED)]
-    expected = {key: texts[key] for key in added}
-    if added and read_source.read_texts(connection, source, added) != expected:
+    expected = {key: rows[key] for key in added}
+    if added and read_source.read_rows(connection, source, added) != expected:
         raise pg.SerializationFailure("rows changed before their documents were added")

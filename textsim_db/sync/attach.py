@@ -13,6 +13,7 @@ from textsim_db.db.store import Store
 from textsim_db.errors import ConfigurationError, TextsimError
 from textsim_db.results import ChangeReport
 from textsim_db.sync import read_source, sources, statements
+from textsim_db.sync.table_names import Names
 from textsim_db.sync.worker import Worker
 from textsim_db.sync.worker_settings import WorkerSettings, WorkReport
 from textsim_db.write.learn_common import SAMPLE_DOCUMENTS, learn_from_load
@@ -24,17 +25,17 @@ _ROWS_AT_ONCE = 1000
 
 def attach_and_index(
     store: Store,
-    names: tuple[str, str, str],
+    names: Names,
     rules: sources.Rules,
     progress: Callable[[int], None] | None = None,
 ) -> ChangeReport:
-    """Attach a table and index its rows; names: table, key column, text column. See Corpus.attach.
+    """Attach a table and index its rows; see Corpus.attach.
 
     If indexing is interrupted, another worker continues it. An empty exact corpus learns its common
     shingles first. In a unique corpus the rows are indexed when the table is attached, so the worker
     only gives word ids, and a rebuild learns.
     """
-    number = sources.attach(store, *names, rules)
+    number = sources.attach(store, names, rules)
     if store.corpus.config.is_exact and not store.corpus.config.is_unique:
         _learn(store, number)
     report = None if progress is None else _Progress(progress).report
@@ -77,8 +78,8 @@ def _learn(store: Store, number: int) -> None:
         )
 
 
-def _rows(store: Store, number: int) -> Generator[tuple[str, str], None, None]:
-    """Yield the keys and texts of the first rows of a source; no transaction stays open meanwhile."""
+def _rows(store: Store, number: int) -> Generator[tuple[str, str, str | None], None, None]:
+    """Yield the keys, texts and scopes of the first rows of a source; no transaction stays open meanwhile."""
     (source,) = (each for each in read_source.sources(store.engine) if each.id == number)
     if source.fault is not None:
         return
@@ -87,8 +88,8 @@ def _rows(store: Store, number: int) -> Generator[tuple[str, str], None, None]:
     for start in range(0, len(page), _ROWS_AT_ONCE):
         keys = [key for key, _ in page[start : start + _ROWS_AT_ONCE]]
         with read_source.reading(store.engine, source) as connection:
-            texts = read_source.read_texts(connection, source, keys)
-        yield from texts.items()
+            rows = read_source.read_rows(connection, source, keys)
+        yield from ((key, text, scope) for key, (text, scope) in rows.items())
 
 
 class _Progress:

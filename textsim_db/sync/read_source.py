@@ -21,6 +21,10 @@ READING_PATIENCE = "2s"
 """How long a worker waits for a table that is being altered, before it indexes other tables."""
 
 
+SourceRows = dict[str, tuple[str, str | None]]
+"""The text and the scope of rows by key; the scope is None if it is NULL, or the corpus is not scoped."""
+
+
 @dataclass(frozen=True, slots=True)
 class StoredSource:
     """An attached table as the connected role sees it."""
@@ -34,6 +38,8 @@ class StoredSource:
     """The name without its schema; None if the table was dropped."""
     key_column: str
     text_column: str
+    scope_column: str | None
+    """None if the corpus is not scoped."""
     mode: str
     """queue or inline."""
     name: str
@@ -56,12 +62,17 @@ class StoredSource:
         """Return SQL with the names of the table and its columns filled in."""
         names = (str(self.schema), str(self.table), self.key_column, self.text_column)
         schema, table, key, text_ = (name.replace("%", "%%") for name in names)
+        scope: sql.Composable = sql.SQL("NULL")
+        if self.scope_column is not None:
+            column = sql.Identifier(self.scope_column.replace("%", "%%"))
+            scope = sql.SQL(statements.SCOPE).format(column=column)
         return (
             sql.SQL(text)
             .format(
                 relation=sql.Identifier(schema, table),
                 key=sql.Identifier(key),
                 text=sql.Identifier(text_),
+                scope=scope,
                 type=sql.SQL(str(self.key_type).replace("%", "%%")),
             )
             .as_bytes(None)
@@ -120,11 +131,10 @@ def lock_table(connection: Connection, source: StoredSource, patience: str) -> N
         raise pg.ObjectNotInPrerequisiteState(f"table {source.name} has just been altered")
 
 
-def read_texts(connection: Connection, source: StoredSource, keys: Sequence[str]) -> dict[str, str]:
-    """Return the texts of the rows with these keys, without rows whose text is NULL."""
-    return dict(
-        connection.execute(source.statement(statements.READ_TEXTS), [list(keys)]).fetchall()
-    )
+def read_rows(connection: Connection, source: StoredSource, keys: Sequence[str]) -> SourceRows:
+    """Return the rows with these keys, without rows whose text is NULL."""
+    rows = connection.execute(source.statement(statements.READ_ROWS), [list(keys)]).fetchall()
+    return {key: (text, scope) for key, text, scope in rows}
 
 
 def read_sizes(connection: Connection, source: StoredSource, keys: Sequence[str]) -> dict[str, int]:

@@ -33,14 +33,14 @@ def drift(store: Store) -> Generator[Drift, None, None]:
 
 def _drift_of(piece: RowPiece) -> list[Drift]:
     comparison = piece.compare()
-    texts, batch = comparison.changes.texts, comparison.changes.batch
+    rows, batch = comparison.changes.rows, comparison.changes.batch
     drifts = [
         Drift(key, _KINDS[outcome])
         for key, outcome in zip(batch.keys, comparison.outcomes.tolist(), strict=True)
         if outcome in _KINDS
     ]
     if not piece.skip_unchanged:  # then the keys are of documents, perhaps without a row
-        drifts += [Drift(key, "surplus") for key in piece.keys if key not in texts]
+        drifts += [Drift(key, "surplus") for key in piece.keys if key not in rows]
     return drifts
 
 

@@ -17,7 +17,7 @@ from textsim_db.results import Activity, Source, Status, WorkerState
 from textsim_db.settings import Existing
 from textsim_db.sync import read_source, statements
 from textsim_db.sync.read_source import StoredSource
-from textsim_db.sync.table_names import TableName, table_name, table_oid
+from textsim_db.sync.table_names import Names, TableName, table_name, table_oid
 
 if TYPE_CHECKING:
     from textsim_db.db.store import Store
@@ -45,14 +45,15 @@ class Rules(NamedTuple):
     """The treatment of rows that match, if the corpus is unique: refuse or keep."""
 
 
-def attach(store: Store, table: str, key: str, text: str, rules: Rules) -> int:
+def attach(store: Store, names: Names, rules: Rules) -> int:
     """Attach a table and return the id of the source; raises ConfigurationError.
 
     Rows that match, and that a unique corpus keeps, are logged as a warning.
     """
     with transaction(store.engine) as connection, _logged_warnings(connection):
-        relation = table_oid(connection, table)
-        _call(connection, statements.ATTACH, [store.corpus.name, relation, key, text, *rules])
+        relation = table_oid(connection, names.table)
+        columns = names.key, names.text, *rules, names.scope
+        _call(connection, statements.ATTACH, [store.corpus.name, relation, *columns])
         row = connection.execute(statements.SOURCE_NUMBER, [store.corpus.name, relation]).fetchone()
     assert row is not None
     return int(row[0])

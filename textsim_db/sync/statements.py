@@ -22,7 +22,7 @@ ORDER BY 1
 """
 ATTACH: Final[LiteralString] = """
 /* textsim-db: attach a table */ SELECT textsim.attach(
-    %s, %s::oid::regclass, %s, %s, %s, %s)
+    %s, %s::oid::regclass, %s, %s, %s, %s, %s)
 """
 DOCUMENTS_OF_SOURCE: Final[LiteralString] = """
 /* textsim-db: count the documents of a table in corpus {id} */
@@ -36,7 +36,7 @@ DETACH: Final[LiteralString] = (
     "/* textsim-db: detach a table */ SELECT textsim.detach(%s, %s::oid::regclass)"
 )
 ATTACHED_TABLES: Final[LiteralString] = """
-SELECT corpus, relation::text, key_column, text_column, mode FROM textsim.sources
+SELECT corpus, relation::text, key_column, text_column, scope_column, mode FROM textsim.sources
 ORDER BY corpus, relation::text
 """
 STATUS: Final[LiteralString] = """
@@ -65,7 +65,8 @@ UNCOMPARED_TABLES: Final[LiteralString] = "SELECT s.relation::text FROM textsim.
 # owner of a table could run a function with these rights.
 
 _SELECT: Final[LiteralString] = """
-SELECT s.id, s.corpus_id, s.relation::oid, n.nspname, r.relname, s.key_column, s.text_column, s.mode,
+SELECT s.id, s.corpus_id, s.relation::oid, n.nspname, r.relname, s.key_column, s.text_column,
+    s.scope_column, s.mode,
     CASE WHEN r.oid IS NULL THEN pg_catalog.format('with the oid %%s', s.relation::oid)
         ELSE pg_catalog.format('%%I.%%I', n.nspname, r.relname) END,
     pg_catalog.format_type(s.key_type, NULL), textsim._source_fault(s)
@@ -94,9 +95,13 @@ SELECT relation, documents FROM textsim._release_dropped(%s)
 LOCK_TABLE: Final[LiteralString] = (
     "/* textsim-db: hold an attached table */ LOCK TABLE ONLY {relation} IN ACCESS SHARE MODE"
 )
-READ_TEXTS: Final[LiteralString] = """
+# concat() calls the output function of the type. A cast could be a function of the type's owner.
+SCOPE: Final[LiteralString] = (
+    "CASE WHEN t.{column} IS NOT NULL THEN pg_catalog.concat(t.{column}) END"
+)
+READ_ROWS: Final[LiteralString] = """
 /* textsim-db: read changed rows */
-SELECT t.{key}::{type}::text, t.{text}::text FROM {relation} t
+SELECT t.{key}::{type}::text, t.{text}::text, {scope} FROM {relation} t
 WHERE t.{key}::{type} = ANY (%s::text[]::{type}[]) AND t.{text} IS NOT NULL
 """
 READ_SIZES: Final[LiteralString] = """

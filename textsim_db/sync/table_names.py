@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import psycopg
 import sqlalchemy
@@ -21,14 +21,31 @@ TableName: TypeAlias = str | Table | type[Any]
 ColumnName: TypeAlias = "str | sqlalchemy.Column[Any] | InstrumentedAttribute[Any]"
 
 
-def names_of(table: TableName, key: ColumnName, text: ColumnName) -> tuple[str, str, str]:
-    """Return the names of a table and two of its columns; raises ConfigurationError."""
+class Names(NamedTuple):
+    """The names of a table and of its columns."""
+
+    table: str
+    key: str
+    text: str
+    scope: str | None = None
+    """None if the corpus is not scoped."""
+
+
+def names_of(
+    table: TableName, key: ColumnName, text: ColumnName, scope: ColumnName | None
+) -> Names:
+    """Return the names of a table and of its columns; raises ConfigurationError."""
     columns: Any = None
     if isinstance(table, Table):
         columns = table.columns
     elif not isinstance(table, str):
         columns = getattr(sqlalchemy.inspect(table, raiseerr=False), "columns", None)
-    return table_name(table), _column_name(columns, key), _column_name(columns, text)
+    return Names(
+        table_name(table),
+        _column_name(columns, key),
+        _column_name(columns, text),
+        None if scope is None else _column_name(columns, scope),
+    )
 
 
 def table_oid(connection: Connection, name: str) -> int:
