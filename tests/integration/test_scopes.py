@@ -1,0 +1,313 @@
+"""Scoped corpora: documents of different scopes never meet, in Python, in SQL and in attached tables."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import psycopg
+import pytest
+from psycopg import errors as pg
+
+import textsim_db as ts
+from tests.support.connections import Connection, value
+from tests.support.scopes import (
+    THRESHOLD,
+    Document,
+    random_documents,
+    scopes_of_one_hash,
+    true_pairs,
+)
+
+TEXT = "the quick brown fox jumps over the lazy dog"
+
+
+def create(db: ts.Database, name: str = "c", **settings: Any) -> ts.Corpus:
+    chosen: dict[str, Any] = {"shingle": "word:2", "threshold": THRESHOLD, "recall": 1}
+    chosen["scoped"] = True
+    return db.create_corpus(name, **(chosen | settings))
+
+
+@pytest.fixture(params=[1.0, pytest.param(0.999, marks=pytest.mark.more)], ids=["exact", "bands"])
+def recall(request: pytest.FixtureRequest) -> float:
+    return float(request.param)
+
+
+def test_pairs_are_those_of_each_scope(
+    db: ts.Database, connection: Connection, recall: float, seed: int
+) -> None:
+    documents = random_documents(seed, 500)
+    corpus = create(db, recall=recall)
+    assert corpus.add_many(documents).added == len(documents)
+    expected = true_pairs(documents)
+    found = {(a, b): similarity for a, b, similarity in corpus.pairs()}
+    if recall == 1:
+        assert found == expected
+    else:
+        assert expected.items() >= found.items()
+        assert len(found) > 0.95 * len(expected)
+    query = "SELECT * FROM textsim.pairs('c', scope => %s)"
+    assert {(a, b): similarity for a, b, similarity in connection.execute(query, [None])} == found
+    scope_of = {document.key: document.scope for document in documents}
+    for scope in set(scope_of.values()):
+        own = {pair: s for pair, s in found.items() if scope_of[pair[0]] == scope}
+        assert {(a, b): s for a, b, s in corpus.pairs(scope=scope)} == own
+        assert {(a, b): s for a, b, s in connection.execute(query, [scope])} == own
+    assert corpus.check() == []
+
+
+def test_clusters_duplicates_and_candidates_stay_in_their_scope(
+    db: ts.Database, connection: Connection, recall: float, seed: int
+) -> None:
+    documents = random_documents(seed, 500)
+    corpus = create(db, recall=recall)
+    corpus.add_many(documents)
+    scope_of = {document.key: document.scope for document in documents}
+    for linkage in ts.Linkage:
+        for cluster in corpus.clusters(linkage=linkage):
+            assert len({scope_of[key] for key in cluster.keys}) == 1
+        for removed, kept, _ in corpus.duplicates(linkage=linkage):
+            assert scope_of[removed] == scope_of[kept]
+    in_pairs = {key for pair in corpus.pairs() for key in pair[:2]}
+    assert {key for cluster in corpus.clusters() for key in cluster.keys} == in_pairs
+    connection.execute("SELECT textsim.create_view('c', 'candidate')")
+    for query in ("textsim.candidate_pairs('c')", "candidate"):
+        for a, b in connection.execute(f"SELECT a, b FROM {query}".encode()):
+            assert scope_of[a] == scope_of[b]
+
+
+def test_searches_find_the_documents_of_one_scope(
+    db: ts.Database, connection: Connection, recall: float, seed: int
+) -> None:
+    documents = random_documents(seed, 300)
+    corpus = create(db, recall=recall)
+    corpus.add_many(documents)
+    scope_of = {document.key: document.scope for document in documents}
+    texts, scopes = [d.text for d in documents], [d.scope for d in documents]
+    many = corpus.query_many(texts, scope=scopes)
+    for document, matches in zip(documents[:60], many, strict=False):
+        key, text, scope = document
+        assert key in {match.key for match in matches}
+        assert {scope_of[match.key] for match in matches} == {scope}
+        assert corpus.query(text, scope=scope) == matches
+        assert corpus.query_many([text], scope=scope) == [matches]
+        others = [match for match in matches if match.key != key]
+        assert corpus.neighbours(key) == others
+        pairs = [(match.key, match.similarity) for match in matches]
+        query = "SELECT * FROM textsim.matches('c', %s, scope => %s)"
+        assert connection.execute(query, [text, scope]).fetchall() == pairs
+        query = "SELECT * FROM textsim.neighbours('c', %s)"
+        assert connection.execute(query, [key]).fetchall() == [p for p in pairs if p[0] != key]
+        query = "SELECT * FROM textsim.candidates('c', %s, scope => %s)"
+        candidates = connection.execute(query, [text, scope]).fetchall()
+        assert [tuple(each) for each in corpus.candidates(text, scope=scope)] == candidates
+        query = "SELECT * FROM textsim.candidates_of('c', %s)"
+        own = [candidate for candidate in candidates if candidate[0] != key]
+        assert connection.execute(query, [key]).fetchall() == own
+
+
+def test_a_scope_is_required_where_there_are_scopes_and_refused_elsewhere(
+    db: ts.Database, connection: Connection
+) -> None:
+    scoped, plain = create(db), create(db, "plain", scoped=False)
+    calls: list[Callable[[], object]] = [
+        lambda: scoped.add("a", TEXT),
+        lambda: scoped.query(TEXT),
+        lambda: scoped.query_many([TEXT]),
+        lambda: scoped.candidates(TEXT),
+        scoped.measure_recall,
+    ]
+    for call in calls:
+        with pytest.raises(ts.ConfigurationError, match='"c" is scoped, and no scope is given'):
+            call()
+    calls = [
+        lambda: plain.add("a", TEXT, scope="x"),
+        lambda: plain.query(TEXT, scope="x"),
+        lambda: list(plain.pairs(scope="x")),
+        lambda: list(plain.clusters(scope="x")),
+        lambda: plain.statistics(scope="x"),
+    ]
+    for call in calls:
+        with pytest.raises(
+            ts.ConfigurationError, match='"plain" is not scoped; leave the scope out'
+        ):
+            call()
+    for query in ("add('c', 'a', 'b')", "matches('c', 'a')", "candidates('c', 'a')"):
+        with pytest.raises(pg.InvalidParameterValue, match="is scoped, and no scope is given"):
+            connection.execute(f"SELECT textsim.{query}".encode())
+    for query in ("add('plain', 'a', 'b', 's')", "pairs('plain', scope => 's')"):
+        with pytest.raises(pg.InvalidParameterValue, match='"plain" is not scoped'):
+            connection.execute(f"SELECT textsim.{query}".encode())
+    with pytest.raises(ts.ConfigurationError, match="2 scopes and 1 texts"):
+        scoped.query_many([TEXT], scope=["a", "b"])
+
+
+@pytest.mark.parametrize(
+    ("scope", "reason"),
+    [
+        (None, "the scope is missing"),
+        ("x" * 201, "201 bytes long; at most 200 are possible"),
+        ("a\0", "NUL character"),
+        ("\ud800", "lone surrogate"),
+        (1.5, "of type float"),
+    ],
+)
+def test_documents_without_a_possible_scope_are_refused(
+    db: ts.Database, scope: Any, reason: str
+) -> None:
+    corpus = create(db)
+    report = corpus.add_many([("a", TEXT, scope), ("b", TEXT, 7)])
+    assert report.added == 1
+    assert corpus.query(TEXT, scope="7")[0].key == "b"
+    assert [key for key, _ in report.refused] == ["a"]
+    assert reason in report.refused[0].reason
+
+
+def test_frames_and_records_name_the_column_of_the_scopes(db: ts.Database) -> None:
+    corpus = create(db)
+    rows = [{"id": 1, "body": TEXT, "tenant": "a"}, {"id": 2, "body": TEXT, "tenant": "b"}]
+    assert corpus.add_many(rows, key="id", text="body", scope="tenant").added == 2
+    assert [match.key for match in corpus.query(TEXT, scope="b")] == ["2"]
+    with pytest.raises(ts.ConfigurationError, match="scope='owner' names no column"):
+        corpus.add_many(rows, key="id", text="body", scope="owner")
+
+
+@pytest.mark.parametrize("by_sql", [False, True], ids=["python", "sql"])
+def test_another_scope_moves_a_document(
+    db: ts.Database, connection: Connection, by_sql: bool
+) -> None:
+    corpus = create(db)
+    for scope in ("a", "b"):
+        if by_sql:
+            assert value(connection, "SELECT textsim.add('c', 'k', %s, %s)", [TEXT, scope])
+            assert not value(connection, "SELECT textsim.add('c', 'k', %s, %s)", [TEXT, scope])
+        else:
+            assert corpus.add("k", TEXT, scope=scope).unchanged == 0
+            assert corpus.add("k", TEXT, scope=scope).unchanged == 1
+        assert corpus.query(TEXT, scope=scope)
+        assert corpus.check() == []
+    assert corpus.query(TEXT, scope="a") == []
+    assert corpus.remove(["k"]) == 1
+    assert corpus.check() == []
+    assert value(connection, "SELECT count(*) FROM textsim.band_1") == 0
+
+
+def test_a_rebuild_keeps_scopes(db: ts.Database, connection: Connection, seed: int) -> None:
+    documents = random_documents(seed, 300)
+    corpus = create(db)
+    corpus.add_many(documents)
+    connection.execute("SELECT textsim.add('c', 'waiting', %s, 'a')", [TEXT])
+    corpus.rebuild(recall=0.999)
+    corpus.rebuild(recall=1)
+    assert {(a, b): s for a, b, s in corpus.pairs()} == true_pairs(documents)
+    assert corpus.query(TEXT, scope="a")[0].key == "waiting"
+    assert corpus.check() == []
+
+
+@pytest.mark.parametrize("mode", ["queue", "inline"])
+def test_a_column_of_an_attached_table_gives_the_scope(
+    db: ts.Database, connection: Connection, mode: str, seed: int
+) -> None:
+    documents = random_documents(seed, 300)
+    connection.execute("CREATE TYPE tenant AS (name text, number int)")
+    connection.execute("CREATE TABLE post (id int PRIMARY KEY, body text, owner tenant)")
+    rows = [(int(key), text, scope) for key, text, scope in documents]
+    connection.cursor().executemany("INSERT INTO post VALUES (%s, %s, ROW(%s, 1))", rows)
+    corpus = create(db)
+    with pytest.raises(ts.ConfigurationError, match="name the column of the scopes"):
+        corpus.attach("post", "id", "body")
+    with pytest.raises(ts.ConfigurationError, match='column "tenant" does not exist'):
+        corpus.attach("post", "id", "body", scope="tenant")
+    corpus.attach("post", "id", "body", mode, scope="owner")
+    assert {(a, b): s for a, b, s in corpus.pairs()} == true_pairs(documents)
+    connection.execute("UPDATE post SET owner = ROW('one', 1) WHERE id < 100")
+    db.worker().run(until_idle=True)
+    moved = [Document(k, t, "one" if int(k) < 100 else s) for k, t, s in documents]
+    assert {(a, b): s for a, b, s in corpus.pairs()} == true_pairs(moved)
+    connection.execute("UPDATE post SET owner = NULL WHERE id = 7")
+    db.worker().run(until_idle=True)
+    assert "7" not in corpus
+    assert "scope" in corpus.failures()[0].error
+    assert corpus.check() == []
+    assert list(corpus.drift()) == []
+
+
+def test_index_pending_reads_scopes(db: ts.Database, connection: Connection, seed: int) -> None:
+    documents = random_documents(seed, 200)
+    connection.execute("CREATE TABLE post (id int PRIMARY KEY, body text, owner text)")
+    corpus = create(db)
+    connection.execute("SELECT textsim.attach('c', 'post', 'id', 'body', scope_column => 'owner')")
+    rows = [(int(key), text, scope) for key, text, scope in documents]
+    connection.cursor().executemany("INSERT INTO post VALUES (%s, %s, %s)", rows)
+    connection.execute("INSERT INTO post VALUES (1000, %s, NULL)", [TEXT])
+    connection.execute("CALL textsim.index_pending('c')")
+    assert {(a, b): s for a, b, s in corpus.pairs()} == true_pairs(documents)
+    assert [(failure.key, failure.error) for failure in corpus.failures()] == [
+        ("1000", "the scope is NULL")
+    ]
+    connection.execute("UPDATE post SET owner = 'x' WHERE id = 1000")
+    connection.execute("CALL textsim.index_pending('c')")
+    assert corpus.query(TEXT, scope="x")[0].key == "1000"
+    assert corpus.failures() == []
+
+
+@pytest.mark.parametrize("by_sql", [False, True], ids=["python", "sql"])
+def test_a_unique_corpus_keeps_twins_out_of_each_scope(
+    db: ts.Database, connection: Connection, by_sql: bool
+) -> None:
+    corpus = create(db, is_unique=True)
+    one, other = scopes_of_one_hash()
+    for key, scope, is_twin in (
+        ("1", one, False),
+        ("2", other, False),
+        ("3", "third", False),
+        ("4", one, True),
+        ("5", other, True),
+    ):
+        if by_sql:
+            query = "SELECT key FROM textsim.add_unique('c', %s, %s, %s)"
+            found = [found for (found,) in connection.execute(query, [key, TEXT, scope])]
+        else:
+            found = [match.key for match in corpus.add_unique(key, TEXT, scope=scope)]
+        assert found == ([{one: "1", other: "2"}[scope]] if is_twin else [])
+    with pytest.raises(ts.DuplicateError):
+        corpus.add("6", TEXT, scope=one)
+    with pytest.raises(pg.UniqueViolation) as raised:
+        connection.execute("SELECT textsim.add('c', '6', %s, %s)", [TEXT, one])
+    assert raised.value.diag.message_detail == (
+        f"Key (1) has similarity 1 in scope ({one}); the threshold is 0.5."
+    )
+    report = corpus.add_many([("7", TEXT, "new"), ("8", TEXT, "new"), ("9", TEXT, "newer")])
+    assert report.added == 2
+    assert [twin.key for twin in report.twins] == ["8"]
+    lists = [["a", "b", "c", "d"], [TEXT] * 4, [one, "x", "x", "y"]]
+    query = "SELECT key, standing FROM textsim.twins_of('c', %s, %s, %s)"
+    assert connection.execute(query, lists).fetchall() == [("a", "1"), ("c", "b")]
+    # A document that moves into a scope with a twin is refused there.
+    assert corpus.add_unique("3", TEXT, scope=one)[0].key == "1"
+    assert list(corpus.pairs()) == []
+    assert corpus.check() == []
+
+
+def test_a_transaction_with_many_locks_locks_its_scope_and_not_the_corpus(
+    db: ts.Database, connection: Connection, database_url: str
+) -> None:
+    create(db, is_unique=True)
+    with (
+        psycopg.connect(database_url, autocommit=True) as other_connection,
+        connection.transaction(),
+    ):
+        for i in range(300):
+            text = " ".join(f"x{i}x{j}" for j in range(10))
+            connection.execute("SELECT textsim.add('c', %s, %s, 'busy')", [f"b{i}", text])
+        other_connection.execute("SET lock_timeout = '2s'")
+        assert value(other_connection, "SELECT textsim.add('c', 'free', %s, 'quiet')", [TEXT])
+        with pytest.raises(pg.LockNotAvailable):
+            other_connection.execute("SELECT textsim.add('c', 'held', %s, 'busy')", [TEXT])
+        # It writes many scopes: from the setting on, it locks the corpus.
+        connection.execute("SET LOCAL textsim.max_bucket_locks = 2")
+        for i in range(3):
+            text = " ".join(f"y{i}y{j}" for j in range(10))
+            connection.execute("SELECT textsim.add('c', %s, %s, %s)", [f"s{i}", text, f"s{i}"])
+        with pytest.raises(pg.LockNotAvailable):
+            other_connection.execute("SELECT textsim.add('c', 'held', %s, 'quiet')", [TEXT + " x"])
