@@ -149,7 +149,8 @@ CREATE FUNCTION textsim._content_hash(source textsim.source, version text) RETUR
 LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
 RETURN format(CASE WHEN source.scope_column IS NULL
     THEN 'hashtextextended(concat(%1$s.%2$I) COLLATE "C", seed)'
-    ELSE 'hashtextextended(concat(%1$s.%2$I) COLLATE "C", hashtextextended(concat(%1$s.%3$s) COLLATE "C", seed))'
+    ELSE 'hashtextextended(concat(%1$s.%2$I) COLLATE "C", '
+        'hashtextextended(concat(%1$s.%3$s) COLLATE "C", seed))'
     END, version, source.text_column, quote_ident(source.scope_column));
 COMMENT ON FUNCTION textsim._content_hash(textsim.source, text)
     IS 'an expression in the body of a trigger function: the hash of the text and the scope of a row';
