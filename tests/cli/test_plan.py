@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import builtins
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import textsim_db as ts
 from benchmarks.generate import documents
-from tests.support.commands import Textsim
+from tests.support.commands import Textsim, process
 from textsim_db.read import measure_recall
 
 pytestmark = pytest.mark.one_server
@@ -107,8 +109,33 @@ def test_a_corpus_without_pairs(textsim: Textsim) -> None:
     assert "; 1 without words left out\n" in textsim("plan", "c").stdout
 
 
-def test_wrong_usage(textsim: Textsim) -> None:
+@pytest.mark.parametrize("suffix", ["svg", "png"])
+def test_plots(textsim: Textsim, suffix: str) -> None:
+    pytest.importorskip("matplotlib")
+    result = textsim("plan", "--plot", f"curve.{suffix}")
+    assert f"drawn: curve.{suffix}" in result.stderr
+    start = Path(f"curve.{suffix}").read_bytes()[:100]
+    assert start.startswith({"svg": b"<?xml", "png": b"\x89PNG"}[suffix])
+
+
+@pytest.mark.more
+def test_plots_are_drawn_even_if_nobody_reads_the_output(
+    textsim: Textsim, database_url: str
+) -> None:
+    pytest.importorskip("matplotlib")
+    textsim("index", "c", "-", "--create", "--kind", "jsonl", input='{"id": 1, "text": "a b c"}\n')
+    for command in ("plan", "stats"):
+        with process(command, "c", "--plot", f"{command}.png", url=database_url) as running:
+            assert running.stdout
+            assert running.stderr
+            running.stdout.close()
+            assert f"drawn: {command}.png" in running.stderr.read()
+        assert Path(f"{command}.png").stat().st_size > 10_000
+
+
+def test_wrong_usage(textsim: Textsim, monkeypatch: pytest.MonkeyPatch) -> None:
     for arguments, message in [
+        (["--plot", "a.gif"], "a.gif: plots are written as .svg or .png"),
         (["--threshold", "2"], "threshold is 2.0; expected above 0, at most 1"),
         (["--threshold", "0"], "threshold is 0.0; expected above 0, at most 1"),
         (["--recall", "0"], "recall is 0.0; expected above 0, at most 1"),
@@ -130,6 +157,16 @@ def test_wrong_usage(textsim: Textsim) -> None:
         (["--seed", "-1"], "seed is -1; expected 0 to"),
     ]:
         assert message in textsim("plan", "c", *arguments, status=2).stderr
+    original = builtins.__import__
+
+    def without(name: str, *arguments: Any) -> Any:
+        if name.startswith("matplotlib"):
+            raise ImportError(name)
+        return original(name, *arguments)
+
+    monkeypatch.setattr(builtins, "__import__", without)
+    message = textsim("plan", "--plot", "a.svg", status=2).stderr
+    assert "plots need matplotlib, which is not installed: pip install '.[plot]'" in message
 
 
 def test_an_exact_corpus_promises_nothing_below_its_threshold(textsim: Textsim) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import random
 from collections import Counter
+from pathlib import Path
 
 import pytest
 
@@ -101,12 +102,16 @@ def test_statistics_of_an_empty_corpus_are_zero(db: ts.Database) -> None:
         )
 
 
-def test_the_command_shows_statistics(textsim: Textsim, database_url: str) -> None:
+def test_the_command_shows_and_plots_statistics(
+    textsim: Textsim, database_url: str, tmp_path: Path
+) -> None:
     with ts.connect(database_url) as db:
         db.create_corpus("news").add_many(documents(200, 40, 0.5))
-    result = textsim("stats", "news", "--words", "3")
+    plot = tmp_path / "plot.svg"
+    result = textsim("stats", "news", "--words", "3", "--plot", str(plot))
     assert "distinct words" in result.stdout
     assert "similarity of the candidates of 200 documents" in result.stdout
+    assert "<svg" in plot.read_text()
     data = json.loads(textsim("stats", "news", "--format", "jsonl").stdout)
     assert data["documents"] == 200
     assert len(data["similarities"]) == 100

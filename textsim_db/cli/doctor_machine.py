@@ -36,6 +36,7 @@ _EXTRAS = (
     _Extra("parquet", ("pyarrow",), "Parquet files and Arrow tables"),
     _Extra("languages", ("py3langid", "stopwordsiso"), "languages of documents, stop words"),
     _Extra("measures", ("scipy",), "the characteristic matrix"),
+    _Extra("plot", ("matplotlib",), "plots: --plot of textsim plan and textsim stats"),
 )
 
 

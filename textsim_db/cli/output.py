@@ -116,6 +116,16 @@ def check_writable(path: str) -> None:
         raise InputError(f"{shown(path)}: cannot be written: this user has no right to write there")
 
 
+def check_plot(path: str | None) -> None:
+    """Raise an error unless a plot can be written to this path; called before long work."""
+    if path is None:
+        return
+    from textsim_db.sketch import recall_plots
+
+    recall_plots.check_file(path)
+    check_writable(path)
+
+
 def console() -> Console:
     """Return a console on standard output; only a terminal limits the width of lines."""
     from rich.console import Console

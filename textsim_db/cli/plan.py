@@ -16,6 +16,7 @@ from textsim_db.cli.output import (
     FormatOption,
     Setting,
     bar,
+    check_plot,
     console,
     table,
     write,
@@ -82,6 +83,10 @@ def plan(
         bool,
         typer.Option("--all", help="Show every banding, not only those near the chosen banding."),
     ] = False,
+    plot: Annotated[
+        str | None,
+        typer.Option(metavar="PATH", help="Draw the S-curve to a file ending in .svg or .png."),
+    ] = None,
     form: FormatOption = Format.TABLE,
     database_url: DatabaseUrl = None,
 ) -> None:
@@ -98,17 +103,20 @@ def plan(
     60 %, up to 1.3 percentage points fewer pairs are found.
 
     Examples:
-    - `textsim plan --threshold 0.7 --recall 0.99`
+    - `textsim plan --threshold 0.7 --recall 0.99 --plot curve.svg`
     - `textsim plan news --sample 2000`
     - `textsim plan --recall 1 --clients 16`
 
     """
+    check_plot(plot)
     if clients is not None:
         check_count(clients, "clients", 1, 1_000_000)
     if corpus is None:
         result = _plan_corpus_to_come(settings, words, documents, background)
     else:
         result = _plan_existing_corpus(corpus, settings, sample, seed, database_url)
+    if plot is not None:  # first, because a program that reads the output may end the command
+        _draw_curves(plot, result)
     if result.report is not None:
         _write_report(result.report, result.banding, form)
     _write_options(result.options, result.threshold, every, form)
@@ -182,6 +190,16 @@ def _plan_existing_corpus(
         config.is_unique,
         connections,
     )
+
+
+def _draw_curves(path: str, result: _Plan) -> None:
+    from textsim_db.sketch import recall_plots
+
+    near = [option.banding for option in _near(result.options) if option.banding is not None]
+    first = [result.banding] if result.banding is not None else []
+    bandings = first + [banding for banding in near if banding != result.banding]
+    recall_plots.s_curve(path, bandings, result.threshold, result.report)
+    print_message(f"drawn: {shown(path)}")
 
 
 def _near(options: list[Option]) -> list[Option]:

@@ -6,11 +6,14 @@ import dataclasses
 import json
 from typing import TYPE_CHECKING, Annotated
 
+import typer
+
 from textsim_db.cli.connections import connect
+from textsim_db.cli.messages import print_message
 from textsim_db.cli.options import CorpusName, DatabaseUrl, LanguageLimit, whole_number_option
-from textsim_db.cli.output import Format, FormatOption, bar, console, table
+from textsim_db.cli.output import Format, FormatOption, bar, check_plot, console, table
 from textsim_db.cli.progress import progress
-from textsim_db.errors import ConfigurationError
+from textsim_db.errors import ConfigurationError, shown
 
 if TYPE_CHECKING:
     from textsim_db.results import Statistics
@@ -27,6 +30,10 @@ def stats(
         whole_number_option("Compare this many documents with their candidates."),
     ] = 1000,
     seed: Annotated[int, whole_number_option("Seed of the sample.")] = 1,
+    plot: Annotated[
+        str | None,
+        typer.Option(metavar="PATH", help="Draw the statistics to a file ending in .svg or .png."),
+    ] = None,
     language: LanguageLimit = None,
     form: FormatOption = Format.TABLE,
     database_url: DatabaseUrl = None,
@@ -37,16 +44,22 @@ def stats(
     documents that share a bucket.
 
     Examples:
-    - `textsim stats news`
+    - `textsim stats news --plot news.svg`
     - `textsim stats news --words 20 --sample 5000 --format jsonl`
 
     """
+    from textsim_db.sketch import recall_plots
+
     if form is Format.CSV:
         raise ConfigurationError("statistics do not fit into one CSV table; use --format jsonl")
+    check_plot(plot)
     with connect(database_url) as db:
         opened = db.corpus(corpus)
         with progress("reading", "documents") as show:
             statistics = opened.statistics(words, sample, seed, show, language)
+    if plot is not None:  # first, because a program that reads the output may end the command
+        recall_plots.corpus(plot, corpus, statistics)
+        print_message(f"drawn: {shown(plot)}")
     if form is Format.TABLE:
         _show(statistics)
     else:
