@@ -140,16 +140,18 @@ COMMENT ON FUNCTION textsim._check_transition_table(oid, name, name[])
 -- the output function of the type.
 CREATE FUNCTION textsim._scope_of(version text, scope_column name) RETURNS text
 LANGUAGE sql IMMUTABLE PARALLEL SAFE
-RETURN coalesce(
-    format('CASE WHEN %1$s.%2$I IS NOT NULL THEN concat(%1$s.%2$I) END', version, scope_column), 'NULL::text');
+RETURN CASE WHEN scope_column IS NULL THEN 'NULL::text'
+    ELSE format('CASE WHEN %1$s.%2$I IS NOT NULL THEN concat(%1$s.%2$I) END', version, scope_column) END;
 COMMENT ON FUNCTION textsim._scope_of(text, name)
     IS 'an expression: the scope that a row of an attached table gives its document';
 
 CREATE FUNCTION textsim._content_hash(source textsim.source, version text) RETURNS text
 LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
-RETURN coalesce(format('hashtextextended(concat(%s.%I) COLLATE "C", ', version, source.scope_column), '')
-    || format('hashtextextended(concat(%s.%I) COLLATE "C", seed)', version, source.text_column)
-    || CASE WHEN source.scope_column IS NULL THEN '' ELSE ')' END;
+RETURN format(CASE WHEN source.scope_column IS NULL
+    THEN 'hashtextextended(concat(%1$s.%2$I) COLLATE "C", seed)'
+    ELSE 'hashtextextended(concat(%1$s.%2$I) COLLATE "C", '
+        'hashtextextended(concat(%1$s.%3$s) COLLATE "C", seed))'
+    END, version, source.text_column, quote_ident(source.scope_column));
 COMMENT ON FUNCTION textsim._content_hash(textsim.source, text)
     IS 'an expression in the body of a trigger function: the hash of the text and the scope of a row';
 
@@ -275,7 +277,7 @@ BEGIN
         -- It never runs. Without it, the columns could be dropped, and then all writes would fail.
         RETURN QUERY VALUES ('columns',
             format('AFTER UPDATE OF %I, %I', source.key_column, source.text_column)
-                || coalesce(format(', %I', source.scope_column), ''),
+                || coalesce(', ' || quote_ident(source.scope_column), ''),
             'FOR EACH STATEMENT WHEN (false)');
     END IF;
 END $$;

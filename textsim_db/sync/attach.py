@@ -79,7 +79,10 @@ def _learn(store: Store, number: int) -> None:
 
 
 def _rows(store: Store, number: int) -> Generator[tuple[str, str, str | None], None, None]:
-    """Yield the keys, texts and scopes of the first rows of a source; no transaction stays open meanwhile."""
+    """Yield the keys, texts and scopes of the first rows of a source.
+
+    No transaction stays open meanwhile.
+    """
     (source,) = (each for each in read_source.sources(store.engine) if each.id == number)
     if source.fault is not None:
         return

@@ -22,7 +22,7 @@ READING_PATIENCE = "2s"
 
 
 SourceRows = dict[str, tuple[str, str | None]]
-"""The text and the scope of rows by key; the scope is None if it is NULL, or the corpus is not scoped."""
+"""The text and the scope of rows by key; the scope is None for NULL, and in a corpus without scopes."""
 
 
 @dataclass(frozen=True, slots=True)
