@@ -46,7 +46,7 @@ SETTINGS = [EXACT, EXACT | {"recall": 0.999}]
 IDS = ["exact", "bands"]
 
 
-def frame(spark: SparkSession, documents: Sequence[Document]) -> DataFrame:
+def scoped_frame(spark: SparkSession, documents: Sequence[Document]) -> DataFrame:
     return spark.createDataFrame(documents, "id string, text string, scope string").repartition(3)
 
 
@@ -57,7 +57,7 @@ def test_results_are_those_of_a_scoped_corpus(
     documents = random_documents(seed, 500)
     corpus = db.create_corpus("c", scoped=True, **settings)
     corpus.add_many(documents)
-    found = find_candidates(frame(spark, documents), scope="scope", **settings)
+    found = find_candidates(scoped_frame(spark, documents), scope="scope", **settings)
     pairs = rows(found.pairs())
     assert pairs == sorted(corpus.pairs())
     expected = {(*pair, similarity) for pair, similarity in true_pairs(documents).items()}
@@ -107,7 +107,7 @@ def test_a_written_corpus_equals_an_added_one_and_can_be_read_again(
         # Documents that are written again move into another scope.
         before = [document._replace(scope="old") for document in documents[:stored]]
         db.create_corpus(name, **settings).add_many(before)
-    report = write(frame(spark, documents), db.url, "c", scope="scope", **settings)
+    report = write(scoped_frame(spark, documents), db.url, "c", scope="scope", **settings)
     corpus, added = db.corpus("c"), db.corpus("added")
     assert report == added.add_many(documents)
     assert (report.added, report.replaced) == (300 - stored, stored)
@@ -130,7 +130,9 @@ def test_other_scopes_make_other_documents(spark: SparkSession, db: ts.Database)
     fingerprints = set()
     for scopes in ("ab", "ba", "aa"):
         moved = [d._replace(scope=scope) for d, scope in zip(documents, scopes, strict=True)]
-        fingerprints.add(survey(frame(spark, moved).withColumnRenamed("id", "key")).fingerprint)
+        fingerprints.add(
+            survey(scoped_frame(spark, moved).withColumnRenamed("id", "key")).fingerprint
+        )
     assert len(fingerprints) == 3
 
 
@@ -177,7 +179,7 @@ def test_rows_without_a_possible_scope_are_refused_by_name(
 def test_a_scope_is_required_where_there_are_scopes_and_refused_elsewhere(
     spark: SparkSession, db: ts.Database
 ) -> None:
-    df = frame(spark, [Document("1", "one text", "a")])
+    df = scoped_frame(spark, [Document("1", "one text", "a")])
     db.create_corpus("c", scoped=True)
     db.create_corpus("plain")
     choices: list[dict[str, Any]] = [{}, {"scoped": True}]
@@ -198,12 +200,12 @@ def test_the_command_takes_the_column_of_the_scopes(
     spark: SparkSession, tmp_path: Path, seed: int
 ) -> None:
     documents = random_documents(seed, 100)
-    frame(spark, documents).write.json(str(tmp_path / "in.json"))
+    scoped_frame(spark, documents).write.json(str(tmp_path / "in.json"))
     options = ["--shingle", "word:2", "--threshold", str(THRESHOLD), "--recall", "1"]
     paths = [str(tmp_path / "in.json"), str(tmp_path / "out.json")]
     result = CliRunner().invoke(app, ["dedupe", *paths, "--scope", "scope", *options])
     assert result.exit_code == 0, result.output
-    kept = find_candidates(frame(spark, documents), scope="scope", **EXACT).dedupe()
+    kept = find_candidates(scoped_frame(spark, documents), scope="scope", **EXACT).dedupe()
     parts = [path.read_text("utf-8") for path in (tmp_path / "out.json").glob("*.json")]
     output = [json.loads(line) for part in parts for line in part.splitlines()]
     assert sorted(row["id"] for row in output) == [id_ for (id_,) in rows(kept.select(F.col("id")))]

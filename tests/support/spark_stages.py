@@ -22,8 +22,8 @@ from textsim_db.spark.stage_2_edges import (
 )
 from textsim_db.spark.stage_3_results import Task
 
-Documents = Sequence[tuple[str, ...]]
-"""Keys and texts, and in a scoped corpus scopes."""
+KeyedTexts = Sequence[tuple[str, ...]]
+"""Documents as (key, text), or in a scoped corpus as (key, text, scope)."""
 Function = Callable[[Iterator[pa.RecordBatch], Task], Iterator[pa.RecordBatch]]
 
 
@@ -32,7 +32,7 @@ def number_of(key: str) -> int:
     return int.from_bytes(hashlib.blake2b(key.encode(), digest_size=8).digest(), signed=True)
 
 
-def rows_of(documents: Documents) -> pa.RecordBatch:
+def rows_of(documents: KeyedTexts) -> pa.RecordBatch:
     """Return documents as rows (key, text, scope, number)."""
     keys, texts, *scopes = zip(*documents, strict=True)
     columns = [keys, texts, scopes[0] if scopes else [None] * len(keys)]
@@ -42,7 +42,7 @@ def rows_of(documents: Documents) -> pa.RecordBatch:
 
 
 def receive(
-    tasks: list[Documents], config: CorpusConfig, partitions: int
+    tasks: list[KeyedTexts], config: CorpusConfig, partitions: int
 ) -> dict[str, list[bytes]]:
     """Return what the driver receives, if each list of documents is one task."""
     sent = [
@@ -58,7 +58,7 @@ def receive(
     return sort_by_kind(message for task in shuffled for message in from_arrow(last(task)))
 
 
-def find(documents: Documents, config: CorpusConfig, partitions: int) -> PlacedCandidates:
+def find(documents: KeyedTexts, config: CorpusConfig, partitions: int) -> PlacedCandidates:
     """Return the candidates of documents."""
     inbox = receive([documents[i::3] for i in range(3) if documents[i::3]], config, partitions)
     parts = [unpack_numbers(data, 2) for data in inbox["edges"]]
@@ -68,7 +68,7 @@ def find(documents: Documents, config: CorpusConfig, partitions: int) -> PlacedC
 
 def results(
     function: Function,
-    documents: Documents,
+    documents: KeyedTexts,
     found: PlacedCandidates,
     config: CorpusConfig,
     **task: Any,
