@@ -96,6 +96,15 @@ def test_large_buckets_and_copies_stay_in_their_scope(
     assert all(len({scope_of[key] for key in keys}) == 1 for keys, _, _ in clusters)
 
 
+@pytest.mark.parametrize("recall", [0.95, 1])
+def test_a_text_that_many_scopes_have_connects_no_documents(recall: float) -> None:
+    config = CorpusSettings("word:2", THRESHOLD, recall, scoped=True).complete()
+    documents = [Document(str(i), "one two three four", f"scope {i}") for i in range(100)]
+    assert len(find(documents, config, 3).numbers) == 0
+    documents.append(documents[7]._replace(key="twin"))
+    assert len(find(documents, config, 3).numbers) == 2
+
+
 @pytest.mark.parametrize("settings", SETTINGS, ids=IDS)
 @pytest.mark.parametrize("stored", [0, 150])
 def test_a_written_corpus_equals_an_added_one_and_can_be_read_again(
