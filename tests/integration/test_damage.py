@@ -279,7 +279,8 @@ CHANGES = {
     "function textsim._search_1": [
         "CREATE OR REPLACE FUNCTION textsim._search_1(own_buckets integer[], own_values bigint[], "
         "own_form text, own_ids integer[], own_count integer, own_key text, threshold double precision, "
-        "max_results integer, of_language text) RETURNS TABLE (key text, similarity double precision) "
+        "max_results integer, of_language text, of_scope text) "
+        "RETURNS TABLE (key text, similarity double precision) "
         "LANGUAGE sql AS 'SELECT NULL::text, 1.0::float8 LIMIT 0'",
         "ALTER FUNCTION textsim._search_1 RESET enable_seqscan",
         "ALTER FUNCTION textsim._search_1 VOLATILE",
@@ -356,6 +357,7 @@ SETTINGS = {
     "language": "'auto'",
     "stop_words_by_language": None,
     "is_unique": "true",
+    "scoped": "true",
     "base": "base + 1",
     "golden_signature": "golden_signature || 1",
     "golden_buckets": "golden_buckets || 1",
