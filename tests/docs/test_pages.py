@@ -14,7 +14,7 @@ from tests.support import spark
 
 pytestmark = pytest.mark.one_server
 
-SHORT = ("README.md", "docs/quick-start.md")
+SHORT = ("README.md",)
 NAMES = [str(page.relative_to(ROOT)) for page in PAGES]
 
 
