@@ -31,7 +31,7 @@ A = "(SELECT id FROM textsim.document_1 WHERE key = 'a')"
 @pytest.fixture(scope="module")
 def intact_url(server: Server) -> Iterator[str]:
     """A database with two corpora and two attached tables, which tests clone."""
-    with server.database(f'TEMPLATE "{server.template}"') as url:
+    with server.clone() as url:
         with psycopg.connect(url, autocommit=True) as connection:
             connection.execute("CREATE TABLE post (id integer PRIMARY KEY, body text)")
             connection.execute("CREATE TABLE offer (id integer PRIMARY KEY, body text)")
@@ -58,7 +58,7 @@ def intact_url(server: Server) -> Iterator[str]:
 
 @pytest.fixture
 def database_url(server: Server, intact_url: str) -> Iterator[str]:
-    with server.database(f'TEMPLATE "{database_of(intact_url)}"') as url:
+    with server.clone(database_of(intact_url)) as url:
         yield url
 
 
