@@ -40,7 +40,7 @@ _FULL = ("no space left on device", "disk full", "quota exceeded")
 
 
 class Workers(NamedTuple):
-    """What the server knows of all workers."""
+    """The state of all workers, as the server sees it."""
 
     is_standby: bool
     """A standby learns of the workers of its primary from their reports, and changes wait for them."""
@@ -64,7 +64,7 @@ class Workers(NamedTuple):
 
 
 def read_workers(db: Database) -> Workers:
-    """Return what the server knows of all workers."""
+    """Return the state of all workers."""
     from textsim_db.db.engine import autocommit, database_errors
 
     with database_errors(), autocommit(db.engine) as connection:

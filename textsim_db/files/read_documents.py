@@ -12,12 +12,12 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import PurePath
-from typing import IO, Any
+from typing import IO
 
 from textsim_db.errors import InputError
 from textsim_db.files.kind_by_name import STDIN, Kind, kind_of, reason, shown_name
 from textsim_db.files.readers_and_writers import read_records
-from textsim_db.files.record_reader import RecordReader, key_of, text_of
+from textsim_db.files.record_reader import expect_members, key_of, text_of
 from textsim_db.files.text_lines import check_encoding, decoded, unpacked
 from textsim_db.results import Refusal
 from textsim_db.text.utf8 import MAX_BYTES
@@ -94,27 +94,24 @@ class Inputs:
         if kind is Kind.TEXT:
             yield name, _whole_text(file)
             return
+        names = {"--key": self.key, "--text": self.text}
         with read_records(file, kind) as records:
-            records.choose(self._names)
+            records.choose(names)
             for number, _, record in records:
                 try:
-                    document = self._document(records, record)
+                    if isinstance(record, InputError):
+                        raise record
+                    if records.columns is None:
+                        expect_members(record, names)
+                    key, text = (
+                        key_of(record[self.key], self.key),
+                        text_of(record[self.text], self.text),
+                    )
                 except InputError as error:
                     place = f"{shown_name(name)}, {records.unit} {number}"
                     self.on_refused(Refusal(place, str(error)))
                 else:
-                    yield document
-
-    def _document(self, records: RecordReader, record: Any) -> Document:
-        if isinstance(record, InputError):
-            raise record
-        records.expect(record, self._names)
-        key, text = records.value(record, self.key), records.value(record, self.text)
-        return key_of(key, self.key), text_of(text, self.text)
-
-    @property
-    def _names(self) -> dict[str, str]:
-        return {"--key": self.key, "--text": self.text}
+                    yield key, text
 
 
 def read_text(name: str) -> str:

@@ -31,7 +31,14 @@ from textsim_db.files.kind_by_name import (
     shown_name,
 )
 from textsim_db.files.readers_and_writers import WRITERS, read_records
-from textsim_db.files.record_reader import Mask, RecordReader, expect_distinct, text_of
+from textsim_db.files.record_reader import (
+    Mask,
+    RecordReader,
+    Values,
+    expect_distinct,
+    expect_members,
+    text_of,
+)
 from textsim_db.files.record_writer import RecordWriter
 from textsim_db.files.replace_file import is_special, replacing
 from textsim_db.files.text_lines import unpacked
@@ -95,8 +102,8 @@ class RecordFile:
                 self._prepare(reader, reader.columns)
             for number, _, record in reader:
                 if self._writer is not None:
-                    self._survey(self._writer, reader, number, record)
-                yield self._record(reader, number, record)
+                    self._survey(self._writer, reader.unit, number, record)
+                yield self._record(reader.unit, number, record)
         self.check_unchanged()
 
     def convert_for(self, output: str, kind: Kind = Kind.AUTO) -> None:
@@ -144,8 +151,7 @@ class RecordFile:
             if self._writer is None:
                 reader.copy(kept, target)
             else:
-                rows = zip(reader, kept.tolist(), strict=False)
-                self._writer.write((reader.values(row[2]) for row, stays in rows if stays), target)
+                self._writer.write(_kept_values(reader, kept), target)
             self.check_unchanged()
 
     def _prepare(self, reader: RecordReader, columns: list[str]) -> None:
@@ -155,29 +161,31 @@ class RecordFile:
             expect_distinct(columns)
             self._writer.add_columns(columns)
 
-    def _record(self, reader: RecordReader, number: int, record: Any) -> Record:
+    def _record(self, unit: str, number: int, record: Values | InputError) -> Record:
         columns = self.columns
-        key: str | None = None
+        if isinstance(record, InputError):
+            return Record(None, None, None, f"{unit} {number}: {record}")
+        key = record.get(columns.key)
+        key = None if key is None else str(key)
+        value = None if columns.value is None else record.get(columns.value)
         try:
-            if isinstance(record, InputError):
-                raise record
-            raw_key = reader.value(record, columns.key)
-            key = None if raw_key is None else str(raw_key)
-            value = None if columns.value is None else reader.value(record, columns.value)
-            reader.expect(record, {"--text": columns.text})
-            return Record(text_of(reader.value(record, columns.text), columns.text), key, value)
+            if columns.text not in record:
+                expect_members(record, {"--text": columns.text})
+            return Record(text_of(record[columns.text], columns.text), key, value)
         except InputError as error:
-            return Record(None, key, None, f"{reader.unit} {number}: {error}")
+            return Record(None, key, None, f"{unit} {number}: {error}")
 
-    def _survey(self, writer: RecordWriter, reader: RecordReader, number: int, record: Any) -> None:
+    def _survey(
+        self, writer: RecordWriter, unit: str, number: int, record: Values | InputError
+    ) -> None:
         """Show a record to the writer; raise InputError with its place if it cannot be converted."""
         try:
             if isinstance(record, InputError):
                 raise record
-            writer.survey(reader.values(record))
+            writer.survey(record)
         except InputError as error:
             raise InputError(
-                f"{reader.unit} {number} cannot be written as {RECORD_KINDS[self._output_kind].title}: "
+                f"{unit} {number} cannot be written as {RECORD_KINDS[self._output_kind].title}: "
                 f"{error}; change the record, or write {RECORD_KINDS[self.kind].title}"
             ) from error
 
@@ -206,6 +214,14 @@ class RecordFile:
             self._raw = raw
             with read_records(unpacked(raw, self.name), self.kind) as reader:
                 yield reader
+
+
+def _kept_values(reader: RecordReader, kept: Mask) -> Iterator[Values]:
+    for (_, _, record), stays in zip(reader, kept.tolist(), strict=False):
+        if isinstance(record, InputError):
+            raise record
+        if stays:
+            yield record
 
 
 @contextmanager
