@@ -121,13 +121,14 @@ class Error(NamedTuple):
 
 
 class State(NamedTuple):
-    """The state of one corpus; rate: documents written per second, None if unknown."""
+    """The state of one corpus."""
 
     corpus: str
     status: Status
     activity: Activity
     failures: list[Failure]
     rate: float | None = None
+    """The documents written per second; None: not known."""
 
     @property
     def errors(self) -> list[Error]:
@@ -137,12 +138,13 @@ class State(NamedTuple):
 
 @dataclass(slots=True)
 class _Sample:
-    """The states of corpora at one time; has_rates: whether there are several samples."""
+    """The states of corpora at one time."""
 
     states: list[State]
     sources: list[Source]
     workers: list[WorkerState]
     has_rates: bool
+    """Whether there are several samples."""
     taken: float = field(default_factory=time.monotonic)
 
     def set_rates(self, before: _Sample) -> None:

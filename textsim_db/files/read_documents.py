@@ -29,18 +29,22 @@ Document = tuple[str, str]
 class Inputs:
     """The documents of files and folders; iterating yields (key, text).
 
-    A plain text file is one document, and its path is the key. In a folder, files that match glob are
-    read in order of their names; hidden files are skipped. The default kind of standard input, "-", is
-    JSON lines. A gzip file is recognised by its first bytes and unpacked. on_refused is called with
-    each refusal; its key is the file and, if known, the line.
+    A plain text file is one document, and its path is the key. In a folder, files are read in order of
+    their names; hidden files are skipped. A gzip file is recognised by its first bytes and unpacked.
     """
 
     paths: Sequence[str]
+    """Files and folders; "-" is standard input."""
     on_refused: Callable[[Refusal], None]
+    """It is called with each refusal, whose key is the file and, if it is known, the line."""
     kind: Kind = Kind.AUTO
+    """The kind of all files. By default standard input is JSON lines."""
     key: str = "id"
+    """The column or member with the key."""
     text: str = "text"
+    """The column or member with the text."""
     glob: str = "*"
+    """A pattern: only files of this name are read in a folder."""
     _finished_bytes: int = field(default=0, init=False)
     _raw: IO[bytes] | None = field(default=None, init=False)
 

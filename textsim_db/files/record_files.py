@@ -45,18 +45,19 @@ from textsim_db.files.text_lines import unpacked
 
 
 class RecordColumns(NamedTuple):
-    """The members or columns to read: text, key, and a value to compare records by.
-
-    A file may lack the key unless key_needed is true.
-    """
+    """The members or columns to read."""
 
     text: str
+    """The text."""
     key: str = "id"
+    """The key, for reports."""
     value: str | None = None
+    """The value to compare records by."""
     key_needed: bool = False
+    """Whether the file must have the key."""
 
     def wanted(self, names: list[str]) -> dict[str, str]:
-        """Return the columns to read, by option; names: those of the file."""
+        """Return the columns to read, by option; names: the columns of the file."""
         wanted = {"--text": self.text}
         if self.key_needed or self.key in names:
             wanted["--key"] = self.key
@@ -66,12 +67,15 @@ class RecordColumns(NamedTuple):
 
 
 class Record(NamedTuple):
-    """The values of a record. If it cannot be compared, text is None and fault is the reason."""
+    """The values of a record."""
 
     text: str | None
+    """None if the record cannot be compared."""
     key: str | None
     value: Any
+    """The value to compare records by."""
     fault: str | None = None
+    """Why the record cannot be compared."""
 
 
 class RecordFile:
@@ -155,7 +159,7 @@ class RecordFile:
             self.check_unchanged()
 
     def _prepare(self, reader: RecordReader, columns: list[str]) -> None:
-        """Check the columns of the file, and read only those that are compared, or all to convert."""
+        """Check the columns of the file, and read the compared columns only, or all to convert."""
         reader.choose(self.columns.wanted(columns), read_all=self._writer is not None)
         if self._writer is not None:
             expect_distinct(columns)
