@@ -40,10 +40,6 @@ def status(
             "SECONDS",
         ),
     ] = None,
-    as_json: Annotated[
-        bool,
-        typer.Option("--json", help="Print one JSON object; with --watch, one on each line."),
-    ] = False,
     form: FormatOption = Format.TABLE,
     database_url: DatabaseUrl = None,
 ) -> None:
@@ -52,12 +48,12 @@ def status(
     It prints for each corpus: indexed documents; pending documents, which wait for a worker; the age
     of the oldest change; and failed documents, which were set aside. "about" marks an estimated number,
     which is shown while a table is compared with its documents. Then it prints the tables, the workers
-    with their progress, the last errors, and warnings.
+    with their progress, the last errors, and warnings. JSON lines have one object with all of this.
 
     Examples:
     - `textsim status`
     - `textsim status news --watch 10`
-    - `textsim status --json`
+    - `textsim status --format jsonl`
 
     """
     if watch is not None and not 0 < watch <= _LONGEST_WATCH:
@@ -66,7 +62,7 @@ def status(
         )
     with connect(database_url) as db:
         for sample in _samples(db, corpus, watch):
-            if as_json:
+            if form is Format.JSONL:
                 typer.echo(json.dumps(sample.as_object()))
             else:
                 _show(sample, form)

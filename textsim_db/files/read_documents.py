@@ -107,10 +107,8 @@ class Inputs:
                         raise record
                     if records.columns is None:
                         expect_members(record, names)
-                    key, text = (
-                        key_of(record[self.key], self.key),
-                        text_of(record[self.text], self.text),
-                    )
+                    key = key_of(record[self.key], self.key)
+                    text = text_of(record[self.text], self.text)
                 except InputError as error:
                     place = f"{shown_name(name)}, {records.unit} {number}"
                     self.on_refused(Refusal(place, str(error)))
