@@ -28,29 +28,33 @@ class Rule(NamedTuple):
     """Decides which documents are near-duplicates, and which document of a cluster stays."""
 
     preference: Preference
+    """Decides which document of a cluster stays."""
     settings: CorpusSettings
+    """Decide which documents are near-duplicates."""
     linkage: str = Linkage.KEPT
+    """Decides which documents make a cluster."""
 
 
 class Removal(NamedTuple):
-    """The numbers of a document to remove and of the document kept in its place; their similarity."""
+    """A document to remove."""
 
     number: int
+    """Its place among all documents, from 0 on."""
     kept: int
+    """The place of the document that is kept in its stead."""
     similarity: float
+    """The similarity of the two documents."""
 
 
 @dataclass(frozen=True, slots=True)
 class Deduplication:
-    """The result: the documents to remove, and the refused documents.
-
-    documents: the number of all documents. refused: the number of each document that could not be
-    compared, with the reason; these documents stay.
-    """
+    """The result: the documents to remove, and the refused documents."""
 
     documents: int
+    """The number of all documents."""
     removals: list[Removal]
     refused: list[tuple[int, str]]
+    """The place of each document that cannot be compared, with the reason. It stays."""
 
     def mask(self) -> npt.NDArray[np.bool_]:
         """Return which documents stay: bool of shape (documents,)."""

@@ -49,13 +49,17 @@ _COMMENTS = (
 
 
 class Table(NamedTuple):
-    """A table with texts, after its columns were checked; key_type is a type in SQL."""
+    """A table with texts, after its columns were checked."""
 
     name: sql.Composable
     key: str
+    """The column with the key."""
     text: str
+    """The column with the text."""
     key_type: str
+    """The type of the key in SQL."""
     preference: Preference
+    """Decides which document of a cluster stays."""
 
     def statement(self, text: LiteralString, **parts: sql.Composable) -> sql.Composed:
         """Return SQL with the names filled in."""
