@@ -37,6 +37,7 @@ from textsim_db.files.record_reader import (
     Values,
     expect_distinct,
     expect_members,
+    key_of,
     text_of,
 )
 from textsim_db.files.record_writer import RecordWriter
@@ -55,6 +56,8 @@ class RecordColumns(NamedTuple):
     """The value to compare records by."""
     key_needed: bool = False
     """Whether the file must have the key."""
+    scope: str | None = None
+    """The scope, if records of different scopes are not compared."""
 
     def wanted(self, names: list[str]) -> dict[str, str]:
         """Return the columns to read, by option; names: the columns of the file."""
@@ -63,6 +66,8 @@ class RecordColumns(NamedTuple):
             wanted["--key"] = self.key
         if self.value is not None:
             wanted["--keep"] = self.value
+        if self.scope is not None:
+            wanted["--scope"] = self.scope
         return wanted
 
 
@@ -74,6 +79,8 @@ class Record(NamedTuple):
     key: str | None
     value: Any
     """The value to compare records by."""
+    scope: str | None = None
+    """None if records of all scopes are compared."""
     fault: str | None = None
     """Why the record cannot be compared."""
 
@@ -168,16 +175,20 @@ class RecordFile:
     def _record(self, unit: str, number: int, record: Values | InputError) -> Record:
         columns = self.columns
         if isinstance(record, InputError):
-            return Record(None, None, None, f"{unit} {number}: {record}")
+            return Record(None, None, None, fault=f"{unit} {number}: {record}")
         key = record.get(columns.key)
         key = None if key is None else str(key)
         value = None if columns.value is None else record.get(columns.value)
         try:
             if columns.text not in record:
                 expect_members(record, {"--text": columns.text})
-            return Record(text_of(record[columns.text], columns.text), key, value)
+            text, scope = text_of(record[columns.text], columns.text), None
+            if columns.scope is not None:
+                expect_members(record, {"--scope": columns.scope})
+                scope = key_of(record[columns.scope], columns.scope)
+            return Record(text, key, value, scope)
         except InputError as error:
-            return Record(None, key, None, f"{unit} {number}: {error}")
+            return Record(None, key, None, fault=f"{unit} {number}: {error}")
 
     def _survey(
         self, writer: RecordWriter, unit: str, number: int, record: Values | InputError
