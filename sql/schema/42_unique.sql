@@ -88,9 +88,10 @@ COMMENT ON FUNCTION textsim._lock_unique(integer, boolean)
     'its first id';
 
 -- The server's table of locks has room for some 12,800. If it is full, statements of other sessions fail too.
--- So a transaction counts its locks, and from a number on it locks whole scopes, or the corpus if it has no
--- scopes. The count and the locked scopes stand in settings, which a rollback to a savepoint restores, as it
--- releases the locks. A wrong count can only make it lock too much.
+-- So a transaction counts its bucket locks, and from a number on it locks whole scopes, or the corpus if it has
+-- no scopes. The count and the locked scopes stand in settings, which a rollback to a savepoint restores, as it
+-- releases the locks. A wrong count can only make it lock too much. A scope is locked for at least one bucket, so
+-- the locks of scopes need no count.
 --
 -- Every transaction locks the corpus first, then scopes and then buckets, each in order. So two that lock once
 -- cannot deadlock. The exclusive or gives each corpus its own class, so that class and bucket are one key of 64
@@ -107,33 +108,26 @@ DECLARE
     hashes integer[] := array(
         SELECT DISTINCT textsim._scope_hash(s) AS hash
         FROM unnest(scopes) s WHERE s IS NOT NULL ORDER BY hash);
-    -- The scopes that this transaction has locked exclusively, as {corpus,hash,corpus,hash,...}.
+    -- The scopes that this transaction has locked exclusively. Locking them again costs nothing.
     locked integer[] := coalesce(nullif(current_setting('textsim.locked_scopes', true), ''), '{}');
 BEGIN
-    IF held + times * (cardinality(buckets) + cardinality(hashes)) <= most THEN
+    IF held + times * cardinality(buckets) <= most AND (hashes = '{}' OR NOT hashes <@ locked) THEN
         first_id := textsim._lock_unique(corpus_id, false);
-        PERFORM pg_advisory_xact_lock_shared(hashtext('textsim-db scopes') # first_id, h) FROM unnest(hashes) h;
+        PERFORM pg_advisory_xact_lock_shared(hashtext('textsim-db scopes') # first_id, h)
+        FROM unnest(hashes) h WHERE buckets <> '{}';
         PERFORM pg_advisory_xact_lock(hashtext('textsim-db buckets') # first_id, o.bucket)
         FROM (SELECT DISTINCT b AS bucket FROM unnest(buckets) b ORDER BY b OFFSET 0) o;
-        PERFORM set_config('textsim.bucket_locks', (locks + cardinality(hashes))::text, true);
+        PERFORM set_config('textsim.bucket_locks', locks::text, true);
         RETURN;
     END IF;
-    IF hashes = '{}' OR cardinality(locked) / 2 + cardinality(hashes) > most THEN
+    locked := array(SELECT unnest(locked) UNION SELECT unnest(hashes));
+    IF hashes = '{}' OR cardinality(locked) > most THEN
         PERFORM textsim._lock_unique(corpus_id, true);
         RETURN;
     END IF;
     first_id := textsim._lock_unique(corpus_id, false);
-    hashes := array(
-        SELECT h FROM unnest(hashes) h
-        WHERE NOT EXISTS (
-            SELECT FROM generate_series(1, cardinality(locked), 2) i
-            WHERE locked[i] = first_id AND locked[i + 1] = h)
-        ORDER BY h);
     PERFORM pg_advisory_xact_lock(hashtext('textsim-db scopes') # first_id, h) FROM unnest(hashes) h;
-    PERFORM set_config('textsim.locked_scopes',
-        (SELECT locked || coalesce(array_agg(v ORDER BY h, i), '{}')
-            FROM unnest(hashes) h CROSS JOIN LATERAL unnest(ARRAY[first_id, h]) WITH ORDINALITY u (v, i))::text,
-        true);
+    PERFORM set_config('textsim.locked_scopes', locked::text, true);
 END $$;
 COMMENT ON FUNCTION textsim._lock_buckets(integer, integer[], text[], integer)
     IS 'lock buckets of a unique corpus until the end of the transaction; or their scopes, or the whole corpus, '

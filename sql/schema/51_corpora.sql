@@ -97,6 +97,17 @@ COMMENT ON FUNCTION textsim._settings_fault(
     text, text, double precision, double precision, integer, bigint, integer, integer)
     IS 'the reason why a corpus cannot have these settings, or NULL';
 
+CREATE FUNCTION textsim._raise_full_lock_table(cause text) RETURNS void
+LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    RAISE EXCEPTION 'the server has no room for the locks of this transaction: %', cause
+        USING ERRCODE = 'out_of_memory',
+            DETAIL = 'Each corpus that a transaction creates or drops takes some fifteen locks until its end.',
+            HINT = 'Commit after every few hundred corpora. One corpus with scoped => true serves many tenants.';
+END $$;
+COMMENT ON FUNCTION textsim._raise_full_lock_table(text)
+    IS 'raise an error: a transaction has created or dropped too many corpora';
+
 CREATE FUNCTION textsim._drop_corpus(number integer) RETURNS void
 LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -114,6 +125,8 @@ BEGIN
     DELETE FROM textsim.source s WHERE s.corpus_id = number;
     DELETE FROM textsim.corpus c WHERE c.id = number;
     PERFORM textsim._drop_relations(number);
+EXCEPTION WHEN out_of_memory THEN
+    PERFORM textsim._raise_full_lock_table(SQLERRM);
 END $$;
 COMMENT ON FUNCTION textsim._drop_corpus(integer)
     IS 'remove a corpus; an error if a table is attached to it, unless that table was dropped';
@@ -184,6 +197,8 @@ BEGIN
             HINT = 'Choose another name, or remove the corpus with textsim.drop_corpus.';
     END IF;
     PERFORM textsim._create_relations(corpus_id);
+EXCEPTION WHEN out_of_memory THEN
+    PERFORM textsim._raise_full_lock_table(SQLERRM);
 END $$;
 COMMENT ON FUNCTION textsim.create_corpus(
     text, text, double precision, double precision, integer, bigint, integer, integer, text[], text,

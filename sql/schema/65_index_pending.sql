@@ -158,7 +158,7 @@ COMMENT ON FUNCTION textsim._rows_of(textsim.source, text[])
 CREATE FUNCTION textsim._digest(body text, scope text) RETURNS text
 LANGUAGE sql IMMUTABLE PARALLEL SAFE
 RETURN CASE WHEN body IS NOT NULL THEN md5(concat(octet_length(scope), ' ', scope, body)) END;
-COMMENT ON FUNCTION textsim._digest(text, text) IS 'a digest of what a row gives its document; NULL for no text';
+COMMENT ON FUNCTION textsim._digest(text, text) IS 'a digest of the text and the scope of a row; NULL if it has no text';
 
 CREATE FUNCTION textsim._index_row(
     c textsim.corpus, source integer, document_key text, body text, scope text, owner integer)

@@ -80,14 +80,16 @@ def check_documents(connection: psycopg.Connection[Any], source_id: int | None) 
     ids = [2**31 - 1, 0, 1, 65535]
     chosen = [3, 0, 1]
     connection.execute("CREATE TEMP TABLE d (LIKE textsim.document) ON COMMIT DROP")
-    columns = "id, key, source_id, shingle_count, language, word_ids, signature"
+    columns = "id, key, source_id, shingle_count, language, scope, word_ids, signature"
     languages = ["de", None, "und", "yue"] if source_id is None else [None] * 4
+    scopes = ["a", "", "ü漢", "b" * 200] if source_id is None else [None] * 4
     data = copy_documents(
         Identities(
             np.array([ids[i] for i in chosen], np.int64),
             [keys[i].encode() for i in chosen],
             np.full(len(chosen), -1 if source_id is None else source_id),
             None if source_id else [(languages[i] or "").encode() for i in chosen],
+            None if scopes[0] is None else [str(scopes[i]).encode() for i in chosen],
         ),
         Contents(
             counts,
@@ -106,6 +108,7 @@ def check_documents(connection: psycopg.Connection[Any], source_id: int | None) 
             source_id,
             counts.tolist()[i],
             languages[i],
+            scopes[i],
             words[i],
             signatures.of(i).tolist(),
         )
