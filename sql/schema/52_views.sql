@@ -62,7 +62,7 @@ RETURN CASE WHEN is_exact THEN $query$
         ) p
         JOIN textsim.%1$I e ON e.id = p.document_id
         WHERE d.scope IS NOT DISTINCT FROM e.scope
-            AND textsim._is_candidate(p.shared, d.shingle_count, e.shingle_count, %5$L)
+            AND textsim._is_candidate(p.shared, d.shingle_count, e.shingle_count, %5$L)%6$s
         $query$
     ELSE $query$
         -- A pair meets in each bucket that it shares, and is listed in the smallest of them. It is listed
@@ -83,7 +83,7 @@ RETURN CASE WHEN is_exact THEN $query$
         ) s
         WHERE r.bucket # s.shared[1] # textsim._scope_hash(d.scope) = 0 AND d.signature <> '{}'
             AND textsim._is_candidate(
-                cardinality(s.shared), d.shingle_count, e.shingle_count, NULL)
+                cardinality(s.shared), d.shingle_count, e.shingle_count, NULL)%6$s
         $query$
 END;
 COMMENT ON FUNCTION textsim._view_query(boolean)
@@ -99,7 +99,8 @@ BEGIN
             (SELECT 'WITH (' || array_to_string(r.reloptions, ', ') || ')' FROM pg_class r
              WHERE r.oid = replaced))
         || format(textsim._view_query(c.bands IS NULL),
-            'document_' || c.id, 'band_' || c.id, c.bands, c.rows, c.threshold);
+            'document_' || c.id, 'band_' || c.id, c.bands, c.rows, c.threshold,
+            textsim._alive(c, 'd') || textsim._alive(c, 'e'));
 END $$;
 COMMENT ON FUNCTION textsim._write_view(textsim.corpus, name, name, regclass)
     IS 'create the view of the candidate pairs of a corpus, or replace the given view by it';

@@ -79,7 +79,10 @@ def _learn(store: Store, number: int) -> None:
 
 
 def _rows(store: Store, number: int) -> Generator[tuple[str, str, str | None], None, None]:
-    """Yield the keys, texts and scopes of the first rows of a source; no transaction stays open meanwhile."""
+    """Yield the keys, texts and scopes of the first rows of a source.
+
+    No transaction stays open meanwhile.
+    """
     (source,) = (each for each in read_source.sources(store.engine) if each.id == number)
     if source.fault is not None:
         return
@@ -89,7 +92,7 @@ def _rows(store: Store, number: int) -> Generator[tuple[str, str, str | None], N
         keys = [key for key, _ in page[start : start + _ROWS_AT_ONCE]]
         with read_source.reading(store.engine, source) as connection:
             rows = read_source.read_rows(connection, source, keys)
-        yield from ((key, text, scope) for key, (text, scope) in rows.items())
+        yield from ((key, row.text, row.scope) for key, row in rows.items())
 
 
 class _Progress:
