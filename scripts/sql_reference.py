@@ -54,7 +54,15 @@ GROUPS = (
     Group("Unique corpora", ("add_unique", "twins_of", "lock_corpus")),
     Group(
         "Searches",
-        ("matches", "neighbours", "pairs", "candidates", "candidate_pairs", "create_view"),
+        (
+            "matches",
+            "neighbours",
+            "pairs",
+            "candidates",
+            "candidates_of",
+            "candidate_pairs",
+            "create_view",
+        ),
     ),
     Group("Tables that stay indexed", ("attach", "index_pending", "status", "detach")),
     Group("Two texts", ("jaccard", "containment", "cosine_similarity", "levenshtein_words")),
@@ -101,6 +109,7 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
     "neighbours": ("SELECT * FROM textsim.neighbours('news', 'a');",),
     "pairs": ("SELECT * FROM textsim.pairs('news');",),
     "candidates": ("SELECT * FROM textsim.candidates('news', 'The old bridge over the river');",),
+    "candidates_of": ("SELECT * FROM textsim.candidates_of('news', 'a');",),
     "candidate_pairs": ("SELECT * FROM textsim.candidate_pairs('news');",),
     "create_view": (
         "SELECT textsim.create_view('news', 'news_pairs');",

@@ -703,7 +703,7 @@ class Corpus:
         """
         return sketch_texts.signature(text, self.config)
 
-    def buckets(self, text: str) -> npt.NDArray[np.int32]:
+    def buckets(self, text: str, scope: Scope | None = None) -> npt.NDArray[np.int32]:
         """Return the buckets that would be stored for a text.
 
         An array of int32 of shape (bands,), or (0,) if the text has no words.
@@ -711,7 +711,7 @@ class Corpus:
         Raises:
             DocumentError: the text could not be stored.
         """
-        return sketch_texts.buckets(text, self.config)
+        return sketch_texts.buckets(text, self.config, self._scope(scope))
 
     def check(self, progress: Callable[[int], None] | None = None) -> list[Problem]:
         """Check the integrity of the corpus: return every stored row that contradicts another row.

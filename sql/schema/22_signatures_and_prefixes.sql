@@ -341,17 +341,22 @@ COMMENT ON FUNCTION textsim.signature(text, text, text)
     'ISO 639 code, for corpora that identify languages. It is required if the stop words of the '
     'corpus depend on the language.';
 
-CREATE FUNCTION textsim.buckets(corpus text, signature integer[])
+CREATE FUNCTION textsim.buckets(corpus text, signature integer[], scope text DEFAULT NULL)
 RETURNS TABLE (band integer, bucket integer)
-LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE ROWS 18
+LANGUAGE plpgsql STABLE PARALLEL SAFE ROWS 18
 SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
     c textsim.corpus := textsim._corpus(corpus);
 BEGIN
+    IF c.id IS NULL OR signature IS NULL THEN
+        RETURN;
+    END IF;
+    PERFORM textsim._check_scope(c, scope);
     IF c.bands IS NULL THEN
         RETURN QUERY
-            SELECT (u.place - 1)::integer, u.value FROM unnest(signature) WITH ORDINALITY u (value, place);
+            SELECT (u.place - 1)::integer, u.value
+            FROM unnest(textsim._in_scope(signature, scope)) WITH ORDINALITY u (value, place);
         RETURN;
     END IF;
     IF cardinality(signature) NOT IN (0, c.num_hashes) THEN
@@ -360,13 +365,14 @@ BEGIN
     END IF;
     RETURN QUERY
         SELECT (q.place - 1)::integer, q.bucket
-        FROM unnest(textsim._buckets(signature::smallint[], c.bands, c.rows))
+        FROM unnest(textsim._in_scope(
+            textsim._buckets(signature::smallint[], c.bands, c.rows), scope))
             WITH ORDINALITY q (bucket, place);
 END $$;
-COMMENT ON FUNCTION textsim.buckets(text, integer[])
+COMMENT ON FUNCTION textsim.buckets(text, integer[], text)
     IS 'Returns the bucket of a signature in each band of a corpus; no rows for an empty signature. In '
     'an exact corpus, the values of a signature are its buckets. Raises an error if the signature '
-    'has another length than the signatures of the corpus.';
+    'has another length than the signatures of the corpus. In a scoped corpus, scope is required.';
 
 CREATE FUNCTION textsim.estimate(a integer[], b integer[]) RETURNS double precision
 LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$

@@ -229,6 +229,39 @@ END $$;
 COMMENT ON FUNCTION textsim._meetings(textsim.corpus, text)
     IS 'a query for the ids of documents that share buckets, and how many, in all scopes or in one';
 
+CREATE FUNCTION textsim._candidates_of(corpus text, document_key text)
+RETURNS TABLE (key text, shared integer)
+LANGUAGE plpgsql STABLE PARALLEL SAFE ROWS 10
+SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+    c textsim.corpus := textsim._corpus(corpus);
+BEGIN
+    IF c.id IS NULL OR document_key IS NULL THEN
+        RETURN;
+    END IF;
+    PERFORM textsim._warn_unindexed(c);
+    RETURN QUERY EXECUTE format($query$
+        SELECT e.key, p.shared
+        FROM (
+            SELECT y.document_id, d.shingle_count, d.scope, count(*)::integer AS shared
+            FROM textsim.%2$I d
+            CROSS JOIN LATERAL unnest(
+                textsim._in_scope(textsim._buckets(d.signature, $2, $3), d.scope)) q (bucket)
+            JOIN textsim.%1$I y ON y.bucket = q.bucket AND y.document_id <> d.id
+            WHERE d.key = $1%3$s
+            GROUP BY y.document_id, d.shingle_count, d.scope
+        ) p
+        JOIN textsim.%2$I e ON e.id = p.document_id
+        WHERE e.scope IS NOT DISTINCT FROM p.scope
+            AND textsim._is_candidate(p.shared, p.shingle_count, e.shingle_count, $4)%4$s
+        ORDER BY p.shared DESC, e.key COLLATE "C"
+        $query$, 'band_' || c.id, 'document_' || c.id, textsim._alive(c, 'd'), textsim._alive(c, 'e'))
+    USING document_key, c.bands, c.rows, CASE WHEN c.bands IS NULL THEN c.threshold END;
+END $$;
+COMMENT ON FUNCTION textsim._candidates_of(text, text)
+    IS 'the work of candidates_of(), because a plpgsql parameter and column cannot both be named key';
+
 -- Public functions
 
 CREATE FUNCTION textsim.candidates(
@@ -347,39 +380,6 @@ COMMENT ON FUNCTION textsim.candidate_pairs(text, text)
     IS 'Returns each pair of documents that share a bucket, and how many buckets (shared). Each pair '
     'is listed once, with a < b in byte order; nothing is verified. In a scoped corpus, both documents have '
     'the same scope; with scope, only its pairs are returned.';
-
-CREATE FUNCTION textsim._candidates_of(corpus text, document_key text)
-RETURNS TABLE (key text, shared integer)
-LANGUAGE plpgsql STABLE PARALLEL SAFE ROWS 10
-SET search_path = pg_catalog, pg_temp
-AS $$
-DECLARE
-    c textsim.corpus := textsim._corpus(corpus);
-BEGIN
-    IF c.id IS NULL OR document_key IS NULL THEN
-        RETURN;
-    END IF;
-    PERFORM textsim._warn_unindexed(c);
-    RETURN QUERY EXECUTE format($query$
-        SELECT e.key, p.shared
-        FROM (
-            SELECT y.document_id, d.shingle_count, d.scope, count(*)::integer AS shared
-            FROM textsim.%2$I d
-            CROSS JOIN LATERAL unnest(
-                textsim._in_scope(textsim._buckets(d.signature, $2, $3), d.scope)) q (bucket)
-            JOIN textsim.%1$I y ON y.bucket = q.bucket AND y.document_id <> d.id
-            WHERE d.key = $1%3$s
-            GROUP BY y.document_id, d.shingle_count, d.scope
-        ) p
-        JOIN textsim.%2$I e ON e.id = p.document_id
-        WHERE e.scope IS NOT DISTINCT FROM p.scope
-            AND textsim._is_candidate(p.shared, p.shingle_count, e.shingle_count, $4)%4$s
-        ORDER BY p.shared DESC, e.key COLLATE "C"
-        $query$, 'band_' || c.id, 'document_' || c.id, textsim._alive(c, 'd'), textsim._alive(c, 'e'))
-    USING document_key, c.bands, c.rows, CASE WHEN c.bands IS NULL THEN c.threshold END;
-END $$;
-COMMENT ON FUNCTION textsim._candidates_of(text, text)
-    IS 'the work of candidates_of(), because a plpgsql parameter and column cannot both be named key';
 
 CREATE FUNCTION textsim.candidates_of(corpus text, key text)
 RETURNS TABLE (key text, shared integer)

@@ -140,8 +140,8 @@ COMMENT ON FUNCTION textsim._check_transition_table(oid, name, name[])
 -- the output function of the type.
 CREATE FUNCTION textsim._scope_of(version text, scope_column name) RETURNS text
 LANGUAGE sql IMMUTABLE PARALLEL SAFE
-RETURN coalesce(
-    format('CASE WHEN %1$s.%2$I IS NOT NULL THEN concat(%1$s.%2$I) END', version, scope_column), 'NULL::text');
+RETURN CASE WHEN scope_column IS NULL THEN 'NULL::text'
+    ELSE format('CASE WHEN %1$s.%2$I IS NOT NULL THEN concat(%1$s.%2$I) END', version, scope_column) END;
 COMMENT ON FUNCTION textsim._scope_of(text, name)
     IS 'an expression: the scope that a row of an attached table gives its document';
 

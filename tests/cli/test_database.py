@@ -22,7 +22,7 @@ pytestmark = pytest.mark.one_server
 
 
 def test_check(news: Textsim, database_url: str) -> None:
-    for command in (["check"], ["check", "news"], ["db", "check"]):
+    for command in (["check"], ["check", "news"]):
         result = news(*command)
         assert result.stdout == ""
         assert result.stderr == 'corpus "news": 4 documents, nothing wrong\n'
@@ -32,7 +32,7 @@ def test_check(news: Textsim, database_url: str) -> None:
     assert [(row["corpus"], row["kind"], row["subject"]) for row in rows(result)] == [
         ("news", "shingle count", "d")
     ]
-    assert "shingle count" in news("db", "check", status=1).stdout
+    assert "shingle count" in news("check", status=1).stdout
 
 
 def test_another_recipe_is_reported(news: Textsim, database_url: str) -> None:
@@ -45,9 +45,7 @@ def test_another_recipe_is_reported(news: Textsim, database_url: str) -> None:
     assert "99" in news("query", "news", "text", status=2).stderr
 
 
-@pytest.mark.parametrize(
-    "command", [["corpus", "list"], ["status"], ["pending"], ["check"], ["db", "check"]]
-)
+@pytest.mark.parametrize("command", [["corpus", "list"], ["status"], ["pending"], ["check"]])
 def test_a_corpus_that_is_dropped_meanwhile(
     news: Textsim, monkeypatch: pytest.MonkeyPatch, command: list[str]
 ) -> None:

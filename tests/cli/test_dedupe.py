@@ -85,13 +85,14 @@ def test_reports(textsim: Textsim) -> None:
             ],
         }
     ]
-    textsim("dedupe", "in.jsonl", "--report", "r.csv", "--key", "score")
-    assert Path("r.csv").read_text().splitlines() == [
-        "cluster,record,key,kept_record,kept_key,similarity",
-        "1,1,3,1,3,1.0",
-        "1,3,7,1,3,1.0",
-        f"1,5,,1,3,{similarity!r}",
-    ]
+    textsim("dedupe", "in.jsonl", "--report", "r.jsonl", "--key", "score")
+    assert json.loads(Path("r.jsonl").read_text()) == {
+        "kept": {"record": 1, "key": "3"},
+        "removed": [
+            {"record": 3, "key": "7", "similarity": 1.0},
+            {"record": 5, "similarity": similarity},
+        ],
+    }
 
 
 def test_removed_documents_are_similar_to_kept_documents(
@@ -173,7 +174,7 @@ def test_wrong_usage(textsim: Textsim) -> None:
         (["in.jsonl", "--table", "t"], "give either a file or --table"),
         (["in.jsonl"], "give --output, or --report, or both"),
         (["in.jsonl", "-o", "x", "--into", "t"], "it needs --table"),
-        (["in.jsonl", "--report", "x.txt"], "ends in neither .jsonl nor .csv"),
+        (["in.jsonl", "--report", "x.txt"], "x.txt does not end in .jsonl"),
         (["in.jsonl", "-o", "x", "--keep", "best"], 'keep is "best"; expected first, last'),
         (["in.jsonl", "-o", "x", "--threshold", "2"], "threshold is 2.0; expected above 0"),
         (["--table", "t"], "it needs --into"),

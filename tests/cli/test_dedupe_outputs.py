@@ -167,9 +167,8 @@ def test_reports_of_keys_with_lone_surrogates(textsim: Textsim) -> None:
     Path("in.jsonl").write_text(
         "".join(f'{{"id": "\\ud80{i}", "text": "{A}"}}\n' for i in range(2))
     )
-    for kind in ("jsonl", "csv"):
-        textsim("dedupe", "in.jsonl", "--report", f"r.{kind}")
-        assert r"\ud801" in Path(f"r.{kind}").read_text()
+    textsim("dedupe", "in.jsonl", "--report", "r.jsonl")
+    assert r"\ud801" in Path("r.jsonl").read_text()
     assert json.loads(Path("r.jsonl").read_text())["removed"][0]["key"] == "\ud801"
 
 

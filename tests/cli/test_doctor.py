@@ -171,9 +171,8 @@ def test_the_progress_of_a_worker(
     )
     found = examine(status=int(level == "fault"))
     shown = _facts(found, "running", level)
-    pattern = (
-        re.escape(expected).replace("0\\.0\\ s", r"\d\.\d s").replace("9\\.0\\ s", r"\d+\.\d s")
-    )
+    # A slow machine makes every age larger.
+    pattern = re.sub(r"\d+(\\\.\d)?(?=\\ s)", r"\\d+(\\.\\d)?", re.escape(expected))
     assert re.search(pattern, shown), shown
     assert "box:7" in textsim("status").stdout
 

@@ -30,7 +30,7 @@ COMMANDS = {
     "doctor",
     "warm",
     *("corpus", "corpus create", "corpus list", "corpus show", "corpus drop"),
-    *("db", "db install", "db upgrade", "db downgrade", "db check"),
+    *("db", "db install", "db upgrade", "db downgrade"),
     *("db sql", "db url", "db stop"),
 }
 

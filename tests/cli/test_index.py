@@ -190,7 +190,7 @@ def test_an_empty_pattern_is_refused(textsim: Textsim, tmp_path: Path) -> None:
         ("plan", "none", "--plot", "no/x.svg"),
         ("compare", "a", "b", "--corpus", "none", "--html", "no/x.svg"),
         ("dedupe", "none.jsonl", "--output", "no/x.svg"),
-        ("dedupe", "none.jsonl", "--output", "x.jsonl", "--report", "no/x.csv"),
+        ("dedupe", "none.jsonl", "--output", "x.jsonl", "--report", "no/x.jsonl"),
     ],
 )
 def test_outputs_are_checked_before_the_work(textsim: Textsim, command: tuple[str, ...]) -> None:

@@ -44,7 +44,6 @@ COMMANDS = [
     ("reconcile", "news"),
     ("rebuild", "news", "--threshold", "0.5"),
     ("check",),
-    ("db", "check"),
     ("db", "install", "--no-warm"),
     ("detach", "news", "article"),
     ("corpus", "drop", "news", "--yes"),

@@ -173,7 +173,8 @@ def test_lookups_in_an_exact_corpus_use_the_index_and_read_few_rows_and_pages(
             (f"SELECT * FROM candidate WHERE a = '{keys[0]}'", 300),
             ("SELECT p.* FROM few m JOIN candidate p ON p.a = m.key", 1200),
             (
-                "SELECT p.* FROM few m CROSS JOIN LATERAL textsim.candidate_pairs('exact', m.key) p",
+                "SELECT m.key AS a, p.key AS b, p.shared FROM few m "
+                "CROSS JOIN LATERAL textsim.candidates_of('exact', m.key) p",
                 1200,
             ),
         ):
@@ -225,7 +226,8 @@ def test_candidate_pairs_of_a_few_documents_read_few_pages(
             (f"SELECT * FROM candidate WHERE a = '{keys[0]}'", 300),
             ("SELECT p.* FROM mine m JOIN candidate p ON p.a = m.key", 1200),
             (
-                "SELECT p.* FROM mine m CROSS JOIN LATERAL textsim.candidate_pairs('plans', m.key) p",
+                "SELECT m.key AS a, p.key AS b, p.shared FROM mine m "
+                "CROSS JOIN LATERAL textsim.candidates_of('plans', m.key) p",
                 1200,
             ),
         ):

@@ -268,7 +268,7 @@ def check_candidates(
     assert dictionary(rows) == expected
     for key in keys:
         of_key = {b if a == key else a: n for (a, b), n in expected.items() if key in (a, b)}
-        query = "SELECT b, shared FROM textsim.candidate_pairs('c', %s)"
+        query = "SELECT key, shared FROM textsim.candidates_of('c', %s)"
         assert dict(connection.execute(query, [key]).fetchall()) == of_key
         assert dict(connection.execute("SELECT b, shared FROM v WHERE a = %s", [key])) == of_key
         if sizes[key]:

@@ -28,31 +28,31 @@ PUBLIC = {
     "words(text text)": "immutable strict",
     "shingles(text text, unit text, n integer)": "immutable strict",
     "signature(corpus text, text text, language text)": "stable",
-    "buckets(corpus text, signature integer[])": "stable strict",
+    "buckets(corpus text, signature integer[], scope text)": "stable",
     "estimate(a integer[], b integer[])": "immutable strict",
     "jaccard(corpus text, a text, b text, language text)": "stable",
-    "candidates(corpus text, text text, language text)": "stable",
+    "candidates(corpus text, text text, language text, scope text)": "stable",
+    "candidates_of(corpus text, key text)": "stable",
     "matches(corpus text, text text, threshold double precision, max_results integer, "
-    "language text)": "stable",
+    "language text, scope text)": "stable",
     "neighbours(corpus text, key text, threshold double precision, max_results integer, "
     "language text)": "stable",
-    "candidate_pairs(corpus text)": "volatile",
-    "candidate_pairs(corpus text, key text)": "stable",
+    "candidate_pairs(corpus text, scope text)": "volatile",
     "create_view(corpus text, view_name text)": "volatile",
-    "pairs(corpus text, threshold double precision, language text)": "volatile",
-    "add(corpus text, key text, text text)": "volatile",
-    "add_unique(corpus text, key text, text text)": "volatile",
+    "pairs(corpus text, threshold double precision, language text, scope text)": "volatile",
+    "add(corpus text, key text, text text, scope text)": "volatile",
+    "add_unique(corpus text, key text, text text, scope text)": "volatile",
     "lock_corpus(corpus text)": "volatile",
-    "twins_of(corpus text, keys text[], texts text[])": "volatile",
+    "twins_of(corpus text, keys text[], texts text[], scopes text[])": "volatile",
     "remove(corpus text, key text)": "volatile",
     "attach(corpus text, relation regclass, key_column name, text_column name, mode text, "
-    "existing text)": "volatile",
+    "existing text, scope_column name)": "volatile",
     "detach(corpus text, relation regclass)": "volatile",
     "status(corpus text)": "stable strict",
     "index_pending(IN corpus text)": "volatile",
     "create_corpus(name text, shingle text, threshold double precision, recall double precision, "
     "num_hashes integer, seed bigint, bands integer, rows integer, stop_words text[], "
-    "language text, is_unique boolean)": "volatile",
+    "language text, is_unique boolean, scoped boolean)": "volatile",
     "drop_corpus(name text)": "volatile",
     "containment(a text, b text, unit text, n integer)": "immutable strict",
     "cosine_similarity(a text, b text)": "immutable strict",
@@ -162,9 +162,9 @@ def test_searches_in_sql_equal_those_in_python(
     )
     connection.execute("SELECT textsim.create_view('c', 'v')")
     assert sorted(connection.execute("SELECT a, b, shared FROM v").fetchall()) == in_both_orders
-    query = "SELECT p.* FROM textsim.candidate_pairs('c', %s) p"
+    query = "SELECT p.* FROM textsim.candidates_of('c', %s) p"
     for key in texts:
-        expected = [pair for pair in in_both_orders if pair[0] == key]
+        expected = [pair[1:] for pair in in_both_orders if pair[0] == key]
         assert sorted(connection.execute(query, [key]).fetchall()) == expected
 
 
@@ -274,14 +274,14 @@ def test_a_search_for_a_row_that_is_not_indexed_returns_no_rows(
     )
     for function, rows in (
         ("neighbours('c', m.key)", [("a", "b")]),
-        ("candidate_pairs('c', m.key)", [("a", "a")]),
+        ("candidates_of('c', m.key)", [("a", "b")]),
         ("matches('c', m.body)", [("a", "a"), ("a", "b")]),
         ("candidates('c', m.body)", [("a", "a"), ("a", "b")]),
     ):
         query = f"SELECT m.key, f.* FROM mine m CROSS JOIN LATERAL textsim.{function} f"
         key_pairs = [row[:2] for row in connection.execute(query.encode()).fetchall()]
         assert key_pairs == rows, function
-    for function in ("pairs(NULL)", "candidate_pairs(NULL)", "candidate_pairs(NULL, 'a')"):
+    for function in ("pairs(NULL)", "candidate_pairs(NULL)", "candidates_of(NULL, 'a')"):
         assert connection.execute(f"SELECT * FROM textsim.{function}".encode()).fetchall() == []
     with pytest.raises(ts.DocumentNotFound):
         corpus.neighbours("new")
@@ -373,7 +373,7 @@ def two_corpora(shared_db: ts.Database) -> Iterator[None]:
         ),
         ("textsim.matches('c', 'a', 1.5)", "threshold is 1.5; expected above 0, at most 1"),
         ("textsim.pairs('c', 0)", "threshold is 0; expected above 0, at most 1"),
-        ("textsim.candidate_pairs('none', 'a')", 'corpus "none" does not exist'),
+        ("textsim.candidates_of('none', 'a')", 'corpus "none" does not exist'),
         ("textsim.create_view('none', 'v')", 'corpus "none" does not exist'),
         *(
             (

@@ -22,10 +22,11 @@ from tests.support.golden import (
     exact_golden_config,
     golden_config,
 )
+from tests.support.hashes import hash_array, hash_integers
 from textsim_db.settings import Shingle
 from textsim_db.sketch import fast_similarity, sketch_texts
 from textsim_db.sketch.sketch_texts import GOLDEN_TEXT
-from textsim_db.text.hashing import hash_array, hash_bands, hash_integers, hash_texts
+from textsim_db.text.hashing import hash_bands, hash_texts
 from textsim_db.text.shingles import find_shingles
 from textsim_db.text.tokens import tokenize
 

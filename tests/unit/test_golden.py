@@ -14,10 +14,11 @@ from tests.support.golden import (
     exact_golden_config,
     golden_config,
 )
+from tests.support.hashes import hash_array, hash_integers
 from textsim_db.settings import Shingle
 from textsim_db.sketch import sketch_texts
 from textsim_db.sketch.fast_similarity import base
-from textsim_db.text.hashing import hash_array, hash_integers, hash_texts
+from textsim_db.text.hashing import hash_texts
 from textsim_db.text.shingles import find_shingles
 from textsim_db.text.tokens import normal_form, tokenize
 

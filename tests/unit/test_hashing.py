@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.support import reference
-from textsim_db.text.hashing import hash_array, hash_bands, hash_integers, hash_texts
+from tests.support.hashes import hash_array, hash_integers
+from textsim_db.text.hashing import hash_bands, hash_texts
 
 integers = st.integers(-(2**63), 2**63 - 1)
 small_integers = st.integers(-(2**15), 2**15 - 1)

@@ -41,6 +41,10 @@ def attach(
         ),
     ] = "id",
     text: Annotated[str, typer.Option(metavar="COLUMN", help="Column with the text.")] = "text",
+    scope: Annotated[
+        str | None,
+        typer.Option(metavar="COLUMN", help="Column with the scope. A scoped corpus requires it."),
+    ] = None,
     mode: Annotated[
         Mode | None,
         typer.Option(
@@ -75,10 +79,10 @@ def attach(
     - `textsim attach news 'blog."Articles"' --text body --mode inline`
 
     """
-    with connect(database_url) as db, _opened_or_created(db, corpus, create) as opened:
+    with connect(database_url) as db, _opened_or_created(db, corpus, create, scope) as opened:
         start = time.monotonic()
         with progress("indexing", "rows") as show:
-            report = opened.attach(table, key, text, mode, show, existing=existing)
+            report = opened.attach(table, key, text, mode, show, existing=existing, scope=scope)
         is_inline = mode is Mode.INLINE or opened.config.is_unique
     print_changes(corpus, report, time.monotonic() - start, table=table)
     print_message(
@@ -139,7 +143,9 @@ def reconcile(
 
 
 @contextmanager
-def _opened_or_created(db: Database, name: str, create: bool) -> Iterator[Corpus]:
+def _opened_or_created(
+    db: Database, name: str, create: bool, scope: str | None
+) -> Iterator[Corpus]:
     """Lend a corpus, which is created if it does not exist.
 
     If the table cannot be attached, an empty corpus that was created here is dropped again.
@@ -148,7 +154,7 @@ def _opened_or_created(db: Database, name: str, create: bool) -> Iterator[Corpus
     if opened is not None:
         yield opened
         return
-    created = db.create_corpus(name)
+    created = db.create_corpus(name, scoped=scope is not None)
     try:
         yield created
     except ConfigurationError:

@@ -99,19 +99,6 @@ def downgrade(
     print_message(f"the schema textsim is at revision {revision}")
 
 
-@app.command("check")
-def check_database(form: FormatOption = Format.TABLE, database_url: DatabaseUrl = None) -> None:
-    """Check the schema and the integrity of every corpus.
-
-    It prints objects that are missing or changed, and stored rows that contradict each other. Each line
-    names the command that mends the fault. Exit status 1 if there are any.
-
-    Example: `textsim db check`
-    """
-    with connect(database_url) as db:
-        _check_corpora(db, None, form)
-
-
 def check(
     corpus: OptionalCorpus = None,
     form: FormatOption = Format.TABLE,
@@ -128,8 +115,20 @@ def check(
     - `textsim check news --format jsonl`
 
     """
+    from textsim_db.read import check_catalog
+
     with connect(database_url) as db:
-        _check_corpora(db, corpus, form)
+        rows = [("", *problem) for problem in check_catalog.check_installation(db.engine)]
+        if rows:
+            write(_PROBLEM, rows, form)
+            print_message("mend the schema first; no corpus was checked", logging.WARNING)
+            raise typer.Exit(1)
+        for each in db.corpora() if corpus is None else [corpus]:
+            with skip_unreadable(db, each) if corpus is None else nullcontext():
+                rows += _problem_rows(db, each)
+    write(_PROBLEM, rows, form)
+    if rows:
+        raise typer.Exit(1)
 
 
 @app.command("sql")
@@ -180,22 +179,6 @@ def _engine(database_url: str | None) -> Iterator[Engine]:
             yield engine
     finally:
         engine.dispose()
-
-
-def _check_corpora(db: Database, name: str | None, form: Format) -> None:
-    from textsim_db.read import check_catalog
-
-    rows = [("", *problem) for problem in check_catalog.check_installation(db.engine)]
-    if rows:
-        write(_PROBLEM, rows, form)
-        print_message("mend the schema first; no corpus was checked", logging.WARNING)
-        raise typer.Exit(1)
-    for each in db.corpora() if name is None else [name]:
-        with skip_unreadable(db, each) if name is None else nullcontext():
-            rows += _problem_rows(db, each)
-    write(_PROBLEM, rows, form)
-    if rows:
-        raise typer.Exit(1)
 
 
 def _problem_rows(db: Database, name: str) -> list[tuple[str, str, str, str, str]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import time
 from collections.abc import Iterator
@@ -12,7 +13,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from textsim_db.cli.connections import connect
-from textsim_db.cli.dedupe_report import write_report
 from textsim_db.cli.messages import count, print_message
 from textsim_db.cli.options import DatabaseUrl, LinkageOption, choice_of
 from textsim_db.cli.output import check_writable
@@ -67,7 +67,7 @@ def dedupe(
     report: Annotated[
         str | None,
         typer.Option(
-            metavar="PATH", help="Write the clusters to this file, which ends in .jsonl or .csv."
+            metavar="PATH", help="Write the clusters to this file of JSON lines (.jsonl)."
         ),
     ] = None,
     table: Annotated[
@@ -176,8 +176,8 @@ def _check_usage(
 
 
 def _check_report(report: str, path: str | None, output: str | None) -> None:
-    if not report.endswith((".jsonl", ".csv")):
-        raise typer.BadParameter(f"{report} ends in neither .jsonl nor .csv", param_hint="--report")
+    if not report.endswith(".jsonl"):
+        raise typer.BadParameter(f"{report} does not end in .jsonl", param_hint="--report")
     for argument, other, stream in (("INPUT", path, 0), ("OUTPUT", output, 1)):
         if other is not None and _is_same(report, other, stream):
             raise typer.BadParameter(
@@ -226,10 +226,27 @@ def _dedupe_file(
     if output is not None:
         records.write(result.mask(), output)
     if report is not None:
-        write_report(report, result, texts.keys)
+        _write_report(report, result, texts.keys)
     print_message(_summary(result, "removed", time.monotonic() - start))
     refused = [f"record {number + 1}: {reason}" for number, reason in result.refused]
     _print_faults("kept, because it cannot be compared: ", texts.faults + refused)
+
+
+def _write_report(path: str, result: Deduplication, keys: list[str | None]) -> None:
+    """Write a line of JSON for each cluster; keys has the key of each record."""
+    from textsim_db.files.replace_file import replacing
+
+    def document(number: int) -> dict[str, Any]:
+        named = {} if keys[number] is None else {"key": keys[number]}
+        return {"record": number + 1, **named}
+
+    with replacing(path) as file:
+        for removals in result.clusters():
+            removed = [{**document(r.number), "similarity": r.similarity} for r in removals]
+            cluster = {"kept": document(removals[0].kept), "removed": removed}
+            # UTF-8 has no lone surrogates, so they are escaped as in JSON.
+            line = json.dumps(cluster, ensure_ascii=False) + "\n"
+            file.write(line.encode("utf-8", "backslashreplace"))
 
 
 def _dedupe_table(

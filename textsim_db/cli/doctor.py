@@ -68,7 +68,7 @@ def doctor(
 
 def examine(database_url: str | None) -> Report:
     """Return what is found on this machine and in the database of an address."""
-    from textsim_db.cli import doctor_catalog, doctor_database, doctor_machine
+    from textsim_db.cli import doctor_database, doctor_machine, doctor_work
 
     report = Report()
     report.add("installed", doctor_machine.find_installed())
@@ -83,7 +83,7 @@ def examine(database_url: str | None) -> Report:
         try:
             report.add("reachable", doctor_database.find_server(engine, place))
             if _has_schema(engine):
-                report.add("installation", doctor_catalog.find_installation(engine))
+                report.add("installation", doctor_work.find_installation(engine))
                 _examine_work_if_possible(report, engine)
         finally:
             engine.dispose()
@@ -118,13 +118,12 @@ def _examine_work_if_possible(report: Report, engine: Engine) -> None:
 
 
 def _examine_work(report: Report, engine: Engine) -> None:
-    from textsim_db.cli import doctor_work, doctor_workers
+    from textsim_db.cli import doctor_work
     from textsim_db.database import Database
 
     db = Database(engine, owned=False)
     workers = doctor_work.read_workers(db)
     report.add("running", doctor_work.find_workers(db, workers))
-    report.add("running", doctor_workers.find_progress(db))
     report.add("behind", doctor_work.find_behind(db, workers))
 
 

@@ -1,4 +1,4 @@
-"""Checks of the work by textsim doctor: workers, corpora, changes of attached tables that wait."""
+"""Checks of the work by textsim doctor: workers, corpora and their objects, changes that wait."""
 
 from __future__ import annotations
 
@@ -6,42 +6,56 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final, LiteralString, NamedTuple
 
 from textsim_db.cli.connections import skip_unreadable
-from textsim_db.cli.doctor_catalog import find_objects
 from textsim_db.cli.findings import Finding, fault, note, ok
 from textsim_db.cli.messages import count
 from textsim_db.cli.status import as_text_note
 from textsim_db.errors import DatabaseError, RecipeError, shown
 
 if TYPE_CHECKING:
+    from sqlalchemy import Engine
+
     from textsim_db.corpus import ManagedCorpus
     from textsim_db.database import Database
+    from textsim_db.results import Problem, WorkerState
 
 LATE_SECONDS = 60.0
 """A change that has waited for longer is reported: workers index changes within seconds."""
+SILENT_SECONDS = 30.0
+"""A worker reports every 5 seconds, so a longer silence means that it is dead or cannot write."""
+STALLED_SECONDS = 60.0
+"""A step of a worker takes less, except with the largest texts."""
+_SHOWN = 20
+"""The most findings of one check; a dropped schema would print hundreds."""
 _WORKERS: Final[LiteralString] = """
-SELECT (
-    SELECT count(DISTINCT coalesce(a.client_addr::text, '') || a.application_name)
-    FROM pg_catalog.pg_stat_activity a
-    WHERE a.datname = current_database() AND a.application_name LIKE 'textsim-db worker%'
-) + (SELECT count(*) FROM textsim.worker w WHERE w.reported_at > now() - interval '30 s'),
-EXISTS (SELECT FROM textsim.pending p WHERE p.lease_until > now()), pg_catalog.pg_is_in_recovery()
+SELECT pg_catalog.pg_is_in_recovery(),
+    pg_catalog.current_setting('transaction_read_only') = 'on',
+    (SELECT max(extract(epoch FROM pg_catalog.clock_timestamp() - a.backend_start))::float8
+        FROM pg_catalog.pg_stat_activity a
+        WHERE a.datname = pg_catalog.current_database()
+            AND a.application_name LIKE 'textsim-db worker%'),
+    EXISTS (SELECT FROM textsim.worker w WHERE w.reported_at > now() - interval '30 s'),
+    EXISTS (SELECT FROM textsim.pending p WHERE p.lease_until > now())
 """
+_FULL = ("no space left on device", "disk full", "quota exceeded")
 
 
 class Workers(NamedTuple):
-    """Whether a worker is connected, and whether one has leased changes within the last minute.
+    """What the server knows of all workers."""
 
-    A standby learns of the workers of its primary from their reports, and changes wait for them.
-    """
-
-    are_connected: bool
-    have_lease: bool
     is_standby: bool
+    """A standby learns of the workers of its primary from their reports, and changes wait for them."""
+    is_read_only: bool
+    connected: float | None
+    """The seconds since the first of them connected, None if none is connected."""
+    have_reported: bool
+    """Whether a worker has reported within the last half minute."""
+    have_lease: bool
+    """Whether a worker has leased changes."""
 
     @property
     def exist(self) -> bool:
         """Whether a worker runs."""
-        return self.are_connected or self.have_lease
+        return self.connected is not None or self.have_reported or self.have_lease
 
     @property
     def remedy(self) -> str:
@@ -50,19 +64,20 @@ class Workers(NamedTuple):
 
 
 def read_workers(db: Database) -> Workers:
-    """Return whether workers are connected or have leased changes."""
+    """Return what the server knows of all workers."""
     from textsim_db.db.engine import autocommit, database_errors
 
     with database_errors(), autocommit(db.engine) as connection:
         row = connection.execute(_WORKERS).fetchone()
-    return Workers(*map(bool, row or (0, False, False)))
+    assert row is not None
+    return Workers(*row)
 
 
 def find_workers(db: Database, workers: Workers) -> Iterator[Finding]:
-    """Yield whether a worker runs."""
+    """Yield whether a worker runs, what each worker does, and why none can write."""
     if workers.exist:
-        connected = workers.are_connected
-        yield ok("a worker is connected" if connected else "a worker has leased changes")
+        is_connected = workers.connected is not None or workers.have_reported
+        yield ok("a worker is connected" if is_connected else "a worker has leased changes")
     elif any(source.mode == "queue" for source in db.sources()):
         yield note(
             "no worker is connected: changes of attached tables wait",
@@ -70,6 +85,38 @@ def find_workers(db: Database, workers: Workers) -> Iterator[Finding]:
         )
     else:
         yield ok("no worker is connected, and no table needs a worker")
+    yield from _progress_findings(db.workers(), workers)
+
+
+def find_installation(engine: Engine) -> Iterator[Finding]:
+    """Yield the objects of the schema that are missing or changed."""
+    from textsim_db.read import check_catalog
+
+    problems = check_catalog.check_installation(engine)
+    yield from _problem_findings(problems)
+    if not problems:
+        yield ok("all functions, tables and indexes of the schema are as they were installed")
+
+
+def _object_findings(engine: Engine, corpus: str) -> Iterator[Finding]:
+    """Yield the settings, tables, indexes and functions of a corpus that are missing or changed."""
+    from textsim_db.db import stored_corpus
+    from textsim_db.read import check_catalog
+
+    stored = stored_corpus.load_unchecked(engine, corpus)
+    yield from _problem_findings(
+        check_catalog.check_objects(engine, stored), f'corpus "{corpus}": '
+    )
+
+
+def _problem_findings(problems: list[Problem], begin: str = "") -> Iterator[Finding]:
+    """Yield a fault for each problem, up to a number."""
+    for problem in problems[:_SHOWN]:
+        fact = f"{begin}{problem.kind} {problem.subject}: {problem.detail}"
+        yield fault(shown(fact), problem.remedy)
+    if len(problems) > _SHOWN:
+        more = len(problems) - _SHOWN
+        yield fault(f"{begin}{more} more faults of this kind", "textsim check lists them")
 
 
 def find_behind(db: Database, workers: Workers) -> Iterator[Finding]:
@@ -80,7 +127,7 @@ def find_behind(db: Database, workers: Workers) -> Iterator[Finding]:
     tables = [source.corpus for source in db.sources()]
     for name in names:
         with skip_unreadable(db, name):
-            problems = list(find_objects(db.engine, name))
+            problems = list(_object_findings(db.engine, name))
             yield from problems
             try:
                 yield from _corpus_findings(db.manage(name), tables.count(name), workers)
@@ -126,3 +173,60 @@ def _corpus_findings(corpus: ManagedCorpus, tables: int, workers: Workers) -> It
             f'corpus "{name}": {count(status.failed, "document")} set aside with an error',
             f"textsim pending {name} shows why; textsim pending {name} --retry tries again",
         )
+
+
+def _progress_findings(states: list[WorkerState], workers: Workers) -> Iterator[Finding]:
+    """Yield what each worker does, and why none can write."""
+    if workers.is_read_only and not workers.is_standby:
+        yield fault(
+            "the database is read-only: workers wait until it can be written",
+            "ALTER DATABASE ... SET default_transaction_read_only = off, or the same for the server "
+            "or the role",
+        )
+    for state in states:
+        yield _worker_finding(state, workers.is_standby or workers.connected is not None)
+    connected = workers.connected or 0
+    if not states and not workers.is_read_only and connected > SILENT_SECONDS:
+        yield fault(
+            f"a worker has been connected for {connected:,.0f} s and has not reported its "
+            "progress: it cannot write",
+            "read its log; check that the server's disk has space",
+        )
+
+
+def _worker_finding(worker: WorkerState, is_connected: bool) -> Finding:
+    name = f"worker {shown(worker.host)}:{worker.process}"
+    if worker.reported > SILENT_SECONDS and not is_connected:
+        return note(
+            f"{name} ended {worker.reported:,.0f} s ago without saying so; its changes are taken over"
+        )
+    if worker.reported > SILENT_SECONDS:
+        return fault(
+            f"{name} has not reported for {worker.reported:,.0f} s: it is dead, or cannot write",
+            "read its log; check that the server's disk has space",
+        )
+    if worker.is_failing:
+        return fault(
+            f"{name} tries again: {shown(worker.error or '')}", _remedy_of(worker.error or "")
+        )
+    if worker.step_seconds > STALLED_SECONDS and worker.is_busy:
+        return fault(
+            f"{name} makes no progress: it {shown(worker.step)} for {worker.step_seconds:,.0f} s",
+            "SELECT pid, wait_event_type, pg_blocking_pids(pid), query FROM pg_stat_activity WHERE "
+            "application_name LIKE 'textsim-db worker%' shows what it waits for",
+        )
+    return ok(f"{name} {shown(worker.step)}{_last(worker)}")
+
+
+def _last(worker: WorkerState) -> str:
+    claim = "" if worker.claimed is None else f"; last claim {worker.claimed:,.1f} s ago"
+    write = "" if worker.wrote is None else f"; last write {worker.wrote:,.1f} s ago"
+    return claim + write
+
+
+def _remedy_of(error: str) -> str:
+    if any(words in error.lower() for words in _FULL):
+        return "free some space on the server's disk; the worker goes on by itself"
+    if "read-only" in error:
+        return "let the database be written; the worker goes on by itself"
+    return "mend the cause; the worker goes on by itself"

@@ -61,6 +61,13 @@ def index(
     text: Annotated[
         str, typer.Option(metavar="COLUMN", help="Column, or member in JSON, with the text.")
     ] = "text",
+    scope: Annotated[
+        str | None,
+        typer.Option(
+            metavar="COLUMN",
+            help="Column, or member in JSON, with the scope. A scoped corpus requires it.",
+        ),
+    ] = None,
     glob: Annotated[
         str,
         typer.Option(metavar="PATTERN", help="Read these files of a folder and its subfolders."),
@@ -80,13 +87,16 @@ def index(
     - `textsim index news articles.jsonl.gz --create`
     - `textsim index news articles.csv --key nr --text body`
     - `textsim index code src --glob "*.py" --create --shingle word:5`
+    - `textsim index notes notes.jsonl --scope user --create`
 
     """
     from textsim_db.files.read_documents import Inputs
 
+    if create and scope is not None:
+        settings = {"scoped": True} | settings
     _check_usage(settings, glob, create)
     refusals = Refusals()
-    inputs = Inputs(paths, refusals.add, kind, key, text, glob)
+    inputs = Inputs(paths, refusals.add, kind, key, text, scope, glob)
     with connect(database_url) as db:
         opened, documents = _open_or_create(db, corpus, create, settings, iter(inputs))
         if opened is None:

@@ -100,6 +100,23 @@ LanguageLimit = Annotated[
         "Default: every language.",
     ),
 ]
+ScopeLimit = Annotated[
+    str | None,
+    typer.Option(
+        "--scope",
+        metavar="SCOPE",
+        help="Search the documents of this scope only. A scoped corpus requires it.",
+    ),
+]
+ScopeOfPairs = Annotated[
+    str | None,
+    typer.Option(
+        "--scope",
+        metavar="SCOPE",
+        help="Compare the documents of this scope only. Default: the documents of every scope, each "
+        "scope by itself.",
+    ),
+]
 LinkageOption = Annotated[
     str,
     typer.Option(

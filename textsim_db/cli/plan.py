@@ -10,7 +10,7 @@ import typer
 from textsim_db.choose_bands import Bands
 from textsim_db.cli.connections import connect
 from textsim_db.cli.messages import count, print_message
-from textsim_db.cli.options import DatabaseUrl, number_option, whole_number_option
+from textsim_db.cli.options import DatabaseUrl, ScopeLimit, number_option, whole_number_option
 from textsim_db.cli.output import (
     Format,
     FormatOption,
@@ -72,6 +72,7 @@ def plan(
         int | None,
         whole_number_option("With a corpus: seed of the sample. Default: a random seed."),
     ] = None,
+    scope: ScopeLimit = None,
     clients: Annotated[
         int | None,
         whole_number_option(
@@ -114,7 +115,8 @@ def plan(
     if corpus is None:
         result = _plan_corpus_to_come(settings, words, documents, background)
     else:
-        result = _plan_existing_corpus(corpus, settings, sample, seed, database_url)
+        chosen = {"sample": sample, "seed": seed, "scope": scope}
+        result = _plan_existing_corpus(corpus, settings, chosen, database_url)
     if plot is not None:  # first, because a program that reads the output may end the command
         _draw_curves(plot, result)
     if result.report is not None:
@@ -160,7 +162,7 @@ def _plan_corpus_to_come(
 
 
 def _plan_existing_corpus(
-    corpus: str, settings: PartialSettings, sample: int, seed: int | None, database_url: str | None
+    corpus: str, settings: PartialSettings, chosen: dict[str, Any], database_url: str | None
 ) -> _Plan:
     from textsim_db.read.measure_recall import distribution
     from textsim_db.sketch import cost_of_bands
@@ -173,7 +175,7 @@ def _plan_existing_corpus(
         )
         cost_of_bands.choose(threshold, recall, num_hashes)  # raises before the long comparison
         with progress("comparing", "documents") as show:
-            report = opened.measure_recall(threshold, sample, seed, show)
+            report = opened.measure_recall(threshold, progress=show, **chosen)
         with db.engine.connect() as connection:
             connections = int(connection.exec_driver_sql("SHOW max_connections").scalar_one())
     options = cost_of_bands.options(

@@ -15,6 +15,8 @@ from textsim_db.cli.options import (
     DatabaseUrl,
     LanguageLimit,
     LinkageOption,
+    ScopeLimit,
+    ScopeOfPairs,
     Threshold,
     positive_number,
 )
@@ -63,6 +65,7 @@ def query(
     max_results: MaxResults = None,
     measure: MeasureOption = _JACCARD,
     language: LanguageLimit = None,
+    scope: ScopeLimit = None,
     form: FormatOption = Format.TABLE,
     database_url: DatabaseUrl = None,
 ) -> None:
@@ -83,7 +86,7 @@ def query(
     searched = read_one_text(name, "searched for") if name is not None else str(text)
     with connect(database_url) as db:
         opened = db.corpus(corpus)
-        matches = opened.query(searched, threshold, max_results, measure, language)
+        matches = opened.query(searched, threshold, max_results, measure, language, scope)
         _write_matches(opened, matches, threshold, measure, form)
 
 
@@ -114,6 +117,7 @@ def pairs(
     threshold: Threshold = None,
     measure: MeasureOption = _JACCARD,
     language: LanguageLimit = None,
+    scope: ScopeOfPairs = None,
     form: FormatOption = Format.TABLE,
     database_url: DatabaseUrl = None,
 ) -> None:
@@ -125,7 +129,7 @@ def pairs(
     Example: `textsim pairs news --threshold 0.9 --format csv > pairs.csv`
     """
     with connect(database_url) as db:
-        similar = db.corpus(corpus).pairs(threshold, measure, language)
+        similar = db.corpus(corpus).pairs(threshold, measure, language, scope)
         rows: Iterable[tuple[float, str, str]] = ((p.similarity, p.a, p.b) for p in similar)
         if form is Format.TABLE:
             sign = 1 if _is_distance(measure) else -1
@@ -138,6 +142,7 @@ def clusters(
     threshold: Threshold = None,
     linkage: LinkageOption = "single",
     language: LanguageLimit = None,
+    scope: ScopeOfPairs = None,
     form: FormatOption = Format.TABLE,
     database_url: DatabaseUrl = None,
 ) -> None:
@@ -153,7 +158,7 @@ def clusters(
 
     """
     with connect(database_url) as db:
-        similar = list(db.corpus(corpus).clusters(threshold, linkage, language=language))
+        similar = list(db.corpus(corpus).clusters(threshold, linkage, None, language, scope))
     if form is Format.CSV:
         columns: tuple[str, ...] = ("cluster", "size", "weakest", "key", "kept")
         rows: Iterable[tuple[Any, ...]] = _one_row_a_key(similar)

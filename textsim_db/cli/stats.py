@@ -10,7 +10,13 @@ import typer
 
 from textsim_db.cli.connections import connect
 from textsim_db.cli.messages import print_message
-from textsim_db.cli.options import CorpusName, DatabaseUrl, LanguageLimit, whole_number_option
+from textsim_db.cli.options import (
+    CorpusName,
+    DatabaseUrl,
+    LanguageLimit,
+    ScopeOfPairs,
+    whole_number_option,
+)
 from textsim_db.cli.output import Format, FormatOption, bar, check_plot, console, table
 from textsim_db.cli.progress import progress
 from textsim_db.errors import ConfigurationError, shown
@@ -35,6 +41,7 @@ def stats(
         typer.Option(metavar="PATH", help="Draw the statistics to a file ending in .svg or .png."),
     ] = None,
     language: LanguageLimit = None,
+    scope: ScopeOfPairs = None,
     form: FormatOption = Format.TABLE,
     database_url: DatabaseUrl = None,
 ) -> None:
@@ -56,7 +63,7 @@ def stats(
     with connect(database_url) as db:
         opened = db.corpus(corpus)
         with progress("reading", "documents") as show:
-            statistics = opened.statistics(words, sample, seed, show, language)
+            statistics = opened.statistics(words, sample, seed, show, language, scope)
     if plot is not None:  # first, because a program that reads the output may end the command
         recall_plots.corpus(plot, corpus, statistics)
         print_message(f"drawn: {shown(plot)}")

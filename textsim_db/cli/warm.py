@@ -175,13 +175,12 @@ def _use_others(db: Database) -> None:
     from textsim_db import measures
     from textsim_db.compare.packed_pairs import same_anywhere
     from textsim_db.db.word_cache import WordCache
-    from textsim_db.text.hashing import hash_array, hash_bands
+    from textsim_db.text.hashing import hash_bands, hash_texts
     from textsim_db.text.tokens import tokens_of
 
     measures.edit_table(*_SENTENCES[:2])
     measures.levenshtein(*_SENTENCES[:2], substitution=1.5)
-    measures.signature_matrix(_SENTENCES)
-    hash_array([1], 0)
+    hash_texts(_SENTENCES)
     hash_bands(np.zeros((1, 4), np.int16), 2, 2)
     same_anywhere(np.zeros((1, 1), np.int16), *(np.zeros(1, np.int64) for _ in range(2)))
     words = tokens_of([" ".join(map(str, range(5000))).encode()])

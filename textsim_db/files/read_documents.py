@@ -22,12 +22,13 @@ from textsim_db.files.text_lines import check_encoding, decoded, unpacked
 from textsim_db.results import Refusal
 from textsim_db.text.utf8 import MAX_BYTES
 
-Document = tuple[str, str]
+Document = tuple[str, str] | tuple[str, str, str]
+"""The key and the text of a document, and the scope if there are scopes."""
 
 
 @dataclass
 class Inputs:
-    """The documents of files and folders; iterating yields (key, text).
+    """The documents of files and folders; iterating yields documents.
 
     A plain text file is one document, and its path is the key. In a folder, files that match glob are
     read in order of their names; hidden files are skipped. The default kind of standard input, "-", is
@@ -40,6 +41,7 @@ class Inputs:
     kind: Kind = Kind.AUTO
     key: str = "id"
     text: str = "text"
+    scope: str | None = None
     glob: str = "*"
     _finished_bytes: int = field(default=0, init=False)
     _raw: IO[bytes] | None = field(default=None, init=False)
@@ -109,12 +111,14 @@ class Inputs:
         if isinstance(record, InputError):
             raise record
         records.expect(record, self._names)
-        key, text = records.value(record, self.key), records.value(record, self.text)
-        return key_of(key, self.key), text_of(text, self.text)
+        values = [records.value(record, name) for name in self._names.values()]
+        document = key_of(values[0], self.key), text_of(values[1], self.text)
+        return document if self.scope is None else (*document, key_of(values[2], self.scope))
 
     @property
     def _names(self) -> dict[str, str]:
-        return {"--key": self.key, "--text": self.text}
+        names = {"--key": self.key, "--text": self.text}
+        return names if self.scope is None else names | {"--scope": self.scope}
 
 
 def read_text(name: str) -> str:
@@ -122,8 +126,8 @@ def read_text(name: str) -> str:
     refusals: list[Refusal] = []
     if os.path.isdir(name):
         raise InputError(f"{shown_name(name)} is a folder; expected a file")
-    for _, text in Inputs([name], refusals.append, Kind.TEXT):
-        return text
+    for document in Inputs([name], refusals.append, Kind.TEXT):
+        return document[1]
     raise InputError(f"{shown_name(name)}: {refusals[0].reason}")
 
 

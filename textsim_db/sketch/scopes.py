@@ -1,8 +1,8 @@
 """Scopes: parts of a corpus, such as tenants, whose documents never meet; pure.
 
 A band row and a lock hold a bucket that is mixed with the hash of its scope. So an index that knows no
-scopes leads to the documents of one scope, and to a few others by chance. Whoever reads documents by
-buckets compares the scopes themselves.
+scopes leads to the documents of one scope, and to a few others by chance. A reader that finds
+documents by their buckets compares the scopes, too.
 """
 
 from __future__ import annotations

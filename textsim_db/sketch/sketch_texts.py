@@ -129,12 +129,13 @@ def signature(text: str, config: CorpusConfig) -> Int16Array | Int32Array:
     return sketch([to_bytes(text)], config).signatures.values
 
 
-def buckets(text: str, config: CorpusConfig) -> Int32Array:
+def buckets(text: str, config: CorpusConfig, scope: str | None = None) -> Int32Array:
     """Return the buckets of a text: int32 of shape (buckets,), or (0,) for one with no words.
 
     Raises DocumentError for a text that cannot be stored.
     """
-    return sketch([to_bytes(text)], config).buckets.values
+    scopes = None if scope is None else [scope]
+    return sketch([to_bytes(text)], config, scopes=scopes).buckets.values
 
 
 def golden(config: CorpusConfig) -> tuple[Int16Array | Int32Array, Int32Array]:

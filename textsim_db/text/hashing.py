@@ -129,25 +129,6 @@ def seeded_states(first_seed: int, count: int) -> States:
 
 
 @kernel
-def hash_integers(values: Int64Array, seed: int) -> Int64Array:
-    """Return hashint8extended(value, seed) of each value: int64 of the same shape."""
-    a, b, c = seeded(seed)
-    hashes = np.empty(len(values), np.int64)
-    for i in range(len(values)):
-        high, low = hash_folded(a, b, c, fold(values[i]))
-        hashes[i] = np.int64((np.uint64(high) << np.uint64(32)) | np.uint64(low))
-    return hashes
-
-
-def hash_array(values: Sequence[int], seed: int) -> int:
-    """Return hash_array_extended(values, seed) of integers of any type; it is slow."""
-    value = 1
-    for element in hash_integers(np.array(values, np.int64), seed).tolist():
-        value = value * 31 + element
-    return (value + 2**63) % 2**64 - 2**63
-
-
-@kernel
 def hash_spans(data: ByteArray, starts: Int32Array, ends: Int32Array) -> Int64Array:
     """Return hashtextextended(span, 0) for each span of UTF-8 bytes: int64 of shape (spans,).
 

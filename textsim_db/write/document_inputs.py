@@ -31,8 +31,7 @@ class ArrowTable(Protocol):
 
 
 Documents = (
-    Iterable[tuple[Key, str]]
-    | Iterable[tuple[Key, str, Scope]]
+    Iterable[tuple[Key, str] | tuple[Key, str, Scope]]
     | Iterable[Mapping[str, Any]]
     | Mapping[Any, str]
     | ArrowTable

@@ -1,0 +1,151 @@
+"""A corpus of many scopes beside a corpus without scopes that has the same texts.
+
+    python -m benchmarks.scopes [--documents 1000000] [--scopes 10000] [--words 50] [--record]
+
+Searches and single writes of the two corpora take turns. Bulk loads run one after the other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
+
+import textsim_db as ts
+from benchmarks.corpus_steps import shuffled
+from benchmarks.generate import documents
+from benchmarks.harness import (
+    Bench,
+    Figures,
+    fresh_database,
+    in_turns,
+    median_and_p99,
+    milliseconds,
+    options,
+    publish,
+    table_of,
+)
+
+QUERIES = 1000
+WRITES = 300
+LABELS = {
+    "rate": "load, documents/s",
+    "processor_us": "load, processor us a document",
+    "bytes": "stored, bytes a document",
+    "query_ms": "one query, median ms",
+    "query_p99_ms": "&emsp;p99 ms",
+    "matches_ms": "matches(), median ms",
+    "matches_p99_ms": "&emsp;p99 ms",
+    "insert_ms": "add() in SQL, median ms",
+    "insert_p99_ms": "&emsp;p99 ms",
+    "pairs_s": "all pairs, s",
+    "pairs": "&emsp;pairs",
+}
+
+
+class Document(NamedTuple):
+    """A document of the scoped corpus; the other corpus has its key and text."""
+
+    key: str
+    text: str
+    scope: str
+
+
+class Side:
+    """One of the two corpora."""
+
+    def __init__(self, bench: Bench, is_scoped: bool) -> None:
+        self.bench, self.is_scoped = bench, is_scoped
+        self.corpus = bench.db.create_corpus("scoped" if is_scoped else "plain", scoped=is_scoped)
+
+    def load(self, made: Iterator[Document]) -> Figures:
+        """Load all documents, and list all pairs."""
+        stream = made if self.is_scoped else (document[:2] for document in made)
+        spent = self.bench.spend(lambda: self.corpus.add_many(stream))
+        count = spent.result.added
+        pairs = self.bench.spend(lambda: sum(1 for _ in self.corpus.pairs()))
+        return {
+            "rate": count / spent.seconds,
+            "processor_us": spent.processor * 1e6 / count,
+            "bytes": self.bench.stored_bytes(self.corpus.name) / count,
+            "pairs_s": pairs.seconds,
+            "pairs": pairs.result,
+        }
+
+    def query(self, document: Document) -> list[ts.Match]:
+        """Search for a document in Python."""
+        return self.corpus.query(document.text, scope=document.scope if self.is_scoped else None)
+
+    def matches(self, document: Document) -> None:
+        """Search for a document in SQL."""
+        statement = "SELECT * FROM textsim.matches(%s, %s, scope => %s)"
+        scope = document.scope if self.is_scoped else None
+        rows = self.bench.connection.execute(statement, [self.corpus.name, document.text, scope])
+        assert document.key in {row[0] for row in rows}
+
+    def insert(self, document: Document) -> None:
+        """Write a new document in SQL."""
+        statement = "SELECT textsim.add(%s, %s, %s, %s)"
+        scope = document.scope if self.is_scoped else None
+        self.bench.connection.execute(
+            statement, [self.corpus.name, f"new {document.key}", document.text, scope]
+        )
+
+
+def timed(
+    sides: dict[str, Side], action: Callable[[Side, Document], object], chosen: list[Document]
+) -> dict[str, tuple[float, float]]:
+    """Return the median and the 99th percentile in milliseconds of an action of each side."""
+    calls = {
+        name: lambda number, side=side: milliseconds(action, side, chosen[number])
+        for name, side in sides.items()
+    }
+    times = in_turns(calls, len(chosen))
+    return {name: median_and_p99(values[10:]) for name, values in times.items()}
+
+
+def measure(bench: Bench, count: int, scopes: int, words: int) -> dict[str, Figures]:
+    """Return the figures of both corpora."""
+
+    def made() -> Iterator[Document]:
+        for number, (key, text) in enumerate(documents(count, words)):
+            yield Document(key, text, f"tenant {number % scopes}")
+
+    chosen = [
+        document for number, document in enumerate(made()) if number % (count // QUERIES) == 0
+    ]
+    unlike = shuffled([document.text for document in chosen[:WRITES]], "insert")
+    new = [
+        document._replace(text=text) for document, text in zip(chosen[:WRITES], unlike, strict=True)
+    ]
+    sides = {"without scopes": Side(bench, False), f"{scopes:,} scopes": Side(bench, True)}
+    figures = {name: side.load(made()) for name, side in sides.items()}
+    bench.connection.execute("CHECKPOINT")
+    for name, action, texts in (
+        ("query", Side.query, chosen),
+        ("matches", Side.matches, chosen),
+        ("insert", Side.insert, new),
+    ):
+        for side, (median, p99) in timed(sides, action, texts).items():
+            figures[side] |= {f"{name}_ms": median, f"{name}_p99_ms": p99}
+    return figures
+
+
+def main() -> None:
+    """Measure both corpora, and print their table."""
+    parser = options(__doc__, documents=1_000_000, words=50)
+    parser.add_argument("--scopes", type=int, default=10_000, help="number of scopes")
+    given = parser.parse_args()
+    with fresh_database() as bench:
+        figures = measure(bench, given.documents, given.scopes, given.words)
+    plain, scoped = figures.values()
+    corner = f"{given.documents:,} documents of {given.words} words"
+    publish(
+        given.record,
+        "scopes",
+        {"plain": plain, "scoped": scoped},
+        {"scopes": table_of(figures, LABELS, corner)},
+    )
+
+
+if __name__ == "__main__":
+    main()
