@@ -372,12 +372,12 @@ def add_in_python(connection: Connection, corpus: ts.Corpus) -> str:
 def test_a_transaction_with_an_earlier_clock_meets_the_twin_of_a_later_one(
     db: ts.Database,
     connection: Connection,
-    clients: Clients,
+    make_client: Clients,
     add: Callable[[Connection, ts.Corpus], str],
 ) -> None:
     corpus = create(db, is_unique=True)
     corpus.add("old", TEXT)
-    early, late = clients("early"), clients("late")
+    early, late = make_client("early"), make_client("late")
     early.does(early.sql("SELECT now()"))
     connection.execute(
         f"UPDATE {table_of(connection, corpus)} SET expires_at = clock_timestamp()".encode()
@@ -395,12 +395,12 @@ def test_a_transaction_with_an_earlier_clock_meets_the_twin_of_a_later_one(
 
 
 def test_removal_waits_for_nobody_and_leaves_no_band_rows(
-    db: ts.Database, connection: Connection, clients: Clients
+    db: ts.Database, connection: Connection, make_client: Clients
 ) -> None:
     corpus = create(db)
     corpus.add_many({"a": TEXT, "b": OTHER})
     expire(connection, corpus, "a", "b")
-    writer = clients("writer")
+    writer = make_client("writer")
     writer.does(writer.sql("SELECT textsim.add('c', 'a', %s)", TEXT + " again"))
     assert corpus.expire() == 1
     writer.commit()
