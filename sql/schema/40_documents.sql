@@ -123,7 +123,7 @@ COMMENT ON FUNCTION textsim._remove_documents_of(textsim.corpus, integer)
 CREATE FUNCTION textsim._expire(corpus text) RETURNS bigint
 LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE
 SET search_path = pg_catalog, pg_temp
--- Whatever the statistics are, the expired documents are read from their index.
+-- The expired documents are read from their index, whatever the statistics are.
 SET enable_seqscan = off
 SET enable_bitmapscan = off
 SET enable_sort = off

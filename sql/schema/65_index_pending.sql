@@ -161,7 +161,8 @@ COMMENT ON FUNCTION textsim._rows_of(textsim.source, text[])
 CREATE FUNCTION textsim._digest(body text, scope text, expires_at timestamptz) RETURNS text
 LANGUAGE sql STABLE PARALLEL SAFE
 RETURN CASE WHEN body IS NOT NULL THEN md5(concat(expires_at, ' ', octet_length(scope), ' ', scope, body)) END;
-COMMENT ON FUNCTION textsim._digest(text, text, timestamptz) IS 'a digest of what a row gives its document; NULL for no text';
+COMMENT ON FUNCTION textsim._digest(text, text, timestamptz)
+    IS 'a digest of the text, the scope and the expiry of a row; NULL for no text';
 
 CREATE FUNCTION textsim._index_row(
     c textsim.corpus, source integer, document_key text, body text, scope text, expires_at timestamptz,

@@ -22,7 +22,7 @@ READING_PATIENCE = "2s"
 
 
 class SourceRow(NamedTuple):
-    """What a row gives its document."""
+    """The contents of a row, from which its document is made."""
 
     text: str
     scope: str | None

@@ -71,7 +71,7 @@ class Worker:
         self._claims = Claims(engine, self._settings)
         self._complaints = Complaints()
         self._added: Counter[Store] = Counter()
-        # Whoever attaches a table waits for its rows only.
+        # The caller of attach() waits for the rows of one table only.
         self._expired = ExpiredDocuments(engine) if self._settings.only_source is None else None
         self._stop = Stop()
         self._supervisor = Supervisor()
