@@ -5,8 +5,8 @@
 -- Private functions
 
 CREATE FUNCTION textsim._prepare_source(
-    corpus text, relation regclass, key_column name, text_column name, mode text, scope_column name,
-    time_column name, expires_column name)
+    corpus text, relation regclass, key_column name, text_column name, mode text,
+    scope_column name DEFAULT NULL, time_column name DEFAULT NULL, expires_column name DEFAULT NULL)
 RETURNS textsim.source
 LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
