@@ -4,7 +4,8 @@
 PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11 python; do \
 	"$$p" -c 'import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo "$$p" && break; done)
 BIN := .venv/bin
-PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet install --constraint constraints.txt
+# Python compiles the modules that it imports. Pip would compile all modules, which takes most of a minute.
+PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet install --no-compile --constraint constraints.txt
 TESTS ?= tests
 # A process that has no more tests takes half of those that wait for another process.
 PARALLEL := -n auto --dist worksteal
@@ -126,5 +127,5 @@ docs: .venv/.dev
 	@touch $@
 
 clean:
-	rm -rf .venv dist site .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf .venv .coverage* dist site .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find textsim_db tests benchmarks migrations scripts -name __pycache__ -prune -exec rm -rf {} +

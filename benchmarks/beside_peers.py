@@ -110,7 +110,7 @@ def add_shares(figures: Figures, expected: dict[str, set[str]]) -> Figures:
 
 
 def compare(given: argparse.Namespace, folder: Path) -> dict[str, Figures]:
-    """Return the medians of each library, without those that are not installed."""
+    """Return the medians of each library, without the libraries that are not installed."""
     made = generated(given.documents, given.words, 0.2, moved=0.1)
     documents = list(made)
     slow = min(given.slow_documents, len(documents))

@@ -27,9 +27,8 @@ from textsim_db.choose_bands import Bands
 from textsim_db.db import array_dumper
 from textsim_db.db.binary_rows import COPY_HEADER, COPY_TRAILER, copy_bands, load_int2_arrays
 from textsim_db.settings import CorpusSettings
-from textsim_db.sketch import band_buckets
 from textsim_db.sketch.ragged import Ragged
-from textsim_db.sketch.sketch_texts import sketch
+from textsim_db.sketch.sketch_texts import buckets_in_bands, sketch
 from textsim_db.write.band_rows import band_rows
 
 _CANDIDATES = """
@@ -60,7 +59,7 @@ def store_buckets(connection: Connection, banding: Bands) -> float:
     rows = cursor.execute("SELECT id, array_send(signature) FROM classic_signature").fetchall()
     values, offsets = load_int2_arrays([row[1] for row in rows])
     signatures = values.reshape(len(offsets) - 1, -1)
-    hashed = band_buckets.buckets(signatures, banding)
+    hashed = buckets_in_bands(signatures, banding)
     buckets = Ragged(hashed.ravel(), np.arange(len(hashed) + 1) * banding.bands)
     new_rows = band_rows(buckets, np.array([row[0] for row in rows], np.int64))
     with connection.transaction():

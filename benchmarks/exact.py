@@ -125,7 +125,7 @@ class Side(Measured):
         self.bench.connection.execute(statement, [self.name, text]).fetchall()
 
     def processor_ms(self, function: Callable[[str], object], text: str) -> float:
-        """Return the milliseconds of processor time of a query, those of the server included."""
+        """Return the milliseconds of processor time of a query, the server's included."""
         before, start = nanoseconds(self._backends), time.process_time_ns()
         function(text)
         own = time.process_time_ns() - start
@@ -140,7 +140,7 @@ class Side(Measured):
 
 
 def nanoseconds(processes: list[int]) -> int:
-    """Return the processor time of processes, of those that still run."""
+    """Return the processor time of the processes that still run."""
     total = 0
     for number in processes:
         with suppress(FileNotFoundError, ProcessLookupError):
@@ -276,7 +276,7 @@ SHAPES: dict[str, tuple[int, Callable[[int], Documents]]] = {
 
 
 def measure_shapes(given: argparse.Namespace) -> None:
-    """Measure shapes, and add them to the recorded ones."""
+    """Measure shapes, and add them to the recorded shapes."""
     steps = ("load", "keys", "rows_read", "clusters")
     shapes = recorded("exact_shapes") if given.record else {}
     for shape in given.shapes or SHAPES:

@@ -6,7 +6,7 @@ The texts are written to files first, a million to each, with a seed for each fi
 core. So a corpus of 1,000,000 documents is the beginning of a corpus of 10,000,000. Each step runs in
 its own process, on a server of its own in the folder. Cold means that the server has just started and
 none of its files are in memory. 10,000,000 documents of 200 words take 15 GB as texts, and 30 GB in the
-database with its log; all are removed at the end. --record adds a size to the recorded ones.
+database with its log; all are removed at the end. --record adds a size to the recorded sizes.
 """
 
 from __future__ import annotations

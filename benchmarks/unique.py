@@ -53,7 +53,7 @@ EMBEDDED_PROGRAMS = {16: "pginstall", 18: "pginstall18"}
 
 
 def races(pairs: int) -> list[Race]:
-    """Return the races: the first has this number of pairs, the others a tenth."""
+    """Return the races: the first has this number of pairs, every other race a tenth."""
     tenth = pairs // 10
     return [
         Race("textsim.add, 16 sessions", "sql", 16, pairs, EXACT),
@@ -136,7 +136,7 @@ def measure_speed(bench: Bench, inserts: int, rounds: int) -> dict[str, Figures]
 
 
 def make_texts(bench: Bench, last: int) -> None:
-    """Make a table of texts, with those of the preloaded documents after number `last`."""
+    """Make a table of texts, with the preloaded texts after number `last`."""
     bench.connection.execute(
         "CREATE TABLE texts (id bigint PRIMARY KEY, body text, boilerplate text)"
     )

@@ -34,7 +34,7 @@ CORPUS = "race"
 
 
 class Race(NamedTuple):
-    """A race: `way` is a function of WAYS, and `settings` are those of the corpus."""
+    """A race: `way` is a function of WAYS, and `settings` are the settings of the corpus."""
 
     name: str
     way: str
@@ -47,7 +47,7 @@ class Outcome(NamedTuple):
     """The result of a race."""
 
     twins: int
-    """Matches among all stored documents; in a corpus of bands, only those that share a bucket."""
+    """Matches among all stored documents; in a corpus of bands, only matches that share a bucket."""
     none: int
     """Pairs without a stored document."""
     seconds: float
@@ -265,7 +265,7 @@ def _session(
 
 
 def _stored(bench: Bench, race: Race) -> list[int]:
-    """Return the numbers of the stored documents; of an attached table, those of its rows."""
+    """Return the numbers of the stored documents; or of the rows of an attached table."""
     column, relation = "key", bench.relation("document", CORPUS)
     if race.way.startswith("table"):
         column, relation = "id", "race"

@@ -50,7 +50,7 @@ def reindex(bench: Bench) -> None:
 
 
 def tables_of(bench: Bench) -> tuple[str, str]:
-    """Return the tables of the documents and of the band rows; a rebuild makes new ones."""
+    """Return the tables of the documents and of the band rows; a rebuild makes new tables."""
     return bench.relation("document", "posts"), bench.relation("band", "posts")
 
 

@@ -1,4 +1,4 @@
-"""Count the sentences of the project, and list the ones that readers stumble over.
+"""Count the sentences of the project, and list the sentences that readers stumble over.
 
     python -m scripts.plain_english                  # counts, and each fault with its place
     python -m scripts.plain_english textsim_db/db    # of some files or folders
@@ -172,7 +172,7 @@ def project_files(names: list[str]) -> list[Path]:
 def main() -> int:
     """Print the counts and the faults, or a sample; return 1 if there are faults."""
     parser = argparse.ArgumentParser(
-        description="count sentences, and list the ones that readers stumble over"
+        description="count sentences, and list the sentences that readers stumble over"
     )
     parser.add_argument("paths", nargs="*", help="files or folders; the whole project by default")
     parser.add_argument(

@@ -18,7 +18,8 @@ import random
 import shutil
 import signal
 from collections.abc import Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +27,7 @@ import hypothesis
 import numba
 import psycopg
 import pytest
+from typer.main import get_command
 from typer.testing import CliRunner, Result
 
 import textsim_db
@@ -44,10 +46,10 @@ from tests.support.servers import (
     run_container,
     start_embedded,
 )
-from textsim_db.cli import app
+from textsim_db.cli import app, warm
 from textsim_db.database import URL_VARIABLE as DATABASE_URL_VARIABLE
 from textsim_db.db import embedded_server
-from textsim_db.text import tokens
+from textsim_db.text import compiled_mark, tokens
 
 hypothesis.settings.register_profile("textsim", deadline=None, database=None, print_blob=True)
 hypothesis.settings.load_profile("textsim")
@@ -57,6 +59,7 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 
 FOLDER = pytest.StashKey[Path]()
 SEED = pytest.StashKey[int]()
+UNCOMPILED = pytest.StashKey[bool]()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -87,6 +90,8 @@ def pytest_configure(config: pytest.Config) -> None:
         config.stash[FOLDER] = Path(from_controller["textsim_folder"])
     else:
         config.stash[FOLDER] = new_folder("ts-")
+        mark = compiled_mark._file()
+        config.stash[UNCOMPILED] = mark is not None and not any(mark.parent.glob("*.nbc"))
         # However the run ends, no server outlives it.
         atexit.register(_clean, config.stash[FOLDER])
         signal.signal(signal.SIGTERM, signal.default_int_handler)
@@ -108,9 +113,33 @@ def _is_asked_for(item: pytest.Item) -> bool:
 
 
 @pytest.fixture(scope="session", autouse=True)
-def compiled_kernels() -> None:
-    """Compile the kernel that every command begins with: a command that compiles it prints so."""
+def compiled_kernels(request: pytest.FixtureRequest) -> None:
+    """Compile the kernel that every command begins with: a command that compiles it prints so.
+
+    If no kernel is compiled, each process of pytest-xdist compiles its share of all kernels. Otherwise
+    each process would compile nearly all kernels, which takes it a minute and a half.
+    """
+    worker = _from_controller(request.config)
+    if worker.get("textsim_uncompiled"):
+        first, processes = int(worker["workerid"].removeprefix("gw")), worker["workercount"]
+        with (
+            _open_server(request.config, _server_names(request.config)[-1]) as server,
+            server.clone() as address,
+            textsim_db.connect(address) as database,
+        ):
+            share = list(warm._uses())[first::processes]
+            # The first uses need the same kernels, so every second process begins with the last ones.
+            for use in reversed(share) if first % 2 else share:
+                use(database)
     tokens.words("a text")
+
+
+@pytest.fixture(scope="session", autouse=True)
+def command_read_once() -> Iterator[None]:
+    """Read the signatures of all commands once: it takes longer than a short command runs."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("typer.testing._get_command", cache(get_command))
+        yield
 
 
 def pytest_terminal_summary(terminalreporter: Any) -> None:
@@ -128,6 +157,7 @@ def pytest_configure_node(node: Any) -> None:
     """Give the folder and the seed to the workers of pytest-xdist."""
     node.workerinput["textsim_folder"] = str(node.config.stash[FOLDER])
     node.workerinput["textsim_seed"] = node.config.stash[SEED]
+    node.workerinput["textsim_uncompiled"] = node.config.stash[UNCOMPILED]
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:
@@ -172,8 +202,14 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 @pytest.fixture(scope="session")
 def server(request: pytest.FixtureRequest) -> Iterator[Server]:
     """The server of this test; every test that uses a database runs once on each server."""
-    folder = request.config.stash[FOLDER]
-    name = request.param
+    with _open_server(request.config, request.param) as server:
+        yield server
+
+
+@contextmanager
+def _open_server(config: pytest.Config, name: str) -> Iterator[Server]:
+    """Start or join a server of the run that has the template."""
+    folder = config.stash[FOLDER]
     with ExitStack() as stack:
         if name == "url":
             url = os.environ[URL_VARIABLE]

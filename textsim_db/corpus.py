@@ -981,21 +981,14 @@ class Corpus:
 
     def _scope(self, scope: Scope | None) -> str | None:
         """Return the scope of a document or a search as it is stored."""
-        if scope is None and self.config.scoped:
-            raise ConfigurationError(
-                f'corpus "{self.name}" is scoped, and no scope is given; name it: scope=...'
-            )
+        self.config.check_scope(self.name, scope is not None)
         return self._scope_of_pairs(scope)
 
     def _scope_of_pairs(self, scope: Scope | None) -> str | None:
         """Return the scope that limits a list as it is stored; None: all scopes."""
         if scope is None:
             return None
-        if not self.config.scoped:
-            raise ConfigurationError(
-                f'corpus "{self.name}" is not scoped; leave the scope out, or create a corpus with '
-                "scoped=True"
-            )
+        self.config.check_scope(self.name, True)
         try:
             return prepare_batches.stored_scope(scope)
         except DocumentError as error:

@@ -300,6 +300,18 @@ class CorpusConfig(CorpusSettings):
                 "the corpus again"
             )
 
+    def check_scope(self, name: str, is_given: bool) -> None:
+        """Raise ConfigurationError if a scope is given to a corpus that is not scoped, or missing."""
+        if self.scoped and not is_given:
+            raise ConfigurationError(
+                f'corpus "{name}" is scoped, and no scope is given; name it: scope=...'
+            )
+        if is_given and not self.scoped:
+            raise ConfigurationError(
+                f'corpus "{name}" is not scoped; leave the scope out, or create a corpus with '
+                "scoped=True"
+            )
+
     def differences(self, other: CorpusConfig) -> list[str]:
         """Return the names of the fields that differ."""
         names = [each.name for each in fields(self) if each.compare]

@@ -156,6 +156,13 @@ RETURN CASE WHEN c.keep_for IS NULL THEN ''
 COMMENT ON FUNCTION textsim._alive(textsim.corpus, text)
     IS 'a condition to append: a document has not expired; empty if the documents of the corpus never do';
 
+CREATE FUNCTION textsim._may_meet(c textsim.corpus) RETURNS text
+LANGUAGE sql IMMUTABLE PARALLEL SAFE
+RETURN CASE WHEN c.scoped THEN ' AND d.scope = e.scope' ELSE '' END
+    || textsim._alive(c, 'd') || textsim._alive(c, 'e');
+COMMENT ON FUNCTION textsim._may_meet(textsim.corpus)
+    IS 'a condition to append: documents d and e have one scope and have not expired; empty in a corpus without either';
+
 CREATE FUNCTION textsim._check_threshold(c textsim.corpus, threshold double precision)
 RETURNS double precision
 LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$

@@ -370,10 +370,8 @@ BEGIN
         FROM (%1$s) p
         JOIN textsim.%2$I d ON d.id = p.x
         JOIN textsim.%2$I e ON e.id = p.y
-        WHERE d.scope IS NOT DISTINCT FROM e.scope
-            AND textsim._is_candidate(p.shared, d.shingle_count, e.shingle_count, $1)%3$s
-        $query$, textsim._meetings(c, scope), 'document_' || c.id,
-        textsim._alive(c, 'd') || textsim._alive(c, 'e'))
+        WHERE textsim._is_candidate(p.shared, d.shingle_count, e.shingle_count, $1)%3$s
+        $query$, textsim._meetings(c, scope), 'document_' || c.id, textsim._may_meet(c))
     USING CASE WHEN c.bands IS NULL THEN c.threshold END;
 END $$;
 COMMENT ON FUNCTION textsim.candidate_pairs(text, text)
@@ -422,7 +420,6 @@ BEGIN
                 JOIN textsim.%2$I d ON d.id = p.x
                 JOIN textsim.%2$I e ON e.id = p.y
                 WHERE ($1 IS NULL OR d.language = $1 AND e.language = $1)
-                    AND d.scope IS NOT DISTINCT FROM e.scope
                     AND textsim._is_candidate(p.shared, d.shingle_count, e.shingle_count, $2)
                     AND least(d.shingle_count, e.shingle_count)::double precision
                         / greatest(d.shingle_count, e.shingle_count) >= $3%3$s
@@ -430,7 +427,7 @@ BEGIN
         ) n
         GROUP BY n.number
         $query$, textsim._meetings(c, scope), 'document_' || c.id,
-        textsim._alive(c, 'd') || textsim._alive(c, 'e'))
+            textsim._may_meet(c))
         USING textsim._check_language(c, language), CASE WHEN c.bands IS NULL THEN c.threshold END,
             threshold
     LOOP

@@ -56,13 +56,12 @@ RETURN CASE WHEN is_exact THEN $query$
         FROM textsim.%1$I d
         CROSS JOIN LATERAL (
             SELECT r.document_id, count(*)::integer AS shared
-            FROM unnest(textsim._in_scope(d.signature, d.scope)) q (bucket)
+            FROM unnest(%6$s) q (bucket)
             JOIN textsim.%2$I r ON r.bucket = q.bucket AND r.document_id <> d.id
             GROUP BY r.document_id
         ) p
         JOIN textsim.%1$I e ON e.id = p.document_id
-        WHERE d.scope IS NOT DISTINCT FROM e.scope
-            AND textsim._is_candidate(p.shared, d.shingle_count, e.shingle_count, %5$L)%6$s
+        WHERE textsim._is_candidate(p.shared, d.shingle_count, e.shingle_count, %5$L)%7$s
         $query$
     ELSE $query$
         -- A pair meets in each bucket that it shares, and is listed in the smallest of them. It is listed
@@ -73,17 +72,16 @@ RETURN CASE WHEN is_exact THEN $query$
         FROM textsim.%1$I d
         CROSS JOIN generate_series(0, %3$L - 1) q (band)
         JOIN textsim.%2$I r
-            ON r.bucket = textsim._bucket(d.signature, %4$L, q.band) # textsim._scope_hash(d.scope)
-            AND r.document_id <> d.id
-        JOIN textsim.%1$I e ON e.id = r.document_id AND d.scope IS NOT DISTINCT FROM e.scope
+            ON r.bucket = textsim._bucket(d.signature, %4$L, q.band) %8$s AND r.document_id <> d.id
+        JOIN textsim.%1$I e ON e.id = r.document_id %7$s
         CROSS JOIN LATERAL (
             SELECT textsim._shared_buckets(
                 textsim._buckets(d.signature, %3$L, %4$L), textsim._buckets(e.signature, %3$L, %4$L)
             ) AS shared
         ) s
-        WHERE r.bucket # s.shared[1] # textsim._scope_hash(d.scope) = 0 AND d.signature <> '{}'
+        WHERE r.bucket # s.shared[1] %8$s = 0 AND d.signature <> '{}'
             AND textsim._is_candidate(
-                cardinality(s.shared), d.shingle_count, e.shingle_count, NULL)%6$s
+                cardinality(s.shared), d.shingle_count, e.shingle_count, NULL)
         $query$
 END;
 COMMENT ON FUNCTION textsim._view_query(boolean)
@@ -100,7 +98,8 @@ BEGIN
              WHERE r.oid = replaced))
         || format(textsim._view_query(c.bands IS NULL),
             'document_' || c.id, 'band_' || c.id, c.bands, c.rows, c.threshold,
-            textsim._alive(c, 'd') || textsim._alive(c, 'e'));
+            CASE WHEN c.scoped THEN 'textsim._in_scope(d.signature, d.scope)' ELSE 'd.signature' END,
+            textsim._may_meet(c), CASE WHEN c.scoped THEN '# textsim._scope_hash(d.scope)' ELSE '' END);
 END $$;
 COMMENT ON FUNCTION textsim._write_view(textsim.corpus, name, name, regclass)
     IS 'create the view of the candidate pairs of a corpus, or replace the given view by it';

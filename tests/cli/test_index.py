@@ -186,8 +186,6 @@ def test_an_empty_pattern_is_refused(textsim: Textsim, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "command",
     [
-        ("stats", "none", "--plot", "no/x.svg"),
-        ("plan", "none", "--plot", "no/x.svg"),
         ("compare", "a", "b", "--corpus", "none", "--html", "no/x.svg"),
         ("dedupe", "none.jsonl", "--output", "no/x.svg"),
         ("dedupe", "none.jsonl", "--output", "x.jsonl", "--report", "no/x.jsonl"),

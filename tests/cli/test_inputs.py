@@ -23,14 +23,14 @@ from textsim_db.files.kind_by_name import Kind
 from textsim_db.files.read_documents import Inputs, read_text
 from textsim_db.results import Refusal
 
-Read = Callable[..., tuple[list[tuple[str, str]], list[Refusal]]]
+Read = Callable[..., tuple[list[Any], list[Refusal]]]
 
 
 @pytest.fixture
 def read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Read:
     monkeypatch.chdir(tmp_path)
 
-    def documents(*paths: str, **options: Any) -> tuple[list[tuple[str, str]], list[Refusal]]:
+    def documents(*paths: str, **options: Any) -> tuple[list[Any], list[Refusal]]:
         refused: list[Refusal] = []
         return list(Inputs(paths, refused.append, **options)), refused
 

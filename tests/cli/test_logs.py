@@ -246,7 +246,7 @@ def test_status(textsim: Textsim, database_url: str) -> None:
         connection.execute("CREATE TABLE article (id text PRIMARY KEY, text text)")
         connection.execute("INSERT INTO article VALUES ('a', 'one two three four')")
         textsim("attach", "news", "article", "--create")
-        found = json.loads(textsim("status", "--json").stdout)
+        found = json.loads(textsim("status", "--format", "jsonl").stdout)
         (news,) = found["corpora"]
         assert (news["corpus"], news["indexed"], news["lag"]) == ("news", 1, None)
         assert "written_per_second" not in news
@@ -259,7 +259,7 @@ def test_status(textsim: Textsim, database_url: str) -> None:
         connection.execute(
             "UPDATE textsim.pending SET created_at = now() - interval '90 s' WHERE error IS NULL"
         )
-        result = textsim("status", "--json")
+        result = textsim("status", "--format", "jsonl")
         (news,) = json.loads(result.stdout)["corpora"]
         assert (news["pending"], news["failed"]) == (1, 5)
         assert 90 <= news["lag"] < 150
@@ -286,7 +286,9 @@ def test_status_shows_rates(textsim: Textsim, database_url: str) -> None:
 
         writer = threading.Thread(target=write)
         writer.start()
-        watching = process("status", "news", "--json", "--watch", "1.5", url=database_url)
+        watching = process(
+            "status", "news", "--format", "jsonl", "--watch", "1.5", url=database_url
+        )
         try:
             assert watching.stdout is not None
             lines = [json.loads(watching.stdout.readline()) for _ in range(4)]

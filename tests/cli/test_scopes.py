@@ -67,3 +67,23 @@ def test_attach_creates_a_scoped_corpus(textsim: Textsim, connection: Connection
     result = textsim("query", "notes", NEWS["a"], "--scope", "2", "--format", "jsonl")
     assert [row["key"] for row in rows(result)] == ["2"]
     assert "owner" in connection.execute("SELECT scope_column FROM textsim.sources").fetchall()[0]
+
+
+def test_dedupe_compares_records_of_one_scope(textsim: Textsim, connection: Connection) -> None:
+    records: list[dict[str, str | None]] = [
+        {"id": key, "text": text, "user": SCOPES[key]} for key, text in NEWS.items()
+    ]
+    records.append({"id": "e", "text": NEWS["a"], "user": None})
+    Path("in.jsonl").write_text("".join(json.dumps(record) + "\n" for record in records))
+    result = textsim("dedupe", "in.jsonl", "--scope", "user", "-o", "out.jsonl", status=1)
+    assert "record 5" in result.stderr or "line 5" in result.stderr
+    kept = [json.loads(line)["id"] for line in Path("out.jsonl").read_text().splitlines()]
+    assert kept == ["a", "b", "d", "e"]
+    connection.execute("CREATE TABLE note (id text PRIMARY KEY, body text, owner text)")
+    rows_of_table = [(record["id"], record["text"], record["user"]) for record in records]
+    connection.cursor().executemany("INSERT INTO note VALUES (%s, %s, %s)", rows_of_table)
+    options = "--text", "body", "--scope", "owner", "--into", "cluster"
+    result = textsim("dedupe", "--table", "note", *options, status=1)
+    assert 'the row with key "e": the scope is missing' in result.stderr
+    found = connection.execute("SELECT key, kept FROM cluster ORDER BY key").fetchall()
+    assert found == [("b", "b"), ("c", "b")]

@@ -51,7 +51,7 @@ def test_attach_status_and_detach(textsim: Textsim, connection: Connection) -> N
     assert result.stderr.startswith("2 added; ")
     assert "to index later changes, keep this command running: textsim worker" in result.stderr
     connection.execute("INSERT INTO article VALUES ('c', 'one two three')")
-    (row,) = records(textsim, "status", "news")[:1]
+    (row,) = records(textsim, "status", "news")[0]["corpora"]
     assert (row["indexed"], row["pending"], row["failed"]) == (2, 1, 0)
     assert row["oldest_pending"].startswith("20")
     shown = textsim("status").stdout
@@ -60,7 +60,7 @@ def test_attach_status_and_detach(textsim: Textsim, connection: Connection) -> N
     connection.execute("UPDATE textsim.pending SET created_at = now() - interval '2 minutes'")
     assert "is a worker running?" in textsim("status").stderr
     assert "1 added" in textsim("worker", "--once").stderr
-    assert records(textsim, "status")[0]["pending"] == 0
+    assert records(textsim, "status")[0]["corpora"][0]["pending"] == 0
     result = textsim("attach", "news", "article", status=2)
     assert 'is attached to corpus "news" already' in result.stderr
     textsim("detach", "news", "article")

@@ -14,12 +14,11 @@ from tests.support import spark
 
 pytestmark = pytest.mark.one_server
 
-SHORT = ("README.md", "docs/quick-start.md")
 NAMES = [str(page.relative_to(ROOT)) for page in PAGES]
 
 
 @pytest.mark.parametrize(
-    "name", [pytest.param(n, marks=() if n in SHORT else pytest.mark.more) for n in NAMES]
+    "name", [pytest.param(n, marks=() if n == "README.md" else pytest.mark.more) for n in NAMES]
 )
 def test_page(
     name: str, database_url: str, tmp_path: Path, record_property: Callable[[str, object], None]

@@ -32,20 +32,20 @@ def main() -> int:
         server = Server(start_embedded(Path(folder), embedded_server.VERSION), "page_")
         server.make_template()
         try:
-            return max(write_page(page.resolve(), server) for page in pages)
+            return max(write_page(page.resolve(), server, Path(folder)) for page in pages)
         finally:
             embedded_server.stop(Path(folder))
 
 
-def write_page(page: Path, server: Server) -> int:
-    """Run a page and rewrite the outputs that differ; return 1 if a snippet failed."""
+def write_page(page: Path, server: Server, parent: Path) -> int:
+    """Run a page and rewrite the outputs that differ; return 1 if a snippet failed.
+
+    The page's folder in the parent stays: Spark's processes work in the folder of the first page.
+    """
     failed = 0
     outputs: list[tuple[Snippet, str]] = []
-    with (
-        tempfile.TemporaryDirectory() as folder,
-        server.clone() as url,
-        page_session(page, Path(folder), url) as session,
-    ):
+    folder = Path(tempfile.mkdtemp(dir=parent))
+    with server.clone() as url, page_session(page, folder, url) as session:
         for snippet in read_snippets(page):
             try:
                 output = session.run(snippet)

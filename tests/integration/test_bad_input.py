@@ -92,7 +92,6 @@ def test_keys_that_cannot_be_stored_are_refused(corpus: ts.Corpus, key: Any, rea
         b"ab",
         "abc",
         ("a",),
-        ("a", "b", "c"),
         [],
         {"a": "b"},
         {"a": 1, "b": 2},
@@ -104,6 +103,13 @@ def test_items_that_are_no_pairs_are_refused(corpus: ts.Corpus, item: Any) -> No
     assert report.added == 1
     assert [r.reason.endswith("pair of key and text") for r in report.refused] == [True]
     assert corpus.check() == []
+
+
+@pytest.mark.parametrize("item", [("a", "b", "c"), ("a", "b", "c", "d")])
+def test_documents_with_a_part_too_many_are_refused(corpus: ts.Corpus, item: Any) -> None:
+    report = corpus.add_many([("good", "text"), item])
+    assert report.added == 1
+    assert "scope" in report.refused[0].reason
 
 
 def test_a_key_with_a_lone_surrogate_can_be_printed(corpus: ts.Corpus) -> None:

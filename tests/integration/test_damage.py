@@ -31,7 +31,7 @@ A = "(SELECT id FROM textsim.document_1 WHERE key = 'a')"
 @pytest.fixture(scope="module")
 def intact_url(server: Server) -> Iterator[str]:
     """A database with two corpora and two attached tables, which tests clone."""
-    with server.database(f'TEMPLATE "{server.template}"') as url:
+    with server.clone() as url:
         with psycopg.connect(url, autocommit=True) as connection:
             connection.execute("CREATE TABLE post (id integer PRIMARY KEY, body text)")
             connection.execute("CREATE TABLE offer (id integer PRIMARY KEY, body text)")
@@ -58,7 +58,7 @@ def intact_url(server: Server) -> Iterator[str]:
 
 @pytest.fixture
 def database_url(server: Server, intact_url: str) -> Iterator[str]:
-    with server.database(f'TEMPLATE "{database_of(intact_url)}"') as url:
+    with server.clone(database_of(intact_url)) as url:
         yield url
 
 
@@ -279,7 +279,8 @@ CHANGES = {
     "function textsim._search_1": [
         "CREATE OR REPLACE FUNCTION textsim._search_1(own_buckets integer[], own_values bigint[], "
         "own_form text, own_ids integer[], own_count integer, own_key text, threshold double precision, "
-        "max_results integer, of_language text) RETURNS TABLE (key text, similarity double precision) "
+        "max_results integer, of_language text, of_scope text) "
+        "RETURNS TABLE (key text, similarity double precision) "
         "LANGUAGE sql AS 'SELECT NULL::text, 1.0::float8 LIMIT 0'",
         "ALTER FUNCTION textsim._search_1 RESET enable_seqscan",
         "ALTER FUNCTION textsim._search_1 VOLATILE",
@@ -356,6 +357,7 @@ SETTINGS = {
     "language": "'auto'",
     "stop_words_by_language": None,
     "is_unique": "true",
+    "scoped": "true",
     "base": "base + 1",
     "golden_signature": "golden_signature || 1",
     "golden_buckets": "golden_buckets || 1",

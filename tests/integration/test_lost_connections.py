@@ -7,6 +7,7 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from itertools import count
 
 import psycopg
 import pytest
@@ -174,21 +175,20 @@ def test_a_worker_indexes_all_changes_after_a_lost_commit(
     corpus.attach("t", "id", "body")
     with ts.connect(proxy.url) as proxied_db:
         proxied_db.worker().run(until_idle=True)
-        before = proxy.commits
         connection.execute(
             "INSERT INTO t SELECT i, 'text number ' || i FROM generate_series(1, 9) i"
         )
-        proxied_db.worker().run(until_idle=True)
-        commits = proxy.commits - before
-        assert commits > 3
         # The first transaction is before the first claim, when a worker does not try again.
-        for number in range(2, commits + 1):
+        for number in count(2):
             connection.execute("UPDATE t SET body = body || %s", [f" new{number}"])
             proxy.cuts, proxy.cut = 0, cut_commit(number, when)
             proxied_db.worker().run(until_idle=True)
-            assert proxy.cuts == 1
             assert stored_forms(connection) == expected_forms(connection, "t")
             assert corpus.status()[1:4] == (0, None, 0)
+            # On a busy machine a worker commits more often, so the number is not known before.
+            if proxy.cuts == 0:
+                break
+        assert number > 4
     assert corpus.check() == []
 
 

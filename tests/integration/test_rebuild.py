@@ -132,6 +132,7 @@ def test_tables_stay_attached_to_a_rebuilt_corpus(db: ts.Database) -> None:
     corpus.detach("inline")
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("mode", ["queue", "inline"])
 @pytest.mark.parametrize("ending", ["drop", "detach", "detach and drop"])
 def test_a_corpus_of_dropped_or_detached_tables_can_be_rebuilt(

@@ -19,7 +19,7 @@ from tests.support.workers import running_worker
 pytestmark = pytest.mark.one_server
 
 LONG = float(os.environ.get("TEXTSIM_TEST_SECONDS", "10")) >= 60
-PAIRS = 3000 if LONG else 300  # for each kind of writer
+PAIRS = 3000 if LONG else 150  # for each kind of writer
 LANES = 2
 """Pairs of clients at work; the two clients of a pair wait for each other before each write."""
 

@@ -67,6 +67,7 @@ def test_a_listening_worker_is_woken_by_changes(
         connection.execute("INSERT INTO t VALUES (11, 'and by this one')")
 
 
+@pytest.mark.more
 def test_changes_of_killed_workers_are_indexed(
     db: ts.Database, corpus: ts.Corpus, connection: Connection
 ) -> None:

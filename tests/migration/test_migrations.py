@@ -129,6 +129,7 @@ def without_dropped_columns(tables: dict[str, list[tuple[Any, ...]]]) -> dict[st
     return tables | {"columns": sorted(columns, key=repr)}
 
 
+@pytest.mark.more
 def test_a_downgrade_removes_hundreds_of_corpora(engine: Engine, empty_database_url: str) -> None:
     """These are more tables than the server can lock in one transaction."""
     before = user_catalog(empty_database_url)

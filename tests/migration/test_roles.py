@@ -104,7 +104,7 @@ def test_a_reader_changes_nothing(stage: Stage) -> None:
         "SELECT textsim.add('news', 'd', 'some text')",
         "SELECT textsim.remove('news', 'a')",
         "SELECT textsim.attach('news', 'article', 'id', 'body')",
-        "SELECT textsim._prepare_source('news', 'article', 'id', 'body', 'queue')",
+        "SELECT textsim._prepare_source('news', 'article', 'id', 'body', 'queue', NULL)",
         "SELECT textsim._activate_source(1, true)",
         "SELECT textsim._release_source(1)",
         "SELECT textsim._enqueue_comparison(1, 1)",
@@ -233,7 +233,7 @@ def test_a_reader_cannot_lock_writers_out(stage: Stage) -> None:
     for call in (
         "textsim.lock_corpus('offers')",
         f"textsim._lock_unique({number}, true)",
-        f"textsim._lock_buckets({number}, '{{1,2,3}}')",
+        f"textsim._lock_buckets({number}, '{{1,2,3}}', NULL)",
     ):
         with pytest.raises(pg.InsufficientPrivilege, match='may not write to corpus "offers"'):
             stage.run(stage.reader, f"SELECT {call}")

@@ -18,7 +18,7 @@ import textsim_db as ts
 
 pytestmark = pytest.mark.one_server
 
-WORDS = 400
+WORDS = 100
 TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|\\.|[{}()\[\]]|(?:[^\s{}()\[\]\\]|\\.)+', re.DOTALL)
 CLOSING = {"{": "}", "(": ")", "[": "]"}
 INNER = {"FUNCTIONSCAN", "VALUESSCAN", "MATERIAL", "RESULT", "PROJECTSET", "SUBQUERYSCAN"}

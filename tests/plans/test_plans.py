@@ -109,7 +109,7 @@ def loaded(server: Server, shared_db: ts.Database, texts: dict[str, str]) -> str
 
 @pytest.fixture
 def loaded_db(server: Server, loaded: str) -> Iterator[ts.Database]:
-    with server.database(f'TEMPLATE "{loaded}"') as url, ts.connect(url) as db:
+    with server.clone(loaded) as url, ts.connect(url) as db:
         yield db
 
 

@@ -35,7 +35,7 @@ def test_all_documents_are_read_once(
     with db.engine.begin() as connection:
         connection.exec_driver_sql("SELECT textsim.add('c', 'waiting', 'New Words')")
     df = read(spark, db.url, "c", partitions)
-    assert df.columns == ["key", "language", "shingle_count", "normal_form"]
+    assert df.columns == ["key", "language", "scope", "shingle_count", "normal_form"]
     if partitions is not None:
         assert df.rdd.getNumPartitions() == partitions
     expected = {key: normal_form(text) for key, text in TEXTS.items() if key not in gone}
@@ -46,7 +46,7 @@ def test_all_documents_are_read_once(
     counts = {row["key"]: row["shingle_count"] for row in rows}
     assert {counts[key] for key in forms if key not in ("empty", "waiting")} == {4}
     assert (counts["empty"], counts["waiting"]) == (0, 1)
-    assert {row["language"] for row in rows} == {None}
+    assert {(row["language"], row["scope"]) for row in rows} == {(None, None)}
 
 
 def test_a_corpus_may_have_fewer_documents_than_partitions(

@@ -3,41 +3,19 @@
 from __future__ import annotations
 
 import random
-from functools import cache
 
-import numpy as np
 import pytest
 
 import textsim_db as ts
 from tests.support.connections import Connection, value
-from textsim_db.settings import CorpusConfig, CorpusSettings
-from textsim_db.sketch.sketch_texts import sketch
 
-SETTINGS = CorpusSettings("word:1", num_hashes=4096, bands=2048, rows=2)
-"""With 2,048 bands, about one document in 2,048 has two equal buckets."""
-
-
-@cache
-def texts_with_equal_buckets() -> tuple[str, str, str]:
-    """Return two texts that have a bucket twice, and one text whose buckets all differ."""
-    config: CorpusConfig = SETTINGS.complete()
-    doubled: list[str] = []
-    single = ""
-    for first in range(0, 100_000, 500):
-        texts = [f"some words and {number}" for number in range(first, first + 500)]
-        buckets = sketch([text.encode() for text in texts], config).buckets
-        for text, values in zip(texts, map(buckets.of, range(len(texts))), strict=True):
-            if len(np.unique(values)) < len(values):
-                doubled.append(text)
-            else:
-                single = text
-        if len(doubled) >= 2:
-            return doubled[0], doubled[1], single
-    raise AssertionError("no text has two equal buckets")
+FIRST, SECOND, SINGLE = (f"some words and {number}" for number in (5592, 9978, 9999))
+"""Two texts that have a bucket twice, and one text whose buckets all differ, in the corpus below."""
 
 
 @pytest.fixture
 def corpus(db: ts.Database) -> ts.Corpus:
+    """A corpus in which one document in some 2,048 has two equal buckets."""
     return db.create_corpus("c", shingle="word:1", num_hashes=4096, bands=2048, rows=2)
 
 
@@ -58,21 +36,19 @@ def count_band_rows(connection: Connection) -> dict[str, tuple[int, int]]:
 def test_documents_with_equal_buckets_are_written_replaced_and_removed(
     db: ts.Database, corpus: ts.Corpus, connection: Connection, way: str
 ) -> None:
-    first, second, single = texts_with_equal_buckets()
-
     def write(text: str) -> None:
         if way == "python":
             corpus.add("k", text)
         else:
             connection.execute("SELECT textsim.add('c', 'k', %s)", [text])
 
-    for text in (first, single, second, first, "", first, second, single, first):
+    for text in (FIRST, SINGLE, SECOND, FIRST, "", FIRST, SECOND, SINGLE, FIRST):
         write(text)
         assert corpus.check() == []
         if text:
             band_rows, buckets = count_band_rows(connection)["k"]
             assert band_rows == 2048
-            assert (buckets < 2048) == (text != single)
+            assert (buckets < 2048) == (text != SINGLE)
         assert [match.key for match in corpus.query(text)] == ["k"] * bool(text)
     if way == "python":
         corpus.remove(["k"])
@@ -101,8 +77,7 @@ def test_documents_with_equal_buckets_are_written_replaced_and_removed(
 def test_check_counts_equal_band_rows(
     corpus: ts.Corpus, connection: Connection, damage: str, kinds: set[str]
 ) -> None:
-    first, _, single = texts_with_equal_buckets()
-    corpus.add_many([("k", first), ("other", single)])
+    corpus.add_many([("k", FIRST), ("other", SINGLE)])
     assert corpus.check() == []
     equal = (
         "SELECT bucket, document_id FROM textsim.band_1 GROUP BY 1, 2 HAVING count(*) > 1 LIMIT 1"
@@ -117,8 +92,7 @@ def test_a_pair_with_several_equal_buckets_is_listed_once(
     db: ts.Database, corpus: ts.Corpus, connection: Connection
 ) -> None:
     """SQL and Python list the same pairs."""
-    first, second, single = texts_with_equal_buckets()
-    texts = {"a": first, "b": first, "c": second, "d": single, "e": f"{first} more"}
+    texts = {"a": FIRST, "b": FIRST, "c": SECOND, "d": SINGLE, "e": f"{FIRST} more"}
     corpus.add_many(texts.items())
     candidates = "SELECT * FROM textsim.candidates('c', %s)"
     for key, text in texts.items():

@@ -55,9 +55,8 @@ def ids_of(name: str) -> list[Any]:
     if name.endswith(".gz"):
         data = gzip.decompress(data)
     if "csv" in name:
-        return [
-            record[0] for _, _, record in CsvReader(io.BytesIO(data)) if isinstance(record, list)
-        ]
+        read = (record for _, _, record in CsvReader(io.BytesIO(data)))
+        return [next(iter(record.values())) for record in read if isinstance(record, dict)]
     if "parquet" in name:
         parquet = pytest.importorskip("pyarrow.parquet")
         return [row["id"] for row in parquet.read_table(io.BytesIO(data)).to_pylist()]

@@ -140,7 +140,7 @@ def new_stage(
 @contextmanager
 def copy_of_stage(server: Server, stage: Stage) -> Iterator[Stage]:
     """Copy the database of a stage, for the same roles; nobody may be connected to it."""
-    with server.database(f'TEMPLATE "{database_of(stage.url)}"') as url:
+    with server.clone(database_of(stage.url)) as url:
         set_owner(server, url, stage.owner)
         yield replace(stage, url=url)
 

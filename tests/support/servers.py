@@ -106,23 +106,29 @@ class Server:
         """Return a name that no other database or role of the server has."""
         return f"{self.prefix}{os.getpid()}_{next(self._numbers)}"
 
-    def clone(self) -> AbstractContextManager[str]:
-        """Create a database from the template, yield its address, and drop the database."""
-        # Copying files takes half the time of logging every page, the default since version 15.
-        with psycopg.connect(self.url) as connection:
-            has_strategies = connection.info.server_version >= 150000
-        strategy = "STRATEGY file_copy" if has_strategies else ""
-        return self.database(f'TEMPLATE "{self.template}" {strategy}')
+    def clone(self, template: str | None = None) -> AbstractContextManager[str]:
+        """Create a copy of a database, yield its address, and drop the copy.
+
+        template: the name of a database that nobody is connected to; by default it has the schema.
+        """
+        return self.database(f'TEMPLATE "{template or self.template}"', copies_files=True)
 
     @contextmanager
-    def database(self, options: str) -> Iterator[str]:
+    def database(self, options: str, copies_files: bool = False) -> Iterator[str]:
         """Create a database, yield its address, and drop the database."""
         name = self.new_name()
-        address = self.create(name, options)
-        try:
-            yield address
-        finally:
-            self.drop(name)
+        # One connection for both statements: each connection takes half as long as a statement.
+        with psycopg.connect(self.url, autocommit=True) as connection:
+            # Since version 15 the default is to log every page, which takes four times as long.
+            if copies_files and connection.info.server_version >= 150000:
+                options += " STRATEGY file_copy"
+            database = sql.Identifier(name)
+            create = sql.SQL("CREATE DATABASE {} {}")
+            connection.execute(create.format(database, sql.SQL(options)))
+            try:
+                yield self.address(name)
+            finally:
+                connection.execute(sql.SQL("DROP DATABASE {} WITH (FORCE)").format(database))
 
     def drop_all(self) -> None:
         """Drop every database of this run."""

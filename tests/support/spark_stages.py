@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
-from tests.support.spark import Documents
 from textsim_db.settings import CorpusConfig
 from textsim_db.spark.components import PlacedCandidates, find_components
 from textsim_db.spark.packed_rows import Message, from_arrow, to_arrow, unpack_numbers
@@ -23,6 +22,8 @@ from textsim_db.spark.stage_2_edges import (
 )
 from textsim_db.spark.stage_3_results import Task
 
+KeyedTexts = Sequence[tuple[str, ...]]
+"""Documents as (key, text), or in a scoped corpus as (key, text, scope)."""
 Function = Callable[[Iterator[pa.RecordBatch], Task], Iterator[pa.RecordBatch]]
 
 
@@ -31,15 +32,17 @@ def number_of(key: str) -> int:
     return int.from_bytes(hashlib.blake2b(key.encode(), digest_size=8).digest(), signed=True)
 
 
-def rows_of(documents: Documents) -> pa.RecordBatch:
-    """Return documents as rows (key, text, number)."""
-    keys, texts = zip(*documents, strict=True)
+def rows_of(documents: KeyedTexts) -> pa.RecordBatch:
+    """Return documents as rows (key, text, scope, number)."""
+    keys, texts, *scopes = zip(*documents, strict=True)
+    columns = [keys, texts, scopes[0] if scopes else [None] * len(keys)]
+    arrays = [pa.array(column, pa.string()) for column in columns]
     numbers = pa.array([number_of(key) for key in keys], pa.int64())
-    return pa.RecordBatch.from_arrays([pa.array(keys), pa.array(texts), numbers], ["k", "t", "n"])
+    return pa.RecordBatch.from_arrays([*arrays, numbers], [*"ktsn"])
 
 
 def receive(
-    tasks: list[Documents], config: CorpusConfig, partitions: int
+    tasks: list[KeyedTexts], config: CorpusConfig, partitions: int
 ) -> dict[str, list[bytes]]:
     """Return what the driver receives, if each list of documents is one task."""
     sent = [
@@ -55,7 +58,7 @@ def receive(
     return sort_by_kind(message for task in shuffled for message in from_arrow(last(task)))
 
 
-def find(documents: Documents, config: CorpusConfig, partitions: int) -> PlacedCandidates:
+def find(documents: KeyedTexts, config: CorpusConfig, partitions: int) -> PlacedCandidates:
     """Return the candidates of documents."""
     inbox = receive([documents[i::3] for i in range(3) if documents[i::3]], config, partitions)
     parts = [unpack_numbers(data, 2) for data in inbox["edges"]]
@@ -65,19 +68,19 @@ def find(documents: Documents, config: CorpusConfig, partitions: int) -> PlacedC
 
 def results(
     function: Function,
-    documents: Documents,
+    documents: KeyedTexts,
     found: PlacedCandidates,
     config: CorpusConfig,
     **task: Any,
 ) -> list[Any]:
     """Return the rows of a result in order; lists become tuples."""
-    numbers = {number_of(key): (key, text) for key, text in documents}
+    numbers = {number_of(document[0]): document for document in documents}
     rows: list[Any] = []
     for partition in range(len(found.sizes)):
         chosen = found.numbers[found.partitions == partition].tolist()
         batch = rows_of([numbers[number] for number in chosen])
         constant = [pa.array([value] * len(chosen), pa.int32()) for value in (partition, 0)]
-        batch = pa.RecordBatch.from_arrays([*batch.columns, *constant], [*"ktnpr"])
+        batch = pa.RecordBatch.from_arrays([*batch.columns, *constant], [*"ktsnpr"])
         for result in function(iter([batch]), Task(config, found.sizes, **task)):
             for row in zip(*(column.to_pylist() for column in result.columns), strict=True):
                 rows.append(tuple(tuple(v) if isinstance(v, list) else v for v in row))

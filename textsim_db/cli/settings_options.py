@@ -62,7 +62,7 @@ def check_settings(settings: PartialSettings) -> None:
 
 
 def check_existing(corpus: Corpus, settings: PartialSettings) -> None:
-    """Raise CorpusExists unless the corpus is the one that these settings would make."""
+    """Raise CorpusExists unless the corpus has these settings."""
     _with_lists(settings).check_same(corpus.name, corpus.config)
 
 

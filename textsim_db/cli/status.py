@@ -40,10 +40,6 @@ def status(
             "SECONDS",
         ),
     ] = None,
-    as_json: Annotated[
-        bool,
-        typer.Option("--json", help="Print one JSON object; with --watch, one on each line."),
-    ] = False,
     form: FormatOption = Format.TABLE,
     database_url: DatabaseUrl = None,
 ) -> None:
@@ -52,12 +48,12 @@ def status(
     It prints for each corpus: indexed documents; pending documents, which wait for a worker; the age
     of the oldest change; and failed documents, which were set aside. "about" marks an estimated number,
     which is shown while a table is compared with its documents. Then it prints the tables, the workers
-    with their progress, the last errors, and warnings.
+    with their progress, the last errors, and warnings. JSON lines have one object with all of this.
 
     Examples:
     - `textsim status`
     - `textsim status news --watch 10`
-    - `textsim status --json`
+    - `textsim status --format jsonl`
 
     """
     if watch is not None and not 0 < watch <= _LONGEST_WATCH:
@@ -66,7 +62,7 @@ def status(
         )
     with connect(database_url) as db:
         for sample in _samples(db, corpus, watch):
-            if as_json:
+            if form is Format.JSONL:
                 typer.echo(json.dumps(sample.as_object()))
             else:
                 _show(sample, form)
@@ -121,13 +117,14 @@ class Error(NamedTuple):
 
 
 class State(NamedTuple):
-    """The state of one corpus; rate: documents written per second, None if unknown."""
+    """The state of one corpus."""
 
     corpus: str
     status: Status
     activity: Activity
     failures: list[Failure]
     rate: float | None = None
+    """The documents written per second; None: not known."""
 
     @property
     def errors(self) -> list[Error]:
@@ -137,12 +134,13 @@ class State(NamedTuple):
 
 @dataclass(slots=True)
 class _Sample:
-    """The states of corpora at one time; has_rates: whether there are several samples."""
+    """The states of corpora at one time."""
 
     states: list[State]
     sources: list[Source]
     workers: list[WorkerState]
     has_rates: bool
+    """Whether there are several samples."""
     taken: float = field(default_factory=time.monotonic)
 
     def set_rates(self, before: _Sample) -> None:

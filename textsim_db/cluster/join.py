@@ -76,7 +76,7 @@ class Join:
         self.criterion = criterion
 
     def pairs(self) -> Iterator[Links]:
-        """Yield all pairs, each once: first those of copies, then all others."""
+        """Yield all pairs, each once: first the pairs of copies, then all other pairs."""
         for left, right in self.host.copies.pairs():
             yield Links(left, right, np.full(len(left), self.criterion.of_copies))
         for links in self.links():
@@ -94,7 +94,7 @@ class Join:
                 yield from split_large_buckets.joining_pairs(pairs, self._verified, components_of)
         large = self.host.large
         if self.criterion.measure is not JACCARD:
-            # The short cut of large_buckets needs Jaccard similarity.
+            # The short cut for large buckets needs Jaccard similarity.
             for number in range(len(large.ids)):
                 for pairs in large.pairs_of(number):
                     yield from self._verified(pairs)

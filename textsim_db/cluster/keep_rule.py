@@ -18,10 +18,12 @@ _SHOWN = 40
 
 
 class Preference(NamedTuple):
-    """The rule that chooses which of several documents to keep; column: for max and min."""
+    """The rule that chooses which of several documents to keep."""
 
     rule: str
+    """"first", "last", "longest", "shortest", "max" or "min"."""
     column: str | None = None
+    """The column for "max" and "min"."""
 
     @classmethod
     def parse(cls, text: str) -> Preference:

@@ -29,13 +29,12 @@ from textsim_db.text.numba_compiler import inlined_kernel, kernel
 
 
 class Kept(NamedTuple):
-    """The document that is kept instead of each document, and their similarity: (documents,) each.
-
-    A kept document has its own number and the similarity 1.
-    """
+    """The document that is kept instead of each document: (documents,) each."""
 
     kept_by: Int64Array
+    """The number of the kept document; a kept document has its own number."""
     similarity: FloatArray
+    """The similarity to the kept document; 1 for a kept document."""
 
 
 class _Chains(NamedTuple):
@@ -48,7 +47,7 @@ class _Chains(NamedTuple):
     documents: Int64Array
     """The document of each entry."""
     last_visit: Int64Array
-    """By document, the last document that was compared with it. An earlier one is not compared."""
+    """By document, the last document that reached it. That document and earlier ones skip it."""
 
 
 def keep_representatives(
@@ -63,7 +62,7 @@ def keep_representatives(
     buckets: only documents that share a bucket are compared. The first settled documents are all kept.
     A document that is not kept is assigned to the most similar kept document; ties go to the document
     that comes first. replaced: (documents,), the settled document that each document replaces if it is
-    kept, or -1. A replaced document is compared neither with its replacement nor with a later document.
+    kept, or -1. Its replacement and later documents are not compared with a replaced document.
     """
     if replaced is None:
         replaced = np.full(len(rows.shingle_counts), -1, np.int64)
@@ -118,7 +117,7 @@ def _add_to_chains(chains: _Chains, buckets: Buckets, document: int) -> None:
 
 @inlined_kernel
 def _take_out(chains: _Chains, replaced: int, until: int) -> None:
-    """Let a document, if it is not -1, be no candidate up to the document until."""
+    """Let later documents up to `until` skip the replaced document, if it is not -1."""
     if replaced >= 0:
         chains.last_visit[replaced] = max(chains.last_visit[replaced], until)
 

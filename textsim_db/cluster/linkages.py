@@ -108,7 +108,7 @@ def _similar_to_kept(join: Join, ids: Ids) -> Iterator[Links]:
 def _keep(join: Join, ids: Ids, settled: int) -> Kept:
     """Return which document is kept instead of each document; ids: the best rank first.
 
-    A copy of a kept document is removed in favour of it. Copies of a document that is not kept are
+    A copy of a kept document is removed. Copies of a document that is not kept are
     compared, because a later document may be kept that is more similar.
     """
     texts = join.host.copies.representatives_of(ids)

@@ -78,7 +78,7 @@ class LargeBuckets:
 
 
 def split_large(members: Members, is_exact: bool) -> tuple[Members, LargeBuckets]:
-    """Return the buckets that are listed pair by pair, and the others."""
+    """Return the buckets that are listed pair by pair, and the large buckets."""
     is_large = members.sizes > _largest_listed(members.sizes, is_exact)
     listed = members.take(~is_large & (members.sizes > 1))
     return listed, LargeBuckets(members.take(is_large))

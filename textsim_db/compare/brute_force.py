@@ -26,15 +26,16 @@ BINS = 100
 
 
 class Index(NamedTuple):
-    """The shingles of the sample: a table of their hashes, and the documents that have each shingle.
-
-    The documents with shingle i are owners[starts[i]:starts[i + 1]].
-    """
+    """The shingles of the sample, and the documents that have each shingle."""
 
     table: HashTable
+    """The number of each shingle, by its hash."""
     starts: Int64Array
+    """The bounds of the documents of each shingle in owners: (shingles + 1,)."""
     owners: Int64Array
+    """The documents of one shingle after another."""
     shingle_counts: Int64Array
+    """The distinct shingles of each document: (documents,)."""
 
 
 class Overlaps(NamedTuple):
@@ -114,12 +115,12 @@ def _overlaps(index: Index, rows: Rows, close: float) -> tuple[Int64Array, Int64
         np.zeros(sample, np.int64),
         np.empty(sample, np.int64),
     )
-    room = np.empty(0, np.int64)
-    pairs = Overlaps(np.zeros(BINS + 1, np.int64), room, room)
+    none = np.empty(0, np.int64)
+    pairs = Overlaps(np.zeros(BINS + 1, np.int64), none, none)
     count = 0
     for document in range(len(rows.shingle_counts)):
         if count + sample > len(pairs.few):
-            pairs = _with_room(pairs, 2 * (count + sample))
+            pairs = _enlarged(pairs, 2 * (count + sample))
         owners = _count_shared(index, rows, document, shared)
         for k in range(owners):
             similarity = _take_similarity(index, rows, document, shared, shared.owners[k])
@@ -131,7 +132,7 @@ def _overlaps(index: Index, rows: Rows, close: float) -> tuple[Int64Array, Int64
 
 
 @kernel
-def _with_room(pairs: Overlaps, size: int) -> Overlaps:
+def _enlarged(pairs: Overlaps, size: int) -> Overlaps:
     """Return the pairs in arrays of this size."""
     few = np.empty(size, np.int64)
     many = np.empty(size, np.int64)

@@ -67,7 +67,7 @@ def _jaccard_pairs(rows: Rows, left: Int64Array, right: Int64Array, spread: int)
 
 @kernel
 def shingle_set(rows: Rows, spread: int) -> ShingleSet:
-    """Return an empty set with room for the shingles of any of the documents."""
+    """Return an empty set with space for the shingles of any of the documents."""
     size = longest(rows.offsets)
     table = hash_table(np.empty(size, np.uint64), size, spread)
     return ShingleSet(table, -1, 0, 0, np.full(size, -1, np.int64), np.empty(size, np.uint64))

@@ -11,7 +11,7 @@ from textsim_db.sketch.ragged import Ragged
 from textsim_db.text.array_types import BoolArray, Int16Array, Int32Array, Int64Array
 from textsim_db.text.numba_compiler import inlined_kernel, kernel
 
-Ids = npt.NDArray[np.signedinteger[Any]]
+AnyIds = npt.NDArray[np.signedinteger[Any]]
 """Ids of documents: int32 as they are read, int64 in comparisons."""
 
 _LOW = 0xFFFFFFFF
@@ -42,10 +42,12 @@ class Members(NamedTuple):
 
 
 class Round(NamedTuple):
-    """The pairs of one round: the id of the left document leaves the remainder number."""
+    """The pairs of one round, chosen by the id of their left document."""
 
     number: int
+    """The remainder of these ids, divided by the number of rounds."""
     rounds: int
+    """The number of rounds."""
 
 
 ONLY_ROUND = Round(0, 1)
@@ -59,7 +61,7 @@ def offsets_of(sizes: npt.NDArray[np.integer[Any] | np.bool_]) -> Int64Array:
 
 
 def grouped(rows: Int64Array, crowded: int) -> tuple[Members, Members]:
-    """Return the buckets that several documents have: those with up to `crowded` rows, and larger ones.
+    """Return the small buckets, of up to `crowded` rows, and the large buckets, of several documents.
 
     rows: band rows, sorted, each the bucket in the high half, and the id plus 2^31 in the low half.
     """
@@ -92,7 +94,7 @@ def _grouped(
 
 @kernel
 def _count_shared(rows: Int64Array, crowded: int) -> Int64Array:
-    """Return the rows of small buckets and of crowded ones, and the number of both kinds of buckets."""
+    """Return the rows of small and of large buckets, then the number of small and of large buckets."""
     sizes = np.zeros(4, np.int64)
     start = 0
     while start < len(rows):
@@ -143,8 +145,8 @@ def joined_members(parts: list[Members]) -> Members:
     return Members(ids, offsets_of(sizes))
 
 
-def pack(left: Ids, right: Ids) -> Int64Array:
-    """Pack pairs into numbers, which sort by the left document and then by the right one."""
+def pack(left: AnyIds, right: AnyIds) -> Int64Array:
+    """Pack pairs into numbers, which sort by the left and then by the right document."""
     return (left.astype(np.int64) << 32) | (right.astype(np.int64) & _LOW)
 
 
@@ -163,7 +165,7 @@ def documents_of(pairs: Int64Array) -> Int64Array:
     return np.unique(np.concatenate((left_of(pairs), right_of(pairs))))
 
 
-def is_among(ids: Ids, chosen: Ids) -> BoolArray:
+def is_among(ids: AnyIds, chosen: AnyIds) -> BoolArray:
     """Return for each id whether it is among the chosen ids, which are sorted."""
     if not len(chosen):
         return np.zeros(len(ids), np.bool_)

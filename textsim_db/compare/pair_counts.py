@@ -1,8 +1,8 @@
 """Counts the buckets that every two documents share, one document after another; pure.
 
-A document is compared with the later documents of its buckets, and each of these has a counter. So the
-pairs are neither listed once for each bucket nor sorted. The algorithm is ScanCount: Li, Lu and Lu,
-"Efficient Merging and Filtering Algorithms for Approximate String Searches", ICDE 2008, section 3.
+A document is compared with the later documents of its buckets, and each later document has a counter.
+So the pairs are neither listed once for each bucket nor sorted. The algorithm is ScanCount: Li, Lu and
+Lu, "Efficient Merging and Filtering Algorithms for Approximate String Searches", ICDE 2008, section 3.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from textsim_db.compare.packed_pairs import ONLY_ROUND, Ids, Members, Round, pack
+from textsim_db.compare.packed_pairs import ONLY_ROUND, AnyIds, Members, Round, pack
 from textsim_db.sketch.exact_prefix import MOST_SHARED, most_of_small, shares_enough
 from textsim_db.text.array_types import BoolArray, ByteArray, Int32Array, Int64Array
 from textsim_db.text.numba_compiler import inlined_kernel, kernel
@@ -25,17 +25,21 @@ _SPARSE = 8
 
 
 class Sizes(NamedTuple):
-    """The shingles of the documents of an exact corpus: int32 of shape (documents,), sorted by id."""
+    """The number of shingles of each document of an exact corpus, sorted by id."""
 
     ids: Int32Array
+    """(documents,)."""
     counts: Int32Array
+    """The shingles of each document: (documents,)."""
 
 
 class Listed(NamedTuple):
-    """Pairs, packed and sorted, each with the number of buckets that it shares: uint8, at most 255."""
+    """Pairs, and the number of buckets that each of them shares."""
 
     pairs: Int64Array
+    """Packed and sorted: (pairs,)."""
     counts: ByteArray
+    """At most 255: (pairs,)."""
 
 
 class _Rows(NamedTuple):
@@ -113,7 +117,7 @@ def _is_last(offsets: Int64Array) -> BoolArray:
     return is_last
 
 
-def _sorted(ids: Ids, output: _Output, count: int) -> Listed:
+def _sorted(ids: AnyIds, output: _Output, count: int) -> Listed:
     pairs = pack(ids[output.left[:count]], ids[output.right[:count]])
     order = np.argsort(pairs)
     return Listed(pairs[order], output.counts[:count][order])

@@ -52,17 +52,17 @@ def values_of_pairs(
     compare shingles take each token as a word. Edits are counted only up to the threshold: a pair
     that is not accepted may get any value beyond it.
     """
-    batch = criterion.measure.batch
-    if isinstance(batch, OfSets):
+    formula = criterion.measure.formula
+    if isinstance(formula, OfSets):
         counts = rows.shingle_counts
         similarity = jaccard_pairs(rows, left, right)
-        return batch.values(SetCounts(similarity, counts[left], counts[right]))
-    if isinstance(batch, OfCounts):
-        return batch.values(sums_of_pairs(rows, left, right))
+        return formula.values(SetCounts(similarity, counts[left], counts[right]))
+    if isinstance(formula, OfCounts):
+        return formula.values(sums_of_pairs(rows, left, right))
     lengths = np.diff(rows.offsets)
     longest = np.maximum(lengths[left], lengths[right])
-    most = batch.most_edits(criterion.threshold, int(longest.max(initial=0)))
-    return batch.values(Edits(_edits(rows, left, right, most), longest))
+    most = formula.most_edits(criterion.threshold, int(longest.max(initial=0)))
+    return formula.values(Edits(_edits(rows, left, right, most), longest))
 
 
 def _edits(rows: Rows, left: Int64Array, right: Int64Array, most: float) -> FloatArray:

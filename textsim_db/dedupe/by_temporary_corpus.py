@@ -28,29 +28,44 @@ class Rule(NamedTuple):
     """Decides which documents are near-duplicates, and which document of a cluster stays."""
 
     preference: Preference
+    """Decides which document of a cluster stays."""
     settings: CorpusSettings
+    """Decide which documents are near-duplicates."""
     linkage: str = Linkage.KEPT
+    """Decides which documents make a cluster."""
+
+
+class Document(NamedTuple):
+    """A document to compare with all others, or with those of its scope."""
+
+    text: str | None
+    """None if it cannot be compared."""
+    value: Any = None
+    """The value of the preference's column."""
+    scope: str | None = None
+    """None if the settings know no scopes."""
 
 
 class Removal(NamedTuple):
-    """The numbers of a document to remove and of the document kept in its place; their similarity."""
+    """A document to remove."""
 
     number: int
+    """Its place among all documents, from 0 on."""
     kept: int
+    """The place of the document that is kept in its stead."""
     similarity: float
+    """The similarity of the two documents."""
 
 
 @dataclass(frozen=True, slots=True)
 class Deduplication:
-    """The result: the documents to remove, and the refused documents.
-
-    documents: the number of all documents. refused: the number of each document that could not be
-    compared, with the reason; these documents stay.
-    """
+    """The result: the documents to remove, and the refused documents."""
 
     documents: int
+    """The number of all documents."""
     removals: list[Removal]
     refused: list[tuple[int, str]]
+    """The place of each document that cannot be compared, with the reason. It stays."""
 
     def mask(self) -> npt.NDArray[np.bool_]:
         """Return which documents stay: bool of shape (documents,)."""
@@ -68,13 +83,13 @@ class Deduplication:
 
 def deduplicate(
     database: Database,
-    documents: Iterable[tuple[str | None, Any]],
+    documents: Iterable[Document],
     rule: Rule,
     progress: Callable[[AddReport], None] | None = None,
 ) -> Deduplication:
-    """Find the documents to remove; documents: (text or None, value), numbered from 0.
+    """Find the documents to remove; documents are numbered from 0.
 
-    value is the value of the preference's column. progress is called as by Corpus.add_many. Raises
+    progress is called as by Corpus.add_many. Raises
     ConfigurationError if two values cannot be compared.
     """
     numbered = _Numbered(documents, with_values=rule.preference.column is not None)
@@ -91,19 +106,19 @@ def deduplicate(
 class _Numbered:
     """Documents with their numbers as keys; records lengths and values while they are read."""
 
-    def __init__(self, documents: Iterable[tuple[str | None, Any]], with_values: bool) -> None:
+    def __init__(self, documents: Iterable[Document], with_values: bool) -> None:
         self.lengths: list[int] = []
         self.values: list[Any] = []
         self._documents = documents
         self._with_values = with_values
 
-    def __iter__(self) -> Iterator[tuple[str, str]]:
-        for number, (text, value) in enumerate(self._documents):
+    def __iter__(self) -> Iterator[tuple[str, str, str | None]]:
+        for number, (text, value, scope) in enumerate(self._documents):
             self.lengths.append(0 if text is None else len(text))
             if self._with_values:
                 self.values.append(value)
             if text is not None:
-                yield f"{number:012d}", text
+                yield f"{number:012d}", text, scope
 
 
 @contextmanager

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, LiteralString, NamedTuple
+from typing import LiteralString, NamedTuple
 
 import psycopg
 from psycopg import errors as pg
@@ -12,7 +12,7 @@ from sqlalchemy import Engine
 
 from textsim_db.cluster.keep_rule import Preference
 from textsim_db.db.engine import Connection, transaction
-from textsim_db.dedupe.by_temporary_corpus import Deduplication, Rule
+from textsim_db.dedupe.by_temporary_corpus import Deduplication, Document, Rule
 from textsim_db.errors import ConfigurationError, suggestion
 from textsim_db.read.snapshot import snapshot
 from textsim_db.sync.table_names import table_oid
@@ -26,7 +26,9 @@ _COLUMNS = """
 SELECT a.attname, pg_catalog.format_type(a.atttypid, a.atttypmod) FROM pg_catalog.pg_attribute a
 WHERE a.attrelid = %s AND a.attnum > 0 AND NOT a.attisdropped ORDER BY a.attnum
 """
-_DOCUMENTS = "SELECT t.{key}::text, t.{text}::text, {place} FROM {table} t ORDER BY t.{key}"
+_DOCUMENTS = (
+    "SELECT t.{key}::text, t.{text}::text, {place}, {scope}::text FROM {table} t ORDER BY t.{key}"
+)
 # PostgreSQL sorts NaN above all numbers, so NaN counts as NULL here.
 _VALUE: LiteralString = "CASE WHEN t.{value}::text <> 'NaN' THEN t.{value} END"
 _PLACE: dict[str, LiteralString] = {
@@ -48,38 +50,53 @@ _COMMENTS = (
 )
 
 
-class Table(NamedTuple):
-    """A table with texts, after its columns were checked; key_type is a type in SQL."""
+class Columns(NamedTuple):
+    """The columns of a table that are read."""
 
-    name: sql.Composable
     key: str
     text: str
+    scope: str | None = None
+    """None if rows of all scopes are compared."""
+
+
+class Table(NamedTuple):
+    """A table with texts, after its columns were checked."""
+
+    name: sql.Composable
+    columns: Columns
     key_type: str
+    """The type of the key in SQL."""
     preference: Preference
+    """Decides which document of a cluster stays."""
 
     def statement(self, text: LiteralString, **parts: sql.Composable) -> sql.Composed:
         """Return SQL with the names filled in."""
-        value = sql.Identifier(self.preference.column or self.key)
-        names = {"key": sql.Identifier(self.key), "text": sql.Identifier(self.text)}
+        value = sql.Identifier(self.preference.column or self.columns.key)
+        key, text_, scope = self.columns
+        names: dict[str, sql.Composable] = {
+            "key": sql.Identifier(key),
+            "text": sql.Identifier(text_),
+            "scope": sql.SQL("NULL") if scope is None else sql.Identifier("t", scope),
+        }
         return sql.SQL(text).format(
             table=self.name, type=sql.SQL(self.key_type), value=value, **names, **parts
         )
 
 
-def find_table(engine: Engine, name: str, key: str, text: str, preference: Preference) -> Table:
+def find_table(engine: Engine, name: str, columns: Columns, preference: Preference) -> Table:
     """Look up a table and its columns; raises ConfigurationError."""
     with transaction(engine) as connection:
         relation = table_oid(connection, name)
         row = connection.execute(_TABLE, [relation]).fetchone()
         types = dict(connection.execute(_COLUMNS, [relation]).fetchall())
     assert row is not None
-    for column in filter(None, (key, text, preference.column)):
+    for column in filter(None, (*columns, preference.column)):
         if column not in types:
             others = ", ".join(f'"{other}"' for other in list(types)[:12])
             raise ConfigurationError(
                 f'table {name} has no column "{column}"; it has {others}{suggestion(column, types)}'
             )
-    return Table(sql.Identifier(*row), key, text, types[key], preference)
+    return Table(sql.Identifier(*row), columns, types[columns.key], preference)
 
 
 def by_place(rule: Rule) -> Rule:
@@ -89,8 +106,8 @@ def by_place(rule: Rule) -> Rule:
     return rule._replace(preference=Preference("min", "place"))
 
 
-def documents(engine: Engine, table: Table, keys: list[str]) -> Iterator[tuple[str | None, Any]]:
-    """Yield (text or None, value) of each row in order of the keys, and append each key to keys.
+def documents(engine: Engine, table: Table, keys: list[str]) -> Iterator[Document]:
+    """Yield the document of each row in order of the keys, and append each key to keys.
 
     All rows come from one snapshot. Raises ConfigurationError if a key is NULL or not unique.
     """
@@ -98,14 +115,14 @@ def documents(engine: Engine, table: Table, keys: list[str]) -> Iterator[tuple[s
     statement = table.statement(_DOCUMENTS, place=table.statement(place))
     with snapshot(engine) as connection, connection.cursor("textsim-db: dedupe") as cursor:
         cursor.itersize = _CHUNK
-        for key, text, value in cursor.execute(statement):
+        for key, text, value, scope in cursor.execute(statement):
             if key is None or (keys and keys[-1] == key):
                 problem = "NULL" if key is None else f'"{key}" twice'
                 raise ConfigurationError(
-                    f'the column "{table.key}" has {problem}; keys must be unique and NOT NULL'
+                    f'the column "{table.columns.key}" has {problem}; keys must be unique and NOT NULL'
                 )
             keys.append(key)
-            yield text, value
+            yield Document(text, value, scope)
 
 
 def check_target(engine: Engine, table: Table, into: str) -> None:

@@ -52,9 +52,13 @@ class Side:
     """A text that is prepared for explain_sides()."""
 
     words: list[str]
+    """The words of the normal form."""
     shingles: list[str]
+    """The distinct shingles, in order of appearance."""
     signature: Int16Array
+    """(num_hashes,), or (0,) for a text without words."""
     tokens: list[Token]
+    """The words with the characters of the text."""
 
 
 def explain(a: str, b: str, shingle: str = str(DEFAULTS.shingle)) -> Explanation:

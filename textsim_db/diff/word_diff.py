@@ -27,7 +27,7 @@ _SPACE = r"\t-\r\x1c-\x20\x85\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u30
 _PIECES = re.compile(f"[{_SPACE}]+|[^{_SPACE}]+[{_SPACE}]*")
 _CANNOT = re.compile("cannot", re.IGNORECASE | re.ASCII)
 _CONTRACTED = ("n'", "n’", "N'", "N’")
-_FULL = {"ca": "can", "wo": "will", "sha": "shall"}
+_STEMS = {"ca": "can", "wo": "will", "sha": "shall"}
 _NEGATIONS = """
 not no never none nor neither nobody nothing nowhere without cannot
 nicht kein keine keinen keinem keiner keines nie niemals nichts ohne
@@ -59,32 +59,34 @@ class Change(StrEnum):
 
 
 class Part(NamedTuple):
-    """A run of words of both texts.
-
-    `a` is empty if the words were added, `b` if they were removed.
-    """
+    """A run of words of both texts."""
 
     change: Change
     a: str
+    """The words in the first text; empty if the second text adds words."""
     b: str
+    """The words in the second text; empty if the words were removed."""
 
 
 class Token(NamedTuple):
-    """A word in normal form, and the text from this word up to the next word."""
+    """A word of a text."""
 
     word: str
+    """The word in normal form; empty for a text without words."""
     text: str
+    """The characters of the text from this word up to the next word."""
 
 
 class Differences(NamedTuple):
-    """Two texts as runs of words in order, and the kinds of their different words.
-
-    distinctions: the kinds of the different words, if all are "dates", "negations" or "numbers". Both
-    texts of such a pair may be needed. It is empty if other words differ or no words differ.
-    """
+    """Two texts as runs of words in order, and the kinds of their different words."""
 
     parts: list[Part]
+    """The runs of words."""
     distinctions: list[str]
+    """The kinds of the different words, if all are "dates", "negations" or "numbers".
+
+    Both texts of such a pair may be needed. It is empty if other words differ or no words differ.
+    """
 
 
 def tokens(text: str) -> list[Token]:
@@ -196,7 +198,7 @@ def _with_not(tokens: list[Token]) -> Iterator[Token]:
         stem, end = waiting.text[:-2], waiting.text[-2:]
         if token.word == "t" and end in _CONTRACTED and (words := _words([stem])[0]):
             word = " ".join(words)
-            yield Token(_FULL.get(word, word), stem)
+            yield Token(_STEMS.get(word, word), stem)
             waiting = Token("not", end + token.text)
         else:
             yield waiting

@@ -12,18 +12,19 @@ from typing import IO, Any
 from textsim_db.errors import InputError, shown
 from textsim_db.files import text_lines
 from textsim_db.files.kind_by_name import RECORD_KINDS, Kind
-from textsim_db.files.record_reader import LineReader, expect_names, type_name
-from textsim_db.files.record_writer import RecordWriter, Values, expect_utf8
+from textsim_db.files.record_reader import LineReader, Values, expect_names, type_name
+from textsim_db.files.record_writer import RecordWriter, expect_utf8
 from textsim_db.files.text_lines import decoded, lines
 from textsim_db.text.utf8 import MAX_BYTES
 
-MAX_FIELDS = 1_000_000
+MAX_SEPARATORS = 4 * 1024 * 1024
+"""Separators of a line. Python may need 60 bytes for each column; a text of words has far fewer."""
 _BYTE_ORDER_MARK = "\ufeff"  # at the start of a file, readers would remove it
 _SEPARATORS = {"\t": "tabs", ";": "semicolons", ",": "commas"}
 
 
 class CsvReader(LineReader):
-    """The records of a CSV or TSV file after its header, as lists of str; blank lines are skipped.
+    """The records of a CSV or TSV file after its header; blank lines are skipped.
 
     Raises InputError if the rest of the file cannot be divided into records.
     """
@@ -33,7 +34,7 @@ class CsvReader(LineReader):
     def __init__(self, file: IO[bytes], kind: Kind = Kind.CSV) -> None:
         self._title, _, self._separator = RECORD_KINDS[kind]
         csv.field_size_limit(max(csv.field_size_limit(), MAX_BYTES))
-        self._lines = _TextLines(file, self._separator.encode())
+        self._lines = _TextLines(file, self._separator)
         self._records = csv.reader(self._lines, strict=True, delimiter=self._separator)
         header = self._next_record()
         if header is None:
@@ -42,33 +43,24 @@ class CsvReader(LineReader):
             )
         self.columns = header
         self.raw_header = self._lines.raw
-        self._places = {name: place for place, name in reversed(list(enumerate(header)))}
 
     def choose(self, names: dict[str, str], read_all: bool = False) -> None:
         """Check that the header has each of the columns once."""
         expect_names(self.columns, names, "column", self._separator_hint())
 
-    def value(self, record: list[str], name: str) -> str | None:
-        """Return the value of a column, or None if there is no such column."""
-        place = self._places.get(name)
-        return None if place is None else record[place]
-
-    def values(self, record: list[str]) -> Values:
-        """Return the values by the names of their columns."""
-        return dict(zip(self.columns, record, strict=True))
-
-    def __iter__(self) -> Iterator[tuple[int, bytes, list[str] | InputError]]:
+    def __iter__(self) -> Iterator[tuple[int, bytes, Values | InputError]]:
         while True:
             first = self._records.line_num + 1
-            record: list[str] | InputError | None
+            record: Values | InputError
             try:
-                record = self._next_record()
-                if record is None:
+                fields = self._next_record()
+                if fields is None:
                     return
-                if len(record) not in (0, len(self.columns)):
+                if len(fields) not in (0, len(self.columns)):
                     raise InputError(
-                        f"the record has {len(record)} columns, but the header has {len(self.columns)}"
+                        f"the record has {len(fields)} columns, but the header has {len(self.columns)}"
                     )
+                record = dict(zip(self.columns, fields, strict=False))
             except _UnreadableRest as error:
                 raise InputError(f"from line {first} on: {error}") from error
             except InputError as error:
@@ -150,9 +142,9 @@ class _TextLines:
     raw: the bytes of the lines since clear(); error: of the first line that is not UTF-8.
     """
 
-    def __init__(self, file: IO[bytes], delimiter: bytes) -> None:
+    def __init__(self, file: IO[bytes], separator: str) -> None:
         self._lines = lines(file)
-        self._delimiter = delimiter
+        self._separator, self._title = separator.encode(), _SEPARATORS[separator]
         self.error: InputError | None = None
         self._raw = bytearray()  # a list of short lines would take many times their bytes
 
@@ -170,41 +162,11 @@ class _TextLines:
         number, line = next(self._lines)
         if line is None:
             raise _UnreadableRest(f"line {number} is longer than {text_lines.MAX_LINE:,} bytes")
-        if _has_too_many_fields(line, self._delimiter, inside=bool(self._raw)):
-            raise _UnreadableRest(f"line {number} has more than {MAX_FIELDS:,} columns")
+        if line.count(self._separator) > MAX_SEPARATORS:
+            raise _UnreadableRest(f"line {number} has more than {MAX_SEPARATORS:,} {self._title}")
         self._raw += line
         try:
             return decoded(line)
         except InputError as not_utf8:
             self.error = self.error or not_utf8
             return line.decode(errors="replace")
-
-
-def _has_too_many_fields(line: bytes, delimiter: bytes, inside: bool) -> bool:
-    """Say whether a line of CSV has more than MAX_FIELDS fields."""
-    if line.count(delimiter) <= MAX_FIELDS:
-        return False
-    fields = 0
-    for start, end in _outside_quotes(line, delimiter, inside):
-        fields += line.count(delimiter, start, end)
-        if fields > MAX_FIELDS:
-            return True
-    return False
-
-
-def _outside_quotes(line: bytes, delimiter: bytes, inside: bool) -> Iterator[tuple[int, int]]:
-    """Yield the start and end of each part of a line of CSV that is outside quotation marks."""
-    at = 0
-    while True:
-        if inside:
-            at = line.find(b'"', at) + 1
-            if not at:
-                return
-        end = line.find(b'"', at)
-        # A quotation mark inside an unquoted field is an ordinary character.
-        while end > 0 and line[end - 1] not in delimiter + b'"':
-            end = line.find(b'"', end + 1)
-        yield at, len(line) if end < 0 else end
-        if end < 0:
-            return
-        at, inside = end + 1, True

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator
-from typing import IO, Any
+from typing import IO
 
 from textsim_db.errors import InputError, shown
 from textsim_db.files import text_lines
-from textsim_db.files.record_reader import LineReader, expect_names, type_name
-from textsim_db.files.record_writer import RecordWriter, Values
+from textsim_db.files.record_reader import LineReader, Values, type_name
+from textsim_db.files.record_writer import RecordWriter
 from textsim_db.files.text_lines import decoded, lines
 
-MAX_STRUCTURE = 16 * 1024 * 1024
-"""Bytes of JSON outside strings. Python may need 70 bytes for each two of them."""
-_BACKSLASH = ord("\\")
+MAX_MARKS = 8 * 1024 * 1024
+"""Commas, colons and opening brackets of a line. Python may need 70 bytes for each of them."""
+_MARKS = (b",", b":", b"[", b"{")
 
 
 class JsonReader(LineReader):
@@ -23,9 +23,9 @@ class JsonReader(LineReader):
     def __init__(self, file: IO[bytes]) -> None:
         self._file = file
 
-    def __iter__(self) -> Iterator[tuple[int, bytes | None, Any]]:
+    def __iter__(self) -> Iterator[tuple[int, bytes | None, Values | InputError]]:
         for number, line in self.raw_records():
-            record: dict[str, Any] | InputError
+            record: Values | InputError
             try:
                 record = json_object(line)
             except InputError as error:
@@ -35,21 +35,6 @@ class JsonReader(LineReader):
     def raw_records(self) -> Iterator[tuple[int, bytes | None]]:
         """Yield the number and the bytes of each line that is not blank."""
         return (pair for pair in lines(self._file) if pair[1] is None or pair[1].strip())
-
-    def value(self, record: Any, name: str) -> Any:
-        """Return a member of an object, or None if it has no such member."""
-        return record.get(name)
-
-    def expect(self, record: Any, names: dict[str, str]) -> None:
-        """Raise InputError if an object lacks one of the members."""
-        for name in names.values():
-            if name not in record:
-                expect_names(list(record), names, "member")
-
-    def values(self, record: Any) -> Values:
-        """Return the object."""
-        members: Values = record
-        return members
 
 
 class JsonWriter(RecordWriter):
@@ -69,7 +54,7 @@ class JsonWriter(RecordWriter):
             output.write(json.dumps(values, ensure_ascii=False).encode() + b"\n")
 
 
-def json_object(line: bytes | None) -> dict[str, Any]:
+def json_object(line: bytes | None) -> Values:
     """Return the JSON object of a line; raises InputError."""
     if line is None:
         raise InputError(f"the line is longer than {text_lines.MAX_LINE:,} bytes")
@@ -89,29 +74,9 @@ def json_object(line: bytes | None) -> dict[str, Any]:
 
 
 def _check_structure(line: bytes) -> None:
-    """Raise InputError if parsed JSON, such as millions of arrays, would take too much memory."""
-    if len(line) <= MAX_STRUCTURE:
-        return
-    outside = 0
-    for start, end in _outside_strings(line):
-        outside += end - start
-        if outside > MAX_STRUCTURE:
-            raise InputError(f"the line has more than {MAX_STRUCTURE:,} bytes outside its strings")
+    """Raise InputError if parsed JSON, such as millions of arrays, would take too much memory.
 
-
-def _outside_strings(line: bytes) -> Iterator[tuple[int, int]]:
-    """Yield the start and end of each part of a line of JSON that is outside strings."""
-    at = 0
-    while True:
-        end = line.find(b'"', at)
-        yield at, len(line) if end < 0 else end
-        while end >= 0:  # to the end of the string
-            end = line.find(b'"', end + 1)
-            before = end
-            while before > 0 and line[before - 1] == _BACKSLASH:
-                before -= 1
-            if (end - before) % 2 == 0:
-                break
-        if end < 0:
-            return
-        at = end + 1
+    Marks in strings count too, but a text of words has far fewer.
+    """
+    if len(line) > MAX_MARKS and sum(map(line.count, _MARKS)) > MAX_MARKS:
+        raise InputError(f"the line has more than {MAX_MARKS:,} commas, colons and brackets")

@@ -1,6 +1,6 @@
 """The kinds of files by name, and the reasons why a file cannot be read.
 
-formats.py says how each kind is read and written.
+readers_and_writers.py says how each kind is read and written.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class Kind(StrEnum):
 
 
 class RecordKind(NamedTuple):
-    """A kind of file with records; formats.py has its reader and its writer."""
+    """A kind of file with records; readers_and_writers.py has its reader and its writer."""
 
     title: str
     endings: tuple[str, ...]

@@ -10,7 +10,7 @@ from typing import IO, Any
 import numpy as np
 
 from textsim_db.errors import InputError, install_extra
-from textsim_db.files.record_reader import Mask, RecordReader
+from textsim_db.files.record_reader import Mask, RecordReader, Values
 from textsim_db.text.utf8 import MAX_BYTES
 
 _READ_BYTES = 64 * 1024 * 1024
@@ -43,22 +43,19 @@ class ParquetReader(RecordReader):
         if not read_all:
             self._chosen = sorted(set(names.values()))
 
-    def __iter__(self) -> Iterator[tuple[int, None, Any]]:
+    def __iter__(self) -> Iterator[tuple[int, None, Values | InputError]]:
         number = 0
         with self._opened() as file:
             for batch in file.iter_batches(_rows_at_once(file), columns=self._chosen):
                 columns = {name: _as_json(batch.column(name)) for name in self._chosen}
                 for i in range(len(batch)):
                     number += 1
-                    yield number, None, {name: column[i] for name, column in columns.items()}
-
-    def value(self, record: Any, name: str) -> Any:
-        """Return a value of a row; raise InputError if it is too long or damaged."""
-        return _value(record[name], name) if name in record else None
-
-    def values(self, record: Any) -> dict[str, Any]:
-        """Return all values of a row."""
-        return {name: _value(scalar, name) for name, scalar in record.items()}
+                    record: Values | InputError
+                    try:
+                        record = {name: _value(column[i], name) for name, column in columns.items()}
+                    except InputError as error:
+                        record = error
+                    yield number, None, record
 
     def copy(self, kept: Mask, output: IO[bytes]) -> None:
         """Write the kept rows to a Parquet file of the same schema."""

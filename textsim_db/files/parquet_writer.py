@@ -7,7 +7,8 @@ from typing import IO, Any
 
 from textsim_db.errors import InputError, shown
 from textsim_db.files.parquet_reader import pyarrow_parquet
-from textsim_db.files.record_writer import MAX_COLUMNS, RecordWriter, Values, expect_utf8
+from textsim_db.files.record_reader import Values
+from textsim_db.files.record_writer import MAX_COLUMNS, RecordWriter, expect_utf8
 from textsim_db.text.run_ahead import cut
 
 _ROWS = 10_000

@@ -12,12 +12,12 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import PurePath
-from typing import IO, Any
+from typing import IO
 
 from textsim_db.errors import InputError
 from textsim_db.files.kind_by_name import STDIN, Kind, kind_of, reason, shown_name
 from textsim_db.files.readers_and_writers import read_records
-from textsim_db.files.record_reader import RecordReader, key_of, text_of
+from textsim_db.files.record_reader import Values, expect_members, key_of, text_of
 from textsim_db.files.text_lines import check_encoding, decoded, unpacked
 from textsim_db.results import Refusal
 from textsim_db.text.utf8 import MAX_BYTES
@@ -30,19 +30,24 @@ Document = tuple[str, str] | tuple[str, str, str]
 class Inputs:
     """The documents of files and folders; iterating yields documents.
 
-    A plain text file is one document, and its path is the key. In a folder, files that match glob are
-    read in order of their names; hidden files are skipped. The default kind of standard input, "-", is
-    JSON lines. A gzip file is recognised by its first bytes and unpacked. on_refused is called with
-    each refusal; its key is the file and, if known, the line.
+    A plain text file is one document, and its path is the key. In a folder, files are read in order of
+    their names; hidden files are skipped. A gzip file is recognised by its first bytes and unpacked.
     """
 
     paths: Sequence[str]
+    """Files and folders; "-" is standard input."""
     on_refused: Callable[[Refusal], None]
+    """It is called with each refusal, whose key is the file and, if it is known, the line."""
     kind: Kind = Kind.AUTO
+    """The kind of all files. By default standard input is JSON lines."""
     key: str = "id"
+    """The column or member with the key."""
     text: str = "text"
+    """The column or member with the text."""
     scope: str | None = None
+    """The column or member with the scope; None in a corpus that is not scoped."""
     glob: str = "*"
+    """A pattern: only files of this name are read in a folder."""
     _finished_bytes: int = field(default=0, init=False)
     _raw: IO[bytes] | None = field(default=None, init=False)
 
@@ -96,29 +101,30 @@ class Inputs:
         if kind is Kind.TEXT:
             yield name, _whole_text(file)
             return
+        names = {"--key": self.key, "--text": self.text}
+        if self.scope is not None:
+            names["--scope"] = self.scope
         with read_records(file, kind) as records:
-            records.choose(self._names)
+            records.choose(names)
             for number, _, record in records:
                 try:
-                    document = self._document(records, record)
+                    if isinstance(record, InputError):
+                        raise record
+                    if records.columns is None:
+                        expect_members(record, names)
+                    document = self._document(record)
                 except InputError as error:
                     place = f"{shown_name(name)}, {records.unit} {number}"
                     self.on_refused(Refusal(place, str(error)))
                 else:
                     yield document
 
-    def _document(self, records: RecordReader, record: Any) -> Document:
-        if isinstance(record, InputError):
-            raise record
-        records.expect(record, self._names)
-        values = [records.value(record, name) for name in self._names.values()]
-        document = key_of(values[0], self.key), text_of(values[1], self.text)
-        return document if self.scope is None else (*document, key_of(values[2], self.scope))
-
-    @property
-    def _names(self) -> dict[str, str]:
-        names = {"--key": self.key, "--text": self.text}
-        return names if self.scope is None else names | {"--scope": self.scope}
+    def _document(self, values: Values) -> Document:
+        key = key_of(values[self.key], self.key)
+        text = text_of(values[self.text], self.text)
+        if self.scope is None:
+            return key, text
+        return key, text, key_of(values[self.scope], self.scope)
 
 
 def read_text(name: str) -> str:

@@ -31,40 +31,58 @@ from textsim_db.files.kind_by_name import (
     shown_name,
 )
 from textsim_db.files.readers_and_writers import WRITERS, read_records
-from textsim_db.files.record_reader import Mask, RecordReader, expect_distinct, text_of
+from textsim_db.files.record_reader import (
+    Mask,
+    RecordReader,
+    Values,
+    expect_distinct,
+    expect_members,
+    key_of,
+    text_of,
+)
 from textsim_db.files.record_writer import RecordWriter
 from textsim_db.files.replace_file import is_special, replacing
 from textsim_db.files.text_lines import unpacked
 
 
 class RecordColumns(NamedTuple):
-    """The members or columns to read: text, key, and a value to compare records by.
-
-    A file may lack the key unless key_needed is true.
-    """
+    """The members or columns to read."""
 
     text: str
+    """The text."""
     key: str = "id"
+    """The key, for reports."""
     value: str | None = None
+    """The value to compare records by."""
     key_needed: bool = False
+    """Whether the file must have the key."""
+    scope: str | None = None
+    """The scope, if records of different scopes are not compared."""
 
     def wanted(self, names: list[str]) -> dict[str, str]:
-        """Return the columns to read, by option; names: those of the file."""
+        """Return the columns to read, by option; names: the columns of the file."""
         wanted = {"--text": self.text}
         if self.key_needed or self.key in names:
             wanted["--key"] = self.key
         if self.value is not None:
             wanted["--keep"] = self.value
+        if self.scope is not None:
+            wanted["--scope"] = self.scope
         return wanted
 
 
 class Record(NamedTuple):
-    """The values of a record. If it cannot be compared, text is None and fault is the reason."""
+    """The values of a record."""
 
     text: str | None
+    """None if the record cannot be compared."""
     key: str | None
     value: Any
+    """The value to compare records by."""
+    scope: str | None = None
+    """None if records of all scopes are compared."""
     fault: str | None = None
+    """Why the record cannot be compared."""
 
 
 class RecordFile:
@@ -95,8 +113,8 @@ class RecordFile:
                 self._prepare(reader, reader.columns)
             for number, _, record in reader:
                 if self._writer is not None:
-                    self._survey(self._writer, reader, number, record)
-                yield self._record(reader, number, record)
+                    self._survey(self._writer, reader.unit, number, record)
+                yield self._record(reader.unit, number, record)
         self.check_unchanged()
 
     def convert_for(self, output: str, kind: Kind = Kind.AUTO) -> None:
@@ -144,40 +162,45 @@ class RecordFile:
             if self._writer is None:
                 reader.copy(kept, target)
             else:
-                rows = zip(reader, kept.tolist(), strict=False)
-                self._writer.write((reader.values(row[2]) for row, stays in rows if stays), target)
+                self._writer.write(_kept_values(reader, kept), target)
             self.check_unchanged()
 
     def _prepare(self, reader: RecordReader, columns: list[str]) -> None:
-        """Check the columns of the file, and read only those that are compared, or all to convert."""
+        """Check the columns of the file, and read the compared columns only, or all to convert."""
         reader.choose(self.columns.wanted(columns), read_all=self._writer is not None)
         if self._writer is not None:
             expect_distinct(columns)
             self._writer.add_columns(columns)
 
-    def _record(self, reader: RecordReader, number: int, record: Any) -> Record:
+    def _record(self, unit: str, number: int, record: Values | InputError) -> Record:
         columns = self.columns
-        key: str | None = None
+        if isinstance(record, InputError):
+            return Record(None, None, None, fault=f"{unit} {number}: {record}")
+        key = record.get(columns.key)
+        key = None if key is None else str(key)
+        value = None if columns.value is None else record.get(columns.value)
         try:
-            if isinstance(record, InputError):
-                raise record
-            raw_key = reader.value(record, columns.key)
-            key = None if raw_key is None else str(raw_key)
-            value = None if columns.value is None else reader.value(record, columns.value)
-            reader.expect(record, {"--text": columns.text})
-            return Record(text_of(reader.value(record, columns.text), columns.text), key, value)
+            if columns.text not in record:
+                expect_members(record, {"--text": columns.text})
+            text, scope = text_of(record[columns.text], columns.text), None
+            if columns.scope is not None:
+                expect_members(record, {"--scope": columns.scope})
+                scope = key_of(record[columns.scope], columns.scope)
+            return Record(text, key, value, scope)
         except InputError as error:
-            return Record(None, key, None, f"{reader.unit} {number}: {error}")
+            return Record(None, key, None, fault=f"{unit} {number}: {error}")
 
-    def _survey(self, writer: RecordWriter, reader: RecordReader, number: int, record: Any) -> None:
+    def _survey(
+        self, writer: RecordWriter, unit: str, number: int, record: Values | InputError
+    ) -> None:
         """Show a record to the writer; raise InputError with its place if it cannot be converted."""
         try:
             if isinstance(record, InputError):
                 raise record
-            writer.survey(reader.values(record))
+            writer.survey(record)
         except InputError as error:
             raise InputError(
-                f"{reader.unit} {number} cannot be written as {RECORD_KINDS[self._output_kind].title}: "
+                f"{unit} {number} cannot be written as {RECORD_KINDS[self._output_kind].title}: "
                 f"{error}; change the record, or write {RECORD_KINDS[self.kind].title}"
             ) from error
 
@@ -206,6 +229,14 @@ class RecordFile:
             self._raw = raw
             with read_records(unpacked(raw, self.name), self.kind) as reader:
                 yield reader
+
+
+def _kept_values(reader: RecordReader, kept: Mask) -> Iterator[Values]:
+    for (_, _, record), stays in zip(reader, kept.tolist(), strict=False):
+        if isinstance(record, InputError):
+            raise record
+        if stays:
+            yield record
 
 
 @contextmanager

@@ -15,13 +15,15 @@ from textsim_db.errors import InputError, shown, suggestion
 from textsim_db.files import text_lines
 
 Mask = npt.NDArray[np.bool_]
+Values = dict[str, Any]
+"""The values of a record by the names of its columns or members, as JSON has them."""
 
 
 class RecordReader(ABC):
-    """The records of a file. Iterating once yields a number, the bytes and the record.
+    """The records of a file. Iterating once yields a number, the bytes and the values by name.
 
-    The bytes are None if the record is too long, or if the format has no bytes for a single record. The
-    record is an InputError if it is malformed.
+    The bytes are None if the record is too long, or if the format has no bytes for a single record. An
+    InputError stands in the place of the values of a malformed record.
     """
 
     unit = "line"
@@ -33,7 +35,7 @@ class RecordReader(ABC):
     def __init__(self, file: IO[bytes]) -> None: ...
 
     @abstractmethod
-    def __iter__(self) -> Iterator[tuple[int, bytes | None, Any]]: ...
+    def __iter__(self) -> Iterator[tuple[int, bytes | None, Values | InputError]]: ...
 
     def choose(self, names: dict[str, str], read_all: bool = False) -> None:
         """Read only these columns, or all columns; names: by option.
@@ -42,18 +44,6 @@ class RecordReader(ABC):
         """
         if self.columns is not None:
             expect_names(self.columns, names, "column")
-
-    @abstractmethod
-    def value(self, record: Any, name: str) -> Any:
-        """Return the value of a member or column, or None if the record has no such name."""
-
-    def expect(self, record: Any, names: dict[str, str]) -> None:
-        """Raise InputError if a record lacks one of the names. By default choose() has checked them."""
-        return
-
-    @abstractmethod
-    def values(self, record: Any) -> dict[str, Any]:
-        """Return all values of a record by name, as JSON has them; raises InputError."""
 
     @abstractmethod
     def copy(self, kept: Mask, output: IO[bytes]) -> None:
@@ -80,6 +70,13 @@ class LineReader(RecordReader):
                 raise InputError(f"line {number} is longer than {text_lines.MAX_LINE:,} bytes")
             output.write(raw if is_ended else b"\n" + raw)
             is_ended = raw.endswith((b"\n", b"\r"))
+
+
+def expect_members(values: Values, names: dict[str, str]) -> None:
+    """Raise InputError if a record lacks one of the names; names: by option."""
+    for name in names.values():
+        if name not in values:
+            expect_names(list(values), names, "member")
 
 
 def key_of(value: Any, name: str) -> str:

@@ -7,11 +7,10 @@ from collections.abc import Iterable
 from typing import IO, Any
 
 from textsim_db.errors import InputError, shown
+from textsim_db.files.record_reader import Values
 
 MAX_COLUMNS = 10_000
 """Columns of a file that is written. Members with ever new names would make a table without end."""
-
-Values = dict[str, Any]
 
 
 class RecordWriter(ABC):

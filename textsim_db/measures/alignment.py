@@ -1,4 +1,8 @@
-"""Alignments of two sequences at the least cost of edits."""
+"""Alignments of two sequences at the least cost of edits.
+
+The table is our own, because RapidFuzz aligns with equal costs only, and shows no table. It aligns the
+sequences that are too long for the table.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +29,7 @@ from textsim_db.measures.edits import (
 from textsim_db.measures.sequences import Sequence, items_of
 from textsim_db.text.numba_compiler import kernel
 
-MAX_CELLS = 2**28
+MAX_ARROWS = 2**28
 """Cells of the largest table of arrows, a byte each: two sequences of 16,000 items."""
 MAX_TABLE = 2**22
 """Cells of the largest table that is returned: two sequences of 2,000 items."""
@@ -49,19 +53,22 @@ _OF_EDIT = {"replace": _DIAGONAL, "delete": _UP, "insert": _LEFT}
 
 @dataclass(frozen=True, slots=True)
 class EditTable:
-    """The table of the classic algorithm for edit distances; `print()` shows it with its arrows.
-
-    - `a`, `b`: the items of the two sequences.
-    - `distances`: float64 of shape (len(a) + 1, len(b) + 1). Cell (i, j) is the least cost of turning
-      the first i items of a into the first j items of b.
-    - `arrows`: `Arrow` flags, uint8 of the same shape. UP deletes an item of a, LEFT inserts an item
-      of b, DIAGONAL keeps or substitutes an item.
-    """
+    """The table of the classic algorithm for edit distances; `print()` shows it with its arrows."""
 
     a: list[Hashable]
+    """The items of the first sequence."""
     b: list[Hashable]
+    """The items of the second sequence."""
     distances: npt.NDArray[np.float64]
+    """The least costs: float64 of shape (len(a) + 1, len(b) + 1).
+
+    Cell (i, j) is the least cost of turning the first i items of a into the first j items of b.
+    """
     arrows: npt.NDArray[np.uint8]
+    """`Arrow` flags: uint8 of the same shape.
+
+    UP deletes an item of a, LEFT inserts an item of b, DIAGONAL keeps or substitutes an item.
+    """
 
     def __str__(self) -> str:
         rows = [["", "#", *map(str, self.b)]]
@@ -137,11 +144,11 @@ def _path(both: Encoded, costs: Costs) -> list[int]:
     """Return the arrows of an alignment, from the start to the end."""
     sizes = len(both[0]), len(both[1])
     shape = sizes[0] + 1, sizes[1] + 1
-    if is_unit(costs) and shape[0] * shape[1] > MAX_CELLS:
+    if is_unit(costs) and shape[0] * shape[1] > MAX_ARROWS:
         texts = as_text(both)
         distance(texts, Costs(1, 1, 1))  # raises MeasureError if it would take too long
         return _path_of(Levenshtein.editops(*texts, score_hint=64), sizes[0])
-    refuse_above(shape[0] * shape[1], MAX_CELLS, *sizes)
+    refuse_above(shape[0] * shape[1], MAX_ARROWS, *sizes)
     arrows = np.zeros(shape, np.uint8)
     _fill(*both, _array(costs), np.zeros((2, shape[1])), arrows)
     path: list[int] = _back_trace(arrows).tolist()

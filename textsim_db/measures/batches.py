@@ -83,7 +83,7 @@ class OfEdits:
     """The most edits of a match, from the threshold and the words of the longest document."""
 
 
-Batch: TypeAlias = OfSets | OfCounts | OfEdits
+Formula: TypeAlias = OfSets | OfCounts | OfEdits
 
 
 def containments(sets: SetCounts) -> FloatArray:

@@ -8,7 +8,7 @@ from typing import Any
 
 from textsim_db.errors import MeasureError, suggestion
 from textsim_db.measures import batches
-from textsim_db.measures.batches import Batch, OfCounts, OfEdits, OfSets
+from textsim_db.measures.batches import Formula, OfCounts, OfEdits, OfSets
 from textsim_db.measures.edits import levenshtein, levenshtein_similarity
 from textsim_db.measures.frequencies import jaccard_of_counts
 from textsim_db.measures.sequences import MAX_COUNT
@@ -29,7 +29,7 @@ class Measure:
     """Its name in searches and on the command line."""
     function: Callable[[Any, Any], float]
     """The function of textsim_db.measures that computes it."""
-    batch: Batch
+    formula: Formula
     """The formula for many pairs of documents of a corpus, and the items that it compares."""
     is_distance: bool = False
     """Whether a smaller value is closer, and a threshold is a maximum."""
@@ -47,7 +47,7 @@ class Measure:
     @property
     def of_shingles(self) -> bool:
         """Whether the measure compares sets of shingles in a corpus; other measures compare words."""
-        return isinstance(self.batch, OfSets)
+        return isinstance(self.formula, OfSets)
 
     def check_threshold(self, threshold: float) -> float:
         """Return the threshold as a float; raise `MeasureError` if the measure has no such value."""

@@ -19,10 +19,12 @@ _MASK64 = 2**64 - 1
 
 
 class Coefficients(NamedTuple):
-    """The hash functions, a pair for each: int64 arrays a in [1, p - 1] and b in [0, p - 1]."""
+    """The hash functions (a x + b) mod p."""
 
     a: npt.NDArray[np.int64]
+    """From 1 to p - 1: (num_hashes,)."""
     b: npt.NDArray[np.int64]
+    """From 0 to p - 1: (num_hashes,)."""
 
 
 @lru_cache(maxsize=64)
@@ -51,8 +53,8 @@ def signatures(
 ) -> npt.NDArray[np.int32]:
     """Return the signatures of several documents: int32 of shape (documents, num_hashes).
 
-    hashes: 64-bit hashes of the distinct shingles, of which only the low 31 bits are used; offsets:
-    (documents + 1,). The signature of a document without shingles is all p.
+    hashes: the low 31 bits of the hash of each distinct shingle are used. offsets: (documents + 1,).
+    The signature of a document without shingles is all p.
     """
     prime = np.uint64(PRIME)
     x = hashes & prime

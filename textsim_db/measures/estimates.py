@@ -12,10 +12,12 @@ from textsim_db.errors import MeasureError
 
 
 class Estimate(NamedTuple):
-    """An estimated Jaccard similarity, from 0 to 1, and its standard error."""
+    """An estimated Jaccard similarity."""
 
     similarity: float
+    """From 0 to 1."""
     standard_error: float
+    """The standard error of the estimate."""
 
 
 def signature_estimate(a: npt.ArrayLike, b: npt.ArrayLike) -> Estimate:

@@ -13,15 +13,14 @@ from textsim_db.measures.sequences import Counted, Sequence, counts_of, items_of
 
 
 class Frequencies(NamedTuple):
-    """Counts of the same items in two documents.
-
-    - `items`: the items of the first document in order of appearance, then the new items of the second.
-    - `a`, `b`: the counts in each document, float64 of shape (items,).
-    """
+    """Counts of the same items in two documents."""
 
     items: list[Hashable]
+    """The items of the first document in order of appearance, then the new items of the second."""
     a: npt.NDArray[np.float64]
+    """The counts in the first document: float64 of shape (items,)."""
     b: npt.NDArray[np.float64]
+    """The counts in the second document: float64 of shape (items,)."""
 
 
 def counts(a: Sequence) -> Counter[Hashable]:

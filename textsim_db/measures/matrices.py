@@ -21,14 +21,12 @@ if TYPE_CHECKING:
 
 
 class CharacteristicMatrix(NamedTuple):
-    """A matrix of items by documents, which is true if the document has the item.
-
-    - `matrix`: a `scipy.sparse.csc_array` of bool of shape (items, documents).
-    - `items`: the item of each row, in order of first appearance.
-    """
+    """A matrix of items by documents, which is true if the document has the item."""
 
     matrix: csc_array
+    """A `scipy.sparse.csc_array` of bool of shape (items, documents)."""
     items: list[Hashable]
+    """The item of each row, in order of first appearance."""
 
 
 def characteristic_matrix(documents: Iterable[Sequence]) -> CharacteristicMatrix:

@@ -44,14 +44,14 @@ class Vocabulary:
     def decode(self, ids: Sequence) -> list[Hashable]:
         """Return the words of ids; raise `MeasureError` for an id that no word has."""
         words = []
-        for number in items_of(ids):
-            if not isinstance(number, int | np.integer) or not 0 <= number < len(self._words):
-                raise MeasureError(f"no word has the id {number!r}; expected 0 to {len(self) - 1}")
-            words.append(self._words[int(number)])
+        for word_id in items_of(ids):
+            if not isinstance(word_id, int | np.integer) or not 0 <= word_id < len(self._words):
+                raise MeasureError(f"no word has the id {word_id!r}; expected 0 to {len(self) - 1}")
+            words.append(self._words[int(word_id)])
         return words
 
     def _id(self, word: Hashable) -> int:
-        number = self._ids.setdefault(word, len(self._words))
-        if number == len(self._words):
+        word_id = self._ids.setdefault(word, len(self._words))
+        if word_id == len(self._words):
             self._words.append(word)
-        return number
+        return word_id

@@ -12,9 +12,9 @@ from textsim_db.errors import ConfigurationError
 from textsim_db.settings import DEFAULTS, CorpusSettings, check_count, is_number
 
 MAX_WORDS = 10_000_000
-_PAGE = 8168  # bytes of a page of 8 kB without its header
+_PAGE_BYTES = 8168  # bytes of a page of 8 kB without its header
 _LONGEST_ROW = 4080  # bytes; the words of a longer row are stored out of line
-_FULL = 0.9  # how full the server packs the pages of a B-tree
+_PAGE_FILL = 0.9  # how full the server packs the pages of a B-tree
 _KEY = 12  # bytes of an average key
 _BUCKETS = 2**32
 UNRELATED = 0.1
@@ -22,27 +22,27 @@ UNRELATED = 0.1
 
 
 class Option(NamedTuple):
-    """A number of bands and of rows for a corpus, or an exact corpus, with its recall and its cost.
-
-    - `bands`: the buckets of a document; None for an exact corpus.
-    - `rows`: the signature values in a bucket; None for an exact corpus.
-    - `recall`: the probability of finding a pair whose similarity equals the threshold, by the
-      formula. Between 0.2 and 0.6 the real recall may be lower by up to 0.013.
-    - `band_rows`: the rows of a document in the band table.
-    - `storage`: bytes for a document, all indexes included.
-    - `candidates`: the expected number of documents to verify for each document.
-    - `chosen`: whether `create_corpus` chooses this option.
-    - `threshold`: the similarity from which an exact corpus finds every pair.
-    """
+    """A number of bands and of rows for a corpus, or an exact corpus, with its recall and its cost."""
 
     bands: int | None
+    """The buckets of a document; None for an exact corpus."""
     rows: int | None
+    """The signature values in a bucket; None for an exact corpus."""
     recall: float
+    """The probability of finding a pair whose similarity equals the threshold, by the formula.
+
+    Between 0.2 and 0.6 the real recall may be lower by up to 0.013.
+    """
     band_rows: int
+    """The rows of a document in the band table."""
     storage: int
+    """Bytes for a document, all indexes included."""
     candidates: float
+    """The expected number of documents to verify for each document."""
     chosen: bool
+    """Whether `create_corpus` chooses this option."""
     threshold: float
+    """The similarity from which an exact corpus finds every pair."""
 
     @property
     def banding(self) -> Bands | None:
@@ -65,11 +65,14 @@ def is_optimistic(probability: float) -> bool:
 
 
 class Distribution(NamedTuple):
-    """How many documents have each similarity to a document, and how many the corpus has."""
+    """The similarities of the documents of a corpus to one document."""
 
     similarities: Sequence[float]
+    """Some similarities."""
     documents: Sequence[float]
+    """The number of documents with each of these similarities."""
     corpus_documents: int
+    """The number of documents in the corpus."""
 
     def candidates(self, banding: Bands) -> float:
         """Return the expected number of candidates for one document.
@@ -194,10 +197,10 @@ def storage(words: float, signature_bytes: float, band_rows: float) -> float:
     row = 24 + 4 + 4 + 1 + _KEY + 3 + (24 + 4 * words) + (24 + signature_bytes)
     row = _aligned(row) + 4
     # A page holds whole rows only, so on average the space of half a row stays unused.
-    document = _PAGE / max(_PAGE / row - 0.5, 1) if row <= _LONGEST_ROW else row + 200
+    document = _PAGE_BYTES / max(_PAGE_BYTES / row - 0.5, 1) if row <= _LONGEST_ROW else row + 200
     by_id, by_key = 16 + 4, _aligned(8 + 1 + _KEY) + 4
     band, by_bucket = 32 + 4, 16 + 4
-    return document + (by_id + by_key) / _FULL + band_rows * (band + by_bucket / _FULL)
+    return document + (by_id + by_key) / _PAGE_FILL + band_rows * (band + by_bucket / _PAGE_FILL)
 
 
 def wilson(hits: int, pairs: int) -> tuple[float, float]:

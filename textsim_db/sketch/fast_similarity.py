@@ -33,10 +33,12 @@ _ROUNDS = 16
 
 
 class _Block(NamedTuple):
-    """Some shingles of a document in one round: the bin and the high half of each."""
+    """Some shingles of a document in one round: (_BLOCK,) each."""
 
     bins: UInt32Array
+    """The bin of each shingle."""
     high_halves: Int32Array
+    """The high half of the hash of each shingle."""
 
 
 def base(seed: int) -> int:

@@ -7,13 +7,16 @@ documents by their buckets compares the scopes, too.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
+from typing import TypeVar
 
 import numpy as np
 
 from textsim_db.sketch.ragged import Buckets, Ragged
 from textsim_db.text.array_types import Int32Array, Int64Array
 from textsim_db.text.hashing import hash_texts
+
+Item = TypeVar("Item", bound=Hashable)
 
 Scopes = Sequence[str] | None
 """The scope of each of several documents; None if their corpus is not scoped."""
@@ -38,10 +41,10 @@ def apart(buckets: Buckets, scopes: Scopes) -> Buckets:
     return Ragged(numbers, buckets.offsets)
 
 
-def numbered(scopes: Sequence[str]) -> tuple[Int64Array, list[str]]:
-    """Return a number for each scope, and the distinct scopes in the order of their numbers."""
-    numbers: dict[str, int] = {}
+def numbered(items: Sequence[Item]) -> tuple[Int64Array, list[Item]]:
+    """Return a number for each item, and the distinct items in the order of their numbers."""
+    numbers: dict[Item, int] = {}
     return (
-        np.array([numbers.setdefault(scope, len(numbers)) for scope in scopes], np.int64),
+        np.array([numbers.setdefault(item, len(numbers)) for item in items], np.int64),
         list(numbers),
     )

@@ -39,7 +39,6 @@ from textsim_db.text.stop_words import with_lists
 
 log = logging.getLogger(__name__)
 
-"""The settings of a corpus that decide which documents are similar."""
 PARTITION_BYTES = 128 * 1024 * 1024
 """The bytes of the source for each partition of buckets. More make fewer tasks, with more memory."""
 UNKNOWN_BYTES = 2**60
@@ -175,7 +174,7 @@ class Candidates:
         return (
             self._columns.numbered(self._source, rank.column)
             .join(chosen, "number")
-            .select("key", "text", "number", "partition", "rank")
+            .select("key", "text", "scope", "number", "partition", "rank")
             .repartitionById(max(1, len(sizes)), "partition")
             .mapInArrow(lambda batches: function(batches, task), schema)
         )
@@ -188,6 +187,7 @@ def find_candidates(
     df: DataFrame,
     key: str = "id",
     text: str = "text",
+    scope: str | None = None,
     partitions: int | None = None,
     **settings: Any,
 ) -> Candidates:
@@ -200,6 +200,8 @@ def find_candidates(
             result; both times it must have the same rows.
         key: the column with the keys: strings or integers, which are unique.
         text: the column with the texts.
+        scope: the column with the scopes, such as tenants, as in a scoped corpus: documents of different
+            scopes are not compared. Its values become text.
         partitions: the partitions of the buckets. By default two for each core, and more if Spark
             expects more than 128 MB of the source for each.
         settings: the settings of a corpus: shingle, threshold, recall, num_hashes, bands, rows, seed,
@@ -209,7 +211,8 @@ def find_candidates(
         ConfigurationError: a setting or a column is not possible, two rows have the same key, or the
             candidates are too many.
     """
-    config, columns = _config(settings), FrameColumns(key, text)
+    columns = FrameColumns(key, text, scope)
+    config = _config(settings, scope is not None)
     columns.check(df)
     if partitions is None:
         partitions = _partitions_for(df)
@@ -284,11 +287,11 @@ def _partitions_for(df: DataFrame) -> int:
     return min(max(2 * cores, wanted), MOST_PARTITIONS)
 
 
-def _config(settings: dict[str, Any]) -> CorpusConfig:
+def _config(settings: dict[str, Any], is_scoped: bool) -> CorpusConfig:
     for name in settings:
         if name not in PAIR_SETTINGS:
             raise ConfigurationError(
                 f'"{name}" is not a setting of Spark; expected one of {", ".join(PAIR_SETTINGS)}'
                 + suggestion(name, PAIR_SETTINGS)
             )
-    return with_lists(CorpusSettings(**settings)).complete()
+    return with_lists(CorpusSettings(**settings, scoped=is_scoped)).complete()

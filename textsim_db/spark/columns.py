@@ -1,4 +1,4 @@
-"""The columns of a DataFrame with the key, the text and the rank, checked before Spark reads a row."""
+"""The columns of a DataFrame with key, text, scope and rank, checked before Spark reads a row."""
 
 from __future__ import annotations
 
@@ -28,27 +28,38 @@ class Rank(NamedTuple):
 
 
 class FrameColumns(NamedTuple):
-    """The names of the columns with the key and the text."""
+    """The names of the columns with the key, the text and the scope."""
 
     key: str
     text: str
+    scope: str | None = None
+    """None if the documents have no scopes."""
 
     def check(self, source: DataFrame) -> None:
         """Raise ConfigurationError unless the columns exist and have types that can be compared."""
         _check_column(source, "key", self.key, (T.StringType, T.IntegralType))
         _check_column(source, "text", self.text, (T.StringType,))
+        if self.scope is not None:
+            _check_column(source, "scope", self.scope, (T.DataType,))
 
     def key_column(self) -> Column:
         """Return the key as a text."""
         return F.col(quoted(self.key)).cast("string")
 
-    def numbered(self, source: DataFrame, rank: str | Column | None = None) -> DataFrame:
-        """Return rows (key, text, number, rank); the number is a hash of the key, of 64 bits."""
-        key = self.key_column()
-        rows = source.select(
-            key.alias("key"),
+    def documents(self) -> list[Column]:
+        """Return key, text and scope as texts; the scope is null if the documents have no scopes."""
+        scope = F.lit(None) if self.scope is None else F.col(quoted(self.scope))
+        return [
+            self.key_column().alias("key"),
             F.col(quoted(self.text)).alias("text"),
-            F.xxhash64(key).alias("number"),
+            scope.cast("string").alias("scope"),
+        ]
+
+    def numbered(self, source: DataFrame, rank: str | Column | None = None) -> DataFrame:
+        """Return rows (key, text, scope, number, rank); the number is a hash of the key, of 64 bits."""
+        rows = source.select(
+            *self.documents(),
+            F.xxhash64(self.key_column()).alias("number"),
             _rank_column(source, rank).alias("rank"),
         )
         kind = rows.schema["rank"].dataType

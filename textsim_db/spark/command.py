@@ -64,6 +64,14 @@ def dedupe(
         str, typer.Option(metavar="COLUMN", help="Column with the keys, which are unique.")
     ] = "id",
     text: Annotated[str, typer.Option(metavar="COLUMN", help="Column with the texts.")] = "text",
+    scope: Annotated[
+        str | None,
+        typer.Option(
+            metavar="COLUMN",
+            help="Column with the scopes, such as tenants. Documents of different scopes are not "
+            "compared.",
+        ),
+    ] = None,
     keep: Annotated[
         str | None,
         typer.Option(
@@ -114,7 +122,7 @@ def dedupe(
         rows = places[0].read(spark)
         rank = rank_of(rows, text, keep)
         print_message("1 of 3: computing the buckets of all documents")
-        candidates = find_candidates(rows, key, text, partitions, **settings)
+        candidates = find_candidates(rows, key, text, scope, partitions, **settings)
         print_message(f"2 of 3: comparing {count(candidates.candidates, 'candidate')}")
         duplicates = candidates.duplicates(linkage, *rank).persist()
         counts = count_removed(candidates, duplicates)

@@ -19,7 +19,7 @@ SAMPLE_CHARACTERS = 4_000
 
 
 def with_common(source: DataFrame, config: CorpusConfig) -> CorpusConfig:
-    """Return an exact configuration with the common shingles of rows (key, text).
+    """Return an exact configuration with the common shingles of rows (key, text, ...).
 
     Every list of common shingles finds the same pairs, so the sample may be any. A good list makes
     buckets small. Without a list, texts with a frequent shingle would be one bucket.
@@ -30,7 +30,7 @@ def with_common(source: DataFrame, config: CorpusConfig) -> CorpusConfig:
         "key", f"substring(text, 1, {SAMPLE_CHARACTERS}) AS text"
     )
     batches = sample.toArrow().combine_chunks().to_batches(max_chunksize=5_000)
-    texts = (accept(batch.column(0), batch.column(1)).texts for batch in batches)
+    texts = (accept(batch, is_scoped=False).texts for batch in batches)
     parts = (tokens_without(part, config) for part in texts if part)
     common = learn_common(parts, config.shingle)
     return replace(config, common=common if len(common.values) else None)

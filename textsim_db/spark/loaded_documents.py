@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 
@@ -17,6 +18,7 @@ from textsim_db.compare.pair_counts import Sizes, lists
 from textsim_db.errors import InputError
 from textsim_db.settings import CorpusConfig, Shingle
 from textsim_db.sketch.ragged import Buckets, Ragged
+from textsim_db.sketch.scopes import Scopes, apart, numbered
 from textsim_db.sketch.sketch_texts import sketch_tokens, tokens_without
 from textsim_db.text.array_types import Int64Array
 from textsim_db.text.tokens import Tokens
@@ -29,13 +31,16 @@ MOST_BYTES = 512 * 1024 * 1024
 class LoadedDocuments:
     """Documents in memory, numbered in the order of their keys; copies are folded.
 
-    Texts are the different texts among them, numbered in the order of their lowest keys.
+    Texts are the different texts of each scope, numbered in the order of their lowest keys.
     """
 
     def __init__(
         self, text_of: Int64Array, rows: Rows, buckets: Buckets, config: CorpusConfig
     ) -> None:
-        """Take the text of each document, and the rows and the buckets of each text."""
+        """Take the text of each document, and the rows and the buckets of each text.
+
+        Texts of different scopes share no bucket, so they are no candidates.
+        """
         self.config = config
         self.all_ids: Ids | None = np.arange(len(text_of))
         self._text_of, self._rows, self._buckets = text_of, rows, buckets
@@ -90,22 +95,24 @@ class LoadedDocuments:
         return Members(owners[order], offsets_of(np.diff(starts, append=len(values))))
 
 
-def load(texts: Sequence[bytes], config: CorpusConfig) -> LoadedDocuments:
+def load(texts: Sequence[bytes], config: CorpusConfig, scopes: Scopes = None) -> LoadedDocuments:
     """Prepare documents for comparison; texts: in UTF-8, in the order of the keys.
 
-    Documents with the same words are compared once. So a million copies cost as much as one document.
-    Raises InputError if the distinct texts take too much memory.
+    Documents with the same words and scope are compared once. So a million copies cost as much as one
+    document. Raises InputError if the distinct texts take too much memory.
     """
-    places: dict[bytes, int] = {}
-    of_text = np.array([places.setdefault(text, len(places)) for text in texts], np.int64)
-    _check_size(len(texts), sum(map(len, places)))
-    tokens = tokens_without(list(places), config)
-    of_tokens, first_tokens = _same_words(tokens)
-    text_of = of_tokens[of_text]
-    chosen = _take(tokens, first_tokens)
+    of_text, firsts = _same(texts, scopes)
+    distinct = [texts[i] for i in firsts.tolist()]
+    _check_size(len(texts), sum(map(len, distinct)))
+    scopes = scopes and [scopes[i] for i in firsts.tolist()]
+    tokens = tokens_without(distinct, config)
+    spans = pairwise(tokens.normal_offsets.tolist())
+    of_form, firsts = _same([tokens.normal[a:b].tobytes() for a, b in spans], scopes)
+    scopes = scopes and [scopes[i] for i in firsts.tolist()]
+    chosen = _take(tokens, firsts)
     sketches = sketch_tokens(chosen, config)
     rows = _rows(chosen, sketches.shingle_counts, config.shingle)
-    return LoadedDocuments(text_of, rows, sketches.buckets, config)
+    return LoadedDocuments(of_form[of_text], rows, apart(sketches.buckets, scopes), config)
 
 
 def _check_size(documents: int, size: int) -> None:
@@ -117,18 +124,11 @@ def _check_size(documents: int, size: int) -> None:
         )
 
 
-def _same_words(tokens: Tokens) -> tuple[Int64Array, Int64Array]:
-    """Return a number for each document, the same for the same words, and the first of each number."""
-    places: dict[bytes, int] = {}
-    firsts: list[int] = []
-    numbers = np.empty(tokens.documents, np.int64)
-    for document, (start, end) in enumerate(pairwise(tokens.normal_offsets.tolist())):
-        form = tokens.normal[start:end].tobytes()
-        number = places.setdefault(form, len(places))
-        if number == len(firsts):
-            firsts.append(document)
-        numbers[document] = number
-    return numbers, np.array(firsts, np.int64)
+def _same(items: Sequence[bytes], scopes: Scopes) -> tuple[Int64Array, Int64Array]:
+    """Return a number for each item, the same for equal items of one scope, and the first of each."""
+    owned: Sequence[Any] = items if scopes is None else list(zip(items, scopes, strict=True))
+    numbers, _ = numbered(owned)
+    return numbers, np.unique(numbers, return_index=True)[1]
 
 
 def _take(tokens: Tokens, documents: Int64Array) -> Tokens:

@@ -22,9 +22,9 @@ def read(
 ) -> DataFrame:
     """Return the documents of a corpus as a DataFrame, which executors read from the server.
 
-    The columns are `key`, `language` (null if the corpus does not identify languages),
-    `shingle_count`, and `normal_form`, the words of the text joined by spaces. The functions of this
-    package accept the normal form as a text.
+    The columns are `key`, `language` (null if the corpus does not identify languages), `scope` (null if
+    the corpus is not scoped), `shingle_count`, and `normal_form`, the words of the text joined by
+    spaces. The functions of this package accept the normal form as a text.
 
     Spark reads when it computes the DataFrame, each time again. A document that changes meanwhile is in
     the old or the new state. So cache the DataFrame, or save it as a table, if others write to the

@@ -18,10 +18,10 @@ from textsim_db.spark.task_store import Target
 PAGE = 1000
 """Documents that one statement reads."""
 
-DOCUMENTS = "key string, language string, shingle_count int, normal_form string"
+DOCUMENTS = "key string, language string, scope string, shingle_count int, normal_form string"
 _DOCUMENTS = pa.schema(
     [
-        *(("key", pa.string()), ("language", pa.string())),
+        *((name, pa.string()) for name in ("key", "language", "scope")),
         *(("shingle_count", pa.int32()), ("normal_form", pa.string())),
     ]
 )
@@ -61,9 +61,9 @@ def _pages(store: Store, after: int, last: int) -> Arrow:
 
 
 def _batch(store: Store, rows: list[tuple[Any, ...]]) -> pa.RecordBatch:
-    _, keys, languages, counts, word_ids, waiting = zip(*rows, strict=True)
+    _, keys, languages, scopes, counts, word_ids, waiting = zip(*rows, strict=True)
     forms = normal_forms(*load_int4_arrays([ids or b"" for ids in word_ids]), store.dictionary)
     shown = [form if text is None else text for form, text in zip(forms, waiting, strict=True)]
-    columns = (keys, languages, counts, shown)
+    columns = (keys, languages, scopes, counts, shown)
     arrays = [pa.array(list(c), field.type) for c, field in zip(columns, _DOCUMENTS, strict=True)]
     return pa.RecordBatch.from_arrays(arrays, schema=_DOCUMENTS)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -10,43 +11,66 @@ import pyarrow as pa
 from textsim_db.errors import DocumentError
 from textsim_db.results import Refusal
 from textsim_db.text.utf8 import MAX_BYTES, to_bytes
-from textsim_db.write.prepare_batches import MAX_KEY_BYTES, stored_key
+from textsim_db.write.prepare_batches import (
+    MAX_KEY_BYTES,
+    MAX_SCOPE_BYTES,
+    stored_key,
+    stored_scope,
+)
+
+_MOST_BYTES = (MAX_KEY_BYTES, MAX_BYTES, MAX_SCOPE_BYTES)
+"""The bytes that a key, a text and a scope may have."""
+_CHECKS: tuple[tuple[str, Callable[[str], object]], ...] = (
+    ("key", stored_key),
+    ("text", to_bytes),
+    ("scope", stored_scope),
+)
+"""The names of the columns, and what raises DocumentError for a value that cannot be stored."""
 
 
 class Accepted(NamedTuple):
-    """The rows of a batch whose key and text can be stored.
-
-    places: their places in the batch; keys and texts: in UTF-8.
-    """
+    """The rows of a batch whose key, text and scope can be stored."""
 
     places: list[int]
+    """The places of the rows in the batch."""
     keys: list[bytes]
+    """In UTF-8."""
     texts: list[bytes]
+    """In UTF-8."""
+    scopes: list[str] | None
+    """None if the corpus is not scoped."""
     refused: list[Refusal]
 
 
-def accept(key: pa.Array, text: pa.Array) -> Accepted:
-    """Return the documents of two columns of texts; refuse rows that a corpus would refuse."""
-    keys, texts = (_as_bytes(column) for column in (key, text))
-    if (
-        _is_plain(keys, MAX_KEY_BYTES)
-        and _is_plain(texts, MAX_BYTES)
-        and _is_utf8(key)
-        and _is_utf8(text)
-    ):
-        return Accepted(list(range(len(keys))), keys.to_pylist(), texts.to_pylist(), [])
-    accepted = Accepted([], [], [], [])
-    for place, row in enumerate(zip(keys.to_pylist(), texts.to_pylist(), strict=True)):
+def accept(batch: pa.RecordBatch, is_scoped: bool) -> Accepted:
+    """Return the documents of rows (key, text, scope, ...); refuse rows that a corpus would refuse.
+
+    is_scoped: whether the scopes are read.
+    """
+    columns = batch.columns[: 3 if is_scoped else 2]
+    data = [_as_bytes(column) for column in columns]
+    values = [column.to_pylist() for column in data]
+    places, refused = list(range(batch.num_rows)), list[Refusal]()
+    if not (all(map(_is_plain, data, _MOST_BYTES)) and all(map(_is_utf8, columns))):
+        places, refused = _check_rows(values)
+        values = [[column[place] for place in places] for column in values]
+    scopes = [scope.decode() for scope in values[2]] if is_scoped else None
+    return Accepted(places, values[0], values[1], scopes, refused)
+
+
+def _check_rows(values: list[list[bytes | None]]) -> tuple[list[int], list[Refusal]]:
+    """Return the places of the rows that can be stored, and the other rows; values: by column."""
+    places, refused = [], []
+    for place, row in enumerate(zip(*values, strict=True)):
         try:
-            key_bytes, text_bytes = _check_key(row[0]), _check_text(row[1])
+            for (name, check), value in zip(_CHECKS, row, strict=False):
+                check(_decoded(value, name))
         except DocumentError as error:
             shown = "null" if row[0] is None else row[0].decode(errors="replace")[:1000]
-            accepted.refused.append(Refusal(shown, str(error)))
+            refused.append(Refusal(shown, str(error)))
         else:
-            accepted.places.append(place)
-            accepted.keys.append(key_bytes)
-            accepted.texts.append(text_bytes)
-    return accepted
+            places.append(place)
+    return places, refused
 
 
 def _as_bytes(column: pa.Array) -> Any:
@@ -75,19 +99,9 @@ def _is_utf8(column: pa.Array) -> bool:
     return True
 
 
-def _check_key(key: bytes | None) -> bytes:
-    if key is None:
-        raise DocumentError("the key is null")
-    return stored_key(_decoded(key, "key")).encode()
-
-
-def _check_text(text: bytes | None) -> bytes:
-    if text is None:
-        raise DocumentError("the text is null")
-    return to_bytes(_decoded(text, "text"))
-
-
-def _decoded(data: bytes, what: str) -> str:
+def _decoded(data: bytes | None, what: str) -> str:
+    if data is None:
+        raise DocumentError(f"the {what} is null")
     try:
         return data.decode()
     except UnicodeDecodeError as error:

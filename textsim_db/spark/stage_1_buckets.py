@@ -39,11 +39,11 @@ SMALL = np.uint64(1)
 def send_buckets(
     batches: Iterator[pa.RecordBatch], config: CorpusConfig, partitions: int
 ) -> Iterator[pa.RecordBatch]:
-    """Yield messages with the buckets of documents, which come as rows (key, text, number)."""
+    """Yield messages with the buckets of documents, which come as rows (key, text, scope, number)."""
     outbox = _Outbox(partitions)
     for batch in batches:
-        accepted = accept(batch.column(0), batch.column(1))
-        numbers = batch.column(2).to_numpy()[accepted.places]
+        accepted = accept(batch, config.scoped)
+        numbers = batch.column(3).to_numpy()[accepted.places]
         outbox.refuse(accepted.refused)
         for sketches, chosen in sketch_accepted(accepted, config, outbox):
             outbox.add(entries_of(sketches, numbers[chosen], config), numbers[chosen])
@@ -57,11 +57,15 @@ def sketch_accepted(
 ) -> Iterator[tuple[Sketches, Int64Array]]:
     """Yield the sketches of documents, with their places; refuse texts whose normal form is too long."""
     try:
-        yield sketch(accepted.texts, config), np.arange(len(accepted.texts))
+        yield (
+            sketch(accepted.texts, config, scopes=accepted.scopes),
+            np.arange(len(accepted.texts)),
+        )
     except DocumentError:
         for i, text in enumerate(accepted.texts):
             try:
-                yield sketch([text], config), np.array([i])
+                scopes = accepted.scopes and accepted.scopes[i : i + 1]
+                yield sketch([text], config, scopes=scopes), np.array([i])
             except DocumentError as error:
                 outbox.refuse([Refusal(accepted.keys[i].decode(), str(error))])
 
@@ -123,6 +127,9 @@ class _Outbox:
 
 def entries_of(sketches: Sketches, numbers: Int64Array, config: CorpusConfig) -> Entries:
     """Return the buckets of documents as entries; numbers: the number of each document."""
+    # Buckets are mixed with the hashes of the scopes. So equal buckets of one scope stay equal, and
+    # each match has its edges. Documents of two scopes meet only by chance, or if the scopes have one
+    # hash. An edge claims nothing, and the third stage compares the scopes themselves.
     buckets = sketches.buckets
     keys = buckets.values.astype(np.uint32).astype(np.uint64) << np.uint64(16)
     owners = numbers[buckets.owners()]

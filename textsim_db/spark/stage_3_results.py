@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any
+from itertools import repeat
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -38,15 +39,26 @@ class Task:
     """Whether the highest rank is the best."""
 
 
+class _Row(NamedTuple):
+    """A document that is compared."""
+
+    key: bytes
+    text: bytes
+    scope: str | None
+    """None if the documents have no scopes."""
+    rank: Any
+
+
 class _Partition:
     """The documents of a partition, numbered in the order of their keys."""
 
     def __init__(self, batches: Iterable[pa.RecordBatch], task: Task) -> None:
-        rows = sorted(_read(batches, task.sizes), key=lambda row: row[0])
-        self.keys = pa.array([key.decode() for key, _, _ in rows], pa.string())
-        documents = load([text for _, text, _ in rows], task.config)
+        rows = sorted(_read(batches, task), key=lambda row: row.key)
+        self.keys = pa.array([row.key.decode() for row in rows], pa.string())
+        scopes = [str(row.scope) for row in rows] if task.config.scoped else None
+        documents = load([row.text for row in rows], task.config, scopes)
         self.join = Join(documents, Criterion(JACCARD, task.config.threshold))
-        order = _order([rank for _, _, rank in rows], task.descending)
+        order = _order([row.rank for row in rows], task.descending)
         self._places = np.empty(len(order), np.int64)
         self._places[order] = np.arange(len(order))
 
@@ -83,20 +95,17 @@ def clusters(batches: Iterator[pa.RecordBatch], task: Task) -> Iterator[pa.Recor
         yield pa.RecordBatch.from_arrays(list(arrays), names)
 
 
-def _read(
-    batches: Iterable[pa.RecordBatch], sizes: Int64Array
-) -> Iterator[tuple[bytes, bytes, Any]]:
-    """Yield the keys, texts and ranks of rows (key, text, number, partition, rank)."""
+def _read(batches: Iterable[pa.RecordBatch], task: Task) -> Iterator[_Row]:
+    """Yield the documents of rows (key, text, scope, number, partition, rank)."""
     numbers: set[int] = set()
     partitions: set[int] = set()
     for batch in batches:
-        numbers.update(batch.column(2).to_pylist())
-        partitions.update(batch.column(3).unique().to_pylist())
-        accepted = accept(batch.column(0), batch.column(1))
-        ranks = batch.column(4).to_pylist()
-        for place, key, text in zip(*accepted[:3], strict=True):
-            yield key, text, ranks[place]
-    expected = sum(int(sizes[partition]) for partition in partitions)
+        numbers.update(batch.column(3).to_pylist())
+        partitions.update(batch.column(4).unique().to_pylist())
+        places, keys, texts, scopes, _ = accept(batch, task.config.scoped)
+        ranks = batch.column(5).take(pa.array(places, pa.int64())).to_pylist()
+        yield from map(_Row, keys, texts, scopes or repeat(None), ranks)
+    expected = sum(int(task.sizes[partition]) for partition in partitions)
     if len(numbers) != expected:
         raise InputError(
             f"a second reading of the DataFrame has {len(numbers)} of {expected} documents of the first "

@@ -18,6 +18,6 @@ HIGHEST_ID: Final[LiteralString] = "SELECT coalesce(max(id), 0) FROM {document}"
 # A short statement for each page, so that no transaction stays open while Spark computes.
 PAGE_OF_DOCUMENTS: Final[LiteralString] = """
 /* textsim-db: read corpus {id} */
-SELECT id, key, language, shingle_count, pg_catalog.array_send(word_ids), normal_form
+SELECT id, key, language, scope, shingle_count, pg_catalog.array_send(word_ids), normal_form
 FROM {document} WHERE id > %s AND id <= %s ORDER BY id LIMIT %s
 """

@@ -25,6 +25,7 @@ from textsim_db.errors import ConfigurationError, CorpusNotFound, InputError, su
 from textsim_db.results import AddReport, Refusal
 from textsim_db.settings import SETTINGS, CorpusConfig, CorpusSettings, check_count
 from textsim_db.sketch.common_shingles import FEWEST_DOCUMENTS, learn_common
+from textsim_db.spark.columns import FrameColumns
 from textsim_db.spark.task_store import Target
 from textsim_db.spark.write_hidden import (
     count_documents,
@@ -34,7 +35,7 @@ from textsim_db.spark.write_hidden import (
     replace_empty,
     take_name,
 )
-from textsim_db.spark.write_survey import Survey, documents_of, sample, survey
+from textsim_db.spark.write_survey import Survey, sample, survey
 from textsim_db.spark.write_task import OUTPUT, Task, task_into_existing, task_into_hidden
 from textsim_db.text.run_ahead import MAX_WEIGHT
 from textsim_db.text.stop_words import with_lists
@@ -60,6 +61,7 @@ def write(
     key: str = "id",
     text: str = "text",
     *,
+    scope: str | None = None,
     writers: int = WRITERS,
     **settings: Any,
 ) -> AddReport:
@@ -79,13 +81,14 @@ def write(
         corpus: the name of the corpus.
         key: the column of the keys: strings or whole numbers.
         text: the column of the texts.
+        scope: the column of the scopes, if the corpus is scoped. Its values become text.
         writers: the tasks that write at once. Each has two connections to the server.
         settings: the settings of a new corpus, as in Database.create_corpus(). An existing corpus must
             have the same settings, unless none are given.
 
     Raises:
-        ConfigurationError: a column is missing or has another type, two rows have the same key, or a
-            setting is out of range.
+        ConfigurationError: a column is missing or has another type, two rows have the same key, a
+            setting is out of range, or a scope is given and the corpus is not scoped.
         InputError: the DataFrame had other rows when it was computed again.
         CorpusExists: the corpus exists with other settings, or was created meanwhile.
         CorpusBusy: another session writes the same documents, or rebuilds the corpus.
@@ -93,9 +96,12 @@ def write(
     check_not_reserved(corpus)
     stored_corpus.check_name(corpus)
     check_count(writers, "writers", 1, MAX_WRITERS)
-    documents = documents_of(df, key, text)
+    columns = FrameColumns(key, text, scope)
+    columns.check(df)
+    documents = df.select(*columns.documents())
     with connect(url) as database, database_errors():
         existing, config = _target(database.engine, corpus, settings)
+        config.check_scope(corpus, scope is not None)
         load = _Load(database.engine, database.url, corpus, documents, survey(documents), writers)
         if existing is None:
             return load.into_hidden(config, None)

@@ -8,35 +8,22 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - its usual name
 
 from textsim_db.errors import ConfigurationError
-from textsim_db.spark.columns import FrameColumns, quoted
 
 SHOWN_KEYS = 5
 
 
 class Survey(NamedTuple):
-    """The size of a DataFrame, and a number that its contents determine.
-
-    rows, characters: the number of rows, and the length of all texts. fingerprint: a hash of all keys
-    and texts, which does not depend on their order and partitions.
-    """
+    """The size of a DataFrame, and a number that its contents determine."""
 
     rows: int
     characters: int
+    """The length of all texts."""
     fingerprint: int
-
-
-def documents_of(df: DataFrame, key: str, text: str) -> DataFrame:
-    """Return the columns of keys and texts, as strings named key and text.
-
-    Raises ConfigurationError if a column is missing or has another type.
-    """
-    columns = FrameColumns(key, text)
-    columns.check(df)
-    return df.select(columns.key_column().alias("key"), F.col(quoted(text)).alias("text"))
+    """A hash of all keys, texts and scopes, which does not depend on their order and partitions."""
 
 
 def survey(documents: DataFrame) -> Survey:
-    """Survey the documents that documents_of() returned, in one job that shuffles only their keys.
+    """Survey rows (key, text, scope) in one job that shuffles no texts.
 
     Raises ConfigurationError with some keys, if two rows have the same key: a DataFrame has no order, so
     neither of them is the last.
@@ -44,13 +31,13 @@ def survey(documents: DataFrame) -> Survey:
     by_key = documents.groupBy("key").agg(
         F.count("*").alias("rows"),
         F.sum(F.length("text")).alias("characters"),
-        F.bit_xor(F.xxhash64("text")).alias("texts"),
+        F.bit_xor(F.xxhash64("text", "scope")).alias("contents"),
     )
     is_doubled = (F.col("rows") > 1) & F.col("key").isNotNull()
     row = by_key.agg(
         F.sum("rows"),
         F.sum("characters"),
-        F.bit_xor(F.xxhash64("key", "texts")),
+        F.bit_xor(F.xxhash64("key", "contents")),
         F.count_if(is_doubled),
     ).first()
     assert row is not None

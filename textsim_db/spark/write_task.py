@@ -8,6 +8,7 @@ stored, and adds what is missing.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from itertools import repeat
 from typing import Any
 
 import numpy as np
@@ -27,6 +28,8 @@ from textsim_db.write.retry_batch import write_or_retry
 
 Arrow = Iterator[pa.RecordBatch]
 Task = Callable[[Arrow], Arrow]
+Document = tuple[str, str, str | None]
+"""The key, the text and the scope; the scope is None if the corpus is not scoped."""
 
 OUTPUT = "refused string, reason string, added long, replaced long, unchanged long"
 """The columns that a task returns: a row for each refused document, and a row of counts."""
@@ -48,7 +51,7 @@ def task_into_hidden(target: Target, is_resumed: bool) -> Task:
     def write_partition(batches: Arrow) -> Arrow:
         report = AddReport()
         with target.opened() as store:
-            documents = _documents(batches, report)
+            documents = _documents(store, batches, report)
             is_first = not is_resumed and _attempt() == 0
             if not is_first:
                 documents = _missing(store, documents, report)
@@ -65,7 +68,7 @@ def task_into_existing(target: Target) -> Task:
     def write_partition(batches: Arrow) -> Arrow:
         report = AddReport()
         with target.opened() as store:
-            _add(store, _documents(batches, report), report, are_new=False)
+            _add(store, _documents(store, batches, report), report, are_new=False)
         yield _rows(report)
 
     return write_partition
@@ -76,9 +79,7 @@ def _attempt() -> int:
     return 0 if context is None else context.attemptNumber()
 
 
-def _add(
-    store: Store, documents: Iterable[tuple[str, str]], report: AddReport, are_new: bool
-) -> None:
+def _add(store: Store, documents: Iterable[Document], report: AddReport, are_new: bool) -> None:
     with ready_batches(store, documents) as batches:
         for batch in batches:
             outcome = write_or_retry(store, batch, are_new).outcomes
@@ -89,23 +90,22 @@ def _add(
             report.refused += batch.refused
 
 
-def _documents(batches: Arrow, report: AddReport) -> Iterator[tuple[str, str]]:
-    """Yield the documents of rows (key, text), and report the rows that are refused."""
+def _documents(store: Store, batches: Arrow, report: AddReport) -> Iterator[Document]:
+    """Yield the documents of rows (key, text, scope), and report the rows that are refused."""
     for batch in batches:
-        accepted = accept(batch.column(0), batch.column(1))
-        report.refused += accepted.refused
-        for key, text in zip(accepted.keys, accepted.texts, strict=True):
-            yield key.decode(), text.decode()
+        _, keys, texts, scopes, refused = accept(batch, store.corpus.config.scoped)
+        report.refused += refused
+        for key, text, scope in zip(keys, texts, scopes or repeat(None), strict=False):
+            yield key.decode(), text.decode(), scope
 
 
-def _missing(
-    store: Store, documents: Iterator[tuple[str, str]], report: AddReport
-) -> Iterator[tuple[str, str]]:
+def _missing(store: Store, documents: Iterator[Document], report: AddReport) -> Iterator[Document]:
     """Yield the documents whose keys are not stored, and count the other documents."""
     statement = store.corpus.statement(statements.STORED_KEYS)
     for piece in in_batches(documents):
         with autocommit(store.engine) as connection:
-            stored = {key for (key,) in connection.execute(statement, [[key for key, _ in piece]])}
+            keys = [[key for key, *_ in piece]]
+            stored = {key for (key,) in connection.execute(statement, keys)}
         report.unchanged += len(stored)
         yield from (document for document in piece if document[0] not in stored)
 

@@ -44,10 +44,12 @@ class _Model(NamedTuple):
 
 
 class _Features(NamedTuple):
-    """The features of one text at a time: their counts, 0 after each text, and their numbers."""
+    """The features of one text at a time."""
 
     counts: Int32Array
+    """How often each feature occurs; all are 0 when the next text starts."""
     numbers: Int32Array
+    """The numbers of the features that occur."""
 
 
 def identify(tokens: Tokens) -> list[str]:

@@ -27,7 +27,7 @@ log = logging.getLogger(__name__)
 
 _NUMBERS = re.compile(r"None|(tuple\[)?((int|float|bool|np\.u?int\d+)(, |\]|$))+")
 
-# An index names the classes of a kernel's arguments. An older version may have had other ones.
+# An index names the classes of a kernel's arguments. An older version may have had other classes.
 _OUTDATED = (AttributeError, EOFError, ImportError, IndexError, pickle.UnpicklingError)
 
 _FunctionCache: Any = FunctionCache  # Numba does not annotate it

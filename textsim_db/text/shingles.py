@@ -29,19 +29,21 @@ from textsim_db.text.utf8 import decode, same_spans, to_bytes
 
 
 class Shingles(NamedTuple):
-    """The shingles of several documents, in order of appearance.
-
-    hashes: uint64 of shape (shingles,), the value of each shingle. The value of consecutive words is
-    hash_array_extended(hashes of the words, 0); under "word:1" it is the hash of the word. The value of
-    consecutive characters is hashtextextended(shingle, 0). Two different shingles may have one value.
-    starts, ends: int32 of shape (shingles,), the bytes of each shingle in the normal forms. offsets:
-    int64 of shape (documents + 1,), the start of each document's shingles.
-    """
+    """The shingles of several documents, in order of appearance."""
 
     hashes: HashArray
+    """The value of each shingle: (shingles,).
+
+    The value of consecutive words is hash_array_extended(hashes of the words, 0); under "word:1" it is
+    the hash of the word. The value of consecutive characters is hashtextextended(shingle, 0). Two
+    different shingles may have one value.
+    """
     starts: Int32Array
+    """The first byte of each shingle in the normal forms: (shingles,)."""
     ends: Int32Array
+    """The byte after each shingle: (shingles,)."""
     offsets: Int64Array
+    """The bounds of the shingles of each document: (documents + 1,)."""
 
     def texts(self, tokens: Tokens) -> list[str]:
         """Return the texts of all shingles; tokens: the documents that have these shingles."""
@@ -78,7 +80,7 @@ def find_shingles(tokens: Tokens, shingle: Shingle) -> Shingles:
 @kernel
 def _word_shingles(tokens: Tokens, n: int, spread: int) -> _ShingleArrays:
     """Return the distinct n-grams of words."""
-    kept = _room_for_shingles(len(tokens.starts), len(tokens.word_offsets))
+    kept = _space_for_shingles(len(tokens.starts), len(tokens.word_offsets))
     elements = _array_elements(tokens.hashes)
     table = hash_table(kept.hashes, longest(tokens.word_offsets), spread)
     for i in range(len(kept.offsets) - 1):
@@ -97,7 +99,7 @@ def _word_shingles(tokens: Tokens, n: int, spread: int) -> _ShingleArrays:
 def _char_shingles(tokens: Tokens, n: int, spread: int) -> _ShingleArrays:
     """Return the distinct n-grams of characters."""
     size = tokens.normal_offsets[-1] - tokens.normal_offsets[0]
-    kept = _room_for_shingles(size, len(tokens.normal_offsets))
+    kept = _space_for_shingles(size, len(tokens.normal_offsets))
     table = hash_table(kept.hashes, longest(tokens.normal_offsets), spread)
     for i in range(len(kept.offsets) - 1):
         at, end = tokens.normal_offsets[i], tokens.normal_offsets[i + 1]
@@ -108,7 +110,7 @@ def _char_shingles(tokens: Tokens, n: int, spread: int) -> _ShingleArrays:
 
 
 @kernel
-def _room_for_shingles(count: int, offsets: int) -> Shingles:
+def _space_for_shingles(count: int, offsets: int) -> Shingles:
     return Shingles(
         np.empty(count, np.uint64),
         np.empty(count, np.int32),

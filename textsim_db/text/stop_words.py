@@ -44,10 +44,12 @@ def with_lists(settings: CorpusSettings) -> CorpusSettings:
 
 
 class WordTable(NamedTuple):
-    """Distinct words in UTF-8, and the number of each word by its hash."""
+    """Distinct words, to look words up in."""
 
     words: Utf8
+    """The words in UTF-8."""
     table: HashTable
+    """The number of each word, by its hash."""
 
 
 def stop_words(words: str | Iterable[str]) -> tuple[str, ...]:

@@ -111,7 +111,7 @@ def tokenize(texts: Sequence[bytes]) -> Tokens:
 
 
 def tokens_of(normal_forms: Sequence[bytes]) -> Tokens:
-    """Find the words of texts that are in normal form already, such as stored ones.
+    """Find the words of texts that are in normal form already, such as stored texts.
 
     Unlike tokenize(), it does not apply NFKC: lower case can leave a letter and a mark that NFKC would
     join, so tokenize() may change a normal form.

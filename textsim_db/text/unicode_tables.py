@@ -19,15 +19,16 @@ MAX_MARKS = 30
 
 
 class Tables(NamedTuple):
-    """Properties of each code point: kind, order (combining class or marker) and lower case.
-
-    ascii_letters: (256,), the lower case of each byte that is an ASCII letter or digit, else 0.
-    """
+    """Properties of each code point: (POINTS,) each."""
 
     kind: ByteArray
+    """SEPARATOR, WORD, MARK or SPACELESS."""
     order: ByteArray
+    """The combining class, or UNSTABLE, UNASSIGNED or JOINING."""
     lower: Int32Array
+    """The code point of the lower case."""
     ascii_letters: ByteArray
+    """The lower case of each byte that is an ASCII letter or digit, else 0: (256,)."""
 
 
 @cache

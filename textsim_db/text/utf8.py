@@ -120,10 +120,10 @@ def encode(out: ByteArray, at: int, point: int) -> int:
 
 
 @inlined_kernel
-def copy_span(source: ByteArray, start: int, end: int, out: ByteArray, at: int) -> int:
+def copy_span(data: ByteArray, start: int, end: int, out: ByteArray, at: int) -> int:
     """Copy bytes; return the position after them."""
     for k in range(start, end):
-        out[at] = source[k]
+        out[at] = data[k]
         at += 1
     return at
 

@@ -31,7 +31,7 @@ class ArrowTable(Protocol):
 
 
 Documents = (
-    Iterable[tuple[Key, str] | tuple[Key, str, Scope]]
+    Iterable[tuple[Key, str] | tuple[Key, str, Scope | None]]
     | Iterable[Mapping[str, Any]]
     | Mapping[Any, str]
     | ArrowTable

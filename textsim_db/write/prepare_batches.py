@@ -243,7 +243,7 @@ def _accept(item: Any, is_scoped: bool) -> tuple[str, tuple[bytes, str | None]]:
     except (TypeError, ValueError):
         raise DocumentError("the item is not a pair of key and text") from None
     if len(scopes) > 1:
-        raise DocumentError(f"the item has {len(item)} parts; expected key, text and scope at most")
+        raise DocumentError("the item has more parts than key, text and scope")
     scope = scopes[0] if scopes else None
     if not is_scoped:
         if scope is not None:

@@ -1,0 +1,212 @@
+"""Scopes in Spark: documents of different scopes never meet, and results are those of a corpus."""
+
+from __future__ import annotations
+
+import datetime
+import json
+import random
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from typer.testing import CliRunner
+
+import textsim_db as ts
+from tests.support.rebuilds import stored_rows
+from tests.support.scopes import THRESHOLD, Document, random_documents, true_pairs
+from tests.support.spark import rows
+
+pytest.importorskip("pyspark")
+
+from pyspark.sql import functions as F  # noqa: N812
+
+from tests.support.spark_stages import find, results
+from textsim_db.cluster import split_large_buckets
+from textsim_db.compare import pair_counts
+from textsim_db.settings import CorpusSettings
+from textsim_db.spark import (
+    components,
+    find_candidates,
+    read,
+    stage_2_edges,
+    stage_3_results,
+    write,
+)
+from textsim_db.spark.command import app
+from textsim_db.spark.write_survey import survey
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+pytestmark = [pytest.mark.one_server, pytest.mark.more]
+
+EXACT: dict[str, Any] = {"shingle": "word:2", "threshold": THRESHOLD, "recall": 1}
+SETTINGS = [EXACT, EXACT | {"recall": 0.999}]
+IDS = ["exact", "bands"]
+
+
+def scoped_frame(spark: SparkSession, documents: Sequence[Document]) -> DataFrame:
+    return spark.createDataFrame(documents, "id string, text string, scope string").repartition(3)
+
+
+@pytest.mark.parametrize("settings", SETTINGS, ids=IDS)
+def test_results_are_those_of_a_scoped_corpus(
+    spark: SparkSession, db: ts.Database, seed: int, settings: dict[str, Any]
+) -> None:
+    documents = random_documents(seed, 500)
+    corpus = db.create_corpus("c", scoped=True, **settings)
+    corpus.add_many(documents)
+    found = find_candidates(scoped_frame(spark, documents), scope="scope", **settings)
+    pairs = rows(found.pairs())
+    assert pairs == sorted(corpus.pairs())
+    expected = {(*pair, similarity) for pair, similarity in true_pairs(documents).items()}
+    assert expected.issuperset(pairs)
+    assert len(pairs) > (0.95 if settings["recall"] < 1 else 1) * len(expected) - 1
+    for linkage in ts.Linkage:
+        assert rows(found.clusters(linkage)) == sorted(corpus.clusters(linkage=linkage))
+        assert rows(found.duplicates(linkage)) == sorted(corpus.duplicates(linkage=linkage))
+
+
+@pytest.mark.parametrize("recall", [0.999, 1])
+def test_large_buckets_and_copies_stay_in_their_scope(
+    rng: random.Random, monkeypatch: pytest.MonkeyPatch, recall: float
+) -> None:
+    monkeypatch.setattr(split_large_buckets, "LARGE_BUCKET", rng.choice((2, 5)))
+    monkeypatch.setattr(split_large_buckets, "MOST_MET", 0)
+    monkeypatch.setattr(stage_2_edges, "LARGEST_COUNTED", rng.choice((2, 64)))
+    monkeypatch.setattr(components, "PARTITION_DOCUMENTS", rng.choice((20, 1000)))
+    monkeypatch.setattr(pair_counts, "PAIRS_AT_ONCE", rng.choice((3, 10_000)))
+    config = CorpusSettings("word:2", THRESHOLD, recall, scoped=True).complete()
+    documents = random_documents(rng.randrange(2**32), 400)
+    candidates = find(documents, config, rng.choice((1, 7)))
+    pairs = results(stage_3_results.pairs, documents, candidates, config)
+    expected = sorted((*pair, similarity) for pair, similarity in true_pairs(documents).items())
+    if recall == 1:
+        assert pairs == expected
+    else:
+        assert set(expected).issuperset(pairs)
+        assert len(pairs) > 0.95 * len(expected)
+    clusters = results(
+        stage_3_results.clusters, documents, candidates, config, linkage=ts.Linkage.SINGLE
+    )
+    in_clusters = {key for keys, _, _ in clusters for key in keys}
+    assert in_clusters == {key for a, b, _ in pairs for key in (a, b)}
+    scope_of = {document.key: document.scope for document in documents}
+    assert all(len({scope_of[key] for key in keys}) == 1 for keys, _, _ in clusters)
+
+
+@pytest.mark.parametrize("settings", SETTINGS, ids=IDS)
+@pytest.mark.parametrize("stored", [0, 150])
+def test_a_written_corpus_equals_an_added_one_and_can_be_read_again(
+    spark: SparkSession, db: ts.Database, seed: int, settings: dict[str, Any], stored: int
+) -> None:
+    documents = random_documents(seed, 300)
+    settings = settings | {"scoped": True}
+    for name in ("c", "added") if stored else ("added",):
+        # Documents that are written again move into another scope.
+        before = [document._replace(scope="old") for document in documents[:stored]]
+        db.create_corpus(name, **settings).add_many(before)
+    report = write(scoped_frame(spark, documents), db.url, "c", scope="scope", **settings)
+    corpus, added = db.corpus("c"), db.corpus("added")
+    assert report == added.add_many(documents)
+    assert (report.added, report.replaced) == (300 - stored, stored)
+    assert corpus.config == added.config
+    assert stored_rows(db, "c") == stored_rows(db, "added")
+    assert corpus.check() == []
+    df = read(spark, db.url, "c")
+    assert {(row["key"], row["scope"]) for row in df.collect()} == {
+        (document.key, document.scope) for document in documents
+    }
+    found = find_candidates(
+        df, "key", "normal_form", "scope", **EXACT | {"recall": settings["recall"]}
+    )
+    assert rows(found.pairs()) == sorted(corpus.pairs())
+
+
+def test_other_scopes_make_other_documents(spark: SparkSession, db: ts.Database) -> None:
+    """A second call must not go on with the hidden corpus of a call with other scopes."""
+    documents = [Document("1", "a text", "a"), Document("2", "a text", "b")]
+    fingerprints = set()
+    for scopes in ("ab", "ba", "aa"):
+        moved = [d._replace(scope=scope) for d, scope in zip(documents, scopes, strict=True)]
+        fingerprints.add(
+            survey(scoped_frame(spark, moved).withColumnRenamed("id", "key")).fingerprint
+        )
+    assert len(fingerprints) == 3
+
+
+def test_a_scope_may_have_any_type(spark: SparkSession, db: ts.Database) -> None:
+    day = datetime.date(2026, 1, 31)
+    data = [
+        (1, "one text", 7, day, [1]),
+        (2, "one text", 7, day, [2]),
+        (3, "one text", 8, day, [2]),
+    ]
+    df = spark.createDataFrame(data, "id int, text string, number long, day date, list array<int>")
+    for column, pairs in (
+        ("number", [("1", "2")]),
+        ("day", [("1", "2"), ("1", "3"), ("2", "3")]),
+        ("list", [("2", "3")]),
+    ):
+        found = find_candidates(df, scope=column)
+        assert [(a, b) for a, b, _ in rows(found.pairs())] == pairs
+    assert write(df, db.url, "c", scope="number", scoped=True).added == 3
+    assert [match.key for match in db.corpus("c").query("one text", scope=8)] == ["3"]
+    assert [match.key for match in db.corpus("c").query("one text", scope="7")] == ["1", "2"]
+
+
+def test_rows_without_a_possible_scope_are_refused_by_name(
+    spark: SparkSession, db: ts.Database
+) -> None:
+    scopes = ["a", None, "x" * 201, "a\0b", ""]
+    data = [(f"k{i}", "one text", scope) for i, scope in enumerate(scopes)]
+    df = spark.createDataFrame(data, "id string, text string, scope string")
+    found = find_candidates(df, scope="scope")
+    refusals = [
+        ("k1", "the scope is null"),
+        ("k2", "the scope is 201 bytes long; at most 200 are possible"),
+        ("k3", "the scope has a NUL character"),
+    ]
+    assert found.refusals == refusals
+    assert (found.documents, found.refused) == (2, 3)
+    assert found.dedupe().count() == 5
+    report = write(df, db.url, "c", scope="scope", scoped=True)
+    assert report == ts.AddReport(added=2, refused=report.refused)
+    assert report.refused == refusals
+
+
+def test_a_scope_is_required_where_there_are_scopes_and_refused_elsewhere(
+    spark: SparkSession, db: ts.Database
+) -> None:
+    df = scoped_frame(spark, [Document("1", "one text", "a")])
+    db.create_corpus("c", scoped=True)
+    db.create_corpus("plain")
+    choices: list[dict[str, Any]] = [{}, {"scoped": True}]
+    for settings in choices:
+        with pytest.raises(ts.ConfigurationError, match='"c" is scoped, and no scope is given'):
+            write(df, db.url, "c", **settings)
+    for name in ("plain", "new"):
+        with pytest.raises(
+            ts.ConfigurationError, match=f'"{name}" is not scoped; leave the scope out'
+        ):
+            write(df, db.url, name, scope="scope")
+    with pytest.raises(ts.ConfigurationError, match=r'scope="scop" names no column .*"scope"'):
+        find_candidates(df, scope="scop")
+    assert db.corpora() == ["c", "plain"]
+
+
+def test_the_command_takes_the_column_of_the_scopes(
+    spark: SparkSession, tmp_path: Path, seed: int
+) -> None:
+    documents = random_documents(seed, 100)
+    scoped_frame(spark, documents).write.json(str(tmp_path / "in.json"))
+    options = ["--shingle", "word:2", "--threshold", str(THRESHOLD), "--recall", "1"]
+    paths = [str(tmp_path / "in.json"), str(tmp_path / "out.json")]
+    result = CliRunner().invoke(app, ["dedupe", *paths, "--scope", "scope", *options])
+    assert result.exit_code == 0, result.output
+    kept = find_candidates(scoped_frame(spark, documents), scope="scope", **EXACT).dedupe()
+    parts = [path.read_text("utf-8") for path in (tmp_path / "out.json").glob("*.json")]
+    output = [json.loads(line) for part in parts for line in part.splitlines()]
+    assert sorted(row["id"] for row in output) == [id_ for (id_,) in rows(kept.select(F.col("id")))]
+    assert 5 < len(output) < 95
