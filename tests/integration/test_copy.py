@@ -71,8 +71,8 @@ def check_bands(connection: psycopg.Connection[Any]) -> None:
     assert rows_read == list(zip(buckets, ids, strict=True))
 
 
-def dump_moment(microseconds: int) -> bytes:
-    return microseconds.to_bytes(8, "big", signed=True)
+def dump_moment(microseconds: int | None) -> bytes:
+    return b"" if microseconds is None else microseconds.to_bytes(8, "big", signed=True)
 
 
 def check_documents(connection: psycopg.Connection[Any], source_id: int | None) -> None:
@@ -96,9 +96,7 @@ def check_documents(connection: psycopg.Connection[Any], source_id: int | None) 
             np.full(len(chosen), -1 if source_id is None else source_id),
             None if source_id else [(languages[i] or "").encode() for i in chosen],
             [str(scopes[i]).encode() for i in chosen] if source_id is None else None,
-            None
-            if source_id
-            else [b"" if (moment := moments[i]) is None else dump_moment(moment) for i in chosen],
+            None if source_id else [dump_moment(moments[i]) for i in chosen],
         ),
         Contents(
             counts,
@@ -119,7 +117,7 @@ def check_documents(connection: psycopg.Connection[Any], source_id: int | None) 
             counts.tolist()[i],
             languages[i],
             scopes[i],
-            None if (moment := moments[i]) is None else dump_moment(moment),
+            dump_moment(moments[i]) or None,
             words[i],
             signatures.of(i).tolist(),
         )

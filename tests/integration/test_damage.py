@@ -287,7 +287,8 @@ CHANGES = {
     ],
     "function textsim._write_2": [
         "CREATE OR REPLACE FUNCTION textsim._write_2(source integer, document_key text, form text, "
-        "keeps_twins boolean) RETURNS text LANGUAGE plpgsql AS 'BEGIN RETURN ''written'';END'",
+        "document_scope text, document_expires_at timestamptz, keeps_twins boolean) RETURNS text "
+        "LANGUAGE plpgsql AS 'BEGIN RETURN ''written'';END'",
     ],
     "function textsim._changes_1()": [
         "CREATE OR REPLACE FUNCTION textsim._changes_1() RETURNS trigger LANGUAGE plpgsql "

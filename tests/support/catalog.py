@@ -100,9 +100,9 @@ def expected_settings(function: str) -> list[str]:
     if "_ready_entries(" in function or "_expire(" in function:
         settings.append("enable_sort=off")
     if WRITES_NUMBERS.match(function):
-        settings += ["extra_float_digits=1", "intervalstyle=postgres"]
+        settings += ["extra_float_digits=1", "IntervalStyle=postgres"]
     if "_moment(" in function:
-        settings += ["timezone=UTC", "datestyle=ISO"]
+        settings += ["TimeZone=UTC", "DateStyle=ISO"]
     return settings
 
 
