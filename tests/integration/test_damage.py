@@ -359,6 +359,7 @@ SETTINGS = {
     "stop_words_by_language": None,
     "is_unique": "true",
     "scoped": "true",
+    "keep_for": "interval '1 day'",
     "base": "base + 1",
     "golden_signature": "golden_signature || 1",
     "golden_buckets": "golden_buckets || 1",
