@@ -50,7 +50,7 @@ class Group(NamedTuple):
 
 
 GROUPS = (
-    Group("Corpora and documents", ("create_corpus", "add", "remove", "drop_corpus")),
+    Group("Corpora and documents", ("create_corpus", "add", "remove", "expire", "drop_corpus")),
     Group("Unique corpora", ("add_unique", "twins_of", "lock_corpus")),
     Group(
         "Searches",
@@ -85,6 +85,9 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
         "    ('d', 'A draft that nobody needs')) v (key, body);",
     ),
     "remove": ("SELECT textsim.remove('news', 'd');",),
+    "expire": (
+        "SELECT textsim.create_corpus('chat', keep_for => '30 days');\nCALL textsim.expire('chat');",
+    ),
     "drop_corpus": (
         "SELECT textsim.create_corpus('drafts');\nSELECT textsim.drop_corpus('drafts');",
     ),

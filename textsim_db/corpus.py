@@ -284,6 +284,26 @@ class Corpus:
         check_several(keys, "remove() takes several keys, such as [key]")
         return self._current.write(load_batches.remove, keys)
 
+    def expire(self) -> int:
+        """Remove the documents whose time is over, and return how many were removed.
+
+        Searches do not find them in any case, and a worker removes them too. Each transaction removes up
+        to a thousand documents. Documents that another transaction is writing are left to a later call.
+
+        Raises:
+            ConfigurationError: the corpus has no `keep_for`.
+
+        Examples:
+            >>> chats = db.create_corpus("chats", keep_for="30 days")
+            >>> chats.add("a", "See you at eight in front of the station.").added
+            1
+            >>> chats.expire()
+            0
+        """
+        if self.config.keep_for is None:
+            raise ConfigurationError(f'corpus "{self.name}" keeps its documents for ever')
+        return self._current.write(load_batches.expire)
+
     def query(
         self,
         text: str,
@@ -725,6 +745,8 @@ class Corpus:
         *,
         existing: str = Existing.REFUSE,
         scope: ColumnName | None = None,
+        time: ColumnName | None = None,
+        expires: ColumnName | None = None,
     ) -> ChangeReport:
         """Attach a table: index its rows, and keep the corpus equal to the table from now on.
 
@@ -745,6 +767,10 @@ class Corpus:
             scope: the column of the documents' scopes, by name or as a column, if the corpus is scoped.
                 Its values become text. A row whose scope is NULL is set aside with an error; a unique
                 corpus refuses it.
+            time: if the corpus has `keep_for`, the column of the times from which the rows count for
+                this long. It is of type timestamptz, timestamp or date; times without a time zone are of
+                UTC. A row whose time is NULL counts for ever.
+            expires: instead of `time`, the column of the times from which the rows no longer count.
 
         Raises:
             ConfigurationError: the table cannot be attached; or it is attached, but this role cannot
@@ -761,7 +787,8 @@ class Corpus:
             ChangeReport(added=1, replaced=0, removed=0, unchanged=0, completed=0, refused=[])
         """
         check_callable(progress, "progress")
-        names, rules = names_of(table, key, text, scope), sources.Rules(mode, existing)
+        names = names_of(table, key, text, scope, time, expires)
+        rules = sources.Rules(mode, existing)
         changes = self._current.loaded().write(attach.attach_and_index, names, rules, progress)
         if self.config.is_exact:  # it may have learned its common shingles
             self._current.load()

@@ -131,9 +131,9 @@ class ChangeReport:
     added: int = 0
     """The documents with new keys."""
     replaced: int = 0
-    """The documents whose words changed."""
+    """The documents whose words, scope or expiry changed."""
     removed: int = 0
-    """The documents without a row."""
+    """The documents without a row, and the expired documents that a worker removed."""
     unchanged: int = 0
     """The documents that are stored already, with the same words."""
     completed: int = 0
@@ -309,6 +309,10 @@ class Source(NamedTuple):
     """The column of the scopes; None if the corpus is not scoped."""
     mode: str
     """The mode, "queue" or "inline"; see `Mode`."""
+    time: str | None
+    """The column of the times from which documents count for `keep_for`; or None."""
+    expires: str | None
+    """The column of the times from which documents no longer count; or None."""
 
 
 class Growth(NamedTuple):

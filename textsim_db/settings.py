@@ -6,6 +6,7 @@ import operator
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields, replace
+from datetime import timedelta
 from enum import StrEnum
 from numbers import Real
 from typing import Any, NamedTuple, TypedDict
@@ -118,6 +119,7 @@ class Settings(TypedDict, total=False):
     language: str | None
     is_unique: bool
     scoped: bool
+    keep_for: timedelta | str | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,6 +169,13 @@ class CorpusSettings:
         "Give each document a scope, such as a tenant: documents of different scopes never meet.",
         is_fixed=True,
     )
+    keep_for: timedelta | str | None = _setting(  # noqa: RUF009 - it calls dataclasses.field
+        None,
+        'How long a document counts after it was last written, such as "30 days"; then searches do not '
+        "find it, and a worker removes it. By default documents count for ever.",
+        "TIME",
+        is_fixed=True,
+    )
     stop_words_by_language: WordsByLanguage = ()
     """The lists of stop words if they follow each document's language; with_lists() writes them."""
 
@@ -196,6 +205,7 @@ class CorpusSettings:
             stop_words=tuple(self.stop_words),
             is_unique=check_flag(self.is_unique, "is_unique"),
             scoped=check_flag(self.scoped, "scoped"),
+            keep_for=check_duration(self.keep_for, "keep_for"),
         )
         banding, recall = checked._banding_and_recall()
         bands, rows = (None, None) if banding is None else banding
@@ -260,6 +270,8 @@ class CorpusConfig(CorpusSettings):
     """The unit of comparison, such as `Shingle("word", 3)`."""
     stop_words: tuple[str, ...] = ()
     """The words that are left out of every text, in normal form."""
+    keep_for: timedelta | None = None
+    """How long a document counts after it was last written; None: for ever."""
     recipe: int = RECIPE
     """The version of all steps from text to buckets."""
     common: Any = field(default=None, compare=False, repr=False)
@@ -344,7 +356,9 @@ CHANGEABLE = tuple(
 )
 """The names of the settings that a rebuild can change."""
 
-PAIR_SETTINGS = tuple(name for name in SETTINGS if name not in ("language", "is_unique", "scoped"))
+PAIR_SETTINGS = tuple(
+    name for name in SETTINGS if name not in ("language", "is_unique", "scoped", "keep_for")
+)
 """The names of the settings that say which texts are near-duplicates, also without a stored corpus."""
 
 
@@ -395,6 +409,45 @@ def check_flag(value: bool, name: str) -> bool:
     if not isinstance(value, bool):
         raise ConfigurationError(f"{name} is {value!r}; expected True or False")
     return value
+
+
+_SECONDS = {
+    "second": 1,
+    "minute": 60,
+    "hour": 3600,
+    "day": 86_400,
+    "week": 7 * 86_400,
+    "month": 30 * 86_400,
+    "year": 31_557_600,
+}
+"""The seconds of the units of a duration, as the server counts them."""
+
+
+def check_duration(value: timedelta | str | None, name: str) -> timedelta | None:
+    """Return a duration such as "30 days" or "1 day 12 hours" as a timedelta, None if it is None.
+
+    Raises ConfigurationError unless it is above 0 and at most 1000 years.
+    """
+    if value is None:
+        return None
+    duration = value
+    if isinstance(value, str):
+        parts = re.findall(r"\s*([0-9]{1,9}) *([a-z]+?)s?\b\s*", value)
+        is_complete = re.fullmatch(r"(\s*[0-9]{1,9} *[a-z]+\s*)+", value) is not None
+        if not is_complete or any(unit not in _SECONDS for _, unit in parts):
+            raise ConfigurationError(
+                f'{name} is {value!r}; expected a time such as "30 days" or "12 hours", in '
+                f"{', '.join(f'{unit}s' for unit in _SECONDS)}"
+            )
+        seconds = sum(int(number) * _SECONDS[unit] for number, unit in parts)
+        duration = timedelta(seconds=min(seconds, 10**13))
+    if not isinstance(duration, timedelta):
+        raise ConfigurationError(f"{name} is {value!r}; expected a timedelta or a str")
+    if not timedelta(0) < duration <= timedelta(seconds=1000 * _SECONDS["year"]):
+        raise ConfigurationError(
+            f"{name} is {value!r}; expected more than nothing, at most 1000 years"
+        )
+    return duration
 
 
 def check_count(value: int, name: str, low: int, high: int) -> int:

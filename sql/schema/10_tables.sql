@@ -22,6 +22,7 @@ CREATE TABLE textsim.corpus (
     stop_words_by_language jsonb NOT NULL DEFAULT '{}',
     is_unique boolean NOT NULL DEFAULT false,
     scoped boolean NOT NULL DEFAULT false,
+    keep_for interval CHECK (keep_for > '0'),
     base bigint NOT NULL CHECK (base >= 0),
     golden_signature integer[] NOT NULL,
     golden_buckets integer[] NOT NULL,
@@ -58,6 +59,8 @@ COMMENT ON COLUMN textsim.corpus.is_unique
     IS 'true: no document may match another document of the corpus';
 COMMENT ON COLUMN textsim.corpus.scoped
     IS 'true: each document has a scope, and documents of different scopes never meet';
+COMMENT ON COLUMN textsim.corpus.keep_for
+    IS 'how long a document counts after it was written; NULL: for ever';
 COMMENT ON COLUMN textsim.corpus.base IS 'seed of the first round of hashing, computed from seed';
 COMMENT ON COLUMN textsim.corpus.golden_signature
     IS 'signature of a fixed text, computed again whenever the corpus is opened';
@@ -96,6 +99,7 @@ COMMENT ON TABLE textsim.corpus_table
 CREATE TABLE textsim.document (
     id integer NOT NULL,
     shingle_count integer NOT NULL,
+    expires_at timestamptz,
     source_id integer,
     key text NOT NULL,
     language text,
@@ -114,6 +118,8 @@ COMMENT ON TABLE textsim.document
     'rows.';
 COMMENT ON COLUMN textsim.document.id IS 'id of the document in the band rows';
 COMMENT ON COLUMN textsim.document.shingle_count IS 'number of distinct shingles';
+COMMENT ON COLUMN textsim.document.expires_at
+    IS 'from this time on the document no longer counts, and will be removed; NULL: never';
 COMMENT ON COLUMN textsim.document.source_id
     IS 'the attached table of the document; NULL if it was added directly';
 COMMENT ON COLUMN textsim.document.key IS 'key that the user chose';
@@ -165,11 +171,14 @@ CREATE TABLE textsim.source (
     key_type regtype NOT NULL,
     text_column name NOT NULL,
     scope_column name,
+    time_column name,
+    expires_column name,
     mode text NOT NULL CHECK (mode IN ('queue', 'inline')),
     active boolean NOT NULL DEFAULT false,
     shape text[] NOT NULL DEFAULT '{}',
     attached_at timestamptz NOT NULL DEFAULT now(),
-    CONSTRAINT source_corpus_relation_key UNIQUE (corpus_id, relation)
+    CONSTRAINT source_corpus_relation_key UNIQUE (corpus_id, relation),
+    CHECK (time_column IS NULL OR expires_column IS NULL)
 );
 COMMENT ON TABLE textsim.source
     IS 'The attached tables. A detached table keeps its row, and with it the id in its documents.';
@@ -181,6 +190,10 @@ COMMENT ON COLUMN textsim.source.key_type IS 'type of the key column; for a doma
 COMMENT ON COLUMN textsim.source.text_column IS 'the column of the texts';
 COMMENT ON COLUMN textsim.source.scope_column
     IS 'the column of the documents'' scopes; NULL if the corpus is not scoped';
+COMMENT ON COLUMN textsim.source.time_column
+    IS 'the column of the times from which the rows count for as long as the corpus keeps documents; or NULL';
+COMMENT ON COLUMN textsim.source.expires_column
+    IS 'the column of the times from which the rows no longer count; or NULL';
 COMMENT ON COLUMN textsim.source.mode
     IS 'queue: a worker indexes changes; inline: the transaction that makes a change indexes it';
 COMMENT ON COLUMN textsim.source.active IS 'true while the table is attached';

@@ -179,7 +179,7 @@ BEGIN
     EXECUTE format(
         'SELECT d.id, d.normal_form, d.word_ids, d.shingle_count, d.scope, '
             'textsim._in_scope(textsim._buckets(d.signature, $2, $3), d.scope) AS buckets '
-        'FROM textsim.%I d WHERE d.key = $1', 'document_' || c.id)
+        'FROM textsim.%I d WHERE d.key = $1%s', 'document_' || c.id, textsim._alive(c, 'd'))
     INTO d USING document_key, c.bands, c.rows;
     -- No error, because in a LATERAL join a row that is not indexed yet must not end the statement.
     IF d.id IS NULL THEN
@@ -249,14 +249,14 @@ BEGIN
             CROSS JOIN LATERAL unnest(
                 textsim._in_scope(textsim._buckets(d.signature, $2, $3), d.scope)) q (bucket)
             JOIN textsim.%1$I y ON y.bucket = q.bucket AND y.document_id <> d.id
-            WHERE d.key = $1
+            WHERE d.key = $1%3$s
             GROUP BY y.document_id, d.shingle_count, d.scope
         ) p
         JOIN textsim.%2$I e ON e.id = p.document_id
         WHERE e.scope IS NOT DISTINCT FROM p.scope
-            AND textsim._is_candidate(p.shared, p.shingle_count, e.shingle_count, $4)
+            AND textsim._is_candidate(p.shared, p.shingle_count, e.shingle_count, $4)%4$s
         ORDER BY p.shared DESC, e.key COLLATE "C"
-        $query$, 'band_' || c.id, 'document_' || c.id)
+        $query$, 'band_' || c.id, 'document_' || c.id, textsim._alive(c, 'd'), textsim._alive(c, 'e'))
     USING document_key, c.bands, c.rows, CASE WHEN c.bands IS NULL THEN c.threshold END;
 END $$;
 COMMENT ON FUNCTION textsim._candidates_of(text, text)
@@ -290,9 +290,9 @@ BEGIN
         ) f
         JOIN textsim.%I d ON d.id = f.document_id
         WHERE ($2 IS NULL OR d.language = $2) AND ($5 IS NULL OR d.scope = $5)
-            AND textsim._is_candidate(f.shared, d.shingle_count, $3, $4)
+            AND textsim._is_candidate(f.shared, d.shingle_count, $3, $4)%s
         ORDER BY f.shared DESC, d.key COLLATE "C"
-        $query$, 'band_' || c.id, 'document_' || c.id)
+        $query$, 'band_' || c.id, 'document_' || c.id, textsim._alive(c, 'd'))
     USING textsim._query_buckets(c, shingle_values, NULL, scope), language, cardinality(shingle_values),
         CASE WHEN c.bands IS NULL THEN c.threshold END, scope;
 END $$;
@@ -370,9 +370,8 @@ BEGIN
         FROM (%1$s) p
         JOIN textsim.%2$I d ON d.id = p.x
         JOIN textsim.%2$I e ON e.id = p.y
-        WHERE textsim._is_candidate(p.shared, d.shingle_count, e.shingle_count, $1) %3$s
-        $query$, textsim._meetings(c, scope), 'document_' || c.id,
-            CASE WHEN c.scoped THEN 'AND d.scope = e.scope' ELSE '' END)
+        WHERE textsim._is_candidate(p.shared, d.shingle_count, e.shingle_count, $1)%3$s
+        $query$, textsim._meetings(c, scope), 'document_' || c.id, textsim._may_meet(c))
     USING CASE WHEN c.bands IS NULL THEN c.threshold END;
 END $$;
 COMMENT ON FUNCTION textsim.candidate_pairs(text, text)
@@ -421,15 +420,14 @@ BEGIN
                 JOIN textsim.%2$I d ON d.id = p.x
                 JOIN textsim.%2$I e ON e.id = p.y
                 WHERE ($1 IS NULL OR d.language = $1 AND e.language = $1)
-                    %3$s
                     AND textsim._is_candidate(p.shared, d.shingle_count, e.shingle_count, $2)
                     AND least(d.shingle_count, e.shingle_count)::double precision
-                        / greatest(d.shingle_count, e.shingle_count) >= $3
+                        / greatest(d.shingle_count, e.shingle_count) >= $3%3$s
             ) f
         ) n
         GROUP BY n.number
         $query$, textsim._meetings(c, scope), 'document_' || c.id,
-            CASE WHEN c.scoped THEN 'AND d.scope = e.scope' ELSE '' END)
+            textsim._may_meet(c))
         USING textsim._check_language(c, language), CASE WHEN c.bands IS NULL THEN c.threshold END,
             threshold
     LOOP

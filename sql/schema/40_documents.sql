@@ -51,26 +51,28 @@ COMMENT ON FUNCTION textsim._changed_buckets(integer[], integer[])
     IS 'the buckets whose number of occurrences differs between two arrays';
 
 CREATE FUNCTION textsim._store_form(
-    c textsim.corpus, source integer, key text, form text, scope text, keeps_twins boolean DEFAULT false)
+    c textsim.corpus, source integer, key text, form text, scope text, expires_at timestamptz,
+    keeps_twins boolean DEFAULT false)
 RETURNS text
 LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     outcome text;
 BEGIN
-    EXECUTE format('SELECT textsim.%I($1, $2, $3, $4, $5)', '_write_' || c.id)
-    INTO outcome USING source, key, form, scope, keeps_twins;
+    EXECUTE format('SELECT textsim.%I($1, $2, $3, $4, $5, $6)', '_write_' || c.id)
+    INTO outcome USING source, key, form, scope, expires_at, keeps_twins;
     RETURN outcome;
 END $$;
-COMMENT ON FUNCTION textsim._store_form(textsim.corpus, integer, text, text, text, boolean)
+COMMENT ON FUNCTION textsim._store_form(textsim.corpus, integer, text, text, text, timestamptz, boolean)
     IS 'add or replace a document, given by its normal form: the work of _write_N';
 
 CREATE FUNCTION textsim._write_document(
-    c textsim.corpus, source integer, key text, body text, scope text, keeps_twins boolean DEFAULT false)
+    c textsim.corpus, source integer, key text, body text, scope text, expires_at timestamptz,
+    keeps_twins boolean DEFAULT false)
 RETURNS text
 LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     form text := textsim._form(c, body);
-    outcome text := textsim._store_form(c, source, key, form, scope, keeps_twins);
+    outcome text := textsim._store_form(c, source, key, form, scope, expires_at, keeps_twins);
 BEGIN
     -- A text without words needs no worker.
     IF outcome = 'written' AND form <> '' THEN
@@ -78,7 +80,8 @@ BEGIN
     END IF;
     RETURN outcome;
 END $$;
-COMMENT ON FUNCTION textsim._write_document(textsim.corpus, integer, text, text, text, boolean)
+COMMENT ON FUNCTION textsim._write_document(
+    textsim.corpus, integer, text, text, text, timestamptz, boolean)
     IS 'add or replace a document, and log that its words need ids; the arguments and the result are those of '
     '_write_N';
 
@@ -117,6 +120,49 @@ END $$;
 COMMENT ON FUNCTION textsim._remove_documents_of(textsim.corpus, integer)
     IS 'remove all documents of an attached table, and return their number';
 
+CREATE FUNCTION textsim._expire(corpus text) RETURNS bigint
+LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE
+SET search_path = pg_catalog, pg_temp
+-- The expired documents are read from their index, whatever the statistics are.
+SET enable_seqscan = off
+SET enable_bitmapscan = off
+SET enable_sort = off
+AS $$
+DECLARE
+    c textsim.corpus := textsim._corpus(corpus);
+    ids integer[];
+BEGIN
+    -- The DELETE must begin after the lock: its snapshot then has the band rows of the last writer. A document
+    -- that another transaction writes is left to the next call, so that nobody waits.
+    EXECUTE format($query$
+        SELECT array_agg(l.id) FROM (
+            SELECT d.id FROM textsim.%I d WHERE d.expires_at <= now()
+            ORDER BY d.expires_at LIMIT 1000 FOR UPDATE SKIP LOCKED
+        ) l
+        $query$, 'document_' || c.id) INTO ids;
+    EXECUTE format($query$
+        WITH gone AS (DELETE FROM textsim.%I d WHERE d.id = ANY ($1) RETURNING d.id, d.signature, d.scope)
+        DELETE FROM textsim.%I b
+        USING gone g CROSS JOIN LATERAL unnest(
+            textsim._in_scope(textsim._buckets(g.signature, $2, $3), g.scope)) q (bucket)
+        WHERE b.bucket = q.bucket AND b.document_id = g.id
+        $query$, 'document_' || c.id, 'band_' || c.id) USING ids, c.bands, c.rows;
+    RETURN coalesce(cardinality(ids), 0);
+END $$;
+COMMENT ON FUNCTION textsim._expire(text)
+    IS 'remove up to a thousand expired documents that no other transaction has locked, and return their number';
+
+CREATE FUNCTION textsim._check_expires(corpus text) RETURNS void
+LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    IF (textsim._required_corpus(corpus)).keep_for IS NULL THEN
+        RAISE EXCEPTION 'corpus "%" keeps its documents for ever', corpus
+            USING ERRCODE = 'object_not_in_prerequisite_state',
+                HINT = 'Create a corpus with keep_for, such as keep_for => ''30 days''.';
+    END IF;
+END $$;
+COMMENT ON FUNCTION textsim._check_expires(text) IS 'raise an error unless documents of a corpus expire';
+
 -- Public functions
 
 CREATE FUNCTION textsim.add(corpus text, key text, text text, scope text DEFAULT NULL) RETURNS boolean
@@ -127,12 +173,13 @@ DECLARE
     c textsim.corpus := textsim._required_corpus(corpus);
 BEGIN
     PERFORM textsim._check_scope(c, scope), textsim._check_document(c, key, text, scope);
-    RETURN textsim._write_or_raise(c, NULL, key, text, scope);
+    RETURN textsim._write_or_raise(c, NULL, key, text, scope, textsim._new_expiry(c));
 END $$;
 COMMENT ON FUNCTION textsim.add(text, text, text, text)
     IS 'Adds a document, or replaces the document with this key, in the transaction of the caller; '
     'searches find it at once. Returns false if the words and the scope have not changed. In a scoped corpus, '
-    'scope is required; another scope than before moves the document. Raises an error if '
+    'scope is required; another scope than before moves the document. In a corpus with keep_for, the document '
+    'counts from now on for that time, also if it has not changed. Raises an error if '
     'the key or the text is NULL, the key longer than 1,000 bytes, or the text longer than 128 '
     'MiB. If the corpus is unique and another document matches, raises unique_violation, with the '
     'name of the corpus as that of the constraint.';
@@ -153,3 +200,22 @@ END $$;
 COMMENT ON FUNCTION textsim.remove(text, text)
     IS 'Removes a document from a corpus. Returns false if no document has this key. Raises an error if the '
     'key is NULL.';
+
+-- A procedure with a SET clause cannot commit, so this one runs with the caller's search_path. It qualifies each
+-- function, and uses no operators, because the search_path could replace them.
+CREATE PROCEDURE textsim.expire(corpus text)
+LANGUAGE plpgsql AS $$
+DECLARE
+    removed pg_catalog.int8;
+BEGIN
+    PERFORM textsim._check_expires(corpus);
+    LOOP
+        removed := textsim._expire(corpus);
+        COMMIT;
+        EXIT WHEN pg_catalog.int8eq(removed, 0);
+    END LOOP;
+END $$;
+COMMENT ON PROCEDURE textsim.expire(text)
+    IS 'Removes the documents of a corpus whose time is over. Searches do not find them in any case; a worker '
+    'removes them too. It commits after each thousand documents, so call it outside a transaction block. Raises '
+    'an error if the corpus has no keep_for.';

@@ -52,7 +52,7 @@ BEGIN
             ) s
             WHERE d.id = ANY (candidates) AND d.key IS DISTINCT FROM own_key
                 AND (of_language IS NULL OR d.language = of_language)
-                AND (of_scope IS NULL OR d.scope = of_scope)
+                AND (of_scope IS NULL OR d.scope = of_scope){alive}
                 AND (own_count IS NULL OR threshold <= least(d.shingle_count, own_count)::double precision
                     / greatest(d.shingle_count, own_count))
             OFFSET 0  -- computed once, not in WHERE and SELECT
@@ -72,7 +72,8 @@ CREATE FUNCTION textsim._write_template() RETURNS text
 LANGUAGE sql IMMUTABLE PARALLEL SAFE
 RETURN $template$
 CREATE OR REPLACE FUNCTION textsim._write_{id}(
-    source integer, document_key text, form text, document_scope text, keeps_twins boolean)
+    source integer, document_key text, form text, document_scope text, document_expires_at timestamptz,
+    keeps_twins boolean)
 RETURNS text
 LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE
 SET search_path = pg_catalog, pg_temp
@@ -97,7 +98,7 @@ BEGIN
             IF {is_unique} AND source IS NULL AND textsim._is_attached(stored.source_id) THEN
                 PERFORM textsim._refuse_attached({id}, ARRAY[document_key]);
             END IF;
-            IF source <> stored.source_id AND textsim._is_attached(stored.source_id) THEN
+            IF source <> stored.source_id AND textsim._is_attached(stored.source_id){counts} THEN
                 IF {is_unique} THEN
                     PERFORM textsim._raise_taken_key({id}, stored.source_id, document_key);
                 END IF;
@@ -109,6 +110,7 @@ BEGIN
             IF form COLLATE "C" = coalesce(stored.normal_form, textsim._normal_form_of(stored.word_ids))
                 AND document_scope COLLATE "C" IS NOT DISTINCT FROM stored.scope
             THEN
+                {extend}
                 IF source IS NOT NULL AND source IS DISTINCT FROM stored.source_id THEN
                     UPDATE textsim.document_{id} SET source_id = source WHERE id = stored.id;
                 END IF;
@@ -123,16 +125,17 @@ BEGIN
         -- needs no worker.
         IF stored.id IS NULL THEN
             INSERT INTO textsim.document_{id} (
-                id, shingle_count, source_id, key, language, scope, word_ids, signature, normal_form)
+                id, shingle_count, expires_at, source_id, key, language, scope, word_ids, signature,
+                normal_form)
             VALUES (
-                textsim._checked_id(nextval('textsim.document_{id}_id_seq'), {id}), new_count, source,
-                document_key, CASE form WHEN '' THEN {empty_language} END, document_scope,
-                CASE form WHEN '' THEN '{}'::integer[] END, new_signature, nullif(form, ''))
+                textsim._checked_id(nextval('textsim.document_{id}_id_seq'), {id}), new_count,
+                document_expires_at, source, document_key, CASE form WHEN '' THEN {empty_language} END,
+                document_scope, CASE form WHEN '' THEN '{}'::integer[] END, new_signature, nullif(form, ''))
             ON CONFLICT (key) DO NOTHING
             RETURNING id INTO new_id;  -- NULL if another transaction has just added the key
         ELSE
             UPDATE textsim.document_{id}
-            SET shingle_count = new_count, signature = new_signature,
+            SET shingle_count = new_count, expires_at = document_expires_at, signature = new_signature,
                 word_ids = CASE form WHEN '' THEN '{}'::integer[] END, normal_form = nullif(form, ''),
                 language = CASE form WHEN '' THEN {empty_language} END, scope = document_scope,
                 source_id = coalesce(source, source_id)
@@ -152,7 +155,7 @@ BEGIN
     WHERE b IN (SELECT c FROM unnest(changed) c);  -- hashed; = ANY would compare each with all
     RETURN 'written';
 END $$;
-COMMENT ON FUNCTION textsim._write_{id}(integer, text, text, text, boolean)
+COMMENT ON FUNCTION textsim._write_{id}(integer, text, text, text, timestamptz, boolean)
     IS 'add or replace a document of a corpus. Returns written; unchanged, if it has these words and this scope already; or twin, if the corpus is unique and other documents match it. Then nothing is written, unless keeps_twins';
 $template$;
 COMMENT ON FUNCTION textsim._write_template()
@@ -272,6 +275,19 @@ RETURN CASE WHEN is_unique THEN $part$
 COMMENT ON FUNCTION textsim._keep_out_part(boolean)
     IS 'the statements that look for twins in the write template of a unique corpus';
 
+-- An unchanged document of a unique corpus is compared again before it counts for longer: a transaction with a later
+-- clock may have seen it expired, and have added a twin.
+CREATE FUNCTION textsim._extend_part(is_unique boolean, keep_for interval) RETURNS text
+LANGUAGE sql IMMUTABLE PARALLEL SAFE
+RETURN CASE WHEN keep_for IS NULL THEN '' ELSE
+    'IF stored.expires_at IS DISTINCT FROM document_expires_at THEN' || textsim._keep_out_part(is_unique) || $part$
+                    UPDATE textsim.document_{id} SET expires_at = document_expires_at WHERE id = stored.id;
+                END IF;$part$
+    END;
+COMMENT ON FUNCTION textsim._extend_part(boolean, interval)
+    IS 'the statements that give an unchanged document its new expiry in the write template; empty if the documents '
+    'of the corpus never expire';
+
 CREATE FUNCTION textsim._filled(template text, c textsim.corpus) RETURNS text
 LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -283,6 +299,8 @@ BEGIN
             ('candidates', textsim._candidates_part(c.bands IS NULL)),
             ('lock', textsim._lock_part(c.is_unique, c.bands IS NULL)),
             ('keep_out', textsim._keep_out_part(c.is_unique)),
+            ('extend', textsim._extend_part(c.is_unique, c.keep_for)),
+            ('alive', textsim._alive(c, 'd')), ('counts', textsim._alive(c, 'stored')),
             ('sketch', textsim._sketch_part(c.bands IS NULL)),
             ('is_unique', c.is_unique::text),
             ('id', c.id::text), ('unit', quote_literal(c.unit)), ('n', c.shingle_length::text),

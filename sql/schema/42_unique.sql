@@ -209,18 +209,18 @@ COMMENT ON FUNCTION textsim._refuse_attached(integer, text[])
     IS 'raise an error if a document of a unique corpus belongs to an attached table';
 
 CREATE FUNCTION textsim._write_or_raise(
-    c textsim.corpus, source integer, key text, body text, scope text)
+    c textsim.corpus, source integer, key text, body text, scope text, expires_at timestamptz)
 RETURNS boolean
 LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
-    outcome text := textsim._write_document(c, source, key, body, scope);
+    outcome text := textsim._write_document(c, source, key, body, scope, expires_at);
 BEGIN
     IF outcome = 'twin' THEN
         PERFORM textsim._raise_twins(c, source, key, body, scope);
     END IF;
     RETURN outcome = 'written';
 END $$;
-COMMENT ON FUNCTION textsim._write_or_raise(textsim.corpus, integer, text, text, text)
+COMMENT ON FUNCTION textsim._write_or_raise(textsim.corpus, integer, text, text, text, timestamptz)
     IS 'add or replace a document; false if nothing has changed; an error if it has twins in a '
     'unique corpus';
 
@@ -252,7 +252,9 @@ DECLARE
     c textsim.corpus := textsim._required_unique(corpus);
 BEGIN
     PERFORM textsim._check_scope(c, scope), textsim._check_document(c, document_key, body, scope);
-    IF textsim._write_document(c, NULL, document_key, body, scope) = 'twin' THEN
+    IF textsim._write_document(
+        c, NULL, document_key, body, scope, textsim._new_expiry(c)) = 'twin'
+    THEN
         RETURN QUERY SELECT * FROM textsim._twins(c, document_key, body, scope);
     END IF;
 END $$;

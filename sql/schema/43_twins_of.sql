@@ -104,6 +104,8 @@ BEGIN
                 SELECT FROM textsim.%2$I s
                 WHERE s.key = t.key AND s.scope IS NOT DISTINCT FROM t.scope AND t.form COLLATE "C"
                     = coalesce(s.normal_form, textsim._normal_form_of(s.word_ids))
+                    -- To write it again makes it count for longer, for which it must have no twin.
+                    AND $3 IS NULL
                 OFFSET 0) AS is_unchanged
             OFFSET 0
         ) u
@@ -112,7 +114,7 @@ BEGIN
             NULL, t.form, NULL, t.shingle_count, t.key, $2, 1, NULL, t.scope) m ON true
         LEFT JOIN LATERAL (SELECT s.ctid FROM textsim.%2$I s WHERE s.key = m.key OFFSET 0) d ON true
         $query$, '_search_' || c.id, 'document_' || c.id)
-    USING listed, c.threshold;
+    USING listed, c.threshold, c.keep_for;
 END $$;
 COMMENT ON FUNCTION textsim._stored_twins(textsim.corpus, textsim._listed_text[])
     IS 'for each text of a list, whether its document has these words already, and else the stored document '

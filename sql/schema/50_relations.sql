@@ -39,8 +39,8 @@ COMMENT ON FUNCTION textsim._grant_ids(integer)
 
 CREATE FUNCTION textsim._settings(c textsim.corpus) RETURNS jsonb
 LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE
--- Numbers are written with all their digits, whatever the caller has set.
-SET search_path = pg_catalog, pg_temp SET extra_float_digits = 1 AS $$
+-- Numbers are written with all their digits, and intervals in one style, whatever the caller has set.
+SET search_path = pg_catalog, pg_temp SET extra_float_digits = 1 SET intervalstyle = postgres AS $$
 BEGIN
     RETURN to_jsonb(c) - '{id,name,origin,created_at,created_with}'::text[];
 END $$;
@@ -76,6 +76,10 @@ BEGIN
             'CREATE INDEX %I ON textsim.%I USING btree (bucket, document_id)', band || '_bucket', band)),
         ('sequence', document || '_id_seq', format(
             'CREATE SEQUENCE textsim.%I OWNED BY textsim.%I.id', document || '_id_seq', document));
+    IF c.keep_for IS NOT NULL THEN
+        RETURN QUERY VALUES ('index', document || '_expires', format(
+            'CREATE INDEX %I ON textsim.%I USING btree (expires_at)', document || '_expires', document));
+    END IF;
 END $$;
 COMMENT ON FUNCTION textsim._corpus_relations(textsim.corpus)
     IS 'the tables, indexes and sequences of a corpus, with the statements that create them; check compares '

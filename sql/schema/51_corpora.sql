@@ -137,7 +137,8 @@ CREATE FUNCTION textsim.create_corpus(
     name text, shingle text DEFAULT 'word:3', threshold double precision DEFAULT 0.8,
     recall double precision DEFAULT 0.95, num_hashes integer DEFAULT 128, seed bigint DEFAULT 1,
     bands integer DEFAULT NULL, rows integer DEFAULT NULL, stop_words text[] DEFAULT '{}',
-    language text DEFAULT NULL, is_unique boolean DEFAULT false, scoped boolean DEFAULT false)
+    language text DEFAULT NULL, is_unique boolean DEFAULT false, scoped boolean DEFAULT false,
+    keep_for interval DEFAULT NULL)
 RETURNS void
 LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -156,6 +157,10 @@ BEGIN
         textsim._check_given('scoped', scoped IS NOT NULL),
         textsim._check_given('stop_words or one of them',
             stop_words IS NOT NULL AND array_position(stop_words, NULL) IS NULL);
+    IF keep_for <= '0' OR keep_for > '1000 years' THEN
+        RAISE EXCEPTION 'keep_for is %; expected more than nothing, at most 1000 years', keep_for
+            USING ERRCODE = 'invalid_parameter_value';
+    END IF;
     IF language <> 'auto' THEN
         RAISE EXCEPTION 'language is "%"; expected "auto" or NULL', language
             USING ERRCODE = 'invalid_parameter_value';
@@ -185,10 +190,10 @@ BEGIN
             'चतुर लोमड़ी, الثعلب السريع, สุนัขจิ้งจอก, İstanbul’da 12½ km², e\0301te\0301 \+01F98A.'));
     INSERT INTO textsim.corpus (
         name, unit, shingle_length, threshold, recall, num_hashes, bands, rows, seed, recipe,
-        stop_words, language, is_unique, scoped, base, golden_signature, golden_buckets)
+        stop_words, language, is_unique, scoped, keep_for, base, golden_signature, golden_buckets)
     VALUES (
         name, unit, n, threshold, recall, num_hashes, bands, rows, seed, 2,
-        c.stop_words, language, is_unique, scoped, c.base, golden,
+        c.stop_words, language, is_unique, scoped, keep_for, c.base, golden,
         CASE WHEN bands IS NULL THEN golden ELSE textsim._buckets(golden::smallint[], bands, rows) END)
     ON CONFLICT ON CONSTRAINT corpus_name_key DO NOTHING
     RETURNING id INTO corpus_id;
@@ -202,14 +207,16 @@ EXCEPTION WHEN out_of_memory THEN
 END $$;
 COMMENT ON FUNCTION textsim.create_corpus(
     text, text, double precision, double precision, integer, bigint, integer, integer, text[], text,
-    boolean, boolean)
+    boolean, boolean, interval)
     IS 'Creates a corpus. shingle is word:N or char:N. threshold is the least similarity of a match. '
     'recall is the probability that a pair at the threshold is found; 1 makes an exact corpus, which '
     'finds every pair. bands and rows follow from threshold, recall and num_hashes, unless both are '
     'given. stop_words are removed from every text. If language is auto, the language of each document '
     'is identified. If is_unique is true, no document may match another document of the corpus: add() raises '
     'unique_violation. If scoped is true, each document has a scope, such as a tenant, and documents of '
-    'different scopes never meet.';
+    'different scopes never meet. If keep_for is set, a document no longer counts when this time has passed since '
+    'it was last written: searches do not find it, and a worker or expire() removes it. A month has 30 days here, '
+    'and a year 365.25 days.';
 
 CREATE FUNCTION textsim.drop_corpus(name text) RETURNS void
 LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$

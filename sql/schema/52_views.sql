@@ -61,7 +61,7 @@ RETURN CASE WHEN is_exact THEN $query$
             GROUP BY r.document_id
         ) p
         JOIN textsim.%1$I e ON e.id = p.document_id
-        WHERE textsim._is_candidate(p.shared, d.shingle_count, e.shingle_count, %5$L) %7$s
+        WHERE textsim._is_candidate(p.shared, d.shingle_count, e.shingle_count, %5$L)%7$s
         $query$
     ELSE $query$
         -- A pair meets in each bucket that it shares, and is listed in the smallest of them. It is listed
@@ -99,8 +99,7 @@ BEGIN
         || format(textsim._view_query(c.bands IS NULL),
             'document_' || c.id, 'band_' || c.id, c.bands, c.rows, c.threshold,
             CASE WHEN c.scoped THEN 'textsim._in_scope(d.signature, d.scope)' ELSE 'd.signature' END,
-            CASE WHEN c.scoped THEN 'AND d.scope = e.scope' ELSE '' END,
-            CASE WHEN c.scoped THEN '# textsim._scope_hash(d.scope)' ELSE '' END);
+            textsim._may_meet(c), CASE WHEN c.scoped THEN '# textsim._scope_hash(d.scope)' ELSE '' END);
 END $$;
 COMMENT ON FUNCTION textsim._write_view(textsim.corpus, name, name, regclass)
     IS 'create the view of the candidate pairs of a corpus, or replace the given view by it';

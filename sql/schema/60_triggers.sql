@@ -58,7 +58,7 @@ COMMENT ON FUNCTION textsim._attached_corpus(integer)
 
 CREATE FUNCTION textsim._index_change(
     corpus_id integer, source integer, operation text, changed_table oid,
-    old_key text, new_key text, body text, scope text)
+    old_key text, new_key text, body text, scope text, expires_at timestamptz)
 RETURNS void
 LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -92,16 +92,16 @@ BEGIN
         END IF;
     ELSIF c.is_unique THEN
         PERFORM textsim._check_document(c, new_key, body, scope);
-        PERFORM textsim._write_or_raise(c, source, new_key, body, scope);
+        PERFORM textsim._write_or_raise(c, source, new_key, body, scope, expires_at);
     ELSIF coalesce(textsim._document_fault(new_key, body), textsim._scope_fault(c, scope)) IS NOT NULL THEN
         -- The user's transaction must not fail, so a worker sets the key aside with an error.
         PERFORM textsim._enqueue(c.id, source, ARRAY[new_key]);
     ELSE
-        PERFORM textsim._write_document(c, source, new_key, body, scope);
+        PERFORM textsim._write_document(c, source, new_key, body, scope, expires_at);
     END IF;
 END $$;
-COMMENT ON FUNCTION textsim._index_change(integer, integer, text, oid, text, text, text, text)
-    IS 'index a change of a table in mode inline; body is NULL if the row was deleted or has no text';
+COMMENT ON FUNCTION textsim._index_change(integer, integer, text, oid, text, text, text, text, timestamptz)
+    IS 'index a change of a table in mode inline; body is NULL if the row was deleted, has no text or has expired';
 
 CREATE FUNCTION textsim._check_transition_table(
     relation oid, trigger_name name, names name[] DEFAULT '{changed}')
@@ -145,18 +145,54 @@ RETURN CASE WHEN scope_column IS NULL THEN 'NULL::text'
 COMMENT ON FUNCTION textsim._scope_of(text, name)
     IS 'an expression: the scope that a row of an attached table gives its document';
 
+CREATE FUNCTION textsim._columns(source textsim.source) RETURNS name[]
+LANGUAGE sql IMMUTABLE PARALLEL SAFE
+RETURN array_remove(ARRAY[source.key_column, source.text_column, source.scope_column, source.time_column,
+    source.expires_column], NULL);
+COMMENT ON FUNCTION textsim._columns(textsim.source) IS 'the columns of an attached table that are read';
+
 CREATE FUNCTION textsim._content_hash(source textsim.source, version text) RETURNS text
 LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
-RETURN format(CASE WHEN source.scope_column IS NULL
-    THEN 'hashtextextended(concat(%1$s.%2$I) COLLATE "C", seed)'
-    ELSE 'hashtextextended(concat(%1$s.%2$I) COLLATE "C", '
-        'hashtextextended(concat(%1$s.%3$s) COLLATE "C", seed))'
-    END, version, source.text_column, quote_ident(source.scope_column));
+RETURN (
+    SELECT string_agg(format('hashtextextended(concat(%s.%I) COLLATE "C", ', version, c.name), '') || 'seed'
+        || repeat(')', count(*)::integer)
+    FROM unnest(textsim._columns(source)) c (name));
 COMMENT ON FUNCTION textsim._content_hash(textsim.source, text)
-    IS 'an expression in the body of a trigger function: the hash of the text and the scope of a row';
+    IS 'an expression in the body of a trigger function: the hash of the columns of a row that are read';
+
+-- In the settings of this function, concat() writes a time with or without a zone and a date in a form that
+-- becomes a time of UTC.
+CREATE FUNCTION textsim._moment(value anyelement) RETURNS timestamptz
+LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE
+SET search_path = pg_catalog, pg_temp SET timezone = 'UTC' SET datestyle = 'ISO'
+AS $$
+BEGIN
+    RETURN concat(value)::timestamptz;
+END $$;
+COMMENT ON FUNCTION textsim._moment(anyelement)
+    IS 'a timestamptz, timestamp or date as a time; those without a time zone are of UTC';
+
+CREATE FUNCTION textsim._expiry_of(source textsim.source, version text) RETURNS text
+LANGUAGE sql STABLE STRICT PARALLEL SAFE
+RETURN CASE
+    WHEN source.expires_column IS NOT NULL THEN format('textsim._moment(%s.%I)', version, source.expires_column)
+    WHEN source.time_column IS NOT NULL THEN format(
+        '(textsim._moment(%s.%I) + pg_catalog.make_interval(secs => %s))', version, source.time_column,
+        (SELECT extract(epoch FROM c.keep_for) FROM textsim.corpus c WHERE c.id = source.corpus_id))
+    ELSE 'NULL::pg_catalog.timestamptz' END;
+COMMENT ON FUNCTION textsim._expiry_of(textsim.source, text)
+    IS 'an expression: when the document of a row of an attached table expires; NULL: never';
+
+CREATE FUNCTION textsim._has_document(source textsim.source, version text) RETURNS text
+LANGUAGE sql STABLE STRICT PARALLEL SAFE
+RETURN format('%s.%I IS NOT NULL', version, source.text_column)
+    || CASE WHEN coalesce(source.time_column, source.expires_column) IS NULL THEN ''
+        ELSE format(' AND coalesce(%s > pg_catalog.now(), true)', textsim._expiry_of(source, version)) END;
+COMMENT ON FUNCTION textsim._has_document(textsim.source, text)
+    IS 'a condition: a row of an attached table has a document, because it has a text and has not expired';
 
 CREATE FUNCTION textsim._trigger_body(source textsim.source) RETURNS text
-LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
+LANGUAGE sql STABLE STRICT PARALLEL SAFE
 RETURN CASE WHEN source.mode = 'queue' THEN format($body$
 DECLARE
     seed bigint := hashint8extended((random() * 9007199254740992)::int8, 0);
@@ -171,7 +207,7 @@ BEGIN
             WHEN 'DELETE' THEN ARRAY[concat(OLD.%3$I)] END);
     ELSIF TG_OP = 'UPDATE' THEN
         PERFORM textsim._check_transition_table(TG_RELID, TG_NAME, '{former,changed}');
-        -- Each key whose text or scope differs before and after the statement; NULL and no row are no text.
+        -- Each key whose text, scope or time differs before and after the statement; NULL and no row are no text.
         -- Hashes are compared, because a join would hold all texts, and most updates change other columns.
         INSERT INTO textsim.pending (kind, corpus_id, source_id, keys)
         SELECT 'change', %1$s, %2$s, array_agg(part.key)
@@ -210,11 +246,12 @@ $body$, source.corpus_id, source.id, source.key_column, source.text_column,
 ELSE format($body$
 BEGIN
     PERFORM textsim._index_change(%1$s, %2$s, TG_OP, TG_RELID, concat(OLD.%3$I), concat(NEW.%3$I),
-        CASE WHEN NEW.%4$I IS NOT NULL THEN concat(NEW.%4$I) END, %5$s);
+        CASE WHEN %6$s THEN concat(NEW.%4$I) END, %5$s, %7$s);
     RETURN NULL;
 END
 $body$, source.corpus_id, source.id, source.key_column, source.text_column,
-    textsim._scope_of('NEW', source.scope_column))
+    textsim._scope_of('NEW', source.scope_column), textsim._has_document(source, 'NEW'),
+    textsim._expiry_of(source, 'NEW'))
 END;
 COMMENT ON FUNCTION textsim._trigger_body(textsim.source)
     IS 'the body of the trigger function of an attached table';
@@ -267,17 +304,16 @@ BEGIN
         ('delete', 'AFTER DELETE', CASE WHEN by_row THEN 'FOR EACH ROW'
             ELSE 'REFERENCING OLD TABLE AS changed FOR EACH STATEMENT' END),
         -- Without OF, because another trigger may change the columns.
-        ('update', 'AFTER UPDATE', CASE WHEN by_row THEN format('FOR EACH ROW WHEN (%s)', concat_ws(' OR ',
-                textsim._is_changed(source.relation, source.key_column),
-                textsim._is_changed(source.relation, source.text_column),
-                textsim._is_changed(source.relation, source.scope_column)))
+        ('update', 'AFTER UPDATE', CASE WHEN by_row THEN format('FOR EACH ROW WHEN (%s)', (
+                SELECT string_agg(textsim._is_changed(source.relation, c.name), ' OR ')
+                FROM unnest(textsim._columns(source)) c (name)))
             ELSE 'REFERENCING OLD TABLE AS former NEW TABLE AS changed FOR EACH STATEMENT' END),
         ('truncate', 'AFTER TRUNCATE', 'FOR EACH STATEMENT');
     IF NOT by_row THEN
         -- It never runs. Without it, the columns could be dropped, and then all writes would fail.
         RETURN QUERY VALUES ('columns',
-            format('AFTER UPDATE OF %I, %I', source.key_column, source.text_column)
-                || coalesce(', ' || quote_ident(source.scope_column), ''),
+            'AFTER UPDATE OF ' || (
+                SELECT string_agg(quote_ident(c.name), ', ') FROM unnest(textsim._columns(source)) c (name)),
             'FOR EACH STATEMENT WHEN (false)');
     END IF;
 END $$;

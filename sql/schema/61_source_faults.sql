@@ -78,6 +78,10 @@ BEGIN ATOMIC
                 ) o (name, place))
         WHEN a.attgenerated = 'v' THEN 'is a virtual generated column; expected a stored column'
         WHEN purpose = 'scope' THEN NULL
+        WHEN purpose = 'time' THEN CASE WHEN textsim._base_type(a.atttypid) NOT IN (
+                'timestamptz'::regtype, 'timestamp'::regtype, 'date'::regtype)
+            THEN format('is of type %s; expected timestamptz, timestamp or date',
+                format_type(a.atttypid, a.atttypmod)) END
         WHEN purpose = 'text' THEN CASE WHEN textsim._base_type(a.atttypid) NOT IN (
                 'text'::regtype, 'varchar'::regtype, 'bpchar'::regtype)
             THEN format('is of type %s; expected text', format_type(a.atttypid, a.atttypmod)) END
@@ -101,18 +105,19 @@ BEGIN ATOMIC
         AND a.attnum > 0 AND NOT a.attisdropped;
 END;
 COMMENT ON FUNCTION textsim._column_fault(regclass, name, text)
-    IS 'the reason why a column cannot be the column for the purpose key, text or scope, or NULL';
+    IS 'the reason why a column cannot be the column for the purpose key, text, scope or time, or NULL';
 
 CREATE FUNCTION textsim._columns_fault(
-    relation regclass, key_column name, text_column name, scope_column name)
+    relation regclass, key_column name, text_column name, scope_column name, time_column name)
 RETURNS text
 LANGUAGE sql STABLE PARALLEL SAFE
 RETURN coalesce(
     format('column "%s" ', key_column) || textsim._column_fault(relation, key_column, 'key'),
     format('column "%s" ', text_column) || textsim._column_fault(relation, text_column, 'text'),
-    format('column "%s" ', scope_column) || textsim._column_fault(relation, scope_column, 'scope'));
-COMMENT ON FUNCTION textsim._columns_fault(regclass, name, name, name)
-    IS 'the column that cannot be the key, the text or the scope column, with the reason, or NULL';
+    format('column "%s" ', scope_column) || textsim._column_fault(relation, scope_column, 'scope'),
+    format('column "%s" ', time_column) || textsim._column_fault(relation, time_column, 'time'));
+COMMENT ON FUNCTION textsim._columns_fault(regclass, name, name, name, name)
+    IS 'the column that cannot be the key, the text, the scope or the time column, with the reason, or NULL';
 
 -- The same checks as in attach: the table may have been altered since.
 CREATE FUNCTION textsim._table_fault(source textsim.source) RETURNS text
@@ -120,7 +125,8 @@ LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_te
 BEGIN
     RETURN coalesce(textsim._relation_fault(source.relation),
         'its ' || textsim._columns_fault(
-            source.relation, source.key_column, source.text_column, source.scope_column),
+            source.relation, source.key_column, source.text_column, source.scope_column,
+            coalesce(source.time_column, source.expires_column)),
         (SELECT textsim._unique_table_fault(source.relation, source.key_column)
             FROM textsim.corpus c WHERE c.id = source.corpus_id AND c.is_unique));
 END $$;

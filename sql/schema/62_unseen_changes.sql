@@ -20,8 +20,7 @@ BEGIN ATOMIC
         WHERE t.tgfoid = textsim._trigger_function(source.id)
         UNION ALL
         SELECT concat_ws(' ', a.attrelid, 'column', a.attname, a.attnum) FROM pg_attribute a
-        WHERE a.attrelid = source.relation
-            AND a.attname IN (source.key_column, source.text_column, source.scope_column)
+        WHERE a.attrelid = source.relation AND a.attname = ANY (textsim._columns(source))
     ) e (element);
 END;
 COMMENT ON FUNCTION textsim._shape(textsim.source)
@@ -34,7 +33,7 @@ BEGIN ATOMIC
     SELECT n.column_name, a.attname
     FROM unnest(source.shape) e (element)
     CROSS JOIN LATERAL regexp_match(e.element, '^[0-9]+ column (.*) ([0-9]+)$') m (parts)
-    JOIN (VALUES (source.key_column), (source.text_column), (source.scope_column)) n (column_name) ON n.column_name = m.parts[1]
+    JOIN unnest(textsim._columns(source)) n (column_name) ON n.column_name = m.parts[1]
     JOIN pg_attribute a
         ON a.attrelid = source.relation AND a.attnum = m.parts[2]::smallint AND NOT a.attisdropped
     WHERE NOT EXISTS (
@@ -42,8 +41,8 @@ BEGIN ATOMIC
         WHERE x.attrelid = source.relation AND x.attname = n.column_name AND NOT x.attisdropped);
 END;
 COMMENT ON FUNCTION textsim._renamed_columns(textsim.source)
-    IS 'the key, text or scope column of an attached table that was renamed, with its new name, unless another column '
-    'has its old name';
+    IS 'the columns of an attached table that are read and were renamed, with their new names, unless another column '
+    'has the old name';
 
 CREATE FUNCTION textsim._new_partitions(before text[], after text[]) RETURNS oid[]
 LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
@@ -79,10 +78,10 @@ BEGIN
         SELECT 'change', $1, $2, array_agg(r.key)
         FROM (
             SELECT concat(t.%1$I) AS key, (row_number() OVER () - 1) / 10000 AS number
-            FROM ONLY %2$s t WHERE t.%3$I IS NOT NULL
+            FROM ONLY %2$s t WHERE %3$s
         ) r
         GROUP BY r.number
-        $query$, source.key_column, part, source.text_column)
+        $query$, source.key_column, part, textsim._has_document(source, 't'))
     USING source.corpus_id, source.id;
 -- If the partition is locked, dropped or not readable by this role, the whole table is compared.
 EXCEPTION WHEN OTHERS THEN

@@ -5,7 +5,8 @@
 -- Private functions
 
 CREATE FUNCTION textsim._prepare_source(
-    corpus text, relation regclass, key_column name, text_column name, mode text, scope_column name)
+    corpus text, relation regclass, key_column name, text_column name, mode text,
+    scope_column name DEFAULT NULL, time_column name DEFAULT NULL, expires_column name DEFAULT NULL)
 RETURNS textsim.source
 LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -44,10 +45,12 @@ BEGIN
             'UPDATE textsim.%I SET source_id = NULL WHERE source_id = $1', 'document_' || c.id) USING replaced;
     END LOOP;
     INSERT INTO textsim.source AS s (
-        corpus_id, relation, key_column, key_type, text_column, scope_column, mode)
-    VALUES (c.id, relation, key_column, new_type, text_column, scope_column, mode)
+        corpus_id, relation, key_column, key_type, text_column, scope_column, time_column, expires_column, mode)
+    VALUES (
+        c.id, relation, key_column, new_type, text_column, scope_column, time_column, expires_column, mode)
     ON CONFLICT ON CONSTRAINT source_corpus_relation_key DO UPDATE
-    SET text_column = excluded.text_column, scope_column = excluded.scope_column, mode = excluded.mode,
+    SET text_column = excluded.text_column, scope_column = excluded.scope_column,
+        time_column = excluded.time_column, expires_column = excluded.expires_column, mode = excluded.mode,
         attached_at = excluded.attached_at
     WHERE NOT s.active
     RETURNING * INTO source;
@@ -63,7 +66,7 @@ BEGIN
         textsim._trigger_function(source.id), table_owner);
     RETURN source;
 END $$;
-COMMENT ON FUNCTION textsim._prepare_source(text, regclass, name, name, text, name)
+COMMENT ON FUNCTION textsim._prepare_source(text, regclass, name, name, text, name, name, name)
     IS 'store a table that is being attached, and create its trigger function';
 
 CREATE FUNCTION textsim._activate_source(source integer, compare boolean) RETURNS void
@@ -221,6 +224,21 @@ END;
 COMMENT ON FUNCTION textsim._scope_column_fault(textsim.corpus, name)
     IS 'the reason why a corpus does not take a table with or without this scope column, or NULL';
 
+CREATE FUNCTION textsim._time_columns_fault(c textsim.corpus, time_column name, expires_column name)
+RETURNS text
+LANGUAGE sql IMMUTABLE PARALLEL SAFE
+RETURN CASE
+    WHEN time_column IS NOT NULL AND expires_column IS NOT NULL THEN
+        'time_column and expires_column are both given; leave one of them out'
+    WHEN c.keep_for IS NOT NULL AND time_column IS NULL AND expires_column IS NULL THEN
+        format('documents of corpus "%s" expire; name the column of their times: time_column => ... or '
+            'expires_column => ...', c.name)
+    WHEN c.keep_for IS NULL AND coalesce(time_column, expires_column) IS NOT NULL THEN
+        format('documents of corpus "%s" never expire; leave out time_column and expires_column', c.name)
+END;
+COMMENT ON FUNCTION textsim._time_columns_fault(textsim.corpus, name, name)
+    IS 'the reason why a corpus does not take a table with or without these columns, or NULL';
+
 CREATE FUNCTION textsim._unique_table_fault(relation regclass, key_column name) RETURNS text
 LANGUAGE sql STABLE STRICT PARALLEL SAFE
 BEGIN ATOMIC
@@ -260,18 +278,22 @@ BEGIN
     -- A table that was attached before has documents, which may be out of date.
     PERFORM textsim._remove_documents_of(c, source.id);
     FOR existing IN EXECUTE format(
-        'SELECT concat(t.%1$I) AS key, concat(t.%2$I) AS body, %4$s AS scope FROM %3$s t '
-        'WHERE t.%2$I IS NOT NULL ORDER BY t.%1$I', source.key_column, source.text_column, source.relation,
-        textsim._scope_of('t', source.scope_column))
+        'SELECT concat(t.%1$I) AS key, concat(t.%2$I) AS body, %4$s AS scope, %5$s AS expires_at FROM %3$s t '
+        'WHERE %6$s ORDER BY t.%1$I', source.key_column, source.text_column, source.relation,
+        textsim._scope_of('t', source.scope_column), textsim._expiry_of(source, 't'),
+        textsim._has_document(source, 't'))
     LOOP
         PERFORM textsim._check_document(c, existing.key, existing.body, existing.scope);
-        IF textsim._write_document(c, source.id, existing.key, existing.body, existing.scope) = 'twin' THEN
+        IF textsim._write_document(
+            c, source.id, existing.key, existing.body, existing.scope, existing.expires_at) = 'twin'
+        THEN
             SELECT t.* INTO twin FROM textsim._twins(c, existing.key, existing.body, existing.scope) t LIMIT 1;
             pairs := pairs || format('"%s" and "%s" (similarity %s)',
                 left(existing.key, 100), left(twin.key, 100), twin.similarity);
             IF keeps_twins THEN
                 PERFORM textsim._write_document(
-                    c, source.id, existing.key, existing.body, existing.scope, keeps_twins => true);
+                    c, source.id, existing.key, existing.body, existing.scope, existing.expires_at,
+                    keeps_twins => true);
             END IF;
         END IF;
     END LOOP;
@@ -311,8 +333,8 @@ DECLARE
     unindexed bigint;
 BEGIN
     EXECUTE format(
-        'SELECT count(*) FROM (SELECT FROM %s t WHERE t.%I IS NOT NULL LIMIT 100001) t',
-        source.relation, source.text_column) INTO unindexed;
+        'SELECT count(*) FROM (SELECT FROM %s t WHERE %s LIMIT 100001) t',
+        source.relation, textsim._has_document(source, 't')) INTO unindexed;
     -- An older snapshot or row security may hide rows. A table that was attached before has a shape, and may
     -- have documents without a row.
     PERFORM textsim._activate_source(source.id, unindexed > 0 OR source.shape <> '{}'
@@ -331,7 +353,8 @@ COMMENT ON FUNCTION textsim._compare_later(textsim.corpus, textsim.source)
 
 CREATE FUNCTION textsim.attach(
     corpus text, relation regclass, key_column name, text_column name, mode text DEFAULT NULL,
-    existing text DEFAULT 'refuse', scope_column name DEFAULT NULL)
+    existing text DEFAULT 'refuse', scope_column name DEFAULT NULL, time_column name DEFAULT NULL,
+    expires_column name DEFAULT NULL)
 RETURNS void
 LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -347,15 +370,17 @@ BEGIN
     PERFORM textsim._check_choice('existing', existing, '{refuse,keep}');
     PERFORM textsim._refuse_table(relation, coalesce(
         textsim._mode_fault(c, mode, existing), textsim._scope_column_fault(c, scope_column),
-        textsim._relation_fault(relation),
+        textsim._time_columns_fault(c, time_column, expires_column), textsim._relation_fault(relation),
         textsim._unlogged_fault(relation)));
     PERFORM textsim._check_owner(relation, 'attach');
     PERFORM textsim._lock_tree(relation, false);
     PERFORM textsim._refuse_table(relation, coalesce(
-        textsim._columns_fault(relation, key_column, text_column, scope_column),
+        textsim._columns_fault(
+            relation, key_column, text_column, scope_column, coalesce(time_column, expires_column)),
         CASE WHEN c.is_unique THEN textsim._unique_table_fault(relation, key_column) END,
         CASE WHEN c.is_unique THEN textsim._hidden_rows_fault(relation) END));
-    source := textsim._prepare_source(corpus, relation, key_column, text_column, mode, scope_column);
+    source := textsim._prepare_source(
+        corpus, relation, key_column, text_column, mode, scope_column, time_column, expires_column);
     PERFORM textsim._create_triggers(source);
     IF c.is_unique THEN
         PERFORM textsim._activate_source(source.id, false);
@@ -365,7 +390,7 @@ BEGIN
         PERFORM textsim._compare_later(c, source);
     END IF;
 END $$;
-COMMENT ON FUNCTION textsim.attach(text, regclass, name, name, text, text, name)
+COMMENT ON FUNCTION textsim.attach(text, regclass, name, name, text, text, name, name, name)
     IS 'Keeps a table indexed in a corpus: creates triggers that see every change of the '
     'columns. In mode queue a worker indexes changes; in mode inline the transaction that makes a '
     'change indexes it. Existing rows wait for a worker or index_pending(). Raises an error if '
@@ -374,7 +399,10 @@ COMMENT ON FUNCTION textsim.attach(text, regclass, name, name, text, text, name)
     'change that makes two documents match raises unique_violation. If existing rows match, attach raises '
     'unique_violation; if existing is keep, it keeps them with a warning. A scoped corpus needs scope_column, '
     'whose value, as text, is the scope of the row''s document. A row whose scope is NULL is refused by a '
-    'unique corpus, and set aside with an error by another.';
+    'unique corpus, and set aside with an error by another. A corpus with keep_for needs one of two columns of type '
+    'timestamptz, timestamp or date: a row counts until keep_for after the time in time_column, or until the time '
+    'in expires_column. If the column is NULL, the row counts for ever. Times without a time zone are of UTC. '
+    'The expired rows stay in the table.';
 
 CREATE FUNCTION textsim.detach(corpus text, relation regclass) RETURNS void
 LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
@@ -412,7 +440,8 @@ COMMENT ON FUNCTION textsim.detach(text, regclass)
 -- Public views
 
 CREATE VIEW textsim.sources AS
-SELECT c.name AS corpus, s.relation, s.key_column, s.text_column, s.scope_column, s.mode, s.attached_at
+SELECT c.name AS corpus, s.relation, s.key_column, s.text_column, s.scope_column, s.time_column,
+    s.expires_column, s.mode, s.attached_at
 FROM textsim.source s JOIN textsim.corpus c ON c.id = s.corpus_id
 WHERE s.active;
 COMMENT ON VIEW textsim.sources IS 'The attached tables of all corpora.';
@@ -422,6 +451,10 @@ COMMENT ON COLUMN textsim.sources.key_column IS 'the column of the documents'' k
 COMMENT ON COLUMN textsim.sources.text_column IS 'the column of the texts';
 COMMENT ON COLUMN textsim.sources.scope_column
     IS 'the column of the documents'' scopes; NULL if the corpus is not scoped';
+COMMENT ON COLUMN textsim.sources.time_column
+    IS 'the column of the times from which the rows count for as long as the corpus keeps documents; or NULL';
+COMMENT ON COLUMN textsim.sources.expires_column
+    IS 'the column of the times from which the rows no longer count; or NULL';
 COMMENT ON COLUMN textsim.sources.mode
     IS 'queue: a worker indexes changes; inline: the transaction that makes a change indexes it';
 COMMENT ON COLUMN textsim.sources.attached_at IS 'when the table was attached';

@@ -71,6 +71,14 @@ END;
 COMMENT ON FUNCTION textsim._uncompared(integer)
     IS 'the attached tables of a corpus that must still be compared with their documents';
 
+CREATE FUNCTION textsim._new_name(source textsim.source, column_name name) RETURNS name
+LANGUAGE sql STABLE PARALLEL SAFE
+RETURN coalesce((
+    SELECT n.new_name FROM textsim._renamed_columns(source) n WHERE n.column_name = _new_name.column_name),
+    column_name);
+COMMENT ON FUNCTION textsim._new_name(textsim.source, name)
+    IS 'the present name of a column of an attached table';
+
 CREATE FUNCTION textsim._source_problems(source textsim.source) RETURNS SETOF text
 LANGUAGE sql STABLE STRICT PARALLEL SAFE
 BEGIN ATOMIC
@@ -89,13 +97,11 @@ BEGIN ATOMIC
     SELECT format('its column "%s" is now named "%s", and writes to the table fail until it is attached anew: '
         'SELECT textsim.detach(%L, %L); SELECT textsim.attach(%L, %L, %L, %L, %L%s)',
         r.column_name, r.new_name, k.name, source.relation, k.name, source.relation,
-        coalesce((SELECT n.new_name FROM textsim._renamed_columns(source) n
-            WHERE n.column_name = source.key_column), source.key_column),
-        coalesce((SELECT n.new_name FROM textsim._renamed_columns(source) n
-            WHERE n.column_name = source.text_column), source.text_column), source.mode,
-        ', scope_column => ' || quote_literal(coalesce((
-            SELECT n.new_name FROM textsim._renamed_columns(source) n
-            WHERE n.column_name = source.scope_column), source.scope_column)))
+        textsim._new_name(source, source.key_column), textsim._new_name(source, source.text_column), source.mode,
+        (SELECT string_agg(format(', %s => %L', o.argument, textsim._new_name(source, o.column_name)), '')
+            FROM (VALUES ('scope_column', source.scope_column), ('time_column', source.time_column),
+                ('expires_column', source.expires_column)) o (argument, column_name)
+            WHERE o.column_name IS NOT NULL))
     FROM textsim._renamed_columns(source) r JOIN textsim.corpus k ON k.id = source.corpus_id
     UNION ALL
     SELECT 'it has become a partition: changes through its parent are missed; detach it and attach it '
@@ -111,7 +117,7 @@ BEGIN ATOMIC
         ON t.tgrelid = a.attrelid AND t.tgname = textsim._trigger_name(source.id, 'update')
             -- A trigger for statements finds the columns by their names.
             AND (t.tgtype & 1) = 1
-    WHERE a.attrelid = source.relation AND a.attname IN (source.key_column, source.text_column, source.scope_column)
+    WHERE a.attrelid = source.relation AND a.attname = ANY (textsim._columns(source))
         AND NOT EXISTS (
             SELECT FROM pg_depend d
             WHERE d.classid = 'pg_trigger'::regclass AND d.objid = t.oid
@@ -172,6 +178,7 @@ DECLARE
     documents text := format('textsim.%I', 'document_' || source.corpus_id);
     readable boolean := textsim._source_fault(source) IS NULL;
     key_type text := format_type(source.key_type, NULL);
+    alive text := (SELECT textsim._alive(c, 'd') FROM textsim.corpus c WHERE c.id = source.corpus_id);
     is_small boolean := (
         SELECT sum(pg_relation_size(p.oid)) < 67108864 FROM textsim._partitions(source.relation) p (oid));
 BEGIN
@@ -179,14 +186,15 @@ BEGIN
         EXECUTE format($query$
             SELECT (
                 SELECT count(*) FROM %1$s t
-                WHERE t.%3$I IS NOT NULL
-                    AND NOT EXISTS (SELECT FROM %5$s d WHERE d.key = t.%2$I::%4$s::text)
+                WHERE %3$s
+                    AND NOT EXISTS (SELECT FROM %5$s d WHERE d.key = t.%2$I::%4$s::text%6$s)
             ) + (
                 SELECT count(*) FROM %5$s d
-                WHERE d.source_id = $1 AND NOT EXISTS (
-                    SELECT FROM %1$s t WHERE t.%2$I::%4$s::text = d.key AND t.%3$I IS NOT NULL)
+                WHERE d.source_id = $1%6$s AND NOT EXISTS (
+                    SELECT FROM %1$s t WHERE t.%2$I::%4$s::text = d.key AND %3$s)
             )
-            $query$, source.relation, source.key_column, source.text_column, key_type, documents)
+            $query$, source.relation, source.key_column, textsim._has_document(source, 't'), key_type, documents,
+            alive)
         INTO rows USING source.id;
         RETURN;
     END IF;
@@ -196,7 +204,7 @@ BEGIN
     INTO rows
     FROM textsim._partitions(source.relation) p (oid) JOIN pg_class c ON c.oid = p.oid
     WHERE c.relkind = 'r';
-    EXECUTE format('SELECT abs($1 - count(*)) FROM %s d WHERE d.source_id = $2', documents)
+    EXECUTE format('SELECT abs($1 - count(*)) FROM %s d WHERE d.source_id = $2%s', documents, alive)
     INTO rows USING coalesce(rows, 0), source.id;
 END $$;
 COMMENT ON FUNCTION textsim._differing_rows(textsim.source)
@@ -216,7 +224,9 @@ DECLARE
     c textsim.corpus := textsim._corpus(corpus);
     compared bigint := (SELECT sum(textsim._differing_rows(s)) FROM textsim._uncompared(c.id) s);
 BEGIN
-    EXECUTE format('SELECT count(*) FROM textsim.%I', 'document_' || c.id) INTO indexed;
+    EXECUTE format(
+        'SELECT count(*) FROM textsim.%I d WHERE true%s', 'document_' || c.id, textsim._alive(c, 'd'))
+    INTO indexed;
     SELECT l.pending + coalesce(compared, 0), l.as_text, textsim._saved_by_ids(c, l.as_text), l.oldest_pending,
         l.is_estimate OR compared IS NOT NULL
     INTO pending, as_text, saved_by_ids, oldest_pending, is_estimate

@@ -97,18 +97,19 @@ LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp 
 DECLARE
     source textsim.source := textsim._hold_source(number);
     key_type text := format_type(source.key_type, NULL);
+    has_document text := textsim._has_document(source, 't');
 BEGIN
     IF of_documents THEN
         EXECUTE format($query$
             SELECT array_agg(d.key) FILTER (WHERE NOT EXISTS (
                     SELECT FROM %1$s t
-                    WHERE t.%2$I::%4$s = d.key::%4$s AND t.%3$I IS NOT NULL)),
+                    WHERE t.%2$I::%4$s = d.key::%4$s AND %3$s)),
                 max(d.key)
             FROM (
                 SELECT d.key FROM textsim.%5$I d
                 WHERE d.source_id = $1 AND ($2 IS NULL OR d.key > $2) ORDER BY d.key LIMIT 1000
             ) d
-            $query$, source.relation, source.key_column, source.text_column, key_type,
+            $query$, source.relation, source.key_column, has_document, key_type,
             'document_' || source.corpus_id)
         INTO keys, last USING number, after;
     ELSE
@@ -116,9 +117,9 @@ BEGIN
             SELECT array_agg(t.key::text ORDER BY t.key), (array_agg(t.key::text ORDER BY t.key DESC))[1]
             FROM (
                 SELECT t.%2$I::%4$s AS key FROM %1$s t
-                WHERE t.%3$I IS NOT NULL %5$s ORDER BY t.%2$I::%4$s LIMIT 1000
+                WHERE %3$s %5$s ORDER BY t.%2$I::%4$s LIMIT 1000
             ) t
-            $query$, source.relation, source.key_column, source.text_column, key_type,
+            $query$, source.relation, source.key_column, has_document, key_type,
             CASE WHEN after IS NOT NULL
                 THEN format('AND t.%I::%s > $1::%2$s', source.key_column, key_type) END)
         INTO keys, last USING after;
@@ -139,29 +140,33 @@ COMMENT ON FUNCTION textsim._set_aside(textsim.corpus, integer, text, text)
     IS 'log that a document cannot be indexed, with the reason';
 
 CREATE FUNCTION textsim._rows_of(source textsim.source, keys text[])
-RETURNS TABLE (key text, body text, scope text)
+RETURNS TABLE (key text, body text, scope text, expires_at timestamptz)
 LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     RETURN QUERY EXECUTE format($query$
-        SELECT q.key, t.body, t.scope
+        SELECT q.key, t.body, t.scope, t.expires_at
         FROM unnest($1) q (key)
         LEFT JOIN (
-            SELECT t.%2$I::%4$s::text AS key, t.%3$I::text AS body, %5$s AS scope FROM %1$s t
-            WHERE t.%2$I::%4$s = ANY ($1::%4$s[])
+            SELECT t.%2$I::%4$s::text AS key, t.%3$I::text AS body, %5$s AS scope, %6$s AS expires_at
+            FROM %1$s t
+            WHERE t.%2$I::%4$s = ANY ($1::%4$s[]) AND %7$s
         ) t ON t.key = q.key
         $query$, source.relation, source.key_column, source.text_column,
-        format_type(source.key_type, NULL), textsim._scope_of('t', source.scope_column)) USING keys;
+        format_type(source.key_type, NULL), textsim._scope_of('t', source.scope_column),
+        textsim._expiry_of(source, 't'), textsim._has_document(source, 't')) USING keys;
 END $$;
 COMMENT ON FUNCTION textsim._rows_of(textsim.source, text[])
-    IS 'the current texts and scopes of a table for these keys; NULL for a key without a row';
+    IS 'the current texts, scopes and expiries of a table for these keys; NULL for a key without a row';
 
-CREATE FUNCTION textsim._digest(body text, scope text) RETURNS text
-LANGUAGE sql IMMUTABLE PARALLEL SAFE
-RETURN CASE WHEN body IS NOT NULL THEN md5(concat(octet_length(scope), ' ', scope, body)) END;
-COMMENT ON FUNCTION textsim._digest(text, text) IS 'a digest of the text and the scope of a row; NULL if it has no text';
+CREATE FUNCTION textsim._digest(body text, scope text, expires_at timestamptz) RETURNS text
+LANGUAGE sql STABLE PARALLEL SAFE
+RETURN CASE WHEN body IS NOT NULL THEN md5(concat(expires_at, ' ', octet_length(scope), ' ', scope, body)) END;
+COMMENT ON FUNCTION textsim._digest(text, text, timestamptz)
+    IS 'a digest of the text, the scope and the expiry of a row; NULL if it has no text';
 
 CREATE FUNCTION textsim._index_row(
-    c textsim.corpus, source integer, document_key text, body text, scope text, owner integer)
+    c textsim.corpus, source integer, document_key text, body text, scope text, expires_at timestamptz,
+    owner integer)
 RETURNS void
 LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -177,14 +182,14 @@ BEGIN
     ELSIF other IS NOT NULL THEN
         PERFORM textsim._set_aside(
             c, source, document_key, 'the corpus has this key from the table ' || other);
-    ELSIF textsim._store_form(c, source, document_key, textsim._form(c, body), scope) = 'twin' THEN
+    ELSIF textsim._store_form(c, source, document_key, textsim._form(c, body), scope, expires_at) = 'twin' THEN
         SELECT * INTO twin FROM textsim._twins(c, document_key, body, scope) LIMIT 1;
         PERFORM textsim._set_aside(c, source, document_key, format(
             'it matches document "%s" with similarity %s, and the corpus is unique',
             left(twin.key, 100), twin.similarity));
     END IF;
 END $$;
-COMMENT ON FUNCTION textsim._index_row(textsim.corpus, integer, text, text, text, integer)
+COMMENT ON FUNCTION textsim._index_row(textsim.corpus, integer, text, text, text, timestamptz, integer)
     IS 'make a document equal to its row; owner is the source of the stored document, 0 for no '
     'source, NULL for no document';
 
@@ -212,18 +217,20 @@ BEGIN
     EXECUTE format($query$
         SELECT coalesce(jsonb_object_agg(d.key, coalesce(d.source_id, 0)), '{}')
         FROM (
-            SELECT d.key, d.source_id FROM textsim.%I d
+            SELECT d.key, CASE WHEN true%2$s THEN d.source_id END AS source_id FROM textsim.%1$I d
             WHERE d.key = ANY ($1) ORDER BY d.key FOR UPDATE
         ) d
-        $query$, 'document_' || c.id) INTO owners USING keys;
+        $query$, 'document_' || c.id, textsim._alive(c, 'd')) INTO owners USING keys;
     FOR changed IN SELECT * FROM textsim._rows_of(source, keys) LOOP
         PERFORM textsim._index_row(
-            c, number, changed.key, changed.body, changed.scope, (owners ->> changed.key)::integer);
-        digests := digests || jsonb_build_object(changed.key, textsim._digest(changed.body, changed.scope));
+            c, number, changed.key, changed.body, changed.scope, changed.expires_at,
+            (owners ->> changed.key)::integer);
+        digests := digests || jsonb_build_object(
+            changed.key, textsim._digest(changed.body, changed.scope, changed.expires_at));
     END LOOP;
     -- Read the rows again: a row that was written and removed before its document existed has left no log
     -- entry. A later writer of the row finds the document, or makes a log entry.
-    SELECT bool_or(textsim._digest(r.body, r.scope) IS DISTINCT FROM digests ->> r.key) INTO is_changed
+    SELECT bool_or(textsim._digest(r.body, r.scope, r.expires_at) IS DISTINCT FROM digests ->> r.key) INTO is_changed
     FROM textsim._rows_of(source, keys) r;
     IF is_changed THEN
         RAISE EXCEPTION 'rows of table % have just been changed', source.relation

@@ -253,7 +253,9 @@ def check_rows(
     source = rng.choice((None, 0, 7, 2**31 - 1))
     languages = [rng.choice((b"", b"en", rng.randbytes(35))) for _ in chosen]
     sources = np.full(len(chosen), -1 if source is None else source)
-    identities = binary_rows.Identities(ids, keys, sources, languages)
+    scopes = rng.choice((None, [rng.choice((b"", b"tenant")) for _ in chosen]))
+    expiries = rng.choice((None, [rng.choice((b"", rng.randbytes(8))) for _ in chosen]))
+    identities = binary_rows.Identities(ids, keys, sources, languages, scopes, expiries)
     contents = binary_rows.Contents(counts, numbers, tokens.word_offsets, *signatures)
     data = binary_rows.copy_documents(identities, contents, chosen).tobytes()
     at = 0
@@ -273,6 +275,8 @@ def check_rows(
             None if source is None else struct.pack(">i", source),
             struct.pack(">i", counts[i]),
             languages[row] or None,
+            scopes and scopes[row],
+            (expiries and expiries[row]) or None,
             binary_format.dump_array(words),
             binary_format.dump_array(signatures.of(i)),
         ]

@@ -71,6 +71,10 @@ def check_bands(connection: psycopg.Connection[Any]) -> None:
     assert rows_read == list(zip(buckets, ids, strict=True))
 
 
+def dump_moment(microseconds: int | None) -> bytes:
+    return b"" if microseconds is None else microseconds.to_bytes(8, "big", signed=True)
+
+
 def check_documents(connection: psycopg.Connection[Any], source_id: int | None) -> None:
     keys = ["", "plain", "ü漢\U0001f98a" * 10, "k" * 1000]
     words = [INT4, [], [5], list(range(1000))]
@@ -80,16 +84,19 @@ def check_documents(connection: psycopg.Connection[Any], source_id: int | None) 
     ids = [2**31 - 1, 0, 1, 65535]
     chosen = [3, 0, 1]
     connection.execute("CREATE TEMP TABLE d (LIKE textsim.document) ON COMMIT DROP")
-    columns = "id, key, source_id, shingle_count, language, scope, word_ids, signature"
+    columns = "id, key, source_id, shingle_count, language, scope, expires_at, word_ids, signature"
+    scopes = ["a", "", "ü", "s" * 200] if source_id is None else [None] * 4
+    # Microseconds since the start of 2000.
+    moments = [8 * 10**14, None, -1, 2**63 - 1] if source_id is None else [None] * 4
     languages = ["de", None, "und", "yue"] if source_id is None else [None] * 4
-    scopes = ["a", "", "ü漢", "b" * 200] if source_id is None else [None] * 4
     data = copy_documents(
         Identities(
             np.array([ids[i] for i in chosen], np.int64),
             [keys[i].encode() for i in chosen],
             np.full(len(chosen), -1 if source_id is None else source_id),
             None if source_id else [(languages[i] or "").encode() for i in chosen],
-            None if scopes[0] is None else [str(scopes[i]).encode() for i in chosen],
+            [str(scopes[i]).encode() for i in chosen] if source_id is None else None,
+            None if source_id else [dump_moment(moments[i]) for i in chosen],
         ),
         Contents(
             counts,
@@ -101,6 +108,7 @@ def check_documents(connection: psycopg.Connection[Any], source_id: int | None) 
         np.array(chosen, np.int64),
     )
     copy_in(connection, f"COPY d ({columns}) FROM STDIN (FORMAT binary)", data)
+    columns = columns.replace("expires_at", "timestamptz_send(expires_at)")
     assert query(connection, f"SELECT {columns} FROM d") == [
         (
             ids[i],
@@ -109,6 +117,7 @@ def check_documents(connection: psycopg.Connection[Any], source_id: int | None) 
             counts.tolist()[i],
             languages[i],
             scopes[i],
+            dump_moment(moments[i]) or None,
             words[i],
             signatures.of(i).tolist(),
         )

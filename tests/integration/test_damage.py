@@ -287,7 +287,8 @@ CHANGES = {
     ],
     "function textsim._write_2": [
         "CREATE OR REPLACE FUNCTION textsim._write_2(source integer, document_key text, form text, "
-        "keeps_twins boolean) RETURNS text LANGUAGE plpgsql AS 'BEGIN RETURN ''written'';END'",
+        "document_scope text, document_expires_at timestamptz, keeps_twins boolean) RETURNS text "
+        "LANGUAGE plpgsql AS 'BEGIN RETURN ''written'';END'",
     ],
     "function textsim._changes_1()": [
         "CREATE OR REPLACE FUNCTION textsim._changes_1() RETURNS trigger LANGUAGE plpgsql "
@@ -358,6 +359,7 @@ SETTINGS = {
     "stop_words_by_language": None,
     "is_unique": "true",
     "scoped": "true",
+    "keep_for": "interval '1 day'",
     "base": "base + 1",
     "golden_signature": "golden_signature || 1",
     "golden_buckets": "golden_buckets || 1",

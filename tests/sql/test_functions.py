@@ -45,14 +45,15 @@ PUBLIC = {
     "lock_corpus(corpus text)": "volatile",
     "twins_of(corpus text, keys text[], texts text[], scopes text[])": "volatile",
     "remove(corpus text, key text)": "volatile",
+    "expire(IN corpus text)": "volatile",
     "attach(corpus text, relation regclass, key_column name, text_column name, mode text, "
-    "existing text, scope_column name)": "volatile",
+    "existing text, scope_column name, time_column name, expires_column name)": "volatile",
     "detach(corpus text, relation regclass)": "volatile",
     "status(corpus text)": "stable strict",
     "index_pending(IN corpus text)": "volatile",
     "create_corpus(name text, shingle text, threshold double precision, recall double precision, "
     "num_hashes integer, seed bigint, bands integer, rows integer, stop_words text[], "
-    "language text, is_unique boolean, scoped boolean)": "volatile",
+    "language text, is_unique boolean, scoped boolean, keep_for interval)": "volatile",
     "drop_corpus(name text)": "volatile",
     "containment(a text, b text, unit text, n integer)": "immutable strict",
     "cosine_similarity(a text, b text)": "immutable strict",
@@ -66,7 +67,7 @@ PUBLIC = {
     "set_owner(role regrole)": "volatile",
 }
 DEFINERS = {"_prepare_source", "_activate_source", "_release_source", "_note_shape"}
-COMMITTING = {"_give_word_ids", "_index_keys", "index_pending"}
+COMMITTING = {"_give_word_ids", "_index_keys", "expire", "index_pending"}
 """Procedures that commit; a procedure with a SET clause may not commit, so these have none."""
 
 
@@ -250,7 +251,7 @@ def test_a_null_argument_of_a_change_is_refused(connection: Connection) -> None:
 
 def test_every_change_is_tried_with_null() -> None:
     volatile = {name.partition("(")[0] for name, kind in PUBLIC.items() if kind == "volatile"}
-    searches = {"pairs", "candidate_pairs", "twins_of", "index_pending"}
+    searches = {"pairs", "candidate_pairs", "twins_of", "index_pending", "expire"}
     assert volatile - searches == {name.strip() for name in CHANGES}
 
 

@@ -18,12 +18,12 @@ PLANNED_ONCE = re.compile(
 
 WITHOUT_SCANS = re.compile(
     r"(?:textsim\.)?(?:_(?:search|write|remove)_\d+|_smallest_values|_normal_form_of|_word_numbers"
-    r"|_claim|_ready_entries|_pending_batch|_lease_entries|_delete_entries)\("
+    r"|_claim|_ready_entries|_pending_batch|_lease_entries|_delete_entries|_expire)\("
 )
 """Matches functions whose plans were made when the table was empty, and are used when it is full."""
 
-WALKS_LOG = re.compile(r"(?:textsim\.)?(?:_claim|_ready_entries)\(")
-"""Matches functions that walk the log in the order of its index."""
+WALKS_INDEX = re.compile(r"(?:textsim\.)?(?:_claim|_ready_entries|_expire)\(")
+"""Matches functions that walk the log, or expired documents, in the order of an index."""
 
 WRITES_NUMBERS = re.compile(r"(?:textsim\.)?_settings\(")
 """Matches functions that write numbers as text, with all digits whatever the caller has set."""
@@ -95,12 +95,14 @@ def expected_settings(function: str) -> list[str]:
         settings.append("plan_cache_mode=force_generic_plan")
     if WITHOUT_SCANS.match(function):
         settings.append("enable_seqscan=off")
-    if WALKS_LOG.match(function):
+    if WALKS_INDEX.match(function):
         settings.append("enable_bitmapscan=off")
-    if "_ready_entries(" in function:
+    if "_ready_entries(" in function or "_expire(" in function:
         settings.append("enable_sort=off")
     if WRITES_NUMBERS.match(function):
-        settings.append("extra_float_digits=1")
+        settings += ["extra_float_digits=1", "IntervalStyle=postgres"]
+    if "_moment(" in function:
+        settings += ["TimeZone=UTC", "DateStyle=ISO"]
     return settings
 
 

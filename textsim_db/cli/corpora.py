@@ -175,7 +175,7 @@ def _lines(corpus: ManagedCorpus) -> list[tuple[str, str]]:
     if len(words) > _SHOWN_WORDS:
         rest = len(words) - _SHOWN_WORDS
         settings["stop_words"] = f"{' '.join(words[:_SHOWN_WORDS])} and {rest:,} more"
-    for name in ("stop_words", "language"):
+    for name in ("stop_words", "language", "keep_for"):
         settings[name] = settings[name] or "none"
     settings["is_unique"] = "yes" if corpus.config.is_unique else "no"
     if corpus.config.is_exact:

@@ -1,4 +1,4 @@
-"""PostgreSQL's binary format of arrays, written from and read into NumPy arrays.
+"""PostgreSQL's binary format of arrays, written from and read into NumPy arrays, and of times.
 
 We do not use psycopg's adapters, because they handle one value at a time. And if an integer is too
 large, psycopg's C build wraps it, and only its Python build raises an error.
@@ -48,6 +48,20 @@ class TextArray:
 
     def dump(self) -> bytes:
         """Return the array in the format of array_send."""
+        return self._data
+
+
+class Moment:
+    """A time as a parameter of type timestamptz; data is in the format of timestamptz_send."""
+
+    __slots__ = ("_data",)
+    oid = 1184
+
+    def __init__(self, data: bytes) -> None:
+        self._data = data
+
+    def dump(self) -> bytes:
+        """Return the time in the format of timestamptz_send."""
         return self._data
 
 

@@ -48,6 +48,8 @@ class Identities(NamedTuple):
     """None if the corpus does not identify languages."""
     scopes: Sequence[bytes] | None = None
     """None if the corpus is not scoped."""
+    expiries: Sequence[bytes] | None = None
+    """In the format of timestamptz_send, or empty for never; None if documents never expire."""
 
 
 class _Row(NamedTuple):
@@ -62,6 +64,8 @@ class _Row(NamedTuple):
     scopes: Utf8
     is_scoped: bool
     """False: all scopes are NULL."""
+    expiries: Utf8
+    """In the format of timestamptz_send, or empty for NULL."""
 
 
 def load_int2_arrays(parts: Sequence[bytes]) -> tuple[Int16Array, Int64Array]:
@@ -156,10 +160,10 @@ def copy_bands(rows: Int64Array) -> ByteArray:
 def copy_documents(identities: Identities, contents: Contents, chosen: Int64Array) -> ByteArray:
     """Return rows of documents for COPY ... (FORMAT binary), without header and trailer.
 
-    The columns are id, key, source_id, shingle_count, language, scope, word_ids, signature. chosen:
-    (rows,), the places of the documents in the batch.
+    The columns are id, key, source_id, shingle_count, language, scope, expires_at, word_ids, signature.
+    chosen: (rows,), the places of the documents in the batch.
     """
-    ids, keys, source_ids, languages, scopes = identities
+    ids, keys, source_ids, languages, scopes, expiries = identities
     nothing = [b""] * len(keys)
     row = _Row(
         ids,
@@ -168,15 +172,18 @@ def copy_documents(identities: Identities, contents: Contents, chosen: Int64Arra
         concatenate(nothing if languages is None else languages),
         concatenate(nothing if scopes is None else scopes),
         scopes is not None,
+        concatenate(nothing if expiries is None else expiries),
     )
     return _write_documents(row, contents, chosen)
 
 
 @kernel
 def _write_documents(row: _Row, contents: Contents, chosen: Int64Array) -> ByteArray:
-    # Two bytes for the number of fields, eight lengths, 3 * 4 bytes of numbers, two array headers.
-    fixed = 2 + 8 * _LENGTH + 12 + 2 * _ARRAY_HEADER
-    size = len(row.keys.data) + len(row.languages.data) + len(row.scopes.data)
+    # Two bytes for the number of fields, nine lengths, 3 * 4 bytes of numbers, two array headers.
+    fixed = 2 + 9 * _LENGTH + 12 + 2 * _ARRAY_HEADER
+    size = (
+        len(row.keys.data) + len(row.languages.data) + len(row.scopes.data) + len(row.expiries.data)
+    )
     size += fixed * len(chosen)
     value_bytes = contents.signatures.itemsize
     for i in chosen:
@@ -194,19 +201,26 @@ def _write_documents(row: _Row, contents: Contents, chosen: Int64Array) -> ByteA
 @inlined_kernel
 def _write_identity(out: ByteArray, at: int, row: _Row, shingle_count: int, k: int) -> int:
     out[at] = 0
-    out[at + 1] = 8
+    out[at + 1] = 9
     at = _write_int4(out, at + 2, row.ids[k])
     start, end = row.keys.offsets[k], row.keys.offsets[k + 1]
     at = _write4(out, at, end - start)
     at = copy_span(row.keys.data, start, end, out, at)
     at = _write4(out, at, -1) if row.source_ids[k] < 0 else _write_int4(out, at, row.source_ids[k])
     at = _write_int4(out, at, shingle_count)
-    start, end = row.languages.offsets[k], row.languages.offsets[k + 1]
-    at = _write4(out, at, end - start if end > start else -1)
-    at = copy_span(row.languages.data, start, end, out, at)
+    at = _write_nullable(out, at, row.languages, k)
     start, end = row.scopes.offsets[k], row.scopes.offsets[k + 1]
     at = _write4(out, at, end - start if row.is_scoped else -1)
-    return copy_span(row.scopes.data, start, end, out, at)
+    at = copy_span(row.scopes.data, start, end, out, at)
+    return _write_nullable(out, at, row.expiries, k)
+
+
+@inlined_kernel
+def _write_nullable(out: ByteArray, at: int, values: Utf8, k: int) -> int:
+    """Write a value, or NULL if it is empty; return the next place."""
+    start, end = values.offsets[k], values.offsets[k + 1]
+    at = _write4(out, at, end - start if end > start else -1)
+    return copy_span(values.data, start, end, out, at)
 
 
 @inlined_kernel

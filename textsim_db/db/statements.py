@@ -112,8 +112,11 @@ SELECT EXISTS (
 
 # Corpora
 
+ALIVE: Final[LiteralString] = " AND (d.expires_at IS NULL OR d.expires_at > pg_catalog.now())"
+"""The condition {alive} of StoredCorpus.statement()."""
 _COLUMNS: Final[LiteralString] = (
     "corpus.*, coalesce(origin, id) AS first_id, "
+    "(extract(epoch FROM keep_for) * 1000000)::bigint AS microseconds_kept, "
     "(SELECT pg_catalog.array_send(pg_catalog.array_agg(k.value ORDER BY k.value)) "
     "FROM textsim.common k WHERE k.corpus_id = corpus.id) AS common_values, "
     "(SELECT pg_catalog.array_send(pg_catalog.array_agg(k.class ORDER BY k.value)) "

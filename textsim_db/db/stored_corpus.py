@@ -6,6 +6,7 @@ import logging
 import time
 from contextlib import suppress
 from dataclasses import dataclass, fields, replace
+from datetime import timedelta
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, LiteralString
 
@@ -48,8 +49,12 @@ class StoredCorpus:
     """Whether the golden signature was compared when the corpus was loaded."""
 
     def statement(self, text: LiteralString) -> str:
-        """Return SQL with {document}, {band} and other names replaced by those of the corpus."""
-        return _named(self.id, text)
+        """Return SQL with {document}, {band} and other names replaced by those of the corpus.
+
+        {alive} becomes a condition to append: the document d has not expired. It is empty in a corpus
+        whose documents never expire.
+        """
+        return _named(self.id, self.config.keep_for is not None, text)
 
     def label(self, what: str) -> str:
         """Return the name for a cursor; pg_stat_activity shows only its name."""
@@ -57,7 +62,7 @@ class StoredCorpus:
 
 
 @lru_cache(maxsize=1024)
-def _named(corpus_id: int, text: LiteralString) -> str:
+def _named(corpus_id: int, expires: bool, text: LiteralString) -> str:
     return (
         sql.SQL(text)
         .format(
@@ -69,6 +74,7 @@ def _named(corpus_id: int, text: LiteralString) -> str:
             id=sql.Literal(corpus_id),
             index=sql.Identifier(f"band_{corpus_id}_bucket"),
             index_name=sql.Literal(f"textsim.band_{corpus_id}_bucket"),
+            alive=sql.SQL(statements.ALIVE if expires else ""),
         )
         .as_string(None)
     )
@@ -129,8 +135,9 @@ def load_by_id(engine: Engine, corpus_id: int) -> StoredCorpus | None:
 def _row(engine: Engine, statement: LiteralString, value: str | int) -> dict[str, Any] | None:
     with database_errors(), autocommit(engine) as connection:
         cursor = connection.cursor(row_factory=dict_row)
-        # The time of creation is not used, and psycopg does not read it in every DateStyle.
+        # They are not used, and psycopg does not read them in every DateStyle and IntervalStyle.
         cursor.adapters.register_loader("timestamptz", TextLoader)
+        cursor.adapters.register_loader("interval", TextLoader)
         return cursor.execute(statement, [value]).fetchone()
 
 
@@ -255,10 +262,12 @@ def _columns_of(config: CorpusConfig) -> dict[str, Any]:
 def _corpus(row: dict[str, Any]) -> StoredCorpus:
     columns = {each.name: row[each.name] for each in fields(CorpusConfig) if each.name in row}
     lists = sorted(row["stop_words_by_language"].items())
+    microseconds = row["microseconds_kept"]
     columns |= {
         "shingle": Shingle(row["unit"], row["shingle_length"]),
         "stop_words": tuple(row["stop_words"]),
         "stop_words_by_language": tuple((code, tuple(words)) for code, words in lists),
+        "keep_for": None if microseconds is None else timedelta(microseconds=microseconds),
     }
     config = CorpusConfig(**columns)
     if row["common_values"] is not None:

@@ -61,6 +61,7 @@ class CandidatePairs:
         self._store = store
         self._scan = BucketScan(store.corpus, language, scope)
         self._scan.read_scopes(connection)
+        self._scan.read_expired(connection)
         self._copy_finder = CopyFinder(connection, store.corpus)
         self._small: list[Members] = []
         self._row_count = 0

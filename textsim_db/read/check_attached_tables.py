@@ -14,6 +14,7 @@ from typing import Any, LiteralString
 from psycopg import sql
 
 from textsim_db.db.engine import Connection
+from textsim_db.db.statements import ALIVE
 from textsim_db.db.stored_corpus import StoredCorpus
 from textsim_db.read import statements
 from textsim_db.results import Problem
@@ -56,13 +57,14 @@ def _keys(
     source_id: int,
     names: list[Any],
 ) -> Iterator[str]:
-    schema, table, key_column, text_column, key_type = names
+    schema, table, key_column, has_document, key_type = names
     filled = sql.SQL(statement).format(
         id=sql.Literal(corpus.id),
         document=sql.Identifier("textsim", f"document_{corpus.id}"),
         relation=sql.Identifier(schema, table),
         key=sql.Identifier(key_column),
-        text=sql.Identifier(text_column),
+        has_document=sql.SQL(has_document),
+        alive=sql.SQL("" if corpus.config.keep_for is None else ALIVE),
         type=sql.SQL(key_type),
         source=sql.Literal(source_id),
     )

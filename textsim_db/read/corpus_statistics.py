@@ -59,7 +59,7 @@ def statistics(
         reader = _Reader(connection, store, part)
         languages = dict(reader.fetch(statements.COUNT_LANGUAGES))
         counts = reader.count_words(vocabulary, sum(languages.values()), progress)
-        is_all = part == Part()
+        is_all = part == Part() and store.corpus.config.keep_for is None
         sizes = statements.BUCKET_SIZES if is_all else statements.BUCKET_SIZES_OF_SOME
         buckets = [(int(size), int(number)) for size, number in reader.fetch(sizes)]
         storage = _storage(reader.fetch(statements.STORAGE))

@@ -10,6 +10,7 @@ from itertools import pairwise
 
 import numpy as np
 
+from textsim_db.compare.packed_pairs import is_among
 from textsim_db.db.binary_format import load_int4_array, load_int8_array
 from textsim_db.db.engine import Connection
 from textsim_db.db.stored_corpus import StoredCorpus
@@ -32,6 +33,7 @@ class BucketScan:
         self._language = language
         self._scope = scope
         self._numbers_of_scopes: Int32Array | None = None
+        self._expired = np.empty(0, np.int32)
 
     def prepare(self, connection: Connection) -> None:
         """Make the server read the band index in order, instead of sorting the table."""
@@ -68,7 +70,17 @@ class BucketScan:
         rows = load_int8_array(data or b"")
         if (rows[1:] < rows[:-1]).any():  # a join, or a plan that does not read the index in order
             rows.sort()
+        if len(self._expired):
+            rows = rows[~is_among(_ids(rows), self._expired)]
         return self._apart(rows) if self._are_mixed else rows
+
+    def read_expired(self, connection: Connection) -> None:
+        """Read which documents have expired; their rows are left out."""
+        if self._corpus.config.keep_for is None:
+            return
+        statement = self._corpus.statement(statements.EXPIRED_DOCUMENTS)
+        (data,) = connection.cursor(binary=True).execute(statement).fetchone() or (b"",)
+        self._expired = load_int4_array(data or b"")
 
     def read_scopes(self, connection: Connection) -> None:
         """Read the scopes of all documents, if buckets may have documents of several scopes."""
@@ -90,7 +102,7 @@ class BucketScan:
         Buckets are numbered anew, unless all are of one scope.
         """
         assert self._numbers_of_scopes is not None
-        scopes = self._numbers_of_scopes[(rows & 0xFFFFFFFF) - 2**31]
+        scopes = self._numbers_of_scopes[_ids(rows)]
         buckets = rows >> 32
         is_next = np.append(True, buckets[1:] != buckets[:-1])[: len(rows)]
         is_mixed = ~is_next[1:] & (scopes[1:] != scopes[:-1])
@@ -100,3 +112,9 @@ class BucketScan:
         rows, scopes, buckets = rows[order], scopes[order], buckets[order]
         is_next[1:] = (buckets[1:] != buckets[:-1]) | (scopes[1:] != scopes[:-1])
         return np.cumsum(is_next, dtype=np.int64) << 32 | rows & 0xFFFFFFFF
+
+
+def _ids(rows: Int64Array) -> Int32Array:
+    """Return the ids of the documents of band rows."""
+    ids: Int32Array = ((rows & 0xFFFFFFFF) - 2**31).astype(np.int32)
+    return ids

@@ -31,7 +31,7 @@ FROM (
     GROUP BY b.document_id
 ) c
 JOIN {document} d ON d.id = c.document_id
-WHERE textsim._is_candidate(c.shared, d.shingle_count, %s, %s)
+WHERE textsim._is_candidate(c.shared, d.shingle_count, %s, %s){alive}
 """
 CANDIDATES_OF_ONE: Final[LiteralString] = f"""
 SELECT {_FIELDS}
@@ -42,7 +42,7 @@ FROM (
     GROUP BY b.document_id
 ) c
 JOIN {{document}} d ON d.id = c.document_id
-WHERE true
+WHERE true{{alive}}
 """
 CANDIDATES_OF_MANY: Final[LiteralString] = f"""
 /* textsim-db: candidates of many texts in corpus {{id}} */
@@ -58,7 +58,7 @@ FROM (
     GROUP BY p.document_id
 ) c
 JOIN {{document}} d ON d.id = c.document_id
-WHERE true
+WHERE true{{alive}}
 """
 # In an exact corpus, the first count keeps documents that share enough rows with any size, and then the
 # sizes of both decide.
@@ -71,7 +71,7 @@ FROM (
     GROUP BY b.document_id HAVING count(*) >= %s
 ) c
 JOIN {{document}} d ON d.id = c.document_id
-WHERE textsim._is_candidate(c.shared, d.shingle_count, %s, %s)
+WHERE textsim._is_candidate(c.shared, d.shingle_count, %s, %s){{alive}}
 """
 _EXACT_PAIRS_OF_MANY: Final[LiteralString] = """
         SELECT s.document_id, s.query
@@ -94,13 +94,15 @@ FROM (
     GROUP BY p.document_id
 ) c
 JOIN {{document}} d ON d.id = c.document_id
-WHERE true
+WHERE true{{alive}}
 """
-OF_LANGUAGE: Final[LiteralString] = "AND d.language = %s"
-OF_SCOPE: Final[LiteralString] = "AND d.scope = %s"
+OF_LANGUAGE: Final[LiteralString] = " AND d.language = %s"
+OF_SCOPE: Final[LiteralString] = " AND d.scope = %s"
 """Limit the statements above to the documents of one language, or of one scope."""
 
-DOCUMENT_OF_KEY: Final[LiteralString] = f"SELECT {_FIELDS} FROM {{document}} d WHERE d.key = %s"
+DOCUMENT_OF_KEY: Final[LiteralString] = (
+    f"SELECT {_FIELDS} FROM {{document}} d WHERE d.key = %s{{alive}}"
+)
 
 # Pairs and clusters: the documents of each bucket. Columns of many rows are sent as arrays.
 
@@ -139,6 +141,11 @@ CROSS JOIN LATERAL pg_catalog.unnest(
     textsim._in_scope(textsim._buckets(d.signature, %(bands)s, %(rows)s), d.scope)) b (bucket)
 WHERE b.bucket BETWEEN %(low)s::integer AND %(high)s::integer AND d.scope = %(scope)s
     AND (%(language)s::text IS NULL OR d.language = %(language)s)
+"""
+EXPIRED_DOCUMENTS: Final[LiteralString] = """
+/* textsim-db: pairs of corpus {id}: expired documents */
+SELECT pg_catalog.array_send(pg_catalog.array_agg(d.id ORDER BY d.id))
+FROM {document} d WHERE d.expires_at <= pg_catalog.now()
 """
 SCOPES_OF_DOCUMENTS: Final[LiteralString] = """
 /* textsim-db: pairs of corpus {id}: scopes */
@@ -211,16 +218,17 @@ SELECT id, key FROM {document} WHERE id = ANY (%s::integer[])
 # Recall by brute force: a sample is compared with all documents.
 
 IDS_WITH_SHINGLES: Final[LiteralString] = """
-SELECT id FROM {document}
-WHERE pg_catalog.cardinality(signature) > 0 AND (%(scope)s::text IS NULL OR scope = %(scope)s)
-ORDER BY id
+SELECT d.id FROM {document} d
+WHERE pg_catalog.cardinality(d.signature) > 0
+    AND (%(scope)s::text IS NULL OR d.scope = %(scope)s){alive}
+ORDER BY d.id
 """
 COUNT_AND_MEAN_WORDS: Final[LiteralString] = """
 SELECT count(*), coalesce(avg(coalesce(
-    pg_catalog.cardinality(word_ids),
+    pg_catalog.cardinality(d.word_ids),
     -- The words of this document have no ids yet.
-    pg_catalog.cardinality(pg_catalog.string_to_array(normal_form, ' ')))), 0)::float8
-FROM {document} WHERE %(scope)s::text IS NULL OR scope = %(scope)s
+    pg_catalog.cardinality(pg_catalog.string_to_array(d.normal_form, ' ')))), 0)::float8
+FROM {document} d WHERE (%(scope)s::text IS NULL OR d.scope = %(scope)s){alive}
 """
 SAMPLE_OF_IDS: Final[LiteralString] = f"""
 SELECT {_FIELDS} FROM {{document}} d WHERE d.id = ANY (%s::integer[]) ORDER BY d.id
@@ -228,7 +236,7 @@ SELECT {_FIELDS} FROM {{document}} d WHERE d.id = ANY (%s::integer[]) ORDER BY d
 DOCUMENTS_WITH_SHINGLES: Final[LiteralString] = f"""
 SELECT {_FIELDS} FROM {{document}} d
 WHERE pg_catalog.cardinality(d.signature) > 0
-    AND (%(scope)s::text IS NULL OR d.scope = %(scope)s)
+    AND (%(scope)s::text IS NULL OR d.scope = %(scope)s){{alive}}
 """
 COUNT_CANDIDATES: Final[LiteralString] = """
 /* textsim-db: measure recall of corpus {id}: candidates */
@@ -241,27 +249,28 @@ FROM (
 ) p
 JOIN {document} d ON d.id = p.document_id
 WHERE textsim._is_candidate(p.shared, d.shingle_count, (%s::integer[])[p.query + 1], %s)
-    AND d.scope IS NOT DISTINCT FROM %s::text
+    AND d.scope IS NOT DISTINCT FROM %s::text{alive}
 GROUP BY p.query
 """
 
 # Statistics.
 
-_CHOSEN: Final[LiteralString] = """(%(language)s::text IS NULL OR language = %(language)s)
-    AND (%(scope)s::text IS NULL OR scope = %(scope)s)"""
+_CHOSEN: Final[LiteralString] = """(%(language)s::text IS NULL OR d.language = %(language)s)
+    AND (%(scope)s::text IS NULL OR d.scope = %(scope)s){alive}"""
 WORDS: Final[LiteralString] = f"""
-SELECT pg_catalog.array_send(word_ids), normal_form FROM {{document}} WHERE {_CHOSEN} ORDER BY id
+SELECT pg_catalog.array_send(d.word_ids), d.normal_form FROM {{document}} d
+WHERE {_CHOSEN} ORDER BY d.id
 """
 COUNT_LANGUAGES: Final[LiteralString] = f"""
-SELECT language, count(*) FROM {{document}} WHERE {_CHOSEN}
-GROUP BY language ORDER BY count(*) DESC, language
+SELECT d.language, count(*) FROM {{document}} d WHERE {_CHOSEN}
+GROUP BY d.language ORDER BY count(*) DESC, d.language
 """
 RANDOM_DOCUMENTS: Final[LiteralString] = f"""
 /* textsim-db: statistics of corpus {{id}}: sample */
 SELECT key, pg_catalog.array_send(word_ids), normal_form, scope FROM {{document}}
 WHERE id = ANY (
-    SELECT id FROM {{document}} WHERE shingle_count > 0 AND {_CHOSEN}
-    ORDER BY pg_catalog.hashint8extended(id, %(seed)s) LIMIT %(sample)s
+    SELECT d.id FROM {{document}} d WHERE d.shingle_count > 0 AND {_CHOSEN}
+    ORDER BY pg_catalog.hashint8extended(d.id, %(seed)s) LIMIT %(sample)s
 )
 """
 BUCKET_SIZES: Final[LiteralString] = """
@@ -286,9 +295,11 @@ SELECT t.name, pg_catalog.pg_table_size(t.name::regclass),
 FROM unnest(ARRAY[{document_name}, {band_name}]) t (name)
 """
 COUNT_DOCUMENTS: Final[LiteralString] = """
-/* textsim-db: count the documents of corpus {id} */ SELECT count(*) FROM {document}
+/* textsim-db: count the documents of corpus {id} */ SELECT count(*) FROM {document} d WHERE true{alive}
 """
-HAS_DOCUMENT: Final[LiteralString] = "SELECT EXISTS (SELECT FROM {document} WHERE key = %s)"
+HAS_DOCUMENT: Final[LiteralString] = (
+    "SELECT EXISTS (SELECT FROM {document} d WHERE d.key = %s{alive})"
+)
 
 # Integrity: these find stored rows that contradict each other.
 
@@ -536,7 +547,7 @@ GROUP BY d.source_id ORDER BY d.source_id
 # conditions are those of textsim._source_fault, without the right to write.
 COMPARABLE_SOURCES: Final[LiteralString] = """
 SELECT s.id, pg_catalog.format('%I.%I', n.nspname, r.relname), n.nspname, r.relname, s.key_column,
-    s.text_column, pg_catalog.format_type(s.key_type, NULL),
+    textsim._has_document(s, 't'), pg_catalog.format_type(s.key_type, NULL),
     CASE WHEN textsim._table_fault(s) IS NOT NULL THEN textsim._table_fault(s)
         WHEN pg_catalog.row_security_active(r.oid) THEN 'row security hides rows of it from this role'
         WHEN NOT pg_catalog.has_table_privilege(r.oid, 'SELECT')
@@ -553,9 +564,10 @@ ORDER BY s.id
 ROWS_WITHOUT_DOCUMENT: Final[LiteralString] = """
 /* textsim-db: check attached tables: rows without a document */
 SELECT t.{key}::{type}::text FROM {relation} t
-WHERE t.{text} IS NOT NULL
+WHERE {has_document}
     AND NOT EXISTS (
-        SELECT FROM {document} d WHERE d.key = t.{key}::{type}::text AND d.source_id = {source})
+        SELECT FROM {document} d
+        WHERE d.key = t.{key}::{type}::text AND d.source_id = {source}{alive})
     AND NOT EXISTS (
         SELECT FROM textsim.pending p CROSS JOIN pg_catalog.unnest(p.keys) k (key)
         WHERE p.source_id = {source} AND k.key = t.{key}::{type}::text)
@@ -564,9 +576,9 @@ ORDER BY 1
 DOCUMENTS_WITHOUT_ROW: Final[LiteralString] = """
 /* textsim-db: check attached tables: documents without a row */
 SELECT d.key FROM {document} d
-WHERE d.source_id = {source}
+WHERE d.source_id = {source}{alive}
     AND NOT EXISTS (
-        SELECT FROM {relation} t WHERE t.{key}::{type}::text = d.key AND t.{text} IS NOT NULL)
+        SELECT FROM {relation} t WHERE t.{key}::{type}::text = d.key AND {has_document})
     AND NOT EXISTS (
         SELECT FROM textsim.pending p CROSS JOIN pg_catalog.unnest(p.keys) k (key)
         WHERE p.source_id = {source} AND k.key = d.key)

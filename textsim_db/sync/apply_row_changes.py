@@ -143,10 +143,12 @@ class RowChanges:
             )
             for place, matches in twins
         ]
-        added, replaced, unchanged, completed, _ = np.bincount(outcomes, minlength=5).tolist()
+        added, replaced, unchanged, completed, _, extended = np.bincount(
+            outcomes, minlength=6
+        ).tolist()
         return ChangeReport(
             added=added,
-            replaced=replaced,
+            replaced=replaced + extended,
             removed=removed,
             unchanged=unchanged,
             completed=completed,
@@ -172,8 +174,11 @@ def _lock_documents(
 
 
 def _batch(rows: SourceRows, store: Store) -> Batch:
-    documents = [(key, text, scope) for key, (text, scope) in rows.items()]
-    return with_word_ids(prepare(documents, store.corpus.config), store)
+    documents = [(key, row.text, row.scope) for key, row in rows.items()]
+    batch = with_word_ids(prepare(documents, store.corpus.config), store)
+    if store.corpus.config.keep_for is None:
+        return batch
+    return replace(batch, expiries=[rows[key].expires_at for key in batch.keys])
 
 
 def _other_owners(

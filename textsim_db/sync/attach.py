@@ -92,7 +92,7 @@ def _rows(store: Store, number: int) -> Generator[tuple[str, str, str | None], N
         keys = [key for key, _ in page[start : start + _ROWS_AT_ONCE]]
         with read_source.reading(store.engine, source) as connection:
             rows = read_source.read_rows(connection, source, keys)
-        yield from ((key, text, scope) for key, (text, scope) in rows.items())
+        yield from ((key, row.text, row.scope) for key, row in rows.items())
 
 
 class _Progress:

@@ -6,7 +6,7 @@ import logging
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import LiteralString
+from typing import LiteralString, NamedTuple
 
 from psycopg import errors as pg
 from psycopg import sql
@@ -21,8 +21,18 @@ READING_PATIENCE = "2s"
 """How long a worker waits for a table that is being altered, before it indexes other tables."""
 
 
-SourceRows = dict[str, tuple[str, str | None]]
-"""The text and the scope of rows by key; the scope is None for NULL, and in a corpus without scopes."""
+class SourceRow(NamedTuple):
+    """The contents of a row, from which its document is made."""
+
+    text: str
+    scope: str | None
+    """None if it is NULL, or the corpus is not scoped."""
+    expires_at: bytes | None
+    """In the format of timestamptz_send; None: never."""
+
+
+SourceRows = dict[str, SourceRow]
+"""Rows by key."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +50,10 @@ class StoredSource:
     text_column: str
     scope_column: str | None
     """None if the corpus is not scoped."""
+    expiry: LiteralString
+    """The expression for the time when the document of a row t expires."""
+    has_document: LiteralString
+    """The condition that a row t has a text and has not expired."""
     mode: str
     """queue or inline."""
     name: str
@@ -73,6 +87,9 @@ class StoredSource:
                 key=sql.Identifier(key),
                 text=sql.Identifier(text_),
                 scope=scope,
+                # The server has quoted the names of columns in them.
+                expiry=sql.SQL(self.expiry.replace("%", "%%")),
+                has_document=sql.SQL(self.has_document.replace("%", "%%")),
                 type=sql.SQL(str(self.key_type).replace("%", "%%")),
             )
             .as_bytes(None)
@@ -132,9 +149,9 @@ def lock_table(connection: Connection, source: StoredSource, patience: str) -> N
 
 
 def read_rows(connection: Connection, source: StoredSource, keys: Sequence[str]) -> SourceRows:
-    """Return the rows with these keys, without rows whose text is NULL."""
+    """Return the rows with these keys, without rows whose text is NULL or that have expired."""
     rows = connection.execute(source.statement(statements.READ_ROWS), [list(keys)]).fetchall()
-    return {key: (text, scope) for key, text, scope in rows}
+    return {key: SourceRow(*contents) for key, *contents in rows}
 
 
 def read_sizes(connection: Connection, source: StoredSource, keys: Sequence[str]) -> dict[str, int]:
@@ -156,6 +173,6 @@ def read_page(
 
 
 def absent_keys(connection: Connection, source: StoredSource, keys: Sequence[str]) -> list[str]:
-    """Return the keys that have no row with a text."""
+    """Return the keys that have no row with a text that has not expired."""
     rows = connection.execute(source.statement(statements.ABSENT_KEYS), [list(keys)]).fetchall()
     return [key for (key,) in rows]

@@ -17,9 +17,9 @@ from textsim_db.sync.pieces import Piece
 from textsim_db.sync.read_source import StoredSource
 from textsim_db.sync.sweep import document_keys, sweep_table
 from textsim_db.text.run_ahead import ahead
-from textsim_db.write.detect_changes import ADDED, REPLACED
+from textsim_db.write.detect_changes import ADDED, EXTENDED, REPLACED
 
-_KINDS = {ADDED: "missing", REPLACED: "different"}
+_KINDS = {ADDED: "missing", REPLACED: "different", EXTENDED: "different"}
 
 
 def drift(store: Store) -> Generator[Drift, None, None]:

@@ -52,7 +52,7 @@ def attach(store: Store, names: Names, rules: Rules) -> int:
     """
     with transaction(store.engine) as connection, _logged_warnings(connection):
         relation = table_oid(connection, names.table)
-        columns = names.key, names.text, *rules, names.scope
+        columns = names.key, names.text, *rules, *names.optional
         _call(connection, statements.ATTACH, [store.corpus.name, relation, *columns])
         row = connection.execute(statements.SOURCE_NUMBER, [store.corpus.name, relation]).fetchone()
     assert row is not None

@@ -22,7 +22,7 @@ ORDER BY 1
 """
 ATTACH: Final[LiteralString] = """
 /* textsim-db: attach a table */ SELECT textsim.attach(
-    %s, %s::oid::regclass, %s, %s, %s, %s, %s)
+    %s, %s::oid::regclass, %s, %s, %s, %s, %s, %s, %s)
 """
 DOCUMENTS_OF_SOURCE: Final[LiteralString] = """
 /* textsim-db: count the documents of a table in corpus {id} */
@@ -36,7 +36,8 @@ DETACH: Final[LiteralString] = (
     "/* textsim-db: detach a table */ SELECT textsim.detach(%s, %s::oid::regclass)"
 )
 ATTACHED_TABLES: Final[LiteralString] = """
-SELECT corpus, relation::text, key_column, text_column, scope_column, mode FROM textsim.sources
+SELECT corpus, relation::text, key_column, text_column, scope_column, mode, time_column, expires_column
+FROM textsim.sources
 ORDER BY corpus, relation::text
 """
 STATUS: Final[LiteralString] = """
@@ -66,7 +67,7 @@ UNCOMPARED_TABLES: Final[LiteralString] = "SELECT s.relation::text FROM textsim.
 
 _SELECT: Final[LiteralString] = """
 SELECT s.id, s.corpus_id, s.relation::oid, n.nspname, r.relname, s.key_column, s.text_column,
-    s.scope_column, s.mode,
+    s.scope_column, textsim._expiry_of(s, 't'), textsim._has_document(s, 't'), s.mode,
     CASE WHEN r.oid IS NULL THEN pg_catalog.format('with the oid %%s', s.relation::oid)
         ELSE pg_catalog.format('%%I.%%I', n.nspname, r.relname) END,
     pg_catalog.format_type(s.key_type, NULL), textsim._source_fault(s)
@@ -101,30 +102,31 @@ SCOPE: Final[LiteralString] = (
 )
 READ_ROWS: Final[LiteralString] = """
 /* textsim-db: read changed rows */
-SELECT t.{key}::{type}::text, t.{text}::text, {scope} FROM {relation} t
-WHERE t.{key}::{type} = ANY (%s::text[]::{type}[]) AND t.{text} IS NOT NULL
+SELECT t.{key}::{type}::text, t.{text}::text, {scope}, pg_catalog.timestamptz_send({expiry})
+FROM {relation} t
+WHERE t.{key}::{type} = ANY (%s::text[]::{type}[]) AND {has_document}
 """
 READ_SIZES: Final[LiteralString] = """
 /* textsim-db: sizes of changed rows */
 SELECT t.{key}::{type}::text, pg_catalog.octet_length(t.{text}::text) FROM {relation} t
-WHERE t.{key}::{type} = ANY (%s::text[]::{type}[]) AND t.{text} IS NOT NULL
+WHERE t.{key}::{type} = ANY (%s::text[]::{type}[]) AND {has_document}
 """
 FIRST_PAGE: Final[LiteralString] = """
 /* textsim-db: sweep an attached table */
 SELECT t.{key}::{type}::text, pg_catalog.octet_length(t.{text}::text) FROM {relation} t
-WHERE t.{text} IS NOT NULL ORDER BY t.{key}::{type} LIMIT %s
+WHERE {has_document} ORDER BY t.{key}::{type} LIMIT %s
 """
 NEXT_PAGE: Final[LiteralString] = """
 /* textsim-db: sweep an attached table */
 SELECT t.{key}::{type}::text, pg_catalog.octet_length(t.{text}::text) FROM {relation} t
-WHERE t.{text} IS NOT NULL AND t.{key}::{type} > %s::text::{type}
+WHERE {has_document} AND t.{key}::{type} > %s::text::{type}
 ORDER BY t.{key}::{type} LIMIT %s
 """
 ABSENT_KEYS: Final[LiteralString] = """
 /* textsim-db: sweep: documents whose rows are gone */
 SELECT q.key FROM pg_catalog.unnest(%s::text[]) q (key)
 WHERE NOT EXISTS (
-    SELECT FROM {relation} t WHERE t.{key}::{type} = q.key::{type} AND t.{text} IS NOT NULL
+    SELECT FROM {relation} t WHERE t.{key}::{type} = q.key::{type} AND {has_document}
 )
 """
 
@@ -223,11 +225,12 @@ WHERE p.kind = 'failed' AND %s = coalesce(
 
 FIRST_DOCUMENT_KEYS: Final[LiteralString] = """
 /* textsim-db: sweep documents of corpus {id} */
-SELECT d.key FROM {document} d WHERE d.source_id = %s ORDER BY d.key LIMIT %s
+SELECT d.key FROM {document} d WHERE d.source_id = %s{alive} ORDER BY d.key LIMIT %s
 """
 NEXT_DOCUMENT_KEYS: Final[LiteralString] = """
 /* textsim-db: sweep documents of corpus {id} */
-SELECT d.key FROM {document} d WHERE d.source_id = %s AND d.key > %s ORDER BY d.key LIMIT %s
+SELECT d.key FROM {document} d WHERE d.source_id = %s AND d.key > %s{alive}
+ORDER BY d.key LIMIT %s
 """
 WAITING_SIZES: Final[LiteralString] = """
 SELECT d.key, pg_catalog.octet_length(d.normal_form) FROM {document} d

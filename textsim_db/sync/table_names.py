@@ -27,14 +27,17 @@ class Names(NamedTuple):
     table: str
     key: str
     text: str
-    scope: str | None = None
-    """None if the corpus is not scoped."""
+    optional: tuple[str | None, ...] = (None, None, None)
+    """The columns of scopes, of times and of expiries; None if the corpus needs no such column."""
 
 
 def names_of(
-    table: TableName, key: ColumnName, text: ColumnName, scope: ColumnName | None
+    table: TableName, key: ColumnName, text: ColumnName, *optional: ColumnName | None
 ) -> Names:
-    """Return the names of a table and of its columns; raises ConfigurationError."""
+    """Return the names of a table and of its columns; raises ConfigurationError.
+
+    optional: the columns of scopes, of times and of expiries.
+    """
     columns: Any = None
     if isinstance(table, Table):
         columns = table.columns
@@ -44,7 +47,7 @@ def names_of(
         table_name(table),
         _column_name(columns, key),
         _column_name(columns, text),
-        None if scope is None else _column_name(columns, scope),
+        tuple(None if each is None else _column_name(columns, each) for each in optional),
     )
 
 

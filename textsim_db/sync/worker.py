@@ -4,6 +4,7 @@
     cut        cut keys into pieces, and sweep tables to compare        entries_to_pieces
     resolve    read the rows and compute, in a thread, a piece ahead    apply_changes
     write      one transaction, which also deletes the entries          apply_changes
+    expire     remove expired documents, once a second                  remove_expired
     settle     vacuum the tables that grew, when the log is empty       write.vacuum_after_load
 
 Each change goes through the stages in this order, each stage once. When the server fails or a
@@ -36,6 +37,7 @@ from textsim_db.sync.leases import Claims
 from textsim_db.sync.notifications import NextPoll
 from textsim_db.sync.pieces import Piece
 from textsim_db.sync.progress import Progress
+from textsim_db.sync.remove_expired import ExpiredDocuments
 from textsim_db.sync.stop_flag import Stop
 from textsim_db.sync.usable_sources import Complaints, UsableSources
 from textsim_db.sync.watch_worker import Watch
@@ -69,6 +71,8 @@ class Worker:
         self._claims = Claims(engine, self._settings)
         self._complaints = Complaints()
         self._added: Counter[Store] = Counter()
+        # The caller of attach() waits for the rows of one table only.
+        self._expired = ExpiredDocuments(engine) if self._settings.only_source is None else None
         self._stop = Stop()
         self._supervisor = Supervisor()
         self._progress = Progress()
@@ -138,6 +142,7 @@ class Worker:
             empty_polls = 0
             for resolved in resolved_pieces:
                 recovery.failures = 0
+                total.removed += self._expire()
                 if resolved is not None:
                     empty_polls = 0
                     total.include(self._write(resolved))
@@ -147,6 +152,8 @@ class Worker:
                 if empty_polls == DRAINED_POLLS:
                     self._settle()
             self._settle()
+            while until_idle and (removed := self._expire(is_last=True)):
+                total.removed += removed
 
     def _pieces(self, next_poll: NextPoll, until_idle: bool) -> Generator[Piece | None, None, None]:
         """Yield pieces, and None after each empty poll, so that ahead() passes on the pieces before it.
@@ -198,6 +205,13 @@ class Worker:
             return None
         with self._progress.step("reads changed rows"):
             return resolve_piece(piece)
+
+    def _expire(self, is_last: bool = False) -> int:
+        """Remove some expired documents, if it is time, and return how many were removed."""
+        if self._expired is None or self._stop.is_set() or not (is_last or self._expired.is_due):
+            return 0
+        with self._progress.step("removes expired documents"):
+            return self._expired.remove_some()
 
     def _settle(self) -> None:
         for store, added in self._added.items():

@@ -118,6 +118,8 @@ class OldRow(NamedTuple):
     normal_form: str | None
     language: str
     scope: str | None
+    expires_at: bytes | None
+    """In the format of timestamptz_send; None: never."""
 
 
 class Copy(NamedTuple):
@@ -220,7 +222,11 @@ class CorpusCopier:
         if self.new.config.language is not None:
             languages = [row.language for row in rows]
         keys = [row.key for row in rows]
-        return Copy(rows, Batch(keys, [], sketches, [], 0, languages, scopes, ids_of_words))
+        does_expire = self.new.config.keep_for is not None
+        expiries = [row.expires_at for row in rows] if does_expire else None
+        return Copy(
+            rows, Batch(keys, [], sketches, [], 0, languages, scopes, expiries, ids_of_words)
+        )
 
     def _write(self, cursor: Cursor, copy: Copy) -> NewIds:
         """Write documents; return the ids of the documents that are new in the new corpus."""
@@ -247,9 +253,9 @@ class CorpusCopier:
         parameters = []
         for i, id_ in zip(numbers.tolist(), ids.tolist(), strict=True):
             row, count = copy.rows[i], int(sketches.shingle_counts[i])
-            signature = Array(sketches.signatures.of(i))
+            signature, expiry = Array(sketches.signatures.of(i)), write_batch.moment(row.expires_at)
             parameters.append(
-                (id_, row.key, row.source_id, count, row.scope, signature, row.normal_form)
+                (id_, row.key, row.source_id, count, row.scope, expiry, signature, row.normal_form)
             )
         cursor.executemany(self.new.statement(statements.INSERT_WAITING_DOCUMENT), parameters)
         copy_band_rows(cursor, self.new, band_rows(sketches.buckets.take(numbers), ids))
@@ -261,7 +267,7 @@ class CorpusCopier:
             statement = self.new.statement(statements.STORED_SIGNATURES)
             rows = cursor.execute(statement, [Array(new[is_there])]).fetchall()
             stored = [
-                Stored(id_, None, None, None, scope, None, signature)
+                Stored(id_, None, None, None, scope, None, None, signature)
                 for id_, scope, signature in rows
             ]
             write_batch.remove_locked(cursor, self.new, stored)

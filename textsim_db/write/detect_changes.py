@@ -10,11 +10,11 @@ import numpy.typing as npt
 from textsim_db.db.binary_format import load_int4_array
 from textsim_db.write.prepare_batches import Batch
 
-ADDED, REPLACED, UNCHANGED, COMPLETED, TWIN = range(5)
+ADDED, REPLACED, UNCHANGED, COMPLETED, TWIN, EXTENDED = range(6)
 """The outcome of writing a document.
 
 COMPLETED: the stored document has the same words, and the words get their ids. TWIN: a unique corpus
-leaves the document out.
+leaves the document out. EXTENDED: only the time when the document expires changes.
 """
 
 Outcomes = npt.NDArray[np.int8]
@@ -31,6 +31,8 @@ class Stored(NamedTuple):
     scope: str | None
     source_id: int | None
     """The attached table that the document comes from."""
+    expires_at: bytes | None
+    """In the format of timestamptz_send; None: never."""
     signature: bytes
     """Read only for documents that are locked."""
 
@@ -42,7 +44,7 @@ Existing = dict[str, Stored]
 def outcomes(batch: Batch, existing: Existing, source_id: int | None) -> tuple[Outcomes, list[int]]:
     """Return the outcomes of writing a batch, and the ids of documents that only get a new source.
 
-    A stored document is unchanged if its words, its language and its scope are the same.
+    A stored document is unchanged if its words, its language, its scope and its expiry are the same.
     """
     outcome = np.full(len(batch.keys), ADDED, np.int8)
     adopted = []
@@ -60,6 +62,8 @@ def outcomes(batch: Batch, existing: Existing, source_id: int | None) -> tuple[O
             load_int4_array(stored.word_ids), batch.words_of(i)
         )
         outcome[i] = UNCHANGED if is_same else REPLACED
+        if is_same and stored.expires_at != batch.expiry_of(i):
+            outcome[i] = EXTENDED
         if is_same and source_id is not None and stored.source_id != source_id:
             adopted.append(stored.id)
     return outcome, adopted

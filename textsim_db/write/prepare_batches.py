@@ -50,6 +50,11 @@ class Batch:
     """The language of each document; None if the corpus does not identify languages."""
     scopes: list[str] | None = None
     """The scope of each document; None if the corpus is not scoped."""
+    expiries: list[bytes | None] | None = None
+    """When each document expires, in the format of timestamptz_send; None in the list: never.
+
+    None instead of the list: never, or in a corpus whose documents expire, as if they were written now.
+    """
     word_ids: npt.NDArray[np.int32] = field(default_factory=lambda: np.empty(0, np.int32))
     """The ids of the words of all documents, once they are looked up."""
 
@@ -65,6 +70,10 @@ class Batch:
     def scope_of(self, i: int) -> str | None:
         """Return the scope of a document, None if the corpus is not scoped."""
         return None if self.scopes is None else self.scopes[i]
+
+    def expiry_of(self, i: int) -> bytes | None:
+        """Return when a document expires, None if it never does."""
+        return None if self.expiries is None else self.expiries[i]
 
     def form_of(self, i: int) -> str:
         """Return the normal form of a document."""
@@ -177,6 +186,7 @@ def part_of(batch: Batch, part: slice) -> Batch:
         ),
         languages=batch.languages and batch.languages[part],
         scopes=batch.scopes and batch.scopes[part],
+        expiries=batch.expiries and batch.expiries[part],
         word_ids=batch.word_ids[words],
     )
 

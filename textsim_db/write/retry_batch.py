@@ -10,7 +10,7 @@ from textsim_db.db.engine import transaction
 from textsim_db.db.retries import Attempts
 from textsim_db.db.store import Store
 from textsim_db.write import statements, write_batch
-from textsim_db.write.detect_changes import TWIN, UNCHANGED, Existing
+from textsim_db.write.detect_changes import EXTENDED, TWIN, UNCHANGED, Existing
 from textsim_db.write.prepare_batches import Batch, part_of
 from textsim_db.write.write_batch import Written
 
@@ -73,5 +73,6 @@ def _outcomes_of_both(before: Written, now: Written) -> Written:
     If the second attempt finds a document unchanged, the first attempt was committed, or the document
     was unchanged then too. So the first outcome is right, except that of a twin.
     """
-    is_first = (now.outcomes == UNCHANGED) & (before.outcomes != TWIN)
+    is_same = np.isin(now.outcomes, (UNCHANGED, EXTENDED))
+    is_first = is_same & (before.outcomes != TWIN)
     return Written(np.where(is_first, before.outcomes, now.outcomes), now.twins)

@@ -9,21 +9,27 @@ from typing import Final, LiteralString
 
 # Writing a batch.
 
+_STORED: Final[
+    LiteralString
+] = """d.id, pg_catalog.array_send(d.word_ids), d.normal_form, d.language,
+    d.scope, CASE WHEN true{alive} THEN d.source_id END,
+    pg_catalog.timestamptz_send(d.expires_at)"""
+"""The fields of detect_changes.Stored; an expired document no longer belongs to an attached table."""
+
 # Writers of one corpus wait here for each other. They hold no other lock while they wait.
 QUEUE_OF_WRITERS: Final[LiteralString] = """
 /* textsim-db: wait for other writers of the corpus */
 SELECT pg_catalog.pg_advisory_xact_lock(pg_catalog.hashtext('textsim-db writers'), %s::integer)
 """
-FIND_DOCUMENTS: Final[LiteralString] = """
-/* textsim-db: find documents of corpus {id} */
-SELECT key, id, pg_catalog.array_send(word_ids), normal_form, language, scope, source_id, NULL
-FROM {document} WHERE key = ANY (%s::text[])
+FIND_DOCUMENTS: Final[LiteralString] = f"""
+/* textsim-db: find documents of corpus {{id}} */
+SELECT d.key, {_STORED}, NULL
+FROM {{document}} d WHERE d.key = ANY (%s::text[])
 """
-LOCK_DOCUMENTS: Final[LiteralString] = """
-/* textsim-db: lock documents of corpus {id} */
-SELECT key, id, pg_catalog.array_send(word_ids), normal_form, language, scope, source_id,
-    pg_catalog.array_send(signature)
-FROM {document} WHERE key = ANY (%s::text[]) ORDER BY key FOR UPDATE
+LOCK_DOCUMENTS: Final[LiteralString] = f"""
+/* textsim-db: lock documents of corpus {{id}} */
+SELECT d.key, {_STORED}, pg_catalog.array_send(d.signature)
+FROM {{document}} d WHERE d.key = ANY (%s::text[]) ORDER BY d.key FOR UPDATE
 """
 LOCK_FREE_DOCUMENTS: Final[LiteralString] = LOCK_DOCUMENTS.rstrip() + " SKIP LOCKED"
 STORED_KEYS: Final[LiteralString] = "SELECT key FROM {document} WHERE key = ANY (%s::text[])"
@@ -33,8 +39,23 @@ SELECT pg_catalog.array_send(ARRAY(
 """
 UPDATE_DOCUMENT: Final[LiteralString] = """
 UPDATE {document} SET word_ids = %b, normal_form = NULL, signature = %b, shingle_count = %b,
-    language = %b, scope = %b, source_id = coalesce(%b::integer, source_id)
+    language = %b, scope = %b, expires_at = %b, source_id = coalesce(%b::integer, source_id)
 WHERE id = %b
+"""
+NEW_EXPIRY: Final[LiteralString] = """
+SELECT pg_catalog.timestamptz_send(textsim._new_expiry(c)) FROM textsim.corpus c WHERE c.id = {id}
+"""
+EXTEND_DOCUMENTS: Final[LiteralString] = """
+/* textsim-db: extend documents of corpus {id} */
+UPDATE {document} SET expires_at = %s WHERE id = ANY (%s::integer[])
+"""
+EXPIRE: Final[LiteralString] = """
+/* textsim-db: remove expired documents */ SELECT textsim._expire(%s)
+"""
+EXPIRING_CORPORA: Final[LiteralString] = """
+SELECT c.name FROM textsim.corpus c
+WHERE c.keep_for IS NOT NULL AND NOT pg_catalog.starts_with(c.name, 'textsim temporary ')
+    AND pg_catalog.has_table_privilege(pg_catalog.to_regclass('textsim.document_' || c.id), 'DELETE')
 """
 ADOPT_DOCUMENTS: Final[LiteralString] = """
 /* textsim-db: adopt documents of corpus {id} */
@@ -52,7 +73,8 @@ WHERE b.bucket = gone.bucket AND b.document_id = gone.document_id
 """
 COPY_DOCUMENTS: Final[LiteralString] = """
 /* textsim-db: load documents of corpus {id} */
-COPY {document} (id, key, source_id, shingle_count, language, scope, word_ids, signature)
+COPY {document} (
+    id, key, source_id, shingle_count, language, scope, expires_at, word_ids, signature)
 FROM STDIN (FORMAT binary)
 """
 COPY_BAND_ROWS: Final[LiteralString] = """
@@ -147,20 +169,21 @@ COPY (
 """
 DOCUMENTS_TO_COPY: Final[LiteralString] = """
 /* textsim-db: rebuild corpus {id}: documents */
-SELECT id, key, source_id, pg_catalog.array_send(word_ids), normal_form, language, scope
+SELECT id, key, source_id, pg_catalog.array_send(word_ids), normal_form, language, scope,
+    pg_catalog.timestamptz_send(expires_at)
 FROM {document} WHERE id = ANY (%s::integer[]) ORDER BY id
 """
 IDS_OF_KEYS: Final[LiteralString] = """
 /* textsim-db: rebuild corpus {id}: documents */
-SELECT id FROM {document} WHERE key = ANY (%s::text[]) ORDER BY id
+SELECT d.id FROM {document} d WHERE d.key = ANY (%s::text[]){alive} ORDER BY d.id
 """
 STORED_SIGNATURES: Final[LiteralString] = """
 /* textsim-db: rebuild corpus {id}: changed documents */
 SELECT id, scope, pg_catalog.array_send(signature) FROM {document} WHERE id = ANY (%s::integer[])
 """
 INSERT_WAITING_DOCUMENT: Final[LiteralString] = """
-INSERT INTO {document} (id, key, source_id, shingle_count, scope, signature, normal_form)
-VALUES (%s, %s, %s, %s, %s, %s, %s)
+INSERT INTO {document} (id, key, source_id, shingle_count, scope, expires_at, signature, normal_form)
+VALUES (%s, %s, %s, %s, %s, %s, %s, %s)
 """
 SET_LOCK_TIMEOUT: Final[LiteralString] = """
 SELECT pg_catalog.set_config('lock_timeout', %s, true)

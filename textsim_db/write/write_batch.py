@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
 import psycopg
 from psycopg import errors as pg
 
-from textsim_db.db.binary_format import Array, load_int8_array
+from textsim_db.db.binary_format import Array, Moment, load_int8_array
 from textsim_db.db.binary_rows import (
     COPY_HEADER,
     COPY_TRAILER,
@@ -30,6 +31,7 @@ from textsim_db.write.band_rows import band_rows, changed_rows, copy_band_rows, 
 from textsim_db.write.detect_changes import (
     ADDED,
     COMPLETED,
+    EXTENDED,
     REPLACED,
     TWIN,
     UNCHANGED,
@@ -110,10 +112,21 @@ def write(
     """
     if not batch.keys:
         return Written(np.empty(0, np.int8), [])
+    batch = _with_expiries(cursor, store.corpus, batch)
     decision = _decide(cursor, store, batch, source_id, locked)
-    twins = _keep_twins_out(cursor, store, batch, decision.outcomes)
+    twins = _keep_twins_out(cursor, store, batch, decision)
     _apply(cursor, store.corpus, batch, decision, source_id)
     return Written(decision.outcomes, twins)
+
+
+def _with_expiries(cursor: Cursor, corpus: StoredCorpus, batch: Batch) -> Batch:
+    """Return a batch whose documents expire as if they are written now, unless it says when."""
+    if corpus.config.keep_for is None or batch.expiries is not None:
+        return batch
+    row = cursor.execute(corpus.statement(statements.NEW_EXPIRY)).fetchone()
+    if row is None:  # a rebuild has replaced the corpus
+        raise pg.ObjectNotInPrerequisiteState(f"corpus {corpus.id} does not exist")
+    return replace(batch, expiries=[row[0]] * len(batch.keys))
 
 
 def _decide(
@@ -145,14 +158,30 @@ def _without_signatures(documents: Existing) -> dict[str, tuple[object, ...]]:
     return {key: document[:-1] for key, document in documents.items()}
 
 
-def _keep_twins_out(cursor: Cursor, store: Store, batch: Batch, outcome: Outcomes) -> list[Twin]:
+def _keep_twins_out(cursor: Cursor, store: Store, batch: Batch, decision: _Decision) -> list[Twin]:
     """Return the twins of a unique corpus, and change their outcomes."""
-    new = np.flatnonzero((outcome == ADDED) | (outcome == REPLACED))
-    if not store.corpus.config.is_unique or not len(new):
+    if not store.corpus.config.is_unique:
+        return []
+    outcome = decision.outcomes
+    new = np.flatnonzero((outcome == ADDED) | (outcome == REPLACED) | (outcome == EXTENDED))
+    if store.corpus.config.keep_for is not None:
+        completed = np.flatnonzero(outcome == COMPLETED).tolist()
+        extended = [i for i in completed if _is_extended(batch, decision, i)]
+        new = np.sort(np.concatenate((new, np.array(extended, np.int64))))
+    if not len(new):
         return []
     twins = find_twins(cursor, store, batch, new)
     outcome[[twin.place for twin in twins]] = TWIN
     return twins
+
+
+def _is_extended(batch: Batch, decision: _Decision, i: int) -> bool:
+    """Return whether a stored document will expire at another time.
+
+    Then it must have no twin. A transaction with a later clock may have seen it expired, and have
+    added a twin.
+    """
+    return decision.stored[batch.keys[i]].expires_at != batch.expiry_of(i)
 
 
 def _apply(
@@ -162,7 +191,7 @@ def _apply(
     decision: _Decision,
     source_id: int | None,
 ) -> None:
-    """Write the documents that are added, replaced, completed or adopted."""
+    """Write the documents that are added, replaced, completed, extended or adopted."""
     outcome = decision.outcomes
     changed = np.flatnonzero((outcome == REPLACED) | (outcome == COMPLETED))
     if len(changed):
@@ -171,6 +200,7 @@ def _apply(
             refuse_attached(cursor, corpus, [batch.keys[i] for i in replaced])
         documents = [decision.stored[batch.keys[i]] for i in changed.tolist()]
         _replace(cursor, corpus, batch, changed, documents, source_id)
+    _extend(cursor, corpus, batch, decision)
     if decision.adopted:
         parameters = [source_id, Array(np.array(decision.adopted, np.int32))]
         cursor.execute(corpus.statement(statements.ADOPT_DOCUMENTS), parameters)
@@ -179,6 +209,17 @@ def _apply(
         ids = next_ids(cursor, corpus, len(added))
         source_ids = np.full(len(added), NO_SOURCE if source_id is None else source_id)
         insert(cursor, corpus, batch, added, ids, source_ids)
+
+
+def _extend(cursor: Cursor, corpus: StoredCorpus, batch: Batch, decision: _Decision) -> None:
+    """Give documents whose words did not change the time when they expire now."""
+    ids_by_expiry: dict[bytes | None, list[int]] = {}
+    for i in np.flatnonzero(decision.outcomes == EXTENDED).tolist():
+        ids = ids_by_expiry.setdefault(batch.expiry_of(i), [])
+        ids.append(decision.stored[batch.keys[i]].id)
+    for expiry, ids in ids_by_expiry.items():
+        parameters = [moment(expiry), Array(np.array(ids, np.int32))]
+        cursor.execute(corpus.statement(statements.EXTEND_DOCUMENTS), parameters)
 
 
 def next_ids(cursor: Cursor, corpus: StoredCorpus, count: int) -> Int64Array:
@@ -239,7 +280,10 @@ def insert(
     keys, languages, scopes = (
         None if column is None else [column[i].encode() for i in chosen] for column in columns
     )
-    identities = Identities(ids, keys or [], source_ids, languages, scopes)
+    expiries = None
+    if batch.expiries is not None:
+        expiries = [batch.expiries[i] or b"" for i in chosen]
+    identities = Identities(ids, keys or [], source_ids, languages, scopes, expiries)
     contents = Contents(
         sketches.shingle_counts,
         batch.word_ids,
@@ -271,6 +315,7 @@ def _replace(
             int(batch.sketches.shingle_counts[i]),
             batch.language_of(i),
             batch.scope_of(i),
+            moment(batch.expiry_of(i)),
             source_id,
             stored.id,
         )
@@ -291,6 +336,11 @@ def _stored_band_rows(corpus: StoredCorpus, documents: Sequence[Stored]) -> Int6
     scopes = [str(each.scope) for each in documents] if corpus.config.scoped else None
     buckets = in_scopes(buckets_of(signatures, corpus.config), scopes)
     return band_rows(buckets, _ids(documents))
+
+
+def moment(expiry: bytes | None) -> Moment | None:
+    """Return a stored expiry as a parameter."""
+    return None if expiry is None else Moment(expiry)
 
 
 def _ids(documents: Sequence[Stored]) -> Int64Array:

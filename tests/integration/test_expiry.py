@@ -1,0 +1,666 @@
+"""Documents that expire: past their time they count nowhere, at once, and are removed later."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Any
+
+import numpy as np
+import pytest
+from psycopg import errors as pg
+
+import textsim_db as ts
+from tests.support.clients import Clients
+from tests.support.connections import Connection, value
+from tests.support.scopes import THRESHOLD, Document, random_documents, true_pairs
+from tests.support.threads import repeating
+from textsim_db.settings import check_duration
+from textsim_db.write import load_batches, prepare_batches, write_batch
+
+TEXT = "the quick brown fox jumps over the lazy dog"
+OTHER = "rain is expected in the north while the south stays dry"
+DAY = timedelta(days=1)
+
+
+def create(db: ts.Database, name: str = "c", **settings: Any) -> ts.Corpus:
+    chosen: dict[str, Any] = {"shingle": "word:2", "threshold": THRESHOLD, "recall": 1}
+    return db.create_corpus(name, **(chosen | {"keep_for": "30 days"} | settings))
+
+
+def table_of(connection: Connection, corpus: ts.Corpus) -> str:
+    number = value(connection, "SELECT id FROM textsim.corpus WHERE name = %s", [corpus.name])
+    return f"textsim.document_{number}"
+
+
+def expire(connection: Connection, corpus: ts.Corpus, *keys: str) -> None:
+    """Let documents expire: their time is set back, because the server's clock cannot be moved."""
+    connection.execute(
+        f"UPDATE {table_of(connection, corpus)} SET expires_at = now() - interval '1 second' "
+        "WHERE key = ANY (%s)".encode(),
+        [list(keys)],
+    )
+
+
+def expiries(connection: Connection, corpus: ts.Corpus) -> dict[str, Any]:
+    query = f"SELECT key, expires_at FROM {table_of(connection, corpus)}"
+    return dict(connection.execute(query.encode()).fetchall())
+
+
+class Life:
+    """A corpus that is changed at random, and a model of it."""
+
+    def __init__(self, db: ts.Database, connection: Connection, corpus: ts.Corpus) -> None:
+        self._db = db
+        self._connection = connection
+        self.corpus = corpus
+        self.alive: dict[str, Document] = {}
+        self.expired: dict[str, Document] = {}
+
+    def step(self, rng: random.Random, documents: list[Document]) -> None:
+        """Change some documents."""
+        some = rng.sample(documents, 20)
+        stored = [*self.alive.values(), *self.expired.values()]
+        kind = rng.choice(
+            ["add", "add many", "again", "sql", "expire", "remove", "clean", "rebuild"]
+        )
+        if kind == "expire":
+            keys = [key for key in self.alive if rng.random() < 0.4]
+            expire(self._connection, self.corpus, *keys)
+            self.expired |= {key: self.alive.pop(key) for key in keys}
+        elif kind == "remove":
+            keys = [document.key for document in some]
+            assert self.corpus.remove(keys) == len({*keys} & (self.alive | self.expired).keys())
+            for key in keys:
+                self.alive.pop(key, None)
+                self.expired.pop(key, None)
+        elif kind == "clean":
+            self._clean(rng)
+        elif kind == "rebuild":
+            before = expiries(self._connection, self.corpus)
+            assert self.corpus.rebuild()
+            assert expiries(self._connection, self.corpus) == before
+        elif kind == "again":
+            self._add_many(rng.sample(stored, min(10, len(stored))))
+        elif kind == "add many":
+            self._add_many([Document(d.key, rng.choice(documents).text, d.scope) for d in some])
+        else:
+            for document in some[:5]:
+                self._add(document, by_sql=kind == "sql")
+
+    def _clean(self, rng: random.Random) -> None:
+        way = rng.choice(["python", "sql", "worker"])
+        if way == "python":
+            assert self.corpus.expire() == len(self.expired)
+        elif way == "sql":
+            self._connection.execute("CALL textsim.expire('c')")
+        else:
+            assert self._db.worker().run(until_idle=True).removed == len(self.expired)
+        self.expired.clear()
+        assert expiries(self._connection, self.corpus).keys() == self.alive.keys()
+
+    def _add_many(self, documents: list[Document]) -> None:
+        is_scoped = self.corpus.config.scoped
+        self.corpus.add_many([d if is_scoped else d[:2] for d in documents])
+        for document in documents:
+            self._wrote(document)
+
+    def _add(self, document: Document, by_sql: bool) -> None:
+        scope = document.scope if self.corpus.config.scoped else None
+        if by_sql:
+            parameters = [document.key, document.text, scope]
+            self._connection.execute("SELECT textsim.add('c', %s, %s, %s)", parameters)
+        else:
+            self.corpus.add(document.key, document.text, scope=scope)
+        self._wrote(document)
+
+    def _wrote(self, document: Document) -> None:
+        self.alive[document.key] = document
+        self.expired.pop(document.key, None)
+
+    def check(self, rng: random.Random) -> None:
+        """Compare the corpus with the model, in Python and SQL."""
+        corpus, connection = self.corpus, self._connection
+        is_scoped = corpus.config.scoped
+        documents = [d if is_scoped else Document(d.key, d.text, "") for d in self.alive.values()]
+        expected = true_pairs(documents)
+        found = {(a, b): similarity for a, b, similarity in corpus.pairs()}
+        if corpus.config.is_exact:
+            assert found == expected
+        else:
+            assert expected.items() >= found.items()
+            assert len(found) >= 0.9 * len(expected) - 3
+        query = "SELECT * FROM textsim.pairs('c')"
+        assert {(a, b): s for a, b, s in connection.execute(query.encode())} == found
+        in_pairs = {key for pair in found for key in pair}
+        assert {key for cluster in corpus.clusters() for key in cluster.keys} == in_pairs
+        for query in ("textsim.candidate_pairs('c')", "candidate"):
+            rows = connection.execute(f"SELECT a, b FROM {query}".encode()).fetchall()
+            assert {key for row in rows for key in row} <= self.alive.keys()
+            assert {tuple(sorted(row)) for row in rows} >= found.keys()
+        assert len(corpus) == corpus.status().indexed == len(self.alive)
+        assert corpus.statistics().documents == len(self.alive)
+        assert value(connection, "SELECT indexed FROM textsim.status('c')") == len(self.alive)
+        for key in rng.sample(sorted(self.alive), min(3, len(self.alive))):
+            self._check_searches(self.alive[key], found)
+        for key in rng.sample(sorted(self.expired), min(2, len(self.expired))):
+            assert key not in corpus
+            with pytest.raises(ts.DocumentNotFound):
+                corpus.neighbours(key)
+            for query in ("neighbours", "candidates_of"):
+                query = f"SELECT * FROM textsim.{query}('c', %s)"
+                assert connection.execute(query.encode(), [key]).fetchall() == []
+        assert corpus.check() == []
+
+    def _check_searches(self, document: Document, found: dict[tuple[str, str], float]) -> None:
+        corpus, connection = self.corpus, self._connection
+        key, text, scope = document
+        limit = scope if corpus.config.scoped else None
+        others = {a if b == key else b: s for (a, b), s in found.items() if key in (a, b)}
+        matches = corpus.query(text, scope=limit)
+        assert {m.key: m.similarity for m in matches} == others | {key: 1.0}
+        assert corpus.query_many([text, text], scope=limit) == [matches, matches]
+        assert {m.key: m.similarity for m in corpus.neighbours(key)} == others
+        rows = connection.execute(
+            "SELECT * FROM textsim.matches('c', %s, scope => %s)", [text, limit]
+        ).fetchall()
+        assert rows == [(m.key, m.similarity) for m in matches]
+        candidates = [tuple(c) for c in corpus.candidates(text, scope=limit)]
+        assert {c[0] for c in candidates} <= self.alive.keys()
+        query = "SELECT * FROM textsim.candidates('c', %s, scope => %s)"
+        assert connection.execute(query, [text, limit]).fetchall() == candidates
+
+
+@pytest.mark.parametrize(
+    ("recall", "scoped"),
+    [
+        (1.0, False),
+        (0.9999, True),
+        pytest.param(1.0, True, marks=pytest.mark.more),
+        pytest.param(0.9999, False, marks=pytest.mark.more),
+    ],
+)
+def test_a_life_at_random_equals_its_model(
+    db: ts.Database, connection: Connection, recall: float, scoped: bool, rng: random.Random
+) -> None:
+    documents = random_documents(rng.randrange(2**32), 150)
+    corpus = create(db, recall=recall, scoped=scoped)
+    connection.execute("SELECT textsim.create_view('c', 'candidate')")
+    life = Life(db, connection, corpus)
+    for turn in range(16):
+        life.step(rng, documents)
+        if turn % 2:
+            life.check(rng)
+    life.check(rng)
+
+
+@pytest.mark.parametrize(
+    ("written", "duration"),
+    [
+        ("30 days", 30 * DAY),
+        ("1 day 12 hours", 1.5 * DAY),
+        ("1 month", 30 * DAY),
+        ("1 year", 365.25 * DAY),
+        ("90 seconds", timedelta(seconds=90)),
+        ("2 weeks", 14 * DAY),
+    ],
+)
+def test_python_reads_a_time_as_the_server_does(
+    db: ts.Database, connection: Connection, written: str, duration: timedelta
+) -> None:
+    assert check_duration(written, "keep_for") == duration
+    connection.execute(
+        "SELECT textsim.create_corpus('c', keep_for => %s::text::interval)", [written]
+    )
+    assert db.corpus("c").config.keep_for == duration
+    db.create_corpus("c", keep_for=written, exist_ok=True)
+    connection.execute("SET intervalstyle = iso_8601")
+    assert db.corpus("c").check() == []
+    with pytest.raises(ts.CorpusExists, match="keep for is"):
+        db.create_corpus("c", keep_for="3 days", exist_ok=True)
+
+
+@pytest.mark.parametrize(
+    "keep_for", ["0 days", "-1 day", "2000 years", "", "soon", "5", "1 fortnight"]
+)
+def test_other_times_are_refused(db: ts.Database, connection: Connection, keep_for: str) -> None:
+    with pytest.raises(ts.ConfigurationError, match="keep_for is"):
+        create(db, keep_for=keep_for)
+    if keep_for[:1] in ("0", "-", "2"):
+        with pytest.raises(pg.InvalidParameterValue, match="keep_for is"):
+            connection.execute("SELECT textsim.create_corpus('c', keep_for => %s)", [keep_for])
+
+
+def test_a_day_has_24_hours_in_every_time_zone(db: ts.Database, connection: Connection) -> None:
+    corpus = create(db)
+    connection.execute("SET timezone = 'Europe/Berlin'")
+    connection.execute("SELECT textsim.add('c', 'sql', %s)", [TEXT])
+    corpus.add("python", OTHER)
+    table = table_of(connection, corpus)
+    hours = f"SELECT round(extract(epoch FROM expires_at - now()) / 3600) FROM {table}"
+    assert {int(row[0]) for row in connection.execute(hours.encode())} == {720}
+
+
+def test_documents_are_extended_without_a_change_of_their_words(
+    db: ts.Database, connection: Connection
+) -> None:
+    corpus = create(db)
+    assert corpus.add("python", TEXT).added == 1
+    assert value(connection, "SELECT textsim.add('c', 'sql', %s)", [OTHER])
+    for _ in range(2):
+        expire(connection, corpus, "python", "sql")
+        before = expiries(connection, corpus)
+        assert corpus.add("python", TEXT) == ts.AddReport(unchanged=1)
+        assert not value(connection, "SELECT textsim.add('c', 'sql', %s)", [OTHER])
+        after = expiries(connection, corpus)
+        assert all(after[key] > before[key] + 29 * DAY for key in before)
+        assert len(corpus) == 2
+        assert corpus.check() == []
+        connection.execute("CALL textsim.index_pending('c')")
+
+
+def test_a_corpus_without_expiry_pays_nothing(db: ts.Database, connection: Connection) -> None:
+    corpus = db.create_corpus("c")
+    corpus.add("a", TEXT)
+    assert expiries(connection, corpus) == {"a": None}
+    query = "SELECT prosrc FROM pg_proc WHERE proname ~ '^_(search|write|remove)_[0-9]+$'"
+    bodies = connection.execute(query.encode()).fetchall()
+    assert len(bodies) == 3
+    assert not any("expires_at >" in body or "stored.expires_at" in body for (body,) in bodies)
+    assert value(connection, "SELECT to_regclass('textsim.document_1_expires')") is None
+    with pytest.raises(ts.ConfigurationError, match="keeps its documents for ever"):
+        corpus.expire()
+    with pytest.raises(pg.ObjectNotInPrerequisiteState, match="keeps its documents for ever"):
+        connection.execute("CALL textsim.expire('c')")
+
+
+def test_removal_reads_the_index_only(db: ts.Database, connection: Connection) -> None:
+    corpus = create(db)
+    corpus.add_many((str(i), f"{TEXT} {i}") for i in range(3000))
+    expire(connection, corpus, "7")
+    table = table_of(connection, corpus)
+    scans = (
+        "SELECT coalesce(sum(seq_scan), 0) FROM pg_stat_xact_user_tables "
+        "WHERE format('%%I.%%I', schemaname, relname) = %s"
+    )
+    with connection.transaction():
+        assert value(connection, "SELECT textsim._expire('c')") == 1
+        assert value(connection, scans, [table]) == 0
+    assert corpus.check() == []
+
+
+def test_measured_recall_leaves_expired_documents_out(
+    db: ts.Database, connection: Connection, rng: random.Random
+) -> None:
+    corpus = create(db)
+    documents = random_documents(rng.randrange(2**32), 100)
+    corpus.add_many(document[:2] for document in documents)
+    expire(connection, corpus, *(str(key) for key in range(50)))
+    report = corpus.measure_recall(sample=100)
+    alive = [Document(key, text, "") for key, text, _ in documents if int(key) >= 50]
+    assert (report.documents, report.sampled) == (50, 50)
+    assert report.pairs == report.candidate_pairs == len(true_pairs(alive))
+
+
+# Unique corpora.
+
+
+@pytest.mark.parametrize("by_sql", [False, True], ids=["python", "sql"])
+def test_an_expired_document_keeps_nothing_out(
+    db: ts.Database, connection: Connection, by_sql: bool
+) -> None:
+    corpus = create(db, is_unique=True)
+
+    def add(key: str, text: str) -> list[str]:
+        if by_sql:
+            query = "SELECT key FROM textsim.add_unique('c', %s, %s)"
+            return [row[0] for row in connection.execute(query, [key, text])]
+        return [match.key for match in corpus.add_unique(key, text)]
+
+    twins = "SELECT key, standing FROM textsim.twins_of('c', %s, %s)"
+    assert add("a", TEXT) == []
+    assert add("b", TEXT) == ["a"]
+    expire(connection, corpus, "a")
+    assert connection.execute(twins, [["b"], [TEXT]]).fetchall() == []
+    assert add("b", TEXT) == []
+    # The expired document does not come back: another one stands in its place.
+    assert connection.execute(twins, [["a"], [TEXT]]).fetchall() == [("a", "b")]
+    assert add("a", TEXT) == ["b"]
+    assert "a" not in corpus
+    assert corpus.check() == []
+    expire(connection, corpus, "b")
+    assert add("a", TEXT) == []
+    assert list(corpus.pairs()) == []
+    assert corpus.expire() == 1
+    assert "a" in corpus
+    assert corpus.check() == []
+    assert corpus.rebuild()
+    assert corpus.check() == []
+
+
+def test_a_corpus_with_expired_twins_can_become_unique(
+    db: ts.Database, connection: Connection
+) -> None:
+    corpus = create(db)
+    corpus.add_many({"a": TEXT, "b": TEXT, "c": OTHER})
+    with pytest.raises(ts.ConfigurationError, match="cannot be unique"):
+        corpus.rebuild(is_unique=True)
+    expire(connection, corpus, "a")
+    assert corpus.rebuild(is_unique=True)
+    assert corpus.add_unique("d", TEXT)[0].key == "b"
+    assert corpus.check() == []
+
+
+def add_in_sql(connection: Connection, corpus: ts.Corpus) -> str:
+    try:
+        connection.execute("SELECT textsim.add('c', 'old', %s)", [TEXT])
+    except pg.UniqueViolation:
+        return "twin"
+    return "stored"
+
+
+def add_in_python(connection: Connection, corpus: ts.Corpus) -> str:
+    store = corpus._current.store
+    batch = prepare_batches.prepare([("old", TEXT)], store.corpus.config)
+    batch = load_batches.with_word_ids(batch, store)
+    written = write_batch.write(connection.cursor(binary=True), store, batch)
+    return "twin" if written.twins else "stored"
+
+
+@pytest.mark.parametrize("add", [add_in_sql, add_in_python])
+def test_a_transaction_with_an_earlier_clock_meets_the_twin_of_a_later_one(
+    db: ts.Database,
+    connection: Connection,
+    make_client: Clients,
+    add: Callable[[Connection, ts.Corpus], str],
+) -> None:
+    corpus = create(db, is_unique=True)
+    corpus.add("old", TEXT)
+    early, late = make_client("early"), make_client("late")
+    early.does(early.sql("SELECT now()"))
+    connection.execute(
+        f"UPDATE {table_of(connection, corpus)} SET expires_at = clock_timestamp()".encode()
+    )
+    # The document counts for the early client, and no longer for the late one.
+    assert early.does(early.sql("SELECT count(*) FROM textsim.matches('c', %s)", TEXT)) == [(1,)]
+    late.does(late.sql("SELECT textsim.add('c', 'new', %s)", TEXT))
+    # The early client may not let it live again: it waits for the late client, and meets its twin.
+    early.waits(lambda: add(early.connection, corpus))
+    late.commit()
+    assert early.end() == "twin"
+    early.rollback()
+    assert [match.key for match in corpus.query(TEXT)] == ["new"]
+    assert corpus.check() == []
+
+
+def test_removal_waits_for_nobody_and_leaves_no_band_rows(
+    db: ts.Database, connection: Connection, make_client: Clients
+) -> None:
+    corpus = create(db)
+    corpus.add_many({"a": TEXT, "b": OTHER})
+    expire(connection, corpus, "a", "b")
+    writer = make_client("writer")
+    writer.does(writer.sql("SELECT textsim.add('c', 'a', %s)", TEXT + " again"))
+    assert corpus.expire() == 1
+    writer.commit()
+    assert corpus.expire() == 0
+    assert [match.key for match in corpus.query(TEXT)] == ["a"]
+    assert corpus.check() == []
+
+
+@pytest.mark.parametrize("is_unique", [False, True], ids=["plain", "unique"])
+def test_documents_are_removed_while_others_write(
+    db: ts.Database, connection: Connection, is_unique: bool, rng: random.Random
+) -> None:
+    corpus = create(db, is_unique=is_unique, keep_for=timedelta(milliseconds=20))
+    texts = {f"k{i}": " ".join(f"{i}w{j}" for j in range(8)) for i in range(40)}
+    with repeating(lambda: db.corpus("c").expire()):
+        for turn in range(40):
+            chosen = rng.sample(sorted(texts), 5)
+            if turn % 2:
+                corpus.add_many({key: texts[key] for key in chosen})
+            else:
+                for key in chosen:
+                    text = texts[rng.choice(chosen)] if is_unique else texts[key]
+                    query = (
+                        "SELECT textsim.add_unique('c', %s, %s)"
+                        if is_unique
+                        else ("SELECT textsim.add('c', %s, %s)")
+                    )
+                    connection.execute(query.encode(), [key, text])
+    assert corpus.check() == []
+    connection.execute("SELECT pg_sleep(0.05)")
+    corpus.expire()
+    assert expiries(connection, corpus) == {}
+    assert value(connection, "SELECT count(*) FROM textsim.band_1") == 0
+
+
+# Attached tables.
+
+MODES = ["queue", "inline"]
+
+
+def attach(
+    connection: Connection, mode: str | None, column: str, type_: str = "timestamptz"
+) -> None:
+    connection.execute(
+        f"CREATE TABLE post (id int PRIMARY KEY, body text, moment {type_})".encode()
+    )
+    connection.execute(
+        f"SELECT textsim.attach('c', 'post', 'id', 'body', %s, {column} => 'moment')".encode(),
+        [mode],
+    )
+
+
+def settle(db: ts.Database, connection: Connection, by_sql: bool) -> None:
+    """Let the changes of the table be indexed."""
+    if by_sql:
+        connection.execute("CALL textsim.index_pending('c')")
+    else:
+        db.worker().run(until_idle=True)
+
+
+@pytest.mark.parametrize("by_sql", [False, True], ids=["worker", "index_pending"])
+@pytest.mark.parametrize("column", ["time_column", "expires_column"])
+@pytest.mark.parametrize("mode", MODES)
+def test_the_rows_of_an_attached_table_expire(
+    db: ts.Database, connection: Connection, mode: str, column: str, by_sql: bool
+) -> None:
+    corpus = create(db)
+    attach(connection, mode, column)
+    age = "now()" if column == "time_column" else "now() + interval '30 days'"
+    rows = [("1", TEXT, "0"), ("2", OTHER, "-29 days"), ("3", TEXT + " again", "-31 days")]
+    insert = f"INSERT INTO post VALUES (%s::int, %s, {age} + %s::text::interval)".encode()
+    for row in rows:
+        connection.execute(insert, row)
+    connection.execute(b"INSERT INTO post VALUES (4, 'a text that counts for ever', NULL)")
+
+    def assert_indexed(*keys: str) -> None:
+        settle(db, connection, by_sql)
+        assert [key for key in "123456" if key in corpus] == sorted(keys)
+        assert corpus.status().pending == 0
+        assert corpus.check() == []
+        assert list(corpus.drift()) == []
+        corpus.reconcile()
+        assert [key for key in "123456" if key in corpus] == sorted(keys)
+
+    assert_indexed("1", "2", "4")
+    left = expiries(connection, corpus)
+    assert left["4"] is None
+    assert round((left["1"] - left["2"]) / DAY) == 29
+    # A changed time counts as a change, and so does a time that has passed.
+    connection.execute(f"UPDATE post SET moment = {age} WHERE id = 3".encode())
+    connection.execute(f"UPDATE post SET moment = {age} - interval '31 days' WHERE id = 1".encode())
+    assert_indexed("2", "3", "4")
+    # While the document is not removed, its row counts as a row without a text.
+    with connection.transaction():
+        connection.execute("ALTER TABLE post DISABLE TRIGGER USER")
+        connection.execute(
+            f"UPDATE post SET moment = {age} - interval '31 days' WHERE id = 2".encode()
+        )
+        connection.execute("ALTER TABLE post ENABLE TRIGGER USER")
+    expire(connection, corpus, "2")
+    assert "2" not in corpus
+    assert list(corpus.drift()) == []
+    assert [problem for problem in corpus.check() if problem.kind != "attached table"] == []
+    assert_indexed("3", "4")
+    connection.execute("UPDATE post SET moment = NULL WHERE id = 2")
+    assert_indexed("2", "3", "4")
+    assert value(connection, "SELECT count(*) FROM post") == 4
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_drift_sees_a_time_that_triggers_missed(
+    db: ts.Database, connection: Connection, mode: str
+) -> None:
+    corpus = create(db)
+    attach(connection, mode, "time_column")
+    connection.execute("INSERT INTO post VALUES (1, %s, now())", [TEXT])
+    settle(db, connection, False)
+    before = expiries(connection, corpus)["1"]
+    connection.execute("SET session_replication_role = replica")
+    connection.execute("UPDATE post SET moment = moment - interval '5 days'")
+    assert list(corpus.drift()) == [ts.Drift("1", "different")]
+    assert corpus.reconcile().replaced == 1
+    assert expiries(connection, corpus)["1"] == before - 5 * DAY
+    connection.execute("UPDATE post SET moment = moment - interval '50 days'")
+    assert list(corpus.drift()) == [ts.Drift("1", "surplus")]
+    assert [problem.kind for problem in corpus.check()] == ["surplus document"]
+    assert corpus.reconcile().removed == 1
+    connection.execute("UPDATE post SET moment = now()")
+    assert list(corpus.drift()) == [ts.Drift("1", "missing")]
+    assert [problem.kind for problem in corpus.check()] == ["missing document"]
+    assert corpus.reconcile().added == 1
+    assert corpus.check() == []
+
+
+@pytest.mark.parametrize("type_", ["timestamptz", "timestamp", "date"])
+def test_times_without_a_zone_are_of_utc(
+    db: ts.Database, connection: Connection, type_: str
+) -> None:
+    corpus = create(db)
+    connection.execute("SET timezone = 'Asia/Tokyo'")
+    connection.execute("SET datestyle = 'SQL, DMY'")
+    attach(connection, "queue", "expires_column", type_)
+    connection.execute("INSERT INTO post VALUES (1, %s, '2999-12-31')", [TEXT])
+    connection.execute("INSERT INTO post VALUES (2, %s, 'infinity')", [OTHER])
+    connection.execute("INSERT INTO post VALUES (3, %s, '-infinity')", [OTHER])
+    settle(db, connection, False)
+    query = (
+        "SELECT key, to_char(expires_at AT TIME ZONE 'UTC', 'YYYY-MM-DD HH24:MI') "
+        f"FROM {table_of(connection, corpus)} ORDER BY key"
+    )
+    expected = "2999-12-30 15:00" if type_ == "timestamptz" else "2999-12-31 00:00"
+    assert connection.execute(query.encode()).fetchall() == [("1", expected), ("2", None)]
+    settle(db, connection, True)
+    assert list(corpus.drift()) == []
+
+
+def test_a_table_needs_one_column_of_times(db: ts.Database, connection: Connection) -> None:
+    corpus, plain = create(db), db.create_corpus("plain")
+    connection.execute(
+        "CREATE TABLE post (id int PRIMARY KEY, body text, moment timestamptz, name text)"
+    )
+    with pytest.raises(ts.ConfigurationError, match="name the column of their times"):
+        corpus.attach("post", "id", "body")
+    with pytest.raises(ts.ConfigurationError, match="are both given"):
+        corpus.attach("post", "id", "body", time="moment", expires="moment")
+    with pytest.raises(ts.ConfigurationError, match="expected timestamptz, timestamp or date"):
+        corpus.attach("post", "id", "body", time="name")
+    with pytest.raises(ts.ConfigurationError, match="never expire; leave out"):
+        plain.attach("post", "id", "body", time="moment")
+    corpus.attach("post", "id", "body", expires="moment")
+    (source,) = db.sources()
+    assert (source.time, source.expires) == (None, "moment")
+
+
+def test_a_renamed_column_of_times_is_a_problem(db: ts.Database, connection: Connection) -> None:
+    corpus = create(db)
+    attach(connection, "queue", "time_column")
+    connection.execute("ALTER TABLE post RENAME moment TO created_at")
+    (problem,) = corpus.status().problems
+    assert 'its column "moment" is now named "created_at"' in problem
+    assert "'queue', time_column => 'created_at')" in problem
+    assert value(connection, "SELECT textsim.detach('c', 'post')") == ""
+    statement = problem[problem.index("SELECT textsim.attach") :]
+    connection.execute(statement.encode())
+    assert corpus.status().problems == []
+
+
+@pytest.mark.parametrize("existing", ["refuse", "keep"])
+def test_a_unique_table_lets_twins_of_expired_rows_in(
+    db: ts.Database, connection: Connection, existing: str
+) -> None:
+    corpus = create(db, is_unique=True)
+    connection.execute("CREATE TABLE post (id int PRIMARY KEY, body text, moment timestamptz)")
+    insert = "INSERT INTO post VALUES (%s, %s, now() - %s::text::interval)"
+    connection.execute(insert, [1, TEXT, "31 days"])
+    connection.execute(insert, [2, TEXT, "1 day"])
+    corpus.attach("post", "id", "body", existing=existing, time="moment")
+    assert list(corpus.pairs()) == []
+    assert "1" not in corpus
+    with pytest.raises(pg.UniqueViolation):
+        connection.execute(insert, [3, TEXT, "0"])
+    with pytest.raises(pg.UniqueViolation):
+        connection.execute("UPDATE post SET moment = now() WHERE id = 1")
+    connection.execute("UPDATE post SET moment = moment - interval '30 days' WHERE id = 2")
+    connection.execute(insert, [3, TEXT, "0"])
+    assert [match.key for match in corpus.query(TEXT)] == ["3"]
+    assert corpus.check() == []
+    assert corpus.rebuild()
+    assert list(corpus.drift()) == []
+    connection.execute("UPDATE post SET moment = now() - interval '40 days'")
+    connection.execute("UPDATE post SET moment = now() WHERE id = 1")
+    assert [match.key for match in corpus.query(TEXT)] == ["1"]
+    assert corpus.check() == []
+
+
+def test_another_table_takes_the_key_of_an_expired_document(
+    db: ts.Database, connection: Connection
+) -> None:
+    corpus = create(db)
+    for table in ("first", "second"):
+        connection.execute(
+            f"CREATE TABLE {table} (id int PRIMARY KEY, body text, moment timestamptz)".encode()
+        )
+        corpus.attach(table, "id", "body", "inline", time="moment")
+    connection.execute("INSERT INTO first VALUES (1, %s, now())", [TEXT])
+    connection.execute("ALTER TABLE first DISABLE TRIGGER USER")
+    connection.execute("UPDATE first SET moment = now() - interval '31 days'")
+    connection.execute("ALTER TABLE first ENABLE TRIGGER USER")
+    expire(connection, corpus, "1")
+    connection.execute("INSERT INTO second VALUES (1, %s, now())", [OTHER])
+    assert [match.key for match in corpus.query(OTHER)] == ["1"]
+    assert corpus.query(TEXT) == []
+    settle(db, connection, False)
+    assert corpus.failures() == []
+    assert corpus.check() == []
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_expiry_goes_with_retention_by_dropped_partitions(
+    db: ts.Database, connection: Connection, mode: str
+) -> None:
+    connection.execute(
+        "CREATE TABLE post (id int PRIMARY KEY, body text, moment timestamptz) PARTITION BY RANGE (id)"
+    )
+    for part in range(3):
+        connection.execute(
+            f"CREATE TABLE post_{part} PARTITION OF post "
+            f"FOR VALUES FROM ({10 * part}) TO ({10 * part + 10})".encode()
+        )
+    ages = np.arange(30)
+    connection.cursor().executemany(
+        "INSERT INTO post VALUES (%s, %s, now() - make_interval(days => %s))",
+        [(i, " ".join(f"{i}w{j}" for j in range(6)), 40 - int(ages[i])) for i in range(30)],
+    )
+    corpus = create(db)
+    corpus.attach("post", "id", "body", mode, time="moment")
+    assert len(corpus) == 19  # the rows from 11 on are younger than 30 days
+    expire(connection, corpus, "11", "12")
+    connection.execute("DROP TABLE post_0, post_1")
+    settle(db, connection, False)
+    assert sorted(expiries(connection, corpus), key=int) == [str(i) for i in range(20, 30)]
+    assert corpus.check() == []
+    assert list(corpus.drift()) == []
