@@ -154,7 +154,8 @@ COMMENT ON FUNCTION textsim._columns(textsim.source) IS 'the columns of an attac
 CREATE FUNCTION textsim._content_hash(source textsim.source, version text) RETURNS text
 LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
 RETURN (
-    SELECT string_agg(format('hashtextextended(concat(%s.%I) COLLATE "C", ', version, c.name), '') || 'seed'
+    SELECT string_agg(format('hashtextextended(concat(%1$s.%2$I IS NULL, %1$s.%2$I) COLLATE "C", ',
+        version, c.name), '') || 'seed'
         || repeat(')', count(*)::integer)
     FROM unnest(textsim._columns(source)) c (name));
 COMMENT ON FUNCTION textsim._content_hash(textsim.source, text)

@@ -332,3 +332,16 @@ def test_a_statement_after_twins_of_takes_no_stronger_lock(
         connection.cursor().executemany("INSERT INTO post VALUES (%s, %s, %s)", rows)
         assert value(connection, query) == locks
     assert len(corpus) == count
+
+
+def test_a_scope_that_was_null_and_becomes_empty_counts(
+    db: ts.Database, connection: Connection
+) -> None:
+    connection.execute("CREATE TABLE post (id int PRIMARY KEY, body text, owner text)")
+    connection.execute("INSERT INTO post VALUES (1, %s, NULL)", [TEXT])
+    corpus = create(db)
+    corpus.attach("post", "id", "body", "queue", scope="owner")
+    assert len(corpus) == 0
+    connection.execute("UPDATE post SET owner = ''")
+    db.worker().run(until_idle=True)
+    assert [match.key for match in corpus.query(TEXT, scope="")] == ["1"]

@@ -8,6 +8,7 @@ import shutil
 import subprocess
 import tempfile
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ from typing import Any
 import psycopg
 import pytest
 from psycopg import sql
+from sqlalchemy import make_url
 
 import textsim_db as ts
 from benchmarks.generate import documents
@@ -46,12 +48,14 @@ class Extensible(Server):
         """Install the files of the extension from a checkout."""
         run_command("make", "-C", str(root / "sql" / "extension"), "install", *self.variables)
 
-    def create(self, name: str, options: str = "") -> str:
-        address = super().create(name, options)
-        if self.control_path:
-            statement = sql.SQL("ALTER DATABASE {} SET extension_control_path = {}")
-            self.execute(statement.format(sql.Identifier(name), self.control_path))
-        return address
+    @contextmanager
+    def database(self, options: str, copies_files: bool = False) -> Iterator[str]:
+        with super().database(options, copies_files) as address:
+            if self.control_path:
+                name = sql.Identifier(str(make_url(address).database))
+                statement = sql.SQL("ALTER DATABASE {} SET extension_control_path = {}")
+                self.execute(statement.format(name, self.control_path))
+            yield address
 
 
 @pytest.fixture(scope="module")

@@ -177,7 +177,8 @@ def _lines(corpus: ManagedCorpus) -> list[tuple[str, str]]:
         settings["stop_words"] = f"{' '.join(words[:_SHOWN_WORDS])} and {rest:,} more"
     for name in ("stop_words", "language", "keep_for"):
         settings[name] = settings[name] or "none"
-    settings["is_unique"] = "yes" if corpus.config.is_unique else "no"
+    for name in ("is_unique", "scoped"):
+        settings[name] = "yes" if settings[name] else "no"
     if corpus.config.is_exact:
         settings = {name: value for name, value in settings.items() if name not in _OF_BANDS}
     settings["documents"] = f"{len(corpus):,}"

@@ -19,5 +19,5 @@ HIGHEST_ID: Final[LiteralString] = "SELECT coalesce(max(id), 0) FROM {document}"
 PAGE_OF_DOCUMENTS: Final[LiteralString] = """
 /* textsim-db: read corpus {id} */
 SELECT id, key, language, scope, shingle_count, pg_catalog.array_send(word_ids), normal_form
-FROM {document} WHERE id > %s AND id <= %s ORDER BY id LIMIT %s
+FROM {document} d WHERE id > %s AND id <= %s{alive} ORDER BY id LIMIT %s
 """
