@@ -284,11 +284,14 @@ class Corpus:
         check_several(keys, "remove() takes several keys, such as [key]")
         return self._current.write(load_batches.remove, keys)
 
-    def expire(self) -> int:
+    def expire(self, progress: Callable[[int], None] | None = None) -> int:
         """Remove the documents whose time is over, and return how many were removed.
 
         Searches do not find them in any case, and a worker removes them too. Each transaction removes up
         to a thousand documents. Documents that another transaction is writing are left to a later call.
+
+        Args:
+            progress: called with the number of documents removed so far.
 
         Raises:
             ConfigurationError: the corpus has no `keep_for`.
@@ -302,7 +305,8 @@ class Corpus:
         """
         if self.config.keep_for is None:
             raise ConfigurationError(f'corpus "{self.name}" keeps its documents for ever')
-        return self._current.write(load_batches.expire)
+        check_callable(progress, "progress")
+        return self._current.write(load_batches.expire, progress)
 
     def query(
         self,

@@ -21,7 +21,7 @@ COMMANDS = {
     "status",
     "pending",
     "reconcile",
-    *("demo", "index", "remove", "query", "neighbours", "pairs", "clusters", "check"),
+    *("demo", "index", "remove", "expire", "query", "neighbours", "pairs", "clusters", "check"),
     "compare",
     "stats",
     "dedupe",
@@ -36,7 +36,7 @@ COMMANDS = {
 
 # Without these options nothing happens, or the help text describes the effect.
 WITHOUT_DEFAULT = {"bands", "rows", "stop_words", "language", "file", "plot", "html", "watch"} | {
-    *("output", "report", "table", "into", "scope", "keep_for")
+    *("output", "report", "table", "into", "scope", "keep_for", "time_column", "expires")
 }
 
 

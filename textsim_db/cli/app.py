@@ -112,6 +112,7 @@ _GROUPS: dict[str, dict[str, Callable[..., None]]] = {
     "Documents of a corpus": {
         "index": documents.index,
         "remove": documents.remove,
+        "expire": documents.expire,
         "query": searches.query,
         "neighbours": searches.neighbours,
         "pairs": searches.pairs,

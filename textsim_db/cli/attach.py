@@ -45,6 +45,21 @@ def attach(
         str | None,
         typer.Option(metavar="COLUMN", help="Column with the scope. A scoped corpus requires it."),
     ] = None,
+    time_column: Annotated[
+        str | None,
+        typer.Option(
+            "--time",
+            metavar="COLUMN",
+            help="Column with the time from which a row counts, for as long as the corpus keeps "
+            "documents.",
+        ),
+    ] = None,
+    expires: Annotated[
+        str | None,
+        typer.Option(
+            metavar="COLUMN", help="Column with the time from which a row no longer counts."
+        ),
+    ] = None,
     mode: Annotated[
         Mode | None,
         typer.Option(
@@ -82,7 +97,13 @@ def attach(
     with connect(database_url) as db, _opened_or_created(db, corpus, create, scope) as opened:
         start = time.monotonic()
         with progress("indexing", "rows") as show:
-            report = opened.attach(table, key, text, mode, show, existing=existing, scope=scope)
+            report = opened.attach(
+                *(table, key, text, mode, show),
+                existing=existing,
+                scope=scope,
+                time=time_column,
+                expires=expires,
+            )
         is_inline = mode is Mode.INLINE or opened.config.is_unique
     print_changes(corpus, report, time.monotonic() - start, table=table)
     print_message(

@@ -13,7 +13,7 @@ import typer
 from textsim_db.cli.connections import connect, open_corpus
 from textsim_db.cli.messages import Refusals, count, print_message
 from textsim_db.cli.options import CorpusName, DatabaseUrl, choice_of
-from textsim_db.cli.progress import loading
+from textsim_db.cli.progress import loading, progress
 from textsim_db.cli.settings_options import (
     PartialSettings,
     check_existing,
@@ -137,6 +137,19 @@ def remove(
         print_message(message, logging.WARNING, corpus=corpus, key=key)
     if unknown:
         raise typer.Exit(1 if removed else 2)
+
+
+def expire(corpus: CorpusName, database_url: DatabaseUrl = None) -> None:
+    """Remove the documents of a corpus whose time is over.
+
+    Searches do not find them in any case. A worker removes them too. It prints how many documents were
+    removed.
+
+    Example: `textsim expire chat`
+    """
+    with connect(database_url) as db, progress("removing", "documents") as show:
+        removed = db.corpus(corpus).expire(show)
+    print_message(f"removed {count(removed, 'document')}", corpus=corpus, documents=removed)
 
 
 def _check_usage(settings: PartialSettings, glob: str, create: bool) -> None:

@@ -101,11 +101,13 @@ def remove(store: Store, keys: Iterable[Key]) -> int:
     return sum(remove_or_retry(store, sorted(set(batch))) for batch in batches)
 
 
-def expire(store: Store) -> int:
+def expire(store: Store, progress: Callable[[int], None] | None = None) -> int:
     """Remove the expired documents of a corpus in small transactions; return how many were removed."""
     total = 0
     while removed := expire_some(store.engine, store.corpus.name):
         total += removed
+        if progress is not None:
+            progress(total)
     return total
 
 
