@@ -17,11 +17,12 @@ from textsim_db.cli.messages import count, print_message
 from textsim_db.cli.options import DatabaseUrl, OptionalCorpus, number_option
 from textsim_db.cli.output import Format, FormatOption, write
 from textsim_db.errors import shown
+from textsim_db.results import Source
 
 if TYPE_CHECKING:
     from textsim_db.corpus import ManagedCorpus
     from textsim_db.database import Database
-    from textsim_db.results import Activity, Failure, Source, Status, WorkerState
+    from textsim_db.results import Activity, Failure, Status, WorkerState
 
 _LATE_SECONDS = 60
 _LONGEST_WATCH = 86400
@@ -202,7 +203,11 @@ def _show(sample: _Sample, form: Format) -> None:
         rows = [(*row, rate) for row, rate in zip(rows, rates, strict=True)]
     write(columns, rows, form)
     if form is Format.TABLE:
-        write(("corpus", "table", "key", "text", "mode"), sample.sources, form)
+        # Only a scoped corpus has a column of scopes, and only documents that expire have one of times.
+        names = [
+            n for n in Source._fields if any(getattr(s, n) is not None for s in sample.sources)
+        ]
+        write(names, [[getattr(s, n) for n in names] for s in sample.sources], form)
         write(_WORKER_COLUMNS, [_worker_row(worker) for worker in sample.workers], form)
         write(Error._fields, [error for state in sample.states for error in state.errors], form)
     for state in sample.states:
