@@ -192,7 +192,7 @@ def test_an_interrupted_process_leaves_no_output(
         _, messages = process.communicate()
         assert not Path("out.jsonl").exists()
         if how == signal.SIGINT:
-            assert process.returncode == 130
+            assert process.returncode == 130, messages
             assert messages == b"interrupted\n"
             assert stored_corpus.names(db.engine) == []
             return
