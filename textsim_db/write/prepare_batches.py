@@ -287,6 +287,13 @@ def stored_scope(scope: object) -> str:
 
     Integers and UUIDs are stored as their text.
     """
+    if (
+        type(scope) is str
+        and scope.isascii()
+        and len(scope) <= MAX_SCOPE_BYTES
+        and "\0" not in scope
+    ):
+        return scope
     if is_null(scope):
         raise DocumentError("the scope is missing; documents of a scoped corpus have one")
     if isinstance(scope, Integral | UUID) and not isinstance(scope, bool):
