@@ -601,7 +601,7 @@ class Corpus:
         check_count(sample, "sample", 1, 2**31)
         if seed is not None:
             check_count(seed, "seed", 0, 2**63 - 1)
-        chosen = measure_recall.Sample(sample, seed, self._scope(scope))
+        chosen = measure_recall.ScopedSample(sample, seed, self._scope(scope))
         return self._current.search(measure_recall.measure_recall, checked, chosen, progress)
 
     def plan(
@@ -670,7 +670,7 @@ class Corpus:
             >>> statistics.documents, statistics.words, statistics.frequent
             (3, 34, [Frequency(word='the', occurrences=5, documents=3)])
         """
-        part = corpus_statistics.Part(self._language(language), self._scope_of_pairs(scope))
+        limits = corpus_statistics.Limits(self._language(language), self._scope_of_pairs(scope))
         check_callable(progress, "progress")
         check_count(words, "words", 0, 2**31)
         check_count(sample, "sample", 0, 2**31)
@@ -679,7 +679,7 @@ class Corpus:
             corpus_statistics.statistics,
             words,
             corpus_statistics.Sample(sample, seed),
-            part,
+            limits,
             progress,
         )
 
@@ -879,8 +879,8 @@ class Corpus:
 
         Args:
             progress: called with the number of documents copied so far, and the number to copy.
-            **settings: fields of CorpusSettings, except `stop_words` and `language`. The other settings
-                keep their values, and so does a setting that is None.
+            **settings: fields of CorpusSettings, except `stop_words`, `language`, `scoped` and
+                `keep_for`. The other settings keep their values, and so does a setting that is None.
 
         Raises:
             ConfigurationError: a setting is out of range, or a view cannot be moved. With

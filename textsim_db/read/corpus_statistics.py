@@ -40,7 +40,7 @@ class Sample(NamedTuple):
     seed: int
 
 
-class Part(NamedTuple):
+class Limits(NamedTuple):
     """The documents that are counted: those of one language, of one scope, or of both."""
 
     language: str | None = None
@@ -48,7 +48,7 @@ class Part(NamedTuple):
 
 
 def statistics(
-    store: Store, words: int, sample: Sample, part: Part, progress: Progress | None
+    store: Store, words: int, sample: Sample, limits: Limits, progress: Progress | None
 ) -> Statistics:
     """Return the statistics of a corpus; see Corpus.statistics.
 
@@ -56,15 +56,15 @@ def statistics(
     """
     vocabulary = WordNumbers(store.dictionary)
     with snapshot(store.engine) as connection:
-        reader = _Reader(connection, store, part)
+        reader = _Reader(connection, store, limits)
         languages = dict(reader.fetch(statements.COUNT_LANGUAGES))
         counts = reader.count_words(vocabulary, sum(languages.values()), progress)
-        is_all = part == Part() and store.corpus.config.keep_for is None
+        is_all = limits == Limits() and store.corpus.config.keep_for is None
         sizes = statements.BUCKET_SIZES if is_all else statements.BUCKET_SIZES_OF_SOME
         buckets = [(int(size), int(number)) for size, number in reader.fetch(sizes)]
         storage = _storage(reader.fetch(statements.STORAGE))
         chosen = reader.fetch(statements.RANDOM_DOCUMENTS, seed=sample.seed, sample=sample.size)
-    similarities = _similarities(store, chosen, part.language)
+    similarities = _similarities(store, chosen, limits.language)
     return Statistics(
         recall=store.corpus.config.recall,
         documents=len(counts.lengths),
@@ -87,7 +87,7 @@ def document_frequencies(store: Store) -> tuple[dict[str, int], int]:
     """Return the number of documents that each word occurs in, and the number of all documents."""
     vocabulary = WordNumbers(store.dictionary)
     with snapshot(store.engine) as connection:
-        counts = _Reader(connection, store, Part()).count_words(vocabulary, 0, None)
+        counts = _Reader(connection, store, Limits()).count_words(vocabulary, 0, None)
     places = np.flatnonzero(counts.documents)
     texts = vocabulary.texts(words_at(places).tolist())
     frequencies = dict(zip(texts, counts.documents[places].tolist(), strict=True))
@@ -97,15 +97,15 @@ def document_frequencies(store: Store) -> tuple[dict[str, int], int]:
 class _Reader:
     """Reads all documents, or a part of them, in one snapshot."""
 
-    def __init__(self, connection: Connection, store: Store, part: Part) -> None:
+    def __init__(self, connection: Connection, store: Store, limits: Limits) -> None:
         self._connection = connection
         self._corpus = store.corpus
-        self._part = part._asdict()
+        self._limits = limits._asdict()
 
     def fetch(self, statement: Any, **parameters: Any) -> list[tuple[Any, ...]]:
-        """Return the rows of a statement with these parameters, and those of the part."""
+        """Return the rows of a statement with these parameters, and the limits."""
         cursor = self._connection.cursor(binary=True)
-        parameters |= self._part
+        parameters |= self._limits
         return cursor.execute(self._corpus.statement(statement), parameters).fetchall()
 
     def count_words(
@@ -115,7 +115,7 @@ class _Reader:
         counts, last_id, done = WordCounts(), 0, 0
         with self._connection.cursor(self._corpus.label("words"), binary=True) as cursor:
             cursor.itersize = DOCUMENTS_AT_ONCE
-            cursor.execute(self._corpus.statement(statements.WORDS), self._part)
+            cursor.execute(self._corpus.statement(statements.WORDS), self._limits)
             for rows in cut(cursor, DOCUMENTS_AT_ONCE, lambda row: 4 * len(row[0] or row[1])):
                 waiting = {i: form for i, (word_ids, form) in enumerate(rows) if word_ids is None}
                 words, offsets = word_numbers([row[0] for row in rows], waiting, vocabulary)

@@ -33,7 +33,7 @@ Progress = Callable[[int, int], None]
 Row = tuple[Any, ...]
 
 
-class Sample(NamedTuple):
+class ScopedSample(NamedTuple):
     """The documents to compare with all documents."""
 
     size: int
@@ -44,7 +44,7 @@ class Sample(NamedTuple):
 
 
 def measure_recall(
-    store: Store, threshold: float, sample: Sample, progress: Progress | None
+    store: Store, threshold: float, sample: ScopedSample, progress: Progress | None
 ) -> RecallReport:
     """Compare a random sample with all documents, in one snapshot; see Corpus.measure_recall."""
     with snapshot(store.engine) as connection:

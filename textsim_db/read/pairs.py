@@ -87,6 +87,8 @@ class StoredHost(CandidatePairs):
     def buckets(self, ids: Ids) -> Buckets:
         """Return the buckets of documents that were the last that were read."""
         buckets = buckets_of(self.cache.signatures(ids), self.config)
+        if not self.config.scoped:
+            return buckets
         return apart(buckets, self.cache.documents(ids).scopes)
 
     def parts(self, ids: Ids) -> Iterator[Ids]:

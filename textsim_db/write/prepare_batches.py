@@ -269,17 +269,7 @@ def stored_key(key: object) -> str:
         if isinstance(key, Integral) and abs(int(key)) >= 10**MAX_KEY_BYTES:
             raise DocumentError(f"the key is longer than {MAX_KEY_BYTES} digits")
         key = str(key) if isinstance(key, UUID) else str(int(key))
-    try:
-        data = key.encode()
-    except UnicodeEncodeError:
-        raise DocumentError("the key has a lone surrogate") from None
-    if b"\0" in data:
-        raise DocumentError("the key has a NUL character")
-    if len(data) > MAX_KEY_BYTES:
-        raise DocumentError(
-            f"the key is {len(data)} bytes long; at most {MAX_KEY_BYTES} are possible"
-        )
-    return key
+    return _encodable(key, "key", MAX_KEY_BYTES)
 
 
 def stored_scope(scope: object) -> str:
@@ -302,17 +292,20 @@ def stored_scope(scope: object) -> str:
         raise DocumentError(
             f"the scope is of type {type(scope).__name__}; expected str, an integer or a UUID"
         )
+    return _encodable(scope, "scope", MAX_SCOPE_BYTES)
+
+
+def _encodable(text: str, noun: str, most: int) -> str:
+    """Return a text of at most this many bytes; raise DocumentError if it cannot be stored."""
     try:
-        data = scope.encode()
+        data = text.encode()
     except UnicodeEncodeError:
-        raise DocumentError("the scope has a lone surrogate") from None
+        raise DocumentError(f"the {noun} has a lone surrogate") from None
     if b"\0" in data:
-        raise DocumentError("the scope has a NUL character")
-    if len(data) > MAX_SCOPE_BYTES:
-        raise DocumentError(
-            f"the scope is {len(data)} bytes long; at most {MAX_SCOPE_BYTES} are possible"
-        )
-    return scope
+        raise DocumentError(f"the {noun} has a NUL character")
+    if len(data) > most:
+        raise DocumentError(f"the {noun} is {len(data)} bytes long; at most {most} are possible")
+    return text
 
 
 def possible_key(key: object) -> str | None:
