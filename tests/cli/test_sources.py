@@ -18,7 +18,7 @@ import textsim_db as ts
 from tests.support.commands import Textsim, process
 from tests.support.connections import Connection
 from tests.support.sampling import sample
-from tests.support.waiting import PATIENCE_SECONDS, wait_for
+from tests.support.waiting import LOCKS, PATIENCE_SECONDS, wait_for
 from textsim_db.db.engine import plain_url, sqlalchemy_url
 
 pytestmark = pytest.mark.one_server
@@ -224,7 +224,7 @@ def test_a_worker_ends_during_a_long_batch(
 
 def is_waited_for(connection: Connection) -> bool:
     query = (
-        "SELECT count(*) FROM pg_locks WHERE relation = 'textsim.word'::regclass AND NOT granted"
+        f"SELECT count(*) FROM {LOCKS} WHERE relation = 'textsim.word'::regclass AND NOT granted"
     )
     row = connection.execute(query).fetchone()
     return row is not None and row[0] > 0

@@ -12,7 +12,7 @@ import pytest
 
 import textsim_db as ts
 from tests.support.sampling import sample
-from tests.support.waiting import wait_for, wait_until
+from tests.support.waiting import LOCKS, wait_for, wait_until
 from textsim_db.db import stored_corpus
 from textsim_db.write.prepare_batches import BATCH_DOCUMENTS
 
@@ -69,12 +69,11 @@ def test_a_load_that_fails_builds_the_index(db: ts.Database) -> None:
     assert len(corpus) == 2000
 
 
-NOBODY_LOADS = b"""
+NOBODY_LOADS = f"""
 SELECT WHERE NOT EXISTS (
-    SELECT FROM pg_locks l JOIN pg_database d ON d.oid = l.database
-    WHERE d.datname = current_database() AND l.mode IN ('RowExclusiveLock', 'AccessExclusiveLock')
+    SELECT FROM {LOCKS} WHERE mode IN ('RowExclusiveLock', 'AccessExclusiveLock')
 )
-"""
+""".encode()
 
 
 @pytest.mark.parametrize("next_step", sample(["search", "load"], 2))
@@ -117,7 +116,7 @@ def test_loads_that_end_at_once_build_one_index(db: ts.Database) -> None:
         ]
         # All four have seen that the index is missing, and wait for the writer.
         waiting = (
-            "SELECT count(*) FROM pg_locks "
+            f"SELECT count(*) FROM {LOCKS} "
             "WHERE NOT granted AND relation = 'textsim.band_1'::regclass"
         )
         with psycopg.connect(db.url, autocommit=True) as other:

@@ -74,7 +74,10 @@ with psycopg.connect(url) as connection:
     connection.execute("LOCK TABLE textsim.word IN SHARE ROW EXCLUSIVE MODE")
     writer = threading.Thread(target=corpus.add_many, args=[[("k", "words that nobody knows yet")]])
     writer.start()
-    waiting = "SELECT FROM pg_locks WHERE NOT granted AND relation = 'textsim.word'::regclass"
+    waiting = (
+        "SELECT FROM pg_stat_activity "
+        "WHERE datname = current_database() AND wait_event_type = 'Lock'"
+    )
     with psycopg.connect(url, autocommit=True) as other:
         while not other.execute(waiting).fetchall():
             pass

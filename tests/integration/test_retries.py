@@ -17,7 +17,13 @@ from tests.support.connections import Connection, with_option
 from tests.support.documents import documents
 from tests.support.sources import index_all_pending, stored_forms
 from tests.support.threads import in_thread
-from tests.support.waiting import CLIENT_WAITS_FOR_A_LOCK, PATIENCE_SECONDS, wait_for, wait_until
+from tests.support.waiting import (
+    CLIENT_WAITS_FOR_A_LOCK,
+    LOCKS,
+    PATIENCE_SECONDS,
+    wait_for,
+    wait_until,
+)
 
 pytestmark = pytest.mark.one_server
 
@@ -107,7 +113,8 @@ def test_a_write_that_meets_a_serialization_failure_is_repeated(
                 ) as failures_of_third,
             ):
                 wait_until(
-                    connection, b"SELECT FROM pg_locks WHERE NOT granted HAVING count(*) = 2"
+                    connection,
+                    f"SELECT FROM {LOCKS} WHERE NOT granted HAVING count(*) = 2".encode(),
                 )
                 other.commit()
     assert isinstance(failures_of_third[0], pg.SerializationFailure)

@@ -18,6 +18,7 @@ from tests.support.scopes import (
     scopes_of_one_hash,
     true_pairs,
 )
+from tests.support.waiting import LOCKS
 
 TEXT = "the quick brown fox jumps over the lazy dog"
 
@@ -323,7 +324,7 @@ def test_a_statement_after_twins_of_takes_no_stronger_lock(
     texts = [" ".join(f"x{i}x{j}" for j in range(4)) for i in range(count)]
     # Eight buckets of two texts stay below the setting, and those of sixty texts pass it.
     connection.execute("SET textsim.max_bucket_locks = 32")
-    query = "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND mode = 'ExclusiveLock'"
+    query = f"SELECT count(*) FROM {LOCKS} WHERE locktype = 'advisory' AND mode = 'ExclusiveLock'"
     with connection.transaction():
         lists = [[str(i) for i in range(count)], texts, ["a"] * count]
         connection.execute("SELECT * FROM textsim.twins_of('c', %s, %s, %s)", lists)

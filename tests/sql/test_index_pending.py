@@ -13,6 +13,7 @@ from psycopg import errors as pg
 import textsim_db as ts
 from tests.support.collision import FIRST, SECOND
 from tests.support.connections import Connection
+from tests.support.waiting import LOCKS
 
 ROWS = 2500
 """More rows than a part of a run (100), a page of a comparison (1,000) and a batch of the log."""
@@ -175,7 +176,8 @@ def test_index_pending_waits_for_a_document_that_is_locked(
         with psycopg.connect(database_url, autocommit=True) as watcher:
             while (
                 watcher.execute(
-                    "SELECT FROM pg_locks WHERE NOT granted AND locktype IN ('transactionid', 'tuple')"
+                    f"SELECT FROM {LOCKS} "
+                    "WHERE NOT granted AND locktype IN ('transactionid', 'tuple')"
                 ).fetchone()
                 is None
             ):
@@ -204,7 +206,7 @@ def test_index_pending_causes_no_deadlock_of_a_writer_it_waits_for(
             target=connection.execute, args=["CALL textsim.index_pending('c')"]
         )
         thread.start()
-        while watcher.execute("SELECT 1 FROM pg_locks WHERE NOT granted").fetchone() is None:
+        while watcher.execute(f"SELECT 1 FROM {LOCKS} WHERE NOT granted").fetchone() is None:
             time.sleep(0.01)
         writer.execute("TRUNCATE t")
         writer.commit()

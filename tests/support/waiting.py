@@ -10,6 +10,11 @@ from tests.support.connections import Connection
 
 PATIENCE_SECONDS = 60.0
 """Seconds after which a test gives up; a busy machine may be slow."""
+LOCKS = """(
+    SELECT pg_locks.* FROM pg_locks JOIN pg_stat_activity USING (pid)
+    WHERE datname = current_database()
+) AS locks"""
+"""The locks of the test's own database: other tests use the same server, and equal OIDs."""
 CLIENT_WAITS_FOR_A_LOCK = b"""
 SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'
     AND application_name = 'textsim-db'
