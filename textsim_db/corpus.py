@@ -227,10 +227,19 @@ class Corpus:
             self._current.store = replace(self._current.store, corpus=learned)
         return self._current.write(load_batches.add_many, stream, progress)
 
-    def add(self, key: Key, text: str, scope: Scope | None = None) -> AddReport:
+    def add(
+        self, key: Key, text: str, scope: Scope | None = None, *, force: bool = False
+    ) -> AddReport:
         """Add or replace one document; a document of a scoped corpus has a scope.
 
         For more than a few documents use add_many(), which is much faster.
+
+        Args:
+            key: the key of the document.
+            text: its text.
+            scope: the part of a scoped corpus that it belongs to.
+            force: store it although the corpus is unique and other documents match it. It stands in the
+                way of later documents as any other does, and check() accepts it.
 
         Raises:
             DocumentError: the document cannot be stored; add_many() lists the reasons.
@@ -240,16 +249,20 @@ class Corpus:
             >>> corpus.add("weather", "Rain is expected in the north.")
             AddReport(added=1, replaced=0, unchanged=0, repeated_keys=0, refused=[], twins=[])
         """
-        report, matches = self._current.write(load_batches.add, key, text, self._scope(scope))
+        report, matches = self._current.write(
+            load_batches.add, key, text, self._scope(scope), force
+        )
         if matches:
             raise DuplicateError(self.name, report.twins[0].key, matches)
         return report
 
-    def add_unique(self, key: Key, text: str, scope: Scope | None = None) -> list[Match]:
+    def add_unique(
+        self, key: Key, text: str, scope: Scope | None = None, *, force: bool = False
+    ) -> list[Match]:
         """Add or replace one document of a unique corpus, unless other documents match it.
 
         Returns the documents that match it, best first. If the list is empty, the document was added
-        or replaced; otherwise nothing was written.
+        or replaced; otherwise nothing was written. The arguments are those of add().
 
         Raises:
             DocumentError: the document cannot be stored; add_many() lists the reasons.
@@ -267,7 +280,7 @@ class Corpus:
                 f'corpus "{self.name}" accepts near-duplicates; to keep them out: '
                 f"textsim rebuild {shlex.quote(self.name)} --unique"
             )
-        return self._current.write(load_batches.add, key, text, self._scope(scope))[1]
+        return self._current.write(load_batches.add, key, text, self._scope(scope), force)[1]
 
     def remove(self, keys: Iterable[Key]) -> int:
         """Remove documents by key, and return how many were removed; unknown keys are skipped.

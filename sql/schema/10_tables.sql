@@ -101,6 +101,7 @@ CREATE TABLE textsim.document (
     shingle_count integer NOT NULL,
     expires_at timestamptz,
     source_id integer,
+    forced boolean NOT NULL DEFAULT false,
     key text NOT NULL,
     language text,
     scope text CHECK (octet_length(scope) <= 200),
@@ -122,6 +123,8 @@ COMMENT ON COLUMN textsim.document.expires_at
     IS 'from this time on the document no longer counts, and will be removed; NULL: never';
 COMMENT ON COLUMN textsim.document.source_id
     IS 'the attached table of the document; NULL if it was added directly';
+COMMENT ON COLUMN textsim.document.forced
+    IS 'whether the document was stored although it matches others of a unique corpus, because the user forced it';
 COMMENT ON COLUMN textsim.document.key IS 'key that the user chose';
 COMMENT ON COLUMN textsim.document.language
     IS 'ISO 639 code, und if undetermined; NULL until a worker identifies the language, or if the '

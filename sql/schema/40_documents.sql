@@ -52,14 +52,14 @@ COMMENT ON FUNCTION textsim._changed_buckets(integer[], integer[])
 
 CREATE FUNCTION textsim._store_form(
     c textsim.corpus, source integer, key text, form text, scope text, expires_at timestamptz,
-    keeps_twins boolean DEFAULT false)
+    force boolean DEFAULT false)
 RETURNS text
 LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     outcome text;
 BEGIN
     EXECUTE format('SELECT textsim.%I($1, $2, $3, $4, $5, $6)', '_write_' || c.id)
-    INTO outcome USING source, key, form, scope, expires_at, keeps_twins;
+    INTO outcome USING source, key, form, scope, expires_at, force;
     RETURN outcome;
 END $$;
 COMMENT ON FUNCTION textsim._store_form(textsim.corpus, integer, text, text, text, timestamptz, boolean)
@@ -67,12 +67,12 @@ COMMENT ON FUNCTION textsim._store_form(textsim.corpus, integer, text, text, tex
 
 CREATE FUNCTION textsim._write_document(
     c textsim.corpus, source integer, key text, body text, scope text, expires_at timestamptz,
-    keeps_twins boolean DEFAULT false)
+    force boolean DEFAULT false)
 RETURNS text
 LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     form text := textsim._form(c, body);
-    outcome text := textsim._store_form(c, source, key, form, scope, expires_at, keeps_twins);
+    outcome text := textsim._store_form(c, source, key, form, scope, expires_at, force);
 BEGIN
     -- A text without words needs no worker.
     IF outcome = 'written' AND form <> '' THEN
@@ -165,7 +165,9 @@ COMMENT ON FUNCTION textsim._check_expires(text) IS 'raise an error unless docum
 
 -- Public functions
 
-CREATE FUNCTION textsim.add(corpus text, key text, text text, scope text DEFAULT NULL) RETURNS boolean
+CREATE FUNCTION textsim.add(
+    corpus text, key text, text text, scope text DEFAULT NULL, force boolean DEFAULT false)
+RETURNS boolean
 LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE
 SET search_path = pg_catalog, pg_temp SET plan_cache_mode = force_generic_plan
 AS $$
@@ -173,16 +175,17 @@ DECLARE
     c textsim.corpus := textsim._required_corpus(corpus);
 BEGIN
     PERFORM textsim._check_scope(c, scope), textsim._check_document(c, key, text, scope);
-    RETURN textsim._write_or_raise(c, NULL, key, text, scope, textsim._new_expiry(c));
+    RETURN textsim._write_or_raise(c, NULL, key, text, scope, textsim._new_expiry(c), force);
 END $$;
-COMMENT ON FUNCTION textsim.add(text, text, text, text)
+COMMENT ON FUNCTION textsim.add(text, text, text, text, boolean)
     IS 'Adds a document, or replaces the document with this key, in the transaction of the caller; '
     'searches find it at once. Returns false if the words and the scope have not changed. In a scoped corpus, '
     'scope is required; another scope than before moves the document. In a corpus with keep_for, the document '
     'counts from now on for that time, also if it has not changed. Raises an error if '
     'the key or the text is NULL, the key longer than 1,000 bytes, or the text longer than 128 '
     'MiB. If the corpus is unique and another document matches, raises unique_violation, with the '
-    'name of the corpus as that of the constraint.';
+    'name of the corpus as that of the constraint. With force the document is stored all the same. It stands in '
+    'the way of later documents as any other does.';
 
 CREATE FUNCTION textsim.remove(corpus text, key text) RETURNS boolean
 LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$

@@ -73,7 +73,7 @@ LANGUAGE sql IMMUTABLE PARALLEL SAFE
 RETURN $template$
 CREATE OR REPLACE FUNCTION textsim._write_{id}(
     source integer, document_key text, form text, document_scope text, document_expires_at timestamptz,
-    keeps_twins boolean)
+    force boolean)
 RETURNS text
 LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE
 SET search_path = pg_catalog, pg_temp
@@ -125,11 +125,11 @@ BEGIN
         -- needs no worker.
         IF stored.id IS NULL THEN
             INSERT INTO textsim.document_{id} (
-                id, shingle_count, expires_at, source_id, key, language, scope, word_ids, signature,
+                id, shingle_count, expires_at, source_id, forced, key, language, scope, word_ids, signature,
                 normal_form)
             VALUES (
                 textsim._checked_id(nextval('textsim.document_{id}_id_seq'), {id}), new_count,
-                document_expires_at, source, document_key, CASE form WHEN '' THEN {empty_language} END,
+                document_expires_at, source, {forced}, document_key, CASE form WHEN '' THEN {empty_language} END,
                 document_scope, CASE form WHEN '' THEN '{}'::integer[] END, new_signature, nullif(form, ''))
             ON CONFLICT (key) DO NOTHING
             RETURNING id INTO new_id;  -- NULL if another transaction has just added the key
@@ -138,7 +138,7 @@ BEGIN
             SET shingle_count = new_count, expires_at = document_expires_at, signature = new_signature,
                 word_ids = CASE form WHEN '' THEN '{}'::integer[] END, normal_form = nullif(form, ''),
                 language = CASE form WHEN '' THEN {empty_language} END, scope = document_scope,
-                source_id = coalesce(source, source_id)
+                source_id = coalesce(source, source_id), forced = {forced}
             WHERE id = stored.id
             RETURNING id INTO new_id;
         END IF;
@@ -156,7 +156,7 @@ BEGIN
     RETURN 'written';
 END $$;
 COMMENT ON FUNCTION textsim._write_{id}(integer, text, text, text, timestamptz, boolean)
-    IS 'add or replace a document of a corpus. Returns written; unchanged, if it has these words and this scope already; or twin, if the corpus is unique and other documents match it. Then nothing is written, unless keeps_twins';
+    IS 'add or replace a document of a corpus. Returns written; unchanged, if it has these words and this scope already; or twin, if the corpus is unique and other documents match it. Then nothing is written, unless force is true';
 $template$;
 COMMENT ON FUNCTION textsim._write_template()
     IS 'the write function of a corpus, with names in braces for its settings';
@@ -255,9 +255,9 @@ RETURN CASE WHEN is_unique THEN '{sketch}
 COMMENT ON FUNCTION textsim._lock_part(boolean, boolean)
     IS 'the statements that lock buckets in the write template of a unique corpus';
 
-CREATE FUNCTION textsim._keep_out_part(is_unique boolean) RETURNS text
+CREATE FUNCTION textsim._keep_out_part(is_unique boolean, condition text) RETURNS text
 LANGUAGE sql IMMUTABLE PARALLEL SAFE
-RETURN CASE WHEN is_unique THEN $part$
+RETURN CASE WHEN is_unique THEN replace($part$
         -- A later statement than the locks: its snapshot has what their last holders have written.
         LOOP
             twins := array(
@@ -268,20 +268,25 @@ RETURN CASE WHEN is_unique THEN $part$
             PERFORM FROM textsim.document_{id} d WHERE d.key = ANY (twins) ORDER BY d.key FOR SHARE;
             waited_for := twins;
         END LOOP;
-        IF twins <> '{}' AND NOT keeps_twins THEN
+        IF twins <> '{}' AND force IS NOT TRUE{condition} THEN
             RETURN 'twin';
-        END IF;$part$
+        END IF;$part$, '{condition}', condition)
     ELSE '' END;
-COMMENT ON FUNCTION textsim._keep_out_part(boolean)
-    IS 'the statements that look for twins in the write template of a unique corpus';
+COMMENT ON FUNCTION textsim._keep_out_part(boolean, text)
+    IS 'the statements that look for twins in the write template of a unique corpus; condition: what else must '
+    'hold for twins to keep the document out';
 
 -- An unchanged document of a unique corpus is compared again before it counts for longer: a transaction with a later
--- clock may have seen it expired, and have added a twin.
+-- clock may have seen it expired, and have added a twin. A twin beside which it stood already keeps nothing out:
+-- one of the two was forced.
 CREATE FUNCTION textsim._extend_part(is_unique boolean, keep_for interval) RETURNS text
 LANGUAGE sql IMMUTABLE PARALLEL SAFE
 RETURN CASE WHEN keep_for IS NULL THEN '' ELSE
-    'IF stored.expires_at IS DISTINCT FROM document_expires_at THEN' || textsim._keep_out_part(is_unique) || $part$
-                    UPDATE textsim.document_{id} SET expires_at = document_expires_at WHERE id = stored.id;
+    'IF stored.expires_at IS DISTINCT FROM document_expires_at THEN' || textsim._keep_out_part(is_unique, $part$
+            AND NOT (true{counts} AND (stored.forced OR NOT EXISTS (
+                SELECT FROM textsim.document_{id} d WHERE d.key = ANY (twins) AND NOT d.forced)))$part$) || $part$
+                    UPDATE textsim.document_{id} SET expires_at = document_expires_at, forced = forced OR force IS TRUE AND {forced}
+                    WHERE id = stored.id;
                 END IF;$part$
     END;
 COMMENT ON FUNCTION textsim._extend_part(boolean, interval)
@@ -298,10 +303,11 @@ BEGIN
         SELECT * FROM (VALUES
             ('candidates', textsim._candidates_part(c.bands IS NULL)),
             ('lock', textsim._lock_part(c.is_unique, c.bands IS NULL)),
-            ('keep_out', textsim._keep_out_part(c.is_unique)),
+            ('keep_out', textsim._keep_out_part(c.is_unique, '')),
             ('extend', textsim._extend_part(c.is_unique, c.keep_for)),
             ('alive', textsim._alive(c, 'd')), ('counts', textsim._alive(c, 'stored')),
             ('sketch', textsim._sketch_part(c.bands IS NULL)),
+            ('forced', CASE WHEN c.is_unique THEN 'twins <> ''{}''' ELSE 'false' END),
             ('is_unique', c.is_unique::text),
             ('id', c.id::text), ('unit', quote_literal(c.unit)), ('n', c.shingle_length::text),
             ('threshold', format('%L::double precision', c.threshold)),

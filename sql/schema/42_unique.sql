@@ -209,18 +209,19 @@ COMMENT ON FUNCTION textsim._refuse_attached(integer, text[])
     IS 'raise an error if a document of a unique corpus belongs to an attached table';
 
 CREATE FUNCTION textsim._write_or_raise(
-    c textsim.corpus, source integer, key text, body text, scope text, expires_at timestamptz)
+    c textsim.corpus, source integer, key text, body text, scope text, expires_at timestamptz,
+    force boolean DEFAULT false)
 RETURNS boolean
 LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
-    outcome text := textsim._write_document(c, source, key, body, scope, expires_at);
+    outcome text := textsim._write_document(c, source, key, body, scope, expires_at, force);
 BEGIN
     IF outcome = 'twin' THEN
         PERFORM textsim._raise_twins(c, source, key, body, scope);
     END IF;
     RETURN outcome = 'written';
 END $$;
-COMMENT ON FUNCTION textsim._write_or_raise(textsim.corpus, integer, text, text, text, timestamptz)
+COMMENT ON FUNCTION textsim._write_or_raise(textsim.corpus, integer, text, text, text, timestamptz, boolean)
     IS 'add or replace a document; false if nothing has changed; an error if it has twins in a '
     'unique corpus';
 
@@ -245,7 +246,8 @@ END $$;
 COMMENT ON FUNCTION textsim._required_unique(text)
     IS 'the corpus with a name; an error if it is not unique, or if the caller may not write to it';
 
-CREATE FUNCTION textsim._add_unique(corpus text, document_key text, body text, scope text)
+CREATE FUNCTION textsim._add_unique(
+    corpus text, document_key text, body text, scope text, force boolean)
 RETURNS TABLE (key text, similarity double precision)
 LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE ROWS 1 SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -253,26 +255,27 @@ DECLARE
 BEGIN
     PERFORM textsim._check_scope(c, scope), textsim._check_document(c, document_key, body, scope);
     IF textsim._write_document(
-        c, NULL, document_key, body, scope, textsim._new_expiry(c)) = 'twin'
+        c, NULL, document_key, body, scope, textsim._new_expiry(c), force) = 'twin'
     THEN
         RETURN QUERY SELECT * FROM textsim._twins(c, document_key, body, scope);
     END IF;
 END $$;
-COMMENT ON FUNCTION textsim._add_unique(text, text, text, text)
+COMMENT ON FUNCTION textsim._add_unique(text, text, text, text, boolean)
     IS 'the work of add_unique(), because a plpgsql parameter and column cannot both be named key';
 
 -- Public functions
 
-CREATE FUNCTION textsim.add_unique(corpus text, key text, text text, scope text DEFAULT NULL)
-RETURNS TABLE (key text, similarity double precision)
+CREATE FUNCTION textsim.add_unique(
+    corpus text, key text, text text, scope text DEFAULT NULL, force boolean DEFAULT false)
+RETURNS TABLE (key text, similarity double precision, scope text)
 LANGUAGE sql VOLATILE PARALLEL UNSAFE ROWS 1
 BEGIN ATOMIC
-    SELECT a.key, a.similarity FROM textsim._add_unique($1, $2, $3, $4) a;
+    SELECT a.key, a.similarity, $4 FROM textsim._add_unique($1, $2, $3, $4, $5) a;
 END;
-COMMENT ON FUNCTION textsim.add_unique(text, text, text, text)
+COMMENT ON FUNCTION textsim.add_unique(text, text, text, text, boolean)
     IS 'Adds a document to a unique corpus as add() does, but returns the documents that match it, best '
     'first, instead of an error. Then nothing is written. Returns no rows if the document was added, or '
-    'if its words have not changed. Raises an error if the corpus is not unique.';
+    'if its words have not changed, or with force. Raises an error if the corpus is not unique.';
 
 CREATE FUNCTION textsim.lock_corpus(corpus text) RETURNS void
 LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$

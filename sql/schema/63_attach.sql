@@ -266,7 +266,7 @@ END;
 COMMENT ON FUNCTION textsim._hidden_rows_fault(regclass)
     IS 'the reason why this role cannot attach a table to a unique corpus, or NULL';
 
-CREATE FUNCTION textsim._index_existing(c textsim.corpus, source textsim.source, keeps_twins boolean)
+CREATE FUNCTION textsim._index_existing(c textsim.corpus, source textsim.source, force boolean)
 RETURNS text[]
 LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -290,10 +290,10 @@ BEGIN
             SELECT t.* INTO twin FROM textsim._twins(c, existing.key, existing.body, existing.scope) t LIMIT 1;
             pairs := pairs || format('"%s" and "%s" (similarity %s)',
                 left(existing.key, 100), left(twin.key, 100), twin.similarity);
-            IF keeps_twins THEN
+            IF force THEN
                 PERFORM textsim._write_document(
                     c, source.id, existing.key, existing.body, existing.scope, existing.expires_at,
-                    keeps_twins => true);
+                    force => true);
             END IF;
         END IF;
     END LOOP;
@@ -301,10 +301,10 @@ BEGIN
 END $$;
 COMMENT ON FUNCTION textsim._index_existing(textsim.corpus, textsim.source, boolean)
     IS 'index the rows of a table that is being attached to a unique corpus; returns a text for each row '
-    'that matches an earlier row or document, which is only indexed if keeps_twins';
+    'that matches an earlier row or document, which is only indexed if force is true';
 
 CREATE FUNCTION textsim._report_existing(
-    c textsim.corpus, relation regclass, pairs text[], keeps_twins boolean)
+    c textsim.corpus, relation regclass, pairs text[], force boolean)
 RETURNS void
 LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -315,7 +315,7 @@ BEGIN
     IF pairs = '{}' THEN
         RETURN;
     END IF;
-    IF keeps_twins THEN
+    IF force THEN
         RAISE WARNING '%; they are kept', report
             USING DETAIL = listed, HINT = format('SELECT * FROM textsim.pairs(%L) lists them.', c.name);
     ELSE
@@ -397,7 +397,7 @@ COMMENT ON FUNCTION textsim.attach(text, regclass, name, name, text, text, name,
     'the caller does not own the table, or if the key column may be NULL or is not unique. '
     'A unique corpus takes mode inline only, which is its default, and existing rows are indexed at once. A '
     'change that makes two documents match raises unique_violation. If existing rows match, attach raises '
-    'unique_violation; if existing is keep, it keeps them with a warning. A scoped corpus needs scope_column, '
+    'unique_violation; if existing is keep, it keeps them with a warning, as if add() was called with force. A scoped corpus needs scope_column, '
     'whose value, as text, is the scope of the row''s document. A row whose scope is NULL is refused by a '
     'unique corpus, and set aside with an error by another. A corpus with keep_for needs one of two columns of type '
     'timestamptz, timestamp or date: a row counts until keep_for after the time in time_column, or until the time '

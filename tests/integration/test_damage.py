@@ -287,7 +287,7 @@ CHANGES = {
     ],
     "function textsim._write_2": [
         "CREATE OR REPLACE FUNCTION textsim._write_2(source integer, document_key text, form text, "
-        "document_scope text, document_expires_at timestamptz, keeps_twins boolean) RETURNS text "
+        "document_scope text, document_expires_at timestamptz, force boolean) RETURNS text "
         "LANGUAGE plpgsql AS 'BEGIN RETURN ''written'';END'",
     ],
     "function textsim._changes_1()": [

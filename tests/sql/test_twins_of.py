@@ -66,7 +66,7 @@ def test_the_most_similar_document_stands(corpus: ts.Corpus, connection: Connect
     for key in ("B", "a"):
         corpus.remove([key])
         connection.execute(
-            "SELECT textsim._write_document(c, NULL, %s, %s, NULL, NULL, keeps_twins => true) "
+            "SELECT textsim._write_document(c, NULL, %s, %s, NULL, NULL, force => true) "
             "FROM textsim.corpus c",
             [key, BLUE],
         )
@@ -96,7 +96,7 @@ def test_a_text_that_changes_nothing_stays_in(corpus: ts.Corpus, connection: Con
     """Its document may have twins, if its table was attached with them."""
     corpus.add("a", RED)
     connection.execute(
-        "SELECT textsim._write_document(c, NULL, 'b', %s, NULL, NULL, keeps_twins => true) "
+        "SELECT textsim._write_document(c, NULL, 'b', %s, NULL, NULL, force => true) "
         "FROM textsim.corpus c",
         [BLUE],
     )

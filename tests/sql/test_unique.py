@@ -78,7 +78,7 @@ def test_add_unique_returns_the_matches_best_first(
     assert connection.execute(ADD_UNIQUE, ["b", f"{OTHER} {COMMON}"]).fetchall() == []
     assert connection.execute(ADD_UNIQUE, ["c", BLUE]).fetchall() == [("a", 9 / 11)]
     connection.execute(
-        "SELECT textsim._write_document(c, NULL, 'd', %s, NULL, NULL, keeps_twins => true) "
+        "SELECT textsim._write_document(c, NULL, 'd', %s, NULL, NULL, force => true) "
         "FROM textsim.corpus c",
         [BLUE],
     )

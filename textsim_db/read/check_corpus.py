@@ -17,7 +17,7 @@ import numpy as np
 from textsim_db.compare.verify import Criterion
 from textsim_db.db.binary_format import Array
 from textsim_db.db.binary_rows import load_int2_arrays, load_int4_arrays
-from textsim_db.db.engine import Connection
+from textsim_db.db.engine import Connection, autocommit
 from textsim_db.db.store import Store
 from textsim_db.db.stored_corpus import StoredCorpus
 from textsim_db.measures.by_name import JACCARD
@@ -25,7 +25,7 @@ from textsim_db.read import statements
 from textsim_db.read.check_attached_tables import source_problems
 from textsim_db.read.check_catalog import FROM_BACKUP, object_problems
 from textsim_db.read.normal_forms import compose_forms
-from textsim_db.read.pairs import pairs
+from textsim_db.read.pairs import forced_keys, pairs
 from textsim_db.read.snapshot import on_each, snapshot, with_second
 from textsim_db.read.stored_documents import DOCUMENTS_AT_ONCE
 from textsim_db.results import Problem
@@ -200,7 +200,15 @@ def _source_problems(connection: Connection, corpus: StoredCorpus) -> Iterator[P
 
 
 def _twin_problems(store: Store) -> Iterator[Problem]:
-    for a, b, similarity in pairs(store, Criterion(JACCARD, store.corpus.config.threshold)):
+    with autocommit(store.engine) as connection:
+        forced = forced_keys(connection, store.corpus)
+        matches = pairs(store, Criterion(JACCARD, store.corpus.config.threshold))
+        twins = [pair for pair in matches if forced.isdisjoint((pair.a, pair.b))]
+        if twins:  # others may have forced documents meanwhile
+            forced = forced_keys(connection, store.corpus)
+    for a, b, similarity in twins:
+        if not forced.isdisjoint((a, b)):
+            continue
         detail = f'it matches document "{a[:100]}" with similarity {similarity:.3f}'
         yield Problem("twin", b, detail, "remove one of the two documents or rows")
 

@@ -15,6 +15,8 @@ from textsim_db.compare.packed_pairs import documents_of, left_of, right_of
 from textsim_db.compare.verify import Criterion
 from textsim_db.db.engine import Connection
 from textsim_db.db.store import Store
+from textsim_db.db.stored_corpus import StoredCorpus
+from textsim_db.read import statements
 from textsim_db.read.bucket_pairs import CandidatePairs
 from textsim_db.read.document_cache import DocumentCache
 from textsim_db.read.missed_matches import warn_of_misses
@@ -50,6 +52,12 @@ def pairs(store: Store, criterion: Criterion) -> Generator[Pair, None, None]:
             for left, right, value in zip(*(column.tolist() for column in links), strict=True):
                 a, b = keys[left], keys[right]
                 yield Pair(min(a, b), max(a, b), value)
+
+
+def forced_keys(connection: Connection, corpus: StoredCorpus) -> set[str]:
+    """Return the keys of the documents that a unique corpus stores although they match others."""
+    rows = connection.execute(corpus.statement(statements.FORCED_KEYS)).fetchall()
+    return {key for (key,) in rows}
 
 
 class _Chunk(NamedTuple):

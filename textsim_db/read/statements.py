@@ -215,6 +215,10 @@ KEYS_OF_IDS: Final[LiteralString] = """
 SELECT id, key FROM {document} WHERE id = ANY (%s::integer[])
 """
 
+FORCED_KEYS: Final[LiteralString] = """
+/* textsim-db: forced documents of corpus {id} */ SELECT key FROM {document} WHERE forced
+"""
+
 # Recall by brute force: a sample is compared with all documents.
 
 IDS_WITH_SHINGLES: Final[LiteralString] = """

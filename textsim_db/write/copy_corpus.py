@@ -120,6 +120,7 @@ class OldRow(NamedTuple):
     scope: str | None
     expires_at: bytes | None
     """In the format of timestamptz_send; None: never."""
+    forced: bool
 
 
 class Copy(NamedTuple):
@@ -243,6 +244,7 @@ class CorpusCopier:
         source_ids = np.array(sources, np.int64)[complete]
         write_batch.insert(cursor, self.new, batch, complete, ids[complete], source_ids)
         self._write_waiting(cursor, copy, np.flatnonzero(is_waiting), ids[is_waiting])
+        write_batch.mark_forced(cursor, self.new, [row.key for row in rows if row.forced])
         return NewIds(old[~is_there], new[~is_there])
 
     def _write_waiting(

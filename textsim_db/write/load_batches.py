@@ -81,15 +81,17 @@ def add_many(store: Store, documents: Iterable[Any], progress: Progress | None =
     return report
 
 
-def add(store: Store, key: Key, text: str, scope: str | None) -> tuple[AddReport, list[Match]]:
+def add(
+    store: Store, key: Key, text: str, scope: str | None, force: bool
+) -> tuple[AddReport, list[Match]]:
     """Add or replace a document, and return the matches for which a unique corpus leaves it out.
 
-    Raises DocumentError if the document cannot be stored.
+    force: it leaves nothing out. Raises DocumentError if the document cannot be stored.
     """
     batch = with_word_ids(prepare([(key, text, scope)], store.corpus.config), store)
     if batch.refused:
         raise DocumentError(f'document "{batch.refused[0].key}": {batch.refused[0].reason}')
-    report, written = AddReport(), write_or_retry(store, batch)
+    report, written = AddReport(), write_or_retry(store, batch, force=force)
     _count(report, batch, written, np.zeros(1, np.bool_))
     return report, written.twins[0].matches if written.twins else []
 

@@ -16,7 +16,7 @@ from textsim_db.db.store import Store
 from textsim_db.db.stored_corpus import StoredCorpus
 from textsim_db.errors import ConfigurationError, shown
 from textsim_db.measures.by_name import JACCARD
-from textsim_db.read.pairs import pairs
+from textsim_db.read.pairs import forced_keys, pairs
 from textsim_db.write import statements
 from textsim_db.write.copy_corpus import CorpusCopier
 from textsim_db.write.find_twins import find_twins
@@ -55,9 +55,13 @@ class TwinCheck:
             return
         self._copier.changed_keys = set()
         criterion = Criterion(JACCARD, self._built.corpus.config.threshold)
+        with autocommit(self._built.engine) as connection:
+            forced = forced_keys(connection, self._built.corpus)
         twins: Twins = {}
         count = 0
         for a, b, similarity in pairs(self._built, criterion):
+            if not forced.isdisjoint((a, b)):
+                continue
             count += 1
             if count <= MANY:
                 twins[a, b] = similarity
@@ -79,6 +83,9 @@ class TwinCheck:
                 key = batch.keys[place]
                 for other, similarity, _ in matches:
                     twins[min(key, other), max(key, other)] = similarity
+        if twins:
+            forced = forced_keys(connection, self._built.corpus)
+            twins = {pair: twins[pair] for pair in twins if forced.isdisjoint(pair)}
         if twins:
             raise self._refusal(twins, len(twins))
 

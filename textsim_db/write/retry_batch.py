@@ -18,11 +18,14 @@ QUEUE_FROM = 2
 """After this number of failures writers of the corpus queue, so that they no longer collide."""
 
 
-def write_or_retry(store: Store, batch: Batch, are_new: bool = False) -> Written:
+def write_or_retry(
+    store: Store, batch: Batch, are_new: bool = False, force: bool = False
+) -> Written:
     """Write a batch, in halves if it exceeds the server's time limit; return the outcomes.
 
     are_new: the keys are probably new, so the first attempt does not look them up. If another session
     has added one of them, the server reports a unique violation, and the next attempt looks them up.
+    force: a unique corpus leaves nothing out.
     """
     written = Written(np.empty(len(batch.keys), np.int8), [])
     for attempt in _attempts(store, batch.keys):
@@ -32,7 +35,9 @@ def write_or_retry(store: Store, batch: Batch, are_new: bool = False) -> Written
             with transaction(store.engine) as connection:
                 cursor = connection.cursor(binary=True)
                 _queue(cursor, store, attempt)
-                attempt.results.append(write_batch.write(cursor, store, part, locked=locked))
+                attempt.results.append(
+                    write_batch.write(cursor, store, part, locked=locked, force=force)
+                )
             outcomes, twins = reduce(_outcomes_of_both, attempt.results)
             written.outcomes[attempt.part] = outcomes
             written.twins.extend(

@@ -39,7 +39,8 @@ SELECT pg_catalog.array_send(ARRAY(
 """
 UPDATE_DOCUMENT: Final[LiteralString] = """
 UPDATE {document} SET word_ids = %b, normal_form = NULL, signature = %b, shingle_count = %b,
-    language = %b, scope = %b, expires_at = %b, source_id = coalesce(%b::integer, source_id)
+    language = %b, scope = %b, expires_at = %b, source_id = coalesce(%b::integer, source_id),
+    forced = forced AND %b
 WHERE id = %b
 """
 NEW_EXPIRY: Final[LiteralString] = """
@@ -103,6 +104,13 @@ FROM textsim.source s, textsim.corpus new
 WHERE s.corpus_id = %s AND new.id = %s AND s.active
     AND EXISTS (SELECT FROM pg_catalog.pg_class r WHERE r.oid = s.relation)
 ORDER BY 1
+"""
+STANDING_DOCUMENTS: Final[LiteralString] = """
+/* textsim-db: the matches of documents of corpus {id} that still count */
+SELECT d.key, d.forced FROM {document} d WHERE d.key = ANY (%s::text[]){alive}
+"""
+FORCE_DOCUMENTS: Final[LiteralString] = """
+UPDATE {document} SET forced = true WHERE key = ANY (%s::text[])
 """
 LOCK_MATCHES: Final[LiteralString] = """
 /* textsim-db: lock the matches of documents of corpus {id} */
@@ -170,7 +178,7 @@ COPY (
 DOCUMENTS_TO_COPY: Final[LiteralString] = """
 /* textsim-db: rebuild corpus {id}: documents */
 SELECT id, key, source_id, pg_catalog.array_send(word_ids), normal_form, language, scope,
-    pg_catalog.timestamptz_send(expires_at)
+    pg_catalog.timestamptz_send(expires_at), forced
 FROM {document} WHERE id = ANY (%s::integer[]) ORDER BY id
 """
 IDS_OF_KEYS: Final[LiteralString] = """

@@ -25,7 +25,7 @@ from textsim_db.db.stored_signatures import load_signatures
 from textsim_db.errors import DatabaseError
 from textsim_db.sketch.scopes import in_scopes
 from textsim_db.sketch.sketch_texts import buckets_of
-from textsim_db.text.array_types import Int64Array
+from textsim_db.text.array_types import BoolArray, Int64Array
 from textsim_db.write import statements
 from textsim_db.write.band_rows import band_rows, changed_rows, copy_band_rows, delete_band_rows
 from textsim_db.write.detect_changes import (
@@ -103,18 +103,25 @@ def write(
     batch: Batch,
     source_id: int | None = None,
     locked: Existing | None = None,
+    force: bool = False,
 ) -> Written:
     """Write a batch, except documents that a unique corpus leaves out.
 
     source_id: the attached table that the documents come from; None leaves it as it is. locked: the
     stored documents, if the caller has locked them. A document that was added since raises
-    UniqueViolation.
+    UniqueViolation. force: a unique corpus leaves nothing out, and returns no twins.
     """
     if not batch.keys:
         return Written(np.empty(0, np.int8), [])
     batch = _with_expiries(cursor, store.corpus, batch)
     decision = _decide(cursor, store, batch, source_id, locked)
-    twins = _keep_twins_out(cursor, store, batch, decision)
+    twins = _twins(cursor, store, batch, decision)
+    if force:
+        _apply(cursor, store.corpus, batch, decision, source_id)
+        mark_forced(cursor, store.corpus, [batch.keys[twin.place] for twin in twins])
+        return Written(decision.outcomes, [])
+    twins = _without_standing(cursor, store.corpus, batch, decision.outcomes, twins)
+    decision.outcomes[[twin.place for twin in twins]] = TWIN
     _apply(cursor, store.corpus, batch, decision, source_id)
     return Written(decision.outcomes, twins)
 
@@ -158,8 +165,8 @@ def _without_signatures(documents: Existing) -> dict[str, tuple[object, ...]]:
     return {key: document[:-1] for key, document in documents.items()}
 
 
-def _keep_twins_out(cursor: Cursor, store: Store, batch: Batch, decision: _Decision) -> list[Twin]:
-    """Return the twins of a unique corpus, and change their outcomes."""
+def _twins(cursor: Cursor, store: Store, batch: Batch, decision: _Decision) -> list[Twin]:
+    """Return the documents of a batch that match other documents of a unique corpus."""
     if not store.corpus.config.is_unique:
         return []
     outcome = decision.outcomes
@@ -170,9 +177,33 @@ def _keep_twins_out(cursor: Cursor, store: Store, batch: Batch, decision: _Decis
         new = np.sort(np.concatenate((new, np.array(extended, np.int64))))
     if not len(new):
         return []
-    twins = find_twins(cursor, store, batch, new)
-    outcome[[twin.place for twin in twins]] = TWIN
-    return twins
+    return find_twins(cursor, store, batch, new)
+
+
+def _without_standing(
+    cursor: Cursor, corpus: StoredCorpus, batch: Batch, outcome: Outcomes, twins: list[Twin]
+) -> list[Twin]:
+    """Return the twins without the unchanged documents that stood beside their matches already.
+
+    One of the two was forced.
+    """
+    is_written = (outcome == ADDED) | (outcome == REPLACED)
+    unchanged = [twin for twin in twins if not is_written[twin.place]]
+    if not unchanged:
+        return twins
+    keys = [batch.keys[twin.place] for twin in unchanged]
+    keys += [match.key for twin in unchanged for match in twin.matches]
+    statement = corpus.statement(statements.STANDING_DOCUMENTS)
+    is_forced = dict(cursor.execute(statement, [keys]).fetchall())
+    for place in np.flatnonzero(is_written).tolist():
+        is_forced.pop(batch.keys[place], None)
+    standing = {
+        twin.place
+        for twin in unchanged
+        if (own := is_forced.get(batch.keys[twin.place])) is not None
+        and (own or all(is_forced.get(match.key) for match in twin.matches))
+    }
+    return [twin for twin in twins if twin.place not in standing]
 
 
 def _is_extended(batch: Batch, decision: _Decision, i: int) -> bool:
@@ -199,7 +230,8 @@ def _apply(
             replaced = np.flatnonzero(outcome == REPLACED).tolist()
             refuse_attached(cursor, corpus, [batch.keys[i] for i in replaced])
         documents = [decision.stored[batch.keys[i]] for i in changed.tolist()]
-        _replace(cursor, corpus, batch, changed, documents, source_id)
+        is_same = outcome[changed] == COMPLETED
+        _replace(cursor, corpus, batch, changed, documents, source_id, is_same)
     _extend(cursor, corpus, batch, decision)
     if decision.adopted:
         parameters = [source_id, Array(np.array(decision.adopted, np.int32))]
@@ -299,6 +331,12 @@ def insert(
     copy_band_rows(cursor, corpus, band_rows(buckets, ids))
 
 
+def mark_forced(cursor: Cursor, corpus: StoredCorpus, keys: Sequence[str]) -> None:
+    """Mark documents as stored although they match others."""
+    if keys:
+        cursor.execute(corpus.statement(statements.FORCE_DOCUMENTS), [list(keys)])
+
+
 def _replace(
     cursor: Cursor,
     corpus: StoredCorpus,
@@ -306,8 +344,12 @@ def _replace(
     numbers: Int64Array,
     documents: Sequence[Stored],
     source_id: int | None,
+    is_same: BoolArray,
 ) -> None:
-    """Rewrite documents, which keep their ids, and only the band rows that differ."""
+    """Rewrite documents, which keep their ids, and only the band rows that differ.
+
+    is_same: (documents,), whether the words are the same; then a forced document stays forced.
+    """
     updates = [
         (
             Array(batch.words_of(i)),
@@ -317,9 +359,10 @@ def _replace(
             batch.scope_of(i),
             moment(batch.expiry_of(i)),
             source_id,
+            same,
             stored.id,
         )
-        for i, stored in zip(numbers.tolist(), documents, strict=True)
+        for i, stored, same in zip(numbers.tolist(), documents, is_same.tolist(), strict=True)
     ]
     cursor.executemany(corpus.statement(statements.UPDATE_DOCUMENT), updates)
     before = _stored_band_rows(corpus, documents)
