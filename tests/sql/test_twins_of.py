@@ -65,11 +65,7 @@ def test_the_most_similar_document_stands(corpus: ts.Corpus, connection: Connect
     """Ties go to a stored document, and among these to the smallest key."""
     for key in ("B", "a"):
         corpus.remove([key])
-        connection.execute(
-            "SELECT textsim._write_document(c, NULL, %s, %s, NULL, NULL, force => true) "
-            "FROM textsim.corpus c",
-            [key, BLUE],
-        )
+        connection.execute("SELECT textsim.add('c', %s, %s, force => true)", [key, BLUE])
     assert twins_of(connection, {"n": RED}) == [("n", "B", 9 / 11)]
     assert twins_of(connection, {"n": BLUE, "m": BLUE}) == [("n", "B", 1.0), ("m", "B", 1.0)]
     connection.execute("SELECT textsim.remove('c', 'B'), textsim.remove('c', 'a')")
@@ -93,13 +89,9 @@ def test_a_stored_key_is_not_compared_with_itself(
 
 
 def test_a_text_that_changes_nothing_stays_in(corpus: ts.Corpus, connection: Connection) -> None:
-    """Its document may have twins, if its table was attached with them."""
+    """Its document may have twins, if it was forced."""
     corpus.add("a", RED)
-    connection.execute(
-        "SELECT textsim._write_document(c, NULL, 'b', %s, NULL, NULL, force => true) "
-        "FROM textsim.corpus c",
-        [BLUE],
-    )
+    connection.execute("SELECT textsim.add('c', 'b', %s, force => true)", [BLUE])
     assert twins_of(connection, {"b": BLUE.upper(), "n": BLUE}) == [("n", "b", 1.0)]
 
 

@@ -76,13 +76,10 @@ def test_add_unique_returns_the_matches_best_first(
     assert connection.execute(ADD_UNIQUE, ["a", RED]).fetchall() == []
     assert connection.execute(ADD_UNIQUE, ["a", RED]).fetchall() == []
     assert connection.execute(ADD_UNIQUE, ["b", f"{OTHER} {COMMON}"]).fetchall() == []
-    assert connection.execute(ADD_UNIQUE, ["c", BLUE]).fetchall() == [("a", 9 / 11)]
-    connection.execute(
-        "SELECT textsim._write_document(c, NULL, 'd', %s, NULL, NULL, force => true) "
-        "FROM textsim.corpus c",
-        [BLUE],
-    )
-    assert connection.execute(ADD_UNIQUE, ["e", BLUE]).fetchall() == [("d", 1.0), ("a", 9 / 11)]
+    assert connection.execute(ADD_UNIQUE, ["c", BLUE]).fetchall() == [("a", 9 / 11, None)]
+    connection.execute("SELECT textsim.add('c', 'd', %s, force => true)", [BLUE])
+    matches = connection.execute(ADD_UNIQUE, ["e", BLUE]).fetchall()
+    assert matches == [("d", 1.0, None), ("a", 9 / 11, None)]
     assert list(stored_forms(connection)) == ["a", "b", "d"]
     with pytest.raises(pg.InvalidParameterValue, match="the text is NULL"):
         connection.execute(ADD_UNIQUE, ["f", None])
