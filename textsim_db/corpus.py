@@ -764,6 +764,7 @@ class Corpus:
         scope: ColumnName | None = None,
         time: ColumnName | None = None,
         expires: ColumnName | None = None,
+        row_filter: str | None = None,
     ) -> ChangeReport:
         """Attach a table: index its rows, and keep the corpus equal to the table from now on.
 
@@ -788,6 +789,10 @@ class Corpus:
                 this long. It is of type timestamptz, timestamp or date; times without a time zone are of
                 UTC. A row whose time is NULL counts for ever.
             expires: instead of `time`, the column of the times from which the rows no longer count.
+            row_filter: a condition in SQL on the columns of a row, such as `"status = 'published'"`.
+                Only the rows for which it is true have a document. It may use immutable functions and
+                operators of PostgreSQL. A column of another type than those of PostgreSQL is read as
+                text.
 
         Raises:
             ConfigurationError: the table cannot be attached; or it is attached, but this role cannot
@@ -805,7 +810,7 @@ class Corpus:
         """
         check_callable(progress, "progress")
         names = names_of(table, key, text, scope, time, expires)
-        rules = sources.Rules(mode, existing)
+        rules = sources.Rules(mode, existing, row_filter)
         changes = self._current.loaded().write(attach.attach_and_index, names, rules, progress)
         if self.config.is_exact:  # it may have learned its common shingles
             self._current.load()

@@ -313,6 +313,8 @@ class Source(NamedTuple):
     """The column of the times from which documents count for `keep_for`; or None."""
     expires: str | None
     """The column of the times from which documents no longer count; or None."""
+    row_filter: str | None
+    """The condition on the rows that have a document; None: every row."""
 
 
 class Growth(NamedTuple):

@@ -176,6 +176,9 @@ CREATE TABLE textsim.source (
     scope_column name,
     time_column name,
     expires_column name,
+    row_filter text,
+    filter_columns name[] NOT NULL DEFAULT '{}',
+    filter_types text[] NOT NULL DEFAULT '{}',
     mode text NOT NULL CHECK (mode IN ('queue', 'inline')),
     active boolean NOT NULL DEFAULT false,
     shape text[] NOT NULL DEFAULT '{}',
@@ -197,6 +200,10 @@ COMMENT ON COLUMN textsim.source.time_column
     IS 'the column of the times from which the rows count for as long as the corpus keeps documents; or NULL';
 COMMENT ON COLUMN textsim.source.expires_column
     IS 'the column of the times from which the rows no longer count; or NULL';
+COMMENT ON COLUMN textsim.source.row_filter
+    IS 'the condition on a row that has a document; the function _filter_N computes it; NULL: every row';
+COMMENT ON COLUMN textsim.source.filter_columns IS 'the columns of the condition: the parameters of _filter_N';
+COMMENT ON COLUMN textsim.source.filter_types IS 'the types of these parameters';
 COMMENT ON COLUMN textsim.source.mode
     IS 'queue: a worker indexes changes; inline: the transaction that makes a change indexes it';
 COMMENT ON COLUMN textsim.source.active IS 'true while the table is attached';

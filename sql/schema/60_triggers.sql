@@ -101,7 +101,7 @@ BEGIN
     END IF;
 END $$;
 COMMENT ON FUNCTION textsim._index_change(integer, integer, text, oid, text, text, text, text, timestamptz)
-    IS 'index a change of a table in mode inline; body is NULL if the row was deleted, has no text or has expired';
+    IS 'index a change of a table in mode inline; body is NULL if the row was deleted or has no document';
 
 CREATE FUNCTION textsim._check_transition_table(
     relation oid, trigger_name name, names name[] DEFAULT '{changed}')
@@ -147,8 +147,11 @@ COMMENT ON FUNCTION textsim._scope_of(text, name)
 
 CREATE FUNCTION textsim._columns(source textsim.source) RETURNS name[]
 LANGUAGE sql IMMUTABLE PARALLEL SAFE
-RETURN array_remove(ARRAY[source.key_column, source.text_column, source.scope_column, source.time_column,
-    source.expires_column], NULL);
+RETURN array(
+    SELECT c.name
+    FROM unnest(ARRAY[source.key_column, source.text_column, source.scope_column, source.time_column,
+        source.expires_column] || source.filter_columns) WITH ORDINALITY c (name, place)
+    WHERE c.name IS NOT NULL GROUP BY c.name ORDER BY min(c.place));
 COMMENT ON FUNCTION textsim._columns(textsim.source) IS 'the columns of an attached table that are read';
 
 CREATE FUNCTION textsim._content_hash(source textsim.source, version text) RETURNS text
@@ -184,13 +187,26 @@ RETURN CASE
 COMMENT ON FUNCTION textsim._expiry_of(textsim.source, text)
     IS 'an expression: when the document of a row of an attached table expires; NULL: never';
 
+-- The columns pass through concat(), so that no cast of a user runs. A type that is not PostgreSQL's own is read
+-- as text.
+CREATE FUNCTION textsim._passes_filter(source textsim.source, version text) RETURNS text
+LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
+RETURN CASE WHEN source.row_filter IS NULL THEN '' ELSE (
+    SELECT format(' AND textsim.%I(%s)', '_filter_' || source.id, string_agg(format(
+        'CASE WHEN %1$s.%2$I IS NOT NULL THEN pg_catalog.concat(%1$s.%2$I)::%3$s END', version, c.name, c.type),
+        ', ' ORDER BY c.place))
+    FROM unnest(source.filter_columns, source.filter_types) WITH ORDINALITY c (name, type, place)) END;
+COMMENT ON FUNCTION textsim._passes_filter(textsim.source, text)
+    IS 'the end of a condition: the row filter holds for a row of an attached table; empty if it has none';
+
 CREATE FUNCTION textsim._has_document(source textsim.source, version text) RETURNS text
 LANGUAGE sql STABLE STRICT PARALLEL SAFE
-RETURN format('%s.%I IS NOT NULL', version, source.text_column)
+RETURN format('%s.%I IS NOT NULL', version, source.text_column) || textsim._passes_filter(source, version)
     || CASE WHEN coalesce(source.time_column, source.expires_column) IS NULL THEN ''
         ELSE format(' AND coalesce(%s > pg_catalog.now(), true)', textsim._expiry_of(source, version)) END;
 COMMENT ON FUNCTION textsim._has_document(textsim.source, text)
-    IS 'a condition: a row of an attached table has a document, because it has a text and has not expired';
+    IS 'a condition: a row of an attached table has a document, because it has a text, passes the row filter and '
+    'has not expired';
 
 CREATE FUNCTION textsim._trigger_body(source textsim.source) RETURNS text
 LANGUAGE sql STABLE STRICT PARALLEL SAFE

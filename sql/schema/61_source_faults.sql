@@ -77,7 +77,7 @@ BEGIN ATOMIC
                     WHERE o.attrelid = relation AND o.attnum > 0 AND NOT o.attisdropped
                 ) o (name, place))
         WHEN a.attgenerated = 'v' THEN 'is a virtual generated column; expected a stored column'
-        WHEN purpose = 'scope' THEN NULL
+        WHEN purpose IN ('scope', 'filter') THEN NULL
         WHEN purpose = 'time' THEN CASE WHEN textsim._base_type(a.atttypid) NOT IN (
                 'timestamptz'::regtype, 'timestamp'::regtype, 'date'::regtype)
             THEN format('is of type %s; expected timestamptz, timestamp or date',
@@ -105,19 +105,23 @@ BEGIN ATOMIC
         AND a.attnum > 0 AND NOT a.attisdropped;
 END;
 COMMENT ON FUNCTION textsim._column_fault(regclass, name, text)
-    IS 'the reason why a column cannot be the column for the purpose key, text, scope or time, or NULL';
+    IS 'the reason why a column cannot be the column for the purpose key, text, scope, time or filter, or NULL';
 
 CREATE FUNCTION textsim._columns_fault(
-    relation regclass, key_column name, text_column name, scope_column name, time_column name)
+    relation regclass, key_column name, text_column name, scope_column name, time_column name,
+    filter_columns name[])
 RETURNS text
 LANGUAGE sql STABLE PARALLEL SAFE
 RETURN coalesce(
     format('column "%s" ', key_column) || textsim._column_fault(relation, key_column, 'key'),
     format('column "%s" ', text_column) || textsim._column_fault(relation, text_column, 'text'),
     format('column "%s" ', scope_column) || textsim._column_fault(relation, scope_column, 'scope'),
-    format('column "%s" ', time_column) || textsim._column_fault(relation, time_column, 'time'));
-COMMENT ON FUNCTION textsim._columns_fault(regclass, name, name, name, name)
-    IS 'the column that cannot be the key, the text, the scope or the time column, with the reason, or NULL';
+    format('column "%s" ', time_column) || textsim._column_fault(relation, time_column, 'time'),
+    (SELECT min(format('column "%s" ', f) || textsim._column_fault(relation, f, 'filter'))
+        FROM unnest(filter_columns) f));
+COMMENT ON FUNCTION textsim._columns_fault(regclass, name, name, name, name, name[])
+    IS 'the column that cannot be the key, the text, the scope or the time column, or a column of the row filter, '
+    'with the reason, or NULL';
 
 -- The same checks as in attach: the table may have been altered since.
 CREATE FUNCTION textsim._table_fault(source textsim.source) RETURNS text
@@ -126,7 +130,7 @@ BEGIN
     RETURN coalesce(textsim._relation_fault(source.relation),
         'its ' || textsim._columns_fault(
             source.relation, source.key_column, source.text_column, source.scope_column,
-            coalesce(source.time_column, source.expires_column)),
+            coalesce(source.time_column, source.expires_column), source.filter_columns),
         (SELECT textsim._unique_table_fault(source.relation, source.key_column)
             FROM textsim.corpus c WHERE c.id = source.corpus_id AND c.is_unique));
 END $$;

@@ -4,14 +4,91 @@
 
 -- Private functions
 
+-- The server parses the condition as that of an index on an empty temporary table. So it has immutable functions
+-- and no subqueries, and the catalog has it in a form that means the same whoever reads it.
+CREATE FUNCTION textsim._filter_index(relation regclass, row_filter text) RETURNS regclass
+LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    one_statement refcursor;
+BEGIN
+    EXECUTE (
+        SELECT format('CREATE TEMPORARY TABLE textsim_row_filter (%s) ON COMMIT DROP', string_agg(
+            format('%I %s', a.attname, CASE WHEN t.oid < 16384 THEN format('pg_catalog.%I', t.typname)
+                ELSE 'pg_catalog.text' END), ', '))
+        FROM pg_attribute a JOIN pg_type t ON t.oid = textsim._base_type(a.atttypid)
+        WHERE a.attrelid = relation AND a.attnum > 0 AND NOT a.attisdropped);
+    -- A cursor takes one statement only, so the text cannot end the statement and begin another.
+    OPEN one_statement FOR EXECUTE format(E'SELECT FROM textsim_row_filter WHERE (%s\n)', row_filter);
+    CLOSE one_statement;
+    EXECUTE format(E'CREATE INDEX textsim_row_filter_index ON textsim_row_filter ((1)) WHERE (%s\n)', row_filter);
+    RETURN 'pg_temp.textsim_row_filter_index'::regclass;
+EXCEPTION WHEN syntax_error_or_access_rule_violation OR feature_not_supported OR data_exception
+    OR invalid_cursor_definition
+THEN
+    PERFORM textsim._refuse_table(relation, format('its row filter is %L: %s', row_filter, SQLERRM));
+END $$;
+COMMENT ON FUNCTION textsim._filter_index(regclass, text)
+    IS 'a temporary index with the row filter of a table that is being attached as its condition';
+
+CREATE FUNCTION textsim._read_filter(
+    relation regclass, filter regclass, OUT condition text, OUT columns name[], OUT types text[])
+LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    -- The server notes no dependence on what it needs itself, such as the functions of pg_catalog.
+    foreign_object text := (
+        SELECT min(pg_describe_object(d.refclassid, d.refobjid, 0)) FROM pg_depend d
+        WHERE d.classid = 'pg_class'::regclass AND d.objid = filter AND d.refclassid <> 'pg_class'::regclass);
+BEGIN
+    IF foreign_object IS NOT NULL THEN
+        PERFORM textsim._refuse_table(relation, format(
+            'its row filter uses %s; expected functions, operators and types of PostgreSQL only', foreign_object));
+    END IF;
+    SELECT pg_get_expr(i.indpred, i.indrelid), coalesce(array_agg(a.attname ORDER BY a.attnum)
+            FILTER (WHERE a.attnum IS NOT NULL), '{}'),
+        coalesce(array_agg(format('pg_catalog.%I', t.typname) ORDER BY a.attnum)
+            FILTER (WHERE a.attnum IS NOT NULL), '{}')
+    INTO condition, columns, types
+    FROM pg_index i
+    LEFT JOIN (pg_attribute a JOIN pg_type t ON t.oid = a.atttypid AND t.oid < 16384)
+        ON a.attrelid = i.indrelid AND EXISTS (
+            SELECT FROM pg_depend d
+            WHERE d.classid = 'pg_class'::regclass AND d.objid = filter
+                AND d.refclassid = 'pg_class'::regclass AND d.refobjid = a.attrelid AND d.refobjsubid = a.attnum)
+    WHERE i.indexrelid = filter
+    GROUP BY i.indpred, i.indrelid;
+END $$;
+COMMENT ON FUNCTION textsim._read_filter(regclass, regclass)
+    IS 'the condition of an index, which is the row filter of a table, with its columns and their types; an error if it '
+    'uses code of a user';
+
+CREATE FUNCTION textsim._make_filter_function(source textsim.source) RETURNS void
+LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    function text := format('textsim.%I', '_filter_' || source.id);
+    parameters text := (
+        SELECT string_agg(format('%I %s', c.name, c.type), ', ' ORDER BY c.place)
+        FROM unnest(source.filter_columns, source.filter_types) WITH ORDINALITY c (name, type, place));
+BEGIN
+    IF source.row_filter IS NOT NULL THEN
+        PERFORM textsim._make_function(
+            format('%s(%s)', function, array_to_string(source.filter_types, ', ')),
+            format('CREATE FUNCTION %s(%s) RETURNS boolean LANGUAGE sql IMMUTABLE PARALLEL SAFE RETURN %s',
+                function, parameters, source.row_filter));
+    END IF;
+END $$;
+COMMENT ON FUNCTION textsim._make_filter_function(textsim.source)
+    IS 'create the function that computes the row filter of a table that is being attached';
+
 CREATE FUNCTION textsim._prepare_source(
     corpus text, relation regclass, key_column name, text_column name, mode text,
-    scope_column name DEFAULT NULL, time_column name DEFAULT NULL, expires_column name DEFAULT NULL)
+    scope_column name DEFAULT NULL, time_column name DEFAULT NULL, expires_column name DEFAULT NULL,
+    filter_index regclass DEFAULT NULL)
 RETURNS textsim.source
 LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     c textsim.corpus := textsim._corpus(corpus);
     source textsim.source;
+    filter record;
     replaced integer;
     table_owner regrole := (SELECT r.relowner FROM pg_class r WHERE r.oid = relation);
     new_type regtype := (
@@ -44,14 +121,18 @@ BEGIN
         EXECUTE format(
             'UPDATE textsim.%I SET source_id = NULL WHERE source_id = $1', 'document_' || c.id) USING replaced;
     END LOOP;
+    SELECT * INTO filter FROM textsim._read_filter(relation, filter_index);
     INSERT INTO textsim.source AS s (
-        corpus_id, relation, key_column, key_type, text_column, scope_column, time_column, expires_column, mode)
+        corpus_id, relation, key_column, key_type, text_column, scope_column, time_column, expires_column,
+        row_filter, filter_columns, filter_types, mode)
     VALUES (
-        c.id, relation, key_column, new_type, text_column, scope_column, time_column, expires_column, mode)
+        c.id, relation, key_column, new_type, text_column, scope_column, time_column, expires_column,
+        filter.condition, coalesce(filter.columns, '{}'), coalesce(filter.types, '{}'), mode)
     ON CONFLICT ON CONSTRAINT source_corpus_relation_key DO UPDATE
     SET text_column = excluded.text_column, scope_column = excluded.scope_column,
-        time_column = excluded.time_column, expires_column = excluded.expires_column, mode = excluded.mode,
-        attached_at = excluded.attached_at
+        time_column = excluded.time_column, expires_column = excluded.expires_column,
+        row_filter = excluded.row_filter, filter_columns = excluded.filter_columns,
+        filter_types = excluded.filter_types, mode = excluded.mode, attached_at = excluded.attached_at
     WHERE NOT s.active
     RETURNING * INTO source;
     IF source.id IS NULL THEN
@@ -59,14 +140,14 @@ BEGIN
             USING ERRCODE = 'duplicate_object',
                 HINT = 'To attach it with other columns or in another mode, detach it first.';
     END IF;
-    PERFORM textsim._make_trigger_function(source);
+    PERFORM textsim._make_filter_function(source), textsim._make_trigger_function(source);
     -- Only the table's owner may use the function in triggers: it has the rights of the schema's owner.
     EXECUTE format('REVOKE ALL ON FUNCTION %s FROM PUBLIC', textsim._trigger_function(source.id));
     EXECUTE format('GRANT EXECUTE ON FUNCTION %s TO %s',
         textsim._trigger_function(source.id), table_owner);
     RETURN source;
 END $$;
-COMMENT ON FUNCTION textsim._prepare_source(text, regclass, name, name, text, name, name, name)
+COMMENT ON FUNCTION textsim._prepare_source(text, regclass, name, name, text, name, name, name, regclass)
     IS 'store a table that is being attached, and create its trigger function';
 
 CREATE FUNCTION textsim._activate_source(source integer, compare boolean) RETURNS void
@@ -98,6 +179,7 @@ LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SECURITY DEFINER SET search_pat
 BEGIN
     -- The server raises an error here while a trigger uses the function.
     EXECUTE format('DROP FUNCTION IF EXISTS textsim.%I()', '_changes_' || number);
+    EXECUTE format('DROP FUNCTION IF EXISTS textsim.%I', '_filter_' || number);
     UPDATE textsim.source s SET active = false WHERE s.id = number;
     -- The words of documents that were written inline may still need ids.
     UPDATE textsim.pending p SET kind = 'words', source_id = NULL
@@ -354,7 +436,7 @@ COMMENT ON FUNCTION textsim._compare_later(textsim.corpus, textsim.source)
 CREATE FUNCTION textsim.attach(
     corpus text, relation regclass, key_column name, text_column name, mode text DEFAULT NULL,
     existing text DEFAULT 'refuse', scope_column name DEFAULT NULL, time_column name DEFAULT NULL,
-    expires_column name DEFAULT NULL)
+    expires_column name DEFAULT NULL, row_filter text DEFAULT NULL)
 RETURNS void
 LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -376,11 +458,15 @@ BEGIN
     PERFORM textsim._lock_tree(relation, false);
     PERFORM textsim._refuse_table(relation, coalesce(
         textsim._columns_fault(
-            relation, key_column, text_column, scope_column, coalesce(time_column, expires_column)),
+            relation, key_column, text_column, scope_column, coalesce(time_column, expires_column), '{}'),
         CASE WHEN c.is_unique THEN textsim._unique_table_fault(relation, key_column) END,
         CASE WHEN c.is_unique THEN textsim._hidden_rows_fault(relation) END));
     source := textsim._prepare_source(
-        corpus, relation, key_column, text_column, mode, scope_column, time_column, expires_column);
+        corpus, relation, key_column, text_column, mode, scope_column, time_column, expires_column,
+        textsim._filter_index(relation, row_filter));
+    IF row_filter IS NOT NULL THEN
+        DROP TABLE textsim_row_filter;
+    END IF;
     PERFORM textsim._create_triggers(source);
     IF c.is_unique THEN
         PERFORM textsim._activate_source(source.id, false);
@@ -390,7 +476,7 @@ BEGIN
         PERFORM textsim._compare_later(c, source);
     END IF;
 END $$;
-COMMENT ON FUNCTION textsim.attach(text, regclass, name, name, text, text, name, name, name)
+COMMENT ON FUNCTION textsim.attach(text, regclass, name, name, text, text, name, name, name, text)
     IS 'Keeps a table indexed in a corpus: creates triggers that see every change of the '
     'columns. In mode queue a worker indexes changes; in mode inline the transaction that makes a '
     'change indexes it. Existing rows wait for a worker or index_pending(). Raises an error if '
@@ -402,7 +488,9 @@ COMMENT ON FUNCTION textsim.attach(text, regclass, name, name, text, text, name,
     'unique corpus, and set aside with an error by another. A corpus with keep_for needs one of two columns of type '
     'timestamptz, timestamp or date: a row counts until keep_for after the time in time_column, or until the time '
     'in expires_column. If the column is NULL, the row counts for ever. Times without a time zone are of UTC. '
-    'The expired rows stay in the table.';
+    'The expired rows stay in the table. With row_filter, a condition such as status = ''published'', only the rows for '
+    'which it is true have a document. It has the columns of the row, and immutable functions and operators of PostgreSQL. '
+    'A column of another type than those of PostgreSQL is read as text.';
 
 CREATE FUNCTION textsim.detach(corpus text, relation regclass) RETURNS void
 LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
@@ -441,7 +529,7 @@ COMMENT ON FUNCTION textsim.detach(text, regclass)
 
 CREATE VIEW textsim.sources AS
 SELECT c.name AS corpus, s.relation, s.key_column, s.text_column, s.scope_column, s.time_column,
-    s.expires_column, s.mode, s.attached_at
+    s.expires_column, s.row_filter, s.mode, s.attached_at
 FROM textsim.source s JOIN textsim.corpus c ON c.id = s.corpus_id
 WHERE s.active;
 COMMENT ON VIEW textsim.sources IS 'The attached tables of all corpora.';
@@ -455,6 +543,8 @@ COMMENT ON COLUMN textsim.sources.time_column
     IS 'the column of the times from which the rows count for as long as the corpus keeps documents; or NULL';
 COMMENT ON COLUMN textsim.sources.expires_column
     IS 'the column of the times from which the rows no longer count; or NULL';
+COMMENT ON COLUMN textsim.sources.row_filter
+    IS 'the condition on the rows that have a document; NULL: every row';
 COMMENT ON COLUMN textsim.sources.mode
     IS 'queue: a worker indexes changes; inline: the transaction that makes a change indexes it';
 COMMENT ON COLUMN textsim.sources.attached_at IS 'when the table was attached';

@@ -95,13 +95,14 @@ BEGIN ATOMIC
         AND NOT EXISTS (SELECT FROM textsim._renamed_columns(source))
     UNION ALL
     SELECT format('its column "%s" is now named "%s", and writes to the table fail until it is attached anew: '
-        'SELECT textsim.detach(%L, %L); SELECT textsim.attach(%L, %L, %L, %L, %L%s)',
+        'SELECT textsim.detach(%L, %L); SELECT textsim.attach(%L, %L, %L, %L, %L%s%s)',
         r.column_name, r.new_name, k.name, source.relation, k.name, source.relation,
         textsim._new_name(source, source.key_column), textsim._new_name(source, source.text_column), source.mode,
         (SELECT string_agg(format(', %s => %L', o.argument, textsim._new_name(source, o.column_name)), '')
             FROM (VALUES ('scope_column', source.scope_column), ('time_column', source.time_column),
                 ('expires_column', source.expires_column)) o (argument, column_name)
-            WHERE o.column_name IS NOT NULL))
+            WHERE o.column_name IS NOT NULL),
+        format(', row_filter => %L', source.row_filter))
     FROM textsim._renamed_columns(source) r JOIN textsim.corpus k ON k.id = source.corpus_id
     UNION ALL
     SELECT 'it has become a partition: changes through its parent are missed; detach it and attach it '

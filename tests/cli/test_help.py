@@ -36,7 +36,17 @@ COMMANDS = {
 
 # Without these options nothing happens, or the help text describes the effect.
 WITHOUT_DEFAULT = {"bands", "rows", "stop_words", "language", "file", "plot", "html", "watch"} | {
-    *("output", "report", "table", "into", "scope", "keep_for", "time_column", "expires")
+    *(
+        "output",
+        "report",
+        "table",
+        "into",
+        "scope",
+        "keep_for",
+        "time_column",
+        "expires",
+        "row_filter",
+    )
 }
 
 

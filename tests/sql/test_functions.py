@@ -47,7 +47,8 @@ PUBLIC = {
     "remove(corpus text, key text)": "volatile",
     "expire(IN corpus text)": "volatile",
     "attach(corpus text, relation regclass, key_column name, text_column name, mode text, "
-    "existing text, scope_column name, time_column name, expires_column name)": "volatile",
+    "existing text, scope_column name, time_column name, expires_column name, "
+    "row_filter text)": "volatile",
     "detach(corpus text, relation regclass)": "volatile",
     "status(corpus text)": "stable strict",
     "index_pending(IN corpus text)": "volatile",

@@ -60,6 +60,14 @@ def attach(
             metavar="COLUMN", help="Column with the time from which a row no longer counts."
         ),
     ] = None,
+    row_filter: Annotated[
+        str | None,
+        typer.Option(
+            metavar="CONDITION",
+            help="Condition in SQL on the columns of a row, such as \"status = 'published'\". "
+            "Other rows have no document.",
+        ),
+    ] = None,
     mode: Annotated[
         Mode | None,
         typer.Option(
@@ -103,6 +111,7 @@ def attach(
                 scope=scope,
                 time=time_column,
                 expires=expires,
+                row_filter=row_filter,
             )
         is_inline = mode is Mode.INLINE or opened.config.is_unique
     print_changes(corpus, report, time.monotonic() - start, table=table)

@@ -43,6 +43,8 @@ class Rules(NamedTuple):
     """queue or inline; None takes the mode that the corpus allows."""
     existing: str = Existing.REFUSE
     """The treatment of rows that match, if the corpus is unique: refuse or keep."""
+    row_filter: str | None = None
+    """The condition on the rows that have a document; None: every row."""
 
 
 def attach(store: Store, names: Names, rules: Rules) -> int:
@@ -52,8 +54,9 @@ def attach(store: Store, names: Names, rules: Rules) -> int:
     """
     with transaction(store.engine) as connection, _logged_warnings(connection):
         relation = table_oid(connection, names.table)
-        columns = names.key, names.text, *rules, *names.optional
-        _call(connection, statements.ATTACH, [store.corpus.name, relation, *columns])
+        columns = names.key, names.text, rules.mode, rules.existing, *names.optional
+        parameters = [store.corpus.name, relation, *columns, rules.row_filter]
+        _call(connection, statements.ATTACH, parameters)
         row = connection.execute(statements.SOURCE_NUMBER, [store.corpus.name, relation]).fetchone()
     assert row is not None
     return int(row[0])

@@ -22,7 +22,7 @@ ORDER BY 1
 """
 ATTACH: Final[LiteralString] = """
 /* textsim-db: attach a table */ SELECT textsim.attach(
-    %s, %s::oid::regclass, %s, %s, %s, %s, %s, %s, %s)
+    %s, %s::oid::regclass, %s, %s, %s, %s, %s, %s, %s, %s)
 """
 DOCUMENTS_OF_SOURCE: Final[LiteralString] = """
 /* textsim-db: count the documents of a table in corpus {id} */
@@ -36,7 +36,8 @@ DETACH: Final[LiteralString] = (
     "/* textsim-db: detach a table */ SELECT textsim.detach(%s, %s::oid::regclass)"
 )
 ATTACHED_TABLES: Final[LiteralString] = """
-SELECT corpus, relation::text, key_column, text_column, scope_column, mode, time_column, expires_column
+SELECT corpus, relation::text, key_column, text_column, scope_column, mode, time_column, expires_column,
+    row_filter
 FROM textsim.sources
 ORDER BY corpus, relation::text
 """
