@@ -3,9 +3,9 @@
     python -m benchmarks.remember [--requests 20000] [--words 50] [--rounds 5] [--record]
 
 16 clients keep the same stream of texts in each design: a corpus for each tenant; one corpus without
-scopes, with a lock for each tenant and a search before each write; and one scoped corpus. The designs take
-turns, a part of the stream each. Every fifth request repeats the request before it, with up to two words
-changed, so two clients often bring twins at once.
+scopes, with a lock for each tenant and a search before each write; and one scoped corpus. The designs
+take turns, a part of the stream each. Every fifth request repeats the request before it, with up to two
+words changed, so two clients often bring twins at once.
 """
 
 from __future__ import annotations

@@ -1,0 +1,41 @@
+-- The table of memories, the corpus that knows which texts a tenant has, and the function that keeps or counts.
+CREATE TABLE memory (
+    id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    tenant text NOT NULL,
+    body text NOT NULL,
+    seen integer NOT NULL DEFAULT 1,
+    last_seen timestamptz NOT NULL DEFAULT now(),
+    created_at timestamptz NOT NULL DEFAULT now()
+);
+SELECT textsim.create_corpus('memory', shingle => 'char:5', threshold => 0.6, recall => 1,
+    is_unique => true, scoped => true, keep_for => '30 days');
+
+CREATE FUNCTION remember(tenant text, body text, force boolean DEFAULT false) RETURNS memory
+LANGUAGE plpgsql AS $$
+DECLARE
+    kept memory;
+    detail text;
+    standing bigint;
+BEGIN
+    LOOP
+        BEGIN
+            INSERT INTO memory (tenant, body) VALUES (tenant, body) RETURNING * INTO kept;
+            PERFORM textsim.add('memory', kept.id::text, body, scope => tenant);
+            RETURN kept;
+        EXCEPTION WHEN unique_violation THEN
+            -- The INSERT is undone, and the locks of add() are released.
+            GET STACKED DIAGNOSTICS detail = PG_EXCEPTION_DETAIL;
+            standing := substring(detail FROM '^Key \((\d+)\) has similarity');
+            IF standing IS NULL THEN
+                RAISE;  -- the error of another constraint
+            END IF;
+        END;
+        UPDATE memory SET seen = seen + 1, last_seen = now() WHERE id = standing RETURNING * INTO kept;
+        IF FOUND THEN
+            -- To add a memory again makes it count for another 30 days.
+            PERFORM textsim.add('memory', kept.id::text, kept.body, scope => kept.tenant);
+            RETURN kept;
+        END IF;
+        -- The memory that stood has just been deleted: try to keep this text once more.
+    END LOOP;
+END $$;
