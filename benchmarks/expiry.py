@@ -2,8 +2,9 @@
 
     python -m benchmarks.expiry [--documents 1000000] [--words 50] [--seconds 60] [--record]
 
-16 clients add documents to a corpus in which all other documents have expired. They write alone for a
-while, then beside `CALL textsim.expire`, until it has removed all that had expired.
+16 clients add documents to a corpus in which all other documents have expired; each client pauses 50 ms
+between two writes. They write alone for a while, then beside `CALL textsim.expire`, until it has removed
+all that had expired.
 """
 
 from __future__ import annotations
@@ -30,6 +31,8 @@ from benchmarks.harness import (
 
 CLIENTS = 16
 ADD = b"SELECT textsim.add('c', %s, %s)"
+PAUSE_SECONDS = 0.05
+"""The pause of a client between two writes: the clients alone leave the processor some time."""
 NEW_TEXTS = 100_000
 """The clients write these one after another, and begin again with other keys when all are written."""
 LABELS = {
@@ -72,6 +75,7 @@ class Writers:
                 number = next(self._numbers)
                 values = [f"new {number}", self._texts[number % NEW_TEXTS]]
                 times.append(milliseconds(connection.execute, ADD, values))
+                is_over.wait(PAUSE_SECONDS)
         return times
 
 
