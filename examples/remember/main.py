@@ -1,5 +1,7 @@
 """POST /memories keeps a text once for each tenant, and counts how often it comes again."""
 
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from datetime import datetime
 from typing import Annotated
 
@@ -14,7 +16,16 @@ import textsim_db as ts
 db = ts.connect()  # TEXTSIM_DATABASE_URL, or the embedded PostgreSQL
 engine = create_async_engine(make_url(db.url).set(drivername="postgresql+asyncpg"))
 new_session = async_sessionmaker(engine, expire_on_commit=False)
-app = FastAPI()
+
+
+@asynccontextmanager
+async def lifespan(app: FastAPI) -> AsyncIterator[None]:
+    yield
+    await engine.dispose()
+    db.close()
+
+
+app = FastAPI(lifespan=lifespan)
 
 
 class Base(DeclarativeBase): ...

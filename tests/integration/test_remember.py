@@ -252,3 +252,9 @@ def test_another_error_of_a_unique_constraint_is_raised(memories: Connection) ->
     memories.execute("SELECT remember('anna', '!')")
     with pytest.raises(psycopg.errors.UniqueViolation, match="one_body"):
         memories.execute("SELECT remember('bert', '!')")
+
+
+def test_the_page_shows_the_example() -> None:
+    page = PAGE.read_text("utf-8")
+    for name in ("schema.sql", "main.py"):
+        assert (EXAMPLE / name).read_text("utf-8").rstrip() in page, f"the page differs from {name}"
