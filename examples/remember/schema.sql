@@ -17,7 +17,7 @@ DECLARE
     detail text;
     standing bigint;
 BEGIN
-    LOOP
+    FOR attempt IN 1..10 LOOP
         BEGIN
             INSERT INTO memory (tenant, body) VALUES (tenant, body) RETURNING * INTO kept;
             PERFORM textsim.add('memory', kept.id::text, body, scope => tenant);
@@ -38,4 +38,5 @@ BEGIN
         END IF;
         -- The memory that stood has just been deleted: try to keep this text once more.
     END LOOP;
+    RAISE EXCEPTION 'document % of corpus "memory" has no row in the table', standing;
 END $$;

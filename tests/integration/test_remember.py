@@ -254,6 +254,13 @@ def test_another_error_of_a_unique_constraint_is_raised(memories: Connection) ->
         memories.execute("SELECT remember('bert', '!')")
 
 
+def test_a_document_without_its_row_is_named(memories: Connection) -> None:
+    memories.execute("SELECT remember('anna', %s)", [THINGS[0]])
+    memories.execute("DELETE FROM memory")
+    with pytest.raises(psycopg.errors.RaiseException, match="document 1 .* has no row"):
+        memories.execute("SELECT remember('anna', %s)", [THINGS[0]])
+
+
 def test_the_page_shows_the_example() -> None:
     page = PAGE.read_text("utf-8")
     for name in ("schema.sql", "main.py"):
