@@ -15,28 +15,25 @@ LANGUAGE plpgsql AS $$
 DECLARE
     kept memory;
     detail text;
-    standing bigint;
+    standing bigint;  -- the memory that matches the text, as soon as the corpus has named it
 BEGIN
     FOR attempt IN 1..10 LOOP
         BEGIN
-            INSERT INTO memory (tenant, body) VALUES (tenant, body) RETURNING * INTO kept;
-            PERFORM textsim.add('memory', kept.id::text, body, scope => tenant);
+            UPDATE memory SET seen = seen + 1, last_seen = now() WHERE id = standing RETURNING * INTO kept;
+            IF NOT FOUND THEN
+                INSERT INTO memory (tenant, body) VALUES (tenant, body) RETURNING * INTO kept;
+            END IF;
+            -- A memory that is added again counts for another 30 days.
+            PERFORM textsim.add('memory', kept.id::text, kept.body, scope => tenant);
             RETURN kept;
         EXCEPTION WHEN unique_violation THEN
-            -- The INSERT is undone, and the locks of add() are released.
+            -- The block is undone, and its locks are released.
             GET STACKED DIAGNOSTICS detail = PG_EXCEPTION_DETAIL;
             standing := substring(detail FROM '^Key \((\d+)\) has similarity');
             IF standing IS NULL THEN
-                RAISE;  -- the error of another constraint
+                RAISE;  -- another constraint
             END IF;
         END;
-        UPDATE memory SET seen = seen + 1, last_seen = now() WHERE id = standing RETURNING * INTO kept;
-        IF FOUND THEN
-            -- To add a memory again makes it count for another 30 days.
-            PERFORM textsim.add('memory', kept.id::text, kept.body, scope => kept.tenant);
-            RETURN kept;
-        END IF;
-        -- The memory that stood has just been deleted: try to keep this text once more.
     END LOOP;
     RAISE EXCEPTION 'document % of corpus "memory" has no row in the table', standing;
 END $$;
