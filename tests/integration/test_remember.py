@@ -257,7 +257,7 @@ def test_another_error_of_a_unique_constraint_is_raised(memories: Connection) ->
 def test_a_document_without_its_row_is_named(memories: Connection) -> None:
     memories.execute("SELECT remember('anna', %s)", [THINGS[0]])
     memories.execute("DELETE FROM memory")
-    with pytest.raises(psycopg.errors.RaiseException, match="document 1 .* has no row"):
+    with pytest.raises(psycopg.errors.RaiseException, match=r"document 1 .* has no row"):
         memories.execute("SELECT remember('anna', %s)", [THINGS[0]])
 
 
