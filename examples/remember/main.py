@@ -61,7 +61,7 @@ REMEMBER = select(Memory).from_statement(text("SELECT * FROM remember(:tenant, :
 FIND = select(Memory).from_statement(
     text(
         "SELECT m.* FROM textsim.matches('memory', :like, scope => :tenant) s "
-        "JOIN memory m ON m.id = s.key::bigint ORDER BY s.similarity DESC"
+        "JOIN memory m ON m.id = s.key::bigint ORDER BY s.similarity DESC, m.id"
     )
 )
 FORGET = text(

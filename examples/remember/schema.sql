@@ -24,7 +24,7 @@ BEGIN
                 INSERT INTO memory (tenant, body) VALUES (tenant, body) RETURNING * INTO kept;
             END IF;
             -- A memory that is added again counts for another 30 days.
-            PERFORM textsim.add('memory', kept.id::text, kept.body, scope => tenant);
+            PERFORM textsim.add('memory', kept.id::text, kept.body, scope => tenant, force => force);
             RETURN kept;
         EXCEPTION WHEN unique_violation THEN
             -- The block is undone, and its locks are released.

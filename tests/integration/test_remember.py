@@ -183,7 +183,7 @@ def test_writers_and_deleters_of_the_same_memories_get_no_errors(
             # The variants of a thing match it, and not always each other.
             words = rng.choice(THINGS[:2]).split()
             del words[rng.randrange(len(words))]
-            status, memory = await client.post("anna", " ".join(words))
+            status, memory = await client.post("anna", " ".join(words), force=rng.random() < 0.1)
             kept.append(memory["id"])
             statuses[status] += 1
             if rng.random() < 0.3:
@@ -230,6 +230,39 @@ def test_an_expired_memory_may_be_kept_again_and_a_seen_memory_lives_longer(
 
     asyncio.run(live())
     assert value(memories, "SELECT count(*) FROM memory") == 3
+    assert db.corpus("memory").check() == []
+
+
+def test_a_forced_memory_stands_beside_the_memory_that_it_matches(
+    names: dict[str, Any], db: ts.Database, memories: Connection
+) -> None:
+    early, late = "The train to the office leaves at 8:15", "The train to the office leaves at 9:45"
+
+    async def force() -> None:
+        async with client_of(names) as client:
+            answers = [
+                await client.post("anna", early),
+                await client.post("anna", late),
+                await client.post("anna", late, force=True),
+                await client.post("anna", late),
+                await client.post("anna", early),
+            ]
+            first, second = answers[0][1]["id"], answers[2][1]["id"]
+            assert [(status, m["id"], m["seen"]) for status, m in answers] == [
+                (201, first, 1),
+                (200, first, 2),
+                (201, second, 1),
+                (200, second, 2),
+                (200, first, 3),
+            ]
+            assert await client.find("anna", late) == [second, first]
+            let_pass(memories, 20)
+            assert (await client.post("anna", early))[1]["seen"] == 4
+            let_pass(memories, 20)
+            assert await client.find("anna", late) == [first]
+            assert (await client.post("anna", late))[1]["id"] == first
+
+    asyncio.run(force())
     assert db.corpus("memory").check() == []
 
 
