@@ -114,8 +114,9 @@ END $$;
 COMMENT ON FUNCTION textsim._check_language(textsim.corpus, text)
     IS 'the language; an error if it is not a code, or if the corpus does not identify languages';
 
+-- STABLE as format() is, so that the planner inlines it.
 CREATE FUNCTION textsim._scope_fault(c textsim.corpus, scope text) RETURNS text
-LANGUAGE sql IMMUTABLE PARALLEL SAFE
+LANGUAGE sql STABLE PARALLEL SAFE
 RETURN CASE
     WHEN c.scoped AND scope IS NULL THEN 'the scope is NULL'
     WHEN NOT c.scoped AND scope IS NOT NULL THEN format('corpus "%s" is not scoped', c.name)
@@ -126,7 +127,7 @@ COMMENT ON FUNCTION textsim._scope_fault(textsim.corpus, text)
     IS 'the reason why a document of a corpus cannot have this scope, or NULL';
 
 CREATE FUNCTION textsim._check_scope(c textsim.corpus, scope text) RETURNS text
-LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     fault text := textsim._scope_fault(c, scope);
 BEGIN

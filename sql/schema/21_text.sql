@@ -5,7 +5,7 @@
 -- Spaces replace unassigned code points, because versions of Unicode normalise only assigned ones alike. Runs
 -- of marks are capped, because NFKC sorts them in quadratic time.
 CREATE FUNCTION textsim._prepared(body text) RETURNS text
-LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
+LANGUAGE sql IMMUTABLE PARALLEL SAFE
 RETURN CASE
     WHEN octet_length(body) = length(body) THEN body
     ELSE textsim._capped(textsim._assigned(body))

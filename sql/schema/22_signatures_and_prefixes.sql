@@ -310,6 +310,43 @@ END $$;
 COMMENT ON FUNCTION textsim._signature(textsim.corpus, text)
     IS 'the signature of a normal form in a corpus';
 
+CREATE TYPE textsim._sketched AS (
+    shingle_values bigint[], shingle_count integer, signature integer[], buckets integer[]);
+COMMENT ON TYPE textsim._sketched IS 'a text as its corpus would store it';
+COMMENT ON COLUMN textsim._sketched.shingle_values
+    IS 'the shingle values; one for each distinct shingle in an exact corpus';
+COMMENT ON COLUMN textsim._sketched.shingle_count IS 'number of distinct shingles';
+COMMENT ON COLUMN textsim._sketched.signature IS 'the signature';
+COMMENT ON COLUMN textsim._sketched.buckets IS 'the buckets, or in an exact corpus the prefix';
+
+CREATE FUNCTION textsim._stored_buckets(c textsim.corpus, signature integer[], scope text) RETURNS integer[]
+LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    RETURN textsim._in_scope(CASE WHEN c.bands IS NULL THEN signature
+        ELSE textsim._buckets(signature::smallint[], c.bands, c.rows) END, scope);
+END $$;
+COMMENT ON FUNCTION textsim._stored_buckets(textsim.corpus, integer[], text)
+    IS 'the buckets of a signature, as the band rows of a document of this scope have them';
+
+CREATE FUNCTION textsim._sketched(c textsim.corpus, form text, scope text) RETURNS textsim._sketched
+LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    s textsim._sketched;
+BEGIN
+    s.shingle_values := textsim._query_values(c, form);
+    IF c.bands IS NULL THEN
+        s.shingle_count := cardinality(s.shingle_values);
+        s.signature := textsim._smallest_values(c.id, s.shingle_values, c.threshold);
+    ELSE
+        s.shingle_count := textsim._count_shingles(form, s.shingle_values, c.unit, c.shingle_length);
+        s.signature := textsim._sketch(s.shingle_values, c.num_hashes, c.base);
+    END IF;
+    s.buckets := textsim._stored_buckets(c, s.signature, scope);
+    RETURN s;
+END $$;
+COMMENT ON FUNCTION textsim._sketched(textsim.corpus, text, text)
+    IS 'a normal form as its corpus would store it in a scope';
+
 CREATE FUNCTION textsim._count_shared(a text[], b text[]) RETURNS bigint
 LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN

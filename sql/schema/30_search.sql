@@ -142,6 +142,61 @@ END $$;
 COMMENT ON FUNCTION textsim._shared_buckets(integer[], integer[])
     IS 'the buckets that two signatures share, in order';
 
+CREATE FUNCTION textsim._search(
+    c textsim.corpus, own_buckets integer[], own_values bigint[], own_form text, own_ids integer[],
+    own_count integer, own_key text, threshold double precision, max_results integer, of_language text,
+    of_scope text)
+RETURNS TABLE (key text, similarity double precision)
+LANGUAGE plpgsql STABLE PARALLEL SAFE ROWS 10
+SET search_path = pg_catalog, pg_temp
+SET plan_cache_mode = force_generic_plan
+AS $$
+#variable_conflict use_column
+DECLARE
+    d record;
+    own_shingles text[];
+    shingles text[];
+    keys text[] := '{}';
+    scores double precision[] := '{}';
+    score double precision;
+BEGIN
+    FOR d IN EXECUTE format('SELECT * FROM textsim.%I($1, $2, $3, $4, $5, $6)', '_candidates_' || c.id)
+        USING own_buckets, own_count, own_key, threshold, of_language, of_scope
+    LOOP
+        -- The words of the text have no ids yet. Only word shingles up to 3 are compared by word ids, and only
+        -- with documents that have them.
+        IF own_ids IS NULL AND d.word_ids IS NOT NULL AND c.unit = 'word' AND c.shingle_length <= 3 THEN
+            own_ids := textsim._word_numbers(own_form);
+            own_count := coalesce(
+                own_count, textsim._count_shingles(own_form, own_values, c.unit, c.shingle_length));
+        END IF;
+        CONTINUE WHEN own_count IS NOT NULL
+            AND threshold > least(d.shingle_count, own_count)::double precision
+                / greatest(d.shingle_count, own_count);
+        shingles := textsim._compared_shingles(d.word_ids, d.normal_form, c.unit, c.shingle_length);
+        IF shingles IS NOT NULL AND own_shingles IS NULL THEN
+            own_shingles := textsim._compared_shingles(
+                CASE WHEN own_form IS NULL THEN own_ids END, own_form, c.unit, c.shingle_length);
+        END IF;
+        score := textsim._similarity(
+            own_ids, CASE WHEN shingles IS NOT NULL THEN own_shingles END, own_count,
+            d.word_ids, shingles, d.shingle_count, c.shingle_length);
+        IF score >= threshold THEN
+            keys := keys || d.key;
+            scores := scores || score;
+        END IF;
+    END LOOP;
+    IF keys <> '{}' THEN
+        RETURN QUERY
+            SELECT m.key, m.similarity FROM unnest(keys, scores) m (key, similarity)
+            ORDER BY m.similarity DESC, m.key COLLATE "C"
+            LIMIT max_results;
+    END IF;
+END $$;
+COMMENT ON FUNCTION textsim._search(
+    textsim.corpus, integer[], bigint[], text, integer[], integer, text, double precision, integer, text, text)
+    IS 'the documents of a corpus that are similar to the given buckets and words, best first';
+
 CREATE FUNCTION textsim._search_threshold(c textsim.corpus, threshold double precision)
 RETURNS double precision
 LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
@@ -185,17 +240,16 @@ BEGIN
     IF d.id IS NULL THEN
         RETURN;
     END IF;
-    RETURN QUERY EXECUTE format(
-        'SELECT * FROM textsim.%I($1, NULL, $2, $3, $4, $5, $6, $7, $8, $9)', '_search_' || c.id)
-    USING CASE WHEN c.bands IS NULL THEN d.buckets[1:textsim._count_rows(d.shingle_count, threshold)]
+    RETURN QUERY SELECT * FROM textsim._search(
+        c, CASE WHEN c.bands IS NULL THEN d.buckets[1:textsim._count_rows(d.shingle_count, threshold)]
             ELSE d.buckets END,
-        d.normal_form, d.word_ids, d.shingle_count, document_key, threshold, max_results, language, d.scope;
+        NULL, d.normal_form, d.word_ids, d.shingle_count, document_key, threshold, max_results, language, d.scope);
 END $$;
 COMMENT ON FUNCTION textsim._neighbours(text, text, double precision, integer, text)
     IS 'the work of neighbours(), because a plpgsql parameter and column cannot both be named key';
 
 CREATE FUNCTION textsim._check_scope_of_pairs(c textsim.corpus, scope text) RETURNS void
-LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     IF scope IS NOT NULL THEN
         PERFORM textsim._check_scope(c, scope);
@@ -324,11 +378,10 @@ BEGIN
     END IF;
     PERFORM textsim._check_scope(c, scope), textsim._warn_unindexed(c);
     threshold := textsim._search_threshold(c, threshold);
-    RETURN QUERY EXECUTE format(
-        'SELECT * FROM textsim.%I($1, $2, $3, NULL, $4, NULL, $5, $6, $7, $8)', '_search_' || c.id)
-    USING textsim._query_buckets(c, shingle_values, threshold, scope), shingle_values, form,
-        CASE WHEN c.bands IS NULL THEN cardinality(shingle_values) END, threshold, max_results, language,
-        scope;
+    RETURN QUERY SELECT * FROM textsim._search(
+        c, textsim._query_buckets(c, shingle_values, threshold, scope), shingle_values, form, NULL,
+        CASE WHEN c.bands IS NULL THEN cardinality(shingle_values) END, NULL, threshold, max_results, language,
+        scope);
 END $$;
 COMMENT ON FUNCTION textsim.matches(text, text, double precision, integer, text, text)
     IS 'Returns the documents similar to a text and their exact similarity, best first. threshold is '

@@ -5,7 +5,7 @@
 -- Private functions
 
 CREATE FUNCTION textsim._document_fault(key text, body text) RETURNS text
-LANGUAGE sql IMMUTABLE PARALLEL SAFE
+LANGUAGE sql STABLE PARALLEL SAFE
 RETURN CASE
     WHEN key IS NULL THEN 'the key is NULL'
     WHEN body IS NULL THEN 'the text is NULL'
@@ -18,7 +18,7 @@ COMMENT ON FUNCTION textsim._document_fault(text, text)
     IS 'the reason why a document cannot be stored, or NULL';
 
 CREATE FUNCTION textsim._check_document(c textsim.corpus, key text, body text, scope text) RETURNS void
-LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     fault text := coalesce(textsim._document_fault(key, body), textsim._scope_fault(c, scope));
 BEGIN
@@ -50,20 +50,143 @@ END $$;
 COMMENT ON FUNCTION textsim._changed_buckets(integer[], integer[])
     IS 'the buckets whose number of occurrences differs between two arrays';
 
+CREATE FUNCTION textsim._checked_id(number bigint, corpus_id integer) RETURNS integer
+LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    IF number > 2147483647 THEN
+        RAISE EXCEPTION 'corpus "%" has given out all its % ids of documents',
+            (SELECT c.name FROM textsim.corpus c WHERE c.id = corpus_id), 2147483647
+            USING ERRCODE = 'sequence_generator_limit_exceeded',
+                HINT = 'Run textsim rebuild: it gives the documents new ids without gaps.';
+    END IF;
+    RETURN number;
+END $$;
+COMMENT ON FUNCTION textsim._checked_id(bigint, integer)
+    IS 'the id of a new document; an error if the corpus has no more ids';
+
+CREATE TYPE textsim._stored AS (
+    id integer, source_id integer, expires_at timestamptz, scope text, word_ids integer[], normal_form text,
+    signature integer[], forced boolean, outcome text);
+COMMENT ON TYPE textsim._stored IS 'the document that has a key, before it is written';
+COMMENT ON COLUMN textsim._stored.id IS 'id of the document';
+COMMENT ON COLUMN textsim._stored.source_id IS 'its attached table';
+COMMENT ON COLUMN textsim._stored.expires_at IS 'from this time on it no longer counts';
+COMMENT ON COLUMN textsim._stored.scope IS 'its scope';
+COMMENT ON COLUMN textsim._stored.word_ids IS 'its word ids';
+COMMENT ON COLUMN textsim._stored.normal_form IS 'its normal form while word_ids is NULL';
+COMMENT ON COLUMN textsim._stored.signature IS 'its signature';
+COMMENT ON COLUMN textsim._stored.forced IS 'whether the user forced it';
+COMMENT ON COLUMN textsim._stored.outcome
+    IS 'written, if it is new; twin, if it is not stored because others match it; NULL, if it was stored before';
+
+CREATE FUNCTION textsim._first_language(c textsim.corpus, form text) RETURNS text
+LANGUAGE sql IMMUTABLE PARALLEL SAFE
+-- A text without words needs no worker.
+RETURN CASE WHEN form = '' AND c.language = 'auto' THEN 'und' END;
+COMMENT ON FUNCTION textsim._first_language(textsim.corpus, text)
+    IS 'the language of a document until the worker that gives word ids identifies it';
+
 CREATE FUNCTION textsim._store_form(
     c textsim.corpus, source integer, key text, form text, scope text, expires_at timestamptz,
     force boolean DEFAULT false)
 RETURNS text
-LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp SET enable_seqscan = off AS $$
 DECLARE
-    outcome text;
+    stored textsim._stored;
+    sketched textsim._sketched;
+    twins text[] := '{}';
+    has_unforced boolean;
+    counts boolean;
+    changed integer[];
 BEGIN
-    EXECUTE format('SELECT textsim.%I($1, $2, $3, $4, $5, $6)', '_write_' || c.id)
-    INTO outcome USING source, key, form, scope, expires_at, force;
-    RETURN outcome;
+    -- The locks come before the first look at a table. Else a rebuild, which holds the lock of the corpus, could
+    -- wait for the writer that waits for this lock. And who holds bucket locks waits for documents, so no writer
+    -- locks a document first.
+    IF c.is_unique THEN
+        sketched := textsim._sketched(c, form, scope);
+        PERFORM textsim._lock_buckets(c.id, CASE WHEN c.bands IS NULL
+            THEN sketched.buckets[1:textsim._count_locks(sketched.shingle_count, c.threshold)]
+            ELSE sketched.buckets END, ARRAY[scope]);
+    END IF;
+    LOOP
+        EXECUTE format('SELECT * FROM textsim.%I($1, $2, $3, $4, $5, $6, $7, $8)', '_write_' || c.id)
+        INTO stored USING c, source, key, form, scope, expires_at, force, sketched;
+        IF stored.outcome IS NOT NULL THEN
+            RETURN stored.outcome;
+        END IF;
+        EXIT WHEN stored.id IS NOT NULL;
+    END LOOP;
+    -- From here on, the document is replaced. These statements are planned in each call.
+    IF c.is_unique AND source IS NULL AND textsim._is_attached(stored.source_id) THEN
+        PERFORM textsim._refuse_attached(c.id, ARRAY[key]);
+    END IF;
+    counts := c.keep_for IS NULL OR stored.expires_at IS NULL OR stored.expires_at > now();
+    IF source <> stored.source_id AND textsim._is_attached(stored.source_id) AND counts THEN
+        IF c.is_unique THEN
+            PERFORM textsim._raise_taken_key(c.id, stored.source_id, key);
+        END IF;
+        -- The caller's transaction must not fail, so a worker sets the key aside with an error.
+        INSERT INTO textsim.pending (kind, corpus_id, source_id, keys)
+        VALUES ('change', c.id, source, ARRAY[key]);
+        RETURN 'unchanged';
+    END IF;
+    IF form COLLATE "C" = coalesce(stored.normal_form, textsim._normal_form_of(stored.word_ids))
+        AND scope COLLATE "C" IS NOT DISTINCT FROM stored.scope
+    THEN
+        IF c.keep_for IS NOT NULL AND stored.expires_at IS DISTINCT FROM expires_at THEN
+            -- A transaction with a later clock may have seen it expired, and have added a twin. A twin beside which
+            -- it stood already keeps nothing out: one of the two was forced.
+            IF c.is_unique THEN
+                twins := textsim._awaited_twins(c, key, form, scope, sketched);
+                EXECUTE format('SELECT EXISTS (SELECT FROM textsim.%I d WHERE d.key = ANY ($1) AND NOT d.forced)',
+                    'document_' || c.id) INTO has_unforced USING twins;
+                IF twins <> '{}' AND force IS NOT TRUE AND NOT (counts AND (stored.forced OR NOT has_unforced)) THEN
+                    RETURN 'twin';
+                END IF;
+            END IF;
+            EXECUTE format('UPDATE textsim.%I SET expires_at = $1, forced = forced OR $2 WHERE id = $3',
+                'document_' || c.id)
+            USING expires_at, force IS TRUE AND twins <> '{}', stored.id;
+        END IF;
+        IF source IS NOT NULL AND source IS DISTINCT FROM stored.source_id THEN
+            EXECUTE format('UPDATE textsim.%I SET source_id = $1 WHERE id = $2', 'document_' || c.id)
+            USING source, stored.id;
+        END IF;
+        RETURN 'unchanged';
+    END IF;
+    IF c.is_unique THEN
+        twins := textsim._awaited_twins(c, key, form, scope, sketched);
+        IF twins <> '{}' AND force IS NOT TRUE THEN
+            RETURN 'twin';
+        END IF;
+    ELSE
+        sketched := textsim._sketched(c, form, scope);
+    END IF;
+    EXECUTE format($query$
+        UPDATE textsim.%I
+        SET shingle_count = $2, expires_at = $3, source_id = coalesce($4, source_id), forced = $9, language = $5,
+            scope = $6, word_ids = CASE $8 WHEN '' THEN '{}'::integer[] END, signature = $7,
+            normal_form = nullif($8, '')
+        WHERE id = $1
+        $query$, 'document_' || c.id)
+    USING stored.id, sketched.shingle_count, expires_at, source, textsim._first_language(c, form), scope,
+        sketched.signature, form, twins <> '{}';
+    changed := textsim._changed_buckets(
+        textsim._stored_buckets(c, stored.signature, stored.scope), sketched.buckets);
+    EXECUTE format('DELETE FROM textsim.%I WHERE bucket = ANY ($1) AND document_id = $2', 'band_' || c.id)
+    USING changed, stored.id;
+    EXECUTE format($query$
+        INSERT INTO textsim.%I (bucket, document_id)
+        SELECT b, $2 FROM unnest($1) b
+        WHERE b IN (SELECT x FROM unnest($3) x)  -- hashed; = ANY would compare each with all
+        $query$, 'band_' || c.id)
+    USING sketched.buckets, stored.id, changed;
+    RETURN 'written';
 END $$;
 COMMENT ON FUNCTION textsim._store_form(textsim.corpus, integer, text, text, text, timestamptz, boolean)
-    IS 'add or replace a document, given by its normal form: the work of _write_N';
+    IS 'add or replace a document, given by its normal form. Returns written; unchanged, if it has these words and '
+    'this scope already; or twin, if the corpus is unique and other documents match it. Then nothing is written, '
+    'unless force is true';
 
 CREATE FUNCTION textsim._write_document(
     c textsim.corpus, source integer, key text, body text, scope text, expires_at timestamptz,
@@ -83,17 +206,25 @@ END $$;
 COMMENT ON FUNCTION textsim._write_document(
     textsim.corpus, integer, text, text, text, timestamptz, boolean)
     IS 'add or replace a document, and log that its words need ids; the arguments and the result are those of '
-    '_write_N';
+    '_store_form()';
 
 CREATE FUNCTION textsim._remove_document(c textsim.corpus, source integer, key text)
 RETURNS boolean
-LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp SET enable_seqscan = off AS $$
 DECLARE
-    is_removed boolean;
+    removed record;
 BEGIN
-    EXECUTE format('SELECT textsim.%I($1, $2)', '_remove_' || c.id)
-    INTO is_removed USING source, key;
-    RETURN is_removed;
+    EXECUTE format(
+        'DELETE FROM textsim.%I d WHERE d.key = $1%s RETURNING d.id, d.signature::integer[] AS signature, d.scope',
+        'document_' || c.id, CASE WHEN source IS NOT NULL OR c.is_unique
+            THEN ' AND (d.source_id IS NULL OR d.source_id = $2 OR NOT textsim._is_attached(d.source_id))' ELSE '' END)
+    INTO removed USING key, source;
+    IF removed.id IS NULL THEN
+        RETURN false;
+    END IF;
+    EXECUTE format('DELETE FROM textsim.%I WHERE bucket = ANY ($1) AND document_id = $2', 'band_' || c.id)
+    USING textsim._stored_buckets(c, removed.signature, removed.scope), removed.id;
+    RETURN true;
 END $$;
 COMMENT ON FUNCTION textsim._remove_document(textsim.corpus, integer, text)
     IS 'remove a document, unless it belongs to another attached table; whether it was removed';

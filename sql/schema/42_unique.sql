@@ -141,13 +141,40 @@ DECLARE
     form text := textsim._form(c, body);
     shingle_values bigint[] := textsim._query_values(c, form);
 BEGIN
-    RETURN QUERY EXECUTE format(
-        'SELECT * FROM textsim.%I($1, $2, $3, NULL, $4, $5, $6, NULL, NULL, $7)', '_search_' || c.id)
-    USING textsim._query_buckets(c, shingle_values, c.threshold, scope), shingle_values, form,
-        CASE WHEN c.bands IS NULL THEN cardinality(shingle_values) END, document_key, c.threshold, scope;
+    RETURN QUERY SELECT * FROM textsim._search(
+        c, textsim._query_buckets(c, shingle_values, c.threshold, scope), shingle_values, form, NULL,
+        CASE WHEN c.bands IS NULL THEN cardinality(shingle_values) END, document_key, c.threshold, NULL, NULL,
+        scope);
 END $$;
 COMMENT ON FUNCTION textsim._twins(textsim.corpus, text, text, text)
     IS 'the documents that match a text, without the document that has its key, best first';
+
+CREATE FUNCTION textsim._awaited_twins(
+    c textsim.corpus, document_key text, form text, scope text, sketched textsim._sketched)
+RETURNS text[]
+LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp SET enable_seqscan = off AS $$
+DECLARE
+    twins text[];
+    waited_for text[];
+BEGIN
+    -- A later statement than the locks: its snapshot has what their last holders have written.
+    LOOP
+        twins := array(
+            SELECT m.key FROM textsim._search(
+                c, sketched.buckets, sketched.shingle_values, form, NULL, sketched.shingle_count, document_key,
+                c.threshold, NULL, NULL, scope) m);
+        IF twins = '{}' OR twins <@ waited_for THEN
+            RETURN twins;
+        END IF;
+        -- Another transaction may be removing or changing a twin. When it has ended, look again.
+        EXECUTE format('SELECT FROM textsim.%I d WHERE d.key = ANY ($1) ORDER BY d.key FOR SHARE', 'document_' || c.id)
+        USING twins;
+        waited_for := twins;
+    END LOOP;
+END $$;
+COMMENT ON FUNCTION textsim._awaited_twins(textsim.corpus, text, text, text, textsim._sketched)
+    IS 'the keys of the documents of a unique corpus that match a text whose buckets this transaction has locked; '
+    'transactions that change one of these documents have ended';
 
 CREATE FUNCTION textsim._raise_twins(
     c textsim.corpus, source integer, document_key text, body text, scope text)

@@ -18,7 +18,7 @@ COMMENT ON COLUMN textsim._listed_text.buckets IS 'the buckets, or in an exact c
 
 CREATE FUNCTION textsim._check_list(c textsim.corpus, keys text[], bodies text[], scopes text[])
 RETURNS void
-LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     refused record;
 BEGIN
@@ -59,21 +59,11 @@ CREATE FUNCTION textsim._listed_texts(c textsim.corpus, keys text[], bodies text
 RETURNS textsim._listed_text[]
 LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
-    -- OFFSET 0: each value is computed once.
     RETURN array(
-        SELECT ROW(q.key, f.form, q.scope, n.shingle_count, b.buckets)::textsim._listed_text
+        SELECT ROW(q.key, f.form, q.scope, s.shingle_count, s.buckets)::textsim._listed_text
         FROM unnest(keys, bodies, scopes) WITH ORDINALITY q (key, body, scope, place)
-        CROSS JOIN LATERAL (SELECT textsim._form(c, q.body) AS form OFFSET 0) f
-        CROSS JOIN LATERAL (SELECT textsim._query_values(c, f.form) AS shingle_values OFFSET 0) v
-        CROSS JOIN LATERAL (
-            SELECT CASE WHEN c.bands IS NULL THEN cardinality(v.shingle_values)
-                ELSE textsim._count_shingles(f.form, v.shingle_values, c.unit, c.shingle_length)
-                END AS shingle_count
-            OFFSET 0
-        ) n
-        CROSS JOIN LATERAL (
-            SELECT textsim._query_buckets(c, v.shingle_values, c.threshold, q.scope) AS buckets OFFSET 0
-        ) b
+        CROSS JOIN LATERAL (SELECT textsim._form(c, q.body) AS form OFFSET 0) f  -- computed once
+        CROSS JOIN LATERAL textsim._sketched(c, f.form, q.scope) s
         ORDER BY q.place);
 END $$;
 COMMENT ON FUNCTION textsim._listed_texts(textsim.corpus, text[], text[], text[])
@@ -101,7 +91,7 @@ BEGIN
         FROM unnest($1) WITH ORDINALITY t (key, form, scope, shingle_count, buckets, place)
         CROSS JOIN LATERAL (
             SELECT EXISTS (
-                SELECT FROM textsim.%2$I s
+                SELECT FROM textsim.%1$I s
                 WHERE s.key = t.key AND s.scope IS NOT DISTINCT FROM t.scope AND t.form COLLATE "C"
                     = coalesce(s.normal_form, textsim._normal_form_of(s.word_ids))
                     -- To write it again makes it count for longer, for which it must have no twin.
@@ -109,12 +99,12 @@ BEGIN
                 OFFSET 0) AS is_unchanged
             OFFSET 0
         ) u
-        LEFT JOIN LATERAL textsim.%1$I(
-            CASE WHEN u.is_unchanged THEN '{}' ELSE t.buckets END,
+        LEFT JOIN LATERAL textsim._search(
+            $4, CASE WHEN u.is_unchanged THEN '{}' ELSE t.buckets END,
             NULL, t.form, NULL, t.shingle_count, t.key, $2, 1, NULL, t.scope) m ON true
-        LEFT JOIN LATERAL (SELECT s.ctid FROM textsim.%2$I s WHERE s.key = m.key OFFSET 0) d ON true
-        $query$, '_search_' || c.id, 'document_' || c.id)
-    USING listed, c.threshold, c.keep_for;
+        LEFT JOIN LATERAL (SELECT s.ctid FROM textsim.%1$I s WHERE s.key = m.key OFFSET 0) d ON true
+        $query$, 'document_' || c.id)
+    USING listed, c.threshold, c.keep_for, c;
 END $$;
 COMMENT ON FUNCTION textsim._stored_twins(textsim.corpus, textsim._listed_text[])
     IS 'for each text of a list, whether its document has these words already, and else the stored document '

@@ -142,7 +142,7 @@ BEGIN
         END;
     END LOOP;
     EXECUTE format('DROP TABLE textsim.%I, textsim.%I', band_table, document_table);
-    FOREACH kind IN ARRAY ARRAY['search', 'write', 'remove'] LOOP
+    FOREACH kind IN ARRAY ARRAY['candidates', 'write'] LOOP
         EXECUTE format('DROP FUNCTION textsim.%I', format('_%s_%s', kind, corpus_id));
     END LOOP;
     -- Keep the changes of a table that has moved to a rebuilt corpus: they must be indexed there.

@@ -59,15 +59,17 @@ COMMENT ON FUNCTION textsim._saved_by_ids(textsim.corpus, bigint)
     IS 'about how many bytes this number of documents, stored as text, would save with ids of their words';
 
 CREATE FUNCTION textsim._uncompared(corpus_id integer) RETURNS SETOF textsim.source
-LANGUAGE sql STABLE PARALLEL SAFE ROWS 1
+LANGUAGE plpgsql STABLE PARALLEL SAFE ROWS 1 SET search_path = pg_catalog, pg_temp
 -- Searches call it, and a huge log must not make them slow.
 SET enable_seqscan = off
-BEGIN ATOMIC
-    SELECT s.* FROM textsim.source s
-    WHERE s.corpus_id = _uncompared.corpus_id AND s.active AND EXISTS (
-        SELECT FROM textsim.pending p
-        WHERE p.source_id = s.id AND p.kind = 'compare');
-END;
+AS $$
+BEGIN
+    RETURN QUERY
+        SELECT s.* FROM textsim.source s
+        WHERE s.corpus_id = _uncompared.corpus_id AND s.active AND EXISTS (
+            SELECT FROM textsim.pending p
+            WHERE p.source_id = s.id AND p.kind = 'compare');
+END $$;
 COMMENT ON FUNCTION textsim._uncompared(integer)
     IS 'the attached tables of a corpus that must still be compared with their documents';
 

@@ -130,7 +130,7 @@ def check_leftovers(db: ts.Database, connection: Connection, findings: Findings)
     findings.problems += [f"{name} is of no corpus" for (name,) in rows]
     rows = connection.execute(r"""
         SELECT p.proname FROM pg_proc p
-        WHERE p.pronamespace = 'textsim'::regnamespace AND p.proname ~ '^_(search|write|remove)_\d+$'
+        WHERE p.pronamespace = 'textsim'::regnamespace AND p.proname ~ '^_(candidates|write)_\d+$'
             AND NOT EXISTS (
                 SELECT FROM textsim.corpus k WHERE k.id::text = substring(p.proname, '[0-9]+$'))
     """)

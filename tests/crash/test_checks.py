@@ -59,10 +59,10 @@ def run_checks(db: ts.Database) -> Findings:
         ),
         ("CREATE TABLE textsim.band_99 ()", 0, 0, "band_99 is of no corpus"),
         (
-            "CREATE FUNCTION textsim._search_99() RETURNS integer LANGUAGE sql RETURN 1",
+            "CREATE FUNCTION textsim._write_99() RETURNS integer LANGUAGE sql RETURN 1",
             0,
             0,
-            "_search_99 is of no corpus",
+            "_write_99 is of no corpus",
         ),
     ],
 )

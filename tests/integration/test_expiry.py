@@ -264,10 +264,10 @@ def test_a_corpus_without_expiry_pays_nothing(db: ts.Database, connection: Conne
     corpus = db.create_corpus("c")
     corpus.add("a", TEXT)
     assert expiries(connection, corpus) == {"a": None}
-    query = "SELECT prosrc FROM pg_proc WHERE proname ~ '^_(search|write|remove)_[0-9]+$'"
+    query = "SELECT prosrc FROM pg_proc WHERE proname ~ '^_(candidates|write)_[0-9]+$'"
     bodies = connection.execute(query.encode()).fetchall()
-    assert len(bodies) == 3
-    assert not any("expires_at >" in body or "stored.expires_at" in body for (body,) in bodies)
+    assert len(bodies) == 2
+    assert not any("expires_at >" in body for (body,) in bodies)
     assert value(connection, "SELECT to_regclass('textsim.document_1_expires')") is None
     with pytest.raises(ts.ConfigurationError, match="keeps its documents for ever"):
         corpus.expire()

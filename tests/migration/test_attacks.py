@@ -52,6 +52,10 @@ VALUES = {
     "textsim.corpus": ["(SELECT c FROM textsim.corpus c LIMIT 1)"],
     "textsim.source": ["(SELECT s FROM textsim.source s LIMIT 1)"],
     "textsim._listed_text[]": ["'{}'"],
+    "textsim._sketched": [
+        "NULL",
+        "textsim._sketched((SELECT c FROM textsim.corpus c LIMIT 1), 'a b', NULL)",
+    ],
 }
 # Calls with valid values: they are refused for missing rights only.
 VALID = [

@@ -220,8 +220,8 @@ def check_functions(stage: Stage) -> None:
     corpora = stage.run(stage.owner, "SELECT id FROM textsim.corpus")
     assert corpora
     for (number,) in corpora:
-        pattern = rf"textsim\._(search|write|remove)_{number}\("
-        assert len([name for name, *_ in before if re.match(pattern, name)]) == 3
+        pattern = rf"textsim\._(candidates|write)_{number}\("
+        assert len([name for name, *_ in before if re.match(pattern, name)]) == 2
     stage.run(stage.owner, "SELECT textsim._make_functions(c.id) FROM textsim.corpus c")
     assert fetch_sorted(stage.url, query) == before
 

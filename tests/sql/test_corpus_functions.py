@@ -8,7 +8,6 @@ import pytest
 
 import textsim_db as ts
 from benchmarks.generate import documents
-from tests.support import reference
 from tests.support.catalog import expected_settings
 from tests.support.connections import Connection, value
 
@@ -16,7 +15,7 @@ CORPUS_FUNCTIONS = r"""
 SELECT p.oid::regprocedure::text, pg_get_functiondef(p.oid), p.proconfig::text[],
     p.provolatile, p.proparallel, p.prosecdef, obj_description(p.oid, 'pg_proc'), p.proacl::text
 FROM pg_proc p
-WHERE p.pronamespace = 'textsim'::regnamespace AND p.proname ~ '^_(search|write|remove)_\d+$'
+WHERE p.pronamespace = 'textsim'::regnamespace AND p.proname ~ '^_(candidates|write)_\d+$'
 ORDER BY 1
 """
 
@@ -40,9 +39,7 @@ def test_a_corpus_is_created_and_dropped_with_its_functions(
     assert connection.execute(objects).fetchall() == []
     db.create_corpus("python")
     connection.execute("SELECT textsim.create_corpus('sql')")
-    expected = [
-        f"textsim._{action}_{i}" for action in ("remove", "search", "write") for i in (1, 2)
-    ]
+    expected = [f"textsim._{action}_{i}" for action in ("candidates", "write") for i in (1, 2)]
     assert names(connection) == expected
     assert connection.execute(objects).fetchall() == [
         (f"{relation}_{i}{suffix}",)
@@ -81,58 +78,30 @@ def test_python_and_sql_create_the_same_functions(
         f"SELECT textsim.create_corpus('sql'{arguments})".encode(), [*settings.values()]
     )
     definitions = functions(connection)
-    assert len(definitions) == 6
+    assert len(definitions) == 4
     for (name, text, *facts), (other_name, other_text, *other_facts) in zip(
         definitions[::2], definitions[1::2], strict=True
     ):
         assert other_name == name.replace("_1(", "_2(")
-        expected_text = text.replace("_1", "_2").replace(
-            "VALUES ('change', 1,", "VALUES ('change', 2,"
-        )
-        for function in (
-            "_smallest_values",
-            "_raise_taken_key",
-            "_lock_buckets",
-            "_refuse_attached",
-        ):
-            expected_text = expected_text.replace(f"{function}(1,", f"{function}(2,")
-        assert other_text == expected_text.replace("), 1), new_count", "), 2), new_count")
+        assert other_text == text.replace("_1", "_2").replace(", 1), sketched", ", 2), sketched")
         assert other_facts == facts
 
 
-def test_the_functions_contain_the_settings(db: ts.Database, connection: Connection) -> None:
-    corpus = db.create_corpus("c", shingle="word:2", threshold=0.625, num_hashes=77, seed=5)
-    config = corpus.config
-    texts_by_name = {name.partition("(")[0][9:]: text for name, text, *_ in functions(connection)}
-    for text in texts_by_name.values():
+def test_the_functions_are_filled(db: ts.Database, connection: Connection) -> None:
+    for name, recall in (("bands", 0.95), ("exact", 1.0)):
+        db.create_corpus(name, recall=recall)
+    for _, text, *_ in functions(connection):
         assert "{" not in text.replace("'{}'", "")
-    for name in ("write_1", "remove_1"):
-        assert f", {config.bands}, {config.rows})" in texts_by_name[name]
-    assert f"{config.num_hashes}, {reference.base(5)})" in texts_by_name["write_1"]
-    assert "'word', 2)" in texts_by_name["search_1"]
-
-
-def test_the_functions_of_an_exact_corpus_contain_its_threshold(
-    db: ts.Database, connection: Connection
-) -> None:
-    db.create_corpus("c", shingle="char:4", threshold=0.55, recall=1)
-    texts_by_name = {name.partition("(")[0][9:]: text for name, text, *_ in functions(connection)}
-    for text in texts_by_name.values():
-        assert "{" not in text.replace("'{}'", "")
-        assert "_sketch(" not in text
-    for name in ("write_1", "remove_1"):
-        assert ", NULL, NULL)" in texts_by_name[name]
-    assert (
-        "_smallest_values(1, shingle_values, '0.55'::double precision)" in texts_by_name["write_1"]
-    )
-    assert "textsim._least_needed_rows(" in texts_by_name["search_1"]
+    texts_by_name = {name.partition("(")[0]: text for name, text, *_ in functions(connection)}
+    assert "_least_needed_rows(" not in texts_by_name["textsim._candidates_1"]
+    assert "_least_needed_rows(" in texts_by_name["textsim._candidates_2"]
 
 
 def test_the_functions_state_volatility_settings_and_rights(
     db: ts.Database, connection: Connection
 ) -> None:
     db.create_corpus("c")
-    volatility = {"search": ("s", "s"), "write": ("v", "u"), "remove": ("v", "u")}
+    volatility = {"candidates": ("s", "s"), "write": ("v", "u")}
     for name, _, settings, volatile, parallel, definer, comment, rights in functions(connection):
         assert settings == expected_settings(name)
         assert (volatile, parallel) == volatility[name.split("_")[1]]
@@ -149,7 +118,7 @@ def test_creating_the_functions_again_changes_nothing(
     before = functions(connection)
     connection.execute("SELECT textsim._make_functions(c.id) FROM textsim.corpus c")
     assert functions(connection) == before
-    for action in ("search", "write", "remove"):
+    for action in ("candidates", "write"):
         connection.execute(f"DROP FUNCTION textsim._{action}_1".encode())
     connection.execute("SELECT textsim._make_functions(1)")
     assert functions(connection) == before
@@ -162,9 +131,7 @@ def test_a_rebuilt_corpus_has_new_functions(db: ts.Database, connection: Connect
     corpus = db.create_corpus("c")
     corpus.add("a", "one two three four five")
     corpus.rebuild(shingle="word:2", threshold=0.5)
-    assert [name.rpartition("_")[2] for name in names(connection)] == ["2"] * 3
-    text = {name.partition("(")[0]: text for name, text, *_ in functions(connection)}
-    assert "'word', 2)" in text["textsim._search_2"]
+    assert [name.rpartition("_")[2] for name in names(connection)] == ["2"] * 2
     query = "SELECT key FROM textsim.matches('c', 'one two three')"
     assert connection.execute(query).fetchall() == [("a",)]
 

@@ -7,18 +7,18 @@ from typing import Any
 
 import psycopg
 
-CORPUS_FUNCTION = re.compile(r"(?:textsim\.)?_(?:search|write|remove)_\d+\(")
+CORPUS_FUNCTION = re.compile(r"(?:textsim\.)?_(?:candidates|write)_\d+\(")
 """Matches the functions that are created for each corpus."""
 
 PLANNED_ONCE = re.compile(
-    r"(?:textsim\.)?(?:matches|candidates|_neighbours|signature|jaccard|add|twins_of|_changes_\d+|_smallest_values"
+    r"(?:textsim\.)?(?:matches|candidates|_search|_neighbours|signature|jaccard|add|twins_of|_changes_\d+|_smallest_values"
     r"|_claim|_ready_entries|_pending_batch|_lease_entries|_delete_entries)\("
 )
 """Matches functions that users or workers call often: their statements are planned once in a session."""
 
 WITHOUT_SCANS = re.compile(
-    r"(?:textsim\.)?(?:_(?:search|write|remove)_\d+|_smallest_values|_normal_form_of|_word_numbers"
-    r"|_claim|_ready_entries|_pending_batch|_lease_entries|_delete_entries|_expire)\("
+    r"(?:textsim\.)?(?:_(?:candidates|write)_\d+|_smallest_values|_normal_form_of|_word_numbers"
+    r"|_store_form|_remove_document|_awaited_twins|_uncompared|_claim|_ready_entries|_pending_batch|_lease_entries|_delete_entries|_expire)\("
 )
 """Matches functions whose plans were made when the table was empty, and are used when it is full."""
 

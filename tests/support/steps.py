@@ -25,8 +25,8 @@ CREATE TABLE textsim.made_up (id integer GENERATED ALWAYS AS IDENTITY PRIMARY KE
 COMMENT ON TABLE textsim.made_up IS 'a table that a step adds';
 -- The step changes templates, so it creates the functions of all corpora and attached tables again.
 DO $do$ BEGIN
-    EXECUTE replace(pg_get_functiondef('textsim._remove_template'::regproc),
-        'remove a document of a corpus,', 'forget a document of a corpus,');
+    EXECUTE replace(pg_get_functiondef('textsim._write_template'::regproc),
+        'add a document to a corpus,', 'put a document into a corpus,');
     EXECUTE replace(pg_get_functiondef('textsim._trigger_body'::regproc),
         'RETURN NULL;', 'RETURN NULL; -- new');
 END $do$;
@@ -36,8 +36,8 @@ SELECT textsim._record_catalog();
 """
 DOWN = """
 DO $do$ BEGIN
-    EXECUTE replace(pg_get_functiondef('textsim._remove_template'::regproc),
-        'forget a document of a corpus,', 'remove a document of a corpus,');
+    EXECUTE replace(pg_get_functiondef('textsim._write_template'::regproc),
+        'put a document into a corpus,', 'add a document to a corpus,');
     EXECUTE replace(pg_get_functiondef('textsim._trigger_body'::regproc),
         'RETURN NULL; -- new', 'RETURN NULL;');
 END $do$;

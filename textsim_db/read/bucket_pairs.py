@@ -60,7 +60,7 @@ class CandidatePairs:
         self._connection = connection
         self._store = store
         self._scan = BucketScan(store.corpus, language, scope)
-        self._scan.read_scopes(connection)
+        self._scan.prepare_scopes(connection)
         self._scan.read_expired(connection)
         self._copy_finder = CopyFinder(connection, store.corpus)
         self._small: list[Members] = []

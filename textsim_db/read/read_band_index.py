@@ -6,12 +6,12 @@ single bucket.
 
 from __future__ import annotations
 
-from itertools import pairwise
+from itertools import count, pairwise
 
 import numpy as np
 
 from textsim_db.compare.packed_pairs import is_among
-from textsim_db.db.binary_format import load_int4_array, load_int8_array
+from textsim_db.db.binary_format import Array, load_int4_array, load_int8_array
 from textsim_db.db.engine import Connection
 from textsim_db.db.stored_corpus import StoredCorpus
 from textsim_db.read import statements
@@ -32,7 +32,11 @@ class BucketScan:
         self._corpus = corpus
         self._language = language
         self._scope = scope
-        self._numbers_of_scopes: Int32Array | None = None
+        self._numbers: dict[str, int] = {}
+        """A number for each scope that was read."""
+        self._next_number = count()
+        self._scopes = np.empty(0, np.int32)
+        """The number of each document's scope, by id; -1 until it is read."""
         self._expired = np.empty(0, np.int32)
 
     def prepare(self, connection: Connection) -> None:
@@ -44,8 +48,8 @@ class BucketScan:
         """Cut all buckets into ranges with about the same number of rows."""
         row = connection.execute(self._corpus.statement(statements.SIZE_OF_BANDS)).fetchone()
         # NULL if the table has just been dropped. The statement that reads the table reports that.
-        count = -(-int((row or (0,))[0] or 0) // RANGE_BYTES) or 1
-        bounds = [_LOWEST + _BUCKETS * i // count for i in range(count + 1)]
+        parts = -(-int((row or (0,))[0] or 0) // RANGE_BYTES) or 1
+        bounds = [_LOWEST + _BUCKETS * i // parts for i in range(parts + 1)]
         return [(low, high - 1) for low, high in pairwise(bounds)]
 
     def rows(self, connection: Connection, buckets: Range) -> Int64Array:
@@ -72,7 +76,7 @@ class BucketScan:
             rows.sort()
         if len(self._expired):
             rows = rows[~is_among(_ids(rows), self._expired)]
-        return self._apart(rows) if self._are_mixed else rows
+        return self._apart(connection, rows) if self._are_mixed else rows
 
     def read_expired(self, connection: Connection) -> None:
         """Read which documents have expired; their rows are left out."""
@@ -82,36 +86,47 @@ class BucketScan:
         (data,) = connection.cursor(binary=True).execute(statement).fetchone() or (b"",)
         self._expired = load_int4_array(data or b"")
 
-    def read_scopes(self, connection: Connection) -> None:
-        """Read the scopes of all documents, if buckets may have documents of several scopes."""
-        if not self._are_mixed:
-            return
-        statement = self._corpus.statement(statements.SCOPES_OF_DOCUMENTS)
-        row = connection.cursor(binary=True).execute(statement).fetchone() or (b"", b"")
-        ids, numbers = (load_int4_array(column or b"") for column in row)
-        self._numbers_of_scopes = np.zeros(int(ids.max(initial=0)) + 1, np.int32)
-        self._numbers_of_scopes[ids] = numbers
+    def prepare_scopes(self, connection: Connection) -> None:
+        """Make room for the scopes of all documents, if buckets may have documents of several scopes."""
+        if self._are_mixed:
+            statement = self._corpus.statement(statements.HIGHEST_ID)
+            (highest,) = connection.execute(statement).fetchone() or (0,)
+            # Rows of documents that are not stored take the last place, which stays -1.
+            self._scopes = np.full(highest + 2, -1, np.int32)
 
     @property
     def _are_mixed(self) -> bool:
         return self._corpus.config.scoped and self._scope is None
 
-    def _apart(self, rows: Int64Array) -> Int64Array:
-        """Part buckets in which documents of several scopes meet by chance.
+    def _apart(self, connection: Connection, rows: Int64Array) -> Int64Array:
+        """Return the rows of buckets with several rows, and part buckets of several scopes.
 
-        Buckets are numbered anew, unless all are of one scope.
+        Documents of several scopes meet by chance, in few buckets. Then buckets are numbered anew.
         """
-        assert self._numbers_of_scopes is not None
-        scopes = self._numbers_of_scopes[_ids(rows)]
+        is_same = rows[1:] >> 32 == rows[:-1] >> 32
+        rows = rows[np.append(False, is_same)[: len(rows)] | np.append(is_same, False)[: len(rows)]]
+        scopes = self._scopes_of(connection, _ids(rows))
         buckets = rows >> 32
-        is_next = np.append(True, buckets[1:] != buckets[:-1])[: len(rows)]
-        is_mixed = ~is_next[1:] & (scopes[1:] != scopes[:-1])
-        if not is_mixed.any():
+        if not ((buckets[1:] == buckets[:-1]) & (scopes[1:] != scopes[:-1])).any():
             return rows
         order = np.lexsort((rows, scopes, buckets))
         rows, scopes, buckets = rows[order], scopes[order], buckets[order]
-        is_next[1:] = (buckets[1:] != buckets[:-1]) | (scopes[1:] != scopes[:-1])
-        return np.cumsum(is_next, dtype=np.int64) << 32 | rows & 0xFFFFFFFF
+        is_next = (buckets[1:] != buckets[:-1]) | (scopes[1:] != scopes[:-1])
+        numbers = np.cumsum(np.append(True, is_next)[: len(rows)], dtype=np.int64)
+        return numbers << 32 | rows & 0xFFFFFFFF
+
+    def _scopes_of(self, connection: Connection, ids: Int32Array) -> Int32Array:
+        """Return the numbers of the scopes of documents; another thread may read the same scopes."""
+        places = np.minimum(ids, len(self._scopes) - 1)
+        unread = np.unique(ids[self._scopes[places] < 0])
+        if len(unread):
+            cursor = connection.cursor(binary=True)
+            statement = self._corpus.statement(statements.SCOPES_OF_IDS)
+            for scope, documents in cursor.execute(statement, [Array(unread)]):
+                number = self._numbers.setdefault(scope, next(self._next_number))
+                self._scopes[load_int4_array(documents)] = number
+        numbers: Int32Array = self._scopes[places]
+        return numbers
 
 
 def _ids(rows: Int64Array) -> Int32Array:

@@ -147,14 +147,11 @@ EXPIRED_DOCUMENTS: Final[LiteralString] = """
 SELECT pg_catalog.array_send(pg_catalog.array_agg(d.id ORDER BY d.id))
 FROM {document} d WHERE d.expires_at <= pg_catalog.now()
 """
-SCOPES_OF_DOCUMENTS: Final[LiteralString] = """
+HIGHEST_ID: Final[LiteralString] = "SELECT coalesce(max(d.id), 0) FROM {document} d"
+SCOPES_OF_IDS: Final[LiteralString] = """
 /* textsim-db: pairs of corpus {id}: scopes */
-SELECT pg_catalog.array_send(pg_catalog.array_agg(s.id ORDER BY s.id)),
-    pg_catalog.array_send(pg_catalog.array_agg(s.number ORDER BY s.id))
-FROM (
-    SELECT d.id, (pg_catalog.dense_rank() OVER (ORDER BY d.scope COLLATE "C"))::integer AS number
-    FROM {document} d
-) s
+SELECT d.scope COLLATE "C", pg_catalog.array_send(pg_catalog.array_agg(d.id))
+FROM {document} d WHERE d.id = ANY (%s) GROUP BY 1
 """
 # Different words may have the same hash, because hash_array_extended() folds the hash of each element
 # to 32 bits.
