@@ -297,7 +297,7 @@ CREATE FUNCTION textsim.add_unique(
 RETURNS TABLE (key text, similarity double precision, scope text)
 LANGUAGE sql VOLATILE PARALLEL UNSAFE ROWS 1
 BEGIN ATOMIC
-    SELECT a.key, a.similarity, $4 FROM textsim._add_unique($1, $2, $3, $4, $5) a;
+    SELECT a.key, a.similarity, $4 AS scope FROM textsim._add_unique($1, $2, $3, $4, $5) a;
 END;
 COMMENT ON FUNCTION textsim.add_unique(text, text, text, text, boolean)
     IS 'Adds a document to a unique corpus as add() does, but returns the documents that match it, best '

@@ -104,7 +104,7 @@ BEGIN ATOMIC
             FROM (VALUES ('scope_column', source.scope_column), ('time_column', source.time_column),
                 ('expires_column', source.expires_column)) o (argument, column_name)
             WHERE o.column_name IS NOT NULL),
-        format(', row_filter => %L', source.row_filter))
+        ', row_filter => ' || quote_literal(source.row_filter))
     FROM textsim._renamed_columns(source) r JOIN textsim.corpus k ON k.id = source.corpus_id
     UNION ALL
     SELECT 'it has become a partition: changes through its parent are missed; detach it and attach it '

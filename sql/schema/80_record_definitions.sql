@@ -69,7 +69,7 @@ BEGIN
             p.prosecdef AND has_function_privilege('public', p.oid, 'EXECUTE')))
     FROM pg_proc p
     WHERE p.pronamespace = 'textsim'::regnamespace
-        AND p.proname !~ '^_(candidates|write|changes)_[0-9]+$';
+        AND p.proname !~ '^_(candidates|write|changes|filter)_[0-9]+$';
 END $$;
 COMMENT ON FUNCTION textsim._catalog()
     IS 'the objects of the schema with their present definitions, without those of corpora and attached tables';

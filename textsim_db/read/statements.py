@@ -413,7 +413,7 @@ UNION ALL
 SELECT p.oid::regprocedure::text, 'source', n.id
 FROM pg_catalog.pg_proc p
 CROSS JOIN LATERAL (SELECT pg_catalog.substring(p.proname, '[0-9]+$')::integer) n (id)
-WHERE p.pronamespace = 'textsim'::regnamespace AND p.proname ~ '^_changes_[0-9]+$'
+WHERE p.pronamespace = 'textsim'::regnamespace AND p.proname ~ '^_(changes|filter)_[0-9]+$'
     AND NOT EXISTS (SELECT FROM textsim.source s WHERE s.id = n.id AND s.active)
 ORDER BY 1
 """
