@@ -143,6 +143,7 @@ def test_a_worker_skips_a_locked_table(
     index_all_pending(db, corpus)
 
 
+@pytest.mark.more
 def test_the_changes_of_a_locked_table_are_soon_tried_again(
     db: ts.Database, corpus: ts.Corpus, connection: Connection, holder: Connection
 ) -> None:
@@ -223,6 +224,7 @@ def test_a_statement_that_takes_too_long_is_cancelled_and_repeated(
         wait_for(lambda: "11" in corpus)
 
 
+@pytest.mark.more
 def test_stop_ends_a_worker_whose_claim_is_blocked(
     db: ts.Database, corpus: ts.Corpus, connection: Connection
 ) -> None:
