@@ -188,29 +188,6 @@ def test_a_role_without_rights_is_refused_by_name(role: str, database_url: str) 
     assert "right" in str(caught.value)
 
 
-def test_a_role_that_may_only_read_cannot_write(role: str, database_url: str) -> None:
-    with ts.connect(database_url) as db:
-        db.create_corpus("c").add("a", "some text")
-    try:
-        execute(database_url, f'GRANT USAGE ON SCHEMA textsim TO "{role}"')
-        execute(database_url, f'GRANT SELECT ON ALL TABLES IN SCHEMA textsim TO "{role}"')
-        url = sqlalchemy.make_url(database_url).set(username=role).render_as_string()
-        with ts.connect(url) as db:
-            corpus = db.corpus("c")
-            assert [m.key for m in corpus.query("some text")] == ["a"]
-            assert corpus.check() == []
-            for change in (
-                lambda: corpus.add("b", "text"),
-                lambda: corpus.remove(["a"]),
-                lambda: corpus.drop(),
-                lambda: db.create_corpus("c"),
-            ):
-                with pytest.raises(ts.DatabaseError, match="permission denied"):
-                    change()
-    finally:
-        execute(database_url, f'DROP OWNED BY "{role}"')
-
-
 @pytest.mark.parametrize(
     "address",
     ["nonsense", "mysql://u@h/d", "sqlite://", "http://x", "postgresql://h:port/d", 5, b"x"],

@@ -16,6 +16,7 @@ pytestmark = pytest.mark.one_server
 
 COMMON = "one two three four five six seven eight nine ten"
 RED, BLUE, OTHER = f"{COMMON} red", f"{COMMON} blue", "nothing that any other text in here contains"
+TWINS_OF = "SELECT * FROM textsim.twins_of('c', %s, %s)"
 BUCKET_LOCKS = """
 SELECT count(*) FROM pg_locks
 WHERE locktype = 'advisory' AND classid <> hashtext('textsim-db unique corpus')::bigint::oid
@@ -128,6 +129,7 @@ def test_other_isolation_levels_are_refused(
         a.sql("SELECT * FROM textsim.add_unique('c', 'a', %s)", RED),
         a.sql("INSERT INTO t VALUES ('a', %s)", RED),
         a.sql("SELECT textsim.lock_corpus('c')"),
+        a.sql(TWINS_OF, ["a"], [RED]),
     ):
         with pytest.raises(pg.FeatureNotSupported, match="isolation level") as raised:
             a.does(step)
@@ -358,8 +360,6 @@ def test_a_prepared_transaction_keeps_its_locks(
 
 # Lists
 
-TWINS_OF = "SELECT * FROM textsim.twins_of('c', %s, %s)"
-
 
 @pytest.mark.parametrize("commit", [True, False], ids=["commit", "rollback"])
 def test_a_list_waits_for_a_text_that_another_transaction_adds(
@@ -383,17 +383,6 @@ def test_a_writer_waits_for_a_list(
     ends(a, commit)
     end_add(b, is_twin=commit)
     assert list(stored_forms(connection)) == ["a" if commit else "b"]
-
-
-def test_a_rollback_to_a_savepoint_releases_the_locks_of_a_list(
-    corpus: ts.Corpus, make_client: Clients
-) -> None:
-    a, b = make_client("a"), make_client("b")
-    a.does(a.sql("SAVEPOINT s"))
-    a.does(a.sql(TWINS_OF, ["a"], [RED]))
-    b.waits(b.sql(ADD, "b", BLUE))
-    a.does(a.sql("ROLLBACK TO SAVEPOINT s"))
-    assert b.end() == [(True,)]
 
 
 @pytest.mark.parametrize("commit", [True, False], ids=["commit", "rollback"])

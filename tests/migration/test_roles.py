@@ -194,6 +194,7 @@ def test_a_reader_cannot_lock_writers_out(stage: Stage) -> None:
     ((number,),) = stage.run(stage.owner, "SELECT id FROM textsim.corpus WHERE name = 'offers'")
     for call in (
         "textsim.lock_corpus('offers')",
+        "textsim.twins_of('offers', ARRAY['a'], ARRAY['b'])",
         f"textsim._lock_unique({number}, true)",
         f"textsim._lock_buckets({number}, '{{1,2,3}}', NULL)",
     ):
