@@ -163,14 +163,6 @@ def test_a_database_without_the_schema_is_refused(empty_database_url: str) -> No
     assert execute(empty_database_url, "SELECT to_regnamespace('textsim')") == [(None,)]
 
 
-def test_a_schema_of_another_version_is_refused(database_url: str) -> None:
-    execute(database_url, "UPDATE textsim.alembic_version SET version_num = '9999_future'")
-    with pytest.raises(ts.SchemaError, match=r"revision 9999_future.*needs 0"):
-        ts.connect(database_url)
-    with pytest.raises(ts.SchemaError, match="9999_future"):
-        ts.install(database_url)
-
-
 @pytest.fixture
 def role(server: Server) -> Iterator[str]:
     """A role that has no right except to connect."""
