@@ -14,7 +14,6 @@ import tempfile
 from collections.abc import Iterator
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
 
 import psutil
 import psycopg
@@ -41,19 +40,6 @@ def folder(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     with server_folder() as folder:
         monkeypatch.setenv(embedded_server.DATA_DIR_VARIABLE, str(folder))
         yield folder
-
-
-def run_program(program: str, *arguments: object, **options: Any) -> str:
-    result = subprocess.run(
-        [sys.executable, "-c", program, *map(str, arguments)],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        check=False,
-        **options,
-    )
-    assert result.returncode == 0, result.stderr
-    return str(result.stdout)
 
 
 def add_documents(count: int) -> None:
