@@ -49,6 +49,20 @@ def end_add(client: Client, is_twin: bool) -> None:
         client.commit()
 
 
+def end_both(a: Client, b: Client) -> list[str | None]:
+    """End the steps of two clients, and return the SQLSTATE of each error."""
+    errors = []
+    for client in (b, a) if a.is_waiting() else (a, b):
+        try:
+            client.end()
+        except psycopg.Error as error:
+            errors.append(error.sqlstate)
+            client.rollback()
+        else:
+            client.commit()
+    return errors
+
+
 @pytest.mark.parametrize("commit", [True, False], ids=["commit", "rollback"])
 def test_a_twin_waits_for_the_first_text(
     corpus: ts.Corpus, make_client: Clients, connection: Connection, commit: bool
@@ -208,16 +222,7 @@ def test_two_transactions_that_cross(
     b.does(b.sql(ADD, "b1", OTHER))
     a.waits(a.sql(ADD, "a2", f"{OTHER} too"))
     b.begin(b.sql(ADD, "b2", BLUE))
-    errors = []
-    for client in (a, b) if a.is_waiting() is False else (b, a):
-        try:
-            client.end()
-        except psycopg.Error as error:
-            errors.append(error.sqlstate)
-            client.rollback()
-        else:
-            client.commit()
-    assert errors == ["40P01"]
+    assert end_both(a, b) == ["40P01"]
     assert len(stored_forms(connection)) == 2
 
 
@@ -249,16 +254,7 @@ def test_two_transactions_that_lock_the_corpus_after_a_write_deadlock(
     b.does(b.sql(ADD, "b1", OTHER))
     a.waits(a.sql(ADD, "a2", long_text))
     b.begin(b.sql(ADD, "b2", " ".join(f"v{i}" for i in range(200))))
-    errors = []
-    for client in (a, b) if a.is_waiting() is False else (b, a):
-        try:
-            client.end()
-        except psycopg.Error as error:
-            errors.append(error.sqlstate)
-            client.rollback()
-        else:
-            client.commit()
-    assert errors == ["40P01"]
+    assert end_both(a, b) == ["40P01"]
 
 
 def test_lock_corpus_first_avoids_the_deadlock(
