@@ -22,10 +22,10 @@ BEGIN
             FROM pg_class c
             WHERE c.relnamespace = 'textsim'::regnamespace AND c.relkind IN ('r', 'p', 'v', 'S', 'c')
                 AND NOT c.relispartition AND c.relname <> 'alembic_version'
-                -- The sequences of identity columns go with their tables.
+                -- The sequences of columns go with their tables.
                 AND NOT (c.relkind = 'S' AND EXISTS (
                     SELECT FROM pg_depend d WHERE d.classid = 'pg_class'::regclass
-                        AND d.objid = c.oid AND d.deptype = 'i'))
+                        AND d.objid = c.oid AND d.deptype IN ('a', 'i')))
             UNION ALL
             SELECT 'ROUTINE', 2, p.oid::regprocedure::text FROM pg_proc p
             WHERE p.pronamespace = 'textsim'::regnamespace

@@ -104,20 +104,6 @@ Parts = list[tuple[bytes, int]]
             marks=pytest.mark.long,
         ),
         pytest.param(
-            "jsonl",
-            [
-                (GOOD, 1),
-                (b'{"id": 2, "text": "t", "more": [0', 1),
-                (b',"a\\\\"', 4 * 10**7),
-                (b"]}\n", 1),
-                (GOOD, 1),
-            ],
-            ", line 2",
-            "the line has more than 8,388,608 commas, colons and brackets",
-            id="JSON of 40 million strings",
-            marks=pytest.mark.long,
-        ),
-        pytest.param(
             "csv",
             [(b"id,text\n1,t\n2,", 1), (b"word ", 8 * 10**8), (b"\n", 1)],
             "",
@@ -132,14 +118,6 @@ Parts = list[tuple[bytes, int]]
             "from line 3 on: a quotation mark is not closed",
             id="millions of lines in quotation marks",
             marks=pytest.mark.long,
-        ),
-        pytest.param(
-            "csv",
-            [(b'id,text\n1,t\n2,x"', 1), (b",", 2 * 10**8), (b"\n", 1)],
-            "",
-            "from line 3 on: line 3 has more than 4,194,304 commas",
-            id="200 million columns",
-            marks=pytest.mark.more,
         ),
         pytest.param(
             "csv",

@@ -27,6 +27,7 @@ def test_wrong_usage(textsim: Textsim) -> None:
         assert "Usage: textsim" in result.stderr
 
 
+@pytest.mark.more
 def test_results_and_messages_are_apart(news: Textsim, database_url: str) -> None:
     with process("pairs", "news", "--format", "csv", url=database_url) as started:
         output, messages = started.communicate()

@@ -182,6 +182,7 @@ def running_process(database_url: str) -> Iterator[subprocess.Popen[str]]:
             worker.kill()
 
 
+@pytest.mark.more
 @pytest.mark.parametrize("number", sample([signal.SIGTERM, signal.SIGINT], 2))
 def test_a_worker_ends_cleanly(
     database_url: str, textsim: Textsim, connection: Connection, number: signal.Signals

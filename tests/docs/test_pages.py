@@ -12,14 +12,12 @@ from tests.docs.page import PAGES, ROOT, place, read_snippets
 from tests.docs.session import SnippetFailed, page_session
 from tests.support import spark
 
-pytestmark = pytest.mark.one_server
+pytestmark = [pytest.mark.one_server, pytest.mark.more]
 
 NAMES = [str(page.relative_to(ROOT)) for page in PAGES]
 
 
-@pytest.mark.parametrize(
-    "name", [pytest.param(n, marks=() if n == "README.md" else pytest.mark.more) for n in NAMES]
-)
+@pytest.mark.parametrize("name", NAMES)
 def test_page(
     name: str, database_url: str, tmp_path: Path, record_property: Callable[[str, object], None]
 ) -> None:

@@ -1,8 +1,11 @@
 """Sentences of the code and the docs: none is inverted, and none is a riddle."""
 
+import pytest
+
 from scripts.plain_english import ROOT, faults, paragraphs, project_files, sentences
 
 
+@pytest.mark.more
 def test_no_sentence_is_inverted_or_a_riddle() -> None:
     faulty = [
         f"{block.path.relative_to(ROOT)}:{block.line}: {sentence}"

@@ -131,19 +131,14 @@ def test_an_altered_table_is_indexed_or_named_with_a_way_out(
     assert list(news.drift()) == []
 
 
-@pytest.mark.parametrize(
-    "statement",
-    [
-        "ALTER TABLE post DROP COLUMN body",
-        "ALTER TABLE post DROP COLUMN id",
-        "ALTER TABLE post ALTER body TYPE varchar(100)",
-        "ALTER TABLE post ALTER id TYPE bigint",
-    ],
-)
-def test_the_server_refuses_to_change_the_columns(
-    connection: Connection, news: ts.Corpus, statement: str
-) -> None:
-    with pytest.raises(psycopg.Error) as raised:
-        connection.execute(statement.encode())
-    assert raised.value.sqlstate in ("2BP01", "0A000")
+def test_the_server_refuses_to_change_the_columns(connection: Connection, news: ts.Corpus) -> None:
+    for change in (
+        "DROP COLUMN body",
+        "DROP COLUMN id",
+        "ALTER body TYPE varchar(100)",
+        "ALTER id TYPE bigint",
+    ):
+        with pytest.raises(psycopg.Error) as raised:
+            connection.execute(f"ALTER TABLE post {change}".encode())
+        assert raised.value.sqlstate in ("2BP01", "0A000"), change
     assert news.status().problems == []

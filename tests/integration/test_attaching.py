@@ -186,7 +186,7 @@ def test_attaching_a_partitioned_table_causes_no_deadlock(
     for thread in threads:
         thread.start()
     try:
-        for _ in range(4):
+        for _ in range(3):
             with psycopg.connect(database_url, autocommit=True) as own:
                 own.execute("SELECT textsim.attach('c', 't', 'id', 'body', %s)", [mode])
                 own.execute("SELECT textsim.detach('c', 't')")

@@ -163,14 +163,6 @@ def test_a_database_without_the_schema_is_refused(empty_database_url: str) -> No
     assert execute(empty_database_url, "SELECT to_regnamespace('textsim')") == [(None,)]
 
 
-def test_a_schema_of_another_version_is_refused(database_url: str) -> None:
-    execute(database_url, "UPDATE textsim.alembic_version SET version_num = '9999_future'")
-    with pytest.raises(ts.SchemaError, match=r"revision 9999_future.*needs 0"):
-        ts.connect(database_url)
-    with pytest.raises(ts.SchemaError, match="9999_future"):
-        ts.install(database_url)
-
-
 @pytest.fixture
 def role(server: Server) -> Iterator[str]:
     """A role that has no right except to connect."""
@@ -186,29 +178,6 @@ def test_a_role_without_rights_is_refused_by_name(role: str, database_url: str) 
     with pytest.raises(ts.SchemaError, match=role) as caught:
         ts.connect(url)
     assert "right" in str(caught.value)
-
-
-def test_a_role_that_may_only_read_cannot_write(role: str, database_url: str) -> None:
-    with ts.connect(database_url) as db:
-        db.create_corpus("c").add("a", "some text")
-    try:
-        execute(database_url, f'GRANT USAGE ON SCHEMA textsim TO "{role}"')
-        execute(database_url, f'GRANT SELECT ON ALL TABLES IN SCHEMA textsim TO "{role}"')
-        url = sqlalchemy.make_url(database_url).set(username=role).render_as_string()
-        with ts.connect(url) as db:
-            corpus = db.corpus("c")
-            assert [m.key for m in corpus.query("some text")] == ["a"]
-            assert corpus.check() == []
-            for change in (
-                lambda: corpus.add("b", "text"),
-                lambda: corpus.remove(["a"]),
-                lambda: corpus.drop(),
-                lambda: db.create_corpus("c"),
-            ):
-                with pytest.raises(ts.DatabaseError, match="permission denied"):
-                    change()
-    finally:
-        execute(database_url, f'DROP OWNED BY "{role}"')
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ import textsim_db as ts
 from tests.support.connections import Connection
 from tests.support.sources import expected_forms, stored_forms
 
-ROWS = 100_000
+ROWS = 30_000
 
 
 def logged(connection: Connection) -> list[Any]:
@@ -38,44 +38,39 @@ def test_an_update_of_many_rows_is_logged_in_few_entries(table: Connection) -> N
     assert logged(table) == []
 
 
-@pytest.mark.parametrize(
-    ("statement", "keys"),
-    [
-        ("UPDATE t SET n = 5", []),
-        ("UPDATE t SET body = body", []),
-        ("UPDATE t SET body = upper(body) WHERE id = 2", ["2"]),
-        ("UPDATE t SET body = NULL WHERE id = 2", ["2"]),
-        ("UPDATE t SET body = '' WHERE id = 4", ["4"]),
-        ("UPDATE t SET body = 'new' WHERE id IN (3, 4)", ["3", "4"]),
-        # The key of a row without a text has no document.
-        ("UPDATE t SET id = 40 WHERE id = 4", []),
-        ("UPDATE t SET id = 10 WHERE id = 1", ["1", "10"]),
-        ("UPDATE t SET id = 4 - id WHERE id < 4", ["1", "3"]),
-        ("UPDATE t SET id = id + 1", ["1", "2", "3", "4"]),
-        ("INSERT INTO t VALUES (2, 0, 'x'), (9, 0, 'y') ON CONFLICT (id) DO UPDATE "
-         "SET body = excluded.body", ["2", "9"]),
-        ("INSERT INTO t VALUES (2, 0, 'x') ON CONFLICT (id) DO UPDATE SET n = 7", []),
-    ],
-)  # fmt: skip
+CHANGES = [
+    ("UPDATE t SET n = 5", []),
+    ("UPDATE t SET body = body", []),
+    ("UPDATE t SET body = upper(body) WHERE id = 2", ["2"]),
+    ("UPDATE t SET body = NULL WHERE id = 2", ["2"]),
+    ("UPDATE t SET body = '' WHERE id = 4", ["4"]),
+    ("UPDATE t SET body = 'new' WHERE id IN (3, 4)", ["3", "4"]),
+    # The key of a row without a text has no document.
+    ("UPDATE t SET id = 40 WHERE id = 4", []),
+    ("UPDATE t SET id = 10 WHERE id = 1", ["1", "10"]),
+    ("UPDATE t SET id = 4 - id WHERE id < 4", ["1", "3"]),
+    ("UPDATE t SET id = id + 1", ["1", "2", "3", "4"]),
+    ("INSERT INTO t VALUES (2, 0, 'x'), (9, 0, 'y') ON CONFLICT (id) DO UPDATE "
+     "SET body = excluded.body", ["2", "9"]),
+    ("INSERT INTO t VALUES (2, 0, 'x') ON CONFLICT (id) DO UPDATE SET n = 7", []),
+]  # fmt: skip
+
+
 def test_the_keys_whose_text_changed_are_logged(
-    db: ts.Database, corpus: ts.Corpus, table: Connection, statement: str, keys: list[str]
+    db: ts.Database, corpus: ts.Corpus, table: Connection
 ) -> None:
-    table.execute("ALTER TABLE t DROP CONSTRAINT t_pkey, ADD PRIMARY KEY (id) DEFERRABLE")
-    if "ON CONFLICT" in statement:
-        table.execute("ALTER TABLE t DROP CONSTRAINT t_pkey, ADD PRIMARY KEY (id)")
-    table.execute(
-        "INSERT INTO t VALUES (1, 0, 'one'), (2, 0, 'two'), (3, 0, 'three'), (4, 0, NULL)"
-    )
-    db.worker().run(until_idle=True)
-    table.execute("DELETE FROM textsim.pending")
-    table.execute(statement.encode())
-    rows = table.execute("SELECT keys FROM textsim.pending").fetchall()
-    assert sorted(key for (each,) in rows for key in each) == keys
-    db.worker().run(until_idle=True)
-    assert stored_forms(table) == expected_forms(table, "t")
-    assert corpus.check() == []
-
-
-def test_an_attached_column_cannot_be_dropped(table: Connection) -> None:
-    with pytest.raises(Exception, match="other objects depend on it"):
-        table.execute("ALTER TABLE t DROP COLUMN body")
+    for statement, keys in CHANGES:
+        # A statement that renumbers rows needs a deferrable key, and ON CONFLICT another one.
+        form = "" if "ON CONFLICT" in statement else "DEFERRABLE"
+        table.execute(
+            f"ALTER TABLE t DROP CONSTRAINT t_pkey, ADD PRIMARY KEY (id) {form}; DELETE FROM t; "
+            "INSERT INTO t VALUES (1, 0, 'one'), (2, 0, 'two'), (3, 0, 'three'), (4, 0, NULL)".encode()
+        )
+        db.worker().run(until_idle=True)
+        table.execute("DELETE FROM textsim.pending")
+        table.execute(statement.encode())
+        rows = table.execute("SELECT keys FROM textsim.pending").fetchall()
+        assert sorted(key for (each,) in rows for key in each) == keys, statement
+        db.worker().run(until_idle=True)
+        assert stored_forms(table) == expected_forms(table, "t"), statement
+        assert corpus.check() == [], statement

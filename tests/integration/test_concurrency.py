@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import multiprocessing
-import random
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -15,64 +13,6 @@ import textsim_db as ts
 from tests.support.waiting import PATIENCE_SECONDS
 
 pytestmark = pytest.mark.one_server
-
-PROCESSES = 4
-KEYS = 300
-ROUNDS = 12
-
-
-def text_of(key: str, version: int) -> str:
-    rng = random.Random(f"{key} {version}")
-    return " ".join(f"w{rng.randrange(500)}" for _ in range(rng.randrange(2, 40)))
-
-
-def add_overlapping(url: str, number: int, seed: int) -> int:
-    rng = random.Random(f"{seed} {number}")
-    keys = [f"k{i}" for i in range(KEYS)]
-    stored = 0
-    with ts.connect(url) as db:
-        corpus = db.corpus("shared")
-        for version in range(ROUNDS):
-            chosen = rng.sample(keys, KEYS // 2)
-            report = corpus.add_many((key, text_of(key, version)) for key in chosen)
-            assert not report.refused
-            stored += report.stored
-        corpus.add_many((key, text_of(key, 99)) for key in rng.sample(keys, KEYS))
-    return stored
-
-
-def add_and_remove(url: str, number: int, seed: int) -> None:
-    rng = random.Random(f"{seed} {number}")
-    keys = [f"k{i}" for i in range(60)]
-    with ts.connect(url) as db:
-        corpus = db.corpus("shared")
-        for version in range(30):
-            corpus.add_many((key, text_of(key, version)) for key in rng.sample(keys, 30))
-            corpus.remove(rng.sample(keys, 20))
-
-
-@pytest.mark.long
-def test_processes_add_overlapping_keys_at_once(db: ts.Database, seed: int) -> None:
-    corpus = db.create_corpus("shared", shingle="word:2", num_hashes=32)
-    with multiprocessing.get_context("spawn").Pool(PROCESSES) as pool:
-        stored = pool.starmap(add_overlapping, [(db.url, i, seed) for i in range(PROCESSES)])
-    assert stored == [ROUNDS * (KEYS // 2)] * PROCESSES
-    assert corpus.check() == []
-    assert len(corpus) == KEYS
-    for i in range(KEYS):
-        matches = corpus.query(text_of(f"k{i}", 99), threshold=1.0)
-        assert f"k{i}" in [match.key for match in matches]
-
-
-@pytest.mark.long
-def test_processes_add_and_remove_at_once(db: ts.Database, seed: int) -> None:
-    corpus = db.create_corpus("shared", shingle="word:2", num_hashes=32)
-    with multiprocessing.get_context("spawn").Pool(PROCESSES) as pool:
-        pool.starmap(add_and_remove, [(db.url, i, seed) for i in range(PROCESSES)])
-    assert corpus.check() == []
-    corpus.add_many((f"k{i}", text_of(f"k{i}", 7)) for i in range(60))
-    assert corpus.check() == []
-    assert len(corpus) == 60
 
 
 def test_threads_share_one_database_object(db: ts.Database) -> None:

@@ -224,7 +224,7 @@ WRONG_SCHEMAS = [
 ]
 
 
-@pytest.mark.parametrize("statement", sample(WRONG_SCHEMAS, 4, "more"))
+@pytest.mark.parametrize("statement", sample(WRONG_SCHEMAS, 7, "more"))
 def test_the_way_out_mends_the_schema(textsim: Textsim, database_url: str, statement: str) -> None:
     damage(database_url, statement)
     assert any(each.remedy for each in doctor(textsim)), "doctor finds it"
@@ -318,7 +318,7 @@ CHANGES = {
 
 @pytest.mark.parametrize(
     ("place", "statement"),
-    sample([(place, each) for place, all_ in CHANGES.items() for each in all_], 4, "more"),
+    sample([(place, each) for place, all_ in CHANGES.items() for each in all_], 7, "more"),
 )
 def test_the_way_out_mends_a_corpus(
     textsim: Textsim, database_url: str, place: str, statement: str
@@ -366,17 +366,37 @@ SETTINGS = {
 }
 
 
-@pytest.mark.parametrize("setting", sample(SETTINGS, 4, "more"))
-def test_a_changed_setting_is_found(textsim: Textsim, database_url: str, setting: str) -> None:
-    value = SETTINGS[setting]
-    change = f"{setting} = {value}"
-    if value is None:
-        change = (
-            """language = 'auto', stop_words = '{}', stop_words_by_language = '{"en": ["a"]}'"""
-        )
-    damage(database_url, f"UPDATE textsim.corpus SET {change} WHERE id = 1")
-    assert [each for each in doctor(textsim) if f"setting {setting}" in each.subject]
-    mend(textsim, database_url, f"setting {setting}")
+@pytest.mark.more
+def test_a_changed_setting_is_found(
+    textsim: Textsim, connection: Connection, database_url: str
+) -> None:
+    """A way out is followed when it comes for the first time; a rebuild gives the corpus another id."""
+    followed: set[str] = set()
+    for setting, value in SETTINGS.items():
+        change = f"{setting} = {value}"
+        if value is None:
+            change = (
+                """language = 'auto', stop_words = '{}', stop_words_by_language = '{"en": ["a"]}'"""
+            )
+        ((columns,),) = connection.execute(
+            "SELECT string_agg(quote_ident(attname), ', ') FROM pg_attribute "
+            "WHERE attrelid = 'textsim.corpus'::regclass AND attnum > 0 AND attname <> 'id'"
+        ).fetchall()
+        connection.execute("DROP TABLE IF EXISTS kept; CREATE TABLE kept AS TABLE textsim.corpus")
+        damage(database_url, f"UPDATE textsim.corpus SET {change} WHERE name = 'news'")
+        place = f"setting {setting}"
+        assert [each for each in doctor(textsim) if place in each.subject], place
+        remedies = {each.remedy for each in check(textsim) if each.subject == place}
+        assert remedies, place
+        if remedies <= followed:
+            damage(
+                database_url,
+                f"UPDATE textsim.corpus c SET ({columns}) = "
+                f"(SELECT {columns} FROM kept k WHERE k.id = c.id) WHERE name = 'news'",
+            )
+        else:
+            mend(textsim, database_url, place)
+            followed |= remedies
 
 
 def test_all_settings_are_damaged(connection: Connection) -> None:
@@ -459,7 +479,7 @@ ROWS = [
 ]
 
 
-@pytest.mark.parametrize(("statement", "place"), sample(ROWS, 4, "more"))
+@pytest.mark.parametrize(("statement", "place"), sample(ROWS, 8, "more"))
 def test_damaged_rows_are_found_and_mended(
     textsim: Textsim, database_url: str, statement: str, place: str
 ) -> None:

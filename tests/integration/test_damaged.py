@@ -75,7 +75,7 @@ def calls(corpus: ts.Corpus) -> Iterator[Callable[[], object]]:
     yield lambda: corpus.remove(["k3"])
 
 
-@pytest.mark.parametrize("damage", sample(DAMAGE, 5))
+@pytest.mark.parametrize("damage", sample(DAMAGE, 8))
 def test_damaged_documents_cause_at_most_an_error(
     db: ts.Database, corpus: ts.Corpus, damage: str, rng: random.Random
 ) -> None:

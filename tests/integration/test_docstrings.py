@@ -7,6 +7,8 @@ import pytest
 
 from textsim_db import corpus, database
 
+pytestmark = pytest.mark.one_server
+
 EXAMPLES = [
     example
     for module in (corpus, database)

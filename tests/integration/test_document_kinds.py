@@ -256,7 +256,7 @@ def test_a_table_is_read_batch_by_batch() -> None:
 
 @pytest.mark.parametrize("number", range(4))
 def test_a_table_is_converted_in_slices(number: int) -> None:
-    rows = 200 * ROWS
+    rows = 100 * ROWS
     values = {"id": range(rows), "body": ["a text of some length, " * 20] * rows}
     table = TABLES[number](values) if number != 1 else arrow(values)
     tracemalloc.start()

@@ -29,7 +29,7 @@ def ask(statement):
 sessions = ask("SELECT pid FROM pg_stat_activity WHERE datname = current_database()")
 
 def write(name):
-    for round in range(5):
+    for round in range(3):
         corpus.add_many(documents(f"{{name}}-{{round}}"))
         key = f"{{name}}-{{round}}-7"
         match = corpus.query(f"document number 7 of {{name}}-{{round}} with some words", 1.0)
@@ -41,11 +41,11 @@ def child(number):
     assert not set(ask("SELECT pg_backend_pid()")) & set(sessions)
     write(f"child-{{number}}")
 
-children = [fork(lambda: child(number)) for number in range(8)]
+children = [fork(lambda: child(number)) for number in range(5)]
 os.close(begin)
 write("parent")
 wait_for(children)
-assert len(corpus) == 100 * (1 + 5 * 9), len(corpus)
+assert len(corpus) == 100 * (1 + 3 * 6), len(corpus)
 assert corpus.check() == []
 """
 
@@ -138,10 +138,12 @@ def test_children_write_while_the_parent_goes_on(database_url: str, own: bool) -
     assert run_script(WRITERS.format(own=own), database_url) == (0, "", "")
 
 
+@pytest.mark.more
 def test_a_pool_of_forked_processes_writes(database_url: str) -> None:
     assert run_script(POOL, database_url) == (0, "", "")
 
 
+@pytest.mark.more
 def test_a_child_works_if_a_lock_is_held_during_the_fork(database_url: str) -> None:
     assert run_script(LOCKED, database_url) == (0, "", "")
 
@@ -150,6 +152,7 @@ def test_a_child_cannot_continue_a_transaction_of_its_parent(database_url: str) 
     assert run_script(IN_USE, database_url) == (0, "", "")
 
 
+@pytest.mark.more
 def test_the_server_ends_the_sessions_of_a_killed_parent(database_url: str) -> None:
     _, output, errors = run_script(KILLED, database_url)
     assert (output, errors) == ("the server noticed\n", "")

@@ -82,23 +82,6 @@ def test_a_full_disk_ends_a_load_and_keeps_what_is_stored(
         assert len(corpus.query(texts[0][1], 0.99)) >= 1
 
 
-def test_a_load_reports_that_its_corpus_was_dropped(db: ts.Database, texts: Texts) -> None:
-    corpus = db.create_corpus("c")
-    other = db.create_corpus("other")
-    other.add("a", "a document of the other corpus")
-
-    def dropping() -> Iterator[tuple[str, str]]:
-        yield from texts[:12_000]
-        with ts.connect(db.url) as other_client:
-            other_client.drop_corpus("c")
-        yield from texts[12_000:]
-
-    with pytest.raises(ts.CorpusNotFound, match='corpus "c" does not exist'):
-        corpus.add_many(dropping())
-    assert db.corpora() == ["other"]
-    assert other.check() == []
-
-
 @pytest.mark.long
 def test_statements_that_time_out_leave_a_consistent_corpus(db: ts.Database, texts: Texts) -> None:
     corpus = db.create_corpus("c")

@@ -13,7 +13,7 @@ import pytest
 import textsim_db
 from tests.support.forking import run_script
 
-pytestmark = [pytest.mark.one_server, pytest.mark.more]
+pytestmark = pytest.mark.one_server
 
 WARNING = "compiled kernels cannot be cached, so every process compiles them again"
 
@@ -97,6 +97,7 @@ def run_homeless(package: Path, *arguments: str, text: str = "") -> tuple[int, s
     return result.returncode, result.stdout, result.stderr
 
 
+@pytest.mark.long  # every command compiles its kernels
 def test_commands_work_if_no_cache_can_be_written(package: Path, database_url: str) -> None:
     address = ("--database-url", database_url)
     document = '{"id": "one", "text": "the words of a document"}\n'
@@ -127,6 +128,7 @@ def run_module(path: Path) -> tuple[str, str]:
     return result.stdout, result.stderr
 
 
+@pytest.mark.more
 def test_a_full_disk_ends_no_process_and_leaves_no_outdated_code(tmp_path: Path) -> None:
     assert run_kernel(tmp_path, 1) == ("4\n", "")
     output, errors = run_kernel(tmp_path, 2, FULL_DISK)
@@ -135,6 +137,7 @@ def test_a_full_disk_ends_no_process_and_leaves_no_outdated_code(tmp_path: Path)
     assert run_kernel(tmp_path, 2) == ("5\n", "")
 
 
+@pytest.mark.more
 def test_a_class_of_an_older_version_may_be_gone(tmp_path: Path) -> None:
     """The kernel's own file did not change, so Numba reads the index that names the class."""
     path = tmp_path / "module.py"
@@ -144,6 +147,7 @@ def test_a_class_of_an_older_version_may_be_gone(tmp_path: Path) -> None:
         assert run_module(path) == ("4\n", "")
 
 
+@pytest.mark.more
 def test_the_first_process_announces_that_it_compiles(tmp_path: Path) -> None:
     setup = "import logging\nlogging.basicConfig(level=logging.INFO)\n"
     _, errors = run_kernel(tmp_path, 1, setup)
@@ -151,6 +155,7 @@ def test_the_first_process_announces_that_it_compiles(tmp_path: Path) -> None:
     assert run_kernel(tmp_path, 1, setup) == ("4\n", "")
 
 
+@pytest.mark.more
 def test_a_child_can_compile_after_a_fork_during_compilation(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -2,14 +2,8 @@
 
 from __future__ import annotations
 
-import random
-import threading
-import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from itertools import count
 
-import psycopg
 import pytest
 
 import textsim_db as ts
@@ -18,7 +12,6 @@ from tests.support.documents import documents
 from tests.support.proxy import Proxy, cut_commit
 from tests.support.sampling import sample
 from tests.support.sources import expected_forms, index_all_pending, stored_forms
-from tests.support.workers import running_worker, wait_for_postponed
 
 pytestmark = pytest.mark.one_server
 BATCH = 1000
@@ -61,110 +54,6 @@ def test_documents_are_stored_once_after_a_lost_commit(
         assert corpus.remove(key for key, _ in documents(TOTAL)) == TOTAL
         assert proxy.cuts == 1
         assert (len(corpus), corpus.check()) == (0, [])
-
-
-@pytest.mark.long
-@pytest.mark.usefixtures("small_batches")
-@pytest.mark.parametrize("when", ["before", "after"])
-def test_documents_are_stored_once_after_connections_lost_anywhere(
-    db: ts.Database, corpus: ts.Corpus, proxy: Proxy, rng: random.Random, when: str
-) -> None:
-    with ts.connect(proxy.url) as proxied_db:
-        same = proxied_db.corpus("c")
-        for number in range(6):
-            start = proxy.sent
-            cut_positions = sorted(start + rng.randrange(400_000) for _ in range(3))
-
-            def cut(
-                proxy: Proxy, data: bytes, cut_positions: list[int] = cut_positions
-            ) -> str | None:
-                if cut_positions and proxy.sent > cut_positions[0]:
-                    del cut_positions[0]
-                    return when
-                return None
-
-            proxy.cut = cut
-            report = same.add_many(documents(TOTAL, str(number)))
-            assert report.stored == report.received == TOTAL
-            assert (report.added, report.replaced) == ((0, TOTAL) if number else (TOTAL, 0))
-            assert corpus.check() == []
-        assert proxy.cuts > 6
-        removed = same.remove(key for key, _ in documents(TOTAL))
-        assert removed == TOTAL
-        assert (len(corpus), corpus.check()) == (0, [])
-
-
-@contextmanager
-def terminate_connections(url: str, rng: random.Random) -> Iterator[list[int]]:
-    """End all connections of the package at random moments; yield the number ended each time."""
-    ended: list[int] = []
-    stop = threading.Event()
-
-    def run() -> None:
-        with psycopg.connect(url, autocommit=True, application_name="terminator") as connection:
-            while not stop.wait(rng.uniform(0.02, 0.5)):
-                rows = connection.execute(
-                    "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
-                    "WHERE datname = current_database() AND application_name = 'textsim-db'"
-                ).fetchall()
-                ended.append(len(rows))
-
-    thread = threading.Thread(target=run)
-    thread.start()
-    try:
-        yield ended
-    finally:
-        stop.set()
-        thread.join()
-
-
-@pytest.mark.long
-@pytest.mark.usefixtures("small_batches")
-def test_writes_are_repeated_when_backends_are_terminated(
-    db: ts.Database, corpus: ts.Corpus, rng: random.Random
-) -> None:
-    with terminate_connections(db.url, rng) as ended:
-        end = time.monotonic() + 5
-        number = 0
-        while time.monotonic() < end or number < 2:
-            report = corpus.add_many(documents(TOTAL, str(number)))
-            assert report.stored == TOTAL
-            assert corpus.remove(f"k{i}" for i in range(0, TOTAL, 2)) == TOTAL // 2
-            number += 1
-    print(f"{len(ended)} times, {sum(ended)} backends, {number} rounds")
-    assert sum(ended) > 0
-    assert len(corpus) == TOTAL // 2
-    assert corpus.check() == []
-
-
-def _change_rows(connection: Connection, rng: random.Random, seconds: float) -> None:
-    end = time.monotonic() + seconds
-    while time.monotonic() < end:
-        first = rng.randrange(2000)
-        connection.execute(
-            "INSERT INTO t SELECT i, 'text ' || i || ' of ' || %s FROM generate_series(%s::int, %s) i "
-            "ON CONFLICT (id) DO UPDATE SET body = excluded.body",
-            [str(rng.random()), first, first + rng.randrange(500)],
-        )
-        connection.execute("DELETE FROM t WHERE id %% 7 = %s", [rng.randrange(7)])
-        time.sleep(0.02)
-
-
-@pytest.mark.long
-def test_workers_go_on_when_their_backends_are_terminated(
-    db: ts.Database, corpus: ts.Corpus, connection: Connection, rng: random.Random
-) -> None:
-    connection.execute("CREATE TABLE t (id bigint PRIMARY KEY, body text)")
-    corpus.attach("t", "id", "body")
-    with running_worker(db), ts.connect(db.url) as other, running_worker(other):
-        time.sleep(1)  # a worker that loses its first connection raises an error
-        with terminate_connections(db.url, rng) as ended:
-            _change_rows(connection, rng, 5)
-    assert sum(ended) > 0
-    wait_for_postponed(connection)
-    # The workers release their leases when a connection is lost, so nothing waits for a lease to end.
-    index_all_pending(db, corpus)
-    assert stored_forms(connection) == expected_forms(connection, "t")
 
 
 @pytest.mark.parametrize("when", ["before", "after"])

@@ -81,6 +81,7 @@ class Writer(threading.Thread):
         return "UPDATE t SET id = %s WHERE id = %s", [10**6 + rng.randrange(10**12), key]
 
 
+@pytest.mark.more
 @pytest.mark.parametrize("mode", ["queue", "inline"])
 def test_every_change_of_many_writers_is_indexed(db: ts.Database, seed: int, mode: str) -> None:
     rng = random.Random(seed)

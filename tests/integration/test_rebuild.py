@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 import psycopg
 import pytest
-from psycopg import errors as pg
 
 import textsim_db as ts
 from tests.support.proxy import cut_commit, open_proxy
@@ -167,24 +166,6 @@ def test_a_source_has_no_fault_while_its_corpus_is_replaced(db: ts.Database) -> 
         db.create_corpus("c").attach("t", "id", "body")
         connection.execute("DROP TABLE textsim.document_1")
     assert [source.fault for source in read_source.sources(db.engine)] == [None]
-
-
-def test_a_replaced_corpus_refuses_writes(db: ts.Database) -> None:
-    old, new = db.create_corpus("old"), db.create_corpus("new", seed=2)
-    with psycopg.connect(db.url, autocommit=True) as connection:
-        numbers = [
-            connection.execute("SELECT id FROM textsim.corpus WHERE name = %s", [name]).fetchone()
-            for name in ("old", "new")
-        ]
-        first, second = (row[0] for row in numbers if row)
-        connection.execute("SELECT textsim._replace_corpus(%s, %s)", [first, second])
-        with pytest.raises(pg.ObjectNotInPrerequisiteState, match="repeat the transaction"):
-            connection.execute(f"DELETE FROM textsim.document_{first}".encode())
-    assert db.corpora() == ["new old", "old"]
-    with pytest.raises(ts.CorpusChanged):
-        old.add("a", "text")
-    old.add("a", "text")
-    assert old.config.seed == new.config.seed == 2
 
 
 def test_an_open_corpus_follows_a_rebuild_by_another_client(db: ts.Database) -> None:

@@ -7,7 +7,6 @@ from typing import LiteralString
 
 import psycopg
 import pytest
-from psycopg import sql
 from sqlalchemy import Table, Text, cast, func, select
 from sqlalchemy.orm import DeclarativeBase, Mapped, Session, mapped_column
 
@@ -110,38 +109,6 @@ def test_a_single_partition_can_be_attached(
     connection.execute("TRUNCATE t")
     index_all_pending(db, corpus)
     assert stored_forms(connection) == {}
-
-
-AWKWARD = 'Schä"ma'
-NAMES = ['a "table"; DROP TABLE x; --', "per%cent %s", "ORDER", "漢" * 20]
-
-
-@pytest.mark.sampled
-@pytest.mark.parametrize("mode", MODES)
-@pytest.mark.parametrize("name", NAMES)
-def test_tables_with_names_that_need_quotes_are_indexed(
-    db: ts.Database, connection: Connection, name: str, mode: str
-) -> None:
-    corpus = db.create_corpus(f"{name}'s")
-    table = sql.Identifier(AWKWARD, name)
-    key, text = f"{name[:15]} key"[:60], 'te"xt %d'
-    connection.execute(sql.SQL("CREATE SCHEMA {}").format(sql.Identifier(AWKWARD)))
-    connection.execute(
-        sql.SQL("CREATE TABLE {} ({} int PRIMARY KEY, {} text)").format(
-            table, sql.Identifier(key), sql.Identifier(text)
-        )
-    )
-    insert = f"INSERT INTO {table.as_string(None).replace('%', '%%')} VALUES (%s, %s)".encode()
-    connection.execute(insert, [1, "one before"])
-    corpus.attach(table.as_string(None), key, text, mode)
-    connection.execute(insert, [2, "two after"])
-    index_all_pending(db, corpus)
-    assert stored_forms(connection, corpus.name) == {"1": "one before", "2": "two after"}
-    connection.execute(sql.SQL("TRUNCATE {}").format(table))
-    index_all_pending(db, corpus)
-    corpus.detach(table.as_string(None))
-    connection.execute(insert, [3, "three later"])
-    assert corpus.status().pending == 0
 
 
 REFUSED: dict[str, tuple[LiteralString, str]] = {

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-import threading
 from collections.abc import Iterable
 from typing import Any, LiteralString
 
@@ -229,31 +228,6 @@ def test_a_large_load_leaves_out_twins_of_all_batches(
     assert (report.added, len(report.twins)) == (2000, 2000)
     assert all(twin.similarity == 1 for twin in report.twins)
     assert titles.check() == []
-
-
-def test_racing_clients_add_one_of_each_pair(db: ts.Database, rng: random.Random) -> None:
-    unique_corpus(db)
-    pairs = 60
-    texts = [" ".join(f"w{rng.randrange(10**6)}" for _ in range(20)) for _ in range(pairs)]
-    outcomes: list[list[bool]] = [[] for _ in range(pairs)]
-    barrier = threading.Barrier(4)
-
-    def client(number: int) -> None:
-        corpus = db.corpus("c")
-        for i, text in enumerate(texts):
-            barrier.wait()
-            report = corpus.add_many(
-                [(f"{i}-{number}", f"{text} x{number}"), (f"n{i}-{number}", "")]
-            )
-            outcomes[i].append(report.added == 2)
-
-    threads = [threading.Thread(target=client, args=(number,)) for number in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert [sum(added) for added in outcomes] == [1] * pairs
-    assert list(db.corpus("c").pairs()) == []
 
 
 @pytest.mark.parametrize("is_committed", [True, False])

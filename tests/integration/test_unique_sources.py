@@ -54,19 +54,6 @@ def test_rows_that_match_are_refused_or_kept(
     assert len(titles.add_unique("x", TEXT)) == 2
 
 
-def test_tables_that_could_go_round_the_locks_are_refused(
-    titles: ts.Corpus, connection: Connection
-) -> None:
-    with pytest.raises(ts.ConfigurationError, match="use mode inline"):
-        titles.attach("title", "id", "body", "queue")
-    connection.execute("CREATE TABLE part (id int PRIMARY KEY, body text) PARTITION BY RANGE (id)")
-    with pytest.raises(ts.ConfigurationError, match="partitioned"):
-        titles.attach("part", "id", "body")
-    connection.execute("CREATE UNLOGGED TABLE light (id int PRIMARY KEY, body text)")
-    with pytest.raises(ts.ConfigurationError, match=r"(?i)unlogged"):
-        titles.attach("light", "id", "body")
-
-
 def test_a_corpus_with_a_table_may_stop_to_be_unique(
     titles: ts.Corpus, connection: Connection
 ) -> None:

@@ -248,6 +248,7 @@ def test_an_unlogged_table_is_refused_or_reported(
     check_reported(corpus, "it is unlogged")
 
 
+@pytest.mark.more
 @pytest.mark.sampled
 @mending
 @in_both_modes

@@ -1,4 +1,4 @@
-"""Views of candidate pairs when their corpus is rebuilt or dropped, or the schema is removed."""
+"""Views of candidate pairs when their corpus is rebuilt or dropped."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from psycopg import errors as pg
 
 import textsim_db as ts
 from benchmarks.generate import documents
-from textsim_db.db import schema, stored_corpus
+from textsim_db.db import stored_corpus
 
 TEXTS = dict(documents(300, words=40, planted=0.3, seed=8))
 
@@ -52,22 +52,3 @@ def test_a_view_of_candidate_pairs_follows_a_rebuild(db: ts.Database) -> None:
         connection.execute('DROP MATERIALIZED VIEW own; DROP VIEW counted; DROP VIEW mine."Near"')
     assert corpus.rebuild(seed=9)
     corpus.drop()
-
-
-def test_removing_the_schema_is_refused_while_a_view_reads_it(db: ts.Database) -> None:
-    """The refusal comes before the first corpus is dropped."""
-    for name in ("a", "b"):
-        db.create_corpus(name).add_many(TEXTS.items())
-    with psycopg.connect(db.url, autocommit=True) as connection:
-        for view in (
-            "SELECT textsim.create_view('b', 'v')",
-            "CREATE VIEW v AS SELECT textsim.jaccard('a', 'one', 'two')",
-        ):
-            connection.execute(view.encode())
-            with pytest.raises(
-                ts.SchemaError, match=r"view v uses the schema textsim.* drop it first"
-            ):
-                schema.downgrade(db.engine)
-            assert [len(db.corpus(name)) for name in ("a", "b")] == [len(TEXTS)] * 2
-            connection.execute("DROP VIEW v")
-    schema.downgrade(db.engine)

@@ -11,47 +11,6 @@ from tests.support.sources import text_of
 pytestmark = pytest.mark.one_server
 
 
-def test_searches_find_documents_whose_words_wait_for_ids(
-    db: ts.Database, connection: Connection
-) -> None:
-    for shingle in ("word:2", "char:5"):
-        corpus = db.create_corpus(shingle, shingle=shingle, threshold=0.5)
-        texts = {f"k{i}": f"{text_of(i % 7)} nothing{i} but this{i % 2}" for i in range(40)}
-        for number, (key, text) in enumerate(texts.items()):
-            if number % 2:
-                connection.execute("SELECT textsim.add(%s, %s, %s)", [shingle, key, text])
-            else:
-                corpus.add(key, text)
-        reference = db.create_corpus(f"{shingle} in full", shingle=shingle, threshold=0.5)
-        reference.add_many(texts.items())
-        probes = [*texts.values(), "words that nobody knows at all"]
-
-        def answers(corpus: ts.Corpus, probes: list[str] = probes) -> list[object]:
-            return [
-                corpus.query_many(probes),
-                [corpus.query(probe) for probe in probes],
-                [corpus.neighbours(f"k{i}") for i in range(40)],
-                sorted(corpus.pairs()),
-                list(corpus.clusters()),
-                [corpus.candidates(probe) for probe in probes],
-                [
-                    connection.execute(
-                        "SELECT * FROM textsim.matches(%s, %s)", [corpus.name, probe]
-                    ).fetchall()
-                    for probe in probes[:10]
-                ],
-            ]
-
-        waiting = answers(corpus)
-        assert waiting == answers(reference)
-        assert (corpus.status().pending, corpus.status().as_text) == (0, 20)
-        assert corpus.check() == []
-        report = db.worker().run(until_idle=True)
-        assert report.completed == 20
-        assert answers(corpus) == waiting
-        assert corpus.check() == []
-
-
 def test_check_reports_documents_without_ids_and_log_entry(
     corpus: ts.Corpus, connection: Connection
 ) -> None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from typing import Any
@@ -21,7 +19,7 @@ from tests.support.sources import (
     text_of,
 )
 from tests.support.waiting import CLIENT_WAITS_FOR_A_LOCK, PATIENCE_SECONDS, wait_for, wait_until
-from tests.support.workers import count_leased, running_worker
+from tests.support.workers import running_worker
 from textsim_db.db import statement_timeout
 from textsim_db.sync import read_source, watch_worker
 from textsim_db.sync.apply_row_changes import RowPiece
@@ -65,36 +63,6 @@ def test_a_listening_worker_is_woken_by_changes(
         wait_for(lambda: "10" in corpus)
         # This change wakes the worker, so that it stops before the end of the poll.
         connection.execute("INSERT INTO t VALUES (11, 'and by this one')")
-
-
-@pytest.mark.more
-def test_changes_of_killed_workers_are_indexed(
-    db: ts.Database, corpus: ts.Corpus, connection: Connection
-) -> None:
-    connection.execute("CREATE TABLE t (id int PRIMARY KEY, body text)")
-    corpus.attach("t", "id", "body")
-    program = "import sys, textsim_db as ts; ts.connect(sys.argv[1]).worker(lease=2).run()"
-    interrupted = 0
-    connection.execute(
-        "INSERT INTO t SELECT i, 'text number ' || i || ' of ' || md5(i::text) "
-        "FROM generate_series(1, 3000) i"
-    )
-    for number in range(3):
-        connection.execute(
-            "UPDATE t SET body = body || %s WHERE id %% 10 = %s", [f" {number}", number]
-        )
-        worker = subprocess.Popen([sys.executable, "-c", program, db.url])
-        try:
-            wait_for(lambda: count_leased(connection))
-            time.sleep(0.02 * number)
-        finally:
-            worker.kill()
-            worker.wait()
-        interrupted += count_leased(connection) > 0
-        wait_for(lambda: not count_leased(connection))
-    assert interrupted, "no worker had leased changes when it was killed"
-    index_all_pending(db, corpus)
-    assert stored_forms(connection) == expected_forms(connection, "t")
 
 
 @pytest.fixture
@@ -143,6 +111,7 @@ def test_a_worker_skips_a_locked_table(
     index_all_pending(db, corpus)
 
 
+@pytest.mark.more
 def test_the_changes_of_a_locked_table_are_soon_tried_again(
     db: ts.Database, corpus: ts.Corpus, connection: Connection, holder: Connection
 ) -> None:
@@ -223,6 +192,7 @@ def test_a_statement_that_takes_too_long_is_cancelled_and_repeated(
         wait_for(lambda: "11" in corpus)
 
 
+@pytest.mark.more
 def test_stop_ends_a_worker_whose_claim_is_blocked(
     db: ts.Database, corpus: ts.Corpus, connection: Connection
 ) -> None:

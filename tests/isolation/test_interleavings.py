@@ -131,7 +131,7 @@ def test_loads_wait_for_a_word_that_another_process_adds(
 
 @LEVELS
 @pytest.mark.parametrize("ends", ["commit", "rollback"])
-def test_remove_waits_for_replace(
+def test_remove_and_replace_wait_for_each_other(
     db: ts.Database,
     corpus: ts.Corpus,
     make_client: Clients,
@@ -139,53 +139,26 @@ def test_remove_waits_for_replace(
     level: Isolation,
     ends: str,
 ) -> None:
+    a, b, c = make_client("a", level), make_client("b"), make_client("c")
     corpus.add("k", "as it was")
-    a, b = make_client("a", level), make_client("b")
     a.does(a.sql(ADD, "k", "from SQL"))
     b.waits(lambda: b.db.corpus("c").remove(["k"]))
     getattr(a, ends)()
     assert b.end() == 1
     assert stored_forms(connection) == {}
-    index_all_pending(db, corpus)
-
-
-@LEVELS
-@pytest.mark.parametrize("ends", ["commit", "rollback"])
-def test_replace_waits_for_remove(
-    db: ts.Database,
-    corpus: ts.Corpus,
-    make_client: Clients,
-    connection: Connection,
-    level: Isolation,
-    ends: str,
-) -> None:
     corpus.add("k", "as it was")
-    a, b = make_client("a", level), make_client("b")
     a.does(a.sql(REMOVE, "k"))
     b.waits(add_many_step(b, ("k", "from Python")))
     getattr(a, ends)()
     assert report_counts(b.end()) == ((1, 0, 0) if ends == "commit" else (0, 1, 0))
     assert stored_forms(connection) == {"k": "from python"}
-    index_all_pending(db, corpus)
-
-
-@LEVELS
-def test_a_remove_and_a_replace_wait_behind_a_replace(
-    db: ts.Database,
-    corpus: ts.Corpus,
-    make_client: Clients,
-    connection: Connection,
-    level: Isolation,
-) -> None:
-    corpus.add("k", "as it was")
-    a, b, c = make_client("a", level), make_client("b"), make_client("c")
     a.does(a.sql(ADD, "k", "from SQL"))
     b.waits(lambda: b.db.corpus("c").remove(["k"]))
-    c.waits(add_many_step(c, ("k", "from Python")))
-    a.commit()
+    c.waits(add_many_step(c, ("k", "again from Python")))
+    getattr(a, ends)()
     assert b.end() == 1
     assert sum(report_counts(c.end())) == 1
-    assert stored_forms(connection) in ({"k": "from python"}, {})
+    assert stored_forms(connection) in ({"k": "again from python"}, {})
     index_all_pending(db, corpus)
 
 

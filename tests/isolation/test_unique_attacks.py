@@ -20,7 +20,6 @@ TEXTS = {"A": f"'{A}'", "A2": f"'{A} nu'", "B": f"'{B}'", "B2": f"'{B} thirteen'
 """A2 matches A, and B2 matches B."""
 THRESHOLD = 0.8
 BIGINT = "id bigint PRIMARY KEY, body text, other integer"
-DEFERRABLE = "id bigint PRIMARY KEY DEFERRABLE INITIALLY IMMEDIATE, body text, other integer"
 
 
 def attach(connection: Connection, columns: str) -> None:
@@ -298,13 +297,6 @@ def test_merge_brings_no_twin_in(corpus: ts.Corpus, connection: Connection) -> N
         check(connection)
 
 
-def test_a_table_whose_rows_may_exchange_keys_in_a_statement_is_refused(
-    corpus: ts.Corpus, connection: Connection
-) -> None:
-    with pytest.raises(psycopg.errors.FeatureNotSupported, match="deferrable"):
-        attach(connection, DEFERRABLE)
-
-
 def test_a_key_too_long_to_index_is_refused(corpus: ts.Corpus, connection: Connection) -> None:
     attach(connection, "id text PRIMARY KEY, body text")
     assert attempt(connection, "INSERT INTO t VALUES ('1', <A>)") is None
@@ -378,18 +370,3 @@ def test_prepared_statements_and_parallel_plans_find_twins(
         with pytest.raises(psycopg.errors.UniqueViolation):
             connection.execute(insert, [2 * number + 1, f"{other} more"], prepare=True)
     check(connection)
-
-
-def test_rows_written_while_triggers_were_off_stay_out_of_the_corpus(
-    corpus: ts.Corpus, connection: Connection, db: ts.Database
-) -> None:
-    """The table's owner can write twins so; the corpus keeps its promise, and names them."""
-    attach(connection, BIGINT)
-    attempt(connection, "INSERT INTO t VALUES (1, <A>)")
-    attempt(connection, "ALTER TABLE t DISABLE TRIGGER USER")
-    attempt(connection, "INSERT INTO t VALUES (2, <A2>)")
-    attempt(connection, "ALTER TABLE t ENABLE TRIGGER USER")
-    report = corpus.reconcile()
-    assert [refusal.key for refusal in report.refused] == ["2"]
-    assert list(stored_forms(connection)) == ["1"]
-    assert corpus.check() == []

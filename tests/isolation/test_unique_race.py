@@ -12,10 +12,11 @@ import pytest
 
 import textsim_db as ts
 from tests.support.connections import Connection, value
+from tests.support.sampling import sample
 from tests.support.waiting import PATIENCE_SECONDS
 
 SESSIONS = 16
-ROUNDS = 40
+ROUNDS = 25
 
 INSERTS: dict[str, LiteralString] = {
     "add": "SELECT textsim.add('c', %s, %s)",
@@ -33,7 +34,7 @@ def twins(rng: random.Random) -> list[str]:
     return [" ".join([*words, last]) for last in ("red", "blue")]
 
 
-@pytest.mark.parametrize("settings", SETTINGS)
+@pytest.mark.parametrize("settings", sample(SETTINGS, 2, "more"))
 @pytest.mark.parametrize("how", INSERTS)
 def test_of_two_similar_texts_one_gets_in(
     db: ts.Database,
@@ -85,6 +86,7 @@ WRITES: dict[str, list[str]] = {
 }
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("settings", SETTINGS)
 @pytest.mark.parametrize("write", WRITES)
 @pytest.mark.parametrize("size", [2, 12])

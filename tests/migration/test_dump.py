@@ -196,14 +196,14 @@ def keep_out(stage: Stage) -> None:
         assert [match.key for match in db.corpus("unique").add_unique("twin", twin)] == ["1"]
 
 
-@pytest.fixture
-def stage(stage: Stage) -> Stage:
-    fill(stage)
-    return stage
-
-
+@pytest.mark.more
+@pytest.mark.one_server  # the test below restores dumps of the older server
 @pytest.mark.parametrize("form", FORMATS)
-def test_a_dump_is_restored_on_the_same_server(server: Server, stage: Stage, form: str) -> None:
+def test_a_dump_is_restored_on_the_same_server(
+    server: Server, stage: Stage, form: str, tmp_path: Path
+) -> None:
+    fill(stage)
+    check_dump_of_schemas(server, stage, str(tmp_path / "dump"))
     with server.database(UTF8) as url:
         # The tables shift the oids: a dump must not depend on them.
         with psycopg.connect(url) as connection:
@@ -211,6 +211,25 @@ def test_a_dump_is_restored_on_the_same_server(server: Server, stage: Stage, for
                 connection.execute(f"CREATE TABLE other_{number} (id int)".encode())
         dump_and_restore(programs(server), stage.url, url, form)
         check(stage, replace(stage, url=url))
+
+
+def check_dump_of_schemas(server: Server, stage: Stage, file: str) -> None:
+    """Assert that a dump of the schema needs the schemas of the attached tables."""
+    names = ("textsim", "public", "blog", "zebra")
+    together = [option for name in names for option in ("-n", name)]
+    for options, complete in ((together, True), (["-n", "textsim"], False)):
+        run_command(str(programs(server) / "pg_dump"), "-f", file, *options, stage.url)
+        with server.database(UTF8) as url:
+            with psycopg.connect(url, autocommit=True) as connection:
+                connection.execute("DROP SCHEMA public")
+            psql = [str(programs(server) / "psql"), "-X", "-q", "-v", "ON_ERROR_STOP=1"]
+            if complete:
+                run_command(*psql, "-f", file, url)
+                assert answers(replace(stage, url=url)) == answers(stage)
+                continue
+            # Without the attached tables the restore fails: it would have no triggers.
+            with pytest.raises(AssertionError, match=r"does not exist\s+CONTEXT:  COPY source"):
+                run_command(*psql, "-f", file, url)
 
 
 def check_functions(stage: Stage) -> None:
@@ -290,27 +309,6 @@ def test_a_dump_is_restored_on_a_newer_server(
         url = stack.enter_context(target.database(UTF8))
         dump_and_restore(programs(target), stage.url, url, form)
         check(stage, replace(stage, url=url))
-
-
-def test_a_dump_of_the_schema_without_its_tables_is_refused(
-    server: Server, stage: Stage, tmp_path: Path
-) -> None:
-    folder, file = programs(server), str(tmp_path / "dump")
-    names = ("textsim", "public", "blog", "zebra")
-    together = [option for name in names for option in ("-n", name)]
-    for options, complete in ((together, True), (["-n", "textsim"], False)):
-        run_command(str(folder / "pg_dump"), "-f", file, *options, stage.url)
-        with server.database(UTF8) as url:
-            with psycopg.connect(url, autocommit=True) as connection:
-                connection.execute("DROP SCHEMA public")
-            psql = [str(folder / "psql"), "-X", "-q", "-v", "ON_ERROR_STOP=1", "-f", file, url]
-            if complete:
-                run_command(*psql)
-                assert answers(replace(stage, url=url)) == answers(stage)
-                continue
-            # Without the attached tables the restore fails: it would have no triggers.
-            with pytest.raises(AssertionError, match=r"does not exist\s+CONTEXT:  COPY source"):
-                run_command(*psql)
 
 
 def test_a_restored_oid_of_another_table_is_not_read(db: ts.Database) -> None:

@@ -224,6 +224,7 @@ def test_drop_extension_without_corpora_needs_no_cascade(extensible: Extensible)
             assert connection.execute(LEFT.encode()).fetchall() == []
 
 
+@pytest.mark.more
 def test_a_restored_extension_is_dropped_in_the_same_way(
     extensible: Extensible, tmp_path: Path
 ) -> None:
@@ -264,6 +265,7 @@ def test_the_command_changes_no_extension(extensible: Extensible) -> None:
         engine.dispose()
 
 
+@pytest.mark.more
 def test_a_later_version_updates_the_extension(extensible: Extensible, tmp_path: Path) -> None:
     """It equals a new extension; a dump of it is complete; its functions are dropped with it."""
     dump = str(tmp_path / "dump.sql")
@@ -426,6 +428,7 @@ def test_a_dump_restores_everything(stage: Stage, extensible: Extensible, tmp_pa
         assert answers(restored) == answers(stage)
 
 
+@pytest.mark.more
 def test_a_restore_by_a_superuser_is_named_with_the_remedy(
     stage: Stage, extensible: Extensible, tmp_path: Path
 ) -> None:
@@ -462,6 +465,7 @@ def test_a_restore_by_a_superuser_is_named_with_the_remedy(
             assert db.corpus("later").query(TEXTS[0][1])
 
 
+@pytest.mark.more
 def test_an_exact_corpus_is_dumped_with_its_common_shingles(
     extensible: Extensible, tmp_path: Path
 ) -> None:

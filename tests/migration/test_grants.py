@@ -23,21 +23,18 @@ from textsim_db.database import URL_VARIABLE
 pytestmark = pytest.mark.one_server
 
 
-@pytest.mark.parametrize("function", ["grant_reader", "grant_writer", "revoke_all"])
-def test_only_the_owner_of_the_schema_grants_and_revokes_rights(
-    stage: Stage, function: str
-) -> None:
+def test_only_the_owner_of_the_schema_grants_and_revokes_rights(stage: Stage) -> None:
     stage.run(stage.writer, "CREATE TABLE article (id integer PRIMARY KEY, body text)")
     stage.run(stage.writer, "SELECT textsim.attach('news', 'article', 'id', 'body')")
     before = rows_and_rights(stage)
-    for role in (stage.other, stage.reader, stage.writer):
-        for target in (stage.other, stage.reader, stage.writer, stage.owner):
-            # If a role may grant nothing, the function fails or warns, as GRANT does.
-            with suppress(pg.InsufficientPrivilege):
-                stage.run(
-                    role, f"SELECT textsim.{function}(quote_ident(%s)::regrole)", values=[target]
-                )
-    assert rows_and_rights(stage) == before
+    for function in ("grant_reader", "grant_writer", "revoke_all"):
+        call = f"SELECT textsim.{function}(quote_ident(%s)::regrole)"
+        for role in (stage.other, stage.reader, stage.writer):
+            for target in (stage.other, stage.reader, stage.writer, stage.owner):
+                # If a role may grant nothing, the function fails or warns, as GRANT does.
+                with suppress(pg.InsufficientPrivilege):
+                    stage.run(role, call, values=[target])
+        assert rows_and_rights(stage) == before, function
 
 
 def test_rights_on_one_corpus_give_no_access_to_another(stage: Stage) -> None:

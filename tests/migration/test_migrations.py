@@ -34,9 +34,10 @@ def engine(empty_database_url: str) -> Iterator[Engine]:
     engine.dispose()
 
 
-def test_a_fresh_schema_equals_an_upgraded_one(
+def test_a_schema_is_upgraded_removed_and_restored(
     server: Server, engine: Engine, empty_database_url: str
 ) -> None:
+    before = user_catalog(empty_database_url)
     schema.upgrade(engine)
     upgraded = schema_catalog(empty_database_url)
     with server.database("ENCODING 'UTF8' TEMPLATE template0") as fresh_url:
@@ -44,25 +45,20 @@ def test_a_fresh_schema_equals_an_upgraded_one(
         fresh = schema_catalog(fresh_url)
         for name in CATALOG:
             assert fresh[name] == upgraded[name], name
-        with ts.connect(fresh_url) as db:
-            corpus = db.create_corpus("news")
-            corpus.add("a", "some text")
-            assert corpus.check() == []
         assert ts.install(fresh_url) == schema.head()
-
-
-def test_a_downgrade_and_an_upgrade_restore_the_schema(
-    engine: Engine, empty_database_url: str
-) -> None:
-    before = user_catalog(empty_database_url)
-    schema.upgrade(engine)
-    first = schema_catalog(empty_database_url)
+    with ts.connect(empty_database_url) as db:
+        for name in ("one", "two"):
+            corpus = db.create_corpus(name)
+            corpus.add_many([("a", "some text"), ("b", "other text")])
+            assert corpus.check() == []
     schema.downgrade(engine)
     assert user_catalog(empty_database_url) == before
-    schema.upgrade(engine)
-    assert schema_catalog(empty_database_url) == first
-    schema.upgrade(engine)
-    assert schema_catalog(empty_database_url) == first
+    for _ in range(2):
+        schema.upgrade(engine)
+        assert schema_catalog(empty_database_url) == upgraded
+    with ts.connect(empty_database_url) as db:
+        assert db.corpora() == []
+        assert db.create_corpus("one").add("a", "some text").added == 1
 
 
 @pytest.fixture
@@ -72,22 +68,16 @@ def two_steps() -> Iterator[Path]:
         yield root
 
 
-def test_a_fresh_schema_equals_one_upgraded_in_two_steps(
+def test_a_schema_goes_up_and_down_step_by_step(
     server: Server, engine: Engine, empty_database_url: str, two_steps: Path
 ) -> None:
+    """The functions of an older corpus equal those of a corpus that is created after the step."""
     assert schema.upgrade(engine) == SECOND
-    upgraded = schema_catalog(empty_database_url)
-    with server.database("ENCODING 'UTF8' TEMPLATE template0") as fresh_url:
-        run_script(fresh_url)
-        assert schema_catalog(fresh_url) == upgraded
-
-
-def test_an_upgrade_recreates_the_functions_of_older_corpora(
-    server: Server, engine: Engine, empty_database_url: str, two_steps: Path
-) -> None:
-    """They equal those of a corpus that is created after the step."""
-    schema.upgrade(engine)
+    complete = schema_catalog(empty_database_url)
+    version = "SELECT * FROM textsim.alembic_version"
+    assert fetch_sorted(empty_database_url, version) == [(SECOND,)]
     schema.downgrade(engine, "-1")
+    assert fetch_sorted(empty_database_url, version) == [(FIRST,)]
     create = "SELECT textsim.create_corpus('news', 'word:2', seed => 9)"
     corpus_functions = f"SELECT * FROM ({CATALOG['functions']}) f (name) WHERE name ~ '_1[(]'"
     with psycopg.connect(empty_database_url, autocommit=True) as connection:
@@ -100,23 +90,14 @@ def test_an_upgrade_recreates_the_functions_of_older_corpora(
     assert any("put a document into a corpus," in str(row) for row in upgraded)
     with server.database("ENCODING 'UTF8' TEMPLATE template0") as fresh_url:
         run_script(fresh_url)
+        assert schema_catalog(fresh_url) == complete
         with psycopg.connect(fresh_url, autocommit=True) as connection:
             connection.execute(create)
         assert fetch_sorted(fresh_url, corpus_functions) == upgraded
     schema.downgrade(engine, "-1")
     assert fetch_sorted(empty_database_url, corpus_functions) == before
-
-
-def test_a_downgrade_goes_step_by_step(
-    engine: Engine, empty_database_url: str, two_steps: Path
-) -> None:
-    schema.upgrade(engine)
-    complete = schema_catalog(empty_database_url)
-    versions = []
-    for _ in (SECOND, FIRST):
-        schema.downgrade(engine, "-1")
-        versions.append(fetch_sorted(empty_database_url, "SELECT * FROM textsim.alembic_version"))
-    assert versions == [[(FIRST,)], []]
+    schema.downgrade(engine, "-1")
+    assert fetch_sorted(empty_database_url, version) == []
     schema.upgrade(engine)
     assert without_dropped_columns(schema_catalog(empty_database_url)) == without_dropped_columns(
         complete
@@ -149,20 +130,6 @@ def test_a_downgrade_removes_hundreds_of_corpora(engine: Engine, empty_database_
         connection.execute("INSERT INTO article VALUES (1, 'a row of a table that was attached')")
         connection.execute("DROP TABLE article")
     assert user_catalog(empty_database_url) == before
-
-
-def test_a_downgrade_removes_a_schema_with_rows(engine: Engine, empty_database_url: str) -> None:
-    before = user_catalog(empty_database_url)
-    schema.upgrade(engine)
-    with ts.connect(empty_database_url) as db:
-        for name in ("one", "two"):
-            db.create_corpus(name).add_many([("a", "some text"), ("b", "other text")])
-    schema.downgrade(engine)
-    assert user_catalog(empty_database_url) == before
-    schema.upgrade(engine)
-    with ts.connect(empty_database_url) as db:
-        assert db.corpora() == []
-        assert db.create_corpus("one").add("a", "some text").added == 1
 
 
 def test_released_files_never_change(two_steps: Path) -> None:
@@ -244,57 +211,56 @@ def test_documents_survive_a_downgrade_and_an_upgrade(
         assert set(kept["word"]) > set(stored["word"])
 
 
-@pytest.mark.parametrize(
-    ("create", "named", "drop"),
-    [
-        (
-            "CREATE VIEW mine AS SELECT textsim.jaccard('news', 'a b', 'a b')",
-            "view mine",
-            "VIEW mine",
-        ),
-        (
-            "CREATE MATERIALIZED VIEW mine AS SELECT * FROM textsim.document_1",
-            "materialized view mine",
-            "MATERIALIZED VIEW mine",
-        ),
-        (
-            "CREATE INDEX mine ON article (cardinality(textsim.words(body)))",
-            "index mine",
-            "INDEX mine",
-        ),
-        (
-            "CREATE TABLE mine (a text DEFAULT textsim.jaccard('news', 'a b', 'a b')::text)",
-            "default value for column a of table mine",
-            "TABLE mine",
-        ),
-        (
-            "CREATE TABLE mine (a text CHECK (cardinality(textsim.words(a)) > 2))",
-            "constraint mine_a_check on table mine",
-            "TABLE mine",
-        ),
-        ("CREATE TABLE mine (a textsim.document)", "column a of table mine", "TABLE mine"),
-        (
-            "CREATE FUNCTION mine(textsim.corpus) RETURNS int LANGUAGE sql RETURN 1",
-            r"function mine\(textsim.corpus\)",
-            "FUNCTION mine",
-        ),
-    ],
-)
-def test_a_downgrade_that_would_drop_an_object_of_a_user_is_refused(
-    db: ts.Database, create: str, named: str, drop: str
-) -> None:
+OBJECTS_OF_USERS = [
+    ("SELECT textsim.create_view('news', 'mine')", "view mine", "VIEW mine"),
+    (
+        "CREATE VIEW mine AS SELECT textsim.jaccard('news', 'a b', 'a b')",
+        "view mine",
+        "VIEW mine",
+    ),
+    (
+        "CREATE MATERIALIZED VIEW mine AS SELECT * FROM textsim.document_1",
+        "materialized view mine",
+        "MATERIALIZED VIEW mine",
+    ),
+    (
+        "CREATE INDEX mine ON article (cardinality(textsim.words(body)))",
+        "index mine",
+        "INDEX mine",
+    ),
+    (
+        "CREATE TABLE mine (a text DEFAULT textsim.jaccard('news', 'a b', 'a b')::text)",
+        "default value for column a of table mine",
+        "TABLE mine",
+    ),
+    (
+        "CREATE TABLE mine (a text CHECK (cardinality(textsim.words(a)) > 2))",
+        "constraint mine_a_check on table mine",
+        "TABLE mine",
+    ),
+    ("CREATE TABLE mine (a textsim.document)", "column a of table mine", "TABLE mine"),
+    (
+        "CREATE FUNCTION mine(textsim.corpus) RETURNS int LANGUAGE sql RETURN 1",
+        r"function mine\(textsim.corpus\)",
+        "FUNCTION mine",
+    ),
+]
+
+
+def test_a_downgrade_that_would_drop_an_object_of_a_user_is_refused(db: ts.Database) -> None:
     """The error names the object, and nothing is removed."""
     with psycopg.connect(db.url, autocommit=True) as connection:
         connection.execute("CREATE TABLE article (id int PRIMARY KEY, body text)")
         corpus = db.create_corpus("news")
         corpus.attach("article", "id", "body")
         corpus.add("a", "some text that is there")
-        connection.execute(create.encode())
-        with pytest.raises(ts.SchemaError, match=rf"^{named} uses the schema .* drop it first"):
-            schema.downgrade(db.engine)
-        assert corpus.check() == []
-        assert len(db.sources()) == 1
-        connection.execute(f"DROP {drop}".encode())
+        for create, named, drop in OBJECTS_OF_USERS:
+            connection.execute(create.encode())
+            with pytest.raises(ts.SchemaError, match=rf"^{named} uses the schema .* drop it first"):
+                schema.downgrade(db.engine)
+            assert corpus.check() == []
+            assert len(db.sources()) == 1
+            connection.execute(f"DROP {drop}".encode())
     schema.downgrade(db.engine)
 
 

@@ -13,7 +13,6 @@ from psycopg import errors as pg
 import textsim_db as ts
 from tests.support.roles import (
     FOX,
-    RELATIONS,
     TEXTS,
     Stage,
     rows_and_rights,
@@ -79,44 +78,9 @@ def test_a_reader_and_a_writer_use_an_exact_corpus(stage: Stage) -> None:
         assert stage.allowed(stage.reader, [statement]) == []
 
 
-def test_a_reader_changes_nothing(stage: Stage) -> None:
-    with stage.connect(stage.owner) as db:
-        db.create_corpus("later").add_many(TEXTS)
+def test_a_reader_changes_nothing_by_python(stage: Stage) -> None:
     stage.run(stage.reader, "CREATE TABLE article (id integer PRIMARY KEY, body text)")
     before = rows_and_rights(stage)
-    statements = []
-    for name, kind, column in stage.run(stage.owner, RELATIONS):
-        if kind == "S":
-            statements += [f"SELECT nextval('{name}')", f"SELECT setval('{name}', 99)"]
-        elif kind != "v":
-            statements += [
-                f"INSERT INTO {name} DEFAULT VALUES",
-                *([f"UPDATE {name} SET {column} = DEFAULT"] if column else []),
-                f"DELETE FROM {name}",
-                f"TRUNCATE {name}",
-                f"SELECT * FROM {name} FOR UPDATE",
-                f"BEGIN; LOCK TABLE {name} IN ROW EXCLUSIVE MODE",
-                f"CREATE TRIGGER t BEFORE INSERT ON {name} FOR EACH ROW "
-                "EXECUTE FUNCTION suppress_redundant_updates_trigger()",
-            ]
-    assert any("textsim.band_2" in statement for statement in statements)
-    statements += [
-        "SELECT textsim.add('news', 'd', 'some text')",
-        "SELECT textsim.remove('news', 'a')",
-        "SELECT textsim.attach('news', 'article', 'id', 'body')",
-        "SELECT textsim._prepare_source('news', 'article', 'id', 'body', 'queue', NULL)",
-        "SELECT textsim._activate_source(1, true)",
-        "SELECT textsim._release_source(1)",
-        "SELECT textsim._enqueue_comparison(1, 1)",
-        "SELECT textsim._wake()",
-        "SELECT textsim._create_relations(1)",
-        "SELECT textsim._drop_relations(1)",
-        "CREATE TABLE textsim.made ()",
-        "CREATE FUNCTION textsim.made() RETURNS integer LANGUAGE sql RETURN 1",
-        "DROP TABLE textsim.corpus",
-        "DROP SCHEMA textsim CASCADE",
-    ]
-    assert stage.allowed(stage.reader, statements) == []
     with stage.connect(stage.reader) as db:
         corpus = db.corpus("news")
         refused: list[Callable[[], object]] = [
@@ -189,39 +153,37 @@ _LOG_WORDS = (
 )
 
 
-@pytest.mark.parametrize(
-    ("statement", "constraint"),
-    [
-        ("INSERT INTO textsim.pending (kind, corpus_id) VALUES ('words', 1)", "pending_check"),
-        (_LOG_WORDS.format(1, "{a,NULL}", 0), "keys_check"),
-        (_LOG_WORDS.format(1, "{{a},{b}}", 0), "keys_check"),
-        (_LOG_WORDS.format(1, "{{a,NULL}}", 0), "keys_check"),
-        (_LOG_WORDS.format(-1, "{a}", 0), "pending_check"),
-        (_LOG_WORDS.format(1, "{a}", 2147483647), "pending_check"),
-        ("UPDATE textsim.pending SET keys = NULL", "pending_check"),
-        ("UPDATE textsim.pending SET tries = -5", "pending_check"),
-        ("UPDATE textsim.pending SET kind = 'change'", "pending_check"),
-        ("UPDATE textsim.pending SET kind = 'compare'", "pending_check"),
-        ("UPDATE textsim.pending SET kind = 'failed'", "pending_check"),
-        ("UPDATE textsim.pending SET kind = 'other'", "pending_check"),
-        ("UPDATE textsim.pending SET error = 'none'", "pending_check"),
-        (
-            "INSERT INTO textsim.word (hash, word) VALUES (hashtextextended('dog', 0), 'cat')",
-            "word_hash_check",
-        ),
-    ],
-)
-def test_a_writer_of_one_corpus_cannot_write_rows_that_stop_a_worker(
-    stage: Stage, statement: str, constraint: str
-) -> None:
+REFUSED_ROWS = [
+    ("INSERT INTO textsim.pending (kind, corpus_id) VALUES ('words', 1)", "pending_check"),
+    (_LOG_WORDS.format(1, "{a,NULL}", 0), "keys_check"),
+    (_LOG_WORDS.format(1, "{{a},{b}}", 0), "keys_check"),
+    (_LOG_WORDS.format(1, "{{a,NULL}}", 0), "keys_check"),
+    (_LOG_WORDS.format(-1, "{a}", 0), "pending_check"),
+    (_LOG_WORDS.format(1, "{a}", 2147483647), "pending_check"),
+    ("UPDATE textsim.pending SET keys = NULL", "pending_check"),
+    ("UPDATE textsim.pending SET tries = -5", "pending_check"),
+    ("UPDATE textsim.pending SET kind = 'change'", "pending_check"),
+    ("UPDATE textsim.pending SET kind = 'compare'", "pending_check"),
+    ("UPDATE textsim.pending SET kind = 'failed'", "pending_check"),
+    ("UPDATE textsim.pending SET kind = 'other'", "pending_check"),
+    ("UPDATE textsim.pending SET error = 'none'", "pending_check"),
+    (
+        "INSERT INTO textsim.word (hash, word) VALUES (hashtextextended('dog', 0), 'cat')",
+        "word_hash_check",
+    ),
+]
+
+
+def test_a_writer_of_one_corpus_cannot_write_rows_that_stop_a_worker(stage: Stage) -> None:
     stage.run(
         stage.owner,
         f"SELECT textsim.revoke_all('\"{stage.writer}\"')",
         f"SELECT textsim.grant_writer('\"{stage.writer}\"', 'news')",
     )
     stage.run(stage.writer, "SELECT textsim.add('news', 'd', %s)", values=[FOX])
-    with pytest.raises(pg.CheckViolation, match=constraint):
-        stage.run(stage.writer, statement)
+    for statement, constraint in REFUSED_ROWS:
+        with pytest.raises(pg.CheckViolation, match=constraint):
+            stage.run(stage.writer, statement)
     stage.work(stage.owner)
     assert stage.similar_keys() == ["d"]
 
@@ -232,6 +194,7 @@ def test_a_reader_cannot_lock_writers_out(stage: Stage) -> None:
     ((number,),) = stage.run(stage.owner, "SELECT id FROM textsim.corpus WHERE name = 'offers'")
     for call in (
         "textsim.lock_corpus('offers')",
+        "textsim.twins_of('offers', ARRAY['a'], ARRAY['b'])",
         f"textsim._lock_unique({number}, true)",
         f"textsim._lock_buckets({number}, '{{1,2,3}}', NULL)",
     ):

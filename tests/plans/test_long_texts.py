@@ -121,6 +121,7 @@ class PlansOf:
         return rows[0][0] if rows else None
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("unit", ["word:3", "word:5", "char:5"])
 @pytest.mark.parametrize("is_unique", [False, True], ids=["plain", "unique"])
 @pytest.mark.parametrize("recall", [0.9, 1.0], ids=["banded", "exact"])

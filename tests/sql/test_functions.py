@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator
+from itertools import product
 from pathlib import Path
 from typing import Any, LiteralString
 
@@ -179,16 +180,12 @@ WRONG_SEARCHES = [
 ]
 
 
-@pytest.mark.parametrize(("argument", "message"), WRONG_SEARCHES)
 def test_arguments_of_a_search_are_checked_before_it_looks_for_candidates(
-    connection: Connection, argument: str, message: str
+    connection: Connection,
 ) -> None:
     connection.execute("SELECT textsim.create_corpus('empty')")
-    for call in (
-        "matches('empty', 'some words'",
-        "matches('empty', NULL",
-        "neighbours('empty', 'a'",
-    ):
+    calls = ("matches('empty', 'some words'", "matches('empty', NULL", "neighbours('empty', 'a'")
+    for (argument, message), call in product(WRONG_SEARCHES, calls):
         with pytest.raises(psycopg.errors.InvalidParameterValue, match=message):
             connection.execute(f"SELECT * FROM textsim.{call}, {argument})".encode())
 
@@ -434,26 +431,27 @@ SETTINGS: list[dict[str, Any]] = [
 ]
 
 
-@pytest.mark.parametrize("settings", SETTINGS, ids=str)
 def test_a_corpus_created_by_sql_equals_one_created_by_python(
-    db: ts.Database, connection: Connection, settings: dict[str, Any]
+    db: ts.Database, connection: Connection
 ) -> None:
-    db.create_corpus("python", **settings)
-    arguments = "".join(f", {name} => %s" for name in settings)
-    connection.execute(
-        f"SELECT textsim.create_corpus('sql'{arguments})".encode(), [*settings.values()]
-    )
     columns = (
         "unit, shingle_length, threshold, recall, num_hashes, bands, rows, seed, recipe, base, "
         "golden_signature, golden_buckets"
     )
-    rows = connection.execute(f"SELECT {columns} FROM textsim.corpus".encode()).fetchall()
-    assert rows[0] == rows[1]
-    corpus = db.corpus("sql")
-    corpus.add("a", "one two three four")
-    assert corpus.check() == []
-    connection.execute("SELECT textsim.drop_corpus('sql')")
-    assert db.corpora() == ["python"]
+    for settings in SETTINGS:
+        db.create_corpus("python", **settings)
+        arguments = "".join(f", {name} => %s" for name in settings)
+        connection.execute(
+            f"SELECT textsim.create_corpus('sql'{arguments})".encode(), [*settings.values()]
+        )
+        rows = connection.execute(f"SELECT {columns} FROM textsim.corpus".encode()).fetchall()
+        assert rows[0] == rows[1], settings
+        corpus = db.corpus("sql")
+        corpus.add("a", "one two three four")
+        assert corpus.check() == [], settings
+        connection.execute("SELECT textsim.drop_corpus('sql')")
+        assert db.corpora() == ["python"]
+        db.drop_corpus("python")
 
 
 WRONG_SETTINGS: list[tuple[LiteralString, str]] = [

@@ -5,7 +5,6 @@ from __future__ import annotations
 import random
 from typing import Any
 
-import psycopg
 import pytest
 from psycopg import errors as pg
 
@@ -104,59 +103,20 @@ def test_texts_without_words_and_empty_lists_have_no_twins(
     assert connection.execute("SELECT * FROM textsim.twins_of('c', NULL, NULL)").fetchall() == []
 
 
-@pytest.mark.parametrize(
-    ("keys", "texts", "message"),
-    [
-        (["a"], ["x", "y"], "the list has 1 keys and 2 texts"),
-        (None, ["x"], "the list has 0 keys and 1 texts"),
-        (["a", None], ["x", "y"], "text 2 of the list: the key is NULL"),
-        (["a", "b"], [None, "y"], "text 1 of the list: the text is NULL"),
-        (["a", "k" * 1001], ["x", "y"], "text 2 of the list: the key is 1001 bytes long"),
-        (["a", "b", "a"], ["x", "y", "z"], 'texts 1 and 3 of the list have the same key "a"'),
-    ],
-)
-def test_a_wrong_list_is_refused(
-    corpus: ts.Corpus,
-    connection: Connection,
-    keys: list[str | None] | None,
-    texts: list[str | None],
-    message: str,
-) -> None:
-    with pytest.raises(pg.InvalidParameterValue, match=message):
-        connection.execute("SELECT textsim.twins_of('c', %s, %s::text[])", [keys, texts])
+WRONG_LISTS: list[tuple[list[str | None] | None, list[str | None], str]] = [
+    (["a"], ["x", "y"], "the list has 1 keys and 2 texts"),
+    (None, ["x"], "the list has 0 keys and 1 texts"),
+    (["a", None], ["x", "y"], "text 2 of the list: the key is NULL"),
+    (["a", "b"], [None, "y"], "text 1 of the list: the text is NULL"),
+    (["a", "k" * 1001], ["x", "y"], "text 2 of the list: the key is 1001 bytes long"),
+    (["a", "b", "a"], ["x", "y", "z"], 'texts 1 and 3 of the list have the same key "a"'),
+]
 
 
-def test_other_levels_of_isolation_are_refused(corpus: ts.Corpus, connection: Connection) -> None:
-    for level in ("REPEATABLE READ", "SERIALIZABLE"):
-        with connection.transaction():
-            connection.execute(f"SET TRANSACTION ISOLATION LEVEL {level}".encode())
-            with (
-                pytest.raises(pg.FeatureNotSupported, match=level.lower()),
-                connection.transaction(),
-            ):
-                twins_of(connection, {"a": RED})
-
-
-def test_a_reader_may_not_lock_the_corpus(
-    corpus: ts.Corpus, connection: Connection, db: ts.Database
-) -> None:
-    role = f"reader_of_{connection.info.dbname}"
-    connection.execute(f"CREATE ROLE {role}; SELECT textsim.grant_reader('{role}')".encode())
-    try:
-        for call in ("twins_of('c', ARRAY['a'], ARRAY['b'])", "lock_corpus('c')"):
-            connection.execute(f"SET ROLE {role}".encode())
-            with pytest.raises(pg.InsufficientPrivilege, match='may not write to corpus "c"'):
-                connection.execute(f"SELECT textsim.{call}".encode())
-            connection.execute("RESET ROLE")
-            connection.execute(f"SELECT textsim.grant_writer('{role}', 'c')".encode())
-            connection.execute(f"SET ROLE {role}".encode())
-            connection.execute(f"SELECT textsim.{call}".encode())
-            connection.execute("RESET ROLE")
-            connection.execute(f"SELECT textsim.revoke_all('{role}')".encode())
-            connection.execute(f"SELECT textsim.grant_reader('{role}')".encode())
-    finally:
-        connection.execute("RESET ROLE")
-        connection.execute(f"DROP OWNED BY {role}; DROP ROLE {role}".encode())
+def test_a_wrong_list_is_refused(corpus: ts.Corpus, connection: Connection) -> None:
+    for keys, texts, message in WRONG_LISTS:
+        with pytest.raises(pg.InvalidParameterValue, match=message):
+            connection.execute("SELECT textsim.twins_of('c', %s, %s::text[])", [keys, texts])
 
 
 def random_text_of(rng: random.Random) -> str:
@@ -343,10 +303,3 @@ def test_the_insert_takes_no_stronger_lock_than_the_list(
         assert is_corpus_locked() == was_locked
         assert was_locked or texts < 110
         assert not was_locked or texts > 2
-
-
-def test_a_corpus_that_is_not_unique_is_refused(db: ts.Database, connection: Connection) -> None:
-    db.create_corpus("c")
-    with pytest.raises(pg.ObjectNotInPrerequisiteState, match='corpus "c" is not unique') as raised:
-        twins_of(connection, {"a": RED})
-    assert isinstance(raised.value, psycopg.Error)

@@ -97,7 +97,11 @@ def test_a_document_of_another_language_is_a_twin(db: ts.Database, connection: C
 
 def test_only_unique_corpora_have_these_functions(db: ts.Database, connection: Connection) -> None:
     db.create_corpus("c")
-    for call in ("textsim.add_unique('c', 'a', 'a')", "textsim.lock_corpus('c')"):
+    for call in (
+        "textsim.add_unique('c', 'a', 'a')",
+        "textsim.lock_corpus('c')",
+        "textsim.twins_of('c', ARRAY['a'], ARRAY['b'])",
+    ):
         with pytest.raises(pg.ObjectNotInPrerequisiteState, match='corpus "c" is not unique'):
             connection.execute(f"SELECT {call}".encode())
     with pytest.raises(pg.UndefinedObject, match='corpus "d" does not exist'):
@@ -141,17 +145,15 @@ def test_similar_documents_lock_a_common_bucket(
     assert similar > 20
 
 
-@pytest.mark.parametrize("threshold", [0.05, 0.3, 0.55, 0.7, 0.8, 0.9, 1.0])
-def test_a_document_locks_two_rows_less_than_it_has(
-    connection: Connection, threshold: float
-) -> None:
+def test_a_document_locks_two_rows_less_than_it_has(shared_connection: Connection) -> None:
     """n - o + 1 locks, where o is the smallest number with o / n >= threshold."""
-    rows = connection.execute(
-        "SELECT n, textsim._count_locks(n, %s) FROM generate_series(0, 300) n", [threshold]
-    ).fetchall()
-    for n, locks in rows:
-        overlap = next((o for o in range(1, n + 1) if o / n >= threshold), 1)
-        assert locks == (n - overlap + 1 if n else 0)
+    for threshold in (0.05, 0.3, 0.55, 0.7, 0.8, 0.9, 1.0):
+        rows = shared_connection.execute(
+            "SELECT n, textsim._count_locks(n, %s) FROM generate_series(0, 300) n", [threshold]
+        ).fetchall()
+        for n, locks in rows:
+            overlap = next((o for o in range(1, n + 1) if o / n >= threshold), 1)
+            assert locks == (n - overlap + 1 if n else 0), threshold
 
 
 SCANS = """

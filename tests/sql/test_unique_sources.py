@@ -84,27 +84,6 @@ def test_error_names_the_table_the_corpus_and_the_standing_row(
     assert keys(connection) == ["a"]
 
 
-@pytest.mark.parametrize(
-    "statement",
-    [
-        "UPDATE t SET body = '" + BLUE + "' WHERE id = 'b'",
-        "INSERT INTO t VALUES ('b', NULL, '" + BLUE + "') "
-        "ON CONFLICT (id) DO UPDATE SET body = excluded.body",
-        "INSERT INTO t VALUES ('n', 'b', '" + BLUE + " but none of the words before it is there') "
-        "ON CONFLICT (email) DO UPDATE SET body = '" + BLUE + "'",
-    ],
-    ids=["update", "upsert by key", "upsert by another column"],
-)
-def test_an_update_that_makes_a_twin_is_refused(
-    attach: Attach, connection: Connection, statement: str
-) -> None:
-    attach()
-    connection.execute("INSERT INTO t VALUES ('a', 'a', %s), ('b', 'b', %s)", [RED, OTHER])
-    with pytest.raises(pg.UniqueViolation, match='document "b" matches document "a"'):
-        connection.execute(statement.encode())
-    assert keys(connection) == ["a", "b"]
-
-
 def test_a_row_is_not_compared_with_itself(attach: Attach, connection: Connection) -> None:
     attach()
     connection.execute("INSERT INTO t VALUES ('a', 'a', %s)", [RED])
@@ -115,20 +94,6 @@ def test_a_row_is_not_compared_with_itself(attach: Attach, connection: Connectio
     connection.execute(upsert, [RED])
     assert keys(connection) == ["b"]
     assert stored_forms(connection) == {"b": RED}
-
-
-def test_an_upsert_that_makes_two_rows_match_is_refused(
-    attach: Attach, connection: Connection
-) -> None:
-    attach()
-    connection.execute("INSERT INTO t VALUES ('a', 'a', %s), ('b', 'b', 'another row')", [OTHER])
-    with pytest.raises(pg.UniqueViolation, match='document "b" matches document "a"'):
-        connection.execute(
-            "INSERT INTO t VALUES ('a', 'x', %s), ('b', 'y', %s) "
-            "ON CONFLICT (id) DO UPDATE SET body = excluded.body",
-            [RED, BLUE],
-        )
-    assert stored_forms(connection) == {"a": OTHER, "b": "another row"}
 
 
 # Attaching
@@ -262,13 +227,6 @@ def test_two_tables_exclude_each_other(attach: Attach, connection: Connection) -
         connection.execute("INSERT INTO u VALUES ('a', %s)", [OTHER])
     with pytest.raises(pg.UniqueViolation, match='document "n" matches document "a"'):
         connection.execute("SELECT textsim.add('c', 'n', %s)", [BLUE])
-
-
-def test_a_text_that_cannot_be_indexed_is_refused(attach: Attach, connection: Connection) -> None:
-    attach()
-    with pytest.raises(pg.InvalidParameterValue, match="the key is 1001 bytes long"):
-        connection.execute("INSERT INTO t VALUES (repeat('x', 1001), NULL, %s)", [RED])
-    assert keys(connection) == []
 
 
 def test_index_pending_sets_twins_aside(attach: Attach, connection: Connection) -> None:

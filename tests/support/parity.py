@@ -1,26 +1,16 @@
-"""Compare SQL with Python: words, shingles, signatures and buckets of any text are equal.
-
-The suite compares a sample; this command compares everything:
-
-    python -m tests.support.parity --strings 1000000 [--postgres 16] [--data ../shared/data]
-"""
+"""Compare SQL with Python: words, shingles, signatures and buckets of any text are equal."""
 
 from __future__ import annotations
 
-import argparse
 import gzip
 import json
-import random
-import time
 from collections.abc import Iterator, Sequence
-from itertools import islice
 from pathlib import Path
 from typing import Any
 
 import psycopg
 
 import textsim_db as ts
-from tests.support.random_texts import random_text
 from textsim_db.settings import CorpusConfig
 from textsim_db.sketch import sketch_texts
 from textsim_db.text.shingles import find_shingles
@@ -100,53 +90,3 @@ def real_texts(file: Path) -> Iterator[str]:
     with gzip.open(file, "rt", encoding="utf-8") as lines:
         for line in lines:
             yield str(json.loads(line)["text"])
-
-
-def _batches(texts: Iterator[str], size: int) -> Iterator[list[str]]:
-    while batch := list(islice(texts, size)):
-        yield batch
-
-
-def main() -> None:
-    """Run the full comparison; exit with 1 if anything differs."""
-    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n\n")[0])
-    parser.add_argument("--strings", type=int, default=1_000_000)
-    parser.add_argument("--seed", type=int, default=random.randrange(2**32))
-    parser.add_argument("--postgres", type=int, default=18, help="version of the embedded server")
-    parser.add_argument("--database-url", help="any other server, with the schema installed")
-    parser.add_argument("--data", type=Path, help="a folder of .jsonl.gz files with a column text")
-    arguments = parser.parse_args()
-    url = arguments.database_url
-    if url is None:
-        from textsim_db.db import embedded_server
-
-        url = embedded_server.start(version=arguments.postgres)
-        ts.install(url)
-    rng = random.Random(arguments.seed)
-    sources: dict[str, Iterator[str]] = {
-        f"generated, seed {arguments.seed}": (random_text(rng) for _ in range(arguments.strings))
-    }
-    if arguments.data is not None:
-        sources |= {f.name: real_texts(f) for f in sorted(arguments.data.glob("*.jsonl.gz"))}
-    total_differences = 0
-    with ts.connect(url) as db, psycopg.connect(db.url, autocommit=True) as connection:
-        corpora = create_corpora(db)
-        print(
-            f"PostgreSQL {connection.info.server_version // 10000}, shingles {', '.join(corpora)}"
-        )
-        for name, texts in sources.items():
-            start, count, differing = time.monotonic(), 0, 0
-            for batch in _batches(texts, 500):
-                for difference in differences(connection, corpora, batch):
-                    differing += 1
-                    print(difference[:500])
-                count += len(batch)
-            print(
-                f"{name}: {count:,} texts, {differing} differences, {time.monotonic() - start:.0f} s"
-            )
-            total_differences += differing
-    raise SystemExit(total_differences > 0)
-
-
-if __name__ == "__main__":
-    main()

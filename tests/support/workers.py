@@ -26,13 +26,6 @@ def running_worker(db: ts.Database, **options: Any) -> Iterator[None]:
         assert not thread.is_alive(), "the worker did not stop"
 
 
-def count_leased(connection: Connection) -> int:
-    """Return the number of rows of the log that a worker has leased."""
-    query = "SELECT count(*) FROM textsim.pending WHERE lease_until > clock_timestamp()"
-    (count,) = connection.execute(query).fetchall()[0]
-    return int(count)
-
-
 def wait_for_postponed(connection: Connection) -> None:
     """Wait until no change is postponed: a change that meets another worker is postponed by a second.
 

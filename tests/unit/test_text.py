@@ -56,6 +56,7 @@ def test_every_code_point_alone_equals_the_reference() -> None:
     assert_tokens(["\n".join(map(chr, CODE_POINTS[i::512])) for i in range(512)])
 
 
+@pytest.mark.more
 def test_every_assigned_code_point_between_letters_equals_the_reference() -> None:
     assigned = [c for c in map(chr, CODE_POINTS) if reference.is_assigned(c)]
     assigned = [c for c in assigned if unicodedataplus.category(c) != "Co"]
@@ -259,17 +260,26 @@ def test_malformed_shingle_settings_are_refused(shingle: str) -> None:
         shingles("some text", shingle)
 
 
+@pytest.mark.more
 @pytest.mark.skipif(
     not unicodedataplus.unidata_version.startswith("16."),
     reason=f"needs unicodedataplus of Unicode 16; installed is {unicodedataplus.unidata_version}",
 )
-def test_the_unicode_tables_equal_the_output_of_their_script() -> None:
+@pytest.mark.parametrize(
+    ("script", "written"),
+    [
+        ("make_unicode_tables.py", "textsim_db/text/unicode_data.py"),
+        ("make_unicode_sql.py", "sql/schema/20_unicode.sql"),
+    ],
+)
+def test_the_unicode_tables_equal_the_output_of_their_script(script: str, written: str) -> None:
     output = subprocess.run(
-        [sys.executable, ROOT / "scripts" / "make_unicode_tables.py"],
+        [sys.executable, ROOT / "scripts" / script],
         capture_output=True,
         check=True,
+        env={"PYTHONPATH": str(ROOT), "PYTHONUTF8": "1"},
     ).stdout
-    assert output == (ROOT / "textsim_db" / "text" / "unicode_data.py").read_bytes()
+    assert output == (ROOT / written).read_bytes()
 
 
 def assert_tokens(texts: list[str]) -> None:

@@ -20,7 +20,7 @@ from textsim_db.compare.verify import Criterion, values_of_pairs
 from textsim_db.db.binary_rows import load_int4_arrays
 from textsim_db.db.engine import autocommit
 from textsim_db.db.store import Store
-from textsim_db.errors import DocumentError, DocumentNotFound
+from textsim_db.errors import DatabaseError, DocumentError, DocumentNotFound
 from textsim_db.measures.by_name import JACCARD
 from textsim_db.read import statements
 from textsim_db.read.candidates import (
@@ -218,8 +218,11 @@ def _estimates(
     num_hashes = documents.config.num_hashes
     # The signatures of documents without shingles are empty, but such documents have no candidates.
     own = signatures.values.reshape(-1, num_hashes)[signatures.offsets[left] // num_hashes]
-    others = documents.signatures(right).values.reshape(-1, num_hashes)
-    shares: list[float] = estimates(own, others).tolist()
+    others = documents.signatures(right)
+    if not others.sizes.all():
+        damaged = documents.keys[right[others.sizes.argmin()]]
+        raise DatabaseError(f'the signature of document "{damaged}" is empty: run textsim check')
+    shares: list[float] = estimates(own, others.values.reshape(-1, num_hashes)).tolist()
     return shares
 
 
