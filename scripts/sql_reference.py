@@ -64,7 +64,7 @@ GROUPS = (
             "create_view",
         ),
     ),
-    Group("Tables that stay indexed", ("attach", "index_pending", "status", "detach")),
+    Group("Tables that stay indexed", ("attach", "index_pending", "status", "scopes", "detach")),
     Group("Two texts", ("jaccard", "containment", "cosine_similarity", "levenshtein_words")),
     Group(
         "From a text to its buckets",
@@ -126,6 +126,11 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
     "index_pending": (
         "CALL textsim.index_pending('news');",
         "SELECT * FROM textsim.neighbours('news', '1');",
+    ),
+    "scopes": (
+        "SELECT textsim.create_corpus('notes', scoped => true);\n"
+        "SELECT textsim.add('notes', '1', 'Ring twice', scope => 'anna');\n"
+        "SELECT * FROM textsim.scopes('notes');",
     ),
     "status": ("SELECT indexed, pending, failed, problems FROM textsim.status('news');",),
     "detach": ("SELECT textsim.detach('news', 'article');",),

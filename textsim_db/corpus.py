@@ -47,6 +47,7 @@ from textsim_db.results import (
     Pair,
     Problem,
     RecallReport,
+    ScopeStatus,
     Statistics,
     Status,
 )
@@ -835,6 +836,16 @@ class Corpus:
             (3, 0)
         """
         return self._current.loaded().read(sources.status)
+
+    def scopes(self) -> list[ScopeStatus]:
+        """Return the scopes with the number of their documents, the largest scope first.
+
+        Raises:
+            ConfigurationError: the corpus is not scoped.
+        """
+        if not self.config.scoped:
+            raise ConfigurationError(f'corpus "{self.name}" is not scoped')
+        return self._current.loaded().read(sources.scopes)
 
     def activity(self) -> Activity:
         """Return the age of the oldest pending change, and the number of writes to the corpus so far."""

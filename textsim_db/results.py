@@ -184,6 +184,16 @@ class Status(NamedTuple):
     """About how many bytes the ids would save."""
 
 
+class ScopeStatus(NamedTuple):
+    """How many documents a scope has."""
+
+    scope: str
+    indexed: int
+    """The documents in the index."""
+    as_text: int
+    """The documents among them whose words wait for ids."""
+
+
 class Activity(NamedTuple):
     """How far a corpus is behind its tables, and how many documents were written."""
 

@@ -53,9 +53,8 @@ class KeptMemory(BaseModel):
     last_seen: datetime
 
 
-Tenant = Annotated[
-    str, Header(alias="X-Tenant")
-]  # in your application: of the user who is logged in
+# In your application, the tenant of the user who is logged in.
+Tenant = Annotated[str, Header(alias="X-Tenant")]
 
 REMEMBER = select(Memory).from_statement(text("SELECT * FROM remember(:tenant, :body, :force)"))
 FIND = select(Memory).from_statement(

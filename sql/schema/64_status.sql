@@ -250,3 +250,25 @@ COMMENT ON FUNCTION textsim.status(text)
     'million changes wait. as_text is the number of documents in the log that are stored as text: they are complete, '
     'and textsim worker or index_pending() gives their words ids, which saves about saved_by_ids bytes. It also '
     'counts documents that were removed since.';
+
+CREATE FUNCTION textsim.scopes(corpus text)
+RETURNS TABLE (scope text, indexed bigint, as_text bigint)
+LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE ROWS 1000
+SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+    c textsim.corpus := textsim._corpus(corpus);
+BEGIN
+    IF NOT c.scoped THEN
+        RAISE EXCEPTION 'corpus "%" is not scoped', corpus
+            USING ERRCODE = 'object_not_in_prerequisite_state',
+                HINT = 'Create a corpus with scoped => true.';
+    END IF;
+    RETURN QUERY EXECUTE format(
+        'SELECT d.scope, count(*), count(*) FILTER (WHERE d.word_ids IS NULL) FROM textsim.%I d WHERE true%s '
+        'GROUP BY d.scope ORDER BY count(*) DESC, d.scope COLLATE "C"', 'document_' || c.id, textsim._alive(c, 'd'));
+END $$;
+COMMENT ON FUNCTION textsim.scopes(text)
+    IS 'Returns the scopes of a corpus with the number of their documents, the largest scope first; as_text counts '
+    'the documents among them whose words wait for ids. Changes that wait in the log have keys only, so they have no '
+    'scope yet. Raises an error if the corpus is not scoped.';

@@ -40,6 +40,18 @@ def test_searches_are_of_one_scope(scoped: Textsim) -> None:
     ] == ["c"]
 
 
+def test_status_lists_the_scopes(scoped: Textsim) -> None:
+    listed = rows(scoped("status", "notes", "--scopes", "--format", "jsonl"))
+    assert [(row["scope"], row["indexed"]) for row in listed] == [
+        ("bert", 2),
+        ("7", 1),
+        ("anna", 1),
+    ]
+    assert "--scopes: name the corpus" in " ".join(
+        scoped("status", "--scopes", status=2).stderr.replace("'", "").split()
+    )
+
+
 def test_pairs_and_clusters_are_of_each_scope_or_of_one(scoped: Textsim) -> None:
     for scope, count in (((), 1), (("--scope", "bert"), 1), (("--scope", "anna"), 0)):
         for command in ("pairs", "clusters"):

@@ -52,6 +52,7 @@ PUBLIC = {
     "row_filter text)": "volatile",
     "detach(corpus text, relation regclass)": "volatile",
     "status(corpus text)": "stable strict",
+    "scopes(corpus text)": "stable strict",
     "index_pending(IN corpus text)": "volatile",
     "create_corpus(name text, shingle text, threshold double precision, recall double precision, "
     "num_hashes integer, seed bigint, bands integer, rows integer, stop_words text[], "

@@ -17,7 +17,7 @@ from textsim_db.cli.messages import count, print_message
 from textsim_db.cli.options import DatabaseUrl, OptionalCorpus, number_option
 from textsim_db.cli.output import Format, FormatOption, write
 from textsim_db.errors import shown
-from textsim_db.results import Source
+from textsim_db.results import ScopeStatus, Source
 
 if TYPE_CHECKING:
     from textsim_db.corpus import ManagedCorpus
@@ -41,6 +41,9 @@ def status(
             "SECONDS",
         ),
     ] = None,
+    scopes: Annotated[
+        bool, typer.Option("--scopes", help="List the scopes of the corpus instead.")
+    ] = False,
     form: FormatOption = Format.TABLE,
     database_url: DatabaseUrl = None,
 ) -> None:
@@ -55,12 +58,16 @@ def status(
     - `textsim status`
     - `textsim status news --watch 10`
     - `textsim status --format jsonl`
+    - `textsim status notes --scopes`
 
     """
     if watch is not None and not 0 < watch <= _LONGEST_WATCH:
         raise typer.BadParameter(
             f"expected seconds above 0, at most {_LONGEST_WATCH}", param_hint="--watch"
         )
+    if scopes:
+        _list_scopes(corpus, form, database_url)
+        return
     with connect(database_url) as db:
         for sample in _samples(db, corpus, watch):
             if form is Format.JSONL:
@@ -73,6 +80,14 @@ def status(
             "textsim worker",
             logging.WARNING,
         )
+
+
+def _list_scopes(corpus: str | None, form: Format, database_url: str | None) -> None:
+    """Print the scopes of a corpus, the largest first."""
+    if corpus is None:
+        raise typer.BadParameter("name the corpus whose scopes to list", param_hint="--scopes")
+    with connect(database_url) as db:
+        write(ScopeStatus._fields, db.corpus(corpus).scopes(), form)
 
 
 def pending(

@@ -13,7 +13,7 @@ from sqlalchemy import Engine
 
 from textsim_db.db.engine import Connection, autocommit, transaction
 from textsim_db.errors import ConfigurationError
-from textsim_db.results import Activity, Source, Status, WorkerState
+from textsim_db.results import Activity, ScopeStatus, Source, Status, WorkerState
 from textsim_db.settings import Existing
 from textsim_db.sync import read_source, statements
 from textsim_db.sync.read_source import StoredSource
@@ -106,6 +106,13 @@ def status(store: Store) -> Status:
         row = connection.execute(statements.STATUS, [store.corpus.name]).fetchone()
     assert row is not None
     return Status(*row)
+
+
+def scopes(store: Store) -> list[ScopeStatus]:
+    """Return the scopes of a corpus, the largest first."""
+    with autocommit(store.engine) as connection:
+        rows = connection.execute(statements.SCOPES, [store.corpus.name]).fetchall()
+    return [ScopeStatus(*row) for row in rows]
 
 
 def activity(store: Store) -> Activity:

@@ -46,6 +46,9 @@ STATUS: Final[LiteralString] = """
 SELECT indexed, pending, oldest_pending, failed, is_estimate, problems, as_text, saved_by_ids
 FROM textsim.status(%s)
 """
+SCOPES: Final[LiteralString] = """
+/* textsim-db: scopes of a corpus */ SELECT scope, indexed, as_text FROM textsim.scopes(%s)
+"""
 ACTIVITY: Final[LiteralString] = """
 SELECT (
     SELECT greatest(0, extract(epoch FROM pg_catalog.clock_timestamp() - l.oldest_pending))::float8
