@@ -46,6 +46,7 @@ WITHOUT_DEFAULT = {"bands", "rows", "stop_words", "language", "file", "plot", "h
         "time_column",
         "expires",
         "row_filter",
+        "against",
     )
 }
 

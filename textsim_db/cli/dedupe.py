@@ -7,8 +7,8 @@ import os
 import time
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Annotated, Any
+from dataclasses import dataclass, field, replace
+from typing import IO, TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -28,6 +28,8 @@ from textsim_db.settings import PAIR_SETTINGS, CorpusSettings
 
 if TYPE_CHECKING:
     from textsim_db.cluster.keep_rule import Preference
+    from textsim_db.corpus import Corpus
+    from textsim_db.database import Database
     from textsim_db.dedupe.by_temporary_corpus import Deduplication, Document, Rule
     from textsim_db.dedupe.table_clusters import Columns
     from textsim_db.files.record_files import RecordFile
@@ -78,6 +80,15 @@ def dedupe(
     into: Annotated[
         str | None,
         typer.Option(metavar="TABLE", help="With --table: create this table for the clusters."),
+    ] = None,
+    against: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="CORPUS",
+            help="Remove the records that match a document of this corpus, too. The corpus stays as it "
+            "is, and its settings say what matches. May be repeated: then the settings of the first "
+            "corpus say which records match each other.",
+        ),
     ] = None,
     kind: Annotated[
         Kind,
@@ -143,6 +154,7 @@ def dedupe(
     - `textsim dedupe articles.tsv.gz -o unique.parquet`
     - `textsim dedupe --table article --text body --into article_cluster --keep max:score`
     - `textsim dedupe tickets.jsonl --scope customer -o unique.jsonl`
+    - `textsim dedupe this-week.jsonl --against news -o new.jsonl --report known.jsonl`
 
     """
     from textsim_db.dedupe.by_temporary_corpus import Rule
@@ -151,6 +163,7 @@ def dedupe(
 
     check_settings(settings)
     _check_usage(path, table, output, report, into)
+    _check_against(against or [], table, settings)
     rule = Rule(keep, CorpusSettings(**settings, scoped=scope is not None), linkage)
     if table is not None:
         assert into is not None
@@ -162,7 +175,28 @@ def dedupe(
     with RecordFile(path, wanted, kind) as records:
         if output is not None:
             records.convert_for(output, output_kind)
-        _dedupe_file(records, rule, output, report, database_url)
+        _dedupe_file(records, rule, output, report, against or [], database_url)
+
+
+def _check_against(against: list[str], table: str | None, settings: PartialSettings) -> None:
+    if against and table is not None:
+        raise typer.BadParameter("it needs a file, not --table", param_hint="--against")
+    if against and settings:
+        options = ", ".join(f"--{name.replace('_', '-')}" for name in settings)
+        raise typer.BadParameter(
+            f"the corpus has settings already; leave out {options}", param_hint="--against"
+        )
+
+
+def _opened(db: Database, against: list[str], rule: Rule) -> tuple[list[Corpus], Rule]:
+    """Return the corpora to compare with, and the rule with the settings of the first one."""
+    corpora = [db.corpus(name) for name in against]
+    for corpus in corpora:
+        corpus.config.check_scope(corpus.name, rule.settings.scoped)
+    if not corpora:
+        return [], rule
+    settings = replace(corpora[0].config, is_unique=False, keep_for=None)
+    return corpora, rule._replace(settings=settings)
 
 
 def _check_usage(
@@ -229,6 +263,7 @@ def _dedupe_file(
     rule: Rule,
     output: str | None,
     report: str | None,
+    against: list[str],
     database_url: str | None,
 ) -> None:
     from textsim_db.dedupe.by_temporary_corpus import deduplicate
@@ -236,7 +271,8 @@ def _dedupe_file(
     start = time.monotonic()
     texts = _Texts(records, with_keys=report is not None)
     with connect(database_url) as db, loading(records, texts) as load:
-        result = deduplicate(db, load, rule, load.after_batch)
+        corpora, rule = _opened(db, against, rule)
+        result = deduplicate(db, load, rule, load.after_batch, corpora)
     if output is not None:
         records.write(result.mask(), output)
     if report is not None:
@@ -257,10 +293,19 @@ def _write_report(path: str, result: Deduplication, keys: list[str | None]) -> N
     with replacing(path) as file:
         for removals in result.clusters():
             removed = [{**document(r.number), "similarity": r.similarity} for r in removals]
-            cluster = {"kept": document(removals[0].kept), "removed": removed}
-            # UTF-8 has no lone surrogates, so they are escaped as in JSON.
-            line = json.dumps(cluster, ensure_ascii=False) + "\n"
-            file.write(line.encode("utf-8", "backslashreplace"))
+            _write_line(file, {"kept": document(removals[0].kept), "removed": removed})
+        by_standing: dict[tuple[str, str], list[dict[str, Any]]] = {}
+        for number, standing in sorted(result.standing.items()):
+            removed = by_standing.setdefault(standing[:2], [])
+            removed.append({**document(number), "similarity": standing.similarity})
+        for (corpus, key), removed in by_standing.items():
+            _write_line(file, {"kept": {"corpus": corpus, "key": key}, "removed": removed})
+
+
+def _write_line(file: IO[bytes], cluster: dict[str, Any]) -> None:
+    # UTF-8 has no lone surrogates, so they are escaped as in JSON.
+    line = json.dumps(cluster, ensure_ascii=False) + "\n"
+    file.write(line.encode("utf-8", "backslashreplace"))
 
 
 def _dedupe_table(
@@ -293,10 +338,11 @@ def _print_faults(introduction: str, faults: list[str]) -> None:
 
 
 def _summary(result: Deduplication, removal: str, seconds: float) -> str:
-    removed = len(result.removals)
+    removed, known = len(result.removals), len(result.standing)
     clusters = len({removal.kept for removal in result.removals})
     rate = f", {result.documents / seconds:,.0f} documents/s" if result.documents >= 1000 else ""
     return (
-        f"{count(result.documents, 'document')}: {result.documents - removed:,} kept, "
-        f"{removed:,} {removal} from {count(clusters, 'cluster')}; {seconds:.1f} s{rate}"
+        f"{count(result.documents, 'document')}: {result.documents - removed - known:,} kept, "
+        + (f"{known:,} {removal} that match a corpus, " if known else "")
+        + f"{removed:,} {removal} from {count(clusters, 'cluster')}; {seconds:.1f} s{rate}"
     )

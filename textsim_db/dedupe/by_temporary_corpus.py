@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -13,9 +13,10 @@ import numpy.typing as npt
 from textsim_db.cluster.keep_rule import Preference
 from textsim_db.corpus import load_modules
 from textsim_db.db import stored_corpus
+from textsim_db.dedupe.against_corpora import AgainstCorpora, Standing
 from textsim_db.errors import CorpusNotFound
 from textsim_db.results import AddReport
-from textsim_db.settings import CorpusSettings, Linkage
+from textsim_db.settings import CorpusConfig, CorpusSettings, Linkage
 from textsim_db.text.stop_words import with_lists
 from textsim_db.write.temporary_corpora import temporary_name
 
@@ -66,11 +67,13 @@ class Deduplication:
     removals: list[Removal]
     refused: list[tuple[int, str]]
     """The place of each document that cannot be compared, with the reason. It stays."""
+    standing: dict[int, Standing]
+    """The place of each document that is removed because a corpus has one that matches it."""
 
     def mask(self) -> npt.NDArray[np.bool_]:
         """Return which documents stay: bool of shape (documents,)."""
         stays = np.ones(self.documents, np.bool_)
-        stays[[removal.number for removal in self.removals]] = False
+        stays[[*self.standing, *(removal.number for removal in self.removals)]] = False
         return stays
 
     def clusters(self) -> list[list[Removal]]:
@@ -86,21 +89,25 @@ def deduplicate(
     documents: Iterable[Document],
     rule: Rule,
     progress: Callable[[AddReport], None] | None = None,
+    against: Sequence[Corpus] = (),
 ) -> Deduplication:
     """Find the documents to remove; documents are numbered from 0.
 
-    progress is called as by Corpus.add_many. Raises
-    ConfigurationError if two values cannot be compared.
+    progress is called as by Corpus.add_many. against: corpora whose documents stand; a document that
+    matches one of them is removed, and not compared with the others. Raises ConfigurationError if two
+    values cannot be compared.
     """
     numbered = _Numbered(documents, with_values=rule.preference.column is not None)
+    new = AgainstCorpora(numbered, against)
     with temporary_corpus(database, rule.settings) as corpus:
-        report = corpus.add_many(numbered, progress)
+        report = corpus.add_many(new if against else numbered, progress)
         lengths = np.array(numbered.lengths, np.int64)
         ranks = rule.preference.ranks(lengths, numbered.values).tolist()
         duplicates = corpus.duplicates(linkage=rule.linkage, rank=lambda key: ranks[int(key)])
         removals = [Removal(int(d.key), int(d.kept), d.similarity) for d in duplicates]
     refused = [(int(refusal.key), refusal.reason) for refusal in report.refused]
-    return Deduplication(len(lengths), removals, refused)
+    standing = {int(key): document for key, document in new.standing.items()}
+    return Deduplication(len(lengths), removals, refused, standing)
 
 
 class _Numbered:
@@ -127,7 +134,10 @@ def temporary_corpus(database: Database, settings: CorpusSettings) -> Iterator[C
     load_modules()
     with temporary_name(database.engine) as name:
         try:
-            stored_corpus.create(database.engine, name, with_lists(settings).complete())
+            config = (
+                settings if isinstance(settings, CorpusConfig) else with_lists(settings).complete()
+            )
+            stored_corpus.create(database.engine, name, config)
             yield database.corpus(name)
         finally:
             with suppress(CorpusNotFound):

@@ -1,0 +1,129 @@
+"""textsim dedupe --against: the records of a file that a corpus does not have yet."""
+
+from __future__ import annotations
+
+import json
+import random
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import textsim_db as ts
+from benchmarks.generate import documents
+from tests.support.commands import NEWS, Textsim, rows
+from tests.support.connections import Connection
+
+pytestmark = pytest.mark.one_server
+
+
+def write(name: str, records: list[dict[str, Any]]) -> None:
+    Path(name).write_text("".join(json.dumps(record) + "\n" for record in records))
+
+
+def read(name: str) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in Path(name).read_text().splitlines()]
+
+
+def texts(rng: random.Random, count: int) -> list[str]:
+    """Return texts of few families, many of which match."""
+    families = [[f"f{i}w{j}" for j in range(12)] for i in range(count // 4)]
+    made = []
+    for _ in range(count):
+        words = list(rng.choice(families))
+        for _ in range(rng.randrange(3)):
+            words[rng.randrange(12)] = f"x{rng.randrange(3)}"
+        made.append(" ".join(words))
+    return made
+
+
+@pytest.mark.parametrize("scoped", [False, True])
+def test_the_result_is_that_of_old_and_new_records_together(
+    textsim: Textsim, db: ts.Database, rng: random.Random, scoped: bool
+) -> None:
+    """The old records are without duplicates, and come first."""
+    options = ("--shingle", "word:1", "--threshold", "0.6", "--recall", "1")
+    user = ("--scope", "user") if scoped else ()
+    records = [
+        {"id": str(number), "text": text, "user": rng.choice("ab")}
+        for number, text in enumerate(texts(rng, 240))
+    ]
+    write("all.jsonl", records)
+    write("old.jsonl", records[:120])
+    textsim("dedupe", "old.jsonl", "-o", "kept.jsonl", *options, *user)
+    kept = read("kept.jsonl")
+    write("both.jsonl", kept + records[120:])
+    textsim("dedupe", "both.jsonl", "-o", "expected.jsonl", *options, *user)
+    textsim("index", "known", "kept.jsonl", "--create", *options, *user)
+    write("new.jsonl", records[120:])
+    before = len(db.corpus("known"))
+    arguments = ("-o", "out.jsonl", "--report", "report.jsonl", "--against", "known")
+    result = textsim("dedupe", "new.jsonl", *arguments, *user)
+    assert read("out.jsonl") == read("expected.jsonl")[len(kept) :]
+    assert len(db.corpus("known")) == before
+    report = read("report.jsonl")
+    removed = [record for cluster in report for record in cluster["removed"]]
+    assert len(removed) == 120 - len(read("out.jsonl"))
+    known = {cluster["kept"]["key"] for cluster in report if "corpus" in cluster["kept"]}
+    assert known <= {record["id"] for record in kept}
+    assert "removed that match a corpus" in result.stderr
+
+
+def test_several_corpora_stand_and_a_record_without_text_stays(textsim: Textsim) -> None:
+    write("a.jsonl", [{"id": "a", "text": NEWS["a"]}])
+    write("d.jsonl", [{"id": "d", "text": NEWS["d"]}])
+    for name in "ad":
+        textsim("index", name, f"{name}.jsonl", "--create")
+    new = [{"id": f"new {key}", "text": text} for key, text in NEWS.items()]
+    write("new.jsonl", [*new, {"id": "null", "text": None}, {"id": "NUL", "text": "one\0two"}])
+    arguments = ("--against", "a", "--against", "d", "--report", "report.jsonl", "-o", "out.jsonl")
+    result = textsim("dedupe", "new.jsonl", *arguments, status=1)
+    standing = [c["kept"] for c in read("report.jsonl") if "corpus" in c["kept"]]
+    assert {"corpus": "a", "key": "a"} in standing
+    assert {"corpus": "d", "key": "d"} in standing
+    assert [record["id"] for record in read("out.jsonl")][-2:] == ["null", "NUL"]
+    assert '"text" is null' in result.stderr
+
+
+def test_an_expired_document_does_not_stand(
+    textsim: Textsim, db: ts.Database, connection: Connection
+) -> None:
+    write("old.jsonl", [{"id": "a", "text": NEWS["a"]}])
+    textsim("index", "chat", "old.jsonl", "--create", "--keep-for", "30 days")
+    for interval, kept in (("1 day", 0), ("-1 day", 1)):
+        connection.execute(f"UPDATE textsim.document_1 SET expires_at = now() + '{interval}'")
+        textsim("dedupe", "old.jsonl", "--against", "chat", "-o", "out.jsonl")
+        assert len(read("out.jsonl")) == kept
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("--threshold", "0.5"), "the corpus has settings already; leave out --threshold"),
+        (("--scope", "user"), 'corpus "news" is not scoped'),
+        (("--against", "newz"), 'corpus "newz" does not exist; did you mean "news"?'),
+    ],
+)
+def test_other_options_are_refused(
+    textsim: Textsim, arguments: tuple[str, ...], message: str
+) -> None:
+    write("new.jsonl", [{"id": key, "text": text, "user": 1} for key, text in NEWS.items()])
+    textsim("index", "news", "new.jsonl", "--create")
+    result = textsim("dedupe", "new.jsonl", "-o", "-", "--against", "news", *arguments, status=2)
+    assert message in " ".join(result.stderr.replace("│", " ").split())
+    assert rows(textsim("corpus", "list", "--format", "jsonl"))[0]["corpus"] == "news"
+
+
+@pytest.mark.more
+def test_ten_thousand_new_records_against_many(textsim: Textsim) -> None:
+    everything = list(documents(40_000, words=40, planted=0.3, identical=20, seed=5))
+    write("old.jsonl", [{"id": k, "text": t} for k, t in everything[:30_000]])
+    write("new.jsonl", [{"id": k, "text": t} for k, t in everything[30_000:]])
+    textsim("dedupe", "old.jsonl", "-o", "kept.jsonl", "--recall", "1")
+    textsim("index", "old", "kept.jsonl", "--create", "--recall", "1")
+    textsim("dedupe", "new.jsonl", "-o", "out.jsonl", "--against", "old")
+    both = Path("kept.jsonl").read_text() + Path("new.jsonl").read_text()
+    Path("both.jsonl").write_text(both)
+    textsim("dedupe", "both.jsonl", "-o", "expected.jsonl", "--recall", "1")
+    assert read("out.jsonl") == read("expected.jsonl")[len(read("kept.jsonl")) :]
+    assert len(read("out.jsonl")) < 10_000
