@@ -82,7 +82,9 @@ def check_documents(connection: psycopg.Connection[Any], source_id: int | None) 
     signatures = of_rows(matrix, counts > 0)
     ids = [2**31 - 1, 0, 1, 65535]
     chosen = [3, 0, 1]
-    connection.execute("CREATE TEMP TABLE d (LIKE textsim.document INCLUDING DEFAULTS) ON COMMIT DROP")
+    connection.execute(
+        "CREATE TEMP TABLE d (LIKE textsim.document INCLUDING DEFAULTS) ON COMMIT DROP"
+    )
     columns = "id, key, source_id, shingle_count, language, scope, expires_at, word_ids, signature"
     scopes = ["a", "", "ü", "s" * 200] if source_id is None else [None] * 4
     # Microseconds since the start of 2000.

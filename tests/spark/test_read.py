@@ -58,6 +58,16 @@ def test_a_corpus_may_have_fewer_documents_than_partitions(
     assert {row["key"] for row in read(spark, db.url, "c", 5).collect()} == {"1", "2"}
 
 
+def test_an_expired_document_is_not_read(spark: SparkSession, db: ts.Database) -> None:
+    corpus = db.create_corpus("c", keep_for="30 days")
+    corpus.add_many({"1": "a text", "2": "another text"})
+    with db.engine.begin() as connection:
+        connection.exec_driver_sql(
+            "UPDATE textsim.document_1 SET expires_at = now() WHERE key = '1'"
+        )
+    assert {row["key"] for row in read(spark, db.url, "c").collect()} == {"2"}
+
+
 def test_languages_are_read(spark: SparkSession, db: ts.Database) -> None:
     pytest.importorskip("py3langid")
     corpus = db.create_corpus("c", language="auto")
