@@ -218,9 +218,8 @@ def _wrong_answers(
             if (value := similarity(own, other)) >= THRESHOLD
         }
         with connection.transaction() as savepoint:
-            found = dict(
-                connection.execute("SELECT * FROM textsim.add_unique('c', 'probe', %s)", [body])
-            )
+            query = "SELECT key, similarity FROM textsim.add_unique('c', 'probe', %s)"
+            found = dict(connection.execute(query, [body]).fetchall())
             if found != expected:
                 faults.append(f"add_unique returns {found}, expected {expected} for {body!r}")
             raise psycopg.Rollback(savepoint)
