@@ -134,8 +134,8 @@ BEGIN
         AND scope COLLATE "C" IS NOT DISTINCT FROM stored.scope
     THEN
         IF c.keep_for IS NOT NULL AND stored.expires_at IS DISTINCT FROM expires_at THEN
-            -- A transaction with a later clock may have seen it expired, and have added a twin. A twin beside which
-            -- it stood already keeps nothing out: one of the two was forced.
+            -- A transaction with a later clock may have seen it expired, and have added a twin. A twin that
+            -- stood beside it already does not keep it out, because one of the two was forced.
             IF c.is_unique THEN
                 twins := textsim._awaited_twins(c, key, form, scope, sketched);
                 EXECUTE format('SELECT EXISTS (SELECT FROM textsim.%I d WHERE d.key = ANY ($1) AND NOT d.forced)',

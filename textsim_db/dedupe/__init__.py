@@ -1,5 +1,6 @@
 """dedupe: the documents of a file or a table in, the near-duplicates to remove out.
 
-A temporary corpus finds them. The table itself is never changed.
+A temporary corpus finds them. Documents that match a given corpus are left out before. The table
+itself is never changed.
 Never removes a record that was not compared with the record that is kept in its place.
 """

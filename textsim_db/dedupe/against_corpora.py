@@ -33,7 +33,7 @@ class AgainstCorpora:
 
     def __init__(self, documents: Iterable[KeyedText], corpora: Sequence[Corpus]) -> None:
         self.standing: dict[str, Standing] = {}
-        """For the key of each document that was left out, the most similar document."""
+        """For each key that was left out, its best match in the first corpus that has one."""
         self._documents = documents
         self._corpora = corpora
 

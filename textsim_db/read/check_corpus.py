@@ -200,11 +200,13 @@ def _source_problems(connection: Connection, corpus: StoredCorpus) -> Iterator[P
 
 
 def _twin_problems(store: Store) -> Iterator[Problem]:
+    # pairs() opens a connection of its own, and the pool may have only one.
     with autocommit(store.engine) as connection:
         forced = forced_keys(connection, store.corpus)
-        matches = pairs(store, Criterion(JACCARD, store.corpus.config.threshold))
-        twins = [pair for pair in matches if forced.isdisjoint((pair.a, pair.b))]
-        if twins:  # others may have forced documents meanwhile
+    matches = pairs(store, Criterion(JACCARD, store.corpus.config.threshold))
+    twins = [pair for pair in matches if forced.isdisjoint((pair.a, pair.b))]
+    if twins:  # others may have forced documents meanwhile
+        with autocommit(store.engine) as connection:
             forced = forced_keys(connection, store.corpus)
     for a, b, similarity in twins:
         if not forced.isdisjoint((a, b)):
