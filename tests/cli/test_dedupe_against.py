@@ -37,6 +37,7 @@ def texts(rng: random.Random, count: int) -> list[str]:
     return made
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("scoped", [False, True])
 def test_the_result_is_that_of_old_and_new_records_together(
     textsim: Textsim, db: ts.Database, rng: random.Random, scoped: bool
