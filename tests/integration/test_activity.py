@@ -9,13 +9,12 @@ from contextlib import contextmanager
 
 import psycopg
 import pytest
-import sqlalchemy
 
 import textsim_db as ts
 from benchmarks.generate import documents
+from tests.support.connections import engine_of
 from tests.support.waiting import wait_for
 from textsim_db.db import schema
-from textsim_db.db.engine import sqlalchemy_url
 
 pytestmark = pytest.mark.one_server
 
@@ -132,15 +131,11 @@ def test_a_migration_begins_with_a_description(db: ts.Database) -> None:
 def test_an_application_name_of_the_user_is_kept(db: ts.Database) -> None:
     corpus = db.create_corpus("c")
     query = "SELECT current_setting('application_name')"
-    url = sqlalchemy_url(db.url)
-    engine = sqlalchemy.create_engine(url, connect_args={"application_name": "their application"})
-    try:
+    with engine_of(db.url, connect_args={"application_name": "their application"}) as engine:
         their_db = ts.connect(engine, application_name="not taken")
         their_db.corpus("c").add("a", "some text")
         with engine.connect() as connection:
             assert connection.exec_driver_sql(query).scalar_one() == "their application"
-    finally:
-        engine.dispose()
     separator = "&" if "?" in db.url else "?"
     for address, expected in (
         (db.url, "textsim-db load"),

@@ -13,21 +13,11 @@ from psycopg.rows import dict_row, namedtuple_row
 from sqlalchemy import Engine
 
 import textsim_db as ts
-from tests.support.connections import tables_of
+from tests.support.connections import engine_of, tables_of
 
 pytestmark = pytest.mark.one_server
 
 TEXTS = {"clé1": "un texte avec des mots", "€ 漢": "un texte avec des mots, et le même"}
-
-
-@contextmanager
-def engine_of(address: str, **options: Any) -> Iterator[Engine]:
-    url = sqlalchemy.make_url(address).set(drivername="postgresql+psycopg")
-    engine = sqlalchemy.create_engine(url, **options)
-    try:
-        yield engine
-    finally:
-        engine.dispose()
 
 
 def use_corpus(address: str | Engine) -> None:
@@ -244,14 +234,13 @@ def test_a_database_has_the_address_of_its_server(db: ts.Database) -> None:
 
 
 def test_connect_by_an_engine_leaves_it_open(database_url: str) -> None:
-    engine = sqlalchemy.create_engine(database_url.replace("postgresql:", "postgresql+psycopg:"))
-    with ts.connect(engine) as db:
-        assert db.engine is engine
-        db.create_corpus("news").add("a", "text")
-    with engine.connect() as connection:
-        count = connection.execute(sqlalchemy.text("SELECT count(*) FROM textsim.document_1"))
-        assert count.scalar_one() == 1
-    engine.dispose()
+    with engine_of(database_url) as engine:
+        with ts.connect(engine) as db:
+            assert db.engine is engine
+            db.create_corpus("news").add("a", "text")
+        with engine.connect() as connection:
+            count = connection.execute(sqlalchemy.text("SELECT count(*) FROM textsim.document_1"))
+            assert count.scalar_one() == 1
 
 
 def test_connections_return_to_the_pool_unchanged(database_url: str) -> None:
@@ -305,9 +294,7 @@ def test_a_search_path_with_objects_of_the_same_names_changes_nothing(
     ids=str,
 )
 def test_engines_with_other_options_work(database_url: str, options: dict[str, Any]) -> None:
-    url = sqlalchemy.make_url(database_url).set(drivername="postgresql+psycopg")
-    engine = sqlalchemy.create_engine(url, **options)
-    try:
+    with engine_of(database_url, **options) as engine:
         with ts.connect(engine) as db:
             with pytest.raises(ts.CorpusNotFound):
                 db.corpus("c")
@@ -321,5 +308,3 @@ def test_engines_with_other_options_work(database_url: str, options: dict[str, A
             driver = connection.connection.driver_connection
             assert driver is not None
             assert driver.autocommit == (options.get("isolation_level") == "AUTOCOMMIT")
-    finally:
-        engine.dispose()

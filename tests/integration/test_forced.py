@@ -7,13 +7,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import pytest
-import sqlalchemy
 from psycopg import errors as pg
 
 import textsim_db as ts
-from tests.support.connections import Connection, value
+from tests.support.connections import Connection, engine_of, value
 from tests.support.sources import index_all_pending
-from textsim_db.db.engine import sqlalchemy_url
 
 COMMON = "one two three four five six seven eight nine ten"
 RED, BLUE, OTHER = f"{COMMON} red", f"{COMMON} blue", "nothing that any other text in here contains"
@@ -199,10 +197,8 @@ def test_rows_that_attach_keeps_are_forced(db: ts.Database, connection: Connecti
 
 
 def test_check_needs_no_second_connection(db: ts.Database) -> None:
-    engine = sqlalchemy.create_engine(
-        sqlalchemy_url(db.url), pool_size=1, max_overflow=0, pool_timeout=5
-    )
-    with ts.connect(engine) as small:
+    options = {"pool_size": 1, "max_overflow": 0, "pool_timeout": 5}
+    with engine_of(db.url, **options) as engine, ts.connect(engine) as small:
         corpus = create(small)
         corpus.add("a", RED)
         corpus.add("b", BLUE, force=True)

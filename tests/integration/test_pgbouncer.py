@@ -18,11 +18,10 @@ from urllib.parse import quote
 
 import psycopg
 import pytest
-import sqlalchemy
-from sqlalchemy.engine import make_url
 
 import textsim_db as ts
 from benchmarks.generate import documents
+from tests.support.connections import engine_of
 from textsim_db.db import stored_corpus
 from textsim_db.db.engine import is_pooled, open_engine, sqlalchemy_url
 from textsim_db.settings import CorpusSettings
@@ -215,32 +214,25 @@ def test_a_temporary_corpus_is_kept_while_its_client_works(pooled_url: str) -> N
 def test_prepared_statements_work_if_pgbouncer_supports_them(database_url: str) -> None:
     if version() < KEEPS_PREPARED or not psycopg.capabilities.has_send_close_prepared():
         pytest.skip("needs pgbouncer 1.21 and libpq 17")
-    with run_pgbouncer(database_url, "max_prepared_statements = 100") as address:
-        url = make_url(address).set(drivername="postgresql+psycopg")
-        engine = sqlalchemy.create_engine(url, connect_args={"prepare_threshold": 1})
-        try:
-            db = ts.connect(engine)
-            corpus = db.create_corpus("c")
-            corpus.add("a", "some words of a text")
-            for _ in range(50):
-                assert len(corpus.query("some words of a text")) == 1
-            with engine.connect() as connection:
-                driver = connection.connection.driver_connection
-                assert driver is not None
-                assert driver.prepare_threshold == 1
-        finally:
-            engine.dispose()
+    with (
+        run_pgbouncer(database_url, "max_prepared_statements = 100") as address,
+        engine_of(address, connect_args={"prepare_threshold": 1}) as engine,
+    ):
+        db = ts.connect(engine)
+        corpus = db.create_corpus("c")
+        corpus.add("a", "some words of a text")
+        for _ in range(50):
+            assert len(corpus.query("some words of a text")) == 1
+        with engine.connect() as connection:
+            driver = connection.connection.driver_connection
+            assert driver is not None
+            assert driver.prepare_threshold == 1
 
 
 def test_the_prepare_threshold_of_a_users_engine_is_restored(pooled_url: str) -> None:
-    engine = sqlalchemy.create_engine(
-        make_url(pooled_url).set(drivername="postgresql+psycopg"), pool_size=1, max_overflow=0
-    )
-    try:
+    with engine_of(pooled_url, pool_size=1, max_overflow=0) as engine:
         stored_corpus.names(engine)
         with engine.connect() as connection:
             driver = connection.connection.driver_connection
             assert driver is not None
             assert driver.prepare_threshold == 5
-    finally:
-        engine.dispose()

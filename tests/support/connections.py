@@ -2,12 +2,28 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any, LiteralString
 from urllib.parse import quote
 
 import psycopg
+import sqlalchemy
+from sqlalchemy import Engine
+
+from textsim_db.db.engine import sqlalchemy_url
 
 Connection = psycopg.Connection[Any]
+
+
+@contextmanager
+def engine_of(address: str, **options: Any) -> Iterator[Engine]:
+    """An engine of a user; its connections are closed at the end."""
+    engine = sqlalchemy.create_engine(sqlalchemy_url(address), **options)
+    try:
+        yield engine
+    finally:
+        engine.dispose()
 
 
 def with_option(url: str, option: str) -> str:
