@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
 import random
+import subprocess
+import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +17,11 @@ import textsim_db as ts
 from benchmarks.generate import documents
 from tests.support.commands import NEWS, Textsim, rows
 from tests.support.connections import Connection
+from tests.support.sampling import sample
+from tests.support.waiting import wait_for
+from textsim_db.cli import dedupe
+from textsim_db.cli.add_documents import add_documents
+from textsim_db.database import URL_VARIABLE
 
 pytestmark = pytest.mark.one_server
 
@@ -37,7 +46,6 @@ def texts(rng: random.Random, count: int) -> list[str]:
     return made
 
 
-@pytest.mark.long
 @pytest.mark.parametrize("scoped", [False, True])
 def test_the_result_is_that_of_old_and_new_records_together(
     textsim: Textsim, db: ts.Database, rng: random.Random, scoped: bool
@@ -68,6 +76,12 @@ def test_the_result_is_that_of_old_and_new_records_together(
     known = {cluster["kept"]["key"] for cluster in report if "corpus" in cluster["kept"]}
     assert known <= {record["id"] for record in kept}
     assert "removed that match a corpus" in result.stderr
+    result = textsim("dedupe", "new.jsonl", *arguments, *user, "--add")
+    assert read("out.jsonl") == read("expected.jsonl")[len(kept) :]
+    assert len(db.corpus("known")) == before + len(read("out.jsonl"))
+    assert f"{len(read('out.jsonl'))} added" in result.stderr
+    assert not Path("out.jsonl.adding").exists()
+    assert db.corpus("known").check() == []
 
 
 def test_several_corpora_stand_and_a_record_without_text_stays(textsim: Textsim) -> None:
@@ -103,6 +117,7 @@ def test_an_expired_document_does_not_stand(
         (("--threshold", "0.5"), "the corpus has settings already; leave out --threshold"),
         (("--scope", "user"), 'corpus "news" is not scoped'),
         (("--against", "newz"), 'corpus "newz" does not exist; did you mean "news"?'),
+        (("--add",), "it needs a file for --output or --report"),
     ],
 )
 def test_other_options_are_refused(
@@ -113,6 +128,77 @@ def test_other_options_are_refused(
     result = textsim("dedupe", "new.jsonl", "-o", "-", "--against", "news", *arguments, status=2)
     assert message in " ".join(result.stderr.replace("│", " ").split())
     assert rows(textsim("corpus", "list", "--format", "jsonl"))[0]["corpus"] == "news"
+
+
+def test_what_cannot_be_added_is_said(textsim: Textsim, db: ts.Database) -> None:
+    write("a.jsonl", [{"id": "a", "text": NEWS["a"]}])
+    textsim("index", "news", "a.jsonl", "--create")
+    nameless, null = {"text": NEWS["d"]}, {"id": "null", "text": None}
+    write("new.jsonl", [nameless, null, {"id": "b", "text": "words that nobody wrote before"}])
+    arguments = ("--against", "news", "--add", "--report", "report.jsonl")
+    result = textsim("dedupe", "new.jsonl", *arguments, status=1)
+    assert '"text" is null' in result.stderr
+    assert "the key is null" in result.stderr
+    assert "1 added, 0 replaced, 0 unchanged, 1 refused" in result.stderr
+    assert len(db.corpus("news")) == 2
+
+
+def test_a_run_that_did_not_end_goes_on_with_the_same_records_only(
+    textsim: Textsim, db: ts.Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    old, new = "some words of the first text", "other words, of quite another text"
+    write("old.jsonl", [{"id": "old", "text": old}])
+    textsim("index", "news", "old.jsonl", "--create")
+    write("new.jsonl", [{"id": "new", "text": new}, {"id": "known", "text": old}])
+    arguments = ("--against", "news", "--add", "-o", "out.jsonl", "--report", "report.jsonl")
+    with monkeypatch.context() as patch:
+        patch.setattr(dedupe, "add_documents", add_and_fail)
+        result = textsim("dedupe", "new.jsonl", *arguments, status=2)
+    assert "the disk is gone" in result.stderr
+    assert len(db.corpus("news")) == 2
+    assert not Path("out.jsonl").exists()
+    write("other.jsonl", [{"id": "new", "text": new}])
+    result = textsim("dedupe", "other.jsonl", *arguments, status=2)
+    assert "is of an earlier run with other records or options" in result.stderr
+    textsim("dedupe", "new.jsonl", *arguments)
+    assert [record["id"] for record in read("out.jsonl")] == ["new"]
+    assert read("report.jsonl")[0]["kept"] == {"corpus": "news", "key": "old"}
+    assert len(db.corpus("news")) == 2
+    textsim("dedupe", "other.jsonl", *arguments)
+    assert read("out.jsonl") == []
+
+
+def add_and_fail(*arguments: Any) -> None:
+    add_documents(*arguments)
+    raise OSError("the disk is gone")
+
+
+@pytest.mark.more
+@pytest.mark.parametrize("kill", sample(range(200), 200))
+def test_a_kill_loses_nothing_and_adds_nothing_twice(
+    textsim: Textsim, db: ts.Database, rng: random.Random, kill: int
+) -> None:
+    """The process dies while it adds; run again, it ends with the result of an unbroken run."""
+    everything = list(documents(9_000, words=20, planted=0.3, identical=20, seed=kill))
+    write("old.jsonl", [{"id": k, "text": t} for k, t in everything[:1_000]])
+    write("new.jsonl", [{"id": k, "text": t} for k, t in everything[1_000:]])
+    for name in ("news", "again"):
+        textsim("index", name, "old.jsonl", "--create")
+    arguments = ["new.jsonl", "--add", "-o", "out.jsonl", "--report", "report.jsonl", "--against"]
+    command = [sys.executable, "-m", "textsim_db.cli", "dedupe", *arguments, "news"]
+    environment = {**os.environ, URL_VARIABLE: db.url}
+    with subprocess.Popen(command, env=environment, stderr=subprocess.DEVNULL) as process:
+        wait_for(Path("out.jsonl.adding").exists, 60)
+        time.sleep(rng.uniform(0, 1))
+        process.kill()
+    if process.returncode:
+        textsim("dedupe", *arguments, "news")
+    out, report = read("out.jsonl"), read("report.jsonl")
+    textsim("dedupe", *arguments, "again")
+    assert read("out.jsonl") == out
+    assert [c["removed"] for c in read("report.jsonl")] == [c["removed"] for c in report]
+    assert len(db.corpus("news")) == len(db.corpus("again")) == 1_000 + len(out)
+    assert db.corpus("news").check() == []
 
 
 @pytest.mark.more

@@ -76,7 +76,7 @@ def test_interrupt(database_url: str) -> None:
     assert started.returncode == 130
     assert messages == (
         "interrupted; 0 documents were stored and stay; "
-        "repeat the command to index the other documents\n"
+        "repeat the command to add the other documents\n"
     )
 
 

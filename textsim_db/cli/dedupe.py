@@ -8,12 +8,13 @@ import time
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from typing import IO, TYPE_CHECKING, Annotated, Any
+from typing import IO, TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
+from textsim_db.cli.add_documents import add_documents, print_report
 from textsim_db.cli.connections import connect
-from textsim_db.cli.messages import count, print_message
+from textsim_db.cli.messages import Refusals, count, print_message
 from textsim_db.cli.options import DatabaseUrl, LinkageOption, choice_of
 from textsim_db.cli.output import check_writable
 from textsim_db.cli.progress import loading
@@ -86,10 +87,18 @@ def dedupe(
         typer.Option(
             metavar="CORPUS",
             help="Remove the records that match a document of this corpus, too. The corpus stays as it "
-            "is, and its settings say what matches. May be repeated: then the settings of the first "
-            "corpus say which records match each other.",
+            "is without --add, and its settings say what matches. May be repeated: then the settings of "
+            "the first corpus say which records match each other.",
         ),
     ] = None,
+    add: Annotated[
+        bool,
+        typer.Option(
+            "--add",
+            help="With --against: add the records that stay to the first corpus, under their keys. A "
+            "command that was killed goes on where it was when it is run again.",
+        ),
+    ] = False,
     kind: Annotated[
         Kind,
         typer.Option(
@@ -155,6 +164,7 @@ def dedupe(
     - `textsim dedupe --table article --text body --into article_cluster --keep max:score`
     - `textsim dedupe tickets.jsonl --scope customer -o unique.jsonl`
     - `textsim dedupe this-week.jsonl --against news -o new.jsonl --report known.jsonl`
+    - `textsim dedupe this-week.jsonl --against news --add -o new.jsonl`
 
     """
     from textsim_db.dedupe.by_temporary_corpus import Rule
@@ -163,7 +173,10 @@ def dedupe(
 
     check_settings(settings)
     _check_usage(path, table, output, report, into)
+    outputs = _Outputs(output, report)
     _check_against(against or [], table, settings)
+    if add:
+        _check_add(against or [], outputs)
     rule = Rule(keep, CorpusSettings(**settings, scoped=scope is not None), linkage)
     if table is not None:
         assert into is not None
@@ -171,11 +184,11 @@ def dedupe(
         _dedupe_table(table, into, columns, rule, database_url)
         return
     assert path is not None
-    wanted = RecordColumns(text, key or "id", keep.column, key is not None, scope)
+    wanted = RecordColumns(text, key or "id", keep.column, add or key is not None, scope)
     with RecordFile(path, wanted, kind) as records:
         if output is not None:
             records.convert_for(output, output_kind)
-        _dedupe_file(records, rule, output, report, against or [], database_url)
+        _dedupe_file(records, rule, outputs, against or [], add, database_url)
 
 
 def _check_against(against: list[str], table: str | None, settings: PartialSettings) -> None:
@@ -185,6 +198,16 @@ def _check_against(against: list[str], table: str | None, settings: PartialSetti
         options = ", ".join(f"--{name.replace('_', '-')}" for name in settings)
         raise typer.BadParameter(
             f"the corpus has settings already; leave out {options}", param_hint="--against"
+        )
+
+
+def _check_add(against: list[str], outputs: _Outputs) -> None:
+    if not against:
+        raise typer.BadParameter("it needs --against CORPUS", param_hint="--add")
+    if outputs.lasting() is None:
+        raise typer.BadParameter(
+            "it needs a file for --output or --report, so that it can go on after a kill",
+            param_hint="--add",
         )
 
 
@@ -239,6 +262,21 @@ def _is_same(report: str, other: str, stream: int) -> bool:
     return os.path.realpath(report) == os.path.realpath(other)
 
 
+class _Outputs(NamedTuple):
+    """The files to write."""
+
+    output: str | None
+    """The records that stay."""
+    report: str | None
+    """The clusters."""
+
+    def lasting(self) -> str | None:
+        """Return the first that is neither standard output nor a pipe."""
+        from textsim_db.files.replace_file import is_special
+
+        return next((name for name in self if name and name != "-" and not is_special(name)), None)
+
+
 @dataclass
 class _Texts:
     """The texts of records with their values for --keep; collects the keys and the faults."""
@@ -251,6 +289,8 @@ class _Texts:
     def __iter__(self) -> Iterator[Document]:
         from textsim_db.dedupe.by_temporary_corpus import Document
 
+        self.keys.clear()
+        self.faults.clear()
         for record in self.records:
             self.keys.append(record.key if self.with_keys else None)
             if record.fault is not None:
@@ -261,25 +301,58 @@ class _Texts:
 def _dedupe_file(
     records: RecordFile,
     rule: Rule,
-    output: str | None,
-    report: str | None,
+    outputs: _Outputs,
     against: list[str],
+    add: bool,
     database_url: str | None,
 ) -> None:
     from textsim_db.dedupe.by_temporary_corpus import deduplicate
+    from textsim_db.dedupe.unfinished_addition import UnfinishedAddition
 
     start = time.monotonic()
-    texts = _Texts(records, with_keys=report is not None)
-    with connect(database_url) as db, loading(records, texts) as load:
+    texts = _Texts(records, with_keys=add or outputs.report is not None)
+    addition = added = None
+    if add:
+        arguments = (*against, records.columns, rule.preference, rule.linkage)
+        addition = UnfinishedAddition(f"{outputs.lasting()}.adding", records.path, arguments)
+    with connect(database_url) as db:
         corpora, rule = _opened(db, against, rule)
-        result = deduplicate(db, load, rule, load.after_batch, corpora)
-    if output is not None:
-        records.write(result.mask(), output)
-    if report is not None:
-        _write_report(report, result, texts.keys)
-    print_message(_summary(result, "removed", time.monotonic() - start))
+        result = addition.read() if addition else None
+        if result is None:
+            with loading(records, texts) as load:
+                result = deduplicate(db, load, rule, load.after_batch, corpora)
+            if addition:
+                addition.write(result)
+        if addition:
+            added = add_documents(corpora[0], records, _documents_to_add(texts, result))
+    if outputs.output is not None:
+        records.write(result.mask(), outputs.output)
+    if outputs.report is not None:
+        _write_report(outputs.report, result, texts.keys)
+    if addition:
+        addition.remove()
+    seconds = time.monotonic() - start
+    print_message(_summary(result, "removed", seconds))
     refused = [f"record {number + 1}: {reason}" for number, reason in result.refused]
-    _print_faults("kept, because it cannot be compared: ", texts.faults + refused)
+    faults = texts.faults + refused
+    _print_faults("kept, because it cannot be compared: ", faults)
+    if added:
+        refusals = Refusals()
+        refusals.add_documents(added.refused)
+        print_report(against[0], added, refusals, seconds)
+    if faults or (added and (added.refused or added.twins)):
+        raise typer.Exit(1)
+
+
+def _documents_to_add(
+    texts: _Texts, result: Deduplication
+) -> Iterator[tuple[str | None, str, str | None]]:
+    """Yield the records that stay and can be compared, as (key, text, scope)."""
+    stays = result.mask()
+    stays[[number for number, _ in result.refused]] = False
+    for number, (text, _, scope) in enumerate(texts):
+        if stays[number] and text is not None:
+            yield texts.keys[number], text, scope
 
 
 def _write_report(path: str, result: Deduplication, keys: list[str | None]) -> None:
@@ -326,6 +399,8 @@ def _dedupe_table(
     print_message(_summary(result, "to remove", time.monotonic() - start))
     refused = [f'the row with key "{keys[number]}": {reason}' for number, reason in result.refused]
     _print_faults("skipped, because it cannot be compared: ", refused)
+    if refused:
+        raise typer.Exit(1)
 
 
 def _print_faults(introduction: str, faults: list[str]) -> None:
@@ -333,8 +408,6 @@ def _print_faults(introduction: str, faults: list[str]) -> None:
         print_message(introduction + fault)
     if len(faults) > _SHOWN_FAULTS:
         print_message(f"... and {len(faults) - _SHOWN_FAULTS:,} more")
-    if faults:
-        raise typer.Exit(1)
 
 
 def _summary(result: Deduplication, removal: str, seconds: float) -> str:

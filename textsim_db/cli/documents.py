@@ -10,29 +10,25 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from textsim_db.cli.add_documents import add_documents, print_report
 from textsim_db.cli.connections import connect, open_corpus
 from textsim_db.cli.messages import Refusals, count, print_message
 from textsim_db.cli.options import CorpusName, DatabaseUrl, choice_of
-from textsim_db.cli.progress import loading, progress
+from textsim_db.cli.progress import progress
 from textsim_db.cli.settings_options import (
     PartialSettings,
     check_existing,
     check_settings,
     with_settings,
 )
-from textsim_db.errors import DatabaseError, InputError, shown
+from textsim_db.errors import InputError
 from textsim_db.files.kind_by_name import Kind
-from textsim_db.results import AddReport
 from textsim_db.settings import SETTINGS
 
 if TYPE_CHECKING:
     from textsim_db.corpus import Corpus
     from textsim_db.database import Database
-    from textsim_db.files.read_documents import Document, Inputs
-
-_MANY = 1000
-"""From this many documents on, the message shows the speed."""
-_SHOWN_TWINS = 20
+    from textsim_db.files.read_documents import Document
 
 
 @with_settings(*SETTINGS)
@@ -105,12 +101,10 @@ def index(
                 f'the corpus "{corpus}" was not created, because the input has no document'
             )
         start = time.monotonic()
-        report = _index(opened, inputs, documents)
+        report = add_documents(opened, inputs, documents)
         seconds = time.monotonic() - start
     refusals.add_documents(report.refused)
-    _print_report(corpus, report, refusals.count, seconds)
-    refusals.show()
-    _show_twins(report)
+    print_report(corpus, report, refusals, seconds)
     if refusals.count or report.twins:
         raise typer.Exit(1 if report.stored or report.twins else 2)
 
@@ -188,58 +182,3 @@ def _open_or_create(
     first = list(islice(documents, 1))
     created = db.create_corpus(name, exist_ok=True, **settings) if first else None
     return created, chain(first, documents)
-
-
-def _index(corpus: Corpus, inputs: Inputs, documents: Iterator[Document]) -> AddReport:
-    with loading(inputs, documents) as load:
-        try:
-            return corpus.add_many(load, load.after_batch)
-        except (DatabaseError, KeyboardInterrupt) as error:
-            error.add_note(
-                f"{count(load.report.stored, 'document')} were stored and stay; repeat the command "
-                "to index the other documents"
-            )
-            raise
-
-
-def _print_report(corpus: str, report: AddReport, refused: int, seconds: float) -> None:
-    print_message(
-        _summary(report, refused, seconds),
-        corpus=corpus,
-        documents=report.received,
-        added=report.added,
-        replaced=report.replaced,
-        unchanged=report.unchanged,
-        refused=refused,
-        twins=len(report.twins),
-        seconds=round(seconds, 3),
-        rate=round(report.received / max(seconds, 1e-9), 1),
-    )
-
-
-def _show_twins(report: AddReport) -> None:
-    """Print the first documents that were left out, and how many others there are."""
-    for key, standing, similarity in report.twins[:_SHOWN_TWINS]:
-        message = (
-            f'left out: document "{key}" matches "{standing}" with similarity {similarity:.3f}'
-        )
-        fields = {"key": key, "standing": standing, "similarity": similarity}
-        print_message(shown(message), logging.WARNING, **fields)
-    if len(report.twins) > _SHOWN_TWINS:
-        print_message(f"... and {len(report.twins) - _SHOWN_TWINS:,} more", logging.WARNING)
-
-
-def _summary(report: AddReport, refused: int, seconds: float) -> str:
-    parts = [
-        f"{report.added:,} added",
-        f"{report.replaced:,} replaced",
-        f"{report.unchanged:,} unchanged",
-    ]
-    if report.repeated_keys:
-        parts.append(f"{report.repeated_keys:,} with a repeated key (the last document stays)")
-    if report.twins:
-        parts.append(f"{len(report.twins):,} left out")
-    if refused:
-        parts.append(f"{refused:,} refused")
-    speed = f", {report.received / seconds:,.0f} documents/s" if report.received >= _MANY else ""
-    return f"{', '.join(parts)}; {seconds:.1f} s{speed}"

@@ -88,6 +88,9 @@ class Record(NamedTuple):
 class RecordFile:
     """The records of a file; iterating raises InputError if the file cannot be read to its end."""
 
+    path: str
+    """Where the records can be read again: the file, or a copy of standard input or of a pipe."""
+
     def __init__(self, name: str, columns: RecordColumns, kind: Kind = Kind.AUTO) -> None:
         if name != STDIN and os.path.isdir(name):
             raise InputError(f"{shown_name(name)} is a folder; expected a file")
@@ -96,7 +99,7 @@ class RecordFile:
         self.kind = kind_of_records(name, kind)
         self._output_kind = self.kind
         self._writer: RecordWriter | None = None
-        self._path, self._spool = _spooled(name)
+        self.path, self._spool = _spooled(name)
         self._state = self._stat()
         self._raw: IO[bytes] | None = None
 
@@ -205,7 +208,7 @@ class RecordFile:
             ) from error
 
     def _stat(self) -> tuple[int, int, int]:
-        status = os.stat(self._path)
+        status = os.stat(self.path)
         return status.st_size, status.st_mtime_ns, status.st_ino
 
     @contextmanager
@@ -225,7 +228,7 @@ class RecordFile:
 
     @contextmanager
     def _reader(self) -> Iterator[RecordReader]:
-        with open(self._path, "rb") as raw:
+        with open(self.path, "rb") as raw:
             self._raw = raw
             with read_records(unpacked(raw, self.name), self.kind) as reader:
                 yield reader

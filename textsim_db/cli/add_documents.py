@@ -1,0 +1,79 @@
+"""Adds the documents of a command to a corpus, and prints what became of them."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+
+from textsim_db.cli.messages import Refusals, count, print_message
+from textsim_db.cli.progress import Measured, loading
+from textsim_db.errors import DatabaseError, shown
+from textsim_db.results import AddReport
+
+if TYPE_CHECKING:
+    from textsim_db.corpus import Corpus
+
+_MANY = 1000
+"""From this many documents on, the message shows the speed."""
+_SHOWN_TWINS = 20
+
+
+def add_documents(
+    corpus: Corpus, measured: Measured, documents: Iterable[tuple[Any, ...]]
+) -> AddReport:
+    """Add documents as Corpus.add_many() does, and show the progress."""
+    with loading(measured, documents) as load:
+        try:
+            return corpus.add_many(load, load.after_batch)
+        except (DatabaseError, KeyboardInterrupt) as error:
+            error.add_note(
+                f"{count(load.report.stored, 'document')} were stored and stay; repeat the command "
+                "to add the other documents"
+            )
+            raise
+
+
+def print_report(corpus: str, report: AddReport, refusals: Refusals, seconds: float) -> None:
+    """Print what became of the documents, and the first that were refused or left out."""
+    print_message(
+        _summary(report, refusals.count, seconds),
+        corpus=corpus,
+        documents=report.received,
+        added=report.added,
+        replaced=report.replaced,
+        unchanged=report.unchanged,
+        refused=refusals.count,
+        twins=len(report.twins),
+        seconds=round(seconds, 3),
+        rate=round(report.received / max(seconds, 1e-9), 1),
+    )
+    refusals.show()
+    _show_twins(report)
+
+
+def _show_twins(report: AddReport) -> None:
+    for key, standing, similarity in report.twins[:_SHOWN_TWINS]:
+        message = (
+            f'left out: document "{key}" matches "{standing}" with similarity {similarity:.3f}'
+        )
+        fields = {"key": key, "standing": standing, "similarity": similarity}
+        print_message(shown(message), logging.WARNING, **fields)
+    if len(report.twins) > _SHOWN_TWINS:
+        print_message(f"... and {len(report.twins) - _SHOWN_TWINS:,} more", logging.WARNING)
+
+
+def _summary(report: AddReport, refused: int, seconds: float) -> str:
+    parts = [
+        f"{report.added:,} added",
+        f"{report.replaced:,} replaced",
+        f"{report.unchanged:,} unchanged",
+    ]
+    if report.repeated_keys:
+        parts.append(f"{report.repeated_keys:,} with a repeated key (the last document stays)")
+    if report.twins:
+        parts.append(f"{len(report.twins):,} left out")
+    if refused:
+        parts.append(f"{refused:,} refused")
+    speed = f", {report.received / seconds:,.0f} documents/s" if report.received >= _MANY else ""
+    return f"{', '.join(parts)}; {seconds:.1f} s{speed}"
