@@ -95,8 +95,9 @@ def dedupe(
         bool,
         typer.Option(
             "--add",
-            help="With --against: add the records that stay to the first corpus, under their keys. A "
-            "command that was killed goes on where it was when it is run again.",
+            help="With --against: add the records that stay to the first corpus, under their keys. The "
+            "file OUTPUT.added notes the result, so that a second run with the same records, such as "
+            "after a kill, ends with the same output.",
         ),
     ] = False,
     kind: Annotated[
@@ -306,41 +307,44 @@ def _dedupe_file(
     add: bool,
     database_url: str | None,
 ) -> None:
+    from textsim_db.dedupe.addition_file import AdditionFile
     from textsim_db.dedupe.by_temporary_corpus import deduplicate
-    from textsim_db.dedupe.unfinished_addition import UnfinishedAddition
 
     start = time.monotonic()
     texts = _Texts(records, with_keys=add or outputs.report is not None)
     addition = added = None
     if add:
         arguments = (*against, records.columns, rule.preference, rule.linkage)
-        addition = UnfinishedAddition(f"{outputs.lasting()}.adding", records.path, arguments)
+        addition = AdditionFile(f"{outputs.lasting()}.added", records.path, arguments)
     with connect(database_url) as db:
         corpora, rule = _opened(db, against, rule)
         result = addition.read() if addition else None
         if result is None:
             with loading(records, texts) as load:
                 result = deduplicate(db, load, rule, load.after_batch, corpora)
-            if addition:
-                addition.write(result)
+        elif addition:
+            print_message(
+                f"{shown(addition.path)} has the result of an earlier run with the same records, which "
+                "is used; to compare them anew, remove the file"
+            )
         if addition:
+            addition.write(result, ended=False)
             added = add_documents(corpora[0], records, _documents_to_add(texts, result))
     if outputs.output is not None:
         records.write(result.mask(), outputs.output)
     if outputs.report is not None:
         _write_report(outputs.report, result, texts.keys)
     if addition:
-        addition.remove()
+        addition.write(result, ended=True)
     seconds = time.monotonic() - start
     print_message(_summary(result, "removed", seconds))
     refused = [f"record {number + 1}: {reason}" for number, reason in result.refused]
-    faults = texts.faults + refused
-    _print_faults("kept, because it cannot be compared: ", faults)
+    _print_faults("kept, because it cannot be compared: ", texts.faults + refused)
     if added:
         refusals = Refusals()
         refusals.add_documents(added.refused)
         print_report(against[0], added, refusals, seconds)
-    if faults or (added and (added.refused or added.twins)):
+    if texts.faults or refused or (added and (added.refused or added.twins)):
         raise typer.Exit(1)
 
 
