@@ -32,7 +32,7 @@ from textsim_db.spark.packed_rows import (
     unpack_numbers,
 )
 from textsim_db.spark.stage_2_edges import Edges, spanning_edges
-from textsim_db.spark.stage_3_results import Task
+from textsim_db.spark.stage_3_results import ResultTask
 from textsim_db.text.shingles import shingles
 
 
@@ -158,6 +158,6 @@ def test_a_frame_that_changes_between_readings_is_an_error() -> None:
     batch = pa.RecordBatch.from_arrays(
         columns, ["key", "text", "scope", "number", "partition", "rank"]
     )
-    task = Task(CorpusSettings().complete(), np.array([3]))
+    task = ResultTask(CorpusSettings().complete(), np.array([3]))
     with pytest.raises(InputError, match="has 2 of 3 documents of the first reading; cache"):
         list(stage_3_results.pairs(iter([batch]), task))

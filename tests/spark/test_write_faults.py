@@ -29,7 +29,7 @@ from pyspark.errors import PythonException
 from textsim_db.spark import write
 from textsim_db.spark.task_store import Target
 from textsim_db.spark.write_hidden import open_hidden, take_name
-from textsim_db.spark.write_task import Task, task_into_hidden
+from textsim_db.spark.write_task import WriteTask, task_into_hidden
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -55,7 +55,7 @@ def hidden_documents(url: str) -> int | None:
     return sum(count for (count,) in filter(None, counts)) if counts else None
 
 
-def failing_after_a_commit(url: str, attempts: int) -> Task:
+def failing_after_a_commit(url: str, attempts: int) -> WriteTask:
     """Return a function that passes rows on.
 
     Its first attempts fail when documents are stored. It passes the rows of the survey, which comes
@@ -189,7 +189,7 @@ for spark in open_session(Path(folder), "local[1]"):
 """
 
 
-def waiting_for_ever(url: str) -> Task:
+def waiting_for_ever(url: str) -> WriteTask:
     """Return a function that passes rows on, and never ends while there is a hidden corpus."""
 
     def pass_on(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

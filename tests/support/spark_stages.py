@@ -20,11 +20,11 @@ from textsim_db.spark.stage_2_edges import (
     find_shared_rows,
     sort_by_kind,
 )
-from textsim_db.spark.stage_3_results import Task
+from textsim_db.spark.stage_3_results import ResultTask
 
 KeyedTexts = Sequence[tuple[str, ...]]
 """Documents as (key, text), or in a scoped corpus as (key, text, scope)."""
-Function = Callable[[Iterator[pa.RecordBatch], Task], Iterator[pa.RecordBatch]]
+Function = Callable[[Iterator[pa.RecordBatch], ResultTask], Iterator[pa.RecordBatch]]
 
 
 def number_of(key: str) -> int:
@@ -81,7 +81,7 @@ def results(
         batch = rows_of([numbers[number] for number in chosen])
         constant = [pa.array([value] * len(chosen), pa.int32()) for value in (partition, 0)]
         batch = pa.RecordBatch.from_arrays([*batch.columns, *constant], [*"ktsnpr"])
-        for result in function(iter([batch]), Task(config, found.sizes, **task)):
+        for result in function(iter([batch]), ResultTask(config, found.sizes, **task)):
             for row in zip(*(column.to_pylist() for column in result.columns), strict=True):
                 rows.append(tuple(tuple(v) if isinstance(v, list) else v for v in row))
     return sorted(rows)

@@ -21,7 +21,7 @@ from textsim_db.settings import (
     check_linkage,
 )
 from textsim_db.spark import stage_3_results
-from textsim_db.spark.columns import FrameColumns, Rank
+from textsim_db.spark.columns import FrameColumns, RankColumn
 from textsim_db.spark.components import find_components
 from textsim_db.spark.learn_common import with_common
 from textsim_db.spark.packed_rows import SCHEMA, from_arrow, unpack_numbers
@@ -33,7 +33,7 @@ from textsim_db.spark.stage_2_edges import (
     find_shared_rows,
     sort_by_kind,
 )
-from textsim_db.spark.stage_3_results import CLUSTERS, DUPLICATES, PAIRS, Task
+from textsim_db.spark.stage_3_results import CLUSTERS, DUPLICATES, PAIRS, ResultTask
 from textsim_db.text.array_types import Int64Array
 from textsim_db.text.stop_words import with_lists
 
@@ -102,7 +102,9 @@ class Candidates:
 
         The rows are those of Corpus.clusters(), in any order; the keys of a cluster are in order.
         """
-        return self._result(stage_3_results.clusters, CLUSTERS, linkage, Rank(rank, descending))
+        return self._result(
+            stage_3_results.clusters, CLUSTERS, linkage, RankColumn(rank, descending)
+        )
 
     def duplicates(
         self, linkage: str = "kept", rank: str | Column | None = None, descending: bool = False
@@ -113,7 +115,9 @@ class Candidates:
         stays, with descending the one with the highest. Ties go to the lowest key in C order. A
         document whose rank is null or NaN comes last.
         """
-        return self._result(stage_3_results.duplicates, DUPLICATES, linkage, Rank(rank, descending))
+        return self._result(
+            stage_3_results.duplicates, DUPLICATES, linkage, RankColumn(rank, descending)
+        )
 
     def dedupe(
         self, linkage: str = "kept", rank: str | Column | None = None, descending: bool = False
@@ -164,12 +168,12 @@ class Candidates:
             )
 
     def _result(
-        self, function: Any, schema: str, linkage: str = "kept", rank: Rank | None = None
+        self, function: Any, schema: str, linkage: str = "kept", rank: RankColumn | None = None
     ) -> DataFrame:
         """Return the results of a function over the texts of candidates, component by component."""
-        rank = rank or Rank()
+        rank = rank or RankColumn()
         numbers, partitions, sizes = self._components
-        task = Task(self.config, sizes, check_linkage(linkage), rank.descending)
+        task = ResultTask(self.config, sizes, check_linkage(linkage), rank.descending)
         chosen = F.broadcast(self._frame(number=numbers, partition=partitions))
         return (
             self._columns.numbered(self._source, rank.column)

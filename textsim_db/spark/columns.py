@@ -20,7 +20,7 @@ _COMPARABLE = (
 )
 
 
-class Rank(NamedTuple):
+class RankColumn(NamedTuple):
     """Which document of a cluster stays: the one with the lowest value of a column, or the highest."""
 
     column: str | Column | None = None

@@ -12,7 +12,7 @@ from textsim_db.cluster.keep_rule import Preference
 from textsim_db.errors import ConfigurationError, InputError
 from textsim_db.files.kind_by_name import RECORD_KINDS, Kind, is_packed, kind_of
 from textsim_db.spark.candidates import Candidates
-from textsim_db.spark.columns import Rank, quoted
+from textsim_db.spark.columns import RankColumn, quoted
 
 TABLE = "table"
 _SEPARATORS = {str(kind): of.separator for kind, of in RECORD_KINDS.items() if of.separator}
@@ -86,10 +86,10 @@ class Counts(NamedTuple):
     clusters: int
 
 
-def rank_of(rows: DataFrame, text: str, keep: str | None) -> Rank:
+def rank_of(rows: DataFrame, text: str, keep: str | None) -> RankColumn:
     """Return the rank for a rule such as "longest" or "max:score"; None: the lowest key stays."""
     if keep is None:
-        return Rank()
+        return RankColumn()
     rule, column = Preference.parse(keep)
     if rule in ("first", "last"):
         raise ConfigurationError(
@@ -97,12 +97,12 @@ def rank_of(rows: DataFrame, text: str, keep: str | None) -> Rank:
             "the order, such as min:COLUMN"
         )
     if column is None:
-        return Rank(F.length(quoted(text)), rule == "longest")
+        return RankColumn(F.length(quoted(text)), rule == "longest")
     if column not in rows.columns:
         raise ConfigurationError(f'keep is "{keep}", but there is no column "{column}"')
     if isinstance(rows.schema[column].dataType, StringType):
-        return Rank(_comparable(rows, column, keep), rule == "max")
-    return Rank(column, rule == "max")
+        return RankColumn(_comparable(rows, column, keep), rule == "max")
+    return RankColumn(column, rule == "max")
 
 
 def _comparable(rows: DataFrame, column: str, keep: str) -> Any:

@@ -26,16 +26,18 @@ _DOCUMENTS = pa.schema(
     ]
 )
 
-Arrow = Iterator[pa.RecordBatch]
+RecordBatches = Iterator[pa.RecordBatch]
 
 
-def task_of_ranges(target: Target, number: int, length: int) -> Callable[[Arrow], Arrow]:
+def task_of_ranges(
+    target: Target, number: int, length: int
+) -> Callable[[RecordBatches], RecordBatches]:
     """Return the task that reads ranges of ids; it gets their numbers.
 
     number: that of the corpus, because a rebuild gives documents new ids. length: ids of a range.
     """
 
-    def read_partition(batches: Arrow) -> Arrow:
+    def read_partition(batches: RecordBatches) -> RecordBatches:
         ranges = [value for batch in batches for value in batch.column(0).to_pylist()]
         with target.opened() as store:
             if store.corpus.id != number:
@@ -48,7 +50,7 @@ def task_of_ranges(target: Target, number: int, length: int) -> Callable[[Arrow]
     return read_partition
 
 
-def _pages(store: Store, after: int, last: int) -> Arrow:
+def _pages(store: Store, after: int, last: int) -> RecordBatches:
     """Yield the documents with ids above one id, up to another."""
     statement = store.corpus.statement(statements.PAGE_OF_DOCUMENTS)
     while after < last:

@@ -28,7 +28,7 @@ DUPLICATES = "key string, kept string, similarity double"
 
 
 @dataclass(frozen=True)
-class Task:
+class ResultTask:
     """The settings of a task of the third stage."""
 
     config: CorpusConfig
@@ -52,7 +52,7 @@ class _Row(NamedTuple):
 class _Partition:
     """The documents of a partition, numbered in the order of their keys."""
 
-    def __init__(self, batches: Iterable[pa.RecordBatch], task: Task) -> None:
+    def __init__(self, batches: Iterable[pa.RecordBatch], task: ResultTask) -> None:
         rows = sorted(_read(batches, task), key=lambda row: row.key)
         self.keys = pa.array([row.key.decode() for row in rows], pa.string())
         scopes = [str(row.scope) for row in rows] if task.config.scoped else None
@@ -67,7 +67,7 @@ class _Partition:
         return ids[np.argsort(self._places[ids])]
 
 
-def pairs(batches: Iterator[pa.RecordBatch], task: Task) -> Iterator[pa.RecordBatch]:
+def pairs(batches: Iterator[pa.RecordBatch], task: ResultTask) -> Iterator[pa.RecordBatch]:
     """Yield the verified pairs of the documents of a partition, as rows of PAIRS."""
     partition = _Partition(batches, task)
     for left, right, values in partition.join.pairs():
@@ -75,14 +75,14 @@ def pairs(batches: Iterator[pa.RecordBatch], task: Task) -> Iterator[pa.RecordBa
         yield _batch(("a", "b", "similarity"), partition.keys, (a, b), values)
 
 
-def duplicates(batches: Iterator[pa.RecordBatch], task: Task) -> Iterator[pa.RecordBatch]:
+def duplicates(batches: Iterator[pa.RecordBatch], task: ResultTask) -> Iterator[pa.RecordBatch]:
     """Yield the documents of a partition to remove, as rows of DUPLICATES."""
     partition = _Partition(batches, task)
     for removed, kept, values in removals(partition.join, task.linkage, partition.ranked):
         yield _batch(("key", "kept", "similarity"), partition.keys, (removed, kept), values)
 
 
-def clusters(batches: Iterator[pa.RecordBatch], task: Task) -> Iterator[pa.RecordBatch]:
+def clusters(batches: Iterator[pa.RecordBatch], task: ResultTask) -> Iterator[pa.RecordBatch]:
     """Yield the clusters of the documents of a partition, as rows of CLUSTERS."""
     partition = _Partition(batches, task)
     keys, names = partition.keys, ["keys", "weakest", "kept"]
@@ -95,7 +95,7 @@ def clusters(batches: Iterator[pa.RecordBatch], task: Task) -> Iterator[pa.Recor
         yield pa.RecordBatch.from_arrays(list(arrays), names)
 
 
-def _read(batches: Iterable[pa.RecordBatch], task: Task) -> Iterator[_Row]:
+def _read(batches: Iterable[pa.RecordBatch], task: ResultTask) -> Iterator[_Row]:
     """Yield the documents of rows (key, text, scope, number, partition, rank)."""
     numbers: set[int] = set()
     partitions: set[int] = set()

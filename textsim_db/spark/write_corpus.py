@@ -36,7 +36,7 @@ from textsim_db.spark.write_hidden import (
     take_name,
 )
 from textsim_db.spark.write_survey import Survey, sample, survey
-from textsim_db.spark.write_task import OUTPUT, Task, task_into_existing, task_into_hidden
+from textsim_db.spark.write_task import OUTPUT, WriteTask, task_into_existing, task_into_hidden
 from textsim_db.text.run_ahead import MAX_WEIGHT
 from textsim_db.text.stop_words import with_lists
 from textsim_db.write.learn_common import SAMPLE_DOCUMENTS
@@ -209,7 +209,7 @@ class _Load:
         common = learn_common((batch.sketches.tokens for batch in batches), config.shingle)
         return replace(config, common=common if len(common.values) else None)
 
-    def _run(self, task: Task) -> AddReport:
+    def _run(self, task: WriteTask) -> AddReport:
         """Run a task on each partition, and return the sum of their reports."""
         report = AddReport()
         for row in self.documents.coalesce(self.writers).mapInArrow(task, OUTPUT).collect():

@@ -26,9 +26,9 @@ from textsim_db.write.load_batches import ready_batches
 from textsim_db.write.prepare_batches import in_batches
 from textsim_db.write.retry_batch import write_or_retry
 
-Arrow = Iterator[pa.RecordBatch]
-Task = Callable[[Arrow], Arrow]
-Document = tuple[str, str, str | None]
+RecordBatches = Iterator[pa.RecordBatch]
+WriteTask = Callable[[RecordBatches], RecordBatches]
+AcceptedDocument = tuple[str, str, str | None]
 """The key, the text and the scope; the scope is None if the corpus is not scoped."""
 
 OUTPUT = "refused string, reason string, added long, replaced long, unchanged long"
@@ -41,14 +41,14 @@ _OUTPUT = pa.schema(
 )
 
 
-def task_into_hidden(target: Target, is_resumed: bool) -> Task:
+def task_into_hidden(target: Target, is_resumed: bool) -> WriteTask:
     """Return the task that fills a hidden corpus, which only this call of write() fills.
 
     It skips documents that an earlier attempt has stored. is_resumed: an earlier call of write() may
     have stored documents too.
     """
 
-    def write_partition(batches: Arrow) -> Arrow:
+    def write_partition(batches: RecordBatches) -> RecordBatches:
         report = AddReport()
         with target.opened() as store:
             documents = _documents(store, batches, report)
@@ -62,10 +62,10 @@ def task_into_hidden(target: Target, is_resumed: bool) -> Task:
     return write_partition
 
 
-def task_into_existing(target: Target) -> Task:
+def task_into_existing(target: Target) -> WriteTask:
     """Return the task that adds or replaces documents of a corpus that others may use meanwhile."""
 
-    def write_partition(batches: Arrow) -> Arrow:
+    def write_partition(batches: RecordBatches) -> RecordBatches:
         report = AddReport()
         with target.opened() as store:
             _add(store, _documents(store, batches, report), report, are_new=False)
@@ -79,7 +79,9 @@ def _attempt() -> int:
     return 0 if context is None else context.attemptNumber()
 
 
-def _add(store: Store, documents: Iterable[Document], report: AddReport, are_new: bool) -> None:
+def _add(
+    store: Store, documents: Iterable[AcceptedDocument], report: AddReport, are_new: bool
+) -> None:
     with ready_batches(store, documents) as batches:
         for batch in batches:
             outcome = write_or_retry(store, batch, are_new).outcomes
@@ -90,7 +92,9 @@ def _add(store: Store, documents: Iterable[Document], report: AddReport, are_new
             report.refused += batch.refused
 
 
-def _documents(store: Store, batches: Arrow, report: AddReport) -> Iterator[Document]:
+def _documents(
+    store: Store, batches: RecordBatches, report: AddReport
+) -> Iterator[AcceptedDocument]:
     """Yield the documents of rows (key, text, scope), and report the rows that are refused."""
     for batch in batches:
         _, keys, texts, scopes, refused = accept(batch, store.corpus.config.scoped)
@@ -99,7 +103,9 @@ def _documents(store: Store, batches: Arrow, report: AddReport) -> Iterator[Docu
             yield key.decode(), text.decode(), scope
 
 
-def _missing(store: Store, documents: Iterator[Document], report: AddReport) -> Iterator[Document]:
+def _missing(
+    store: Store, documents: Iterator[AcceptedDocument], report: AddReport
+) -> Iterator[AcceptedDocument]:
     """Yield the documents whose keys are not stored, and count the other documents."""
     statement = store.corpus.statement(statements.STORED_KEYS)
     for piece in in_batches(documents):

@@ -29,7 +29,7 @@ INLINE_DOCUMENTS = 1000
 """The documents of a piece in mode inline, in which users' transactions wait for locked documents."""
 
 
-class Comparison(NamedTuple):
+class ComparedRows(NamedTuple):
     """Rows compared with their documents."""
 
     changes: RowChanges
@@ -94,7 +94,7 @@ class RowPiece(Piece):
             return None
         return changes
 
-    def compare(self) -> Comparison:
+    def compare(self) -> ComparedRows:
         """Compare the rows with their documents; writes only new words of the dictionary."""
         with read_source.reading(self.store.engine, self.source) as connection:
             rows = read_source.read_rows(connection, self.source, self.keys)
@@ -102,7 +102,7 @@ class RowPiece(Piece):
             documents = write_batch.find(cursor, self.corpus, self.keys)
         batch = _batch(rows, self.store)
         outcomes, adopted = detect_changes.outcomes(batch, documents, self.source.id)
-        return Comparison(RowChanges(self, rows, batch), outcomes, adopted)
+        return ComparedRows(RowChanges(self, rows, batch), outcomes, adopted)
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,7 +158,7 @@ class RowChanges:
 
 def _lock_documents(
     connection: Connection, piece: RowPiece
-) -> tuple[detect_changes.Existing, list[str]]:
+) -> tuple[detect_changes.StoredByKey, list[str]]:
     """Lock the documents of a piece; return them, and the keys that no other transaction has locked.
 
     A piece waits for other writers of its corpus before it locks any document. If another transaction
@@ -182,7 +182,7 @@ def _batch(rows: SourceRows, store: Store) -> Batch:
 
 
 def _other_owners(
-    connection: Connection, source: StoredSource, documents: detect_changes.Existing
+    connection: Connection, source: StoredSource, documents: detect_changes.StoredByKey
 ) -> dict[str, str]:
     """Return the keys whose documents come from another attached table, with the table's name."""
     numbers = {document.source_id for document in documents.values()} - {None, source.id}

@@ -13,7 +13,7 @@ from textsim_db.db.store import Store
 from textsim_db.errors import ConfigurationError, TextsimError
 from textsim_db.results import ChangeReport
 from textsim_db.sync import read_source, sources, statements
-from textsim_db.sync.table_names import Names
+from textsim_db.sync.table_names import SourceNames
 from textsim_db.sync.worker import Worker
 from textsim_db.sync.worker_settings import WorkerSettings, WorkReport
 from textsim_db.write.learn_common import SAMPLE_DOCUMENTS, learn_from_load
@@ -25,7 +25,7 @@ _ROWS_AT_ONCE = 1000
 
 def attach_and_index(
     store: Store,
-    names: Names,
+    names: SourceNames,
     rules: sources.Rules,
     progress: Callable[[int], None] | None = None,
 ) -> ChangeReport:

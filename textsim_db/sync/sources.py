@@ -17,7 +17,7 @@ from textsim_db.results import Activity, ScopeStatus, Source, Status, WorkerStat
 from textsim_db.settings import Existing
 from textsim_db.sync import read_source, statements
 from textsim_db.sync.read_source import StoredSource
-from textsim_db.sync.table_names import Names, TableName, table_name, table_oid
+from textsim_db.sync.table_names import SourceNames, TableName, table_name, table_oid
 
 if TYPE_CHECKING:
     from textsim_db.db.store import Store
@@ -47,7 +47,7 @@ class Rules(NamedTuple):
     """The condition on the rows that have a document; None: every row."""
 
 
-def attach(store: Store, names: Names, rules: Rules) -> int:
+def attach(store: Store, names: SourceNames, rules: Rules) -> int:
     """Attach a table and return the id of the source; raises ConfigurationError.
 
     Rows that match, and that a unique corpus keeps, are logged as a warning.

@@ -21,7 +21,7 @@ TableName: TypeAlias = str | Table | type[Any]
 ColumnName: TypeAlias = "str | sqlalchemy.Column[Any] | InstrumentedAttribute[Any]"
 
 
-class Names(NamedTuple):
+class SourceNames(NamedTuple):
     """The names of a table and of its columns."""
 
     table: str
@@ -33,7 +33,7 @@ class Names(NamedTuple):
 
 def names_of(
     table: TableName, key: ColumnName, text: ColumnName, *optional: ColumnName | None
-) -> Names:
+) -> SourceNames:
     """Return the names of a table and of its columns; raises ConfigurationError.
 
     optional: the columns of scopes, of times and of expiries.
@@ -43,7 +43,7 @@ def names_of(
         columns = table.columns
     elif not isinstance(table, str):
         columns = getattr(sqlalchemy.inspect(table, raiseerr=False), "columns", None)
-    return Names(
+    return SourceNames(
         table_name(table),
         _column_name(columns, key),
         _column_name(columns, text),

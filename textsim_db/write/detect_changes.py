@@ -37,11 +37,13 @@ class Stored(NamedTuple):
     """Read only for documents that are locked."""
 
 
-Existing = dict[str, Stored]
+StoredByKey = dict[str, Stored]
 """Stored documents by key."""
 
 
-def outcomes(batch: Batch, existing: Existing, source_id: int | None) -> tuple[Outcomes, list[int]]:
+def outcomes(
+    batch: Batch, existing: StoredByKey, source_id: int | None
+) -> tuple[Outcomes, list[int]]:
     """Return the outcomes of writing a batch, and the ids of documents that only get a new source.
 
     A stored document is unchanged if its words, its language, its scope and its expiry are the same.

@@ -39,7 +39,7 @@ from textsim_db.write.prepare_batches import Batch
 Cursor = psycopg.Cursor[Any]
 
 
-class Twin(NamedTuple):
+class TwinInBatch(NamedTuple):
     """A document that is left out."""
 
     place: int
@@ -63,7 +63,7 @@ def lock_buckets(cursor: Cursor, store: Store, batch: Batch, places: Int64Array)
     cursor.execute(statements.LOCK_BUCKETS, [store.corpus.id, Array(locked), scopes])
 
 
-def find_twins(cursor: Cursor, store: Store, batch: Batch, places: Int64Array) -> list[Twin]:
+def find_twins(cursor: Cursor, store: Store, batch: Batch, places: Int64Array) -> list[TwinInBatch]:
     """Return the twins among documents of a batch, whose buckets the caller has locked."""
     comparison = _Comparison(store, batch, places)
     while True:
@@ -98,7 +98,7 @@ class _Comparison:
         )
         self._buckets = _compared_buckets(buckets, sketches.shingle_counts, config)
 
-    def with_candidates(self, candidates: CandidateRows) -> tuple[list[Twin], list[int]]:
+    def with_candidates(self, candidates: CandidateRows) -> tuple[list[TwinInBatch], list[int]]:
         """Return the twins, and the places of the candidates because of which they are left out."""
         config = self._corpus.config
         stored = StoredDocuments(self._corpus, self._vocabulary, candidates.rows)
@@ -129,7 +129,7 @@ class _Comparison:
         ):
             matches[left][right] = value
         twins = [
-            Twin(place - count, compared.best_first(place, others, config))
+            TwinInBatch(place - count, compared.best_first(place, others, config))
             for place, others in matches.items()
         ]
         matched = np.unique(kept_by[places])

@@ -10,7 +10,7 @@ from textsim_db.db.engine import transaction
 from textsim_db.db.retries import Attempts
 from textsim_db.db.store import Store
 from textsim_db.write import statements, write_batch
-from textsim_db.write.detect_changes import EXTENDED, TWIN, UNCHANGED, Existing
+from textsim_db.write.detect_changes import EXTENDED, TWIN, UNCHANGED, StoredByKey
 from textsim_db.write.prepare_batches import Batch, part_of
 from textsim_db.write.write_batch import Written
 
@@ -30,7 +30,7 @@ def write_or_retry(
     written = Written(np.empty(len(batch.keys), np.int8), [])
     for attempt in _attempts(store, batch.keys):
         part = part_of(batch, attempt.part)
-        locked: Existing | None = {} if are_new and not attempt.failures else None
+        locked: StoredByKey | None = {} if are_new and not attempt.failures else None
         with attempt:
             with transaction(store.engine) as connection:
                 cursor = connection.cursor(binary=True)

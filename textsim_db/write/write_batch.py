@@ -35,12 +35,12 @@ from textsim_db.write.detect_changes import (
     REPLACED,
     TWIN,
     UNCHANGED,
-    Existing,
     Outcomes,
     Stored,
+    StoredByKey,
     outcomes,
 )
-from textsim_db.write.find_twins import Twin, find_twins, lock_buckets
+from textsim_db.write.find_twins import TwinInBatch, find_twins, lock_buckets
 from textsim_db.write.prepare_batches import Batch
 
 Cursor = psycopg.Cursor[Any]
@@ -51,19 +51,19 @@ MAX_ID = 2**31 - 1
 """The largest id of a document, because band rows store it as int4."""
 
 
-def find(cursor: Cursor, corpus: StoredCorpus, keys: Sequence[str]) -> Existing:
+def find(cursor: Cursor, corpus: StoredCorpus, keys: Sequence[str]) -> StoredByKey:
     """Return the stored documents of several keys without their signatures, for outcomes()."""
     return _fetch(cursor, corpus.statement(statements.FIND_DOCUMENTS), keys)
 
 
-def lock(cursor: Cursor, corpus: StoredCorpus, keys: Sequence[str]) -> Existing:
+def lock(cursor: Cursor, corpus: StoredCorpus, keys: Sequence[str]) -> StoredByKey:
     """Lock the stored documents of several keys, in the order of the keys."""
     return _fetch(cursor, corpus.statement(statements.LOCK_DOCUMENTS), keys)
 
 
 def lock_free(
     cursor: Cursor, corpus: StoredCorpus, keys: Sequence[str]
-) -> tuple[Existing, set[str]]:
+) -> tuple[StoredByKey, set[str]]:
     """Lock the documents that no other transaction has locked; return them and the other keys.
 
     A transaction that never waits for a lock cannot be part of a deadlock.
@@ -73,7 +73,7 @@ def lock_free(
     return locked, {key for (key,) in stored} - locked.keys()
 
 
-def _fetch(cursor: Cursor, statement: str, keys: Sequence[str]) -> Existing:
+def _fetch(cursor: Cursor, statement: str, keys: Sequence[str]) -> StoredByKey:
     rows = cursor.execute(statement, [list(keys)]).fetchall()
     return {key: Stored(*fields) for key, *fields in rows}
 
@@ -83,7 +83,7 @@ class Written(NamedTuple):
 
     outcomes: Outcomes
     """The outcome of each document: (documents,)."""
-    twins: list[Twin]
+    twins: list[TwinInBatch]
     """The documents that a unique corpus leaves out."""
 
 
@@ -93,7 +93,7 @@ class _Decision(NamedTuple):
     outcomes: Outcomes
     adopted: list[int]
     """The ids of stored documents that only get a new source."""
-    stored: Existing
+    stored: StoredByKey
     """The stored documents; those that change are locked."""
 
 
@@ -102,7 +102,7 @@ def write(
     store: Store,
     batch: Batch,
     source_id: int | None = None,
-    locked: Existing | None = None,
+    locked: StoredByKey | None = None,
     force: bool = False,
 ) -> Written:
     """Write a batch, except documents that a unique corpus leaves out.
@@ -137,7 +137,7 @@ def _with_expiries(cursor: Cursor, corpus: StoredCorpus, batch: Batch) -> Batch:
 
 
 def _decide(
-    cursor: Cursor, store: Store, batch: Batch, source_id: int | None, locked: Existing | None
+    cursor: Cursor, store: Store, batch: Batch, source_id: int | None, locked: StoredByKey | None
 ) -> _Decision:
     """Compare a batch with the stored documents, and lock those that change.
 
@@ -161,11 +161,11 @@ def _decide(
     return _Decision(outcome, adopted, stored)
 
 
-def _without_signatures(documents: Existing) -> dict[str, tuple[object, ...]]:
+def _without_signatures(documents: StoredByKey) -> dict[str, tuple[object, ...]]:
     return {key: document[:-1] for key, document in documents.items()}
 
 
-def _twins(cursor: Cursor, store: Store, batch: Batch, decision: _Decision) -> list[Twin]:
+def _twins(cursor: Cursor, store: Store, batch: Batch, decision: _Decision) -> list[TwinInBatch]:
     """Return the documents of a batch that match other documents of a unique corpus."""
     if not store.corpus.config.is_unique:
         return []
@@ -181,8 +181,8 @@ def _twins(cursor: Cursor, store: Store, batch: Batch, decision: _Decision) -> l
 
 
 def _without_standing(
-    cursor: Cursor, corpus: StoredCorpus, batch: Batch, outcome: Outcomes, twins: list[Twin]
-) -> list[Twin]:
+    cursor: Cursor, corpus: StoredCorpus, batch: Batch, outcome: Outcomes, twins: list[TwinInBatch]
+) -> list[TwinInBatch]:
     """Return the twins without the unchanged documents that stood beside their matches already.
 
     One of the two was forced.
