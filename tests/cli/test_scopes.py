@@ -50,6 +50,8 @@ def test_status_lists_the_scopes(scoped: Textsim) -> None:
     assert "--scopes: name the corpus" in " ".join(
         scoped("status", "--scopes", status=2).stderr.replace("'", "").split()
     )
+    watching = scoped("status", "notes", "--scopes", "--watch", "1", status=2)
+    assert "--scopes, which lists once" in watching.stderr
 
 
 def test_pairs_and_clusters_are_of_each_scope_or_of_one(scoped: Textsim) -> None:

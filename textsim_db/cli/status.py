@@ -66,6 +66,8 @@ def status(
             f"expected seconds above 0, at most {_LONGEST_WATCH}", param_hint="--watch"
         )
     if scopes:
+        if watch is not None:
+            raise typer.BadParameter("it is not for --scopes, which lists once", param_hint="--watch")
         _list_scopes(corpus, form, database_url)
         return
     with connect(database_url) as db:
