@@ -39,7 +39,8 @@ def open_session(folder: Path, master: str = "local[2,2]") -> Iterator[SparkSess
         # Without the slower compiler a short test takes half the processor time.
         "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
         "spark.driver.host": "127.0.0.1",
-        "spark.driver.memory": "1g",
+        # The longest text, of 150 MB, is copied several times; without memory the JVM ends.
+        "spark.driver.memory": "2g",
         "spark.local.dir": str(folder),
         "spark.log.level": "OFF",
         "spark.sql.execution.arrow.maxRecordsPerBatch": "100",
