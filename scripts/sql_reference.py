@@ -64,6 +64,7 @@ GROUPS = (
             "create_view",
         ),
     ),
+    Group("Clusters", ("clusters", "duplicates", "group_pairs")),
     Group("Tables that stay indexed", ("attach", "index_pending", "status", "scopes", "detach")),
     Group("Two texts", ("jaccard", "containment", "cosine_similarity", "levenshtein_words")),
     Group(
@@ -117,6 +118,12 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
     "create_view": (
         "SELECT textsim.create_view('news', 'news_pairs');",
         "SELECT a, b FROM news_pairs ORDER BY a, b;",
+    ),
+    "clusters": ("SELECT * FROM textsim.clusters('news');",),
+    "duplicates": ("SELECT * FROM textsim.duplicates('news', keep => 'longest');",),
+    "group_pairs": (
+        "SELECT * FROM textsim.group_pairs(\n"
+        "    $$VALUES ('x', 'y', 0.9), ('y', 'z', 0.8)$$, linkage => 'single');",
     ),
     "attach": (
         "CREATE TABLE article (id integer PRIMARY KEY, body text);\n"

@@ -48,6 +48,7 @@ from textsim_db.settings import CorpusConfig, CorpusSettings, Linkage, Mode
 from textsim_db.sketch.cost_of_bands import Option, plan
 
 if TYPE_CHECKING:
+    from textsim_db.cluster.given_pairs import group_pairs
     from textsim_db.corpus import Corpus
     from textsim_db.database import Database, connect, install
     from textsim_db.diff.explanation import Explanation, explain
@@ -58,6 +59,7 @@ __version__ = "0.1.0"
 
 # Imported when first used, because SQLAlchemy, psycopg, NumPy and Numba take long to import.
 _LAZY = {
+    "group_pairs": "textsim_db.cluster.given_pairs",
     "Corpus": "textsim_db.corpus",
     "Database": "textsim_db.database",
     "connect": "textsim_db.database",
@@ -116,6 +118,7 @@ __all__ = [
     "WorkerState",
     "connect",
     "explain",
+    "group_pairs",
     "install",
     "plan",
 ]

@@ -511,7 +511,7 @@ class Corpus:
         rank: Callable[[str], Any] | None = None,
         language: str | None = None,
         scope: Scope | None = None,
-    ) -> Generator[Cluster, None, None]:
+    ) -> Generator[Cluster[str], None, None]:
         """Yield the clusters of similar documents, the largest first; each has two keys or more.
 
         Only verified pairs connect documents. `weakest` is the similarity of the weakest link that

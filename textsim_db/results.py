@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import NamedTuple
+from typing import Generic, NamedTuple, TypeVar
+
+Key = TypeVar("Key", str, int)
 
 
 class Match(NamedTuple):
@@ -35,17 +37,17 @@ class Pair(NamedTuple):
     similarity: float
 
 
-class Cluster(NamedTuple):
-    """Documents that verified pairs connect."""
+class Cluster(NamedTuple, Generic[Key]):
+    """Documents that pairs connect."""
 
-    keys: tuple[str, ...]
+    keys: tuple[Key, ...]
     """The keys of two documents or more, in order."""
     weakest: float
     """The lowest similarity among the links that hold the cluster together.
 
     A threshold up to this value does not split the cluster.
     """
-    kept: str | None = None
+    kept: Key | None = None
     """The member that is kept, with linkage "kept"; else None."""
 
 

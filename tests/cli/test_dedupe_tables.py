@@ -49,7 +49,7 @@ def test_tables(textsim: Textsim, database_url: str, keep: str) -> None:
     ) == [(True,)]
     assert run_sql(database_url, 'SELECT count(*) FROM "My Blog".post') == [(5,)]
     again = textsim("dedupe", *arguments, status=2)
-    assert 'twins cannot be created: relation "twins" already exists' in again.stderr
+    assert 'twins cannot be written: relation "twins" already exists' in again.stderr
 
 
 @pytest.mark.parametrize(
@@ -80,13 +80,13 @@ def test_a_refused_target_is_reported_first(
     run_sql(database_url, "CREATE VIEW there AS SELECT 1")
     monkeypatch.setattr(table_clusters, "documents", None)
     for into, message in [
-        ("nowhere.x", 'nowhere.x cannot be created: schema "nowhere" does not exist'),
-        ("pg_catalog.x", "pg_catalog.x cannot be created: permission denied"),
+        ("nowhere.x", 'nowhere.x cannot be written: schema "nowhere" does not exist'),
+        ("pg_catalog.x", "pg_catalog.x cannot be written: permission denied"),
         (
             "there",
-            'there cannot be created: relation "there" already exists; choose another --into',
+            'there cannot be written: relation "there" already exists; choose another --into',
         ),
-        ("a.b.c.d", "a.b.c.d cannot be created"),
+        ("a.b.c.d", "a.b.c.d cannot be written"),
     ]:
         result = textsim("dedupe", "--table", "post", "--into", into, status=2)
         assert message in result.stderr
@@ -116,3 +116,73 @@ def test_refused_tables(textsim: Textsim, database_url: str) -> None:
     result = textsim("dedupe", "--table", "post", "--text", "body", "--into", "x", status=2)
     assert 'the column "id" has NULL' in result.stderr
     assert run_sql(database_url, "SELECT count(*) FROM textsim.corpus") == [(0,)]
+
+
+def cluster_rows(url: str) -> list[Any]:
+    return run_sql(url, "SELECT key, cluster, kept, similarity FROM twins ORDER BY key")
+
+
+def test_a_second_run_replaces_the_rows_of_the_first(textsim: Textsim, database_url: str) -> None:
+    run_sql(database_url, "CREATE TABLE post (id int PRIMARY KEY, text text)")
+    run_sql(database_url, f"INSERT INTO post VALUES (1, '{A}'), (2, '{A}')")
+    arguments = ["dedupe", "--table", "post", "--into", "twins", "--replace"]
+    first = textsim(*arguments)
+    assert "replaced" not in first.stderr
+    assert cluster_rows(database_url) == [(1, 1, 1, 1.0), (2, 1, 1, 1.0)]
+    run_sql(database_url, "CREATE VIEW seen AS SELECT key FROM twins")
+    run_sql(database_url, f"DELETE FROM post WHERE id = 1; INSERT INTO post VALUES (3, '{A}')")
+    again = textsim(*arguments)
+    assert "the rows of twins were replaced" in again.stderr
+    assert cluster_rows(database_url) == [(2, 1, 2, 1.0), (3, 1, 2, 1.0)]
+    assert run_sql(database_url, "SELECT key FROM seen ORDER BY key") == [(2,), (3,)]
+    refused = textsim(*arguments[:-1], status=2)
+    assert "choose another --into, or --replace its rows" in refused.stderr
+
+
+def test_only_a_table_of_clusters_is_replaced(textsim: Textsim, database_url: str) -> None:
+    run_sql(database_url, f"CREATE TABLE post AS SELECT 1 AS id, '{A}' AS text")
+    columns = "key int, cluster bigint, kept int, similarity double precision"
+    message = "has the columns ("
+    for other in (columns.replace("int", "text", 1), f"{columns}, note text", "key int"):
+        run_sql(database_url, f"DROP TABLE IF EXISTS other; CREATE TABLE other ({other})")
+        run_sql(database_url, "INSERT INTO other (key) VALUES (7)")
+        arguments = ["dedupe", "--table", "post", "--into", "other", "--replace"]
+        refused = textsim(*arguments, status=2)
+        assert f"other is not replaced: it {message}key " in refused.stderr
+        assert run_sql(database_url, "SELECT count(*) FROM other") == [(1,)]
+    run_sql(database_url, f"CREATE TABLE base ({columns}); CREATE VIEW seen AS SELECT * FROM base")
+    refused = textsim("dedupe", "--table", "post", "--into", "seen", "--replace", status=2)
+    assert 'relation "seen" already exists' in refused.stderr
+    wrong = textsim("dedupe", "x.jsonl", "-o", "y.jsonl", "--replace", status=2)
+    assert "it needs --table and --into" in wrong.stderr
+
+
+@pytest.mark.parametrize("keep", ["first", "last", "longest", "max:score"])
+def test_the_corpus_of_an_attached_table_is_used(
+    textsim: Textsim, database_url: str, keep: str
+) -> None:
+    run_sql(database_url, "CREATE TABLE post (id int PRIMARY KEY, text text, score numeric)")
+    texts = [A, A + " again", A, "", None, "a text that is like no other of the table"]
+    with psycopg.connect(database_url) as connection, connection.cursor() as cursor:
+        rows = [(number, text, number % 4) for number, text in enumerate(texts, start=8)]
+        cursor.executemany("INSERT INTO post VALUES (%s, %s, %s)", rows)
+    run_sql(database_url, "SELECT textsim.create_corpus('news', threshold => 0.7)")
+    run_sql(database_url, "SELECT textsim.attach('news', 'post', 'id', 'text')")
+    arguments = ["dedupe", "--table", "post", "--into", "twins", "--replace", "--keep", keep]
+    behind = textsim(*arguments, status=2)
+    assert 'the corpus "news" of the table is not up to date' in behind.stderr
+    textsim("worker", "--once")
+    used = textsim(*arguments)
+    assert 'the corpus "news" has this table indexed; it is used' in used.stderr
+    assert "6 documents: 4 kept, 2 to remove from 1 cluster" in used.stderr
+    rows = cluster_rows(database_url)
+    indexed = textsim(*arguments, "--threshold", "0.7")
+    assert "it is used" not in indexed.stderr
+    assert cluster_rows(database_url) == rows
+    assert len(rows) == 3
+    # A document of another origin, or another column, would change the result.
+    others = [*arguments, "--key", "score"], [*arguments, "--text", "score"]
+    for other in others:
+        assert "it is used" not in textsim(*other, status=None).stderr
+    run_sql(database_url, "SELECT textsim.add('news', 'mine', 'a text of my own')")
+    assert "it is used" not in textsim(*arguments).stderr

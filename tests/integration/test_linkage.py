@@ -97,6 +97,15 @@ def test_each_removed_document_matches_its_most_similar_kept_document(
         )
 
 
+@pytest.mark.parametrize("linkage", ts.Linkage)
+def test_the_pairs_of_a_corpus_group_into_its_clusters(
+    corpus: ts.Corpus, linkage: ts.Linkage
+) -> None:
+    clusters = list(corpus.clusters(linkage=linkage))
+    assert ts.group_pairs(corpus.pairs(), linkage) == clusters
+    assert len(clusters) > 10
+
+
 def test_one_document_of_each_cluster_is_kept(corpus: ts.Corpus) -> None:
     for linkage in ("single", "complete"):
         clusters = list(corpus.clusters(linkage=linkage))

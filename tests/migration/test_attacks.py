@@ -53,6 +53,8 @@ VALUES = {
         "textsim._sketched((SELECT c FROM textsim.corpus c LIMIT 1), 'a b', NULL)",
     ],
 }
+RUN_A_QUERY = ("group_pairs", "_group_pairs", "_read_pairs")
+"""Functions that run a query of the caller; no value of VALUES is a query."""
 # Calls with valid values: they are refused for missing rights only.
 VALID = [
     "create_corpus('mine', 'word:2')",
@@ -152,6 +154,8 @@ def test_a_reader_changes_nothing_by_any_function(stage: Stage, rng: random.Rand
                 try:
                     connection.execute(statement.encode())
                 except psycopg.Error as error:
+                    if function.removeprefix("textsim.") in RUN_A_QUERY:
+                        continue
                     assert not isinstance(error, pg.SyntaxError | pg.UndefinedFunction), statement  # noqa: PT017
                     assert not is_fault(error), statement  # noqa: PT017
         # A reader may create views, and a corpus with views cannot be dropped.

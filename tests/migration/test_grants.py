@@ -61,6 +61,9 @@ def test_rights_on_one_corpus_give_no_access_to_another(stage: Stage) -> None:
         "SELECT * FROM textsim.neighbours('secret', 's')",
         "SELECT * FROM textsim.pairs('secret')",
         "SELECT * FROM textsim.candidate_pairs('secret')",
+        "SELECT * FROM textsim.clusters('secret')",
+        "SELECT * FROM textsim.duplicates('secret')",
+        f"SELECT * FROM textsim.group_pairs('SELECT key, id::text FROM textsim.document_{number}')",
         "SELECT textsim.add('secret', 'new', 'text')",
         "SELECT textsim.remove('secret', 's')",
         "SELECT textsim.attach('secret', 'mine', 'id', 'body')",
@@ -99,6 +102,8 @@ def test_rights_on_one_corpus_give_no_access_to_another(stage: Stage) -> None:
     listed = "SELECT a, b, shared FROM textsim.candidate_pairs('news')"
     assert stage.run(stage.other, listed) == stage.run(stage.owner, listed) != []
     assert stage.run(stage.other, "SELECT key FROM textsim.candidates_of('news', 'a')") != []
+    grouped = "SELECT key, cluster FROM textsim.clusters('news', 0.5)"
+    assert stage.run(stage.other, grouped) == stage.run(stage.owner, grouped) != []
     assert stage.allowed(stage.other, ["SELECT textsim.create_view('secret', 'hidden')"]) == []
     stage.run(stage.other, "SELECT textsim.create_view('news', 'seen')")
     assert len(stage.run(stage.other, "SELECT * FROM seen")) == 2 * len(

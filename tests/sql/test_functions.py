@@ -41,6 +41,11 @@ PUBLIC = {
     "candidate_pairs(corpus text, scope text)": "volatile",
     "create_view(corpus text, view_name text)": "volatile",
     "pairs(corpus text, threshold double precision, language text, scope text)": "volatile",
+    "group_pairs(query text, linkage text)": "volatile",
+    "clusters(corpus text, threshold double precision, linkage text, language text, "
+    "scope text)": "volatile",
+    "duplicates(corpus text, keep text, threshold double precision, linkage text, language text, "
+    "scope text)": "volatile",
     "add(corpus text, key text, text text, scope text, force boolean)": "volatile",
     "add_unique(corpus text, key text, text text, scope text, force boolean)": "volatile",
     "lock_corpus(corpus text)": "volatile",
@@ -250,7 +255,8 @@ def test_a_null_argument_of_a_change_is_refused(connection: Connection) -> None:
 
 def test_every_change_is_tried_with_null() -> None:
     volatile = {name.partition("(")[0] for name, kind in PUBLIC.items() if kind == "volatile"}
-    searches = {"pairs", "candidate_pairs", "twins_of", "index_pending", "expire"}
+    searches = {"pairs", "candidate_pairs", "clusters", "duplicates", "group_pairs"}
+    searches |= {"twins_of", "index_pending", "expire"}
     assert volatile - searches == {name.strip() for name in CHANGES}
 
 
@@ -281,7 +287,13 @@ def test_a_search_for_a_row_that_is_not_indexed_returns_no_rows(
         query = f"SELECT m.key, f.* FROM mine m CROSS JOIN LATERAL textsim.{function} f"
         key_pairs = [row[:2] for row in connection.execute(query.encode()).fetchall()]
         assert key_pairs == rows, function
-    for function in ("pairs(NULL)", "candidate_pairs(NULL)", "candidates_of(NULL, 'a')"):
+    for function in (
+        "pairs(NULL)",
+        "clusters(NULL)",
+        "duplicates(NULL)",
+        "candidate_pairs(NULL)",
+        "candidates_of(NULL, 'a')",
+    ):
         assert connection.execute(f"SELECT * FROM textsim.{function}".encode()).fetchall() == []
     with pytest.raises(ts.DocumentNotFound):
         corpus.neighbours("new")
@@ -373,6 +385,24 @@ def two_corpora(shared_db: ts.Database) -> Iterator[None]:
         ),
         ("textsim.matches('c', 'a', 1.5)", "threshold is 1.5; expected above 0, at most 1"),
         ("textsim.pairs('c', 0)", "threshold is 0; expected above 0, at most 1"),
+        ("textsim.clusters('c', 0)", "threshold is 0; expected above 0, at most 1"),
+        ("textsim.clusters('none')", 'corpus "none" does not exist'),
+        (
+            "textsim.clusters('c', linkage => 'average')",
+            "linkage is 'average'; expected one of single, complete, kept",
+        ),
+        (
+            "textsim.duplicates('c', linkage => NULL)",
+            "linkage is NULL; expected one of single, complete, kept",
+        ),
+        (
+            "textsim.duplicates('c', 'best')",
+            "keep is 'best'; expected first, last, longest or shortest",
+        ),
+        (
+            "textsim.duplicates('c', NULL)",
+            "keep is NULL; expected first, last, longest or shortest",
+        ),
         ("textsim.candidates_of('none', 'a')", 'corpus "none" does not exist'),
         ("textsim.create_view('none', 'v')", 'corpus "none" does not exist'),
         *(

@@ -101,6 +101,8 @@ def expected_settings(function: str) -> list[str]:
         settings.append("enable_sort=off")
     if WRITES_NUMBERS.match(function):
         settings += ["extra_float_digits=1", "IntervalStyle=postgres"]
+    if "_pairs_query(" in function:
+        settings.append("extra_float_digits=1")
     if "_moment(" in function:
         settings += ["TimeZone=UTC", "DateStyle=ISO"]
     return settings

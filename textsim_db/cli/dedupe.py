@@ -82,6 +82,13 @@ def dedupe(
         str | None,
         typer.Option(metavar="TABLE", help="With --table: create this table for the clusters."),
     ] = None,
+    replace_rows: Annotated[
+        bool,
+        typer.Option(
+            "--replace",
+            help="With --into: if the table exists from an earlier run, replace its rows.",
+        ),
+    ] = False,
     against: Annotated[
         list[str] | None,
         typer.Option(
@@ -154,7 +161,8 @@ def dedupe(
     first record that the format cannot hold. The output file appears when it is complete. With the
     default linkage, each record that is removed is similar to the record that stays: the exact
     similarity reaches the threshold. Records that cannot be compared are kept and listed. With --table
-    nothing is deleted: --into becomes a table (key, cluster, kept, similarity) to join with.
+    nothing is deleted: --into becomes a table (key, cluster, kept, similarity) to join with. If TABLE
+    is attached to a corpus with the same columns, that corpus is used, unless a setting is given.
 
     It prints how many records were kept and removed.
 
@@ -173,8 +181,8 @@ def dedupe(
     from textsim_db.files.record_files import RecordColumns, RecordFile
 
     check_settings(settings)
-    _check_usage(path, table, output, report, into)
     outputs = _Outputs(output, report)
+    _check_usage(path, table, output, report, into, replace_rows)
     _check_against(against or [], table, settings)
     if add:
         _check_add(against or [], outputs)
@@ -182,7 +190,7 @@ def dedupe(
     if table is not None:
         assert into is not None
         columns = Columns(key or "id", text, scope)
-        _dedupe_table(table, into, columns, rule, database_url)
+        _dedupe_table(table, _Target(into, replace_rows), columns, rule, not settings, database_url)
         return
     assert path is not None
     wanted = RecordColumns(text, key or "id", keep.column, add or key is not None, scope)
@@ -224,7 +232,12 @@ def _opened(db: Database, against: list[str], rule: Rule) -> tuple[list[Corpus],
 
 
 def _check_usage(
-    path: str | None, table: str | None, output: str | None, report: str | None, into: str | None
+    path: str | None,
+    table: str | None,
+    output: str | None,
+    report: str | None,
+    into: str | None,
+    replace_rows: bool,
 ) -> None:
     if (path is None) == (table is None):
         raise typer.BadParameter("give either a file or --table TABLE", param_hint="INPUT")
@@ -237,6 +250,8 @@ def _check_usage(
         return
     if into is not None:
         raise typer.BadParameter("it needs --table TABLE as well", param_hint="--into")
+    if replace_rows:
+        raise typer.BadParameter("it needs --table and --into", param_hint="--replace")
     if output is None and report is None:
         raise typer.BadParameter("give --output, or --report, or both", param_hint="--output")
     if report is not None:
@@ -385,8 +400,21 @@ def _write_line(file: IO[bytes], cluster: dict[str, Any]) -> None:
     file.write(line.encode("utf-8", "backslashreplace"))
 
 
+class _Target(NamedTuple):
+    """The table that the clusters are written to."""
+
+    name: str
+    is_replaced: bool
+    """Whether the rows of an earlier run are replaced."""
+
+
 def _dedupe_table(
-    name: str, into: str, columns: Columns, rule: Rule, database_url: str | None
+    name: str,
+    into: _Target,
+    columns: Columns,
+    rule: Rule,
+    may_use_corpus: bool,
+    database_url: str | None,
 ) -> None:
     from textsim_db.db.engine import database_errors
     from textsim_db.dedupe import table_clusters
@@ -396,10 +424,18 @@ def _dedupe_table(
     keys: list[str] = []
     with connect(database_url) as db, database_errors():
         table = table_clusters.find_table(db.engine, name, columns, rule.preference)
-        table_clusters.check_target(db.engine, table, into)
-        with loading(None, table_clusters.documents(db.engine, table, keys)) as load:
-            result = deduplicate(db, load, table_clusters.by_place(rule), load.after_batch)
-        table_clusters.write_clusters(db.engine, table, into, keys, result)
+        table_clusters.check_target(db.engine, table, *into)
+        documents = table_clusters.documents(db.engine, table, keys)
+        rule = table_clusters.by_place(rule)
+        corpus = table_clusters.attached_corpus(db, table) if may_use_corpus else None
+        if corpus is not None:
+            print_message(f'the corpus "{shown(corpus.name)}" has this table indexed; it is used')
+            result = table_clusters.deduplicate_attached(corpus, documents, keys, rule)
+        else:
+            with loading(None, documents) as load:
+                result = deduplicate(db, load, rule, load.after_batch)
+        if table_clusters.write_clusters(db.engine, table, *into, keys, result):
+            print_message(f"the rows of {shown(into.name)} were replaced")
     print_message(_summary(result, "to remove", time.monotonic() - start))
     refused = [f'the row with key "{keys[number]}": {reason}' for number, reason in result.refused]
     _print_faults("skipped, because it cannot be compared: ", refused)

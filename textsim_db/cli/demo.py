@@ -127,7 +127,7 @@ def _example(library: StandardLibrary) -> tuple[str, str]:
     return key, "\n".join(line for i, line in enumerate(text.splitlines()) if i % 10 != 9)
 
 
-def _print_clusters(out: Console, clusters: list[Cluster]) -> None:
+def _print_clusters(out: Console, clusters: list[Cluster[str]]) -> None:
     shown = clusters[:SHOWN_CLUSTERS]
     which = "" if len(shown) == len(clusters) else f", the {len(shown)} largest of {len(clusters)}"
     out.print(

@@ -198,7 +198,7 @@ def _is_distance(measure: str) -> bool:
     return measure_of(measure).is_distance
 
 
-def _one_row_a_key(clusters: list[Cluster]) -> Iterator[tuple[Any, ...]]:
+def _one_row_a_key(clusters: list[Cluster[str]]) -> Iterator[tuple[Any, ...]]:
     for number, cluster in enumerate(clusters, start=1):
         for key in cluster.keys:
             yield number, len(cluster.keys), cluster.weakest, key, key == cluster.kept

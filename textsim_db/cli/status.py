@@ -67,7 +67,9 @@ def status(
         )
     if scopes:
         if watch is not None:
-            raise typer.BadParameter("it is not for --scopes, which lists once", param_hint="--watch")
+            raise typer.BadParameter(
+                "it is not for --scopes, which lists once", param_hint="--watch"
+            )
         _list_scopes(corpus, form, database_url)
         return
     with connect(database_url) as db:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 
 from textsim_db.cluster.spanning_forest import Ids, Links, join, roots
-from textsim_db.sketch.ragged import Ragged
 from textsim_db.text.array_types import Int64Array
 
 
@@ -13,41 +12,27 @@ def complete(links: Links) -> list[tuple[Ids, float]]:
     """Return clusters in which every two members are linked, with their weakest link.
 
     Links are added from the most similar pair downwards; ties go to the lowest numbers. Two clusters
-    merge when all pairs of their members are linked. Documents with equal sets count as one document,
-    so the result does not depend on how many of them there are. Defays, "An efficient algorithm for a
-    complete link method", 1977.
+    merge when all pairs of their members are linked. Links between the same two sets of equal documents
+    are added together, so the result does not depend on how many copies a document has. Defays, "An
+    efficient algorithm for a complete link method", 1977.
     """
     ids, ends = np.unique(np.concatenate(links[:2]), return_inverse=True)
-    left, right = ends[: len(links.left)], ends[len(links.left) :]
-    lowest = _lowest_equal(len(ids), left, right, links)
+    left, right = np.sort(ends.reshape(2, -1), axis=0)
+    sets = np.sort(_lowest_equal(len(ids), left, right, links)[np.stack((left, right))], axis=0)
+    order = np.lexsort((right, left, sets[1], sets[0], -links.similarity))
     clusters = _Clusters()
-    for number in np.unique(lowest[lowest != np.arange(len(ids))]).tolist():
-        clusters.add(number)
-    for a, b, similarity in _between(lowest[left], lowest[right], links):
+    columns = (column[order].tolist() for column in (left, right, links.similarity))
+    for a, b, similarity in zip(*columns, strict=True):
         clusters.link(a, b, similarity)
-    order = np.argsort(lowest, kind="stable")
-    equal = Ragged(order, np.searchsorted(lowest[order], np.arange(len(ids) + 1)))
-    expanded = ((np.sort(equal.take(numbers).values), w) for numbers, w in clusters.all())
-    return [(ids[members], weakest) for members, weakest in expanded if len(members) > 1]
+    return [(ids[np.sort(members)], weakest) for members, weakest in clusters.all()]
 
 
 def _lowest_equal(count: int, left: Int64Array, right: Int64Array, links: Links) -> Int64Array:
-    """Return for each document the lowest document with an equal set."""
+    """Return for each document the lowest document that links of similarity 1 lead to."""
     parents = np.arange(count)
     is_equal = links.similarity == 1
     join(parents, left[is_equal], right[is_equal])
     return roots(parents)
-
-
-def _between(left: Int64Array, right: Int64Array, links: Links) -> list[tuple[int, int, float]]:
-    """Return the links between different sets, each once, the most similar first."""
-    triples = zip(
-        np.minimum(left, right).tolist(),
-        np.maximum(left, right).tolist(),
-        links.similarity.tolist(),
-        strict=True,
-    )
-    return sorted({t for t in triples if t[0] != t[1]}, key=lambda t: (-t[2], t[0], t[1]))
 
 
 class _Clusters:
@@ -62,7 +47,7 @@ class _Clusters:
 
     def link(self, a: int, b: int, similarity: float) -> None:
         """Add a link that is at most as similar as the links before it."""
-        x, y = self.add(a), self.add(b)
+        x, y = self._add(a), self._add(b)
         if x == y:
             return
         links = self._links[x].get(y, 0) + 1
@@ -71,7 +56,7 @@ class _Clusters:
         else:
             self._links[x][y] = self._links[y][x] = links
 
-    def add(self, node: int) -> int:
+    def _add(self, node: int) -> int:
         """Add a node, if it is new, as a cluster of its own, and return its cluster."""
         if node not in self._cluster_of:
             self._cluster_of[node] = node
@@ -79,11 +64,8 @@ class _Clusters:
         return self._cluster_of[node]
 
     def all(self) -> list[tuple[Ids, float]]:
-        """Return the members of each cluster, and its weakest link, or 1 if it has one member."""
-        return [
-            (np.array(members, np.int64), self._weakest.get(x, 1.0))
-            for x, members in self._members.items()
-        ]
+        """Return the members of each cluster of two or more, and its weakest link."""
+        return [(np.array(self._members[x]), weakest) for x, weakest in self._weakest.items()]
 
     def _merge(self, x: int, y: int, similarity: float) -> None:
         """Merge the smaller of two clusters into the larger."""
@@ -92,6 +74,7 @@ class _Clusters:
         for node in self._members[y]:
             self._cluster_of[node] = x
         self._members[x] += self._members.pop(y)
+        self._weakest.pop(y, None)
         self._weakest[x] = similarity
         self._links[x].pop(y, None)
         for other, links in self._links.pop(y).items():

@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from textsim_db.cluster.spanning_forest import Links
 from textsim_db.compare.document_rows import Rows
 from textsim_db.compare.jaccard import (
     ShingleSet,
@@ -67,6 +68,23 @@ def keep_representatives(
     if replaced is None:
         replaced = np.full(len(rows.shingle_counts), -1, np.int64)
     return Kept(*_keep(rows, buckets, settled, replaced, threshold, SPREAD))
+
+
+def keep_linked(links: Links) -> Links:
+    """Return the links from each document that is not kept, left, to the kept document, right.
+
+    The rule of keep_representatives, for links that are known: the lowest number comes first.
+    """
+    first, second = np.sort(np.stack(links[:2]), axis=0)
+    order = np.lexsort((first, -links.similarity, second))
+    removed: set[int] = set()
+    chosen = []
+    ends = zip(order.tolist(), first[order].tolist(), second[order].tolist(), strict=True)
+    for link, a, b in ends:
+        if a not in removed and b not in removed:
+            removed.add(b)
+            chosen.append(link)
+    return Links(second[chosen], first[chosen], links.similarity[chosen])
 
 
 @kernel

@@ -10,7 +10,7 @@ import numpy as np
 
 from textsim_db.cluster.complete_linkage import complete
 from textsim_db.cluster.join import Join
-from textsim_db.cluster.kept_linkage import Kept, keep_representatives
+from textsim_db.cluster.kept_linkage import Kept, keep_linked, keep_representatives
 from textsim_db.cluster.spanning_forest import Forest, Ids, Links, joined_links
 from textsim_db.compare.packed_pairs import is_among, pack
 from textsim_db.settings import Linkage
@@ -39,11 +39,21 @@ def groups(join: Join, linkage: Linkage, ranked: Ranked) -> Iterator[Group]:
     if linkage is Linkage.COMPLETE:
         yield from _complete(join)
     elif linkage is Linkage.SINGLE:
-        components, weakest = _components(join)
-        for number in range(len(weakest)):
-            yield Group(components.of(number), float(weakest[number]))
+        yield from _connected(*_components(join))
     else:
         yield from _groups_of_removals(joined_links(removals(join, linkage, ranked)))
+
+
+def groups_of_links(links: Links, linkage: Linkage) -> Iterator[Group]:
+    """Yield the clusters of links, each given once, in any order; the lowest number ranks first."""
+    if linkage is Linkage.COMPLETE:
+        yield from (Group(ids, weakest) for ids, weakest in complete(links))
+    elif linkage is Linkage.SINGLE:
+        forest = Forest()
+        forest.add(links)
+        yield from _connected(*_members(forest))
+    else:
+        yield from _groups_of_removals(keep_linked(links))
 
 
 def removals(join: Join, linkage: Linkage, ranked: Ranked) -> Iterator[Links]:
@@ -66,10 +76,19 @@ def _components(join: Join) -> tuple[Ragged, FloatArray]:
     forest.add(links.take(firsts != classes.values))
     for links in join.links(forest.labels):
         forest.add(links)
+    return _members(forest)
+
+
+def _members(forest: Forest) -> tuple[Ragged, FloatArray]:
     members, labels, weakest = forest.components()
     order = np.argsort(labels, kind="stable")
     bounds = np.searchsorted(labels[order], np.arange(len(weakest) + 1))
     return Ragged(members[order], bounds), weakest
+
+
+def _connected(components: Ragged, weakest: FloatArray) -> Iterator[Group]:
+    for number in range(len(weakest)):
+        yield Group(components.of(number), float(weakest[number]))
 
 
 def _complete(join: Join) -> Iterator[Group]:

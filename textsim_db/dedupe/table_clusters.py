@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import LiteralString, NamedTuple
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING, LiteralString, NamedTuple
 
+import numpy as np
 import psycopg
 from psycopg import errors as pg
 from psycopg import sql
@@ -12,10 +13,14 @@ from sqlalchemy import Engine
 
 from textsim_db.cluster.keep_rule import Preference
 from textsim_db.db.engine import Connection, transaction
-from textsim_db.dedupe.by_temporary_corpus import Deduplication, Document, Rule
+from textsim_db.dedupe.by_temporary_corpus import Deduplication, Document, Removal, Rule
 from textsim_db.errors import ConfigurationError, suggestion
 from textsim_db.read.snapshot import snapshot
 from textsim_db.sync.table_names import table_oid
+
+if TYPE_CHECKING:
+    from textsim_db.corpus import Corpus
+    from textsim_db.database import Database
 
 _CHUNK = 2000
 _TABLE = """
@@ -50,6 +55,17 @@ _COMMENTS = (
 )
 
 
+_COLUMNS_WRITTEN = ("key", "cluster", "kept", "similarity")
+_ATTACHED = """
+SELECT c.name, c.id, s.id FROM textsim.source s JOIN textsim.corpus c ON c.id = s.corpus_id
+WHERE s.active AND s.relation = %s AND s.key_column = %s AND s.text_column = %s
+    AND s.scope_column IS NOT DISTINCT FROM %s AND s.row_filter IS NULL AND s.expires_column IS NULL
+    AND c.keep_for IS NULL AND NOT c.is_unique
+    AND pg_catalog.has_table_privilege(pg_catalog.format('textsim.document_%%s', c.id), 'SELECT')
+ORDER BY c.name COLLATE "C"
+"""
+
+
 class Columns(NamedTuple):
     """The columns of a table that are read."""
 
@@ -68,6 +84,8 @@ class Table(NamedTuple):
     """The type of the key in SQL."""
     preference: Preference
     """Decides which document of a cluster stays."""
+    relation: int
+    """The oid of the table."""
 
     def statement(self, text: LiteralString, **parts: sql.Composable) -> sql.Composed:
         """Return SQL with the names filled in."""
@@ -96,7 +114,7 @@ def find_table(engine: Engine, name: str, columns: Columns, preference: Preferen
             raise ConfigurationError(
                 f'table {name} has no column "{column}"; it has {others}{suggestion(column, types)}'
             )
-    return Table(sql.Identifier(*row), columns, types[columns.key], preference)
+    return Table(sql.Identifier(*row), columns, types[columns.key], preference, relation)
 
 
 def by_place(rule: Rule) -> Rule:
@@ -125,21 +143,86 @@ def documents(engine: Engine, table: Table, keys: list[str]) -> Iterator[Documen
             yield Document(text, value, scope)
 
 
-def check_target(engine: Engine, table: Table, into: str) -> None:
-    """Raise ConfigurationError if the table cannot be created; creates it and rolls back."""
+def attached_corpus(database: Database, table: Table) -> Corpus | None:
+    """Return a corpus that the table is attached to, and that has exactly its rows; or None.
+
+    Raises ConfigurationError if the corpus is behind the table.
+    """
+    with transaction(database.engine) as connection:
+        found = connection.execute(_ATTACHED, [table.relation, *table.columns]).fetchall()
+        names = [name for name, *ids in found if not _has_other_documents(connection, *ids)]
+    if not names:
+        return None
+    corpus = database.corpus(names[0])
+    status = corpus.status()
+    if status.pending or status.problems:
+        reason = status.problems[0] if status.problems else "changes of the table are pending"
+        raise ConfigurationError(
+            f'the corpus "{corpus.name}" of the table is not up to date: {reason}; run textsim worker, '
+            "or give a setting, such as --threshold, to index the table for this command alone"
+        )
+    return corpus
+
+
+def _has_other_documents(connection: Connection, corpus_id: int, source_id: int) -> bool:
+    """Say whether a corpus has documents that are not from a source."""
+    statement = sql.SQL("SELECT EXISTS (SELECT FROM {} WHERE source_id IS DISTINCT FROM %s)")
+    documents = sql.Identifier("textsim", f"document_{corpus_id}")
+    row = connection.execute(statement.format(documents), [source_id]).fetchone()
+    return bool(row and row[0])
+
+
+def deduplicate_attached(
+    corpus: Corpus, documents: Iterable[Document], keys: list[str], rule: Rule
+) -> Deduplication:
+    """Find the documents to remove in the corpus of an attached table; documents: as documents()."""
+    lengths, values = [], []
+    for text, value, _ in documents:
+        lengths.append(len(text or ""))
+        values.append(value)
+    ranks = rule.preference.ranks(np.array(lengths, np.int64), values).tolist()
+    numbers = {key: number for number, key in enumerate(keys)}
+    # A row may have been added or removed since the table was read.
+    duplicates = corpus.duplicates(
+        linkage=rule.linkage,
+        rank=lambda key: ranks[numbers[key]] if key in numbers else len(ranks),
+    )
+    removals = [
+        Removal(numbers[d.key], numbers[d.kept], d.similarity)
+        for d in duplicates
+        if d.key in numbers and d.kept in numbers
+    ]
+    refused = [(numbers[f.key], f.error) for f in corpus.failures() if f.key in numbers]
+    return Deduplication(len(keys), removals, refused, {})
+
+
+def check_target(engine: Engine, table: Table, into: str, is_replaced: bool) -> None:
+    """Raise ConfigurationError if the table cannot be written; writes nothing."""
     with transaction(engine) as connection:
-        _create(connection, table, into)
+        _prepare_target(connection, table, into, is_replaced)
         raise psycopg.Rollback
 
 
 def write_clusters(
-    engine: Engine, table: Table, into: str, keys: list[str], result: Deduplication
-) -> None:
-    """Create a table with a row for each member of each cluster, in one transaction."""
+    engine: Engine,
+    table: Table,
+    into: str,
+    is_replaced: bool,
+    keys: list[str],
+    result: Deduplication,
+) -> bool:
+    """Write a row for each member of each cluster, in one transaction.
+
+    Return whether the rows of an earlier run were replaced. Its table, with its rights and views, stays,
+    and until the end other sessions read the earlier rows.
+    """
     with transaction(engine) as connection:
-        name = _create(connection, table, into)
-        for comment in _COMMENTS:
-            connection.execute(table.statement(comment, into=name))
+        name, exists = _prepare_target(connection, table, into, is_replaced)
+        if exists:
+            connection.execute(table.statement("DELETE FROM {into}", into=name))
+        else:
+            for comment in _COMMENTS:
+                connection.execute(table.statement(comment, into=name))
         statement = sql.SQL("/* textsim-db: write clusters */ COPY {} FROM STDIN").format(name)
         with connection.cursor() as cursor, cursor.copy(statement) as copy:
             for number, removals in enumerate(result.clusters(), start=1):
@@ -147,19 +230,56 @@ def write_clusters(
                 copy.write_row((kept, number, kept, 1.0))
                 for removal in removals:
                     copy.write_row((keys[removal.number], number, kept, removal.similarity))
+    return exists
 
 
-def _create(connection: Connection, table: Table, into: str) -> sql.Identifier:
+def _prepare_target(
+    connection: Connection, table: Table, into: str, is_replaced: bool
+) -> tuple[sql.Identifier, bool]:
+    """Create the table, or lock the table of an earlier run; return its name and whether it existed."""
     try:
         row = connection.execute("SELECT pg_catalog.parse_ident(%s)", [into]).fetchone()
         assert row is not None
         name = sql.Identifier(*row[0])
+        if is_replaced and _is_earlier_result(connection, table, name, into):
+            # A second run waits here, and then replaces the rows of the first one.
+            connection.execute(
+                table.statement("LOCK TABLE {into} IN SHARE ROW EXCLUSIVE MODE", into=name)
+            )
+            return name, True
         connection.execute(table.statement(_CREATE, into=name))
     except pg.InvalidParameterValue as error:
         raise ConfigurationError(f"{into!r} is not the name of a table: {error}") from error
-    except psycopg.ProgrammingError as error:  # the table exists, or the role may not create it
-        way_out = "; choose another --into" if isinstance(error, pg.DuplicateTable) else ""
+    except psycopg.ProgrammingError as error:  # the table exists, or the role may not write it
+        way_out = (
+            "; choose another --into, or --replace its rows"
+            if isinstance(error, pg.DuplicateTable)
+            else ""
+        )
         raise ConfigurationError(
-            f"{into} cannot be created: {error.diag.message_primary}{way_out}"
+            f"{into} cannot be written: {error.diag.message_primary}{way_out}"
         ) from error
-    return name
+    return name, False
+
+
+def _is_earlier_result(
+    connection: Connection, table: Table, name: sql.Identifier, into: str
+) -> bool:
+    """Say whether such a table exists; raise ConfigurationError if its columns are not those written."""
+    relation = connection.execute(
+        "SELECT c.oid FROM pg_catalog.pg_class c "
+        "WHERE c.oid = pg_catalog.to_regclass(%s) AND c.relkind = 'r'",
+        [name.as_string(connection)],
+    ).fetchone()
+    if relation is None:
+        return False
+    types = (table.key_type, "bigint", table.key_type, "double precision")
+    expected = list(zip(_COLUMNS_WRITTEN, types, strict=True))
+    columns = connection.execute(_COLUMNS, relation).fetchall()
+    if columns != expected:
+        lists = (", ".join(f"{n} {t}" for n, t in each) for each in (columns, expected))
+        raise ConfigurationError(
+            "{} is not replaced: it has the columns ({}), and a table of clusters has ({}); choose "
+            "another --into".format(into, *lists)
+        )
+    return True

@@ -23,7 +23,7 @@ Rank = Callable[[str], Any]
 
 def clusters(
     store: Store, criterion: Criterion, linkage: Linkage = Linkage.SINGLE, rank: Rank | None = None
-) -> Generator[Cluster, None, None]:
+) -> Generator[Cluster[str], None, None]:
     """Yield the clusters of the pairs that pass a criterion of Jaccard similarity, the largest first.
 
     Memory grows with the number of documents in clusters; with complete linkage it grows with the

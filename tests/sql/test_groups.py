@@ -1,0 +1,200 @@
+"""Clusters and duplicates in SQL equal Python's, and the query of group_pairs is the caller's."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+import psycopg
+import pytest
+
+import textsim_db as ts
+from benchmarks.generate import documents
+from tests.support.connections import Connection
+from tests.support.groups import random_pairs
+
+Row = tuple[str, int, str | None, float]
+
+
+def rows_of(clusters: list[ts.Cluster[Any]]) -> list[Row]:
+    """Return clusters as the rows of SQL."""
+    return [
+        (str(key), number, None if c.kept is None else str(c.kept), c.weakest)
+        for number, c in enumerate(clusters, start=1)
+        for key in c.keys
+    ]
+
+
+def group(connection: Connection, query: str, linkage: str = "kept") -> list[Any]:
+    statement = "SELECT key, cluster, kept, weakest FROM textsim.group_pairs(%s, %s)"
+    return connection.execute(statement, [query, linkage]).fetchall()
+
+
+def test_clusters_of_random_pairs_equal_those_of_python(
+    connection: Connection, rng: random.Random
+) -> None:
+    for type_name, key in (("text", str), ("bigint", int)):
+        query = f"SELECT a::{type_name}, b::{type_name}, s FROM given ORDER BY place"
+        for _ in range(30):
+            pairs: list[Any] = [(key(a), key(b), s) for a, b, s in random_pairs(rng)]
+            rng.shuffle(pairs)
+            connection.execute("DROP TABLE IF EXISTS given")
+            connection.execute(
+                "CREATE TABLE given (place serial, a text, b text, s double precision)"
+            )
+            with connection.cursor() as cursor:
+                cursor.executemany("INSERT INTO given (a, b, s) VALUES (%s, %s, %s)", pairs)
+            for linkage in ts.Linkage:
+                expected = rows_of(ts.group_pairs(pairs, linkage))
+                assert group(connection, query, linkage) == expected, linkage
+
+
+def test_a_query_needs_no_similarity(connection: Connection) -> None:
+    query = "SELECT 'é', 'z' UNION ALL SELECT 'z', 'a'; -- two columns"
+    with pytest.raises(psycopg.errors.SyntaxError):
+        group(connection, query)
+    query = query.replace(";", "")
+    expected = [("a", 1, None, 1.0), ("z", 1, None, 1.0), ("é", 1, None, 1.0)]
+    assert group(connection, query, "single") == expected
+    assert [row[2] for row in group(connection, "SELECT 'é', 'z';\n")] == ["z", "z"]
+    assert group(connection, "SELECT 1, 2 WHERE false") == []
+
+
+@pytest.mark.parametrize(
+    ("query", "message"),
+    [
+        (
+            "VALUES (1, 2), (3, 3)",
+            "pair 2 is .'3', '3'. with similarity 1: it has the same key twice",
+        ),
+        (
+            "VALUES ('a', 'b'), (NULL, 'c')",
+            "pair 2 is .NULL, 'c'. with similarity 1: a key is NULL",
+        ),
+        (
+            "VALUES (1, 2, 1999)",
+            "pair 1 is .* with similarity 1999: expected a similarity from 0 to 1",
+        ),
+        ("VALUES (1, 2, 'NaN'::float)", "expected a similarity from 0 to 1"),
+        ("VALUES (1, 2, NULL::float)", "expected a similarity from 0 to 1"),
+        ("SELECT 'a'::text, 1", "UNION types text and integer cannot be matched"),
+        ("SELECT 1", "has 2 columns available but 3 columns specified"),
+        ("INSERT INTO mine VALUES (1, 2) RETURNING a, b", "syntax error"),
+        ("WITH n AS (INSERT INTO mine VALUES (1, 2) RETURNING a, b) SELECT * FROM n", "top level"),
+        ("SELECT 1, 2; DROP TABLE mine", "syntax error"),
+        ("SELECT 1, 2) q) r; DROP TABLE mine; --", "syntax error|multiple|column"),
+    ],
+)
+def test_a_bad_query_is_refused(connection: Connection, query: str, message: str) -> None:
+    connection.execute("CREATE TABLE mine (a int, b int)")
+    with pytest.raises(psycopg.Error, match=message):
+        group(connection, query)
+    assert connection.execute("SELECT count(*) FROM mine").fetchone() == (0,)
+    for arguments in ("NULL", "'SELECT 1, 2', NULL", "'SELECT 1, 2', 'average'"):
+        with pytest.raises(psycopg.errors.InvalidParameterValue):
+            connection.execute(f"SELECT * FROM textsim.group_pairs({arguments})".encode())
+
+
+def test_the_names_in_a_query_are_those_of_the_caller(connection: Connection) -> None:
+    connection.execute("CREATE SCHEMA own; CREATE TABLE own.couple AS SELECT 1 AS a, 2 AS b")
+    with pytest.raises(psycopg.errors.UndefinedTable):
+        group(connection, "SELECT a, b FROM couple")
+    connection.execute("SET search_path = own, pg_catalog")
+    connection.execute(
+        "CREATE FUNCTION own.format(text, VARIADIC text[]) RETURNS text LANGUAGE sql "
+        "AS $$ SELECT 'hostile' $$"
+    )
+    connection.execute(
+        "CREATE FUNCTION own.row_number() RETURNS int LANGUAGE sql AS $$ SELECT 1 $$"
+    )
+    assert group(connection, "SELECT a, b FROM couple") == [("1", 1, "1", 1.0), ("2", 1, "1", 1.0)]
+    assert connection.execute("SHOW search_path").fetchone() == ("own, pg_catalog",)
+
+
+@pytest.fixture
+def corpus(db: ts.Database, rng: random.Random) -> ts.Corpus:
+    """A corpus with chains of small changes, copies, and documents whose words have no ids."""
+    corpus = db.create_corpus("c", shingle="word:1", threshold=0.5, recall=0.9)
+    texts = dict(documents(150, words=30, planted=0.4, seed=rng.randrange(10**6)))
+    words = texts["doc-0000000"].split()
+    for step in range(40):
+        words[rng.randrange(len(words))] = f"new{step}"
+        texts[f"chain {step}"] = " ".join(words[: rng.randrange(20, 31)])
+    texts |= {f"copy {i}": texts["chain 3"].upper() for i in range(4)}
+    texts |= {f"turned {i}": " ".join(reversed(texts["chain 3"].split())) for i in range(3)}
+    corpus.add_many(texts.items())
+    with db.engine.begin() as connection:
+        for key in ("doc-0000001", "chain 3", "chain 20"):
+            connection.exec_driver_sql(
+                "SELECT textsim.add('c', %s, %s)", (f"late {key}", texts[key])
+            )
+    return corpus
+
+
+def test_clusters_and_duplicates_of_a_corpus_equal_those_of_python(
+    corpus: ts.Corpus, connection: Connection
+) -> None:
+    words = dict(
+        connection.execute(
+            "SELECT key, coalesce(cardinality(word_ids), "
+            "cardinality(string_to_array(normal_form, ' '))) FROM textsim.document_1"
+        ).fetchall()
+    )
+    keys = {key: place for place, key in enumerate(sorted(words))}
+    rank = {
+        "first": lambda key: 0,
+        "last": lambda key: -keys[key],
+        "longest": lambda key: -words[key],
+        "shortest": lambda key: words[key],
+    }
+    for linkage in ts.Linkage:
+        for threshold in (None, 0.7):
+            rows = connection.execute(
+                "SELECT * FROM textsim.clusters('c', %s, %s)", [threshold, linkage]
+            ).fetchall()
+            expected = rows_of(list(corpus.clusters(threshold, linkage)))
+            assert rows == expected, linkage
+            assert len(rows) > 20
+        for keep, rank_of in rank.items():
+            removed = connection.execute(
+                "SELECT * FROM textsim.duplicates('c', %s, linkage => %s)", [keep, linkage]
+            ).fetchall()
+            assert sorted(removed) == sorted(
+                map(tuple, corpus.duplicates(linkage=linkage, rank=rank_of))
+            ), (keep, linkage)
+    default = connection.execute("SELECT * FROM textsim.duplicates('c')").fetchall()
+    assert sorted(default) == sorted(map(tuple, corpus.duplicates()))
+
+
+def test_all_digits_of_a_threshold_count(corpus: ts.Corpus, connection: Connection) -> None:
+    similarity = min(pair.similarity for pair in corpus.pairs() if pair.similarity > 2 / 3)
+    connection.execute("SET extra_float_digits = -15")
+    statement = "SELECT key, cluster, kept FROM textsim.clusters('c', %s, 'kept')"
+    expected = [row[:3] for row in rows_of(list(corpus.clusters(similarity, "kept")))]
+    assert connection.execute(statement, [similarity]).fetchall() == expected
+
+
+def test_documents_of_different_scopes_are_in_different_clusters(
+    db: ts.Database, connection: Connection
+) -> None:
+    corpus = db.create_corpus("c", scoped=True)
+    text = "the same few words in each of them"
+    corpus.add_many((f"{scope}{i}", text, scope) for scope in ("x", "y") for i in range(3))
+    rows = connection.execute(
+        "SELECT key, kept FROM textsim.clusters('c', linkage => 'kept')"
+    ).fetchall()
+    assert rows == [(f"{scope}{i}", f"{scope}0") for scope in ("x", "y") for i in range(3)]
+    in_y = connection.execute("SELECT key, kept FROM textsim.duplicates('c', scope => 'y')")
+    assert sorted(in_y.fetchall()) == [("y1", "y0"), ("y2", "y0")]
+    with pytest.raises(psycopg.errors.InvalidParameterValue, match="does not identify languages"):
+        connection.execute("SELECT * FROM textsim.clusters('c', language => 'en')")
+
+
+def test_the_query_runs_once(connection: Connection) -> None:
+    connection.execute("CREATE SEQUENCE calls")
+    connection.execute(
+        "CREATE FUNCTION couples() RETURNS TABLE (a bigint, b text) LANGUAGE sql "
+        "AS $$ SELECT nextval('calls'), '0' $$"
+    )
+    group(connection, "SELECT a::text, b FROM couples()")
+    assert connection.execute("SELECT last_value FROM calls").fetchone() == (1,)

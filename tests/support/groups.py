@@ -1,0 +1,91 @@
+"""Random pairs, and their clusters by brute force."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterable, Sequence
+from itertools import combinations, pairwise
+from typing import Any
+
+import networkx as nx
+
+from textsim_db.results import Cluster
+
+GivenPair = tuple[Any, Any, float]
+
+
+def random_pairs(rng: random.Random) -> list[GivenPair]:
+    """Return pairs of integers in chains, cliques and at random; many have equal similarities."""
+    values = (1.0, 0.9, 0.8, 0.7)
+    keys = rng.sample(range(100), 30)
+    ends = [*pairwise(keys[:8]), *combinations(keys[8:13], 2)]
+    ends += ((a, b) for a, b in (rng.sample(keys[10:], 2) for _ in range(rng.randrange(40))))
+    ends += ((b, a) for a, b in rng.sample(ends, 3))
+    return [(a, b, rng.choice(values)) for a, b in ends]
+
+
+def expected_clusters(
+    pairs: Iterable[GivenPair], linkage: str, order: Sequence[Any] | None = None
+) -> list[Cluster[Any]]:
+    """Return the clusters of pairs by brute force."""
+    graph: nx.Graph[Any] = nx.Graph()
+    for a, b, value in sorted(pairs, key=lambda pair: pair[2]):
+        graph.add_edge(a, b, weight=value)
+    order = sorted(graph) if order is None else order
+    make = {"single": _single, "complete": _complete, "kept": _kept}[linkage]
+    clusters = make(graph, {key: place for place, key in enumerate(order)})
+    return sorted(clusters, key=lambda cluster: (-len(cluster.keys), cluster.keys))
+
+
+def _single(graph: nx.Graph[Any], rank: dict[Any, int]) -> list[Cluster[Any]]:
+    return [
+        Cluster(
+            tuple(sorted(keys)),
+            min(
+                w for _, _, w in nx.maximum_spanning_tree(graph.subgraph(keys)).edges.data("weight")
+            ),
+        )
+        for keys in nx.connected_components(graph)
+    ]
+
+
+def _kept(graph: nx.Graph[Any], rank: dict[Any, int]) -> list[Cluster[Any]]:
+    members: dict[Any, list[tuple[float, Any]]] = {}
+    for key in sorted(graph, key=lambda key: rank[key]):
+        kept = [(-graph.edges[key, k]["weight"], rank[k], k) for k in members if k in graph[key]]
+        if kept:
+            value, _, best = min(kept)
+            members[best].append((-value, key))
+        else:
+            members[key] = []
+    return [
+        Cluster(tuple(sorted([kept, *(key for _, key in others)])), min(others)[0], kept)
+        for kept, others in members.items()
+        if others
+    ]
+
+
+def _complete(graph: nx.Graph[Any], rank: dict[Any, int]) -> list[Cluster[Any]]:
+    """Merge the two clusters whose least similar pair is the most similar, again and again."""
+    equal: nx.Graph[Any] = nx.Graph()
+    equal.add_nodes_from(graph)
+    equal.add_edges_from((a, b) for a, b, w in graph.edges.data("weight") if w == 1)
+    lowest = {
+        key: min(rank[k] for k in keys) for keys in nx.connected_components(equal) for key in keys
+    }
+
+    def place(a: Any, b: Any) -> tuple[Any, ...]:
+        sets = sorted((lowest[a], lowest[b]))
+        return (-graph.edges[a, b]["weight"], *sets, *sorted((rank[a], rank[b])))
+
+    clusters = [(frozenset([key]), 1.0) for key in graph]
+    while True:
+        possible = [
+            (max(place(a, b) for a in x[0] for b in y[0]), x, y)
+            for x, y in combinations(clusters, 2)
+            if all(graph.has_edge(a, b) for a in x[0] for b in y[0])
+        ]
+        if not possible:
+            return [Cluster(tuple(sorted(keys)), w) for keys, w in clusters if len(keys) > 1]
+        last, x, y = min(possible, key=lambda each: each[0])
+        clusters = [c for c in clusters if c not in (x, y)] + [(x[0] | y[0], -last[0])]
