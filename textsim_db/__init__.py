@@ -35,6 +35,7 @@ from textsim_db.results import (
     Match,
     Pair,
     Problem,
+    QueryMatch,
     RecallReport,
     Refusal,
     ScopeStatus,
@@ -51,6 +52,7 @@ if TYPE_CHECKING:
     from textsim_db.corpus import Corpus
     from textsim_db.database import Database, connect, install
     from textsim_db.diff.explanation import Explanation, explain
+    from textsim_db.frames.arrow_results import Results
     from textsim_db.sync.worker import Worker
     from textsim_db.sync.worker_settings import WorkReport
 
@@ -64,6 +66,7 @@ _LAZY = {
     "install": "textsim_db.database",
     "Explanation": "textsim_db.diff.explanation",
     "explain": "textsim_db.diff.explanation",
+    "Results": "textsim_db.frames.arrow_results",
     "Worker": "textsim_db.sync.worker",
     "WorkReport": "textsim_db.sync.worker_settings",
 }
@@ -101,9 +104,11 @@ __all__ = [
     "Option",
     "Pair",
     "Problem",
+    "QueryMatch",
     "RecallReport",
     "RecipeError",
     "Refusal",
+    "Results",
     "SchemaError",
     "ScopeStatus",
     "Source",
