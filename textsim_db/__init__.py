@@ -51,6 +51,7 @@ from textsim_db.sketch.cost_of_bands import Option, plan
 if TYPE_CHECKING:
     from textsim_db.corpus import Corpus
     from textsim_db.database import Database, connect, install
+    from textsim_db.dedupe.dedupe_frame import FrameReport, RemovedRow, dedupe_frame
     from textsim_db.diff.explanation import Explanation, explain
     from textsim_db.frames.arrow_results import Results
     from textsim_db.sync.worker import Worker
@@ -64,6 +65,9 @@ _LAZY = {
     "Database": "textsim_db.database",
     "connect": "textsim_db.database",
     "install": "textsim_db.database",
+    "FrameReport": "textsim_db.dedupe.dedupe_frame",
+    "RemovedRow": "textsim_db.dedupe.dedupe_frame",
+    "dedupe_frame": "textsim_db.dedupe.dedupe_frame",
     "Explanation": "textsim_db.diff.explanation",
     "explain": "textsim_db.diff.explanation",
     "Results": "textsim_db.frames.arrow_results",
@@ -96,6 +100,7 @@ __all__ = [
     "EmbeddedServerError",
     "Explanation",
     "Failure",
+    "FrameReport",
     "InputError",
     "Linkage",
     "Match",
@@ -108,6 +113,7 @@ __all__ = [
     "RecallReport",
     "RecipeError",
     "Refusal",
+    "RemovedRow",
     "Results",
     "SchemaError",
     "ScopeStatus",
@@ -120,6 +126,7 @@ __all__ = [
     "Worker",
     "WorkerState",
     "connect",
+    "dedupe_frame",
     "explain",
     "install",
     "plan",
