@@ -33,7 +33,7 @@ from textsim_db.errors import (
     RecipeError,
     suggest_settings,
 )
-from textsim_db.frames.arrow_results import Columns, Results
+from textsim_db.frames.arrow_results import ResultColumns, Results
 from textsim_db.frames.read_frame import ArrowTable
 from textsim_db.lazy_imports import lazy
 from textsim_db.read import statements
@@ -1016,10 +1016,10 @@ class Corpus:
 
     def _pairs(
         self,
-        function: Callable[Concatenate[Store, Parameters], Generator[Columns, None, None]],
+        function: Callable[Concatenate[Store, Parameters], Generator[ResultColumns, None, None]],
         *args: Parameters.args,
         **kwargs: Parameters.kwargs,
-    ) -> Generator[Columns, None, None]:
+    ) -> Generator[ResultColumns, None, None]:
         self._current.read(sources.warn_unindexed)
         yield from self._current.stream(function, *args, **kwargs)
 

@@ -201,6 +201,8 @@ def test_names_of_columns_belong_to_frames(corpus: ts.Corpus) -> None:
     for texts in (["a"], pl.Series(["a"])):
         with pytest.raises(ts.ConfigurationError, match="text= and key="):
             query_many(texts, text="body")
+    same = list(query_many(pl.DataFrame({"body": ["a"]}), text="body", key="body"))
+    assert same == []
     mixed = pd.DataFrame({"id": [1, "a"], "body": ["a", "b"]})
     with pytest.raises(ts.ConfigurationError, match="Conversion failed for column id"):
         query_many(mixed, text="body", key="id")

@@ -15,8 +15,8 @@ from textsim_db.corpus import Corpus
 from textsim_db.database import Database, connect
 from textsim_db.dedupe.by_temporary_corpus import Deduplication, Document, Rule, deduplicate
 from textsim_db.errors import ConfigurationError, Misfit, suggest_settings
-from textsim_db.frames.arrow_results import Columns, Results, columns_of
-from textsim_db.frames.read_frame import Names, is_data_frame, open_stream, read_rows
+from textsim_db.frames.arrow_results import ResultColumns, Results, columns_of
+from textsim_db.frames.read_frame import ColumnNames, is_data_frame, open_stream, read_rows
 from textsim_db.results import AddReport, Refusal
 from textsim_db.settings import PAIR_SETTINGS, CorpusSettings, Linkage, Settings, check_linkage
 from textsim_db.text.utf8 import is_null, wrong_value
@@ -139,7 +139,7 @@ def _opened(database: Any, corpora: Sequence[Corpus]) -> Any:
 class _Documents:
     """The rows of a frame as documents; collects the reasons of texts that cannot be compared."""
 
-    def __init__(self, frame: Any, names: Names) -> None:
+    def __init__(self, frame: Any, names: ColumnNames) -> None:
         self._rows = read_rows(frame, names)
         self._options = list(names)
         self.faults: dict[int, str] = {}
@@ -185,7 +185,7 @@ def _report(
     )
     named = [each._replace(key=names[each.key], kept=names.get(each.kept)) for each in removed]
 
-    def find() -> Generator[Columns, None, None]:
+    def find() -> Generator[ResultColumns, None, None]:
         yield columns_of(RemovedRow, named)
 
     return FrameReport(

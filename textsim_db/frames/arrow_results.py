@@ -9,23 +9,24 @@ from typing import Any, Generic, NamedTuple, TypeVar, get_type_hints
 
 from textsim_db.frames.read_frame import import_pyarrow
 
-Columns = Sequence[Any]
+ResultColumns = Sequence[Any]
 """The columns of some rows, each a sequence or a pyarrow.Array, in the order of the fields of a row."""
 
-Row = TypeVar("Row", bound=NamedTuple, covariant=True)
+ResultRow = TypeVar("ResultRow", bound=NamedTuple, covariant=True)
 
 
-def columns_of(row: type[NamedTuple], rows: Sequence[Any]) -> Columns:
+def columns_of(row: type[NamedTuple], rows: Sequence[Any]) -> ResultColumns:
     """Return the columns of rows of a type."""
     return list(zip(*rows, strict=True)) if rows else [()] * len(row._fields)
 
 
-class Results(Generator[Row, None, None], Generic[Row]):
+class Results(Generator[ResultRow, None, None], Generic[ResultRow]):
     """The rows that a method found: an iterator of named tuples, and an Arrow table.
 
     `polars.DataFrame(results)`, `pyarrow.table(results)`, `duckdb.from_arrow(results)` and
     `pandas.DataFrame.from_arrow(results)` (pandas 3) read it by the Arrow PyCapsule interface, which
-    needs PyArrow. Its columns are the fields of the tuples, and no tuple is made.
+    needs PyArrow. Its columns are the fields of the tuples, and no tuple is made. An error of the search
+    is then an error of the library; to_arrow() raises the errors of the method itself.
 
     Rows are found while they are read. Iteration yields each row once. Each table that is made reads
     the corpus anew, and has all rows.
@@ -33,8 +34,8 @@ class Results(Generator[Row, None, None], Generic[Row]):
 
     def __init__(
         self,
-        row: type[Row],
-        find: Callable[[], Generator[Columns, None, None]],
+        row: type[ResultRow],
+        find: Callable[[], Generator[ResultColumns, None, None]],
         types: Mapping[str, Any] | None = None,
     ) -> None:
         """find: begins to find the rows; types: the Arrow types of fields that are Any."""
@@ -43,14 +44,17 @@ class Results(Generator[Row, None, None], Generic[Row]):
         self._types = types or {}
         self._rows = rows_of(row, find)
 
-    def __next__(self) -> Row:
+    def __repr__(self) -> str:
+        return f"<Results of {self._row.__name__}>"
+
+    def __next__(self) -> ResultRow:
         return next(self._rows)
 
-    def send(self, value: None) -> Row:
+    def send(self, value: None) -> ResultRow:
         """Return the next row."""
         return self._rows.send(value)
 
-    def throw(self, typ: Any, val: object = None, tb: TracebackType | None = None) -> Row:
+    def throw(self, typ: Any, val: object = None, tb: TracebackType | None = None) -> ResultRow:
         """Raise an error where the search for rows stands, which ends it."""
         return self._rows.throw(typ, val, tb) if val or tb else self._rows.throw(typ)
 
@@ -104,8 +108,8 @@ class Results(Generator[Row, None, None], Generic[Row]):
 
 
 def rows_of(
-    row: type[Row], find: Callable[[], Generator[Columns, None, None]]
-) -> Generator[Row, None, None]:
+    row: type[ResultRow], find: Callable[[], Generator[ResultColumns, None, None]]
+) -> Generator[ResultRow, None, None]:
     """Yield the rows whose columns are found."""
     with closing(find()) as found:
         for columns in found:

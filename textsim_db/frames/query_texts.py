@@ -6,9 +6,9 @@ from collections.abc import Generator, Sequence
 from typing import Any, NamedTuple
 
 from textsim_db.errors import ConfigurationError, DocumentError, shown
-from textsim_db.frames.arrow_results import Columns, Results
+from textsim_db.frames.arrow_results import ResultColumns, Results
 from textsim_db.frames.read_frame import (
-    Names,
+    ColumnNames,
     check_texts,
     checked_names,
     has_strings,
@@ -41,7 +41,7 @@ class QueryTexts(NamedTuple):
         if self.keys is not None:
             names = self.keys.take(names)
 
-        def find() -> Generator[Columns, None, None]:
+        def find() -> Generator[ResultColumns, None, None]:
             yield names, keys, similarities
 
         return Results(QueryMatch, find, {"query": names.type})
@@ -90,12 +90,12 @@ def _to_list(value: Any) -> Any:
     return getattr(value, "to_list", None) or getattr(value, "to_pylist", None)
 
 
-def _columns(frame: Any, names: Names) -> Any:
+def _columns(frame: Any, names: ColumnNames) -> Any:
     """Return columns of a frame as a pyarrow.Table."""
     pyarrow = import_pyarrow(frame)
     if is_data_frame(frame):
         # Other columns may have values that Arrow has no type for.
-        frame = frame[checked_names(frame.columns, names)]
+        frame = frame[list(dict.fromkeys(checked_names(frame.columns, names)))]
     reader = open_stream(frame)
     wanted = checked_names(reader.schema.names, names)
     check_texts(reader.schema, names["text"])

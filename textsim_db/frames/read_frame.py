@@ -13,7 +13,7 @@ from textsim_db.errors import ConfigurationError, Misfit, install_extra, shown, 
 ROWS = 256
 """The rows of a table that become Python objects at once; a larger number takes more memory."""
 
-Names = Mapping[str, str]
+ColumnNames = Mapping[str, str]
 """The names of columns, by the arguments that give them: key, text and scope."""
 
 _PLAIN: dict[str, set[type]] = {"key": {str, int}, "text": {str}, "scope": {str, int}}
@@ -31,7 +31,7 @@ def is_data_frame(value: Any) -> bool:
     return hasattr(value, "columns") and (hasattr(value, "iloc") or hasattr(value, "get_column"))
 
 
-def read_rows(frame: Any, names: Names) -> Iterator[tuple[Any, ...]]:
+def read_rows(frame: Any, names: ColumnNames) -> Iterator[tuple[Any, ...]]:
     """Return a lazy iterator over the rows of a data frame or an Arrow table, with these columns.
 
     A null, or a value of a wrong type, is a Misfit. Raises ConfigurationError before the first row if
@@ -41,7 +41,7 @@ def read_rows(frame: Any, names: Names) -> Iterator[tuple[Any, ...]]:
     return _rows(pages(frame, names), names)
 
 
-def _rows(pages: Iterator[list[list[Any]]], names: Names) -> Iterator[tuple[Any, ...]]:
+def _rows(pages: Iterator[list[list[Any]]], names: ColumnNames) -> Iterator[tuple[Any, ...]]:
     row = 0
     for page in pages:
         marked = [
@@ -65,14 +65,14 @@ def _mark_misfits(values: list[Any], option: str, name: str, row: int) -> list[A
     ]
 
 
-def _frame_pages(frame: Any, names: Names) -> Iterator[list[list[Any]]]:
+def _frame_pages(frame: Any, names: ColumnNames) -> Iterator[list[list[Any]]]:
     columns = [frame[name] for name in checked_names(frame.columns, names)]
     slices = [getattr(column, "iloc", column) for column in columns]
     starts = range(0, len(frame), ROWS)
     return ([column[start : start + ROWS].to_list() for column in slices] for start in starts)
 
 
-def _arrow_pages(table: Any, names: Names) -> Iterator[list[list[Any]]]:
+def _arrow_pages(table: Any, names: ColumnNames) -> Iterator[list[list[Any]]]:
     reader = open_stream(table)
     there = reader.schema.names
     numbers = [there.index(name) for name in checked_names(there, names)]
@@ -130,7 +130,7 @@ def has_strings(kind: Any) -> bool:
     return any(test(kind) for test in tests)
 
 
-def checked_names(columns: Iterable[Any], names: Names) -> list[str]:
+def checked_names(columns: Iterable[Any], names: ColumnNames) -> list[str]:
     """Return the names of columns; raise ConfigurationError unless exactly one column has each name."""
     there = list(columns)
     for option, name in names.items():

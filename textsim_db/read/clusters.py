@@ -12,7 +12,7 @@ from textsim_db.cluster.join import Join
 from textsim_db.cluster.spanning_forest import Ids
 from textsim_db.compare.verify import Criterion
 from textsim_db.db.store import Store
-from textsim_db.frames.arrow_results import Columns, columns_of
+from textsim_db.frames.arrow_results import ResultColumns, columns_of
 from textsim_db.read.pairs import StoredHost
 from textsim_db.read.snapshot import snapshot
 from textsim_db.results import Cluster
@@ -24,7 +24,7 @@ Rank = Callable[[str], Any]
 
 def clusters(
     store: Store, criterion: Criterion, linkage: Linkage = Linkage.SINGLE, rank: Rank | None = None
-) -> Generator[Columns, None, None]:
+) -> Generator[ResultColumns, None, None]:
     """Yield the columns of the clusters of the pairs that pass a criterion, the largest cluster first.
 
     The criterion is one of Jaccard similarity.
@@ -52,7 +52,7 @@ def clusters(
 
 def duplicates(
     store: Store, criterion: Criterion, linkage: Linkage = Linkage.KEPT, rank: Rank | None = None
-) -> Generator[Columns, None, None]:
+) -> Generator[ResultColumns, None, None]:
     """Yield columns: the documents to remove so that each cluster keeps one, with the kept documents."""
     with snapshot(store.engine) as connection:
         corpus = StoredHost(connection, store, criterion)

@@ -16,7 +16,7 @@ from textsim_db.compare.verify import Criterion
 from textsim_db.db.engine import Connection
 from textsim_db.db.store import Store
 from textsim_db.db.stored_corpus import StoredCorpus
-from textsim_db.frames.arrow_results import Columns
+from textsim_db.frames.arrow_results import ResultColumns
 from textsim_db.read import statements
 from textsim_db.read.bucket_pairs import CandidatePairs
 from textsim_db.read.document_cache import DocumentCache
@@ -35,7 +35,7 @@ DOCUMENTS_OF_A_PART = 10_000
 """The documents that are compared with kept documents at once."""
 
 
-def pairs(store: Store, criterion: Criterion) -> Generator[Columns, None, None]:
+def pairs(store: Store, criterion: Criterion) -> Generator[ResultColumns, None, None]:
     """Yield the columns of every candidate pair that passes the criterion, each once, in one snapshot.
 
     Memory is bounded. The band rows of one round, at most 100 million, take 2 GB at most. If a corpus

@@ -10,7 +10,7 @@ from uuid import UUID
 from textsim_db.errors import ConfigurationError
 from textsim_db.frames.read_frame import (
     ArrowTable,
-    Names,
+    ColumnNames,
     checked_names,
     is_data_frame,
     read_rows,
@@ -63,7 +63,7 @@ def _pairs(documents: Any) -> Iterator[Any]:
     return items
 
 
-def _records(documents: Any, names: Names) -> Iterator[Any]:
+def _records(documents: Any, names: ColumnNames) -> Iterator[Any]:
     if isinstance(documents, Mapping):
         raise _unexpected(documents)
     first, items = _begin(documents)
