@@ -49,9 +49,8 @@ def pairs(store: Store, criterion: Criterion) -> Generator[ResultColumns, None, 
         corpus = StoredHost(connection, store, criterion)
         for links in Join(corpus, criterion).pairs():
             keys = corpus.cache.keys(np.unique(np.concatenate((links.left, links.right))))
-            sides = zip(links.left.tolist(), links.right.tolist(), strict=True)
-            ordered = [sorted((keys[left], keys[right])) for left, right in sides]
-            yield [a for a, _ in ordered], [b for _, b in ordered], links.similarity.tolist()
+            one, other = ([keys[each] for each in side.tolist()] for side in links[:2])
+            yield list(map(min, one, other)), list(map(max, one, other)), links.similarity.tolist()
 
 
 def forced_keys(connection: Connection, corpus: StoredCorpus) -> set[str]:
