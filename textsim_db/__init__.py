@@ -35,6 +35,7 @@ from textsim_db.results import (
     Match,
     Pair,
     Problem,
+    QueryMatch,
     RecallReport,
     Refusal,
     ScopeStatus,
@@ -51,7 +52,9 @@ if TYPE_CHECKING:
     from textsim_db.cluster.given_pairs import group_pairs
     from textsim_db.corpus import Corpus
     from textsim_db.database import Database, connect, install
+    from textsim_db.dedupe.dedupe_frame import FrameReport, RemovedRow, dedupe_frame
     from textsim_db.diff.explanation import Explanation, explain
+    from textsim_db.frames.arrow_results import Results
     from textsim_db.sync.worker import Worker
     from textsim_db.sync.worker_settings import WorkReport
 
@@ -64,8 +67,12 @@ _LAZY = {
     "Database": "textsim_db.database",
     "connect": "textsim_db.database",
     "install": "textsim_db.database",
+    "FrameReport": "textsim_db.dedupe.dedupe_frame",
+    "RemovedRow": "textsim_db.dedupe.dedupe_frame",
+    "dedupe_frame": "textsim_db.dedupe.dedupe_frame",
     "Explanation": "textsim_db.diff.explanation",
     "explain": "textsim_db.diff.explanation",
+    "Results": "textsim_db.frames.arrow_results",
     "Worker": "textsim_db.sync.worker",
     "WorkReport": "textsim_db.sync.worker_settings",
 }
@@ -95,6 +102,7 @@ __all__ = [
     "EmbeddedServerError",
     "Explanation",
     "Failure",
+    "FrameReport",
     "InputError",
     "Linkage",
     "Match",
@@ -103,9 +111,12 @@ __all__ = [
     "Option",
     "Pair",
     "Problem",
+    "QueryMatch",
     "RecallReport",
     "RecipeError",
     "Refusal",
+    "RemovedRow",
+    "Results",
     "SchemaError",
     "ScopeStatus",
     "Source",
@@ -117,6 +128,7 @@ __all__ = [
     "Worker",
     "WorkerState",
     "connect",
+    "dedupe_frame",
     "explain",
     "group_pairs",
     "install",

@@ -6,6 +6,7 @@ import shlex
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence, Set
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from math import log
 from typing import (
     TYPE_CHECKING,
@@ -14,8 +15,8 @@ from typing import (
     LiteralString,
     ParamSpec,
     Protocol,
-    TypeVar,
     Unpack,
+    overload,
 )
 
 from textsim_db.db import stored_corpus
@@ -32,6 +33,8 @@ from textsim_db.errors import (
     RecipeError,
     suggest_settings,
 )
+from textsim_db.frames.arrow_results import ResultColumns, Results
+from textsim_db.frames.read_frame import ArrowTable
 from textsim_db.lazy_imports import lazy
 from textsim_db.read import statements
 from textsim_db.results import (
@@ -46,6 +49,7 @@ from textsim_db.results import (
     Match,
     Pair,
     Problem,
+    QueryMatch,
     RecallReport,
     ScopeStatus,
     Statistics,
@@ -76,6 +80,7 @@ if TYPE_CHECKING:
     from textsim_db.compare.verify import Criterion
     from textsim_db.diff import explanation
     from textsim_db.diff.explanation import Explanation
+    from textsim_db.frames import query_texts
     from textsim_db.measures import by_name
     from textsim_db.read import (
         check_corpus,
@@ -99,6 +104,7 @@ if TYPE_CHECKING:
 else:
     verify = lazy("textsim_db.compare.verify", globals())
     explanation = lazy("textsim_db.diff.explanation", globals())
+    query_texts = lazy("textsim_db.frames.query_texts", globals())
     by_name = lazy("textsim_db.measures.by_name", globals())
     clusters = lazy("textsim_db.read.clusters", globals())
     corpus_statistics = lazy("textsim_db.read.corpus_statistics", globals())
@@ -118,7 +124,6 @@ else:
 
 
 Parameters = ParamSpec("Parameters")
-Result = TypeVar("Result")
 
 
 class ManagedCorpus(Protocol):
@@ -203,10 +208,11 @@ class Corpus:
 
         Args:
             documents: an iterable of (key, text), or a mapping of key to text. In a scoped corpus
-                an iterable of (key, text, scope). With `key` and `text`
-                also a data frame of pandas or Polars, an iterable of records such as dicts, or
-                any table with the Arrow PyCapsule interface, which needs PyArrow. A key is a str, an
-                integer or a UUID; integers and UUIDs are stored as their text.
+                an iterable of (key, text, scope). With `key` and `text` also an iterable of records
+                such as dicts, a data frame of pandas or Polars, or any table with the Arrow PyCapsule
+                interface, such as one of PyArrow or DuckDB, which needs PyArrow. A key is a str, an
+                integer or a UUID; integers and UUIDs are stored as their text. A null or a value of a
+                wrong type in a frame is refused with its column and row, from 0 on.
             progress: called after each batch, with the report so far.
             key: the name of the column, or the member of a record, that holds the keys.
             text: the name of the column, or the member of a record, that holds the texts.
@@ -368,6 +374,7 @@ class Corpus:
         most = _checked_count(max_results, "max_results")
         return self._current.search(search.query, text, criterion)[:most]
 
+    @overload
     def query_many(
         self,
         texts: Sequence[str],
@@ -376,16 +383,54 @@ class Corpus:
         measure: str = "jaccard",
         language: str | None = None,
         scope: Scope | Sequence[Scope] | None = None,
-    ) -> list[list[Match]]:
+    ) -> list[list[Match]]: ...
+
+    @overload
+    def query_many(
+        self,
+        texts: ArrowTable,
+        threshold: float | None = None,
+        max_results: int | None = None,
+        measure: str = "jaccard",
+        language: str | None = None,
+        scope: Scope | Sequence[Scope] | None = None,
+        *,
+        text: str | None = None,
+        key: str | None = None,
+    ) -> Results[QueryMatch]: ...
+
+    def query_many(
+        self,
+        texts: Sequence[str] | ArrowTable,
+        threshold: float | None = None,
+        max_results: int | None = None,
+        measure: str = "jaccard",
+        language: str | None = None,
+        scope: Scope | Sequence[Scope] | None = None,
+        *,
+        text: str | None = None,
+        key: str | None = None,
+    ) -> list[list[Match]] | Results[QueryMatch]:
         """Return the matches of each of several texts, much faster than a query() for each text.
 
         The arguments are those of query(); scope may be a list with the scope of each text. The result
         has one list for each text, in the same order.
 
+        For a frame or a column of texts it is one table, with a row (query, key, similarity) for each
+        match: a frame of pandas or Polars, or a table or a column with the Arrow PyCapsule interface.
+        This needs PyArrow.
+
+        Args:
+            text: the name of the frame's column of texts.
+            key: the name of the frame's column whose values are the column `query` of the result. By
+                default it has the places of the rows, from 0 on.
+
         Raises:
-            DocumentError: a text could not be stored; the message has its number, from 1.
+            DocumentError: a text could not be stored; the message has its number, from 1, or its
+                column and row, from 0 on.
             MeasureError: as query().
-            ConfigurationError: as query(), and if `texts` is a single text or has no order.
+            ConfigurationError: as query(); if `texts` is a single text or has no order; or if a column
+                is missing or has no strings.
 
         Examples:
             >>> texts = ["Whisk two eggs with sugar and fold in the flour", "Peel the potatoes"]
@@ -393,15 +438,23 @@ class Corpus:
             >>> [[match.key for match in matches] for matches in results]
             [['recipe'], []]
         """
+        criterion = self._criterion(measure, threshold, language)
+        most = _checked_count(max_results, "max_results")
+        if query_texts.is_column(texts) or query_texts.is_frame(texts):
+            queries = query_texts.query_texts(texts, text, key)
+            scopes = self._scopes(scope, len(queries.texts))
+            found = self._current.search(search.query_frame, queries, criterion, scopes, most)
+            return queries.results(*found)
         check_several(texts, "query_many() takes several texts, such as [text]")
         if isinstance(texts, Mapping | Set):
             raise ConfigurationError(
                 f"query_many() takes texts in an order, such as [text]; it got a {type(texts).__name__}"
             )
-        criterion = self._criterion(measure, threshold, language)
-        most = _checked_count(max_results, "max_results")
-        scopes = self._scopes(scope, len(texts))
-        results = self._current.search(search.query_many, texts, criterion, scopes)
+        if text is not None or key is not None:
+            raise ConfigurationError("text= and key= name columns of a frame; a list has none")
+        listed: Any = texts
+        scopes = self._scopes(scope, len(listed))
+        results = self._current.search(search.query_many, listed, criterion, scopes)
         return [matches[:most] for matches in results]
 
     def neighbours(
@@ -477,11 +530,11 @@ class Corpus:
         measure: str = "jaccard",
         language: str | None = None,
         scope: Scope | None = None,
-    ) -> Generator[Pair, None, None]:
-        """Yield all pairs of similar documents, each pair once and verified exactly.
+    ) -> Results[Pair]:
+        """Return all pairs of similar documents, each pair once and verified exactly.
 
         In each pair a < b. The pairs come from one snapshot, whose transaction stays open until the
-        generator is exhausted or closed. threshold and measure are those of query(), with the same
+        results are exhausted or closed. threshold and measure are those of query(), with the same
         warnings. With a measure other than jaccard all pairs of a bucket are compared, even in a bucket
         with many documents.
 
@@ -502,7 +555,7 @@ class Corpus:
         if not criterion.measure.is_symmetric:
             raise MeasureError(f"{measure} depends on the order of two documents; use overlap")
 
-        return self._pairs(pairs.pairs, criterion)
+        return Results(Pair, partial(self._pairs, pairs.pairs, criterion))
 
     def clusters(
         self,
@@ -511,8 +564,8 @@ class Corpus:
         rank: Callable[[str], Any] | None = None,
         language: str | None = None,
         scope: Scope | None = None,
-    ) -> Generator[Cluster[str], None, None]:
-        """Yield the clusters of similar documents, the largest first; each has two keys or more.
+    ) -> Results[Cluster[str]]:
+        """Return the clusters of similar documents, the largest first; each has two keys or more.
 
         Only verified pairs connect documents. `weakest` is the similarity of the weakest link that
         connects a cluster. If more than 256 different documents share a bucket, only some of their
@@ -543,7 +596,7 @@ class Corpus:
         how = check_linkage(linkage)
         check_callable(rank, "rank")
 
-        return self._pairs(clusters.clusters, criterion, how, rank)
+        return Results(Cluster, partial(self._pairs, clusters.clusters, criterion, how, rank))
 
     def duplicates(
         self,
@@ -552,8 +605,8 @@ class Corpus:
         rank: Callable[[str], Any] | None = None,
         language: str | None = None,
         scope: Scope | None = None,
-    ) -> Generator[Duplicate, None, None]:
-        """Yield the documents to remove so that each cluster keeps one document.
+    ) -> Results[Duplicate]:
+        """Return the documents to remove so that each cluster keeps one document.
 
         Nothing is removed; pass the keys to remove(). With linkage `"kept"` each document to remove
         is a verified pair with the document that is kept in its place. With the other linkages of
@@ -583,7 +636,7 @@ class Corpus:
         how = check_linkage(linkage)
         check_callable(rank, "rank")
 
-        return self._pairs(clusters.duplicates, criterion, how, rank)
+        return Results(Duplicate, partial(self._pairs, clusters.duplicates, criterion, how, rank))
 
     def measure_recall(
         self,
@@ -963,10 +1016,10 @@ class Corpus:
 
     def _pairs(
         self,
-        function: Callable[Concatenate[Store, Parameters], Generator[Result, None, None]],
+        function: Callable[Concatenate[Store, Parameters], Generator[ResultColumns, None, None]],
         *args: Parameters.args,
         **kwargs: Parameters.kwargs,
-    ) -> Generator[Result, None, None]:
+    ) -> Generator[ResultColumns, None, None]:
         self._current.read(sources.warn_unindexed)
         yield from self._current.stream(function, *args, **kwargs)
 

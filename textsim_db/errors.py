@@ -6,7 +6,7 @@ import difflib
 import inspect
 from collections.abc import Callable, Iterable, Sequence
 from functools import wraps
-from typing import ParamSpec, TypeVar
+from typing import Any, NamedTuple, ParamSpec, TypeVar
 
 from textsim_db.results import Match
 
@@ -97,6 +97,15 @@ class DocumentNotFound(TextsimError, LookupError):
 
 class RecipeError(TextsimError):
     """The installed version of textsim-db does not compute the signatures of the corpus."""
+
+
+class Misfit(NamedTuple):
+    """A value of a frame that is no text, key or scope, with its place."""
+
+    value: Any
+    column: str
+    row: int
+    """Its row, from 0 on."""
 
 
 def install_extra(name: str) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Generic, NamedTuple, TypeVar
+from typing import Any, Generic, NamedTuple, TypeVar
 
 Key = TypeVar("Key", str, int)
 
@@ -18,6 +18,17 @@ class Match(NamedTuple):
     """The exact value of the measure, by default the Jaccard similarity."""
     estimate: float | None
     """The share of equal values in the two signatures; None in an exact corpus."""
+
+
+class QueryMatch(NamedTuple):
+    """A document that matches a row of a frame of queries."""
+
+    query: Any
+    """The row's value of the column `key`; its place, from 0 on, without this column."""
+    key: str
+    """The key of the document."""
+    similarity: float
+    """The exact value of the measure, by default the Jaccard similarity."""
 
 
 class Candidate(NamedTuple):

@@ -1,4 +1,4 @@
-"""The examples in the docstrings of Database and Corpus run, and print the output that they show."""
+"""The examples in the docstrings of public objects print the output that they show."""
 
 import doctest
 from typing import Any
@@ -6,12 +6,13 @@ from typing import Any
 import pytest
 
 from textsim_db import corpus, database
+from textsim_db.dedupe import dedupe_frame
 
 pytestmark = pytest.mark.one_server
 
 EXAMPLES = [
     example
-    for module in (corpus, database)
+    for module in (corpus, database, dedupe_frame)
     for example in doctest.DocTestFinder().find(module)
     if example.examples
 ]

@@ -18,7 +18,8 @@ import pyarrow as pa
 import pytest
 
 import textsim_db as ts
-from textsim_db.write.document_inputs import ROWS, stream_documents
+from textsim_db.frames.read_frame import ROWS
+from textsim_db.write.document_inputs import stream_documents
 
 pytestmark = pytest.mark.one_server
 
@@ -172,9 +173,9 @@ WRONG_DOCUMENTS: list[tuple[Any, dict[str, Any], str]] = [
     (
         arrow(columns()),
         {"key": "id", "text": "nö"},
-        "text='nö' names no column .*'other', 'id', 'body'",
+        "text='nö' names no column; .*'other', 'id', 'body'",
     ),
-    (records(), {"key": "ID", "text": "body"}, "key='ID' names no column .*'id', 'body'"),
+    (records(), {"key": "ID", "text": "body"}, "key='ID' names no column; .*'id', 'body'"),
     (
         arrow(columns()).rename_columns(["id", "id", "body"]),
         {"key": "id", "text": "body"},
@@ -215,9 +216,9 @@ def test_rows_without_key_or_text_are_refused(corpus: ts.Corpus) -> None:
     table = pa.table({"id": [1, None, 3], "body": ["some text", "other text", None]})
     report = corpus.add_many(table, key="id", text="body")
     assert report.added == 1
-    assert [(r.key, r.reason[:28]) for r in report.refused] == [
-        ("None", "the key is null; the text be"),
-        ("3", "the text is null; leave it o"),
+    assert [(r.key, r.reason) for r in report.refused] == [
+        ("None", "column \"id\", row 1: the key is null; the text begins with 'other text'"),
+        ("3", 'column "body", row 2: the text is null; leave it out, or give an empty text'),
     ]
     records: list[dict[str, Any]] = [{"id": 5, "body": "text"}, {"id": 6}, {"body": "text"}]
     assert len(corpus.add_many(records, key="id", text="body").refused) == 2
@@ -232,7 +233,9 @@ def test_the_nulls_of_pandas_are_nulls(corpus: ts.Corpus) -> None:
             {"id": ["a", "b"], "body": pandas.Series(["t", null], dtype=object)}
         )
         report = corpus.add_many(frame, key="id", text="body")
-        assert [(r.key, r.reason[:17]) for r in report.refused] == [("b", "the text is null;")]
+        assert [(r.key, r.reason[:38]) for r in report.refused] == [
+            ("b", 'column "body", row 1: the text is null')
+        ]
         refused = corpus.add_many([(null, "a text")]).refused
         assert [r.reason for r in refused] == ["the key is null; the text begins with 'a text'"]
         with pytest.raises(ts.DocumentError, match="text 2: the text is null"):
@@ -291,5 +294,6 @@ except ConfigurationError as error:
     )
     assert result.stderr == ""
     assert result.stdout == (
-        "[(1, 'text')]\ndocuments of type Capsules need PyArrow: pip install pyarrow\n"
+        "[(1, 'text')]\nCapsules needs PyArrow, which is not installed: "
+        "pip install '.[parquet]' in a checkout of textsim-db\n"
     )

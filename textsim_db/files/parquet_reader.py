@@ -11,6 +11,7 @@ import numpy as np
 
 from textsim_db.errors import InputError, install_extra
 from textsim_db.files.record_reader import Mask, RecordReader, Values
+from textsim_db.frames.read_frame import has_strings
 from textsim_db.text.utf8 import MAX_BYTES
 
 _READ_BYTES = 64 * 1024 * 1024
@@ -36,7 +37,7 @@ class ParquetReader(RecordReader):
         """Read only these columns; raise InputError if one is missing, or the text is no string."""
         super().choose(names)
         text = self._schema.field(names["--text"])
-        if not _has_strings(text.type):
+        if not has_strings(text.type):
             raise InputError(
                 f'"{text.name}" is a column of {text.type}; expected a column of strings'
             )
@@ -97,15 +98,6 @@ def _rows_at_once(file: Any) -> int:
     groups = [file.metadata.row_group(i) for i in range(file.metadata.num_row_groups)]
     largest = max((group.total_byte_size // max(group.num_rows, 1) for group in groups), default=0)
     return min(max(_READ_BYTES // max(largest, 1), 1), 10_000)
-
-
-def _has_strings(kind: Any) -> bool:
-    from pyarrow import types
-
-    if types.is_dictionary(kind):
-        return _has_strings(kind.value_type)
-    tests = (types.is_string, types.is_large_string, types.is_string_view, types.is_null)
-    return any(test(kind) for test in tests)
 
 
 def _as_json(column: Any) -> Any:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import secrets
 from collections.abc import Callable, Iterator
 from contextlib import closing
+from functools import partial
 from shlex import quote
 from typing import Any, LiteralString
 
@@ -20,6 +21,7 @@ from textsim_db.db.binary_rows import load_int2_arrays, load_int4_arrays
 from textsim_db.db.engine import Connection, autocommit
 from textsim_db.db.store import Store
 from textsim_db.db.stored_corpus import StoredCorpus
+from textsim_db.frames.arrow_results import rows_of
 from textsim_db.measures.by_name import JACCARD
 from textsim_db.read import statements
 from textsim_db.read.check_attached_tables import source_problems
@@ -28,7 +30,7 @@ from textsim_db.read.normal_forms import compose_forms
 from textsim_db.read.pairs import forced_keys, pairs
 from textsim_db.read.snapshot import on_each, snapshot, with_second
 from textsim_db.read.stored_documents import DOCUMENTS_AT_ONCE
-from textsim_db.results import Problem
+from textsim_db.results import Pair, Problem
 from textsim_db.sketch.ragged import Ragged, Signatures
 from textsim_db.sketch.sketch_texts import sketch_tokens
 from textsim_db.text.run_ahead import ahead, cut
@@ -203,7 +205,8 @@ def _twin_problems(store: Store) -> Iterator[Problem]:
     # pairs() opens a connection of its own, and the pool may have only one.
     with autocommit(store.engine) as connection:
         forced = forced_keys(connection, store.corpus)
-    matches = pairs(store, Criterion(JACCARD, store.corpus.config.threshold))
+    criterion = Criterion(JACCARD, store.corpus.config.threshold)
+    matches = rows_of(Pair, partial(pairs, store, criterion))
     twins = [pair for pair in matches if forced.isdisjoint((pair.a, pair.b))]
     if twins:  # others may have forced documents meanwhile
         with autocommit(store.engine) as connection:

@@ -12,9 +12,10 @@ from textsim_db.cluster.join import Join
 from textsim_db.cluster.spanning_forest import Ids
 from textsim_db.compare.verify import Criterion
 from textsim_db.db.store import Store
+from textsim_db.frames.arrow_results import ResultColumns, columns_of
 from textsim_db.read.pairs import StoredHost
 from textsim_db.read.snapshot import snapshot
-from textsim_db.results import Cluster, Duplicate
+from textsim_db.results import Cluster
 from textsim_db.settings import Linkage
 
 Rank = Callable[[str], Any]
@@ -23,9 +24,10 @@ Rank = Callable[[str], Any]
 
 def clusters(
     store: Store, criterion: Criterion, linkage: Linkage = Linkage.SINGLE, rank: Rank | None = None
-) -> Generator[Cluster[str], None, None]:
-    """Yield the clusters of the pairs that pass a criterion of Jaccard similarity, the largest first.
+) -> Generator[ResultColumns, None, None]:
+    """Yield the columns of the clusters of the pairs that pass a criterion, the largest cluster first.
 
+    The criterion is one of Jaccard similarity.
     Memory grows with the number of documents in clusters; with complete linkage it grows with the
     number of pairs.
     """
@@ -44,20 +46,21 @@ def clusters(
         )
         for group in found
     ]
-    yield from sorted(result, key=lambda cluster: (-len(cluster.keys), cluster.keys))
+    result.sort(key=lambda cluster: (-len(cluster.keys), cluster.keys))
+    yield columns_of(Cluster, result)
 
 
 def duplicates(
     store: Store, criterion: Criterion, linkage: Linkage = Linkage.KEPT, rank: Rank | None = None
-) -> Generator[Duplicate, None, None]:
-    """Yield the documents to remove so that each cluster keeps one, each with the kept document."""
+) -> Generator[ResultColumns, None, None]:
+    """Yield columns: the documents to remove so that each cluster keeps one, with the kept documents."""
     with snapshot(store.engine) as connection:
         corpus = StoredHost(connection, store, criterion)
         join = Join(corpus, criterion)
         for links in linkages.removals(join, linkage, _ranking(corpus, rank)):
             keys = corpus.cache.keys(np.unique(np.concatenate((links.left, links.right))))
-            for removed, kept, value in zip(*(column.tolist() for column in links), strict=True):
-                yield Duplicate(keys[removed], keys[kept], value)
+            removed, kept, similarity = (column.tolist() for column in links)
+            yield [keys[each] for each in removed], [keys[each] for each in kept], similarity
 
 
 def _ranking(corpus: StoredHost, rank: Rank | None) -> linkages.Ranked:

@@ -16,13 +16,13 @@ from textsim_db.compare.verify import Criterion
 from textsim_db.db.engine import Connection
 from textsim_db.db.store import Store
 from textsim_db.db.stored_corpus import StoredCorpus
+from textsim_db.frames.arrow_results import ResultColumns
 from textsim_db.read import statements
 from textsim_db.read.bucket_pairs import CandidatePairs
 from textsim_db.read.document_cache import DocumentCache
 from textsim_db.read.missed_matches import warn_of_misses
 from textsim_db.read.snapshot import snapshot
 from textsim_db.read.stored_documents import StoredDocuments
-from textsim_db.results import Pair
 from textsim_db.sketch.ragged import Buckets
 from textsim_db.sketch.scopes import apart
 from textsim_db.sketch.sketch_texts import buckets_of
@@ -35,8 +35,8 @@ DOCUMENTS_OF_A_PART = 10_000
 """The documents that are compared with kept documents at once."""
 
 
-def pairs(store: Store, criterion: Criterion) -> Generator[Pair, None, None]:
-    """Yield every candidate pair that passes the criterion, each once, in one snapshot.
+def pairs(store: Store, criterion: Criterion) -> Generator[ResultColumns, None, None]:
+    """Yield the columns of every candidate pair that passes the criterion, each once, in one snapshot.
 
     Memory is bounded. The band rows of one round, at most 100 million, take 2 GB at most. If a corpus
     is exact, a document takes 8 bytes more.
@@ -49,9 +49,8 @@ def pairs(store: Store, criterion: Criterion) -> Generator[Pair, None, None]:
         corpus = StoredHost(connection, store, criterion)
         for links in Join(corpus, criterion).pairs():
             keys = corpus.cache.keys(np.unique(np.concatenate((links.left, links.right))))
-            for left, right, value in zip(*(column.tolist() for column in links), strict=True):
-                a, b = keys[left], keys[right]
-                yield Pair(min(a, b), max(a, b), value)
+            one, other = ([keys[each] for each in side.tolist()] for side in links[:2])
+            yield list(map(min, one, other)), list(map(max, one, other)), links.similarity.tolist()
 
 
 def forced_keys(connection: Connection, corpus: StoredCorpus) -> set[str]:

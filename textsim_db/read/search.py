@@ -8,9 +8,10 @@ The stages:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import replace
+from itertools import chain
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -21,6 +22,7 @@ from textsim_db.db.binary_rows import load_int4_arrays
 from textsim_db.db.engine import autocommit
 from textsim_db.db.store import Store
 from textsim_db.errors import DatabaseError, DocumentError, DocumentNotFound
+from textsim_db.frames.query_texts import QueryTexts
 from textsim_db.measures.by_name import JACCARD
 from textsim_db.read import statements
 from textsim_db.read.candidates import (
@@ -75,7 +77,36 @@ def query_many(
 
     scopes: the scope of each text, if the corpus is scoped.
     """
-    data = [_numbered_bytes(i, text) for i, text in enumerate(texts)]
+    data = [_placed_bytes(text, f"text {number}") for number, text in enumerate(texts, 1)]
+    return list(chain.from_iterable(_query_in_rounds(store, data, criterion, scopes)))
+
+
+def query_frame(
+    store: Store, queries: QueryTexts, criterion: Criterion, scopes: Scopes, most: int | None
+) -> tuple[list[int], list[str], list[float]]:
+    """Return columns of the matches of a frame's texts: the row of the text, key and similarity.
+
+    most: the largest number of matches of a text.
+    """
+    data = [_placed_bytes(text, queries.place(row)) for row, text in enumerate(queries.texts)]
+    numbers: list[int] = []
+    keys: list[str] = []
+    similarities: list[float] = []
+    first = 0
+    for matches_of_texts in _query_in_rounds(store, data, criterion, scopes):
+        for number, matches in enumerate(matches_of_texts, first):
+            for key, similarity, _ in matches[:most]:
+                numbers.append(number)
+                keys.append(key)
+                similarities.append(similarity)
+        first += len(matches_of_texts)
+    return numbers, keys, similarities
+
+
+def _query_in_rounds(
+    store: Store, data: Sequence[bytes], criterion: Criterion, scopes: Scopes
+) -> Iterator[list[list[Match]]]:
+    """Yield the matches of several texts, in parts."""
     store = _at_threshold(store, criterion)
     warn_of_misses(store.corpus, criterion)
 
@@ -94,7 +125,8 @@ def query_forms(
     def to_sketches(data: Sequence[bytes], scopes: Scopes) -> Sketches:
         return sketch_tokens(tokens_of(data), store.corpus.config, scopes)
 
-    return _in_rounds(store, [form.encode() for form in forms], scopes, to_sketches, criterion)
+    data = [form.encode() for form in forms]
+    return list(chain.from_iterable(_in_rounds(store, data, scopes, to_sketches, criterion)))
 
 
 def neighbours(store: Store, key: str, criterion: Criterion) -> list[Match]:
@@ -143,8 +175,8 @@ def _in_rounds(
     scopes: Scopes,
     to_sketches: Callable[[Sequence[bytes], Scopes], Sketches],
     criterion: Criterion,
-) -> list[list[Match]]:
-    """Return the matches of many queries; while one round is verified, the next one is fetched."""
+) -> Iterator[list[list[Match]]]:
+    """Yield the matches of each round of queries; while one is verified, the next one is fetched."""
 
     def sketched(part: list[tuple[bytes, str | None]]) -> tuple[Sketches, Scopes]:
         texts = [text for text, _ in part]
@@ -156,14 +188,12 @@ def _in_rounds(
         return sketches, _candidates(store, sketches, own, criterion)
 
     items = zip(data, [None] * len(data) if scopes is None else scopes, strict=True)
-    results: list[list[Match]] = []
     with (
         closing(ahead(cut(items, QUERIES_AT_ONCE, lambda item: len(item[0])), sketched)) as queries,
         closing(ahead(queries, with_candidates)) as rounds,
     ):
         for sketches, candidates in rounds:
-            results += _matches(store, sketches, candidates, criterion)
-    return results
+            yield _matches(store, sketches, candidates, criterion)
 
 
 def _candidates(
@@ -255,8 +285,8 @@ def _row_of_key(store: Store, key: str) -> tuple[Any, ...]:
     return row
 
 
-def _numbered_bytes(number: int, text: str) -> bytes:
+def _placed_bytes(text: str, place: str) -> bytes:
     try:
         return to_bytes(text)
     except DocumentError as error:
-        raise DocumentError(f"text {number + 1}: {error}") from error
+        raise DocumentError(f"{place}: {error}") from error

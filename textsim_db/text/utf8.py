@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from textsim_db.errors import DocumentError
+from textsim_db.errors import DocumentError, Misfit, shown
 from textsim_db.text.array_types import ByteArray, Int64Array
 from textsim_db.text.hashing import PADDING
 from textsim_db.text.numba_compiler import inlined_kernel
@@ -36,9 +36,7 @@ def to_bytes(text: str) -> bytes:
     longer than 128 MiB.
     """
     if not isinstance(text, str):
-        if is_null(text):
-            raise DocumentError("the text is null; leave it out, or give an empty text")
-        raise DocumentError(f"the text is of type {type(text).__name__}; expected str")
+        raise wrong_value(text, "text", "str", "; leave it out, or give an empty text")
     try:
         data = text.encode()
     except UnicodeEncodeError as error:
@@ -63,6 +61,19 @@ def is_null(value: object) -> bool:
     if isinstance(value, float | np.floating):
         return math.isnan(value)
     return value is None or type(value).__name__ in ("NAType", "NaTType")
+
+
+def wrong_value(value: object, noun: str, expected: str, remedy: str = "") -> DocumentError:
+    """Return the error for a value of a wrong type; remedy: follows if the value is null."""
+    place = ""
+    if isinstance(value, Misfit):
+        place = f'column "{shown(value.column)}", row {value.row}: '
+        value = value.value
+    if is_null(value):
+        return DocumentError(f"{place}the {noun} is null{remedy}")
+    return DocumentError(
+        f"{place}the {noun} is of type {type(value).__name__}; expected {expected}"
+    )
 
 
 def concatenate(texts: Sequence[bytes]) -> Utf8:

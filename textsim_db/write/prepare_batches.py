@@ -12,7 +12,7 @@ from uuid import UUID
 import numpy as np
 import numpy.typing as npt
 
-from textsim_db.errors import DocumentError
+from textsim_db.errors import DocumentError, Misfit
 from textsim_db.results import Refusal
 from textsim_db.settings import CorpusConfig
 from textsim_db.sketch.sketch_texts import (
@@ -23,12 +23,13 @@ from textsim_db.sketch.sketch_texts import (
 )
 from textsim_db.text.run_ahead import cut
 from textsim_db.text.tokens import Tokens
-from textsim_db.text.utf8 import is_null, to_bytes
+from textsim_db.text.utf8 import is_null, to_bytes, wrong_value
 
 BATCH_DOCUMENTS = 5000
 """Documents of a batch. Larger batches need more memory, and a load starts and ends more slowly."""
 MAX_KEY_BYTES = 1000
 MAX_SCOPE_BYTES = 200
+_EXPECTED = "str, an integer or a UUID"
 
 
 @dataclass(frozen=True, slots=True)
@@ -260,12 +261,8 @@ def stored_key(key: object) -> str:
     if type(key) is str and key.isascii() and len(key) <= MAX_KEY_BYTES and "\0" not in key:
         return key
     if not isinstance(key, str):
-        if is_null(key):
-            raise DocumentError("the key is null")
         if isinstance(key, bool) or not isinstance(key, Integral | UUID):
-            raise DocumentError(
-                f"the key is of type {type(key).__name__}; expected str, an integer or a UUID"
-            )
+            raise wrong_value(key, "key", _EXPECTED)
         if isinstance(key, Integral) and abs(int(key)) >= 10**MAX_KEY_BYTES:
             raise DocumentError(f"the key is longer than {MAX_KEY_BYTES} digits")
         key = str(key) if isinstance(key, UUID) else str(int(key))
@@ -289,9 +286,7 @@ def stored_scope(scope: object) -> str:
     if isinstance(scope, Integral | UUID) and not isinstance(scope, bool):
         scope = str(scope)
     if not isinstance(scope, str):
-        raise DocumentError(
-            f"the scope is of type {type(scope).__name__}; expected str, an integer or a UUID"
-        )
+        raise wrong_value(scope, "scope", _EXPECTED)
     return _encodable(scope, "scope", MAX_SCOPE_BYTES)
 
 
@@ -317,6 +312,8 @@ def possible_key(key: object) -> str | None:
 
 def _refusal(item: Any, reason: str) -> Refusal:
     """Return the refusal of an item; if it has a null for a key, its text says which item it is."""
+    if isinstance(item, tuple):
+        item = tuple(part.value if isinstance(part, Misfit) else part for part in item)
     if isinstance(item, tuple | list) and len(item) in (2, 3) and is_null(item[0]):
         reason += f"; the text begins with {str(item[1])[:40]!r}"
     return Refusal(_shown_key(item), reason)

@@ -7,6 +7,7 @@ the documents that matched, and those that were copied since, with all documents
 from __future__ import annotations
 
 import shlex
+from functools import partial
 
 import numpy as np
 
@@ -15,8 +16,10 @@ from textsim_db.db.engine import Connection, autocommit
 from textsim_db.db.store import Store
 from textsim_db.db.stored_corpus import StoredCorpus
 from textsim_db.errors import ConfigurationError, shown
+from textsim_db.frames.arrow_results import rows_of
 from textsim_db.measures.by_name import JACCARD
 from textsim_db.read.pairs import forced_keys, pairs
+from textsim_db.results import Pair
 from textsim_db.write import statements
 from textsim_db.write.copy_corpus import CorpusCopier
 from textsim_db.write.find_twins import find_twins
@@ -59,7 +62,7 @@ class TwinCheck:
             forced = forced_keys(connection, self._built.corpus)
         twins: Twins = {}
         count = 0
-        for a, b, similarity in pairs(self._built, criterion):
+        for a, b, similarity in rows_of(Pair, partial(pairs, self._built, criterion)):
             if not forced.isdisjoint((a, b)):
                 continue
             count += 1

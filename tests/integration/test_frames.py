@@ -1,0 +1,230 @@
+"""Frames of pandas, Polars, PyArrow and DuckDB are queries; results become frames."""
+
+from __future__ import annotations
+
+import gc
+import random
+from collections.abc import Callable
+from typing import Any
+
+import duckdb
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+
+import textsim_db as ts
+from benchmarks.generate import documents
+
+pytestmark = pytest.mark.one_server
+
+KINDS: dict[str, Callable[[pa.Table], Any]] = {
+    "pandas": lambda table: table.to_pandas(),
+    "Polars": lambda table: pl.DataFrame(table),
+    "PyArrow": lambda table: table,
+    "PyArrow's reader": lambda table: table.to_reader(),
+    "DuckDB": lambda table: duckdb.from_arrow(table),
+}
+"""Makes a frame of each kind from a table."""
+
+
+@pytest.fixture
+def stored(rng: random.Random) -> dict[str, str]:
+    return dict(documents(400, words=20, planted=0.5, seed=rng.randrange(10**6)))
+
+
+@pytest.fixture
+def corpus(corpus_db: ts.Database, stored: dict[str, str]) -> ts.Corpus:
+    corpus = corpus_db.create_corpus("c", shingle="word:1", threshold=0.5, recall=0.9)
+    corpus.add_many(stored)
+    return corpus
+
+
+@pytest.fixture
+def queries(rng: random.Random, stored: dict[str, str]) -> pa.Table:
+    """Texts of which some have several matches, and two have none."""
+    texts = [*rng.sample(list(stored.values()), 100), "", "no such words"]
+    places = rng.sample(range(10**6), len(texts))
+    return pa.table({"other": [{"a": [1]}] * len(texts), "n": places, "body": texts})
+
+
+@pytest.mark.parametrize("method", ["pairs", "clusters", "duplicates"])
+def test_a_result_is_the_same_as_tuples_and_as_a_frame(corpus: ts.Corpus, method: str) -> None:
+    results = getattr(corpus, method)
+    rows = list(results())
+    assert len(rows) > 20
+    expected = [list(row) if method != "clusters" else [list(row[0]), *row[1:]] for row in rows]
+    frames = {
+        "PyArrow": results().to_arrow().to_pylist(),
+        "its constructor": pa.table(results()).to_pylist(),
+        "Polars": pl.DataFrame(results()).to_dicts(),
+        "DuckDB": duckdb.from_arrow(results()).to_arrow_table().to_pylist(),
+    }
+    for name, dicts in frames.items():
+        assert [list(each) for each in dicts] == [list(rows[0]._fields)] * len(rows), name
+        assert [list(each.values()) for each in dicts] == expected, name
+    assert len(pd.DataFrame.from_arrow(results())) == len(rows)
+
+
+def test_a_result_without_rows_has_columns(corpus_db: ts.Database) -> None:
+    corpus = corpus_db.create_corpus("empty")
+    assert pl.DataFrame(corpus.pairs()).schema == {
+        "a": pl.String,
+        "b": pl.String,
+        "similarity": pl.Float64,
+    }
+    clusters = pl.DataFrame(corpus.clusters())
+    assert clusters.schema["keys"] == pl.List(pl.String)
+    assert len(clusters) == 0
+    frame = pl.DataFrame(
+        {"n": pl.Series([], dtype=pl.Int32), "body": pl.Series([], dtype=pl.String)}
+    )
+    matches = pl.DataFrame(corpus.query_many(frame, text="body", key="n"))
+    assert matches.schema["query"] == pl.Int32
+    assert len(matches) == 0
+
+
+def test_each_frame_of_a_result_has_all_rows(corpus: ts.Corpus) -> None:
+    results = corpus.pairs()
+    first = next(results)
+    table = results.to_arrow()
+    assert results.to_arrow() == table
+    assert [first, *results] == [ts.Pair(**row) for row in table.to_pylist()]
+    assert list(results) == []
+
+
+def test_a_result_that_is_left_ends_its_transaction(
+    corpus: ts.Corpus, corpus_db: ts.Database
+) -> None:
+    pool: Any = corpus_db.engine.pool
+    closed, dropped = corpus.pairs(), corpus.pairs()
+    reader = pa.RecordBatchReader.from_stream(corpus.pairs())
+    reader.read_next_batch()
+    next(closed), next(dropped)
+    assert pool.checkedout() == 3
+    closed.close()
+    assert list(closed) == []
+    del dropped, reader
+    gc.collect()
+    assert pool.checkedout() == 0
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_matches_of_a_frame_are_those_of_its_texts(
+    corpus: ts.Corpus, queries: pa.Table, kind: str
+) -> None:
+    texts, keys = queries["body"].to_pylist(), queries["n"].to_pylist()
+    lists = corpus.query_many(texts, max_results=3)
+    assert sum(map(len, lists)) > len(texts)
+    for key, names in ((None, range(len(texts))), ("n", keys)):
+        frame = KINDS[kind](queries)
+        results = corpus.query_many(frame, max_results=3, text="body", key=key)
+        expected = [
+            ts.QueryMatch(name, match.key, match.similarity)
+            for name, matches in zip(names, lists, strict=True)
+            for match in matches
+        ]
+        assert list(results) == expected
+        assert results.to_arrow().to_pylist() == [row._asdict() for row in expected]
+
+
+def test_the_matches_of_a_column_have_places(corpus: ts.Corpus, queries: pa.Table) -> None:
+    column = queries["body"]
+    expected = list(corpus.query_many(queries, text="body"))
+    query_many: Any = corpus.query_many
+    for texts in (
+        column,
+        column.combine_chunks(),
+        pl.Series(column.to_pylist()),
+        pd.Series(column.to_pylist()),
+    ):
+        assert list(query_many(texts)) == expected
+
+
+def test_the_rows_of_queries_keep_their_names(corpus: ts.Corpus, queries: pa.Table) -> None:
+    texts = queries["body"][:2]
+    for values, kind in (
+        (["x", "y"], pl.String),
+        (["x", "y"], pl.Categorical),
+        ([3, 2], pl.Int16),
+        ([1.5, 2.5], pl.Float64),
+    ):
+        frame = pl.DataFrame({"id": pl.Series(values, dtype=kind), "body": pl.Series(texts)})
+        matches = pl.DataFrame(corpus.query_many(frame, text="body", key="id"))
+        assert set(matches["query"]) == set(values)
+        assert matches.join(
+            frame.cast({"id": matches.schema["query"]}), left_on="query", right_on="id"
+        ).height
+
+
+FAULTS: list[tuple[dict[str, list[Any]], dict[str, str], str]] = [
+    (
+        {"id": [1, 2], "body": ["a", None]},
+        {"text": "body"},
+        'column "body", row 1: the text is null',
+    ),
+    ({"id": [1, 2], "body": ["a", "b\0"]}, {"text": "body"}, 'column "body", row 1: .* NUL'),
+    (
+        {"id": [1, None], "body": ["a", "b"]},
+        {"text": "body", "key": "id"},
+        'column "id", row 1: the key is null',
+    ),
+    (
+        {"id": [1, 2], "body": ["a", "b"]},
+        {"text": "id"},
+        "'id' is a column of int64; expected a col",
+    ),
+    (
+        {"id": [1, 2], "body": ["a", "b"]},
+        {"text": "boddy"},
+        "text='boddy' names no column; expected one of 'id', 'body'; did you mean \"body\"",
+    ),
+    ({"id": [1, 2], "body": ["a", "b"]}, {"text": "body", "key": "no"}, "key='no' names no column"),
+    ({"id": [1, 2], "body": ["a", "b"]}, {}, "text= is missing"),
+    ({"id": [1, 2], "body": ["a", "b"]}, {"key": "id"}, "text= is missing"),
+]
+
+
+@pytest.mark.parametrize("number", range(len(FAULTS)))
+def test_a_fault_of_a_frame_of_queries_is_named(corpus: ts.Corpus, number: int) -> None:
+    values, names, message = FAULTS[number]
+    query_many: Any = corpus.query_many
+    for make in KINDS.values():
+        if make is KINDS["pandas"] and None in values["id"]:
+            continue  # pandas makes a column of floats of it, which has no null in Arrow
+        with pytest.raises((ts.DocumentError, ts.ConfigurationError), match=message):
+            query_many(make(pa.table(values)), **names)
+
+
+def test_names_of_columns_belong_to_frames(corpus: ts.Corpus) -> None:
+    query_many: Any = corpus.query_many
+    for texts in (["a"], pl.Series(["a"])):
+        with pytest.raises(ts.ConfigurationError, match="text= and key="):
+            query_many(texts, text="body")
+    same = list(query_many(pl.DataFrame({"body": ["a"]}), text="body", key="body"))
+    assert same == []
+    mixed = pd.DataFrame({"id": [1, "a"], "body": ["a", "b"]})
+    with pytest.raises(ts.ConfigurationError, match="Conversion failed for column id"):
+        query_many(mixed, text="body", key="id")
+
+
+def test_a_frame_of_a_scoped_corpus_has_a_scope_for_each_row(corpus_db: ts.Database) -> None:
+    corpus = corpus_db.create_corpus("s", shingle="word:1", scoped=True)
+    frame = pl.DataFrame({"n": [5, 6], "who": ["x", "y"], "body": ["a text", "a text"]})
+    assert corpus.add_many(frame, key="n", text="body", scope="who").added == 2
+    matches = corpus.query_many(frame, text="body", key="n", scope=frame["who"].to_list())
+    assert list(matches) == [ts.QueryMatch(5, "5", 1.0), ts.QueryMatch(6, "6", 1.0)]
+    absent = frame.with_columns(who=pl.Series(["x", None]), n=pl.Series([7, 8]))
+    report = corpus.add_many(absent, key="n", text="body", scope="who")
+    assert [refusal.key for refusal in report.refused] == ["8"]
+    assert report.refused[0].reason == 'column "who", row 1: the scope is null'
+
+
+def test_a_fault_of_a_frame_of_documents_is_named(corpus: ts.Corpus) -> None:
+    numbers = pa.table({"id": [1.5, 2.5], "body": ["a", "b"], "n": [1, 2]})
+    for name in ("PyArrow", "DuckDB", "PyArrow's reader"):
+        with pytest.raises(ts.ConfigurationError, match="text='n' is a column of int64; expected"):
+            corpus.add_many(KINDS[name](numbers), key="id", text="n")
+    for kind in KINDS.values():
+        report = corpus.add_many(kind(numbers), key="id", text="body")
+        assert report.refused[1].reason.startswith('column "id", row 1: the key is of type float')

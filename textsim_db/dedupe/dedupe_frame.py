@@ -1,0 +1,218 @@
+"""dedupe_frame: a data frame or an Arrow table without its near-duplicates."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import nullcontext
+from dataclasses import replace
+from typing import Any, NamedTuple, Unpack
+
+import numpy as np
+from sqlalchemy import URL, Engine
+
+from textsim_db.cluster.keep_rule import Preference
+from textsim_db.corpus import Corpus
+from textsim_db.database import Database, connect
+from textsim_db.dedupe.by_temporary_corpus import Deduplication, Document, Rule, deduplicate
+from textsim_db.errors import ConfigurationError, Misfit, suggest_settings
+from textsim_db.frames.arrow_results import ResultColumns, Results, columns_of
+from textsim_db.frames.read_frame import ColumnNames, is_data_frame, open_stream, read_rows
+from textsim_db.results import AddReport, Refusal
+from textsim_db.settings import PAIR_SETTINGS, CorpusSettings, Linkage, Settings, check_linkage
+from textsim_db.text.utf8 import is_null, wrong_value
+
+
+class RemovedRow(NamedTuple):
+    """A row that dedupe_frame() removed."""
+
+    key: Any
+    """Its value of the column `key`; its place, from 0 on, without this column."""
+    kept: Any
+    """The same of the row that is kept in its stead; None if a corpus has a match."""
+    corpus: str | None
+    """The name of the corpus of `against` that has a match, else None."""
+    document: str | None
+    """The key of this match."""
+    similarity: float
+    """The exact similarity to the row that is kept, or to the document of the corpus."""
+
+
+class FrameReport(NamedTuple):
+    """The outcome of dedupe_frame()."""
+
+    rows: int
+    """The rows of the frame."""
+    kept: int
+    """The rows that stay."""
+    removed: Results[RemovedRow]
+    """The rows that were removed, in their order."""
+    refused: list[Refusal]
+    """The rows that stay because they cannot be compared, by key or place, with the reason."""
+
+
+@suggest_settings(*PAIR_SETTINGS)
+def dedupe_frame(
+    frame: Any,
+    text: str,
+    key: str | None = None,
+    *,
+    keep: str = "first",
+    linkage: str = Linkage.KEPT,
+    scope: str | None = None,
+    against: Corpus | Sequence[Corpus] = (),
+    database: Database | str | URL | Engine | None = None,
+    progress: Callable[[AddReport], None] | None = None,
+    **settings: Unpack[Settings],
+) -> tuple[Any, FrameReport]:
+    """Return a frame without its near-duplicates, and a report.
+
+    The rows that stay have all their columns, and keep their order. With linkage "kept" each row that
+    is removed is a verified pair with the row that is kept in its stead. Rows that cannot be compared
+    stay. The documents are compared in a temporary corpus.
+
+    Args:
+        frame: a data frame of pandas or Polars, or a table with the Arrow PyCapsule interface, which
+            needs PyArrow. The result is a data frame of the same kind, or a pyarrow.Table.
+        text: the name of the column of texts.
+        key: the name of the column whose values name rows in the report; by default their places do.
+        keep: which row of a cluster stays: "first", "last", "longest", "shortest", "max:COLUMN" or
+            "min:COLUMN".
+        linkage: how pairs make clusters; see Corpus.clusters().
+        scope: the name of the column of scopes; only rows of one scope are compared.
+        against: corpora whose documents stand: a row that matches one of them is removed, too. The
+            settings of the first one say what matches.
+        database: an open database, or an address as for connect(). By default that of `against`, or
+            the database that connect() opens.
+        progress: called after each batch, with the report of Corpus.add_many() so far.
+        **settings: fields of CorpusSettings that say which texts match, such as threshold.
+
+    Raises:
+        ConfigurationError: a column is missing, or an argument is out of range.
+
+    Examples:
+        >>> import polars, textsim_db
+        >>> news = polars.DataFrame({
+        ...     "id": [1, 2],
+        ...     "body": ["The council approved the new budget for schools on Monday.",
+        ...              "The council approved the new budget for schools on Monday!"],
+        ... })
+        >>> unique, report = textsim_db.dedupe_frame(news, text="body", key="id")
+        >>> unique["id"].to_list(), list(report.removed)
+        ([1], [RemovedRow(key=2, kept=1, corpus=None, document=None, similarity=1.0)])
+    """
+    corpora = [against] if isinstance(against, Corpus) else list(against)
+    rule = _rule(keep, linkage, scope, corpora, settings)
+    if not is_data_frame(frame):
+        frame = open_stream(frame).read_all()  # some tables can be read only once
+    optional = {"keep": rule.preference.column, "scope": scope, "key": key}
+    names = {"text": text} | {option: name for option, name in optional.items() if name}
+    documents = _Documents(frame, names)
+    with _opened(database, corpora) as db:
+        result = deduplicate(db, documents, rule, progress, corpora)
+    return _filtered(frame, result), _report(frame, key, documents, result)
+
+
+def _rule(
+    keep: str, linkage: str, scope: str | None, corpora: Sequence[Corpus], settings: Settings
+) -> Rule:
+    if corpora and settings:
+        raise ConfigurationError(
+            f"the corpus has settings already; leave out {', '.join(settings)}"
+        )
+    chosen = CorpusSettings(**settings | {"scoped": scope is not None})
+    for corpus in corpora:
+        corpus.config.check_scope(corpus.name, scope is not None)
+    if corpora:
+        chosen = replace(corpora[0].config, is_unique=False, keep_for=None)
+    return Rule(Preference.parse(keep), chosen, check_linkage(linkage))
+
+
+def _opened(database: Any, corpora: Sequence[Corpus]) -> Any:
+    """Return a context with the database; a database that is open stays open."""
+    if isinstance(database, Database):
+        return nullcontext(database)
+    if database is None and corpora:
+        database = corpora[0]._current.store.engine
+    return connect(database)
+
+
+class _Documents:
+    """The rows of a frame as documents; collects the reasons of texts that cannot be compared."""
+
+    def __init__(self, frame: Any, names: ColumnNames) -> None:
+        self._rows = read_rows(frame, names)
+        self._options = list(names)
+        self.faults: dict[int, str] = {}
+
+    def __iter__(self) -> Iterator[Document]:
+        for row, values in enumerate(self._rows):
+            of = dict(zip(self._options, values, strict=True))
+            text, value = of["text"], of.get("keep")
+            if isinstance(text, Misfit):
+                self.faults[row] = str(wrong_value(text, "text", "str"))
+                text = None
+            yield Document(text, None if is_null(value) else value, of.get("scope"))
+
+
+def _filtered(frame: Any, result: Deduplication) -> Any:
+    mask = result.mask()
+    if hasattr(frame, "iloc"):
+        return frame[mask]
+    if is_data_frame(frame):
+        return frame.filter(mask)
+    import pyarrow
+
+    try:
+        return frame.filter(pyarrow.array(mask))
+    except pyarrow.ArrowNotImplementedError:  # for views of strings, of which it joins slices
+        bounds = np.flatnonzero(np.diff(mask, prepend=False, append=False)).reshape(-1, 2)
+        slices = [frame[start:end] for start, end in bounds.tolist()]
+        return pyarrow.concat_tables(slices or [frame[:0]]).combine_chunks()
+
+
+def _report(
+    frame: Any, key: str | None, documents: _Documents, result: Deduplication
+) -> FrameReport:
+    removed = [RemovedRow(row, kept, None, None, value) for row, kept, value in result.removals]
+    removed += [
+        RemovedRow(row, None, match.corpus, match.key, match.similarity)
+        for row, match in result.standing.items()
+    ]
+    removed.sort(key=lambda each: each.key)
+    faults = documents.faults | dict(result.refused)
+    names, kind = _names(
+        frame, key, {*faults, *(row for each in removed for row in each[:2] if row is not None)}
+    )
+    named = [each._replace(key=names[each.key], kept=names.get(each.kept)) for each in removed]
+
+    def find() -> Generator[ResultColumns, None, None]:
+        yield columns_of(RemovedRow, named)
+
+    return FrameReport(
+        result.documents,
+        result.documents - len(removed),
+        Results(RemovedRow, find, {"key": kind, "kept": kind}),
+        [Refusal(str(names[row]), reason) for row, reason in sorted(faults.items())],
+    )
+
+
+def _names(frame: Any, key: str | None, rows: set[int]) -> tuple[dict[int, Any], str]:
+    """Return what names rows in the report, and its Arrow type: keys, or the places of the rows."""
+    places = sorted(rows)
+    if key is None:
+        return {row: row for row in places}, "int64"
+    values = [None if is_null(value) else value for value in _values(frame, key, places)]
+    if all(value is None or type(value) is int for value in values):
+        return dict(zip(places, values, strict=True)), "int64"
+    texts = [None if value is None else str(value) for value in values]
+    return dict(zip(places, texts, strict=True)), "string"
+
+
+def _values(frame: Any, name: str, rows: list[int]) -> list[Any]:
+    """Return the values of a column in some rows."""
+    if hasattr(frame, "iloc"):
+        values: list[Any] = frame[name].iloc[rows].to_list()
+        return values
+    if is_data_frame(frame):
+        return list(frame[name][rows])
+    return [frame[name][row].as_py() for row in rows]
