@@ -176,12 +176,6 @@ def pytest_terminal_summary(terminalreporter: Any) -> None:
 
 
 @pytest.hookimpl(optionalhook=True)
-def pytest_xdist_auto_num_workers() -> int:
-    """Run three processes on two processors: a fifth of its time, a test waits for something."""
-    return 1 + (os.cpu_count() or 1)
-
-
-@pytest.hookimpl(optionalhook=True)
 def pytest_configure_node(node: Any) -> None:
     """Give the folder and the seed to the workers of pytest-xdist."""
     node.workerinput["textsim_folder"] = str(node.config.stash[FOLDER])
