@@ -12,13 +12,12 @@ run only with `--long`, which `make soak` uses.
 from __future__ import annotations
 
 import atexit
-import hashlib
 import os
 import platform
 import random
 import shutil
 import signal
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from functools import cache
 from pathlib import Path
@@ -28,8 +27,6 @@ import hypothesis
 import numba
 import psycopg
 import pytest
-from numba.core.compiler_lock import global_compiler_lock
-from numba.core.dispatcher import Dispatcher
 from typer.main import get_command
 from typer.testing import CliRunner, Result
 
@@ -116,45 +113,25 @@ def _is_asked_for(item: pytest.Item) -> bool:
 
 
 @pytest.fixture(scope="session", autouse=True)
-def compiled_kernels(request: pytest.FixtureRequest) -> Iterator[None]:
-    """Let the processes of pytest-xdist compile each kernel once, not each process for itself.
+def compiled_kernels(request: pytest.FixtureRequest) -> None:
+    """Compile the kernel that every command begins with: a command that compiles it prints so.
 
-    If no kernel is compiled, the first process compiles all, and the others begin with their tests. No
-    process begins without the kernel that every command needs: a command that compiles it prints so.
+    If no kernel is compiled, each process of pytest-xdist compiles its share of all kernels. Otherwise
+    each process would compile nearly all kernels, which takes it a minute and a half.
     """
-    folder: Path = request.config.stash[FOLDER]
     worker = _from_controller(request.config)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Dispatcher, "compile", _compile_one_at_a_time(Dispatcher.compile, folder))
-        if worker.get("textsim_uncompiled") and worker["workerid"] == "gw0":
-            with (
-                _open_server(request.config, _server_names(request.config)[-1]) as server,
-                server.clone() as address,
-                textsim_db.connect(address) as database,
-            ):
-                for use in warm._uses():
-                    use(database)
-        tokens.words("a text")
-        yield
-
-
-def _compile_one_at_a_time(compile_kernel: Callable[..., Any], folder: Path) -> Callable[..., Any]:
-    """Return a function that waits while another process of the run compiles the same kernel.
-
-    Then it loads what that process has compiled. A kernel waits only for the kernels that it calls, so
-    no two processes wait for each other.
-    """
-
-    def compile_or_wait(dispatcher: Any, signature: Any) -> Any:
-        if dispatcher._cache.cache_path is None:  # no process can load it
-            return compile_kernel(dispatcher, signature)
-        name = f"{dispatcher._cache._cache_file._index_path} {signature}"
-        digest = hashlib.sha256(name.encode()).hexdigest()
-        # A thread that held the file's lock and waited for this one could meet the opposite thread.
-        with global_compiler_lock, hold_lock(folder / f"{digest}.kernel"):
-            return compile_kernel(dispatcher, signature)
-
-    return compile_or_wait
+    if worker.get("textsim_uncompiled"):
+        first, processes = int(worker["workerid"].removeprefix("gw")), worker["workercount"]
+        with (
+            _open_server(request.config, _server_names(request.config)[-1]) as server,
+            server.clone() as address,
+            textsim_db.connect(address) as database,
+        ):
+            share = list(warm._uses())[first::processes]
+            # The first uses need the same kernels, so every second process begins with the last ones.
+            for use in reversed(share) if first % 2 else share:
+                use(database)
+    tokens.words("a text")
 
 
 @pytest.fixture(scope="session", autouse=True)
