@@ -36,15 +36,16 @@ class SnippetFailed(Exception):
 class Session:
     """Runs the snippets of a page in a folder, on a database."""
 
-    def __init__(self, page: Path, folder: Path, database_url: str) -> None:
+    def __init__(self, page: Path, folder: Path, database_url: str, *programs: Path) -> None:
         self.page = page
         self.database_url = database_url
+        self.environment = {**environment(*programs), **_addresses(database_url)}
         # Mapped classes look for the names of their annotations in their module.
         self.module = types.ModuleType("page")
         self.shell = subprocess.Popen(
             ["sh"],
             cwd=folder,
-            env=_environment(database_url),
+            env=self.environment,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
@@ -99,7 +100,7 @@ class Session:
                 f"ON_ERROR_STOP={int(stop)}",
                 self.database_url,
             ],
-            env=_environment(self.database_url),
+            env=self.environment,
             input=snippet.code,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
@@ -138,9 +139,9 @@ class Session:
 
 
 @contextlib.contextmanager
-def page_session(page: Path, folder: Path, database_url: str) -> Iterator[Session]:
-    """Lend the session of a page; a folder is its working directory."""
-    session = Session(page, folder, database_url)
+def page_session(page: Path, folder: Path, database_url: str, *programs: Path) -> Iterator[Session]:
+    """Lend the session of a page, with a folder to work in, and folders of programs."""
+    session = Session(page, folder, database_url, *programs)
     before = os.environ.get(URL_VARIABLE)
     os.environ[URL_VARIABLE] = database_url
     sys.modules[session.module.__name__] = session.module
@@ -156,21 +157,25 @@ def page_session(page: Path, folder: Path, database_url: str) -> Iterator[Sessio
         session.close()
 
 
-def _environment(database_url: str) -> dict[str, str]:
-    """Return the environment of commands: the address of the page's database, plain output."""
-    programs = programs_of(18)
-    folders = [Path(sys.executable).parent, *([programs] if programs else []), os.environ["PATH"]]
-    address = conninfo_to_dict(database_url)
-    libpq = {"host": "PGHOST", "port": "PGPORT", "user": "PGUSER", "dbname": "PGDATABASE"}
-    libpq["password"] = "PGPASSWORD"
+def environment(*programs: Path) -> dict[str, str]:
+    """Return the environment of commands: plain output, and folders of programs that come first."""
+    postgres = programs_of(18)
+    folders = [*programs, Path(sys.executable).parent, *([postgres] if postgres else [])]
     kept = {key: value for key, value in os.environ.items() if key not in ("FORCE_COLOR", "PS4")}
     return {
         **kept,
-        **{libpq[key]: str(value) for key, value in address.items() if key in libpq},
-        "PATH": os.pathsep.join(map(str, folders)),
-        URL_VARIABLE: database_url,
+        "PATH": os.pathsep.join(map(str, [*folders, os.environ["PATH"]])),
         "COLUMNS": "100",
         "LC_ALL": "C.UTF-8",
         "PYTHONUTF8": "1",
         "TZ": "UTC",
     }
+
+
+def _addresses(database_url: str) -> dict[str, str]:
+    """Return the variables with the address of the page's database."""
+    address = conninfo_to_dict(database_url)
+    libpq = {"host": "PGHOST", "port": "PGPORT", "user": "PGUSER", "dbname": "PGDATABASE"}
+    libpq["password"] = "PGPASSWORD"
+    known = {libpq[key]: str(value) for key, value in address.items() if key in libpq}
+    return {**known, URL_VARIABLE: database_url}

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
 from tests.docs.outputs import describe_difference, output_matches
 from tests.docs.page import PAGES, ROOT, place, read_snippets
-from tests.docs.session import SnippetFailed, page_session
+from tests.docs.session import SnippetFailed, environment, page_session
+from tests.docs.textsim_program import textsim_program
 from tests.support import spark
 
 pytestmark = [pytest.mark.one_server, pytest.mark.more]
@@ -17,16 +18,30 @@ pytestmark = [pytest.mark.one_server, pytest.mark.more]
 NAMES = [str(page.relative_to(ROOT)) for page in PAGES]
 
 
+@pytest.fixture(scope="module")
+def programs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """A folder with the program textsim; sessions of Spark are quick meanwhile."""
+    folder = tmp_path_factory.mktemp("bin")
+    spark.write_defaults(folder)
+    with pytest.MonkeyPatch.context() as patch, textsim_program(folder, environment()):
+        patch.setenv("SPARK_CONF_DIR", str(folder))
+        yield folder
+
+
 @pytest.mark.parametrize("name", NAMES)
 def test_page(
-    name: str, database_url: str, tmp_path: Path, record_property: Callable[[str, object], None]
+    name: str,
+    database_url: str,
+    programs: Path,
+    tmp_path: Path,
+    record_property: Callable[[str, object], None],
 ) -> None:
     page = ROOT / name
     if "import SparkSession" in page.read_text("utf-8") and (reason := spark.missing()):
         pytest.skip(reason)
     snippets = read_snippets(page)
     faults = []
-    with page_session(page, tmp_path, database_url) as session:
+    with page_session(page, tmp_path, database_url, programs) as session:
         for snippet in snippets:
             try:
                 output = session.run(snippet)

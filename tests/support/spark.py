@@ -14,6 +14,12 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 Documents = list[tuple[str, str]]
+_QUICK = {
+    # Without the slower compiler a short test takes half the processor time.
+    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+    # Of 200 partitions, the default, most would be empty.
+    "spark.sql.shuffle.partitions": "2",
+}
 
 
 def missing() -> str | None:
@@ -35,16 +41,14 @@ def open_session(folder: Path, master: str = "local[2,2]") -> Iterator[SparkSess
     os.environ["PYSPARK_PYTHON"] = sys.executable
     os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
     settings = {
+        **_QUICK,
         "spark.driver.bindAddress": "127.0.0.1",
-        # Without the slower compiler a short test takes half the processor time.
-        "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
         "spark.driver.host": "127.0.0.1",
         # The longest text, of 150 MB, is copied several times; without memory the JVM ends.
         "spark.driver.memory": "2g",
         "spark.local.dir": str(folder),
         "spark.log.level": "OFF",
         "spark.sql.execution.arrow.maxRecordsPerBatch": "100",
-        "spark.sql.shuffle.partitions": "2",
         "spark.sql.warehouse.dir": str(folder / "warehouse"),
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
@@ -57,6 +61,12 @@ def open_session(folder: Path, master: str = "local[2,2]") -> Iterator[SparkSess
     session = builder.getOrCreate()
     yield session
     session.stop()
+
+
+def write_defaults(folder: Path) -> None:
+    """Write the settings of quick tests for sessions that others open, with this SPARK_CONF_DIR."""
+    lines = "".join(f"{name} {value}\n" for name, value in _QUICK.items())
+    (folder / "spark-defaults.conf").write_text(lines, "utf-8")
 
 
 def frame(spark: SparkSession, documents: Documents, partitions: int = 2) -> DataFrame:
