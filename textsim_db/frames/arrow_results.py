@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import closing
 from types import TracebackType
-from typing import Any, Generic, NamedTuple, TypeVar, get_type_hints
+from typing import Any, Generic, NamedTuple, TypeVar, get_origin, get_type_hints
 
 from textsim_db.frames.read_frame import import_pyarrow
 
@@ -82,17 +82,18 @@ class Results(Generator[ResultRow, None, None], Generic[ResultRow]):
     def _schema(self) -> Any:
         import pyarrow
 
-        text = pyarrow.string()
-        of_hint = {
-            str: text,
-            str | None: text,
-            float: pyarrow.float64(),
-            tuple[str, ...]: pyarrow.list_(text),
-        }
+        def of_hint(hint: Any) -> Any:
+            if hint is float:
+                return pyarrow.float64()
+            # The keys of stored documents are texts.
+            return (
+                pyarrow.list_(pyarrow.string()) if get_origin(hint) is tuple else pyarrow.string()
+            )
+
         hints = get_type_hints(self._row)
         names = self._row._fields
         return pyarrow.schema(
-            [(name, self._types.get(name) or of_hint[hints[name]]) for name in names]
+            [(name, self._types.get(name) or of_hint(hints[name])) for name in names]
         )
 
     def _batches(self, schema: Any) -> Iterable[Any]:
