@@ -263,8 +263,6 @@ def test_a_worker_waits_until_a_read_only_database_can_be_written(
         assert "the database is read-only: workers wait until it can be written" in result.stdout
         connection.execute("SET default_transaction_read_only = off")
         connection.execute(set_read_only.format(name, sql.SQL("off")))
-        # The sessions that are connected keep the setting of the database.
-        connection.execute(b"SELECT pg_terminate_backend(pid) FROM (" + WORKER_BACKENDS + b") w")
         with ts.connect(database_url) as db:
             wait_for(lambda: "c" in db.corpus("news"))
         worker.send_signal(signal.SIGTERM)

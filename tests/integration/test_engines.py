@@ -289,7 +289,7 @@ def test_a_search_path_with_objects_of_the_same_names_changes_nothing(
         {"isolation_level": "SERIALIZABLE"},
         {"poolclass": sqlalchemy.NullPool},
         {"connect_args": {"prepare_threshold": None}},
-        {"pool_size": 1, "max_overflow": 0, "pool_timeout": 5},
+        {"pool_size": 1, "max_overflow": 0, "pool_timeout": 0.1},
     ],
     ids=str,
 )

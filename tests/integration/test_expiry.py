@@ -184,7 +184,7 @@ class Life:
         (1.0, False),
         (0.9999, True),
         pytest.param(1.0, True, marks=pytest.mark.more),
-        pytest.param(0.9999, False, marks=pytest.mark.more),
+        pytest.param(0.9999, False, marks=pytest.mark.long),  # a minute, for its many bands
     ],
 )
 def test_a_life_at_random_equals_its_model(

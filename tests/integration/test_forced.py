@@ -197,7 +197,7 @@ def test_rows_that_attach_keeps_are_forced(db: ts.Database, connection: Connecti
 
 
 def test_check_needs_no_second_connection(db: ts.Database) -> None:
-    options = {"pool_size": 1, "max_overflow": 0, "pool_timeout": 5}
+    options = {"pool_size": 1, "max_overflow": 0, "pool_timeout": 0.1}
     with engine_of(db.url, **options) as engine, ts.connect(engine) as small:
         corpus = create(small)
         corpus.add("a", RED)

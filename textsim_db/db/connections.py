@@ -10,6 +10,7 @@ from typing import Any, cast
 
 import psycopg
 import sqlalchemy
+from psycopg import errors as pg
 from psycopg import pq
 from psycopg.rows import tuple_row
 from sqlalchemy import Engine
@@ -39,6 +40,10 @@ def lend(engine: Engine) -> Iterator[Connection]:
     try:
         with _supervised(lent), adapted(lent) as connection:
             yield connection
+    except pg.ReadOnlySqlTransaction:
+        # A session keeps the setting of the database with which it began; only a new one can write.
+        lent.invalidate()
+        raise
     finally:
         lent.close()
 

@@ -89,7 +89,7 @@ class RecordFile:
     """The records of a file; iterating raises InputError if the file cannot be read to its end."""
 
     path: str
-    """Where the records can be read again: the file, or a copy of standard input or of a pipe."""
+    """The file, or a copy of standard input or of a pipe: it can be read again."""
 
     def __init__(self, name: str, columns: RecordColumns, kind: Kind = Kind.AUTO) -> None:
         if name != STDIN and os.path.isdir(name):
