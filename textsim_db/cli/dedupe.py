@@ -328,10 +328,11 @@ def _dedupe_file(
     start = time.monotonic()
     texts = _Texts(records, with_keys=add or outputs.report is not None)
     addition = added = None
-    if add:
-        arguments = (*against, records.columns, rule.preference, rule.linkage)
-        addition = AdditionFile(f"{outputs.lasting()}.added", records.path, arguments)
     with connect(database_url) as db:
+        if add:
+            server = db.engine.url.render_as_string(hide_password=True)
+            arguments = (server, *against, records.columns, rule.preference, rule.linkage)
+            addition = AdditionFile(f"{outputs.lasting()}.added", records.path, arguments)
         corpora, rule = _opened(db, against, rule)
         result = addition.read() if addition else None
         if result is None:

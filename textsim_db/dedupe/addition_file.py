@@ -22,10 +22,7 @@ class AdditionFile:
     """The file with the result of the last run that added documents."""
 
     def __init__(self, path: str, input_path: str, arguments: Sequence[object]) -> None:
-        """Name the file and the run.
-
-        input_path: the file with the records; arguments: what else decides the result.
-        """
+        """Name the file and the run, which depends on the input's content and on the arguments."""
         self.path = path
         self._run = _digest(input_path, arguments)
 
