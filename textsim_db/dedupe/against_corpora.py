@@ -12,7 +12,7 @@ from textsim_db.text.run_ahead import cut
 if TYPE_CHECKING:
     from textsim_db.corpus import Corpus
 
-DOCUMENTS_AT_ONCE = 4_000
+LOOKED_UP_AT_ONCE = 4_000
 """The documents that are looked up at once."""
 
 KeyedText = tuple[str, str, str | None]
@@ -38,7 +38,7 @@ class AgainstCorpora:
         self._corpora = corpora
 
     def __iter__(self) -> Iterator[KeyedText]:
-        for batch in cut(self._documents, DOCUMENTS_AT_ONCE, lambda each: len(each[1])):
+        for batch in cut(self._documents, LOOKED_UP_AT_ONCE, lambda each: len(each[1])):
             for corpus in self._corpora:
                 self._look_up(corpus, [each for each in batch if each[0] not in self.standing])
             yield from (each for each in batch if each[0] not in self.standing)
