@@ -7,7 +7,7 @@ import os
 import time
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import IO, TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
@@ -29,8 +29,6 @@ from textsim_db.settings import PAIR_SETTINGS, CorpusSettings
 
 if TYPE_CHECKING:
     from textsim_db.cluster.keep_rule import Preference
-    from textsim_db.corpus import Corpus
-    from textsim_db.database import Database
     from textsim_db.dedupe.by_temporary_corpus import Deduplication, Document, Rule
     from textsim_db.dedupe.table_clusters import Columns
     from textsim_db.files.record_files import RecordFile
@@ -220,17 +218,6 @@ def _check_add(against: list[str], outputs: _Outputs) -> None:
         )
 
 
-def _opened(db: Database, against: list[str], rule: Rule) -> tuple[list[Corpus], Rule]:
-    """Return the corpora to compare with, and the rule with the settings of the first one."""
-    corpora = [db.corpus(name) for name in against]
-    for corpus in corpora:
-        corpus.config.check_scope(corpus.name, rule.settings.scoped)
-    if not corpora:
-        return [], rule
-    settings = replace(corpora[0].config, is_unique=False, keep_for=None)
-    return corpora, rule._replace(settings=settings)
-
-
 def _check_usage(
     path: str | None,
     table: str | None,
@@ -333,7 +320,8 @@ def _dedupe_file(
             server = db.engine.url.render_as_string(hide_password=True)
             arguments = (server, *against, records.columns, rule.preference, rule.linkage)
             addition = AdditionFile(f"{outputs.lasting()}.added", records.path, arguments)
-        corpora, rule = _opened(db, against, rule)
+        corpora = [db.corpus(name) for name in against]
+        rule = rule.against(corpora)
         result = addition.read() if addition else None
         if result is None:
             with loading(records, texts) as load:

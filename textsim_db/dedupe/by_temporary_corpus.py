@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -34,6 +34,18 @@ class Rule(NamedTuple):
     """Decide which documents are near-duplicates."""
     linkage: str = Linkage.KEPT
     """Decides which documents make a cluster."""
+
+    def against(self, corpora: Sequence[Corpus]) -> Rule:
+        """Return this rule with the settings of the first corpus, if there is one.
+
+        Raises ConfigurationError if only the documents, or only a corpus, have scopes.
+        """
+        for corpus in corpora:
+            corpus.config.check_scope(corpus.name, self.settings.scoped)
+        if not corpora:
+            return self
+        settings = replace(corpora[0].config, is_unique=False, keep_for=None)
+        return self._replace(settings=settings)
 
 
 class Document(NamedTuple):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import nullcontext
-from dataclasses import replace
 from typing import Any, NamedTuple, Unpack
 
 import numpy as np
@@ -120,11 +119,7 @@ def _rule(
             f"the corpus has settings already; leave out {', '.join(settings)}"
         )
     chosen = CorpusSettings(**settings | {"scoped": scope is not None})
-    for corpus in corpora:
-        corpus.config.check_scope(corpus.name, scope is not None)
-    if corpora:
-        chosen = replace(corpora[0].config, is_unique=False, keep_for=None)
-    return Rule(Preference.parse(keep), chosen, check_linkage(linkage))
+    return Rule(Preference.parse(keep), chosen, check_linkage(linkage)).against(corpora)
 
 
 def _opened(database: Any, corpora: Sequence[Corpus]) -> Any:
