@@ -264,15 +264,15 @@ def test_a_deadlock_with_another_transaction_is_repeated(
     texts = [" ".join(f"w{rng.randrange(10**6)}" for _ in range(20)) for _ in range(2)]
 
     def first_lock(text: str) -> int:
-        texts = (text, f"{text} x", f"{text} y")
-        return min(set.intersection(*(set(map(int, titles.buckets(t)[:-2])) for t in texts)))
+        near = titles.buckets(f"{text} x")[:-2]
+        return int(min(set(titles.buckets(text)[:-2]).intersection(near)))
 
     lower, upper = sorted(texts, key=first_lock)
     reports: list[ts.AddReport] = []
     with ts.connect(db.url) as client, psycopg.connect(db.url) as other:
         other.execute("SET deadlock_timeout = '1min'")
         other.execute("SELECT textsim.add('c', 'upper', %s)", [upper])
-        load = [("x", f"{upper} x"), ("y", f"{lower} y")]
+        load = [("near upper", f"{upper} x"), ("near lower", f"{lower} x")]
         corpus = client.corpus("c")
         with in_thread(lambda: reports.append(corpus.add_many(load))) as failures:
             wait_until(connection, CLIENT_WAITS_FOR_A_LOCK)
