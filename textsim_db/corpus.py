@@ -36,6 +36,7 @@ from textsim_db.errors import (
 from textsim_db.frames.arrow_results import ResultColumns, Results
 from textsim_db.frames.read_frame import ArrowTable
 from textsim_db.lazy_imports import lazy
+from textsim_db.progress_bar import shown
 from textsim_db.read import statements
 from textsim_db.results import (
     Activity,
@@ -186,7 +187,7 @@ class Corpus:
     def add_many(
         self,
         documents: Documents,
-        progress: Callable[[AddReport], None] | None = None,
+        progress: Callable[[AddReport], None] | bool | None = None,
         *,
         key: str | None = None,
         text: str | None = None,
@@ -213,7 +214,7 @@ class Corpus:
                 interface, such as one of PyArrow or DuckDB, which needs PyArrow. A key is a str, an
                 integer or a UUID; integers and UUIDs are stored as their text. A null or a value of a
                 wrong type in a frame is refused with its column and row, from 0 on.
-            progress: called after each batch, with the report so far.
+            progress: True shows a bar; a function is called after each batch, with the report so far.
             key: the name of the column, or the member of a record, that holds the keys.
             text: the name of the column, or the member of a record, that holds the texts.
             scope: the name of the column, or the member of a record, that holds the scopes. A scope is
@@ -227,12 +228,12 @@ class Corpus:
             >>> corpus.add_many([{"id": 7, "body": "Rain is expected."}], key="id", text="body")
             AddReport(added=1, replaced=0, unchanged=0, repeated_keys=0, refused=[], twins=[])
         """
-        check_callable(progress, "progress")
         stream = stream_documents(documents, key, text, scope)
-        learned, stream = self._current.write(learn_common.learn_from_load, stream)
-        if learned is not None:
-            self._current.store = replace(self._current.store, corpus=learned)
-        return self._current.write(load_batches.add_many, stream, progress)
+        with shown(progress, "indexing", "documents") as show:
+            learned, stream = self._current.write(learn_common.learn_from_load, stream)
+            if learned is not None:
+                self._current.store = replace(self._current.store, corpus=learned)
+            return self._current.write(load_batches.add_many, stream, show)
 
     def add(
         self, key: Key, text: str, scope: Scope | None = None, *, force: bool = False
@@ -304,14 +305,15 @@ class Corpus:
         check_several(keys, "remove() takes several keys, such as [key]")
         return self._current.write(load_batches.remove, keys)
 
-    def expire(self, progress: Callable[[int], None] | None = None) -> int:
+    def expire(self, progress: Callable[[int], None] | bool | None = None) -> int:
         """Remove the documents whose time is over, and return how many were removed.
 
         Searches do not find them in any case, and a worker removes them too. Each transaction removes up
         to a thousand documents. Documents that another transaction is writing are left to a later call.
 
         Args:
-            progress: called with the number of documents removed so far.
+            progress: True shows a bar; a function is called with the number of documents removed so
+                far.
 
         Raises:
             ConfigurationError: the corpus has no `keep_for`.
@@ -325,8 +327,8 @@ class Corpus:
         """
         if self.config.keep_for is None:
             raise ConfigurationError(f'corpus "{self.name}" keeps its documents for ever')
-        check_callable(progress, "progress")
-        return self._current.write(load_batches.expire, progress)
+        with shown(progress, "removing", "documents") as show:
+            return self._current.write(load_batches.expire, show)
 
     def query(
         self,
@@ -643,7 +645,7 @@ class Corpus:
         threshold: float | None = None,
         sample: int = 1000,
         seed: int | None = None,
-        progress: Callable[[int, int], None] | None = None,
+        progress: Callable[[int, int], None] | bool | None = None,
         scope: Scope | None = None,
     ) -> RecallReport:
         """Measure the recall of searches: compare a random sample with all documents by brute force.
@@ -652,7 +654,8 @@ class Corpus:
             threshold: the similarity from which a pair counts; by default the corpus's threshold.
             sample: the number of documents in the sample.
             seed: chooses the sample; by default every call takes another sample.
-            progress: called with the number of documents compared so far, and of all documents.
+            progress: True shows a bar; a function is called with the number of documents compared so
+                far, and of all documents.
             scope: the documents of this scope are compared; a scoped corpus requires it.
 
         Raises:
@@ -664,12 +667,12 @@ class Corpus:
             (1, 1.0, [])
         """
         checked = self._threshold(threshold)
-        check_callable(progress, "progress")
         check_count(sample, "sample", 1, 2**31)
         if seed is not None:
             check_count(seed, "seed", 0, 2**63 - 1)
         chosen = measure_recall.ScopedSample(sample, seed, self._scope(scope))
-        return self._current.search(measure_recall.measure_recall, checked, chosen, progress)
+        with shown(progress, "comparing", "documents") as show:
+            return self._current.search(measure_recall.measure_recall, checked, chosen, show)
 
     def plan(
         self,
@@ -713,7 +716,7 @@ class Corpus:
         words: int = 20,
         sample: int = 1000,
         seed: int = 1,
-        progress: Callable[[int, int], None] | None = None,
+        progress: Callable[[int, int], None] | bool | None = None,
         language: str | None = None,
         scope: Scope | None = None,
     ) -> Statistics:
@@ -725,7 +728,8 @@ class Corpus:
             words: the number of most frequent words to return.
             sample: the number of documents in the sample.
             seed: chooses the sample.
-            progress: called with the number of documents read so far, and of all documents.
+            progress: True shows a bar; a function is called with the number of documents read so far,
+                and of all documents.
             language: a code of ISO 639, to count only the documents of this language.
             scope: counts only the documents of this scope.
 
@@ -738,17 +742,17 @@ class Corpus:
             (3, 34, [Frequency(word='the', occurrences=5, documents=3)])
         """
         limits = corpus_statistics.Limits(self._language(language), self._scope_of_pairs(scope))
-        check_callable(progress, "progress")
         check_count(words, "words", 0, 2**31)
         check_count(sample, "sample", 0, 2**31)
         check_count(seed, "seed", 0, 2**63 - 1)
-        return self._current.search(
-            corpus_statistics.statistics,
-            words,
-            corpus_statistics.Sample(sample, seed),
-            limits,
-            progress,
-        )
+        with shown(progress, "reading", "documents") as show:
+            return self._current.search(
+                corpus_statistics.statistics,
+                words,
+                corpus_statistics.Sample(sample, seed),
+                limits,
+                show,
+            )
 
     def idf_weights(self) -> dict[str, float]:
         """Return the inverse document frequency of each word, for measures.weighted_jaccard().
@@ -784,27 +788,29 @@ class Corpus:
         """
         return sketch_texts.buckets(text, self.config, self._scope(scope))
 
-    def check(self, progress: Callable[[int], None] | None = None) -> list[Problem]:
+    def check(self, progress: Callable[[int], None] | bool | None = None) -> list[Problem]:
         """Check the integrity of the corpus: return every stored row that contradicts another row.
 
-        An empty list means that the corpus is intact. progress is called with the number of documents
-        checked so far.
+        An empty list means that the corpus is intact.
+
+        Args:
+            progress: True shows a bar; a function is called with the number of documents checked so far.
 
         Examples:
             >>> corpus.check()
             []
         """
-        check_callable(progress, "progress")
-        while True:
-            # The catalog has no snapshot: a corpus that was rebuilt meanwhile seems to lack its tables.
-            try:
-                problems = self._current.read(check_corpus.check, progress)
-            except DatabaseError:
-                if not self._is_rebuilt():
-                    raise
-                continue
-            if not problems or not self._is_rebuilt():
-                return problems
+        with shown(progress, "checking", "documents") as show:
+            while True:
+                # The catalog has no snapshot: a corpus that is rebuilt meanwhile seems to lack tables.
+                try:
+                    problems = self._current.read(check_corpus.check, show)
+                except DatabaseError:
+                    if not self._is_rebuilt():
+                        raise
+                    continue
+                if not problems or not self._is_rebuilt():
+                    return problems
 
     def attach(
         self,
@@ -812,7 +818,7 @@ class Corpus:
         key: ColumnName,
         text: ColumnName,
         mode: str | None = None,
-        progress: Callable[[int], None] | None = None,
+        progress: Callable[[int], None] | bool | None = None,
         *,
         existing: str = Existing.REFUSE,
         scope: ColumnName | None = None,
@@ -833,7 +839,7 @@ class Corpus:
             mode: with `"queue"` a worker indexes changes after their commit; see Database.worker(). With
                 `"inline"` the transaction that writes a row also indexes it. By default `"queue"`; a
                 unique corpus takes only `"inline"`, which is its default.
-            progress: called with the number of rows indexed so far.
+            progress: True shows a bar; a function is called with the number of rows indexed so far.
             existing: what happens if the corpus is unique and rows of the table match each other, or a
                 document. `"refuse"` raises an error, `"keep"` keeps them and logs a warning.
             scope: the column of the documents' scopes, by name or as a column, if the corpus is scoped.
@@ -862,10 +868,10 @@ class Corpus:
             >>> corpus.attach("article", key="id", text="body")
             ChangeReport(added=1, replaced=0, removed=0, unchanged=0, completed=0, refused=[])
         """
-        check_callable(progress, "progress")
         names = names_of(table, key, text, scope, time, expires)
         rules = sources.Rules(mode, existing, row_filter)
-        changes = self._current.loaded().write(attach.attach_and_index, names, rules, progress)
+        with shown(progress, "indexing", "rows") as show:
+            changes = self._current.loaded().write(attach.attach_and_index, names, rules, show)
         if self.config.is_exact:  # it may have learned its common shingles
             self._current.load()
         return changes
@@ -917,20 +923,20 @@ class Corpus:
         """Let workers try again to index what was set aside, and return the number of log entries."""
         return self._current.loaded().write(pending_log.retry_failures)
 
-    def reconcile(self, progress: Callable[[int], None] | None = None) -> ChangeReport:
+    def reconcile(self, progress: Callable[[int], None] | bool | None = None) -> ChangeReport:
         """Compare the corpus with its attached tables, and write what differs.
 
         This repairs changes that triggers missed: replication, disabled triggers, dropped partitions
         and dropped tables. It also gives word ids to documents that wait for them.
 
         Args:
-            progress: called with the number of rows compared so far.
+            progress: True shows a bar; a function is called with the number of rows compared so far.
 
         Raises:
             ConfigurationError: this role cannot read an attached table.
         """
-        check_callable(progress, "progress")
-        return self._current.loaded().write(reconcile.reconcile, progress)
+        with shown(progress, "comparing", "rows") as show:
+            return self._current.loaded().write(reconcile.reconcile, show)
 
     def drift(self) -> Generator[Drift, None, None]:
         """Yield the documents that differ from their tables, which reconcile() would write.
@@ -942,7 +948,7 @@ class Corpus:
     @suggest_settings(*CHANGEABLE)
     def rebuild(
         self,
-        progress: Callable[[int, int], None] | None = None,
+        progress: Callable[[int, int], None] | bool | None = None,
         **settings: Unpack[Settings],
     ) -> bool:
         """Build the corpus anew with other settings while it stays in use; return whether it was built.
@@ -960,7 +966,8 @@ class Corpus:
         with the old settings, and its documents get ids from 1 on.
 
         Args:
-            progress: called with the number of documents copied so far, and the number to copy.
+            progress: True shows a bar; a function is called with the number of documents copied so far,
+                and the number to copy.
             **settings: fields of CorpusSettings, except `stop_words`, `language`, `scoped` and
                 `keep_for`. The other settings keep their values, and so does a setting that is None.
 
@@ -975,7 +982,6 @@ class Corpus:
             >>> corpus.config.bands, corpus.config.rows
             (25, 5)
         """
-        check_callable(progress, "progress")
         config = self._current.loaded().store.corpus.config
         changed = config.changed(**settings)
         has_settings = any(value is not None for value in settings.values())
@@ -985,7 +991,8 @@ class Corpus:
                 self._current.load()
             return False
         changed = self._current.write(learn_common.learn_from_corpus, changed)
-        rebuilt = self._current.write(rebuild.rebuild, changed, progress)
+        with shown(progress, "rebuilding", "documents") as show:
+            rebuilt = self._current.write(rebuild.rebuild, changed, show)
         self._current.store = replace(self._current.store, corpus=rebuilt)
         return True
 

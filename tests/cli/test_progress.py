@@ -2,40 +2,31 @@
 
 from __future__ import annotations
 
-import io
-import sys
-
 import pytest
-from rich.console import Console
 
+from tests.support.terminal import replace_standard_error
 from textsim_db.cli import progress
 from textsim_db.results import AddReport
 
 
-@pytest.fixture
-def terminal(monkeypatch: pytest.MonkeyPatch) -> io.StringIO:
-    """The output of a terminal that stands in for standard error."""
-    output = io.StringIO()
-    console = Console(file=output, force_terminal=True, width=120)
-    monkeypatch.setattr(progress, "error_console", lambda: console)
-    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
-    return output
-
-
-def test_a_known_total(terminal: io.StringIO) -> None:
+def test_a_known_total(monkeypatch: pytest.MonkeyPatch) -> None:
+    terminal = replace_standard_error(monkeypatch)
     with progress.progress("checking", "documents") as show:
         show(5_000, 20_000)
     assert "checking" in terminal.getvalue()
     assert "5,000 of 20,000 documents" in terminal.getvalue()
 
 
-def test_an_unknown_total(terminal: io.StringIO) -> None:
+def test_an_unknown_total(monkeypatch: pytest.MonkeyPatch) -> None:
+    terminal = replace_standard_error(monkeypatch)
     with progress.progress("indexing", "rows") as show:
         show(5_000)
     assert "5,000 rows, " in terminal.getvalue()
 
 
-def test_the_share_of_bytes_that_a_load_has_read(terminal: io.StringIO) -> None:
+def test_the_share_of_bytes_that_a_load_has_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    terminal = replace_standard_error(monkeypatch)
+
     class Half:
         bytes_read = 50
 

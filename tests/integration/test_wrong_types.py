@@ -30,7 +30,7 @@ WRONG_VALUES: list[Any] = [
     "\udc00",
     uuid.UUID(int=1),
 ]
-NO_FUNCTIONS: list[Any] = [True, 5, "id", b"x", [print]]
+NO_FUNCTIONS: list[Any] = [5, "id", b"x", [print]]
 
 
 @pytest.fixture

@@ -138,13 +138,6 @@ def console() -> Console:
     return Output(file=sys.stdout, width=None if sys.stdout.isatty() else _UNLIMITED)
 
 
-def error_console() -> Console:
-    """Return a console on standard error, for progress bars."""
-    from rich.console import Console
-
-    return Console(file=sys.stderr)
-
-
 def _json_writer(columns: Sequence[str]) -> Callable[[Sequence[Any]], object]:
     def write_row(row: Sequence[Any]) -> None:
         record = dict(zip(columns, row, strict=True))

@@ -6,15 +6,12 @@ import sys
 import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
+from typing import Generic, Protocol, TypeVar
 
 from textsim_db.cli.logs import log_options
 from textsim_db.cli.messages import print_message
-from textsim_db.cli.output import error_console
+from textsim_db.progress_bar import bar
 from textsim_db.results import AddReport
-
-if TYPE_CHECKING:
-    from rich.progress import Progress
 
 _REFRESH_SECONDS = 0.1
 LOG_SECONDS = 5.0
@@ -46,8 +43,8 @@ def progress(action: str, noun: str) -> Iterator[Show]:
     if log_options.json:
         yield _Records(action, noun)
     elif sys.stderr.isatty():
-        with _rich_progress() as bars:
-            yield _Bar(bars, action, noun)
+        with bar(action, noun) as show:
+            yield show
     else:
         yield _show_nothing
 
@@ -109,38 +106,3 @@ class _Records:
             seconds=round(seconds, 3),
             rate=round(done / seconds, 1),
         )
-
-
-class _Bar:
-    """A bar; it moves to and fro if neither the total nor the share is known."""
-
-    def __init__(self, bars: Progress, action: str, noun: str) -> None:
-        self._bars = bars
-        self._noun = noun
-        self._start = time.monotonic()
-        self._task = bars.add_task(action, total=None, count="")
-
-    def __call__(self, done: int, total: int | None = None, share: float | None = None) -> None:
-        rate = done / max(time.monotonic() - self._start, 1e-9)
-        of_all = "" if total is None else f" of {total:,}"
-        if total:
-            share = done / total
-        count = f"{done:,}{of_all} {self._noun}, {rate:,.0f}/s"
-        self._bars.update(
-            self._task, completed=share or 0, total=None if share is None else 1, count=count
-        )
-
-
-def _rich_progress() -> Progress:
-    from rich import progress as rich
-
-    return rich.Progress(
-        rich.TextColumn("[progress.description]{task.description}"),
-        rich.BarColumn(),
-        rich.TextColumn("{task.fields[count]}"),
-        rich.TimeElapsedColumn(),
-        rich.TextColumn("left"),
-        rich.TimeRemainingColumn(),
-        console=error_console(),
-        transient=True,
-    )

@@ -16,6 +16,7 @@ from textsim_db.dedupe.by_temporary_corpus import Deduplication, Document, Rule,
 from textsim_db.errors import ConfigurationError, Misfit, suggest_settings
 from textsim_db.frames.arrow_results import ResultColumns, Results, columns_of
 from textsim_db.frames.read_frame import ColumnNames, is_data_frame, open_stream, read_rows
+from textsim_db.progress_bar import shown
 from textsim_db.results import AddReport, Refusal
 from textsim_db.settings import PAIR_SETTINGS, CorpusSettings, Linkage, Settings, check_linkage
 from textsim_db.text.utf8 import is_null, wrong_value
@@ -60,7 +61,7 @@ def dedupe_frame(
     scope: str | None = None,
     against: Corpus | Sequence[Corpus] = (),
     database: Database | str | URL | Engine | None = None,
-    progress: Callable[[AddReport], None] | None = None,
+    progress: Callable[[AddReport], None] | bool | None = None,
     **settings: Unpack[Settings],
 ) -> tuple[Any, FrameReport]:
     """Return a frame without its near-duplicates, and a report.
@@ -82,7 +83,8 @@ def dedupe_frame(
             settings of the first one say what matches.
         database: an open database, or an address as for connect(). By default that of `against`, or
             the database that connect() opens.
-        progress: called after each batch, with the report of Corpus.add_many() so far.
+        progress: True shows a bar; a function is called after each batch, with the report of
+            Corpus.add_many() so far.
         **settings: fields of CorpusSettings that say which texts match, such as threshold.
 
     Raises:
@@ -106,8 +108,8 @@ def dedupe_frame(
     optional = {"keep": rule.preference.column, "scope": scope, "key": key}
     names = {"text": text} | {option: name for option, name in optional.items() if name}
     documents = _Documents(frame, names)
-    with _opened(database, corpora) as db:
-        result = deduplicate(db, documents, rule, progress, corpora)
+    with _opened(database, corpora) as db, shown(progress, "comparing", "rows") as show:
+        result = deduplicate(db, documents, rule, show, corpora)
     return _filtered(frame, result), _report(frame, key, documents, result)
 
 
