@@ -56,6 +56,7 @@ GROUPS = (
         "Searches",
         (
             "matches",
+            "nearest",
             "neighbours",
             "pairs",
             "candidates",
@@ -109,6 +110,11 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
     ),
     "matches": (
         "SELECT * FROM textsim.matches('news', 'Old bridge over the river reopens on Monday');",
+    ),
+    "nearest": (
+        "SELECT textsim.create_corpus('library', shingle => 'word:1', recall => 1);\n"
+        "SELECT textsim.add('library', '1', 'a new library by the old river');",
+        "SELECT * FROM textsim.nearest('library', 'an old bridge over a new river', k => 3);",
     ),
     "neighbours": ("SELECT * FROM textsim.neighbours('news', 'a');",),
     "pairs": ("SELECT * FROM textsim.pairs('news');",),

@@ -486,6 +486,45 @@ class Corpus:
         most = _checked_count(max_results, "max_results")
         return self._current.search(search.neighbours, stored_key, criterion)[:most]
 
+    def nearest(
+        self,
+        text: str,
+        k: int = 10,
+        language: str | None = None,
+        scope: Scope | None = None,
+    ) -> list[Match]:
+        """Return the k documents that are most similar to a text, however similar that is, best first.
+
+        The corpus must be exact. Every document from the threshold of the corpus on is found. Below it,
+        a document is missed if it shares only common shingles with the text: the lower the threshold of
+        the corpus, the fewer are missed. There are fewer than k matches if no others are found.
+
+        Args:
+            text: the text to compare; it is not stored.
+            k: the largest number of matches.
+            language: a code of ISO 639, as in query().
+            scope: only documents of this scope match; a scoped corpus requires it.
+
+        Raises:
+            DocumentError: the text could not be stored, for example because of a NUL character.
+            ConfigurationError: the corpus is not exact, or another argument is out of range.
+
+        Examples:
+            >>> titles = db.create_corpus("titles", threshold=0.5, recall=1)
+            >>> titles.add("a", "The city council approved the new budget for schools.").added
+            1
+            >>> titles.nearest("The mayor says that the city council will meet.", k=3)
+            [Match(key='a', similarity=0.07692307692307693, estimate=None)]
+        """
+        if not self.config.is_exact:
+            raise ConfigurationError(
+                f'corpus "{self.name}" is not exact: its bands find no documents far below its '
+                f"threshold; to find the nearest: textsim rebuild {shlex.quote(self.name)} --recall 1"
+            )
+        count = check_count(k, "k", 1, 2**31 - 1)
+        limits = self._language(language), self._scope(scope)
+        return self._current.search(search.nearest, text, count, *limits)
+
     def explain(self, a: Key, b: Key) -> Explanation:
         """Compare two indexed documents by every measure, and word by word.
 

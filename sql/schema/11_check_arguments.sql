@@ -2,7 +2,7 @@
 
 -- Private functions
 
-CREATE FUNCTION textsim._nearest(name text, names text[]) RETURNS text
+CREATE FUNCTION textsim._most_alike_name(name text, names text[]) RETURNS text
 LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     most integer := greatest(1, char_length(name) / 3);
@@ -12,14 +12,14 @@ BEGIN
         FROM unnest(names) o (name)
         -- Each letter is a word of its own here.
         CROSS JOIN LATERAL textsim.levenshtein_words(
-            regexp_replace(left(_nearest.name, 100), '(.)', '\1 ', 'g'),
+            regexp_replace(left(_most_alike_name.name, 100), '(.)', '\1 ', 'g'),
             regexp_replace(left(o.name, 100), '(.)', '\1 ', 'g')) e (edits)
-        WHERE abs(char_length(o.name) - char_length(_nearest.name)) <= most
+        WHERE abs(char_length(o.name) - char_length(_most_alike_name.name)) <= most
             AND e.edits <= most
         ORDER BY e.edits, o.name COLLATE "C"
         LIMIT 1);
 END $$;
-COMMENT ON FUNCTION textsim._nearest(text, text[])
+COMMENT ON FUNCTION textsim._most_alike_name(text, text[])
     IS 'the most similar of some names, if at most a third of the letters differ; or NULL';
 
 CREATE FUNCTION textsim._corpus(name text) RETURNS textsim.corpus
@@ -31,7 +31,7 @@ BEGIN
     IF NOT FOUND THEN
         RAISE EXCEPTION 'corpus "%" does not exist', name
             USING ERRCODE = 'undefined_object', HINT = coalesce(
-                'Did you mean "' || textsim._nearest(name, ARRAY(SELECT k.name FROM textsim.corpus k))
+                'Did you mean "' || textsim._most_alike_name(name, ARRAY(SELECT k.name FROM textsim.corpus k))
                     || '"?',
                 'SELECT name FROM textsim.corpus lists the corpora.');
     END IF;

@@ -391,6 +391,42 @@ COMMENT ON FUNCTION textsim.matches(text, text, double precision, integer, text,
     'are. With language, only documents in this language are returned. In a scoped corpus, scope is '
     'required, and only its documents are found.';
 
+CREATE FUNCTION textsim.nearest(
+    corpus text, text text, k integer DEFAULT 10, language text DEFAULT NULL, scope text DEFAULT NULL)
+RETURNS TABLE (key text, similarity double precision)
+LANGUAGE plpgsql STABLE PARALLEL SAFE ROWS 10
+SET search_path = pg_catalog, pg_temp
+SET plan_cache_mode = force_generic_plan
+AS $$
+DECLARE
+    c textsim.corpus := textsim._corpus(corpus);
+    form text := textsim._form(c, text, textsim._check_language(c, language));
+    shingle_values bigint[] := textsim._query_values(c, form);
+    any_similarity CONSTANT double precision := 1e-9;  -- all shingles of the text are looked up
+BEGIN
+    IF k IS NULL OR k < 1 THEN
+        RAISE EXCEPTION 'k is %; expected 1 or more', coalesce(k::text, 'NULL')
+            USING ERRCODE = 'invalid_parameter_value';
+    END IF;
+    IF c.id IS NULL OR form IS NULL THEN
+        RETURN;
+    END IF;
+    IF c.bands IS NOT NULL THEN
+        RAISE EXCEPTION 'corpus "%" is not exact: its bands find no documents far below its threshold', corpus
+            USING ERRCODE = 'object_not_in_prerequisite_state',
+                HINT = format('To find the nearest: textsim rebuild %I --recall 1.', corpus);
+    END IF;
+    PERFORM textsim._check_scope(c, scope), textsim._warn_unindexed(c);
+    RETURN QUERY SELECT * FROM textsim._search(
+        c, textsim._query_buckets(c, shingle_values, any_similarity, scope), shingle_values, form, NULL,
+        cardinality(shingle_values), NULL, any_similarity, k, language, scope);
+END $$;
+COMMENT ON FUNCTION textsim.nearest(text, text, integer, text, text)
+    IS 'Returns the k documents that are most similar to a text, however similar that is, and their exact '
+    'similarity, best first. There are fewer if no others are found. The corpus must be exact. Every document '
+    'from the threshold of the corpus on is found; below it, a document is missed if it shares only '
+    'common shingles with the text. language and scope are as in matches().';
+
 CREATE FUNCTION textsim.neighbours(
     corpus text, key text,
     threshold double precision DEFAULT NULL, max_results integer DEFAULT NULL,

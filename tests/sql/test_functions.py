@@ -36,6 +36,7 @@ PUBLIC = {
     "candidates_of(corpus text, key text)": "stable",
     "matches(corpus text, text text, threshold double precision, max_results integer, "
     "language text, scope text)": "stable",
+    "nearest(corpus text, text text, k integer, language text, scope text)": "stable",
     "neighbours(corpus text, key text, threshold double precision, max_results integer, "
     "language text)": "stable",
     "candidate_pairs(corpus text, scope text)": "volatile",

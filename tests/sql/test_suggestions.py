@@ -18,7 +18,7 @@ def test_the_nearest_name_is_suggested(shared_connection: Connection) -> None:
         ("", None),
     ):
         names = ["news", "recipes_texts", "漢字"]
-        nearest = value(shared_connection, "SELECT textsim._nearest(%s, %s)", [name, names])
+        nearest = value(shared_connection, "SELECT textsim._most_alike_name(%s, %s)", [name, names])
         assert nearest == expected, name
 
 

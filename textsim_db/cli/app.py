@@ -114,6 +114,7 @@ _GROUPS: dict[str, dict[str, Callable[..., None]]] = {
         "remove": documents.remove,
         "expire": documents.expire,
         "query": searches.query,
+        "nearest": searches.nearest,
         "neighbours": searches.neighbours,
         "pairs": searches.pairs,
         "clusters": searches.clusters,

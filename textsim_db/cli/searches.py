@@ -1,4 +1,4 @@
-"""textsim query, neighbours, pairs and clusters: searches of a corpus."""
+"""textsim query, nearest, neighbours, pairs and clusters: searches of a corpus."""
 
 from __future__ import annotations
 
@@ -49,18 +49,24 @@ MaxResults = Annotated[
 ]
 
 
+SearchedText = Annotated[
+    str | None,
+    typer.Argument(
+        metavar="TEXT", help='The text to look for; "-" is standard input. Or use --file.'
+    ),
+]
+SearchedFile = Annotated[
+    str | None,
+    typer.Option(
+        "--file", metavar="PATH", help='Read the text from a file; "-" is standard input.'
+    ),
+]
+
+
 def query(
     corpus: CorpusName,
-    text: Annotated[
-        str | None,
-        typer.Argument(
-            metavar="TEXT", help='The text to look for; "-" is standard input. Or use --file.'
-        ),
-    ] = None,
-    file: Annotated[
-        str | None,
-        typer.Option(metavar="PATH", help='Read the text from a file; "-" is standard input.'),
-    ] = None,
+    text: SearchedText = None,
+    file: SearchedFile = None,
     threshold: Threshold = None,
     max_results: MaxResults = None,
     measure: MeasureOption = _JACCARD,
@@ -80,14 +86,48 @@ def query(
     - `textsim query news "the text" --measure cosine_similarity --threshold 0.9`
 
     """
-    if (text is None) == (file is None):
-        raise typer.BadParameter("give either a text or --file", param_hint="TEXT")
-    name = "-" if text == "-" else file
-    searched = read_one_text(name, "searched for") if name is not None else str(text)
+    searched = _searched_text(text, file)
     with connect(database_url) as db:
         opened = db.corpus(corpus)
         matches = opened.query(searched, threshold, max_results, measure, language, scope)
         _write_matches(opened, matches, threshold, measure, form)
+
+
+def nearest(
+    corpus: CorpusName,
+    text: SearchedText = None,
+    file: SearchedFile = None,
+    k: Annotated[
+        int,
+        typer.Option(
+            "--k", "-k", parser=positive_number, metavar="NUMBER", help="Print this many."
+        ),
+    ] = 10,
+    language: LanguageLimit = None,
+    scope: ScopeLimit = None,
+    form: FormatOption = Format.TABLE,
+    database_url: DatabaseUrl = None,
+) -> None:
+    """List the documents that are most similar to a text, however similar that is.
+
+    The corpus must be exact (--recall 1). Every document from the threshold of the corpus on is found;
+    below it, a document is missed if it shares only common shingles with the text.
+
+    Examples:
+    - `textsim nearest titles "the text to look for"`
+    - `textsim nearest titles --file article.txt -k 3 --format jsonl`
+
+    """
+    searched = _searched_text(text, file)
+    with connect(database_url) as db:
+        opened = db.corpus(corpus)
+        matches = opened.nearest(searched, k, language, scope)
+        write(("similarity", "key"), ((match.similarity, match.key) for match in matches), form)
+    if len(matches) < k:
+        print_message(
+            f"{count(len(matches), 'document')} found, not {k}: "
+            "no other document shares a rare shingle with the text"
+        )
 
 
 def neighbours(
@@ -172,6 +212,13 @@ def clusters(
     write(columns, rows, form)
     documents = sum(len(cluster.keys) for cluster in similar)
     print_message(f"{count(len(similar), 'cluster')} of {count(documents, 'document')} found")
+
+
+def _searched_text(text: str | None, file: str | None) -> str:
+    if (text is None) == (file is None):
+        raise typer.BadParameter("give either a text or --file", param_hint="TEXT")
+    name = "-" if text == "-" else file
+    return read_one_text(name, "searched for") if name is not None else str(text)
 
 
 def _write_matches(

@@ -70,6 +70,19 @@ def query(store: Store, text: str, criterion: Criterion) -> list[Match]:
     return _matches(store, sketches, candidates, criterion)[0]
 
 
+def nearest(
+    store: Store, text: str, count: int, language: str | None, scope: str | None
+) -> list[Match]:
+    """Return the documents of an exact corpus that are most similar to a text, best first."""
+    # At this threshold all shingles of the text are looked up.
+    any_similarity = Criterion(JACCARD, 1e-9, language, scope)
+    store = _with_threshold(store, any_similarity.threshold)
+    scopes = None if scope is None else [scope]
+    sketches = sketch([to_bytes(text)], store.corpus.config, language, scopes)
+    candidates = _candidates(store, sketches, scopes, any_similarity)
+    return _matches(store, sketches, candidates, any_similarity)[0][:count]
+
+
 def query_many(
     store: Store, texts: Sequence[str], criterion: Criterion, scopes: Scopes = None
 ) -> list[list[Match]]:
@@ -262,12 +275,16 @@ def _at_threshold(store: Store, criterion: Criterion) -> Store:
     A higher threshold needs fewer buckets. Other measures have thresholds of their own, so their
     candidates are the candidates at the threshold of the corpus.
     """
-    corpus, config = store.corpus, store.corpus.config
+    config = store.corpus.config
     is_higher = criterion.measure is JACCARD and criterion.threshold > config.threshold
     if not (config.is_exact and is_higher):
         return store
-    config = replace(config, threshold=criterion.threshold)
-    return replace(store, corpus=replace(corpus, config=config))
+    return _with_threshold(store, criterion.threshold)
+
+
+def _with_threshold(store: Store, threshold: float) -> Store:
+    config = replace(store.corpus.config, threshold=threshold)
+    return replace(store, corpus=replace(store.corpus, config=config))
 
 
 def _best_first(matches: list[Match], criterion: Criterion) -> list[Match]:
