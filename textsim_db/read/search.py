@@ -80,7 +80,7 @@ def nearest(
     scopes = None if scope is None else [scope]
     sketches = sketch([to_bytes(text)], store.corpus.config, language, scopes)
     candidates = _candidates(store, sketches, scopes, any_similarity)
-    return _matches(store, sketches, candidates, any_similarity)[0][:count]
+    return _matches(store, sketches, candidates, any_similarity, count)[0][:count]
 
 
 def query_many(
@@ -217,9 +217,16 @@ def _candidates(
 
 
 def _matches(
-    store: Store, sketches: Sketches, candidates: CandidateRows, criterion: Criterion
+    store: Store,
+    sketches: Sketches,
+    candidates: CandidateRows,
+    criterion: Criterion,
+    most: int | None = None,
 ) -> list[list[Match]]:
-    """Return the verified candidates of each query, best first."""
+    """Return the verified candidates of each query, best first.
+
+    most: the matches of a single query that are needed; the last of them brings those that equal it.
+    """
     if not candidates.rows:
         return [[] for _ in sketches.shingle_counts]
     vocabulary = WordNumbers(store.dictionary)
@@ -231,17 +238,23 @@ def _matches(
         store.corpus.config.shingle,
         criterion.measure.of_shingles,
     )
-    return _verified(Queries(rows, sketches.signatures), candidates, documents, criterion)
+    return _verified(Queries(rows, sketches.signatures), candidates, documents, criterion, most)
 
 
 def _verified(
-    queries: Queries, candidates: CandidateRows, documents: StoredDocuments, criterion: Criterion
+    queries: Queries,
+    candidates: CandidateRows,
+    documents: StoredDocuments,
+    criterion: Criterion,
+    most: int | None = None,
 ) -> list[list[Match]]:
     rows = concatenated(queries.rows, documents.rows(criterion.measure.of_shingles))
     left, right = candidates.queries, candidates.documents
     count = len(queries.signatures.sizes)
     values = values_of_pairs(criterion, rows, left, right + count)
     accepted = criterion.accepted(values)
+    if most is not None and len(values) > most:
+        accepted &= values >= np.partition(values, -most)[-most]
     if not accepted.all():
         left, right, values = left[accepted], right[accepted], values[accepted]
     shares = _estimates(queries.signatures, documents, left, right)
