@@ -33,6 +33,7 @@ from benchmarks.harness import (
 DATA = Path("../shared/data")
 BEST = 10
 LEAST = 0.3
+THRESHOLDS = (0.3, 0.5, 0.8)
 HASHES = 128
 SENTENCE = re.compile(r"(?<=[.!?])\s+")
 
@@ -98,11 +99,8 @@ def minhash(shingles: Shingles) -> Any:
     return signature
 
 
-def measure(bench: Bench, texts: Texts, threshold: float, queries: int) -> dict[str, Figures]:
-    """Return the figures of each side for one collection."""
-    name = f"{texts.label} {threshold}"
-    corpus = bench.db.create_corpus(name, shingle=texts.shingle, threshold=threshold, recall=1)
-    corpus.add_many((str(number), text) for number, text in enumerate(texts.texts))
+def measure(bench: Bench, texts: Texts, queries: int) -> dict[float, dict[str, Figures]]:
+    """Return the figures of each side at each threshold, for one collection."""
     unit, _, length = texts.shingle.partition(":")
 
     def shingles(text: str) -> Shingles:
@@ -111,28 +109,45 @@ def measure(bench: Bench, texts: Texts, threshold: float, queries: int) -> dict[
         )
         return frozenset(rows.fetchall()[0][0])
 
-    documents = [shingles(text) for text in texts.texts]
-    truth = Truth(documents)
     rng = random.Random(1)
     chosen = [
         " ".join(word for word in text.split() if rng.random() > 0.1)
         for text in rng.sample(texts.texts, queries)
     ]
+    documents = [shingles(text) for text in texts.texts]
+    truth = Truth(documents)
+    truths = [truth.similarities(shingles(text)) for text in chosen]
+    in_forest = forest_of(documents)
+    forest = side_figures(lambda text: in_forest(shingles(text)), chosen, truths)
+    return {
+        threshold: corpus_figures(bench, texts, threshold, chosen, truths) | {"forest": forest}
+        for threshold in THRESHOLDS
+    }
+
+
+def corpus_figures(
+    bench: Bench,
+    texts: Texts,
+    threshold: float,
+    chosen: Sequence[str],
+    truths: Sequence[dict[int, float]],
+) -> dict[str, Figures]:
+    """Return the figures of a corpus with this threshold, by Python and by SQL."""
+    name = f"{texts.label} {threshold}"
+    corpus = bench.db.create_corpus(name, shingle=texts.shingle, threshold=threshold, recall=1)
+    corpus.add_many((str(number), text) for number, text in enumerate(texts.texts))
+
+    def by_python(text: str) -> list[int]:
+        return [int(match.key) for match in corpus.nearest(text, BEST)]
 
     def by_sql(text: str) -> list[int]:
         query = "SELECT key::integer FROM textsim.nearest(%s, %s, %s)"
         rows = bench.connection.execute(query, [name, text, BEST])
         return [number for (number,) in rows]
 
-    forest = forest_of(documents)
-    sides: dict[str, Callable[[str], list[int]]] = {
-        "python": lambda text: [int(match.key) for match in corpus.nearest(text, BEST)],
-        "sql": by_sql,
-        "forest": lambda text: forest(shingles(text)),
-    }
     return {
-        side: side_figures(find, chosen, [truth.similarities(shingles(text)) for text in chosen])
-        for side, find in sides.items()
+        "python": side_figures(by_python, chosen, truths),
+        "sql": side_figures(by_sql, chosen, truths),
     }
 
 
@@ -160,7 +175,7 @@ def side_figures(
 
 
 def main() -> None:
-    """Measure each collection at two thresholds, and print a table."""
+    """Measure each collection at each threshold, and print a table."""
     parser = options(__doc__, documents=100_000, queries=200)
     given = parser.parse_args()
     figures: dict[str, Any] = {}
@@ -168,9 +183,9 @@ def main() -> None:
         ["texts", "threshold", "recall", "Python, ms", "SQL, ms", "forest: recall", "forest, ms"]
     ]
     for texts in collections(given.documents):
-        for threshold in (0.5, 0.8):
-            with fresh_database() as bench:
-                sides = measure(bench, texts, threshold, given.queries)
+        with fresh_database() as bench:
+            by_threshold = measure(bench, texts, given.queries)
+        for threshold, sides in by_threshold.items():
             figures[f"{texts.label}_t{threshold * 10:.0f}"] = sides
             times = {
                 side: f"{shown(values['median_ms'])} ({shown(values['p99_ms'])})"
