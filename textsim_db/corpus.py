@@ -493,11 +493,12 @@ class Corpus:
         language: str | None = None,
         scope: Scope | None = None,
     ) -> list[Match]:
-        """Return the k documents that are most similar to a text, however similar that is, best first.
+        """Return the k documents that are most similar to a text, best first, without a threshold.
 
-        The corpus must be exact. Every document from the threshold of the corpus on is found. Below it,
-        a document is missed if it shares only common shingles with the text: the lower the threshold of
-        the corpus, the fewer are missed. There are fewer than k matches if no others are found.
+        The corpus must be exact. It looks the text up by the rarest shingles of each document: the lower
+        its threshold, the more of them. Every document from its threshold on is found. Below it,
+        documents that share only other shingles with the text are missed. There are fewer than k matches
+        if no others are found.
 
         Args:
             text: the text to compare; it is not stored.
@@ -519,7 +520,7 @@ class Corpus:
         if not self.config.is_exact:
             raise ConfigurationError(
                 f'corpus "{self.name}" is not exact: its bands find no documents far below its '
-                f"threshold; to find the nearest: textsim rebuild {shlex.quote(self.name)} --recall 1"
+                "threshold; for the nearest, make one with recall=1 and a threshold of 0.5 or less"
             )
         count = check_count(k, "k", 1, 2**31 - 1)
         limits = self._language(language), self._scope(scope)

@@ -70,6 +70,7 @@ def _rich_progress() -> Progress:
     from rich import progress as rich
     from rich.console import Console
 
+    console = Console(file=sys.stderr)
     return rich.Progress(
         rich.TextColumn("[progress.description]{task.description}"),
         rich.BarColumn(),
@@ -77,6 +78,7 @@ def _rich_progress() -> Progress:
         rich.TimeElapsedColumn(),
         rich.TextColumn("left"),
         rich.TimeRemainingColumn(),
-        console=Console(file=sys.stderr),
+        console=console,
         transient=True,
+        disable=not (console.is_terminal or console.is_jupyter),
     )

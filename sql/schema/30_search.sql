@@ -414,7 +414,7 @@ BEGIN
     IF c.bands IS NOT NULL THEN
         RAISE EXCEPTION 'corpus "%" is not exact: its bands find no documents far below its threshold', corpus
             USING ERRCODE = 'object_not_in_prerequisite_state',
-                HINT = format('To find the nearest: textsim rebuild %I --recall 1.', corpus);
+                HINT = 'Make a corpus for this search with recall => 1 and a threshold of 0.5 or less.';
     END IF;
     PERFORM textsim._check_scope(c, scope), textsim._warn_unindexed(c);
     RETURN QUERY SELECT * FROM textsim._search(
@@ -422,10 +422,11 @@ BEGIN
         cardinality(shingle_values), NULL, any_similarity, k, language, scope);
 END $$;
 COMMENT ON FUNCTION textsim.nearest(text, text, integer, text, text)
-    IS 'Returns the k documents that are most similar to a text, however similar that is, and their exact '
-    'similarity, best first. There are fewer if no others are found. The corpus must be exact. Every document '
-    'from the threshold of the corpus on is found; below it, a document is missed if it shares only '
-    'common shingles with the text. language and scope are as in matches().';
+    IS 'Returns the k documents that are most similar to a text, and their exact similarity, best first, without a '
+    'threshold. The corpus must be exact. It looks the text up by the rarest shingles of each document: the lower '
+    'its threshold, the more of them. Every document from its threshold on is found. Below it, documents that share '
+    'only other shingles with the text are missed. There are fewer than k rows if no others are found. language and '
+    'scope are as in matches().';
 
 CREATE FUNCTION textsim.neighbours(
     corpus text, key text,

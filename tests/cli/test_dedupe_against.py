@@ -166,6 +166,9 @@ def test_a_run_that_did_not_end_goes_on_with_the_same_records_only(
     assert [record["id"] for record in read("out.jsonl")] == ["new"]
     assert read("report.jsonl")[0]["kept"] == {"corpus": "news", "key": "old"}
     assert len(db.corpus("news")) == 2
+    textsim("dedupe", "other.jsonl", *arguments, status=2)
+    assert [record["id"] for record in read("out.jsonl")] == ["new"]
+    Path("out.jsonl.added").unlink()
     textsim("dedupe", "other.jsonl", *arguments)
     assert read("out.jsonl") == []
 
@@ -196,6 +199,7 @@ def test_a_kill_loses_nothing_and_adds_nothing_twice(
     if process.returncode:
         textsim("dedupe", *arguments, "news")
     out, report = read("out.jsonl"), read("report.jsonl")
+    Path("out.jsonl.added").unlink()
     textsim("dedupe", *arguments, "again")
     assert read("out.jsonl") == out
     assert [c["removed"] for c in read("report.jsonl")] == [c["removed"] for c in report]

@@ -100,9 +100,10 @@ def dedupe(
         bool,
         typer.Option(
             "--add",
-            help="With --against: add the records that stay to the first corpus, under their keys. The "
-            "file OUTPUT.added notes the result, so that a second run with the same records, such as "
-            "after a kill, ends with the same output.",
+            help="With --against: add the records that stay to the first corpus, under their keys "
+            "(--key). A record whose key the corpus has already replaces that document. The file "
+            "OUTPUT.added notes the result, so that a second run with the same records, such as after "
+            "a kill, ends with the same output. A run with other records needs another output.",
         ),
     ] = False,
     kind: Annotated[
@@ -332,14 +333,12 @@ def _dedupe_file(
                 "is used; to compare them anew, remove the file"
             )
         if addition:
-            addition.write(result, ended=False)
+            addition.write(result)
             added = add_documents(corpora[0], records, _documents_to_add(texts, result))
     if outputs.output is not None:
         records.write(result.mask(), outputs.output)
     if outputs.report is not None:
         _write_report(outputs.report, result, texts.keys)
-    if addition:
-        addition.write(result, ended=True)
     seconds = time.monotonic() - start
     print_message(_summary(result, "removed", seconds))
     refused = [f"record {number + 1}: {reason}" for number, reason in result.refused]

@@ -108,10 +108,12 @@ def nearest(
     form: FormatOption = Format.TABLE,
     database_url: DatabaseUrl = None,
 ) -> None:
-    """List the documents that are most similar to a text, however similar that is.
+    """List the documents that are most similar to a text, without a threshold.
 
-    The corpus must be exact (--recall 1). Every document from the threshold of the corpus on is found;
-    below it, a document is missed if it shares only common shingles with the text.
+    The corpus must be exact (--recall 1). It looks the text up by the rarest shingles of each document:
+    the lower its threshold, the more of them. Every document from its threshold on is found. Below it,
+    documents that share only other shingles with the text are missed, so a threshold of 0.5 or less
+    suits this search.
 
     Examples:
     - `textsim nearest titles "the text to look for"`
@@ -125,8 +127,9 @@ def nearest(
         write(("similarity", "key"), ((match.similarity, match.key) for match in matches), form)
     if len(matches) < k:
         print_message(
-            f"{count(len(matches), 'document')} found, not {k}: "
-            "no other document shares a rare shingle with the text"
+            f"{count(len(matches), 'document')} found, not {k}. Documents below "
+            f"{opened.config.threshold:g}, the threshold of the corpus, may be missed; a corpus with a "
+            "lower threshold finds more"
         )
 
 

@@ -69,6 +69,11 @@ def _read(
     pairs: Iterable[tuple[Any, ...]],
 ) -> tuple[dict[tuple[Any, Any], float], dict[Any, int]]:
     """Return the similarity of each pair, and for each key the place of its first pair."""
+    if hasattr(pairs, "columns"):
+        raise InputError(
+            f"the pairs are a {type(pairs).__name__}; give its rows, such as frame.iter_rows() of "
+            "Polars or frame.itertuples(index=False) of pandas"
+        )
     similarities: dict[tuple[Any, Any], float] = {}
     places: dict[Any, int] = {}
     for place, pair in enumerate(pairs, start=1):

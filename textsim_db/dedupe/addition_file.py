@@ -4,6 +4,7 @@ The documents that stay are added in several transactions. If the process dies i
 added so far would match themselves in the next run, and would be removed. So the result is written down
 before the first document is added. A second run with the same records goes on with it, also after the
 end of the first run: a run that was killed just before its exit looks like any other to its caller.
+A run with other records is refused. It would replace an output that no run can make again.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ class AdditionFile:
     def read(self) -> Deduplication | None:
         """Return the result of an earlier run with the same records and arguments, None without one.
 
-        Raises InputError if an earlier run with others did not add all its documents.
+        Raises InputError if the earlier run had others.
         """
         try:
             with open(self.path, "rb") as file:
@@ -37,11 +38,9 @@ class AdditionFile:
         except FileNotFoundError:
             return None
         if content["run"] != self._run:
-            if content["ended"]:
-                return None
             raise InputError(
-                f"{shown(self.path)} is of a run with other records or options, which ended before all "
-                "its records were added; run that command again, or remove the file"
+                f"{shown(self.path)} is of a run with other records or options, whose output would be "
+                "lost; choose another output, or remove that file"
             )
         return Deduplication(
             documents=content["documents"],
@@ -50,11 +49,10 @@ class AdditionFile:
             standing={int(number): Standing(*s) for number, s in content["standing"].items()},
         )
 
-    def write(self, result: Deduplication, ended: bool) -> None:
-        """Write the result, whole or not at all; ended: all documents are added, all outputs written."""
+    def write(self, result: Deduplication) -> None:
+        """Write the result, whole or not at all."""
         content = {
             "run": self._run,
-            "ended": ended,
             "documents": result.documents,
             "removals": result.removals,
             "refused": result.refused,
