@@ -104,10 +104,30 @@ END $$;
 COMMENT ON FUNCTION textsim._write_view(textsim.corpus, name, name, regclass)
     IS 'create the view of the candidate pairs of a corpus, or replace the given view by it';
 
-CREATE FUNCTION textsim._create_view(corpus text, view_name text, default_schema text) RETURNS void
+CREATE FUNCTION textsim._exclude_rebuild(corpus text) RETURNS textsim.corpus
 LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     c textsim.corpus := textsim._required_corpus(corpus);
+BEGIN
+    IF NOT pg_try_advisory_xact_lock_shared(
+        hashtextextended('textsim rebuild of corpus ' || c.id, 0))
+    THEN
+        RAISE EXCEPTION 'corpus "%" is being rebuilt; repeat the statement after the rebuild', corpus
+            USING ERRCODE = 'object_in_use';
+    END IF;
+    IF c.id <> (textsim._required_corpus(corpus)).id THEN
+        RAISE EXCEPTION 'corpus "%" has just been rebuilt; repeat the statement', corpus
+            USING ERRCODE = 'serialization_failure';
+    END IF;
+    RETURN c;
+END $$;
+COMMENT ON FUNCTION textsim._exclude_rebuild(text)
+    IS 'the corpus with a name, which no session rebuilds before the end of the transaction; an error if one does now';
+
+CREATE FUNCTION textsim._create_view(corpus text, view_name text, default_schema text) RETURNS void
+LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    c textsim.corpus;
     parts text[] := parse_ident(view_name);
 BEGIN
     IF cardinality(parts) = 1 THEN
@@ -119,17 +139,8 @@ BEGIN
             'your own', coalesce(quote_literal(view_name), 'NULL')
             USING ERRCODE = 'invalid_parameter_value';
     END IF;
-    -- A view that is created while a rebuild replaces the corpus would read the old relations.
-    IF NOT pg_try_advisory_xact_lock_shared(
-        hashtextextended('textsim rebuild of corpus ' || c.id, 0))
-    THEN
-        RAISE EXCEPTION 'corpus "%" is being rebuilt; create the view after the rebuild', corpus
-            USING ERRCODE = 'object_in_use';
-    END IF;
-    IF c.id <> (textsim._required_corpus(corpus)).id THEN
-        RAISE EXCEPTION 'corpus "%" has just been rebuilt; repeat the statement', corpus
-            USING ERRCODE = 'serialization_failure';
-    END IF;
+    -- Otherwise the view would read the old relations.
+    c := textsim._exclude_rebuild(corpus);
     IF NOT has_table_privilege('textsim.document_' || c.id, 'SELECT')
         OR NOT has_table_privilege('textsim.band_' || c.id, 'SELECT')
     THEN

@@ -407,7 +407,7 @@ SELECT c.oid::regclass::text, 'corpus', n.id
 FROM pg_catalog.pg_class c
 CROSS JOIN LATERAL (SELECT pg_catalog.substring(c.relname, '[0-9]+$')::integer) n (id)
 WHERE c.relnamespace = 'textsim'::regnamespace AND c.relkind = 'r'
-    AND c.relname ~ '^(document|band)_[0-9]+$'
+    AND c.relname ~ ('^(' || textsim._corpus_patterns() || ')_[0-9]+$')
     AND NOT EXISTS (SELECT FROM textsim.corpus k WHERE k.id = n.id)
 UNION ALL
 SELECT p.oid::regprocedure::text, 'source', n.id
@@ -459,7 +459,12 @@ SELECT r.kind, r.name, r.statement, o.oid IS NOT NULL,
     CASE WHEN r.kind = 'index' THEN pg_catalog.pg_get_indexdef(o.oid) END,
     i.indisvalid AND i.indisready, o.relpersistence = 'p', o.relrowsecurity
 FROM textsim.corpus c
-CROSS JOIN LATERAL textsim._corpus_relations(c) r
+CROSS JOIN LATERAL (
+    SELECT r.kind, r.name, r.statement FROM textsim._corpus_relations(c) r
+    UNION ALL SELECT r.kind, r.name, r.statement
+    FROM textsim.tracked t CROSS JOIN LATERAL textsim._tracking_relations(t.corpus_id) r
+    WHERE t.corpus_id = c.id
+) r
 LEFT JOIN pg_catalog.pg_class o
     ON o.oid = pg_catalog.to_regclass(pg_catalog.format('textsim.%I', r.name))
 LEFT JOIN pg_catalog.pg_index i ON i.indexrelid = o.oid
@@ -472,7 +477,8 @@ SELECT pg_catalog.format('textsim.%I', t.name), p.attname, e.type, e.is_not_null
     pg_catalog.format_type(a.atttypid, a.atttypmod), a.attnotnull
 FROM textsim.corpus c
 CROSS JOIN LATERAL (
-    VALUES ('document', 'document_' || c.id), ('band', 'band_' || c.id)) t (pattern, name)
+    SELECT p, p || '_' || c.id FROM pg_catalog.string_to_table(textsim._corpus_patterns(), '|') p
+) t (pattern, name)
 JOIN pg_catalog.pg_attribute p ON p.attrelid = pg_catalog.to_regclass('textsim.' || t.pattern)
     AND p.attnum > 0 AND NOT p.attisdropped
 CROSS JOIN LATERAL (
@@ -488,7 +494,9 @@ WHERE c.id = {id} AND pg_catalog.to_regclass('textsim.' || t.name) IS NOT NULL
 """
 CONSTRAINTS_OF_CORPUS: Final[LiteralString] = """
 SELECT pg_catalog.format('textsim.%I', t.name), p.conname, pg_catalog.pg_get_constraintdef(p.oid)
-FROM (VALUES ('document', 'document_' || {id}), ('band', 'band_' || {id})) t (pattern, name)
+FROM (
+    SELECT p, p || '_' || {id} FROM pg_catalog.string_to_table(textsim._corpus_patterns(), '|') p
+) t (pattern, name)
 JOIN pg_catalog.pg_constraint p ON p.conrelid = pg_catalog.to_regclass('textsim.' || t.pattern)
     AND p.contype = 'c'
 WHERE pg_catalog.to_regclass('textsim.' || t.name) IS NOT NULL AND NOT EXISTS (

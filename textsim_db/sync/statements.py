@@ -219,7 +219,7 @@ ORDER BY p.id DESC LIMIT %s
 """
 RETRY_FAILURES: Final[LiteralString] = """
 UPDATE textsim.pending p SET error = NULL, tries = 0, lease_until = NULL,
-    kind = CASE WHEN p.source_id IS NULL THEN 'words'
+    kind = CASE WHEN p.document_ids IS NOT NULL THEN 'cluster' WHEN p.source_id IS NULL THEN 'words'
         WHEN p.keys IS NULL THEN 'compare' ELSE 'change' END
 WHERE p.kind = 'failed' AND %s = coalesce(
     (SELECT s.corpus_id FROM textsim.source s WHERE s.id = p.source_id), p.corpus_id)

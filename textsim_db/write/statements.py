@@ -200,7 +200,9 @@ LOCK_AGAINST_WRITERS: Final[LiteralString] = """
 /* textsim-db: rebuild corpus {id}: wait for writers */
 LOCK TABLE {document} IN SHARE ROW EXCLUSIVE MODE
 """
-REFUSE_VIEWS: Final[LiteralString] = "SELECT textsim._refuse_views(%s, true)"
+REFUSE_REBUILD: Final[LiteralString] = """
+SELECT textsim._refuse_tracked(%(id)s), textsim._refuse_views(%(id)s, true)
+"""
 MOVE_VIEWS: Final[LiteralString] = """
 /* textsim-db: move the views of a corpus */ SELECT textsim._move_views(%s, %s)
 """

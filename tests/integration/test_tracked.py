@@ -1,0 +1,93 @@
+"""Tracked clusters equal the clusters that Python computes from all documents."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+import pytest
+
+import textsim_db as ts
+from tests.support.connections import Connection
+from tests.support.tracked import Groups, compare, expected_ids, ids_of
+
+STEPS = 40
+CORPORA: dict[str, dict[str, Any]] = {
+    "bands": {"shingle": "word:1", "threshold": 0.5, "recall": 0.9},
+    "exact": {"shingle": "word:2", "threshold": 0.4, "recall": 1.0},
+    "chars": {"shingle": "char:2", "threshold": 0.7, "recall": 0.8},
+    "scopes": {"shingle": "word:1", "threshold": 0.5, "recall": 0.9, "scoped": True},
+}
+
+
+class RandomWriter:
+    """Makes random changes of a corpus, in all the ways in which documents are written."""
+
+    def __init__(self, connection: Connection, corpus: ts.Corpus, rng: random.Random) -> None:
+        self._connection = connection
+        self._corpus = corpus
+        self._rng = rng
+        self._texts: list[str] = []
+        self._is_scoped = corpus.config.scoped
+
+    def change(self) -> None:
+        """Add, replace or remove some documents."""
+        rng = self._rng
+        keys = [f"k{number}" for number in rng.sample(range(60), rng.choice((1, 1, 1, 2, 5, 15)))]
+        way = rng.random()
+        if way < 0.3:
+            self._corpus.remove(keys)
+        elif way < 0.6:
+            self._corpus.add_many(self._document(key) for key in keys)
+        else:
+            for key in keys:
+                _, text, *scope = self._document(key)
+                self._connection.execute(
+                    "SELECT textsim.add(%s, %s, %s, %s)",
+                    [self._corpus.name, key, text, *(scope or [None])],
+                )
+            if way < 0.8:
+                self._connection.execute("CALL textsim.index_pending(%s)", [self._corpus.name])
+
+    def _document(self, key: str) -> Any:
+        return (
+            (key, self._text(), self._rng.choice("xy")) if self._is_scoped else (key, self._text())
+        )
+
+    def _text(self) -> str:
+        """Return a copy of a text, a text that is similar to one, or another text."""
+        rng = self._rng
+        words = [f"w{rng.randrange(200)}" for _ in range(rng.choice((0, 1, 6, 8)))]
+        if self._texts and rng.random() < 0.8:
+            words = rng.choice(self._texts[-30:]).split()
+            for _ in range(rng.choice((0, 1, 1, 2))):
+                words[rng.randrange(len(words)) :][:1] = [f"w{rng.randrange(200)}"]
+        if words:
+            self._texts.append(" ".join(words))
+        return " ".join(words)
+
+
+@pytest.mark.parametrize("linkage", ["kept", "single"])
+@pytest.mark.parametrize("kind", CORPORA)
+def test_clusters_follow_random_changes(
+    db: ts.Database, connection: Connection, rng: random.Random, kind: str, linkage: str
+) -> None:
+    corpus = db.create_corpus("c", **CORPORA[kind])
+    writer = RandomWriter(connection, corpus, rng)
+    for _ in range(3):
+        writer.change()
+    threshold = corpus.config.threshold + rng.choice((0, 0.1))
+    connection.execute("SELECT textsim.track('c', %s, %s)", [linkage, threshold])
+    before: Groups = {}
+    for _ in range(STEPS):
+        for _ in range(rng.choice((1, 1, 3))):
+            writer.change()
+        connection.execute("CALL textsim.update_clusters('c')")
+        after = compare(connection, corpus, linkage, threshold)
+        ids = {root: cluster for cluster, (root, _) in after.items()}
+        kept_ids = expected_ids(before, after)
+        assert {root: ids[root] for root in kept_ids} == kept_ids
+        new = {cluster for root, cluster in ids.items() if root not in kept_ids}
+        assert before.keys().isdisjoint(new)
+        before = after
+    assert len(ids_of(connection, corpus)) > 20
