@@ -102,13 +102,18 @@ END $$;
 COMMENT ON FUNCTION textsim._log_documents()
     IS 'log the documents of a tracked corpus that a statement has added, changed or removed';
 
-CREATE FUNCTION textsim._lock_clusters(corpus_id integer) RETURNS void
-LANGUAGE sql VOLATILE STRICT PARALLEL UNSAFE
-BEGIN ATOMIC
-    SELECT pg_advisory_xact_lock(hashtext('textsim-db clusters'), corpus_id);
-END;
-COMMENT ON FUNCTION textsim._lock_clusters(integer)
-    IS 'lock the clusters of a corpus until the end of the transaction: one session at a time updates them';
+CREATE FUNCTION textsim._lock_clusters(corpus_id integer, waits boolean DEFAULT true) RETURNS boolean
+LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    IF NOT waits THEN
+        RETURN pg_try_advisory_xact_lock(hashtext('textsim-db clusters'), corpus_id);
+    END IF;
+    PERFORM pg_advisory_xact_lock(hashtext('textsim-db clusters'), corpus_id);
+    RETURN true;
+END $$;
+COMMENT ON FUNCTION textsim._lock_clusters(integer, boolean)
+    IS 'lock the clusters of a corpus until the end of the transaction, because one session at a time updates them; '
+    'false if the caller does not wait, and another session has the lock';
 
 CREATE FUNCTION textsim._tracking(c textsim.corpus) RETURNS textsim.tracked
 LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
@@ -144,18 +149,19 @@ COMMENT ON FUNCTION textsim._refuse_tracked(integer)
 CREATE FUNCTION textsim._drop_tracking(corpus_id integer) RETURNS void
 LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
-    relation record;
+    relation text;
 BEGIN
     DELETE FROM textsim.tracked t WHERE t.corpus_id = _drop_tracking.corpus_id;
-    IF FOUND THEN
-        FOR relation IN SELECT * FROM textsim._tracking_relations(corpus_id) r WHERE r.kind = 'table' LOOP
-            EXECUTE format('DROP TABLE textsim.%I', relation.name);
-        END LOOP;
-    END IF;
+    FOR relation IN
+        SELECT r.name FROM textsim._tracking_relations(corpus_id) r
+        WHERE r.kind = 'table' AND to_regclass('textsim.' || r.name) IS NOT NULL
+    LOOP
+        EXECUTE format('DROP TABLE textsim.%I', relation);
+    END LOOP;
     DELETE FROM textsim.pending p WHERE p.corpus_id = _drop_tracking.corpus_id AND p.document_ids IS NOT NULL;
 END $$;
 COMMENT ON FUNCTION textsim._drop_tracking(integer)
-    IS 'drop the tables of a tracked corpus with its matches and clusters';
+    IS 'drop the tables with the matches and clusters of a corpus, if it is tracked';
 
 -- Public functions
 

@@ -30,9 +30,8 @@ END $$;
 COMMENT ON FUNCTION textsim._set_hash(textsim.corpus, integer[], text, text)
     IS 'the hash of the shingles and the scope of a document, given by its word ids or its normal form';
 
-CREATE FUNCTION textsim._logged_documents(corpus_id integer, most integer, is_single boolean)
-RETURNS integer[]
-LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE
+CREATE FUNCTION textsim._logged_documents(corpus_id integer, entry_id bigint) RETURNS integer[]
+LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE
 SET search_path = pg_catalog, pg_temp
 -- The entries are read in the order of their index, whatever the statistics are.
 SET enable_seqscan = off
@@ -46,17 +45,19 @@ DECLARE
 BEGIN
     FOR entry IN
         SELECT p.id, p.document_ids FROM textsim.pending p
-        WHERE p.kind = 'cluster' AND p.corpus_id = _logged_documents.corpus_id ORDER BY p.corpus_id, p.id
+        WHERE p.kind = 'cluster' AND p.corpus_id = _logged_documents.corpus_id
+            AND (entry_id IS NULL OR p.id = entry_id)
+        ORDER BY p.corpus_id, p.id
     LOOP
         entries := entries || entry.id;
         documents := documents || entry.document_ids;
-        EXIT WHEN is_single OR cardinality(documents) >= most;
+        EXIT WHEN cardinality(documents) >= 1000;
     END LOOP;
     PERFORM textsim._delete_entries(entries);
     RETURN documents;
 END $$;
-COMMENT ON FUNCTION textsim._logged_documents(integer, integer, boolean)
-    IS 'the documents of the first log entries of a tracked corpus, up to this number, or those of one entry; the '
+COMMENT ON FUNCTION textsim._logged_documents(integer, bigint)
+    IS 'the documents of the first log entries of a tracked corpus, a thousand or more, or those of one entry; the '
     'entries are deleted. NULL if there are none';
 
 CREATE FUNCTION textsim._move_to_nodes(
@@ -378,10 +379,12 @@ COMMENT ON FUNCTION textsim._store_groups(integer, integer[], integer[])
     IS 'store the clusters of documents, given by the representative of each, or NULL for a document that is gone; '
     'the documents of each cluster are complete, before and after';
 
-CREATE FUNCTION textsim._update_clusters(corpus text, is_single boolean DEFAULT false) RETURNS integer
-LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+CREATE FUNCTION textsim._update_clusters(
+    corpus text, waits boolean DEFAULT true, entry_id bigint DEFAULT NULL)
+RETURNS integer
+LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
-    c textsim.corpus := textsim._corpus(corpus);
+    c textsim.corpus := textsim._required_corpus(corpus);
     tracking textsim.tracked;
     logged integer[];
     moved record;
@@ -395,9 +398,11 @@ BEGIN
                 HINT = 'SET default_transaction_isolation = ''read committed''';
     END IF;
     -- The statements after the lock see what its last holder has committed.
-    PERFORM textsim._lock_clusters(c.id);
+    IF NOT textsim._lock_clusters(c.id, waits) THEN
+        RETURN 0;
+    END IF;
     tracking := textsim._tracking(c);
-    logged := textsim._logged_documents(c.id, 1000, is_single);
+    logged := textsim._logged_documents(c.id, entry_id);
     IF logged IS NULL THEN
         RETURN 0;
     END IF;
@@ -411,9 +416,9 @@ BEGIN
         c.id, gone || grouped.documents, array_fill(NULL::integer, ARRAY[cardinality(gone)]) || grouped.representatives);
     RETURN cardinality(logged);
 END $$;
-COMMENT ON FUNCTION textsim._update_clusters(text, boolean)
+COMMENT ON FUNCTION textsim._update_clusters(text, boolean, bigint)
     IS 'bring the clusters of a tracked corpus up to date with some log entries, or with one, and return the number '
-    'of documents; 0 if the log has no entries';
+    'of documents; 0 if the log has no entries, or if the caller does not wait and another session updates them';
 
 CREATE FUNCTION textsim._tracked_corpora(corpus text) RETURNS text[]
 LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$

@@ -6,12 +6,16 @@ import random
 from typing import Any
 
 import pytest
+from psycopg import errors as pg
 
 import textsim_db as ts
 from tests.support.connections import Connection
 from tests.support.tracked import Groups, compare, expected_ids, ids_of
+from tests.support.waiting import wait_until
+from tests.support.workers import running_worker
 
 STEPS = 40
+IS_UP_TO_DATE = b"SELECT WHERE NOT EXISTS (SELECT FROM textsim.pending WHERE kind = 'cluster')"
 CORPORA: dict[str, dict[str, Any]] = {
     "bands": {"shingle": "word:1", "threshold": 0.5, "recall": 0.9},
     "exact": {"shingle": "word:2", "threshold": 0.4, "recall": 1.0},
@@ -91,3 +95,62 @@ def test_clusters_follow_random_changes(
         assert before.keys().isdisjoint(new)
         before = after
     assert len(ids_of(connection, corpus)) > 20
+
+
+@pytest.mark.one_server
+def test_a_worker_updates_clusters_and_sets_aside_what_it_cannot_process(
+    db: ts.Database, connection: Connection, rng: random.Random
+) -> None:
+    corpus = db.create_corpus("c", **CORPORA["bands"])
+    corpus.track("single")
+    writer = RandomWriter(connection, corpus, rng)
+    with running_worker(db, poll=0.01):
+        for _ in range(30):
+            writer.change()
+        wait_until(connection, IS_UP_TO_DATE)
+    compare(connection, corpus, "single", 0.5)
+    corpus.remove(["k1", "k2"])
+    corpus.add_many([("k1", "one two three"), ("k2", "one two three"), ("k3", "one two three")])
+    refused = ids_of(connection, corpus)["k2"]
+    connection.execute(f"ALTER TABLE textsim.node_1 ADD CHECK (document_id <> {refused})")
+    db.worker().run(until_idle=True)
+    [failure] = corpus.failures()
+    assert "violates check constraint" in failure.error
+    member = corpus.cluster_of("k1")
+    assert member is not None
+    assert {m.key for m in corpus.members() if m.cluster == member.cluster} >= {"k1", "k3"}
+    assert corpus.cluster_of("k2") is None
+    connection.execute("ALTER TABLE textsim.node_1 DROP CONSTRAINT node_1_document_id_check")
+    assert corpus.retry_failures() == 1
+    assert corpus.update_clusters() == 1
+    compare(connection, corpus, "single", 0.5)
+
+
+def test_what_a_tracked_corpus_refuses(db: ts.Database, connection: Connection) -> None:
+    corpus = db.create_corpus("c", **CORPORA["bands"])
+    for call in (corpus.untrack, corpus.update_clusters, lambda: list(corpus.members())):
+        with pytest.raises(ts.ConfigurationError, match='corpus "c" is not tracked'):
+            call()
+    with pytest.raises(ts.ConfigurationError, match=r"threshold is 0\.4; .* matches from 0\.5 on"):
+        corpus.track(threshold=0.4)
+    with pytest.raises(ts.ConfigurationError, match="complete cannot be tracked"):
+        corpus.track("complete")
+    corpus.track()
+    with pytest.raises(ts.ConfigurationError, match="is tracked already"):
+        corpus.track()
+    for settings in ({}, {"threshold": 0.6}, {"recall": 1.0}):
+        with pytest.raises(ts.ConfigurationError, match="untrack it, rebuild it"):
+            corpus.rebuild(**settings)  # type: ignore[arg-type]
+    with pytest.raises(pg.ObjectInUse, match="cannot be truncated"):
+        connection.execute("TRUNCATE textsim.document_1")
+    corpus.add("a", "one two three")
+    corpus.untrack()
+    corpus.track()
+    corpus.add("b", "one two three")
+    assert corpus.update_clusters() == 2
+    assert [member.key for member in corpus.members()] == ["a", "b"]
+    assert corpus.check() == []
+    corpus.drop()
+    query = "SELECT relname FROM pg_class WHERE relname ~ '_1(_|$)' AND relkind IN ('r', 'S')"
+    assert connection.execute(query).fetchall() == []
+    assert connection.execute("SELECT kind FROM textsim.pending").fetchall() == []
