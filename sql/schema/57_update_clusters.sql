@@ -123,12 +123,12 @@ COMMENT ON FUNCTION textsim._move_to_nodes(textsim.corpus, integer[])
     IS 'give changed documents their nodes, and remove the matches of nodes without documents. searched: the nodes '
     'whose matches must be found; seeds: the nodes from which clusters may have changed';
 
+-- STABLE and one statement: it sees the documents as they are when the log has no entries for them.
 CREATE FUNCTION textsim._find_matches(c textsim.corpus, threshold double precision, nodes integer[])
-RETURNS void
-LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+RETURNS TABLE (a integer, b integer, similarity double precision)
+LANGUAGE plpgsql STABLE PARALLEL SAFE ROWS 1000 SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
-    -- One statement, so that it sees the documents as they are when the log has no entries for them.
-    EXECUTE format($query$
+    RETURN QUERY EXECUTE format($query$
         WITH changed AS MATERIALIZED (
             SELECT unnest(p.document_ids) AS id FROM textsim.pending p
             WHERE p.corpus_id = $1.id AND p.document_ids IS NOT NULL
@@ -165,19 +165,17 @@ BEGIN
             ) b
             GROUP BY b.number
         )
-        INSERT INTO textsim.%4$I (a, b, similarity)
         SELECT least(k.node, k.other), greatest(k.node, k.other), v.similarity
         FROM batch b CROSS JOIN LATERAL textsim._verify_pairs($1, b.xs, b.ys, $2) v
         JOIN candidate k ON k.x = v.x AND k.y = v.y
-        ON CONFLICT (a, b) DO NOTHING
-        $query$, 'node_' || c.id, 'document_' || c.id, 'band_' || c.id, 'match_' || c.id)
+        $query$, 'node_' || c.id, 'document_' || c.id, 'band_' || c.id)
     USING c, threshold, nodes;
 END $$;
 COMMENT ON FUNCTION textsim._find_matches(textsim.corpus, double precision, integer[])
-    IS 'find the matches of nodes with all nodes, and store them';
+    IS 'the matches of nodes with all nodes, found anew from their documents';
 
 CREATE FUNCTION textsim._connected_nodes(corpus_id integer, seeds integer[]) RETURNS integer[]
-LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE
+LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE
 SET search_path = pg_catalog, pg_temp
 -- Each round looks its nodes up in the indexes.
 SET enable_seqscan = off
@@ -208,7 +206,7 @@ COMMENT ON FUNCTION textsim._connected_nodes(integer, integer[])
 -- meanwhile.
 CREATE FUNCTION textsim._group_nodes(
     corpus_id integer, linkage text, nodes integer[], OUT documents integer[], OUT representatives integer[])
-LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     firsts integer[];
     links record;
@@ -408,7 +406,9 @@ BEGIN
     END IF;
     logged := array(SELECT DISTINCT unnest(logged));
     moved := textsim._move_to_nodes(c, logged);
-    PERFORM textsim._find_matches(c, tracking.threshold, moved.searched);
+    EXECUTE format('INSERT INTO textsim.%I (a, b, similarity) SELECT f.a, f.b, f.similarity '
+        'FROM textsim._find_matches($1, $2, $3) f ON CONFLICT (a, b) DO NOTHING', 'match_' || c.id)
+    USING c, tracking.threshold, moved.searched;
     grouped := textsim._group_nodes(c.id, tracking.linkage, textsim._connected_nodes(c.id, moved.seeds));
     -- A document that is gone, or has no words, is in no cluster.
     gone := array(SELECT unnest(logged) EXCEPT SELECT unnest(grouped.documents));

@@ -24,6 +24,7 @@ COMMANDS = {
     "pending",
     "reconcile",
     *("demo", "index", "remove", "expire", "query", "neighbours", "pairs", "clusters", "check"),
+    *("track", "untrack"),
     "compare",
     "stats",
     "dedupe",

@@ -126,6 +126,49 @@ def test_a_worker_updates_clusters_and_sets_aside_what_it_cannot_process(
     compare(connection, corpus, "single", 0.5)
 
 
+DAMAGES = {
+    "node": "UPDATE textsim.node_1 SET set_hash = gen_random_uuid() WHERE document_id = 1",
+    "node ": "DELETE FROM textsim.node_1 WHERE document_id = 4",
+    "node  ": "INSERT INTO textsim.node_1 VALUES (99, 99, gen_random_uuid())",
+    "match": "UPDATE textsim.match_1 SET similarity = 0.7",
+    "match ": "DELETE FROM textsim.match_1",
+    "match  ": "INSERT INTO textsim.match_1 SELECT min(node), max(node), 0.7 FROM textsim.node_1",
+    "cluster": "UPDATE textsim.cluster_1 SET size = size + 1",
+    "cluster ": "DELETE FROM textsim.member_1 WHERE document_id = 3",
+    "cluster  ": "UPDATE textsim.member_1 SET cluster = 99 WHERE document_id = 3",
+    "trigger": "DROP TRIGGER track_delete ON textsim.document_1",
+    "trigger ": "ALTER TABLE textsim.document_1 DISABLE TRIGGER track_update",
+    "index": "DROP INDEX textsim.match_1_b",
+    "table": "DROP TABLE textsim.cluster_alias_1",
+}
+
+
+@pytest.mark.one_server
+def test_check_finds_damage(db: ts.Database, connection: Connection) -> None:
+    corpus = db.create_corpus("c", **CORPORA["bands"])
+    texts = ["a b c d e", "a b c d f", "A B C D E", "x y z", ""]
+    corpus.add_many((str(number), text) for number, text in enumerate(texts))
+    corpus.track()
+    assert corpus.check() == []
+    corpus.update_clusters()
+    corpus.add("5", "a b c d g")
+    assert corpus.check() == []
+    corpus.remove(["0", "5"])
+    assert corpus.check() == []
+    corpus.add_many([("0", texts[0]), ("1", "a b c d f h")])
+    assert corpus.check() == []
+    for kind, damage in DAMAGES.items():
+        corpus.untrack()
+        corpus.remove([str(number) for number in range(6)])
+        connection.execute("ALTER SEQUENCE textsim.document_1_id_seq RESTART")
+        corpus.add_many((str(number), text) for number, text in enumerate(texts))
+        corpus.track()
+        corpus.update_clusters()
+        connection.execute(damage)
+        problems = corpus.check()
+        assert {problem.kind for problem in problems} >= {kind.strip()}, (kind, problems)
+
+
 def test_what_a_tracked_corpus_refuses(db: ts.Database, connection: Connection) -> None:
     corpus = db.create_corpus("c", **CORPORA["bands"])
     for call in (corpus.untrack, corpus.update_clusters, lambda: list(corpus.members())):

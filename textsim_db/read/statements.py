@@ -536,11 +536,88 @@ WHERE s.corpus_id = {id} AND s.active AND (
     OR NOT coalesce('search_path=pg_catalog, pg_temp' = ANY (p.proconfig), false)
     OR pg_catalog.has_function_privilege('public', p.oid, 'EXECUTE'))
 """
+TRACKING_TRIGGERS: Final[LiteralString] = """
+SELECT g.name
+FROM textsim.tracked t CROSS JOIN LATERAL textsim._tracking_triggers(t.corpus_id) g
+WHERE t.corpus_id = {id} AND NOT EXISTS (
+    SELECT FROM pg_catalog.pg_trigger o
+    WHERE o.tgrelid = {document_name}::pg_catalog.regclass AND o.tgname = g.name
+        AND o.tgenabled IN ('O', 'A') AND o.tgfoid = 'textsim._log_documents'::pg_catalog.regproc)
+"""
 SEQUENCE_OF_CORPUS: Final[LiteralString] = """
 SELECT {sequence_name}, (SELECT max(id) FROM {document}),
     pg_catalog.has_sequence_privilege({sequence_name}, 'SELECT, USAGE'),
     CASE WHEN pg_catalog.has_sequence_privilege({sequence_name}, 'SELECT, USAGE')
         THEN coalesce(pg_catalog.pg_sequence_last_value({sequence_name}::regclass), 0) END
+"""
+
+# Integrity of a tracked corpus: its nodes follow from the documents, its matches from the nodes, and its
+# clusters from the matches. Documents that the log names are excused.
+
+TRACKED: Final[LiteralString] = (
+    "SELECT t.linkage, t.threshold FROM textsim.tracked t WHERE t.corpus_id = {id}"
+)
+WRONG_NODES: Final[LiteralString] = """
+/* textsim-db: check corpus {id}: nodes */
+WITH changed AS MATERIALIZED (
+    SELECT pg_catalog.unnest(p.document_ids) AS id FROM textsim.pending p
+    WHERE p.corpus_id = {id} AND p.document_ids IS NOT NULL
+)
+SELECT coalesce(d.key, 'document ' || n.document_id), d.id IS NULL
+FROM {document} d FULL JOIN textsim.node_{id} n ON n.document_id = d.id
+WHERE NOT EXISTS (SELECT FROM changed k WHERE k.id = coalesce(d.id, n.document_id))
+    AND CASE WHEN d.shingle_count > 0
+        THEN n.set_hash IS DISTINCT FROM textsim._set_hash(
+            (SELECT c FROM textsim.corpus c WHERE c.id = {id}), d.word_ids, d.normal_form, d.scope)
+        ELSE n.document_id IS NOT NULL END
+UNION ALL
+SELECT min(d.key), false FROM textsim.node_{id} n JOIN {document} d ON d.id = n.document_id
+GROUP BY n.set_hash HAVING count(DISTINCT n.node) > 1
+"""
+NODES: Final[LiteralString] = "SELECT DISTINCT n.node FROM textsim.node_{id} n ORDER BY n.node"
+# A match is excused if each of the documents of one of its nodes is named by the log.
+WRONG_MATCHES: Final[LiteralString] = """
+/* textsim-db: check corpus {id}: matches */
+WITH changed AS MATERIALIZED (
+    SELECT pg_catalog.unnest(p.document_ids) AS id FROM textsim.pending p
+    WHERE p.corpus_id = {id} AND p.document_ids IS NOT NULL
+), stored AS MATERIALIZED (
+    SELECT m.a, m.b, m.similarity FROM textsim.match_{id} m
+    WHERE m.a = ANY (%(nodes)s::integer[]) OR m.b = ANY (%(nodes)s::integer[])
+), found AS MATERIALIZED (
+    SELECT f.a, f.b, f.similarity FROM textsim._find_matches(
+        (SELECT c FROM textsim.corpus c WHERE c.id = {id}), %(threshold)s, %(nodes)s::integer[]) f
+)
+SELECT x.key, y.key, s.similarity, f.similarity
+FROM stored s FULL JOIN found f ON f.a = s.a AND f.b = s.b
+CROSS JOIN LATERAL (
+    SELECT min(d.key) FROM textsim.node_{id} n JOIN {document} d ON d.id = n.document_id
+    WHERE n.node = coalesce(s.a, f.a) AND NOT EXISTS (SELECT FROM changed k WHERE k.id = d.id)
+) x (key)
+CROSS JOIN LATERAL (
+    SELECT min(d.key) FROM textsim.node_{id} n JOIN {document} d ON d.id = n.document_id
+    WHERE n.node = coalesce(s.b, f.b) AND NOT EXISTS (SELECT FROM changed k WHERE k.id = d.id)
+) y (key)
+WHERE s.similarity IS DISTINCT FROM f.similarity AND x.key IS NOT NULL AND y.key IS NOT NULL
+"""
+WRONG_CLUSTERS: Final[LiteralString] = """
+/* textsim-db: check corpus {id}: clusters */
+WITH expected AS MATERIALIZED (
+    SELECT e.document_id, e.representative, count(*) OVER (PARTITION BY e.representative) AS size
+    FROM textsim._group_nodes(
+        {id}, %(linkage)s, ARRAY(SELECT DISTINCT n.node FROM textsim.node_{id} n)) g
+    CROSS JOIN LATERAL ROWS FROM (
+        pg_catalog.unnest(g.documents), pg_catalog.unnest(g.representatives)
+    ) e (document_id, representative)
+), stored AS (
+    SELECT m.document_id, c.representative, c.size
+    FROM textsim.member_{id} m LEFT JOIN textsim.cluster_{id} c ON c.id = m.cluster
+)
+SELECT coalesce(d.key, 'document ' || coalesce(s.document_id, e.document_id))
+FROM stored s
+FULL JOIN (SELECT e.* FROM expected e WHERE e.size > 1) e ON e.document_id = s.document_id
+LEFT JOIN {document} d ON d.id = coalesce(s.document_id, e.document_id)
+WHERE (s.representative, s.size) IS DISTINCT FROM (e.representative, e.size)
 """
 
 # Integrity of documents and attached tables: each row has its document, and each document its row.
