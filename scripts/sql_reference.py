@@ -67,7 +67,15 @@ GROUPS = (
     Group("Clusters", ("clusters", "duplicates", "group_pairs")),
     Group(
         "Tracked clusters",
-        ("track", "update_clusters", "members", "cluster_of", "match_pairs", "untrack"),
+        (
+            "track",
+            "update_clusters",
+            "members",
+            "cluster_of",
+            "create_members_view",
+            "match_pairs",
+            "untrack",
+        ),
     ),
     Group("Tables that stay indexed", ("attach", "index_pending", "status", "scopes", "detach")),
     Group("Two texts", ("jaccard", "containment", "cosine_similarity", "levenshtein_words")),
@@ -133,6 +141,11 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
     "update_clusters": ("CALL textsim.update_clusters('news');",),
     "members": ("SELECT * FROM textsim.members('news') ORDER BY key;",),
     "cluster_of": ("SELECT * FROM textsim.cluster_of('news', 'b');",),
+    "create_members_view": (
+        "SELECT textsim.create_members_view('news', 'news_members');",
+        "SELECT cluster, representative FROM news_members WHERE key = 'b';",
+        "DROP VIEW news_members;",
+    ),
     "match_pairs": ("SELECT * FROM textsim.match_pairs('news');",),
     "untrack": ("SELECT textsim.untrack('news');",),
     "attach": (
@@ -237,7 +250,8 @@ def _example_parts(name: str, is_run: bool, database_url: str) -> Iterator[str]:
 
 def _is_void(statement: str, name: str) -> bool:
     return f"textsim.{name}(" in statement and name in (
-        *("create_corpus", "drop_corpus", "create_view", "track", "untrack", "attach", "detach"),
+        *("create_corpus", "drop_corpus", "create_view", "attach", "detach"),
+        *("create_members_view", "track", "untrack"),
     )
 
 

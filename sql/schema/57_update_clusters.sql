@@ -1,6 +1,7 @@
 -- The clusters of tracked corpora are brought up to date: batches of logged documents go through these steps.
 --
 --     _logged_documents  take the ids of changed documents from the log
+--     _set_hashes        read the documents, and hash their shingles
 --     _move_to_nodes     give each document the node of its shingles, and find the nodes to search with
 --     _find_matches      compare new nodes with all others
 --     _connected_nodes   walk along the matches: only what is connected to a change can change
@@ -60,26 +61,39 @@ COMMENT ON FUNCTION textsim._logged_documents(integer, bigint)
     IS 'the documents of the first log entries of a tracked corpus, a thousand or more, or those of one entry; the '
     'entries are deleted. NULL if there are none';
 
-CREATE FUNCTION textsim._move_to_nodes(
-    c textsim.corpus, documents integer[], OUT searched integer[], OUT seeds integer[])
-LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
-DECLARE
-    ids integer[];
-    hashes uuid[];
-    old_nodes integer[];
-    new_nodes integer[];
-    empty_nodes integer[];
-    neighbours integer[];
+-- A function of its own, because _move_to_nodes has settings, and words are looked up by nested loops.
+CREATE FUNCTION textsim._set_hashes(
+    c textsim.corpus, documents integer[], OUT ids integer[], OUT hashes uuid[])
+LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     EXECUTE format($query$
         SELECT array_agg(d.id), array_agg(textsim._set_hash($2, d.word_ids, d.normal_form, d.scope))
         FROM textsim.%I d WHERE d.id = ANY ($1) AND d.shingle_count > 0
         $query$, 'document_' || c.id) INTO ids, hashes USING documents, c;
+END $$;
+COMMENT ON FUNCTION textsim._set_hashes(textsim.corpus, integer[])
+    IS 'those of the documents that are stored and have words, and their hashes';
+
+CREATE FUNCTION textsim._move_to_nodes(
+    c textsim.corpus, documents integer[], ids integer[], hashes uuid[], OUT searched integer[],
+    OUT seeds integer[])
+LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE
+SET search_path = pg_catalog, pg_temp
+-- The sizes of CTEs are guessed, and a nested loop over two large ones would not end.
+SET enable_nestloop = off
+AS $$
+DECLARE
+    old_nodes integer[];
+    new_nodes integer[];
+    empty_nodes integer[];
+    neighbours integer[];
+BEGIN
     EXECUTE format('SELECT array_agg(DISTINCT n.node) FROM textsim.%I n WHERE n.document_id = ANY ($1)',
         'node_' || c.id) INTO old_nodes USING documents;
     EXECUTE format($query$
-        DELETE FROM textsim.%I n WHERE n.document_id = ANY ($1) AND NOT EXISTS (
-            SELECT FROM unnest($2, $3) h (id, hash) WHERE h.id = n.document_id AND h.hash = n.set_hash)
+        DELETE FROM textsim.%I n
+        WHERE n.document_id = ANY ($1)
+            AND (n.document_id, n.set_hash) NOT IN (SELECT h.id, h.hash FROM unnest($2, $3) h (id, hash))
         $query$, 'node_' || c.id) USING documents, ids, hashes;
     EXECUTE format($query$
         WITH document AS MATERIALIZED (SELECT h.id, h.hash FROM unnest($1, $2) h (id, hash)),
@@ -116,12 +130,13 @@ BEGIN
         SELECT array(
             SELECT unnest($1)
             EXCEPT SELECT n.node FROM textsim.%I n
-            WHERE n.node = ANY ($1) AND NOT EXISTS (SELECT FROM changed k WHERE k.id = n.document_id))
+            WHERE n.node = ANY ($1) AND n.document_id NOT IN (SELECT k.id FROM changed k))
         $query$, 'node_' || c.id) INTO searched USING new_nodes, documents, c.id;
 END $$;
-COMMENT ON FUNCTION textsim._move_to_nodes(textsim.corpus, integer[])
-    IS 'give changed documents their nodes, and remove the matches of nodes without documents. searched: the nodes '
-    'whose matches must be found; seeds: the nodes from which clusters may have changed';
+COMMENT ON FUNCTION textsim._move_to_nodes(textsim.corpus, integer[], integer[], uuid[])
+    IS 'give changed documents their nodes, and remove the matches of nodes without documents. ids and hashes: the '
+    'documents that are stored, and their hashes; searched: the nodes whose matches must be found; seeds: the nodes '
+    'from which clusters may have changed';
 
 -- STABLE and one statement: it sees the documents as they are when the log has no entries for them.
 CREATE FUNCTION textsim._find_matches(c textsim.corpus, threshold double precision, nodes integer[])
@@ -136,26 +151,26 @@ BEGIN
             SELECT DISTINCT ON (n.node) n.node, d.id, d.shingle_count, d.scope,
                 textsim._in_scope(textsim._buckets(d.signature, $1.bands, $1.rows), d.scope) AS buckets
             FROM textsim.%1$I n JOIN textsim.%2$I d ON d.id = n.document_id
-            WHERE n.node = ANY ($3) AND NOT EXISTS (SELECT FROM changed k WHERE k.id = d.id)
+            WHERE n.node = ANY ($3) AND d.id NOT IN (SELECT k.id FROM changed k)
             ORDER BY n.node, d.id
         ), meeting AS (
-            SELECT s.id, r.document_id, count(*) AS shared
+            SELECT s.node, s.id, s.shingle_count, s.scope, r.document_id, count(*) AS shared
             FROM searching s CROSS JOIN LATERAL unnest(s.buckets) q (bucket)
             JOIN textsim.%3$I r ON r.bucket = q.bucket AND r.document_id <> s.id
-            GROUP BY s.id, r.document_id
+            GROUP BY s.node, s.id, s.shingle_count, s.scope, r.document_id
         ), candidate AS MATERIALIZED (
-            SELECT DISTINCT ON (least(s.node, n.node), greatest(s.node, n.node))
-                s.node, n.node AS other, s.id AS x, d.id AS y, s.shingle_count + d.shingle_count AS shingles
+            SELECT DISTINCT ON (least(m.node, n.node), greatest(m.node, n.node))
+                m.id AS x, d.id AS y, m.shingle_count + d.shingle_count AS shingles
             FROM meeting m
-            JOIN searching s ON s.id = m.id
-            JOIN textsim.%1$I n ON n.document_id = m.document_id AND n.node <> s.node
+            JOIN textsim.%1$I n ON n.document_id = m.document_id AND n.node <> m.node
             JOIN textsim.%2$I d ON d.id = m.document_id
-            WHERE d.scope IS NOT DISTINCT FROM s.scope
-                AND NOT EXISTS (SELECT FROM changed k WHERE k.id = d.id)
+            WHERE d.scope IS NOT DISTINCT FROM m.scope
+                -- Looked up in a hash table. An anti-join could be a nested loop, because sizes are guessed.
+                AND d.id NOT IN (SELECT k.id FROM changed k)
                 AND textsim._is_candidate(
-                    m.shared, s.shingle_count, d.shingle_count, CASE WHEN $1.bands IS NULL THEN $1.threshold END)
-                AND least(s.shingle_count, d.shingle_count)::double precision
-                    / greatest(s.shingle_count, d.shingle_count) >= $2
+                    m.shared, m.shingle_count, d.shingle_count, CASE WHEN $1.bands IS NULL THEN $1.threshold END)
+                AND least(m.shingle_count, d.shingle_count)::double precision
+                    / greatest(m.shingle_count, d.shingle_count) >= $2
         ), batch AS (
             SELECT array_agg(b.x) AS xs, array_agg(b.y) AS ys
             FROM (
@@ -165,9 +180,10 @@ BEGIN
             ) b
             GROUP BY b.number
         )
-        SELECT least(k.node, k.other), greatest(k.node, k.other), v.similarity
+        SELECT least(x.node, y.node), greatest(x.node, y.node), v.similarity
         FROM batch b CROSS JOIN LATERAL textsim._verify_pairs($1, b.xs, b.ys, $2) v
-        JOIN candidate k ON k.x = v.x AND k.y = v.y
+        JOIN textsim.%1$I x ON x.document_id = v.x
+        JOIN textsim.%1$I y ON y.document_id = v.y
         $query$, 'node_' || c.id, 'document_' || c.id, 'band_' || c.id)
     USING c, threshold, nodes;
 END $$;
@@ -206,7 +222,11 @@ COMMENT ON FUNCTION textsim._connected_nodes(integer, integer[])
 -- meanwhile.
 CREATE FUNCTION textsim._group_nodes(
     corpus_id integer, linkage text, nodes integer[], OUT documents integer[], OUT representatives integer[])
-LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql STABLE PARALLEL SAFE
+SET search_path = pg_catalog, pg_temp
+-- The sizes of CTEs are guessed, and a nested loop over two large ones would not end.
+SET enable_nestloop = off
+AS $$
 DECLARE
     firsts integer[];
     links record;
@@ -253,7 +273,7 @@ BEGIN
             SELECT DISTINCT ON (n.document_id) n.document_id, coalesce(p.first, r.first) AS representative
             FROM node k
             JOIN node r ON r.place = k.root
-            JOIN textsim.%I n ON n.node = k.id
+            JOIN textsim.%I n ON n.node = k.id AND n.node = ANY ($1)
             LEFT JOIN kept p ON p.id = k.id AND p.first < n.document_id
             ORDER BY n.document_id, p.similarity DESC, p.first
         ) o
@@ -269,7 +289,11 @@ COMMENT ON FUNCTION textsim._group_nodes(integer, text, integer[])
 -- cluster keeps, of the clusters whose heir it is, the id of the largest, or of the oldest of these.
 CREATE FUNCTION textsim._store_groups(corpus_id integer, documents integer[], representatives integer[])
 RETURNS void
-LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE
+SET search_path = pg_catalog, pg_temp
+-- The sizes of CTEs are guessed, and a nested loop over two large ones would not end.
+SET enable_nestloop = off
+AS $$
 DECLARE
     sequence text := format('textsim.cluster_%s_id_seq', corpus_id);
     -- By new cluster: its id, its representative and its size, and whether the id is new.
@@ -288,8 +312,9 @@ BEGIN
         ), part AS MATERIALIZED (
             SELECT o.id, o.size, k.root, count(*) AS members, bool_or(g.document_id = o.representative) AS is_main
             FROM given g
-            JOIN textsim.%1$I m ON m.document_id = g.document_id
-            JOIN textsim.%2$I o ON o.id = m.cluster
+            JOIN textsim.%1$I m ON m.document_id = g.document_id AND m.document_id = ANY ($1)
+            JOIN textsim.%2$I o ON o.id = m.cluster AND o.id = ANY (array(
+                SELECT a.cluster FROM textsim.%1$I a WHERE a.document_id = ANY ($1)))
             LEFT JOIN cluster k ON k.root = g.root
             GROUP BY o.id, o.size, k.root
         ), heir AS MATERIALIZED (
@@ -318,7 +343,7 @@ BEGIN
         move AS MATERIALIZED (
             SELECT g.document_id, m.cluster AS old, k.id AS new, k.is_new
             FROM unnest($1, $2) g (document_id, root)
-            LEFT JOIN textsim.%1$I m ON m.document_id = g.document_id
+            LEFT JOIN textsim.%1$I m ON m.document_id = g.document_id AND m.document_id = ANY ($1)
             LEFT JOIN cluster k ON k.root = g.root
             LEFT JOIN heir h ON h.old = m.cluster
             WHERE k.id IS DISTINCT FROM coalesce(h.new, m.cluster)
@@ -346,7 +371,7 @@ BEGIN
         WITH move AS MATERIALIZED (
             SELECT g.document_id, k.id
             FROM unnest($1, $2) g (document_id, root)
-            LEFT JOIN textsim.%1$I m ON m.document_id = g.document_id
+            LEFT JOIN textsim.%1$I m ON m.document_id = g.document_id AND m.document_id = ANY ($1)
             LEFT JOIN unnest($3, $4) k (id, root) ON k.root = g.root
             WHERE k.id IS DISTINCT FROM m.cluster
         ), gone AS (
@@ -385,6 +410,7 @@ DECLARE
     c textsim.corpus := textsim._required_corpus(corpus);
     tracking textsim.tracked;
     logged integer[];
+    hashed record;
     moved record;
     grouped record;
     gone integer[];
@@ -405,7 +431,8 @@ BEGIN
         RETURN 0;
     END IF;
     logged := array(SELECT DISTINCT unnest(logged));
-    moved := textsim._move_to_nodes(c, logged);
+    hashed := textsim._set_hashes(c, logged);
+    moved := textsim._move_to_nodes(c, logged, hashed.ids, hashed.hashes);
     EXECUTE format('INSERT INTO textsim.%I (a, b, similarity) SELECT f.a, f.b, f.similarity '
         'FROM textsim._find_matches($1, $2, $3) f ON CONFLICT (a, b) DO NOTHING', 'match_' || c.id)
     USING c, tracking.threshold, moved.searched;

@@ -63,6 +63,7 @@ PUBLIC = {
     "untrack(corpus text)": "volatile",
     "update_clusters(IN corpus text)": "volatile",
     "members(corpus text)": "stable",
+    "create_members_view(corpus text, view_name text)": "volatile",
     "match_pairs(corpus text)": "stable",
     "cluster_of(corpus text, key text)": "stable",
     "create_corpus(name text, shingle text, threshold double precision, recall double precision, "
@@ -234,6 +235,7 @@ CHANGES = {
         },
     ),
     "detach": ("'c', 't'", {0: "name of the corpus", 1: "not attached"}),
+    "create_members_view": ("'c', 'v'", {0: "name of the corpus", 1: "name of the view"}),
     "track": ("'c', 'kept'", {0: "name of the corpus", 1: "linkage"}),
     "untrack": ("'c'", {0: "name of the corpus"}),
     "grant_reader": ("current_user::regrole", {0: "the role"}),

@@ -13,7 +13,7 @@ from textsim_db.cli.options import CorpusName, DatabaseUrl, number_option
 TrackedThreshold = Annotated[
     float | None,
     number_option(
-        "Least similarity of a match: not below the threshold of the corpus, which is the default."
+        "Least similarity of a match, not below the threshold of the corpus. Default: that threshold."
     ),
 ]
 TrackedLinkage = Annotated[

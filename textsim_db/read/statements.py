@@ -565,7 +565,7 @@ WITH changed AS MATERIALIZED (
 )
 SELECT coalesce(d.key, 'document ' || n.document_id), d.id IS NULL
 FROM {document} d FULL JOIN textsim.node_{id} n ON n.document_id = d.id
-WHERE NOT EXISTS (SELECT FROM changed k WHERE k.id = coalesce(d.id, n.document_id))
+WHERE coalesce(d.id, n.document_id) NOT IN (SELECT k.id FROM changed k)
     AND CASE WHEN d.shingle_count > 0
         THEN n.set_hash IS DISTINCT FROM textsim._set_hash(
             (SELECT c FROM textsim.corpus c WHERE c.id = {id}), d.word_ids, d.normal_form, d.scope)
@@ -592,11 +592,11 @@ SELECT x.key, y.key, s.similarity, f.similarity
 FROM stored s FULL JOIN found f ON f.a = s.a AND f.b = s.b
 CROSS JOIN LATERAL (
     SELECT min(d.key) FROM textsim.node_{id} n JOIN {document} d ON d.id = n.document_id
-    WHERE n.node = coalesce(s.a, f.a) AND NOT EXISTS (SELECT FROM changed k WHERE k.id = d.id)
+    WHERE n.node = coalesce(s.a, f.a) AND d.id NOT IN (SELECT k.id FROM changed k)
 ) x (key)
 CROSS JOIN LATERAL (
     SELECT min(d.key) FROM textsim.node_{id} n JOIN {document} d ON d.id = n.document_id
-    WHERE n.node = coalesce(s.b, f.b) AND NOT EXISTS (SELECT FROM changed k WHERE k.id = d.id)
+    WHERE n.node = coalesce(s.b, f.b) AND d.id NOT IN (SELECT k.id FROM changed k)
 ) y (key)
 WHERE s.similarity IS DISTINCT FROM f.similarity AND x.key IS NOT NULL AND y.key IS NOT NULL
 """

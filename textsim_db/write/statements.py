@@ -151,8 +151,9 @@ SELECT pg_catalog.pg_try_advisory_xact_lock(pg_catalog.hashtextextended(%s, 0))
 
 # Common shingles of an exact corpus.
 
-IS_EMPTY_AND_OWN: Final[LiteralString] = """
+IS_REPLACEABLE: Final[LiteralString] = """
 SELECT NOT EXISTS (SELECT FROM {document}) AND pg_catalog.pg_has_role(relowner, 'USAGE')
+    AND NOT EXISTS (SELECT FROM textsim.tracked t WHERE t.corpus_id = {id})
 FROM pg_catalog.pg_class WHERE oid = {document_name}::regclass
 """
 SIZE_OF_CORPUS: Final[LiteralString] = """
