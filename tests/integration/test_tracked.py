@@ -97,6 +97,31 @@ def test_clusters_follow_random_changes(
     assert len(ids_of(connection, corpus)) > 20
 
 
+def test_a_copy_finds_what_the_other_copy_has_missed(
+    db: ts.Database, connection: Connection
+) -> None:
+    """The entries of a document are processed late: while it had another text, a match appeared."""
+    corpus = db.create_corpus("c", **CORPORA["exact"])
+    corpus.track()
+
+    def add(key: str, text: str) -> int:
+        corpus.add(key, text)
+        query = "SELECT max(id) FROM textsim.pending WHERE kind = 'cluster'"
+        (entry,) = connection.execute(query).fetchone() or (0,)
+        return int(entry)
+
+    def process(entry: int) -> None:
+        connection.execute("SELECT textsim._update_clusters('c', true, %s)", [entry])
+
+    process(add("late", "a b c d e f"))
+    add("late", "v w x y z")
+    process(add("similar", "a b c d e g"))
+    add("late", "a b c d e f")
+    process(add("copy", "A B C D E F"))
+    corpus.update_clusters()
+    assert len(compare(connection, corpus, "kept", 0.4)) == 1
+
+
 @pytest.mark.one_server
 def test_a_worker_updates_clusters_and_sets_aside_what_it_cannot_process(
     db: ts.Database, connection: Connection, rng: random.Random
