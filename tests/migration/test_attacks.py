@@ -40,6 +40,7 @@ VALUES = {
     "integer[]": ["'{1,2}'"],
     "smallint[]": ["'{1,2}'"],
     "bigint[]": ["'{1,2}'"],
+    "uuid[]": ["NULL", "'{00000000-0000-0000-0000-000000000001}'"],
     "double precision[]": ["'{0.5,1}'"],
     "timestamp with time zone": ["now()"],
     "anyelement": ["now()"],
