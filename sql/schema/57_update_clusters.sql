@@ -405,7 +405,11 @@ COMMENT ON FUNCTION textsim._store_groups(integer, integer[], integer[])
 CREATE FUNCTION textsim._update_clusters(
     corpus text, waits boolean DEFAULT true, entry_id bigint DEFAULT NULL)
 RETURNS integer
-LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE
+SET search_path = pg_catalog, pg_temp
+-- Plans that are forbidden cost so much that each statement would be compiled, which takes half a second.
+SET jit = off
+AS $$
 DECLARE
     c textsim.corpus := textsim._required_corpus(corpus);
     tracking textsim.tracked;

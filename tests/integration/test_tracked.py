@@ -65,7 +65,7 @@ class RandomWriter:
         if self._texts and rng.random() < 0.8:
             words = rng.choice(self._texts[-30:]).split()
             for _ in range(rng.choice((0, 1, 1, 2))):
-                words[rng.randrange(len(words)) :][:1] = [f"w{rng.randrange(200)}"]
+                words[rng.randrange(len(words))] = f"w{rng.randrange(200)}"
         if words:
             self._texts.append(" ".join(words))
         return " ".join(words)

@@ -102,6 +102,8 @@ def expected_settings(function: str) -> list[str]:
         settings.append("enable_sort=off")
     if any(f"{name}(" in function for name in ("_move_to_nodes", "_group_nodes", "_store_groups")):
         settings.append("enable_nestloop=off")
+    if "_update_clusters(" in function:
+        settings.append("jit=off")
     if "_connected_nodes(" in function:
         settings += ["enable_hashjoin=off", "enable_mergejoin=off"]
     if WRITES_NUMBERS.match(function):
