@@ -83,6 +83,7 @@ def test_clusters_follow_random_changes(
     threshold = corpus.config.threshold + rng.choice((0, 0.1))
     connection.execute("SELECT textsim.track('c', %s, %s)", [linkage, threshold])
     before: Groups = {}
+    most = 0
     for _ in range(STEPS):
         for _ in range(rng.choice((1, 1, 3))):
             writer.change()
@@ -94,7 +95,8 @@ def test_clusters_follow_random_changes(
         new = {cluster for root, cluster in ids.items() if root not in kept_ids}
         assert before.keys().isdisjoint(new)
         before = after
-    assert len(ids_of(connection, corpus)) > 20
+        most = max(most, len(after))
+    assert most > 3
 
 
 def test_a_copy_finds_what_the_other_copy_has_missed(
