@@ -66,6 +66,18 @@ GROUPS = (
         ),
     ),
     Group("Clusters", ("clusters", "duplicates", "group_pairs")),
+    Group(
+        "Tracked clusters",
+        (
+            "track",
+            "update_clusters",
+            "members",
+            "cluster_of",
+            "create_members_view",
+            "match_pairs",
+            "untrack",
+        ),
+    ),
     Group("Tables that stay indexed", ("attach", "index_pending", "status", "scopes", "detach")),
     Group("Two texts", ("jaccard", "containment", "cosine_similarity", "levenshtein_words")),
     Group(
@@ -131,6 +143,17 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
         "SELECT * FROM textsim.group_pairs(\n"
         "    $$VALUES ('x', 'y', 0.9), ('y', 'z', 0.8)$$, linkage => 'single');",
     ),
+    "track": ("SELECT textsim.track('news');",),
+    "update_clusters": ("CALL textsim.update_clusters('news');",),
+    "members": ("SELECT * FROM textsim.members('news') ORDER BY key;",),
+    "cluster_of": ("SELECT * FROM textsim.cluster_of('news', 'b');",),
+    "create_members_view": (
+        "SELECT textsim.create_members_view('news', 'news_members');",
+        "SELECT cluster, representative FROM news_members WHERE key = 'b';",
+        "DROP VIEW news_members;",
+    ),
+    "match_pairs": ("SELECT * FROM textsim.match_pairs('news');",),
+    "untrack": ("SELECT textsim.untrack('news');",),
     "attach": (
         "CREATE TABLE article (id integer PRIMARY KEY, body text);\n"
         "SELECT textsim.attach('news', 'article', 'id', 'body');\n"
@@ -234,6 +257,7 @@ def _example_parts(name: str, is_run: bool, database_url: str) -> Iterator[str]:
 def _is_void(statement: str, name: str) -> bool:
     return f"textsim.{name}(" in statement and name in (
         *("create_corpus", "drop_corpus", "create_view", "attach", "detach"),
+        *("create_members_view", "track", "untrack"),
     )
 
 

@@ -48,6 +48,7 @@ from textsim_db.results import (
     Duplicate,
     Failure,
     Match,
+    Member,
     Pair,
     Problem,
     QueryMatch,
@@ -93,7 +94,7 @@ if TYPE_CHECKING:
     )
     from textsim_db.sketch import sketch_texts
     from textsim_db.sketch.cost_of_bands import Option
-    from textsim_db.sync import attach, reconcile
+    from textsim_db.sync import attach, reconcile, tracked_clusters
     from textsim_db.text import languages
     from textsim_db.write import (
         alter_settings,
@@ -116,6 +117,7 @@ else:
     sketch_texts = lazy("textsim_db.sketch.sketch_texts", globals())
     attach = lazy("textsim_db.sync.attach", globals())
     reconcile = lazy("textsim_db.sync.reconcile", globals())
+    tracked_clusters = lazy("textsim_db.sync.tracked_clusters", globals())
     languages = lazy("textsim_db.text.languages", globals())
     alter_settings = lazy("textsim_db.write.alter_settings", globals())
     load_batches = lazy("textsim_db.write.load_batches", globals())
@@ -925,6 +927,70 @@ class Corpus:
             ConfigurationError: the table is not attached to the corpus.
         """
         self._current.loaded().write(sources.detach, table)
+
+    def track(self, linkage: str = "kept", threshold: float | None = None) -> None:
+        """Keep the matches and clusters of the corpus in tables that stay current.
+
+        A worker or update_clusters() computes them: first of all documents, and then of each change.
+        members() reads them. A tracked corpus cannot be rebuilt.
+
+        Args:
+            linkage: how matches make clusters: `"kept"` or `"single"`, as in clusters(). With `"kept"`
+                documents are considered in the order in which they were added.
+            threshold: the lowest similarity of a match; by default the threshold of the corpus, and not
+                lower.
+
+        Raises:
+            ConfigurationError: the corpus is tracked already, or an argument is out of range.
+
+        Examples:
+            >>> corpus.track()
+            >>> corpus.update_clusters()
+            3
+            >>> corpus.cluster_of("update")
+            Member(key='update', cluster=1, representative='monday', similarity=0.9)
+            >>> corpus.untrack()
+        """
+        how = check_linkage(linkage)
+        limit = None if threshold is None else check_threshold(threshold)
+        self._current.loaded().write(tracked_clusters.track, how, limit)
+
+    def untrack(self) -> None:
+        """Remove the matches and clusters of a tracked corpus, and their history; documents stay.
+
+        Raises:
+            ConfigurationError: the corpus is not tracked.
+        """
+        self._current.loaded().write(tracked_clusters.untrack)
+
+    def update_clusters(self) -> int:
+        """Bring the clusters of a tracked corpus up to date; return the number of changed documents.
+
+        A worker does the same. Each transaction processes about a thousand documents.
+
+        Raises:
+            ConfigurationError: the corpus is not tracked.
+        """
+        return self._current.loaded().search(tracked_clusters.update)
+
+    def members(self) -> Results[Member]:
+        """Return the documents of all clusters of a tracked corpus, one cluster after the other.
+
+        Documents that changed since the last update have the clusters that they had then.
+
+        Raises:
+            ConfigurationError: the corpus is not tracked.
+        """
+        return Results(Member, partial(self._current.loaded().stream, tracked_clusters.members))
+
+    def cluster_of(self, key: Key) -> Member | None:
+        """Return the document with a key as a member of its cluster; None if nothing matches it.
+
+        Raises:
+            ConfigurationError: the corpus is not tracked.
+            DocumentNotFound: the key is none that a document can have.
+        """
+        return self._current.loaded().read(tracked_clusters.cluster_of, self._key(key))
 
     def status(self) -> Status:
         """Return how many documents are indexed, wait for a worker, or were set aside.

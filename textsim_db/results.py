@@ -62,6 +62,18 @@ class Cluster(NamedTuple, Generic[Key]):
     """The member that is kept, with linkage "kept"; else None."""
 
 
+class Member(NamedTuple):
+    """A document of a cluster of a tracked corpus."""
+
+    key: str
+    cluster: int
+    """The id of the cluster, which it keeps, and which no other cluster ever gets."""
+    representative: str | None
+    """The document that stands for the cluster; None if it was removed since the last update."""
+    similarity: float | None
+    """The similarity to the representative; None if it is below the threshold."""
+
+
 class Duplicate(NamedTuple):
     """A document to remove (`key`), the document that is kept instead (`kept`), and their similarity."""
 

@@ -12,7 +12,8 @@ BEGIN
             ON d.refclassid = 'pg_catalog.pg_extension'::regclass AND d.refobjid = e.oid
         WHERE e.extname = 'textsim' AND d.deptype = 'e' AND c.relkind IN ('r', 'S')
             AND c.relname NOT IN (
-                'alembic_version', 'installed', 'worker', 'corpus_table', 'document', 'band')
+                'alembic_version', 'installed', 'worker', 'corpus_table')
+            AND c.relname !~ ('^(' || textsim._corpus_patterns() || ')$')
     LOOP
         PERFORM pg_catalog.pg_extension_config_dump(relation, '');
     END LOOP;

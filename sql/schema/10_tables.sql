@@ -92,7 +92,7 @@ COMMENT ON COLUMN textsim.word.word IS 'word in normal form';
 -- is refused, and with CASCADE it drops them.
 CREATE TABLE textsim.corpus_table ();
 COMMENT ON TABLE textsim.corpus_table
-    IS 'Parent of the tables document_N and band_N. It has no columns.';
+    IS 'Parent of the tables document_N and band_N, and of those of tracked corpora. It has no columns.';
 
 -- Documents and their band rows. Each corpus has its own tables document_N and band_N, which take their
 -- columns, comments and rights from these two patterns.
@@ -165,6 +165,101 @@ COMMENT ON COLUMN textsim.common.value IS 'the shingle value';
 COMMENT ON COLUMN textsim.common.class
     IS 'logarithm to base 2 of the number of documents with the shingle, in a sample';
 
+-- Tracked corpora: their matches and clusters are kept up to date. Each tracked corpus has its own tables, such as
+-- match_N, which take their columns and comments from these patterns.
+CREATE TABLE textsim.tracked (
+    corpus_id integer PRIMARY KEY REFERENCES textsim.corpus ON DELETE CASCADE,
+    linkage text NOT NULL CHECK (linkage IN ('kept', 'single')),
+    threshold double precision NOT NULL CHECK (threshold > 0 AND threshold <= 1),
+    tracked_at timestamptz NOT NULL DEFAULT now()
+);
+COMMENT ON TABLE textsim.tracked
+    IS 'The tracked corpora, whose clusters are kept up to date.';
+COMMENT ON COLUMN textsim.tracked.corpus_id IS 'the tracked corpus';
+COMMENT ON COLUMN textsim.tracked.linkage IS 'how matches make clusters: kept or single';
+COMMENT ON COLUMN textsim.tracked.threshold IS 'least similarity of a match';
+COMMENT ON COLUMN textsim.tracked.tracked_at IS 'since when the corpus is tracked';
+
+CREATE TABLE textsim.node (
+    document_id integer NOT NULL,
+    node integer NOT NULL,
+    set_hash uuid NOT NULL
+);
+COMMENT ON TABLE textsim.node
+    IS 'Pattern of the tables node_N: the documents of a tracked corpus that have words. Documents with the same '
+    'shingles and scope have one node. It has no rows.';
+COMMENT ON COLUMN textsim.node.document_id IS 'the document';
+COMMENT ON COLUMN textsim.node.node IS 'id of its node';
+COMMENT ON COLUMN textsim.node.set_hash
+    IS 'the first half of the SHA-256 hash of the shingles and the scope';
+
+CREATE TABLE textsim.match (
+    a integer NOT NULL,
+    b integer NOT NULL,
+    similarity double precision NOT NULL,
+    CHECK (a < b AND similarity > 0 AND similarity <= 1)
+);
+COMMENT ON TABLE textsim.match
+    IS 'Pattern of the tables match_N: the matches of a tracked corpus, as pairs of nodes. It has no rows.';
+COMMENT ON COLUMN textsim.match.a IS 'the node with the lower id';
+COMMENT ON COLUMN textsim.match.b IS 'the node with the higher id';
+COMMENT ON COLUMN textsim.match.similarity IS 'exact similarity of their documents';
+
+CREATE TABLE textsim.member (
+    document_id integer NOT NULL,
+    cluster bigint NOT NULL
+);
+COMMENT ON TABLE textsim.member
+    IS 'Pattern of the tables member_N: the documents of the clusters of a tracked corpus. It has no rows.';
+COMMENT ON COLUMN textsim.member.document_id IS 'the document';
+COMMENT ON COLUMN textsim.member.cluster IS 'id of its cluster';
+
+CREATE TABLE textsim.cluster (
+    id bigint NOT NULL,
+    representative integer NOT NULL,
+    size integer NOT NULL,
+    CHECK (size > 1)
+);
+COMMENT ON TABLE textsim.cluster
+    IS 'Pattern of the tables cluster_N: the clusters of a tracked corpus. It has no rows.';
+COMMENT ON COLUMN textsim.cluster.id IS 'id of the cluster, never used again';
+COMMENT ON COLUMN textsim.cluster.representative
+    IS 'the document that stands for the cluster: with linkage kept the document that is kept, with single the first';
+COMMENT ON COLUMN textsim.cluster.size IS 'number of its members';
+
+CREATE TABLE textsim.cluster_alias (
+    old bigint NOT NULL,
+    new bigint NOT NULL
+);
+COMMENT ON TABLE textsim.cluster_alias
+    IS 'Pattern of the tables cluster_alias_N: the clusters that became part of others. It has no rows.';
+COMMENT ON COLUMN textsim.cluster_alias.old IS 'id of a cluster that is no more';
+COMMENT ON COLUMN textsim.cluster_alias.new
+    IS 'id of the cluster that it is part of now, also if that one was merged later';
+
+CREATE TABLE textsim.cluster_event (
+    id bigint NOT NULL,
+    at timestamptz NOT NULL DEFAULT now(),
+    what text NOT NULL CHECK (what IN ('created', 'joined', 'left', 'split', 'merged', 'ended')),
+    cluster bigint NOT NULL,
+    document_id integer,
+    other bigint,
+    CHECK ((what IN ('joined', 'left')) = (document_id IS NOT NULL)),
+    CHECK (what = 'joined' OR (what IN ('split', 'merged')) = (other IS NOT NULL))
+);
+COMMENT ON TABLE textsim.cluster_event
+    IS 'Pattern of the tables cluster_event_N: what happened to the clusters of a tracked corpus. Rows are only '
+    'added. It has no rows.';
+COMMENT ON COLUMN textsim.cluster_event.id IS 'id of the event; later events have higher ids';
+COMMENT ON COLUMN textsim.cluster_event.at IS 'when the clusters were brought up to date';
+COMMENT ON COLUMN textsim.cluster_event.what
+    IS 'created: the cluster is new. joined: the document is a member from now on, and of the cluster other no '
+    'longer. left: the document is a member of no cluster. split: members went to the new cluster other. merged: all '
+    'members left are members of the cluster other. ended: it has no members, and no heir';
+COMMENT ON COLUMN textsim.cluster_event.cluster IS 'id of the cluster';
+COMMENT ON COLUMN textsim.cluster_event.document_id IS 'the document that joined or left';
+COMMENT ON COLUMN textsim.cluster_event.other IS 'the other cluster, if the event concerns two';
+
 -- Attached tables, and the log of their changes.
 CREATE TABLE textsim.source (
     id integer GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
@@ -219,6 +314,7 @@ CREATE TABLE textsim.pending (
     corpus_id integer NOT NULL,
     source_id integer,
     keys text[],
+    document_ids integer[],
     created_at timestamptz NOT NULL DEFAULT now(),
     lease_until timestamptz,
     tries integer NOT NULL DEFAULT 0,
@@ -229,16 +325,22 @@ CREATE TABLE textsim.pending (
         WHEN 'change' THEN source_id IS NOT NULL AND keys IS NOT NULL
         WHEN 'compare' THEN source_id IS NOT NULL AND keys IS NULL
         WHEN 'words' THEN source_id IS NULL AND keys IS NOT NULL
-        WHEN 'failed' THEN source_id IS NOT NULL OR keys IS NOT NULL
+        WHEN 'cluster' THEN document_ids IS NOT NULL
+        WHEN 'failed' THEN source_id IS NOT NULL OR keys IS NOT NULL OR document_ids IS NOT NULL
         ELSE false END),
+    CHECK (document_ids IS NULL OR kind IN ('cluster', 'failed') AND source_id IS NULL AND keys IS NULL),
     CHECK ((kind = 'failed') = (error IS NOT NULL)),
-    CHECK (array_ndims(keys) = 1 AND array_position(keys, NULL) IS NULL)
+    CHECK (array_ndims(keys) = 1 AND array_position(keys, NULL) IS NULL),
+    CHECK (array_ndims(document_ids) = 1 AND array_position(document_ids, NULL) IS NULL)
 );
--- The order in which workers claim entries. The entries that were set aside are not in their way.
-CREATE INDEX pending_ready ON textsim.pending (id) WHERE kind <> 'failed';
+-- The order in which workers claim entries. The entries for clusters, and those that were set aside, are not in
+-- their way.
+CREATE INDEX pending_ready ON textsim.pending (id) WHERE kind NOT IN ('failed', 'cluster');
+CREATE INDEX pending_cluster ON textsim.pending (corpus_id, id) WHERE kind = 'cluster';
 CREATE INDEX pending_compare ON textsim.pending (source_id) WHERE kind = 'compare';
 CREATE INDEX pending_failed ON textsim.pending (corpus_id) WHERE kind = 'failed';
 ALTER TABLE textsim.pending ALTER COLUMN keys SET STORAGE EXTERNAL;
+ALTER TABLE textsim.pending ALTER COLUMN document_ids SET STORAGE EXTERNAL;
 -- Rows live briefly. Frequent vacuum keeps look-ups from reading many dead rows.
 ALTER TABLE textsim.pending SET (
     autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 1000);
@@ -247,13 +349,16 @@ COMMENT ON COLUMN textsim.pending.id IS 'number of the entry in the log';
 COMMENT ON COLUMN textsim.pending.kind
     IS 'change: rows of an attached table changed; deleted when they are indexed. compare: a whole table '
     'must be compared with its documents; deleted after the comparison. words: the words of stored '
-    'documents need ids; deleted when they have ids. failed: set aside, because it cannot be indexed; a '
+    'documents need ids; deleted when they have ids. cluster: documents of a tracked corpus changed; deleted when '
+    'its clusters are up to date. failed: set aside, because it cannot be indexed; a '
     'retry gives it its kind back, and an indexed change of the same key deletes it';
 COMMENT ON COLUMN textsim.pending.corpus_id IS 'the corpus of the documents';
 COMMENT ON COLUMN textsim.pending.source_id
-    IS 'the attached table; NULL in words, and in failed if it was words';
+    IS 'the attached table; NULL in words and cluster, and in failed if it was one of them';
 COMMENT ON COLUMN textsim.pending.keys
-    IS 'the keys of rows or documents; NULL in compare, and in failed if it was compare';
+    IS 'the keys of rows or documents; NULL in compare and cluster, and in failed if it was one of them';
+COMMENT ON COLUMN textsim.pending.document_ids
+    IS 'the ids of the changed or removed documents in cluster, and in failed if it was cluster; else NULL';
 COMMENT ON COLUMN textsim.pending.created_at IS 'start of the transaction that made the change';
 COMMENT ON COLUMN textsim.pending.lease_until IS 'until this time one worker processes the entry';
 COMMENT ON COLUMN textsim.pending.tries IS 'how often workers have leased the entry';

@@ -283,6 +283,56 @@ END $$;
 COMMENT ON FUNCTION textsim._meetings(textsim.corpus, text)
     IS 'a query for the ids of documents that share buckets, and how many, in all scopes or in one';
 
+-- STABLE, so that it sees the documents that the calling statement sees.
+CREATE FUNCTION textsim._verify_pairs(
+    c textsim.corpus, xs integer[], ys integer[], threshold double precision)
+RETURNS TABLE (x integer, y integer, similarity double precision)
+LANGUAGE plpgsql STABLE PARALLEL SAFE ROWS 1000
+SET search_path = pg_catalog, pg_temp
+AS $$
+BEGIN
+    RETURN QUERY EXECUTE format($query$
+        WITH candidate AS MATERIALIZED (
+            SELECT p.x, p.y,
+                d.word_ids = e.word_ids OR d.normal_form = e.normal_form AS is_copy
+            FROM unnest($1, $2) p (x, y)
+            JOIN textsim.%1$I d ON d.id = p.x
+            JOIN textsim.%1$I e ON e.id = p.y
+        ),
+        -- A document may be in many pairs; its shingles are made once.
+        document AS MATERIALIZED (
+            SELECT d.id, d.word_ids, d.normal_form, d.shingle_count,
+                textsim._shingle_set(d.word_ids, d.normal_form, $3, $4) AS shingles
+            FROM textsim.%1$I d
+            WHERE d.id IN (
+                SELECT p.x FROM candidate p WHERE p.is_copy IS NOT TRUE
+                UNION SELECT p.y FROM candidate p WHERE p.is_copy IS NOT TRUE)
+        )
+        SELECT m.x, m.y, m.similarity
+        FROM (
+            SELECT p.x, p.y, 1::double precision AS similarity FROM candidate p WHERE p.is_copy
+            UNION ALL (
+                SELECT p.x, p.y, coalesce(
+                    textsim._ratio(
+                        d.shingle_count + e.shingle_count - length(d.shingles || e.shingles),
+                        d.shingle_count, e.shingle_count),
+                    textsim._similarity(
+                        d.word_ids, textsim._compared_shingles(d.word_ids, d.normal_form, $3, $4),
+                        d.shingle_count,
+                        e.word_ids, textsim._compared_shingles(e.word_ids, e.normal_form, $3, $4),
+                        e.shingle_count, $4))
+                FROM candidate p JOIN document d ON d.id = p.x JOIN document e ON e.id = p.y
+                WHERE p.is_copy IS NOT TRUE
+                OFFSET 0  -- computed once, not in WHERE and SELECT
+            )
+        ) m
+        WHERE m.similarity >= $5
+        $query$, 'document_' || c.id)
+    USING xs, ys, c.unit, c.shingle_length, threshold;
+END $$;
+COMMENT ON FUNCTION textsim._verify_pairs(textsim.corpus, integer[], integer[], double precision)
+    IS 'those of the pairs of documents, given by their ids, that reach the threshold, with their exact similarity';
+
 CREATE FUNCTION textsim._candidates_of(corpus text, document_key text)
 RETURNS TABLE (key text, shared integer)
 LANGUAGE plpgsql STABLE PARALLEL SAFE ROWS 10
@@ -522,47 +572,12 @@ BEGIN
             threshold
     LOOP
         RETURN QUERY EXECUTE format($query$
-            WITH candidate AS MATERIALIZED (
-                SELECT p.x, p.y,
-                    d.word_ids = e.word_ids OR d.normal_form = e.normal_form AS is_copy
-                FROM unnest($1, $2) p (x, y)
-                JOIN textsim.%1$I d ON d.id = p.x
-                JOIN textsim.%1$I e ON e.id = p.y
-            ),
-            -- A document may be in many pairs; its shingles are made once.
-            document AS MATERIALIZED (
-                SELECT d.id, d.key, d.word_ids, d.normal_form, d.shingle_count,
-                    textsim._shingle_set(d.word_ids, d.normal_form, $3, $4) AS shingles
-                FROM textsim.%1$I d
-                WHERE d.id IN (
-                    SELECT p.x FROM candidate p WHERE p.is_copy IS NOT TRUE
-                    UNION SELECT p.y FROM candidate p WHERE p.is_copy IS NOT TRUE)
-            )
-            SELECT least(m.a COLLATE "C", m.b), greatest(m.a COLLATE "C", m.b), m.similarity
-            FROM (
-                SELECT d.key AS a, e.key AS b, 1::double precision AS similarity
-                FROM candidate p
-                JOIN textsim.%1$I d ON d.id = p.x
-                JOIN textsim.%1$I e ON e.id = p.y
-                WHERE p.is_copy
-                UNION ALL (
-                    SELECT d.key, e.key, coalesce(
-                        textsim._ratio(
-                            d.shingle_count + e.shingle_count - length(d.shingles || e.shingles),
-                            d.shingle_count, e.shingle_count),
-                        textsim._similarity(
-                            d.word_ids, textsim._compared_shingles(d.word_ids, d.normal_form, $3, $4),
-                            d.shingle_count,
-                            e.word_ids, textsim._compared_shingles(e.word_ids, e.normal_form, $3, $4),
-                            e.shingle_count, $4))
-                    FROM candidate p JOIN document d ON d.id = p.x JOIN document e ON e.id = p.y
-                    WHERE p.is_copy IS NOT TRUE
-                    OFFSET 0  -- computed once, not in WHERE and SELECT
-                )
-            ) m
-            WHERE m.similarity >= $5
+            SELECT least(d.key COLLATE "C", e.key), greatest(d.key COLLATE "C", e.key), v.similarity
+            FROM textsim._verify_pairs($1, $2, $3, $4) v
+            JOIN textsim.%1$I d ON d.id = v.x
+            JOIN textsim.%1$I e ON e.id = v.y
             $query$, 'document_' || c.id)
-        USING batch.xs, batch.ys, c.unit, c.shingle_length, threshold;
+        USING c, batch.xs, batch.ys, threshold;
     END LOOP;
 END $$;
 COMMENT ON FUNCTION textsim.pairs(text, double precision, text, text)

@@ -2,6 +2,12 @@
 
 -- Private functions
 
+CREATE FUNCTION textsim._corpus_patterns() RETURNS text
+LANGUAGE sql IMMUTABLE PARALLEL SAFE
+RETURN 'document|band|node|match|member|cluster|cluster_alias|cluster_event';
+COMMENT ON FUNCTION textsim._corpus_patterns()
+    IS 'the names of the patterns of the tables of corpora, as a regular expression';
+
 CREATE FUNCTION textsim._grant_like(pattern regclass, relation regclass) RETURNS void
 LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -22,20 +28,24 @@ COMMENT ON FUNCTION textsim._grant_like(regclass, regclass)
 CREATE FUNCTION textsim._grant_ids(corpus_id integer) RETURNS void
 LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
-    role text;
+    entry record;
 BEGIN
-    FOR role IN
-        SELECT CASE a.grantee WHEN 0 THEN 'PUBLIC' ELSE a.grantee::regrole::text END
+    FOR entry IN
+        SELECT s.oid::regclass AS sequence,
+            CASE a.grantee WHEN 0 THEN 'PUBLIC' ELSE a.grantee::regrole::text END AS role
         FROM pg_class c CROSS JOIN aclexplode(c.relacl) a
+        JOIN pg_class s ON s.oid IN (
+            to_regclass(format('textsim.document_%s_id_seq', corpus_id)),
+            to_regclass(format('textsim.node_%s_id_seq', corpus_id)),
+            to_regclass(format('textsim.cluster_%s_id_seq', corpus_id)))
         WHERE c.oid = to_regclass('textsim.document_' || corpus_id)
             AND a.grantee <> c.relowner AND a.privilege_type = 'INSERT'
     LOOP
-        EXECUTE format(
-            'GRANT USAGE ON SEQUENCE textsim.%I TO %s', format('document_%s_id_seq', corpus_id), role);
+        EXECUTE format('GRANT USAGE ON SEQUENCE %s TO %s', entry.sequence, entry.role);
     END LOOP;
 END $$;
 COMMENT ON FUNCTION textsim._grant_ids(integer)
-    IS 'let the roles that may insert documents into a corpus use its sequence of ids';
+    IS 'let the roles that may insert documents into a corpus use its sequences of ids';
 
 CREATE FUNCTION textsim._settings(c textsim.corpus) RETURNS jsonb
 LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE
@@ -124,6 +134,8 @@ DECLARE
     start timestamptz := clock_timestamp();
 BEGIN
     PERFORM textsim._refuse_views(corpus_id, false);
+    -- A session that updates the clusters reads both tables, and would wait for the locks below.
+    PERFORM textsim._lock_clusters(corpus_id);
     -- Searches lock the band table first, so waiting for it is safe. A writer locks the document table first,
     -- and may wait for our lock on the band table. So the lock on documents does not wait: if it fails, both
     -- locks are released and tried again.
@@ -141,6 +153,7 @@ BEGIN
             PERFORM pg_sleep(0.05 + random() * 0.05);
         END;
     END LOOP;
+    PERFORM textsim._drop_tracking(corpus_id);
     EXECUTE format('DROP TABLE textsim.%I, textsim.%I', band_table, document_table);
     FOREACH kind IN ARRAY ARRAY['candidates', 'write'] LOOP
         EXECUTE format('DROP FUNCTION textsim.%I', format('_%s_%s', kind, corpus_id));

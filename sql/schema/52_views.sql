@@ -1,4 +1,4 @@
--- Views over the candidate pairs of one corpus. They name the relations of the corpus, so the planner sees
+-- Views over the candidate pairs of one corpus, or over the members of its tracked clusters. They name the relations of the corpus, so the planner sees
 -- through them: a condition on a, or a join on it, starts from those documents and looks up their buckets.
 -- A rebuild moves the views to the new relations. A corpus with views cannot be dropped.
 
@@ -104,10 +104,32 @@ END $$;
 COMMENT ON FUNCTION textsim._write_view(textsim.corpus, name, name, regclass)
     IS 'create the view of the candidate pairs of a corpus, or replace the given view by it';
 
-CREATE FUNCTION textsim._create_view(corpus text, view_name text, default_schema text) RETURNS void
+CREATE FUNCTION textsim._exclude_rebuild(corpus text) RETURNS textsim.corpus
 LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     c textsim.corpus := textsim._required_corpus(corpus);
+BEGIN
+    IF NOT pg_try_advisory_xact_lock_shared(
+        hashtextextended('textsim rebuild of corpus ' || c.id, 0))
+    THEN
+        RAISE EXCEPTION 'corpus "%" is being rebuilt; repeat the statement after the rebuild', corpus
+            USING ERRCODE = 'object_in_use';
+    END IF;
+    IF c.id <> (textsim._required_corpus(corpus)).id THEN
+        RAISE EXCEPTION 'corpus "%" has just been rebuilt; repeat the statement', corpus
+            USING ERRCODE = 'serialization_failure';
+    END IF;
+    RETURN c;
+END $$;
+COMMENT ON FUNCTION textsim._exclude_rebuild(text)
+    IS 'the corpus with a name, which no session rebuilds before the end of the transaction; an error if one does now';
+
+CREATE FUNCTION textsim._create_view(
+    corpus text, view_name text, of_members boolean, default_schema text)
+RETURNS void
+LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    c textsim.corpus;
     parts text[] := parse_ident(view_name);
 BEGIN
     IF cardinality(parts) = 1 THEN
@@ -119,17 +141,8 @@ BEGIN
             'your own', coalesce(quote_literal(view_name), 'NULL')
             USING ERRCODE = 'invalid_parameter_value';
     END IF;
-    -- A view that is created while a rebuild replaces the corpus would read the old relations.
-    IF NOT pg_try_advisory_xact_lock_shared(
-        hashtextextended('textsim rebuild of corpus ' || c.id, 0))
-    THEN
-        RAISE EXCEPTION 'corpus "%" is being rebuilt; create the view after the rebuild', corpus
-            USING ERRCODE = 'object_in_use';
-    END IF;
-    IF c.id <> (textsim._required_corpus(corpus)).id THEN
-        RAISE EXCEPTION 'corpus "%" has just been rebuilt; repeat the statement', corpus
-            USING ERRCODE = 'serialization_failure';
-    END IF;
+    -- Otherwise the view would read the old relations.
+    c := textsim._exclude_rebuild(corpus);
     IF NOT has_table_privilege('textsim.document_' || c.id, 'SELECT')
         OR NOT has_table_privilege('textsim.band_' || c.id, 'SELECT')
     THEN
@@ -137,11 +150,17 @@ BEGIN
             USING ERRCODE = 'insufficient_privilege',
                 HINT = 'Let the owner of the schema call textsim.grant_reader for this role.';
     END IF;
-    PERFORM textsim._write_view(c, parts[1], parts[2], NULL);
+    IF of_members THEN
+        PERFORM textsim._tracking(c);
+        EXECUTE format('CREATE VIEW %I.%I AS %s', parts[1], parts[2], textsim._members_query(c.id));
+    ELSE
+        PERFORM textsim._write_view(c, parts[1], parts[2], NULL);
+    END IF;
     EXECUTE format('COMMENT ON VIEW %I.%I IS %L', parts[1], parts[2],
-        format('The candidate pairs of corpus "%s", each in both orders.', corpus));
+        format(CASE WHEN of_members THEN 'The members of the clusters of corpus "%s".'
+            ELSE 'The candidate pairs of corpus "%s", each in both orders.' END, corpus));
 END $$;
-COMMENT ON FUNCTION textsim._create_view(text, text, text)
+COMMENT ON FUNCTION textsim._create_view(text, text, boolean, text)
     IS 'the work of create_view(); default_schema is for a name without a schema';
 
 CREATE FUNCTION textsim._move_views(old integer, new integer) RETURNS void
@@ -163,7 +182,7 @@ COMMENT ON FUNCTION textsim._move_views(integer, integer)
 CREATE FUNCTION textsim.create_view(corpus text, view_name text) RETURNS void
 LANGUAGE sql VOLATILE PARALLEL UNSAFE
 BEGIN ATOMIC
-    SELECT textsim._create_view(corpus, view_name, current_schema()::text);
+    SELECT textsim._create_view(corpus, view_name, false, current_schema()::text);
 END;
 COMMENT ON FUNCTION textsim.create_view(text, text)
     IS 'Creates a view (a, b, shared) of the candidate pairs of a corpus, each pair in both orders. A '

@@ -24,7 +24,7 @@ BEGIN
     FOR entry IN
         SELECT p.id, p.kind, p.source_id, greatest(cardinality(p.keys), 1) AS size
         FROM textsim.pending p
-        WHERE p.id > after AND p.kind <> 'failed' AND p.kind = ANY (kinds)
+        WHERE p.id > after AND p.kind NOT IN ('failed', 'cluster') AND p.kind = ANY (kinds)
             AND (p.lease_until IS NULL OR p.lease_until < now())
             AND CASE p.kind WHEN 'words' THEN p.corpus_id <> ALL (excluded)
                 ELSE p.source_id = ANY (sources) END

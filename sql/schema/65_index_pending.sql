@@ -323,7 +323,7 @@ DECLARE
     leased bigint;
     refused bigint;
 BEGIN
-    SELECT count(*) FILTER (WHERE p.kind <> 'failed'), count(*) FILTER (WHERE p.kind = 'failed')
+    SELECT count(*) FILTER (WHERE p.kind NOT IN ('failed', 'cluster')), count(*) FILTER (WHERE p.kind = 'failed')
     INTO leased, refused FROM textsim._pending(c.id) p;
     IF leased > 0 THEN
         RAISE NOTICE '% log entries are left: a worker is processing them, or their table cannot be indexed',

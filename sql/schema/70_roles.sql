@@ -32,10 +32,16 @@ BEGIN
     RETURN array(
         SELECT r.oid::regclass FROM pg_class r
         WHERE r.relnamespace = 'textsim'::regnamespace AND r.relkind = 'r'
-            AND r.relname ~ '^(document|band)(_[0-9]+)?$');
+            AND r.relname ~ ('^(' || textsim._corpus_patterns() || ')(_[0-9]+)?$'));
 END $$;
 COMMENT ON FUNCTION textsim._corpus_tables()
-    IS 'the document and band tables of all corpora, and their patterns';
+    IS 'the tables of all corpora, and their patterns';
+
+CREATE FUNCTION textsim._tables_of(corpus_id integer) RETURNS regclass[]
+LANGUAGE sql STABLE STRICT PARALLEL SAFE
+RETURN array(SELECT t FROM unnest(textsim._corpus_tables()) t WHERE t::text ~ ('_' || corpus_id || '$'));
+COMMENT ON FUNCTION textsim._tables_of(integer)
+    IS 'the tables of a corpus';
 
 -- Public functions
 
@@ -63,8 +69,8 @@ DECLARE
 BEGIN
     PERFORM textsim._check_given('the role', role IS NOT NULL);
     EXECUTE format('GRANT USAGE ON SCHEMA textsim TO %s', role);
-    EXECUTE format('GRANT SELECT ON %s, textsim.%I, textsim.%I TO %s',
-        shared, 'document_' || c.id, 'band_' || c.id, role);
+    EXECUTE format('GRANT SELECT ON %s, %s TO %s',
+        shared, array_to_string(textsim._tables_of(c.id), ', '), role);
 END $$;
 COMMENT ON FUNCTION textsim.grant_reader(regrole, text)
     IS 'Lets a role search one corpus. The role can also read what all corpora share: their names, '
@@ -85,8 +91,7 @@ DECLARE
     c textsim.corpus := textsim._required_corpus(corpus);
 BEGIN
     PERFORM textsim.grant_reader(role, corpus);
-    PERFORM textsim._grant_writing(role, ARRAY[
-        format('textsim.%I', 'document_' || c.id), format('textsim.%I', 'band_' || c.id)]::regclass[]);
+    PERFORM textsim._grant_writing(role, textsim._tables_of(c.id));
 END $$;
 COMMENT ON FUNCTION textsim.grant_writer(regrole, text)
     IS 'Lets a role search and write one corpus, attach tables that it owns, and run workers.';

@@ -225,3 +225,43 @@ def test_revoke_all_revokes_every_right(stage: Stage) -> None:
     stage.run(stage.writer, f'GRANT SELECT ON article TO "{stage.owner}"')
     stage.work(stage.owner)
     assert stage.similar_keys() == ["1"]
+
+
+def test_whoever_may_search_reads_tracked_clusters_and_writers_update_them(stage: Stage) -> None:
+    texts = [(f"k{number}", FOX) for number in range(3)]
+    with stage.connect(stage.owner) as db:
+        db.corpus("news").add_many(texts)
+        secret = db.create_corpus("secret")
+        secret.add_many(texts)
+        secret.track()
+        stage.run(stage.owner, f"SELECT textsim.grant_reader('{stage.other}', 'secret')")
+        db.corpus("news").track()
+        number = stage.run(stage.owner, "SELECT id FROM textsim.corpus WHERE name = 'secret'")[0][0]
+    for role in (stage.reader, stage.other):
+        assert stage.allowed(role, ["SELECT textsim.untrack('secret')"]) == []
+        with stage.connect(role) as db, pytest.raises(ts.DatabaseError, match="permission denied"):
+            db.corpus("secret").update_clusters()
+    stage.run(stage.writer, "CALL textsim.update_clusters()")
+    assert stage.allowed(stage.writer, ["SELECT textsim.untrack('news')"]) == []
+    for name, readers in (("news", [stage.reader]), ("secret", [stage.reader, stage.other])):
+        query = f"SELECT key, cluster FROM textsim.members('{name}')"
+        expected = stage.run(stage.owner, query)
+        assert len(expected) >= 3
+        for role in readers:
+            assert sorted(stage.run(role, query)) == sorted(expected)
+            assert len(stage.run(role, f"SELECT * FROM textsim.match_pairs('{name}')")) >= 3
+    hidden = [
+        "SELECT * FROM textsim.members('news')",
+        "SELECT * FROM textsim.cluster_of('news', 'k1')",
+        "SELECT textsim.create_members_view('news', 'seen')",
+        f"SELECT nextval('textsim.cluster_{number}_id_seq')",
+        f"DELETE FROM textsim.member_{number}",
+    ]
+    assert stage.allowed(stage.other, hidden) == []
+    # A writer of one corpus needs no rights on the tables of others.
+    stage.run(stage.owner, f"SELECT textsim.grant_writer('{stage.other}', 'secret')")
+    stage.run(
+        stage.other, "SELECT textsim.remove('secret', 'k0')", "CALL textsim.update_clusters()"
+    )
+    query = "SELECT count(*) FROM textsim.members('secret')"
+    assert stage.run(stage.other, query) == [(2,)]

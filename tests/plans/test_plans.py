@@ -347,3 +347,22 @@ def check_many(url: str, corpus: ts.Corpus, statement: str, texts: list[str]) ->
     assert sum(read.values()) <= 20 * probes, f"{read} rows read by {probes} probes: {shown}"
     limit = 6 * probes + 8 * plan["Actual Rows"]
     assert pages(plan) <= limit, f"{pages(plan)} pages read, at most {limit}: {shown}"
+
+
+def test_a_join_with_the_view_of_members_looks_up_its_keys(loaded_db: ts.Database) -> None:
+    corpus = loaded_db.corpus("plans")
+    corpus.track()
+    corpus.update_clusters()
+    with psycopg.connect(loaded_db.url, autocommit=True) as connection:
+        connection.execute("SELECT textsim.create_members_view('plans', 'member')")
+        connection.execute("CREATE TABLE article (id int PRIMARY KEY, slug text)")
+        connection.execute(
+            "INSERT INTO article SELECT row_number() OVER (), key FROM textsim.document_1"
+        )
+        connection.execute("VACUUM ANALYZE")
+        plan, shown = explain_statement(
+            connection,
+            "SELECT a.id, m.* FROM article a JOIN member m ON m.key = a.slug WHERE a.id < 6",
+        )
+    assert max(map(rows_read, nodes(plan))) <= 30, shown
+    assert pages(plan) < 200, shown

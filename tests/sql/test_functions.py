@@ -60,6 +60,13 @@ PUBLIC = {
     "status(corpus text)": "stable strict",
     "scopes(corpus text)": "stable strict",
     "index_pending(IN corpus text)": "volatile",
+    "track(corpus text, linkage text, threshold double precision)": "volatile",
+    "untrack(corpus text)": "volatile",
+    "update_clusters(IN corpus text)": "volatile",
+    "members(corpus text)": "stable",
+    "create_members_view(corpus text, view_name text)": "volatile",
+    "match_pairs(corpus text)": "stable",
+    "cluster_of(corpus text, key text)": "stable",
     "create_corpus(name text, shingle text, threshold double precision, recall double precision, "
     "num_hashes integer, seed bigint, bands integer, rows integer, stop_words text[], "
     "language text, is_unique boolean, scoped boolean, keep_for interval)": "volatile",
@@ -76,7 +83,7 @@ PUBLIC = {
     "set_owner(role regrole)": "volatile",
 }
 DEFINERS = {"_prepare_source", "_activate_source", "_release_source", "_note_shape"}
-COMMITTING = {"_give_word_ids", "_index_keys", "expire", "index_pending"}
+COMMITTING = {"_give_word_ids", "_index_keys", "expire", "index_pending", "update_clusters"}
 """Procedures that commit; a procedure with a SET clause may not commit, so these have none."""
 
 
@@ -229,6 +236,9 @@ CHANGES = {
         },
     ),
     "detach": ("'c', 't'", {0: "name of the corpus", 1: "not attached"}),
+    "create_members_view": ("'c', 'v'", {0: "name of the corpus", 1: "name of the view"}),
+    "track": ("'c', 'kept'", {0: "name of the corpus", 1: "linkage"}),
+    "untrack": ("'c'", {0: "name of the corpus"}),
     "grant_reader": ("current_user::regrole", {0: "the role"}),
     "grant_reader ": ("current_user::regrole, 'c'", {0: "the role", 1: "name of the corpus"}),
     "grant_writer": ("current_user::regrole", {0: "the role"}),
@@ -257,7 +267,7 @@ def test_a_null_argument_of_a_change_is_refused(connection: Connection) -> None:
 def test_every_change_is_tried_with_null() -> None:
     volatile = {name.partition("(")[0] for name, kind in PUBLIC.items() if kind == "volatile"}
     searches = {"pairs", "candidate_pairs", "clusters", "duplicates", "group_pairs"}
-    searches |= {"twins_of", "index_pending", "expire"}
+    searches |= {"twins_of", "index_pending", "expire", "update_clusters"}
     assert volatile - searches == {name.strip() for name in CHANGES}
 
 

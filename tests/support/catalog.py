@@ -18,11 +18,12 @@ PLANNED_ONCE = re.compile(
 
 WITHOUT_SCANS = re.compile(
     r"(?:textsim\.)?(?:_(?:candidates|write)_\d+|_smallest_values|_normal_form_of|_word_numbers"
-    r"|_store_form|_remove_document|_awaited_twins|_uncompared|_claim|_ready_entries|_pending_batch|_lease_entries|_delete_entries|_expire)\("
+    r"|_store_form|_remove_document|_awaited_twins|_uncompared|_claim|_ready_entries|_pending_batch|_lease_entries|_delete_entries|_expire"
+    r"|_logged_documents|_connected_nodes)\("
 )
 """Matches functions whose plans were made when the table was empty, and are used when it is full."""
 
-WALKS_INDEX = re.compile(r"(?:textsim\.)?(?:_claim|_ready_entries|_expire)\(")
+WALKS_INDEX = re.compile(r"(?:textsim\.)?(?:_claim|_ready_entries|_expire|_logged_documents)\(")
 """Matches functions that walk the log, or expired documents, in the order of an index."""
 
 WRITES_NUMBERS = re.compile(r"(?:textsim\.)?_settings\(")
@@ -97,8 +98,14 @@ def expected_settings(function: str) -> list[str]:
         settings.append("enable_seqscan=off")
     if WALKS_INDEX.match(function):
         settings.append("enable_bitmapscan=off")
-    if "_ready_entries(" in function or "_expire(" in function:
+    if any(f"{name}(" in function for name in ("_ready_entries", "_expire", "_logged_documents")):
         settings.append("enable_sort=off")
+    if any(f"{name}(" in function for name in ("_move_to_nodes", "_group_nodes", "_store_groups")):
+        settings.append("enable_nestloop=off")
+    if "_update_clusters(" in function:
+        settings.append("jit=off")
+    if "_connected_nodes(" in function:
+        settings += ["enable_hashjoin=off", "enable_mergejoin=off"]
     if WRITES_NUMBERS.match(function):
         settings += ["extra_float_digits=1", "IntervalStyle=postgres"]
     if "_pairs_query(" in function:

@@ -27,6 +27,7 @@ from textsim_db.cli import (
     searches,
     stats,
     status,
+    track,
     warm,
     worker,
 )
@@ -118,6 +119,8 @@ _GROUPS: dict[str, dict[str, Callable[..., None]]] = {
         "neighbours": searches.neighbours,
         "pairs": searches.pairs,
         "clusters": searches.clusters,
+        "track": track.track,
+        "untrack": track.untrack,
     },
     "Tables that stay indexed": {
         "attach": attach.attach,

@@ -38,6 +38,11 @@ log = logging.getLogger(__name__)
 OLDEST_SERVER = 14
 _UPDATE = "ALTER EXTENSION textsim UPDATE"
 _DROP = "DROP EXTENSION textsim CASCADE"
+_CORPUS_TABLES = (
+    # The band rows come first, because searches lock both tables in this order.
+    *("band", "document", "node", "match", "member"),
+    *("cluster", "cluster_alias", "cluster_event"),
+)
 _LOCK = 7_310_583_202_611_201  # an arbitrary number; the lock lets only one migration run at a time
 
 
@@ -251,8 +256,8 @@ def _remove_corpus(connection: Connection, corpus_id: int) -> None:
         connection.execute(sql.SQL(statements.DROP_TRIGGER_FUNCTION).format(function))
     connection.execute(statements.FORGET_SOURCES, [corpus_id])
     connection.execute(statements.FORGET_CORPUS, [corpus_id])
-    relations = [sql.Identifier("textsim", f"{name}_{corpus_id}") for name in ("band", "document")]
-    connection.execute(sql.SQL(statements.DROP_RELATIONS).format(*relations))
+    relations = [sql.Identifier("textsim", f"{name}_{corpus_id}") for name in _CORPUS_TABLES]
+    connection.execute(sql.SQL(statements.DROP_RELATIONS).format(sql.SQL(", ").join(relations)))
 
 
 def _is_damaged(connection: sqlalchemy.Connection) -> bool:

@@ -92,8 +92,7 @@ SOURCE_IDS: Final[LiteralString] = "SELECT id FROM textsim.source WHERE corpus_i
 DROP_TRIGGER_FUNCTION: Final[LiteralString] = "DROP FUNCTION IF EXISTS {}() CASCADE"
 FORGET_SOURCES: Final[LiteralString] = "DELETE FROM textsim.source WHERE corpus_id = %s"
 FORGET_CORPUS: Final[LiteralString] = "DELETE FROM textsim.corpus WHERE id = %s"
-# The band rows come first, because searches lock both tables in this order.
-DROP_RELATIONS: Final[LiteralString] = "DROP TABLE IF EXISTS {}, {}"
+DROP_RELATIONS: Final[LiteralString] = "DROP TABLE IF EXISTS {}"
 HASH_WORDS: Final[LiteralString] = (
     "SELECT array(SELECT hashtextextended(w, 0) FROM unnest(%s::text[]) w)"
 )

@@ -83,8 +83,10 @@ class Results(Generator[ResultRow, None, None], Generic[ResultRow]):
         import pyarrow
 
         def of_hint(hint: Any) -> Any:
-            if hint is float:
+            if hint in (float, float | None):
                 return pyarrow.float64()
+            if hint is int:
+                return pyarrow.int64()
             # The keys of stored documents are texts.
             return (
                 pyarrow.list_(pyarrow.string()) if get_origin(hint) is tuple else pyarrow.string()

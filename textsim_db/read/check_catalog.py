@@ -16,6 +16,7 @@ from sqlalchemy import Engine
 from textsim_db.db.engine import Connection, autocommit, database_errors
 from textsim_db.db.stored_corpus import StoredCorpus
 from textsim_db.read import statements
+from textsim_db.read.check_tracked import track_again
 from textsim_db.results import Problem
 
 log = logging.getLogger(__name__)
@@ -150,6 +151,11 @@ def object_problems(connection: Connection, corpus: StoredCorpus) -> Iterator[Pr
     yield from relations
     yield from _columns(connection, corpus)
     yield from _functions(connection, corpus)
+    for (name,) in connection.execute(corpus.statement(statements.TRACKING_TRIGGERS)):
+        detail = "it does not exist or is disabled, so changes are missed"
+        yield Problem(
+            "trigger", f"textsim.document_{corpus.id}.{name}", detail, track_again(corpus)
+        )
     if not any(problem.kind in ("table", "sequence") for problem in relations):
         yield from _sequences(connection, corpus.statement(statements.SEQUENCE_OF_CORPUS))
 

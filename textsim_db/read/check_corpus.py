@@ -26,6 +26,7 @@ from textsim_db.measures.by_name import JACCARD
 from textsim_db.read import statements
 from textsim_db.read.check_attached_tables import source_problems
 from textsim_db.read.check_catalog import FROM_BACKUP, object_problems
+from textsim_db.read.check_tracked import tracking_problems
 from textsim_db.read.normal_forms import compose_forms
 from textsim_db.read.pairs import forced_keys, pairs
 from textsim_db.read.snapshot import on_each, snapshot, with_second
@@ -60,6 +61,7 @@ def check(store: Store, progress: Callable[[int], None] | None = None) -> list[P
             *_document_problems(connection, store.corpus, progress),
             *_forgotten(connection, store.corpus),
             *_band_problems(connection, store),
+            *tracking_problems(connection, store.corpus),
         ]
     with snapshot(store.engine) as connection:
         problems += _source_problems(connection, store.corpus)

@@ -407,7 +407,7 @@ SELECT c.oid::regclass::text, 'corpus', n.id
 FROM pg_catalog.pg_class c
 CROSS JOIN LATERAL (SELECT pg_catalog.substring(c.relname, '[0-9]+$')::integer) n (id)
 WHERE c.relnamespace = 'textsim'::regnamespace AND c.relkind = 'r'
-    AND c.relname ~ '^(document|band)_[0-9]+$'
+    AND c.relname ~ ('^(' || textsim._corpus_patterns() || ')_[0-9]+$')
     AND NOT EXISTS (SELECT FROM textsim.corpus k WHERE k.id = n.id)
 UNION ALL
 SELECT p.oid::regprocedure::text, 'source', n.id
@@ -459,7 +459,12 @@ SELECT r.kind, r.name, r.statement, o.oid IS NOT NULL,
     CASE WHEN r.kind = 'index' THEN pg_catalog.pg_get_indexdef(o.oid) END,
     i.indisvalid AND i.indisready, o.relpersistence = 'p', o.relrowsecurity
 FROM textsim.corpus c
-CROSS JOIN LATERAL textsim._corpus_relations(c) r
+CROSS JOIN LATERAL (
+    SELECT r.kind, r.name, r.statement FROM textsim._corpus_relations(c) r
+    UNION ALL SELECT r.kind, r.name, r.statement
+    FROM textsim.tracked t CROSS JOIN LATERAL textsim._tracking_relations(t.corpus_id) r
+    WHERE t.corpus_id = c.id
+) r
 LEFT JOIN pg_catalog.pg_class o
     ON o.oid = pg_catalog.to_regclass(pg_catalog.format('textsim.%I', r.name))
 LEFT JOIN pg_catalog.pg_index i ON i.indexrelid = o.oid
@@ -472,7 +477,8 @@ SELECT pg_catalog.format('textsim.%I', t.name), p.attname, e.type, e.is_not_null
     pg_catalog.format_type(a.atttypid, a.atttypmod), a.attnotnull
 FROM textsim.corpus c
 CROSS JOIN LATERAL (
-    VALUES ('document', 'document_' || c.id), ('band', 'band_' || c.id)) t (pattern, name)
+    SELECT p, p || '_' || c.id FROM pg_catalog.string_to_table(textsim._corpus_patterns(), '|') p
+) t (pattern, name)
 JOIN pg_catalog.pg_attribute p ON p.attrelid = pg_catalog.to_regclass('textsim.' || t.pattern)
     AND p.attnum > 0 AND NOT p.attisdropped
 CROSS JOIN LATERAL (
@@ -488,7 +494,9 @@ WHERE c.id = {id} AND pg_catalog.to_regclass('textsim.' || t.name) IS NOT NULL
 """
 CONSTRAINTS_OF_CORPUS: Final[LiteralString] = """
 SELECT pg_catalog.format('textsim.%I', t.name), p.conname, pg_catalog.pg_get_constraintdef(p.oid)
-FROM (VALUES ('document', 'document_' || {id}), ('band', 'band_' || {id})) t (pattern, name)
+FROM (
+    SELECT p, p || '_' || {id} FROM pg_catalog.string_to_table(textsim._corpus_patterns(), '|') p
+) t (pattern, name)
 JOIN pg_catalog.pg_constraint p ON p.conrelid = pg_catalog.to_regclass('textsim.' || t.pattern)
     AND p.contype = 'c'
 WHERE pg_catalog.to_regclass('textsim.' || t.name) IS NOT NULL AND NOT EXISTS (
@@ -528,11 +536,88 @@ WHERE s.corpus_id = {id} AND s.active AND (
     OR NOT coalesce('search_path=pg_catalog, pg_temp' = ANY (p.proconfig), false)
     OR pg_catalog.has_function_privilege('public', p.oid, 'EXECUTE'))
 """
+TRACKING_TRIGGERS: Final[LiteralString] = """
+SELECT g.name
+FROM textsim.tracked t CROSS JOIN LATERAL textsim._tracking_triggers(t.corpus_id) g
+WHERE t.corpus_id = {id} AND NOT EXISTS (
+    SELECT FROM pg_catalog.pg_trigger o
+    WHERE o.tgrelid = {document_name}::pg_catalog.regclass AND o.tgname = g.name
+        AND o.tgenabled IN ('O', 'A') AND o.tgfoid = 'textsim._log_documents'::pg_catalog.regproc)
+"""
 SEQUENCE_OF_CORPUS: Final[LiteralString] = """
 SELECT {sequence_name}, (SELECT max(id) FROM {document}),
     pg_catalog.has_sequence_privilege({sequence_name}, 'SELECT, USAGE'),
     CASE WHEN pg_catalog.has_sequence_privilege({sequence_name}, 'SELECT, USAGE')
         THEN coalesce(pg_catalog.pg_sequence_last_value({sequence_name}::regclass), 0) END
+"""
+
+# Integrity of a tracked corpus: its nodes follow from the documents, its matches from the nodes, and its
+# clusters from the matches. Documents that the log names are excused.
+
+TRACKED: Final[LiteralString] = (
+    "SELECT t.linkage, t.threshold FROM textsim.tracked t WHERE t.corpus_id = {id}"
+)
+WRONG_NODES: Final[LiteralString] = """
+/* textsim-db: check corpus {id}: nodes */
+WITH changed AS MATERIALIZED (
+    SELECT pg_catalog.unnest(p.document_ids) AS id FROM textsim.pending p
+    WHERE p.corpus_id = {id} AND p.document_ids IS NOT NULL
+)
+SELECT coalesce(d.key, 'document ' || n.document_id), d.id IS NULL
+FROM {document} d FULL JOIN textsim.node_{id} n ON n.document_id = d.id
+WHERE coalesce(d.id, n.document_id) NOT IN (SELECT k.id FROM changed k)
+    AND CASE WHEN d.shingle_count > 0
+        THEN n.set_hash IS DISTINCT FROM textsim._set_hash(
+            (SELECT c FROM textsim.corpus c WHERE c.id = {id}), d.word_ids, d.normal_form, d.scope)
+        ELSE n.document_id IS NOT NULL END
+UNION ALL
+SELECT min(d.key), false FROM textsim.node_{id} n JOIN {document} d ON d.id = n.document_id
+GROUP BY n.set_hash HAVING count(DISTINCT n.node) > 1
+"""
+NODES: Final[LiteralString] = "SELECT DISTINCT n.node FROM textsim.node_{id} n ORDER BY n.node"
+# A match is excused if each of the documents of one of its nodes is named by the log.
+WRONG_MATCHES: Final[LiteralString] = """
+/* textsim-db: check corpus {id}: matches */
+WITH changed AS MATERIALIZED (
+    SELECT pg_catalog.unnest(p.document_ids) AS id FROM textsim.pending p
+    WHERE p.corpus_id = {id} AND p.document_ids IS NOT NULL
+), stored AS MATERIALIZED (
+    SELECT m.a, m.b, m.similarity FROM textsim.match_{id} m
+    WHERE m.a = ANY (%(nodes)s::integer[]) OR m.b = ANY (%(nodes)s::integer[])
+), found AS MATERIALIZED (
+    SELECT f.a, f.b, f.similarity FROM textsim._find_matches(
+        (SELECT c FROM textsim.corpus c WHERE c.id = {id}), %(threshold)s, %(nodes)s::integer[]) f
+)
+SELECT x.key, y.key, s.similarity, f.similarity
+FROM stored s FULL JOIN found f ON f.a = s.a AND f.b = s.b
+CROSS JOIN LATERAL (
+    SELECT min(d.key) FROM textsim.node_{id} n JOIN {document} d ON d.id = n.document_id
+    WHERE n.node = coalesce(s.a, f.a) AND d.id NOT IN (SELECT k.id FROM changed k)
+) x (key)
+CROSS JOIN LATERAL (
+    SELECT min(d.key) FROM textsim.node_{id} n JOIN {document} d ON d.id = n.document_id
+    WHERE n.node = coalesce(s.b, f.b) AND d.id NOT IN (SELECT k.id FROM changed k)
+) y (key)
+WHERE s.similarity IS DISTINCT FROM f.similarity AND x.key IS NOT NULL AND y.key IS NOT NULL
+"""
+WRONG_CLUSTERS: Final[LiteralString] = """
+/* textsim-db: check corpus {id}: clusters */
+WITH expected AS MATERIALIZED (
+    SELECT e.document_id, e.representative, count(*) OVER (PARTITION BY e.representative) AS size
+    FROM textsim._group_nodes(
+        {id}, %(linkage)s, ARRAY(SELECT DISTINCT n.node FROM textsim.node_{id} n)) g
+    CROSS JOIN LATERAL ROWS FROM (
+        pg_catalog.unnest(g.documents), pg_catalog.unnest(g.representatives)
+    ) e (document_id, representative)
+), stored AS (
+    SELECT m.document_id, c.representative, c.size
+    FROM textsim.member_{id} m LEFT JOIN textsim.cluster_{id} c ON c.id = m.cluster
+)
+SELECT coalesce(d.key, 'document ' || coalesce(s.document_id, e.document_id))
+FROM stored s
+FULL JOIN (SELECT e.* FROM expected e WHERE e.size > 1) e ON e.document_id = s.document_id
+LEFT JOIN {document} d ON d.id = coalesce(s.document_id, e.document_id)
+WHERE (s.representative, s.size) IS DISTINCT FROM (e.representative, e.size)
 """
 
 # Integrity of documents and attached tables: each row has its document, and each document its row.

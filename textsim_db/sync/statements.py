@@ -219,10 +219,45 @@ ORDER BY p.id DESC LIMIT %s
 """
 RETRY_FAILURES: Final[LiteralString] = """
 UPDATE textsim.pending p SET error = NULL, tries = 0, lease_until = NULL,
-    kind = CASE WHEN p.source_id IS NULL THEN 'words'
+    kind = CASE WHEN p.document_ids IS NOT NULL THEN 'cluster' WHEN p.source_id IS NULL THEN 'words'
         WHEN p.keys IS NULL THEN 'compare' ELSE 'change' END
 WHERE p.kind = 'failed' AND %s = coalesce(
     (SELECT s.corpus_id FROM textsim.source s WHERE s.id = p.source_id), p.corpus_id)
+"""
+
+# Tracked corpora.
+
+TRACK: Final[LiteralString] = "/* textsim-db: track a corpus */ SELECT textsim.track(%s, %s, %s)"
+UNTRACK: Final[LiteralString] = "/* textsim-db: untrack a corpus */ SELECT textsim.untrack(%s)"
+UPDATE_CLUSTERS: Final[LiteralString] = """
+/* textsim-db: update clusters */ SELECT textsim._update_clusters(%s, %s, %s)
+"""
+# A first load builds the index of the band rows at its end.
+OUTDATED_CLUSTERS: Final[LiteralString] = """
+/* textsim-db: corpora with outdated clusters */
+SELECT c.name FROM textsim.tracked t JOIN textsim.corpus c ON c.id = t.corpus_id
+WHERE pg_catalog.to_regclass('textsim.band_' || c.id || '_bucket') IS NOT NULL
+    AND pg_catalog.has_table_privilege(pg_catalog.to_regclass('textsim.node_' || c.id), 'UPDATE')
+    AND EXISTS (SELECT FROM textsim.pending p WHERE p.kind = 'cluster' AND p.corpus_id = c.id)
+"""
+FIRST_CLUSTER_ENTRY: Final[LiteralString] = """
+SELECT p.id, pg_catalog.cardinality(p.document_ids)
+FROM textsim.pending p JOIN textsim.corpus c ON c.id = p.corpus_id
+WHERE p.kind = 'cluster' AND c.name = %s ORDER BY p.corpus_id, p.id LIMIT 1
+"""
+SPLIT_CLUSTER_ENTRY: Final[LiteralString] = """
+WITH gone AS (DELETE FROM textsim.pending p WHERE p.id = %s RETURNING p.*)
+INSERT INTO textsim.pending (kind, corpus_id, document_ids, created_at, tries)
+SELECT g.kind, g.corpus_id, ARRAY[d], g.created_at, g.tries
+FROM gone g CROSS JOIN LATERAL pg_catalog.unnest(g.document_ids) d
+"""
+MEMBERS: Final[LiteralString] = """
+/* textsim-db: members of clusters */
+SELECT m.key, m.cluster, m.representative, m.similarity FROM textsim.members(%s) m
+ORDER BY m.cluster, m.key COLLATE "C"
+"""
+CLUSTER_OF: Final[LiteralString] = """
+SELECT o.cluster, o.representative, o.similarity FROM textsim.cluster_of(%s, %s) o
 """
 
 # Documents of a source, and documents that wait for the ids of their words.

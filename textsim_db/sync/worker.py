@@ -5,6 +5,7 @@
     resolve    read the rows and compute, in a thread, a piece ahead    apply_changes
     write      one transaction, which also deletes the entries          apply_changes
     expire     remove expired documents, once a second                  remove_expired
+    track      update the clusters of tracked corpora                   tracked_clusters
     settle     vacuum the tables that grew, when the log is empty       write.vacuum_after_load
 
 Each change goes through the stages in this order, each stage once. When the server fails or a
@@ -39,6 +40,7 @@ from textsim_db.sync.pieces import Piece
 from textsim_db.sync.progress import Progress
 from textsim_db.sync.remove_expired import ExpiredDocuments
 from textsim_db.sync.stop_flag import Stop
+from textsim_db.sync.tracked_clusters import OutdatedClusters
 from textsim_db.sync.usable_sources import Complaints, UsableSources
 from textsim_db.sync.watch_worker import Watch
 from textsim_db.sync.worker_settings import POLL_SECONDS, WorkerSettings, WorkReport
@@ -73,6 +75,7 @@ class Worker:
         self._added: Counter[Store] = Counter()
         # The caller of attach() waits for the rows of one table only.
         self._expired = ExpiredDocuments(engine) if self._settings.only_source is None else None
+        self._outdated = OutdatedClusters(engine) if self._settings.only_source is None else None
         self._stop = Stop()
         self._supervisor = Supervisor()
         self._progress = Progress()
@@ -143,6 +146,7 @@ class Worker:
             for resolved in resolved_pieces:
                 recovery.failures = 0
                 total.removed += self._expire()
+                self._update_clusters()
                 if resolved is not None:
                     empty_polls = 0
                     total.include(self._write(resolved))
@@ -154,6 +158,8 @@ class Worker:
             self._settle()
             while until_idle and (removed := self._expire(is_last=True)):
                 total.removed += removed
+            while until_idle and self._update_clusters(is_last=True):
+                pass
 
     def _pieces(self, next_poll: NextPoll, until_idle: bool) -> Generator[Piece | None, None, None]:
         """Yield pieces, and None after each empty poll, so that ahead() passes on the pieces before it.
@@ -212,6 +218,13 @@ class Worker:
             return 0
         with self._progress.step("removes expired documents"):
             return self._expired.remove_some()
+
+    def _update_clusters(self, is_last: bool = False) -> int:
+        """Update some clusters, if it is time, and return the number of changed documents."""
+        if self._outdated is None or self._stop.is_set() or not (is_last or self._outdated.is_due):
+            return 0
+        with self._progress.step("updates clusters"):
+            return self._outdated.update_some()
 
     def _settle(self) -> None:
         for store, added in self._added.items():

@@ -40,7 +40,8 @@ def learn_from_load(
     """Let an empty exact corpus learn from the first documents of a load.
 
     Returns the corpus that takes the place of this one, or None, and all the documents. Only the owner
-    of a corpus can rebuild it, so a corpus learns nothing from the first load of another role.
+    of a corpus can rebuild it, so a corpus learns nothing from the first load of another role. A tracked
+    corpus cannot be rebuilt, and learns nothing either.
     """
     corpus = store.corpus
     if not corpus.config.is_exact or corpus.config.common or not _can_learn(store):
@@ -90,5 +91,5 @@ def _weight(document: Any) -> int:
 
 def _can_learn(store: Store) -> bool:
     with autocommit(store.engine) as connection:
-        row = connection.execute(store.corpus.statement(statements.IS_EMPTY_AND_OWN)).fetchone()
+        row = connection.execute(store.corpus.statement(statements.IS_REPLACEABLE)).fetchone()
         return row == (True,)

@@ -57,8 +57,9 @@ def rebuild(store: Store, config: CorpusConfig, progress: Progress | None = None
     """Build the corpus anew, replace the old corpus by the new one, and return the new one.
 
     If the rebuild fails or is interrupted, the old corpus stays as it is. Raises CorpusBusy while
-    another session rebuilds the corpus. Raises ConfigurationError if a view cannot be moved to the new
-    corpus, or if documents match each other and the settings make a unique corpus.
+    another session rebuilds the corpus. Raises ConfigurationError if the corpus is tracked, if a view
+    cannot be moved to the new corpus, or if documents match each other and the settings make a unique
+    corpus.
     """
     engine, old = store.engine, store.corpus
     with lock_of_rebuilds(store), temporary_name(engine) as name:
@@ -98,7 +99,7 @@ def lock_of_rebuilds(store: Store) -> Iterator[None]:
                     f'another session rebuilt or dropped corpus "{corpus.name}" meanwhile; try again'
                 )
             try:
-                connection.execute(statements.REFUSE_VIEWS, [corpus.id])
+                connection.execute(statements.REFUSE_REBUILD, {"id": corpus.id})
             except pg.DependentObjectsStillExist as error:
                 raise ConfigurationError(str(error.diag.message_primary)) from error
         yield

@@ -151,8 +151,9 @@ SELECT pg_catalog.pg_try_advisory_xact_lock(pg_catalog.hashtextextended(%s, 0))
 
 # Common shingles of an exact corpus.
 
-IS_EMPTY_AND_OWN: Final[LiteralString] = """
+IS_REPLACEABLE: Final[LiteralString] = """
 SELECT NOT EXISTS (SELECT FROM {document}) AND pg_catalog.pg_has_role(relowner, 'USAGE')
+    AND NOT EXISTS (SELECT FROM textsim.tracked t WHERE t.corpus_id = {id})
 FROM pg_catalog.pg_class WHERE oid = {document_name}::regclass
 """
 SIZE_OF_CORPUS: Final[LiteralString] = """
@@ -200,7 +201,9 @@ LOCK_AGAINST_WRITERS: Final[LiteralString] = """
 /* textsim-db: rebuild corpus {id}: wait for writers */
 LOCK TABLE {document} IN SHARE ROW EXCLUSIVE MODE
 """
-REFUSE_VIEWS: Final[LiteralString] = "SELECT textsim._refuse_views(%s, true)"
+REFUSE_REBUILD: Final[LiteralString] = """
+SELECT textsim._refuse_tracked(%(id)s), textsim._refuse_views(%(id)s, true)
+"""
 MOVE_VIEWS: Final[LiteralString] = """
 /* textsim-db: move the views of a corpus */ SELECT textsim._move_views(%s, %s)
 """

@@ -1,0 +1,235 @@
+-- Tracked corpora: their matches and clusters stand in tables that stay current. Triggers on the documents log the
+-- ids of those that change, in the writer's transaction, and update_clusters() processes the log.
+
+-- Private functions
+
+CREATE FUNCTION textsim._tracking_relations(corpus_id integer)
+RETURNS TABLE (kind text, name text, statement text)
+LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE ROWS 16 SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    RETURN QUERY
+        SELECT 'table', format('%s_%s', p.pattern, corpus_id), format(
+            'CREATE TABLE textsim.%I (LIKE textsim.%I INCLUDING ALL) INHERITS (textsim.corpus_table)',
+            format('%s_%s', p.pattern, corpus_id), p.pattern)
+        FROM unnest(ARRAY['node', 'match', 'member', 'cluster', 'cluster_alias', 'cluster_event']) p (pattern);
+    -- The definitions of indexes are written as the server prints them.
+    RETURN QUERY
+        SELECT 'index', format('%s_%s_%s', i.pattern, corpus_id, i.suffix), format(
+            'CREATE %sINDEX %I ON textsim.%I USING btree (%s)', i.uniqueness,
+            format('%s_%s_%s', i.pattern, corpus_id, i.suffix), format('%s_%s', i.pattern, corpus_id), i.columns)
+        FROM (VALUES
+            ('node', 'document', 'UNIQUE ', 'document_id'), ('node', 'node', '', 'node, document_id'),
+            ('node', 'hash', '', 'set_hash'), ('match', 'a', 'UNIQUE ', 'a, b'), ('match', 'b', '', 'b, a'),
+            ('member', 'document', 'UNIQUE ', 'document_id'), ('member', 'cluster', '', 'cluster'),
+            ('cluster', 'id', 'UNIQUE ', 'id'), ('cluster_alias', 'old', 'UNIQUE ', 'old'),
+            ('cluster_alias', 'new', '', 'new'), ('cluster_event', 'id', 'UNIQUE ', 'id'))
+            i (pattern, suffix, uniqueness, columns);
+    RETURN QUERY VALUES
+        ('sequence', format('node_%s_id_seq', corpus_id), format(
+            'CREATE SEQUENCE textsim.%I OWNED BY textsim.%I.node',
+            format('node_%s_id_seq', corpus_id), 'node_' || corpus_id)),
+        ('sequence', format('cluster_%s_id_seq', corpus_id), format(
+            'CREATE SEQUENCE textsim.%I OWNED BY textsim.%I.id',
+            format('cluster_%s_id_seq', corpus_id), 'cluster_' || corpus_id));
+END $$;
+COMMENT ON FUNCTION textsim._tracking_relations(integer)
+    IS 'the tables, indexes and sequences of a tracked corpus besides those of every corpus, with the statements that '
+    'create them; check compares the definitions. Clusters and events share a sequence';
+
+CREATE FUNCTION textsim._tracking_triggers(corpus_id integer)
+RETURNS TABLE (name text, statement text)
+LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE ROWS 4 SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    RETURN QUERY
+        SELECT 'track_' || e.event, format(
+            'CREATE TRIGGER %I AFTER %s ON textsim.%I %sFOR EACH STATEMENT '
+            'EXECUTE FUNCTION textsim._log_documents(%L)',
+            'track_' || e.event, upper(e.event), 'document_' || corpus_id, 'REFERENCING ' || e.tables, corpus_id)
+        FROM (VALUES
+            ('insert', 'NEW TABLE AS new_documents '),
+            ('update', 'OLD TABLE AS old_documents NEW TABLE AS new_documents '),
+            ('delete', 'OLD TABLE AS old_documents ')) e (event, tables)
+        UNION ALL
+        SELECT 'track_truncate', format(
+            'CREATE TRIGGER track_truncate BEFORE TRUNCATE ON textsim.%I FOR EACH STATEMENT '
+            'EXECUTE FUNCTION textsim._log_documents(%L)', 'document_' || corpus_id, corpus_id);
+END $$;
+COMMENT ON FUNCTION textsim._tracking_triggers(integer)
+    IS 'the triggers on the documents of a tracked corpus, with the statements that create them';
+
+CREATE FUNCTION textsim._log_ids(corpus_id integer, ids integer[]) RETURNS void
+LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    INSERT INTO textsim.pending (kind, corpus_id, document_ids)
+    SELECT 'cluster', _log_ids.corpus_id, array_agg(i.id ORDER BY i.place)
+    FROM unnest(ids) WITH ORDINALITY i (id, place)
+    GROUP BY (i.place - 1) / 1000
+    ORDER BY (i.place - 1) / 1000;
+END $$;
+COMMENT ON FUNCTION textsim._log_ids(integer, integer[])
+    IS 'log documents of a tracked corpus whose clusters must be updated, a thousand in each entry';
+
+-- An UPDATE that only replaces a text by its word ids, or changes the language, the source or the time of expiry,
+-- changes no match. A text without words matches nothing.
+CREATE FUNCTION textsim._log_documents() RETURNS trigger
+LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    ids integer[];
+BEGIN
+    CASE TG_OP
+    WHEN 'INSERT' THEN
+        ids := array(SELECT n.id FROM new_documents n WHERE n.shingle_count > 0 ORDER BY n.id);
+    WHEN 'DELETE' THEN
+        ids := array(SELECT o.id FROM old_documents o WHERE o.shingle_count > 0 ORDER BY o.id);
+    WHEN 'UPDATE' THEN
+        ids := array(
+            SELECT o.id FROM old_documents o JOIN new_documents n ON n.id = o.id
+            WHERE n.shingle_count <> o.shingle_count OR n.scope IS DISTINCT FROM o.scope
+                OR n.signature <> o.signature
+                OR NOT coalesce(n.word_ids = o.word_ids, n.normal_form = o.normal_form,
+                    coalesce(n.normal_form, textsim._normal_form_of(n.word_ids))
+                        = coalesce(o.normal_form, textsim._normal_form_of(o.word_ids)))
+            ORDER BY o.id);
+    ELSE
+        RAISE EXCEPTION 'corpus "%" is tracked, so its table cannot be truncated',
+            (SELECT c.name FROM textsim.corpus c WHERE c.id = TG_ARGV[0]::integer)
+            USING ERRCODE = 'object_in_use',
+                HINT = 'Remove its documents, or call textsim.untrack first.';
+    END CASE;
+    PERFORM textsim._log_ids(TG_ARGV[0]::integer, ids);
+    RETURN NULL;
+END $$;
+COMMENT ON FUNCTION textsim._log_documents()
+    IS 'log the documents of a tracked corpus that a statement has added, changed or removed';
+
+CREATE FUNCTION textsim._lock_clusters(corpus_id integer, waits boolean DEFAULT true) RETURNS boolean
+LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    IF NOT waits THEN
+        RETURN pg_try_advisory_xact_lock(hashtext('textsim-db clusters'), corpus_id);
+    END IF;
+    PERFORM pg_advisory_xact_lock(hashtext('textsim-db clusters'), corpus_id);
+    RETURN true;
+END $$;
+COMMENT ON FUNCTION textsim._lock_clusters(integer, boolean)
+    IS 'lock the clusters of a corpus until the end of the transaction, because one session at a time updates them; '
+    'false if the caller does not wait, and another session has the lock';
+
+CREATE FUNCTION textsim._tracking(c textsim.corpus) RETURNS textsim.tracked
+LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    tracking textsim.tracked;
+BEGIN
+    SELECT t.* INTO tracking FROM textsim.tracked t WHERE t.corpus_id = c.id;
+    IF NOT FOUND THEN
+        RAISE EXCEPTION 'corpus "%" is not tracked', c.name
+            USING ERRCODE = 'object_not_in_prerequisite_state', HINT = format('SELECT textsim.track(%L)', c.name);
+    END IF;
+    RETURN tracking;
+END $$;
+COMMENT ON FUNCTION textsim._tracking(textsim.corpus)
+    IS 'how a corpus is tracked; an error if it is not';
+
+CREATE FUNCTION textsim._refuse_tracked(corpus_id integer) RETURNS void
+LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    name text;
+BEGIN
+    SELECT c.name INTO name
+    FROM textsim.tracked t JOIN textsim.corpus c ON c.id = t.corpus_id WHERE t.corpus_id = _refuse_tracked.corpus_id;
+    IF FOUND THEN
+        RAISE EXCEPTION 'corpus "%" is tracked, and its clusters cannot follow a rebuild; untrack it, rebuild it, '
+            'and track it again: textsim untrack', name
+            USING ERRCODE = 'dependent_objects_still_exist';
+    END IF;
+END $$;
+COMMENT ON FUNCTION textsim._refuse_tracked(integer)
+    IS 'raise an error if a corpus is tracked, because another corpus is to replace it';
+
+CREATE FUNCTION textsim._drop_tracking(corpus_id integer) RETURNS void
+LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    relation text;
+BEGIN
+    DELETE FROM textsim.tracked t WHERE t.corpus_id = _drop_tracking.corpus_id;
+    FOR relation IN
+        SELECT r.name FROM textsim._tracking_relations(corpus_id) r
+        WHERE r.kind = 'table' AND to_regclass('textsim.' || r.name) IS NOT NULL
+    LOOP
+        EXECUTE format('DROP TABLE textsim.%I', relation);
+    END LOOP;
+    DELETE FROM textsim.pending p WHERE p.corpus_id = _drop_tracking.corpus_id AND p.document_ids IS NOT NULL;
+END $$;
+COMMENT ON FUNCTION textsim._drop_tracking(integer)
+    IS 'drop the tables with the matches and clusters of a corpus, if it is tracked';
+
+-- Public functions
+
+CREATE FUNCTION textsim.track(
+    corpus text, linkage text DEFAULT 'kept', threshold double precision DEFAULT NULL)
+RETURNS void
+LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    c textsim.corpus := textsim._exclude_rebuild(corpus);
+    document regclass := 'textsim.document_' || c.id;
+    object record;
+    ids integer[];
+BEGIN
+    PERFORM textsim._check_linkage(linkage), textsim._check_threshold(c, threshold);
+    IF linkage = 'complete' THEN
+        RAISE EXCEPTION 'clusters with linkage complete cannot be tracked; expected kept or single'
+            USING ERRCODE = 'feature_not_supported';
+    END IF;
+    IF threshold < c.threshold THEN
+        RAISE EXCEPTION 'threshold is %; corpus "%" finds its matches from % on', threshold, corpus, c.threshold
+            USING ERRCODE = 'invalid_parameter_value', HINT = 'textsim rebuild lowers the threshold of a corpus.';
+    END IF;
+    INSERT INTO textsim.tracked (corpus_id, linkage, threshold)
+    VALUES (c.id, linkage, coalesce(threshold, c.threshold))
+    ON CONFLICT (corpus_id) DO NOTHING;
+    IF NOT FOUND THEN
+        RAISE EXCEPTION 'corpus "%" is tracked already', corpus
+            USING ERRCODE = 'duplicate_object', HINT = 'To track it otherwise, call textsim.untrack first.';
+    END IF;
+    FOR object IN SELECT * FROM textsim._tracking_relations(c.id) LOOP
+        EXECUTE object.statement;
+        IF object.kind = 'table' THEN
+            -- A role that may read or write the documents may do the same with their clusters.
+            PERFORM textsim._grant_like(document, format('textsim.%I', object.name)::regclass);
+            EXECUTE format('COMMENT ON TABLE textsim.%I IS %L', object.name, 'Tracked clusters of one corpus.');
+        ELSIF object.kind = 'sequence' THEN
+            EXECUTE format('COMMENT ON SEQUENCE textsim.%I IS %L', object.name, 'ids of one tracked corpus');
+        END IF;
+    END LOOP;
+    PERFORM textsim._grant_ids(c.id);
+    -- This waits for writers. The next statement sees what they have written, and later writers log it.
+    FOR object IN SELECT * FROM textsim._tracking_triggers(c.id) LOOP
+        EXECUTE object.statement;
+    END LOOP;
+    EXECUTE format('SELECT array_agg(d.id ORDER BY d.id) FROM %s d WHERE d.shingle_count > 0', document) INTO ids;
+    PERFORM textsim._log_ids(c.id, ids);
+END $$;
+COMMENT ON FUNCTION textsim.track(text, text, double precision)
+    IS 'Keeps the matches and clusters of a corpus in tables that stay current: members() and match_pairs() read '
+    'them. A worker or update_clusters() computes them, first of all documents, and then of each change. linkage says '
+    'how matches make clusters. kept: one document of a cluster is kept, and every other member matches it; documents '
+    'are considered in the order in which they were added. single: the connected components of the matches. '
+    'threshold is the least similarity of a match, by default that of the corpus, and not lower. Raises an error if '
+    'the corpus is tracked already, and for linkage complete. A tracked corpus cannot be rebuilt.';
+
+CREATE FUNCTION textsim.untrack(corpus text) RETURNS void
+LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    c textsim.corpus := textsim._required_corpus(corpus);
+    trigger text;
+BEGIN
+    PERFORM textsim._lock_clusters(c.id);
+    PERFORM textsim._tracking(c);
+    FOR trigger IN SELECT t.name FROM textsim._tracking_triggers(c.id) t LOOP
+        EXECUTE format('DROP TRIGGER IF EXISTS %I ON textsim.%I', trigger, 'document_' || c.id);
+    END LOOP;
+    PERFORM textsim._drop_tracking(c.id);
+END $$;
+COMMENT ON FUNCTION textsim.untrack(text)
+    IS 'Ends the tracking of a corpus, and removes its matches, clusters and their history. The documents stay. '
+    'Raises an error if the corpus is not tracked.';

@@ -1,0 +1,98 @@
+-- The matches and clusters of tracked corpora, by the keys of documents. Documents that changed since the last update
+-- have the clusters that they had then.
+
+-- Private functions
+
+-- The documents come first: untrack() locks them first, too.
+CREATE FUNCTION textsim._members_query(corpus_id integer) RETURNS text
+LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    RETURN format($query$
+        SELECT d.key, m.cluster, r.key AS representative, (
+            SELECT CASE WHEN n.node = o.node THEN 1 ELSE (
+                SELECT s.similarity FROM textsim.%4$I s
+                WHERE s.a = least(n.node, o.node) AND s.b = greatest(n.node, o.node)) END
+            FROM textsim.%5$I n JOIN textsim.%5$I o ON o.document_id = c.representative
+            WHERE n.document_id = m.document_id) AS similarity
+        FROM textsim.%1$I d
+        JOIN textsim.%2$I m ON m.document_id = d.id
+        JOIN textsim.%3$I c ON c.id = m.cluster
+        LEFT JOIN textsim.%1$I r ON r.id = c.representative
+        $query$, 'document_' || corpus_id, 'member_' || corpus_id, 'cluster_' || corpus_id, 'match_' || corpus_id,
+        'node_' || corpus_id);
+END $$;
+COMMENT ON FUNCTION textsim._members_query(integer)
+    IS 'a query for the members of the clusters of a tracked corpus';
+
+CREATE FUNCTION textsim._cluster_of(corpus text, document_key text)
+RETURNS TABLE (cluster bigint, representative text, similarity double precision)
+LANGUAGE plpgsql STABLE PARALLEL SAFE ROWS 1 SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    c textsim.corpus := textsim._required_corpus(corpus);
+BEGIN
+    PERFORM textsim._tracking(c);
+    RETURN QUERY EXECUTE format('SELECT q.cluster, q.representative, q.similarity FROM (%s) q WHERE q.key = $1',
+        textsim._members_query(c.id)) USING document_key;
+END $$;
+COMMENT ON FUNCTION textsim._cluster_of(text, text)
+    IS 'the work of cluster_of(), because a plpgsql parameter and column cannot both be named key';
+
+-- Public functions
+
+CREATE FUNCTION textsim.members(corpus text)
+RETURNS TABLE (key text, cluster bigint, representative text, similarity double precision)
+LANGUAGE plpgsql STABLE PARALLEL SAFE ROWS 1000 SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    c textsim.corpus := textsim._required_corpus(corpus);
+BEGIN
+    PERFORM textsim._tracking(c);
+    RETURN QUERY EXECUTE textsim._members_query(c.id);
+END $$;
+COMMENT ON FUNCTION textsim.members(text)
+    IS 'Returns the documents of the clusters of a tracked corpus: key, the id of the cluster, the key of the document '
+    'that represents it, and the exact similarity to that document. With linkage kept, the representative is the '
+    'document to keep. With linkage single it is the document that was added first, and similarity is NULL if it is '
+    'below the threshold. A document without a match has no row. Raises an error if the corpus is not tracked.';
+
+CREATE FUNCTION textsim.create_members_view(corpus text, view_name text) RETURNS void
+LANGUAGE sql VOLATILE PARALLEL UNSAFE
+BEGIN ATOMIC
+    SELECT textsim._create_view(corpus, view_name, true, current_schema()::text);
+END;
+COMMENT ON FUNCTION textsim.create_members_view(text, text)
+    IS 'Creates a view of the rows of members(). A condition on the key, or a join on it, looks up those documents '
+    'only. Drop the view before textsim.untrack. Raises an error if the corpus is not tracked.';
+
+CREATE FUNCTION textsim.match_pairs(corpus text)
+RETURNS TABLE (a text, b text, similarity double precision)
+LANGUAGE plpgsql STABLE PARALLEL SAFE ROWS 1000 SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    c textsim.corpus := textsim._required_corpus(corpus);
+BEGIN
+    PERFORM textsim._tracking(c);
+    RETURN QUERY EXECUTE format($query$
+        SELECT least(d.key COLLATE "C", e.key), greatest(d.key COLLATE "C", e.key), p.similarity
+        FROM textsim.%1$I d
+        JOIN (
+            SELECT x.document_id AS x, y.document_id AS y, m.similarity
+            FROM textsim.%3$I m JOIN textsim.%2$I x ON x.node = m.a JOIN textsim.%2$I y ON y.node = m.b
+            UNION ALL
+            SELECT x.document_id, y.document_id, 1
+            FROM textsim.%2$I x JOIN textsim.%2$I y ON y.node = x.node AND y.document_id > x.document_id
+        ) p ON p.x = d.id
+        JOIN textsim.%1$I e ON e.id = p.y
+        $query$, 'document_' || c.id, 'node_' || c.id, 'match_' || c.id);
+END $$;
+COMMENT ON FUNCTION textsim.match_pairs(text)
+    IS 'Returns the matches of a tracked corpus, as pairs() returns its pairs. Each pair is listed once, with a < b in '
+    'byte order. Raises an error if the corpus is not tracked.';
+
+CREATE FUNCTION textsim.cluster_of(corpus text, key text)
+RETURNS TABLE (cluster bigint, representative text, similarity double precision)
+LANGUAGE sql STABLE PARALLEL SAFE ROWS 1
+BEGIN ATOMIC
+    SELECT o.cluster, o.representative, o.similarity FROM textsim._cluster_of($1, $2) o;
+END;
+COMMENT ON FUNCTION textsim.cluster_of(text, text)
+    IS 'Returns the cluster of the document with this key, as a row of members(). Returns no row if the document has no '
+    'match, or if no document has the key. Raises an error if the corpus is not tracked.';

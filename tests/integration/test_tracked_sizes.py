@@ -1,0 +1,70 @@
+"""Large clusters and large loads of tracked corpora."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+
+import textsim_db as ts
+from benchmarks.generate import documents
+from tests.support.connections import Connection
+from tests.support.tracked import compare
+
+pytestmark = [pytest.mark.one_server, pytest.mark.more]
+
+LINKAGES = pytest.mark.parametrize("linkage", ["kept", "single"])
+
+
+@LINKAGES
+def test_many_copies_of_one_text(db: ts.Database, linkage: str) -> None:
+    count = 20_000
+    corpus = db.create_corpus("c")
+    corpus.track(linkage)
+    text = "the same text again and again, word by word"
+    corpus.add_many((str(number), text) for number in range(count))
+    assert corpus.update_clusters() == count
+    corpus.add("near", f"{text} by word")
+    corpus.remove(["0"])
+    corpus.update_clusters()
+    members = list(corpus.members())
+    assert len({member.cluster for member in members}) == 1
+    assert len(members) == count
+    assert len({member.representative for member in members}) == 1
+    assert Counter(member.similarity for member in members)[1.0] == count - 1
+    corpus.remove(str(number) for number in range(count))
+    corpus.update_clusters()
+    assert list(corpus.members()) == []
+    assert corpus.check() == []
+
+
+@LINKAGES
+def test_a_long_chain_is_cut_and_mended(
+    db: ts.Database, connection: Connection, linkage: str
+) -> None:
+    corpus = db.create_corpus("c", shingle="word:1", threshold=0.8, recall=1.0)
+    corpus.track(linkage)
+    texts = {f"{start:04}": " ".join(f"w{start + i}" for i in range(20)) for start in range(1000)}
+    corpus.add_many(texts.items())
+    corpus.update_clusters()
+    clusters = compare(connection, corpus, linkage, 0.8)
+    corpus.remove(["0499", "0500"])
+    corpus.update_clusters()
+    compare(connection, corpus, linkage, 0.8)
+    corpus.add_many((key, texts[key]) for key in ("0499", "0500"))
+    corpus.update_clusters()
+    mended = compare(connection, corpus, linkage, 0.8)
+    if linkage == "single":
+        assert clusters.keys() == mended.keys() == {1}
+
+
+@LINKAGES
+def test_many_documents_that_are_loaded_at_once(
+    db: ts.Database, connection: Connection, linkage: str
+) -> None:
+    corpus = db.create_corpus("c")
+    corpus.track(linkage)
+    corpus.add_many(documents(20_000, words=60, planted=0.3, seed=1))
+    assert corpus.update_clusters() == 20_000
+    clusters = compare(connection, corpus, linkage, corpus.config.threshold)
+    assert len(clusters) > 500

@@ -1,0 +1,110 @@
+"""Compares tracked clusters with the clusters that Python computes from all documents."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+
+import textsim_db as ts
+from tests.support.connections import Connection
+
+Groups = dict[int, tuple[int, frozenset[int]]]
+"""By the id of a cluster: its representative and its members, as ids of documents."""
+
+
+def ids_of(connection: Connection, corpus: ts.Corpus) -> dict[str, int]:
+    """Return the ids of the documents, which follow the order in which they were added."""
+    (number,) = connection.execute(
+        "SELECT id FROM textsim.corpus WHERE name = %s", [corpus.name]
+    ).fetchone() or (0,)
+    return dict(connection.execute(f"SELECT key, id FROM textsim.document_{number}").fetchall())
+
+
+def compare(connection: Connection, corpus: ts.Corpus, linkage: str, threshold: float) -> Groups:
+    """Compare matches, clusters and events with the documents, and return the clusters."""
+    ids = ids_of(connection, corpus)
+    pairs = {(a, b): similarity for a, b, similarity in corpus.pairs(threshold)}
+    matches = "SELECT a, b, similarity FROM textsim.match_pairs(%s)"
+    found = connection.execute(matches, [corpus.name]).fetchall()
+    assert {(a, b): similarity for a, b, similarity in found} == pairs
+    assert len(found) == len(pairs)
+    clusters = corpus.clusters(threshold, linkage=linkage, rank=ids.__getitem__)
+    expected = {
+        min(ids[key] for key in c.keys) if c.kept is None else ids[c.kept]: {
+            ids[key] for key in c.keys
+        }
+        for c in clusters
+    }
+    members: dict[int, set[int]] = defaultdict(set)
+    representatives: dict[int, int] = {}
+    query = "SELECT key, cluster, representative, similarity FROM textsim.members(%s)"
+    for key, cluster, representative, similarity in connection.execute(query, [corpus.name]):
+        members[cluster].add(ids[key])
+        representatives[cluster] = ids[representative]
+        pair = min(key, representative), max(key, representative)
+        assert similarity == (1 if key == representative else pairs.get(pair)), pair
+    assert {representatives[cluster]: members[cluster] for cluster in members} == expected
+    assert len(representatives) == len(expected)
+    compare_events(connection, corpus, members)
+    return {cluster: (representatives[cluster], frozenset(members[cluster])) for cluster in members}
+
+
+def compare_events(
+    connection: Connection, corpus: ts.Corpus, clusters: dict[int, set[int]]
+) -> None:
+    """Replay the events: they give the same members, and no id of a cluster is used twice."""
+    (number,) = connection.execute(
+        "SELECT id FROM textsim.corpus WHERE name = %s", [corpus.name]
+    ).fetchone() or (0,)
+    members: dict[int, set[int]] = {}
+    ended: dict[int, int | None] = {}
+    query = (
+        f"SELECT what, cluster, document_id, other FROM textsim.cluster_event_{number} ORDER BY id"
+    )
+    for what, cluster, document, other in connection.execute(query):
+        if what == "created":
+            assert cluster not in members
+            assert cluster not in ended
+            members[cluster] = set()
+        elif what == "joined":
+            if other is not None:
+                members[other].remove(document)
+            members[cluster].add(document)
+        elif what == "left":
+            members[cluster].remove(document)
+        elif what == "merged":
+            members[other] |= members.pop(cluster)
+            ended[cluster] = other
+        elif what == "ended":
+            assert not members.pop(cluster)
+            ended[cluster] = None
+        else:
+            assert what == "split"
+            assert cluster in members
+            assert other in members
+    assert members == clusters
+    sizes = dict(connection.execute(f"SELECT id, size FROM textsim.cluster_{number}").fetchall())
+    assert sizes == {cluster: len(documents) for cluster, documents in clusters.items()}
+    aliases = dict(connection.execute(f"SELECT old, new FROM textsim.cluster_alias_{number}"))
+    for old, new in ended.items():
+        last = new
+        while last is not None and ended.get(last) is not None:
+            last = ended[last]
+        assert aliases.get(old) == last
+
+
+def expected_ids(before: Groups, after: Groups) -> dict[int, int]:
+    """Return which clusters keep an id of before, by their representatives.
+
+    The heir of an old cluster is the cluster with its representative, or else with most of its members;
+    ties go to the cluster whose representative was added first. A cluster keeps the id of the largest
+    of those whose heir it is; ties go to the lowest id.
+    """
+    root_of = {document: root for root, documents in after.values() for document in documents}
+    candidates: dict[int, list[tuple[int, int]]] = defaultdict(list)
+    for id_, (representative, documents) in before.items():
+        counts = Counter(root_of[document] for document in documents if document in root_of)
+        if counts:
+            largest = min(counts, key=lambda root: (-counts[root], root))
+            heir = root_of.get(representative, largest)
+            candidates[heir].append((-len(documents), id_))
+    return {root: min(ids)[1] for root, ids in candidates.items()}

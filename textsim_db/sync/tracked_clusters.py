@@ -1,0 +1,173 @@
+"""Tracked corpora: their clusters are kept up to date by textsim._update_clusters, batch by batch."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Generator
+from contextlib import contextmanager, suppress
+from typing import Any
+
+import psycopg
+from psycopg import errors as pg
+from sqlalchemy import Engine
+
+from textsim_db.db.engine import autocommit, is_trouble, transaction
+from textsim_db.db.retries import PASSING, Attempts, is_timeout
+from textsim_db.db.store import Store
+from textsim_db.errors import ConfigurationError
+from textsim_db.frames.arrow_results import ResultColumns, columns_of
+from textsim_db.results import Member
+from textsim_db.settings import Linkage
+from textsim_db.sync import statements
+from textsim_db.sync.apply_changes import OUTDATED
+
+log = logging.getLogger(__name__)
+
+SECONDS = 1.0
+"""The seconds between two looks for outdated clusters, and the time that updates may take at once."""
+MEMBERS_AT_ONCE = 10_000
+_REFUSED = (
+    *(pg.InvalidParameterValue, pg.FeatureNotSupported, pg.DuplicateObject),
+    *(pg.ObjectInUse, pg.ObjectNotInPrerequisiteState, pg.DependentObjectsStillExist),
+)
+_PASSED_OVER = (*OUTDATED, pg.UndefinedObject, pg.FeatureNotSupported, pg.LockNotAvailable)
+"""The corpus was untracked or dropped meanwhile, or is locked, or another version has created it."""
+
+
+def track(store: Store, linkage: Linkage, threshold: float | None) -> None:
+    """Keep the clusters of a corpus up to date from now on; raises ConfigurationError."""
+    with _refusals(), transaction(store.engine) as connection:
+        connection.execute(statements.TRACK, [store.corpus.name, linkage, threshold])
+
+
+def untrack(store: Store) -> None:
+    """Remove the clusters of a tracked corpus; raises ConfigurationError."""
+    with _refusals(), transaction(store.engine) as connection:
+        connection.execute(statements.UNTRACK, [store.corpus.name])
+
+
+def update(store: Store) -> int:
+    """Bring the clusters of a tracked corpus up to date, and return the number of changed documents."""
+    updated = 0
+    with _refusals():
+        while count := update_some(store.engine, store.corpus.name, waits=True):
+            updated += count
+    return updated
+
+
+def update_some(engine: Engine, name: str, waits: bool, entry: int | None = None) -> int:
+    """Process about a thousand documents, or those of one entry, and return their number.
+
+    waits: whether to wait for another session that updates the clusters; otherwise return 0.
+    """
+    updated = 0
+    for attempt in Attempts():
+        with attempt, transaction(engine) as connection:
+            row = connection.execute(statements.UPDATE_CLUSTERS, [name, waits, entry]).fetchone()
+            updated = 0 if row is None else int(row[0])
+    return updated
+
+
+def members(store: Store) -> Generator[ResultColumns, None, None]:
+    """Yield the columns of the members of all clusters; raises ConfigurationError."""
+    label = store.corpus.label("members")
+    with (
+        _refusals(),
+        transaction(store.engine) as connection,
+        connection.cursor(label) as cursor,
+    ):
+        cursor.execute(statements.MEMBERS, [store.corpus.name])
+        while rows := cursor.fetchmany(MEMBERS_AT_ONCE):
+            yield columns_of(Member, rows)
+
+
+def cluster_of(store: Store, key: str) -> Member | None:
+    """Return a document as a member of its cluster; None if it has none. Raises ConfigurationError."""
+    with _refusals(), autocommit(store.engine) as connection:
+        row = connection.execute(statements.CLUSTER_OF, [store.corpus.name, key]).fetchone()
+    return None if row is None else Member(key, *row)
+
+
+@contextmanager
+def _refusals() -> Generator[None, Any, None]:
+    try:
+        yield
+    except _REFUSED as error:
+        raise ConfigurationError(error.diag.message_primary or str(error)) from error
+
+
+class OutdatedClusters:
+    """The tracked corpora whose documents have changed, and whose clusters this role may write."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+        self._due_at = float("-inf")
+        self._failing: set[str] = set()
+        """The corpora with an entry that cannot be processed, whose entries are processed one by one."""
+
+    @property
+    def is_due(self) -> bool:
+        """Whether to look now: the last look was a second ago, or left outdated clusters."""
+        return time.monotonic() >= self._due_at
+
+    def update_some(self) -> int:
+        """Update clusters for about a second, and return a number that is 0 if nothing is left to do."""
+        start = time.monotonic()
+        total = 0
+        while updated := self._update_each():
+            total += updated
+            if time.monotonic() >= start + SECONDS:
+                return total
+        self._due_at = time.monotonic() + SECONDS
+        return total
+
+    def _update_each(self) -> int:
+        """Process a batch of each corpus."""
+        with autocommit(self._engine) as connection:
+            names = connection.execute(statements.OUTDATED_CLUSTERS).fetchall()
+        updated = 0
+        for (name,) in names:
+            with suppress(*_PASSED_OVER):
+                updated += self._update(name)
+        return updated
+
+    def _update(self, name: str) -> int:
+        if name not in self._failing:
+            try:
+                return update_some(self._engine, name, waits=False)
+            except psycopg.Error as error:
+                if not self._is_of_entries(error):
+                    raise
+                self._failing.add(name)
+        with autocommit(self._engine) as connection:
+            row = connection.execute(statements.FIRST_CLUSTER_ENTRY, [name]).fetchone()
+        if row is None:
+            self._failing.discard(name)
+            return 0
+        entry, size = row
+        try:
+            return update_some(self._engine, name, waits=False, entry=entry)
+        except psycopg.Error as error:
+            if not self._is_of_entries(error):
+                raise
+            self._set_aside(name, entry, size, str(error.diag.message_primary or error))
+            return 1
+
+    def _set_aside(self, name: str, entry: int, size: int, reason: str) -> None:
+        """Let the entry of a document fail; split an entry of several, to find the document."""
+        with transaction(self._engine) as connection:
+            if size > 1:
+                connection.execute(statements.SPLIT_CLUSTER_ENTRY, [entry])
+                return
+            connection.execute(statements.FAIL_ENTRY, [reason, entry])
+        fields = {"corpus": name, "reason": reason}
+        log.warning("corpus %s: set aside a changed document: %s", name, reason, extra=fields)
+
+    def _is_of_entries(self, error: psycopg.Error) -> bool:
+        """Return whether the entries cause the error, and not the server or somebody who cancels."""
+        if isinstance(error, pg.QueryCanceled):
+            return is_timeout(self._engine, error)
+        if isinstance(error, (*PASSING, *_PASSED_OVER)):
+            return False
+        return isinstance(error, pg.OutOfMemory) or not is_trouble(error)
