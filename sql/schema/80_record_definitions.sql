@@ -27,7 +27,7 @@ BEGIN
     WITH relation AS (
         SELECT c.oid, c.relname, c.relkind, c.relpersistence, c.relrowsecurity FROM pg_class c
         WHERE c.relnamespace = 'textsim'::regnamespace AND c.relname <> 'alembic_version'
-            AND c.relname !~ ('^(' || textsim._corpus_patterns() || ')_[0-9]+')
+            AND c.relname !~ '_[0-9]+'  -- the tables of corpora have their numbers
     )
     SELECT CASE r.relkind WHEN 'v' THEN 'view' WHEN 'S' THEN 'sequence' WHEN 'c' THEN 'type' ELSE 'table' END,
         format('textsim.%I', r.relname),

@@ -407,7 +407,7 @@ SELECT c.oid::regclass::text, 'corpus', n.id
 FROM pg_catalog.pg_class c
 CROSS JOIN LATERAL (SELECT pg_catalog.substring(c.relname, '[0-9]+$')::integer) n (id)
 WHERE c.relnamespace = 'textsim'::regnamespace AND c.relkind = 'r'
-    AND c.relname ~ ('^(' || textsim._corpus_patterns() || ')_[0-9]+$')
+    AND c.relname ~ '_[0-9]+$'
     AND NOT EXISTS (SELECT FROM textsim.corpus k WHERE k.id = n.id)
 UNION ALL
 SELECT p.oid::regprocedure::text, 'source', n.id
@@ -469,6 +469,7 @@ LEFT JOIN pg_catalog.pg_class o
     ON o.oid = pg_catalog.to_regclass(pg_catalog.format('textsim.%I', r.name))
 LEFT JOIN pg_catalog.pg_index i ON i.indexrelid = o.oid
 WHERE c.id = {id}
+ORDER BY pg_catalog.array_position('{{table,index,sequence}}'::text[], r.kind), r.name
 """
 # Columns and constraints of a pattern, with those of the table that was made from it. In an exact corpus
 # the signature has another type, and in a scoped corpus each document has a scope.
@@ -477,7 +478,8 @@ SELECT pg_catalog.format('textsim.%I', t.name), p.attname, e.type, e.is_not_null
     pg_catalog.format_type(a.atttypid, a.atttypmod), a.attnotnull
 FROM textsim.corpus c
 CROSS JOIN LATERAL (
-    SELECT p, p || '_' || c.id FROM pg_catalog.string_to_table(textsim._corpus_patterns(), '|') p
+    SELECT p.relname, p.relname || '_' || c.id FROM pg_catalog.pg_class p
+    WHERE p.relnamespace = 'textsim'::regnamespace AND p.relkind = 'r'
 ) t (pattern, name)
 JOIN pg_catalog.pg_attribute p ON p.attrelid = pg_catalog.to_regclass('textsim.' || t.pattern)
     AND p.attnum > 0 AND NOT p.attisdropped
@@ -495,7 +497,8 @@ WHERE c.id = {id} AND pg_catalog.to_regclass('textsim.' || t.name) IS NOT NULL
 CONSTRAINTS_OF_CORPUS: Final[LiteralString] = """
 SELECT pg_catalog.format('textsim.%I', t.name), p.conname, pg_catalog.pg_get_constraintdef(p.oid)
 FROM (
-    SELECT p, p || '_' || {id} FROM pg_catalog.string_to_table(textsim._corpus_patterns(), '|') p
+    SELECT p.relname, p.relname || '_' || {id} FROM pg_catalog.pg_class p
+    WHERE p.relnamespace = 'textsim'::regnamespace AND p.relkind = 'r'
 ) t (pattern, name)
 JOIN pg_catalog.pg_constraint p ON p.conrelid = pg_catalog.to_regclass('textsim.' || t.pattern)
     AND p.contype = 'c'
@@ -541,7 +544,7 @@ SELECT g.name
 FROM textsim.tracked t CROSS JOIN LATERAL textsim._tracking_triggers(t.corpus_id) g
 WHERE t.corpus_id = {id} AND NOT EXISTS (
     SELECT FROM pg_catalog.pg_trigger o
-    WHERE o.tgrelid = {document_name}::pg_catalog.regclass AND o.tgname = g.name
+    WHERE o.tgrelid = pg_catalog.to_regclass({document_name}) AND o.tgname = g.name
         AND o.tgenabled IN ('O', 'A') AND o.tgfoid = 'textsim._log_documents'::pg_catalog.regproc)
 """
 SEQUENCE_OF_CORPUS: Final[LiteralString] = """
