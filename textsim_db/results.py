@@ -66,6 +66,7 @@ class Member(NamedTuple):
     """A document of a cluster of a tracked corpus."""
 
     key: str
+    """The key of the document."""
     cluster: int
     """The id of the cluster, which it keeps, and which no other cluster ever gets."""
     representative: str | None
