@@ -935,8 +935,8 @@ class Corpus:
         members() reads them. A tracked corpus cannot be rebuilt.
 
         Args:
-            linkage: how matches make clusters: `"kept"` or `"single"`, as in clusters(). With `"kept"`
-                documents are considered in the order in which they were added.
+            linkage: how matches make clusters: `"kept"`, `"single"` or `"complete"`, as in clusters().
+                With `"kept"` documents are considered in the order in which they were added.
             threshold: the lowest similarity of a match; by default the threshold of the corpus, and not
                 lower.
 

@@ -169,14 +169,14 @@ COMMENT ON COLUMN textsim.common.class
 -- match_N, which take their columns and comments from these patterns.
 CREATE TABLE textsim.tracked (
     corpus_id integer PRIMARY KEY REFERENCES textsim.corpus ON DELETE CASCADE,
-    linkage text NOT NULL CHECK (linkage IN ('kept', 'single')),
+    linkage text NOT NULL CHECK (linkage IN ('kept', 'single', 'complete')),
     threshold double precision NOT NULL CHECK (threshold > 0 AND threshold <= 1),
     tracked_at timestamptz NOT NULL DEFAULT now()
 );
 COMMENT ON TABLE textsim.tracked
     IS 'The tracked corpora, whose clusters are kept up to date.';
 COMMENT ON COLUMN textsim.tracked.corpus_id IS 'the tracked corpus';
-COMMENT ON COLUMN textsim.tracked.linkage IS 'how matches make clusters: kept or single';
+COMMENT ON COLUMN textsim.tracked.linkage IS 'how matches make clusters: kept, single or complete';
 COMMENT ON COLUMN textsim.tracked.threshold IS 'least similarity of a match';
 COMMENT ON COLUMN textsim.tracked.tracked_at IS 'since when the corpus is tracked';
 
@@ -224,7 +224,7 @@ COMMENT ON TABLE textsim.cluster
     IS 'Pattern of the tables cluster_N: the clusters of a tracked corpus. It has no rows.';
 COMMENT ON COLUMN textsim.cluster.id IS 'id of the cluster, never used again';
 COMMENT ON COLUMN textsim.cluster.representative
-    IS 'the document that stands for the cluster: with linkage kept the document that is kept, with single the first';
+    IS 'the document that stands for the cluster: with linkage kept the document that is kept, otherwise the first';
 COMMENT ON COLUMN textsim.cluster.size IS 'number of its members';
 
 CREATE TABLE textsim.cluster_alias (

@@ -20,7 +20,7 @@ BEGIN
         FROM (VALUES
             ('node', 'document', 'UNIQUE ', 'document_id'), ('node', 'node', '', 'node, document_id'),
             ('node', 'hash', '', 'set_hash'), ('match', 'a', 'UNIQUE ', 'a, b'), ('match', 'b', '', 'b, a'),
-            ('member', 'document', 'UNIQUE ', 'document_id'), ('member', 'cluster', '', 'cluster'),
+            ('member', 'document', 'UNIQUE ', 'document_id'), ('member', 'cluster', '', 'cluster, document_id'),
             ('cluster', 'id', 'UNIQUE ', 'id'), ('cluster_alias', 'old', 'UNIQUE ', 'old'),
             ('cluster_alias', 'new', '', 'new'), ('cluster_event', 'id', 'UNIQUE ', 'id'))
             i (pattern, suffix, uniqueness, columns);
@@ -176,10 +176,6 @@ DECLARE
     ids integer[];
 BEGIN
     PERFORM textsim._check_linkage(linkage), textsim._check_threshold(c, threshold);
-    IF linkage = 'complete' THEN
-        RAISE EXCEPTION 'clusters with linkage complete cannot be tracked; expected kept or single'
-            USING ERRCODE = 'feature_not_supported';
-    END IF;
     IF threshold < c.threshold THEN
         RAISE EXCEPTION 'threshold is %; corpus "%" finds its matches from % on', threshold, corpus, c.threshold
             USING ERRCODE = 'invalid_parameter_value', HINT = 'textsim rebuild lowers the threshold of a corpus.';
@@ -214,8 +210,8 @@ COMMENT ON FUNCTION textsim.track(text, text, double precision)
     'them. A worker or update_clusters() computes them, first of all documents, and then of each change. linkage says '
     'how matches make clusters. kept: one document of a cluster is kept, and every other member matches it; documents '
     'are considered in the order in which they were added. single: the connected components of the matches. '
-    'threshold is the least similarity of a match, by default that of the corpus, and not lower. Raises an error if '
-    'the corpus is tracked already, and for linkage complete. A tracked corpus cannot be rebuilt.';
+    'complete: every two members of a cluster match. threshold is the least similarity of a match, by default that of '
+    'the corpus, and not lower. Raises an error if the corpus is tracked already. A tracked corpus cannot be rebuilt.';
 
 CREATE FUNCTION textsim.untrack(corpus text) RETURNS void
 LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$

@@ -2,10 +2,11 @@
 --
 --     _logged_documents  take the ids of changed documents from the log
 --     _set_hashes        read the documents, and hash their shingles
---     _move_to_nodes     give each document the node of its shingles, and find the nodes to search with
+--     _move_to_nodes     take these documents out of their nodes, and give each the node of its shingles
+--     _lost_parts        single: find the parts into which clusters fall, because nodes are gone
 --     _find_matches      compare new nodes with all others
---     _connected_nodes   walk along the matches: only what is connected to a change can change
---     _group_nodes       compute the clusters of these nodes
+--     _kept_groups, _joined_groups, or for linkage complete _group_nodes
+--                        compute the clusters of the documents that may have changed theirs
 --     _store_groups      give the clusters their ids, and write members and events
 --
 -- One session at a time updates a corpus. Writers do not wait for it, so a document may change at any moment. Its
@@ -13,20 +14,29 @@
 -- document that has an entry is left out: it is processed again. A node without matches to search with is one that
 -- has a document without an entry.
 --
--- Each statement is planned when it is executed, so its plan fits the sizes of its arrays.
+-- A cluster may be large, so its members are read only if they may go elsewhere. The others are its rest.
+--
+-- Each statement is planned when it is executed, so its plan fits the sizes of its arrays. A function forbids nested
+-- loops where the sizes of CTEs are guessed. What it looks up in an index is then a subquery, or LATERAL.
 
 -- Private functions
 
+-- A word without an id is hashed as it is. When it has an id, a new copy of such a document gets a node of its own, and
+-- the two nodes match.
 CREATE FUNCTION textsim._set_hash(c textsim.corpus, word_ids integer[], form text, scope text) RETURNS uuid
 LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
-    shingles text[] := textsim._shingles_of_form(
-        coalesce(form, textsim._normal_form_of(word_ids)), c.unit, c.shingle_length);
+    shingles bytea := tsvectorsend(textsim._shingle_set(word_ids, form, c.unit, c.shingle_length));
 BEGIN
-    -- No shingle has a line break, and none is empty. Nobody can find two sets with one hash.
-    RETURN encode(substr(sha256(convert_to(
-        (SELECT string_agg(s, E'\n' ORDER BY s COLLATE "C") FROM unnest(shingles) s) || E'\n\n' || coalesce(scope, ''),
-        'UTF8')), 1, 16), 'hex')::uuid;
+    IF shingles IS NULL THEN
+        -- No shingle has a line break.
+        shingles := convert_to((
+            SELECT string_agg(s, E'\n' ORDER BY s COLLATE "C")
+            FROM unnest(textsim._shingles_of_form(
+                coalesce(form, textsim._normal_form_of(word_ids)), c.unit, c.shingle_length)) s), 'UTF8');
+    END IF;
+    -- Nobody can find two sets with one hash.
+    RETURN encode(substr(sha256(sha256(shingles) || convert_to(coalesce(scope, ''), 'UTF8')), 1, 16), 'hex')::uuid;
 END $$;
 COMMENT ON FUNCTION textsim._set_hash(textsim.corpus, integer[], text, text)
     IS 'the hash of the shingles and the scope of a document, given by its word ids or its normal form';
@@ -74,27 +84,35 @@ END $$;
 COMMENT ON FUNCTION textsim._set_hashes(textsim.corpus, integer[])
     IS 'those of the documents that are stored and have words, and their hashes';
 
+CREATE FUNCTION textsim._without_documents(corpus_id integer, nodes integer[]) RETURNS integer[]
+LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    EXECUTE format($query$
+        SELECT array_agg(o) FROM unnest($1) o
+        WHERE (SELECT n.node FROM textsim.%I n WHERE n.node = o LIMIT 1) IS NULL
+        $query$, 'node_' || corpus_id) INTO nodes USING nodes;
+    RETURN nodes;
+END $$;
+COMMENT ON FUNCTION textsim._without_documents(integer, integer[])
+    IS 'those of the nodes that have no document; NULL if there are none';
+
 CREATE FUNCTION textsim._move_to_nodes(
-    c textsim.corpus, documents integer[], ids integer[], hashes uuid[], OUT searched integer[],
-    OUT seeds integer[])
+    c textsim.corpus, documents integer[], ids integer[], hashes uuid[], OUT nodes integer[], OUT searched integer[],
+    OUT neighbours integer[], OUT old_nodes integer[], OUT old_firsts integer[])
 LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE
 SET search_path = pg_catalog, pg_temp
--- The sizes of CTEs are guessed, and a nested loop over two large ones would not end.
 SET enable_nestloop = off
 AS $$
-DECLARE
-    old_nodes integer[];
-    new_nodes integer[];
-    empty_nodes integer[];
-    neighbours integer[];
 BEGIN
-    EXECUTE format('SELECT array_agg(DISTINCT n.node) FROM textsim.%I n WHERE n.document_id = ANY ($1)',
-        'node_' || c.id) INTO old_nodes USING documents;
     EXECUTE format($query$
-        DELETE FROM textsim.%I n
-        WHERE n.document_id = ANY ($1)
-            AND (n.document_id, n.set_hash) NOT IN (SELECT h.id, h.hash FROM unnest($2, $3) h (id, hash))
-        $query$, 'node_' || c.id) USING documents, ids, hashes;
+        SELECT array_agg(o.node), array_agg(o.first)
+        FROM (
+            SELECT n.node, (
+                SELECT f.document_id FROM textsim.%1$I f WHERE f.node = n.node ORDER BY f.document_id LIMIT 1) AS first
+            FROM textsim.%1$I n WHERE n.document_id = ANY ($1) GROUP BY n.node
+        ) o
+        $query$, 'node_' || c.id) INTO old_nodes, old_firsts USING documents;
+    EXECUTE format('DELETE FROM textsim.%I n WHERE n.document_id = ANY ($1)', 'node_' || c.id) USING documents;
     EXECUTE format($query$
         WITH document AS MATERIALIZED (SELECT h.id, h.hash FROM unnest($1, $2) h (id, hash)),
         node AS MATERIALIZED (
@@ -104,39 +122,40 @@ BEGIN
         )
         INSERT INTO textsim.%1$I (document_id, node, set_hash)
         SELECT d.id, n.node, d.hash FROM document d JOIN node n ON n.hash = d.hash
-        ON CONFLICT (document_id) DO NOTHING
         $query$, 'node_' || c.id, format('textsim.node_%s_id_seq', c.id)) USING ids, hashes;
     EXECUTE format($query$
-        SELECT coalesce(array_agg(DISTINCT n.node), '{}') FROM textsim.%I n WHERE n.document_id = ANY ($1)
-        $query$, 'node_' || c.id) INTO new_nodes USING documents;
+        WITH gone AS (
+            DELETE FROM textsim.%1$I m
+            WHERE m.a = ANY ($1) OR m.b = ANY ($1)
+            RETURNING m.a, m.b
+        )
+        SELECT coalesce(array_agg(DISTINCT e.node), '{}')
+        FROM gone g CROSS JOIN LATERAL (VALUES (g.a), (g.b)) e (node)
+        WHERE e.node NOT IN (SELECT unnest($1))
+        $query$, 'match_' || c.id) INTO neighbours USING textsim._without_documents(c.id, old_nodes);
     EXECUTE format($query$
-        SELECT coalesce(array_agg(o), '{}') FROM unnest($1) o
-        WHERE NOT EXISTS (SELECT FROM textsim.%I n WHERE n.node = o)
-        $query$, 'node_' || c.id) INTO empty_nodes USING old_nodes;
-    EXECUTE format($query$
-        WITH gone AS (DELETE FROM textsim.%I m WHERE m.a = ANY ($1) OR m.b = ANY ($1) RETURNING m.a, m.b)
-        SELECT array_agg(g.a) || array_agg(g.b) FROM gone g
-        $query$, 'match_' || c.id) INTO neighbours USING empty_nodes;
-    seeds := array(
-        (SELECT unnest(old_nodes) UNION SELECT unnest(new_nodes) UNION SELECT unnest(neighbours))
-        EXCEPT SELECT unnest(empty_nodes));
+        SELECT coalesce(array_agg(DISTINCT n.node), '{}') FROM textsim.%I n
+        WHERE n.document_id = ANY ($1) OR n.node = ANY ($2)
+        $query$, 'node_' || c.id) INTO nodes USING documents, old_nodes;
     -- The node of a document that was processed before, and has not changed since, has all its matches.
     EXECUTE format($query$
         WITH changed AS MATERIALIZED (
-            SELECT unnest($2) AS id
+            SELECT unnest($1) AS id
             UNION SELECT unnest(p.document_ids) FROM textsim.pending p
-            WHERE p.corpus_id = $3 AND p.document_ids IS NOT NULL
+            WHERE p.corpus_id = $2 AND p.document_ids IS NOT NULL
         )
-        SELECT array(
-            SELECT unnest($1)
-            EXCEPT SELECT n.node FROM textsim.%I n
-            WHERE n.node = ANY ($1) AND n.document_id NOT IN (SELECT k.id FROM changed k))
-        $query$, 'node_' || c.id) INTO searched USING new_nodes, documents, c.id;
+        SELECT coalesce(array_agg(k.node), '{}')
+        FROM (SELECT DISTINCT n.node FROM textsim.%1$I n WHERE n.document_id = ANY ($1)) k
+        WHERE (
+            SELECT n.node FROM textsim.%1$I n
+            WHERE n.node = k.node AND n.document_id NOT IN (SELECT h.id FROM changed h) LIMIT 1) IS NULL
+        $query$, 'node_' || c.id) INTO searched USING documents, c.id;
 END $$;
 COMMENT ON FUNCTION textsim._move_to_nodes(textsim.corpus, integer[], integer[], uuid[])
-    IS 'give changed documents their nodes, and remove the matches of nodes without documents. ids and hashes: the '
-    'documents that are stored, and their hashes; searched: the nodes whose matches must be found; seeds: the nodes '
-    'from which clusters may have changed';
+    IS 'take changed documents out of their nodes, and give those that are stored their nodes; ids and hashes are '
+    'those of the stored ones. nodes: the nodes that lost or got a document; searched: those of them whose matches '
+    'must be found; neighbours: nodes that lost a match, because a node is left without documents; old_nodes and '
+    'old_firsts: the nodes before, and the first document of each';
 
 -- STABLE and one statement: it sees the documents as they are when the log has no entries for them.
 CREATE FUNCTION textsim._find_matches(c textsim.corpus, threshold double precision, nodes integer[])
@@ -217,46 +236,62 @@ END $$;
 COMMENT ON FUNCTION textsim._connected_nodes(integer, integer[])
     IS 'the nodes that matches lead to from these nodes, and these nodes';
 
--- Nodes are numbered in the order of their first documents. If the first document of a node is kept, its copies are
--- members of its cluster. Otherwise no copy is kept, but a later copy may be nearer to a document that was kept
--- meanwhile.
+-- Nodes are numbered in the order of their first documents, for linkage complete in the order of keys, as by Python.
+-- If the first document of a node is kept, its copies are members of its cluster. Otherwise no copy is kept, but a
+-- later copy may be nearer to a document that was kept meanwhile.
 CREATE FUNCTION textsim._group_nodes(
-    corpus_id integer, linkage text, nodes integer[], OUT documents integer[], OUT representatives integer[])
+    corpus_id integer, linkage text, nodes integer[], outside integer[] DEFAULT '{}',
+    OUT documents integer[], OUT representatives integer[])
 LANGUAGE plpgsql STABLE PARALLEL SAFE
 SET search_path = pg_catalog, pg_temp
--- The sizes of CTEs are guessed, and a nested loop over two large ones would not end.
 SET enable_nestloop = off
 AS $$
 DECLARE
+    numbered integer[];
     firsts integer[];
     links record;
     roots integer[];
 BEGIN
     EXECUTE format($query$
-        SELECT array_agg(f.node ORDER BY f.first), array_agg(f.first ORDER BY f.first)
+        SELECT array_agg(f.node ORDER BY f.key, f.first), array_agg(f.first ORDER BY f.key, f.first)
         FROM (
-            SELECT n.node, min(n.document_id) AS first FROM textsim.%I n WHERE n.node = ANY ($1) GROUP BY n.node
+            SELECT k.node, (
+                SELECT n.document_id FROM textsim.%1$I n WHERE n.node = k.node ORDER BY n.document_id LIMIT 1) AS first,
+                CASE WHEN $2 = 'complete' THEN (
+                    SELECT min(d.key COLLATE "C") FROM textsim.%1$I n JOIN textsim.%2$I d ON d.id = n.document_id
+                    WHERE n.node = k.node) END AS key
+            FROM unnest($1) k (node)
         ) f
-        $query$, 'node_' || corpus_id) INTO nodes, firsts USING nodes;
-    IF nodes IS NULL THEN
+        WHERE f.first IS NOT NULL
+        $query$, 'node_' || corpus_id, 'document_' || corpus_id)
+    INTO numbered, firsts USING nodes || outside, linkage;
+    IF numbered IS NULL THEN
         RETURN;
     END IF;
     EXECUTE format($query$
         WITH node AS MATERIALIZED (SELECT k.id, k.place::integer FROM unnest($1) WITH ORDINALITY k (id, place))
-        SELECT array_agg(x.place) AS lefts, array_agg(y.place) AS rights, array_agg(m.similarity) AS similarities
-        FROM textsim.%I m JOIN node x ON x.id = m.a JOIN node y ON y.id = m.b
-        WHERE m.a = ANY ($1)
-        $query$, 'match_' || corpus_id) INTO links USING nodes;
+        SELECT array_agg(least(x.place, y.place)) AS lefts, array_agg(greatest(x.place, y.place)) AS rights,
+            array_agg(m.similarity) AS similarities
+        FROM (
+            SELECT m.* FROM textsim.%1$I m WHERE m.a = ANY ($2)
+            UNION ALL
+            SELECT m.* FROM textsim.%1$I m WHERE m.b = ANY ($2) AND m.a NOT IN (SELECT unnest($2))
+        ) m
+        JOIN node x ON x.id = m.a JOIN node y ON y.id = m.b
+        $query$, 'match_' || corpus_id) INTO links USING numbered, nodes;
     IF linkage = 'single' THEN
         SELECT l.roots INTO roots FROM textsim._single_linkage(
-            links.lefts, links.rights, links.similarities, cardinality(nodes)) l;
+            links.lefts, links.rights, links.similarities, cardinality(numbered)) l;
+    ELSIF linkage = 'complete' AND links.lefts IS NOT NULL THEN
+        SELECT l.roots INTO roots FROM textsim._complete_linkage(
+            links.lefts, links.rights, links.similarities, cardinality(numbered)) l;
     ELSE
         SELECT l.roots INTO roots FROM textsim._kept_linkage(
-            links.lefts, links.rights, links.similarities, array(SELECT generate_series(1, cardinality(nodes)))) l;
+            links.lefts, links.rights, links.similarities, array(SELECT generate_series(1, cardinality(numbered)))) l;
     END IF;
     EXECUTE format($query$
         WITH node AS MATERIALIZED (
-            SELECT k.id, k.first, k.root, k.place::integer
+            SELECT k.id, k.first, k.root, k.place::integer, min(k.first) OVER (PARTITION BY k.root) AS lowest
             FROM unnest($1, $2, $3) WITH ORDINALITY k (id, first, root, place)
         ), kept AS MATERIALIZED (
             SELECT x.id, y.first, l.similarity
@@ -270,28 +305,389 @@ BEGIN
         )
         SELECT array_agg(o.document_id), array_agg(o.representative)
         FROM (
-            SELECT DISTINCT ON (n.document_id) n.document_id, coalesce(p.first, r.first) AS representative
+            SELECT DISTINCT ON (n.document_id)
+                n.document_id, coalesce(p.first, CASE WHEN $7 = 'kept' THEN r.first ELSE k.lowest END) AS representative
             FROM node k
             JOIN node r ON r.place = k.root
-            JOIN textsim.%I n ON n.node = k.id AND n.node = ANY ($1)
+            JOIN textsim.%I n ON n.node = k.id AND n.node = ANY ($8)
             LEFT JOIN kept p ON p.id = k.id AND p.first < n.document_id
             ORDER BY n.document_id, p.similarity DESC, p.first
         ) o
         $query$, 'node_' || corpus_id)
     INTO documents, representatives
-    USING nodes, firsts, roots, links.lefts, links.rights, links.similarities, linkage;
+    USING numbered, firsts, roots, links.lefts, links.rights, links.similarities, linkage, nodes;
 END $$;
-COMMENT ON FUNCTION textsim._group_nodes(integer, text, integer[])
-    IS 'the documents of connected nodes, and the representative of the cluster of each; alone, a document '
-    'represents itself';
+COMMENT ON FUNCTION textsim._group_nodes(integer, text, integer[], integer[])
+    IS 'the documents of nodes, and the representative of the cluster of each; alone, a document represents itself. '
+    'All nodes that may change a cluster of these must be among them, or outside: these take part, but their own '
+    'documents are not returned';
+
+CREATE FUNCTION textsim._kept_neighbours(corpus_id integer, nodes integer[]) RETURNS integer[]
+LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE
+SET search_path = pg_catalog, pg_temp
+SET enable_nestloop = off
+AS $$
+BEGIN
+    EXECUTE format($query$
+        SELECT coalesce(array_agg(f.node), '{}')
+        FROM (
+            SELECT o.node, (
+                SELECT n.document_id FROM textsim.%2$I n WHERE n.node = o.node ORDER BY n.document_id LIMIT 1) AS first
+            FROM (
+                SELECT m.b FROM textsim.%1$I m WHERE m.a = ANY ($1)
+                UNION SELECT m.a FROM textsim.%1$I m WHERE m.b = ANY ($1)
+                EXCEPT SELECT unnest($1)
+            ) o (node)
+        ) f
+        WHERE coalesce((
+            SELECT c.representative = f.first FROM textsim.%4$I c WHERE c.id = (
+                SELECT m.cluster FROM textsim.%3$I m WHERE m.document_id = f.first)), true)
+        $query$, 'match_' || corpus_id, 'node_' || corpus_id, 'member_' || corpus_id, 'cluster_' || corpus_id)
+    INTO nodes USING nodes;
+    RETURN nodes;
+END $$;
+COMMENT ON FUNCTION textsim._kept_neighbours(integer, integer[])
+    IS 'the nodes whose first documents are kept, among the nodes that match these nodes';
+
+CREATE FUNCTION textsim._followers(
+    corpus_id integer, nodes integer[], documents integer[], representatives integer[], logged integer[],
+    searched integer[], old_nodes integer[], old_firsts integer[], steps integer)
+RETURNS integer[]
+LANGUAGE plpgsql STABLE PARALLEL SAFE
+SET search_path = pg_catalog, pg_temp
+SET enable_nestloop = off
+AS $$
+DECLARE
+    followers integer[];
+BEGIN
+    EXECUTE format($query$
+        WITH RECURSIVE changed AS MATERIALIZED (
+            SELECT f.node, least(f.first, o.first) AS since
+            FROM (
+                SELECT k.node, (
+                    SELECT n.document_id FROM textsim.%2$I n WHERE n.node = k.node ORDER BY n.document_id LIMIT 1
+                ) AS first
+                FROM unnest($1) k (node)
+            ) f
+            LEFT JOIN unnest($6, $7) o (node, first) ON o.node = f.node
+            LEFT JOIN unnest($2, $3) g (document_id, representative) ON g.document_id = f.first
+            WHERE f.node = ANY ($5) OR f.first = ANY ($4) OR f.first <> o.first
+                OR (g.representative = f.first) <> coalesce((
+                    SELECT c.representative = f.first FROM textsim.%4$I c WHERE c.id = (
+                        SELECT m.cluster FROM textsim.%3$I m WHERE m.document_id = f.first)), true)
+        ), walk (node, since, step) AS (
+            SELECT h.node, h.since, 0 FROM changed h
+            UNION
+            SELECT e.node, e.first, w.step + 1
+            FROM walk w CROSS JOIN LATERAL (
+                SELECT o.node, (
+                    SELECT n.document_id FROM textsim.%2$I n
+                    WHERE n.node = o.node ORDER BY n.document_id LIMIT 1) AS first
+                FROM (
+                    SELECT m.b FROM textsim.%1$I m WHERE m.a = w.node
+                    UNION ALL SELECT m.a FROM textsim.%1$I m WHERE m.b = w.node
+                ) o (node)
+                WHERE (
+                    SELECT n.document_id FROM textsim.%2$I n
+                    WHERE n.node = o.node ORDER BY n.document_id DESC LIMIT 1) > w.since
+            ) e
+            WHERE w.step < $8
+        )
+        SELECT array_agg(DISTINCT w.node) FROM walk w WHERE w.node NOT IN (SELECT unnest($1))
+        $query$, 'match_' || corpus_id, 'node_' || corpus_id, 'member_' || corpus_id, 'cluster_' || corpus_id)
+    INTO followers
+    USING nodes, documents, representatives, logged, searched, old_nodes, old_firsts, steps;
+    RETURN followers;
+END $$;
+COMMENT ON FUNCTION textsim._followers(
+    integer, integer[], integer[], integer[], integer[], integer[], integer[], integer[], integer)
+    IS 'the nodes in a number of steps whose documents may go to another representative, because a node that they '
+    'match, and that has an earlier document, has other matches or another first document, or its first document is '
+    'kept now, or no longer; NULL if there are none besides these nodes';
+
+-- Whether a document is kept depends on earlier documents only. So the changed nodes are examined, and then the nodes
+-- that follow those that came out otherwise than stored. Changes may go on along a chain, so each round looks twice as
+-- far as the one before.
+CREATE FUNCTION textsim._kept_groups(
+    corpus_id integer, logged integer[], changed integer[], searched integer[], old_nodes integer[],
+    old_firsts integer[], OUT documents integer[], OUT representatives integer[], OUT clusters bigint[],
+    OUT rests integer[])
+LANGUAGE plpgsql STABLE PARALLEL SAFE
+SET search_path = pg_catalog, pg_temp
+SET enable_nestloop = off
+AS $$
+DECLARE
+    nodes integer[] := array(SELECT DISTINCT unnest(changed));
+    followers integer[];
+    steps integer := 1;
+BEGIN
+    LOOP
+        SELECT g.* INTO documents, representatives FROM textsim._group_nodes(
+            corpus_id, 'kept', nodes, textsim._kept_neighbours(corpus_id, nodes)) g;
+        followers := textsim._followers(
+            corpus_id, nodes, documents, representatives, logged, searched, old_nodes, old_firsts, steps);
+        EXIT WHEN followers IS NULL;
+        nodes := nodes || followers;
+        steps := 2 * steps;
+    END LOOP;
+    -- The documents that others go to are kept, so each represents itself.
+    SELECT documents || array_agg(r), representatives || array_agg(r) INTO documents, representatives
+    FROM (SELECT unnest(representatives) EXCEPT SELECT unnest(documents)) k (r);
+    -- If the representative of a cluster is no longer kept, all its members are among the documents.
+    EXECUTE format($query$
+        SELECT array_agg(c.id), array_agg(c.representative)
+        FROM textsim.%2$I c
+        LEFT JOIN unnest($1, $2) g (document_id, representative) ON g.document_id = c.representative
+        WHERE c.id = ANY (array(SELECT m.cluster FROM textsim.%1$I m WHERE m.document_id = ANY ($1 || $3)))
+            AND CASE WHEN g.document_id IS NULL THEN c.representative NOT IN (SELECT unnest($3))
+                ELSE g.representative = c.representative END
+        $query$, 'member_' || corpus_id, 'cluster_' || corpus_id)
+    INTO clusters, rests USING documents, representatives, logged;
+END $$;
+COMMENT ON FUNCTION textsim._kept_groups(integer, integer[], integer[], integer[], integer[], integer[])
+    IS 'linkage kept: the documents whose clusters may have changed, the representative of each, and the rests of '
+    'their clusters with theirs. changed: the nodes with other documents or matches than before';
+
+-- From each end of a lost match a walk begins, and all walks make a step at a time. Walks that meet are one. As soon
+-- as at most one walk of a cluster has nodes left to go to, the nodes that it has not met are the rest of the cluster,
+-- and the walks that came to their end are the parts that fall away. A long chain would take many steps, so what is
+-- not decided after some steps is walked as a whole.
+CREATE FUNCTION textsim._lost_parts(
+    corpus_id integer, logged integer[], neighbours integer[], OUT documents integer[], OUT parts integer[])
+LANGUAGE plpgsql STABLE PARALLEL SAFE
+SET search_path = pg_catalog, pg_temp
+SET enable_nestloop = off
+AS $$
+DECLARE
+    ends integer[];  -- by walk: the node where it began
+    clusters bigint[];  -- by walk: the cluster of this node
+    roots integer[];  -- by walk: the first walk of those that have met
+    resting integer[] := '{}';  -- the walks that stopped, because their cluster was decided
+    -- By node met: its id, and the walk that met it.
+    nodes integer[];
+    walks integer[];
+    -- By node met in the last step: the same.
+    front integer[];
+    front_walks integer[];
+    -- By meeting: the two walks.
+    lefts integer[] := '{}';
+    rights integer[] := '{}';
+    step record;
+    walked record;
+BEGIN
+    EXECUTE format($query$
+        SELECT array_agg(e.node), array_agg(e.cluster)
+        FROM (
+            SELECT f.node, f.cluster, count(*) OVER (PARTITION BY f.cluster) AS ends
+            FROM (
+                SELECT k.node, (SELECT m.cluster FROM textsim.%2$I m WHERE m.document_id = (
+                    SELECT n.document_id FROM textsim.%1$I n
+                    WHERE n.node = k.node AND n.document_id NOT IN (SELECT unnest($2)) LIMIT 1)) AS cluster
+                FROM unnest($1) k (node)
+            ) f
+            WHERE f.cluster IS NOT NULL
+        ) e
+        WHERE e.ends > 1
+        $query$, 'node_' || corpus_id, 'member_' || corpus_id)
+    INTO ends, clusters USING neighbours, logged;
+    IF ends IS NULL THEN
+        RETURN;
+    END IF;
+    roots := array(SELECT generate_series(1, cardinality(ends)));
+    nodes := ends;
+    walks := roots;
+    front := ends;
+    front_walks := roots;
+    FOR number IN 1 .. 12 LOOP
+        EXECUTE format($query$
+            WITH met AS MATERIALIZED (SELECT n.node, n.walk FROM unnest($1, $2) n (node, walk)),
+            reached AS MATERIALIZED (
+                SELECT DISTINCT f.walk, e.node
+                FROM unnest($3, $4) f (node, walk) CROSS JOIN LATERAL (
+                    SELECT m.b FROM textsim.%1$I m WHERE m.a = f.node
+                    UNION ALL SELECT m.a FROM textsim.%1$I m WHERE m.b = f.node
+                ) e (node)
+            ), fresh AS MATERIALIZED (
+                SELECT r.node, min(r.walk) AS walk FROM reached r
+                WHERE r.node NOT IN (SELECT m.node FROM met m) GROUP BY r.node
+            ), meeting AS (
+                SELECT DISTINCT r.walk AS x, o.walk AS y
+                FROM reached r
+                JOIN (SELECT * FROM met UNION ALL SELECT * FROM fresh) o ON o.node = r.node AND o.walk <> r.walk
+            )
+            SELECT f.*, l.*
+            FROM (SELECT array_agg(f.node) AS nodes, array_agg(f.walk) AS walks FROM fresh f) f
+            CROSS JOIN (SELECT array_agg(g.x) AS lefts, array_agg(g.y) AS rights FROM meeting g) l
+            $query$, 'match_' || corpus_id) INTO step USING nodes, walks, front, front_walks;
+        nodes := nodes || step.nodes;
+        walks := walks || step.walks;
+        lefts := lefts || step.lefts;
+        rights := rights || step.rights;
+        SELECT l.roots INTO roots FROM textsim._single_linkage(
+            lefts, rights, array_fill(1::double precision, ARRAY[cardinality(lefts)]), cardinality(ends)) l;
+        -- A cluster is undecided while two of its walks go on.
+        WITH going AS MATERIALIZED (
+            SELECT f.node, f.walk, w.root, w.cluster
+            FROM unnest(step.nodes, step.walks) f (node, walk)
+            JOIN unnest(roots, clusters) WITH ORDINALITY w (root, cluster, walk) ON w.walk = f.walk
+        ), decided AS MATERIALIZED (
+            SELECT g.cluster FROM going g GROUP BY g.cluster HAVING count(DISTINCT g.root) = 1
+        )
+        SELECT array_agg(g.node) FILTER (WHERE d.cluster IS NULL), array_agg(g.walk) FILTER (WHERE d.cluster IS NULL),
+            resting || array_agg(DISTINCT g.walk) FILTER (WHERE d.cluster IS NOT NULL)
+        INTO front, front_walks, resting
+        FROM going g LEFT JOIN decided d ON d.cluster = g.cluster;
+        EXIT WHEN front IS NULL;
+    END LOOP;
+    EXECUTE format($query$
+        WITH walk AS MATERIALIZED (
+            SELECT w.walk, w.root, w.cluster FROM unnest($1, $2) WITH ORDINALITY w (root, cluster, walk)
+        ), open AS MATERIALIZED (SELECT w.root FROM walk w WHERE w.walk IN (SELECT unnest($3))),
+        fallen AS MATERIALIZED (
+            SELECT n.node, w.root
+            FROM unnest($4, $5) n (node, walk) JOIN walk w ON w.walk = n.walk
+            WHERE w.root NOT IN (SELECT o.root FROM open o)
+                AND w.cluster IN (SELECT v.cluster FROM walk v GROUP BY v.cluster HAVING count(DISTINCT v.root) > 1)
+                AND w.cluster NOT IN (SELECT v.cluster FROM walk v WHERE v.walk IN (SELECT unnest($6)))
+        )
+        SELECT array_agg(o.document_id), array_agg(o.part)
+        FROM (
+            SELECT n.document_id, min(n.document_id) OVER (PARTITION BY f.root) AS part
+            FROM fallen f JOIN textsim.%I n ON n.node = f.node AND n.node = ANY (array(SELECT f.node FROM fallen f))
+        ) o
+        $query$, 'node_' || corpus_id)
+    INTO documents, parts USING roots, clusters, resting, nodes, walks, front_walks;
+    IF front IS NOT NULL THEN
+        walked := textsim._group_nodes(corpus_id, 'single', textsim._connected_nodes(corpus_id, array(
+            SELECT w.node FROM unnest(ends, clusters) w (node, cluster)
+            WHERE w.cluster IN (SELECT clusters[f] FROM unnest(front_walks) f))));
+        documents := documents || walked.documents;
+        parts := parts || walked.representatives;
+    END IF;
+END $$;
+COMMENT ON FUNCTION textsim._lost_parts(integer, integer[], integer[])
+    IS 'linkage single: the documents of the parts that fall away from clusters, and the first document of the part '
+    'of each. neighbours: the nodes that lost a match; new matches must not be stored yet';
+
+-- The pieces are the rests of clusters, the parts that fall away, new nodes, and nodes of one document. The matches of
+-- new nodes join them. The number of a piece is the id of the cluster, or else minus the first document.
+CREATE FUNCTION textsim._joined_groups(
+    corpus_id integer, logged integer[], nodes integer[], searched integer[], lost integer[], lost_parts integer[],
+    OUT documents integer[], OUT representatives integer[], OUT clusters bigint[], OUT rests integer[])
+LANGUAGE plpgsql STABLE PARALLEL SAFE
+SET search_path = pg_catalog, pg_temp
+SET enable_nestloop = off
+AS $$
+DECLARE
+    links record;
+    -- By node that takes part: its piece.
+    piece record;
+    -- By document: its piece.
+    pieces bigint[];
+    -- By place of a piece in the order of their first documents: its number, its first document, and the place of the
+    -- first piece that it is joined with.
+    numbers bigint[];
+    firsts integer[];
+    roots integer[];
+BEGIN
+    EXECUTE format($query$
+        SELECT array_agg(l.a) AS lefts, array_agg(l.b) AS rights
+        FROM (
+            SELECT m.a, m.b FROM textsim.%1$I m WHERE m.a = ANY ($1)
+            UNION ALL
+            SELECT m.a, m.b FROM textsim.%1$I m WHERE m.b = ANY ($1) AND m.a NOT IN (SELECT unnest($1))
+        ) l
+        $query$, 'match_' || corpus_id) INTO links USING searched;
+    EXECUTE format($query$
+        SELECT array_agg(f.node) AS nodes, array_agg(coalesce(
+            -z.part::bigint, (SELECT m.cluster FROM textsim.%2$I m WHERE m.document_id = f.old), -f.first)) AS numbers
+        FROM (
+            SELECT k.node, (
+                SELECT n.document_id FROM textsim.%1$I n WHERE n.node = k.node ORDER BY n.document_id LIMIT 1) AS first, (
+                SELECT n.document_id FROM textsim.%1$I n
+                WHERE n.node = k.node AND n.document_id NOT IN (SELECT unnest($5))
+                ORDER BY n.document_id LIMIT 1) AS old
+            FROM (SELECT unnest($1) UNION SELECT unnest($2) UNION SELECT unnest($3)) k (node)
+        ) f
+        LEFT JOIN unnest($4, $6) z (document_id, part) ON z.document_id = f.old
+        $query$, 'node_' || corpus_id, 'member_' || corpus_id)
+    INTO piece USING nodes, links.lefts, links.rights, lost, logged, lost_parts;
+    EXECUTE format($query$
+        WITH piece AS MATERIALIZED (SELECT p.node, p.number FROM unnest($1, $2) p (node, number))
+        SELECT array_agg(o.document_id), array_agg(o.number)
+        FROM (
+            SELECT z.document_id, -z.part::bigint AS number FROM unnest($3, $4) z (document_id, part)
+            UNION
+            SELECT n.document_id, p.number FROM piece p JOIN textsim.%1$I n ON n.node = p.node
+            WHERE n.node = ANY (array(SELECT p.node FROM piece p WHERE p.number < 0))
+            UNION
+            SELECT n.document_id, p.number FROM piece p JOIN textsim.%1$I n ON n.node = p.node
+            WHERE n.document_id = ANY ($5)
+        ) o
+        $query$, 'node_' || corpus_id)
+    INTO documents, pieces USING piece.nodes, piece.numbers, lost, lost_parts, logged;
+    EXECUTE format($query$
+        WITH given AS MATERIALIZED (SELECT unnest($1) UNION SELECT unnest($3))
+        SELECT array_agg(r.id), array_agg(r.first)
+        FROM (
+            SELECT c.id, CASE WHEN c.representative NOT IN (SELECT * FROM given) THEN c.representative ELSE (
+                SELECT m.document_id FROM textsim.%1$I m
+                WHERE m.cluster = c.id AND m.document_id NOT IN (SELECT * FROM given)
+                ORDER BY m.document_id LIMIT 1) END AS first
+            FROM textsim.%2$I c
+            WHERE c.id = ANY (array(
+                SELECT n FROM unnest($2) n WHERE n > 0
+                UNION SELECT m.cluster FROM textsim.%1$I m WHERE m.document_id = ANY ($1 || $3)))
+        ) r
+        WHERE r.first IS NOT NULL
+        $query$, 'member_' || corpus_id, 'cluster_' || corpus_id)
+    INTO clusters, rests USING documents, piece.numbers, logged;
+    SELECT array_agg(p.number ORDER BY p.first), array_agg(p.first ORDER BY p.first) INTO numbers, firsts
+    FROM (
+        SELECT o.number, min(o.first) AS first
+        FROM (
+            SELECT d.number, d.document_id FROM unnest(documents, pieces) d (document_id, number)
+            UNION ALL SELECT r.id, r.first FROM unnest(clusters, rests) r (id, first)
+        ) o (number, first)
+        GROUP BY o.number
+    ) p;
+    WITH node AS MATERIALIZED (
+        SELECT p.node, n.place::integer
+        FROM unnest(piece.nodes, piece.numbers) p (node, number)
+        JOIN unnest(numbers) WITH ORDINALITY n (number, place) ON n.number = p.number
+    )
+    SELECT l.roots INTO roots
+    FROM (
+        SELECT array_agg(x.place) AS lefts, array_agg(y.place) AS rights,
+            array_agg(1::double precision) AS similarities
+        FROM unnest(links.lefts, links.rights) k (a, b) JOIN node x ON x.node = k.a JOIN node y ON y.node = k.b
+    ) j
+    CROSS JOIN LATERAL textsim._single_linkage(
+        j.lefts, j.rights, j.similarities, coalesce(cardinality(numbers), 0)) l;
+    WITH joined AS MATERIALIZED (
+        SELECT n.number, firsts[n.root] AS representative FROM unnest(numbers, roots) n (number, root)
+    )
+    SELECT d.ids, d.representatives, r.representatives INTO documents, representatives, rests
+    FROM (
+        SELECT array_agg(d.id ORDER BY d.place) AS ids, array_agg(j.representative ORDER BY d.place) AS representatives
+        FROM unnest(documents, pieces) WITH ORDINALITY d (id, number, place) JOIN joined j ON j.number = d.number
+    ) d
+    CROSS JOIN (
+        SELECT array_agg(j.representative ORDER BY k.place) AS representatives
+        FROM unnest(clusters) WITH ORDINALITY k (id, place) JOIN joined j ON j.number = k.id
+    ) r;
+END $$;
+COMMENT ON FUNCTION textsim._joined_groups(integer, integer[], integer[], integer[], integer[], integer[])
+    IS 'linkage single: the documents whose clusters may have changed, the representative of each, and the rests of '
+    'their clusters with theirs. lost and lost_parts: the documents of parts that fall away, and the part of each';
 
 -- The heir of an old cluster is the new cluster that has its representative, or else most of its members. A new
 -- cluster keeps, of the clusters whose heir it is, the id of the largest, or of the oldest of these.
-CREATE FUNCTION textsim._store_groups(corpus_id integer, documents integer[], representatives integer[])
+CREATE FUNCTION textsim._store_groups(
+    corpus_id integer, documents integer[], representatives integer[], clusters bigint[], rests integer[])
 RETURNS void
 LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE
 SET search_path = pg_catalog, pg_temp
--- The sizes of CTEs are guessed, and a nested loop over two large ones would not end.
 SET enable_nestloop = off
 AS $$
 DECLARE
@@ -304,19 +700,37 @@ DECLARE
     -- By old cluster: its id, and the id of its heir, or NULL.
     old_ids bigint[];
     heirs bigint[];
+    scattered bigint[];  -- the clusters whose rests do not go to their heirs
+    alone integer[];  -- the documents that remain of clusters
 BEGIN
     EXECUTE format($query$
         WITH given AS MATERIALIZED (SELECT g.document_id, g.root FROM unnest($1, $2) g (document_id, root)),
-        cluster AS MATERIALIZED (
-            SELECT g.root, count(*) AS size FROM given g WHERE g.root IS NOT NULL GROUP BY g.root HAVING count(*) > 1
+        old AS MATERIALIZED (
+            SELECT m.cluster, g.document_id, g.root
+            FROM given g JOIN textsim.%1$I m ON m.document_id = g.document_id AND m.document_id = ANY ($1)
+        ), known AS MATERIALIZED (
+            SELECT c.id, c.representative, c.size FROM textsim.%2$I c
+            WHERE c.id = ANY (array(SELECT o.cluster FROM old o) || $3)
+        ), rest AS MATERIALIZED (
+            SELECT k.id, r.root, k.size - count(o.document_id) AS members,
+                bool_or(o.document_id = k.representative) IS NOT TRUE AS is_main
+            FROM unnest($3, $4) r (id, root) JOIN known k ON k.id = r.id LEFT JOIN old o ON o.cluster = k.id
+            GROUP BY k.id, r.root, k.size HAVING k.size > count(o.document_id)
+        ), cluster AS MATERIALIZED (
+            SELECT p.root, sum(p.members)::integer AS size
+            FROM (
+                SELECT g.root, 1 FROM given g WHERE g.root IS NOT NULL UNION ALL SELECT r.root, r.members FROM rest r
+            ) p (root, members)
+            GROUP BY p.root HAVING sum(p.members) > 1
         ), part AS MATERIALIZED (
-            SELECT o.id, o.size, k.root, count(*) AS members, bool_or(g.document_id = o.representative) AS is_main
-            FROM given g
-            JOIN textsim.%1$I m ON m.document_id = g.document_id AND m.document_id = ANY ($1)
-            JOIN textsim.%2$I o ON o.id = m.cluster AND o.id = ANY (array(
-                SELECT a.cluster FROM textsim.%1$I a WHERE a.document_id = ANY ($1)))
-            LEFT JOIN cluster k ON k.root = g.root
-            GROUP BY o.id, o.size, k.root
+            SELECT p.id, p.size, n.root, sum(p.members) AS members, bool_or(p.is_main) AS is_main
+            FROM (
+                SELECT k.id, k.size, o.root, 1 AS members, o.document_id = k.representative AS is_main
+                FROM old o JOIN known k ON k.id = o.cluster
+                UNION ALL SELECT k.id, k.size, r.root, r.members, r.is_main FROM rest r JOIN known k ON k.id = r.id
+            ) p
+            LEFT JOIN cluster n ON n.root = p.root
+            GROUP BY p.id, p.size, n.root
         ), heir AS MATERIALIZED (
             SELECT DISTINCT ON (p.id) p.id, p.size, p.root FROM part p
             ORDER BY p.id, p.root IS NULL, p.is_main DESC, p.members DESC, p.root
@@ -324,18 +738,39 @@ BEGIN
             SELECT DISTINCT ON (h.root) h.root, h.id FROM heir h
             WHERE h.root IS NOT NULL ORDER BY h.root, h.size DESC, h.id
         ), numbered AS MATERIALIZED (
-            SELECT coalesce(i.id, nextval($3)) AS id, k.root, k.size, i.id IS NULL AS is_new
+            SELECT coalesce(i.id, nextval($5)) AS id, k.root, k.size, i.id IS NULL AS is_new
             FROM cluster k LEFT JOIN kept_id i ON i.root = k.root
         )
-        SELECT n.*, h.*
+        SELECT n.*, h.*, r.*
         FROM (
             SELECT array_agg(n.id), array_agg(n.root), array_agg(n.size), array_agg(n.is_new) FROM numbered n
         ) n
         CROSS JOIN (
             SELECT array_agg(h.id), array_agg(n.id) FROM heir h LEFT JOIN numbered n ON n.root = h.root
         ) h
+        CROSS JOIN (
+            SELECT array_agg(r.id) FILTER (WHERE k.root IS DISTINCT FROM h.root),
+                array_agg(r.root) FILTER (WHERE k.root IS NULL)
+            FROM rest r JOIN heir h ON h.id = r.id LEFT JOIN cluster k ON k.root = r.root
+        ) r
         $query$, 'member_' || corpus_id, 'cluster_' || corpus_id)
-    INTO ids, roots, sizes, are_new, old_ids, heirs USING documents, representatives, sequence;
+    INTO ids, roots, sizes, are_new, old_ids, heirs, scattered, alone
+    USING documents, representatives, clusters, rests, sequence;
+    IF scattered IS NOT NULL THEN
+        -- Each of their documents goes to another cluster, which is an event.
+        EXECUTE format($query$
+            SELECT $1 || array_agg(m.document_id), $2 || array_agg(r.root)
+            FROM textsim.%I m JOIN unnest($3, $4) r (id, root) ON r.id = m.cluster
+            WHERE m.cluster = ANY ($5) AND m.document_id NOT IN (SELECT unnest($1))
+            $query$, 'member_' || corpus_id)
+        INTO documents, representatives USING documents, representatives, clusters, rests, scattered;
+        SELECT array_agg(r.id), array_agg(r.root) INTO clusters, rests
+        FROM unnest(clusters, rests) r (id, root) WHERE r.id NOT IN (SELECT unnest(scattered));
+        PERFORM textsim._store_groups(corpus_id, documents, representatives, clusters, rests);
+        RETURN;
+    END IF;
+    documents := documents || alone;
+    representatives := representatives || array_fill(NULL::integer, ARRAY[coalesce(cardinality(alone), 0)]);
     -- A document that goes to the heir of its cluster has no event of its own.
     EXECUTE format($query$
         WITH cluster AS MATERIALIZED (SELECT k.id, k.root, k.is_new FROM unnest($3, $4, $5) k (id, root, is_new)),
@@ -376,31 +811,37 @@ BEGIN
             WHERE k.id IS DISTINCT FROM m.cluster
         ), gone AS (
             DELETE FROM textsim.%1$I m USING move v WHERE m.document_id = v.document_id AND v.id IS NULL
+                AND m.document_id = ANY ($1)
         )
         INSERT INTO textsim.%1$I AS m (document_id, cluster)
         SELECT v.document_id, v.id FROM move v WHERE v.id IS NOT NULL
         ON CONFLICT (document_id) DO UPDATE SET cluster = excluded.cluster
         $query$, 'member_' || corpus_id) USING documents, representatives, ids, roots;
-    EXECUTE format('DELETE FROM textsim.%I c USING unnest($1, $2) h (old, new) '
-        'WHERE c.id = h.old AND h.new IS DISTINCT FROM h.old', 'cluster_' || corpus_id) USING old_ids, heirs;
+    SELECT array_agg(h.old), array_agg(h.new) INTO old_ids, heirs
+    FROM unnest(old_ids, heirs) h (old, new) WHERE h.new IS DISTINCT FROM h.old;
+    IF old_ids IS NOT NULL THEN
+        EXECUTE format('UPDATE textsim.%I m SET cluster = h.new FROM unnest($1, $2) h (old, new) '
+            'WHERE m.cluster = h.old AND m.cluster = ANY ($1)', 'member_' || corpus_id) USING old_ids, heirs;
+        EXECUTE format('DELETE FROM textsim.%I c WHERE c.id = ANY ($1)', 'cluster_' || corpus_id) USING old_ids;
+        EXECUTE format($query$
+            WITH heir AS MATERIALIZED (
+                SELECT h.old, h.new FROM unnest($1, $2) h (old, new) WHERE h.new IS NOT NULL
+            ), renewed AS (
+                UPDATE textsim.%1$I a SET new = h.new FROM heir h WHERE a.new = h.old AND a.new = ANY ($1)
+            )
+            INSERT INTO textsim.%1$I (old, new) SELECT h.old, h.new FROM heir h
+            $query$, 'cluster_alias_' || corpus_id) USING old_ids, heirs;
+    END IF;
     EXECUTE format($query$
         INSERT INTO textsim.%I AS c (id, representative, size)
         SELECT k.id, k.root, k.size FROM unnest($1, $2, $3) k (id, root, size)
         ON CONFLICT (id) DO UPDATE SET representative = excluded.representative, size = excluded.size
         WHERE (c.representative, c.size) <> (excluded.representative, excluded.size)
         $query$, 'cluster_' || corpus_id) USING ids, roots, sizes;
-    EXECUTE format($query$
-        WITH heir AS MATERIALIZED (
-            SELECT h.old, h.new FROM unnest($1, $2) h (old, new) WHERE h.new <> h.old
-        ), renewed AS (
-            UPDATE textsim.%1$I a SET new = h.new FROM heir h WHERE a.new = h.old
-        )
-        INSERT INTO textsim.%1$I (old, new) SELECT h.old, h.new FROM heir h
-        $query$, 'cluster_alias_' || corpus_id) USING old_ids, heirs;
 END $$;
-COMMENT ON FUNCTION textsim._store_groups(integer, integer[], integer[])
-    IS 'store the clusters of documents, given by the representative of each, or NULL for a document that is gone; '
-    'the documents of each cluster are complete, before and after';
+COMMENT ON FUNCTION textsim._store_groups(integer, integer[], integer[], bigint[], integer[])
+    IS 'store the clusters of documents, given by the representative of each, or NULL for a document that is gone. '
+    'clusters and rests: the clusters that have members besides these, and the representative of those';
 
 CREATE FUNCTION textsim._update_clusters(
     corpus text, waits boolean DEFAULT true, entry_id bigint DEFAULT NULL)
@@ -416,6 +857,7 @@ DECLARE
     logged integer[];
     hashed record;
     moved record;
+    lost record;
     grouped record;
     gone integer[];
 BEGIN
@@ -437,14 +879,29 @@ BEGIN
     logged := array(SELECT DISTINCT unnest(logged));
     hashed := textsim._set_hashes(c, logged);
     moved := textsim._move_to_nodes(c, logged, hashed.ids, hashed.hashes);
+    IF tracking.linkage = 'single' THEN
+        lost := textsim._lost_parts(c.id, logged, moved.neighbours);
+    END IF;
     EXECUTE format('INSERT INTO textsim.%I (a, b, similarity) SELECT f.a, f.b, f.similarity '
         'FROM textsim._find_matches($1, $2, $3) f ON CONFLICT (a, b) DO NOTHING', 'match_' || c.id)
     USING c, tracking.threshold, moved.searched;
-    grouped := textsim._group_nodes(c.id, tracking.linkage, textsim._connected_nodes(c.id, moved.seeds));
+    CASE tracking.linkage
+    WHEN 'kept' THEN
+        grouped := textsim._kept_groups(
+            c.id, logged, moved.nodes || moved.neighbours, moved.searched, moved.old_nodes, moved.old_firsts);
+    WHEN 'single' THEN
+        grouped := textsim._joined_groups(c.id, logged, moved.nodes, moved.searched, lost.documents, lost.parts);
+    WHEN 'complete' THEN
+        SELECT g.documents, g.representatives, NULL::bigint[] AS clusters, NULL::integer[] AS rests INTO grouped
+        FROM textsim._group_nodes(
+            c.id, 'complete', textsim._connected_nodes(c.id, moved.nodes || moved.neighbours)) g;
+    END CASE;
     -- A document that is gone, or has no words, is in no cluster.
     gone := array(SELECT unnest(logged) EXCEPT SELECT unnest(grouped.documents));
     PERFORM textsim._store_groups(
-        c.id, gone || grouped.documents, array_fill(NULL::integer, ARRAY[cardinality(gone)]) || grouped.representatives);
+        c.id, gone || grouped.documents,
+        array_fill(NULL::integer, ARRAY[cardinality(gone)]) || grouped.representatives,
+        grouped.clusters, grouped.rests);
     RETURN cardinality(logged);
 END $$;
 COMMENT ON FUNCTION textsim._update_clusters(text, boolean, bigint)

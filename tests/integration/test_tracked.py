@@ -59,10 +59,14 @@ class RandomWriter:
         )
 
     def _text(self) -> str:
-        """Return a copy of a text, a text that is similar to one, or another text."""
+        """Return a text of a chain of similar texts, a copy of a text or nearly, or another text."""
         rng = self._rng
         words = [f"w{rng.randrange(200)}" for _ in range(rng.choice((0, 1, 6, 8)))]
-        if self._texts and rng.random() < 0.8:
+        kind = rng.random()
+        if kind < 0.4:
+            place = rng.randrange(40)
+            words = [f"c{number}" for number in range(place, place + 8)]
+        elif self._texts and kind < 0.9:
             words = rng.choice(self._texts[-30:]).split()
             for _ in range(rng.choice((0, 1, 1, 2))):
                 words[rng.randrange(len(words))] = f"w{rng.randrange(200)}"
@@ -71,7 +75,7 @@ class RandomWriter:
         return " ".join(words)
 
 
-@pytest.mark.parametrize("linkage", ["kept", "single"])
+@pytest.mark.parametrize("linkage", ["kept", "single", "complete"])
 @pytest.mark.parametrize("kind", CORPORA)
 def test_clusters_follow_random_changes(
     db: ts.Database, connection: Connection, rng: random.Random, kind: str, linkage: str
@@ -203,8 +207,6 @@ def test_what_a_tracked_corpus_refuses(db: ts.Database, connection: Connection) 
             call()
     with pytest.raises(ts.ConfigurationError, match=r"threshold is 0\.4; .* matches from 0\.5 on"):
         corpus.track(threshold=0.4)
-    with pytest.raises(ts.ConfigurationError, match="complete cannot be tracked"):
-        corpus.track("complete")
     corpus.track()
     with pytest.raises(ts.ConfigurationError, match="is tracked already"):
         corpus.track()

@@ -8,7 +8,7 @@ import typer
 
 from textsim_db.cli.connections import connect
 from textsim_db.cli.messages import count, print_message
-from textsim_db.cli.options import CorpusName, DatabaseUrl, number_option
+from textsim_db.cli.options import CorpusName, DatabaseUrl, LinkageOption, number_option
 
 TrackedThreshold = Annotated[
     float | None,
@@ -16,19 +16,11 @@ TrackedThreshold = Annotated[
         "Least similarity of a match, not below the threshold of the corpus. Default: that threshold."
     ),
 ]
-TrackedLinkage = Annotated[
-    str,
-    typer.Option(
-        metavar="kept|single",
-        help="How matches make clusters. kept: every member matches the document that was kept first. "
-        "single: a chain of matches connects every two members.",
-    ),
-]
 
 
 def track(
     corpus: CorpusName,
-    linkage: TrackedLinkage = "kept",
+    linkage: LinkageOption = "kept",
     threshold: TrackedThreshold = None,
     database_url: DatabaseUrl = None,
 ) -> None:
