@@ -98,7 +98,7 @@ COMMENT ON FUNCTION textsim._without_documents(integer, integer[])
 
 CREATE FUNCTION textsim._move_to_nodes(
     c textsim.corpus, documents integer[], ids integer[], hashes uuid[], OUT nodes integer[], OUT searched integer[],
-    OUT neighbours integer[], OUT old_nodes integer[], OUT old_firsts integer[])
+    OUT old_nodes integer[], OUT old_firsts integer[], OUT neighbours integer[], OUT lost_firsts integer[])
 LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE
 SET search_path = pg_catalog, pg_temp
 SET enable_nestloop = off
@@ -129,10 +129,12 @@ BEGIN
             WHERE m.a = ANY ($1) OR m.b = ANY ($1)
             RETURNING m.a, m.b
         )
-        SELECT coalesce(array_agg(DISTINCT e.node), '{}')
-        FROM gone g CROSS JOIN LATERAL (VALUES (g.a), (g.b)) e (node)
+        SELECT array_agg(e.node), array_agg(o.first)
+        FROM gone g CROSS JOIN LATERAL (VALUES (g.a, g.b), (g.b, g.a)) e (node, other)
+        JOIN unnest($2, $3) o (node, first) ON o.node = e.other
         WHERE e.node NOT IN (SELECT unnest($1))
-        $query$, 'match_' || c.id) INTO neighbours USING textsim._without_documents(c.id, old_nodes);
+        $query$, 'match_' || c.id)
+    INTO neighbours, lost_firsts USING textsim._without_documents(c.id, old_nodes), old_nodes, old_firsts;
     EXECUTE format($query$
         SELECT coalesce(array_agg(DISTINCT n.node), '{}') FROM textsim.%I n
         WHERE n.document_id = ANY ($1) OR n.node = ANY ($2)
@@ -154,8 +156,9 @@ END $$;
 COMMENT ON FUNCTION textsim._move_to_nodes(textsim.corpus, integer[], integer[], uuid[])
     IS 'take changed documents out of their nodes, and give those that are stored their nodes; ids and hashes are '
     'those of the stored ones. nodes: the nodes that lost or got a document; searched: those of them whose matches '
-    'must be found; neighbours: nodes that lost a match, because a node is left without documents; old_nodes and '
-    'old_firsts: the nodes before, and the first document of each';
+    'must be found; old_nodes and old_firsts: the nodes before, and the first document of each; neighbours and '
+    'lost_firsts: the nodes that lost a match, because a node is left without documents, and the first document of '
+    'that node';
 
 -- STABLE and one statement: it sees the documents as they are when the log has no entries for them.
 CREATE FUNCTION textsim._find_matches(c textsim.corpus, threshold double precision, nodes integer[])
@@ -322,6 +325,20 @@ COMMENT ON FUNCTION textsim._group_nodes(integer, text, integer[], integer[])
     'All nodes that may change a cluster of these must be among them, or outside: these take part, but their own '
     'documents are not returned';
 
+CREATE FUNCTION textsim._nodes_after(corpus_id integer, nodes integer[], since integer[]) RETURNS integer[]
+LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    EXECUTE format($query$
+        SELECT array_agg(DISTINCT k.node) FROM unnest($1, $2) k (node, since)
+        WHERE (
+            SELECT n.document_id FROM textsim.%I n
+            WHERE n.node = k.node ORDER BY n.document_id DESC LIMIT 1) > k.since
+        $query$, 'node_' || corpus_id) INTO nodes USING nodes, since;
+    RETURN nodes;
+END $$;
+COMMENT ON FUNCTION textsim._nodes_after(integer, integer[], integer[])
+    IS 'those of the nodes that have a document after another, given for each of them';
+
 CREATE FUNCTION textsim._kept_neighbours(corpus_id integer, nodes integer[]) RETURNS integer[]
 LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE
 SET search_path = pg_catalog, pg_temp
@@ -351,7 +368,7 @@ COMMENT ON FUNCTION textsim._kept_neighbours(integer, integer[])
 
 CREATE FUNCTION textsim._followers(
     corpus_id integer, nodes integer[], documents integer[], representatives integer[], logged integer[],
-    searched integer[], old_nodes integer[], old_firsts integer[], steps integer)
+    searched integer[], old_nodes integer[], old_firsts integer[], walks boolean)
 RETURNS integer[]
 LANGUAGE plpgsql STABLE PARALLEL SAFE
 SET search_path = pg_catalog, pg_temp
@@ -375,10 +392,10 @@ BEGIN
                 OR (g.representative = f.first) <> coalesce((
                     SELECT c.representative = f.first FROM textsim.%4$I c WHERE c.id = (
                         SELECT m.cluster FROM textsim.%3$I m WHERE m.document_id = f.first)), true)
-        ), walk (node, since, step) AS (
-            SELECT h.node, h.since, 0 FROM changed h
+        ), walk (node, since, is_changed) AS (
+            SELECT h.node, h.since, true FROM changed h
             UNION
-            SELECT e.node, e.first, w.step + 1
+            SELECT e.node, e.first, false
             FROM walk w CROSS JOIN LATERAL (
                 SELECT o.node, (
                     SELECT n.document_id FROM textsim.%2$I n
@@ -391,23 +408,23 @@ BEGIN
                     SELECT n.document_id FROM textsim.%2$I n
                     WHERE n.node = o.node ORDER BY n.document_id DESC LIMIT 1) > w.since
             ) e
-            WHERE w.step < $8
+            WHERE w.is_changed OR $8
         )
         SELECT array_agg(DISTINCT w.node) FROM walk w WHERE w.node NOT IN (SELECT unnest($1))
         $query$, 'match_' || corpus_id, 'node_' || corpus_id, 'member_' || corpus_id, 'cluster_' || corpus_id)
     INTO followers
-    USING nodes, documents, representatives, logged, searched, old_nodes, old_firsts, steps;
+    USING nodes, documents, representatives, logged, searched, old_nodes, old_firsts, walks;
     RETURN followers;
 END $$;
 COMMENT ON FUNCTION textsim._followers(
-    integer, integer[], integer[], integer[], integer[], integer[], integer[], integer[], integer)
-    IS 'the nodes in a number of steps whose documents may go to another representative, because a node that they '
-    'match, and that has an earlier document, has other matches or another first document, or its first document is '
-    'kept now, or no longer; NULL if there are none besides these nodes';
+    integer, integer[], integer[], integer[], integer[], integer[], integer[], integer[], boolean)
+    IS 'the nodes whose documents may go to another representative, because a node that they match, and that has an '
+    'earlier document, has other matches or another first document, or its first document is kept now, or no longer; '
+    'NULL if there are none besides these nodes. walks: also the nodes that follow those, and so on';
 
 -- Whether a document is kept depends on earlier documents only. So the changed nodes are examined, and then the nodes
--- that follow those that came out otherwise than stored. Changes may go on along a chain, so each round looks twice as
--- far as the one before.
+-- that follow those that came out otherwise than stored. A long chain would take many rounds, so after some rounds all
+-- that may follow are examined.
 CREATE FUNCTION textsim._kept_groups(
     corpus_id integer, logged integer[], changed integer[], searched integer[], old_nodes integer[],
     old_firsts integer[], OUT documents integer[], OUT representatives integer[], OUT clusters bigint[],
@@ -419,16 +436,16 @@ AS $$
 DECLARE
     nodes integer[] := array(SELECT DISTINCT unnest(changed));
     followers integer[];
-    steps integer := 1;
+    round integer := 0;
 BEGIN
     LOOP
+        round := round + 1;
         SELECT g.* INTO documents, representatives FROM textsim._group_nodes(
             corpus_id, 'kept', nodes, textsim._kept_neighbours(corpus_id, nodes)) g;
         followers := textsim._followers(
-            corpus_id, nodes, documents, representatives, logged, searched, old_nodes, old_firsts, steps);
+            corpus_id, nodes, documents, representatives, logged, searched, old_nodes, old_firsts, round > 8);
         EXIT WHEN followers IS NULL;
         nodes := nodes || followers;
-        steps := 2 * steps;
     END LOOP;
     -- The documents that others go to are kept, so each represents itself.
     SELECT documents || array_agg(r), representatives || array_agg(r) INTO documents, representatives
@@ -880,7 +897,7 @@ BEGIN
     hashed := textsim._set_hashes(c, logged);
     moved := textsim._move_to_nodes(c, logged, hashed.ids, hashed.hashes);
     IF tracking.linkage = 'single' THEN
-        lost := textsim._lost_parts(c.id, logged, moved.neighbours);
+        lost := textsim._lost_parts(c.id, logged, array(SELECT DISTINCT unnest(moved.neighbours)));
     END IF;
     EXECUTE format('INSERT INTO textsim.%I (a, b, similarity) SELECT f.a, f.b, f.similarity '
         'FROM textsim._find_matches($1, $2, $3) f ON CONFLICT (a, b) DO NOTHING', 'match_' || c.id)
@@ -888,7 +905,8 @@ BEGIN
     CASE tracking.linkage
     WHEN 'kept' THEN
         grouped := textsim._kept_groups(
-            c.id, logged, moved.nodes || moved.neighbours, moved.searched, moved.old_nodes, moved.old_firsts);
+            c.id, logged, moved.nodes || textsim._nodes_after(c.id, moved.neighbours, moved.lost_firsts),
+            moved.searched, moved.old_nodes, moved.old_firsts);
     WHEN 'single' THEN
         grouped := textsim._joined_groups(c.id, logged, moved.nodes, moved.searched, lost.documents, lost.parts);
     WHEN 'complete' THEN

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Annotated
 
-import typer
-
 from textsim_db.cli.connections import connect
 from textsim_db.cli.messages import count, print_message
 from textsim_db.cli.options import CorpusName, DatabaseUrl, LinkageOption, number_option
