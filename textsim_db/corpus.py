@@ -928,7 +928,9 @@ class Corpus:
         """
         self._current.loaded().write(sources.detach, table)
 
-    def track(self, linkage: str = "kept", threshold: float | None = None) -> None:
+    def track(
+        self, linkage: str = "kept", threshold: float | None = None, *, mode: str = "queue"
+    ) -> None:
         """Keep the matches and clusters of the corpus in tables that stay current.
 
         A worker or update_clusters() computes them: first of all documents, and then of each change.
@@ -939,6 +941,9 @@ class Corpus:
                 With `"kept"` documents are considered in the order in which they were added.
             threshold: the lowest similarity of a match; by default the threshold of the corpus, and not
                 lower.
+            mode: with `"queue"` a worker or update_clusters() processes changes. With `"inline"` the
+                transaction that writes documents updates their clusters when it commits. Such
+                transactions wait for each other.
 
         Raises:
             ConfigurationError: the corpus is tracked already, or an argument is out of range.
@@ -953,7 +958,7 @@ class Corpus:
         """
         how = check_linkage(linkage)
         limit = None if threshold is None else check_threshold(threshold)
-        self._current.loaded().write(tracked_clusters.track, how, limit)
+        self._current.loaded().write(tracked_clusters.track, how, limit, mode)
 
     def untrack(self) -> None:
         """Remove the matches and clusters of a tracked corpus, and their history; documents stay.

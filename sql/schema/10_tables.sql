@@ -171,6 +171,7 @@ CREATE TABLE textsim.tracked (
     corpus_id integer PRIMARY KEY REFERENCES textsim.corpus ON DELETE CASCADE,
     linkage text NOT NULL CHECK (linkage IN ('kept', 'single', 'complete')),
     threshold double precision NOT NULL CHECK (threshold > 0 AND threshold <= 1),
+    mode text NOT NULL CHECK (mode IN ('queue', 'inline')),
     tracked_at timestamptz NOT NULL DEFAULT now()
 );
 COMMENT ON TABLE textsim.tracked
@@ -178,6 +179,8 @@ COMMENT ON TABLE textsim.tracked
 COMMENT ON COLUMN textsim.tracked.corpus_id IS 'the tracked corpus';
 COMMENT ON COLUMN textsim.tracked.linkage IS 'how matches make clusters: kept, single or complete';
 COMMENT ON COLUMN textsim.tracked.threshold IS 'least similarity of a match';
+COMMENT ON COLUMN textsim.tracked.mode
+    IS 'queue: a worker updates the clusters; inline: the transaction that writes documents updates them';
 COMMENT ON COLUMN textsim.tracked.tracked_at IS 'since when the corpus is tracked';
 
 CREATE TABLE textsim.node (

@@ -166,7 +166,7 @@ COMMENT ON FUNCTION textsim._drop_tracking(integer)
 -- Public functions
 
 CREATE FUNCTION textsim.track(
-    corpus text, linkage text DEFAULT 'kept', threshold double precision DEFAULT NULL)
+    corpus text, linkage text DEFAULT 'kept', threshold double precision DEFAULT NULL, mode text DEFAULT 'queue')
 RETURNS void
 LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -175,13 +175,14 @@ DECLARE
     object record;
     ids integer[];
 BEGIN
-    PERFORM textsim._check_linkage(linkage), textsim._check_threshold(c, threshold);
+    PERFORM textsim._check_linkage(linkage), textsim._check_threshold(c, threshold),
+        textsim._check_choice('mode', mode, '{queue,inline}');
     IF threshold < c.threshold THEN
         RAISE EXCEPTION 'threshold is %; corpus "%" finds its matches from % on', threshold, corpus, c.threshold
             USING ERRCODE = 'invalid_parameter_value', HINT = 'textsim rebuild lowers the threshold of a corpus.';
     END IF;
-    INSERT INTO textsim.tracked (corpus_id, linkage, threshold)
-    VALUES (c.id, linkage, coalesce(threshold, c.threshold))
+    INSERT INTO textsim.tracked (corpus_id, linkage, threshold, mode)
+    VALUES (c.id, linkage, coalesce(threshold, c.threshold), 'queue')
     ON CONFLICT (corpus_id) DO NOTHING;
     IF NOT FOUND THEN
         RAISE EXCEPTION 'corpus "%" is tracked already', corpus
@@ -204,10 +205,14 @@ BEGIN
     END LOOP;
     EXECUTE format('SELECT array_agg(d.id ORDER BY d.id) FROM %s d WHERE d.shingle_count > 0', document) INTO ids;
     PERFORM textsim._log_ids(c.id, ids);
+    -- From here on, because the documents of a large corpus are better processed in many transactions.
+    UPDATE textsim.tracked t SET mode = track.mode WHERE t.corpus_id = c.id;
 END $$;
-COMMENT ON FUNCTION textsim.track(text, text, double precision)
+COMMENT ON FUNCTION textsim.track(text, text, double precision, text)
     IS 'Keeps the matches and clusters of a corpus in tables that stay current: members() and match_pairs() read '
-    'them. A worker or update_clusters() computes them, first of all documents, and then of each change. linkage says '
+    'them. A worker or update_clusters() computes them, first of all documents, and then, in mode queue, of each '
+    'change. In mode inline the transaction that writes documents updates their clusters when it commits; such '
+    'transactions wait for each other, and need the isolation level READ COMMITTED. linkage says '
     'how matches make clusters. kept: one document of a cluster is kept, and every other member matches it; documents '
     'are considered in the order in which they were added. single: the connected components of the matches. '
     'complete: every two members of a cluster match. threshold is the least similarity of a match, by default that of '

@@ -926,6 +926,30 @@ COMMENT ON FUNCTION textsim._update_clusters(text, boolean, bigint)
     IS 'bring the clusters of a tracked corpus up to date with some log entries, or with one, and return the number '
     'of documents; 0 if the log has no entries, or if the caller does not wait and another session updates them';
 
+CREATE FUNCTION textsim._is_inline(corpus_id integer) RETURNS boolean
+LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    RETURN EXISTS (
+        SELECT FROM textsim.tracked t WHERE t.corpus_id = _is_inline.corpus_id AND t.mode = 'inline');
+END $$;
+COMMENT ON FUNCTION textsim._is_inline(integer)
+    IS 'whether the transaction that writes documents of a corpus updates their clusters';
+
+-- Who writes an attached table may have no right to write the tables of the corpus.
+CREATE FUNCTION textsim._update_at_commit() RETURNS trigger
+LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    PERFORM textsim._update_clusters(c.name, true, NEW.id)
+    FROM textsim.corpus c JOIN textsim.tracked t ON t.corpus_id = c.id WHERE c.id = NEW.corpus_id;
+    RETURN NULL;
+END $$;
+COMMENT ON FUNCTION textsim._update_at_commit()
+    IS 'update the clusters of documents that this transaction has logged';
+
+CREATE CONSTRAINT TRIGGER update_at_commit AFTER INSERT ON textsim.pending DEFERRABLE INITIALLY DEFERRED
+FOR EACH ROW WHEN (NEW.kind = 'cluster' AND textsim._is_inline(NEW.corpus_id))
+EXECUTE FUNCTION textsim._update_at_commit();
+
 CREATE FUNCTION textsim._tracked_corpora(corpus text) RETURNS text[]
 LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN

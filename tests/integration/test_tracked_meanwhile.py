@@ -61,7 +61,7 @@ def update(url: str) -> None:
         connection.execute("CALL textsim.update_clusters('c')")
 
 
-@pytest.mark.parametrize("linkage", ["kept", "single"])
+@pytest.mark.parametrize("linkage", ["kept", "single", "complete"])
 @pytest.mark.parametrize("recall", [0.9, 1.0])
 def test_writers_and_killed_clusterers(
     db: ts.Database,
@@ -88,3 +88,22 @@ def test_writers_and_killed_clusterers(
         compare(connection, corpus, linkage, 0.5)
     assert corpus.check() == []
     assert len(corpus) > KEYS / 3
+
+
+@pytest.mark.parametrize("linkage", ["kept", "single", "complete"])
+def test_writers_that_update_clusters_at_commit(
+    db: ts.Database,
+    database_url: str,
+    connection: Connection,
+    rng: random.Random,
+    linkage: str,
+) -> None:
+    corpus = db.create_corpus("c", shingle="word:1", threshold=0.5)
+    corpus.track(linkage, mode="inline")
+    writers = [Writer(database_url, rng.randrange(2**32)).write for _ in range(2 * WRITERS)]
+    end = time.monotonic() + SECONDS
+    while time.monotonic() < end:
+        with repeating(*writers):
+            time.sleep(SECONDS / 4)
+        compare(connection, corpus, linkage, 0.5)
+    assert corpus.check() == []

@@ -60,7 +60,7 @@ PUBLIC = {
     "status(corpus text)": "stable strict",
     "scopes(corpus text)": "stable strict",
     "index_pending(IN corpus text)": "volatile",
-    "track(corpus text, linkage text, threshold double precision)": "volatile",
+    "track(corpus text, linkage text, threshold double precision, mode text)": "volatile",
     "untrack(corpus text)": "volatile",
     "update_clusters(IN corpus text)": "volatile",
     "members(corpus text)": "stable",
@@ -82,7 +82,10 @@ PUBLIC = {
     "revoke_all(role regrole)": "volatile",
     "set_owner(role regrole)": "volatile",
 }
-DEFINERS = {"_prepare_source", "_activate_source", "_release_source", "_note_shape"}
+DEFINERS = {
+    *("_prepare_source", "_activate_source", "_release_source", "_note_shape"),
+    "_update_at_commit",
+}
 COMMITTING = {"_give_word_ids", "_index_keys", "expire", "index_pending", "update_clusters"}
 """Procedures that commit; a procedure with a SET clause may not commit, so these have none."""
 

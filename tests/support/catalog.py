@@ -26,6 +26,12 @@ WITHOUT_SCANS = re.compile(
 WALKS_INDEX = re.compile(r"(?:textsim\.)?(?:_claim|_ready_entries|_expire|_logged_documents)\(")
 """Matches functions that walk the log, or expired documents, in the order of an index."""
 
+WITHOUT_NESTED_LOOPS = re.compile(
+    r"(?:textsim\.)?(?:_move_to_nodes|_group_nodes|_kept_neighbours|_followers|_kept_groups|_lost_parts"
+    r"|_joined_groups|_store_groups)\("
+)
+"""Matches functions of tracked clusters, in which the sizes of CTEs are guessed."""
+
 WRITES_NUMBERS = re.compile(r"(?:textsim\.)?_settings\(")
 """Matches functions that write numbers as text, with all digits whatever the caller has set."""
 
@@ -100,7 +106,7 @@ def expected_settings(function: str) -> list[str]:
         settings.append("enable_bitmapscan=off")
     if any(f"{name}(" in function for name in ("_ready_entries", "_expire", "_logged_documents")):
         settings.append("enable_sort=off")
-    if any(f"{name}(" in function for name in ("_move_to_nodes", "_group_nodes", "_store_groups")):
+    if WITHOUT_NESTED_LOOPS.match(function):
         settings.append("enable_nestloop=off")
     if "_update_clusters(" in function:
         settings.append("jit=off")

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from typing import Annotated
 
+import typer
+
 from textsim_db.cli.connections import connect
 from textsim_db.cli.messages import count, print_message
-from textsim_db.cli.options import CorpusName, DatabaseUrl, LinkageOption, number_option
+from textsim_db.cli.options import CorpusName, DatabaseUrl, LinkageOption, choice_of, number_option
+from textsim_db.settings import Mode
 
 TrackedThreshold = Annotated[
     float | None,
@@ -15,11 +18,22 @@ TrackedThreshold = Annotated[
     ),
 ]
 
+TrackedMode = Annotated[
+    Mode,
+    typer.Option(
+        parser=choice_of(Mode),
+        metavar="|".join(Mode),
+        help="queue: workers update clusters moments later. inline: the transaction that writes "
+        "documents also updates their clusters, one transaction after the other.",
+    ),
+]
+
 
 def track(
     corpus: CorpusName,
     linkage: LinkageOption = "kept",
     threshold: TrackedThreshold = None,
+    mode: TrackedMode = Mode.QUEUE,
     database_url: DatabaseUrl = None,
 ) -> None:
     """Keep the clusters of a corpus in tables that stay current.
@@ -35,7 +49,7 @@ def track(
     """
     with connect(database_url) as db:
         tracked = db.corpus(corpus)
-        tracked.track(linkage, threshold)
+        tracked.track(linkage, threshold, mode=mode)
         documents = tracked.update_clusters()
     print_message(f"compared {count(documents, 'document')}", corpus=corpus, documents=documents)
 

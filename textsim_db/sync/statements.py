@@ -227,7 +227,9 @@ WHERE p.kind = 'failed' AND %s = coalesce(
 
 # Tracked corpora.
 
-TRACK: Final[LiteralString] = "/* textsim-db: track a corpus */ SELECT textsim.track(%s, %s, %s)"
+TRACK: Final[LiteralString] = (
+    "/* textsim-db: track a corpus */ SELECT textsim.track(%s, %s, %s, %s)"
+)
 UNTRACK: Final[LiteralString] = "/* textsim-db: untrack a corpus */ SELECT textsim.untrack(%s)"
 UPDATE_CLUSTERS: Final[LiteralString] = """
 /* textsim-db: update clusters */ SELECT textsim._update_clusters(%s, %s, %s)

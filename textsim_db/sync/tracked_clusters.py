@@ -35,10 +35,10 @@ _PASSED_OVER = (*OUTDATED, pg.UndefinedObject, pg.FeatureNotSupported, pg.LockNo
 """The corpus was untracked or dropped meanwhile, or is locked, or another version has created it."""
 
 
-def track(store: Store, linkage: Linkage, threshold: float | None) -> None:
+def track(store: Store, linkage: Linkage, threshold: float | None, mode: str) -> None:
     """Keep the clusters of a corpus up to date from now on; raises ConfigurationError."""
     with _refusals(), transaction(store.engine) as connection:
-        connection.execute(statements.TRACK, [store.corpus.name, linkage, threshold])
+        connection.execute(statements.TRACK, [store.corpus.name, linkage, threshold, mode])
 
 
 def untrack(store: Store) -> None:
