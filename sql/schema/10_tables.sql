@@ -186,7 +186,7 @@ COMMENT ON COLUMN textsim.tracked.tracked_at IS 'since when the corpus is tracke
 CREATE TABLE textsim.node (
     document_id integer NOT NULL,
     node integer NOT NULL,
-    set_hash uuid NOT NULL
+    set_hash uuid
 );
 COMMENT ON TABLE textsim.node
     IS 'Pattern of the tables node_N: the documents of a tracked corpus that have words. Documents with the same '
@@ -194,7 +194,8 @@ COMMENT ON TABLE textsim.node
 COMMENT ON COLUMN textsim.node.document_id IS 'the document';
 COMMENT ON COLUMN textsim.node.node IS 'id of its node';
 COMMENT ON COLUMN textsim.node.set_hash
-    IS 'the first half of the SHA-256 hash of the shingles and the scope';
+    IS 'the first half of a SHA-256 hash of the shingles and the scope; NULL if all documents were clustered at once, '
+    'and later copies get a node of their own';
 
 CREATE TABLE textsim.match (
     a integer NOT NULL,

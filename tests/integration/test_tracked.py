@@ -13,9 +13,11 @@ from tests.support.connections import Connection
 from tests.support.tracked import Groups, compare, expected_ids, ids_of
 from tests.support.waiting import wait_until
 from tests.support.workers import running_worker
+from textsim_db.sync import build_clusters
 
 STEPS = 40
 IS_UP_TO_DATE = b"SELECT WHERE NOT EXISTS (SELECT FROM textsim.pending WHERE kind = 'cluster')"
+LOG_ALL = b"SELECT textsim._log_ids(1, array(SELECT id FROM textsim.document_1));"
 CORPORA: dict[str, dict[str, Any]] = {
     "bands": {"shingle": "word:1", "threshold": 0.5, "recall": 0.9},
     "exact": {"shingle": "word:2", "threshold": 0.4, "recall": 1.0},
@@ -79,20 +81,30 @@ class RandomWriter:
 @pytest.mark.parametrize("linkage", ["kept", "single", "complete"])
 @pytest.mark.parametrize("kind", CORPORA)
 def test_clusters_follow_random_changes(
-    db: ts.Database, connection: Connection, rng: random.Random, kind: str, linkage: str, mode: str
+    db: ts.Database,
+    connection: Connection,
+    rng: random.Random,
+    monkeypatch: pytest.MonkeyPatch,
+    kind: str,
+    linkage: str,
+    mode: str,
 ) -> None:
+    monkeypatch.setattr(build_clusters, "LEAST_DOCUMENTS", 1)
     corpus = db.create_corpus("c", **CORPORA[kind])
     writer = RandomWriter(connection, corpus, rng)
     for _ in range(3):
         writer.change()
     threshold = corpus.config.threshold + rng.choice((0, 0.1))
     connection.execute("SELECT textsim.track('c', %s, %s, %s)", [linkage, threshold, mode])
-    connection.execute("CALL textsim.update_clusters('c')")
+    corpus.update_clusters()
     before: Groups = {}
     most = 0
     for _ in range(STEPS):
         for _ in range(rng.choice((1, 1, 3))):
             writer.change()
+        if rng.random() < 0.1:
+            connection.execute(LOG_ALL * 2)
+            corpus.update_clusters()
         if mode == "queue":
             connection.execute("CALL textsim.update_clusters('c')")
         after = compare(connection, corpus, linkage, threshold)

@@ -234,13 +234,88 @@ UNTRACK: Final[LiteralString] = "/* textsim-db: untrack a corpus */ SELECT texts
 UPDATE_CLUSTERS: Final[LiteralString] = """
 /* textsim-db: update clusters */ SELECT textsim._update_clusters(%s, %s, %s)
 """
+LOCK_CLUSTERS: Final[LiteralString] = "SELECT textsim._lock_clusters(%s, %s)"
+TRACKED_THRESHOLD: Final[LiteralString] = (
+    "SELECT t.threshold FROM textsim.tracked t WHERE t.corpus_id = %s"
+)
+CLUSTER_ENTRIES: Final[LiteralString] = """
+SELECT coalesce(array_agg(p.id), '{{}}'), coalesce(sum(pg_catalog.cardinality(p.document_ids)), 0)
+FROM textsim.pending p WHERE p.kind = 'cluster' AND p.corpus_id = {id}
+"""
+COUNT_NODES: Final[LiteralString] = "SELECT count(*) FROM textsim.node_{id}"
+IDS_TO_CLUSTER: Final[LiteralString] = """
+/* textsim-db: documents of corpus {id} to cluster */
+SELECT d.id FROM {document} d WHERE d.shingle_count > 0{alive} ORDER BY d.id
+"""
+REMOVE_NODES: Final[LiteralString] = "DELETE FROM textsim.node_{id}"
+REMOVE_MATCHES: Final[LiteralString] = "DELETE FROM textsim.match_{id}"
+COPY_NODES: Final[LiteralString] = (
+    "COPY textsim.node_{id} (document_id, node) FROM STDIN (FORMAT BINARY)"
+)
+COPY_MATCHES: Final[LiteralString] = (
+    "COPY textsim.match_{id} (a, b, similarity) FROM STDIN (FORMAT BINARY)"
+)
+REMOVE_CHANGED_NODES: Final[LiteralString] = """
+DELETE FROM textsim.node_{id} n WHERE n.document_id IN (
+    SELECT pg_catalog.unnest(p.document_ids) FROM textsim.pending p
+    WHERE p.corpus_id = {id} AND p.document_ids IS NOT NULL AND p.id NOT IN (
+        SELECT pg_catalog.unnest(%(entries)s::bigint[])))
+"""
+REMOVE_MATCHES_WITHOUT_NODES: Final[LiteralString] = """
+DELETE FROM textsim.match_{id} m
+WHERE m.a NOT IN (SELECT n.node FROM textsim.node_{id} n)
+    OR m.b NOT IN (SELECT n.node FROM textsim.node_{id} n)
+"""
+# Documents that are alone have no cluster, so their nodes are left out.
+STORE_ALL_GROUPS: Final[LiteralString] = """
+/* textsim-db: cluster corpus {id} */
+WITH grouped AS MATERIALIZED (
+    SELECT g.documents, g.representatives
+    FROM textsim.tracked t CROSS JOIN LATERAL textsim._group_nodes(t.corpus_id, t.linkage, ARRAY(
+        SELECT m.a FROM textsim.match_{id} m UNION SELECT m.b FROM textsim.match_{id} m
+        UNION SELECT n.node FROM textsim.node_{id} n GROUP BY n.node HAVING count(*) > 1
+    )) g
+    WHERE t.corpus_id = {id}
+), gone AS MATERIALIZED (
+    SELECT m.document_id FROM textsim.member_{id} m
+    WHERE m.document_id NOT IN (SELECT pg_catalog.unnest(g.documents) FROM grouped g)
+)
+SELECT textsim._store_groups({id},
+    g.documents || ARRAY(SELECT o.document_id FROM gone o),
+    g.representatives || ARRAY(SELECT NULL::integer FROM gone o), NULL, NULL)
+FROM grouped g
+"""
+END_BUILD: Final[LiteralString] = """
+SELECT textsim._delete_entries(%(entries)s::bigint[]), pg_catalog.setval(
+    'textsim.node_{id}_id_seq', greatest((SELECT max(n.node) FROM textsim.node_{id} n), 1))
+"""
+# Documents that have expired are not read, and have matches until they are removed.
+LOG_UNSEEN: Final[LiteralString] = """
+SELECT textsim._log_ids({id}, ARRAY(
+    SELECT d.id FROM {document} d
+    WHERE d.shingle_count > 0 AND d.id NOT IN (SELECT n.document_id FROM textsim.node_{id} n)
+        AND d.id NOT IN (
+            SELECT pg_catalog.unnest(p.document_ids) FROM textsim.pending p
+            WHERE p.corpus_id = {id} AND p.document_ids IS NOT NULL)
+    ORDER BY d.id))
+"""
+ANALYZE_CLUSTERS: Final[tuple[LiteralString, ...]] = (
+    "ANALYZE textsim.node_{id}",
+    "ANALYZE textsim.match_{id}",
+    "ANALYZE textsim.member_{id}",
+    "ANALYZE textsim.cluster_{id}",
+)
 # A first load builds the index of the band rows at its end.
 OUTDATED_CLUSTERS: Final[LiteralString] = """
 /* textsim-db: corpora with outdated clusters */
-SELECT c.name FROM textsim.tracked t JOIN textsim.corpus c ON c.id = t.corpus_id
+SELECT c.name, w.documents FROM textsim.tracked t JOIN textsim.corpus c ON c.id = t.corpus_id
+CROSS JOIN LATERAL (
+    SELECT sum(pg_catalog.cardinality(p.document_ids)) FROM textsim.pending p
+    WHERE p.kind = 'cluster' AND p.corpus_id = c.id
+) w (documents)
 WHERE pg_catalog.to_regclass('textsim.band_' || c.id || '_bucket') IS NOT NULL
     AND pg_catalog.has_table_privilege(pg_catalog.to_regclass('textsim.node_' || c.id), 'UPDATE')
-    AND EXISTS (SELECT FROM textsim.pending p WHERE p.kind = 'cluster' AND p.corpus_id = c.id)
+    AND w.documents > 0
 """
 FIRST_CLUSTER_ENTRY: Final[LiteralString] = """
 SELECT p.id, pg_catalog.cardinality(p.document_ids)

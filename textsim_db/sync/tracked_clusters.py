@@ -12,15 +12,18 @@ import psycopg
 from psycopg import errors as pg
 from sqlalchemy import Engine
 
+from textsim_db.db import stored_corpus
+from textsim_db.db.dictionary import Dictionary
 from textsim_db.db.engine import autocommit, is_trouble, transaction
 from textsim_db.db.retries import PASSING, Attempts, is_timeout
 from textsim_db.db.store import Store
-from textsim_db.errors import ConfigurationError
+from textsim_db.errors import ConfigurationError, CorpusNotFound
 from textsim_db.frames.arrow_results import ResultColumns, columns_of
 from textsim_db.results import Member
 from textsim_db.settings import Linkage
 from textsim_db.sync import statements
 from textsim_db.sync.apply_changes import OUTDATED
+from textsim_db.sync.build_clusters import LEAST_DOCUMENTS, build
 
 log = logging.getLogger(__name__)
 
@@ -49,8 +52,8 @@ def untrack(store: Store) -> None:
 
 def update(store: Store) -> int:
     """Bring the clusters of a tracked corpus up to date, and return the number of changed documents."""
-    updated = 0
     with _refusals():
+        updated = build(store, waits=True)
         while count := update_some(store.engine, store.corpus.name, waits=True):
             updated += count
     return updated
@@ -100,8 +103,9 @@ def _refusals() -> Generator[None, Any, None]:
 class OutdatedClusters:
     """The tracked corpora whose documents have changed, and whose clusters this role may write."""
 
-    def __init__(self, engine: Engine) -> None:
+    def __init__(self, engine: Engine, dictionary: Dictionary) -> None:
         self._engine = engine
+        self._dictionary = dictionary
         self._due_at = float("-inf")
         self._failing: set[str] = set()
         """The corpora with an entry that cannot be processed, whose entries are processed one by one."""
@@ -127,10 +131,14 @@ class OutdatedClusters:
         with autocommit(self._engine) as connection:
             names = connection.execute(statements.OUTDATED_CLUSTERS).fetchall()
         updated = 0
-        for (name,) in names:
-            with suppress(*_PASSED_OVER):
-                updated += self._update(name)
+        for name, waiting in names:
+            with suppress(*_PASSED_OVER, CorpusNotFound):
+                updated += (waiting >= LEAST_DOCUMENTS and self._build(name)) or self._update(name)
         return updated
+
+    def _build(self, name: str) -> int:
+        store = Store(self._engine, self._dictionary, stored_corpus.load(self._engine, name))
+        return build(store, waits=False)
 
     def _update(self, name: str) -> int:
         if name not in self._failing:

@@ -75,7 +75,9 @@ class Worker:
         self._added: Counter[Store] = Counter()
         # The caller of attach() waits for the rows of one table only.
         self._expired = ExpiredDocuments(engine) if self._settings.only_source is None else None
-        self._outdated = OutdatedClusters(engine) if self._settings.only_source is None else None
+        self._outdated = (
+            OutdatedClusters(engine, dictionary) if self._settings.only_source is None else None
+        )
         self._stop = Stop()
         self._supervisor = Supervisor()
         self._progress = Progress()
