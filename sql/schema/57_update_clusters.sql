@@ -112,7 +112,9 @@ BEGIN
             FROM textsim.%1$I n WHERE n.document_id = ANY ($1) GROUP BY n.node
         ) o
         $query$, 'node_' || c.id) INTO old_nodes, old_firsts USING documents;
-    EXECUTE format('DELETE FROM textsim.%I n WHERE n.document_id = ANY ($1)', 'node_' || c.id) USING documents;
+    IF old_nodes IS NOT NULL THEN
+        EXECUTE format('DELETE FROM textsim.%I n WHERE n.document_id = ANY ($1)', 'node_' || c.id) USING documents;
+    END IF;
     EXECUTE format($query$
         WITH document AS MATERIALIZED (SELECT h.id, h.hash FROM unnest($1, $2) h (id, hash)),
         node AS MATERIALIZED (
@@ -123,18 +125,20 @@ BEGIN
         INSERT INTO textsim.%1$I (document_id, node, set_hash)
         SELECT d.id, n.node, d.hash FROM document d JOIN node n ON n.hash = d.hash
         $query$, 'node_' || c.id, format('textsim.node_%s_id_seq', c.id)) USING ids, hashes;
-    EXECUTE format($query$
-        WITH gone AS (
-            DELETE FROM textsim.%1$I m
-            WHERE m.a = ANY ($1) OR m.b = ANY ($1)
-            RETURNING m.a, m.b
-        )
-        SELECT array_agg(e.node), array_agg(o.first)
-        FROM gone g CROSS JOIN LATERAL (VALUES (g.a, g.b), (g.b, g.a)) e (node, other)
-        JOIN unnest($2, $3) o (node, first) ON o.node = e.other
-        WHERE e.node NOT IN (SELECT unnest($1))
-        $query$, 'match_' || c.id)
-    INTO neighbours, lost_firsts USING textsim._without_documents(c.id, old_nodes), old_nodes, old_firsts;
+    IF old_nodes IS NOT NULL THEN
+        EXECUTE format($query$
+            WITH gone AS (
+                DELETE FROM textsim.%1$I m
+                WHERE m.a = ANY ($1) OR m.b = ANY ($1)
+                RETURNING m.a, m.b
+            )
+            SELECT array_agg(e.node), array_agg(o.first)
+            FROM gone g CROSS JOIN LATERAL (VALUES (g.a, g.b), (g.b, g.a)) e (node, other)
+            JOIN unnest($2, $3) o (node, first) ON o.node = e.other
+            WHERE e.node NOT IN (SELECT unnest($1))
+            $query$, 'match_' || c.id)
+        INTO neighbours, lost_firsts USING textsim._without_documents(c.id, old_nodes), old_nodes, old_firsts;
+    END IF;
     EXECUTE format($query$
         SELECT coalesce(array_agg(DISTINCT n.node), '{}') FROM textsim.%I n
         WHERE n.document_id = ANY ($1) OR n.node = ANY ($2)
@@ -860,6 +864,18 @@ COMMENT ON FUNCTION textsim._store_groups(integer, integer[], integer[], bigint[
     IS 'store the clusters of documents, given by the representative of each, or NULL for a document that is gone. '
     'clusters and rests: the clusters that have members besides these, and the representative of those';
 
+CREATE FUNCTION textsim._have_copies(corpus_id integer, nodes integer[]) RETURNS boolean
+LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    documents integer;
+BEGIN
+    EXECUTE format('SELECT count(*) FROM textsim.%I n WHERE n.node = ANY ($1)', 'node_' || corpus_id)
+    INTO documents USING nodes;
+    RETURN documents > cardinality(nodes);
+END $$;
+COMMENT ON FUNCTION textsim._have_copies(integer, integer[])
+    IS 'whether any of the nodes has more than one document';
+
 CREATE FUNCTION textsim._update_clusters(
     corpus text, waits boolean DEFAULT true, entry_id bigint DEFAULT NULL)
 RETURNS integer
@@ -877,6 +893,7 @@ DECLARE
     lost record;
     grouped record;
     gone integer[];
+    matches bigint;
 BEGIN
     IF current_setting('transaction_isolation') NOT IN ('read committed', 'read uncommitted') THEN
         RAISE EXCEPTION 'clusters cannot be updated at the isolation level %',
@@ -902,6 +919,11 @@ BEGIN
     EXECUTE format('INSERT INTO textsim.%I (a, b, similarity) SELECT f.a, f.b, f.similarity '
         'FROM textsim._find_matches($1, $2, $3) f ON CONFLICT (a, b) DO NOTHING', 'match_' || c.id)
     USING c, tracking.threshold, moved.searched;
+    GET DIAGNOSTICS matches = ROW_COUNT;
+    IF matches = 0 AND moved.old_nodes IS NULL AND NOT textsim._have_copies(c.id, moved.nodes) THEN
+        -- The documents are new, and no other document is like them.
+        RETURN cardinality(logged);
+    END IF;
     CASE tracking.linkage
     WHEN 'kept' THEN
         grouped := textsim._kept_groups(

@@ -77,6 +77,7 @@ class RandomWriter:
         return " ".join(words)
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("mode", ["queue", "inline"])
 @pytest.mark.parametrize("linkage", ["kept", "single", "complete"])
 @pytest.mark.parametrize("kind", CORPORA)

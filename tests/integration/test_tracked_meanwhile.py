@@ -12,6 +12,7 @@ import pytest
 
 import textsim_db as ts
 from tests.support.connections import Connection
+from tests.support.sampling import sample
 from tests.support.threads import repeating
 from tests.support.tracked import compare
 from tests.support.workers import running_worker
@@ -61,6 +62,7 @@ def update(url: str) -> None:
         connection.execute("CALL textsim.update_clusters('c')")
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("linkage", ["kept", "single", "complete"])
 @pytest.mark.parametrize("recall", [0.9, 1.0])
 def test_writers_and_killed_clusterers(
@@ -90,7 +92,7 @@ def test_writers_and_killed_clusterers(
     assert len(corpus) > KEYS / 3
 
 
-@pytest.mark.parametrize("linkage", ["kept", "single", "complete"])
+@pytest.mark.parametrize("linkage", sample(["kept", "single", "complete"], 3))
 def test_writers_that_update_clusters_at_commit(
     db: ts.Database,
     database_url: str,
