@@ -735,6 +735,34 @@ class Corpus:
         given = judge_pairs.GivenJudgement(a, b, verdict, note, replaces)
         return bool(self._current.loaded().read(judge_pairs.judge, [given]))
 
+    def judge_many(
+        self,
+        judgements: Iterable[tuple[Key, Key, str] | tuple[Key, Key, str, str | None]],
+        replace: bool = False,
+        place_of: Callable[[int], str] | None = None,
+    ) -> int:
+        """Record several judgements, all or none, and return how many were new.
+
+        Args:
+            judgements: (a, b, verdict) or (a, b, verdict, note), as in judge().
+            replace: replace stored judgements that have another verdict or note.
+            place_of: names the judgement with this number, from 0 on, in the message of an error.
+
+        Raises:
+            JudgementExists: as judge(), without `replace`.
+            DocumentError: as judge().
+            ConfigurationError: as judge().
+
+        Examples:
+            >>> corpus.judge_many([("monday", "recipe", "different"), ("update", "recipe", "unsure")])
+            2
+            >>> [(judgement.a, judgement.verdict) for judgement in corpus.judgements()]
+            [('monday', 'different'), ('recipe', 'unsure')]
+        """
+        given = [judge_pairs.GivenJudgement(*judgement) for judgement in judgements]
+        names = place_of or "judgement {}".format
+        return self._current.loaded().read(judge_pairs.judge, given, replace, names)
+
     def unjudge(self, a: Key, b: Key) -> bool:
         """Remove the judgement of two documents, and return whether there was one.
 

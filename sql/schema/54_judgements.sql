@@ -214,12 +214,11 @@ BEGIN
         END IF;
         IF stored.verdict IS DISTINCT FROM replaces THEN
             RAISE EXCEPTION 'the pair (%, %) %', quote_literal(pair.lower), quote_literal(pair.higher),
-                CASE WHEN stored.verdict IS NULL THEN 'is not judged'
-                    ELSE format('was judged %s by %s at %s%s', stored.verdict, stored.judged_by, stored.judged_at,
+                CASE WHEN stored.verdict IS NULL THEN 'is not judged, so there is no judgement to replace'
+                    ELSE format('was judged %s by %s at %s%s; to replace that judgement, name its verdict as replaces',
+                        stored.verdict, stored.judged_by, date_trunc('second', stored.judged_at),
                         CASE WHEN stored.verdict = verdict THEN ', with another note' ELSE '' END) END
-                USING ERRCODE = 'restrict_violation', HINT = CASE WHEN stored.verdict IS NULL
-                    THEN 'Leave replaces out.'
-                    ELSE format('To replace that judgement: replaces => %L.', stored.verdict) END;
+                USING ERRCODE = 'restrict_violation';
         END IF;
         IF replaces IS NULL THEN
             INSERT INTO textsim.judgement (origin, a, b, verdict, note)

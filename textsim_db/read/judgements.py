@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Generator
-from typing import LiteralString, NamedTuple
+from typing import Any, LiteralString
 
 from textsim_db.db.engine import autocommit
 from textsim_db.db.store import Store
@@ -14,19 +14,17 @@ from textsim_db.results import Contradiction, Judgement
 
 def judgements(store: Store) -> Generator[ResultColumns, None, None]:
     """Yield the columns of the judgements, in the order of their keys."""
-    return _listed(store, Judgement, statements.JUDGEMENTS)
+    yield columns_of(Judgement, _rows(store, statements.JUDGEMENTS))
 
 
 def contradictions(store: Store) -> Generator[ResultColumns, None, None]:
     """Yield the columns of the pairs judged different that a chain of the same verdict connects."""
-    return _listed(store, Contradiction, statements.CONTRADICTIONS)
+    rows = _rows(store, statements.CONTRADICTIONS)
+    yield columns_of(Contradiction, [(a, b, tuple(chain)) for a, b, chain in rows])
 
 
-def _listed(
-    store: Store, row: type[NamedTuple], statement: LiteralString
-) -> Generator[ResultColumns, None, None]:
+def _rows(store: Store, statement: LiteralString) -> list[tuple[Any, ...]]:
     with autocommit(store.engine) as connection:
         # A binary time is read whatever the DateStyle is.
         cursor = connection.cursor(binary=True)
-        rows = cursor.execute(statement, [store.corpus.name]).fetchall()
-    yield columns_of(row, rows)
+        return cursor.execute(statement, [store.corpus.name]).fetchall()

@@ -52,7 +52,7 @@ def judge(
                 stored = {frozenset((a, b)): verdict for a, b, verdict in rows}
             written = 0
             for number in order:
-                with _refusals(place_of(number) if place_of else ""):
+                with _refusals(f"{place_of(number)}: " if place_of else ""):
                     given = judgements[number]
                     keys = stored_key(given.a), stored_key(given.b)
                     note = None if given.note is None else stored_note(given.note)
@@ -81,5 +81,4 @@ def _refusals(place: str) -> Iterator[None]:
     except pg.InvalidParameterValue as error:
         raise ConfigurationError(place + str(error.diag.message_primary)) from error
     except pg.RestrictViolation as error:
-        message = f"{error.diag.message_primary}; to replace that judgement, name its verdict"
-        raise JudgementExists(place + message) from error
+        raise JudgementExists(place + str(error.diag.message_primary)) from error
