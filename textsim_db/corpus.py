@@ -771,6 +771,8 @@ class Corpus:
             ConfigurationError: the keys are equal.
 
         Examples:
+            >>> corpus.judge("monday", "update", "same")
+            True
             >>> corpus.unjudge("update", "monday")
             True
         """

@@ -84,7 +84,7 @@ class Duplicate(NamedTuple):
 
 
 class Judgement(NamedTuple):
-    """What a person said of two documents, which need not exist."""
+    """The opinion of a person on two documents, which need not exist."""
 
     a: str
     """The key of one document; `a` < `b`."""

@@ -64,7 +64,7 @@ class Linkage(StrEnum):
 
 
 class Verdict(StrEnum):
-    """What a person says of two documents."""
+    """The opinion of a person on two documents."""
 
     SAME = "same"
     DIFFERENT = "different"

@@ -1,5 +1,6 @@
 -- Judgements: what people say of pairs of documents. They are kept by key, so they survive every change of the
--- documents. Who may write the documents of a corpus may judge; who may read them may read the judgements.
+-- documents. A role that may write the documents of a corpus may judge; a role that may read them may read the
+-- judgements.
 
 -- Private functions
 

@@ -60,7 +60,7 @@ class Document(NamedTuple):
 
 
 class JudgedDocuments(NamedTuple):
-    """What a person said of two documents."""
+    """A judgement of two documents."""
 
     a: int
     """The place of one document among all, from 0 on; a higher number if it is none of them."""
@@ -68,7 +68,7 @@ class JudgedDocuments(NamedTuple):
     """The same of the other document."""
     verdict: str
     place: str
-    """Where the judgement stands, for messages."""
+    """The file and the line of the judgement, for messages."""
 
 
 class Removal(NamedTuple):
