@@ -195,8 +195,10 @@ CREATE FUNCTION textsim.judge(
 RETURNS boolean
 LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
-    pair record;
+    -- The lock keeps the corpus from being dropped.
+    c textsim.corpus := textsim._lock_corpus(corpus);
     corpus_origin integer := textsim._judged_origin(corpus, 'INSERT');
+    pair record;
     stored textsim.judgement;
 BEGIN
     PERFORM textsim._check_verdict('verdict', verdict);
@@ -205,8 +207,7 @@ BEGIN
     END IF;
     note := nullif(note, '');
     SELECT p.* INTO pair FROM textsim._ordered_pair(a, b) p;
-    -- The lock keeps the corpus from being dropped.
-    PERFORM textsim._check_one_scope(textsim._lock_corpus(corpus), pair.lower, pair.higher);
+    PERFORM textsim._check_one_scope(c, pair.lower, pair.higher);
     LOOP
         SELECT j.* INTO stored FROM textsim.judgement j
         WHERE j.origin = corpus_origin AND j.a = pair.lower AND j.b = pair.higher FOR UPDATE;

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Iterable
 from itertools import pairwise
 from typing import Any
 
@@ -20,6 +21,8 @@ from tests.support.judgements import (
     ordered,
     random_judgements,
 )
+from textsim_db.cluster import split_large_buckets
+from textsim_db.read import bucket_pairs
 
 
 def random_corpus(db: ts.Database, rng: random.Random, name: str, scoped: bool) -> ts.Corpus:
@@ -62,13 +65,17 @@ def judge_all(corpus: ts.Corpus, scopes: dict[str, Any], judgements: dict[Pair, 
 
 
 def check_obeyed(
-    corpus: ts.Corpus, connection: Connection, judgements: dict[Pair, str], where: str
+    corpus: ts.Corpus,
+    connection: Connection,
+    judgements: dict[Pair, str],
+    where: str,
+    linkages: Iterable[ts.Linkage] = ts.Linkage,
 ) -> None:
     """Compare the clusters and duplicates of Python and SQL with the plain definition."""
     scopes = scopes_of(corpus, connection)
     pairs = {ordered(pair.a, pair.b): pair.similarity for pair in corpus.pairs()}
     keys = sorted(scopes)
-    for linkage in ts.Linkage:
+    for linkage in linkages:
         at = f"{where}, {linkage}"
         found = list(corpus.clusters(linkage=linkage, judgements=True))
         assert found == expected_clusters(scopes, pairs, judgements, linkage, keys), at
@@ -131,6 +138,26 @@ def test_random_judgements_are_obeyed(
         corpus.rebuild(seed=number + 2)
         check_obeyed(corpus, connection, judgements, f"{where}, rebuilt")
         assert {(j.a, j.b): j.verdict for j in corpus.judgements()} == judgements
+
+
+def test_judgements_of_copies_and_of_large_buckets_are_obeyed(
+    db: ts.Database,
+    connection: Connection,
+    rng: random.Random,
+    seed: int,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(bucket_pairs, "CROWDED_BUCKET", 2)
+    monkeypatch.setattr(split_large_buckets, "LARGE_BUCKET", 3)
+    for number in range(2):
+        corpus = random_corpus(db, rng, f"c{number}", scoped=False)
+        scopes = scopes_of(corpus, connection)
+        near = [ordered(pair.a, pair.b) for pair in corpus.pairs()]
+        judgements = random_judgements(rng, sorted(scopes), near, 10)
+        judge_all(corpus, scopes, judgements)
+        # With linkage single, large buckets yield only some links, and `weakest` may be lower.
+        linkages = ts.Linkage.KEPT, ts.Linkage.COMPLETE
+        check_obeyed(corpus, connection, judgements, f"--seed {seed}, corpus {number}", linkages)
 
 
 def test_thousands_of_judgements_are_obeyed_alike(
