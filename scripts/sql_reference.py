@@ -66,6 +66,7 @@ GROUPS = (
         ),
     ),
     Group("Clusters", ("clusters", "duplicates", "group_pairs")),
+    Group("Judgements", ("judge", "judgements", "contradictions", "unjudge")),
     Group(
         "Tracked clusters",
         (
@@ -142,6 +143,19 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
     "group_pairs": (
         "SELECT * FROM textsim.group_pairs(\n"
         "    $$VALUES ('x', 'y', 0.9), ('y', 'z', 0.8)$$, linkage => 'single');",
+    ),
+    "judge": (
+        "SELECT textsim.judge('news', 'a', 'c', 'same', note => 'one event');",
+        "SELECT * FROM textsim.clusters('news', judgements => true);",
+    ),
+    "judgements": ("SELECT a, b, verdict, note FROM textsim.judgements('news');",),
+    "contradictions": (
+        "SELECT textsim.judge('news', 'a', 'b', 'same');\n"
+        "SELECT textsim.judge('news', 'b', 'c', 'different');",
+        "SELECT * FROM textsim.contradictions('news');",
+    ),
+    "unjudge": (
+        "SELECT textsim.unjudge('news', j.a, j.b) FROM textsim.judgements('news') j;",
     ),
     "track": ("SELECT textsim.track('news');",),
     "update_clusters": ("CALL textsim.update_clusters('news');",),

@@ -4,10 +4,14 @@ DO $$
 DECLARE
     statement text;
 BEGIN
-    -- The triggers on attached tables go with their functions.
+    -- The triggers on attached tables go with their functions. Policies call functions.
     FOR statement IN
         SELECT format('DROP FUNCTION %s CASCADE', p.oid::regprocedure) FROM pg_proc p
         WHERE p.pronamespace = 'textsim'::regnamespace AND p.prorettype = 'trigger'::regtype
+        UNION ALL
+        SELECT format('DROP POLICY %I ON %s', p.polname, c.oid::regclass)
+        FROM pg_policy p JOIN pg_class c ON c.oid = p.polrelid
+        WHERE c.relnamespace = 'textsim'::regnamespace
     LOOP
         EXECUTE statement;
     END LOOP;

@@ -44,9 +44,11 @@ from textsim_db.results import (
     Candidate,
     ChangeReport,
     Cluster,
+    Contradiction,
     Drift,
     Duplicate,
     Failure,
+    Judgement,
     Match,
     Member,
     Pair,
@@ -65,6 +67,7 @@ from textsim_db.settings import (
     Settings,
     check_callable,
     check_count,
+    check_flag,
     check_linkage,
     check_several,
     check_threshold,
@@ -88,6 +91,7 @@ if TYPE_CHECKING:
         check_corpus,
         clusters,
         corpus_statistics,
+        judgements,
         measure_recall,
         pairs,
         search,
@@ -98,6 +102,7 @@ if TYPE_CHECKING:
     from textsim_db.text import languages
     from textsim_db.write import (
         alter_settings,
+        judge_pairs,
         learn_common,
         load_batches,
         prepare_batches,
@@ -111,6 +116,7 @@ else:
     clusters = lazy("textsim_db.read.clusters", globals())
     corpus_statistics = lazy("textsim_db.read.corpus_statistics", globals())
     check_corpus = lazy("textsim_db.read.check_corpus", globals())
+    judgements = lazy("textsim_db.read.judgements", globals())
     measure_recall = lazy("textsim_db.read.measure_recall", globals())
     pairs = lazy("textsim_db.read.pairs", globals())
     search = lazy("textsim_db.read.search", globals())
@@ -120,6 +126,7 @@ else:
     tracked_clusters = lazy("textsim_db.sync.tracked_clusters", globals())
     languages = lazy("textsim_db.text.languages", globals())
     alter_settings = lazy("textsim_db.write.alter_settings", globals())
+    judge_pairs = lazy("textsim_db.write.judge_pairs", globals())
     load_batches = lazy("textsim_db.write.load_batches", globals())
     learn_common = lazy("textsim_db.write.learn_common", globals())
     prepare_batches = lazy("textsim_db.write.prepare_batches", globals())
@@ -608,6 +615,8 @@ class Corpus:
         rank: Callable[[str], Any] | None = None,
         language: str | None = None,
         scope: Scope | None = None,
+        *,
+        judgements: bool = False,
     ) -> Results[Cluster[str]]:
         """Return the clusters of similar documents, the largest first; each has two keys or more.
 
@@ -627,6 +636,7 @@ class Corpus:
             language: a code of ISO 639, to cluster only the documents of this language.
             scope: only documents of this scope are compared. By default those of all scopes are, each
                 scope by itself.
+            judgements: whether the judgements of the corpus are obeyed; see judge().
 
         Raises:
             ConfigurationError: an argument is out of range.
@@ -639,8 +649,9 @@ class Corpus:
         criterion = self._criterion("jaccard", threshold, language, limit)
         how = check_linkage(linkage)
         check_callable(rank, "rank")
+        rules = clusters.Rules(how, rank, check_flag(judgements, "judgements"))
 
-        return Results(Cluster, partial(self._pairs, clusters.clusters, criterion, how, rank))
+        return Results(Cluster, partial(self._pairs, clusters.clusters, criterion, rules))
 
     def duplicates(
         self,
@@ -649,6 +660,8 @@ class Corpus:
         rank: Callable[[str], Any] | None = None,
         language: str | None = None,
         scope: Scope | None = None,
+        *,
+        judgements: bool = False,
     ) -> Results[Duplicate]:
         """Return the documents to remove so that each cluster keeps one document.
 
@@ -664,6 +677,7 @@ class Corpus:
             language: a code of ISO 639, to compare only the documents of this language.
             scope: only documents of this scope are compared. By default those of all scopes are, each
                 scope by itself.
+            judgements: whether the judgements of the corpus are obeyed; see judge().
 
         Raises:
             ConfigurationError: an argument is out of range.
@@ -679,8 +693,105 @@ class Corpus:
         criterion = self._criterion("jaccard", threshold, language, limit)
         how = check_linkage(linkage)
         check_callable(rank, "rank")
+        rules = clusters.Rules(how, rank, check_flag(judgements, "judgements"))
 
-        return Results(Duplicate, partial(self._pairs, clusters.duplicates, criterion, how, rank))
+        return Results(Duplicate, partial(self._pairs, clusters.duplicates, criterion, rules))
+
+    def judge(
+        self,
+        a: Key,
+        b: Key,
+        verdict: str,
+        note: str | None = None,
+        *,
+        replaces: str | None = None,
+    ) -> bool:
+        """Record what a person says of two documents, and return whether that was new.
+
+        clusters() and duplicates() obey it with `judgements=True`. The documents need not exist; the
+        judgement stays when they change or are removed. A pair has one judgement.
+
+        Args:
+            a: the key of one document.
+            b: the key of the other document.
+            verdict: `"same"`, `"different"` or `"unsure"`.
+            note: why, or anything else: up to 10,000 bytes.
+            replaces: the verdict of the stored judgement that this one replaces. So nobody replaces a
+                judgement that they have not seen.
+
+        Raises:
+            JudgementExists: the pair was judged otherwise, or the note differs, and `replaces` is not
+                the stored verdict.
+            DocumentError: a key or the note cannot be stored.
+            ConfigurationError: the keys are equal, the verdict is unknown, or both documents exist and
+                have different scopes.
+
+        Examples:
+            >>> corpus.judge("monday", "update", "different", note="one names the evening")
+            True
+            >>> list(corpus.clusters(judgements=True))
+            []
+        """
+        given = judge_pairs.GivenJudgement(a, b, verdict, note, replaces)
+        return bool(self._current.loaded().read(judge_pairs.judge, [given]))
+
+    def judge_many(
+        self,
+        judgements: Iterable[tuple[Key, Key, str] | tuple[Key, Key, str, str | None]],
+        replace: bool = False,
+        place_of: Callable[[int], str] | None = None,
+    ) -> int:
+        """Record several judgements, all or none, and return how many were new.
+
+        Args:
+            judgements: (a, b, verdict) or (a, b, verdict, note), as in judge().
+            replace: replace stored judgements that have another verdict or note.
+            place_of: names the judgement with this number, from 0 on, in the message of an error.
+
+        Raises:
+            JudgementExists: as judge(), without `replace`.
+            DocumentError: as judge().
+            ConfigurationError: as judge().
+
+        Examples:
+            >>> corpus.judge_many([("monday", "recipe", "different"), ("update", "recipe", "unsure")])
+            2
+            >>> [(judgement.a, judgement.verdict) for judgement in corpus.judgements()]
+            [('monday', 'different'), ('recipe', 'unsure')]
+        """
+        given = [judge_pairs.GivenJudgement(*judgement) for judgement in judgements]
+        names = place_of or "judgement {}".format
+        return self._current.loaded().read(judge_pairs.judge, given, replace, names)
+
+    def unjudge(self, a: Key, b: Key) -> bool:
+        """Remove the judgement of two documents, and return whether there was one.
+
+        Raises:
+            DocumentError: a key is none that a document can have.
+            ConfigurationError: the keys are equal.
+
+        Examples:
+            >>> corpus.judge("monday", "update", "same")
+            True
+            >>> corpus.unjudge("update", "monday")
+            True
+        """
+        return self._current.loaded().read(judge_pairs.unjudge, a, b)
+
+    def judgements(self) -> Results[Judgement]:
+        """Return the judgements of the corpus, in the order of their keys."""
+        return Results(Judgement, partial(self._current.loaded().stream, judgements.judgements))
+
+    def contradictions(self) -> Results[Contradiction]:
+        """Return the pairs that were judged different although they are the same by other judgements.
+
+        A chain of pairs judged the same connects them. Until one of these judgements is replaced or
+        removed, clusters() and duplicates() obey the verdict "different", and none of the same
+        verdicts of these documents and of those connected with them.
+        """
+        return Results(
+            Contradiction, partial(self._current.loaded().stream, judgements.contradictions)
+        )
 
     def measure_recall(
         self,

@@ -91,6 +91,10 @@ class CorpusChanged(TextsimError):
     """Another session rebuilt the corpus during the call; call again."""
 
 
+class JudgementExists(TextsimError):
+    """A pair was judged otherwise before, and the call does not name the verdict that it replaces."""
+
+
 class DocumentNotFound(TextsimError, LookupError):
     """No document of the corpus has this key."""
 

@@ -63,6 +63,14 @@ class Linkage(StrEnum):
     KEPT = "kept"
 
 
+class Verdict(StrEnum):
+    """The opinion of a person on two documents."""
+
+    SAME = "same"
+    DIFFERENT = "different"
+    UNSURE = "unsure"
+
+
 class Shingle(NamedTuple):
     """The unit of comparison: `n` consecutive words or characters of the normal form."""
 

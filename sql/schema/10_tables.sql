@@ -34,6 +34,7 @@ CREATE TABLE textsim.corpus (
     CHECK (stop_words_by_language = '{}' OR language = 'auto' AND stop_words = '{}'),
     CHECK (NOT is_unique OR stop_words_by_language = '{}')
 );
+CREATE INDEX corpus_origin ON textsim.corpus (coalesce(origin, id));
 COMMENT ON TABLE textsim.corpus
     IS 'The corpora: named collections of documents, each with its settings.';
 COMMENT ON COLUMN textsim.corpus.id IS 'number in the names of the tables document_N and band_N';
@@ -70,6 +71,31 @@ COMMENT ON COLUMN textsim.corpus.origin
 COMMENT ON COLUMN textsim.corpus.created_at IS 'when the corpus was created or last rebuilt';
 COMMENT ON COLUMN textsim.corpus.created_with
     IS 'the settings at that time, or since the last change by rebuild; check compares them';
+
+-- A rebuild gives a corpus another id, but not another origin. So judgements need not move, and a session that
+-- began before a rebuild finds them.
+CREATE TABLE textsim.judgement (
+    origin integer NOT NULL,
+    a text COLLATE "C" NOT NULL,
+    b text COLLATE "C" NOT NULL,
+    verdict text NOT NULL CHECK (verdict IN ('same', 'different', 'unsure')),
+    judged_by text NOT NULL DEFAULT current_user,
+    judged_at timestamptz NOT NULL DEFAULT now(),
+    note text CHECK (octet_length(note) BETWEEN 1 AND 10000),
+    PRIMARY KEY (origin, a, b),
+    CHECK (a < b AND octet_length(a) <= 1000 AND octet_length(b) <= 1000)
+);
+COMMENT ON TABLE textsim.judgement
+    IS 'The judgements: what people said of pairs of documents. Row security shows those of corpora that the role '
+    'may read.';
+COMMENT ON COLUMN textsim.judgement.origin
+    IS 'id that the corpus had before its first rebuild; its id if it was never rebuilt';
+COMMENT ON COLUMN textsim.judgement.a IS 'key of one document, which need not exist';
+COMMENT ON COLUMN textsim.judgement.b IS 'key of the other document; a < b in byte order';
+COMMENT ON COLUMN textsim.judgement.verdict IS 'same, different or unsure';
+COMMENT ON COLUMN textsim.judgement.judged_by IS 'the role that judged the pair';
+COMMENT ON COLUMN textsim.judgement.judged_at IS 'when it did so';
+COMMENT ON COLUMN textsim.judgement.note IS 'why, or anything else; or NULL';
 
 -- The dictionary. The hash is unique, not the word, because a word can be longer than the 2,700 bytes that
 -- a B-tree accepts.

@@ -112,6 +112,7 @@ CREATE FUNCTION textsim._drop_corpus(number integer) RETURNS void
 LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     attached text;
+    first_id integer := (SELECT coalesce(c.origin, c.id) FROM textsim.corpus c WHERE c.id = number);
 BEGIN
     PERFORM FROM textsim.corpus c WHERE c.id = number FOR UPDATE;
     PERFORM textsim._release_source(s.id) FROM textsim._dropped_sources(number) s;
@@ -125,6 +126,10 @@ BEGIN
     DELETE FROM textsim.source s WHERE s.corpus_id = number;
     DELETE FROM textsim.corpus c WHERE c.id = number;
     PERFORM textsim._drop_relations(number);
+    -- After its tables were locked nobody judges. A rebuilt corpus keeps the judgements.
+    DELETE FROM textsim.judgement j
+    WHERE j.origin = first_id
+        AND NOT EXISTS (SELECT FROM textsim.corpus c WHERE coalesce(c.origin, c.id) = first_id);
 EXCEPTION WHEN out_of_memory THEN
     PERFORM textsim._raise_full_lock_table(SQLERRM);
 END $$;

@@ -1,5 +1,5 @@
 -- Clusters of pairs. Documents are numbered from 1 in the order of their keys, and a link is a pair of numbers
--- with a similarity. The functions of the three linkages return the same: for each document the root of its
+-- with a similarity. A pair that was judged the same is a link of similarity 2, which comes before all other links. The functions of the three linkages return the same: for each document the root of its
 -- cluster, and for each root the weakest link of the cluster. In a loop, an array is never copied only if an
 -- assignment to an element does not read the array.
 
@@ -105,7 +105,7 @@ BEGIN
     -- Links between the same two sets of equal documents stand together, as in Python.
     SELECT e.roots INTO sets FROM (
         SELECT array_agg(l.x) AS x, array_agg(l.y) AS y, array_agg(l.similarity) AS similarity
-        FROM unnest(lefts, rights, similarities) l (x, y, similarity) WHERE l.similarity = 1
+        FROM unnest(lefts, rights, similarities) l (x, y, similarity) WHERE l.similarity >= 1
     ) l CROSS JOIN LATERAL textsim._single_linkage(l.x, l.y, l.similarity, documents) e;
     SELECT array_agg(o.x), array_agg(o.y), array_agg(o.similarity)
     INTO xs, ys, sorted_similarities
@@ -173,10 +173,13 @@ COMMENT ON FUNCTION textsim._complete_linkage(integer[], integer[], double preci
 
 CREATE FUNCTION textsim._kept_linkage(
     lefts integer[], rights integer[], similarities double precision[], ranks integer[],
+    apart_ends integer[] DEFAULT NULL, apart integer[] DEFAULT NULL,
     OUT roots integer[], OUT weakest double precision[])
 LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     link record;
+    root integer;
+    other integer;
 BEGIN
     roots := array(SELECT generate_series(1, cardinality(ranks)));
     weakest := array_fill(1::double precision, ARRAY[cardinality(ranks)]);
@@ -186,20 +189,37 @@ BEGIN
         FROM unnest(lefts, rights, similarities) l (x, y, similarity)
         ORDER BY greatest(ranks[l.x], ranks[l.y]), l.similarity DESC, least(ranks[l.x], ranks[l.y])
     LOOP
-        IF roots[link.worse] = link.worse AND roots[link.better] = link.better THEN
-            roots[link.worse] := link.better;
-            IF weakest[link.better] > link.similarity THEN
-                weakest[link.better] := link.similarity;
+        CONTINUE WHEN roots[link.worse] <> link.worse;
+        root := roots[link.better];
+        IF link.similarity <= 1 THEN
+            CONTINUE WHEN root <> link.better;
+            IF apart_ends IS NOT NULL THEN
+                FOR place IN coalesce(apart_ends[link.worse - 1], 0) + 1 .. apart_ends[link.worse] LOOP
+                    other := apart[place];
+                    IF roots[other] = link.better THEN
+                        root := NULL;
+                        EXIT;
+                    END IF;
+                END LOOP;
+                CONTINUE WHEN root IS NULL;
             END IF;
+        END IF;
+        roots[link.worse] := root;
+        IF weakest[root] > link.similarity THEN
+            weakest[root] := link.similarity;
         END IF;
     END LOOP;
 END $$;
-COMMENT ON FUNCTION textsim._kept_linkage(integer[], integer[], double precision[], integer[])
+COMMENT ON FUNCTION textsim._kept_linkage(
+    integer[], integer[], double precision[], integer[], integer[], integer[])
     IS 'clusters of a kept document and the documents that are linked with it: documents are considered by rank, and '
-    'kept if they have no link with a kept document; the other documents go to the most similar kept document';
+    'kept if they have no link with a kept document; the other documents go to the most similar kept document. A '
+    'document that was judged the same as an earlier one follows it. No document goes to a cluster that has one of '
+    'the documents that _apart() returns for it';
 
 CREATE FUNCTION textsim._cluster(
-    lefts integer[], rights integer[], similarities double precision[], ranks integer[], linkage text)
+    lefts integer[], rights integer[], similarities double precision[], ranks integer[], linkage text,
+    apart_ends integer[] DEFAULT NULL, apart integer[] DEFAULT NULL)
 RETURNS TABLE (document integer, root integer, weakest double precision)
 LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -208,7 +228,7 @@ DECLARE
 BEGIN
     IF linkage = 'kept' THEN
         SELECT l.* INTO roots, weakest_of_roots
-        FROM textsim._kept_linkage(lefts, rights, similarities, ranks) l;
+        FROM textsim._kept_linkage(lefts, rights, similarities, ranks, apart_ends, apart) l;
     ELSIF linkage = 'complete' THEN
         SELECT l.* INTO roots, weakest_of_roots
         FROM textsim._complete_linkage(lefts, rights, similarities, cardinality(ranks)) l;
@@ -217,18 +237,56 @@ BEGIN
         FROM textsim._single_linkage(lefts, rights, similarities, cardinality(ranks)) l;
     END IF;
     RETURN QUERY
-        SELECT m.document, m.root, weakest_of_roots[m.root]
+        SELECT m.document, m.root, least(1, weakest_of_roots[m.root])
         FROM (
             SELECT d.document::integer, d.root, count(*) OVER (PARTITION BY d.root) AS size
             FROM unnest(roots) WITH ORDINALITY d (root, document)
         ) m
         WHERE m.size > 1;
 END $$;
-COMMENT ON FUNCTION textsim._cluster(integer[], integer[], double precision[], integer[], text)
+COMMENT ON FUNCTION textsim._cluster(
+    integer[], integer[], double precision[], integer[], text, integer[], integer[])
     IS 'the clusters of links: the documents of clusters of two or more, each with its root';
 
+CREATE FUNCTION textsim._apart(
+    corpus text, keys text[], lefts integer[], rights integer[], similarities double precision[],
+    OUT apart_ends integer[], OUT apart integer[])
+LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    -- A statement that is executed knows the sizes of its arrays, so its plan fits them.
+    EXECUTE $query$
+        WITH document AS MATERIALIZED (
+            SELECT k.key, k.number::integer AS number FROM unnest($2) WITH ORDINALITY k (key, number)
+        ), same AS MATERIALIZED (
+            SELECT l.x, l.y FROM unnest($3, $4, $5) l (x, y, similarity) WHERE l.similarity > 1
+        ), grouped AS MATERIALIZED (
+            SELECT s.x, s.y FROM same s
+            UNION ALL SELECT s.y, s.x FROM same s
+            UNION ALL SELECT d.number, d.number FROM document d
+        ), different AS MATERIALIZED (
+            SELECT x.y AS x, y.y AS y
+            FROM textsim._different_pairs($1) p
+            JOIN document d ON d.key = p.a JOIN document e ON e.key = p.b
+            JOIN grouped x ON x.x = d.number JOIN grouped y ON y.x = e.number
+        ), both_ways AS MATERIALIZED (
+            SELECT d.x, d.y FROM different d UNION SELECT d.y, d.x FROM different d
+        )
+        SELECT (
+                SELECT array_agg(n.place::integer ORDER BY n.number)
+                FROM (
+                    SELECT d.number, sum(count(b.x)) OVER (ORDER BY d.number) AS place
+                    FROM document d LEFT JOIN both_ways b ON b.x = d.number GROUP BY d.number
+                ) n),
+            (SELECT array_agg(b.y ORDER BY b.x, b.y) FROM both_ways b)
+        $query$
+    INTO apart_ends, apart USING corpus, keys, lefts, rights, similarities;
+END $$;
+COMMENT ON FUNCTION textsim._apart(text, text[], integer[], integer[], double precision[])
+    IS 'for each document the documents that were judged different from it, or from a document of its group, with '
+    'their groups: all of them one after the other, and the place of the last one of each document';
+
 CREATE FUNCTION textsim._read_pairs(
-    query text, caller_path text,
+    query text, caller_path text, highest double precision DEFAULT 1,
     OUT keys text[], OUT lefts integer[], OUT rights integer[], OUT similarities double precision[])
 LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -276,11 +334,11 @@ BEGIN
                         ELSE 'expected a similarity from 0 to 1' END
                 FROM pair p
                 WHERE p.a IS NULL OR p.b IS NULL OR p.a = p.b
-                    OR (p.similarity >= 0 AND p.similarity <= 1) IS NOT TRUE
+                    OR (p.similarity >= 0 AND p.similarity <= %4$s) IS NOT TRUE
                 ORDER BY p.place LIMIT 1
             )
         FROM link l
-        $query$, columns[1], columns[2], pair);
+        $query$, columns[1], columns[2], pair, highest);
     PERFORM set_config('search_path', caller_path, true);
     EXECUTE statement INTO keys, lefts, rights, similarities, fault;
     PERFORM pg_catalog.set_config('search_path', 'pg_catalog, pg_temp', true);
@@ -288,20 +346,28 @@ BEGIN
         RAISE EXCEPTION '%', fault USING ERRCODE = 'invalid_parameter_value';
     END IF;
 END $$;
-COMMENT ON FUNCTION textsim._read_pairs(text, text)
+COMMENT ON FUNCTION textsim._read_pairs(text, text, double precision)
     IS 'the keys of the pairs of a query in their order, and the links; texts are in byte order, whatever their '
     'collation; the arrays are NULL without pairs';
 
-CREATE FUNCTION textsim._group_pairs(query text, linkage text, caller_path text)
+CREATE FUNCTION textsim._group_pairs(
+    query text, linkage text, caller_path text, judged_corpus text DEFAULT NULL)
 RETURNS TABLE (key text, cluster integer, kept text, weakest double precision)
 LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE ROWS 1000 SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     pairs record;
+    apart_ends integer[];
+    apart integer[];
 BEGIN
     PERFORM textsim._check_given('the query', query IS NOT NULL), textsim._check_linkage(linkage);
-    SELECT p.* INTO pairs FROM textsim._read_pairs(query, caller_path) p;
+    SELECT p.* INTO pairs
+    FROM textsim._read_pairs(query, caller_path, CASE WHEN judged_corpus IS NULL THEN 1 ELSE 2 END) p;
     IF pairs.keys IS NULL THEN
         RETURN;
+    END IF;
+    IF judged_corpus IS NOT NULL AND linkage = 'kept' THEN
+        SELECT p.* INTO apart_ends, apart
+        FROM textsim._apart(judged_corpus, pairs.keys, pairs.lefts, pairs.rights, pairs.similarities) p;
     END IF;
     -- A statement that is executed knows the sizes of its arrays, so its plan fits them.
     RETURN QUERY EXECUTE $query$
@@ -311,30 +377,38 @@ BEGIN
                 dense_rank() OVER (ORDER BY m.size DESC, m.lowest) AS cluster
             FROM (
                 SELECT c.*, count(*) OVER w AS size, min(c.document) OVER w AS lowest
-                FROM textsim._cluster($2, $3, $4, array(SELECT generate_series(1, cardinality($1))), $5) c
+                FROM textsim._cluster(
+                    $2, $3, $4, array(SELECT generate_series(1, cardinality($1))), $5, $6, $7) c
                 WINDOW w AS (PARTITION BY c.root)
             ) m
         ) g
         JOIN unnest($1) WITH ORDINALITY k (key, number) ON k.number = g.document
         LEFT JOIN unnest($1) WITH ORDINALITY r (key, number) ON r.number = g.root AND $5 = 'kept'
         ORDER BY g.cluster, g.document
-        $query$ USING pairs.keys, pairs.lefts, pairs.rights, pairs.similarities, linkage;
+        $query$
+    USING pairs.keys, pairs.lefts, pairs.rights, pairs.similarities, linkage, apart_ends, apart;
 END $$;
-COMMENT ON FUNCTION textsim._group_pairs(text, text, text)
-    IS 'the work of group_pairs(), with the search path of the caller';
+COMMENT ON FUNCTION textsim._group_pairs(text, text, text, text)
+    IS 'the work of group_pairs(), with the search path of the caller; judged_corpus: the corpus whose judgements '
+    'are obeyed, if _pairs_query() has returned the query';
 
 CREATE FUNCTION textsim._pairs_query(
-    corpus text, threshold double precision, language text, scope text)
+    corpus text, threshold double precision, language text, scope text, judgements boolean)
 RETURNS text
 LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE
 -- The threshold is written with all its digits, whatever the caller has set.
 SET search_path = pg_catalog, pg_temp SET extra_float_digits = 1 AS $$
 BEGIN
     RETURN format('SELECT p.a, p.b, p.similarity FROM textsim.pairs(%L, %L, %L, %L) p',
-        corpus, threshold, language, scope);
+        corpus, threshold, language, scope)
+        || CASE WHEN judgements THEN format(
+            ' WHERE NOT EXISTS (SELECT FROM textsim._different_pairs(%1$L) j WHERE j.a = p.a AND j.b = p.b)'
+            ' UNION ALL SELECT s.a, s.b, 2 FROM textsim._same_pairs(%1$L, %2$L, %3$L) s', corpus, language, scope)
+        ELSE '' END;
 END $$;
-COMMENT ON FUNCTION textsim._pairs_query(text, double precision, text, text)
-    IS 'a query for the pairs of a corpus';
+COMMENT ON FUNCTION textsim._pairs_query(text, double precision, text, text, boolean)
+    IS 'a query for the pairs of a corpus; with judgements, without the pairs that were judged different, and with '
+    'those that were judged the same as links of similarity 2';
 
 -- Public functions
 
@@ -357,21 +431,26 @@ COMMENT ON FUNCTION textsim.group_pairs(text, text)
 
 CREATE FUNCTION textsim.clusters(
     corpus text, threshold double precision DEFAULT NULL, linkage text DEFAULT 'single',
-    language text DEFAULT NULL, scope text DEFAULT NULL)
+    language text DEFAULT NULL, scope text DEFAULT NULL, judgements boolean DEFAULT false)
 RETURNS TABLE (key text, cluster integer, kept text, weakest double precision)
 LANGUAGE sql VOLATILE PARALLEL UNSAFE ROWS 1000
 BEGIN ATOMIC
     SELECT g.key, g.cluster, g.kept, g.weakest
-    FROM textsim._group_pairs(textsim._pairs_query($1, $2, $4, $5), $3, 'pg_catalog, pg_temp') g;
+    FROM textsim._group_pairs(
+        textsim._pairs_query($1, $2, $4, $5, $6), $3, 'pg_catalog, pg_temp', CASE WHEN $6 THEN $1 END) g;
 END;
-COMMENT ON FUNCTION textsim.clusters(text, double precision, text, text, text)
+COMMENT ON FUNCTION textsim.clusters(text, double precision, text, text, text, boolean)
     IS 'Returns the clusters of similar documents of a corpus, as group_pairs() returns those of its pairs. '
     'The default is linkage single. '
-    'threshold, language and scope are as in pairs().';
+    'threshold, language and scope are as in pairs(). With judgements, the judgements of the corpus are obeyed: '
+    'documents that a chain of pairs judged the same connects are in one cluster, and count as pairs of similarity '
+    '1. A pair that was judged different is no pair, and with linkage kept or complete its documents are never in '
+    'one cluster. judge() records judgements.';
 
 CREATE FUNCTION textsim.duplicates(
     corpus text, keep text DEFAULT 'first', threshold double precision DEFAULT NULL,
-    linkage text DEFAULT 'kept', language text DEFAULT NULL, scope text DEFAULT NULL)
+    linkage text DEFAULT 'kept', language text DEFAULT NULL, scope text DEFAULT NULL,
+    judgements boolean DEFAULT false)
 RETURNS TABLE (key text, kept text, similarity double precision)
 LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE ROWS 1000 SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -381,6 +460,8 @@ DECLARE
         WHEN 'longest' THEN '-' || words WHEN 'shortest' THEN words END;
     pairs record;
     ranks integer[];
+    apart_ends integer[];
+    apart integer[];
 BEGIN
     IF ordering IS NULL THEN
         RAISE EXCEPTION 'keep is %; expected first, last, longest or shortest', quote_nullable(keep)
@@ -392,9 +473,14 @@ BEGIN
     END IF;
     SELECT p.* INTO pairs
     FROM textsim._read_pairs(
-        textsim._pairs_query(corpus, threshold, language, scope), 'pg_catalog, pg_temp') p;
+        textsim._pairs_query(corpus, threshold, language, scope, judgements), 'pg_catalog, pg_temp',
+        CASE WHEN judgements THEN 2 ELSE 1 END) p;
     IF pairs.keys IS NULL THEN
         RETURN;
+    END IF;
+    IF judgements AND linkage = 'kept' THEN
+        SELECT p.* INTO apart_ends, apart
+        FROM textsim._apart(corpus, pairs.keys, pairs.lefts, pairs.rights, pairs.similarities) p;
     END IF;
     EXECUTE format($query$
         SELECT array_agg(o.rank::integer ORDER BY o.number)
@@ -405,7 +491,7 @@ BEGIN
         $query$, ordering, 'document_' || c.id)
     INTO ranks USING pairs.keys;
     RETURN QUERY EXECUTE format($query$
-        SELECT k.key, r.key, coalesce(l.similarity, (
+        SELECT k.key, r.key, coalesce(nullif(l.similarity, 2), (
             SELECT textsim._similarity(
                 d.word_ids, textsim._compared_shingles(d.word_ids, d.normal_form, $6, $7), d.shingle_count,
                 e.word_ids, textsim._compared_shingles(e.word_ids, e.normal_form, $6, $7), e.shingle_count, $7)
@@ -413,7 +499,7 @@ BEGIN
         FROM (
             SELECT m.document, CASE WHEN $5 = 'kept' THEN m.root
                 ELSE first_value(m.document) OVER (PARTITION BY m.root ORDER BY ($8)[m.document]) END AS kept
-            FROM textsim._cluster($2, $3, $4, $8, $5) m
+            FROM textsim._cluster($2, $3, $4, $8, $5, $9, $10) m
         ) g
         JOIN unnest($1) WITH ORDINALITY k (key, number) ON k.number = g.document
         JOIN unnest($1) WITH ORDINALITY r (key, number) ON r.number = g.kept
@@ -421,12 +507,14 @@ BEGIN
             ON l.x = least(g.document, g.kept) AND l.y = greatest(g.document, g.kept)
         WHERE g.document <> g.kept
         $query$, 'document_' || c.id)
-    USING pairs.keys, pairs.lefts, pairs.rights, pairs.similarities, linkage, c.unit, c.shingle_length, ranks;
+    USING pairs.keys, pairs.lefts, pairs.rights, pairs.similarities, linkage, c.unit, c.shingle_length, ranks,
+        apart_ends, apart;
 END $$;
-COMMENT ON FUNCTION textsim.duplicates(text, text, double precision, text, text, text)
+COMMENT ON FUNCTION textsim.duplicates(text, text, double precision, text, text, text, boolean)
     IS 'Returns the documents to remove so that each cluster keeps one document: key, the key that is kept in '
     'its place, and their exact similarity. Nothing is removed. keep says which document of a cluster is '
     'kept: first or last in the byte order of the keys, or longest or shortest, by the number of words; '
     'ties go to the first key. With linkage kept, every document to remove makes a pair with the kept '
     'document; with the other linkages of group_pairs() their similarity may be below the threshold. '
-    'threshold, language and scope are as in pairs().';
+    'threshold, language and scope are as in pairs(). With judgements, the judgements of the corpus are obeyed, as in '
+    'clusters(); documents that were judged the same may have any similarity.';

@@ -13,7 +13,7 @@ REVOKE EXECUTE ON FUNCTION textsim._make_function(text, text) FROM PUBLIC;
 CREATE FUNCTION textsim._grant_writing(role regrole, relations regclass[]) RETURNS void
 LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
-    EXECUTE format('GRANT INSERT, UPDATE, DELETE ON textsim.pending, textsim.worker, %s TO %s',
+    EXECUTE format('GRANT INSERT, UPDATE, DELETE ON textsim.pending, textsim.worker, textsim.judgement, %s TO %s',
         array_to_string(relations, ', '), role);
     -- Not the column id: only the sequence gives out ids.
     EXECUTE format('GRANT INSERT (hash, word) ON textsim.word TO %s', role);
@@ -73,8 +73,8 @@ BEGIN
         shared, array_to_string(textsim._tables_of(c.id), ', '), role);
 END $$;
 COMMENT ON FUNCTION textsim.grant_reader(regrole, text)
-    IS 'Lets a role search one corpus. The role can also read what all corpora share: their names, '
-    'the dictionary and the pending keys.';
+    IS 'Lets a role search one corpus and read its judgements. The role can also read what all corpora share: their '
+    'names, the dictionary and the pending keys.';
 
 CREATE FUNCTION textsim.grant_writer(role regrole) RETURNS void
 LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
@@ -83,7 +83,8 @@ BEGIN
     PERFORM textsim._grant_writing(role, textsim._corpus_tables());
 END $$;
 COMMENT ON FUNCTION textsim.grant_writer(regrole)
-    IS 'Lets a role search and write every corpus, attach tables that it owns, and run workers.';
+    IS 'Lets a role search and write every corpus, judge its documents, attach tables that it owns, and run '
+    'workers.';
 
 CREATE FUNCTION textsim.grant_writer(role regrole, corpus text) RETURNS void
 LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
@@ -94,7 +95,7 @@ BEGIN
     PERFORM textsim._grant_writing(role, textsim._tables_of(c.id));
 END $$;
 COMMENT ON FUNCTION textsim.grant_writer(regrole, text)
-    IS 'Lets a role search and write one corpus, attach tables that it owns, and run workers.';
+    IS 'Lets a role search and write one corpus, judge its documents, attach tables that it owns, and run workers.';
 
 CREATE FUNCTION textsim.revoke_all(role regrole) RETURNS void
 LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$

@@ -24,7 +24,9 @@ COMMANDS = {
     "pending",
     "reconcile",
     *("demo", "index", "remove", "expire", "query", "nearest", "neighbours", "pairs", "clusters"),
-    *("check", "track", "untrack"),
+    *("check", "track", "untrack", "judge"),
+    *("judgements", "judgements list", "judgements import"),
+    *("judgements remove", "judgements contradictions"),
     "compare",
     "stats",
     "dedupe",
@@ -50,6 +52,9 @@ WITHOUT_DEFAULT = {"bands", "rows", "stop_words", "language", "file", "plot", "h
         "expires",
         "row_filter",
         "against",
+        "judgements",
+        "note",
+        "replaces",
     )
 }
 
@@ -65,7 +70,7 @@ def test_every_command_and_option_has_a_text() -> None:
 
 def test_every_command_has_examples_that_can_be_parsed() -> None:
     commands = dict(each_command())
-    for name in COMMANDS - {"corpus", "db"}:
+    for name in COMMANDS - {"corpus", "db", "judgements"}:
         found = examples(commands[name])
         assert found, name
         for example in found:

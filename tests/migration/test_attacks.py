@@ -68,6 +68,8 @@ VALID = [
     "_prepare_source('news', 'article', 'id', 'body', 'inline', NULL)",
     "_activate_source(1, true)",
     "_release_source(1)",
+    "judge('news', 'a', 'b', 'same')",
+    "unjudge('news', 'a', 'c')",
     "_create_relations(1)",
     "_drop_relations(1)",
     "track('news')",

@@ -81,13 +81,16 @@ def fill(stage: Stage) -> None:
     )
     with stage.connect(stage.owner) as db:
         db.create_corpus("gone").add_many(TEXTS)
+        db.corpus("gone").judge("a", "b", "same")
         db.drop_corpus("gone")
+        db.corpus("news").judge("a", "b", "different", "before the rebuild")
         db.corpus("news").rebuild(threshold=0.6)
         db.create_corpus("other", shingle="char:5").add_many(TEXTS)
         db.create_corpus("exact", threshold=0.4, recall=1).add_many(TEXTS)
         db.create_corpus("unique", threshold=0.4, recall=1, is_unique=True).add_many(TEXTS)
     with stage.connect(stage.writer) as db:
         news = db.corpus("news")
+        assert news.judge("b", "no document", "same")
         for table, key, text, mode in ATTACHED:
             news.attach(table, key, text, mode)
         db.corpus("unique").attach("offer", "id", "body", "inline")
@@ -129,6 +132,7 @@ def answers(stage: Stage) -> list[object]:
                 sorted(corpus.pairs(0.4)),
                 corpus.status()[:4],
                 corpus.failures(),
+                list(corpus.judgements()),
                 # After a restore check() reports each attached table until a worker compares it.
                 [problem for problem in corpus.check() if problem.kind != "attached table"],
                 sorted(stage.run(stage.reader, f"SELECT * FROM textsim.pairs('{name}', 0.4)")),

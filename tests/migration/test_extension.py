@@ -397,6 +397,7 @@ def test_a_dump_restores_everything(stage: Stage, extensible: Extensible, tmp_pa
     with stage.connect(stage.writer) as db:
         db.corpus("news").attach("article", "id", "body")
         db.corpus("news").attach("note", "id", "body", "inline")
+        db.corpus("news").judge("a", "b", "different", "kept by a dump")
     stage.run(
         stage.writer,
         f"INSERT INTO article VALUES (2, '{FOX} again')",

@@ -201,3 +201,55 @@ def test_a_reader_cannot_lock_writers_out(stage: Stage) -> None:
         with pytest.raises(pg.InsufficientPrivilege, match='may not write to corpus "offers"'):
             stage.run(stage.reader, f"SELECT {call}")
         stage.run(stage.writer, f"SELECT {call}")
+
+
+def test_writers_judge_and_readers_read_the_judgements_of_their_corpora(stage: Stage) -> None:
+    with stage.connect(stage.owner) as db:
+        db.create_corpus("secret").judge("a", "b", "same", "nobody's business")
+    stage.run(
+        stage.owner,
+        f"SELECT textsim.revoke_all('\"{stage.writer}\"'), textsim.revoke_all('\"{stage.reader}\"')",
+        f"SELECT textsim.grant_writer('\"{stage.writer}\"', 'news')",
+        f"SELECT textsim.grant_reader('\"{stage.reader}\"', 'news')",
+        f"SELECT textsim.grant_reader('\"{stage.writer}\"', 'secret')",
+    )
+    with stage.connect(stage.writer) as db:
+        assert db.corpus("news").judge("a", "c", "same")
+        assert [j.note for j in db.corpus("secret").judgements()] == ["nobody's business"]
+        secret = db.corpus("secret")
+        with pytest.raises(ts.DatabaseError, match="permission denied for the judgements"):
+            secret.judge("a", "c", "same")
+        with pytest.raises(ts.DatabaseError, match="permission denied for the judgements"):
+            secret.unjudge("a", "b")
+    with stage.connect(stage.reader) as db:
+        news = db.corpus("news")
+        ((*_, role, _, _),) = news.judgements()
+        assert role == stage.writer
+        assert [c.keys for c in news.clusters(judgements=True)] == [("a", "b", "c")]
+        assert len(list(news.duplicates(judgements=True))) == 2
+        calls: list[Callable[[], object]] = [
+            lambda: news.judge("a", "b", "same"),
+            lambda: news.unjudge("a", "c"),
+            lambda: list(db.corpus("secret").judgements()),
+            lambda: list(db.corpus("secret").contradictions()),
+        ]
+        for call in calls:
+            with pytest.raises(ts.DatabaseError, match="permission denied"):
+                call()
+    # The rows of other corpora are hidden from the table, too, and nobody writes under another name.
+    count = "SELECT count(*) FROM textsim.judgement"
+    assert stage.run(stage.reader, count) == [(1,)]
+    assert stage.run(stage.writer, count) == [(2,)]
+    assert stage.run(stage.other, "SELECT 1") == [(1,)]
+    for statement in (
+        "INSERT INTO textsim.judgement (origin, a, b, verdict) SELECT c.id, 'x', 'y', 'same' "
+        "FROM textsim.corpus c WHERE c.name = 'secret'",
+        "INSERT INTO textsim.judgement (origin, a, b, verdict, judged_by) "
+        "SELECT c.id, 'x', 'y', 'same', 'z' FROM textsim.corpus c WHERE c.name = 'news'",
+        "UPDATE textsim.judgement SET judged_by = 'z' WHERE note IS NULL",
+        "UPDATE textsim.judgement SET origin = (SELECT id FROM textsim.corpus WHERE name = 'secret')",
+    ):
+        with pytest.raises(pg.InsufficientPrivilege, match="row-level security"):
+            stage.run(stage.writer, statement)
+    stage.run(stage.writer, "DELETE FROM textsim.judgement")
+    assert stage.run(stage.owner, "SELECT note FROM textsim.judgement") == [("nobody's business",)]

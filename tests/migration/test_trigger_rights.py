@@ -151,6 +151,7 @@ def test_objects_of_other_roles_are_never_used(stage: Stage) -> None:
             ("corpus", "textsim.corpus"),
             ("source", "textsim.source"),
             ("pending", "textsim.pending"),
+            ("judgement", "textsim.judgement"),
             ("pg_trigger", "pg_catalog.pg_trigger"),
             ("pg_class", "pg_catalog.pg_class"),
             ("pg_index", "pg_catalog.pg_index"),
@@ -172,6 +173,9 @@ def test_objects_of_other_roles_are_never_used(stage: Stage) -> None:
             "SELECT textsim.remove('news', 'd')",
             "SELECT * FROM textsim.matches('news', 'one two three four five six', 0.5)",
             "SELECT * FROM textsim.pairs('news', 0.5)",
+            "SELECT textsim.judge('news', 'a', 'b', 'same')",
+            "SELECT * FROM textsim.duplicates('news', judgements => true)",
+            "SELECT textsim.unjudge('news', 'a', 'b')",
             "SELECT * FROM textsim.status('news')",
         )
         stage.work(stage.writer)

@@ -144,9 +144,9 @@ def test_links_of_large_buckets_join_the_same_documents(
     config = CorpusSettings("word:1", 0.6, recall).complete()
     texts = [text.encode() for _, text in near_duplicates(rng, 150, 25)]
     criterion = Criterion(JACCARD, config.threshold)
-    found, _ = linkages._components(Join(load(texts, config), criterion))
+    found, _ = linkages.components(Join(load(texts, config), criterion))
     monkeypatch.setattr(split_large_buckets, "LARGE_BUCKET", 10_000)
-    expected, _ = linkages._components(Join(load(texts, config), criterion))
+    expected, _ = linkages.components(Join(load(texts, config), criterion))
     assert len(found.sizes) > 5
     assert np.array_equal(found.values, expected.values)
     assert np.array_equal(found.offsets, expected.offsets)

@@ -44,9 +44,13 @@ PUBLIC = {
     "pairs(corpus text, threshold double precision, language text, scope text)": "volatile",
     "group_pairs(query text, linkage text)": "volatile",
     "clusters(corpus text, threshold double precision, linkage text, language text, "
-    "scope text)": "volatile",
+    "scope text, judgements boolean)": "volatile",
     "duplicates(corpus text, keep text, threshold double precision, linkage text, language text, "
-    "scope text)": "volatile",
+    "scope text, judgements boolean)": "volatile",
+    "judge(corpus text, a text, b text, verdict text, note text, replaces text)": "volatile",
+    "unjudge(corpus text, a text, b text)": "volatile",
+    "judgements(corpus text)": "stable",
+    "contradictions(corpus text)": "stable",
     "add(corpus text, key text, text text, scope text, force boolean)": "volatile",
     "add_unique(corpus text, key text, text text, scope text, force boolean)": "volatile",
     "lock_corpus(corpus text)": "volatile",
@@ -240,6 +244,11 @@ CHANGES = {
     ),
     "detach": ("'c', 't'", {0: "name of the corpus", 1: "not attached"}),
     "create_members_view": ("'c', 'v'", {0: "name of the corpus", 1: "name of the view"}),
+    "judge": (
+        "'c', 'a', 'b', 'same'",
+        {0: "name of the corpus", 1: "a key is NULL", 2: "a key is NULL", 3: "verdict is NULL"},
+    ),
+    "unjudge": ("'c', 'a', 'b'", {0: "name of the corpus", 1: "a key is NULL", 2: "a key is NULL"}),
     "track": ("'c', 'kept'", {0: "name of the corpus", 1: "linkage"}),
     "untrack": ("'c'", {0: "name of the corpus"}),
     "grant_reader": ("current_user::regrole", {0: "the role"}),
@@ -416,6 +425,24 @@ def two_corpora(shared_db: ts.Database) -> Iterator[None]:
         (
             "textsim.duplicates('c', NULL)",
             "keep is NULL; expected first, last, longest or shortest",
+        ),
+        ("textsim.judgements('none')", 'corpus "none" does not exist'),
+        ("textsim.contradictions(NULL)", "the name of the corpus is NULL"),
+        (
+            "textsim.judge('c', 'a', 'b', 'equal')",
+            "verdict is 'equal'; expected same, different or unsure",
+        ),
+        (
+            "textsim.judge('c', 'a', 'b', 'same', NULL, '')",
+            "replaces is ''; expected same, different or unsure",
+        ),
+        (
+            "textsim.judge('c', 'a', 'a', 'same')",
+            "the pair ('a', 'a') names no two documents: it has the same key twice",
+        ),
+        (
+            "textsim.unjudge('c', repeat('a', 1001), '')",
+            f"the pair ('{'a' * 100}', '') names no two documents: a key is longer than 1,000 bytes",
         ),
         ("textsim.candidates_of('none', 'a')", 'corpus "none" does not exist'),
         ("textsim.create_view('none', 'v')", 'corpus "none" does not exist'),

@@ -37,8 +37,9 @@ WRITES_NUMBERS = re.compile(r"(?:textsim\.)?_settings\(")
 
 CATALOG = {
     "relations": """
-        SELECT c.relname, c.relkind, c.relpersistence, c.relreplident, c.reloptions::text,
-            pg_get_partkeydef(c.oid), obj_description(c.oid, 'pg_class'), c.relacl::text
+        SELECT c.relname, c.relkind, c.relpersistence, c.relreplident, c.relrowsecurity,
+            c.reloptions::text, pg_get_partkeydef(c.oid), obj_description(c.oid, 'pg_class'),
+            c.relacl::text
         FROM pg_class c WHERE c.relnamespace = 'textsim'::regnamespace
     """,
     "columns": """
@@ -86,6 +87,10 @@ CATALOG = {
             obj_description(t.oid, 'pg_trigger')
         FROM pg_trigger t JOIN pg_class c ON c.oid = t.tgrelid
         WHERE c.relnamespace = 'textsim'::regnamespace AND NOT tgisinternal
+    """,
+    "policies": """
+        SELECT tablename, policyname, permissive, roles::text, cmd, qual, with_check FROM pg_policies
+        WHERE schemaname = 'textsim'
     """,
     "schema": """
         SELECT obj_description(oid, 'pg_namespace'), nspacl::text FROM pg_namespace

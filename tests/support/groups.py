@@ -32,12 +32,18 @@ def expected_clusters(
     for a, b, value in sorted(pairs, key=lambda pair: pair[2]):
         graph.add_edge(a, b, weight=value)
     order = sorted(graph) if order is None else order
-    make = {"single": _single, "complete": _complete, "kept": _kept}[linkage]
-    clusters = make(graph, {key: place for place, key in enumerate(order)})
+    rank = {key: place for place, key in enumerate(order)}
+    if linkage == "single":
+        clusters = single_clusters(graph)
+    elif linkage == "complete":
+        clusters = complete_clusters(graph, rank)
+    else:
+        clusters = _kept(graph, rank)
     return sorted(clusters, key=lambda cluster: (-len(cluster.keys), cluster.keys))
 
 
-def _single(graph: nx.Graph[Any], rank: dict[Any, int]) -> list[Cluster[Any]]:
+def single_clusters(graph: nx.Graph[Any]) -> list[Cluster[Any]]:
+    """Return the connected components of a graph, with their weakest links."""
     return [
         Cluster(
             tuple(sorted(keys)),
@@ -65,8 +71,13 @@ def _kept(graph: nx.Graph[Any], rank: dict[Any, int]) -> list[Cluster[Any]]:
     ]
 
 
-def _complete(graph: nx.Graph[Any], rank: dict[Any, int]) -> list[Cluster[Any]]:
-    """Merge the two clusters whose least similar pair is the most similar, again and again."""
+def complete_clusters(
+    graph: nx.Graph[Any], rank: dict[Any, int], groups: Iterable[set[Any]] = ()
+) -> list[Cluster[Any]]:
+    """Merge the two clusters whose least similar pair is the most similar, again and again.
+
+    groups: the clusters to begin with; every other key begins as a cluster of its own.
+    """
     equal: nx.Graph[Any] = nx.Graph()
     equal.add_nodes_from(graph)
     equal.add_edges_from((a, b) for a, b, w in graph.edges.data("weight") if w == 1)
@@ -78,7 +89,9 @@ def _complete(graph: nx.Graph[Any], rank: dict[Any, int]) -> list[Cluster[Any]]:
         sets = sorted((lowest[a], lowest[b]))
         return (-graph.edges[a, b]["weight"], *sets, *sorted((rank[a], rank[b])))
 
-    clusters = [(frozenset([key]), 1.0) for key in graph]
+    clusters = [(frozenset(group), 1.0) for group in groups]
+    grouped = frozenset().union(*(group for group, _ in clusters))
+    clusters += [(frozenset([key]), 1.0) for key in graph if key not in grouped]
     while True:
         possible = [
             (max(place(a, b) for a in x[0] for b in y[0]), x, y)

@@ -22,6 +22,7 @@ from textsim_db.cli import (
     demo,
     doctor,
     documents,
+    judgements,
     logs,
     plan,
     searches,
@@ -119,6 +120,7 @@ _GROUPS: dict[str, dict[str, Callable[..., None]]] = {
         "neighbours": searches.neighbours,
         "pairs": searches.pairs,
         "clusters": searches.clusters,
+        "judge": judgements.judge,
         "track": track.track,
         "untrack": track.untrack,
     },
@@ -141,6 +143,7 @@ _GROUPS: dict[str, dict[str, Callable[..., None]]] = {
 for _group, _commands in _GROUPS.items():
     for _name, _function in _commands.items():
         app.command(_name, rich_help_panel=_group)(_function)
+app.add_typer(judgements.app, name="judgements", rich_help_panel="Documents of a corpus")
 app.add_typer(corpora.app, name="corpus", rich_help_panel="Settings and quality of a corpus")
 app.add_typer(databases.app, name="db", rich_help_panel="The installation")
 

@@ -8,6 +8,7 @@ import time
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import partial
 from typing import IO, TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
@@ -23,14 +24,20 @@ from textsim_db.cli.settings_options import (
     check_settings,
     with_settings,
 )
-from textsim_db.errors import ConfigurationError, shown
+from textsim_db.errors import ConfigurationError, InputError, shown
 from textsim_db.files.kind_by_name import Kind
 from textsim_db.settings import PAIR_SETTINGS, CorpusSettings
 
 if TYPE_CHECKING:
     from textsim_db.cluster.keep_rule import Preference
-    from textsim_db.dedupe.by_temporary_corpus import Deduplication, Document, Rule
+    from textsim_db.dedupe.by_temporary_corpus import (
+        Deduplication,
+        Document,
+        JudgedDocuments,
+        Rule,
+    )
     from textsim_db.dedupe.table_clusters import Columns
+    from textsim_db.files.read_judgements import ReadJudgement
     from textsim_db.files.record_files import RecordFile
 
 _SHOWN_FAULTS = 20
@@ -94,6 +101,14 @@ def dedupe(
             help="Remove the records that match a document of this corpus, too. The corpus stays as it "
             "is without --add, and its settings say what matches. May be repeated: then the settings of "
             "the first corpus say which records match each other.",
+        ),
+    ] = None,
+    judgements: Annotated[
+        str | None,
+        typer.Option(
+            metavar="PATH",
+            help="Obey the judgements of this file, which name records by their keys (--key). It is a "
+            "file as textsim judgements import reads it, and textsim judgements list writes it.",
         ),
     ] = None,
     add: Annotated[
@@ -173,16 +188,20 @@ def dedupe(
     - `textsim dedupe tickets.jsonl --scope customer -o unique.jsonl`
     - `textsim dedupe this-week.jsonl --against news -o new.jsonl --report known.jsonl`
     - `textsim dedupe this-week.jsonl --against news --add -o new.jsonl`
+    - `textsim dedupe articles.jsonl --judgements judgements.csv -o unique.jsonl`
 
     """
     from textsim_db.dedupe.by_temporary_corpus import Rule
     from textsim_db.dedupe.table_clusters import Columns
+    from textsim_db.files.read_judgements import read_judgements
     from textsim_db.files.record_files import RecordColumns, RecordFile
 
     check_settings(settings)
     outputs = _Outputs(output, report)
     _check_usage(path, table, output, report, into, replace_rows)
     _check_against(against or [], table, settings)
+    if judgements is not None and table is not None:
+        raise typer.BadParameter("it needs a file, not --table", param_hint="--judgements")
     if add:
         _check_add(against or [], outputs)
     rule = Rule(keep, CorpusSettings(**settings, scoped=scope is not None), linkage)
@@ -192,11 +211,13 @@ def dedupe(
         _dedupe_table(table, _Target(into, replace_rows), columns, rule, not settings, database_url)
         return
     assert path is not None
-    wanted = RecordColumns(text, key or "id", keep.column, add or key is not None, scope)
+    key_needed = add or key is not None or judgements is not None
+    wanted = RecordColumns(text, key or "id", keep.column, key_needed, scope)
+    judged = None if judgements is None else read_judgements(judgements)
     with RecordFile(path, wanted, kind) as records:
         if output is not None:
             records.convert_for(output, output_kind)
-        _dedupe_file(records, rule, outputs, against or [], add, database_url)
+        _dedupe_file(records, rule, outputs, against or [], judged, add, database_url)
 
 
 def _check_against(against: list[str], table: str | None, settings: PartialSettings) -> None:
@@ -307,6 +328,7 @@ def _dedupe_file(
     rule: Rule,
     outputs: _Outputs,
     against: list[str],
+    judgements: list[ReadJudgement] | None,
     add: bool,
     database_url: str | None,
 ) -> None:
@@ -314,19 +336,25 @@ def _dedupe_file(
     from textsim_db.dedupe.by_temporary_corpus import deduplicate
 
     start = time.monotonic()
-    texts = _Texts(records, with_keys=add or outputs.report is not None)
+    with_keys = add or outputs.report is not None or judgements is not None
+    texts = _Texts(records, with_keys)
     addition = added = None
     with connect(database_url) as db:
         if add:
             server = db.engine.url.render_as_string(hide_password=True)
-            arguments = (server, *against, records.columns, rule.preference, rule.linkage)
+            arguments = (
+                *(server, *against, records.columns, rule.preference, rule.linkage, judgements),
+            )
             addition = AdditionFile(f"{outputs.lasting()}.added", records.path, arguments)
         corpora = [db.corpus(name) for name in against]
         rule = rule.against(corpora)
         result = addition.read() if addition else None
         if result is None:
             with loading(records, texts) as load:
-                result = deduplicate(db, load, rule, load.after_batch, corpora)
+                result = deduplicate(
+                    *(db, load, rule, load.after_batch, corpora),
+                    None if judgements is None else partial(_of_records, judgements, texts.keys),
+                )
         elif addition:
             print_message(
                 f"{shown(addition.path)} has the result of an earlier run with the same records, which "
@@ -349,6 +377,24 @@ def _dedupe_file(
         print_report(against[0], added, refusals, seconds)
     if texts.faults or refused or (added and (added.refused or added.twins)):
         raise typer.Exit(1)
+
+
+def _of_records(judgements: list[ReadJudgement], keys: list[str | None]) -> list[JudgedDocuments]:
+    """Return the judgements of records, by their places."""
+    from textsim_db.dedupe.by_temporary_corpus import JudgedDocuments
+
+    judged = {key for judgement in judgements for key in judgement[:2]}
+    places: dict[str, int] = {}
+    for number, key in enumerate(keys):
+        if key in judged and places.setdefault(key, number) != number:
+            raise InputError(
+                f'a judgement names "{shown(key)}", but records {places[key] + 1} and {number + 1} '
+                "have this key"
+            )
+    # Keys without a record come after all records: a chain of judgements may lead through them.
+    for number, key in enumerate(sorted(judged - places.keys()), start=len(keys)):
+        places[key] = number
+    return [JudgedDocuments(places[j.a], places[j.b], j.verdict, j.place) for j in judgements]
 
 
 def _documents_to_add(

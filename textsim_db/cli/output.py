@@ -146,7 +146,14 @@ def _json_writer(columns: Sequence[str]) -> Callable[[Sequence[Any]], object]:
     return write_row
 
 
+class _LinesOfCsv:
+    """Receives lines of the CSV writer: it quotes a carriage return only if lines end in one."""
+
+    def write(self, line: str) -> object:
+        return sys.stdout.write(line.removesuffix("\r\n") + "\n")
+
+
 def _csv_writer(columns: Sequence[str]) -> Callable[[Sequence[Any]], object]:
-    writer = csv.writer(sys.stdout, lineterminator="\n")
+    writer = csv.writer(_LinesOfCsv(), lineterminator="\r\n")
     writer.writerow(columns)
     return writer.writerow

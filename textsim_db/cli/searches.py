@@ -186,6 +186,10 @@ def clusters(
     linkage: LinkageOption = "single",
     language: LanguageLimit = None,
     scope: ScopeOfPairs = None,
+    judgements: Annotated[
+        bool,
+        typer.Option("--judgements", help="Obey the judgements of the corpus; see textsim judge."),
+    ] = False,
     form: FormatOption = Format.TABLE,
     database_url: DatabaseUrl = None,
 ) -> None:
@@ -201,7 +205,10 @@ def clusters(
 
     """
     with connect(database_url) as db:
-        similar = list(db.corpus(corpus).clusters(threshold, linkage, None, language, scope))
+        opened = db.corpus(corpus)
+        similar = list(
+            opened.clusters(threshold, linkage, None, language, scope, judgements=judgements)
+        )
     if form is Format.CSV:
         columns: tuple[str, ...] = ("cluster", "size", "weakest", "key", "kept")
         rows: Iterable[tuple[Any, ...]] = _one_row_a_key(similar)

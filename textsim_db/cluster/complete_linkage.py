@@ -28,9 +28,9 @@ def complete(links: Links) -> list[tuple[Ids, float]]:
 
 
 def _lowest_equal(count: int, left: Int64Array, right: Int64Array, links: Links) -> Int64Array:
-    """Return for each document the lowest document that links of similarity 1 lead to."""
+    """Return for each document the lowest document that links of similarity 1 or above lead to."""
     parents = np.arange(count)
-    is_equal = links.similarity == 1
+    is_equal = links.similarity >= 1
     join(parents, left[is_equal], right[is_equal])
     return roots(parents)
 

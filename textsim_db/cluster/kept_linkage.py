@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Set
 from typing import NamedTuple
 
 import numpy as np
@@ -70,21 +71,28 @@ def keep_representatives(
     return Kept(*_keep(rows, buckets, settled, replaced, threshold, SPREAD))
 
 
-def keep_linked(links: Links) -> Links:
+def keep_linked(links: Links, apart: Mapping[int, Set[int]]) -> Links:
     """Return the links from each document that is not kept, left, to the kept document, right.
 
-    The rule of keep_representatives, for links that are known: the lowest number comes first.
+    The rule of keep_representatives, for links that are known: the lowest number comes first. A link of
+    a similarity above 1 joins a document to the cluster of an earlier one, whatever that is. apart: for
+    some documents those that may not be in one cluster with it.
     """
     first, second = np.sort(np.stack(links[:2]), axis=0)
     order = np.lexsort((first, -links.similarity, second))
-    removed: set[int] = set()
+    kept_by: dict[int, int] = {}
     chosen = []
-    ends = zip(order.tolist(), first[order].tolist(), second[order].tolist(), strict=True)
-    for link, a, b in ends:
-        if a not in removed and b not in removed:
-            removed.add(b)
-            chosen.append(link)
-    return Links(second[chosen], first[chosen], links.similarity[chosen])
+    columns = (column[order].tolist() for column in (first, second, links.similarity))
+    for link, a, b, similarity in zip(order.tolist(), *columns, strict=True):
+        if b in kept_by or (a in kept_by and similarity <= 1):
+            continue
+        kept = kept_by.get(a, a)
+        if similarity <= 1 and any(kept_by.get(x, x) == kept for x in apart.get(b, ())):
+            continue
+        kept_by[b] = kept
+        chosen.append(link)
+    kept_documents = np.array([*kept_by.values()], np.int64)
+    return Links(second[chosen], kept_documents, links.similarity[chosen])
 
 
 @kernel

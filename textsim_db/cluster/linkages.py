@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Set
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -39,13 +39,18 @@ def groups(join: Join, linkage: Linkage, ranked: Ranked) -> Iterator[Group]:
     if linkage is Linkage.COMPLETE:
         yield from _complete(join)
     elif linkage is Linkage.SINGLE:
-        yield from _connected(*_components(join))
+        yield from _connected(*components(join))
     else:
-        yield from _groups_of_removals(joined_links(removals(join, linkage, ranked)))
+        yield from groups_of_removals(joined_links(removals(join, linkage, ranked)))
 
 
-def groups_of_links(links: Links, linkage: Linkage) -> Iterator[Group]:
-    """Yield the clusters of links, each given once, in any order; the lowest number ranks first."""
+def groups_of_links(
+    links: Links, linkage: Linkage, apart: Mapping[int, Set[int]] | None = None
+) -> Iterator[Group]:
+    """Yield the clusters of links, each given once, in any order; the lowest number ranks first.
+
+    apart: with linkage "kept", for some documents those that may not be in one cluster with it.
+    """
     if linkage is Linkage.COMPLETE:
         yield from (Group(ids, weakest) for ids, weakest in complete(links))
     elif linkage is Linkage.SINGLE:
@@ -53,22 +58,32 @@ def groups_of_links(links: Links, linkage: Linkage) -> Iterator[Group]:
         forest.add(links)
         yield from _connected(*_members(forest))
     else:
-        yield from _groups_of_removals(keep_linked(links))
+        yield from groups_of_removals(keep_linked(links, apart or {}))
 
 
 def removals(join: Join, linkage: Linkage, ranked: Ranked) -> Iterator[Links]:
     """Yield the documents to remove, left, and the documents that are kept instead, right."""
     if linkage is Linkage.KEPT:
         all_ids = join.host.all_ids
-        components = [all_ids] if all_ids is not None else _arrays(_components(join)[0])
-        for batch in _batches(components):
-            yield from _similar_to_kept(join, ranked(np.concatenate(batch)))
-        return
-    for batch in _batches([group.ids for group in groups(join, linkage, ranked)]):
+        connected = [all_ids] if all_ids is not None else _arrays(components(join)[0])
+        yield from similar_to_kept(join, connected, ranked)
+    else:
+        yield from all_but_first(join, groups(join, linkage, ranked), ranked)
+
+
+def similar_to_kept(join: Join, components: list[Ids], ranked: Ranked) -> Iterator[Links]:
+    """Yield the documents to remove of components with linkage "kept", and the kept documents."""
+    for batch in _batches(components):
+        yield from _similar_to_kept(join, ranked(np.concatenate(batch)))
+
+
+def all_but_first(join: Join, groups: Iterable[Group], ranked: Ranked) -> Iterator[Links]:
+    """Yield each document of a cluster except the first, left, and the first, right."""
+    for batch in _batches([group.ids for group in groups]):
         yield from _all_but_first(join, batch, ranked)
 
 
-def _components(join: Join) -> tuple[Ragged, FloatArray]:
+def components(join: Join) -> tuple[Ragged, FloatArray]:
     """Return the documents of each connected component, and its weakest link."""
     forest, classes = Forest(), join.host.copies.classes
     firsts = join.host.copies.representatives[classes.owners()]
@@ -164,7 +179,8 @@ def _all_but_first(join: Join, batch: list[Ids], ranked: Ranked) -> Iterator[Lin
         yield Links(removed, first, values)
 
 
-def _groups_of_removals(links: Links) -> Iterator[Group]:
+def groups_of_removals(links: Links) -> Iterator[Group]:
+    """Yield the clusters of links from each document to remove, left, to the kept document, right."""
     order = np.argsort(links.right, kind="stable")
     removed, kept, values = (column[order] for column in links)
     bounds = np.flatnonzero(np.diff(kept, prepend=-1, append=-1))

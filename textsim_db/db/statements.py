@@ -79,12 +79,13 @@ LEFT JOIN pg_rewrite r ON d.classid = 'pg_rewrite'::regclass AND r.oid = d.objid
 LEFT JOIN pg_attrdef a ON d.classid = 'pg_attrdef'::regclass AND a.oid = d.objid
 LEFT JOIN pg_constraint c ON d.classid = 'pg_constraint'::regclass AND c.oid = d.objid
 LEFT JOIN pg_trigger t ON d.classid = 'pg_trigger'::regclass AND t.oid = d.objid
+LEFT JOIN pg_policy p ON d.classid = 'pg_policy'::regclass AND p.oid = d.objid
 WHERE d.deptype = 'n'
     AND t.tgfoid IS DISTINCT FROM o.id
     AND NOT EXISTS (
         SELECT FROM ours x
         WHERE (x.class, x.id) = (d.classid::regclass, d.objid) OR x.class = 'pg_class'::regclass
-            AND x.id = coalesce(r.ev_class, a.adrelid, nullif(c.conrelid, 0), t.tgrelid))
+            AND x.id = coalesce(r.ev_class, a.adrelid, nullif(c.conrelid, 0), t.tgrelid, p.polrelid))
 ORDER BY 1 LIMIT 1
 """
 CORPUS_IDS: Final[LiteralString] = "SELECT id FROM textsim.corpus ORDER BY id"

@@ -59,6 +59,18 @@ class Document(NamedTuple):
     """None if the settings know no scopes."""
 
 
+class JudgedDocuments(NamedTuple):
+    """A judgement of two documents."""
+
+    a: int
+    """The place of one document among all, from 0 on; a higher number if it is none of them."""
+    b: int
+    """The same of the other document."""
+    verdict: str
+    place: str
+    """The file and the line of the judgement, for messages."""
+
+
 class Removal(NamedTuple):
     """A document to remove."""
 
@@ -102,12 +114,13 @@ def deduplicate(
     rule: Rule,
     progress: Callable[[AddReport], None] | None = None,
     against: Sequence[Corpus] = (),
+    judgements: Callable[[], list[JudgedDocuments]] | None = None,
 ) -> Deduplication:
     """Find the documents to remove; documents are numbered from 0.
 
     progress is called as by Corpus.add_many. against: corpora whose documents stand; a document that
-    matches one of them is removed, and not compared with the others. Raises ConfigurationError if two
-    values cannot be compared.
+    matches one of them is removed, and not compared with the others. judgements: called after the
+    documents were read. Raises ConfigurationError if two values cannot be compared.
     """
     numbered = _Numbered(documents, with_values=rule.preference.column is not None)
     new = AgainstCorpora(numbered, against)
@@ -115,11 +128,26 @@ def deduplicate(
         report = corpus.add_many(new if against else numbered, progress)
         lengths = np.array(numbered.lengths, np.int64)
         ranks = rule.preference.ranks(lengths, numbered.values).tolist()
-        duplicates = corpus.duplicates(linkage=rule.linkage, rank=lambda key: ranks[int(key)])
+        if judgements is not None:
+            judged = judgements()
+            corpus.judge_many(
+                [(_key(j.a), _key(j.b), j.verdict) for j in judged],
+                place_of=lambda i: judged[i].place,
+            )
+        duplicates = corpus.duplicates(
+            linkage=rule.linkage,
+            rank=lambda key: ranks[int(key)],
+            judgements=judgements is not None,
+        )
         removals = [Removal(int(d.key), int(d.kept), d.similarity) for d in duplicates]
     refused = [(int(refusal.key), refusal.reason) for refusal in report.refused]
     standing = {int(key): document for key, document in new.standing.items()}
     return Deduplication(len(lengths), removals, refused, standing)
+
+
+def _key(number: int) -> str:
+    """Return the key of a document in the temporary corpus: their order is that of the numbers."""
+    return f"{number:012d}"
 
 
 class _Numbered:
@@ -137,7 +165,7 @@ class _Numbered:
             if self._with_values:
                 self.values.append(value)
             if text is not None:
-                yield f"{number:012d}", text, scope
+                yield _key(number), text, scope
 
 
 @contextmanager

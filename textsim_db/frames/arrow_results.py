@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import closing
+from datetime import datetime
 from types import TracebackType
 from typing import Any, Generic, NamedTuple, TypeVar, get_origin, get_type_hints
 
@@ -87,6 +88,8 @@ class Results(Generator[ResultRow, None, None], Generic[ResultRow]):
                 return pyarrow.float64()
             if hint is int:
                 return pyarrow.int64()
+            if hint is datetime:
+                return pyarrow.timestamp("us", "UTC")
             # The keys of stored documents are texts.
             return (
                 pyarrow.list_(pyarrow.string()) if get_origin(hint) is tuple else pyarrow.string()

@@ -14,11 +14,13 @@ from typing import NamedTuple
 import numpy as np
 
 from textsim_db.cluster.copies import CopyClasses
+from textsim_db.cluster.spanning_forest import Ids
 from textsim_db.cluster.split_large_buckets import split_large
 from textsim_db.compare.packed_pairs import (
     Members,
     Round,
     grouped,
+    is_among,
     joined_members,
     of_round,
 )
@@ -29,7 +31,7 @@ from textsim_db.db.store import Store
 from textsim_db.read import statements
 from textsim_db.read.bucket_collisions import FEW_PAIRS, has_equal_band
 from textsim_db.read.fold_copies import CopyFinder
-from textsim_db.read.read_band_index import BucketScan, Range
+from textsim_db.read.read_band_index import BucketScan, Range, ids_of_rows
 from textsim_db.read.snapshot import on_each, with_second
 from textsim_db.text.array_types import BoolArray, Int64Array
 
@@ -55,11 +57,18 @@ class CandidatePairs:
     """The candidate pairs of a corpus in one snapshot, with copies folded."""
 
     def __init__(
-        self, connection: Connection, store: Store, language: str | None, scope: str | None
+        self,
+        connection: Connection,
+        store: Store,
+        language: str | None,
+        scope: str | None,
+        only: Ids | None = None,
     ) -> None:
+        """only: the ids of the documents to compare, sorted; None: all documents."""
         self._connection = connection
         self._store = store
         self._scan = BucketScan(store.corpus, language, scope)
+        self._only = only
         self._scan.prepare_scopes(connection)
         self._scan.read_expired(connection)
         self._copy_finder = CopyFinder(connection, store.corpus)
@@ -123,7 +132,10 @@ class CandidatePairs:
         self._pair_count += int((sizes * (sizes - 1) // 2).sum())
 
     def _read_range(self, connection: Connection, buckets: Range) -> _RangeBuckets:
-        return _RangeBuckets(*grouped(self._scan.rows(connection, buckets), CROWDED_BUCKET))
+        rows = self._scan.rows(connection, buckets)
+        if self._only is not None:
+            rows = rows[is_among(ids_of_rows(rows), self._only)]
+        return _RangeBuckets(*grouped(rows, CROWDED_BUCKET))
 
     def _lists_of(self, connections: list[Connection], current: Round) -> Iterator[Listed]:
         """Yield the pairs of a round, with pairs that large buckets have too."""

@@ -73,12 +73,19 @@ class _Chunk(NamedTuple):
 class StoredHost(CandidatePairs):
     """The documents of a corpus, in one snapshot, as a join reads them."""
 
-    def __init__(self, connection: Connection, store: Store, criterion: Criterion) -> None:
-        warn_of_misses(store.corpus, criterion)
+    def __init__(
+        self,
+        connection: Connection,
+        store: Store,
+        criterion: Criterion,
+        only: Ids | None = None,
+    ) -> None:
+        if only is None:
+            warn_of_misses(store.corpus, criterion)
         self.config = store.corpus.config
         self.cache = DocumentCache(connection, store.corpus, store.dictionary)
         self.all_ids: Ids | None = None
-        super().__init__(connection, store, criterion.language, criterion.scope)
+        super().__init__(connection, store, criterion.language, criterion.scope, only)
 
     def with_rows(self, pairs: Int64Array, of_shingles: bool) -> Iterator[PairsWithRows]:
         """Yield pairs in parts with rows; while pairs are verified, the next documents are read."""

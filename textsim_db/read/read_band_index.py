@@ -75,7 +75,7 @@ class BucketScan:
         if (rows[1:] < rows[:-1]).any():  # a join, or a plan that does not read the index in order
             rows.sort()
         if len(self._expired):
-            rows = rows[~is_among(_ids(rows), self._expired)]
+            rows = rows[~is_among(ids_of_rows(rows), self._expired)]
         return self._apart(connection, rows) if self._are_mixed else rows
 
     def read_expired(self, connection: Connection) -> None:
@@ -105,7 +105,7 @@ class BucketScan:
         """
         is_same = rows[1:] >> 32 == rows[:-1] >> 32
         rows = rows[np.append(False, is_same)[: len(rows)] | np.append(is_same, False)[: len(rows)]]
-        scopes = self._scopes_of(connection, _ids(rows))
+        scopes = self._scopes_of(connection, ids_of_rows(rows))
         buckets = rows >> 32
         if not ((buckets[1:] == buckets[:-1]) & (scopes[1:] != scopes[:-1])).any():
             return rows
@@ -129,7 +129,7 @@ class BucketScan:
         return numbers
 
 
-def _ids(rows: Int64Array) -> Int32Array:
+def ids_of_rows(rows: Int64Array) -> Int32Array:
     """Return the ids of the documents of band rows."""
     ids: Int32Array = ((rows & 0xFFFFFFFF) - 2**31).astype(np.int32)
     return ids

@@ -212,6 +212,27 @@ KEYS_OF_IDS: Final[LiteralString] = """
 SELECT id, key FROM {document} WHERE id = ANY (%s::integer[])
 """
 
+# Judgements.
+
+SAME_PAIRS: Final[LiteralString] = """
+/* textsim-db: judgements of corpus {id} */
+SELECT d.id, e.id
+FROM textsim._same_pairs(%s, %s, %s) p
+JOIN {document} d ON d.key = p.a JOIN {document} e ON e.key = p.b
+"""
+DIFFERENT_PAIRS: Final[LiteralString] = """
+/* textsim-db: judgements of corpus {id} */
+SELECT d.id, e.id
+FROM textsim._different_pairs(%s) p
+JOIN {document} d ON d.key = p.a JOIN {document} e ON e.key = p.b
+"""
+JUDGEMENTS: Final[LiteralString] = """
+SELECT j.a, j.b, j.verdict, j.judged_by, j.judged_at, j.note FROM textsim.judgements(%s) j
+"""
+CONTRADICTIONS: Final[LiteralString] = """
+SELECT c.a, c.b, c.chain FROM textsim.contradictions(%s) c
+"""
+
 FORCED_KEYS: Final[LiteralString] = """
 /* textsim-db: forced documents of corpus {id} */ SELECT key FROM {document} WHERE forced
 """

@@ -29,6 +29,7 @@ BATCH_DOCUMENTS = 5000
 """Documents of a batch. Larger batches need more memory, and a load starts and ends more slowly."""
 MAX_KEY_BYTES = 1000
 MAX_SCOPE_BYTES = 200
+MAX_NOTE_BYTES = 10_000
 _EXPECTED = "str, an integer or a UUID"
 
 
@@ -301,6 +302,13 @@ def _encodable(text: str, noun: str, most: int) -> str:
     if len(data) > most:
         raise DocumentError(f"the {noun} is {len(data)} bytes long; at most {most} are possible")
     return text
+
+
+def stored_note(note: object) -> str:
+    """Return the note of a judgement; raise DocumentError if it cannot be stored."""
+    if not isinstance(note, str):
+        raise wrong_value(note, "note", "str")
+    return _encodable(note, "note", MAX_NOTE_BYTES)
 
 
 def possible_key(key: object) -> str | None:

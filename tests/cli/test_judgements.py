@@ -1,0 +1,155 @@
+"""Judgements, in a shell."""
+
+from __future__ import annotations
+
+import csv
+import json
+from pathlib import Path
+
+import pytest
+
+import textsim_db as ts
+from tests.support.commands import NEWS, Textsim, rows
+
+pytestmark = pytest.mark.one_server
+
+HOSTILE = [
+    *("a,b", 'a "b"', "a\nb", "a\rb", "a\r\nb", "=1+1", "", " a ", "\ufeff", "'", "\\N", "null"),
+    *("\u202eshalom", "שלום", "🙂", "e\u0301", "\t", "--note", "None", "1e5", "k" * 1000),
+]
+
+
+@pytest.fixture
+def corpus(textsim: Textsim, db: ts.Database) -> ts.Corpus:
+    textsim("corpus", "create", "news", "--threshold", "0.8")
+    corpus = db.corpus("news")
+    corpus.add_many(NEWS)
+    return corpus
+
+
+def test_a_judgement_is_recorded_obeyed_replaced_and_removed(
+    textsim: Textsim, corpus: ts.Corpus
+) -> None:
+    assert textsim("judge", "news", "a", "b", "different", "--note", "x").stderr == "recorded\n"
+    assert "recorded already" in textsim("judge", "news", "b", "a", "different").stderr
+    (row,) = rows(textsim("judgements", "list", "news", "--format", "jsonl"))
+    assert row.pop("judged_at").endswith("+00:00")
+    assert row.pop("judged_by")
+    assert row == {"a": "a", "b": "b", "verdict": "different", "note": "x"}
+    command = ("clusters", "news", "--linkage", "kept", "--format", "jsonl")
+    assert [row["keys"] for row in rows(textsim(*command))] == [["a", "b", "c"]]
+    assert [row["keys"] for row in rows(textsim(*command, "--judgements"))] == [["a", "c"]]
+    refused = textsim("judge", "news", "a", "b", "same", status=2)
+    assert "was judged different by" in refused.stderr
+    textsim("judge", "news", "a", "b", "same", "--replaces", "different")
+    assert "different" not in textsim("judgements", "list", "news").stdout
+    textsim("judgements", "remove", "news", "b", "a")
+    assert "is not judged" in textsim("judgements", "remove", "news", "b", "a", status=2).stderr
+    assert 'did you mean "same"?' in textsim("judge", "news", "a", "b", "sane", status=2).stderr
+    assert list(corpus.judgements()) == []
+
+
+def test_contradictions_are_listed(textsim: Textsim, corpus: ts.Corpus) -> None:
+    assert "0 contradictions found" in textsim("judgements", "contradictions", "news").stderr
+    corpus.judge_many([("a", "b", "same"), ("b", "c", "same"), ("a", "c", "different")])
+    found = textsim("judgements", "contradictions", "news", "--format", "jsonl", status=1)
+    assert rows(found) == [{"a": "a", "b": "c", "chain": ["a", "b", "c"]}]
+
+
+@pytest.mark.parametrize("form", ["csv", "jsonl"])
+def test_an_export_is_imported_whatever_the_keys_are(
+    textsim: Textsim, db: ts.Database, corpus: ts.Corpus, tmp_path: Path, form: str
+) -> None:
+    given = [
+        (key, HOSTILE[i - 1], verdict, note)
+        for i, (key, verdict, note) in enumerate(
+            zip(HOSTILE, ["same", "different", "unsure"] * 7, [*HOSTILE[1:], None], strict=True)
+        )
+    ]
+    corpus.judge_many(given)
+    exported = textsim("judgements", "list", "news", "--format", form).stdout_bytes
+    path = tmp_path / f"judgements.{form}"
+    path.write_bytes(exported)
+    db.create_corpus("other")
+    result = textsim("judgements", "import", "other", str(path))
+    assert f"{len(given)} judgements read, {len(given)} new" in result.stderr
+    read = [(j.a, j.b, j.verdict, j.note) for j in db.corpus("other").judgements()]
+    assert read == [(j.a, j.b, j.verdict, j.note) for j in corpus.judgements()]
+    assert len(read) == len(HOSTILE)
+    again = textsim("judgements", "import", "other", str(path))
+    assert f"{len(given)} judgements read, 0 new" in again.stderr
+
+
+@pytest.mark.parametrize(
+    ("lines", "message"),
+    [
+        ("a,b\nx,y\n", 'there is no column "verdict"'),
+        ("a,b,verdict\nx,y,same\nx,z,equal\n", ", line 3: \"verdict\" is 'equal'; expected one of"),
+        ("a,b,verdict\nx,y,same\nx,same\n", ", line 3: the record has 2 columns"),
+        ("a,b,verdict\nx,y,same\ny,x,same\n", ", line 3: this pair is judged already: "),
+        ("a,b,verdict\nx,y,same\nx,x,same\n", ", line 3: the pair ('x', 'x') names no two"),
+        (f"a,b,verdict\nx,y,same\n{'x' * 1001},y,same\n", ", line 3: the key is 1001 bytes long"),
+        ("a,b,verdict\nx,y,same\na,b,same\n", ", line 3: the pair ('a', 'b') was judged different"),
+        ("", "the file is empty"),
+    ],
+)
+def test_a_faulty_line_is_named_and_nothing_is_imported(
+    textsim: Textsim, corpus: ts.Corpus, tmp_path: Path, lines: str, message: str
+) -> None:
+    corpus.judge("a", "b", "different")
+    path = tmp_path / "judgements.csv"
+    path.write_text(lines)
+    error = textsim("judgements", "import", "news", str(path), status=2).stderr
+    assert "judgements.csv" in error
+    assert message in error
+    assert [judgement.verdict for judgement in corpus.judgements()] == ["different"]
+
+
+def test_an_import_replaces_what_it_contradicts_only_if_told_to(
+    textsim: Textsim, corpus: ts.Corpus, tmp_path: Path
+) -> None:
+    corpus.judge_many([("a", "b", "different"), ("a", "c", "unsure", "keep"), ("a", "d", "same")])
+    path = tmp_path / "judgements.jsonl"
+    path.write_text(
+        '{"b": "a", "a": "b", "verdict": "same"}\n{"a": "a", "b": "c", "verdict": "unsure"}\n'
+    )
+    textsim("judgements", "import", "news", str(path), status=2)
+    result = textsim("judgements", "import", "news", str(path), "--replace")
+    assert "2 judgements read, 1 new" in result.stderr
+    assert [(*j[:3], j.note) for j in corpus.judgements()] == [
+        ("a", "b", "same", None),
+        ("a", "c", "unsure", "keep"),
+        ("a", "d", "same", None),
+    ]
+
+
+def test_dedupe_obeys_the_judgements_of_a_file(textsim: Textsim, tmp_path: Path) -> None:
+    records, output = tmp_path / "records.jsonl", tmp_path / "unique.jsonl"
+    records.write_text("".join(json.dumps({"id": k, "text": t}) + "\n" for k, t in NEWS.items()))
+    judgements = tmp_path / "judgements.csv"
+
+    def kept(*judged: tuple[str, str, str]) -> list[str]:
+        with judgements.open("w", newline="") as file:
+            csv.writer(file).writerows([("a", "b", "verdict"), *judged])
+        arguments = ("--judgements", str(judgements), "-o", str(output))
+        textsim("dedupe", str(records), *arguments)
+        return [json.loads(line)["id"] for line in output.read_text().splitlines()]
+
+    assert kept() == ["a", "d"]
+    assert kept(("a", "b", "different")) == ["a", "b", "d"]
+    # The chain leads through a key without a record.
+    assert kept(("a", "gone", "same"), ("gone", "d", "same")) == ["a"]
+    assert kept(("c", "d", "same"), ("a", "d", "different")) == ["a", "c"]
+
+
+def test_dedupe_refuses_judgements_that_it_cannot_follow(textsim: Textsim, tmp_path: Path) -> None:
+    records, judgements = tmp_path / "records.jsonl", tmp_path / "judgements.csv"
+    records.write_text('{"id": 1, "text": "a"}\n{"id": 1, "text": "b"}\n{"id": 2, "text": "c"}\n')
+    judgements.write_text("a,b,verdict\n2,1,same\n")
+    command = ("dedupe", str(records), "--judgements", str(judgements))
+    refused = textsim(*command, "-o", str(tmp_path / "o.jsonl"), status=2)
+    assert 'a judgement names "1", but records 1 and 2 have this key' in refused.stderr
+    table = textsim(
+        *("dedupe", "--table", "t", "--into", "c", "--judgements", str(judgements)), status=2
+    )
+    assert "it needs a file, not --table" in table.stderr

@@ -1,0 +1,315 @@
+"""Judgements: kept through every change of the documents, and obeyed alike by Python and SQL."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterable
+from itertools import pairwise
+from typing import Any
+
+import psycopg
+import pytest
+
+import textsim_db as ts
+from benchmarks.generate import documents
+from tests.support.clients import Clients
+from tests.support.connections import Connection
+from tests.support.judgements import (
+    Pair,
+    expected_clusters,
+    judged_groups,
+    ordered,
+    random_judgements,
+)
+from textsim_db.cluster import split_large_buckets
+from textsim_db.read import bucket_pairs
+
+
+def random_corpus(db: ts.Database, rng: random.Random, name: str, scoped: bool) -> ts.Corpus:
+    """Return a corpus with chains of small changes, copies, and documents without words."""
+    recall = rng.choice([0.9, 1.0])
+    corpus = db.create_corpus(name, shingle="word:1", threshold=0.5, recall=recall, scoped=scoped)
+    texts = dict(documents(20, words=12, planted=0.5, seed=rng.randrange(10**6)))
+    words = texts["doc-0000000"].split()
+    for step in range(10):
+        words[rng.randrange(len(words))] = f"new{step}"
+        texts[f"chain {step}"] = " ".join(words)
+    texts |= {f"copy {i}": texts["chain 3"].upper() for i in range(4)}
+    texts |= {"empty": "", "void": "?!"}
+    keys = list(texts)
+    rng.shuffle(keys)
+    if scoped:
+        corpus.add_many((key, texts[key], rng.choice("xyy")) for key in keys)
+    else:
+        corpus.add_many((key, texts[key]) for key in keys)
+    return corpus
+
+
+def scopes_of(corpus: ts.Corpus, connection: Connection) -> dict[str, str | None]:
+    query = "SELECT id FROM textsim.corpus WHERE name = %s"
+    row = connection.execute(query, [corpus.name]).fetchone()
+    assert row is not None
+    rows = connection.execute(f"SELECT key, scope FROM textsim.document_{row[0]}".encode())
+    return dict(rows.fetchall())
+
+
+def judge_all(corpus: ts.Corpus, scopes: dict[str, Any], judgements: dict[Pair, str]) -> None:
+    """Record judgements, except those of documents of two scopes, which are dropped."""
+    for (a, b), verdict in list(judgements.items()):
+        if a in scopes and b in scopes and scopes[a] != scopes[b]:
+            with pytest.raises(ts.ConfigurationError, match=r"have the scopes '[xy]' and"):
+                corpus.judge(a, b, verdict)
+            del judgements[a, b]
+        else:
+            assert corpus.judge(b, a, verdict)
+
+
+def check_obeyed(
+    corpus: ts.Corpus,
+    connection: Connection,
+    judgements: dict[Pair, str],
+    where: str,
+    linkages: Iterable[ts.Linkage] = ts.Linkage,
+) -> None:
+    """Compare the clusters and duplicates of Python and SQL with the plain definition."""
+    scopes = scopes_of(corpus, connection)
+    pairs = {ordered(pair.a, pair.b): pair.similarity for pair in corpus.pairs()}
+    keys = sorted(scopes)
+    for linkage in linkages:
+        at = f"{where}, {linkage}"
+        found = list(corpus.clusters(linkage=linkage, judgements=True))
+        assert found == expected_clusters(scopes, pairs, judgements, linkage, keys), at
+        rows = connection.execute(
+            "SELECT key, cluster, kept, weakest FROM textsim.clusters("
+            "%s, linkage => %s, judgements => true)",
+            [corpus.name, linkage],
+        ).fetchall()
+        listed = [(k, i, c.kept, c.weakest) for i, c in enumerate(found, 1) for k in c.keys]
+        assert rows == listed, at
+        for keep, order in (("first", keys), ("last", keys[::-1])):
+            places = {key: place for place, key in enumerate(order)}
+            duplicates = corpus.duplicates(
+                linkage=linkage, rank=places.__getitem__, judgements=True
+            )
+            removed = sorted(duplicates)
+            # Only linkage kept depends on the rank.
+            considered = order if linkage is ts.Linkage.KEPT else keys
+            clusters = expected_clusters(scopes, pairs, judgements, linkage, considered)
+            assert {(d.key, d.kept) for d in removed} == {
+                (key, first)
+                for cluster in clusters
+                for first in [min(cluster.keys, key=places.__getitem__)]
+                for key in cluster.keys
+                if key != first
+            }, at
+            for each in removed:
+                value = pairs.get(ordered(each.key, each.kept), each.similarity)
+                assert each.similarity == value, at
+            rows = connection.execute(
+                "SELECT key, kept, similarity FROM textsim.duplicates("
+                "%s, %s, linkage => %s, judgements => true)",
+                [corpus.name, keep, linkage],
+            ).fetchall()
+            assert sorted(rows) == removed, at
+
+
+@pytest.mark.parametrize("scoped", [False, True])
+def test_random_judgements_are_obeyed(
+    db: ts.Database, connection: Connection, rng: random.Random, seed: int, scoped: bool
+) -> None:
+    """Also after an update, a removal and a rebuild."""
+    for number in range(2):
+        corpus = random_corpus(db, rng, f"c{number}", scoped)
+        scopes = scopes_of(corpus, connection)
+        near = [ordered(pair.a, pair.b) for pair in corpus.pairs()]
+        judgements = random_judgements(rng, sorted(scopes), near, rng.choice([1, 5, 12, 25]))
+        judge_all(corpus, scopes, judgements)
+        where = f"--seed {seed}, corpus {number}"
+        check_obeyed(corpus, connection, judgements, where)
+        contradictions = list(corpus.contradictions())
+        assert [(c.a, c.b) for c in contradictions] == judged_groups(judgements)[1]
+        for a, b, chain in contradictions:
+            assert (chain[0], chain[-1]) == (a, b)
+            links = {judgements[ordered(*link)] for link in pairwise(chain)}
+            assert links == {"same"}
+        corpus.remove(rng.sample(sorted(scopes), 4))
+        corpus.add("gone 1", "some words of a document that came later", "y" if scoped else None)
+        check_obeyed(corpus, connection, judgements, f"{where}, changed")
+        corpus.rebuild(seed=number + 2)
+        check_obeyed(corpus, connection, judgements, f"{where}, rebuilt")
+        assert {(j.a, j.b): j.verdict for j in corpus.judgements()} == judgements
+
+
+def test_judgements_of_copies_and_of_large_buckets_are_obeyed(
+    db: ts.Database,
+    connection: Connection,
+    rng: random.Random,
+    seed: int,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(bucket_pairs, "CROWDED_BUCKET", 2)
+    monkeypatch.setattr(split_large_buckets, "LARGE_BUCKET", 3)
+    for number in range(2):
+        corpus = random_corpus(db, rng, f"c{number}", scoped=False)
+        scopes = scopes_of(corpus, connection)
+        near = [ordered(pair.a, pair.b) for pair in corpus.pairs()]
+        judgements = random_judgements(rng, sorted(scopes), near, 10)
+        judge_all(corpus, scopes, judgements)
+        # With linkage single, large buckets yield only some links, and `weakest` may be lower.
+        linkages = ts.Linkage.KEPT, ts.Linkage.COMPLETE
+        check_obeyed(corpus, connection, judgements, f"--seed {seed}, corpus {number}", linkages)
+
+
+def test_thousands_of_judgements_are_obeyed_alike(
+    db: ts.Database, connection: Connection, rng: random.Random, seed: int
+) -> None:
+    corpus = db.create_corpus("c", shingle="word:1", threshold=0.6, recall=0.9)
+    texts = dict(documents(3000, words=20, planted=0.5, seed=rng.randrange(10**6)))
+    corpus.add_many(texts.items())
+    near = [ordered(pair.a, pair.b) for pair in corpus.pairs()]
+    # A judgement of two random documents would connect most documents with each other.
+    judgements = {pair: rng.choices(("same", "different"), (1, 2))[0] for pair in near}
+    judgements |= {
+        ordered(*rng.sample(sorted(texts), 2)): "different" for _ in range(3000 - len(near))
+    }
+    assert corpus.judge_many((*pair, verdict) for pair, verdict in judgements.items()) >= 3000
+    for linkage in ts.Linkage:
+        clusters = list(corpus.clusters(linkage=linkage, judgements=True))
+        rows = connection.execute(
+            "SELECT key, cluster, kept, weakest FROM textsim.clusters("
+            "'c', linkage => %s, judgements => true)",
+            [linkage],
+        ).fetchall()
+        listed = [(k, i, c.kept, c.weakest) for i, c in enumerate(clusters, 1) for k in c.keys]
+        assert rows == listed, f"--seed {seed}, {linkage}"
+        assert clusters != list(corpus.clusters(linkage=linkage))
+        where = {key: number for number, c in enumerate(clusters) for key in c.keys}
+        if linkage != "single":
+            for (a, b), verdict in judgements.items():
+                assert verdict != "different" or a not in where or where[a] != where.get(b)
+
+
+def test_a_chain_leads_through_a_removed_document(db: ts.Database) -> None:
+    corpus = db.create_corpus("c")
+    corpus.add_many({"a": "one two three", "b": "four five six", "c": "seven eight nine"})
+    corpus.judge_many([("a", "b", "same"), ("b", "c", "same")])
+    corpus.remove(["b"])
+    for linkage in ts.Linkage:
+        (cluster,) = corpus.clusters(linkage=linkage, judgements=True)
+        assert cluster.keys == ("a", "c")
+        assert cluster.weakest == 1
+    assert list(corpus.duplicates(judgements=True)) == [ts.Duplicate("c", "a", 0.0)]
+    assert list(corpus.clusters()) == []
+
+
+def test_only_documents_of_the_language_and_before_their_expiry_count(
+    db: ts.Database, connection: Connection
+) -> None:
+    corpus = db.create_corpus("c", language="auto", keep_for="1 day")
+    texts = {
+        "en": "the cat sat on the mat and the dog was in the house with all of them",
+        "fr": "le chat est sur la table et le chien dans la maison avec tous les autres",
+        "en 2": "this is another one of the texts that are written in the same language",
+        "old": "these are words that have not been found by anyone for more than a day",
+    }
+    corpus.add_many(texts)
+    corpus.judge_many([("en", key, "same") for key in ("fr", "en 2", "old")])
+    connection.execute(
+        "UPDATE textsim.document_1 SET expires_at = now() - interval '1 h' WHERE key = 'old'"
+    )
+    assert [c.keys for c in corpus.clusters(judgements=True)] == [("en", "en 2", "fr")]
+    for linkage in ts.Linkage:
+        found = corpus.clusters(linkage=linkage, language="en", judgements=True)
+        assert [c.keys for c in found] == [("en", "en 2")]
+    query = "SELECT key FROM textsim.clusters('c', language => 'en', judgements => true)"
+    assert connection.execute(query).fetchall() == [("en",), ("en 2",)]
+
+
+def test_a_judgement_is_replaced_only_if_its_verdict_is_named(db: ts.Database) -> None:
+    corpus = db.create_corpus("c")
+    assert corpus.judge(1, "b", "same", "a note")
+    assert not corpus.judge("b", "1", "same")
+    assert not corpus.judge("b", "1", "same", "")
+    with pytest.raises(ts.JudgementExists, match=r"'1', 'b'. was judged same by .*, with another"):
+        corpus.judge("b", "1", "same", "other words")
+    for replaces in (None, "unsure"):
+        with pytest.raises(ts.JudgementExists, match=r"was judged same by .* name its verdict"):
+            corpus.judge("1", "b", "different", replaces=replaces)
+    assert corpus.judge("1", "b", "different", replaces="same")
+    (judgement,) = corpus.judgements()
+    assert judgement[:3] == ("1", "b", "different")
+    assert judgement.note is None
+    assert corpus.unjudge("b", "1")
+    assert not corpus.unjudge("b", "1")
+    with pytest.raises(ts.JudgementExists, match="is not judged"):
+        corpus.judge("1", "b", "same", replaces="different")
+    assert list(corpus.judgements()) == []
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "message"),
+    [
+        (("a", "a", "same"), ts.ConfigurationError, "it has the same key twice"),
+        (("a", "b", "equal"), ts.ConfigurationError, "verdict is 'equal'; expected same"),
+        (("a", "b", None), ts.ConfigurationError, "verdict is NULL"),
+        (("a", "k" * 1001, "same"), ts.DocumentError, "1001 bytes long"),
+        (("a", "b\0", "same"), ts.DocumentError, "the key has a NUL character"),
+        (("a", "b", "same", "x\ud800"), ts.DocumentError, "the note has a lone surrogate"),
+        (("a", "b", "same", "x" * 10_001), ts.DocumentError, "the note is 10001 bytes long"),
+        (("a", "b", "same", 1), ts.DocumentError, "the note is of type int"),
+    ],
+)
+def test_a_wrong_judgement_is_refused_with_all_others(
+    corpus_db: ts.Database, arguments: Any, error: type[Exception], message: str
+) -> None:
+    corpus = corpus_db.create_corpus("c")
+    with pytest.raises(error, match=message):
+        corpus.judge(*arguments)
+    with pytest.raises(error, match=f"^judgement 1: .*{message}"):
+        corpus.judge_many([("x", "y", "same"), arguments])
+    assert list(corpus.judgements()) == []
+
+
+def test_judgements_are_columns_of_a_frame(db: ts.Database) -> None:
+    pyarrow = pytest.importorskip("pyarrow")
+    corpus = db.create_corpus("c")
+    corpus.judge_many([("a", "b", "same", "x"), ("b", "c", "same"), ("a", "c", "different")])
+    table = pyarrow.table(corpus.judgements())
+    assert table["verdict"].to_pylist() == ["same", "different", "same"]
+    assert table["judged_at"].type == pyarrow.timestamp("us", "UTC")
+    assert table["judged_at"].to_pylist() == [each.judged_at for each in corpus.judgements()]
+    assert list(corpus.contradictions()) == [ts.Contradiction("a", "c", ("a", "b", "c"))]
+    assert pyarrow.table(corpus.contradictions())["chain"].to_pylist() == [["a", "b", "c"]]
+
+
+def test_the_second_of_two_sessions_does_not_replace_the_judgement_of_the_first(
+    db: ts.Database, make_client: Clients
+) -> None:
+    db.create_corpus("c")
+    judge = "SELECT textsim.judge('c', 'a', 'b', %s)"
+    first, second = make_client("first"), make_client("second")
+    assert first.does(first.sql(judge, "same")) == [(True,)]
+    second.waits(second.sql(judge, "different"))
+    first.commit()
+    with pytest.raises(psycopg.errors.RestrictViolation, match="was judged same by"):
+        second.end()
+    second.rollback()
+    # Both have seen the verdict, and only one of them replaces it.
+    replace = f"{judge[:-1]}, replaces => 'same')"
+    assert first.does(first.sql(replace, "unsure")) == [(True,)]
+    second.waits(second.sql(replace, "different"))
+    first.commit()
+    with pytest.raises(psycopg.errors.RestrictViolation, match="was judged unsure by"):
+        second.end()
+
+
+def test_judgements_go_with_their_corpus(db: ts.Database, connection: Connection) -> None:
+    for _ in range(2):
+        corpus = db.create_corpus("c")
+        assert list(corpus.judgements()) == []
+        corpus.judge("a", "b", "same")
+        for seed in (2, 3):
+            corpus.rebuild(seed=seed)
+        assert len(list(corpus.judgements())) == 1
+        corpus.drop()
+    assert connection.execute("SELECT count(*) FROM textsim.judgement").fetchone() == (0,)

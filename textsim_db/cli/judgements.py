@@ -1,0 +1,163 @@
+"""textsim judge and judgements: what people say of pairs of documents."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from textsim_db.cli.connections import connect
+from textsim_db.cli.messages import count, print_message
+from textsim_db.cli.options import CorpusName, DatabaseUrl, choice_of
+from textsim_db.cli.output import Format, FormatOption, write
+from textsim_db.files.kind_by_name import Kind
+from textsim_db.results import Contradiction, Judgement
+from textsim_db.settings import Verdict
+
+app = typer.Typer(
+    no_args_is_help=True, help="List, import and remove what people said of pairs of documents."
+)
+
+_VERDICTS = "|".join(Verdict)
+
+FirstKey = Annotated[str, typer.Argument(metavar="A", help="Key of one document.")]
+SecondKey = Annotated[str, typer.Argument(metavar="B", help="Key of the other document.")]
+
+
+def judge(
+    corpus: CorpusName,
+    a: FirstKey,
+    b: SecondKey,
+    verdict: Annotated[
+        Verdict,
+        typer.Argument(
+            parser=choice_of(Verdict),
+            metavar=_VERDICTS,
+            help="Whether both documents are the same for your purpose.",
+        ),
+    ],
+    note: Annotated[
+        str | None, typer.Option(metavar="TEXT", help="Why, or anything else, to store with it.")
+    ] = None,
+    replaces: Annotated[
+        Verdict | None,
+        typer.Option(
+            parser=choice_of(Verdict),
+            metavar=_VERDICTS,
+            help="Replace the stored judgement of the pair, which has this verdict. Without it a "
+            "judgement is never replaced.",
+        ),
+    ] = None,
+    database_url: DatabaseUrl = None,
+) -> None:
+    """Record what you say of two documents of a corpus.
+
+    `textsim clusters --judgements` obeys it. The documents need not exist, and the judgement stays when
+    they change or are removed.
+
+    Examples:
+    - `textsim judge news article-17 article-18 same`
+    - `textsim judge news article-17 article-19 different --note "another year" --replaces unsure`
+
+    """
+    with connect(database_url) as db:
+        is_new = db.corpus(corpus).judge(a, b, verdict, note, replaces=replaces)
+    print_message("recorded" if is_new else "recorded already", corpus=corpus)
+
+
+@app.command("list")
+def list_(
+    corpus: CorpusName, form: FormatOption = Format.TABLE, database_url: DatabaseUrl = None
+) -> None:
+    """List the judgements of a corpus, in the order of their keys.
+
+    CSV and JSON lines are files that `textsim judgements import` reads.
+
+    Example: `textsim judgements list news --format csv > judgements.csv`
+    """
+    with connect(database_url) as db:
+        judgements = list(db.corpus(corpus).judgements())
+    missing = None if form is Format.JSONL else ""
+    rows = [
+        (*judgement[:4], judgement.judged_at.isoformat(), judgement.note or missing)
+        for judgement in judgements
+    ]
+    write(Judgement._fields, rows, form)
+    print_message(f"{count(len(rows), 'judgement')} found")
+
+
+@app.command("import")
+def import_(
+    corpus: CorpusName,
+    path: Annotated[
+        str,
+        typer.Argument(
+            metavar="PATH",
+            help="A file of records with the columns, or members in JSON, a and b (two keys), verdict "
+            'and, if you like, note; "-" is standard input.',
+        ),
+    ],
+    kind: Annotated[
+        Kind,
+        typer.Option(
+            parser=choice_of(Kind),
+            metavar="|".join(kind for kind in Kind if kind is not Kind.TEXT),
+            help="Format of the file; auto decides by its name.",
+        ),
+    ] = Kind.AUTO,
+    replace: Annotated[
+        bool,
+        typer.Option(
+            "--replace",
+            help="Replace stored judgements that have another verdict or note. Without it, the first of "
+            "them is an error.",
+        ),
+    ] = False,
+    database_url: DatabaseUrl = None,
+) -> None:
+    """Record the judgements of a file, all or none.
+
+    Other columns do not count: you are the one who judges, now. It prints how many judgements are new.
+
+    Example: `textsim judgements import news judgements.csv`
+    """
+    from textsim_db.files.read_judgements import read_judgements
+
+    read = read_judgements(path, kind)
+    with connect(database_url) as db:
+        new = db.corpus(corpus).judge_many(
+            (judgement[:4] for judgement in read), replace, place_of=lambda i: read[i].place
+        )
+    print_message(f"{count(len(read), 'judgement')} read, {new:,} new", corpus=corpus)
+
+
+@app.command()
+def remove(corpus: CorpusName, a: FirstKey, b: SecondKey, database_url: DatabaseUrl = None) -> None:
+    """Remove the judgement of two documents. Exit status 2 if there is none.
+
+    Example: `textsim judgements remove news article-17 article-18`
+    """
+    with connect(database_url) as db:
+        is_removed = db.corpus(corpus).unjudge(a, b)
+    print_message("removed" if is_removed else "this pair is not judged", corpus=corpus)
+    if not is_removed:
+        raise typer.Exit(2)
+
+
+@app.command()
+def contradictions(
+    corpus: CorpusName, form: FormatOption = Format.TABLE, database_url: DatabaseUrl = None
+) -> None:
+    """List the pairs judged different that are the same by other judgements.
+
+    It prints both keys, and the chain of pairs judged the same that connects them. Exit status 1 if
+    there are any.
+
+    Example: `textsim judgements contradictions news`
+    """
+    with connect(database_url) as db:
+        found = list(db.corpus(corpus).contradictions())
+    write(Contradiction._fields, found, form)
+    print_message(f"{count(len(found), 'contradiction')} found")
+    if found:
+        raise typer.Exit(1)

@@ -1,0 +1,84 @@
+"""Records and removes judgements: what people say of pairs of documents."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import NamedTuple
+
+from psycopg import errors as pg
+
+from textsim_db.db.engine import transaction
+from textsim_db.db.retries import Attempts
+from textsim_db.db.store import Store
+from textsim_db.errors import ConfigurationError, JudgementExists, TextsimError
+from textsim_db.write import statements
+from textsim_db.write.prepare_batches import stored_key, stored_note
+
+
+class GivenJudgement(NamedTuple):
+    """A judgement to record."""
+
+    a: object
+    """The key of one document."""
+    b: object
+    """The key of the other document."""
+    verdict: str
+    """The verdict: same, different or unsure."""
+    note: str | None = None
+    replaces: str | None = None
+    """The verdict of the stored judgement that it replaces."""
+
+
+def judge(
+    store: Store,
+    judgements: Sequence[GivenJudgement],
+    replace: bool = False,
+    place_of: Callable[[int], str] | None = None,
+) -> int:
+    """Record judgements in one transaction, and return how many were not stored before.
+
+    replace: replace stored judgements with another verdict or note. place_of: says which judgement it
+    is, for the message of an error. Raises DocumentError, ConfigurationError and JudgementExists.
+    """
+    name = store.corpus.name
+    # All sessions lock pairs in one order.
+    order = sorted(range(len(judgements)), key=lambda i: sorted(map(str, judgements[i][:2])))
+    for attempt in Attempts():
+        with attempt, transaction(store.engine) as connection:
+            stored: dict[frozenset[str], str] = {}
+            if replace:
+                rows = connection.execute(statements.VERDICTS, [name]).fetchall()
+                stored = {frozenset((a, b)): verdict for a, b, verdict in rows}
+            written = 0
+            for number in order:
+                with _refusals(f"{place_of(number)}: " if place_of else ""):
+                    given = judgements[number]
+                    keys = stored_key(given.a), stored_key(given.b)
+                    note = None if given.note is None else stored_note(given.note)
+                    replaces = stored.get(frozenset(keys)) if replace else given.replaces
+                    values = [name, *keys, given.verdict, note, replaces]
+                    row = connection.execute(statements.JUDGE, values).fetchone()
+                    written += row == (True,)
+    return written
+
+
+def unjudge(store: Store, a: object, b: object) -> bool:
+    """Remove the judgement of two documents, and return whether there was one."""
+    with _refusals(""), transaction(store.engine) as connection:
+        keys = stored_key(a), stored_key(b)
+        row = connection.execute(statements.UNJUDGE, [store.corpus.name, *keys]).fetchone()
+    return row == (True,)
+
+
+@contextmanager
+def _refusals(place: str) -> Iterator[None]:
+    """Turn the reasons for which the server refuses a judgement into errors that name its place."""
+    try:
+        yield
+    except TextsimError as error:
+        raise type(error)(place + str(error)) from error
+    except pg.InvalidParameterValue as error:
+        raise ConfigurationError(place + str(error.diag.message_primary)) from error
+    except pg.RestrictViolation as error:
+        raise JudgementExists(place + str(error.diag.message_primary)) from error
