@@ -208,6 +208,14 @@ class Status(NamedTuple):
     """
     saved_by_ids: int
     """About how many bytes the ids would save."""
+    linkage: str | None
+    """The linkage of the tracked clusters; None if the corpus is not tracked."""
+    tracked_threshold: float | None
+    """The least similarity of a match in the tracked clusters; None if the corpus is not tracked."""
+    outdated: int
+    """The documents that have changed since the tracked clusters were updated."""
+    outdated_since: datetime | None
+    """The time of the first of these changes, or None."""
 
 
 class ScopeStatus(NamedTuple):
@@ -231,6 +239,8 @@ class Activity(NamedTuple):
     The server counts them with a delay of a second, and starts at 0 after a crash or a rebuild. Two
     readings give a rate.
     """
+    cluster_lag: float | None
+    """Seconds since the first change that the tracked clusters lack; None if they lack none."""
 
 
 class WorkerState(NamedTuple):
@@ -283,7 +293,11 @@ class Failure(NamedTuple):
     """A document that was set aside."""
 
     key: str | None
-    """The key of the document, or None if comparing a whole table failed."""
+    """The key of the document.
+
+    None if comparing a whole table failed, or if the document was removed and its cluster cannot be
+    updated.
+    """
     table: str | None
     """The attached table, or None if a client added the document."""
     tries: int

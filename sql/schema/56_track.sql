@@ -130,6 +130,12 @@ END $$;
 COMMENT ON FUNCTION textsim._tracking(textsim.corpus)
     IS 'how a corpus is tracked; an error if it is not';
 
+CREATE FUNCTION textsim._is_tracked(corpus text) RETURNS boolean
+LANGUAGE sql STABLE STRICT PARALLEL SAFE
+RETURN EXISTS (
+    SELECT FROM textsim.tracked t JOIN textsim.corpus c ON c.id = t.corpus_id WHERE c.name = corpus);
+COMMENT ON FUNCTION textsim._is_tracked(text) IS 'whether a corpus is tracked';
+
 CREATE FUNCTION textsim._refuse_tracked(corpus_id integer) RETURNS void
 LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE

@@ -43,7 +43,8 @@ ORDER BY corpus, relation::text
 """
 STATUS: Final[LiteralString] = """
 /* textsim-db: status of a corpus */
-SELECT indexed, pending, oldest_pending, failed, is_estimate, problems, as_text, saved_by_ids
+SELECT indexed, pending, oldest_pending, failed, is_estimate, problems, as_text, saved_by_ids,
+    linkage, tracked_threshold, outdated, outdated_since
 FROM textsim.status(%s)
 """
 SCOPES: Final[LiteralString] = """
@@ -59,6 +60,9 @@ SELECT (
         + pg_catalog.pg_stat_get_tuples_updated(d.oid)
         + pg_catalog.pg_stat_get_tuples_deleted(d.oid)
     FROM (SELECT {document_name}::pg_catalog.regclass::oid) d (oid)
+), (
+    SELECT greatest(0, extract(epoch FROM pg_catalog.clock_timestamp() - o.since))::float8
+    FROM textsim._outdated({id}) o WHERE o.since IS NOT NULL
 )
 """
 UNCOMPARED_TABLES: Final[LiteralString] = "SELECT s.relation::text FROM textsim._uncompared(%s) s"
@@ -210,11 +214,13 @@ FROM textsim.worker w CROSS JOIN (SELECT pg_catalog.clock_timestamp()) n (now)
 ORDER BY w.host, w.process, w.started_at
 """
 FAILURES: Final[LiteralString] = """
-SELECT k.key, s.relation::text, p.tries, p.error
+SELECT coalesce(k.key, d.key), s.relation::text, p.tries, p.error
 FROM textsim.pending p
 LEFT JOIN textsim.source s ON s.id = p.source_id
 LEFT JOIN LATERAL pg_catalog.unnest(p.keys) k (key) ON true
-WHERE coalesce(s.corpus_id, p.corpus_id) = %s AND p.kind = 'failed'
+LEFT JOIN LATERAL pg_catalog.unnest(p.document_ids) i (id) ON true
+LEFT JOIN {document} d ON d.id = i.id
+WHERE coalesce(s.corpus_id, p.corpus_id) = {id} AND p.kind = 'failed'
 ORDER BY p.id DESC LIMIT %s
 """
 RETRY_FAILURES: Final[LiteralString] = """

@@ -160,7 +160,8 @@ class OutdatedClusters:
             if size > 1:
                 connection.execute(statements.SPLIT_CLUSTER_ENTRY, [entry])
                 return
-            connection.execute(statements.FAIL_ENTRY, [reason, entry])
+            error = f"its cluster cannot be updated: {reason}"
+            connection.execute(statements.FAIL_ENTRY, [error, entry])
         fields = {"corpus": name, "reason": reason}
         log.warning("corpus %s: set aside a changed document: %s", name, reason, extra=fields)
 
