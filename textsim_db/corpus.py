@@ -1033,7 +1033,8 @@ class Corpus:
         """Compare the corpus with its attached tables, and write what differs.
 
         This repairs changes that triggers missed: replication, disabled triggers, dropped partitions
-        and dropped tables. It also gives word ids to documents that wait for them.
+        and dropped tables. It also gives word ids to documents that wait for them. If the corpus is
+        tracked, it computes anew what check() finds wrong in its matches and clusters.
 
         Args:
             progress: True shows a bar; a function is called with the number of rows compared so far.

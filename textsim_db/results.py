@@ -164,6 +164,8 @@ class ChangeReport:
     """The documents that are stored already, with the same words."""
     completed: int = 0
     """The documents added in SQL whose words now have ids."""
+    mended: int = 0
+    """The documents of a tracked corpus whose wrong matches or clusters were computed anew."""
     refused: list[Refusal] = field(default_factory=list)
     """The documents that were set aside, with the reason."""
 
@@ -179,6 +181,7 @@ class ChangeReport:
         self.removed += other.removed
         self.unchanged += other.unchanged
         self.completed += other.completed
+        self.mended += other.mended
         self.refused += other.refused
 
 

@@ -13,6 +13,8 @@ from tests.support.connections import Connection
 from tests.support.tracked import Groups, compare, expected_ids, ids_of
 from tests.support.waiting import wait_until
 from tests.support.workers import running_worker
+from textsim_db.read.check_tracked import set_hashes
+from textsim_db.text.tokens import tokens_of
 
 STEPS = 40
 IS_UP_TO_DATE = b"SELECT WHERE NOT EXISTS (SELECT FROM textsim.pending WHERE kind = 'cluster')"
@@ -51,7 +53,9 @@ class RandomWriter:
                     [self._corpus.name, key, text, *(scope or [None])],
                 )
             if way < 0.8:
-                self._connection.execute("CALL textsim.index_pending(%s)", [self._corpus.name])
+                # As index_pending does, which would update clusters too.
+                words = "CALL textsim._give_word_ids(%s, %s)"
+                self._connection.execute(words, [self._corpus.name, keys])
 
     def _document(self, key: str) -> Any:
         return (
@@ -97,6 +101,15 @@ def test_clusters_follow_random_changes(
         before = after
         most = max(most, len(after))
     assert most > 3
+    assert corpus.check() == []
+    query = (
+        "SELECT coalesce(d.normal_form, textsim._normal_form_of(d.word_ids)), d.scope, n.set_hash "
+        "FROM textsim.document_1 d JOIN textsim.node_1 n ON n.document_id = d.id"
+    )
+    forms, scopes, hashes = zip(*connection.execute(query.encode()).fetchall(), strict=True)
+    tokens = tokens_of([form.encode() for form in forms])
+    expected = set_hashes(tokens, corpus.config.shingle, list(scopes))
+    assert [hash_.bytes for hash_ in hashes] == expected
 
 
 def test_a_copy_finds_what_the_other_copy_has_missed(
@@ -156,13 +169,31 @@ def test_a_worker_updates_clusters_and_sets_aside_what_it_cannot_process(
 DAMAGES = {
     "node": "UPDATE textsim.node_1 SET set_hash = gen_random_uuid() WHERE document_id = 1",
     "node ": "DELETE FROM textsim.node_1 WHERE document_id = 4",
-    "node  ": "INSERT INTO textsim.node_1 VALUES (99, 99, gen_random_uuid())",
+    "node  ": "INSERT INTO textsim.node_1 VALUES (99, 3, gen_random_uuid())",
+    "node   ": "DELETE FROM textsim.node_1 WHERE document_id = 2",
+    "node    ": "UPDATE textsim.node_1 SET node = 3 WHERE document_id = 3",
+    "node     ": "UPDATE textsim.node_1 SET node = 2 WHERE document_id = 4",
+    "node      ": "DELETE FROM textsim.node_1",
     "match": "UPDATE textsim.match_1 SET similarity = 0.7",
     "match ": "DELETE FROM textsim.match_1",
     "match  ": "INSERT INTO textsim.match_1 SELECT min(node), max(node), 0.7 FROM textsim.node_1",
+    "match   ": "INSERT INTO textsim.match_1 VALUES (1, 3, 0.7), (3, 77, 0.7)",
     "cluster": "UPDATE textsim.cluster_1 SET size = size + 1",
     "cluster ": "DELETE FROM textsim.member_1 WHERE document_id = 3",
     "cluster  ": "UPDATE textsim.member_1 SET cluster = 99 WHERE document_id = 3",
+    "cluster   ": "DELETE FROM textsim.cluster_1 WHERE size = 3",
+    "cluster    ": "UPDATE textsim.cluster_1 SET representative = 2",
+    "cluster     ": "INSERT INTO textsim.member_1 SELECT 4, id FROM textsim.cluster_1 WHERE size = 3",
+    "cluster      ": "DELETE FROM textsim.member_1",
+    "cluster       ": "UPDATE textsim.member_1 SET cluster = (SELECT min(id) FROM textsim.cluster_1)",
+    "cluster        ": "INSERT INTO textsim.cluster_1 VALUES (3, 4, 2)",
+    "alias": "DELETE FROM textsim.cluster_alias_1",
+    "alias ": "UPDATE textsim.cluster_alias_1 SET new = (SELECT old FROM textsim.cluster_alias_1)",
+    "alias  ": "INSERT INTO textsim.cluster_alias_1 SELECT id, 99 FROM textsim.cluster_1",
+    "sequence": "SELECT setval('textsim.node_1_id_seq', 1)",
+    "sequence ": "SELECT setval('textsim.cluster_1_id_seq', 1)",
+}
+OBJECTS = {
     "trigger": "DROP TRIGGER track_delete ON textsim.document_1",
     "trigger ": "ALTER TABLE textsim.document_1 DISABLE TRIGGER track_update",
     "index": "DROP INDEX textsim.match_1_b",
@@ -171,29 +202,52 @@ DAMAGES = {
 
 
 @pytest.mark.one_server
-def test_check_finds_damage(db: ts.Database, connection: Connection) -> None:
+def test_check_finds_damage_and_reconcile_mends_it(db: ts.Database, connection: Connection) -> None:
     corpus = db.create_corpus("c", **CORPORA["bands"])
-    texts = ["a b c d e", "a b c d f", "A B C D E", "x y z", ""]
-    corpus.add_many((str(number), text) for number, text in enumerate(texts))
+    texts = ["a b c d e", "a b c d f", "A B C D E", "x y z", "", "k l m n o", "k l m n p"]
+    documents = [(str(number), text) for number, text in enumerate(texts)]
+    corpus.add_many(documents)
     corpus.track()
     assert corpus.check() == []
     corpus.update_clusters()
-    corpus.add("5", "a b c d g")
+    corpus.add("7", "a b c d g")
     assert corpus.check() == []
-    corpus.remove(["0", "5"])
+    corpus.remove(["0", "7"])
     assert corpus.check() == []
     corpus.add_many([("0", texts[0]), ("1", "a b c d f h")])
     assert corpus.check() == []
-    for kind, damage in DAMAGES.items():
-        corpus.untrack()
-        corpus.remove([str(number) for number in range(6)])
-        connection.execute("ALTER SEQUENCE textsim.document_1_id_seq RESTART")
-        corpus.add_many((str(number), text) for number, text in enumerate(texts))
-        corpus.track()
-        corpus.update_clusters()
-        connection.execute(damage)
-        problems = corpus.check()
-        assert {problem.kind for problem in problems} >= {kind.strip()}, (kind, problems)
+    for damages, mends in ((DAMAGES, True), (OBJECTS, False)):
+        for kind, damage in damages.items():
+            corpus.untrack()
+            corpus.remove([key for key, _ in [*documents, ("8", "")]])
+            connection.execute("ALTER SEQUENCE textsim.document_1_id_seq RESTART")
+            corpus.add_many(documents)
+            corpus.track()
+            corpus.update_clusters()
+            # Two clusters become one, and part again.
+            corpus.add_many([("5", "a b c d e m n"), ("8", "k l m n a b c d")])
+            corpus.update_clusters()
+            corpus.remove(["8"])
+            corpus.add("5", texts[5])
+            corpus.update_clusters()
+            before = compare(connection, corpus, "kept", 0.5)
+            connection.execute(damage)
+            problems = corpus.check()
+            assert {problem.kind for problem in problems} >= {kind.strip()}, (kind, problems)
+            if not mends:
+                continue
+            remedies = {problem.remedy for problem in problems}
+            if kind.strip() == "sequence":
+                for remedy in remedies:
+                    connection.execute(remedy.encode())
+            else:
+                assert remedies == {"textsim reconcile c"}, (kind, problems)
+                assert bool(corpus.reconcile().mended) == (kind.strip() != "alias"), kind
+            assert corpus.check() == [], kind
+            after = compare(connection, corpus, "kept", 0.5, events=False)
+            assert sorted(after.values(), key=str) == sorted(before.values(), key=str), kind
+            if kind.count(" ") < 7 or kind.strip() != "cluster":
+                assert after == before, kind
 
 
 def test_what_a_tracked_corpus_refuses(db: ts.Database, connection: Connection) -> None:

@@ -238,6 +238,9 @@ UNTRACK: Final[LiteralString] = "/* textsim-db: untrack a corpus */ SELECT texts
 UPDATE_CLUSTERS: Final[LiteralString] = """
 /* textsim-db: update clusters */ SELECT textsim._update_clusters(%s, %s, %s)
 """
+MEND_TRACKED: Final[LiteralString] = """
+/* textsim-db: mend tracked clusters */ SELECT textsim._mend_tracked(%s, %s::integer[])
+"""
 # A first load builds the index of the band rows at its end.
 OUTDATED_CLUSTERS: Final[LiteralString] = """
 /* textsim-db: corpora with outdated clusters */
