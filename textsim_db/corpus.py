@@ -932,7 +932,7 @@ class Corpus:
         """Keep the matches and clusters of the corpus in tables that stay current.
 
         A worker or update_clusters() computes them: first of all documents, and then of each change.
-        members() reads them. A tracked corpus cannot be rebuilt.
+        members() reads them.
 
         Args:
             linkage: how matches make clusters: `"kept"` or `"single"`, as in clusters(). With `"kept"`
@@ -1064,6 +1064,9 @@ class Corpus:
         moves attached tables and the views of textsim.create_view. Writers wait only during this
         transaction. If the rebuild fails or is interrupted, the old corpus stays as it was.
 
+        A tracked corpus stays tracked: its clusters keep their ids and their members. All documents wait
+        for the next update of clusters, and members have no similarity until it has processed them.
+
         The other Corpus objects of this corpus read the new settings at their next search. A write
         through them raises CorpusChanged once.
 
@@ -1092,7 +1095,7 @@ class Corpus:
         config = self._current.loaded().store.corpus.config
         changed = config.changed(**settings)
         has_settings = any(value is not None for value in settings.values())
-        if has_settings and not config.needs_rebuild(changed):
+        if has_settings and self._current.read(alter_settings.is_enough, changed):
             if changed != config:
                 self._current.write(alter_settings.alter, changed)
                 self._current.load()

@@ -136,21 +136,29 @@ RETURN EXISTS (
     SELECT FROM textsim.tracked t JOIN textsim.corpus c ON c.id = t.corpus_id WHERE c.name = corpus);
 COMMENT ON FUNCTION textsim._is_tracked(text) IS 'whether a corpus is tracked';
 
-CREATE FUNCTION textsim._refuse_tracked(corpus_id integer) RETURNS void
-LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+CREATE FUNCTION textsim._create_tracking_relations(corpus_id integer, like_corpus integer) RETURNS void
+LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
-    name text;
+    object record;
 BEGIN
-    SELECT c.name INTO name
-    FROM textsim.tracked t JOIN textsim.corpus c ON c.id = t.corpus_id WHERE t.corpus_id = _refuse_tracked.corpus_id;
-    IF FOUND THEN
-        RAISE EXCEPTION 'corpus "%" is tracked, and its clusters cannot follow a rebuild; untrack it, rebuild it, '
-            'and track it again: textsim untrack', name
-            USING ERRCODE = 'dependent_objects_still_exist';
-    END IF;
+    FOR object IN SELECT * FROM textsim._tracking_relations(corpus_id) LOOP
+        EXECUTE object.statement;
+        IF object.kind = 'table' THEN
+            -- A role that may read or write the documents may do the same with their clusters.
+            PERFORM textsim._grant_like(
+                format('textsim.%I', CASE WHEN like_corpus IS NULL THEN 'document_' || corpus_id
+                    ELSE regexp_replace(object.name, '[0-9]+$', like_corpus::text) END)::regclass,
+                format('textsim.%I', object.name)::regclass);
+            EXECUTE format('COMMENT ON TABLE textsim.%I IS %L', object.name, 'Tracked clusters of one corpus.');
+        ELSIF object.kind = 'sequence' THEN
+            EXECUTE format('COMMENT ON SEQUENCE textsim.%I IS %L', object.name, 'ids of one tracked corpus');
+        END IF;
+    END LOOP;
+    PERFORM textsim._grant_ids(corpus_id);
 END $$;
-COMMENT ON FUNCTION textsim._refuse_tracked(integer)
-    IS 'raise an error if a corpus is tracked, because another corpus is to replace it';
+COMMENT ON FUNCTION textsim._create_tracking_relations(integer, integer)
+    IS 'create the tables and sequences of a tracked corpus, with the rights of those of another tracked corpus, or of '
+    'the documents';
 
 CREATE FUNCTION textsim._drop_tracking(corpus_id integer) RETURNS void
 LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
@@ -197,17 +205,7 @@ BEGIN
         RAISE EXCEPTION 'corpus "%" is tracked already', corpus
             USING ERRCODE = 'duplicate_object', HINT = 'To track it otherwise, call textsim.untrack first.';
     END IF;
-    FOR object IN SELECT * FROM textsim._tracking_relations(c.id) LOOP
-        EXECUTE object.statement;
-        IF object.kind = 'table' THEN
-            -- A role that may read or write the documents may do the same with their clusters.
-            PERFORM textsim._grant_like(document, format('textsim.%I', object.name)::regclass);
-            EXECUTE format('COMMENT ON TABLE textsim.%I IS %L', object.name, 'Tracked clusters of one corpus.');
-        ELSIF object.kind = 'sequence' THEN
-            EXECUTE format('COMMENT ON SEQUENCE textsim.%I IS %L', object.name, 'ids of one tracked corpus');
-        END IF;
-    END LOOP;
-    PERFORM textsim._grant_ids(c.id);
+    PERFORM textsim._create_tracking_relations(c.id, NULL);
     -- This waits for writers. The next statement sees what they have written, and later writers log it.
     FOR object IN SELECT * FROM textsim._tracking_triggers(c.id) LOOP
         EXECUTE object.statement;
@@ -220,8 +218,9 @@ COMMENT ON FUNCTION textsim.track(text, text, double precision)
     'them. A worker or update_clusters() computes them, first of all documents, and then of each change. linkage says '
     'how matches make clusters. kept: one document of a cluster is kept, and every other member matches it; documents '
     'are considered in the order in which they were added. single: the connected components of the matches. '
-    'threshold is the least similarity of a match, by default that of the corpus, and not lower. Raises an error if '
-    'the corpus is tracked already, and for linkage complete. A tracked corpus cannot be rebuilt.';
+    'threshold is the least similarity of a match, by default that of the corpus, and not lower. If a rebuild changes '
+    'the threshold of the corpus, an equal or lower threshold follows it. Raises an error if the corpus is tracked '
+    'already, and for linkage complete.';
 
 CREATE FUNCTION textsim.untrack(corpus text) RETURNS void
 LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$

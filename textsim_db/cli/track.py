@@ -35,8 +35,7 @@ def track(
     """Keep the clusters of a corpus in tables that stay current.
 
     It computes the clusters of all documents now. Later changes are processed by `textsim worker`, or by
-    textsim.update_clusters() in SQL. textsim.members() reads the clusters. A tracked corpus cannot be
-    rebuilt.
+    textsim.update_clusters() in SQL. textsim.members() reads the clusters.
 
     Examples:
     - `textsim track news`

@@ -657,7 +657,12 @@ WHERE s.similarity IS DISTINCT FROM f.similarity
 """
 WRONG_CLUSTERS: Final[LiteralString] = """
 /* textsim-db: check corpus {id}: clusters */
-WITH expected AS MATERIALIZED (
+WITH changed AS MATERIALIZED (
+    SELECT DISTINCT m.cluster FROM textsim.pending p
+    CROSS JOIN LATERAL pg_catalog.unnest(p.document_ids) i (id)
+    JOIN textsim.member_{id} m ON m.document_id = i.id
+    WHERE p.corpus_id = {id} AND p.document_ids IS NOT NULL
+), expected AS MATERIALIZED (
     SELECT e.document_id, e.representative, count(*) OVER (PARTITION BY e.representative) AS size
     FROM textsim._group_nodes(
         {id}, %(linkage)s, ARRAY(SELECT DISTINCT n.node FROM textsim.node_{id} n)) g
@@ -665,7 +670,7 @@ WITH expected AS MATERIALIZED (
         pg_catalog.unnest(g.documents), pg_catalog.unnest(g.representatives)
     ) e (document_id, representative)
 ), stored AS (
-    SELECT m.document_id, c.representative, c.size
+    SELECT m.document_id, m.cluster, c.representative, c.size
     FROM textsim.member_{id} m LEFT JOIN textsim.cluster_{id} c ON c.id = m.cluster
 )
 SELECT coalesce(d.key, 'document ' || coalesce(s.document_id, e.document_id)),
@@ -674,6 +679,7 @@ FROM stored s
 FULL JOIN (SELECT e.* FROM expected e WHERE e.size > 1) e ON e.document_id = s.document_id
 LEFT JOIN {document} d ON d.id = coalesce(s.document_id, e.document_id)
 WHERE (s.representative, s.size) IS DISTINCT FROM (e.representative, e.size)
+    AND (s.cluster IS NULL OR s.cluster NOT IN (SELECT k.cluster FROM changed k))
 UNION ALL
 SELECT 'cluster ' || c.id, 'it has no members', ARRAY[c.representative] FROM textsim.cluster_{id} c
 WHERE NOT EXISTS (SELECT FROM textsim.member_{id} m WHERE m.cluster = c.id)

@@ -1,4 +1,4 @@
--- Damaged rows of tracked corpora: reconcile removes them, and the next update computes their documents anew.
+-- Documents of tracked corpora that the next update computes anew, after damage or a rebuild.
 
 -- Private functions
 
@@ -99,3 +99,55 @@ END $$;
 COMMENT ON FUNCTION textsim._mend_tracked(integer, integer[])
     IS 'remove the nodes and matches of documents of a tracked corpus, mend its rows of clusters, and log the '
     'documents, so that the next update computes their matches and clusters anew';
+
+-- A document that is gone, but still has a member row or an event, gets an id that no document has.
+CREATE FUNCTION textsim._move_tracking(old integer, new integer) RETURNS void
+LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    old_ids integer[];
+    new_ids integer[];
+    documents integer[];
+    trigger text;
+BEGIN
+    UPDATE textsim.tracked t
+    SET corpus_id = n.id,
+        threshold = CASE WHEN t.threshold = o.threshold THEN n.threshold ELSE greatest(t.threshold, n.threshold) END
+    FROM textsim.corpus o, textsim.corpus n
+    WHERE t.corpus_id = old AND o.id = old AND n.id = new;
+    DELETE FROM textsim.pending p WHERE p.corpus_id = old AND p.document_ids IS NOT NULL;
+    PERFORM setval(format('textsim.cluster_%s_id_seq', new)::regclass,
+        nextval(format('textsim.cluster_%s_id_seq', old)::regclass));
+    EXECUTE format($query$
+        SELECT array_agg(u.id), array_agg(coalesce(n.id, nextval(%6$L)::integer))
+        FROM (
+            SELECT m.document_id AS id FROM textsim.%3$I m
+            UNION SELECT c.representative FROM textsim.%4$I c
+            UNION SELECT e.document_id FROM textsim.%5$I e WHERE e.document_id IS NOT NULL
+        ) u
+        LEFT JOIN textsim.%1$I o ON o.id = u.id
+        LEFT JOIN textsim.%2$I n ON n.key = o.key
+        $query$, 'document_' || old, 'document_' || new, 'member_' || old, 'cluster_' || old,
+        'cluster_event_' || old, format('textsim.document_%s_id_seq', new))
+    INTO old_ids, new_ids;
+    EXECUTE format('INSERT INTO textsim.%I (document_id, cluster) SELECT i.new, m.cluster '
+        'FROM textsim.%I m JOIN unnest($1, $2) i (old, new) ON i.old = m.document_id', 'member_' || new,
+        'member_' || old) USING old_ids, new_ids;
+    EXECUTE format('INSERT INTO textsim.%I (id, representative, size) SELECT c.id, i.new, c.size '
+        'FROM textsim.%I c JOIN unnest($1, $2) i (old, new) ON i.old = c.representative', 'cluster_' || new,
+        'cluster_' || old) USING old_ids, new_ids;
+    EXECUTE format('INSERT INTO textsim.%I (old, new) SELECT a.old, a.new FROM textsim.%I a',
+        'cluster_alias_' || new, 'cluster_alias_' || old);
+    EXECUTE format('INSERT INTO textsim.%I (id, at, what, cluster, document_id, other) '
+        'SELECT e.id, e.at, e.what, e.cluster, i.new, e.other '
+        'FROM textsim.%I e LEFT JOIN unnest($1, $2) i (old, new) ON i.old = e.document_id',
+        'cluster_event_' || new, 'cluster_event_' || old) USING old_ids, new_ids;
+    FOR trigger IN SELECT t.statement FROM textsim._tracking_triggers(new) t LOOP
+        EXECUTE trigger;
+    END LOOP;
+    EXECUTE format('SELECT array_agg(d.id) FROM textsim.%I d WHERE d.shingle_count > 0', 'document_' || new)
+    INTO documents;
+    PERFORM textsim._log_whole_clusters(new, coalesce(documents || new_ids, documents, '{}'));
+END $$;
+COMMENT ON FUNCTION textsim._move_tracking(integer, integer)
+    IS 'let a rebuilt corpus be tracked as the corpus was that it replaces: clusters, aliases and events move to the new '
+    'ids of documents, and all documents are logged, so that the next update finds their matches';
