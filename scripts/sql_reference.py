@@ -75,6 +75,7 @@ GROUPS = (
             "cluster_of",
             "create_members_view",
             "match_pairs",
+            "cluster_events",
             "untrack",
         ),
     ),
@@ -153,6 +154,9 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
         "DROP VIEW news_members;",
     ),
     "match_pairs": ("SELECT * FROM textsim.match_pairs('news');",),
+    "cluster_events": (
+        "SELECT id, what, cluster, key, other FROM textsim.cluster_events('news', after => 0);",
+    ),
     "untrack": ("SELECT textsim.untrack('news');",),
     "attach": (
         "CREATE TABLE article (id integer PRIMARY KEY, body text);\n"

@@ -6,6 +6,7 @@ import shlex
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence, Set
 from contextlib import suppress
 from dataclasses import replace
+from datetime import timedelta
 from functools import partial
 from math import log
 from typing import (
@@ -44,6 +45,7 @@ from textsim_db.results import (
     Candidate,
     ChangeReport,
     Cluster,
+    ClusterEvent,
     Drift,
     Duplicate,
     Failure,
@@ -65,6 +67,7 @@ from textsim_db.settings import (
     Settings,
     check_callable,
     check_count,
+    check_duration,
     check_linkage,
     check_several,
     check_threshold,
@@ -928,7 +931,12 @@ class Corpus:
         """
         self._current.loaded().write(sources.detach, table)
 
-    def track(self, linkage: str = "kept", threshold: float | None = None) -> None:
+    def track(
+        self,
+        linkage: str = "kept",
+        threshold: float | None = None,
+        keep_events: timedelta | str | None = timedelta(days=30),
+    ) -> None:
         """Keep the matches and clusters of the corpus in tables that stay current.
 
         A worker or update_clusters() computes them: first of all documents, and then of each change.
@@ -938,7 +946,8 @@ class Corpus:
             linkage: how matches make clusters: `"kept"` or `"single"`, as in clusters(). With `"kept"`
                 documents are considered in the order in which they were added.
             threshold: the lowest similarity of a match; by default the threshold of the corpus, and not
-                lower.
+                lower. If a rebuild changes that of the corpus, an equal or lower one follows it.
+            keep_events: how long cluster_events() lists an event, such as `"30 days"`; None: always.
 
         Raises:
             ConfigurationError: the corpus is tracked already, or an argument is out of range.
@@ -953,7 +962,8 @@ class Corpus:
         """
         how = check_linkage(linkage)
         limit = None if threshold is None else check_threshold(threshold)
-        self._current.loaded().write(tracked_clusters.track, how, limit)
+        kept = check_duration(keep_events, "keep_events")
+        self._current.loaded().write(tracked_clusters.track, how, limit, kept)
 
     def untrack(self) -> None:
         """Remove the matches and clusters of a tracked corpus, and their history; documents stay.
@@ -982,6 +992,17 @@ class Corpus:
             ConfigurationError: the corpus is not tracked.
         """
         return Results(Member, partial(self._current.loaded().stream, tracked_clusters.members))
+
+    def cluster_events(self, after: int = 0) -> Generator[ClusterEvent, None, None]:
+        """Yield what happened to the clusters of a tracked corpus, in order.
+
+        Args:
+            after: the id of the last event that was read. No event comes later with a lower id.
+
+        Raises:
+            ConfigurationError: the corpus is not tracked.
+        """
+        yield from self._current.loaded().stream(tracked_clusters.cluster_events, after)
 
     def cluster_of(self, key: Key) -> Member | None:
         """Return the document with a key as a member of its cluster; None if nothing matches it.

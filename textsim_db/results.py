@@ -75,6 +75,23 @@ class Member(NamedTuple):
     """The similarity to the representative; None if it is below the threshold."""
 
 
+class ClusterEvent(NamedTuple):
+    """What happened to a cluster of a tracked corpus."""
+
+    id: int
+    """The id of the event; an event that is committed later has a higher id."""
+    at: datetime
+    """When the clusters were updated."""
+    what: str
+    """One of created, joined, left, split, merged and ended."""
+    cluster: int
+    """The id of the cluster."""
+    key: str | None
+    """The document that joined or left; None for other events."""
+    other: int | None
+    """The cluster that the document left, that members went to, or that all members went to."""
+
+
 class Duplicate(NamedTuple):
     """A document to remove (`key`), the document that is kept instead (`kept`), and their similarity."""
 

@@ -11,7 +11,8 @@ BEGIN
         SELECT 'table', format('%s_%s', p.pattern, corpus_id), format(
             'CREATE TABLE textsim.%I (LIKE textsim.%I INCLUDING ALL) INHERITS (textsim.corpus_table)',
             format('%s_%s', p.pattern, corpus_id), p.pattern)
-        FROM unnest(ARRAY['node', 'match', 'member', 'cluster', 'cluster_alias', 'cluster_event']) p (pattern);
+        FROM unnest(ARRAY['node', 'match', 'member', 'cluster', 'cluster_alias', 'cluster_event', 'removed'])
+            p (pattern);
     -- The definitions of indexes are written as the server prints them.
     RETURN QUERY
         SELECT 'index', format('%s_%s_%s', i.pattern, corpus_id, i.suffix), format(
@@ -22,7 +23,9 @@ BEGIN
             ('node', 'hash', '', 'set_hash'), ('match', 'a', 'UNIQUE ', 'a, b'), ('match', 'b', '', 'b, a'),
             ('member', 'document', 'UNIQUE ', 'document_id'), ('member', 'cluster', '', 'cluster'),
             ('cluster', 'id', 'UNIQUE ', 'id'), ('cluster_alias', 'old', 'UNIQUE ', 'old'),
-            ('cluster_alias', 'new', '', 'new'), ('cluster_event', 'id', 'UNIQUE ', 'id'))
+            ('cluster_alias', 'new', '', 'new'), ('cluster_event', 'id', 'UNIQUE ', 'id'),
+            ('cluster_event', 'at', '', 'at'), ('removed', 'document', 'UNIQUE ', 'document_id'),
+            ('removed', 'at', '', 'at'))
             i (pattern, suffix, uniqueness, columns);
     RETURN QUERY VALUES
         ('sequence', format('node_%s_id_seq', corpus_id), format(
@@ -37,25 +40,43 @@ COMMENT ON FUNCTION textsim._tracking_relations(integer)
     'create them; check compares the definitions. Clusters and events share a sequence';
 
 CREATE FUNCTION textsim._tracking_triggers(corpus_id integer)
-RETURNS TABLE (name text, statement text)
-LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE ROWS 4 SET search_path = pg_catalog, pg_temp AS $$
+RETURNS TABLE (relation text, name text, function text, statement text)
+LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE ROWS 5 SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     RETURN QUERY
-        SELECT 'track_' || e.event, format(
-            'CREATE TRIGGER %I AFTER %s ON textsim.%I %sFOR EACH STATEMENT '
-            'EXECUTE FUNCTION textsim._log_documents(%L)',
-            'track_' || e.event, upper(e.event), 'document_' || corpus_id, 'REFERENCING ' || e.tables, corpus_id)
+        SELECT t.relation, 'track_' || t.event, t.function, format(
+            'CREATE TRIGGER %I %s %s ON textsim.%I %sFOR EACH STATEMENT EXECUTE FUNCTION textsim.%I(%L)',
+            'track_' || t.event, t.moment, upper(t.event), t.relation, 'REFERENCING ' || t.tables, t.function, corpus_id)
         FROM (VALUES
-            ('insert', 'NEW TABLE AS new_documents '),
-            ('update', 'OLD TABLE AS old_documents NEW TABLE AS new_documents '),
-            ('delete', 'OLD TABLE AS old_documents ')) e (event, tables)
-        UNION ALL
-        SELECT 'track_truncate', format(
-            'CREATE TRIGGER track_truncate BEFORE TRUNCATE ON textsim.%I FOR EACH STATEMENT '
-            'EXECUTE FUNCTION textsim._log_documents(%L)', 'document_' || corpus_id, corpus_id);
+            ('document_' || corpus_id, 'insert', 'AFTER', 'NEW TABLE AS new_documents ', '_log_documents'),
+            ('document_' || corpus_id, 'update', 'AFTER', 'OLD TABLE AS old_documents NEW TABLE AS new_documents ',
+                '_log_documents'),
+            ('document_' || corpus_id, 'delete', 'AFTER', 'OLD TABLE AS old_documents ', '_log_documents'),
+            ('document_' || corpus_id, 'truncate', 'BEFORE', NULL, '_log_documents'),
+            ('cluster_event_' || corpus_id, 'insert', 'AFTER', 'NEW TABLE AS new_events ', '_after_events'))
+            t (relation, event, moment, tables, function);
 END $$;
 COMMENT ON FUNCTION textsim._tracking_triggers(integer)
-    IS 'the triggers on the documents of a tracked corpus, with the statements that create them';
+    IS 'the triggers on the documents and the events of a tracked corpus, with the statements that create them';
+
+CREATE FUNCTION textsim._after_events() RETURNS trigger
+LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    number integer := TG_ARGV[0]::integer;
+    kept_since timestamptz := (SELECT now() - t.keep_events FROM textsim.tracked t WHERE t.corpus_id = number);
+BEGIN
+    IF kept_since IS NOT NULL THEN
+        EXECUTE format('DELETE FROM textsim.%I e WHERE e.at < $1', 'cluster_event_' || number) USING kept_since;
+        EXECUTE format('DELETE FROM textsim.%I r WHERE r.at < $1', 'removed_' || number) USING kept_since;
+    END IF;
+    -- The payload has no key, because every role may listen.
+    IF current_setting('textsim.notify', true) = 'on' AND EXISTS (SELECT FROM new_events) THEN
+        PERFORM pg_notify('textsim_clusters', (SELECT c.name FROM textsim.corpus c WHERE c.id = number));
+    END IF;
+    RETURN NULL;
+END $$;
+COMMENT ON FUNCTION textsim._after_events()
+    IS 'remove the events of a tracked corpus that are older than they are kept, and notify the readers of events';
 
 CREATE FUNCTION textsim._log_ids(corpus_id integer, ids integer[]) RETURNS void
 LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
@@ -81,6 +102,11 @@ BEGIN
         ids := array(SELECT n.id FROM new_documents n WHERE n.shingle_count > 0 ORDER BY n.id);
     WHEN 'DELETE' THEN
         ids := array(SELECT o.id FROM old_documents o WHERE o.shingle_count > 0 ORDER BY o.id);
+        -- Events name removed documents by their keys.
+        EXECUTE format('INSERT INTO textsim.%I (document_id, key) '
+            'SELECT o.id, o.key FROM old_documents o WHERE o.shingle_count > 0 '
+            'ON CONFLICT (document_id) DO UPDATE SET key = excluded.key, at = excluded.at',
+            'removed_' || TG_ARGV[0]);
     WHEN 'UPDATE' THEN
         ids := array(
             SELECT o.id FROM old_documents o JOIN new_documents n ON n.id = o.id
@@ -180,7 +206,8 @@ COMMENT ON FUNCTION textsim._drop_tracking(integer)
 -- Public functions
 
 CREATE FUNCTION textsim.track(
-    corpus text, linkage text DEFAULT 'kept', threshold double precision DEFAULT NULL)
+    corpus text, linkage text DEFAULT 'kept', threshold double precision DEFAULT NULL,
+    keep_events interval DEFAULT '30 days')
 RETURNS void
 LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -198,8 +225,12 @@ BEGIN
         RAISE EXCEPTION 'threshold is %; corpus "%" finds its matches from % on', threshold, corpus, c.threshold
             USING ERRCODE = 'invalid_parameter_value', HINT = 'textsim rebuild lowers the threshold of a corpus.';
     END IF;
-    INSERT INTO textsim.tracked (corpus_id, linkage, threshold)
-    VALUES (c.id, linkage, coalesce(threshold, c.threshold))
+    IF keep_events <= '0' THEN
+        RAISE EXCEPTION 'keep_events is %; expected more than nothing, or NULL', keep_events
+            USING ERRCODE = 'invalid_parameter_value';
+    END IF;
+    INSERT INTO textsim.tracked (corpus_id, linkage, threshold, keep_events)
+    VALUES (c.id, linkage, coalesce(threshold, c.threshold), keep_events)
     ON CONFLICT (corpus_id) DO NOTHING;
     IF NOT FOUND THEN
         RAISE EXCEPTION 'corpus "%" is tracked already', corpus
@@ -213,25 +244,27 @@ BEGIN
     EXECUTE format('SELECT array_agg(d.id ORDER BY d.id) FROM %s d WHERE d.shingle_count > 0', document) INTO ids;
     PERFORM textsim._log_ids(c.id, ids);
 END $$;
-COMMENT ON FUNCTION textsim.track(text, text, double precision)
+COMMENT ON FUNCTION textsim.track(text, text, double precision, interval)
     IS 'Keeps the matches and clusters of a corpus in tables that stay current: members() and match_pairs() read '
     'them. A worker or update_clusters() computes them, first of all documents, and then of each change. linkage says '
     'how matches make clusters. kept: one document of a cluster is kept, and every other member matches it; documents '
     'are considered in the order in which they were added. single: the connected components of the matches. '
     'threshold is the least similarity of a match, by default that of the corpus, and not lower. If a rebuild changes '
-    'the threshold of the corpus, an equal or lower threshold follows it. Raises an error if the corpus is tracked '
-    'already, and for linkage complete.';
+    'the threshold of the corpus, an equal or lower threshold follows it. The update removes events after '
+    'the time keep_events; NULL keeps them. Raises an error if the corpus is tracked already, and for linkage complete.';
 
 CREATE FUNCTION textsim.untrack(corpus text) RETURNS void
 LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     c textsim.corpus := textsim._required_corpus(corpus);
-    trigger text;
+    trigger record;
 BEGIN
     PERFORM textsim._lock_clusters(c.id);
     PERFORM textsim._tracking(c);
-    FOR trigger IN SELECT t.name FROM textsim._tracking_triggers(c.id) t LOOP
-        EXECUTE format('DROP TRIGGER IF EXISTS %I ON textsim.%I', trigger, 'document_' || c.id);
+    FOR trigger IN SELECT t.relation, t.name FROM textsim._tracking_triggers(c.id) t LOOP
+        IF to_regclass('textsim.' || trigger.relation) IS NOT NULL THEN
+            EXECUTE format('DROP TRIGGER IF EXISTS %I ON textsim.%I', trigger.name, trigger.relation);
+        END IF;
     END LOOP;
     PERFORM textsim._drop_tracking(c.id);
 END $$;

@@ -141,6 +141,9 @@ BEGIN
         'SELECT e.id, e.at, e.what, e.cluster, i.new, e.other '
         'FROM textsim.%I e LEFT JOIN unnest($1, $2) i (old, new) ON i.old = e.document_id',
         'cluster_event_' || new, 'cluster_event_' || old) USING old_ids, new_ids;
+    EXECUTE format('INSERT INTO textsim.%I (document_id, key, at) SELECT i.new, r.key, r.at '
+        'FROM textsim.%I r JOIN unnest($1, $2) i (old, new) ON i.old = r.document_id', 'removed_' || new,
+        'removed_' || old) USING old_ids, new_ids;
     FOR trigger IN SELECT t.statement FROM textsim._tracking_triggers(new) t LOOP
         EXECUTE trigger;
     END LOOP;

@@ -275,3 +275,52 @@ def test_what_a_tracked_corpus_refuses(db: ts.Database, connection: Connection) 
     query = "SELECT relname FROM pg_class WHERE relname ~ '_1(_|$)' AND relkind IN ('r', 'S')"
     assert connection.execute(query).fetchall() == []
     assert connection.execute("SELECT kind FROM textsim.pending").fetchall() == []
+
+
+def test_events_are_read_from_the_last_one_on(db: ts.Database, connection: Connection) -> None:
+    corpus = db.create_corpus("c", **CORPORA["bands"])
+    with pytest.raises(ts.ConfigurationError, match="is not tracked"):
+        list(corpus.cluster_events())
+    with pytest.raises(ts.ConfigurationError, match="keep_events is '0 days'"):
+        corpus.track(keep_events="0 days")
+    corpus.track(keep_events="14 days")
+    corpus.add_many([("a", "a b c d e"), ("b", "a b c d f"), ("c", "x y z")])
+    corpus.update_clusters()
+    events = list(corpus.cluster_events())
+    assert [(e.what, e.key) for e in events] == [
+        ("created", None),
+        ("joined", "a"),
+        ("joined", "b"),
+    ]
+    cluster = events[0].cluster
+    connection.execute("SET textsim.notify = on; LISTEN textsim_clusters")
+    corpus.remove(["b", "c"])
+    connection.execute("CALL textsim.update_clusters('c')")
+    notices = list(connection.notifies(timeout=10, stop_after=1))
+    assert [(n.channel, n.payload) for n in notices] == [("textsim_clusters", "c")]
+    last = events[-1].id
+    new = [(e.what, e.cluster, e.key) for e in corpus.cluster_events(after=last)]
+    assert new == [("left", cluster, "a"), ("left", cluster, "b"), ("ended", cluster, None)]
+    corpus.rebuild()
+    again = [(e.id, e.what, e.key) for e in corpus.cluster_events(after=last)]
+    assert [(what, key) for _, what, key in again] == [
+        ("left", "a"),
+        ("left", "b"),
+        ("ended", None),
+    ]
+    # Old events are removed together with the keys of removed documents.
+    corpus.update_clusters()
+    (number,) = connection.execute("SELECT id FROM textsim.corpus").fetchone() or (0,)
+    for table in ("cluster_event", "removed"):
+        query = f"UPDATE textsim.{table}_{number} SET at = now() - interval '15 days' WHERE true"
+        connection.execute(query.encode())
+    corpus.add("d", "a b c d e")
+    corpus.update_clusters()
+    assert [(e.what, e.key) for e in corpus.cluster_events()] == [
+        ("created", None),
+        ("joined", "a"),
+        ("joined", "d"),
+    ]
+    query = f"SELECT count(*) FROM textsim.removed_{number}"
+    assert connection.execute(query.encode()).fetchone() == (0,)
+    assert corpus.check() == []

@@ -25,11 +25,20 @@ TrackedLinkage = Annotated[
     ),
 ]
 
+KeepEvents = Annotated[
+    str,
+    typer.Option(
+        metavar="TIME",
+        help="How long textsim.cluster_events() lists what happened to clusters.",
+    ),
+]
+
 
 def track(
     corpus: CorpusName,
     linkage: TrackedLinkage = "kept",
     threshold: TrackedThreshold = None,
+    keep_events: KeepEvents = "30 days",
     database_url: DatabaseUrl = None,
 ) -> None:
     """Keep the clusters of a corpus in tables that stay current.
@@ -44,7 +53,7 @@ def track(
     """
     with connect(database_url) as db:
         tracked = db.corpus(corpus)
-        tracked.track(linkage, threshold)
+        tracked.track(linkage, threshold, keep_events)
         documents = tracked.update_clusters()
     print_message(f"compared {count(documents, 'document')}", corpus=corpus, documents=documents)
 

@@ -160,11 +160,9 @@ def object_problems(connection: Connection, corpus: StoredCorpus) -> Iterator[Pr
     yield from relations
     yield from _columns(connection, corpus)
     yield from _functions(connection, corpus)
-    for (name,) in connection.execute(corpus.statement(statements.TRACKING_TRIGGERS)):
+    for table, name in connection.execute(corpus.statement(statements.TRACKING_TRIGGERS)):
         detail = "it does not exist or is disabled, so changes are missed"
-        yield Problem(
-            "trigger", f"textsim.document_{corpus.id}.{name}", detail, _track_again(corpus)
-        )
+        yield Problem("trigger", f"textsim.{table}.{name}", detail, _track_again(corpus))
     if not any(problem.kind in ("table", "sequence") for problem in relations):
         yield from _sequences(connection, corpus.statement(statements.SEQUENCE_OF_CORPUS))
         if tracking(connection, corpus) is not None:

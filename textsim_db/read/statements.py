@@ -545,12 +545,12 @@ WHERE s.corpus_id = {id} AND s.active AND (
     OR pg_catalog.has_function_privilege('public', p.oid, 'EXECUTE'))
 """
 TRACKING_TRIGGERS: Final[LiteralString] = """
-SELECT g.name
+SELECT g.relation, g.name
 FROM textsim.tracked t CROSS JOIN LATERAL textsim._tracking_triggers(t.corpus_id) g
 WHERE t.corpus_id = {id} AND NOT EXISTS (
     SELECT FROM pg_catalog.pg_trigger o
-    WHERE o.tgrelid = pg_catalog.to_regclass({document_name}) AND o.tgname = g.name
-        AND o.tgenabled IN ('O', 'A') AND o.tgfoid = 'textsim._log_documents'::pg_catalog.regproc)
+    WHERE o.tgrelid = pg_catalog.to_regclass('textsim.' || g.relation) AND o.tgname = g.name
+        AND o.tgenabled IN ('O', 'A') AND o.tgfoid = ('textsim.' || g.function)::pg_catalog.regproc)
 """
 SEQUENCE_OF_CORPUS: Final[LiteralString] = """
 SELECT {sequence_name}, (SELECT max(id) FROM {document}),

@@ -233,7 +233,9 @@ WHERE p.kind = 'failed' AND %s = coalesce(
 
 # Tracked corpora.
 
-TRACK: Final[LiteralString] = "/* textsim-db: track a corpus */ SELECT textsim.track(%s, %s, %s)"
+TRACK: Final[LiteralString] = (
+    "/* textsim-db: track a corpus */ SELECT textsim.track(%s, %s, %s, %s)"
+)
 UNTRACK: Final[LiteralString] = "/* textsim-db: untrack a corpus */ SELECT textsim.untrack(%s)"
 UPDATE_CLUSTERS: Final[LiteralString] = """
 /* textsim-db: update clusters */ SELECT textsim._update_clusters(%s, %s, %s)
@@ -259,6 +261,10 @@ WITH gone AS (DELETE FROM textsim.pending p WHERE p.id = %s RETURNING p.*)
 INSERT INTO textsim.pending (kind, corpus_id, document_ids, created_at, tries)
 SELECT g.kind, g.corpus_id, ARRAY[d], g.created_at, g.tries
 FROM gone g CROSS JOIN LATERAL pg_catalog.unnest(g.document_ids) d
+"""
+CLUSTER_EVENTS: Final[LiteralString] = """
+/* textsim-db: events of clusters */
+SELECT e.id, e.at, e.what, e.cluster, e.key, e.other FROM textsim.cluster_events(%s, %s) e
 """
 MEMBERS: Final[LiteralString] = """
 /* textsim-db: members of clusters */

@@ -6,6 +6,7 @@ import logging
 import time
 from collections.abc import Generator
 from contextlib import contextmanager, suppress
+from datetime import timedelta
 from typing import Any
 
 import psycopg
@@ -17,7 +18,7 @@ from textsim_db.db.retries import PASSING, Attempts, is_timeout
 from textsim_db.db.store import Store
 from textsim_db.errors import ConfigurationError
 from textsim_db.frames.arrow_results import ResultColumns, columns_of
-from textsim_db.results import Member
+from textsim_db.results import ClusterEvent, Member
 from textsim_db.settings import Linkage
 from textsim_db.sync import statements
 from textsim_db.sync.apply_changes import OUTDATED
@@ -35,10 +36,12 @@ _PASSED_OVER = (*OUTDATED, pg.UndefinedObject, pg.FeatureNotSupported, pg.LockNo
 """The corpus was untracked or dropped meanwhile, or is locked, or another version has created it."""
 
 
-def track(store: Store, linkage: Linkage, threshold: float | None) -> None:
+def track(
+    store: Store, linkage: Linkage, threshold: float | None, keep_events: timedelta | None
+) -> None:
     """Keep the clusters of a corpus up to date from now on; raises ConfigurationError."""
     with _refusals(), transaction(store.engine) as connection:
-        connection.execute(statements.TRACK, [store.corpus.name, linkage, threshold])
+        connection.execute(statements.TRACK, [store.corpus.name, linkage, threshold, keep_events])
 
 
 def untrack(store: Store) -> None:
@@ -80,6 +83,19 @@ def members(store: Store) -> Generator[ResultColumns, None, None]:
         cursor.execute(statements.MEMBERS, [store.corpus.name])
         while rows := cursor.fetchmany(MEMBERS_AT_ONCE):
             yield columns_of(Member, rows)
+
+
+def cluster_events(store: Store, after: int) -> Generator[ClusterEvent, None, None]:
+    """Yield the events with a higher id than after, in order; raises ConfigurationError."""
+    label = store.corpus.label("events of clusters")
+    with (
+        _refusals(),
+        transaction(store.engine) as connection,
+        connection.cursor(label) as cursor,
+    ):
+        cursor.execute(statements.CLUSTER_EVENTS, [store.corpus.name, after])
+        while rows := cursor.fetchmany(MEMBERS_AT_ONCE):
+            yield from (ClusterEvent(*row) for row in rows)
 
 
 def cluster_of(store: Store, key: str) -> Member | None:
