@@ -76,7 +76,7 @@ class Member(NamedTuple):
 
 
 class ClusterEvent(NamedTuple):
-    """What happened to a cluster of a tracked corpus."""
+    """An event in the life of a cluster of a tracked corpus."""
 
     id: int
     """The id of the event; an event that is committed later has a higher id."""

@@ -1,7 +1,7 @@
 """The integrity of a tracked corpus: its matches and clusters are those of its documents.
 
-Nodes and matches are computed here, by the engine of pairs(). What differs is computed once more by the
-functions of SQL that have stored them, which leave out the documents that the log names.
+Nodes and matches are computed here, by the engine of pairs(). Differences are verified by the functions of
+SQL that have stored them, which leave out the documents that the log names.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class Fault(NamedTuple):
     """Rows of a tracked corpus that do not follow from its documents."""
 
     kind: str
-    """What is wrong: node, match, cluster or alias."""
+    """The kind of the wrong row: node, match, cluster or alias."""
     subject: str
     """The key of a document, or the id of a row."""
     detail: str
