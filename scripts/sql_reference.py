@@ -76,6 +76,7 @@ GROUPS = (
             "cluster_of",
             "create_members_view",
             "match_pairs",
+            "cluster_events",
             "untrack",
         ),
     ),
@@ -154,9 +155,7 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
         "SELECT textsim.judge('news', 'b', 'c', 'different');",
         "SELECT * FROM textsim.contradictions('news');",
     ),
-    "unjudge": (
-        "SELECT textsim.unjudge('news', j.a, j.b) FROM textsim.judgements('news') j;",
-    ),
+    "unjudge": ("SELECT textsim.unjudge('news', j.a, j.b) FROM textsim.judgements('news') j;",),
     "track": ("SELECT textsim.track('news');",),
     "update_clusters": ("CALL textsim.update_clusters('news');",),
     "members": ("SELECT * FROM textsim.members('news') ORDER BY key;",),
@@ -167,6 +166,9 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
         "DROP VIEW news_members;",
     ),
     "match_pairs": ("SELECT * FROM textsim.match_pairs('news');",),
+    "cluster_events": (
+        "SELECT id, what, cluster, key, other FROM textsim.cluster_events('news', after => 0);",
+    ),
     "untrack": ("SELECT textsim.untrack('news');",),
     "attach": (
         "CREATE TABLE article (id integer PRIMARY KEY, body text);\n"

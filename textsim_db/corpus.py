@@ -6,6 +6,7 @@ import shlex
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence, Set
 from contextlib import suppress
 from dataclasses import replace
+from datetime import timedelta
 from functools import partial
 from math import log
 from typing import (
@@ -44,6 +45,7 @@ from textsim_db.results import (
     Candidate,
     ChangeReport,
     Cluster,
+    ClusterEvent,
     Contradiction,
     Drift,
     Duplicate,
@@ -67,6 +69,7 @@ from textsim_db.settings import (
     Settings,
     check_callable,
     check_count,
+    check_duration,
     check_flag,
     check_linkage,
     check_several,
@@ -1040,21 +1043,27 @@ class Corpus:
         self._current.loaded().write(sources.detach, table)
 
     def track(
-        self, linkage: str = "kept", threshold: float | None = None, *, mode: str = "queue"
+        self,
+        linkage: str = "kept",
+        threshold: float | None = None,
+        *,
+        mode: str = "queue",
+        keep_events: timedelta | str | None = timedelta(days=30),
     ) -> None:
         """Keep the matches and clusters of the corpus in tables that stay current.
 
         A worker or update_clusters() computes them: first of all documents, and then of each change.
-        members() reads them. A tracked corpus cannot be rebuilt.
+        members() reads them.
 
         Args:
             linkage: how matches make clusters: `"kept"`, `"single"` or `"complete"`, as in clusters().
                 With `"kept"` documents are considered in the order in which they were added.
             threshold: the lowest similarity of a match; by default the threshold of the corpus, and not
-                lower.
+                lower. If a rebuild changes that of the corpus, an equal or lower one follows it.
             mode: with `"queue"` a worker or update_clusters() processes changes. With `"inline"` the
                 transaction that writes documents updates their clusters when it commits. Such
                 transactions wait for each other.
+            keep_events: how long cluster_events() lists an event, such as `"30 days"`; None: always.
 
         Raises:
             ConfigurationError: the corpus is tracked already, or an argument is out of range.
@@ -1069,7 +1078,8 @@ class Corpus:
         """
         how = check_linkage(linkage)
         limit = None if threshold is None else check_threshold(threshold)
-        self._current.loaded().write(tracked_clusters.track, how, limit, mode)
+        kept = check_duration(keep_events, "keep_events")
+        self._current.loaded().write(tracked_clusters.track, how, limit, mode, kept)
 
     def untrack(self) -> None:
         """Remove the matches and clusters of a tracked corpus, and their history; documents stay.
@@ -1098,6 +1108,17 @@ class Corpus:
             ConfigurationError: the corpus is not tracked.
         """
         return Results(Member, partial(self._current.loaded().stream, tracked_clusters.members))
+
+    def cluster_events(self, after: int = 0) -> Generator[ClusterEvent, None, None]:
+        """Yield what happened to the clusters of a tracked corpus, in order.
+
+        Args:
+            after: the id of the last event that was read. No event comes later with a lower id.
+
+        Raises:
+            ConfigurationError: the corpus is not tracked.
+        """
+        yield from self._current.loaded().stream(tracked_clusters.cluster_events, after)
 
     def cluster_of(self, key: Key) -> Member | None:
         """Return the document with a key as a member of its cluster; None if nothing matches it.
@@ -1149,7 +1170,8 @@ class Corpus:
         """Compare the corpus with its attached tables, and write what differs.
 
         This repairs changes that triggers missed: replication, disabled triggers, dropped partitions
-        and dropped tables. It also gives word ids to documents that wait for them.
+        and dropped tables. It also gives word ids to documents that wait for them. If the corpus is
+        tracked, it computes anew what check() finds wrong in its matches and clusters.
 
         Args:
             progress: True shows a bar; a function is called with the number of rows compared so far.
@@ -1179,6 +1201,9 @@ class Corpus:
         moves attached tables and the views of textsim.create_view. Writers wait only during this
         transaction. If the rebuild fails or is interrupted, the old corpus stays as it was.
 
+        A tracked corpus stays tracked: its clusters keep their ids and their members. All documents wait
+        for the next update of clusters, and members have no similarity until it has processed them.
+
         The other Corpus objects of this corpus read the new settings at their next search. A write
         through them raises CorpusChanged once.
 
@@ -1207,7 +1232,7 @@ class Corpus:
         config = self._current.loaded().store.corpus.config
         changed = config.changed(**settings)
         has_settings = any(value is not None for value in settings.values())
-        if has_settings and not config.needs_rebuild(changed):
+        if has_settings and self._current.read(alter_settings.is_enough, changed):
             if changed != config:
                 self._current.write(alter_settings.alter, changed)
                 self._current.load()

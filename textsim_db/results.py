@@ -75,6 +75,23 @@ class Member(NamedTuple):
     """The similarity to the representative; None if it is below the threshold."""
 
 
+class ClusterEvent(NamedTuple):
+    """An event in the life of a cluster of a tracked corpus."""
+
+    id: int
+    """The id of the event; an event that is committed later has a higher id."""
+    at: datetime
+    """When the clusters were updated."""
+    what: str
+    """One of created, joined, left, split, merged and ended."""
+    cluster: int
+    """The id of the cluster."""
+    key: str | None
+    """The document that joined or left; None for other events."""
+    other: int | None
+    """The cluster that the document left, that members went to, or that all members went to."""
+
+
 class Duplicate(NamedTuple):
     """A document to remove (`key`), the document that is kept instead (`kept`), and their similarity."""
 
@@ -192,6 +209,8 @@ class ChangeReport:
     """The documents that are stored already, with the same words."""
     completed: int = 0
     """The documents added in SQL whose words now have ids."""
+    mended: int = 0
+    """The documents of a tracked corpus whose wrong matches or clusters were computed anew."""
     refused: list[Refusal] = field(default_factory=list)
     """The documents that were set aside, with the reason."""
 
@@ -207,6 +226,7 @@ class ChangeReport:
         self.removed += other.removed
         self.unchanged += other.unchanged
         self.completed += other.completed
+        self.mended += other.mended
         self.refused += other.refused
 
 
@@ -236,6 +256,14 @@ class Status(NamedTuple):
     """
     saved_by_ids: int
     """About how many bytes the ids would save."""
+    linkage: str | None
+    """The linkage of the tracked clusters; None if the corpus is not tracked."""
+    tracked_threshold: float | None
+    """The least similarity of a match in the tracked clusters; None if the corpus is not tracked."""
+    outdated: int
+    """The documents that have changed since the tracked clusters were updated."""
+    outdated_since: datetime | None
+    """The time of the first of these changes, or None."""
 
 
 class ScopeStatus(NamedTuple):
@@ -259,6 +287,8 @@ class Activity(NamedTuple):
     The server counts them with a delay of a second, and starts at 0 after a crash or a rebuild. Two
     readings give a rate.
     """
+    cluster_lag: float | None
+    """Seconds since the first change that the tracked clusters lack; None if they lack none."""
 
 
 class WorkerState(NamedTuple):
@@ -311,7 +341,11 @@ class Failure(NamedTuple):
     """A document that was set aside."""
 
     key: str | None
-    """The key of the document, or None if comparing a whole table failed."""
+    """The key of the document.
+
+    None if comparing a whole table failed, or if the document was removed and its cluster cannot be
+    updated.
+    """
     table: str | None
     """The attached table, or None if a client added the document."""
     tries: int

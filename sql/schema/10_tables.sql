@@ -198,7 +198,8 @@ CREATE TABLE textsim.tracked (
     linkage text NOT NULL CHECK (linkage IN ('kept', 'single', 'complete')),
     threshold double precision NOT NULL CHECK (threshold > 0 AND threshold <= 1),
     mode text NOT NULL CHECK (mode IN ('queue', 'inline')),
-    tracked_at timestamptz NOT NULL DEFAULT now()
+    tracked_at timestamptz NOT NULL DEFAULT now(),
+    keep_events interval CHECK (keep_events > '0')
 );
 COMMENT ON TABLE textsim.tracked
     IS 'The tracked corpora, whose clusters are kept up to date.';
@@ -208,6 +209,7 @@ COMMENT ON COLUMN textsim.tracked.threshold IS 'least similarity of a match';
 COMMENT ON COLUMN textsim.tracked.mode
     IS 'queue: a worker updates the clusters; inline: the transaction that writes documents updates them';
 COMMENT ON COLUMN textsim.tracked.tracked_at IS 'since when the corpus is tracked';
+COMMENT ON COLUMN textsim.tracked.keep_events IS 'how long events are kept; NULL: as long as the corpus is tracked';
 
 CREATE TABLE textsim.node (
     document_id integer NOT NULL,
@@ -278,9 +280,8 @@ CREATE TABLE textsim.cluster_event (
     CHECK (what = 'joined' OR (what IN ('split', 'merged')) = (other IS NOT NULL))
 );
 COMMENT ON TABLE textsim.cluster_event
-    IS 'Pattern of the tables cluster_event_N: what happened to the clusters of a tracked corpus. Rows are only '
-    'added. It has no rows.';
-COMMENT ON COLUMN textsim.cluster_event.id IS 'id of the event; later events have higher ids';
+    IS 'Pattern of the tables cluster_event_N: what happened to the clusters of a tracked corpus. It has no rows.';
+COMMENT ON COLUMN textsim.cluster_event.id IS 'id of the event; an event that is committed later has a higher id';
 COMMENT ON COLUMN textsim.cluster_event.at IS 'when the clusters were brought up to date';
 COMMENT ON COLUMN textsim.cluster_event.what
     IS 'created: the cluster is new. joined: the document is a member from now on, and of the cluster other no '
@@ -289,6 +290,17 @@ COMMENT ON COLUMN textsim.cluster_event.what
 COMMENT ON COLUMN textsim.cluster_event.cluster IS 'id of the cluster';
 COMMENT ON COLUMN textsim.cluster_event.document_id IS 'the document that joined or left';
 COMMENT ON COLUMN textsim.cluster_event.other IS 'the other cluster, if the event concerns two';
+
+CREATE TABLE textsim.removed (
+    document_id integer NOT NULL,
+    key text NOT NULL,
+    at timestamptz NOT NULL DEFAULT now()
+);
+COMMENT ON TABLE textsim.removed
+    IS 'Pattern of the tables removed_N: the removed documents of a tracked corpus, which events name. It has no rows.';
+COMMENT ON COLUMN textsim.removed.document_id IS 'id that the document had';
+COMMENT ON COLUMN textsim.removed.key IS 'its key';
+COMMENT ON COLUMN textsim.removed.at IS 'when it was removed';
 
 -- Attached tables, and the log of their changes.
 CREATE TABLE textsim.source (

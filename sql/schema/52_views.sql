@@ -1,32 +1,41 @@
--- Views over the candidate pairs of one corpus, or over the members of its tracked clusters. They name the relations of the corpus, so the planner sees
--- through them: a condition on a, or a join on it, starts from those documents and looks up their buckets.
+-- Views over the candidate pairs of one corpus, or over the members of its tracked clusters. They name the relations
+-- of the corpus, so the planner sees through them: a condition on a document, or a join on it, starts from it.
 -- A rebuild moves the views to the new relations. A corpus with views cannot be dropped.
 
 -- Private functions
 
-CREATE FUNCTION textsim._views(corpus_id integer) RETURNS TABLE (view regclass, is_movable boolean)
+CREATE FUNCTION textsim._views(corpus_id integer)
+RETURNS TABLE (view regclass, is_movable boolean, of_members boolean)
 LANGUAGE sql STABLE STRICT PARALLEL SAFE ROWS 1
 BEGIN ATOMIC
     SELECT v.oid::regclass,
-        -- Only the views of create_view use this function and have these columns.
-        bool_or(d.refobjid = to_regprocedure(
-            'textsim._is_candidate(bigint, integer, integer, double precision)'))
+        -- Only the views of create_view and create_members_view use these objects and have these columns.
+        CASE array(
+            SELECT a.attname::text FROM pg_attribute a WHERE a.attrelid = v.oid AND a.attnum > 0 ORDER BY a.attnum)
+            WHEN '{a,b,shared}' THEN bool_or(d.refobjid = to_regprocedure(
+                'textsim._is_candidate(bigint, integer, integer, double precision)'))
+            WHEN '{key,cluster,representative,similarity}' THEN count(DISTINCT d.refobjid) FILTER (
+                WHERE d.refobjid IN (
+                    SELECT to_regclass(format('textsim.%s_%s', t.pattern, corpus_id))
+                    FROM unnest('{document,member,cluster,match,node}'::text[]) t (pattern))) = 5
+            ELSE false
+        END
         AND v.relkind = 'v'
-        AND '{a,b,shared}' = array(
-            SELECT a.attname::text FROM pg_attribute a WHERE a.attrelid = v.oid AND a.attnum > 0
-            ORDER BY a.attnum)
-        AND pg_has_role(v.relowner, 'USAGE') AND has_schema_privilege(v.relnamespace, 'CREATE')
+        AND pg_has_role(v.relowner, 'USAGE') AND has_schema_privilege(v.relnamespace, 'CREATE'),
+        bool_or(d.refobjid = to_regclass('textsim.member_' || corpus_id))
     FROM pg_depend d
     JOIN pg_rewrite r ON r.oid = d.objid
     JOIN pg_class v ON v.oid = r.ev_class
     WHERE d.classid = 'pg_rewrite'::regclass
     GROUP BY v.oid, v.relkind, v.relowner, v.relnamespace
     HAVING bool_or(d.refclassid = 'pg_class'::regclass AND d.refobjid IN (
-        to_regclass('textsim.document_' || corpus_id), to_regclass('textsim.band_' || corpus_id)))
+        SELECT to_regclass(format('textsim.%s_%s', t.pattern, corpus_id))
+        FROM unnest(string_to_array(textsim._corpus_patterns(), '|')) t (pattern)))
     ORDER BY v.oid::regclass::text;
 END;
 COMMENT ON FUNCTION textsim._views(integer)
-    IS 'the views that read a corpus, and whether a rebuild by this role can move each of them';
+    IS 'the views that read a corpus, whether a rebuild by this role can move each of them, and whether they read its '
+    'tracked clusters';
 
 CREATE FUNCTION textsim._refuse_views(corpus_id integer, except_movable boolean) RETURNS void
 LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
@@ -39,7 +48,7 @@ BEGIN
         RAISE EXCEPTION 'view % reads the corpus%; drop the view first: DROP %VIEW %',
             reader.oid::regclass,
             CASE WHEN except_movable THEN ' and cannot follow a rebuild; expected a view of '
-                'textsim.create_view that this role may replace' ELSE '' END,
+                'textsim.create_view or textsim.create_members_view that this role may replace' ELSE '' END,
             CASE reader.relkind WHEN 'm' THEN 'MATERIALIZED ' ELSE '' END, reader.oid::regclass
             USING ERRCODE = 'dependent_objects_still_exist';
     END IF;
@@ -88,7 +97,7 @@ COMMENT ON FUNCTION textsim._view_query(boolean)
     IS 'the query of a view of candidate pairs, as a format for the relations and the settings';
 
 CREATE FUNCTION textsim._write_view(
-    c textsim.corpus, view_schema name, view_name name, replaced regclass)
+    c textsim.corpus, view_schema name, view_name name, of_members boolean, replaced regclass)
 RETURNS void
 LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
@@ -96,13 +105,13 @@ BEGIN
             format('%I.%I', view_schema, view_name),
             (SELECT 'WITH (' || array_to_string(r.reloptions, ', ') || ')' FROM pg_class r
              WHERE r.oid = replaced))
-        || format(textsim._view_query(c.bands IS NULL),
+        || CASE WHEN of_members THEN textsim._members_query(c.id) ELSE format(textsim._view_query(c.bands IS NULL),
             'document_' || c.id, 'band_' || c.id, c.bands, c.rows, c.threshold,
             CASE WHEN c.scoped THEN 'textsim._in_scope(d.signature, d.scope)' ELSE 'd.signature' END,
-            textsim._may_meet(c), CASE WHEN c.scoped THEN '# textsim._scope_hash(d.scope)' ELSE '' END);
+            textsim._may_meet(c), CASE WHEN c.scoped THEN '# textsim._scope_hash(d.scope)' ELSE '' END) END;
 END $$;
-COMMENT ON FUNCTION textsim._write_view(textsim.corpus, name, name, regclass)
-    IS 'create the view of the candidate pairs of a corpus, or replace the given view by it';
+COMMENT ON FUNCTION textsim._write_view(textsim.corpus, name, name, boolean, regclass)
+    IS 'create the view of the candidate pairs of a corpus, or of its members, or replace the given view by it';
 
 CREATE FUNCTION textsim._exclude_rebuild(corpus text) RETURNS textsim.corpus
 LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
@@ -152,10 +161,8 @@ BEGIN
     END IF;
     IF of_members THEN
         PERFORM textsim._tracking(c);
-        EXECUTE format('CREATE VIEW %I.%I AS %s', parts[1], parts[2], textsim._members_query(c.id));
-    ELSE
-        PERFORM textsim._write_view(c, parts[1], parts[2], NULL);
     END IF;
+    PERFORM textsim._write_view(c, parts[1], parts[2], of_members, NULL);
     EXECUTE format('COMMENT ON VIEW %I.%I IS %L', parts[1], parts[2],
         format(CASE WHEN of_members THEN 'The members of the clusters of corpus "%s".'
             ELSE 'The candidate pairs of corpus "%s", each in both orders.' END, corpus));
@@ -167,7 +174,10 @@ CREATE FUNCTION textsim._move_views(old integer, new integer) RETURNS void
 LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     PERFORM textsim._refuse_views(old, true);
-    PERFORM textsim._write_view(c, n.nspname, r.relname, v.view)
+    IF EXISTS (SELECT FROM textsim.tracked t WHERE t.corpus_id = old) THEN
+        PERFORM textsim._create_tracking_relations(new, old);
+    END IF;
+    PERFORM textsim._write_view(c, n.nspname, r.relname, v.of_members, v.view)
     FROM textsim._views(old) v
     JOIN pg_class r ON r.oid = v.view
     JOIN pg_namespace n ON n.oid = r.relnamespace
@@ -175,7 +185,7 @@ BEGIN
     WHERE c.id = new;
 END $$;
 COMMENT ON FUNCTION textsim._move_views(integer, integer)
-    IS 'let the views of a corpus read another corpus';
+    IS 'let the views of a corpus read another corpus, which gets the tables of a tracked corpus if they need them';
 
 -- Public functions
 

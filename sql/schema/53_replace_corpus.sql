@@ -40,8 +40,11 @@ BEGIN
             PERFORM textsim._make_trigger_function(moved);
         END IF;
     END LOOP;
+    IF EXISTS (SELECT FROM textsim.tracked t WHERE t.corpus_id = old) THEN
+        PERFORM textsim._move_tracking(old, new);
+    END IF;
     -- A worker that leased a change for the old corpus cannot write it, so end the lease.
     UPDATE textsim.pending p SET corpus_id = new, lease_until = NULL WHERE p.corpus_id = old;
 END $$;
 COMMENT ON FUNCTION textsim._replace_corpus(integer, integer)
-    IS 'give a new corpus the name, the attached tables and the pending changes of the old corpus';
+    IS 'give a new corpus the name, the attached tables, the tracked clusters and the pending changes of the old corpus';

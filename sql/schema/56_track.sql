@@ -11,7 +11,8 @@ BEGIN
         SELECT 'table', format('%s_%s', p.pattern, corpus_id), format(
             'CREATE TABLE textsim.%I (LIKE textsim.%I INCLUDING ALL) INHERITS (textsim.corpus_table)',
             format('%s_%s', p.pattern, corpus_id), p.pattern)
-        FROM unnest(ARRAY['node', 'match', 'member', 'cluster', 'cluster_alias', 'cluster_event']) p (pattern);
+        FROM unnest(ARRAY['node', 'match', 'member', 'cluster', 'cluster_alias', 'cluster_event', 'removed'])
+            p (pattern);
     -- The definitions of indexes are written as the server prints them.
     RETURN QUERY
         SELECT 'index', format('%s_%s_%s', i.pattern, corpus_id, i.suffix), format(
@@ -22,7 +23,9 @@ BEGIN
             ('node', 'hash', '', 'set_hash'), ('match', 'a', 'UNIQUE ', 'a, b'), ('match', 'b', '', 'b, a'),
             ('member', 'document', 'UNIQUE ', 'document_id'), ('member', 'cluster', '', 'cluster, document_id'),
             ('cluster', 'id', 'UNIQUE ', 'id'), ('cluster_alias', 'old', 'UNIQUE ', 'old'),
-            ('cluster_alias', 'new', '', 'new'), ('cluster_event', 'id', 'UNIQUE ', 'id'))
+            ('cluster_alias', 'new', '', 'new'), ('cluster_event', 'id', 'UNIQUE ', 'id'),
+            ('cluster_event', 'at', '', 'at'), ('removed', 'document', 'UNIQUE ', 'document_id'),
+            ('removed', 'at', '', 'at'))
             i (pattern, suffix, uniqueness, columns);
     RETURN QUERY VALUES
         ('sequence', format('node_%s_id_seq', corpus_id), format(
@@ -37,25 +40,43 @@ COMMENT ON FUNCTION textsim._tracking_relations(integer)
     'create them; check compares the definitions. Clusters and events share a sequence';
 
 CREATE FUNCTION textsim._tracking_triggers(corpus_id integer)
-RETURNS TABLE (name text, statement text)
-LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE ROWS 4 SET search_path = pg_catalog, pg_temp AS $$
+RETURNS TABLE (relation text, name text, function text, statement text)
+LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE ROWS 5 SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     RETURN QUERY
-        SELECT 'track_' || e.event, format(
-            'CREATE TRIGGER %I AFTER %s ON textsim.%I %sFOR EACH STATEMENT '
-            'EXECUTE FUNCTION textsim._log_documents(%L)',
-            'track_' || e.event, upper(e.event), 'document_' || corpus_id, 'REFERENCING ' || e.tables, corpus_id)
+        SELECT t.relation, 'track_' || t.event, t.function, format(
+            'CREATE TRIGGER %I %s %s ON textsim.%I %sFOR EACH STATEMENT EXECUTE FUNCTION textsim.%I(%L)',
+            'track_' || t.event, t.moment, upper(t.event), t.relation, 'REFERENCING ' || t.tables, t.function, corpus_id)
         FROM (VALUES
-            ('insert', 'NEW TABLE AS new_documents '),
-            ('update', 'OLD TABLE AS old_documents NEW TABLE AS new_documents '),
-            ('delete', 'OLD TABLE AS old_documents ')) e (event, tables)
-        UNION ALL
-        SELECT 'track_truncate', format(
-            'CREATE TRIGGER track_truncate BEFORE TRUNCATE ON textsim.%I FOR EACH STATEMENT '
-            'EXECUTE FUNCTION textsim._log_documents(%L)', 'document_' || corpus_id, corpus_id);
+            ('document_' || corpus_id, 'insert', 'AFTER', 'NEW TABLE AS new_documents ', '_log_documents'),
+            ('document_' || corpus_id, 'update', 'AFTER', 'OLD TABLE AS old_documents NEW TABLE AS new_documents ',
+                '_log_documents'),
+            ('document_' || corpus_id, 'delete', 'AFTER', 'OLD TABLE AS old_documents ', '_log_documents'),
+            ('document_' || corpus_id, 'truncate', 'BEFORE', NULL, '_log_documents'),
+            ('cluster_event_' || corpus_id, 'insert', 'AFTER', 'NEW TABLE AS new_events ', '_after_events'))
+            t (relation, event, moment, tables, function);
 END $$;
 COMMENT ON FUNCTION textsim._tracking_triggers(integer)
-    IS 'the triggers on the documents of a tracked corpus, with the statements that create them';
+    IS 'the triggers on the documents and the events of a tracked corpus, with the statements that create them';
+
+CREATE FUNCTION textsim._after_events() RETURNS trigger
+LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    number integer := TG_ARGV[0]::integer;
+    kept_since timestamptz := (SELECT now() - t.keep_events FROM textsim.tracked t WHERE t.corpus_id = number);
+BEGIN
+    IF kept_since IS NOT NULL THEN
+        EXECUTE format('DELETE FROM textsim.%I e WHERE e.at < $1', 'cluster_event_' || number) USING kept_since;
+        EXECUTE format('DELETE FROM textsim.%I r WHERE r.at < $1', 'removed_' || number) USING kept_since;
+    END IF;
+    -- The payload has no key, because every role may listen.
+    IF current_setting('textsim.notify', true) = 'on' AND EXISTS (SELECT FROM new_events) THEN
+        PERFORM pg_notify('textsim_clusters', (SELECT c.name FROM textsim.corpus c WHERE c.id = number));
+    END IF;
+    RETURN NULL;
+END $$;
+COMMENT ON FUNCTION textsim._after_events()
+    IS 'remove the events of a tracked corpus that are older than they are kept, and notify the readers of events';
 
 CREATE FUNCTION textsim._log_ids(corpus_id integer, ids integer[]) RETURNS void
 LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
@@ -81,6 +102,11 @@ BEGIN
         ids := array(SELECT n.id FROM new_documents n WHERE n.shingle_count > 0 ORDER BY n.id);
     WHEN 'DELETE' THEN
         ids := array(SELECT o.id FROM old_documents o WHERE o.shingle_count > 0 ORDER BY o.id);
+        -- Events name removed documents by their keys.
+        EXECUTE format('INSERT INTO textsim.%I (document_id, key) '
+            'SELECT o.id, o.key FROM old_documents o WHERE o.shingle_count > 0 '
+            'ON CONFLICT (document_id) DO UPDATE SET key = excluded.key, at = excluded.at',
+            'removed_' || TG_ARGV[0]);
     WHEN 'UPDATE' THEN
         ids := array(
             SELECT o.id FROM old_documents o JOIN new_documents n ON n.id = o.id
@@ -130,21 +156,35 @@ END $$;
 COMMENT ON FUNCTION textsim._tracking(textsim.corpus)
     IS 'how a corpus is tracked; an error if it is not';
 
-CREATE FUNCTION textsim._refuse_tracked(corpus_id integer) RETURNS void
-LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+CREATE FUNCTION textsim._is_tracked(corpus text) RETURNS boolean
+LANGUAGE sql STABLE STRICT PARALLEL SAFE
+RETURN EXISTS (
+    SELECT FROM textsim.tracked t JOIN textsim.corpus c ON c.id = t.corpus_id WHERE c.name = corpus);
+COMMENT ON FUNCTION textsim._is_tracked(text) IS 'whether a corpus is tracked';
+
+CREATE FUNCTION textsim._create_tracking_relations(corpus_id integer, like_corpus integer) RETURNS void
+LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
-    name text;
+    object record;
 BEGIN
-    SELECT c.name INTO name
-    FROM textsim.tracked t JOIN textsim.corpus c ON c.id = t.corpus_id WHERE t.corpus_id = _refuse_tracked.corpus_id;
-    IF FOUND THEN
-        RAISE EXCEPTION 'corpus "%" is tracked, and its clusters cannot follow a rebuild; untrack it, rebuild it, '
-            'and track it again: textsim untrack', name
-            USING ERRCODE = 'dependent_objects_still_exist';
-    END IF;
+    FOR object IN SELECT * FROM textsim._tracking_relations(corpus_id) LOOP
+        EXECUTE object.statement;
+        IF object.kind = 'table' THEN
+            -- A role that may read or write the documents may do the same with their clusters.
+            PERFORM textsim._grant_like(
+                format('textsim.%I', CASE WHEN like_corpus IS NULL THEN 'document_' || corpus_id
+                    ELSE regexp_replace(object.name, '[0-9]+$', like_corpus::text) END)::regclass,
+                format('textsim.%I', object.name)::regclass);
+            EXECUTE format('COMMENT ON TABLE textsim.%I IS %L', object.name, 'Tracked clusters of one corpus.');
+        ELSIF object.kind = 'sequence' THEN
+            EXECUTE format('COMMENT ON SEQUENCE textsim.%I IS %L', object.name, 'ids of one tracked corpus');
+        END IF;
+    END LOOP;
+    PERFORM textsim._grant_ids(corpus_id);
 END $$;
-COMMENT ON FUNCTION textsim._refuse_tracked(integer)
-    IS 'raise an error if a corpus is tracked, because another corpus is to replace it';
+COMMENT ON FUNCTION textsim._create_tracking_relations(integer, integer)
+    IS 'create the tables and sequences of a tracked corpus, with the rights of those of another tracked corpus, or of '
+    'the documents';
 
 CREATE FUNCTION textsim._drop_tracking(corpus_id integer) RETURNS void
 LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
@@ -166,7 +206,8 @@ COMMENT ON FUNCTION textsim._drop_tracking(integer)
 -- Public functions
 
 CREATE FUNCTION textsim.track(
-    corpus text, linkage text DEFAULT 'kept', threshold double precision DEFAULT NULL, mode text DEFAULT 'queue')
+    corpus text, linkage text DEFAULT 'kept', threshold double precision DEFAULT NULL, mode text DEFAULT 'queue',
+    keep_events interval DEFAULT '30 days')
 RETURNS void
 LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -181,24 +222,18 @@ BEGIN
         RAISE EXCEPTION 'threshold is %; corpus "%" finds its matches from % on', threshold, corpus, c.threshold
             USING ERRCODE = 'invalid_parameter_value', HINT = 'textsim rebuild lowers the threshold of a corpus.';
     END IF;
-    INSERT INTO textsim.tracked (corpus_id, linkage, threshold, mode)
-    VALUES (c.id, linkage, coalesce(threshold, c.threshold), 'queue')
+    IF keep_events <= '0' THEN
+        RAISE EXCEPTION 'keep_events is %; expected more than nothing, or NULL', keep_events
+            USING ERRCODE = 'invalid_parameter_value';
+    END IF;
+    INSERT INTO textsim.tracked (corpus_id, linkage, threshold, mode, keep_events)
+    VALUES (c.id, linkage, coalesce(threshold, c.threshold), 'queue', keep_events)
     ON CONFLICT (corpus_id) DO NOTHING;
     IF NOT FOUND THEN
         RAISE EXCEPTION 'corpus "%" is tracked already', corpus
             USING ERRCODE = 'duplicate_object', HINT = 'To track it otherwise, call textsim.untrack first.';
     END IF;
-    FOR object IN SELECT * FROM textsim._tracking_relations(c.id) LOOP
-        EXECUTE object.statement;
-        IF object.kind = 'table' THEN
-            -- A role that may read or write the documents may do the same with their clusters.
-            PERFORM textsim._grant_like(document, format('textsim.%I', object.name)::regclass);
-            EXECUTE format('COMMENT ON TABLE textsim.%I IS %L', object.name, 'Tracked clusters of one corpus.');
-        ELSIF object.kind = 'sequence' THEN
-            EXECUTE format('COMMENT ON SEQUENCE textsim.%I IS %L', object.name, 'ids of one tracked corpus');
-        END IF;
-    END LOOP;
-    PERFORM textsim._grant_ids(c.id);
+    PERFORM textsim._create_tracking_relations(c.id, NULL);
     -- This waits for writers. The next statement sees what they have written, and later writers log it.
     FOR object IN SELECT * FROM textsim._tracking_triggers(c.id) LOOP
         EXECUTE object.statement;
@@ -208,7 +243,7 @@ BEGIN
     -- From here on, because the documents of a large corpus are better processed in many transactions.
     UPDATE textsim.tracked t SET mode = track.mode WHERE t.corpus_id = c.id;
 END $$;
-COMMENT ON FUNCTION textsim.track(text, text, double precision, text)
+COMMENT ON FUNCTION textsim.track(text, text, double precision, text, interval)
     IS 'Keeps the matches and clusters of a corpus in tables that stay current: members() and match_pairs() read '
     'them. A worker or update_clusters() computes them, first of all documents, and then, in mode queue, of each '
     'change. In mode inline the transaction that writes documents updates their clusters when it commits; such '
@@ -216,18 +251,22 @@ COMMENT ON FUNCTION textsim.track(text, text, double precision, text)
     'how matches make clusters. kept: one document of a cluster is kept, and every other member matches it; documents '
     'are considered in the order in which they were added. single: the connected components of the matches. '
     'complete: every two members of a cluster match. threshold is the least similarity of a match, by default that of '
-    'the corpus, and not lower. Raises an error if the corpus is tracked already. A tracked corpus cannot be rebuilt.';
+    'the corpus, and not lower. If a rebuild changes the threshold of the corpus, an equal or lower threshold follows '
+    'it. Events are removed after the time keep_events; NULL keeps them. Raises an error if the corpus is tracked '
+    'already.';
 
 CREATE FUNCTION textsim.untrack(corpus text) RETURNS void
 LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     c textsim.corpus := textsim._required_corpus(corpus);
-    trigger text;
+    trigger record;
 BEGIN
     PERFORM textsim._lock_clusters(c.id);
     PERFORM textsim._tracking(c);
-    FOR trigger IN SELECT t.name FROM textsim._tracking_triggers(c.id) t LOOP
-        EXECUTE format('DROP TRIGGER IF EXISTS %I ON textsim.%I', trigger, 'document_' || c.id);
+    FOR trigger IN SELECT t.relation, t.name FROM textsim._tracking_triggers(c.id) t LOOP
+        IF to_regclass('textsim.' || trigger.relation) IS NOT NULL THEN
+            EXECUTE format('DROP TRIGGER IF EXISTS %I ON textsim.%I', trigger.name, trigger.relation);
+        END IF;
     END LOOP;
     PERFORM textsim._drop_tracking(c.id);
 END $$;

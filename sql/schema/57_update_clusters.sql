@@ -120,7 +120,7 @@ BEGIN
         node AS MATERIALIZED (
             SELECT h.hash, coalesce(
                 (SELECT n.node FROM textsim.%1$I n WHERE n.set_hash = h.hash LIMIT 1), nextval(%2$L)) AS node
-            FROM (SELECT DISTINCT d.hash FROM document d) h
+            FROM (SELECT d.hash FROM document d GROUP BY d.hash ORDER BY min(d.id)) h
         )
         INSERT INTO textsim.%1$I (document_id, node, set_hash)
         SELECT d.id, n.node, d.hash FROM document d JOIN node n ON n.hash = d.hash
@@ -864,17 +864,19 @@ COMMENT ON FUNCTION textsim._store_groups(integer, integer[], integer[], bigint[
     IS 'store the clusters of documents, given by the representative of each, or NULL for a document that is gone. '
     'clusters and rests: the clusters that have members besides these, and the representative of those';
 
-CREATE FUNCTION textsim._have_copies(corpus_id integer, nodes integer[]) RETURNS boolean
+CREATE FUNCTION textsim._are_alone(corpus_id integer, documents integer[], nodes integer[]) RETURNS boolean
 LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
-    documents integer;
+    are_alone boolean;
 BEGIN
-    EXECUTE format('SELECT count(*) FROM textsim.%I n WHERE n.node = ANY ($1)', 'node_' || corpus_id)
-    INTO documents USING nodes;
-    RETURN documents > cardinality(nodes);
+    EXECUTE format($query$
+        SELECT (SELECT count(*) FROM textsim.%I n WHERE n.node = ANY ($2)) = cardinality($2)
+            AND NOT EXISTS (SELECT FROM textsim.%I m WHERE m.document_id = ANY ($1))
+        $query$, 'node_' || corpus_id, 'member_' || corpus_id) INTO are_alone USING documents, nodes;
+    RETURN are_alone;
 END $$;
-COMMENT ON FUNCTION textsim._have_copies(integer, integer[])
-    IS 'whether any of the nodes has more than one document';
+COMMENT ON FUNCTION textsim._are_alone(integer, integer[], integer[])
+    IS 'whether each of the nodes has one document, and none of the documents has a cluster';
 
 CREATE FUNCTION textsim._update_clusters(
     corpus text, waits boolean DEFAULT true, entry_id bigint DEFAULT NULL)
@@ -920,7 +922,7 @@ BEGIN
         'FROM textsim._find_matches($1, $2, $3) f ON CONFLICT (a, b) DO NOTHING', 'match_' || c.id)
     USING c, tracking.threshold, moved.searched;
     GET DIAGNOSTICS matches = ROW_COUNT;
-    IF matches = 0 AND moved.old_nodes IS NULL AND NOT textsim._have_copies(c.id, moved.nodes) THEN
+    IF matches = 0 AND moved.old_nodes IS NULL AND textsim._are_alone(c.id, logged, moved.nodes) THEN
         -- The documents are new, and no other document is like them.
         RETURN cardinality(logged);
     END IF;

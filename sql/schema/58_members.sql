@@ -96,3 +96,27 @@ END;
 COMMENT ON FUNCTION textsim.cluster_of(text, text)
     IS 'Returns the cluster of the document with this key, as a row of members(). Returns no row if the document has no '
     'match, or if no document has the key. Raises an error if the corpus is not tracked.';
+
+CREATE FUNCTION textsim.cluster_events(corpus text, after bigint DEFAULT 0)
+RETURNS TABLE (id bigint, at timestamptz, what text, cluster bigint, key text, other bigint)
+LANGUAGE plpgsql STABLE PARALLEL SAFE ROWS 1000 SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    c textsim.corpus := textsim._required_corpus(corpus);
+BEGIN
+    PERFORM textsim._tracking(c);
+    RETURN QUERY EXECUTE format($query$
+        SELECT e.id, e.at, e.what, e.cluster, coalesce(d.key, r.key), e.other
+        FROM textsim.%I e
+        LEFT JOIN textsim.%I d ON d.id = e.document_id
+        LEFT JOIN textsim.%I r ON r.document_id = e.document_id
+        WHERE e.id > $1 ORDER BY e.id
+        $query$, 'cluster_event_' || c.id, 'document_' || c.id, 'removed_' || c.id) USING coalesce(after, 0);
+END $$;
+COMMENT ON FUNCTION textsim.cluster_events(text, bigint)
+    IS 'Returns what happened to the clusters of a tracked corpus, in order: the id of the event, when the clusters were '
+    'updated, what happened, the id of the cluster, the key of the document, and the other cluster. what is created; '
+    'joined: the document is a member from now on, and of the cluster other no longer; left; split: members went to the '
+    'new cluster other; merged: the members are members of the cluster other; or ended. after is the id of the last '
+    'event that was read. Ids are in the order of commits, so no event comes later with a lower id. Events are kept for '
+    'the time keep_events of track(). If a session with textsim.notify = on updates clusters, it notifies the channel '
+    'textsim_clusters with the name of the corpus. Raises an error if the corpus is not tracked.';

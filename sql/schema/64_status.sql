@@ -39,6 +39,22 @@ COMMENT ON FUNCTION textsim._log_counts(textsim.corpus)
     IS 'how many documents wait in the log for a change, and how many only for ids of their words; with over a '
     'million keys both are estimates';
 
+CREATE FUNCTION textsim._outdated(corpus_id integer, OUT documents bigint, OUT since timestamptz)
+LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    SELECT coalesce(sum(cardinality(p.document_ids)), 0), min(p.created_at) INTO documents, since
+    FROM textsim.pending p WHERE p.kind = 'cluster' AND p.corpus_id = _outdated.corpus_id;
+    -- A document may have several entries.
+    IF documents BETWEEN 1 AND 1000000 THEN
+        documents := (
+            SELECT count(DISTINCT i.id) FROM textsim.pending p CROSS JOIN unnest(p.document_ids) i (id)
+            WHERE p.kind = 'cluster' AND p.corpus_id = _outdated.corpus_id);
+    END IF;
+END $$;
+COMMENT ON FUNCTION textsim._outdated(integer)
+    IS 'how many documents of a tracked corpus have changed since its clusters were updated, and the time of the '
+    'first of these changes; with over a million documents each change counts';
+
 CREATE FUNCTION textsim._saved_by_ids(c textsim.corpus, documents bigint) RETURNS bigint
 LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -219,7 +235,8 @@ COMMENT ON FUNCTION textsim._differing_rows(textsim.source)
 CREATE FUNCTION textsim.status(corpus text)
 RETURNS TABLE (
     indexed bigint, pending bigint, is_estimate boolean, oldest_pending timestamptz,
-    pending_age interval, failed bigint, problems text[], as_text bigint, saved_by_ids bigint)
+    pending_age interval, failed bigint, problems text[], as_text bigint, saved_by_ids bigint,
+    linkage text, tracked_threshold double precision, outdated bigint, outdated_since timestamptz)
 LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE ROWS 1
 SET search_path = pg_catalog, pg_temp
 AS $$
@@ -241,6 +258,8 @@ BEGIN
         FROM textsim.source s CROSS JOIN LATERAL textsim._source_problems(s) p (problem)
         WHERE s.corpus_id = c.id AND s.active
         ORDER BY s.id, p.problem);
+    SELECT t.linkage, t.threshold INTO linkage, tracked_threshold FROM textsim.tracked t WHERE t.corpus_id = c.id;
+    SELECT o.documents, o.since INTO outdated, outdated_since FROM textsim._outdated(c.id) o;
     RETURN NEXT;
 END $$;
 COMMENT ON FUNCTION textsim.status(text)
@@ -249,7 +268,9 @@ COMMENT ON FUNCTION textsim.status(text)
     'its age. pending is an estimate while a table is compared with its documents, or if over a '
     'million changes wait. as_text is the number of documents in the log that are stored as text: they are complete, '
     'and textsim worker or index_pending() gives their words ids, which saves about saved_by_ids bytes. It also '
-    'counts documents that were removed since.';
+    'counts documents that were removed since. linkage and tracked_threshold say how the corpus is tracked, and are '
+    'NULL if it is not. outdated is the number of documents that have changed since its clusters were updated, the '
+    'first of them at outdated_since.';
 
 CREATE FUNCTION textsim.scopes(corpus text)
 RETURNS TABLE (scope text, indexed bigint, as_text bigint)

@@ -331,7 +331,7 @@ BEGIN
     END IF;
     IF refused > 0 THEN
         RAISE NOTICE '% documents are set aside, with their errors in textsim.pending', refused
-            USING HINT = 'SELECT keys, error FROM textsim.pending WHERE kind = ''failed''';
+            USING HINT = 'SELECT keys, document_ids, error FROM textsim.pending WHERE kind = ''failed''';
     END IF;
 END $$;
 COMMENT ON FUNCTION textsim._report_unfinished(text)
@@ -412,9 +412,12 @@ BEGIN
         PERFORM textsim._delete_entries(batch.entries);
         COMMIT;
     END LOOP;
+    IF textsim._is_tracked(corpus) THEN
+        CALL textsim.update_clusters(corpus);
+    END IF;
     PERFORM textsim._report_unfinished(corpus);
 END $$;
 COMMENT ON PROCEDURE textsim.index_pending(text)
-    IS 'Indexes the pending changes of a corpus and gives words their ids, as a worker does. It '
-    'commits after each step, so call it outside a transaction block. Raises '
-    'feature_not_supported if the corpus identifies languages, which only a worker can.';
+    IS 'Indexes the pending changes of a corpus and gives words their ids, as a worker does. Then it updates the '
+    'clusters of the corpus, if it is tracked. It commits after each step, so call it outside a transaction block. '
+    'Raises feature_not_supported if the corpus identifies languages, which only a worker can.';

@@ -108,7 +108,7 @@ def test_documents_stored_as_text_are_complete(
     connection.execute("DELETE FROM textsim.pending WHERE octet_length(keys[1]) > 1000")
     db.worker().run(until_idle=True)
     assert corpus.status()[1:4] == (0, None, 0)
-    assert corpus.status()[6:] == (0, 0)
+    assert corpus.status()[6:8] == (0, 0)
     assert corpus.check() == []
 
 

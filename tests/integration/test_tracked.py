@@ -53,7 +53,9 @@ class RandomWriter:
                     [self._corpus.name, key, text, *(scope or [None])],
                 )
             if way < 0.8:
-                self._connection.execute("CALL textsim.index_pending(%s)", [self._corpus.name])
+                # As index_pending does, which would update clusters too.
+                words = "CALL textsim._give_word_ids(%s, %s)"
+                self._connection.execute(words, [self._corpus.name, keys])
 
     def _document(self, key: str) -> Any:
         return (
@@ -118,6 +120,7 @@ def test_clusters_follow_random_changes(
         before = after
         most = max(most, len(after))
     assert most > 3
+    assert corpus.check() == []
 
 
 def test_a_copy_finds_what_the_other_copy_has_missed(
@@ -175,15 +178,32 @@ def test_a_worker_updates_clusters_and_sets_aside_what_it_cannot_process(
 
 
 DAMAGES = {
-    "node": "UPDATE textsim.node_1 SET set_hash = gen_random_uuid() WHERE document_id = 1",
-    "node ": "DELETE FROM textsim.node_1 WHERE document_id = 4",
-    "node  ": "INSERT INTO textsim.node_1 VALUES (99, 99, gen_random_uuid())",
+    "node": "DELETE FROM textsim.node_1 WHERE document_id = 4",
+    "node  ": "INSERT INTO textsim.node_1 VALUES (99, 3, gen_random_uuid())",
+    "node   ": "DELETE FROM textsim.node_1 WHERE document_id = 2",
+    "node    ": "UPDATE textsim.node_1 SET node = 99 WHERE document_id = 3",
+    "node     ": "UPDATE textsim.node_1 SET node = (SELECT max(node) FROM textsim.node_1) WHERE document_id = 4",
+    "node      ": "DELETE FROM textsim.node_1",
     "match": "UPDATE textsim.match_1 SET similarity = 0.7",
     "match ": "DELETE FROM textsim.match_1",
     "match  ": "INSERT INTO textsim.match_1 SELECT min(node), max(node), 0.7 FROM textsim.node_1",
+    "match   ": "INSERT INTO textsim.match_1 VALUES (1, 3, 0.7), (3, 77, 0.7)",
     "cluster": "UPDATE textsim.cluster_1 SET size = size + 1",
     "cluster ": "DELETE FROM textsim.member_1 WHERE document_id = 3",
     "cluster  ": "UPDATE textsim.member_1 SET cluster = 99 WHERE document_id = 3",
+    "cluster   ": "DELETE FROM textsim.cluster_1 WHERE size = 3",
+    "cluster    ": "UPDATE textsim.cluster_1 SET representative = 2",
+    "cluster     ": "INSERT INTO textsim.member_1 SELECT 4, id FROM textsim.cluster_1 WHERE size = 3",
+    "cluster      ": "DELETE FROM textsim.member_1",
+    "cluster       ": "UPDATE textsim.member_1 SET cluster = (SELECT min(id) FROM textsim.cluster_1)",
+    "cluster        ": "INSERT INTO textsim.cluster_1 VALUES (3, 4, 2)",
+    "alias": "DELETE FROM textsim.cluster_alias_1",
+    "alias ": "UPDATE textsim.cluster_alias_1 SET new = (SELECT old FROM textsim.cluster_alias_1)",
+    "alias  ": "INSERT INTO textsim.cluster_alias_1 SELECT id, 99 FROM textsim.cluster_1",
+    "sequence": "SELECT setval('textsim.node_1_id_seq', 1)",
+    "sequence ": "SELECT setval('textsim.cluster_1_id_seq', 1)",
+}
+OBJECTS = {
     "trigger": "DROP TRIGGER track_delete ON textsim.document_1",
     "trigger ": "ALTER TABLE textsim.document_1 DISABLE TRIGGER track_update",
     "index": "DROP INDEX textsim.match_1_b",
@@ -192,29 +212,52 @@ DAMAGES = {
 
 
 @pytest.mark.one_server
-def test_check_finds_damage(db: ts.Database, connection: Connection) -> None:
+def test_check_finds_damage_and_reconcile_mends_it(db: ts.Database, connection: Connection) -> None:
     corpus = db.create_corpus("c", **CORPORA["bands"])
-    texts = ["a b c d e", "a b c d f", "A B C D E", "x y z", ""]
-    corpus.add_many((str(number), text) for number, text in enumerate(texts))
+    texts = ["a b c d e", "a b c d f", "A B C D E", "x y z", "", "k l m n o", "k l m n p"]
+    documents = [(str(number), text) for number, text in enumerate(texts)]
+    corpus.add_many(documents)
     corpus.track()
     assert corpus.check() == []
     corpus.update_clusters()
-    corpus.add("5", "a b c d g")
+    corpus.add("7", "a b c d g")
     assert corpus.check() == []
-    corpus.remove(["0", "5"])
+    corpus.remove(["0", "7"])
     assert corpus.check() == []
     corpus.add_many([("0", texts[0]), ("1", "a b c d f h")])
     assert corpus.check() == []
-    for kind, damage in DAMAGES.items():
-        corpus.untrack()
-        corpus.remove([str(number) for number in range(6)])
-        connection.execute("ALTER SEQUENCE textsim.document_1_id_seq RESTART")
-        corpus.add_many((str(number), text) for number, text in enumerate(texts))
-        corpus.track()
-        corpus.update_clusters()
-        connection.execute(damage)
-        problems = corpus.check()
-        assert {problem.kind for problem in problems} >= {kind.strip()}, (kind, problems)
+    for damages, mends in ((DAMAGES, True), (OBJECTS, False)):
+        for kind, damage in damages.items():
+            corpus.untrack()
+            corpus.remove([key for key, _ in [*documents, ("8", "")]])
+            connection.execute("ALTER SEQUENCE textsim.document_1_id_seq RESTART")
+            corpus.add_many(documents)
+            corpus.track()
+            corpus.update_clusters()
+            # Two clusters become one, and part again.
+            corpus.add_many([("5", "a b c d e m n"), ("8", "k l m n a b c d")])
+            corpus.update_clusters()
+            corpus.remove(["8"])
+            corpus.add("5", texts[5])
+            corpus.update_clusters()
+            before = compare(connection, corpus, "kept", 0.5)
+            connection.execute(damage)
+            problems = corpus.check()
+            assert {problem.kind for problem in problems} >= {kind.strip()}, (kind, problems)
+            if not mends:
+                continue
+            remedies = {problem.remedy for problem in problems}
+            if kind.strip() == "sequence":
+                for remedy in remedies:
+                    connection.execute(remedy.encode())
+            else:
+                assert remedies == {"textsim reconcile c"}, (kind, problems)
+                assert bool(corpus.reconcile().mended) == (kind.strip() != "alias"), kind
+            assert corpus.check() == [], kind
+            after = compare(connection, corpus, "kept", 0.5, events=False)
+            assert sorted(after.values(), key=str) == sorted(before.values(), key=str), kind
+            if kind.count(" ") < 7 or kind.strip() != "cluster":
+                assert after == before, kind
 
 
 def test_what_a_tracked_corpus_refuses(db: ts.Database, connection: Connection) -> None:
@@ -227,9 +270,6 @@ def test_what_a_tracked_corpus_refuses(db: ts.Database, connection: Connection) 
     corpus.track()
     with pytest.raises(ts.ConfigurationError, match="is tracked already"):
         corpus.track()
-    for settings in ({}, {"threshold": 0.6}, {"recall": 1.0}):
-        with pytest.raises(ts.ConfigurationError, match="untrack it, rebuild it"):
-            corpus.rebuild(**settings)  # type: ignore[arg-type]
     with pytest.raises(pg.ObjectInUse, match="cannot be truncated"):
         connection.execute("TRUNCATE textsim.document_1")
     corpus.add("a", "one two three")
@@ -243,3 +283,52 @@ def test_what_a_tracked_corpus_refuses(db: ts.Database, connection: Connection) 
     query = "SELECT relname FROM pg_class WHERE relname ~ '_1(_|$)' AND relkind IN ('r', 'S')"
     assert connection.execute(query).fetchall() == []
     assert connection.execute("SELECT kind FROM textsim.pending").fetchall() == []
+
+
+def test_events_are_read_from_the_last_one_on(db: ts.Database, connection: Connection) -> None:
+    corpus = db.create_corpus("c", **CORPORA["bands"])
+    with pytest.raises(ts.ConfigurationError, match="is not tracked"):
+        list(corpus.cluster_events())
+    with pytest.raises(ts.ConfigurationError, match="keep_events is '0 days'"):
+        corpus.track(keep_events="0 days")
+    corpus.track(keep_events="14 days")
+    corpus.add_many([("a", "a b c d e"), ("b", "a b c d f"), ("c", "x y z")])
+    corpus.update_clusters()
+    events = list(corpus.cluster_events())
+    assert [(e.what, e.key) for e in events] == [
+        ("created", None),
+        ("joined", "a"),
+        ("joined", "b"),
+    ]
+    cluster = events[0].cluster
+    connection.execute("SET textsim.notify = on; LISTEN textsim_clusters")
+    corpus.remove(["b", "c"])
+    connection.execute("CALL textsim.update_clusters('c')")
+    notices = list(connection.notifies(timeout=10, stop_after=1))
+    assert [(n.channel, n.payload) for n in notices] == [("textsim_clusters", "c")]
+    last = events[-1].id
+    new = [(e.what, e.cluster, e.key) for e in corpus.cluster_events(after=last)]
+    assert new == [("left", cluster, "a"), ("left", cluster, "b"), ("ended", cluster, None)]
+    corpus.rebuild()
+    again = [(e.id, e.what, e.key) for e in corpus.cluster_events(after=last)]
+    assert [(what, key) for _, what, key in again] == [
+        ("left", "a"),
+        ("left", "b"),
+        ("ended", None),
+    ]
+    # Old events are removed together with the keys of removed documents.
+    corpus.update_clusters()
+    (number,) = connection.execute("SELECT id FROM textsim.corpus").fetchone() or (0,)
+    for table in ("cluster_event", "removed"):
+        query = f"UPDATE textsim.{table}_{number} SET at = now() - interval '15 days' WHERE true"
+        connection.execute(query.encode())
+    corpus.add("d", "a b c d e")
+    corpus.update_clusters()
+    assert [(e.what, e.key) for e in corpus.cluster_events()] == [
+        ("created", None),
+        ("joined", "a"),
+        ("joined", "d"),
+    ]
+    query = f"SELECT count(*) FROM textsim.removed_{number}"
+    assert connection.execute(query.encode()).fetchone() == (0,)
+    assert corpus.check() == []

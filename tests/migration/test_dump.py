@@ -84,6 +84,8 @@ def fill(stage: Stage) -> None:
         db.corpus("gone").judge("a", "b", "same")
         db.drop_corpus("gone")
         db.corpus("news").judge("a", "b", "different", "before the rebuild")
+        db.corpus("news").track()
+        db.corpus("news").update_clusters()
         db.corpus("news").rebuild(threshold=0.6)
         db.create_corpus("other", shingle="char:5").add_many(TEXTS)
         db.create_corpus("exact", threshold=0.4, recall=1).add_many(TEXTS)
@@ -141,6 +143,18 @@ def answers(stage: Stage) -> list[object]:
     return answers
 
 
+def members(stage: Stage) -> list[ts.Member]:
+    with stage.connect(stage.reader) as db:
+        return list(db.corpus("news").members())
+
+
+def clusters(stage: Stage) -> list[object]:
+    """Return the tracked clusters, how far they are behind, and their history."""
+    with stage.connect(stage.reader) as db:
+        news = db.corpus("news")
+        return [list(news.members()), news.status()[8:], list(news.cluster_events())]
+
+
 def sequences(stage: Stage) -> list[tuple[object, ...]]:
     query = (
         "SELECT sequencename, last_value FROM pg_sequences WHERE schemaname = 'textsim' ORDER BY 1"
@@ -185,6 +199,9 @@ def use_everything(stage: Stage) -> None:
     with stage.connect(stage.writer) as db:
         db.corpus("news").detach("blog.article")
         db.corpus("news").attach("blog.article", "id", "body")
+        db.corpus("news").update_clusters()
+        assert db.corpus("news").status().outdated == 0
+        assert db.corpus("news").check() == []
 
 
 def keep_out(stage: Stage) -> None:
@@ -259,6 +276,7 @@ def rights(stage: Stage) -> list[tuple[object, ...]]:
 def check(stage: Stage, restored: Stage) -> None:
     """Assert that a restored database equals the original, before and after using both."""
     assert answers(restored) == answers(stage)
+    assert clusters(restored) == clusters(stage)
     with psycopg.connect(restored.url) as new, psycopg.connect(stage.url) as old:
         same_version = new.info.server_version == old.info.server_version
     if same_version:  # versions print some definitions differently
@@ -270,7 +288,10 @@ def check(stage: Stage, restored: Stage) -> None:
     assert any(str(name).startswith("document_") for name, _ in sequences(restored))
     check_functions(restored)
     for each in (stage, restored):
+        ids = {(member.key, member.cluster) for member in members(each)}
+        assert ids
         use_everything(each)
+        assert len(ids & {(member.key, member.cluster) for member in members(each)}) > 1
     assert answers(restored) == answers(stage)
 
 

@@ -380,6 +380,7 @@ def answers(stage: Stage) -> list[object]:
             sorted(stage.run(stage.reader, "SELECT * FROM textsim.pairs('news', 0.3)")),
             sorted(stage.run(stage.reader, "SELECT * FROM textsim.sources")),
             len(corpus),
+            list(corpus.members()) if corpus.status().linkage else [],
             corpus.status()[:4],
             # After a restore check() reports each attached table until a worker compares it.
             [problem for problem in corpus.check() if problem.kind != "attached table"],
@@ -394,10 +395,13 @@ def test_a_dump_restores_everything(stage: Stage, extensible: Extensible, tmp_pa
         "CREATE TABLE note (id uuid PRIMARY KEY, body text)",
         f"INSERT INTO article VALUES (1, '{FOX}')",
     )
+    with stage.connect(stage.owner) as db:
+        db.corpus("news").track()
     with stage.connect(stage.writer) as db:
         db.corpus("news").attach("article", "id", "body")
         db.corpus("news").attach("note", "id", "body", "inline")
         db.corpus("news").judge("a", "b", "different", "kept by a dump")
+        db.corpus("news").update_clusters()
     stage.run(
         stage.writer,
         f"INSERT INTO article VALUES (2, '{FOX} again')",

@@ -64,12 +64,14 @@ PUBLIC = {
     "status(corpus text)": "stable strict",
     "scopes(corpus text)": "stable strict",
     "index_pending(IN corpus text)": "volatile",
-    "track(corpus text, linkage text, threshold double precision, mode text)": "volatile",
+    "track(corpus text, linkage text, threshold double precision, mode text, "
+    "keep_events interval)": "volatile",
     "untrack(corpus text)": "volatile",
     "update_clusters(IN corpus text)": "volatile",
     "members(corpus text)": "stable",
     "create_members_view(corpus text, view_name text)": "volatile",
     "match_pairs(corpus text)": "stable",
+    "cluster_events(corpus text, after bigint)": "stable",
     "cluster_of(corpus text, key text)": "stable",
     "create_corpus(name text, shingle text, threshold double precision, recall double precision, "
     "num_hashes integer, seed bigint, bands integer, rows integer, stop_words text[], "

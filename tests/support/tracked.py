@@ -19,7 +19,9 @@ def ids_of(connection: Connection, corpus: ts.Corpus) -> dict[str, int]:
     return dict(connection.execute(f"SELECT key, id FROM textsim.document_{number}").fetchall())
 
 
-def compare(connection: Connection, corpus: ts.Corpus, linkage: str, threshold: float) -> Groups:
+def compare(
+    connection: Connection, corpus: ts.Corpus, linkage: str, threshold: float, events: bool = True
+) -> Groups:
     """Compare matches, clusters and events with the documents, and return the clusters."""
     ids = ids_of(connection, corpus)
     pairs = {(a, b): similarity for a, b, similarity in corpus.pairs(threshold)}
@@ -44,7 +46,8 @@ def compare(connection: Connection, corpus: ts.Corpus, linkage: str, threshold: 
         assert similarity == (1 if key == representative else pairs.get(pair)), pair
     assert {representatives[cluster]: members[cluster] for cluster in members} == expected
     assert len(representatives) == len(expected)
-    compare_events(connection, corpus, members)
+    if events:
+        compare_events(connection, corpus, members)
     return {cluster: (representatives[cluster], frozenset(members[cluster])) for cluster in members}
 
 

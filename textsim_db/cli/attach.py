@@ -150,7 +150,8 @@ def reconcile(
 ) -> None:
     """Compare a corpus with its attached tables, row by row, and index what differs.
 
-    Some changes bypass triggers: replicated rows, disabled triggers, attached partitions. With
+    Some changes bypass triggers: replicated rows, disabled triggers, attached partitions. If the corpus
+    is tracked, it also computes anew what is wrong in its matches and clusters. With
     --check it prints the keys that differ, including changes that wait for a worker.
 
     Examples:

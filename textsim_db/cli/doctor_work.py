@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from textsim_db.corpus import ManagedCorpus
     from textsim_db.database import Database
-    from textsim_db.results import Problem, WorkerState
+    from textsim_db.results import Problem, Status, WorkerState
 
 LATE_SECONDS = 60.0
 """A change that has waited for longer is reported: workers index changes within seconds."""
@@ -34,7 +34,8 @@ SELECT pg_catalog.pg_is_in_recovery(),
         WHERE a.datname = pg_catalog.current_database()
             AND a.application_name LIKE 'textsim-db worker%'),
     EXISTS (SELECT FROM textsim.worker w WHERE w.reported_at > now() - interval '30 s'),
-    EXISTS (SELECT FROM textsim.pending p WHERE p.lease_until > now())
+    EXISTS (SELECT FROM textsim.pending p WHERE p.lease_until > now()),
+    EXISTS (SELECT FROM textsim.tracked)
 """
 _FULL_DISK = ("no space left on device", "disk full", "quota exceeded")
 
@@ -51,6 +52,8 @@ class Workers(NamedTuple):
     """Whether a worker has reported within the last half minute."""
     have_lease: bool
     """Whether a worker has leased changes."""
+    have_clusters: bool
+    """Whether a corpus is tracked, so that workers update its clusters."""
 
     @property
     def exist(self) -> bool:
@@ -82,6 +85,11 @@ def find_workers(db: Database, workers: Workers) -> Iterator[Finding]:
         yield note(
             "no worker is connected: changes of attached tables wait",
             f"{workers.remedy}, or from time to time: CALL textsim.index_pending('CORPUS')",
+        )
+    elif workers.have_clusters:
+        yield note(
+            "no worker is connected: tracked clusters are not updated",
+            f"{workers.remedy}, or from time to time: CALL textsim.update_clusters()",
         )
     else:
         yield ok("no worker is connected, and no table needs a worker")
@@ -143,7 +151,8 @@ def find_behind(db: Database, workers: Workers) -> Iterator[Finding]:
 def _corpus_findings(corpus: ManagedCorpus, tables: int, workers: Workers) -> Iterator[Finding]:
     """Yield a fault if changes wait and no worker runs, because nothing would index them."""
     name = shown(corpus.name)
-    status, lag = corpus.status(), corpus.activity().lag
+    status, activity = corpus.status(), corpus.activity()
+    lag = activity.lag
     about = "about " if status.is_estimate else ""
     fact = (
         f'corpus "{name}": {count(status.indexed, "document")}, {count(tables, "table")} attached'
@@ -162,6 +171,8 @@ def _corpus_findings(corpus: ManagedCorpus, tables: int, workers: Workers) -> It
         yield fault(fact, f"if the workers above make progress, start more: {workers.remedy}")
     else:
         yield ok(fact)
+    if status.linkage is not None:
+        yield _cluster_finding(name, status, activity.cluster_lag, workers)
     if status.as_text and not workers.exist:
         yield note(as_text_note(corpus.name, status))
     for problem in status.problems:
@@ -173,6 +184,27 @@ def _corpus_findings(corpus: ManagedCorpus, tables: int, workers: Workers) -> It
             f'corpus "{name}": {count(status.failed, "document")} set aside with an error',
             f"textsim pending {name} shows why; textsim pending {name} --retry tries again",
         )
+
+
+def _cluster_finding(name: str, status: Status, lag: float | None, workers: Workers) -> Finding:
+    """Return how a corpus is tracked; a fault if nothing updates its clusters."""
+    fact = (
+        f'corpus "{name}" is tracked with linkage {status.linkage} and threshold '
+        f"{status.tracked_threshold:g}"
+    )
+    if lag is None:
+        return ok(f"{fact}; its clusters are up to date")
+    fact += (
+        f"; {count(status.outdated, 'document')} changed since its clusters were updated, the first "
+        f"{lag:,.0f} s ago"
+    )
+    if not workers.exist:
+        remedy = f"{workers.remedy}, or: CALL textsim.update_clusters('{name}')"
+        return fault(f"{fact}, and no worker is connected", remedy)
+    if lag > LATE_SECONDS:
+        remedy = "the findings above say whether a worker makes progress; only one updates a corpus"
+        return fault(fact, remedy)
+    return ok(fact)
 
 
 def _progress_findings(states: list[WorkerState], workers: Workers) -> Iterator[Finding]:

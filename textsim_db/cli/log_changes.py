@@ -30,6 +30,7 @@ def summary(report: ChangeReport) -> str:
         "removed": report.removed,
         "given word ids": report.completed,
         "unchanged": report.unchanged,
+        "given clusters anew": report.mended,
         "set aside": len(report.refused),
     }
     return ", ".join(f"{n:,} {outcome}" for outcome, n in parts.items() if n) or "nothing to do"
@@ -38,7 +39,7 @@ def summary(report: ChangeReport) -> str:
 def counts(report: ChangeReport, seconds: float | None = None) -> dict[str, Any]:
     """Return a report as the fields of a log record."""
     fields: dict[str, Any] = {"documents": report.written}
-    for name in ("added", "replaced", "removed", "completed", "unchanged"):
+    for name in ("added", "replaced", "removed", "completed", "unchanged", "mended"):
         fields[name] = getattr(report, name)
     fields["refused"] = len(report.refused)
     if seconds is not None:

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 _LATE_SECONDS = 60
 _LONGEST_WATCH = 86400
+_TRACKED_COLUMNS = ("tracked", "linkage", "threshold", "outdated", "outdated_since")
 _WORKER_COLUMNS = ("worker", "state", "last_claim", "last_write", "last_error")
 _SHOWN_ERRORS = 3
 """The last errors of each corpus."""
@@ -51,8 +52,10 @@ def status(
 
     It prints for each corpus: indexed documents; pending documents, which wait for a worker; the age
     of the oldest change; and failed documents, which were set aside. "about" marks an estimated number,
-    which is shown while a table is compared with its documents. Then it prints the tables, the workers
-    with their progress, the last errors, and warnings. JSON lines have one object with all of this.
+    which is shown while a table is compared with its documents. For each tracked corpus it prints how it
+    is tracked, and how many documents have changed since its clusters were updated. Then it prints the
+    tables, the workers with their progress, the last errors, and warnings. JSON lines have one object
+    with all of this.
 
     Examples:
     - `textsim status`
@@ -78,7 +81,8 @@ def status(
                 typer.echo(json.dumps(sample.as_object()))
             else:
                 _show(sample, form)
-    if any((state.activity.lag or 0) > _LATE_SECONDS for state in sample.states):
+    lags = [lag or 0 for s in sample.states for lag in (s.activity.lag, s.activity.cluster_lag)]
+    if any(lag > _LATE_SECONDS for lag in lags):
         print_message(
             "some changes have waited for over a minute: is a worker running? To start a worker: "
             "textsim worker",
@@ -104,8 +108,8 @@ def pending(
 ) -> None:
     """List the documents that were set aside, with the errors.
 
-    A worker sets a document aside if it cannot be indexed. It prints the key, the table, the number of
-    tries and the error.
+    A worker sets a document aside if it cannot be indexed, or if its cluster cannot be updated. It
+    prints the key, the table, the number of tries and the error.
 
     Examples:
     - `textsim pending news`
@@ -180,12 +184,13 @@ class _Sample:
         return {"time": time, "corpora": corpora, "workers": workers}
 
     def _corpus_object(self, state: State) -> dict[str, object]:
-        oldest = state.status.oldest_pending
+        oldest, since = state.status.oldest_pending, state.status.outdated_since
         return {
             "corpus": state.corpus,
             **state.status._asdict(),
             **state.activity._asdict(),
             "oldest_pending": oldest and oldest.isoformat(),
+            "outdated_since": since and since.isoformat(),
             **({"written_per_second": state.rate} if self.has_rates else {}),
             "errors": [error._asdict() for error in state.errors],
             "tables": [s._asdict() for s in self.sources if s.corpus == state.corpus],
@@ -222,6 +227,8 @@ def _show(sample: _Sample, form: Format) -> None:
         rows = [(*row, rate) for row, rate in zip(rows, rates, strict=True)]
     write(columns, rows, form)
     if form is Format.TABLE:
+        tracked = [_tracked_row(state) for state in sample.states if state.status.linkage]
+        write(_TRACKED_COLUMNS, tracked, form)
         # Only a scoped corpus has a column of scopes, and only documents that expire have one of times.
         names = [
             n for n in Source._fields if any(getattr(s, n) is not None for s in sample.sources)
@@ -234,6 +241,12 @@ def _show(sample: _Sample, form: Format) -> None:
             print_message(as_text_note(state.corpus, state.status))
         for problem in state.status.problems:
             print_message(problem, logging.WARNING)
+
+
+def _tracked_row(state: State) -> tuple[Any, ...]:
+    status, lag = state.status, state.activity.cluster_lag
+    since = "" if lag is None else f"{lag:,.1f} s ago"
+    return (state.corpus, status.linkage, status.tracked_threshold, status.outdated, since)
 
 
 def _worker_row(worker: WorkerState) -> tuple[str, ...]:

@@ -28,19 +28,27 @@ TrackedMode = Annotated[
     ),
 ]
 
+KeepEvents = Annotated[
+    str,
+    typer.Option(
+        metavar="TIME",
+        help="How long textsim.cluster_events() lists what happened to clusters.",
+    ),
+]
+
 
 def track(
     corpus: CorpusName,
     linkage: LinkageOption = "kept",
     threshold: TrackedThreshold = None,
     mode: TrackedMode = Mode.QUEUE,
+    keep_events: KeepEvents = "30 days",
     database_url: DatabaseUrl = None,
 ) -> None:
     """Keep the clusters of a corpus in tables that stay current.
 
     It computes the clusters of all documents now. Later changes are processed by `textsim worker`, or by
-    textsim.update_clusters() in SQL. textsim.members() reads the clusters. A tracked corpus cannot be
-    rebuilt.
+    textsim.update_clusters() in SQL. textsim.members() reads the clusters.
 
     Examples:
     - `textsim track news`
@@ -49,7 +57,7 @@ def track(
     """
     with connect(database_url) as db:
         tracked = db.corpus(corpus)
-        tracked.track(linkage, threshold, mode=mode)
+        tracked.track(linkage, threshold, mode=mode, keep_events=keep_events)
         documents = tracked.update_clusters()
     print_message(f"compared {count(documents, 'document')}", corpus=corpus, documents=documents)
 

@@ -87,6 +87,11 @@ def load_int8_array(data: bytes) -> npt.NDArray[np.int64]:
     return _load_array(data, np.int64)
 
 
+def load_float8_array(data: bytes) -> npt.NDArray[np.float64]:
+    """Read a float8[] without NULLs in the format of array_send: float64 of shape (elements,)."""
+    return _load_array(data, np.float64)
+
+
 def _load_array(data: bytes, type_: type[Any]) -> npt.NDArray[Any]:
     dtype = np.dtype(type_)
     element = np.dtype([("length", ">i4"), ("value", dtype.newbyteorder(">"))])

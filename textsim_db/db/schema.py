@@ -41,7 +41,7 @@ _DROP = "DROP EXTENSION textsim CASCADE"
 _CORPUS_TABLES = (
     # The band rows come first, because searches lock both tables in this order.
     *("band", "document", "node", "match", "member"),
-    *("cluster", "cluster_alias", "cluster_event"),
+    *("cluster", "cluster_alias", "cluster_event", "removed"),
 )
 _LOCK = 7_310_583_202_611_201  # an arbitrary number; the lock lets only one migration run at a time
 

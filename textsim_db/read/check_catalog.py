@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterator
 from shlex import quote
+from typing import NamedTuple
 
 from psycopg import errors as pg
 from sqlalchemy import Engine
@@ -16,13 +17,21 @@ from sqlalchemy import Engine
 from textsim_db.db.engine import Connection, autocommit, database_errors
 from textsim_db.db.stored_corpus import StoredCorpus
 from textsim_db.read import statements
-from textsim_db.read.check_tracked import track_again
 from textsim_db.results import Problem
 
 log = logging.getLogger(__name__)
 
 INSTALL = "textsim db install"
 FROM_BACKUP = "restore the database from a backup"
+
+
+class Tracking(NamedTuple):
+    """How a corpus is tracked."""
+
+    linkage: str
+    """How matches make clusters: kept, single or complete."""
+    threshold: float
+    """The least similarity of a match."""
 
 
 def check_installation(engine: Engine) -> list[Problem]:
@@ -151,13 +160,24 @@ def object_problems(connection: Connection, corpus: StoredCorpus) -> Iterator[Pr
     yield from relations
     yield from _columns(connection, corpus)
     yield from _functions(connection, corpus)
-    for (name,) in connection.execute(corpus.statement(statements.TRACKING_TRIGGERS)):
+    for table, name in connection.execute(corpus.statement(statements.TRACKING_TRIGGERS)):
         detail = "it does not exist or is disabled, so changes are missed"
-        yield Problem(
-            "trigger", f"textsim.document_{corpus.id}.{name}", detail, track_again(corpus)
-        )
+        yield Problem("trigger", f"textsim.{table}.{name}", detail, _track_again(corpus))
     if not any(problem.kind in ("table", "sequence") for problem in relations):
         yield from _sequences(connection, corpus.statement(statements.SEQUENCE_OF_CORPUS))
+        if tracking(connection, corpus) is not None:
+            yield from _sequences(connection, corpus.statement(statements.TRACKING_SEQUENCES))
+
+
+def tracking(connection: Connection, corpus: StoredCorpus) -> Tracking | None:
+    """Return how a corpus is tracked; None if it is not."""
+    row = connection.execute(corpus.statement(statements.TRACKED)).fetchone()
+    return None if row is None else Tracking(*row)
+
+
+def _track_again(corpus: StoredCorpus) -> str:
+    """Return the commands that compute the matches and clusters of a corpus anew."""
+    return f"textsim untrack {quote(corpus.name)}; then: textsim track {quote(corpus.name)}"
 
 
 def _settings(connection: Connection, corpus: StoredCorpus) -> Iterator[Problem]:

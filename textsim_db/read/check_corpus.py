@@ -25,8 +25,8 @@ from textsim_db.frames.arrow_results import rows_of
 from textsim_db.measures.by_name import JACCARD
 from textsim_db.read import statements
 from textsim_db.read.check_attached_tables import source_problems
-from textsim_db.read.check_catalog import FROM_BACKUP, object_problems
-from textsim_db.read.check_tracked import tracking_problems
+from textsim_db.read.check_catalog import FROM_BACKUP, object_problems, tracking
+from textsim_db.read.check_tracked import Fault, faults, set_hashes
 from textsim_db.read.normal_forms import compose_forms
 from textsim_db.read.pairs import forced_keys, pairs
 from textsim_db.read.snapshot import on_each, snapshot, with_second
@@ -35,7 +35,7 @@ from textsim_db.results import Pair, Problem
 from textsim_db.sketch.ragged import Ragged, Signatures
 from textsim_db.sketch.sketch_texts import sketch_tokens
 from textsim_db.text.run_ahead import ahead, cut
-from textsim_db.text.tokens import tokens_of
+from textsim_db.text.tokens import Tokens, tokens_of
 
 MAX_WORDS = 500_000
 """The number of words that are kept between documents; a larger number reads fewer words twice."""
@@ -56,19 +56,35 @@ def check(store: Store, progress: Callable[[int], None] | None = None) -> list[P
         problems = list(object_problems(connection, store.corpus))
         if any(problem.kind in ("table", "column", "setting") for problem in problems):
             return problems
+        tracked = tracking(connection, store.corpus)
+        checker = _Checker(connection, store.corpus, tracked is not None)
         problems += [
             *_word_problems(connection),
-            *_document_problems(connection, store.corpus, progress),
+            *_document_problems(connection, checker, progress),
             *_forgotten(connection, store.corpus),
             *_band_problems(connection, store),
-            *tracking_problems(connection, store.corpus),
         ]
+        if tracked is not None:
+            found = faults(connection, store, tracked, checker.suspects)
+            problems += [fault.problem(store.corpus) for fault in found]
     with snapshot(store.engine) as connection:
         problems += _source_problems(connection, store.corpus)
         problems += source_problems(connection, store.corpus)
     if store.corpus.config.is_unique and not problems:
         problems += _twin_problems(store)
     return problems
+
+
+def tracking_faults(store: Store) -> list[Fault]:
+    """Return what is wrong with the matches and clusters of a corpus; nothing if it is not tracked."""
+    with snapshot(store.engine) as connection:
+        tracked = tracking(connection, store.corpus)
+        if tracked is None:
+            return []
+        checker = _Checker(connection, store.corpus, is_tracked=True)
+        for _ in _document_problems(connection, checker, None):
+            pass
+        return list(faults(connection, store, tracked, checker.suspects))
 
 
 def _word_problems(connection: Connection) -> Iterator[Problem]:
@@ -78,14 +94,13 @@ def _word_problems(connection: Connection) -> Iterator[Problem]:
 
 
 def _document_problems(
-    connection: Connection, corpus: StoredCorpus, progress: Callable[[int], None] | None
+    connection: Connection, checker: _Checker, progress: Callable[[int], None] | None
 ) -> Iterator[Problem]:
     """Yield the problems of documents; while documents are checked, the next ones are read."""
     done = 0
-    checker = _Checker(connection, corpus)
-    with connection.cursor(corpus.label("check documents"), binary=True) as cursor:
+    with connection.cursor(checker.corpus.label("check documents"), binary=True) as cursor:
         cursor.itersize = DOCUMENTS_AT_ONCE
-        cursor.execute(corpus.statement(statements.DOCUMENTS_TO_CHECK))
+        cursor.execute(checker.statement)
         pieces = cut(cursor, DOCUMENTS_AT_ONCE, lambda row: len(row[2] or row[4]))
         with closing(ahead(pieces, checker.check)) as checked:
             for count, problems in checked:
@@ -98,12 +113,25 @@ def _document_problems(
 class _Checker:
     """Checks the stored signatures and counts of documents against their words."""
 
-    def __init__(self, connection: Connection, corpus: StoredCorpus) -> None:
+    def __init__(self, connection: Connection, corpus: StoredCorpus, is_tracked: bool) -> None:
+        self.corpus = corpus
+        self.suspects: list[int] = []
+        """The documents whose node in a tracked corpus is missing, or has other shingles."""
+        self._sets: dict[int, tuple[bytes, str | None]] = {}
+        """By node of several documents: the shingles and the scope of the first of them."""
         self._connection = connection
+        self._is_tracked = is_tracked
         self._config = corpus.config
         self._mend_words, self._rebuild = _mend_words(corpus), _rebuild(corpus)
         self._words: dict[int, str] = {}
         self._absent: set[int] = set()
+
+    @property
+    def statement(self) -> str:
+        """The statement that reads the documents."""
+        if self._is_tracked:
+            return self.corpus.statement(statements.TRACKED_DOCUMENTS_TO_CHECK)
+        return self.corpus.statement(statements.DOCUMENTS_TO_CHECK)
 
     def check(self, rows: list[Row]) -> tuple[int, list[Problem]]:
         """Return the number of documents and their problems."""
@@ -113,6 +141,8 @@ class _Checker:
             if row[2] is None:
                 forms[i] = row[4].encode()
         tokens = tokens_of(forms)
+        if self._is_tracked:
+            self._compare_nodes(rows, tokens)
         sketches = sketch_tokens(tokens, self._config)
         counts = sketches.shingle_counts.tolist()
         has_signature = _equal(self._stored_signatures(rows), sketches.signatures)
@@ -133,6 +163,16 @@ class _Checker:
                 problems.append(Problem("words", row[0], detail, self._mend_words))
             problems += self._sketch_problems(row, counts[i], has_signature[i])
         return len(rows), problems
+
+    def _compare_nodes(self, rows: list[Row], tokens: Tokens) -> None:
+        has_copies = any(row[9] for row in rows)
+        hashes = set_hashes(tokens, self._config.shingle) if has_copies else [b""] * len(rows)
+        for (_, count, *_, id_, scope, node, is_shared), hash_ in zip(rows, hashes, strict=True):
+            is_wrong = bool(count) == (node is None)
+            if is_shared:
+                is_wrong |= self._sets.setdefault(node, (hash_, scope)) != (hash_, scope)
+            if is_wrong:
+                self.suspects.append(id_)
 
     def _stored_signatures(self, rows: list[Row]) -> Signatures:
         load = load_int4_arrays if self._config.is_exact else load_int2_arrays

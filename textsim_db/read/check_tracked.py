@@ -1,45 +1,156 @@
-"""The integrity of a tracked corpus: its matches and clusters are those of its documents."""
+"""The integrity of a tracked corpus: its matches and clusters are those of its documents.
+
+Nodes and matches are computed here, by the engine of pairs(). Differences are verified by the functions
+of SQL that have stored them, which leave out the documents that the log names.
+"""
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterator
+from itertools import pairwise
 from shlex import quote
+from typing import Any, NamedTuple
 
+import numpy as np
+
+from textsim_db.cluster.join import Join
+from textsim_db.compare.packed_pairs import is_among, left_of, pack, right_of
+from textsim_db.compare.verify import Criterion
+from textsim_db.db.binary_format import load_float8_array, load_int4_array
 from textsim_db.db.engine import Connection
+from textsim_db.db.store import Store
 from textsim_db.db.stored_corpus import StoredCorpus
+from textsim_db.measures.by_name import JACCARD
 from textsim_db.read import statements
+from textsim_db.read.check_catalog import Tracking
+from textsim_db.read.pairs import StoredHost
 from textsim_db.results import Problem
+from textsim_db.settings import Shingle
+from textsim_db.text.array_types import FloatArray, Int32Array, Int64Array
+from textsim_db.text.shingles import find_shingles
+from textsim_db.text.tokens import Tokens
 
 NODES_AT_ONCE = 1000
-"""The nodes whose matches are found at once."""
+"""The nodes whose matches are found at once by the function of SQL."""
 
 
-def tracking_problems(connection: Connection, corpus: StoredCorpus) -> Iterator[Problem]:
-    """Yield what is wrong with the matches and clusters of a corpus; nothing if it is not tracked."""
-    row = connection.execute(corpus.statement(statements.TRACKED)).fetchone()
-    if row is None:
-        return
-    linkage, threshold = row
-    remedy = track_again(corpus)
-    for subject, is_gone in connection.execute(corpus.statement(statements.WRONG_NODES)):
-        detail = (
-            "it was removed, and has a node" if is_gone else "its node is not that of its shingles"
-        )
-        yield Problem("node", subject, detail, remedy)
-    nodes = [node for (node,) in connection.execute(corpus.statement(statements.NODES))]
+class Fault(NamedTuple):
+    """Rows of a tracked corpus that do not follow from its documents."""
+
+    kind: str
+    """The kind of the wrong row: node, match, cluster or alias."""
+    subject: str
+    """The key of a document, or the id of a row."""
+    detail: str
+    """The expected and the stored state."""
+    documents: list[int]
+    """The documents whose matches and clusters must be computed anew."""
+
+    def problem(self, corpus: StoredCorpus) -> Problem:
+        """Return the fault as check() shows it."""
+        remedy = f"textsim reconcile {quote(corpus.name)}"
+        return Problem(self.kind, self.subject, self.detail, remedy)
+
+
+class _Matches(NamedTuple):
+    """Pairs of nodes and their similarities."""
+
+    pairs: Int64Array
+    """Packed, sorted and distinct: (matches,)."""
+    similarity: FloatArray
+    """The similarity of each pair: (matches,)."""
+
+
+def set_hashes(tokens: Tokens, shingle: Shingle) -> list[bytes]:
+    """Return a hash of the set of shingles of each document."""
+    shingles = find_shingles(tokens, shingle)
+    normal = tokens.normal.tobytes()
+    starts, ends = shingles.starts.tolist(), shingles.ends.tolist()
+    hashes = []
+    for first, last in pairwise(shingles.offsets.tolist()):
+        spans = zip(starts[first:last], ends[first:last], strict=True)
+        texts = sorted(normal[start:end] for start, end in spans)
+        hashes.append(hashlib.sha256(b"\n".join(texts)).digest()[:16])
+    return hashes
+
+
+def faults(
+    connection: Connection, store: Store, tracked: Tracking, suspects: list[int]
+) -> Iterator[Fault]:
+    """Yield what is wrong with the nodes, matches and clusters of a corpus, in the caller's snapshot.
+
+    suspects: the documents whose node is missing, or has a document of other shingles, if the log does
+    not name them.
+    """
+    corpus = store.corpus
+
+    def rows(statement: Any, **parameters: Any) -> list[tuple[Any, ...]]:
+        return connection.execute(corpus.statement(statement), parameters).fetchall()
+
+    for statement, kind in (
+        (statements.WRONG_NODES, "node"),
+        (statements.MATCHES_WITHOUT_NODES, "match"),
+        (statements.WRONG_CLUSTERS, "cluster"),
+        (statements.WRONG_ALIASES, "alias"),
+    ):
+        for fault in rows(statement, suspects=suspects, linkage=tracked.linkage):
+            yield Fault(kind, *fault)
+    nodes = _nodes_to_compare(connection, store, tracked.threshold)
     for start in range(0, len(nodes), NODES_AT_ONCE):
-        parameters = {"nodes": nodes[start : start + NODES_AT_ONCE], "threshold": threshold}
-        statement = corpus.statement(statements.WRONG_MATCHES)
-        for a, b, stored, similarity in connection.execute(statement, parameters):
+        part = nodes[start : start + NODES_AT_ONCE].tolist()
+        for a, b, stored, expected, documents in rows(
+            statements.WRONG_MATCHES, nodes=part, threshold=tracked.threshold
+        ):
             detail = (
-                f'its stored similarity to document "{b[:100]}" is {stored}, expected {similarity}'
+                f'its stored similarity to document "{b[:100]}" is {stored}, expected {expected}'
             )
-            yield Problem("match", a, detail, remedy)
-    statement = corpus.statement(statements.WRONG_CLUSTERS)
-    for (subject,) in connection.execute(statement, {"linkage": linkage}):
-        yield Problem("cluster", subject, "its cluster is not that of its matches", remedy)
+            yield Fault("match", a, detail, documents)
 
 
-def track_again(corpus: StoredCorpus) -> str:
-    """Return the commands that compute the matches and clusters of a corpus anew."""
-    return f"textsim untrack {quote(corpus.name)}; then: textsim track {quote(corpus.name)}"
+def _nodes_to_compare(connection: Connection, store: Store, threshold: float) -> Int64Array:
+    """Return the nodes with a match that is stored and not found, or found and not stored."""
+    documents, nodes = _arrays(connection, store, statements.NODES_OF_DOCUMENTS)
+    stored = _stored(connection, store)
+    # A node whose documents are all in the log has the matches that it had before.
+    stored_nodes = (left_of(stored.pairs), right_of(stored.pairs))
+    is_compared = np.logical_and(*(np.isin(side, nodes) for side in stored_nodes))
+    stored = _Matches(stored.pairs[is_compared], stored.similarity[is_compared])
+    found = _found(connection, store, threshold, documents, nodes)
+    both, in_stored, in_found = np.intersect1d(
+        stored.pairs, found.pairs, assume_unique=True, return_indices=True
+    )
+    differs = stored.similarity[in_stored] != found.similarity[in_found]
+    one = np.setxor1d(stored.pairs, found.pairs, assume_unique=True)
+    return np.unique(left_of(np.concatenate((one, both[differs]))))
+
+
+def _found(
+    connection: Connection, store: Store, threshold: float, documents: Int32Array, nodes: Int32Array
+) -> _Matches:
+    """Return the matches of nodes; documents: those to compare, sorted; nodes: the node of each."""
+    pairs, similarities = [np.empty(0, np.int64)], [np.empty(0)]
+    criterion = Criterion(JACCARD, threshold)
+    for links in Join(StoredHost(connection, store, criterion), criterion).links():
+        is_compared = is_among(links.left, documents) & is_among(links.right, documents)
+        links = links.take(is_compared)
+        a, b = (nodes[np.searchsorted(documents, side)] for side in links[:2])
+        pairs.append(pack(np.minimum(a, b), np.maximum(a, b))[a != b])
+        similarities.append(links.similarity[a != b])
+    distinct, firsts = np.unique(np.concatenate(pairs), return_index=True)
+    return _Matches(distinct, np.concatenate(similarities)[firsts])
+
+
+def _stored(connection: Connection, store: Store) -> _Matches:
+    cursor = connection.cursor(binary=True)
+    statement = store.corpus.statement(statements.STORED_MATCHES)
+    a, b, similarity = cursor.execute(statement).fetchone() or (None, None, None)
+    packed = pack(load_int4_array(a or b""), load_int4_array(b or b""))
+    order = np.argsort(packed)
+    return _Matches(packed[order], load_float8_array(similarity or b"")[order])
+
+
+def _arrays(connection: Connection, store: Store, statement: Any) -> tuple[Int32Array, Int32Array]:
+    cursor = connection.cursor(binary=True)
+    one, other = cursor.execute(store.corpus.statement(statement)).fetchone() or (None, None)
+    return load_int4_array(one or b""), load_int4_array(other or b"")

@@ -330,9 +330,15 @@ WRONG_WORD_HASHES: Final[LiteralString] = """
 SELECT w.id, w.word FROM textsim.word w WHERE w.hash <> pg_catalog.hashtextextended(w.word, 0)
 """
 DOCUMENTS_TO_CHECK: Final[LiteralString] = """
-SELECT key, shingle_count, pg_catalog.array_send(word_ids), pg_catalog.array_send(signature),
-    normal_form, language
-FROM {document}
+SELECT d.key, d.shingle_count, pg_catalog.array_send(d.word_ids), pg_catalog.array_send(d.signature),
+    d.normal_form, d.language
+FROM {document} d
+"""
+TRACKED_DOCUMENTS_TO_CHECK: Final[LiteralString] = """
+SELECT d.key, d.shingle_count, pg_catalog.array_send(d.word_ids), pg_catalog.array_send(d.signature),
+    d.normal_form, d.language, d.id, d.scope, n.node, EXISTS (
+        SELECT FROM textsim.node_{id} o WHERE o.node = n.node AND o.document_id <> n.document_id)
+FROM {document} d LEFT JOIN textsim.node_{id} n ON n.document_id = d.id
 """
 WORDS_OF_IDS: Final[LiteralString] = """
 /* textsim-db: check documents: words */
@@ -561,12 +567,12 @@ WHERE s.corpus_id = {id} AND s.active AND (
     OR pg_catalog.has_function_privilege('public', p.oid, 'EXECUTE'))
 """
 TRACKING_TRIGGERS: Final[LiteralString] = """
-SELECT g.name
+SELECT g.relation, g.name
 FROM textsim.tracked t CROSS JOIN LATERAL textsim._tracking_triggers(t.corpus_id) g
 WHERE t.corpus_id = {id} AND NOT EXISTS (
     SELECT FROM pg_catalog.pg_trigger o
-    WHERE o.tgrelid = pg_catalog.to_regclass({document_name}) AND o.tgname = g.name
-        AND o.tgenabled IN ('O', 'A') AND o.tgfoid = 'textsim._log_documents'::pg_catalog.regproc)
+    WHERE o.tgrelid = pg_catalog.to_regclass('textsim.' || g.relation) AND o.tgname = g.name
+        AND o.tgenabled IN ('O', 'A') AND o.tgfoid = ('textsim.' || g.function)::pg_catalog.regproc)
 """
 SEQUENCE_OF_CORPUS: Final[LiteralString] = """
 SELECT {sequence_name}, (SELECT max(id) FROM {document}),
@@ -581,24 +587,69 @@ SELECT {sequence_name}, (SELECT max(id) FROM {document}),
 TRACKED: Final[LiteralString] = (
     "SELECT t.linkage, t.threshold FROM textsim.tracked t WHERE t.corpus_id = {id}"
 )
+TRACKING_SEQUENCES: Final[LiteralString] = """
+SELECT s.name, s.used, pg_catalog.has_sequence_privilege(s.name, 'SELECT, USAGE'),
+    CASE WHEN pg_catalog.has_sequence_privilege(s.name, 'SELECT, USAGE')
+        THEN coalesce(pg_catalog.pg_sequence_last_value(s.name::regclass), 0) END
+FROM (VALUES
+    ('textsim.node_' || {id} || '_id_seq', (SELECT max(n.node)::bigint FROM textsim.node_{id} n)),
+    ('textsim.cluster_' || {id} || '_id_seq', greatest(
+        (SELECT max(c.id) FROM textsim.cluster_{id} c),
+        (SELECT max(a.old) FROM textsim.cluster_alias_{id} a),
+        (SELECT max(e.id) FROM textsim.cluster_event_{id} e)))
+) s (name, used)
+"""
+# The subject, the detail, and the documents to compute anew. The log excuses documents; the last two
+# branches compare nodes with each other.
 WRONG_NODES: Final[LiteralString] = """
 /* textsim-db: check corpus {id}: nodes */
 WITH changed AS MATERIALIZED (
     SELECT pg_catalog.unnest(p.document_ids) AS id FROM textsim.pending p
     WHERE p.corpus_id = {id} AND p.document_ids IS NOT NULL
 )
-SELECT coalesce(d.key, 'document ' || n.document_id), d.id IS NULL
-FROM {document} d FULL JOIN textsim.node_{id} n ON n.document_id = d.id
-WHERE coalesce(d.id, n.document_id) NOT IN (SELECT k.id FROM changed k)
-    AND CASE WHEN d.shingle_count > 0
-        THEN n.set_hash IS DISTINCT FROM textsim._set_hash(
-            (SELECT c FROM textsim.corpus c WHERE c.id = {id}), d.word_ids, d.normal_form, d.scope)
-        ELSE n.document_id IS NOT NULL END
+SELECT d.key, CASE WHEN n.node IS NULL THEN 'it has no node' ELSE 'it has no words, and a node' END,
+    ARRAY[d.id]
+FROM {document} d LEFT JOIN textsim.node_{id} n ON n.document_id = d.id
+WHERE d.id = ANY (%(suspects)s::integer[]) AND d.id NOT IN (SELECT k.id FROM changed k)
+    AND (d.shingle_count > 0) = (n.node IS NULL)
 UNION ALL
-SELECT min(d.key), false FROM textsim.node_{id} n JOIN {document} d ON d.id = n.document_id
-GROUP BY n.set_hash HAVING count(DISTINCT n.node) > 1
+SELECT 'document ' || n.document_id, 'it was removed, and has a node', ARRAY[n.document_id]
+FROM textsim.node_{id} n
+WHERE NOT EXISTS (SELECT FROM {document} d WHERE d.id = n.document_id)
+    AND n.document_id NOT IN (SELECT k.id FROM changed k)
+UNION ALL
+SELECT 'node ' || n.node, 'its documents have different shingles', pg_catalog.array_agg(n.document_id)
+FROM textsim.node_{id} n JOIN {document} d ON d.id = n.document_id
+WHERE n.node IN (
+        SELECT o.node FROM textsim.node_{id} o WHERE o.document_id = ANY (%(suspects)s::integer[]))
+    AND d.id NOT IN (SELECT k.id FROM changed k)
+GROUP BY n.node HAVING count(DISTINCT textsim._set_hash(
+    (SELECT c FROM textsim.corpus c WHERE c.id = {id}), d.word_ids, d.normal_form, d.scope)) > 1
 """
-NODES: Final[LiteralString] = "SELECT DISTINCT n.node FROM textsim.node_{id} n ORDER BY n.node"
+MATCHES_WITHOUT_NODES: Final[LiteralString] = """
+SELECT 'node ' || m.a, 'it matches node ' || m.b || ', and one of them has no documents', ARRAY(
+    SELECT n.document_id FROM textsim.node_{id} n WHERE n.node IN (m.a, m.b))
+FROM textsim.match_{id} m
+WHERE NOT EXISTS (SELECT FROM textsim.node_{id} n WHERE n.node = m.a)
+    OR NOT EXISTS (SELECT FROM textsim.node_{id} n WHERE n.node = m.b)
+"""
+# The documents that the log does not name, sorted, and their nodes.
+NODES_OF_DOCUMENTS: Final[LiteralString] = """
+/* textsim-db: check corpus {id}: nodes of documents */
+SELECT pg_catalog.array_send(pg_catalog.array_agg(n.document_id ORDER BY n.document_id)),
+    pg_catalog.array_send(pg_catalog.array_agg(n.node ORDER BY n.document_id))
+FROM textsim.node_{id} n
+WHERE n.document_id NOT IN (
+    SELECT pg_catalog.unnest(p.document_ids) FROM textsim.pending p
+    WHERE p.corpus_id = {id} AND p.document_ids IS NOT NULL)
+"""
+STORED_MATCHES: Final[LiteralString] = """
+/* textsim-db: check corpus {id}: stored matches */
+SELECT pg_catalog.array_send(pg_catalog.array_agg(m.a)),
+    pg_catalog.array_send(pg_catalog.array_agg(m.b)),
+    pg_catalog.array_send(pg_catalog.array_agg(m.similarity))
+FROM textsim.match_{id} m
+"""
 # A match is excused if each of the documents of one of its nodes is named by the log.
 WRONG_MATCHES: Final[LiteralString] = """
 /* textsim-db: check corpus {id}: matches */
@@ -612,21 +663,28 @@ WITH changed AS MATERIALIZED (
     SELECT f.a, f.b, f.similarity FROM textsim._find_matches(
         (SELECT c FROM textsim.corpus c WHERE c.id = {id}), %(threshold)s, %(nodes)s::integer[]) f
 )
-SELECT x.key, y.key, s.similarity, f.similarity
+SELECT x.key, y.key, s.similarity, f.similarity, ARRAY[x.id, y.id]
 FROM stored s FULL JOIN found f ON f.a = s.a AND f.b = s.b
 CROSS JOIN LATERAL (
-    SELECT min(d.key) FROM textsim.node_{id} n JOIN {document} d ON d.id = n.document_id
+    SELECT d.key, d.id FROM textsim.node_{id} n JOIN {document} d ON d.id = n.document_id
     WHERE n.node = coalesce(s.a, f.a) AND d.id NOT IN (SELECT k.id FROM changed k)
-) x (key)
+    ORDER BY d.id LIMIT 1
+) x
 CROSS JOIN LATERAL (
-    SELECT min(d.key) FROM textsim.node_{id} n JOIN {document} d ON d.id = n.document_id
+    SELECT d.key, d.id FROM textsim.node_{id} n JOIN {document} d ON d.id = n.document_id
     WHERE n.node = coalesce(s.b, f.b) AND d.id NOT IN (SELECT k.id FROM changed k)
-) y (key)
-WHERE s.similarity IS DISTINCT FROM f.similarity AND x.key IS NOT NULL AND y.key IS NOT NULL
+    ORDER BY d.id LIMIT 1
+) y
+WHERE s.similarity IS DISTINCT FROM f.similarity
 """
 WRONG_CLUSTERS: Final[LiteralString] = """
 /* textsim-db: check corpus {id}: clusters */
-WITH expected AS MATERIALIZED (
+WITH changed AS MATERIALIZED (
+    SELECT DISTINCT m.cluster FROM textsim.pending p
+    CROSS JOIN LATERAL pg_catalog.unnest(p.document_ids) i (id)
+    JOIN textsim.member_{id} m ON m.document_id = i.id
+    WHERE p.corpus_id = {id} AND p.document_ids IS NOT NULL
+), expected AS MATERIALIZED (
     SELECT e.document_id, e.representative, count(*) OVER (PARTITION BY e.representative) AS size
     FROM textsim._group_nodes(
         {id}, %(linkage)s, ARRAY(SELECT DISTINCT n.node FROM textsim.node_{id} n)) g
@@ -634,14 +692,32 @@ WITH expected AS MATERIALIZED (
         pg_catalog.unnest(g.documents), pg_catalog.unnest(g.representatives)
     ) e (document_id, representative)
 ), stored AS (
-    SELECT m.document_id, c.representative, c.size
+    SELECT m.document_id, m.cluster, c.representative, c.size
     FROM textsim.member_{id} m LEFT JOIN textsim.cluster_{id} c ON c.id = m.cluster
 )
-SELECT coalesce(d.key, 'document ' || coalesce(s.document_id, e.document_id))
+SELECT coalesce(d.key, 'document ' || coalesce(s.document_id, e.document_id)),
+    'its cluster is not that of its matches', ARRAY[coalesce(s.document_id, e.document_id)]
 FROM stored s
 FULL JOIN (SELECT e.* FROM expected e WHERE e.size > 1) e ON e.document_id = s.document_id
 LEFT JOIN {document} d ON d.id = coalesce(s.document_id, e.document_id)
 WHERE (s.representative, s.size) IS DISTINCT FROM (e.representative, e.size)
+    AND (s.cluster IS NULL OR s.cluster NOT IN (SELECT k.cluster FROM changed k))
+UNION ALL
+SELECT 'cluster ' || c.id, 'it has no members', ARRAY[c.representative] FROM textsim.cluster_{id} c
+WHERE NOT EXISTS (SELECT FROM textsim.member_{id} m WHERE m.cluster = c.id)
+"""
+WRONG_ALIASES: Final[LiteralString] = """
+SELECT 'cluster ' || a.old, 'it exists, and its alias leads to cluster ' || a.new, '{{}}'::integer[]
+FROM textsim.cluster_alias_{id} a JOIN textsim.cluster_{id} c ON c.id = a.old
+UNION ALL
+SELECT 'cluster ' || a.old, 'its alias leads to cluster ' || a.new || ', which became part of another',
+    '{{}}'::integer[]
+FROM textsim.cluster_alias_{id} a JOIN textsim.cluster_alias_{id} n ON n.old = a.new
+UNION ALL
+SELECT 'cluster ' || e.cluster, 'it became part of cluster ' || e.other || ', and has no alias',
+    '{{}}'::integer[]
+FROM textsim.cluster_event_{id} e
+WHERE e.what = 'merged' AND NOT EXISTS (SELECT FROM textsim.cluster_alias_{id} a WHERE a.old = e.cluster)
 """
 
 # Integrity of documents and attached tables: each row has its document, and each document its row.

@@ -51,7 +51,7 @@ def postpone(connection: Connection, piece: Piece, keys: Sequence[str], tries: i
 def failures(store: Store, last: int | None = None) -> list[Failure]:
     """Return the documents that failed; last: only this number of the latest ones."""
     with autocommit(store.engine) as connection:
-        rows = connection.execute(statements.FAILURES, [store.corpus.id, last]).fetchall()
+        rows = connection.execute(store.corpus.statement(statements.FAILURES), [last]).fetchall()
     return [Failure(*row) for row in reversed(rows)]
 
 

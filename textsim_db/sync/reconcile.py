@@ -8,8 +8,9 @@ from contextlib import closing
 from textsim_db.db.engine import autocommit, transaction
 from textsim_db.db.retries import Attempts
 from textsim_db.db.store import Store
+from textsim_db.read import check_corpus
 from textsim_db.results import ChangeReport, Drift
-from textsim_db.sync import pending_log, read_source, sources
+from textsim_db.sync import pending_log, read_source, sources, statements, tracked_clusters
 from textsim_db.sync.apply_changes import resolve_piece, write_piece
 from textsim_db.sync.apply_row_changes import RowPiece
 from textsim_db.sync.apply_word_ids import waiting_pieces
@@ -45,12 +46,28 @@ def _drift_of(piece: RowPiece) -> list[Drift]:
 
 
 def reconcile(store: Store, progress: Callable[[int], None] | None = None) -> ChangeReport:
-    """Make a corpus equal to its tables, including changes that triggers missed."""
+    """Make a corpus equal to its tables, with changes that triggers missed, and mend its clusters."""
     report = ChangeReport(removed=read_source.release_dropped(store.engine, store.corpus.id))
     for source in sources.usable(store):
         report.include(_reconcile_source(store, source, progress))
     report.include(_write_all(waiting_pieces(store), None))
+    report.mended = _mend_clusters(store)
     return report
+
+
+def _mend_clusters(store: Store) -> int:
+    """Compute anew what is wrong in a tracked corpus, and return the number of documents.
+
+    To compute a document anew is always safe, so changes since the faults were found do no harm.
+    """
+    faults = check_corpus.tracking_faults(store)
+    documents = sorted({id_ for fault in faults for id_ in fault.documents})
+    if faults:
+        for attempt in Attempts():
+            with attempt, transaction(store.engine) as connection:
+                connection.execute(statements.MEND_TRACKED, [store.corpus.id, documents])
+        tracked_clusters.update(store)
+    return len(documents)
 
 
 def _reconcile_source(

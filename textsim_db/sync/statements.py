@@ -43,7 +43,8 @@ ORDER BY corpus, relation::text
 """
 STATUS: Final[LiteralString] = """
 /* textsim-db: status of a corpus */
-SELECT indexed, pending, oldest_pending, failed, is_estimate, problems, as_text, saved_by_ids
+SELECT indexed, pending, oldest_pending, failed, is_estimate, problems, as_text, saved_by_ids,
+    linkage, tracked_threshold, outdated, outdated_since
 FROM textsim.status(%s)
 """
 SCOPES: Final[LiteralString] = """
@@ -59,6 +60,9 @@ SELECT (
         + pg_catalog.pg_stat_get_tuples_updated(d.oid)
         + pg_catalog.pg_stat_get_tuples_deleted(d.oid)
     FROM (SELECT {document_name}::pg_catalog.regclass::oid) d (oid)
+), (
+    SELECT greatest(0, extract(epoch FROM pg_catalog.clock_timestamp() - o.since))::float8
+    FROM textsim._outdated({id}) o WHERE o.since IS NOT NULL
 )
 """
 UNCOMPARED_TABLES: Final[LiteralString] = "SELECT s.relation::text FROM textsim._uncompared(%s) s"
@@ -210,11 +214,13 @@ FROM textsim.worker w CROSS JOIN (SELECT pg_catalog.clock_timestamp()) n (now)
 ORDER BY w.host, w.process, w.started_at
 """
 FAILURES: Final[LiteralString] = """
-SELECT k.key, s.relation::text, p.tries, p.error
+SELECT coalesce(k.key, d.key), s.relation::text, p.tries, p.error
 FROM textsim.pending p
 LEFT JOIN textsim.source s ON s.id = p.source_id
 LEFT JOIN LATERAL pg_catalog.unnest(p.keys) k (key) ON true
-WHERE coalesce(s.corpus_id, p.corpus_id) = %s AND p.kind = 'failed'
+LEFT JOIN LATERAL pg_catalog.unnest(p.document_ids) i (id) ON true
+LEFT JOIN {document} d ON d.id = i.id
+WHERE coalesce(s.corpus_id, p.corpus_id) = {id} AND p.kind = 'failed'
 ORDER BY p.id DESC LIMIT %s
 """
 RETRY_FAILURES: Final[LiteralString] = """
@@ -228,7 +234,7 @@ WHERE p.kind = 'failed' AND %s = coalesce(
 # Tracked corpora.
 
 TRACK: Final[LiteralString] = (
-    "/* textsim-db: track a corpus */ SELECT textsim.track(%s, %s, %s, %s)"
+    "/* textsim-db: track a corpus */ SELECT textsim.track(%s, %s, %s, %s, %s)"
 )
 UNTRACK: Final[LiteralString] = "/* textsim-db: untrack a corpus */ SELECT textsim.untrack(%s)"
 UPDATE_CLUSTERS: Final[LiteralString] = """
@@ -305,6 +311,9 @@ ANALYZE_CLUSTERS: Final[tuple[LiteralString, ...]] = (
     "ANALYZE textsim.member_{id}",
     "ANALYZE textsim.cluster_{id}",
 )
+MEND_TRACKED: Final[LiteralString] = """
+/* textsim-db: mend tracked clusters */ SELECT textsim._mend_tracked(%s, %s::integer[])
+"""
 # A first load builds the index of the band rows at its end.
 OUTDATED_CLUSTERS: Final[LiteralString] = """
 /* textsim-db: corpora with outdated clusters */
@@ -327,6 +336,10 @@ WITH gone AS (DELETE FROM textsim.pending p WHERE p.id = %s RETURNING p.*)
 INSERT INTO textsim.pending (kind, corpus_id, document_ids, created_at, tries)
 SELECT g.kind, g.corpus_id, ARRAY[d], g.created_at, g.tries
 FROM gone g CROSS JOIN LATERAL pg_catalog.unnest(g.document_ids) d
+"""
+CLUSTER_EVENTS: Final[LiteralString] = """
+/* textsim-db: events of clusters */
+SELECT e.id, e.at, e.what, e.cluster, e.key, e.other FROM textsim.cluster_events(%s, %s) e
 """
 MEMBERS: Final[LiteralString] = """
 /* textsim-db: members of clusters */

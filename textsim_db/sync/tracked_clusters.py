@@ -6,6 +6,7 @@ import logging
 import time
 from collections.abc import Generator
 from contextlib import contextmanager, suppress
+from datetime import timedelta
 from typing import Any
 
 import psycopg
@@ -19,7 +20,7 @@ from textsim_db.db.retries import PASSING, Attempts, is_timeout
 from textsim_db.db.store import Store
 from textsim_db.errors import ConfigurationError, CorpusNotFound
 from textsim_db.frames.arrow_results import ResultColumns, columns_of
-from textsim_db.results import Member
+from textsim_db.results import ClusterEvent, Member
 from textsim_db.settings import Linkage
 from textsim_db.sync import statements
 from textsim_db.sync.apply_changes import OUTDATED
@@ -38,10 +39,17 @@ _PASSED_OVER = (*OUTDATED, pg.UndefinedObject, pg.FeatureNotSupported, pg.LockNo
 """The corpus was untracked or dropped meanwhile, or is locked, or another version has created it."""
 
 
-def track(store: Store, linkage: Linkage, threshold: float | None, mode: str) -> None:
+def track(
+    store: Store,
+    linkage: Linkage,
+    threshold: float | None,
+    mode: str,
+    keep_events: timedelta | None,
+) -> None:
     """Keep the clusters of a corpus up to date from now on; raises ConfigurationError."""
+    given = [store.corpus.name, linkage, threshold, mode, keep_events]
     with _refusals(), transaction(store.engine) as connection:
-        connection.execute(statements.TRACK, [store.corpus.name, linkage, threshold, mode])
+        connection.execute(statements.TRACK, given)
 
 
 def untrack(store: Store) -> None:
@@ -83,6 +91,19 @@ def members(store: Store) -> Generator[ResultColumns, None, None]:
         cursor.execute(statements.MEMBERS, [store.corpus.name])
         while rows := cursor.fetchmany(MEMBERS_AT_ONCE):
             yield columns_of(Member, rows)
+
+
+def cluster_events(store: Store, after: int) -> Generator[ClusterEvent, None, None]:
+    """Yield the events with a higher id than after, in order; raises ConfigurationError."""
+    label = store.corpus.label("events of clusters")
+    with (
+        _refusals(),
+        transaction(store.engine) as connection,
+        connection.cursor(label) as cursor,
+    ):
+        cursor.execute(statements.CLUSTER_EVENTS, [store.corpus.name, after])
+        while rows := cursor.fetchmany(MEMBERS_AT_ONCE):
+            yield from (ClusterEvent(*row) for row in rows)
 
 
 def cluster_of(store: Store, key: str) -> Member | None:
@@ -168,7 +189,8 @@ class OutdatedClusters:
             if size > 1:
                 connection.execute(statements.SPLIT_CLUSTER_ENTRY, [entry])
                 return
-            connection.execute(statements.FAIL_ENTRY, [reason, entry])
+            error = f"its cluster cannot be updated: {reason}"
+            connection.execute(statements.FAIL_ENTRY, [error, entry])
         fields = {"corpus": name, "reason": reason}
         log.warning("corpus %s: set aside a changed document: %s", name, reason, extra=fields)
 

@@ -3,13 +3,28 @@
 from __future__ import annotations
 
 from textsim_db.db import stored_corpus
+from textsim_db.db.engine import autocommit
 from textsim_db.db.store import Store
 from textsim_db.settings import CorpusConfig
+from textsim_db.write import statements
 from textsim_db.write.rebuild import lock_of_rebuilds
 
 
+def is_enough(store: Store, config: CorpusConfig) -> bool:
+    """Return whether alter() can store these settings: no stored row depends on those that change.
+
+    The matches of a tracked corpus depend on its threshold.
+    """
+    old = store.corpus.config
+    if old.needs_rebuild(config):
+        return False
+    with autocommit(store.engine) as connection:
+        row = connection.execute(statements.IS_TRACKED, [store.corpus.id]).fetchone()
+    return old.threshold == config.threshold or row == (False,)
+
+
 def alter(store: Store, config: CorpusConfig) -> None:
-    """Store settings for which CorpusConfig.needs_rebuild() is false; raises CorpusBusy.
+    """Store settings for which is_enough() is true; raises CorpusBusy.
 
     A rebuild that runs meanwhile would replace them by the settings that it began with.
     """

@@ -41,7 +41,7 @@ def learn_from_load(
 
     Returns the corpus that takes the place of this one, or None, and all the documents. Only the owner
     of a corpus can rebuild it, so a corpus learns nothing from the first load of another role. A tracked
-    corpus cannot be rebuilt, and learns nothing either.
+    corpus learns nothing either.
     """
     corpus = store.corpus
     if not corpus.config.is_exact or corpus.config.common or not _can_learn(store):

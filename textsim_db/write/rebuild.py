@@ -2,7 +2,7 @@
 
 lock against other rebuilds -> new corpus under a temporary name -> copy everything
 -> copy the changes made meanwhile, until they are few -> while writers wait: copy the last changes,
-move views and attached tables, take the name -> drop the old corpus
+move views, attached tables and tracked clusters, take the name -> drop the old corpus
 """
 
 from __future__ import annotations
@@ -57,9 +57,8 @@ def rebuild(store: Store, config: CorpusConfig, progress: Progress | None = None
     """Build the corpus anew, replace the old corpus by the new one, and return the new one.
 
     If the rebuild fails or is interrupted, the old corpus stays as it is. Raises CorpusBusy while
-    another session rebuilds the corpus. Raises ConfigurationError if the corpus is tracked, if a view
-    cannot be moved to the new corpus, or if documents match each other and the settings make a unique
-    corpus.
+    another session rebuilds the corpus. Raises ConfigurationError if a view cannot be moved to the new
+    corpus, or if documents match each other and the settings make a unique corpus.
     """
     engine, old = store.engine, store.corpus
     with lock_of_rebuilds(store), temporary_name(engine) as name:
@@ -134,6 +133,8 @@ def replace_corpus(store: Store, copier: CorpusCopier, check: TwinCheck) -> None
     attempts = _AttemptsToLock()
     for attempt in attempts:
         with attempt, transaction(store.engine) as connection:
+            # Before any other lock: no writer waits for the update of clusters.
+            connection.execute(statements.LOCK_CLUSTERS, [store.corpus.id])
             lock_timeout, attempts.limit = wait_at_most(connection, PATIENCE)
             if store.corpus.config.is_unique:
                 connection.execute(statements.LOCK_UNIQUE, [store.corpus.id])

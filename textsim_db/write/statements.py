@@ -197,12 +197,18 @@ VALUES (%s, %s, %s, %s, %s, %s, %s, %s)
 SET_LOCK_TIMEOUT: Final[LiteralString] = """
 SELECT pg_catalog.set_config('lock_timeout', %s, true)
 """
+LOCK_CLUSTERS: Final[LiteralString] = """
+/* textsim-db: rebuild: wait for the update of clusters */ SELECT textsim._lock_clusters(%s)
+"""
+IS_TRACKED: Final[LiteralString] = """
+SELECT EXISTS (SELECT FROM textsim.tracked t WHERE t.corpus_id = %s)
+"""
 LOCK_AGAINST_WRITERS: Final[LiteralString] = """
 /* textsim-db: rebuild corpus {id}: wait for writers */
 LOCK TABLE {document} IN SHARE ROW EXCLUSIVE MODE
 """
 REFUSE_REBUILD: Final[LiteralString] = """
-SELECT textsim._refuse_tracked(%(id)s), textsim._refuse_views(%(id)s, true)
+SELECT textsim._refuse_views(%(id)s, true)
 """
 MOVE_VIEWS: Final[LiteralString] = """
 /* textsim-db: move the views of a corpus */ SELECT textsim._move_views(%s, %s)

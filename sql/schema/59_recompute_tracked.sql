@@ -1,0 +1,156 @@
+-- Documents of tracked corpora that the next update computes anew, after damage or a rebuild.
+
+-- Private functions
+
+CREATE FUNCTION textsim._log_whole_clusters(corpus_id integer, ids integer[]) RETURNS void
+LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    EXECUTE format($query$
+        INSERT INTO textsim.pending (kind, corpus_id, document_ids)
+        SELECT 'cluster', $1, array_agg(p.id ORDER BY p.id)
+        FROM (
+            SELECT o.id, (min(o.place) OVER (PARTITION BY coalesce(o.cluster, -o.id)) - 1) / 1000 AS part
+            FROM (
+                SELECT i.id, m.cluster, row_number() OVER (ORDER BY m.cluster, i.id) AS place
+                FROM (SELECT DISTINCT unnest($2) AS id) i LEFT JOIN textsim.%I m ON m.document_id = i.id
+            ) o
+        ) p
+        GROUP BY p.part ORDER BY p.part
+        $query$, 'member_' || corpus_id) USING corpus_id, ids;
+END $$;
+COMMENT ON FUNCTION textsim._log_whole_clusters(integer, integer[])
+    IS 'log documents as _log_ids() does, those of one cluster in one entry: if their nodes are gone, a part of a '
+    'cluster would lose its id';
+
+CREATE FUNCTION textsim._mend_tracked(corpus_id integer, documents integer[]) RETURNS void
+LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    node text := 'node_' || corpus_id;
+    match text := 'match_' || corpus_id;
+    member text := 'member_' || corpus_id;
+    cluster text := 'cluster_' || corpus_id;
+    alias text := 'cluster_alias_' || corpus_id;
+    nodes integer[];
+    others integer[];
+    updated bigint;
+BEGIN
+    PERFORM textsim._lock_clusters(corpus_id);
+    -- An update does not search for the matches of a node that it knows. The node of a document that was removed
+    -- stays, because an update starts from it.
+    EXECUTE format($query$
+        SELECT coalesce(array_agg(DISTINCT n.node), '{}') FROM textsim.%I n JOIN textsim.%I d ON d.id = n.document_id
+        WHERE n.document_id = ANY ($1)
+        $query$, node, 'document_' || corpus_id) INTO nodes USING documents;
+    EXECUTE format($query$
+        WITH gone AS (
+            DELETE FROM textsim.%1$I m
+            WHERE m.a = ANY ($1) OR m.b = ANY ($1)
+                OR NOT EXISTS (SELECT FROM textsim.%2$I n WHERE n.node = m.a)
+                OR NOT EXISTS (SELECT FROM textsim.%2$I n WHERE n.node = m.b)
+            RETURNING m.a, m.b
+        )
+        SELECT array(
+            SELECT n.document_id FROM textsim.%2$I n
+            WHERE n.node = ANY ($1) OR n.node IN (SELECT unnest(ARRAY[g.a, g.b]) FROM gone g))
+        $query$, match, node) INTO others USING nodes;
+    EXECUTE format('DELETE FROM textsim.%I n WHERE n.node = ANY ($1)', node) USING nodes;
+    -- The id of a cluster outlives the loss of its row, or of all its members.
+    EXECUTE format($query$
+        INSERT INTO textsim.%1$I (document_id, cluster)
+        SELECT c.representative, c.id FROM textsim.%2$I c
+        WHERE NOT EXISTS (SELECT FROM textsim.%1$I m WHERE m.cluster = c.id)
+            AND EXISTS (SELECT FROM textsim.%3$I d WHERE d.id = c.representative)
+        ON CONFLICT (document_id) DO NOTHING
+        $query$, member, cluster, 'document_' || corpus_id);
+    EXECUTE format('DELETE FROM textsim.%I c WHERE NOT EXISTS (SELECT FROM textsim.%I m WHERE m.cluster = c.id)',
+        cluster, member);
+    EXECUTE format($query$
+        DELETE FROM textsim.%I m
+        WHERE m.cluster > $1 OR EXISTS (SELECT FROM textsim.%I a WHERE a.old = m.cluster)
+            AND NOT EXISTS (SELECT FROM textsim.%I c WHERE c.id = m.cluster)
+        $query$, member, alias, cluster)
+    USING coalesce(pg_sequence_last_value(format('textsim.cluster_%s_id_seq', corpus_id)::regclass), 0);
+    EXECUTE format($query$
+        INSERT INTO textsim.%2$I (id, representative, size)
+        SELECT m.cluster, min(m.document_id), greatest(count(*), 2) FROM textsim.%1$I m
+        WHERE NOT EXISTS (SELECT FROM textsim.%2$I c WHERE c.id = m.cluster) GROUP BY m.cluster
+        $query$, member, cluster);
+    EXECUTE format('DELETE FROM textsim.%I a WHERE a.new = a.old', alias);
+    EXECUTE format($query$
+        INSERT INTO textsim.%1$I (old, new)
+        SELECT e.cluster, e.other FROM textsim.%2$I e WHERE e.what = 'merged' ON CONFLICT (old) DO NOTHING
+        $query$, alias, 'cluster_event_' || corpus_id);
+    EXECUTE format('DELETE FROM textsim.%I a USING textsim.%I c WHERE c.id = a.old', alias, cluster);
+    -- Damaged aliases may lead in a circle.
+    FOR round IN 1..100 LOOP
+        EXECUTE format('UPDATE textsim.%1$I a SET new = n.new FROM textsim.%1$I n WHERE n.old = a.new', alias);
+        GET DIAGNOSTICS updated = ROW_COUNT;
+        EXIT WHEN updated = 0;
+    END LOOP;
+    -- The other members of their clusters are computed with them.
+    documents := documents || others;
+    EXECUTE format($query$
+        SELECT $1 || array(
+            SELECT m.document_id FROM textsim.%1$I m
+            WHERE m.cluster IN (SELECT o.cluster FROM textsim.%1$I o WHERE o.document_id = ANY ($1)))
+        $query$, member) INTO documents USING documents;
+    PERFORM textsim._log_whole_clusters(corpus_id, documents);
+END $$;
+COMMENT ON FUNCTION textsim._mend_tracked(integer, integer[])
+    IS 'remove the nodes and matches of documents of a tracked corpus, mend its rows of clusters, and log the '
+    'documents, so that the next update computes their matches and clusters anew';
+
+-- A document that is gone, but still has a member row or an event, gets an id that no document has.
+CREATE FUNCTION textsim._move_tracking(old integer, new integer) RETURNS void
+LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    old_ids integer[];
+    new_ids integer[];
+    documents integer[];
+    trigger text;
+BEGIN
+    UPDATE textsim.tracked t
+    SET corpus_id = n.id,
+        threshold = CASE WHEN t.threshold = o.threshold THEN n.threshold ELSE greatest(t.threshold, n.threshold) END
+    FROM textsim.corpus o, textsim.corpus n
+    WHERE t.corpus_id = old AND o.id = old AND n.id = new;
+    DELETE FROM textsim.pending p WHERE p.corpus_id = old AND p.document_ids IS NOT NULL;
+    PERFORM setval(format('textsim.cluster_%s_id_seq', new)::regclass,
+        nextval(format('textsim.cluster_%s_id_seq', old)::regclass));
+    EXECUTE format($query$
+        SELECT array_agg(u.id), array_agg(coalesce(n.id, nextval(%6$L)::integer))
+        FROM (
+            SELECT m.document_id AS id FROM textsim.%3$I m
+            UNION SELECT c.representative FROM textsim.%4$I c
+            UNION SELECT e.document_id FROM textsim.%5$I e WHERE e.document_id IS NOT NULL
+        ) u
+        LEFT JOIN textsim.%1$I o ON o.id = u.id
+        LEFT JOIN textsim.%2$I n ON n.key = o.key
+        $query$, 'document_' || old, 'document_' || new, 'member_' || old, 'cluster_' || old,
+        'cluster_event_' || old, format('textsim.document_%s_id_seq', new))
+    INTO old_ids, new_ids;
+    EXECUTE format('INSERT INTO textsim.%I (document_id, cluster) SELECT i.new, m.cluster '
+        'FROM textsim.%I m JOIN unnest($1, $2) i (old, new) ON i.old = m.document_id', 'member_' || new,
+        'member_' || old) USING old_ids, new_ids;
+    EXECUTE format('INSERT INTO textsim.%I (id, representative, size) SELECT c.id, i.new, c.size '
+        'FROM textsim.%I c JOIN unnest($1, $2) i (old, new) ON i.old = c.representative', 'cluster_' || new,
+        'cluster_' || old) USING old_ids, new_ids;
+    EXECUTE format('INSERT INTO textsim.%I (old, new) SELECT a.old, a.new FROM textsim.%I a',
+        'cluster_alias_' || new, 'cluster_alias_' || old);
+    EXECUTE format('INSERT INTO textsim.%I (id, at, what, cluster, document_id, other) '
+        'SELECT e.id, e.at, e.what, e.cluster, i.new, e.other '
+        'FROM textsim.%I e LEFT JOIN unnest($1, $2) i (old, new) ON i.old = e.document_id',
+        'cluster_event_' || new, 'cluster_event_' || old) USING old_ids, new_ids;
+    EXECUTE format('INSERT INTO textsim.%I (document_id, key, at) SELECT i.new, r.key, r.at '
+        'FROM textsim.%I r JOIN unnest($1, $2) i (old, new) ON i.old = r.document_id', 'removed_' || new,
+        'removed_' || old) USING old_ids, new_ids;
+    FOR trigger IN SELECT t.statement FROM textsim._tracking_triggers(new) t LOOP
+        EXECUTE trigger;
+    END LOOP;
+    EXECUTE format('SELECT array_agg(d.id) FROM textsim.%I d WHERE d.shingle_count > 0', 'document_' || new)
+    INTO documents;
+    PERFORM textsim._log_whole_clusters(new, coalesce(documents || new_ids, documents, '{}'));
+END $$;
+COMMENT ON FUNCTION textsim._move_tracking(integer, integer)
+    IS 'let a rebuilt corpus be tracked as the corpus was that it replaces: clusters, aliases and events move to the new '
+    'ids of documents, and all documents are logged, so that the next update finds their matches';
