@@ -1,7 +1,7 @@
 """The integrity of a tracked corpus: its matches and clusters are those of its documents.
 
-Nodes and matches are computed here, by the engine of pairs(). Differences are verified by the functions of
-SQL that have stored them, which leave out the documents that the log names.
+Nodes and matches are computed here, by the engine of pairs(). Differences are verified by the functions
+of SQL that have stored them, which leave out the documents that the log names.
 """
 
 from __future__ import annotations
