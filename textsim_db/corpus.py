@@ -1022,7 +1022,7 @@ class Corpus:
             ...     ):
             ...         result = connection.exec_driver_sql(statement)
             >>> corpus.attach("article", key="id", text="body")
-            ChangeReport(added=1, replaced=0, removed=0, unchanged=0, completed=0, refused=[])
+            ChangeReport(added=1, replaced=0, removed=0, unchanged=0, completed=0, mended=0, refused=[])
         """
         names = names_of(table, key, text, scope, time, expires)
         rules = sources.Rules(mode, existing, row_filter)
