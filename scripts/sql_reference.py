@@ -154,9 +154,7 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
         "SELECT textsim.judge('news', 'b', 'c', 'different');",
         "SELECT * FROM textsim.contradictions('news');",
     ),
-    "unjudge": (
-        "SELECT textsim.unjudge('news', j.a, j.b) FROM textsim.judgements('news') j;",
-    ),
+    "unjudge": ("SELECT textsim.unjudge('news', j.a, j.b) FROM textsim.judgements('news') j;",),
     "track": ("SELECT textsim.track('news');",),
     "update_clusters": ("CALL textsim.update_clusters('news');",),
     "members": ("SELECT * FROM textsim.members('news') ORDER BY key;",),
