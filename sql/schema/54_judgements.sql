@@ -129,7 +129,7 @@ BEGIN
     WHILE NOT nexts ? a AND frontier <> '{}' LOOP
         SELECT coalesce(jsonb_object_agg(n.key, n.next), '{}') INTO frontier
         FROM (
-            SELECT l.key, min(l.next) AS next
+            SELECT l.key, min(l.next COLLATE "C") AS next
             FROM jsonb_object_keys(frontier) f (key)
             JOIN (
                 SELECT j.a, j.b FROM textsim.judgement j WHERE j.origin = corpus_origin AND j.verdict = 'same'
