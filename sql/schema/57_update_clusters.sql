@@ -913,6 +913,8 @@ BEGIN
         RETURN 0;
     END IF;
     logged := array(SELECT DISTINCT unnest(logged));
+    -- A document that was set aside has another try.
+    DELETE FROM textsim.pending p WHERE p.kind = 'failed' AND p.corpus_id = c.id AND p.document_ids <@ logged;
     hashed := textsim._set_hashes(c, logged);
     moved := textsim._move_to_nodes(c, logged, hashed.ids, hashed.hashes);
     IF tracking.linkage = 'single' THEN

@@ -177,12 +177,16 @@ def test_a_worker_updates_clusters_and_sets_aside_what_it_cannot_process(
     compare(connection, corpus, "single", 0.5)
 
 
+MOVE_TO_NODE = """
+UPDATE textsim.node_1 n SET node = o.node FROM textsim.node_1 o
+WHERE n.document_id = {} AND o.document_id = {}
+"""
 DAMAGES = {
     "node": "DELETE FROM textsim.node_1 WHERE document_id = 4",
     "node  ": "INSERT INTO textsim.node_1 VALUES (99, 3, gen_random_uuid())",
     "node   ": "DELETE FROM textsim.node_1 WHERE document_id = 2",
-    "node    ": "UPDATE textsim.node_1 SET node = 99 WHERE document_id = 3",
-    "node     ": "UPDATE textsim.node_1 SET node = (SELECT max(node) FROM textsim.node_1) WHERE document_id = 4",
+    "node    ": MOVE_TO_NODE.format(3, 4),
+    "node     ": MOVE_TO_NODE.format(4, 2),
     "node      ": "DELETE FROM textsim.node_1",
     "match": "UPDATE textsim.match_1 SET similarity = 0.7",
     "match ": "DELETE FROM textsim.match_1",
