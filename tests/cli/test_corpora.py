@@ -11,8 +11,6 @@ from tests.support.commands import (
     rows,
 )
 
-pytestmark = pytest.mark.one_server
-
 
 def test_create_shows_the_settings(textsim: Textsim) -> None:
     shown = textsim("corpus", "create", "news").stdout
@@ -109,7 +107,6 @@ def test_unknown(news: Textsim) -> None:
         assert result.stderr == 'error: corpus "newz" does not exist; did you mean "news"?\n'
 
 
-@pytest.mark.one_server
 def test_stop_words(textsim: Textsim, tmp_path: Path) -> None:
     words = tmp_path / "words.txt"
     words.write_text("The\nof\n\nDon't\n")

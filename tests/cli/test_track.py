@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-import pytest
-
 from tests.support.commands import NEWS, Textsim
 from tests.support.connections import Connection
-
-pytestmark = pytest.mark.one_server
 
 
 def test_a_corpus_is_tracked_and_untracked(textsim: Textsim, connection: Connection) -> None:

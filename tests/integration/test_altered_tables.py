@@ -12,8 +12,6 @@ import textsim_db as ts
 from tests.support.connections import Connection
 from tests.support.sampling import sample
 
-pytestmark = pytest.mark.one_server
-
 
 class Alteration(NamedTuple):
     """A change of a table."""
@@ -103,9 +101,7 @@ def run(connection: Connection, statements: str) -> None:
         connection.execute(statement.encode())
 
 
-@pytest.mark.parametrize(
-    "altered", sample(ALTERED, 3, "more"), ids=lambda each: each.statement[:50]
-)
+@pytest.mark.parametrize("altered", sample(ALTERED, 3, "more"), ids=lambda each: each.statement[:50])
 def test_an_altered_table_is_indexed_or_named_with_a_way_out(
     db: ts.Database, connection: Connection, news: ts.Corpus, altered: Alteration
 ) -> None:

@@ -12,8 +12,6 @@ from psycopg import errors as pg
 import textsim_db as ts
 from tests.support.connections import Connection
 
-pytestmark = pytest.mark.one_server
-
 in_both_modes = pytest.mark.parametrize("mode", ["queue", "inline"])
 
 

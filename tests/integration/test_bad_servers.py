@@ -19,8 +19,6 @@ from tests.support.sampling import sample
 from tests.support.servers import Server
 from textsim_db.write.prepare_batches import BATCH_DOCUMENTS
 
-pytestmark = pytest.mark.one_server
-
 
 def execute(url: str, statement: str, *parameters: object) -> list[Any]:
     with psycopg.connect(url, autocommit=True) as connection:

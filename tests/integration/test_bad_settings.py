@@ -10,8 +10,6 @@ import pytest
 
 import textsim_db as ts
 
-pytestmark = pytest.mark.one_server
-
 
 def execute(url: str, statement: str, *parameters: object) -> list[Any]:
     with psycopg.connect(url, autocommit=True) as connection:

@@ -13,8 +13,6 @@ import textsim_db as ts
 from tests.support import reference
 from textsim_db.write.vacuum_after_load import ANALYZE_DOCUMENTS
 
-pytestmark = pytest.mark.one_server
-
 TEXTS = {
     "a": "the quick brown fox jumps over the lazy dog near the river bank",
     "b": "the quick brown fox jumps over the lazy dog near the river",

@@ -56,7 +56,7 @@ def check_documents(count: int) -> None:
         assert corpus.check() == []
 
 
-@pytest.mark.parametrize("version", sample([18, 16], 2, "more"))
+@pytest.mark.parametrize("version", sample([18, 16], 2))
 def test_a_server_is_started_joined_and_stopped(folder: Path, version: int) -> None:
     url = embedded_server.start(folder, version)
     pid = postmaster(folder, version).pid

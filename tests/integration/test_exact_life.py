@@ -20,8 +20,6 @@ from tests.support.sampling import sample
 from tests.support.sources import MODES, index_all_pending
 from tests.support.truth import brute_force
 
-pytestmark = pytest.mark.one_server
-
 TEXTS = dict(documents(150, words=25, planted=0.6, seed=21)) | {
     "empty": "",
     "one word": "Word!",
@@ -86,7 +84,7 @@ def test_documents_are_added_replaced_and_removed(
     assert sum(size * n for size, n in statistics.buckets) == len(stored_rows(db, "c")[1])
 
 
-@pytest.mark.parametrize("mode", sample(MODES, 2, "more"))
+@pytest.mark.parametrize("mode", sample(MODES, 2))
 def test_an_attached_table_is_indexed(
     db: ts.Database, connection: Connection, mode: str, rng: random.Random
 ) -> None:
@@ -108,7 +106,7 @@ def test_an_attached_table_is_indexed(
     assert_complete(db, corpus, texts)
 
 
-@pytest.mark.parametrize("mode", sample(MODES[::-1], 2, "more"))
+@pytest.mark.parametrize("mode", sample(MODES[::-1], 2))
 def test_an_empty_corpus_learns_from_the_first_attached_table(
     db: ts.Database, connection: Connection, mode: str
 ) -> None:
@@ -137,7 +135,7 @@ def test_an_empty_corpus_learns_from_the_first_attached_table(
     assert corpus.config.common.values.tolist() == learned.values.tolist()
 
 
-@pytest.mark.parametrize("shingle", sample(["word:1", "char:4"], 2, "more"))
+@pytest.mark.parametrize("shingle", sample(["word:1", "char:4"], 2))
 def test_a_rebuild_makes_a_corpus_exact_and_back(
     db: ts.Database, textsim: Textsim, connection: Connection, shingle: str
 ) -> None:

@@ -16,8 +16,6 @@ from textsim_db.database import connect
 from textsim_db.db import stored_corpus
 from textsim_db.write.prepare_batches import BATCH_DOCUMENTS
 
-pytestmark = pytest.mark.one_server
-
 Texts = list[tuple[str, str]]
 
 

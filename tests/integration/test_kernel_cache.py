@@ -13,8 +13,6 @@ import pytest
 import textsim_db
 from tests.support.forking import run_script
 
-pytestmark = pytest.mark.one_server
-
 WARNING = "compiled kernels cannot be cached, so every process compiles them again"
 
 # A limit of 2,000 bytes for each file: the index of the cache fits, and the code does not.

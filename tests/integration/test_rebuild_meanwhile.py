@@ -23,9 +23,6 @@ from textsim_db.sync.apply_word_ids import WordPiece
 from textsim_db.sync.pieces import Piece
 from textsim_db.write import copy_corpus, rebuild
 
-pytestmark = pytest.mark.one_server
-
-
 REBUILDS: list[dict[str, Any]] = [
     {"shingle": "char:4"},
     {"num_hashes": 60},

@@ -33,6 +33,7 @@ def settle(db: ts.Database, connection: Connection, corpus: ts.Corpus, by_sql: b
     index_all_pending(db, corpus)
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("mode", ["queue", "inline"])
 @pytest.mark.parametrize("by_sql", [False, True])
 def test_changes_at_random_leave_the_documents_of_the_filtered_rows(
@@ -103,6 +104,7 @@ def test_an_attached_table_shows_its_filter_and_takes_another(
     assert stored_forms(connection).keys() == {"1", "2"}
 
 
+@pytest.mark.both_servers
 @pytest.mark.parametrize(
     ("row_filter", "reason"),
     [

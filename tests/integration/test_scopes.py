@@ -11,6 +11,7 @@ from psycopg import errors as pg
 
 import textsim_db as ts
 from tests.support.connections import Connection, value
+from tests.support.sampling import sample
 from tests.support.scopes import (
     THRESHOLD,
     Document,
@@ -205,7 +206,8 @@ def test_a_rebuild_keeps_scopes(db: ts.Database, connection: Connection, seed: i
     assert corpus.check() == []
 
 
-@pytest.mark.parametrize("mode", ["queue", "inline"])
+@pytest.mark.both_servers
+@pytest.mark.parametrize("mode", sample(["queue", "inline"], 2))
 def test_a_column_of_an_attached_table_gives_the_scope(
     db: ts.Database, connection: Connection, mode: str, seed: int
 ) -> None:

@@ -18,8 +18,6 @@ from tests.support.sources import (
     text_of,
 )
 
-pytestmark = pytest.mark.one_server
-
 
 @pytest.mark.parametrize("mode", MODES)
 def test_attach_indexes_the_rows_of_a_table(

@@ -19,8 +19,6 @@ from textsim_db.db import stored_corpus
 from textsim_db.db.engine import plain_url, sqlalchemy_url, transaction, wait_at_most
 from textsim_db.sync import pieces, read_source
 
-pytestmark = pytest.mark.one_server
-
 LOCK = {"lock_timeout": "50ms"}
 STATEMENT = {"statement_timeout": "400ms"}
 TOO_LONG_FOR_A_LOCK = "canceling statement due to lock timeout"

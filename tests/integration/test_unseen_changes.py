@@ -20,8 +20,6 @@ from textsim_db.db import embedded_server
 from textsim_db.db.engine import autocommit
 from textsim_db.sync import read_source
 
-pytestmark = pytest.mark.one_server
-
 ROWS = 40
 FIRST_LATE = 100
 """First key of the partition that is created after the table was attached."""

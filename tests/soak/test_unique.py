@@ -7,9 +7,9 @@ import pytest
 import textsim_db as ts
 from tests.soak.unique import soak
 
-pytestmark = [pytest.mark.one_server, pytest.mark.more]
+pytestmark = pytest.mark.more
 
-ROUNDS = 3
+ROUNDS = 1
 
 
 def test_sixteen_clients_at_random_leave_no_twins(db: ts.Database, seed: int) -> None:

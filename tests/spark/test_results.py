@@ -17,7 +17,7 @@ from pyspark.sql import functions as F  # noqa: N812
 from textsim_db.errors import ConfigurationError
 from textsim_db.spark import candidates as engine
 
-pytestmark = [pytest.mark.one_server, pytest.mark.more]
+pytestmark = pytest.mark.more
 
 SETTINGS: list[dict[str, Any]] = [
     {"threshold": 0.7},
@@ -57,6 +57,7 @@ def test_clusters_are_those_of_a_corpus(
     assert rows(found.duplicates(linkage)) == sorted(corpus.duplicates(linkage=linkage))
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("partitions", [1, 7])
 @pytest.mark.parametrize("recall", [0.95, 1])
 def test_pairs_do_not_depend_on_partitions(

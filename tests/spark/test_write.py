@@ -18,7 +18,7 @@ from textsim_db.spark import write
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-pytestmark = [pytest.mark.one_server, pytest.mark.more]
+pytestmark = pytest.mark.more
 
 TEXTS = [*documents(2000, words=30, planted=0.3, seed=8), ("empty", ""), ("long", "a b " * 5000)]
 

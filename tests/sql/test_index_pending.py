@@ -15,6 +15,8 @@ from tests.support.collision import FIRST, SECOND
 from tests.support.connections import Connection
 from tests.support.waiting import LOCKS
 
+pytestmark = pytest.mark.both_servers
+
 ROWS = 2500
 """More rows than a part of a run (100), a page of a comparison (1,000) and a batch of the log."""
 
