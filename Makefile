@@ -52,8 +52,11 @@ soak-crash: .venv/.dev
 	$(BIN)/python -m tests.crash --kills 200
 
 soak-clients: .venv/.dev
-	TEXTSIM_TEST_SECONDS=300 $(BIN)/python -m pytest -rP --postgres 18 tests/integration/test_many_writers.py \
-		tests/integration/test_many_clients.py tests/integration/test_twins.py
+	for more in '' --more; do \
+		TEXTSIM_TEST_SECONDS=300 $(BIN)/python -m pytest -rP --postgres 18 $$more \
+			tests/integration/test_many_writers.py tests/integration/test_many_clients.py \
+			tests/integration/test_twins.py tests/soak/test_unique.py || exit 1; \
+	done
 
 soak-tests: .venv/.dev
 	$(BIN)/python -m pytest $(PARALLEL) --long --postgres 18 -m long tests

@@ -118,7 +118,7 @@ def compiled_kernels(request: pytest.FixtureRequest) -> None:
     """Compile the kernel that every command begins with: a command that compiles it prints so.
 
     If no kernel is compiled, each process of pytest-xdist compiles its share of all kernels. Otherwise
-    each process would compile nearly all kernels, which takes it a minute and a half.
+    each process would compile nearly all kernels, which takes it over a minute.
     """
     worker = _from_controller(request.config)
     if worker.get("textsim_uncompiled"):

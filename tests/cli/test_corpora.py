@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pytest
-
 from tests.support.commands import (
     Textsim,
     rows,
@@ -55,26 +53,6 @@ def test_rebuild_makes_a_corpus_unique(textsim: Textsim) -> None:
     textsim("remove", "news", "b")
     assert "unique      yes\n" in textsim("rebuild", "news", "--unique").stdout
     assert "unique      no\n" in textsim("rebuild", "news", "--no-unique").stdout
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        (["--threshold", "1.5"], "threshold is 1.5; expected above 0, at most 1"),
-        (["--shingle", "word:0"], "shingle length is 0; expected 1 to 1000"),
-        (["--bands", "40", "--rows", "4"], "40 bands of 4 rows need 160 hashes"),
-        (["--bands", "40"], "bands and rows go together"),
-        (["--recall", "0.99", "--threshold", "0.1"], "no bands of 128 hashes reach recall 0.99"),
-        (
-            ["--bands", "1", "--rows", "128", "--threshold", "1e-9"],
-            "1 bands of 128 rows find nothing at threshold 1e-09",
-        ),
-    ],
-)
-def test_refused_settings(options: list[str], message: str, textsim: Textsim) -> None:
-    result = textsim("corpus", "create", "news", *options, status=2)
-    assert result.stderr.startswith(f"error: {message}")
-    assert textsim("corpus", "list").stdout == ""
 
 
 def test_list(news: Textsim) -> None:

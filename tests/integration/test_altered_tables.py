@@ -101,7 +101,9 @@ def run(connection: Connection, statements: str) -> None:
         connection.execute(statement.encode())
 
 
-@pytest.mark.parametrize("altered", sample(ALTERED, 3, "more"), ids=lambda each: each.statement[:50])
+@pytest.mark.parametrize(
+    "altered", sample(ALTERED, 3, "more"), ids=lambda each: each.statement[:50]
+)
 def test_an_altered_table_is_indexed_or_named_with_a_way_out(
     db: ts.Database, connection: Connection, news: ts.Corpus, altered: Alteration
 ) -> None:

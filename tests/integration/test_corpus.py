@@ -56,12 +56,6 @@ def test_the_settings_of_a_corpus_can_be_read(db: ts.Database) -> None:
     assert len(corpus) == 0
 
 
-def test_bands_and_rows_override_threshold_and_recall(db: ts.Database) -> None:
-    config = db.create_corpus("news", bands=20, rows=5).config
-    assert (config.bands, config.rows) == (20, 5)
-    assert config.recall == pytest.approx(1 - (1 - 0.8**5) ** 20)
-
-
 def test_corpora_are_listed_by_name(db: ts.Database) -> None:
     assert db.corpora() == []
     for name in ("b", "Ä", "a b", "a", 'quoted "name"', "%s", "{document}"):

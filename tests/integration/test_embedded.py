@@ -103,17 +103,6 @@ def test_processes_that_start_the_server_at_once_share_it(folder: Path) -> None:
 
 
 @pytest.mark.long
-def test_documents_survive_a_killed_server(folder: Path) -> None:
-    add_documents(500)
-    pid = postmaster(folder).pid
-    kill_postmaster(folder)
-    check_documents(500)
-    assert postmaster(folder).pid != pid
-    add_documents(600)
-    check_documents(600)
-
-
-@pytest.mark.long
 def test_a_client_reports_a_killed_server(folder: Path) -> None:
     with ts.connect() as db:
         corpus = db.create_corpus("news", shingle="word:2", num_hashes=16)

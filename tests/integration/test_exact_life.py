@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import json
 import random
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import psycopg
@@ -163,19 +161,6 @@ def test_a_rebuild_makes_a_corpus_exact_and_back(
     fresh.add_many(texts.items())
     connection.execute("CALL textsim.index_pending('c')")
     assert stored_rows(db, "c") == stored_rows(db, "fresh")
-
-
-def test_a_file_is_deduplicated_exactly(textsim: Textsim) -> None:
-    lines = [json.dumps({"id": key, "text": text}) for key, text in sorted(TEXTS.items())]
-    Path("in.jsonl").write_text("\n".join(lines))
-    textsim("dedupe", "in.jsonl", "-o", "out.jsonl", "--recall", "1", "--threshold", "0.6")
-    left = {json.loads(line)["id"] for line in Path("out.jsonl").read_text().splitlines()}
-    truth = brute_force(TEXTS, "word:3", 0.6)
-    kept: set[str] = set()
-    for key in sorted(TEXTS):
-        if not any((other, key) in truth for other in kept):
-            kept.add(key)
-    assert left == kept
 
 
 def test_stop_words_and_languages(db: ts.Database, connection: Connection) -> None:

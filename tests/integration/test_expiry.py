@@ -202,41 +202,33 @@ def test_a_life_at_random_equals_its_model(
     life.check(rng)
 
 
-@pytest.mark.parametrize(
-    ("written", "duration"),
-    [
-        ("30 days", 30 * DAY),
-        ("1 day 12 hours", 1.5 * DAY),
-        ("1 month", 30 * DAY),
-        ("1 year", 365.25 * DAY),
-        ("90 seconds", timedelta(seconds=90)),
-        ("2 weeks", 14 * DAY),
-    ],
-)
-def test_python_reads_a_time_as_the_server_does(
-    db: ts.Database, connection: Connection, written: str, duration: timedelta
-) -> None:
-    assert check_duration(written, "keep_for") == duration
-    connection.execute(
-        "SELECT textsim.create_corpus('c', keep_for => %s::text::interval)", [written]
-    )
-    assert db.corpus("c").config.keep_for == duration
-    db.create_corpus("c", keep_for=written, exist_ok=True)
+def test_python_reads_a_time_as_the_server_does(db: ts.Database, connection: Connection) -> None:
     connection.execute("SET intervalstyle = iso_8601")
-    assert db.corpus("c").check() == []
-    with pytest.raises(ts.CorpusExists, match="keep for is"):
-        db.create_corpus("c", keep_for="3 days", exist_ok=True)
+    for written, duration in {
+        "30 days": 30 * DAY,
+        "1 day 12 hours": 1.5 * DAY,
+        "1 month": 30 * DAY,
+        "1 year": 365.25 * DAY,
+        "90 seconds": timedelta(seconds=90),
+        "2 weeks": 14 * DAY,
+    }.items():
+        assert check_duration(written, "keep_for") == duration
+        create = "SELECT textsim.create_corpus(%s, keep_for => %s::text::interval)"
+        connection.execute(create, [written, written])
+        corpus = db.create_corpus(written, keep_for=written, exist_ok=True)
+        assert corpus.config.keep_for == duration
+        assert corpus.check() == [], written
+        with pytest.raises(ts.CorpusExists, match="keep for is"):
+            db.create_corpus(written, keep_for="3 days", exist_ok=True)
 
 
-@pytest.mark.parametrize(
-    "keep_for", ["0 days", "-1 day", "2000 years", "", "soon", "5", "1 fortnight"]
-)
-def test_other_times_are_refused(db: ts.Database, connection: Connection, keep_for: str) -> None:
-    with pytest.raises(ts.ConfigurationError, match="keep_for is"):
-        create(db, keep_for=keep_for)
-    if keep_for[:1] in ("0", "-", "2"):
-        with pytest.raises(pg.InvalidParameterValue, match="keep_for is"):
-            connection.execute("SELECT textsim.create_corpus('c', keep_for => %s)", [keep_for])
+def test_other_times_are_refused(db: ts.Database, connection: Connection) -> None:
+    for keep_for in ("0 days", "-1 day", "2000 years", "", "soon", "5", "1 fortnight"):
+        with pytest.raises(ts.ConfigurationError, match="keep_for is"):
+            create(db, keep_for=keep_for)
+        if keep_for[:1] in ("0", "-", "2"):
+            with pytest.raises(pg.InvalidParameterValue, match="keep_for is"):
+                connection.execute("SELECT textsim.create_corpus('c', keep_for => %s)", [keep_for])
 
 
 def test_a_day_has_24_hours_in_every_time_zone(db: ts.Database, connection: Connection) -> None:

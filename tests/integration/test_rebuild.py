@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -191,30 +190,6 @@ def test_an_open_corpus_follows_a_rebuild_by_another_client(db: ts.Database) -> 
         assert stale[5].status().indexed == 2
         stale[6].detach("u")
     assert [corpus.config.seed for corpus in stale] == [2] * 7
-
-
-def test_calls_on_a_dropped_corpus_do_not_find_it(db: ts.Database) -> None:
-    corpus, other = db.create_corpus("c"), db.create_corpus("other")
-    with psycopg.connect(db.url, autocommit=True) as connection:
-        connection.execute("CREATE TABLE t (id int PRIMARY KEY, body text)")
-    calls: list[Callable[[], object]] = [
-        corpus.status,
-        corpus.failures,
-        corpus.retry_failures,
-        corpus.reconcile,
-        lambda: list(corpus.drift()),
-        lambda: corpus.attach("t", "id", "body"),
-        lambda: corpus.detach("t"),
-    ]
-    db.drop_corpus("c")
-    for again in range(2):
-        for call in calls:
-            with pytest.raises(ts.CorpusNotFound, match='corpus "c" does not exist'):
-                call()
-        if not again:
-            db.create_corpus("c")  # another corpus with the same name
-    assert db.sources() == []
-    assert other.failures() == []
 
 
 def test_an_interrupted_rebuild_changes_nothing(db: ts.Database) -> None:

@@ -303,7 +303,7 @@ def test_a_transaction_with_many_locks_locks_its_scope_and_not_the_corpus(
         for i in range(300):
             text = " ".join(f"x{i}x{j}" for j in range(10))
             connection.execute("SELECT textsim.add('c', %s, %s, 'busy')", [f"b{i}", text])
-        other_connection.execute("SET lock_timeout = '2s'")
+        other_connection.execute("SET lock_timeout = '300ms'")
         assert value(other_connection, "SELECT textsim.add('c', 'free', %s, 'quiet')", [TEXT])
         with pytest.raises(pg.LockNotAvailable):
             other_connection.execute("SELECT textsim.add('c', 'held', %s, 'busy')", [TEXT])

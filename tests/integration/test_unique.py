@@ -244,7 +244,7 @@ def test_a_deadlock_with_another_transaction_is_repeated(
 ) -> None:
     titles = unique_corpus(db)
     connection.execute(
-        "DO $$ BEGIN EXECUTE format('ALTER DATABASE %I SET deadlock_timeout = ''2s''', "
+        "DO $$ BEGIN EXECUTE format('ALTER DATABASE %I SET deadlock_timeout = ''1s''', "
         "current_database()); END $$"
     )
     # A batch locks in the order of the buckets. It holds a bucket of the lower text when it waits for

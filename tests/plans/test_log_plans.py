@@ -13,7 +13,7 @@ import textsim_db as ts
 from tests.support.connections import Connection
 from tests.support.waiting import wait_for
 
-pytestmark = [pytest.mark.more, pytest.mark.both_servers]
+pytestmark = pytest.mark.more
 
 ENTRIES = 100_000
 MOST = 1000
