@@ -64,7 +64,7 @@ def test_similarity_by_ids_equals_similarity_by_texts(
                     assert similarity == pytest.approx(expected, abs=1e-15), (a, b, left, right)
 
 
-@pytest.mark.parametrize("shingle", sample(["word:2", "word:1", "word:3", "char:3", "word:4"], 3))
+@pytest.mark.parametrize("shingle", sample(["word:2", "word:1", "word:3", "char:3", "word:4"], 5))
 def test_searches_find_documents_whose_words_wait_for_ids(
     db: ts.Database, connection: Connection, shingle: str
 ) -> None:
