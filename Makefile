@@ -16,8 +16,8 @@ help:
 	@echo 'make demo       index the Python standard library and list its near-duplicates; the first time takes'
 	@echo '                three to four minutes, to install everything and to compile the kernels'
 	@echo 'make test       run the tests (one part of them: make test TESTS=tests/unit)'
-	@echo 'make test-more  run the tests that make test leaves out: the older PostgreSQL, kills, hostile'
-	@echo '                inputs, all combinations of cases, and others that take long'
+	@echo 'make test-more  run the tests that make test leaves out: the older PostgreSQL, Spark, the pages'
+	@echo '                of the docs, kills, and others that take long'
 	@echo 'make test-postgres PG_BIN=/usr/lib/postgresql/15/bin   run them on a server of these programs'
 	@echo 'make soak       the long tests one after another, some two and a half hours (one of them: make'
 	@echo '                soak-crash, soak-clients, soak-tests, soak-fuzz, soak-long, soak-week; soak-short is five'
@@ -52,8 +52,11 @@ soak-crash: .venv/.dev
 	$(BIN)/python -m tests.crash --kills 200
 
 soak-clients: .venv/.dev
-	TEXTSIM_TEST_SECONDS=300 $(BIN)/python -m pytest -rP --postgres 18 tests/integration/test_many_writers.py \
-		tests/integration/test_many_clients.py tests/integration/test_twins.py
+	for more in '' --more; do \
+		TEXTSIM_TEST_SECONDS=300 $(BIN)/python -m pytest -rP --postgres 18 $$more \
+			tests/integration/test_many_writers.py tests/integration/test_many_clients.py \
+			tests/integration/test_twins.py tests/soak/test_unique.py || exit 1; \
+	done
 
 soak-tests: .venv/.dev
 	$(BIN)/python -m pytest $(PARALLEL) --long --postgres 18 -m long tests

@@ -4,9 +4,8 @@ Tests that use a database run on the newest embedded PostgreSQL. `--postgres` ch
 and `--postgres-image` names an image for Docker. TEXTSIM_TEST_DATABASE_URL names any other server; its
 role must be allowed to create databases.
 
-`--more` runs what a plain run leaves out: the tests marked more, and the tests of SQL on the older
-server. Tests marked one_server are left out there, because their code runs in Python. Tests marked long
-run only with `--long`, which `make soak` uses.
+`--more` runs what a plain run leaves out: the tests marked more, and on the older server the tests
+marked both_servers. Tests marked long run only with `--long`, which `make soak` uses.
 """
 
 from __future__ import annotations
@@ -49,6 +48,8 @@ from tests.support.servers import (
 from textsim_db.cli import app, warm
 from textsim_db.database import URL_VARIABLE as DATABASE_URL_VARIABLE
 from textsim_db.db import embedded_server
+from textsim_db.dedupe.by_temporary_corpus import temporary_corpus
+from textsim_db.settings import CorpusSettings, Linkage
 from textsim_db.text import compiled_mark, tokens
 
 hypothesis.settings.register_profile("textsim", deadline=None, database=None, print_blob=True)
@@ -117,7 +118,7 @@ def compiled_kernels(request: pytest.FixtureRequest) -> None:
     """Compile the kernel that every command begins with: a command that compiles it prints so.
 
     If no kernel is compiled, each process of pytest-xdist compiles its share of all kernels. Otherwise
-    each process would compile nearly all kernels, which takes it a minute and a half.
+    each process would compile nearly all kernels, which takes it over a minute.
     """
     worker = _from_controller(request.config)
     if worker.get("textsim_uncompiled"):
@@ -127,11 +128,29 @@ def compiled_kernels(request: pytest.FixtureRequest) -> None:
             server.clone() as address,
             textsim_db.connect(address) as database,
         ):
-            share = list(warm._uses())[first::processes]
-            # The first uses need the same kernels, so every second process begins with the last ones.
-            for use in reversed(share) if first % 2 else share:
+            if first % 2:
+                _read_documents_of_sql(database, address)
+            for use in list(warm._uses())[first::processes]:
                 use(database)
     tokens.words("a text")
+
+
+def _read_documents_of_sql(database: textsim_db.Database, address: str) -> None:
+    """Compile what reads documents. SQL writes them, because writing needs as many other kernels."""
+    text = "SELECT textsim.add(%s, i::text, repeat('one of two words ', 30) || i %% 9) "
+    for recall in (0.95, 1):
+        with (
+            temporary_corpus(database, CorpusSettings(recall=recall)) as corpus,
+            psycopg.connect(address, autocommit=True) as connection,
+        ):
+            connection.execute(text + "FROM generate_series(1, 300) i", [corpus.name])
+            connection.execute("CALL textsim.index_pending(%s)", [corpus.name])
+            list(corpus.pairs())
+            for linkage in Linkage:
+                list(corpus.clusters(linkage=linkage))
+            list(corpus.duplicates())
+            corpus.plan()
+            corpus.statistics()
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -190,13 +209,12 @@ def pytest_report_header(config: pytest.Config) -> list[str]:
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if "server" in metafunc.fixturenames:
         names = _server_names(metafunc.config)
-        older = [] if metafunc.config.getoption("--postgres") else names[:-1]
-        servers = [pytest.param(name, marks=pytest.mark.more) for name in older]
-        if metafunc.definition.get_closest_marker("one_server"):
-            servers = []
-        metafunc.parametrize(
-            "server", [*servers, *names[len(older) :]], indirect=True, scope="session"
-        )
+        servers: list[Any] = [*names]
+        if not metafunc.config.getoption("--postgres"):
+            is_both = metafunc.definition.get_closest_marker("both_servers")
+            older = names[:-1] if is_both else []
+            servers = [*(pytest.param(name, marks=pytest.mark.more) for name in older), names[-1]]
+        metafunc.parametrize("server", servers, indirect=True, scope="session")
 
 
 @pytest.fixture(scope="session")

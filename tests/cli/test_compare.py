@@ -17,8 +17,6 @@ from textsim_db.text.utf8 import MAX_BYTES
 
 DAYS = [(5, "Monday"), (6, "Friday")]
 
-pytestmark = pytest.mark.one_server
-
 
 def test_files(textsim: Textsim, tmp_path: Path) -> None:
     old, new, page = tmp_path / "old.txt", tmp_path / "new.txt", tmp_path / "page.html"

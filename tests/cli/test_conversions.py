@@ -349,7 +349,6 @@ def test_the_name_of_the_output_decides() -> None:
         assert not Path(output).exists()
 
 
-@pytest.mark.one_server
 def test_dedupe_converts(textsim: Textsim) -> None:
     Path("in.csv").write_bytes(as_csv(records()))
     textsim("dedupe", "in.csv", "-o", "out.parquet")

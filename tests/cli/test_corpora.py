@@ -4,14 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pytest
-
 from tests.support.commands import (
     Textsim,
     rows,
 )
-
-pytestmark = pytest.mark.one_server
 
 
 def test_create_shows_the_settings(textsim: Textsim) -> None:
@@ -59,26 +55,6 @@ def test_rebuild_makes_a_corpus_unique(textsim: Textsim) -> None:
     assert "unique      no\n" in textsim("rebuild", "news", "--no-unique").stdout
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        (["--threshold", "1.5"], "threshold is 1.5; expected above 0, at most 1"),
-        (["--shingle", "word:0"], "shingle length is 0; expected 1 to 1000"),
-        (["--bands", "40", "--rows", "4"], "40 bands of 4 rows need 160 hashes"),
-        (["--bands", "40"], "bands and rows go together"),
-        (["--recall", "0.99", "--threshold", "0.1"], "no bands of 128 hashes reach recall 0.99"),
-        (
-            ["--bands", "1", "--rows", "128", "--threshold", "1e-9"],
-            "1 bands of 128 rows find nothing at threshold 1e-09",
-        ),
-    ],
-)
-def test_refused_settings(options: list[str], message: str, textsim: Textsim) -> None:
-    result = textsim("corpus", "create", "news", *options, status=2)
-    assert result.stderr.startswith(f"error: {message}")
-    assert textsim("corpus", "list").stdout == ""
-
-
 def test_list(news: Textsim) -> None:
     listed = rows(news("corpus", "list", "--format", "jsonl"))
     assert listed == [{"corpus": "news", "documents": 4, "shingle": "word:3", "threshold": 0.8}]
@@ -109,7 +85,6 @@ def test_unknown(news: Textsim) -> None:
         assert result.stderr == 'error: corpus "newz" does not exist; did you mean "news"?\n'
 
 
-@pytest.mark.one_server
 def test_stop_words(textsim: Textsim, tmp_path: Path) -> None:
     words = tmp_path / "words.txt"
     words.write_text("The\nof\n\nDon't\n")

@@ -18,8 +18,6 @@ from textsim_db.database import URL_VARIABLE
 from textsim_db.db.embedded_server import DATA_DIR_VARIABLE
 from textsim_db.db.schema import head
 
-pytestmark = pytest.mark.one_server
-
 
 def test_check(news: Textsim, database_url: str) -> None:
     for command in (["check"], ["check", "news"]):

@@ -17,8 +17,6 @@ from tests.support.records import KINDS, A, Rows, as_csv, as_jsonl, as_parquet, 
 from textsim_db.files.record_reader import LineReader
 from textsim_db.text.shingles import shingles
 
-pytestmark = pytest.mark.one_server
-
 
 @pytest.mark.sampled
 @pytest.mark.parametrize("kind", KINDS)

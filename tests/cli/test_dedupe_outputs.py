@@ -23,8 +23,6 @@ from textsim_db.db import stored_corpus
 from textsim_db.files.record_files import RecordColumns, RecordFile
 from textsim_db.write.temporary_corpora import PREFIX
 
-pytestmark = pytest.mark.one_server
-
 
 def test_standard_input_and_output(textsim: Textsim) -> None:
     result = textsim("dedupe", "-", "-o", "-", input=as_jsonl(records()).decode())

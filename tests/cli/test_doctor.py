@@ -23,8 +23,6 @@ from textsim_db.cli.doctor import examine as examine_database
 from textsim_db.database import URL_VARIABLE
 from textsim_db.db import embedded_server
 
-pytestmark = pytest.mark.one_server
-
 
 @pytest.fixture
 def examine(textsim: Textsim) -> Callable[..., dict[str, Any]]:

@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-import pytest
-
 from tests.support.commands import NEWS, Textsim, rows
 from tests.support.connections import Connection
-
-pytestmark = pytest.mark.one_server
 
 
 def test_a_table_with_times_and_its_removal(textsim: Textsim, connection: Connection) -> None:

@@ -15,7 +15,6 @@ from scripts.write_reference import command_words, each_command, examples
 from tests.support.commands import Textsim, rows
 from textsim_db.cli import app, demo
 
-pytestmark = pytest.mark.one_server
 COMMANDS = {
     "attach",
     "detach",
@@ -145,7 +144,7 @@ def test_version() -> None:
     assert result.stdout == f"textsim-db {textsim_db.__version__}\n"
 
 
-@pytest.mark.more
+@pytest.mark.long
 def test_demo_twice(textsim: Textsim, monkeypatch: pytest.MonkeyPatch) -> None:
     library = Path(os.__file__).parent
     others = {path.name for path in library.iterdir() if path.is_dir()} - {"encodings"}

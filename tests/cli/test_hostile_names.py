@@ -15,7 +15,6 @@ import textsim_db as ts
 from tests.support.commands import Textsim
 from tests.support.sampling import sample
 
-pytestmark = pytest.mark.one_server
 TEXT = "the quick brown fox jumps over the lazy dog near the river bank"
 NAMES = [
     "'; DROP TABLE textsim.corpus; --",

@@ -16,8 +16,6 @@ from tests.support.commands import (
     rows,
 )
 
-pytestmark = pytest.mark.one_server
-
 
 def test_indexing_again_writes_nothing(news: Textsim) -> None:
     result = news("index", "news", "news.jsonl")

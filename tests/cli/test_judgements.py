@@ -11,8 +11,6 @@ import pytest
 import textsim_db as ts
 from tests.support.commands import NEWS, Textsim, rows
 
-pytestmark = pytest.mark.one_server
-
 HOSTILE = [
     *("a,b", 'a "b"', "a\nb", "a\rb", "a\r\nb", "=1+1", "", " a ", "\ufeff", "'", "\\N", "null"),
     *("\u202eshalom", "שלום", "🙂", "e\u0301", "\t", "--note", "None", "1e5", "k" * 1000),

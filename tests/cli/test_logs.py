@@ -25,7 +25,6 @@ from textsim_db.cli import app, logs, progress
 from textsim_db.db.engine import plain_url, sqlalchemy_url
 from textsim_db.text import numba_compiler
 
-pytestmark = pytest.mark.one_server
 COMMANDS = [
     ("corpus", "list"),
     ("corpus", "show", "news"),

@@ -14,8 +14,6 @@ from benchmarks.generate import documents
 from tests.support.commands import Textsim, process
 from textsim_db.read import measure_recall
 
-pytestmark = pytest.mark.one_server
-
 
 def test_without_a_corpus(textsim: Textsim) -> None:
     shown = textsim("plan", "--threshold", "0.8", "--recall", "0.95").stdout
@@ -124,13 +122,12 @@ def test_plots_are_drawn_even_if_nobody_reads_the_output(
 ) -> None:
     pytest.importorskip("matplotlib")
     textsim("index", "c", "-", "--create", "--kind", "jsonl", input='{"id": 1, "text": "a b c"}\n')
-    for command in ("plan", "stats"):
-        with process(command, "c", "--plot", f"{command}.png", url=database_url) as running:
-            assert running.stdout
-            assert running.stderr
-            running.stdout.close()
-            assert f"drawn: {command}.png" in running.stderr.read()
-        assert Path(f"{command}.png").stat().st_size > 10_000
+    with process("plan", "c", "--plot", "plan.png", url=database_url) as running:
+        assert running.stdout
+        assert running.stderr
+        running.stdout.close()
+        assert "drawn: plan.png" in running.stderr.read()
+    assert Path("plan.png").stat().st_size > 10_000
 
 
 def test_wrong_usage(textsim: Textsim, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -17,8 +17,6 @@ from tests.support.commands import (
 )
 from tests.support.sampling import sample
 
-pytestmark = pytest.mark.one_server
-
 
 def test_wrong_usage(textsim: Textsim) -> None:
     for args in (["bogus"], ["index"], ["query"], ["--bogus"], ["corpus", "create"]):

@@ -10,8 +10,6 @@ import pytest
 from tests.support.commands import NEWS, Textsim, rows
 from tests.support.connections import Connection
 
-pytestmark = pytest.mark.one_server
-
 SCOPES = {"a": "anna", "b": "bert", "c": "bert", "d": "7"}
 
 

@@ -16,8 +16,6 @@ from tests.support.commands import (
     rows,
 )
 
-pytestmark = pytest.mark.one_server
-
 BELOW = (
     'threshold 0.5 is below 0.8, the threshold of corpus "news": 13.2 % of the documents at 0.5 are '
     "found; to find more: textsim rebuild news --threshold 0.5\n"

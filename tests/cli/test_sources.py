@@ -21,8 +21,6 @@ from tests.support.sampling import sample
 from tests.support.waiting import LOCKS, PATIENCE_SECONDS, wait_for
 from textsim_db.db.engine import plain_url, sqlalchemy_url
 
-pytestmark = pytest.mark.one_server
-
 WORKER_BACKENDS = b"""
 SELECT pid FROM pg_stat_activity
 WHERE datname = current_database() AND application_name = 'textsim-db worker'

@@ -8,12 +8,9 @@ import sys
 from pathlib import Path
 
 import psycopg
-import pytest
 
 import textsim_db as ts
 from textsim_db.database import URL_VARIABLE
-
-pytestmark = pytest.mark.one_server
 
 HEAVY = ("numba", "numpy", "scipy", "textsim_db.text.unicode_data")
 COMMANDS = [

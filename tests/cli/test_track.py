@@ -4,12 +4,8 @@ from __future__ import annotations
 
 import json
 
-import pytest
-
 from tests.support.commands import NEWS, Textsim, rows
 from tests.support.connections import Connection
-
-pytestmark = pytest.mark.one_server
 
 
 def test_a_corpus_is_tracked_and_untracked(textsim: Textsim, connection: Connection) -> None:

@@ -12,8 +12,6 @@ from textsim_db.cli import app
 from textsim_db.database import URL_VARIABLE
 from textsim_db.text import compiled_mark
 
-pytestmark = pytest.mark.one_server
-
 COMPILED = "all kernels are compiled\n"
 
 

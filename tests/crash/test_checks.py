@@ -20,7 +20,7 @@ from tests.crash.checks import (
 from tests.crash.works import Journal, read, text_of
 from textsim_db.db import stored_corpus
 
-pytestmark = [pytest.mark.one_server, pytest.mark.long]
+pytestmark = pytest.mark.long
 
 
 @pytest.fixture

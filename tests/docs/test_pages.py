@@ -13,9 +13,16 @@ from tests.docs.session import SnippetFailed, environment, page_session
 from tests.docs.textsim_program import textsim_program
 from tests.support import spark
 
-pytestmark = [pytest.mark.one_server, pytest.mark.more]
+pytestmark = pytest.mark.more
 
-NAMES = [str(page.relative_to(ROOT)) for page in PAGES]
+NAMES = [
+    # A page of Spark takes a minute; tests/spark tests what it shows.
+    pytest.param(
+        str(page.relative_to(ROOT)),
+        marks=pytest.mark.long if "import SparkSession" in page.read_text("utf-8") else (),
+    )
+    for page in PAGES
+]
 
 
 @pytest.fixture(scope="module")

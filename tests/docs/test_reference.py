@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
-
 from scripts.sql_reference import sql_page
 from scripts.write_reference import FOLDER, commands_page
 
@@ -14,6 +12,5 @@ def test_the_commands() -> None:
     assert (FOLDER / "commands.md").read_text(encoding="utf-8") == commands_page(), AGAIN
 
 
-@pytest.mark.one_server
 def test_sql(database_url: str) -> None:
     assert (FOLDER / "sql.md").read_text(encoding="utf-8") == sql_page(database_url), AGAIN

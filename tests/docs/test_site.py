@@ -16,7 +16,7 @@ import textsim_db
 from tests.docs.page import ROOT
 from textsim_db import measures
 
-pytestmark = [pytest.mark.one_server, pytest.mark.more]
+pytestmark = pytest.mark.more
 
 LOADED = {"script": "src", "img": "src", "iframe": "src", "source": "src", "link": "href"}
 REMOTE = re.compile(r"(https?:)?//")

@@ -17,7 +17,7 @@ def run_fuzz(*arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, capture_output=True, text=True, check=False, cwd=ROOT)
 
 
-@pytest.mark.more
+@pytest.mark.long  # it compiles every kernel with bounds checking
 def test_hostile_inputs_pass_all_checks(seed: int) -> None:
     result = run_fuzz("--inputs", "1500", "--seed", str(seed))
     assert result.returncode == 0, result.stdout + result.stderr

@@ -16,8 +16,6 @@ from tests.support.connections import engine_of
 from tests.support.waiting import wait_for
 from textsim_db.db import schema
 
-pytestmark = pytest.mark.one_server
-
 SLOW_SECONDS = 0.2
 _RUNNING = """
 SELECT application_name, query, extract(epoch FROM clock_timestamp() - query_start)::float8

@@ -82,7 +82,6 @@ def test_every_pair_is_listed_once(
     assert sorted(corpus.pairs(THRESHOLD)) == expected
 
 
-@pytest.mark.one_server
 def test_pairs_need_only_one_connection(
     corpus: ts.Corpus, texts: dict[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -91,7 +90,6 @@ def test_pairs_need_only_one_connection(
     assert sorted(corpus.pairs(THRESHOLD)) == expected_pairs(corpus, texts)
 
 
-@pytest.mark.one_server
 def test_pairs_are_complete_if_a_snapshot_cannot_be_shared(
     corpus: ts.Corpus, texts: dict[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

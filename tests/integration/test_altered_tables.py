@@ -12,8 +12,6 @@ import textsim_db as ts
 from tests.support.connections import Connection
 from tests.support.sampling import sample
 
-pytestmark = pytest.mark.one_server
-
 
 class Alteration(NamedTuple):
     """A change of a table."""

@@ -12,8 +12,6 @@ import pytest
 import textsim_db as ts
 from textsim_db.write.prepare_batches import BATCH_DOCUMENTS
 
-pytestmark = pytest.mark.one_server
-
 
 def execute(url: str, statement: str, *parameters: object) -> list[Any]:
     with psycopg.connect(url, autocommit=True) as connection:

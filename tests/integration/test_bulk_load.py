@@ -16,8 +16,6 @@ from tests.support.waiting import LOCKS, wait_for, wait_until
 from textsim_db.db import stored_corpus
 from textsim_db.write.prepare_batches import BATCH_DOCUMENTS
 
-pytestmark = pytest.mark.one_server
-
 LOAD = (
     "import sys, textsim_db as ts\n"
     "words = [f'w{i * i % 9973}' for i in range(20)]\n"

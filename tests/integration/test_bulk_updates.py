@@ -10,6 +10,8 @@ import textsim_db as ts
 from tests.support.connections import Connection
 from tests.support.sources import expected_forms, stored_forms
 
+pytestmark = pytest.mark.both_servers
+
 ROWS = 30_000
 
 

@@ -8,8 +8,6 @@ import pytest
 import textsim_db as ts
 from textsim_db.read import check_corpus
 
-pytestmark = pytest.mark.one_server
-
 # {d}: the id of the document. {first}, {second}: its two lowest buckets.
 DAMAGES: dict[str, tuple[str, set[str]]] = {
     "one row": (

@@ -12,8 +12,6 @@ import pytest
 import textsim_db as ts
 from tests.support.waiting import PATIENCE_SECONDS
 
-pytestmark = pytest.mark.one_server
-
 
 def test_threads_share_one_database_object(db: ts.Database) -> None:
     corpus = db.create_corpus("shared", shingle="word:2", num_hashes=32)

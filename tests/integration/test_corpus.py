@@ -13,8 +13,6 @@ import textsim_db as ts
 from tests.support import reference
 from textsim_db.write.vacuum_after_load import ANALYZE_DOCUMENTS
 
-pytestmark = pytest.mark.one_server
-
 TEXTS = {
     "a": "the quick brown fox jumps over the lazy dog near the river bank",
     "b": "the quick brown fox jumps over the lazy dog near the river",
@@ -56,12 +54,6 @@ def test_the_settings_of_a_corpus_can_be_read(db: ts.Database) -> None:
     assert corpus.name == "news"
     assert bool(corpus)
     assert len(corpus) == 0
-
-
-def test_bands_and_rows_override_threshold_and_recall(db: ts.Database) -> None:
-    config = db.create_corpus("news", bands=20, rows=5).config
-    assert (config.bands, config.rows) == (20, 5)
-    assert config.recall == pytest.approx(1 - (1 - 0.8**5) ** 20)
 
 
 def test_corpora_are_listed_by_name(db: ts.Database) -> None:

@@ -22,8 +22,6 @@ from tests.support.sampling import sample
 from tests.support.servers import Server, database_of
 from textsim_db.read import check_catalog, statements
 
-pytestmark = pytest.mark.one_server
-
 FOX = "a quick brown fox jumps over the lazy dog near the river bank on day"
 A = "(SELECT id FROM textsim.document_1 WHERE key = 'a')"
 
@@ -256,7 +254,7 @@ def _objects(connection: Connection, corpus: str) -> list[tuple[str, str]]:
     ).fetchall()
 
 
-@pytest.mark.parametrize("number", sample(range(8), 3, "more"))
+@pytest.mark.parametrize("number", sample(range(8), 4, "more"))
 def test_every_object_of_a_corpus_is_watched(
     connection: Connection, textsim: Textsim, database_url: str, number: int
 ) -> None:

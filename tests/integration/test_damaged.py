@@ -14,8 +14,6 @@ import pytest
 import textsim_db as ts
 from tests.support.sampling import sample
 
-pytestmark = pytest.mark.one_server
-
 COPIES = 20
 WORDS = [f"w{i}" for i in range(200)]
 DAMAGE = [

@@ -15,8 +15,6 @@ import pytest
 import textsim_db as ts
 from benchmarks.generate import documents
 
-pytestmark = pytest.mark.one_server
-
 SETTINGS: dict[str, Any] = {"shingle": "word:1", "threshold": 0.5, "recall": 0.99}
 
 

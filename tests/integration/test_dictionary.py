@@ -19,8 +19,6 @@ from textsim_db.db.engine import plain_url, sqlalchemy_url
 from textsim_db.text.hashing import hash_texts
 from textsim_db.text.tokens import words
 
-pytestmark = pytest.mark.one_server
-
 PROCESSES = 8
 WORDS = 6_000
 DOCUMENTS = 120

@@ -8,8 +8,6 @@ import pytest
 from textsim_db import corpus, database
 from textsim_db.dedupe import dedupe_frame
 
-pytestmark = pytest.mark.one_server
-
 EXAMPLES = [
     example
     for module in (corpus, database, dedupe_frame)

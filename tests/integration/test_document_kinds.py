@@ -21,8 +21,6 @@ import textsim_db as ts
 from textsim_db.frames.read_frame import ROWS
 from textsim_db.write.document_inputs import stream_documents
 
-pytestmark = pytest.mark.one_server
-
 TEXTS = {"a": "one two three four", "b": "one two three four five", "c": "quite another text"}
 UUIDS = [uuid.UUID(int=i) for i in range(3)]
 

@@ -14,8 +14,7 @@ from sqlalchemy import Engine
 
 import textsim_db as ts
 from tests.support.connections import engine_of, tables_of
-
-pytestmark = pytest.mark.one_server
+from tests.support.sampling import sample
 
 TEXTS = {"clé1": "un texte avec des mots", "€ 漢": "un texte avec des mots, et le même"}
 
@@ -65,7 +64,7 @@ def database_setting(address: str, setting: str) -> Iterator[None]:
 
 @pytest.mark.parametrize(
     ("way", "encoding"),
-    [("address", "LATIN1"), ("environment", "SQL_ASCII"), ("database", "EUC_JP")],
+    sample([("address", "LATIN1"), ("environment", "SQL_ASCII"), ("database", "EUC_JP")], 3),
 )
 def test_an_address_with_another_client_encoding_works(
     database_url: str, monkeypatch: pytest.MonkeyPatch, encoding: str, way: str
@@ -81,7 +80,9 @@ def test_an_address_with_another_client_encoding_works(
             use_corpus(database_url)
 
 
-@pytest.mark.parametrize(("way", "encoding"), [("arguments", "LATIN1"), ("database", "EUC_JP")])
+@pytest.mark.parametrize(
+    ("way", "encoding"), sample([("database", "EUC_JP"), ("arguments", "LATIN1")], 2)
+)
 def test_an_engine_with_another_client_encoding_works_and_keeps_it(
     database_url: str, encoding: str, way: str
 ) -> None:
@@ -122,18 +123,21 @@ def test_the_schema_is_installed_with_another_client_encoding(empty_database_url
 
 @pytest.mark.parametrize(
     "arguments",
-    [
-        {
-            "row_factory": namedtuple_row,
-            "prepare_threshold": 0,
-            "options": "-c default_transaction_isolation=serializable -c search_path=nowhere,public",
-        },
-        {
-            "autocommit": True,
-            "cursor_factory": psycopg.ClientCursor,
-            "options": "-c DateStyle=German -c IntervalStyle=sql_standard -c bytea_output=escape",
-        },
-    ],
+    sample(
+        [
+            {
+                "row_factory": namedtuple_row,
+                "prepare_threshold": 0,
+                "options": "-c default_transaction_isolation=serializable -c search_path=nowhere,public",
+            },
+            {
+                "autocommit": True,
+                "cursor_factory": psycopg.ClientCursor,
+                "options": "-c DateStyle=German -c IntervalStyle=sql_standard -c bytea_output=escape",
+            },
+        ],
+        2,
+    ),
 )
 def test_connections_with_other_settings_work(database_url: str, arguments: dict[str, Any]) -> None:
     with engine_of(database_url, connect_args=arguments) as engine:

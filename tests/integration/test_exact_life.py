@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import json
 import random
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import psycopg
@@ -19,8 +17,6 @@ from tests.support.rebuilds import stored_rows
 from tests.support.sampling import sample
 from tests.support.sources import MODES, index_all_pending
 from tests.support.truth import brute_force
-
-pytestmark = pytest.mark.one_server
 
 TEXTS = dict(documents(150, words=25, planted=0.6, seed=21)) | {
     "empty": "",
@@ -86,7 +82,7 @@ def test_documents_are_added_replaced_and_removed(
     assert sum(size * n for size, n in statistics.buckets) == len(stored_rows(db, "c")[1])
 
 
-@pytest.mark.parametrize("mode", sample(MODES, 2, "more"))
+@pytest.mark.parametrize("mode", sample(MODES, 2))
 def test_an_attached_table_is_indexed(
     db: ts.Database, connection: Connection, mode: str, rng: random.Random
 ) -> None:
@@ -108,7 +104,7 @@ def test_an_attached_table_is_indexed(
     assert_complete(db, corpus, texts)
 
 
-@pytest.mark.parametrize("mode", sample(MODES[::-1], 2, "more"))
+@pytest.mark.parametrize("mode", sample(MODES[::-1], 2))
 def test_an_empty_corpus_learns_from_the_first_attached_table(
     db: ts.Database, connection: Connection, mode: str
 ) -> None:
@@ -137,7 +133,7 @@ def test_an_empty_corpus_learns_from_the_first_attached_table(
     assert corpus.config.common.values.tolist() == learned.values.tolist()
 
 
-@pytest.mark.parametrize("shingle", sample(["word:1", "char:4"], 2, "more"))
+@pytest.mark.parametrize("shingle", sample(["word:1", "char:4"], 2))
 def test_a_rebuild_makes_a_corpus_exact_and_back(
     db: ts.Database, textsim: Textsim, connection: Connection, shingle: str
 ) -> None:
@@ -165,19 +161,6 @@ def test_a_rebuild_makes_a_corpus_exact_and_back(
     fresh.add_many(texts.items())
     connection.execute("CALL textsim.index_pending('c')")
     assert stored_rows(db, "c") == stored_rows(db, "fresh")
-
-
-def test_a_file_is_deduplicated_exactly(textsim: Textsim) -> None:
-    lines = [json.dumps({"id": key, "text": text}) for key, text in sorted(TEXTS.items())]
-    Path("in.jsonl").write_text("\n".join(lines))
-    textsim("dedupe", "in.jsonl", "-o", "out.jsonl", "--recall", "1", "--threshold", "0.6")
-    left = {json.loads(line)["id"] for line in Path("out.jsonl").read_text().splitlines()}
-    truth = brute_force(TEXTS, "word:3", 0.6)
-    kept: set[str] = set()
-    for key in sorted(TEXTS):
-        if not any((other, key) in truth for other in kept):
-            kept.add(key)
-    assert left == kept
 
 
 def test_stop_words_and_languages(db: ts.Database, connection: Connection) -> None:

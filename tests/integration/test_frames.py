@@ -16,8 +16,6 @@ import pytest
 import textsim_db as ts
 from benchmarks.generate import documents
 
-pytestmark = pytest.mark.one_server
-
 KINDS: dict[str, Callable[[pa.Table], Any]] = {
     "pandas": lambda table: table.to_pandas(),
     "Polars": lambda table: pl.DataFrame(table),

@@ -16,8 +16,6 @@ from textsim_db.database import connect
 from textsim_db.db import stored_corpus
 from textsim_db.write.prepare_batches import BATCH_DOCUMENTS
 
-pytestmark = pytest.mark.one_server
-
 Texts = list[tuple[str, str]]
 
 
@@ -80,26 +78,3 @@ def test_a_full_disk_ends_a_load_and_keeps_what_is_stored(
         assert (report.unchanged, report.added) == (stored, len(texts) - stored)
         assert corpus.check() == []
         assert len(corpus.query(texts[0][1], 0.99)) >= 1
-
-
-@pytest.mark.long
-def test_statements_that_time_out_leave_a_consistent_corpus(db: ts.Database, texts: Texts) -> None:
-    corpus = db.create_corpus("c")
-    corpus.add_many(texts[:5000])
-    separator = "&" if "?" in db.url else "?"
-    url = f"{db.url}{separator}options=-c%20statement_timeout%3D20"
-    with ts.connect(url) as impatient_db, psycopg.connect(db.url) as holder:
-        same = impatient_db.corpus("c")
-        assert same.add_many(texts).stored == len(
-            texts
-        )  # the batch is halved until its parts are fast enough
-        assert corpus.check() == []
-        holder.execute("LOCK textsim.band_1")
-        with pytest.raises(ts.DatabaseError, match="canceling statement due to statement timeout"):
-            list(same.pairs())
-        holder.rollback()
-        with pytest.raises(ts.DatabaseError, match="canceling statement due to statement timeout"):
-            same.rebuild(shingle="char:5")
-    assert stored_corpus.names(db.engine) == ["c"]
-    assert len(corpus) == len(texts)
-    assert corpus.check() == []

@@ -13,12 +13,11 @@ import pytest
 import textsim_db
 from tests.support.forking import run_script
 
-pytestmark = pytest.mark.one_server
-
 WARNING = "compiled kernels cannot be cached, so every process compiles them again"
 
 # A limit of 2,000 bytes for each file: the index of the cache fits, and the code does not.
 FULL_DISK = "import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (2000, 2000))"
+LOGGING = "import logging\nlogging.basicConfig(level=logging.INFO)\n"
 KERNEL = """
 import numpy as np
 from textsim_db.text.numba_compiler import kernel
@@ -129,8 +128,12 @@ def run_module(path: Path) -> tuple[str, str]:
 
 
 @pytest.mark.more
-def test_a_full_disk_ends_no_process_and_leaves_no_outdated_code(tmp_path: Path) -> None:
-    assert run_kernel(tmp_path, 1) == ("4\n", "")
+def test_a_first_process_announces_that_it_compiles_and_a_full_disk_ends_none(
+    tmp_path: Path,
+) -> None:
+    _, errors = run_kernel(tmp_path, 1, LOGGING)
+    assert errors.count("compiling once for this installation") == errors.count("\n") == 1
+    assert run_kernel(tmp_path, 1, LOGGING) == ("4\n", "")
     output, errors = run_kernel(tmp_path, 2, FULL_DISK)
     assert output == "5\n"
     assert errors.count(WARNING) == errors.count("NUMBA_CACHE_DIR") == 1
@@ -145,14 +148,6 @@ def test_a_class_of_an_older_version_may_be_gone(tmp_path: Path) -> None:
     for name in ("Older", "Newer", "Newer"):
         (tmp_path / "shapes.py").write_text(CLASS.format(name=name), encoding="utf-8")
         assert run_module(path) == ("4\n", "")
-
-
-@pytest.mark.more
-def test_the_first_process_announces_that_it_compiles(tmp_path: Path) -> None:
-    setup = "import logging\nlogging.basicConfig(level=logging.INFO)\n"
-    _, errors = run_kernel(tmp_path, 1, setup)
-    assert errors.count("compiling once for this installation") == errors.count("\n") == 1
-    assert run_kernel(tmp_path, 1, setup) == ("4\n", "")
 
 
 @pytest.mark.more

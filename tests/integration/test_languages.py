@@ -30,8 +30,6 @@ from textsim_db.text.tokens import normal_form, tokenize
 from textsim_db.text.utf8 import to_bytes
 from textsim_db.write.prepare_batches import part_of, prepare
 
-pytestmark = pytest.mark.one_server
-
 DATA = Path(__file__).parents[3] / "shared" / "data"
 TEXTS = {
     "en": "The weather in the north of the country was so bad that nobody went out of the house.",
@@ -129,7 +127,7 @@ def test_adding_without_the_library_is_refused(
     assert [match.key for match in db.corpus("c").query(TEXTS["en"], language="en")] == ["a"]
 
 
-@pytest.mark.parametrize("stop_words", sample(["auto", []], 2, "more"))
+@pytest.mark.parametrize("stop_words", sample(["auto", []], 2))
 def test_a_worker_without_the_library_skips_tables_that_need_it(
     db: ts.Database, monkeypatch: pytest.MonkeyPatch, stop_words: Any
 ) -> None:
@@ -161,7 +159,7 @@ def test_a_worker_without_the_library_skips_tables_that_need_it(
     assert corpus.check() == []
 
 
-@pytest.mark.parametrize("left_out", sample([["in", "The", "и"], []], 2, "more"))
+@pytest.mark.parametrize("left_out", sample([["in", "The", "и"], []], 2))
 def test_the_language_is_stored_for_documents_of_every_origin(
     db: ts.Database, rng: random.Random, left_out: list[str]
 ) -> None:
@@ -209,7 +207,7 @@ def test_the_language_is_stored_for_documents_of_every_origin(
         assert {problem.kind for problem in db.corpus("python").check()} == {"language"}
 
 
-@pytest.mark.parametrize("shingle", sample(["word:2", "char:5"], 2, "more"))
+@pytest.mark.parametrize("shingle", sample(["word:2", "char:5"], 2))
 def test_stop_words_follow_the_language_of_each_document(
     db: ts.Database, rng: random.Random, shingle: str
 ) -> None:

@@ -15,8 +15,6 @@ from benchmarks.generate import documents
 from textsim_db.cluster import linkages
 from textsim_db.read import pairs as stored_pairs
 
-pytestmark = pytest.mark.one_server
-
 THRESHOLD = 0.5
 
 

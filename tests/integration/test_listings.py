@@ -22,8 +22,6 @@ from sqlalchemy.ext.asyncio import create_async_engine
 import textsim_db as ts
 from tests.support.connections import Connection
 
-pytestmark = pytest.mark.one_server
-
 ROOT = Path(__file__).parents[2]
 EXAMPLE = ROOT / "examples" / "listings"
 DOCS = ROOT / "docs" / "how-to"
@@ -89,17 +87,6 @@ def test_of_similar_listings_one_is_created_and_the_others_get_409_with_its_id(
     assert all(standing[kind] == set(created[kind]) for kind in range(KINDS))
     assert listings.execute("SELECT count(*) FROM listing").fetchall() == [(KINDS,)]
     assert db.corpus("listings").check() == []
-
-
-def test_a_listing_unlike_the_others_is_created(app: Any) -> None:
-    transport = httpx2.ASGITransport(app=app)
-
-    async def post(kind: int) -> int:
-        async with httpx2.AsyncClient(transport=transport, base_url="http://listings") as http:
-            listing = {"title": "Bike", "body": body(kind, 0)}
-            return (await http.post("/listings", json=listing)).status_code
-
-    assert [asyncio.run(post(kind)) for kind in (1, 2, 1)] == [201, 201, 409]
 
 
 def insert_listing(connection: Connection, text: str) -> tuple[bool, str | None]:

@@ -17,15 +17,12 @@ from dataclasses import dataclass
 from math import inf
 
 import psycopg
-import pytest
 
 import textsim_db as ts
 from tests.support.connections import Connection
 from tests.support.sources import expected_forms, index_all_pending, stored_forms
 from tests.support.waiting import PATIENCE_SECONDS
 from tests.support.workers import running_worker, wait_for_postponed
-
-pytestmark = pytest.mark.one_server
 
 SECONDS = float(os.environ.get("TEXTSIM_TEST_SECONDS", "5"))
 KEY_PAIRS = 40

@@ -18,8 +18,6 @@ from tests.support.connections import Connection
 from tests.support.sources import expected_forms, index_all_pending, stored_forms
 from tests.support.workers import wait_for_postponed
 
-pytestmark = pytest.mark.one_server
-
 SECONDS = float(os.environ.get("TEXTSIM_TEST_SECONDS", "2"))
 WRITERS, WORKERS = 16, 4
 KEYS = 400

@@ -16,8 +16,6 @@ from textsim_db.measures import words
 from textsim_db.read.measure_recall import distribution
 from textsim_db.text.shingles import shingles
 
-pytestmark = pytest.mark.one_server
-
 Pairs = dict[tuple[str, str], float]
 
 

@@ -14,8 +14,6 @@ from tests.support.sampling import sample
 from textsim_db.cluster import split_large_buckets
 from textsim_db.measures import MEASURES, Measure, shingles, words
 
-pytestmark = pytest.mark.one_server
-
 THRESHOLDS = {
     "cosine_distance": 30.0,
     "euclidean": 4.0,

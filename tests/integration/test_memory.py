@@ -13,8 +13,6 @@ from textsim_db.cluster.keep_rule import Preference
 from textsim_db.dedupe.by_temporary_corpus import Document, Rule, deduplicate
 from textsim_db.settings import CorpusSettings
 
-pytestmark = pytest.mark.one_server
-
 DOCUMENTS = [(f"k{i}", f"document number {i} of many w{i % 97} v{i % 7}") for i in range(1000)]
 
 

@@ -58,7 +58,6 @@ SEARCHES: dict[str, Callable[[ts.Corpus, float], object]] = {
 }
 
 
-@pytest.mark.one_server
 @pytest.mark.parametrize("name", SEARCHES)
 def test_every_search_below_the_threshold_of_the_corpus_warns(
     corpus: ts.Corpus, name: str, caplog: pytest.LogCaptureFixture
@@ -96,7 +95,6 @@ def test_every_search_in_sql_below_the_threshold_of_the_corpus_warns(
     assert "0.0 % of the documents at 1e-09 are found" in messages[0]
 
 
-@pytest.mark.one_server
 def test_passages_that_an_exact_corpus_cannot_find_are_announced_with_the_size(
     exact: ts.Corpus, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -119,7 +117,6 @@ def test_passages_that_an_exact_corpus_cannot_find_are_announced_with_the_size(
         )
 
 
-@pytest.mark.one_server
 @pytest.mark.parametrize("threshold", [0.55, 0.7, 0.8, 1.0])
 def test_the_announced_sizes_are_the_largest_and_smallest_that_are_found(
     corpus_db: ts.Database, threshold: float, caplog: pytest.LogCaptureFixture
@@ -136,7 +133,6 @@ def test_the_announced_sizes_are_the_largest_and_smallest_that_are_found(
         )
 
 
-@pytest.mark.one_server
 def test_passages_in_bands_are_announced_with_their_probability(
     corpus: ts.Corpus, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -157,7 +153,6 @@ def test_passages_in_bands_are_announced_with_their_probability(
     ]
 
 
-@pytest.mark.one_server
 def test_each_measure_warns_unless_it_implies_enough_jaccard_similarity(
     corpus: ts.Corpus, exact: ts.Corpus, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -15,8 +15,6 @@ from tests.support.connections import Connection
 from tests.support.reference import jaccard, shingles
 from tests.support.sampling import sample
 
-pytestmark = pytest.mark.one_server
-
 
 def ranked(texts: dict[str, str], text: str, shingle: str) -> list[tuple[str, float]]:
     """Return all documents that share a shingle with a text, the most similar first."""
@@ -34,7 +32,8 @@ def with_changes(text: str, rng: random.Random) -> str:
     return " ".join(["changed", *(word for word in text.split() if rng.random() < 0.7)])
 
 
-@pytest.mark.parametrize("shingle", sample(["word:2", "word:1", "word:4", "char:4"], 2, "more"))
+@pytest.mark.sampled
+@pytest.mark.parametrize("shingle", sample(["word:2", "word:1", "word:4", "char:4"], 2))
 @pytest.mark.parametrize("threshold", [0.02, 0.6])
 def test_sql_and_python_find_the_nearest(
     db: ts.Database, connection: Connection, shingle: str, threshold: float, rng: random.Random

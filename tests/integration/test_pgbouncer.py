@@ -27,8 +27,6 @@ from textsim_db.db.engine import is_pooled, open_engine, sqlalchemy_url
 from textsim_db.settings import CorpusSettings
 from textsim_db.write.temporary_corpora import temporary_name
 
-pytestmark = pytest.mark.one_server
-
 PROGRAM_VARIABLE = "TEXTSIM_TEST_PGBOUNCER"
 START_SECONDS = 20.0
 KEEPS_PREPARED = (1, 21)

@@ -10,8 +10,6 @@ import pytest
 import textsim_db as ts
 from tests.support.terminal import replace_standard_error
 
-pytestmark = pytest.mark.one_server
-
 TEXTS = {"a": "the city council approved the new budget", "b": "nothing of the kind"}
 
 

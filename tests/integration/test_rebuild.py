@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -19,17 +18,18 @@ from textsim_db.sync import read_source
 from textsim_db.write import copy_corpus
 from textsim_db.write.temporary_corpora import PREFIX
 
-pytestmark = pytest.mark.one_server
-
 
 @pytest.mark.parametrize(
     "settings",
-    [
-        {"shingle": "char:5"},
-        {"threshold": 0.5, "num_hashes": 64},
-        {"seed": 7},
-        {"bands": 10, "rows": 3},
-    ],
+    sample(
+        [
+            {"shingle": "char:5"},
+            {"bands": 10, "rows": 3},
+            {"threshold": 0.5, "num_hashes": 64},
+            {"seed": 7},
+        ],
+        2,
+    ),
 )
 def test_a_rebuilt_corpus_equals_a_new_one(db: ts.Database, settings: dict[str, Any]) -> None:
     corpus = db.create_corpus("c")
@@ -192,30 +192,6 @@ def test_an_open_corpus_follows_a_rebuild_by_another_client(db: ts.Database) -> 
     assert [corpus.config.seed for corpus in stale] == [2] * 7
 
 
-def test_calls_on_a_dropped_corpus_do_not_find_it(db: ts.Database) -> None:
-    corpus, other = db.create_corpus("c"), db.create_corpus("other")
-    with psycopg.connect(db.url, autocommit=True) as connection:
-        connection.execute("CREATE TABLE t (id int PRIMARY KEY, body text)")
-    calls: list[Callable[[], object]] = [
-        corpus.status,
-        corpus.failures,
-        corpus.retry_failures,
-        corpus.reconcile,
-        lambda: list(corpus.drift()),
-        lambda: corpus.attach("t", "id", "body"),
-        lambda: corpus.detach("t"),
-    ]
-    db.drop_corpus("c")
-    for again in range(2):
-        for call in calls:
-            with pytest.raises(ts.CorpusNotFound, match='corpus "c" does not exist'):
-                call()
-        if not again:
-            db.create_corpus("c")  # another corpus with the same name
-    assert db.sources() == []
-    assert other.failures() == []
-
-
 def test_an_interrupted_rebuild_changes_nothing(db: ts.Database) -> None:
     corpus = db.create_corpus("c")
     corpus.add_many(TEXTS.items())
@@ -239,7 +215,7 @@ def test_an_interrupted_rebuild_changes_nothing(db: ts.Database) -> None:
 
 
 @pytest.mark.parametrize("when", sample(["after", "before"], 2))
-@pytest.mark.parametrize("attached", [False, True])
+@pytest.mark.parametrize("attached", sample([True, False], 2))
 def test_a_lost_commit_leaves_the_old_or_the_new_corpus(
     db: ts.Database, rng: random.Random, when: str, attached: bool
 ) -> None:

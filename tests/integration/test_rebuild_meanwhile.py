@@ -23,9 +23,6 @@ from textsim_db.sync.apply_word_ids import WordPiece
 from textsim_db.sync.pieces import Piece
 from textsim_db.write import copy_corpus, rebuild
 
-pytestmark = pytest.mark.one_server
-
-
 REBUILDS: list[dict[str, Any]] = [
     {"shingle": "char:4"},
     {"num_hashes": 60},
@@ -252,8 +249,11 @@ def test_a_replaced_corpus_is_dropped_later_if_it_is_being_read(
         assert connection.exec_driver_sql("SELECT name FROM textsim.corpus").all() == [("c",)]
 
 
-def test_a_snapshot_from_before_a_rebuild_gets_a_serialization_failure(db: ts.Database) -> None:
+def test_a_snapshot_from_before_a_rebuild_gets_a_serialization_failure(
+    db: ts.Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The error's code asks the client to repeat the transaction."""
+    monkeypatch.setattr(rebuild, "OLDER_SECONDS", 0.1)
     corpus = db.create_corpus("c")
     corpus.add_many(islice(TEXTS.items(), 20))
     with psycopg.connect(db.url, autocommit=True) as connection:

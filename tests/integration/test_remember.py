@@ -19,8 +19,6 @@ import pytest
 import textsim_db as ts
 from tests.support.connections import Connection, tables_of, value
 
-pytestmark = pytest.mark.one_server
-
 ROOT = Path(__file__).parents[2]
 EXAMPLE = ROOT / "examples" / "remember"
 PAGE = ROOT / "docs" / "how-to" / "remember-each-thing-once.md"

@@ -25,8 +25,6 @@ from tests.support.waiting import (
     wait_until,
 )
 
-pytestmark = pytest.mark.one_server
-
 
 @pytest.mark.long
 def test_an_interrupt_ends_a_load_and_leaves_a_consistent_corpus(

@@ -17,7 +17,6 @@ from tests.support.threads import in_thread
 from tests.support.waiting import wait_until
 from tests.support.workers import running_worker
 
-pytestmark = pytest.mark.one_server
 SLEEP = 0.0005
 SLOW = f"""
 CREATE FUNCTION slow() RETURNS trigger LANGUAGE plpgsql AS $$

@@ -10,13 +10,12 @@ import pytest
 
 import textsim_db as ts
 from tests.support.connections import Connection
+from tests.support.sampling import sample
 from tests.support.sources import MODES, index_all_pending, make_table, stored_forms
 from tests.support.waiting import PATIENCE_SECONDS, wait_for
 from tests.support.workers import running_worker
 from textsim_db.cli.doctor_work import find_behind, read_workers
 from textsim_db.db.engine import plain_url, sqlalchemy_url
-
-pytestmark = pytest.mark.one_server
 
 
 @pytest.mark.parametrize("mode", MODES)
@@ -155,7 +154,9 @@ def test_a_change_that_crashes_every_worker_is_set_aside(
     index_all_pending(db, corpus)
 
 
-@pytest.mark.parametrize("state", ["disk_full", "out_of_memory", "read_only_sql_transaction"])
+@pytest.mark.parametrize(
+    "state", sample(["disk_full", "out_of_memory", "read_only_sql_transaction"], 3)
+)
 def test_changes_are_retried_until_a_fault_of_the_server_is_over(
     db: ts.Database, corpus: ts.Corpus, connection: Connection, state: str
 ) -> None:

@@ -22,7 +22,6 @@ from tests.support.sources import (
     text_of,
 )
 
-pytestmark = pytest.mark.one_server
 KEYS: dict[str, tuple[str, list[object]]] = {
     "smallint": ("smallint", [1, -2, 32767]),
     "integer": ("integer", [1, -2, 2**31 - 1]),

@@ -22,8 +22,6 @@ from textsim_db.measures import (
 )
 from textsim_db.read import corpus_statistics
 
-pytestmark = pytest.mark.one_server
-
 
 @pytest.mark.parametrize("shingle", sample(["char:5", "word:1"], 2))
 def test_statistics_equal_plain_counts(

@@ -17,8 +17,6 @@ from textsim_db.text.stop_words import stop_words, without
 from textsim_db.text.tokens import tokenize
 from textsim_db.text.utf8 import to_bytes
 
-pytestmark = pytest.mark.one_server
-
 
 def test_lists_of_stop_words_are_normalised() -> None:
     assert stop_words(["The", "don't", "A", "a"]) == ("a", "don", "t", "the")

@@ -14,12 +14,11 @@ from psycopg import sql
 
 import textsim_db as ts
 from benchmarks.generate import documents
+from tests.support.sampling import sample
 from tests.support.waiting import PATIENCE_SECONDS, wait_for, wait_until
 from textsim_db.db import stored_corpus
 from textsim_db.db.engine import plain_url, sqlalchemy_url, transaction, wait_at_most
 from textsim_db.sync import pieces, read_source
-
-pytestmark = pytest.mark.one_server
 
 LOCK = {"lock_timeout": "50ms"}
 STATEMENT = {"statement_timeout": "400ms"}
@@ -123,7 +122,8 @@ def test_time_limits_end_every_call_of_a_client(
     assert stored_corpus.names(db.engine) == []
 
 
-@pytest.mark.parametrize("settings", [LOCK, STATEMENT])
+@pytest.mark.parametrize("settings", sample([LOCK, STATEMENT], 2, "more"))
+@pytest.mark.parametrize("limited", ["role"], indirect=True)
 def test_a_worker_with_time_limits_goes_on_with_other_tables(
     db: ts.Database,
     corpus: ts.Corpus,

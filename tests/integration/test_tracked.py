@@ -79,6 +79,7 @@ class RandomWriter:
         return " ".join(words)
 
 
+@pytest.mark.both_servers
 @pytest.mark.sampled
 @pytest.mark.parametrize("mode", ["queue", "inline"])
 @pytest.mark.parametrize("linkage", ["kept", "single", "complete"])
@@ -148,7 +149,6 @@ def test_a_copy_finds_what_the_other_copy_has_missed(
     assert len(compare(connection, corpus, "kept", 0.4)) == 1
 
 
-@pytest.mark.one_server
 def test_a_worker_updates_clusters_and_sets_aside_what_it_cannot_process(
     db: ts.Database, connection: Connection, rng: random.Random
 ) -> None:
@@ -215,7 +215,6 @@ OBJECTS = {
 }
 
 
-@pytest.mark.one_server
 def test_check_finds_damage_and_reconcile_mends_it(db: ts.Database, connection: Connection) -> None:
     corpus = db.create_corpus("c", **CORPORA["bands"])
     texts = ["a b c d e", "a b c d f", "A B C D E", "x y z", "", "k l m n o", "k l m n p"]

@@ -17,8 +17,6 @@ from tests.support.threads import repeating
 from tests.support.tracked import compare
 from tests.support.workers import running_worker
 
-pytestmark = pytest.mark.one_server
-
 SECONDS = float(os.environ.get("TEXTSIM_TEST_SECONDS", "4"))
 WRITERS, CLUSTERERS = 4, 2
 KEYS, TEXTS = 25, 12

@@ -11,7 +11,7 @@ from benchmarks.generate import documents
 from tests.support.connections import Connection
 from tests.support.tracked import compare
 
-pytestmark = [pytest.mark.one_server, pytest.mark.more]
+pytestmark = pytest.mark.more
 
 LINKAGES = pytest.mark.parametrize("linkage", ["kept", "single"])
 

@@ -16,8 +16,6 @@ import textsim_db as ts
 from tests.support.sources import index_all_pending
 from tests.support.workers import running_worker
 
-pytestmark = pytest.mark.one_server
-
 LONG = float(os.environ.get("TEXTSIM_TEST_SECONDS", "10")) >= 60
 PAIRS = 3000 if LONG else 150  # for each kind of writer
 LANES = 2

@@ -14,8 +14,6 @@ from textsim_db.db import stored_corpus
 from textsim_db.results import Problem
 from textsim_db.write import copy_corpus, refuse_rebuild
 
-pytestmark = pytest.mark.one_server
-
 TEXT = "the quick brown fox jumps over the lazy dog and runs into the dark green forest"
 NEAR = TEXT + " again"
 OTHER = "rain is expected in the north while the south stays dry and warm until sunday"

@@ -10,8 +10,6 @@ import textsim_db as ts
 from tests.support.commands import Textsim
 from tests.support.connections import Connection
 
-pytestmark = pytest.mark.one_server
-
 TEXT = "the quick brown fox jumps over the lazy dog and runs into the dark green forest"
 NEAR = TEXT + " again"
 OTHER = "rain is expected in the north while the south stays dry and warm until sunday"

@@ -15,12 +15,11 @@ import pytest
 import textsim_db as ts
 from tests.support.connections import Connection
 from tests.support.embedded import kill_postmaster, server_folder
+from tests.support.sampling import sample
 from tests.support.sources import MODES, text_of
 from textsim_db.db import embedded_server
 from textsim_db.db.engine import autocommit
 from textsim_db.sync import read_source
-
-pytestmark = pytest.mark.one_server
 
 ROWS = 40
 FIRST_LATE = 100
@@ -249,9 +248,8 @@ def test_an_unlogged_table_is_refused_or_reported(
 
 
 @pytest.mark.more
-@pytest.mark.sampled
-@mending
-@in_both_modes
+@pytest.mark.parametrize("mend", sample(MENDERS, 3))
+@pytest.mark.parametrize("mode", sample(MODES, 2))
 def test_documents_of_an_unlogged_table_are_removed_after_a_crash(
     monkeypatch: pytest.MonkeyPatch, mode: str, mend: Mender
 ) -> None:
@@ -333,23 +331,6 @@ def test_columns_that_exchange_their_names_are_reported_or_indexed(
         assert corpus.status().pending == 1
         db.worker().run(until_idle=True)
         assert list(corpus.drift()) == []
-
-
-def test_a_table_that_becomes_a_partition_is_reported(
-    corpus: ts.Corpus, connection: Connection
-) -> None:
-    make_table(connection)
-    corpus.attach("t", "id", "body")
-    connection.execute("CREATE TABLE parent (id bigint, body text) PARTITION BY RANGE (id)")
-    connection.execute("ALTER TABLE parent ATTACH PARTITION t FOR VALUES FROM (0) TO (100)")
-    check_reported(corpus, "it has become a partition")
-
-
-def test_a_dropped_index_of_the_keys_is_reported(corpus: ts.Corpus, connection: Connection) -> None:
-    make_table(connection)
-    corpus.attach("t", "id", "body")
-    connection.execute("ALTER TABLE t DROP CONSTRAINT t_pkey")
-    check_reported(corpus, 'its column "id" is not unique by itself')
 
 
 def test_a_locked_new_partition_does_not_stop_a_worker(

@@ -10,7 +10,7 @@ import textsim_db as ts
 from benchmarks.generate import documents
 from textsim_db.db import stored_corpus
 
-TEXTS = dict(documents(300, words=40, planted=0.3, seed=8))
+TEXTS = dict(documents(120, words=40, planted=0.3, seed=8))
 
 
 def test_a_view_of_candidate_pairs_follows_a_rebuild(db: ts.Database) -> None:

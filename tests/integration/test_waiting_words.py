@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-import pytest
-
 import textsim_db as ts
 from tests.support.connections import Connection, tables_of
 from tests.support.sources import text_of
-
-pytestmark = pytest.mark.one_server
 
 
 def test_check_reports_documents_without_ids_and_log_entry(

@@ -14,8 +14,6 @@ import pytest
 from tests.support.commands import NEWS, process
 from tests.support.forking import run_script
 
-pytestmark = pytest.mark.one_server
-
 COMMANDS = (
     ("index", "news", "news.jsonl", "--create"),
     ("index", "chars", "news.jsonl", "--create", "--shingle", "char:5"),

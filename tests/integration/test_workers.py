@@ -25,8 +25,6 @@ from textsim_db.sync import read_source, watch_worker
 from textsim_db.sync.apply_row_changes import RowPiece
 from textsim_db.sync.leases import FAIL_TRIES
 
-pytestmark = pytest.mark.one_server
-
 
 def test_a_running_worker_indexes_changes_and_reconnects(
     db: ts.Database, corpus: ts.Corpus, connection: Connection

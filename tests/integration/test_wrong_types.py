@@ -15,8 +15,6 @@ import sqlalchemy
 
 import textsim_db as ts
 
-pytestmark = pytest.mark.one_server
-
 WRONG_VALUES: list[Any] = [
     True,
     b"x",

@@ -19,7 +19,7 @@ from textsim_db.db.store import Store
 from textsim_db.write import load_batches, write_batch
 from textsim_db.write.prepare_batches import prepare
 
-pytestmark = [pytest.mark.one_server, pytest.mark.more]
+pytestmark = pytest.mark.more
 
 RC, RR = Isolation.READ_COMMITTED, Isolation.REPEATABLE_READ
 # Errors that another transaction may cause: the client must repeat the transaction.

@@ -14,8 +14,6 @@ from tests.support.connections import Connection
 from tests.support.interleaving import ADD, LEVELS, REMOVE
 from tests.support.sources import expected_forms, index_all_pending, make_table, stored_forms
 
-pytestmark = pytest.mark.one_server
-
 
 @LEVELS
 def test_a_rebuild_waits_for_an_add(

@@ -13,8 +13,6 @@ from tests.support.sources import expected_forms, index_all_pending, stored_form
 from tests.support.workers import wait_for_postponed
 from textsim_db.write.statements import QUEUE_OF_WRITERS
 
-pytestmark = pytest.mark.one_server
-
 
 def make_table(connection: Connection, rows: int = 0) -> None:
     connection.execute("CREATE TABLE t (id text PRIMARY KEY, body text)")

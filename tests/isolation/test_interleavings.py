@@ -13,9 +13,6 @@ from tests.support.connections import Connection
 from tests.support.interleaving import ADD, LEVELS, REMOVE, RR, add_many_step, report_counts
 from tests.support.sources import index_all_pending, stored_forms
 
-pytestmark = pytest.mark.one_server
-
-
 # Two writers of one key.
 
 

@@ -12,8 +12,6 @@ from tests.support.connections import Connection, value
 from tests.support.interleaving import ADD, REMOVE
 from tests.support.sources import stored_forms
 
-pytestmark = pytest.mark.one_server
-
 COMMON = "one two three four five six seven eight nine ten"
 RED, BLUE, OTHER = f"{COMMON} red", f"{COMMON} blue", "nothing that any other text in here contains"
 TWINS_OF = "SELECT * FROM textsim.twins_of('c', %s, %s)"
@@ -154,6 +152,7 @@ def test_other_isolation_levels_are_refused(
     assert stored_forms(connection) == {}
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("commit", [True, False], ids=["commit", "rollback"])
 @pytest.mark.parametrize(
     "change",

@@ -34,7 +34,7 @@ def twins(rng: random.Random) -> list[str]:
     return [" ".join([*words, last]) for last in ("red", "blue")]
 
 
-@pytest.mark.parametrize("settings", sample(SETTINGS, 2, "more"))
+@pytest.mark.parametrize("settings", sample(SETTINGS, 9))
 @pytest.mark.parametrize("how", INSERTS)
 def test_of_two_similar_texts_one_gets_in(
     db: ts.Database,

@@ -218,7 +218,6 @@ def keep_out(stage: Stage) -> None:
 
 
 @pytest.mark.more
-@pytest.mark.one_server  # the test below restores dumps of the older server
 @pytest.mark.parametrize("form", FORMATS)
 def test_a_dump_is_restored_on_the_same_server(
     server: Server, stage: Stage, form: str, tmp_path: Path

@@ -29,6 +29,8 @@ from textsim_db.cli.doctor import examine
 from textsim_db.db import schema
 from textsim_db.db.engine import open_engine
 
+pytestmark = pytest.mark.both_servers
+
 ROOT = Path(__file__).parents[2]
 NEWEST = 18
 UTF8 = "ENCODING 'UTF8' TEMPLATE template0"

@@ -20,8 +20,6 @@ from tests.support.roles import (
 from textsim_db.cli import app
 from textsim_db.database import URL_VARIABLE
 
-pytestmark = pytest.mark.one_server
-
 
 def test_only_the_owner_of_the_schema_grants_and_revokes_rights(stage: Stage) -> None:
     stage.run(stage.writer, "CREATE TABLE article (id integer PRIMARY KEY, body text)")

@@ -19,6 +19,8 @@ from tests.support.steps import FIRST, SECOND, second_step
 from textsim_db.db import schema
 from textsim_db.db.engine import open_engine
 
+pytestmark = pytest.mark.both_servers
+
 ROOT = Path(__file__).parents[2]
 
 

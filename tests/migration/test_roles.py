@@ -18,8 +18,6 @@ from tests.support.roles import (
     rows_and_rights,
 )
 
-pytestmark = pytest.mark.one_server
-
 
 def test_a_reader_searches_like_the_owner(stage: Stage) -> None:
     text = TEXTS[0][1]

@@ -8,6 +8,8 @@ import textsim_db as ts
 from tests.support.catalog import fetch_sorted
 from textsim_db.db import schema
 
+pytestmark = pytest.mark.both_servers
+
 
 @pytest.mark.parametrize(
     ("kind", "query"),

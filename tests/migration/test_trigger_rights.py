@@ -21,7 +21,6 @@ from tests.support.roles import (
 from tests.support.sampling import sample
 from tests.support.servers import Server
 
-pytestmark = pytest.mark.one_server
 HOSTILE = [
     'x"; DROP TABLE textsim.corpus; --',
     "it's 100%s %I %1$I %(x)s {document}",

@@ -16,8 +16,6 @@ import pytest
 
 import textsim_db as ts
 
-pytestmark = pytest.mark.one_server
-
 WORDS = 100
 TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|\\.|[{}()\[\]]|(?:[^\s{}()\[\]\\]|\\.)+', re.DOTALL)
 CLOSING = {"{": "}", "(": ")", "[": "]"}

@@ -113,6 +113,7 @@ def loaded_db(server: Server, loaded: str) -> Iterator[ts.Database]:
         yield db
 
 
+@pytest.mark.both_servers
 def test_lookups_use_the_index_and_read_few_rows_and_pages(
     loaded_db: ts.Database, texts: dict[str, str], rng: random.Random
 ) -> None:
@@ -142,6 +143,7 @@ def test_lookups_use_the_index_and_read_few_rows_and_pages(
             check_join(connection, filled, most)
 
 
+@pytest.mark.both_servers
 def test_lookups_in_an_exact_corpus_use_the_index_and_read_few_rows_and_pages(
     loaded_db: ts.Database, texts: dict[str, str], rng: random.Random
 ) -> None:

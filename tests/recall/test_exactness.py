@@ -24,7 +24,7 @@ import textsim_db as ts
 from tests.support.reference import jaccard
 from textsim_db.text.shingles import shingles
 
-pytestmark = [pytest.mark.one_server, pytest.mark.more]
+pytestmark = pytest.mark.more
 
 DATA = Path(__file__).parents[2].parent / "shared" / "data"
 THRESHOLD = 0.8

@@ -19,7 +19,7 @@ pytest.importorskip("pyspark")
 
 from textsim_db.spark.command import app
 
-pytestmark = [pytest.mark.one_server, pytest.mark.more]
+pytestmark = pytest.mark.more
 
 
 def _run(source: str, output: str, *arguments: str, status: int = 0) -> str:

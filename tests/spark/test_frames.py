@@ -13,7 +13,7 @@ pytest.importorskip("pyspark")
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-pytestmark = [pytest.mark.one_server, pytest.mark.more]
+pytestmark = pytest.mark.more
 
 TEXTS = {i: f"the quick brown fox number {i // 2} jumps over the lazy dog" for i in range(300)}
 

@@ -19,7 +19,7 @@ from textsim_db.spark.read_task import PAGE
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-pytestmark = [pytest.mark.one_server, pytest.mark.more]
+pytestmark = pytest.mark.more
 
 TEXTS = {f"k{i}": f"The Text {i} of {i % 7}, ÀÉ!" for i in range(2 * PAGE + 10)} | {"empty": ""}
 

@@ -21,7 +21,7 @@ FOLDER = Path(__file__).parents[3] / "shared" / "data"
 MOST = 400
 """The documents that are read of each corpus."""
 
-pytestmark = [pytest.mark.one_server, pytest.mark.more]
+pytestmark = pytest.mark.more
 
 
 @pytest.mark.sampled

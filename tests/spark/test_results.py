@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 import textsim_db as ts
+from tests.support.sampling import sample
 from tests.support.spark import Documents, frame, near_duplicates, rows
 
 pytest.importorskip("pyspark")
@@ -17,7 +18,7 @@ from pyspark.sql import functions as F  # noqa: N812
 from textsim_db.errors import ConfigurationError
 from textsim_db.spark import candidates as engine
 
-pytestmark = [pytest.mark.one_server, pytest.mark.more]
+pytestmark = pytest.mark.more
 
 SETTINGS: list[dict[str, Any]] = [
     {"threshold": 0.7},
@@ -32,7 +33,7 @@ def documents(seed: int) -> Documents:
     return near_duplicates(random.Random(seed), 600)
 
 
-@pytest.mark.parametrize("settings", SETTINGS, ids=str)
+@pytest.mark.parametrize("settings", sample(SETTINGS, 2), ids=str)
 def test_results_are_those_of_a_corpus(
     spark: Any, db: ts.Database, documents: Documents, settings: dict[str, Any]
 ) -> None:
@@ -43,20 +44,12 @@ def test_results_are_those_of_a_corpus(
     pairs = rows(found.pairs())
     assert pairs == sorted(corpus.pairs())
     assert len(pairs) > 50
-    assert rows(found.duplicates()) == sorted(corpus.duplicates())
+    for linkage in ts.Linkage:
+        assert rows(found.clusters(linkage)) == sorted(corpus.clusters(linkage=linkage))
+        assert rows(found.duplicates(linkage)) == sorted(corpus.duplicates(linkage=linkage))
 
 
-@pytest.mark.parametrize("linkage", ts.Linkage)
-def test_clusters_are_those_of_a_corpus(
-    spark: Any, db: ts.Database, documents: Documents, linkage: ts.Linkage
-) -> None:
-    corpus = db.create_corpus("c", threshold=0.7)
-    corpus.add_many(documents)
-    found = engine.find_candidates(frame(spark, documents), threshold=0.7)
-    assert rows(found.clusters(linkage)) == sorted(corpus.clusters(linkage=linkage))
-    assert rows(found.duplicates(linkage)) == sorted(corpus.duplicates(linkage=linkage))
-
-
+@pytest.mark.sampled
 @pytest.mark.parametrize("partitions", [1, 7])
 @pytest.mark.parametrize("recall", [0.95, 1])
 def test_pairs_do_not_depend_on_partitions(
@@ -69,7 +62,7 @@ def test_pairs_do_not_depend_on_partitions(
     assert found == sorted(corpus.pairs())
 
 
-@pytest.mark.parametrize("recall", [0.95, 1])
+@pytest.mark.parametrize("recall", sample([1, 0.95], 2))
 def test_copies_and_templates_are_found_as_in_a_corpus(
     spark: Any, db: ts.Database, rng: random.Random, recall: float
 ) -> None:

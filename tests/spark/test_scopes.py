@@ -39,7 +39,7 @@ from textsim_db.spark.write_survey import survey
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-pytestmark = [pytest.mark.one_server, pytest.mark.more]
+pytestmark = pytest.mark.more
 
 EXACT: dict[str, Any] = {"shingle": "word:2", "threshold": THRESHOLD, "recall": 1}
 SETTINGS = [EXACT, EXACT | {"recall": 0.999}]
@@ -105,6 +105,7 @@ def test_a_text_that_many_scopes_have_connects_no_documents(recall: float) -> No
     assert len(find(documents, config, 3).numbers) == 2
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("settings", SETTINGS, ids=IDS)
 @pytest.mark.parametrize("stored", [0, 150])
 def test_a_written_corpus_equals_an_added_one_and_can_be_read_again(

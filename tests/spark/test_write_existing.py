@@ -20,7 +20,7 @@ from textsim_db.spark.write_hidden import count_documents
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-pytestmark = [pytest.mark.one_server, pytest.mark.more]
+pytestmark = pytest.mark.more
 
 COLUMNS = "id string, text string"
 

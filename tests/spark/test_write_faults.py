@@ -34,7 +34,7 @@ from textsim_db.spark.write_task import WriteTask, task_into_hidden
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-pytestmark = [pytest.mark.one_server, pytest.mark.more]
+pytestmark = pytest.mark.more
 
 COLUMNS = "id string, text string"
 MANY = [(f"k{i}", f"document {i} of many {i % 97} words") for i in range(24_000)]
@@ -79,6 +79,7 @@ def one_partition(spark: SparkSession, rows: list[tuple[Any, ...]]) -> DataFrame
     return spark.createDataFrame(rows, COLUMNS).coalesce(1)
 
 
+@pytest.mark.long
 def test_a_task_that_runs_again_stores_no_document_twice(
     spark: SparkSession, db: ts.Database
 ) -> None:

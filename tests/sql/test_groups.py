@@ -13,6 +13,8 @@ from benchmarks.generate import documents
 from tests.support.connections import Connection
 from tests.support.groups import random_pairs
 
+pytestmark = pytest.mark.both_servers
+
 Row = tuple[str, int, str | None, float]
 
 

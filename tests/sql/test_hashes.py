@@ -30,6 +30,8 @@ from textsim_db.text.hashing import hash_bands, hash_texts
 from textsim_db.text.shingles import find_shingles
 from textsim_db.text.tokens import tokenize
 
+pytestmark = pytest.mark.both_servers
+
 VALUES = """
 SELECT coalesce(array_agg(
     CASE WHEN unit = 'char' THEN hashtextextended(shingle, 0)

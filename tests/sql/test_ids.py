@@ -8,6 +8,8 @@ from psycopg import errors as pg
 import textsim_db as ts
 from tests.support.connections import Connection, value
 
+pytestmark = pytest.mark.both_servers
+
 
 def ids(connection: Connection) -> dict[str, int]:
     return dict(connection.execute("SELECT key, id FROM textsim.document_1").fetchall())

@@ -13,7 +13,10 @@ from psycopg import errors as pg
 import textsim_db as ts
 from tests.support.collision import FIRST, SECOND
 from tests.support.connections import Connection
+from tests.support.sampling import sample
 from tests.support.waiting import LOCKS
+
+pytestmark = pytest.mark.both_servers
 
 ROWS = 2500
 """More rows than a part of a run (100), a page of a comparison (1,000) and a batch of the log."""
@@ -43,7 +46,7 @@ def count_documents(connection: Connection) -> Any:
     ).fetchone()
 
 
-@in_both_modes
+@pytest.mark.parametrize("mode", sample(["queue", "inline"], 2))
 def test_every_row_is_indexed(db: ts.Database, connection: Connection, mode: str) -> None:
     create_corpus(connection)
     create_table(connection)

@@ -15,6 +15,8 @@ from tests.support.connections import Connection
 from textsim_db import measures
 from textsim_db.measures import shingles, words
 
+pytestmark = pytest.mark.both_servers
+
 DATA = Path(__file__).parents[2].parent / "shared" / "data"
 _MEASURES = """
 SELECT textsim.containment(a, b), textsim.containment(a, b, 'char', 4),

@@ -5,9 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import psycopg
+import pytest
 
 import textsim_db as ts
 from textsim_db.settings import DEFAULTS, SETTINGS, Settings
+
+pytestmark = pytest.mark.both_servers
 
 ARGUMENTS = """
 SELECT name, pg_get_function_arg_default(p.oid, number::integer)

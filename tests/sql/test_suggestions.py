@@ -7,6 +7,8 @@ from psycopg import errors as pg
 
 from tests.support.connections import Connection, value
 
+pytestmark = pytest.mark.both_servers
+
 
 def test_the_nearest_name_is_suggested(shared_connection: Connection) -> None:
     for name, expected in (

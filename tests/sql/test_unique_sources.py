@@ -9,8 +9,10 @@ import pytest
 from psycopg import errors as pg
 
 import textsim_db as ts
-from tests.support.connections import Connection, value
+from tests.support.connections import Connection
 from tests.support.sources import expected_forms, stored_forms
+
+pytestmark = pytest.mark.both_servers
 
 COMMON = "one two three four five six seven eight nine ten"
 RED, BLUE, OTHER = f"{COMMON} red", f"{COMMON} blue", "nothing that any other text in here contains"
@@ -97,12 +99,6 @@ def test_a_row_is_not_compared_with_itself(attach: Attach, connection: Connectio
 
 
 # Attaching
-
-
-def test_attach_indexes_the_rows(attach: Attach, connection: Connection) -> None:
-    attach(rows=f"('a', NULL, '{RED}'), ('b', NULL, '{OTHER}'), ('c', NULL, NULL)")
-    assert keys(connection) == ["a", "b"]
-    assert value(connection, "SELECT mode FROM textsim.sources") == "inline"
 
 
 TWINS = f"('a', NULL, '{RED}'), ('b', NULL, '{BLUE}'), ('c', NULL, '{OTHER}')"

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import random
 
+import pytest
 from psycopg import errors as pg
 
 import textsim_db as ts
 from tests.support.connections import Connection
 from tests.support.sources import expected_forms, stored_forms
+
+pytestmark = pytest.mark.both_servers
 
 STATEMENTS = 120
 # A trigger that changes a row of its own statement is left out: the row's event then has the old text.

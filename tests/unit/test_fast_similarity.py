@@ -48,8 +48,8 @@ def test_signatures_equal_the_definition(sets: list[list[int]], seed: int, num_h
             assert sketch == [0] * num_hashes
 
 
-@pytest.mark.parametrize("num_hashes", [2, 3, 64, 127, 128, 200, 512])
-@pytest.mark.parametrize("size", [1, 2, 5, 45, 200, 1023, 1024, 1025, 3000])
+@pytest.mark.parametrize("num_hashes", [2, 3, 127, 128, 200, 4096])
+@pytest.mark.parametrize("size", [1, 2, 45, 1023, 1024, 1025, 9000])
 def test_sets_of_every_size_equal_the_definition(
     num_hashes: int, size: int, rng: random.Random
 ) -> None:
@@ -72,16 +72,6 @@ def test_values_with_one_hash_count_once(rng: random.Random) -> None:
     colliding = [5, 5 ^ 1 << 40 ^ 1 << 8, 5 ^ 3 << 50 ^ 3 << 18]
     rows = sketch_sets([colliding, colliding[:1]], 3, 128)
     assert rows[0] == rows[1]
-
-
-@pytest.mark.parametrize("num_hashes", [2, 4096])
-def test_the_fewest_and_the_most_hashes_equal_the_definition(
-    num_hashes: int, rng: random.Random
-) -> None:
-    value_set = [rng.randrange(-(2**63), 2**63) for _ in range(9000)]
-    assert sketch_sets([value_set], 1, num_hashes) == [
-        reference.signature(value_set, 1, num_hashes)
-    ]
 
 
 @given(st.text("ab é漢"), st.sampled_from(["word:1", "word:2", "word:3", "char:2"]))

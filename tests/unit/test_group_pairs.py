@@ -16,6 +16,7 @@ from tests.support.groups import expected_clusters, random_pairs
 from textsim_db.cluster import given_pairs
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("linkage", ts.Linkage)
 @pytest.mark.parametrize("kind", [str, int])
 def test_clusters_of_random_pairs_equal_brute_force(

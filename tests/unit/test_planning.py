@@ -82,24 +82,3 @@ def test_the_interval_is_wilsons() -> None:
     low, high = wilson(95, 100)  # equals R's prop.test(95, 100, correct = FALSE)
     assert (round(low, 4), round(high, 4)) == (0.8882, 0.9785)
     assert wilson(100, 100)[1] == 1.0
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        ({"threshold": 0}, "threshold is 0; expected above 0"),
-        ({"recall": 1.5}, "recall is 1.5; expected above 0"),
-        ({"num_hashes": 1}, "num_hashes is 1; expected 2 to 4096"),
-        ({"background": 1}, "background is 1; expected 0 or more, below 1"),
-        ({"words": -1}, "words is -1; expected 0 to"),
-        ({"documents": 1.5}, "documents is 1.5; expected a whole number"),
-        ({"threshold": 0.1, "recall": 0.9999, "num_hashes": 4}, "no bands of 4 hashes reach"),
-        (
-            {"threshold": 0.05},
-            "the best is 0.148027, with 2 rows a band: use recall 1, which makes",
-        ),
-    ],
-)
-def test_impossible_arguments_are_refused(arguments: dict[str, float], message: str) -> None:
-    with pytest.raises(ts.ConfigurationError, match=message):
-        ts.plan(**arguments)  # type: ignore[arg-type]

@@ -8,7 +8,7 @@ import pytest
 
 import textsim_db as ts
 from textsim_db.cluster.keep_rule import Preference
-from textsim_db.errors import CorpusNotFound, InputError, suggest_settings, suggestion
+from textsim_db.errors import InputError, suggest_settings, suggestion
 from textsim_db.files.record_reader import expect_names
 from textsim_db.measures.by_name import measure_of
 from textsim_db.settings import CorpusSettings, Shingle, check_linkage
@@ -45,11 +45,6 @@ def test_a_misspelt_setting_is_reported_with_the_nearest_one(
 ) -> None:
     with pytest.raises(ts.TextsimError, match=f'; did you mean "{expected}"'):
         call()
-
-
-def test_a_misspelt_corpus_is_reported_with_the_nearest_one() -> None:
-    error = CorpusNotFound("newz", ["news"])
-    assert str(error) == 'corpus "newz" does not exist; did you mean "news"?'
 
 
 def test_a_misspelt_column_is_reported_with_the_nearest_one() -> None:

@@ -209,18 +209,6 @@ def test_shingles_of_random_texts_equal_the_reference(
     ]
 
 
-@given(tricky_text, st.integers(1, 12), st.sampled_from(["word", "char"]))
-def test_shingles_of_tricky_texts_equal_the_reference(text: str, n: int, unit: str) -> None:
-    assert shingles(text, f"{unit}:{n}") == reference.shingles(text, unit, n)
-
-
-def test_a_text_shorter_than_a_shingle_is_one_shingle() -> None:
-    assert shingles("Two words", "word:3") == ["two words"]
-    assert shingles("abc", "char:5") == ["abc"]
-    assert shingles("...", "char:5") == []
-    assert shingles("", "word:1") == []
-
-
 @pytest.mark.parametrize(
     ("text", "message"),
     [

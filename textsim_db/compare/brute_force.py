@@ -79,7 +79,7 @@ def _distinct(rows: Rows, odd_base: int) -> tuple[HashArray, Int64Array]:
     end = 0
     for document in range(len(rows.shingle_counts)):
         count = rolling_hashes(rows, document, odd_base, hashes[end:])
-        hashes[end : end + count].sort()
+        hashes[end : end + count].view(np.int64).sort()  # one compiled sort serves all kernels
         first = end
         end = _remove_repeated(hashes, first, first + count)
         owners[first:end] = document
@@ -136,8 +136,8 @@ def _enlarged(pairs: Overlaps, size: int) -> Overlaps:
     """Return the pairs in arrays of this size."""
     few = np.empty(size, np.int64)
     many = np.empty(size, np.int64)
-    few[: len(pairs.few)] = pairs.few
-    many[: len(pairs.many)] = pairs.many
+    for k in range(len(pairs.few)):
+        few[k], many[k] = pairs.few[k], pairs.many[k]
     return Overlaps(pairs.histogram, few, many)
 
 

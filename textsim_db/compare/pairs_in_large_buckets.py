@@ -110,7 +110,8 @@ def _prefixes(rows: Rows, threshold: float) -> tuple[HashArray, Int64Array, Int6
     """Return the prefix of each document: the keys of its rarest shingles.
 
     The high bits of a key are the approximate frequency of the shingle, the low bits come from its
-    hash. A shingle has the same key in all documents, so all documents have one order.
+    hash. The highest bit is 0, so keys sort as signed numbers. A shingle has the same key in all
+    documents, so all documents have one order.
     """
     frequencies = np.zeros(1 << _FREQUENCY_BITS, np.uint32)
     hashes = np.empty(longest(rows.offsets), np.uint64)
@@ -123,7 +124,7 @@ def _prefixes(rows: Rows, threshold: float) -> tuple[HashArray, Int64Array, Int6
     end = 0
     for document in range(documents):
         count = _write_keys(rows, document, frequencies, hashes)
-        hashes[:count].sort()
+        hashes[:count].view(np.int64).sort()  # one compiled sort serves all kernels
         # A match shares at least ceil(threshold * shingles) shingles, so one is in this prefix.
         shingles = rows.shingle_counts[document]
         wanted = shingles - np.int64(np.ceil(threshold * shingles - 1e-9)) + 1
@@ -155,7 +156,7 @@ def _write_keys(
     count = rolling_hashes(rows, document, _BASE, keys)
     for k in range(count):
         mixed = keys[k] * np.uint64(_BASE)
-        frequency = min(frequencies[_place_of(mixed)], np.uint32(0xFFFFFF))
+        frequency = min(frequencies[_place_of(mixed)], np.uint32(0x7FFFFF))
         keys[k] = (np.uint64(frequency) << np.uint64(40)) | (mixed & np.uint64(0xFFFFFFFFFF))
     return count
 

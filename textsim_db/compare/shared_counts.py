@@ -48,7 +48,6 @@ def sums_of_pairs(rows: Rows, left: Int64Array, right: Int64Array) -> Sums:
 def _sums(rows: Rows, left: Int64Array, right: Int64Array, spread: int) -> Int64Array:
     """Return the columns of Sums."""
     sums = np.empty((5, len(left)), np.int64)
-    lengths = np.diff(rows.offsets)
     counts = _empty_counts(2 * longest(rows.offsets), spread)
     distinct, squares = 0, 0
     for pair in range(len(left)):
@@ -58,8 +57,13 @@ def _sums(rows: Rows, left: Int64Array, right: Int64Array, spread: int) -> Int64
             distinct, squares = _enter_left(counts, rows, a)
         product, other_squares, shared = _compare_right(counts, rows, b, distinct)
         sums[0, pair], sums[1, pair], sums[2, pair] = product, squares, other_squares
-        sums[3, pair], sums[4, pair] = lengths[a] + lengths[b] - 2 * shared, shared
+        sums[3, pair], sums[4, pair] = _length(rows, a) + _length(rows, b) - 2 * shared, shared
     return sums
+
+
+@inlined_kernel
+def _length(rows: Rows, document: int) -> int:
+    return int(rows.offsets[document + 1] - rows.offsets[document])
 
 
 @kernel

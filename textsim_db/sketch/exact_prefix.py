@@ -61,7 +61,8 @@ def _smallest_values(
         if not _insert_in_order(ordered, size):
             ordered[:size].sort()
         if not _take_rare(ordered[:size], common, taken):
-            ordered[: len(all_values)] = all_values
+            for k in range(len(all_values)):
+                ordered[k] = all_values[k]
             ordered[: len(all_values)].sort()
             _take_by_class(ordered[: len(all_values)], common, taken)
     return result, row_offsets

@@ -111,7 +111,8 @@ def _classify(tokens: Tokens, model: _Model) -> Int32Array:
     scores = np.empty(len(model.priors), np.float32)
     for document in range(len(languages)):
         distinct = _count_features(tokens, document, model, features)
-        scores[:] = model.priors
+        for language in range(len(scores)):
+            scores[language] = model.priors[language]
         _add_scores(model, features, distinct, scores)
         languages[document] = model.labels[np.argmax(scores)] if distinct else -1
     return languages

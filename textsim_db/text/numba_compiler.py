@@ -12,6 +12,7 @@ import pickle
 import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from functools import partial
 from typing import Any, TypeVar, cast
 
 import numba
@@ -66,11 +67,18 @@ def inlined_kernel(function: Function) -> Function:
 def _compiled(function: Function, **options: bool) -> Function:
     njit: Any = numba.njit  # its annotations lack some options
     dispatcher: Any = njit(nogil=True, **options)(function)
+    dispatcher.get_call_template = partial(_call_template, dispatcher.get_call_template)
     try:
         dispatcher._cache = _Cache(function)
     except RuntimeError:  # Numba tried every folder
         _warn_once("no cache folder is writable")
     return cast(Function, dispatcher)
+
+
+def _call_template(find: Callable[..., Any], args: Any, kws: Any) -> Any:
+    """Find the compiled code for a call by a kernel. Numba would compile it for each constant."""
+    unliteral: Callable[[Any], Any] = types.unliteral
+    return find(tuple(map(unliteral, args)), {name: unliteral(kws[name]) for name in kws})
 
 
 class _Cache(_FunctionCache):  # type: ignore[misc]
