@@ -17,14 +17,14 @@ def run_fuzz(*arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, capture_output=True, text=True, check=False, cwd=ROOT)
 
 
-@pytest.mark.long  # it compiles every kernel with bounds checking
+@pytest.mark.more  # it compiles every kernel with bounds checking
 def test_hostile_inputs_pass_all_checks(seed: int) -> None:
     result = run_fuzz("--inputs", "1500", "--seed", str(seed))
     assert result.returncode == 0, result.stdout + result.stderr
     assert "no crash, no index out of range, no disagreement" in result.stdout
 
 
-@pytest.mark.long
+@pytest.mark.more
 @pytest.mark.parametrize("checked", [False, True])
 def test_a_run_without_bounds_checking_is_refused(checked: bool) -> None:
     """The check passes only if the environment turns bounds checking on."""
@@ -44,7 +44,7 @@ def test_a_run_without_bounds_checking_is_refused(checked: bool) -> None:
     assert (result.returncode == 0) is checked, result.stderr
 
 
-@pytest.mark.long
+@pytest.mark.more
 def test_a_read_behind_the_padding_ends_the_process() -> None:
     """So the fuzz test detects reads of the hash kernels, which are not checked."""
     program = (
