@@ -265,8 +265,8 @@ BEGIN
             SELECT k.node, (
                 SELECT n.document_id FROM textsim.%1$I n WHERE n.node = k.node ORDER BY n.document_id LIMIT 1) AS first,
                 CASE WHEN $2 = 'complete' THEN (
-                    SELECT min(d.key COLLATE "C") FROM textsim.%1$I n JOIN textsim.%2$I d ON d.id = n.document_id
-                    WHERE n.node = k.node) END AS key
+                    SELECT min((SELECT d.key FROM textsim.%2$I d WHERE d.id = n.document_id) COLLATE "C")
+                    FROM textsim.%1$I n WHERE n.node = k.node) END AS key
             FROM unnest($1) k (node)
         ) f
         WHERE f.first IS NOT NULL

@@ -58,13 +58,25 @@ def test_a_long_chain_is_cut_and_mended(
         assert clusters.keys() == mended.keys() == {1}
 
 
-@LINKAGES
+@pytest.mark.parametrize(
+    ("linkage", "way"),
+    [
+        *(("kept", "sql"), ("single", "sql"), ("complete", "sql")),
+        *(("kept", "python"), ("single", "worker")),
+    ],
+)
 def test_many_documents_that_are_loaded_at_once(
-    db: ts.Database, connection: Connection, linkage: str
+    db: ts.Database, connection: Connection, linkage: str, way: str
 ) -> None:
     corpus = db.create_corpus("c")
     corpus.track(linkage)
-    corpus.add_many(documents(20_000, words=60, planted=0.3, seed=1))
-    assert corpus.update_clusters() == 20_000
+    corpus.add_many(documents(10_000, words=60, planted=0.3, seed=1))
+    if way == "sql":
+        connection.execute("CALL textsim.update_clusters('c')")
+    elif way == "worker":
+        db.worker().run(until_idle=True)
+    else:
+        assert corpus.update_clusters() == 10_000
     clusters = compare(connection, corpus, linkage, corpus.config.threshold)
     assert len(clusters) > 500
+    assert corpus.check() == []

@@ -154,12 +154,21 @@ class OutdatedClusters:
         updated = 0
         for name, waiting in names:
             with suppress(*_PASSED_OVER, CorpusNotFound):
-                updated += (waiting >= LEAST_DOCUMENTS and self._build(name)) or self._update(name)
+                updated += self._build(name, waiting) or self._update(name)
         return updated
 
-    def _build(self, name: str) -> int:
+    def _build(self, name: str, waiting: int) -> int:
+        """Compute all clusters of a corpus anew, if so many of its documents wait."""
+        if waiting < LEAST_DOCUMENTS or name in self._failing:
+            return 0
         store = Store(self._engine, self._dictionary, stored_corpus.load(self._engine, name))
-        return build(store, waits=False)
+        try:
+            return build(store, waits=False)
+        except psycopg.Error as error:
+            if not self._is_of_entries(error):
+                raise
+            self._failing.add(name)
+            return 0
 
     def _update(self, name: str) -> int:
         if name not in self._failing:
