@@ -462,6 +462,9 @@ BEGIN
         WHERE c.id = ANY (array(SELECT m.cluster FROM textsim.%1$I m WHERE m.document_id = ANY ($1 || $3)))
             AND CASE WHEN g.document_id IS NULL THEN c.representative NOT IN (SELECT unnest($3))
                 ELSE g.representative = c.representative END
+            AND (
+                SELECT m.document_id FROM textsim.%1$I m
+                WHERE m.cluster = c.id AND m.document_id NOT IN (SELECT unnest($1 || $3)) LIMIT 1) IS NOT NULL
         $query$, 'member_' || corpus_id, 'cluster_' || corpus_id)
     INTO clusters, rests USING documents, representatives, logged;
 END $$;
@@ -651,10 +654,10 @@ BEGIN
         WITH given AS MATERIALIZED (SELECT unnest($1) UNION SELECT unnest($3))
         SELECT array_agg(r.id), array_agg(r.first)
         FROM (
-            SELECT c.id, CASE WHEN c.representative NOT IN (SELECT * FROM given) THEN c.representative ELSE (
+            SELECT c.id, (
                 SELECT m.document_id FROM textsim.%1$I m
                 WHERE m.cluster = c.id AND m.document_id NOT IN (SELECT * FROM given)
-                ORDER BY m.document_id LIMIT 1) END AS first
+                ORDER BY m.document_id LIMIT 1) AS first
             FROM textsim.%2$I c
             WHERE c.id = ANY (array(
                 SELECT n FROM unnest($2) n WHERE n > 0

@@ -75,6 +75,9 @@ BEGIN
         SELECT m.cluster, min(m.document_id), greatest(count(*), 2) FROM textsim.%1$I m
         WHERE NOT EXISTS (SELECT FROM textsim.%2$I c WHERE c.id = m.cluster) GROUP BY m.cluster
         $query$, member, cluster);
+    EXECUTE format('UPDATE textsim.%I c SET size = m.size '
+        'FROM (SELECT m.cluster, count(*) AS size FROM textsim.%I m GROUP BY m.cluster HAVING count(*) > 1) m '
+        'WHERE m.cluster = c.id AND c.size <> m.size', cluster, member);
     EXECUTE format('DELETE FROM textsim.%I a WHERE a.new = a.old', alias);
     EXECUTE format($query$
         INSERT INTO textsim.%1$I (old, new)

@@ -5,6 +5,8 @@ REVOKE EXECUTE ON FUNCTION textsim._prepare_source(text, regclass, name, name, t
 REVOKE EXECUTE ON FUNCTION textsim._activate_source(integer, boolean) FROM PUBLIC;
 REVOKE EXECUTE ON FUNCTION textsim._release_source(integer) FROM PUBLIC;
 REVOKE EXECUTE ON FUNCTION textsim._note_shape(integer, text[], text[]) FROM PUBLIC;
+-- A trigger calls it, whatever the role may do.
+REVOKE EXECUTE ON FUNCTION textsim._update_at_commit() FROM PUBLIC;
 -- It runs any statement, with the rights of the caller. Only the owner creates corpora.
 REVOKE EXECUTE ON FUNCTION textsim._make_function(text, text) FROM PUBLIC;
 

@@ -11,7 +11,7 @@ CREATE TABLE textsim.installed (
 COMMENT ON TABLE textsim.installed
     IS 'The definitions of the objects of the schema, as they were installed.';
 COMMENT ON COLUMN textsim.installed.kind
-    IS 'kind of the object: table, view, type, sequence, column, constraint, index or function';
+    IS 'kind of the object: table, view, type, sequence, column, constraint, index, trigger, policy or function';
 COMMENT ON COLUMN textsim.installed.name IS 'name of the object';
 COMMENT ON COLUMN textsim.installed.definition
     IS 'its definition; of a function or a view, the MD5 hash of the definition';
@@ -60,6 +60,16 @@ BEGIN
     JOIN pg_index i ON i.indrelid = r.oid
     JOIN pg_class x ON x.oid = i.indexrelid
     WHERE r.relkind = 'r'
+    UNION ALL
+    SELECT 'trigger', format('textsim.%I.%I', r.relname, t.tgname),
+        pg_get_triggerdef(t.oid) || CASE t.tgenabled WHEN 'O' THEN '' ELSE ' (not enabled)' END
+    FROM relation r JOIN pg_trigger t ON t.tgrelid = r.oid
+    WHERE NOT t.tgisinternal
+    UNION ALL
+    SELECT 'policy', format('textsim.%I.%I', r.relname, p.polname),
+        concat_ws(' ', 'FOR ' || p.polcmd::text, 'USING ' || pg_get_expr(p.polqual, p.polrelid),
+            'WITH CHECK ' || pg_get_expr(p.polwithcheck, p.polrelid))
+    FROM relation r JOIN pg_policy p ON p.polrelid = r.oid
     UNION ALL
     SELECT 'function', format('textsim.%I(%s)', p.proname, pg_get_function_identity_arguments(p.oid)),
         md5(concat_ws(' ', p.prosrc, pg_get_function_sqlbody(p.oid), p.prokind, p.provolatile,

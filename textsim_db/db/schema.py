@@ -276,7 +276,7 @@ def mending_script() -> str:
     """
     replaced = re.sub(r"(?m)^CREATE (FUNCTION|PROCEDURE|VIEW) ", r"CREATE OR REPLACE \1 ", _files())
     replaced = re.sub(
-        r"(?ms)^(CREATE (?:TYPE|POLICY) .*?;)$",
+        r"(?ms)^(CREATE (?:TYPE|POLICY|CONSTRAINT TRIGGER) .*?;)$",
         r"DO $do$ BEGIN \1 EXCEPTION WHEN duplicate_object THEN END $do$;",
         replaced,
     )

@@ -82,11 +82,14 @@ def _way_back(kind: str, name: str, expected: str, found: str | None) -> str:
         return _column_way_back(table, part, expected, found)
     if kind == "index" and found is not None:
         return f"DROP INDEX {name}; {expected}"
+    if kind in ("trigger", "policy") and found is not None:
+        return f"DROP {kind.upper()} {part} ON {table}; then: {INSTALL}"
     if kind == "table" and found is not None:
+        change = "ENABLE" if "row security" in expected else "DISABLE"
         return (
             f"ALTER TABLE {name} SET LOGGED"
             if "unlogged" in found
-            else f"ALTER TABLE {name} DISABLE ROW LEVEL SECURITY"
+            else f"ALTER TABLE {name} {change} ROW LEVEL SECURITY"
         )
     if kind == "sequence" and found is not None:
         return FROM_BACKUP
