@@ -1061,7 +1061,7 @@ class Corpus:
             threshold: the lowest similarity of a match; by default the threshold of the corpus, and not
                 lower. If a rebuild changes that of the corpus, an equal or lower one follows it.
             mode: with `"queue"` a worker or update_clusters() processes changes. With `"inline"` the
-                transaction that writes documents updates their clusters when it commits. Such
+                transaction that writes documents updates their clusters when it commits, and these
                 transactions wait for each other.
             keep_events: how long cluster_events() lists an event, such as `"30 days"`; None: always.
 

@@ -17,7 +17,7 @@
 -- A cluster may be large, so its members are read only if they may go elsewhere. The others are its rest.
 --
 -- Each statement is planned when it is executed, so its plan fits the sizes of its arrays. A function forbids nested
--- loops where the sizes of CTEs are guessed. What it looks up in an index is then a subquery, or LATERAL.
+-- loops where the sizes of CTEs are guessed. There a subquery, or LATERAL, looks rows up in an index.
 
 -- Private functions
 
@@ -964,7 +964,7 @@ END $$;
 COMMENT ON FUNCTION textsim._is_inline(integer)
     IS 'whether the transaction that writes documents of a corpus updates their clusters';
 
--- Who writes an attached table may have no right to write the tables of the corpus.
+-- The writers of an attached table may have no right to write the tables of the corpus.
 CREATE FUNCTION textsim._update_at_commit() RETURNS trigger
 LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 BEGIN

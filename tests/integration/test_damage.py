@@ -170,8 +170,12 @@ def _damages(kind: str, name: str) -> list[str]:
         ]
     if kind == "constraint":
         return [f"ALTER TABLE {table} DROP CONSTRAINT {part} CASCADE"]
+    if name == "textsim.judgement":
+        return [f"ALTER TABLE {name} DISABLE ROW LEVEL SECURITY"]
     if kind == "function":  # the arguments are without defaults
         return [text.format(name) for text in DAMAGES_OF_KIND[kind]]
+    if kind in ("trigger", "policy"):
+        return [f"DROP {kind} {part} ON {table}"]
     return [text.replace("{}", name) for text in DAMAGES_OF_KIND[kind]]
 
 
@@ -180,7 +184,10 @@ def test_every_object_of_the_schema_is_watched(connection: Connection) -> None:
     objects = connection.execute(
         "SELECT kind, name FROM textsim.installed ORDER BY 1, 2"
     ).fetchall()
-    assert {kind for kind, _ in objects} == {*DAMAGES_OF_KIND, "column", "constraint"}
+    assert {kind for kind, _ in objects} == {
+        *DAMAGES_OF_KIND,
+        *("column", "constraint", "trigger", "policy"),
+    }
     missed = []
     for kind, name in objects:
         if name == "textsim._catalog()" or name.startswith("textsim.installed"):

@@ -60,6 +60,8 @@ def write(columns: Sequence[str], rows: Iterable[Sequence[Any]], form: Format) -
     for row in rows:
         write_row(row)
         count += 1
+    # The message that follows goes to standard error, and may go to the same file.
+    sys.stdout.flush()
     return count
 
 

@@ -158,7 +158,7 @@ class OutdatedClusters:
         return updated
 
     def _build(self, name: str, waiting: int) -> int:
-        """Compute all clusters of a corpus anew, if so many of its documents wait."""
+        """Compute all clusters of a corpus anew, if many of its documents wait."""
         if waiting < LEAST_DOCUMENTS or name in self._failing:
             return 0
         store = Store(self._engine, self._dictionary, stored_corpus.load(self._engine, name))
