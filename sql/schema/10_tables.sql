@@ -214,15 +214,15 @@ COMMENT ON COLUMN textsim.tracked.keep_events IS 'how long events are kept; NULL
 CREATE TABLE textsim.node (
     document_id integer NOT NULL,
     node integer NOT NULL,
-    set_hash uuid
+    words_hash uuid
 );
 COMMENT ON TABLE textsim.node
     IS 'Pattern of the tables node_N: the documents of a tracked corpus that have words. Documents with the same '
-    'shingles and scope have one node. It has no rows.';
+    'words and scope have one node, and all documents of a node have the same shingles. It has no rows.';
 COMMENT ON COLUMN textsim.node.document_id IS 'the document';
 COMMENT ON COLUMN textsim.node.node IS 'id of its node';
-COMMENT ON COLUMN textsim.node.set_hash
-    IS 'the first half of a SHA-256 hash of the shingles and the scope; NULL if all documents were clustered at once, '
+COMMENT ON COLUMN textsim.node.words_hash
+    IS 'the first half of a SHA-256 hash of the words and the scope; NULL if all documents were clustered at once, '
     'and later copies get a node of their own';
 
 CREATE TABLE textsim.match (
@@ -268,6 +268,10 @@ COMMENT ON TABLE textsim.cluster_alias
 COMMENT ON COLUMN textsim.cluster_alias.old IS 'id of a cluster that is no more';
 COMMENT ON COLUMN textsim.cluster_alias.new
     IS 'id of the cluster that it is part of now, also if that one was merged later';
+
+-- One for all corpora, so the id of a cluster is never used again, even if a corpus is untracked and tracked again.
+CREATE SEQUENCE textsim.cluster_id_seq AS bigint;
+COMMENT ON SEQUENCE textsim.cluster_id_seq IS 'ids of the clusters and events of all tracked corpora';
 
 CREATE TABLE textsim.cluster_event (
     id bigint NOT NULL,

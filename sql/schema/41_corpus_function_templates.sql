@@ -179,6 +179,9 @@ DECLARE
 BEGIN
     PERFORM textsim._make_function(format('textsim.%I', f.name), f.statement)
     FROM textsim._corpus_functions(c) f;
+    IF EXISTS (SELECT FROM textsim.tracked t WHERE t.corpus_id = _make_functions.corpus_id) THEN
+        PERFORM textsim._make_tracking_functions(corpus_id);
+    END IF;
 END $$;
 COMMENT ON FUNCTION textsim._make_functions(integer)
     IS 'create or replace the functions of a corpus';

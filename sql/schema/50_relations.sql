@@ -37,7 +37,7 @@ BEGIN
         JOIN pg_class s ON s.oid IN (
             to_regclass(format('textsim.document_%s_id_seq', corpus_id)),
             to_regclass(format('textsim.node_%s_id_seq', corpus_id)),
-            to_regclass(format('textsim.cluster_%s_id_seq', corpus_id)))
+            'textsim.cluster_id_seq'::regclass)
         WHERE c.oid = to_regclass('textsim.document_' || corpus_id)
             AND a.grantee <> c.relowner AND a.privilege_type = 'INSERT'
     LOOP

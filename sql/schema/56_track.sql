@@ -20,24 +20,20 @@ BEGIN
             format('%s_%s_%s', i.pattern, corpus_id, i.suffix), format('%s_%s', i.pattern, corpus_id), i.columns)
         FROM (VALUES
             ('node', 'document', 'UNIQUE ', 'document_id'), ('node', 'node', '', 'node, document_id'),
-            ('node', 'hash', '', 'set_hash'), ('match', 'a', 'UNIQUE ', 'a, b'), ('match', 'b', '', 'b, a'),
+            ('node', 'hash', '', 'words_hash'), ('match', 'a', 'UNIQUE ', 'a, b'), ('match', 'b', '', 'b, a'),
             ('member', 'document', 'UNIQUE ', 'document_id'), ('member', 'cluster', '', 'cluster, document_id'),
             ('cluster', 'id', 'UNIQUE ', 'id'), ('cluster_alias', 'old', 'UNIQUE ', 'old'),
             ('cluster_alias', 'new', '', 'new'), ('cluster_event', 'id', 'UNIQUE ', 'id'),
             ('cluster_event', 'at', '', 'at'), ('removed', 'document', 'UNIQUE ', 'document_id'),
             ('removed', 'at', '', 'at'))
             i (pattern, suffix, uniqueness, columns);
-    RETURN QUERY VALUES
-        ('sequence', format('node_%s_id_seq', corpus_id), format(
-            'CREATE SEQUENCE textsim.%I OWNED BY textsim.%I.node',
-            format('node_%s_id_seq', corpus_id), 'node_' || corpus_id)),
-        ('sequence', format('cluster_%s_id_seq', corpus_id), format(
-            'CREATE SEQUENCE textsim.%I OWNED BY textsim.%I.id',
-            format('cluster_%s_id_seq', corpus_id), 'cluster_' || corpus_id));
+    RETURN QUERY SELECT 'sequence', format('node_%s_id_seq', corpus_id), format(
+        'CREATE SEQUENCE textsim.%I OWNED BY textsim.%I.node',
+        format('node_%s_id_seq', corpus_id), 'node_' || corpus_id);
 END $$;
 COMMENT ON FUNCTION textsim._tracking_relations(integer)
-    IS 'the tables, indexes and sequences of a tracked corpus besides those of every corpus, with the statements that '
-    'create them; check compares the definitions. Clusters and events share a sequence';
+    IS 'the tables, the indexes and the sequence of a tracked corpus besides those of every corpus, with the statements '
+    'that create them; check compares the definitions';
 
 CREATE FUNCTION textsim._tracking_triggers(corpus_id integer)
 RETURNS TABLE (relation text, name text, function text, statement text)
@@ -181,17 +177,70 @@ BEGIN
         END IF;
     END LOOP;
     PERFORM textsim._grant_ids(corpus_id);
+    PERFORM textsim._make_tracking_functions(corpus_id);
 END $$;
 COMMENT ON FUNCTION textsim._create_tracking_relations(integer, integer)
-    IS 'create the tables and sequences of a tracked corpus, with the rights of those of another tracked corpus, or of '
-    'the documents';
+    IS 'create the tables, the sequence and the functions of a tracked corpus, with the rights of those of another '
+    'tracked corpus, or of the documents';
+
+CREATE FUNCTION textsim._name_for(source text, corpus_id integer, functions text[]) RETURNS text
+LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    source := regexp_replace(
+        source, format('\mtextsim\.(%s)\M', textsim._corpus_patterns()), 'textsim.\1_' || corpus_id, 'g');
+    source := replace(source, 'textsim.node_id_seq', format('textsim.node_%s_id_seq', corpus_id));
+    RETURN regexp_replace(
+        source, format('\m(%s)\(', array_to_string(functions, '|')), format('\1_%s(', corpus_id), 'g');
+END $$;
+COMMENT ON FUNCTION textsim._name_for(text, integer, text[])
+    IS 'the source of a function with the names of the tables, sequences and functions of a corpus in place of their '
+    'patterns';
+
+CREATE FUNCTION textsim._tracking_functions(corpus_id integer)
+RETURNS TABLE (name text, pattern oid, statement text, body text)
+LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE ROWS 16 SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    patterns text[] := ARRAY[
+        '_hashes_of', '_move_to_nodes', '_find_matches', '_connected_nodes', '_group_nodes', '_nodes_after',
+        '_kept_neighbours', '_followers', '_kept_groups', '_lost_parts', '_joined_groups', '_store_groups',
+        '_are_alone', '_update_batch', '_log_whole_clusters', '_mend_tracked'];
+BEGIN
+    RETURN QUERY
+        SELECT format('%s_%s', p.proname, corpus_id), p.oid,
+            textsim._name_for(pg_get_functiondef(p.oid), corpus_id, patterns),
+            textsim._name_for(p.prosrc, corpus_id, patterns)
+        FROM pg_proc p WHERE p.pronamespace = 'textsim'::regnamespace AND p.proname = ANY (patterns);
+END $$;
+COMMENT ON FUNCTION textsim._tracking_functions(integer)
+    IS 'the functions of a tracked corpus, the function that each is a copy of, the statement that creates it, and '
+    'its body; check compares them';
+
+CREATE FUNCTION textsim._make_tracking_functions(corpus_id integer) RETURNS void
+LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    made record;
+BEGIN
+    FOR made IN SELECT * FROM textsim._tracking_functions(corpus_id) LOOP
+        PERFORM textsim._make_function(format('textsim.%I', made.name), made.statement);
+        EXECUTE format('COMMENT ON FUNCTION textsim.%I IS %L', made.name, obj_description(made.pattern, 'pg_proc'));
+    END LOOP;
+END $$;
+COMMENT ON FUNCTION textsim._make_tracking_functions(integer)
+    IS 'create or replace the functions of a tracked corpus';
 
 CREATE FUNCTION textsim._drop_tracking(corpus_id integer) RETURNS void
 LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     relation text;
+    function regproc;
 BEGIN
     DELETE FROM textsim.tracked t WHERE t.corpus_id = _drop_tracking.corpus_id;
+    FOR function IN
+        SELECT p.oid FROM pg_proc p JOIN textsim._tracking_functions(corpus_id) f ON f.name = p.proname
+        WHERE p.pronamespace = 'textsim'::regnamespace
+    LOOP
+        EXECUTE format('DROP FUNCTION %s', function);
+    END LOOP;
     FOR relation IN
         SELECT r.name FROM textsim._tracking_relations(corpus_id) r
         WHERE r.kind = 'table' AND to_regclass('textsim.' || r.name) IS NOT NULL
@@ -201,7 +250,7 @@ BEGIN
     DELETE FROM textsim.pending p WHERE p.corpus_id = _drop_tracking.corpus_id AND p.document_ids IS NOT NULL;
 END $$;
 COMMENT ON FUNCTION textsim._drop_tracking(integer)
-    IS 'drop the tables with the matches and clusters of a corpus, if it is tracked';
+    IS 'drop the functions and the tables with the matches and clusters of a corpus, if it is tracked';
 
 -- Public functions
 

@@ -1,8 +1,8 @@
 -- The clusters of tracked corpora are brought up to date: batches of logged documents go through these steps.
 --
 --     _logged_documents  take the ids of changed documents from the log
---     _set_hashes        read the documents, and hash their shingles
---     _move_to_nodes     take these documents out of their nodes, and give each the node of its shingles
+--     _hashes_of         read the documents, and hash their words
+--     _move_to_nodes     take these documents out of their nodes, and give each the node of its words
 --     _lost_parts        single: find the parts into which clusters fall, because nodes are gone
 --     _find_matches      compare new nodes with all others
 --     _kept_groups, _joined_groups, or for linkage complete _group_nodes
@@ -16,30 +16,22 @@
 --
 -- A cluster may be large, so its members are read only if they may go elsewhere. The others are its rest.
 --
--- Each statement is planned when it is executed, so its plan fits the sizes of its arrays. A function forbids nested
--- loops where the sizes of CTEs are guessed. There a subquery, or LATERAL, looks rows up in an index.
+-- The functions from _hashes_of to _update_batch name the tables that are patterns for those of a tracked corpus. Each
+-- tracked corpus has copies of these functions, which name its own tables, so their statements are planned once in a
+-- session. The sizes of arrays and CTEs are guessed then. So a function forbids nested loops, and a subquery, or
+-- LATERAL, looks rows up in an index.
 
 -- Private functions
 
--- A word without an id is hashed as it is. When it has an id, a new copy of such a document gets a node of its own, and
--- the two nodes match.
-CREATE FUNCTION textsim._set_hash(c textsim.corpus, word_ids integer[], form text, scope text) RETURNS uuid
-LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
-DECLARE
-    shingles bytea := tsvectorsend(textsim._shingle_set(word_ids, form, c.unit, c.shingle_length));
-BEGIN
-    IF shingles IS NULL THEN
-        -- No shingle has a line break.
-        shingles := convert_to((
-            SELECT string_agg(s, E'\n' ORDER BY s COLLATE "C")
-            FROM unnest(textsim._shingles_of_form(
-                coalesce(form, textsim._normal_form_of(word_ids)), c.unit, c.shingle_length)) s), 'UTF8');
-    END IF;
-    -- Nobody can find two sets with one hash.
-    RETURN encode(substr(sha256(sha256(shingles) || convert_to(coalesce(scope, ''), 'UTF8')), 1, 16), 'hex')::uuid;
-END $$;
-COMMENT ON FUNCTION textsim._set_hash(textsim.corpus, integer[], text, text)
-    IS 'the hash of the shingles and the scope of a document, given by its word ids or its normal form';
+-- A copy that has word ids, of a document that is stored as text, gets a node of its own, and the two nodes match. So
+-- do documents with the same shingles in another order.
+CREATE FUNCTION textsim._words_hash(word_ids integer[], form text, scope text) RETURNS uuid
+LANGUAGE sql STABLE PARALLEL SAFE
+RETURN encode(substr(sha256(
+    sha256(coalesce(convert_to(form, 'UTF8'), array_send(word_ids))) || convert_to(coalesce(scope, ''), 'UTF8')
+), 1, 16), 'hex')::uuid;
+COMMENT ON FUNCTION textsim._words_hash(integer[], text, text)
+    IS 'the hash of the words and the scope of a document, given by its word ids or its normal form';
 
 CREATE FUNCTION textsim._logged_documents(corpus_id integer, entry_id bigint) RETURNS integer[]
 LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE
@@ -71,30 +63,15 @@ COMMENT ON FUNCTION textsim._logged_documents(integer, bigint)
     IS 'the documents of the first log entries of a tracked corpus, a thousand or more, or those of one entry; the '
     'entries are deleted. NULL if there are none';
 
--- A function of its own, because _move_to_nodes has settings, and words are looked up by nested loops.
-CREATE FUNCTION textsim._set_hashes(
-    c textsim.corpus, documents integer[], OUT ids integer[], OUT hashes uuid[])
+CREATE FUNCTION textsim._hashes_of(documents integer[], OUT ids integer[], OUT hashes uuid[])
 LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
-    EXECUTE format($query$
-        SELECT array_agg(d.id), array_agg(textsim._set_hash($2, d.word_ids, d.normal_form, d.scope))
-        FROM textsim.%I d WHERE d.id = ANY ($1) AND d.shingle_count > 0
-        $query$, 'document_' || c.id) INTO ids, hashes USING documents, c;
+    SELECT array_agg(d.id), array_agg(textsim._words_hash(d.word_ids, d.normal_form, d.scope))
+    FROM textsim.document d WHERE d.id = ANY (documents) AND d.shingle_count > 0
+    INTO ids, hashes;
 END $$;
-COMMENT ON FUNCTION textsim._set_hashes(textsim.corpus, integer[])
+COMMENT ON FUNCTION textsim._hashes_of(integer[])
     IS 'those of the documents that are stored and have words, and their hashes';
-
-CREATE FUNCTION textsim._without_documents(corpus_id integer, nodes integer[]) RETURNS integer[]
-LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
-BEGIN
-    EXECUTE format($query$
-        SELECT array_agg(o) FROM unnest($1) o
-        WHERE (SELECT n.node FROM textsim.%I n WHERE n.node = o LIMIT 1) IS NULL
-        $query$, 'node_' || corpus_id) INTO nodes USING nodes;
-    RETURN nodes;
-END $$;
-COMMENT ON FUNCTION textsim._without_documents(integer, integer[])
-    IS 'those of the nodes that have no document; NULL if there are none';
 
 CREATE FUNCTION textsim._move_to_nodes(
     c textsim.corpus, documents integer[], ids integer[], hashes uuid[], OUT nodes integer[], OUT searched integer[],
@@ -103,59 +80,58 @@ LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE
 SET search_path = pg_catalog, pg_temp
 SET enable_nestloop = off
 AS $$
+DECLARE
+    left_nodes integer[];  -- the nodes that are left without documents
 BEGIN
-    EXECUTE format($query$
-        SELECT array_agg(o.node), array_agg(o.first)
-        FROM (
-            SELECT n.node, (
-                SELECT f.document_id FROM textsim.%1$I f WHERE f.node = n.node ORDER BY f.document_id LIMIT 1) AS first
-            FROM textsim.%1$I n WHERE n.document_id = ANY ($1) GROUP BY n.node
-        ) o
-        $query$, 'node_' || c.id) INTO old_nodes, old_firsts USING documents;
+    SELECT array_agg(o.node), array_agg(o.first)
+    FROM (
+        SELECT n.node, (
+            SELECT f.document_id FROM textsim.node f WHERE f.node = n.node ORDER BY f.document_id LIMIT 1) AS first
+        FROM textsim.node n WHERE n.document_id = ANY (documents) GROUP BY n.node
+    ) o
+    INTO old_nodes, old_firsts;
     IF old_nodes IS NOT NULL THEN
-        EXECUTE format('DELETE FROM textsim.%I n WHERE n.document_id = ANY ($1)', 'node_' || c.id) USING documents;
+        DELETE FROM textsim.node n WHERE n.document_id = ANY (documents);
     END IF;
-    EXECUTE format($query$
-        WITH document AS MATERIALIZED (SELECT h.id, h.hash FROM unnest($1, $2) h (id, hash)),
-        node AS MATERIALIZED (
-            SELECT h.hash, coalesce(
-                (SELECT n.node FROM textsim.%1$I n WHERE n.set_hash = h.hash LIMIT 1), nextval(%2$L)) AS node
-            FROM (SELECT d.hash FROM document d GROUP BY d.hash ORDER BY min(d.id)) h
+    WITH document AS MATERIALIZED (SELECT h.id, h.hash FROM unnest(ids, hashes) h (id, hash)),
+    node AS MATERIALIZED (
+        SELECT h.hash, coalesce(
+            (SELECT n.node FROM textsim.node n WHERE n.words_hash = h.hash LIMIT 1),
+            nextval('textsim.node_id_seq')) AS node
+        FROM (SELECT d.hash FROM document d GROUP BY d.hash ORDER BY min(d.id)) h
+    )
+    INSERT INTO textsim.node (document_id, node, words_hash)
+    SELECT d.id, n.node, d.hash FROM document d JOIN node n ON n.hash = d.hash;
+    IF old_nodes IS NOT NULL THEN
+        left_nodes := array(
+            SELECT o FROM unnest(old_nodes) o
+            WHERE (SELECT n.node FROM textsim.node n WHERE n.node = o LIMIT 1) IS NULL);
+        WITH gone AS (
+            DELETE FROM textsim.match m
+            WHERE m.a = ANY (left_nodes) OR m.b = ANY (left_nodes)
+            RETURNING m.a, m.b
         )
-        INSERT INTO textsim.%1$I (document_id, node, set_hash)
-        SELECT d.id, n.node, d.hash FROM document d JOIN node n ON n.hash = d.hash
-        $query$, 'node_' || c.id, format('textsim.node_%s_id_seq', c.id)) USING ids, hashes;
-    IF old_nodes IS NOT NULL THEN
-        EXECUTE format($query$
-            WITH gone AS (
-                DELETE FROM textsim.%1$I m
-                WHERE m.a = ANY ($1) OR m.b = ANY ($1)
-                RETURNING m.a, m.b
-            )
-            SELECT array_agg(e.node), array_agg(o.first)
-            FROM gone g CROSS JOIN LATERAL (VALUES (g.a, g.b), (g.b, g.a)) e (node, other)
-            JOIN unnest($2, $3) o (node, first) ON o.node = e.other
-            WHERE e.node NOT IN (SELECT unnest($1))
-            $query$, 'match_' || c.id)
-        INTO neighbours, lost_firsts USING textsim._without_documents(c.id, old_nodes), old_nodes, old_firsts;
+        SELECT array_agg(e.node), array_agg(o.first)
+        FROM gone g CROSS JOIN LATERAL (VALUES (g.a, g.b), (g.b, g.a)) e (node, other)
+        JOIN unnest(old_nodes, old_firsts) o (node, first) ON o.node = e.other
+        WHERE e.node NOT IN (SELECT unnest(left_nodes))
+        INTO neighbours, lost_firsts;
     END IF;
-    EXECUTE format($query$
-        SELECT coalesce(array_agg(DISTINCT n.node), '{}') FROM textsim.%I n
-        WHERE n.document_id = ANY ($1) OR n.node = ANY ($2)
-        $query$, 'node_' || c.id) INTO nodes USING documents, old_nodes;
+    SELECT coalesce(array_agg(DISTINCT n.node), '{}') FROM textsim.node n
+    WHERE n.document_id = ANY (documents) OR n.node = ANY (old_nodes)
+    INTO nodes;
     -- The node of a document that was processed before, and has not changed since, has all its matches.
-    EXECUTE format($query$
-        WITH changed AS MATERIALIZED (
-            SELECT unnest($1) AS id
-            UNION SELECT unnest(p.document_ids) FROM textsim.pending p
-            WHERE p.corpus_id = $2 AND p.document_ids IS NOT NULL
-        )
-        SELECT coalesce(array_agg(k.node), '{}')
-        FROM (SELECT DISTINCT n.node FROM textsim.%1$I n WHERE n.document_id = ANY ($1)) k
-        WHERE (
-            SELECT n.node FROM textsim.%1$I n
-            WHERE n.node = k.node AND n.document_id NOT IN (SELECT h.id FROM changed h) LIMIT 1) IS NULL
-        $query$, 'node_' || c.id) INTO searched USING documents, c.id;
+    WITH changed AS MATERIALIZED (
+        SELECT unnest(documents) AS id
+        UNION SELECT unnest(p.document_ids) FROM textsim.pending p
+        WHERE p.corpus_id = c.id AND p.document_ids IS NOT NULL
+    )
+    SELECT coalesce(array_agg(k.node), '{}')
+    FROM (SELECT DISTINCT n.node FROM textsim.node n WHERE n.document_id = ANY (documents)) k
+    WHERE (
+        SELECT n.node FROM textsim.node n
+        WHERE n.node = k.node AND n.document_id NOT IN (SELECT h.id FROM changed h) LIMIT 1) IS NULL
+    INTO searched;
 END $$;
 COMMENT ON FUNCTION textsim._move_to_nodes(textsim.corpus, integer[], integer[], uuid[])
     IS 'take changed documents out of their nodes, and give those that are stored their nodes; ids and hashes are '
@@ -169,54 +145,52 @@ CREATE FUNCTION textsim._find_matches(c textsim.corpus, threshold double precisi
 RETURNS TABLE (a integer, b integer, similarity double precision)
 LANGUAGE plpgsql STABLE PARALLEL SAFE ROWS 1000 SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
-    RETURN QUERY EXECUTE format($query$
-        WITH changed AS MATERIALIZED (
-            SELECT unnest(p.document_ids) AS id FROM textsim.pending p
-            WHERE p.corpus_id = $1.id AND p.document_ids IS NOT NULL
-        ), searching AS MATERIALIZED (
-            SELECT DISTINCT ON (n.node) n.node, d.id, d.shingle_count, d.scope,
-                textsim._in_scope(textsim._buckets(d.signature, $1.bands, $1.rows), d.scope) AS buckets
-            FROM textsim.%1$I n JOIN textsim.%2$I d ON d.id = n.document_id
-            WHERE n.node = ANY ($3) AND d.id NOT IN (SELECT k.id FROM changed k)
-            ORDER BY n.node, d.id
-        ), meeting AS (
-            SELECT s.node, s.id, s.shingle_count, s.scope, r.document_id, count(*) AS shared
-            FROM searching s CROSS JOIN LATERAL unnest(s.buckets) q (bucket)
-            JOIN textsim.%3$I r ON r.bucket = q.bucket AND r.document_id <> s.id
-            GROUP BY s.node, s.id, s.shingle_count, s.scope, r.document_id
-        ), candidate AS MATERIALIZED (
-            SELECT DISTINCT ON (least(m.node, n.node), greatest(m.node, n.node))
-                m.id AS x, d.id AS y, m.shingle_count + d.shingle_count AS shingles
-            FROM meeting m
-            JOIN textsim.%1$I n ON n.document_id = m.document_id AND n.node <> m.node
-            JOIN textsim.%2$I d ON d.id = m.document_id
-            WHERE d.scope IS NOT DISTINCT FROM m.scope
-                -- Looked up in a hash table. An anti-join could be a nested loop, because sizes are guessed.
-                AND d.id NOT IN (SELECT k.id FROM changed k)
-                AND textsim._is_candidate(
-                    m.shared, m.shingle_count, d.shingle_count, CASE WHEN $1.bands IS NULL THEN $1.threshold END)
-                AND least(m.shingle_count, d.shingle_count)::double precision
-                    / greatest(m.shingle_count, d.shingle_count) >= $2
-        ), batch AS (
-            SELECT array_agg(b.x) AS xs, array_agg(b.y) AS ys
-            FROM (
-                SELECT k.x, k.y,
-                    sum(k.shingles) OVER (ORDER BY k.x, k.y ROWS UNBOUNDED PRECEDING) / 400000 AS number
-                FROM candidate k
-            ) b
-            GROUP BY b.number
-        )
-        SELECT least(x.node, y.node), greatest(x.node, y.node), v.similarity
-        FROM batch b CROSS JOIN LATERAL textsim._verify_pairs($1, b.xs, b.ys, $2) v
-        JOIN textsim.%1$I x ON x.document_id = v.x
-        JOIN textsim.%1$I y ON y.document_id = v.y
-        $query$, 'node_' || c.id, 'document_' || c.id, 'band_' || c.id)
-    USING c, threshold, nodes;
+    RETURN QUERY
+    WITH changed AS MATERIALIZED (
+        SELECT unnest(p.document_ids) AS id FROM textsim.pending p
+        WHERE p.corpus_id = c.id AND p.document_ids IS NOT NULL
+    ), searching AS MATERIALIZED (
+        SELECT DISTINCT ON (n.node) n.node, d.id, d.shingle_count, d.scope,
+            textsim._in_scope(textsim._buckets(d.signature, c.bands, c.rows), d.scope) AS buckets
+        FROM textsim.node n JOIN textsim.document d ON d.id = n.document_id
+        WHERE n.node = ANY (nodes) AND d.id NOT IN (SELECT k.id FROM changed k)
+        ORDER BY n.node, d.id
+    ), meeting AS (
+        SELECT s.node, s.id, s.shingle_count, s.scope, r.document_id, count(*) AS shared
+        FROM searching s CROSS JOIN LATERAL unnest(s.buckets) q (bucket)
+        JOIN textsim.band r ON r.bucket = q.bucket AND r.document_id <> s.id
+        GROUP BY s.node, s.id, s.shingle_count, s.scope, r.document_id
+    ), candidate AS MATERIALIZED (
+        SELECT DISTINCT ON (least(m.node, n.node), greatest(m.node, n.node))
+            m.id AS x, d.id AS y, m.shingle_count + d.shingle_count AS shingles
+        FROM meeting m
+        JOIN textsim.node n ON n.document_id = m.document_id AND n.node <> m.node
+        JOIN textsim.document d ON d.id = m.document_id
+        WHERE d.scope IS NOT DISTINCT FROM m.scope
+            -- Looked up in a hash table. An anti-join could be a nested loop, because sizes are guessed.
+            AND d.id NOT IN (SELECT k.id FROM changed k)
+            AND textsim._is_candidate(
+                m.shared, m.shingle_count, d.shingle_count, CASE WHEN c.bands IS NULL THEN c.threshold END)
+            AND least(m.shingle_count, d.shingle_count)::double precision
+                / greatest(m.shingle_count, d.shingle_count) >= threshold
+    ), batch AS (
+        SELECT array_agg(b.x) AS xs, array_agg(b.y) AS ys
+        FROM (
+            SELECT k.x, k.y,
+                sum(k.shingles) OVER (ORDER BY k.x, k.y ROWS UNBOUNDED PRECEDING) / 400000 AS number
+            FROM candidate k
+        ) b
+        GROUP BY b.number
+    )
+    SELECT least(x.node, y.node), greatest(x.node, y.node), v.similarity
+    FROM batch b CROSS JOIN LATERAL textsim._verify_pairs(c, b.xs, b.ys, threshold) v
+    JOIN textsim.node x ON x.document_id = v.x
+    JOIN textsim.node y ON y.document_id = v.y;
 END $$;
 COMMENT ON FUNCTION textsim._find_matches(textsim.corpus, double precision, integer[])
     IS 'the matches of nodes with all nodes, found anew from their documents';
 
-CREATE FUNCTION textsim._connected_nodes(corpus_id integer, seeds integer[]) RETURNS integer[]
+CREATE FUNCTION textsim._connected_nodes(seeds integer[]) RETURNS integer[]
 LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE
 SET search_path = pg_catalog, pg_temp
 -- Each round looks its nodes up in the indexes.
@@ -227,27 +201,26 @@ AS $$
 DECLARE
     nodes integer[];
 BEGIN
-    EXECUTE format($query$
-        WITH RECURSIVE walk AS (
-            SELECT unnest($1) AS node
-            UNION
-            SELECT e.node FROM walk w CROSS JOIN LATERAL (
-                SELECT m.b FROM textsim.%1$I m WHERE m.a = w.node
-                UNION ALL SELECT m.a FROM textsim.%1$I m WHERE m.b = w.node
-            ) e (node)
-        )
-        SELECT array_agg(w.node) FROM walk w
-        $query$, 'match_' || corpus_id) INTO nodes USING seeds;
+    WITH RECURSIVE walk AS (
+        SELECT unnest(seeds) AS node
+        UNION
+        SELECT e.node FROM walk w CROSS JOIN LATERAL (
+            SELECT m.b FROM textsim.match m WHERE m.a = w.node
+            UNION ALL SELECT m.a FROM textsim.match m WHERE m.b = w.node
+        ) e (node)
+    )
+    SELECT array_agg(w.node) FROM walk w
+    INTO nodes;
     RETURN nodes;
 END $$;
-COMMENT ON FUNCTION textsim._connected_nodes(integer, integer[])
+COMMENT ON FUNCTION textsim._connected_nodes(integer[])
     IS 'the nodes that matches lead to from these nodes, and these nodes';
 
 -- Nodes are numbered in the order of their first documents, for linkage complete in the order of keys, as by Python.
 -- If the first document of a node is kept, its copies are members of its cluster. Otherwise no copy is kept, but a
 -- later copy may be nearer to a document that was kept meanwhile.
 CREATE FUNCTION textsim._group_nodes(
-    corpus_id integer, linkage text, nodes integer[], outside integer[] DEFAULT '{}',
+    linkage text, nodes integer[], outside integer[] DEFAULT '{}',
     OUT documents integer[], OUT representatives integer[])
 LANGUAGE plpgsql STABLE PARALLEL SAFE
 SET search_path = pg_catalog, pg_temp
@@ -259,33 +232,30 @@ DECLARE
     links record;
     roots integer[];
 BEGIN
-    EXECUTE format($query$
-        SELECT array_agg(f.node ORDER BY f.key, f.first), array_agg(f.first ORDER BY f.key, f.first)
-        FROM (
-            SELECT k.node, (
-                SELECT n.document_id FROM textsim.%1$I n WHERE n.node = k.node ORDER BY n.document_id LIMIT 1) AS first,
-                CASE WHEN $2 = 'complete' THEN (
-                    SELECT min((SELECT d.key FROM textsim.%2$I d WHERE d.id = n.document_id) COLLATE "C")
-                    FROM textsim.%1$I n WHERE n.node = k.node) END AS key
-            FROM unnest($1) k (node)
-        ) f
-        WHERE f.first IS NOT NULL
-        $query$, 'node_' || corpus_id, 'document_' || corpus_id)
-    INTO numbered, firsts USING nodes || outside, linkage;
+    SELECT array_agg(f.node ORDER BY f.key, f.first), array_agg(f.first ORDER BY f.key, f.first)
+    FROM (
+        SELECT k.node, (
+            SELECT n.document_id FROM textsim.node n WHERE n.node = k.node ORDER BY n.document_id LIMIT 1) AS first,
+            CASE WHEN linkage = 'complete' THEN (
+                SELECT min((SELECT d.key FROM textsim.document d WHERE d.id = n.document_id) COLLATE "C")
+                FROM textsim.node n WHERE n.node = k.node) END AS key
+        FROM unnest(nodes || outside) k (node)
+    ) f
+    WHERE f.first IS NOT NULL
+    INTO numbered, firsts;
     IF numbered IS NULL THEN
         RETURN;
     END IF;
-    EXECUTE format($query$
-        WITH node AS MATERIALIZED (SELECT k.id, k.place::integer FROM unnest($1) WITH ORDINALITY k (id, place))
-        SELECT array_agg(least(x.place, y.place)) AS lefts, array_agg(greatest(x.place, y.place)) AS rights,
-            array_agg(m.similarity) AS similarities
-        FROM (
-            SELECT m.* FROM textsim.%1$I m WHERE m.a = ANY ($2)
-            UNION ALL
-            SELECT m.* FROM textsim.%1$I m WHERE m.b = ANY ($2) AND m.a NOT IN (SELECT unnest($2))
-        ) m
-        JOIN node x ON x.id = m.a JOIN node y ON y.id = m.b
-        $query$, 'match_' || corpus_id) INTO links USING numbered, nodes;
+    WITH node AS MATERIALIZED (SELECT k.id, k.place::integer FROM unnest(numbered) WITH ORDINALITY k (id, place))
+    SELECT array_agg(least(x.place, y.place)) AS lefts, array_agg(greatest(x.place, y.place)) AS rights,
+        array_agg(m.similarity) AS similarities
+    FROM (
+        SELECT m.* FROM textsim.match m WHERE m.a = ANY (nodes)
+        UNION ALL
+        SELECT m.* FROM textsim.match m WHERE m.b = ANY (nodes) AND m.a NOT IN (SELECT unnest(nodes))
+    ) m
+    JOIN node x ON x.id = m.a JOIN node y ON y.id = m.b
+    INTO links;
     IF linkage = 'single' THEN
         SELECT l.roots INTO roots FROM textsim._single_linkage(
             links.lefts, links.rights, links.similarities, cardinality(numbered)) l;
@@ -296,82 +266,77 @@ BEGIN
         SELECT l.roots INTO roots FROM textsim._kept_linkage(
             links.lefts, links.rights, links.similarities, array(SELECT generate_series(1, cardinality(numbered)))) l;
     END IF;
-    EXECUTE format($query$
-        WITH node AS MATERIALIZED (
-            SELECT k.id, k.first, k.root, k.place::integer, min(k.first) OVER (PARTITION BY k.root) AS lowest
-            FROM unnest($1, $2, $3) WITH ORDINALITY k (id, first, root, place)
-        ), kept AS MATERIALIZED (
-            SELECT x.id, y.first, l.similarity
-            FROM (
-                SELECT l.x, l.y, l.similarity FROM unnest($4, $5, $6) l (x, y, similarity)
-                UNION ALL SELECT l.y, l.x, l.similarity FROM unnest($4, $5, $6) l (x, y, similarity)
-            ) l
-            JOIN node x ON x.place = l.x AND x.root <> x.place
-            JOIN node y ON y.place = l.y AND y.root = y.place
-            WHERE $7 = 'kept'
-        )
-        SELECT array_agg(o.document_id), array_agg(o.representative)
+    WITH node AS MATERIALIZED (
+        SELECT k.id, k.first, k.root, k.place::integer, min(k.first) OVER (PARTITION BY k.root) AS lowest
+        FROM unnest(numbered, firsts, roots) WITH ORDINALITY k (id, first, root, place)
+    ), kept AS MATERIALIZED (
+        SELECT x.id, y.first, l.similarity
         FROM (
-            SELECT DISTINCT ON (n.document_id)
-                n.document_id, coalesce(p.first, CASE WHEN $7 = 'kept' THEN r.first ELSE k.lowest END) AS representative
-            FROM node k
-            JOIN node r ON r.place = k.root
-            JOIN textsim.%I n ON n.node = k.id AND n.node = ANY ($8)
-            LEFT JOIN kept p ON p.id = k.id AND p.first < n.document_id
-            ORDER BY n.document_id, p.similarity DESC, p.first
-        ) o
-        $query$, 'node_' || corpus_id)
-    INTO documents, representatives
-    USING numbered, firsts, roots, links.lefts, links.rights, links.similarities, linkage, nodes;
+            SELECT unnest(links.lefts) AS x, unnest(links.rights) AS y, unnest(links.similarities) AS similarity
+            UNION ALL SELECT unnest(links.rights), unnest(links.lefts), unnest(links.similarities)
+        ) l
+        JOIN node x ON x.place = l.x AND x.root <> x.place
+        JOIN node y ON y.place = l.y AND y.root = y.place
+        WHERE linkage = 'kept'
+    )
+    SELECT array_agg(o.document_id), array_agg(o.representative)
+    FROM (
+        SELECT DISTINCT ON (n.document_id)
+            n.document_id,
+            coalesce(p.first, CASE WHEN linkage = 'kept' THEN r.first ELSE k.lowest END) AS representative
+        FROM node k
+        JOIN node r ON r.place = k.root
+        JOIN textsim.node n ON n.node = k.id AND n.node = ANY (nodes)
+        LEFT JOIN kept p ON p.id = k.id AND p.first < n.document_id
+        ORDER BY n.document_id, p.similarity DESC, p.first
+    ) o
+    INTO documents, representatives;
 END $$;
-COMMENT ON FUNCTION textsim._group_nodes(integer, text, integer[], integer[])
+COMMENT ON FUNCTION textsim._group_nodes(text, integer[], integer[])
     IS 'the documents of nodes, and the representative of the cluster of each; alone, a document represents itself. '
     'All nodes that may change a cluster of these must be among them, or outside: these take part, but their own '
     'documents are not returned';
 
-CREATE FUNCTION textsim._nodes_after(corpus_id integer, nodes integer[], since integer[]) RETURNS integer[]
+CREATE FUNCTION textsim._nodes_after(nodes integer[], since integer[]) RETURNS integer[]
 LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
-    EXECUTE format($query$
-        SELECT array_agg(DISTINCT k.node) FROM unnest($1, $2) k (node, since)
-        WHERE (
-            SELECT n.document_id FROM textsim.%I n
-            WHERE n.node = k.node ORDER BY n.document_id DESC LIMIT 1) > k.since
-        $query$, 'node_' || corpus_id) INTO nodes USING nodes, since;
+    SELECT array_agg(DISTINCT k.node) FROM unnest(nodes, since) k (node, since)
+    WHERE (
+        SELECT n.document_id FROM textsim.node n
+        WHERE n.node = k.node ORDER BY n.document_id DESC LIMIT 1) > k.since
+    INTO nodes;
     RETURN nodes;
 END $$;
-COMMENT ON FUNCTION textsim._nodes_after(integer, integer[], integer[])
+COMMENT ON FUNCTION textsim._nodes_after(integer[], integer[])
     IS 'those of the nodes that have a document after another, given for each of them';
 
-CREATE FUNCTION textsim._kept_neighbours(corpus_id integer, nodes integer[]) RETURNS integer[]
+CREATE FUNCTION textsim._kept_neighbours(nodes integer[]) RETURNS integer[]
 LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE
 SET search_path = pg_catalog, pg_temp
 SET enable_nestloop = off
 AS $$
 BEGIN
-    EXECUTE format($query$
-        SELECT coalesce(array_agg(f.node), '{}')
+    SELECT coalesce(array_agg(f.node), '{}')
+    FROM (
+        SELECT o.node, (
+            SELECT n.document_id FROM textsim.node n WHERE n.node = o.node ORDER BY n.document_id LIMIT 1) AS first
         FROM (
-            SELECT o.node, (
-                SELECT n.document_id FROM textsim.%2$I n WHERE n.node = o.node ORDER BY n.document_id LIMIT 1) AS first
-            FROM (
-                SELECT m.b FROM textsim.%1$I m WHERE m.a = ANY ($1)
-                UNION SELECT m.a FROM textsim.%1$I m WHERE m.b = ANY ($1)
-                EXCEPT SELECT unnest($1)
-            ) o (node)
-        ) f
-        WHERE coalesce((
-            SELECT c.representative = f.first FROM textsim.%4$I c WHERE c.id = (
-                SELECT m.cluster FROM textsim.%3$I m WHERE m.document_id = f.first)), true)
-        $query$, 'match_' || corpus_id, 'node_' || corpus_id, 'member_' || corpus_id, 'cluster_' || corpus_id)
-    INTO nodes USING nodes;
+            SELECT m.b FROM textsim.match m WHERE m.a = ANY (nodes)
+            UNION SELECT m.a FROM textsim.match m WHERE m.b = ANY (nodes)
+            EXCEPT SELECT unnest(nodes)
+        ) o (node)
+    ) f
+    WHERE coalesce((
+        SELECT c.representative = f.first FROM textsim.cluster c WHERE c.id = (
+            SELECT m.cluster FROM textsim.member m WHERE m.document_id = f.first)), true)
+    INTO nodes;
     RETURN nodes;
 END $$;
-COMMENT ON FUNCTION textsim._kept_neighbours(integer, integer[])
+COMMENT ON FUNCTION textsim._kept_neighbours(integer[])
     IS 'the nodes whose first documents are kept, among the nodes that match these nodes';
 
 CREATE FUNCTION textsim._followers(
-    corpus_id integer, nodes integer[], documents integer[], representatives integer[], logged integer[],
+    nodes integer[], documents integer[], representatives integer[], logged integer[],
     searched integer[], old_nodes integer[], old_firsts integer[], walks boolean)
 RETURNS integer[]
 LANGUAGE plpgsql STABLE PARALLEL SAFE
@@ -381,47 +346,44 @@ AS $$
 DECLARE
     followers integer[];
 BEGIN
-    EXECUTE format($query$
-        WITH RECURSIVE changed AS MATERIALIZED (
-            SELECT f.node, least(f.first, o.first) AS since
+    WITH RECURSIVE changed AS MATERIALIZED (
+        SELECT f.node, least(f.first, o.first) AS since
+        FROM (
+            SELECT k.node, (
+                SELECT n.document_id FROM textsim.node n WHERE n.node = k.node ORDER BY n.document_id LIMIT 1
+            ) AS first
+            FROM unnest(nodes) k (node)
+        ) f
+        LEFT JOIN unnest(old_nodes, old_firsts) o (node, first) ON o.node = f.node
+        LEFT JOIN unnest(documents, representatives) g (document_id, representative) ON g.document_id = f.first
+        WHERE f.node = ANY (searched) OR f.first = ANY (logged) OR f.first <> o.first
+            OR (g.representative = f.first) <> coalesce((
+                SELECT c.representative = f.first FROM textsim.cluster c WHERE c.id = (
+                    SELECT m.cluster FROM textsim.member m WHERE m.document_id = f.first)), true)
+    ), walk (node, since, is_changed) AS (
+        SELECT h.node, h.since, true FROM changed h
+        UNION
+        SELECT e.node, e.first, false
+        FROM walk w CROSS JOIN LATERAL (
+            SELECT o.node, (
+                SELECT n.document_id FROM textsim.node n
+                WHERE n.node = o.node ORDER BY n.document_id LIMIT 1) AS first
             FROM (
-                SELECT k.node, (
-                    SELECT n.document_id FROM textsim.%2$I n WHERE n.node = k.node ORDER BY n.document_id LIMIT 1
-                ) AS first
-                FROM unnest($1) k (node)
-            ) f
-            LEFT JOIN unnest($6, $7) o (node, first) ON o.node = f.node
-            LEFT JOIN unnest($2, $3) g (document_id, representative) ON g.document_id = f.first
-            WHERE f.node = ANY ($5) OR f.first = ANY ($4) OR f.first <> o.first
-                OR (g.representative = f.first) <> coalesce((
-                    SELECT c.representative = f.first FROM textsim.%4$I c WHERE c.id = (
-                        SELECT m.cluster FROM textsim.%3$I m WHERE m.document_id = f.first)), true)
-        ), walk (node, since, is_changed) AS (
-            SELECT h.node, h.since, true FROM changed h
-            UNION
-            SELECT e.node, e.first, false
-            FROM walk w CROSS JOIN LATERAL (
-                SELECT o.node, (
-                    SELECT n.document_id FROM textsim.%2$I n
-                    WHERE n.node = o.node ORDER BY n.document_id LIMIT 1) AS first
-                FROM (
-                    SELECT m.b FROM textsim.%1$I m WHERE m.a = w.node
-                    UNION ALL SELECT m.a FROM textsim.%1$I m WHERE m.b = w.node
-                ) o (node)
-                WHERE (
-                    SELECT n.document_id FROM textsim.%2$I n
-                    WHERE n.node = o.node ORDER BY n.document_id DESC LIMIT 1) > w.since
-            ) e
-            WHERE w.is_changed OR $8
-        )
-        SELECT array_agg(DISTINCT w.node) FROM walk w WHERE w.node NOT IN (SELECT unnest($1))
-        $query$, 'match_' || corpus_id, 'node_' || corpus_id, 'member_' || corpus_id, 'cluster_' || corpus_id)
-    INTO followers
-    USING nodes, documents, representatives, logged, searched, old_nodes, old_firsts, walks;
+                SELECT m.b FROM textsim.match m WHERE m.a = w.node
+                UNION ALL SELECT m.a FROM textsim.match m WHERE m.b = w.node
+            ) o (node)
+            WHERE (
+                SELECT n.document_id FROM textsim.node n
+                WHERE n.node = o.node ORDER BY n.document_id DESC LIMIT 1) > w.since
+        ) e
+        WHERE w.is_changed OR walks
+    )
+    SELECT array_agg(DISTINCT w.node) FROM walk w WHERE w.node NOT IN (SELECT unnest(nodes))
+    INTO followers;
     RETURN followers;
 END $$;
 COMMENT ON FUNCTION textsim._followers(
-    integer, integer[], integer[], integer[], integer[], integer[], integer[], integer[], boolean)
+    integer[], integer[], integer[], integer[], integer[], integer[], integer[], boolean)
     IS 'the nodes whose documents may go to another representative, because a node that they match, and that has an '
     'earlier document, has other matches or another first document, or its first document is kept now, or no longer; '
     'NULL if there are none besides these nodes. walks: also the nodes that follow those, and so on';
@@ -430,7 +392,7 @@ COMMENT ON FUNCTION textsim._followers(
 -- that follow those that came out otherwise than stored. A long chain would take many rounds, so after some rounds all
 -- that may follow are examined.
 CREATE FUNCTION textsim._kept_groups(
-    corpus_id integer, logged integer[], changed integer[], searched integer[], old_nodes integer[],
+    logged integer[], changed integer[], searched integer[], old_nodes integer[],
     old_firsts integer[], OUT documents integer[], OUT representatives integer[], OUT clusters bigint[],
     OUT rests integer[])
 LANGUAGE plpgsql STABLE PARALLEL SAFE
@@ -445,9 +407,9 @@ BEGIN
     LOOP
         round := round + 1;
         SELECT g.* INTO documents, representatives FROM textsim._group_nodes(
-            corpus_id, 'kept', nodes, textsim._kept_neighbours(corpus_id, nodes)) g;
+            'kept', nodes, textsim._kept_neighbours(nodes)) g;
         followers := textsim._followers(
-            corpus_id, nodes, documents, representatives, logged, searched, old_nodes, old_firsts, round > 8);
+            nodes, documents, representatives, logged, searched, old_nodes, old_firsts, round > 8);
         EXIT WHEN followers IS NULL;
         nodes := nodes || followers;
     END LOOP;
@@ -455,20 +417,18 @@ BEGIN
     SELECT documents || array_agg(r), representatives || array_agg(r) INTO documents, representatives
     FROM (SELECT unnest(representatives) EXCEPT SELECT unnest(documents)) k (r);
     -- If the representative of a cluster is no longer kept, all its members are among the documents.
-    EXECUTE format($query$
-        SELECT array_agg(c.id), array_agg(c.representative)
-        FROM textsim.%2$I c
-        LEFT JOIN unnest($1, $2) g (document_id, representative) ON g.document_id = c.representative
-        WHERE c.id = ANY (array(SELECT m.cluster FROM textsim.%1$I m WHERE m.document_id = ANY ($1 || $3)))
-            AND CASE WHEN g.document_id IS NULL THEN c.representative NOT IN (SELECT unnest($3))
-                ELSE g.representative = c.representative END
-            AND (
-                SELECT m.document_id FROM textsim.%1$I m
-                WHERE m.cluster = c.id AND m.document_id NOT IN (SELECT unnest($1 || $3)) LIMIT 1) IS NOT NULL
-        $query$, 'member_' || corpus_id, 'cluster_' || corpus_id)
-    INTO clusters, rests USING documents, representatives, logged;
+    SELECT array_agg(c.id), array_agg(c.representative)
+    FROM textsim.cluster c
+    LEFT JOIN unnest(documents, representatives) g (document_id, representative) ON g.document_id = c.representative
+    WHERE c.id = ANY (array(SELECT m.cluster FROM textsim.member m WHERE m.document_id = ANY (documents || logged)))
+        AND CASE WHEN g.document_id IS NULL THEN c.representative NOT IN (SELECT unnest(logged))
+            ELSE g.representative = c.representative END
+        AND (
+            SELECT m.document_id FROM textsim.member m
+            WHERE m.cluster = c.id AND m.document_id NOT IN (SELECT unnest(documents || logged)) LIMIT 1) IS NOT NULL
+    INTO clusters, rests;
 END $$;
-COMMENT ON FUNCTION textsim._kept_groups(integer, integer[], integer[], integer[], integer[], integer[])
+COMMENT ON FUNCTION textsim._kept_groups(integer[], integer[], integer[], integer[], integer[])
     IS 'linkage kept: the documents whose clusters may have changed, the representative of each, and the rests of '
     'their clusters with theirs. changed: the nodes with other documents or matches than before';
 
@@ -477,7 +437,7 @@ COMMENT ON FUNCTION textsim._kept_groups(integer, integer[], integer[], integer[
 -- and the walks that came to their end are the parts that fall away. A long chain would take many steps, so what is
 -- not decided after some steps is walked as a whole.
 CREATE FUNCTION textsim._lost_parts(
-    corpus_id integer, logged integer[], neighbours integer[], OUT documents integer[], OUT parts integer[])
+    logged integer[], neighbours integer[], OUT documents integer[], OUT parts integer[])
 LANGUAGE plpgsql STABLE PARALLEL SAFE
 SET search_path = pg_catalog, pg_temp
 SET enable_nestloop = off
@@ -499,21 +459,19 @@ DECLARE
     step record;
     walked record;
 BEGIN
-    EXECUTE format($query$
-        SELECT array_agg(e.node), array_agg(e.cluster)
+    SELECT array_agg(e.node), array_agg(e.cluster)
+    FROM (
+        SELECT f.node, f.cluster, count(*) OVER (PARTITION BY f.cluster) AS ends
         FROM (
-            SELECT f.node, f.cluster, count(*) OVER (PARTITION BY f.cluster) AS ends
-            FROM (
-                SELECT k.node, (SELECT m.cluster FROM textsim.%2$I m WHERE m.document_id = (
-                    SELECT n.document_id FROM textsim.%1$I n
-                    WHERE n.node = k.node AND n.document_id NOT IN (SELECT unnest($2)) LIMIT 1)) AS cluster
-                FROM unnest($1) k (node)
-            ) f
-            WHERE f.cluster IS NOT NULL
-        ) e
-        WHERE e.ends > 1
-        $query$, 'node_' || corpus_id, 'member_' || corpus_id)
-    INTO ends, clusters USING neighbours, logged;
+            SELECT k.node, (SELECT m.cluster FROM textsim.member m WHERE m.document_id = (
+                SELECT n.document_id FROM textsim.node n
+                WHERE n.node = k.node AND n.document_id NOT IN (SELECT unnest(logged)) LIMIT 1)) AS cluster
+            FROM unnest(neighbours) k (node)
+        ) f
+        WHERE f.cluster IS NOT NULL
+    ) e
+    WHERE e.ends > 1
+    INTO ends, clusters;
     IF ends IS NULL THEN
         RETURN;
     END IF;
@@ -523,26 +481,25 @@ BEGIN
     front := ends;
     front_walks := roots;
     FOR number IN 1 .. 12 LOOP
-        EXECUTE format($query$
-            WITH met AS MATERIALIZED (SELECT n.node, n.walk FROM unnest($1, $2) n (node, walk)),
-            reached AS MATERIALIZED (
-                SELECT DISTINCT f.walk, e.node
-                FROM unnest($3, $4) f (node, walk) CROSS JOIN LATERAL (
-                    SELECT m.b FROM textsim.%1$I m WHERE m.a = f.node
-                    UNION ALL SELECT m.a FROM textsim.%1$I m WHERE m.b = f.node
-                ) e (node)
-            ), fresh AS MATERIALIZED (
-                SELECT r.node, min(r.walk) AS walk FROM reached r
-                WHERE r.node NOT IN (SELECT m.node FROM met m) GROUP BY r.node
-            ), meeting AS (
-                SELECT DISTINCT r.walk AS x, o.walk AS y
-                FROM reached r
-                JOIN (SELECT * FROM met UNION ALL SELECT * FROM fresh) o ON o.node = r.node AND o.walk <> r.walk
-            )
-            SELECT f.*, l.*
-            FROM (SELECT array_agg(f.node) AS nodes, array_agg(f.walk) AS walks FROM fresh f) f
-            CROSS JOIN (SELECT array_agg(g.x) AS lefts, array_agg(g.y) AS rights FROM meeting g) l
-            $query$, 'match_' || corpus_id) INTO step USING nodes, walks, front, front_walks;
+        WITH met AS MATERIALIZED (SELECT n.node, n.walk FROM unnest(nodes, walks) n (node, walk)),
+        reached AS MATERIALIZED (
+            SELECT DISTINCT f.walk, e.node
+            FROM unnest(front, front_walks) f (node, walk) CROSS JOIN LATERAL (
+                SELECT m.b FROM textsim.match m WHERE m.a = f.node
+                UNION ALL SELECT m.a FROM textsim.match m WHERE m.b = f.node
+            ) e (node)
+        ), fresh AS MATERIALIZED (
+            SELECT r.node, min(r.walk) AS walk FROM reached r
+            WHERE r.node NOT IN (SELECT m.node FROM met m) GROUP BY r.node
+        ), meeting AS (
+            SELECT DISTINCT r.walk AS x, o.walk AS y
+            FROM reached r
+            JOIN (SELECT * FROM met UNION ALL SELECT * FROM fresh) o ON o.node = r.node AND o.walk <> r.walk
+        )
+        SELECT f.*, l.*
+        FROM (SELECT array_agg(f.node) AS nodes, array_agg(f.walk) AS walks FROM fresh f) f
+        CROSS JOIN (SELECT array_agg(g.x) AS lefts, array_agg(g.y) AS rights FROM meeting g) l
+        INTO step;
         nodes := nodes || step.nodes;
         walks := walks || step.walks;
         lefts := lefts || step.lefts;
@@ -563,40 +520,38 @@ BEGIN
         FROM going g LEFT JOIN decided d ON d.cluster = g.cluster;
         EXIT WHEN front IS NULL;
     END LOOP;
-    EXECUTE format($query$
-        WITH walk AS MATERIALIZED (
-            SELECT w.walk, w.root, w.cluster FROM unnest($1, $2) WITH ORDINALITY w (root, cluster, walk)
-        ), open AS MATERIALIZED (SELECT w.root FROM walk w WHERE w.walk IN (SELECT unnest($3))),
-        fallen AS MATERIALIZED (
-            SELECT n.node, w.root
-            FROM unnest($4, $5) n (node, walk) JOIN walk w ON w.walk = n.walk
-            WHERE w.root NOT IN (SELECT o.root FROM open o)
-                AND w.cluster IN (SELECT v.cluster FROM walk v GROUP BY v.cluster HAVING count(DISTINCT v.root) > 1)
-                AND w.cluster NOT IN (SELECT v.cluster FROM walk v WHERE v.walk IN (SELECT unnest($6)))
-        )
-        SELECT array_agg(o.document_id), array_agg(o.part)
-        FROM (
-            SELECT n.document_id, min(n.document_id) OVER (PARTITION BY f.root) AS part
-            FROM fallen f JOIN textsim.%I n ON n.node = f.node AND n.node = ANY (array(SELECT f.node FROM fallen f))
-        ) o
-        $query$, 'node_' || corpus_id)
-    INTO documents, parts USING roots, clusters, resting, nodes, walks, front_walks;
+    WITH walk AS MATERIALIZED (
+        SELECT w.walk, w.root, w.cluster FROM unnest(roots, clusters) WITH ORDINALITY w (root, cluster, walk)
+    ), open AS MATERIALIZED (SELECT w.root FROM walk w WHERE w.walk IN (SELECT unnest(resting))),
+    fallen AS MATERIALIZED (
+        SELECT n.node, w.root
+        FROM unnest(nodes, walks) n (node, walk) JOIN walk w ON w.walk = n.walk
+        WHERE w.root NOT IN (SELECT o.root FROM open o)
+            AND w.cluster IN (SELECT v.cluster FROM walk v GROUP BY v.cluster HAVING count(DISTINCT v.root) > 1)
+            AND w.cluster NOT IN (SELECT v.cluster FROM walk v WHERE v.walk IN (SELECT unnest(front_walks)))
+    )
+    SELECT array_agg(o.document_id), array_agg(o.part)
+    FROM (
+        SELECT n.document_id, min(n.document_id) OVER (PARTITION BY f.root) AS part
+        FROM fallen f JOIN textsim.node n ON n.node = f.node AND n.node = ANY (array(SELECT f.node FROM fallen f))
+    ) o
+    INTO documents, parts;
     IF front IS NOT NULL THEN
-        walked := textsim._group_nodes(corpus_id, 'single', textsim._connected_nodes(corpus_id, array(
+        walked := textsim._group_nodes('single', textsim._connected_nodes(array(
             SELECT w.node FROM unnest(ends, clusters) w (node, cluster)
             WHERE w.cluster IN (SELECT clusters[f] FROM unnest(front_walks) f))));
         documents := documents || walked.documents;
         parts := parts || walked.representatives;
     END IF;
 END $$;
-COMMENT ON FUNCTION textsim._lost_parts(integer, integer[], integer[])
+COMMENT ON FUNCTION textsim._lost_parts(integer[], integer[])
     IS 'linkage single: the documents of the parts that fall away from clusters, and the first document of the part '
     'of each. neighbours: the nodes that lost a match; new matches must not be stored yet';
 
 -- The pieces are the rests of clusters, the parts that fall away, new nodes, and nodes of one document. The matches of
 -- new nodes join them. The number of a piece is the id of the cluster, or else minus the first document.
 CREATE FUNCTION textsim._joined_groups(
-    corpus_id integer, logged integer[], nodes integer[], searched integer[], lost integer[], lost_parts integer[],
+    logged integer[], nodes integer[], searched integer[], lost integer[], lost_parts integer[],
     OUT documents integer[], OUT representatives integer[], OUT clusters bigint[], OUT rests integer[])
 LANGUAGE plpgsql STABLE PARALLEL SAFE
 SET search_path = pg_catalog, pg_temp
@@ -614,58 +569,51 @@ DECLARE
     firsts integer[];
     roots integer[];
 BEGIN
-    EXECUTE format($query$
-        SELECT array_agg(l.a) AS lefts, array_agg(l.b) AS rights
-        FROM (
-            SELECT m.a, m.b FROM textsim.%1$I m WHERE m.a = ANY ($1)
-            UNION ALL
-            SELECT m.a, m.b FROM textsim.%1$I m WHERE m.b = ANY ($1) AND m.a NOT IN (SELECT unnest($1))
-        ) l
-        $query$, 'match_' || corpus_id) INTO links USING searched;
-    EXECUTE format($query$
-        SELECT array_agg(f.node) AS nodes, array_agg(coalesce(
-            -z.part::bigint, (SELECT m.cluster FROM textsim.%2$I m WHERE m.document_id = f.old), -f.first)) AS numbers
-        FROM (
-            SELECT k.node, (
-                SELECT n.document_id FROM textsim.%1$I n WHERE n.node = k.node ORDER BY n.document_id LIMIT 1) AS first, (
-                SELECT n.document_id FROM textsim.%1$I n
-                WHERE n.node = k.node AND n.document_id NOT IN (SELECT unnest($5))
-                ORDER BY n.document_id LIMIT 1) AS old
-            FROM (SELECT unnest($1) UNION SELECT unnest($2) UNION SELECT unnest($3)) k (node)
-        ) f
-        LEFT JOIN unnest($4, $6) z (document_id, part) ON z.document_id = f.old
-        $query$, 'node_' || corpus_id, 'member_' || corpus_id)
-    INTO piece USING nodes, links.lefts, links.rights, lost, logged, lost_parts;
-    EXECUTE format($query$
-        WITH piece AS MATERIALIZED (SELECT p.node, p.number FROM unnest($1, $2) p (node, number))
-        SELECT array_agg(o.document_id), array_agg(o.number)
-        FROM (
-            SELECT z.document_id, -z.part::bigint AS number FROM unnest($3, $4) z (document_id, part)
-            UNION
-            SELECT n.document_id, p.number FROM piece p JOIN textsim.%1$I n ON n.node = p.node
-            WHERE n.node = ANY (array(SELECT p.node FROM piece p WHERE p.number < 0))
-            UNION
-            SELECT n.document_id, p.number FROM piece p JOIN textsim.%1$I n ON n.node = p.node
-            WHERE n.document_id = ANY ($5)
-        ) o
-        $query$, 'node_' || corpus_id)
-    INTO documents, pieces USING piece.nodes, piece.numbers, lost, lost_parts, logged;
-    EXECUTE format($query$
-        WITH given AS MATERIALIZED (SELECT unnest($1) UNION SELECT unnest($3))
-        SELECT array_agg(r.id), array_agg(r.first)
-        FROM (
-            SELECT c.id, (
-                SELECT m.document_id FROM textsim.%1$I m
-                WHERE m.cluster = c.id AND m.document_id NOT IN (SELECT * FROM given)
-                ORDER BY m.document_id LIMIT 1) AS first
-            FROM textsim.%2$I c
-            WHERE c.id = ANY (array(
-                SELECT n FROM unnest($2) n WHERE n > 0
-                UNION SELECT m.cluster FROM textsim.%1$I m WHERE m.document_id = ANY ($1 || $3)))
-        ) r
-        WHERE r.first IS NOT NULL
-        $query$, 'member_' || corpus_id, 'cluster_' || corpus_id)
-    INTO clusters, rests USING documents, piece.numbers, logged;
+    SELECT array_agg(l.a) AS lefts, array_agg(l.b) AS rights
+    FROM (
+        SELECT m.a, m.b FROM textsim.match m WHERE m.a = ANY (searched)
+        UNION ALL
+        SELECT m.a, m.b FROM textsim.match m WHERE m.b = ANY (searched) AND m.a NOT IN (SELECT unnest(searched))
+    ) l
+    INTO links;
+    SELECT array_agg(f.node) AS nodes, array_agg(coalesce(
+        -z.part::bigint, (SELECT m.cluster FROM textsim.member m WHERE m.document_id = f.old), -f.first)) AS numbers
+    FROM (
+        SELECT k.node, (
+            SELECT n.document_id FROM textsim.node n WHERE n.node = k.node ORDER BY n.document_id LIMIT 1) AS first, (
+            SELECT n.document_id FROM textsim.node n
+            WHERE n.node = k.node AND n.document_id NOT IN (SELECT unnest(logged))
+            ORDER BY n.document_id LIMIT 1) AS old
+        FROM (SELECT unnest(nodes) UNION SELECT unnest(links.lefts) UNION SELECT unnest(links.rights)) k (node)
+    ) f
+    LEFT JOIN unnest(lost, lost_parts) z (document_id, part) ON z.document_id = f.old
+    INTO piece;
+    WITH piece AS MATERIALIZED (SELECT p.node, p.number FROM unnest(piece.nodes, piece.numbers) p (node, number))
+    SELECT array_agg(o.document_id), array_agg(o.number)
+    FROM (
+        SELECT z.document_id, -z.part::bigint AS number FROM unnest(lost, lost_parts) z (document_id, part)
+        UNION
+        SELECT n.document_id, p.number FROM piece p JOIN textsim.node n ON n.node = p.node
+        WHERE n.node = ANY (array(SELECT p.node FROM piece p WHERE p.number < 0))
+        UNION
+        SELECT n.document_id, p.number FROM piece p JOIN textsim.node n ON n.node = p.node
+        WHERE n.document_id = ANY (logged)
+    ) o
+    INTO documents, pieces;
+    WITH given AS MATERIALIZED (SELECT unnest(documents) UNION SELECT unnest(logged))
+    SELECT array_agg(r.id), array_agg(r.first)
+    FROM (
+        SELECT c.id, (
+            SELECT m.document_id FROM textsim.member m
+            WHERE m.cluster = c.id AND m.document_id NOT IN (SELECT * FROM given)
+            ORDER BY m.document_id LIMIT 1) AS first
+        FROM textsim.cluster c
+        WHERE c.id = ANY (array(
+            SELECT n FROM unnest(piece.numbers) n WHERE n > 0
+            UNION SELECT m.cluster FROM textsim.member m WHERE m.document_id = ANY (documents || logged)))
+    ) r
+    WHERE r.first IS NOT NULL
+    INTO clusters, rests;
     SELECT array_agg(p.number ORDER BY p.first), array_agg(p.first ORDER BY p.first) INTO numbers, firsts
     FROM (
         SELECT o.number, min(o.first) AS first
@@ -701,21 +649,20 @@ BEGIN
         FROM unnest(clusters) WITH ORDINALITY k (id, place) JOIN joined j ON j.number = k.id
     ) r;
 END $$;
-COMMENT ON FUNCTION textsim._joined_groups(integer, integer[], integer[], integer[], integer[], integer[])
+COMMENT ON FUNCTION textsim._joined_groups(integer[], integer[], integer[], integer[], integer[])
     IS 'linkage single: the documents whose clusters may have changed, the representative of each, and the rests of '
     'their clusters with theirs. lost and lost_parts: the documents of parts that fall away, and the part of each';
 
 -- The heir of an old cluster is the new cluster that has its representative, or else most of its members. A new
 -- cluster keeps, of the clusters whose heir it is, the id of the largest, or of the oldest of these.
 CREATE FUNCTION textsim._store_groups(
-    corpus_id integer, documents integer[], representatives integer[], clusters bigint[], rests integer[])
+    documents integer[], representatives integer[], clusters bigint[], rests integer[])
 RETURNS void
 LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE
 SET search_path = pg_catalog, pg_temp
 SET enable_nestloop = off
 AS $$
 DECLARE
-    sequence text := format('textsim.cluster_%s_id_seq', corpus_id);
     -- By new cluster: its id, its representative and its size, and whether the id is new.
     ids bigint[];
     roots integer[];
@@ -727,165 +674,198 @@ DECLARE
     scattered bigint[];  -- the clusters whose rests do not go to their heirs
     alone integer[];  -- the documents that remain of clusters
 BEGIN
-    EXECUTE format($query$
-        WITH given AS MATERIALIZED (SELECT g.document_id, g.root FROM unnest($1, $2) g (document_id, root)),
-        old AS MATERIALIZED (
-            SELECT m.cluster, g.document_id, g.root
-            FROM given g JOIN textsim.%1$I m ON m.document_id = g.document_id AND m.document_id = ANY ($1)
-        ), known AS MATERIALIZED (
-            SELECT c.id, c.representative, c.size FROM textsim.%2$I c
-            WHERE c.id = ANY (array(SELECT o.cluster FROM old o) || $3)
-        ), rest AS MATERIALIZED (
-            SELECT k.id, r.root, k.size - count(o.document_id) AS members,
-                bool_or(o.document_id = k.representative) IS NOT TRUE AS is_main
-            FROM unnest($3, $4) r (id, root) JOIN known k ON k.id = r.id LEFT JOIN old o ON o.cluster = k.id
-            GROUP BY k.id, r.root, k.size HAVING k.size > count(o.document_id)
-        ), cluster AS MATERIALIZED (
-            SELECT p.root, sum(p.members)::integer AS size
-            FROM (
-                SELECT g.root, 1 FROM given g WHERE g.root IS NOT NULL UNION ALL SELECT r.root, r.members FROM rest r
-            ) p (root, members)
-            GROUP BY p.root HAVING sum(p.members) > 1
-        ), part AS MATERIALIZED (
-            SELECT p.id, p.size, n.root, sum(p.members) AS members, bool_or(p.is_main) AS is_main
-            FROM (
-                SELECT k.id, k.size, o.root, 1 AS members, o.document_id = k.representative AS is_main
-                FROM old o JOIN known k ON k.id = o.cluster
-                UNION ALL SELECT k.id, k.size, r.root, r.members, r.is_main FROM rest r JOIN known k ON k.id = r.id
-            ) p
-            LEFT JOIN cluster n ON n.root = p.root
-            GROUP BY p.id, p.size, n.root
-        ), heir AS MATERIALIZED (
-            SELECT DISTINCT ON (p.id) p.id, p.size, p.root FROM part p
-            ORDER BY p.id, p.root IS NULL, p.is_main DESC, p.members DESC, p.root
-        ), kept_id AS (
-            SELECT DISTINCT ON (h.root) h.root, h.id FROM heir h
-            WHERE h.root IS NOT NULL ORDER BY h.root, h.size DESC, h.id
-        ), numbered AS MATERIALIZED (
-            SELECT coalesce(i.id, nextval($5)) AS id, k.root, k.size, i.id IS NULL AS is_new
-            FROM cluster k LEFT JOIN kept_id i ON i.root = k.root
-        )
-        SELECT n.*, h.*, r.*
+    WITH given AS MATERIALIZED (
+        SELECT g.document_id, g.root FROM unnest(documents, representatives) g (document_id, root)
+    ), old AS MATERIALIZED (
+        SELECT m.cluster, g.document_id, g.root
+        FROM given g JOIN textsim.member m ON m.document_id = g.document_id AND m.document_id = ANY (documents)
+    ), known AS MATERIALIZED (
+        SELECT c.id, c.representative, c.size FROM textsim.cluster c
+        WHERE c.id = ANY (array(SELECT o.cluster FROM old o) || clusters)
+    ), rest AS MATERIALIZED (
+        SELECT k.id, r.root, k.size - count(o.document_id) AS members,
+            bool_or(o.document_id = k.representative) IS NOT TRUE AS is_main
+        FROM unnest(clusters, rests) r (id, root) JOIN known k ON k.id = r.id LEFT JOIN old o ON o.cluster = k.id
+        GROUP BY k.id, r.root, k.size HAVING k.size > count(o.document_id)
+    ), cluster AS MATERIALIZED (
+        SELECT p.root, sum(p.members)::integer AS size
         FROM (
-            SELECT array_agg(n.id), array_agg(n.root), array_agg(n.size), array_agg(n.is_new) FROM numbered n
-        ) n
-        CROSS JOIN (
-            SELECT array_agg(h.id), array_agg(n.id) FROM heir h LEFT JOIN numbered n ON n.root = h.root
-        ) h
-        CROSS JOIN (
-            SELECT array_agg(r.id) FILTER (WHERE k.root IS DISTINCT FROM h.root),
-                array_agg(r.root) FILTER (WHERE k.root IS NULL)
-            FROM rest r JOIN heir h ON h.id = r.id LEFT JOIN cluster k ON k.root = r.root
-        ) r
-        $query$, 'member_' || corpus_id, 'cluster_' || corpus_id)
-    INTO ids, roots, sizes, are_new, old_ids, heirs, scattered, alone
-    USING documents, representatives, clusters, rests, sequence;
+            SELECT g.root, 1 FROM given g WHERE g.root IS NOT NULL UNION ALL SELECT r.root, r.members FROM rest r
+        ) p (root, members)
+        GROUP BY p.root HAVING sum(p.members) > 1
+    ), part AS MATERIALIZED (
+        SELECT p.id, p.size, n.root, sum(p.members) AS members, bool_or(p.is_main) AS is_main
+        FROM (
+            SELECT k.id, k.size, o.root, 1 AS members, o.document_id = k.representative AS is_main
+            FROM old o JOIN known k ON k.id = o.cluster
+            UNION ALL SELECT k.id, k.size, r.root, r.members, r.is_main FROM rest r JOIN known k ON k.id = r.id
+        ) p
+        LEFT JOIN cluster n ON n.root = p.root
+        GROUP BY p.id, p.size, n.root
+    ), heir AS MATERIALIZED (
+        SELECT DISTINCT ON (p.id) p.id, p.size, p.root FROM part p
+        ORDER BY p.id, p.root IS NULL, p.is_main DESC, p.members DESC, p.root
+    ), kept_id AS (
+        SELECT DISTINCT ON (h.root) h.root, h.id FROM heir h
+        WHERE h.root IS NOT NULL ORDER BY h.root, h.size DESC, h.id
+    ), numbered AS MATERIALIZED (
+        SELECT coalesce(i.id, nextval('textsim.cluster_id_seq')) AS id, k.root, k.size, i.id IS NULL AS is_new
+        FROM cluster k LEFT JOIN kept_id i ON i.root = k.root
+    )
+    SELECT n.*, h.*, r.*
+    FROM (
+        SELECT array_agg(n.id), array_agg(n.root), array_agg(n.size), array_agg(n.is_new) FROM numbered n
+    ) n
+    CROSS JOIN (
+        SELECT array_agg(h.id), array_agg(n.id) FROM heir h LEFT JOIN numbered n ON n.root = h.root
+    ) h
+    CROSS JOIN (
+        SELECT array_agg(r.id) FILTER (WHERE k.root IS DISTINCT FROM h.root),
+            array_agg(r.root) FILTER (WHERE k.root IS NULL)
+        FROM rest r JOIN heir h ON h.id = r.id LEFT JOIN cluster k ON k.root = r.root
+    ) r
+    INTO ids, roots, sizes, are_new, old_ids, heirs, scattered, alone;
     IF scattered IS NOT NULL THEN
         -- Each of their documents goes to another cluster, which is an event.
-        EXECUTE format($query$
-            SELECT $1 || array_agg(m.document_id), $2 || array_agg(r.root)
-            FROM textsim.%I m JOIN unnest($3, $4) r (id, root) ON r.id = m.cluster
-            WHERE m.cluster = ANY ($5) AND m.document_id NOT IN (SELECT unnest($1))
-            $query$, 'member_' || corpus_id)
-        INTO documents, representatives USING documents, representatives, clusters, rests, scattered;
+        SELECT documents || array_agg(m.document_id), representatives || array_agg(r.root)
+        FROM textsim.member m JOIN unnest(clusters, rests) r (id, root) ON r.id = m.cluster
+        WHERE m.cluster = ANY (scattered) AND m.document_id NOT IN (SELECT unnest(documents))
+        INTO documents, representatives;
         SELECT array_agg(r.id), array_agg(r.root) INTO clusters, rests
         FROM unnest(clusters, rests) r (id, root) WHERE r.id NOT IN (SELECT unnest(scattered));
-        PERFORM textsim._store_groups(corpus_id, documents, representatives, clusters, rests);
+        PERFORM textsim._store_groups(documents, representatives, clusters, rests);
         RETURN;
     END IF;
     documents := documents || alone;
     representatives := representatives || array_fill(NULL::integer, ARRAY[coalesce(cardinality(alone), 0)]);
     -- A document that goes to the heir of its cluster has no event of its own.
-    EXECUTE format($query$
-        WITH cluster AS MATERIALIZED (SELECT k.id, k.root, k.is_new FROM unnest($3, $4, $5) k (id, root, is_new)),
-        heir AS MATERIALIZED (SELECT h.old, h.new FROM unnest($6, $7) h (old, new)),
-        move AS MATERIALIZED (
-            SELECT g.document_id, m.cluster AS old, k.id AS new, k.is_new
-            FROM unnest($1, $2) g (document_id, root)
-            LEFT JOIN textsim.%1$I m ON m.document_id = g.document_id AND m.document_id = ANY ($1)
-            LEFT JOIN cluster k ON k.root = g.root
-            LEFT JOIN heir h ON h.old = m.cluster
-            WHERE k.id IS DISTINCT FROM coalesce(h.new, m.cluster)
-        )
-        INSERT INTO textsim.%2$I (id, what, cluster, document_id, other)
-        SELECT nextval($8), o.what, o.cluster, o.document_id, o.other
-        FROM (
-            SELECT 1 AS step, 'created' AS what, k.id AS cluster, NULL::integer AS document_id, NULL::bigint AS other
-            FROM cluster k WHERE k.is_new
-            UNION ALL
-            SELECT DISTINCT 2, 'split', m.old, NULL::integer, m.new
-            FROM move m WHERE m.is_new AND m.old IS NOT NULL
-            UNION ALL
-            SELECT 3, CASE WHEN m.new IS NULL THEN 'left' ELSE 'joined' END, coalesce(m.new, m.old), m.document_id,
-                CASE WHEN m.new IS NOT NULL THEN m.old END
-            FROM move m
-            UNION ALL
-            SELECT 4, CASE WHEN h.new IS NULL THEN 'ended' ELSE 'merged' END, h.old, NULL, h.new
-            FROM heir h WHERE h.new IS DISTINCT FROM h.old
-            ORDER BY step, cluster, document_id, other
-        ) o
-        $query$, 'member_' || corpus_id, 'cluster_event_' || corpus_id)
-    USING documents, representatives, ids, roots, are_new, old_ids, heirs, sequence;
-    EXECUTE format($query$
-        WITH move AS MATERIALIZED (
-            SELECT g.document_id, k.id
-            FROM unnest($1, $2) g (document_id, root)
-            LEFT JOIN textsim.%1$I m ON m.document_id = g.document_id AND m.document_id = ANY ($1)
-            LEFT JOIN unnest($3, $4) k (id, root) ON k.root = g.root
-            WHERE k.id IS DISTINCT FROM m.cluster
-        ), gone AS (
-            DELETE FROM textsim.%1$I m USING move v WHERE m.document_id = v.document_id AND v.id IS NULL
-                AND m.document_id = ANY ($1)
-        )
-        INSERT INTO textsim.%1$I AS m (document_id, cluster)
-        SELECT v.document_id, v.id FROM move v WHERE v.id IS NOT NULL
-        ON CONFLICT (document_id) DO UPDATE SET cluster = excluded.cluster
-        $query$, 'member_' || corpus_id) USING documents, representatives, ids, roots;
+    WITH cluster AS MATERIALIZED (SELECT k.id, k.root, k.is_new FROM unnest(ids, roots, are_new) k (id, root, is_new)),
+    heir AS MATERIALIZED (SELECT h.old, h.new FROM unnest(old_ids, heirs) h (old, new)),
+    move AS MATERIALIZED (
+        SELECT g.document_id, m.cluster AS old, k.id AS new, k.is_new
+        FROM unnest(documents, representatives) g (document_id, root)
+        LEFT JOIN textsim.member m ON m.document_id = g.document_id AND m.document_id = ANY (documents)
+        LEFT JOIN cluster k ON k.root = g.root
+        LEFT JOIN heir h ON h.old = m.cluster
+        WHERE k.id IS DISTINCT FROM coalesce(h.new, m.cluster)
+    )
+    INSERT INTO textsim.cluster_event (id, what, cluster, document_id, other)
+    SELECT nextval('textsim.cluster_id_seq'), o.what, o.cluster, o.document_id, o.other
+    FROM (
+        SELECT 1 AS step, 'created' AS what, k.id AS cluster, NULL::integer AS document_id, NULL::bigint AS other
+        FROM cluster k WHERE k.is_new
+        UNION ALL
+        SELECT DISTINCT 2, 'split', m.old, NULL::integer, m.new
+        FROM move m WHERE m.is_new AND m.old IS NOT NULL
+        UNION ALL
+        SELECT 3, CASE WHEN m.new IS NULL THEN 'left' ELSE 'joined' END, coalesce(m.new, m.old), m.document_id,
+            CASE WHEN m.new IS NOT NULL THEN m.old END
+        FROM move m
+        UNION ALL
+        SELECT 4, CASE WHEN h.new IS NULL THEN 'ended' ELSE 'merged' END, h.old, NULL, h.new
+        FROM heir h WHERE h.new IS DISTINCT FROM h.old
+        ORDER BY step, cluster, document_id, other
+    ) o;
+    WITH move AS MATERIALIZED (
+        SELECT g.document_id, k.id
+        FROM unnest(documents, representatives) g (document_id, root)
+        LEFT JOIN textsim.member m ON m.document_id = g.document_id AND m.document_id = ANY (documents)
+        LEFT JOIN unnest(ids, roots) k (id, root) ON k.root = g.root
+        WHERE k.id IS DISTINCT FROM m.cluster
+    ), gone AS (
+        DELETE FROM textsim.member m USING move v WHERE m.document_id = v.document_id AND v.id IS NULL
+            AND m.document_id = ANY (documents)
+    )
+    INSERT INTO textsim.member AS m (document_id, cluster)
+    SELECT v.document_id, v.id FROM move v WHERE v.id IS NOT NULL
+    ON CONFLICT (document_id) DO UPDATE SET cluster = excluded.cluster;
     SELECT array_agg(h.old), array_agg(h.new) INTO old_ids, heirs
     FROM unnest(old_ids, heirs) h (old, new) WHERE h.new IS DISTINCT FROM h.old;
     IF old_ids IS NOT NULL THEN
-        EXECUTE format('UPDATE textsim.%I m SET cluster = h.new FROM unnest($1, $2) h (old, new) '
-            'WHERE m.cluster = h.old AND m.cluster = ANY ($1)', 'member_' || corpus_id) USING old_ids, heirs;
-        EXECUTE format('DELETE FROM textsim.%I c WHERE c.id = ANY ($1)', 'cluster_' || corpus_id) USING old_ids;
-        EXECUTE format($query$
-            WITH heir AS MATERIALIZED (
-                SELECT h.old, h.new FROM unnest($1, $2) h (old, new) WHERE h.new IS NOT NULL
-            ), renewed AS (
-                UPDATE textsim.%1$I a SET new = h.new FROM heir h WHERE a.new = h.old AND a.new = ANY ($1)
-            )
-            INSERT INTO textsim.%1$I (old, new) SELECT h.old, h.new FROM heir h
-            $query$, 'cluster_alias_' || corpus_id) USING old_ids, heirs;
+        UPDATE textsim.member m SET cluster = h.new FROM unnest(old_ids, heirs) h (old, new)
+        WHERE m.cluster = h.old AND m.cluster = ANY (old_ids);
+        DELETE FROM textsim.cluster c WHERE c.id = ANY (old_ids);
+        WITH heir AS MATERIALIZED (
+            SELECT h.old, h.new FROM unnest(old_ids, heirs) h (old, new) WHERE h.new IS NOT NULL
+        ), renewed AS (
+            UPDATE textsim.cluster_alias a SET new = h.new FROM heir h WHERE a.new = h.old AND a.new = ANY (old_ids)
+        )
+        INSERT INTO textsim.cluster_alias (old, new) SELECT h.old, h.new FROM heir h;
     END IF;
-    EXECUTE format($query$
-        INSERT INTO textsim.%I AS c (id, representative, size)
-        SELECT k.id, k.root, k.size FROM unnest($1, $2, $3) k (id, root, size)
-        ON CONFLICT (id) DO UPDATE SET representative = excluded.representative, size = excluded.size
-        WHERE (c.representative, c.size) <> (excluded.representative, excluded.size)
-        $query$, 'cluster_' || corpus_id) USING ids, roots, sizes;
+    INSERT INTO textsim.cluster AS c (id, representative, size)
+    SELECT k.id, k.root, k.size FROM unnest(ids, roots, sizes) k (id, root, size)
+    ON CONFLICT (id) DO UPDATE SET representative = excluded.representative, size = excluded.size
+    WHERE (c.representative, c.size) <> (excluded.representative, excluded.size);
 END $$;
-COMMENT ON FUNCTION textsim._store_groups(integer, integer[], integer[], bigint[], integer[])
+COMMENT ON FUNCTION textsim._store_groups(integer[], integer[], bigint[], integer[])
     IS 'store the clusters of documents, given by the representative of each, or NULL for a document that is gone. '
     'clusters and rests: the clusters that have members besides these, and the representative of those';
 
-CREATE FUNCTION textsim._are_alone(corpus_id integer, documents integer[], nodes integer[]) RETURNS boolean
+CREATE FUNCTION textsim._are_alone(documents integer[], nodes integer[]) RETURNS boolean
 LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     are_alone boolean;
 BEGIN
-    EXECUTE format($query$
-        SELECT (SELECT count(*) FROM textsim.%I n WHERE n.node = ANY ($2)) = cardinality($2)
-            AND NOT EXISTS (SELECT FROM textsim.%I m WHERE m.document_id = ANY ($1))
-        $query$, 'node_' || corpus_id, 'member_' || corpus_id) INTO are_alone USING documents, nodes;
+    SELECT (SELECT count(*) FROM textsim.node n WHERE n.node = ANY (nodes)) = cardinality(nodes)
+        AND NOT EXISTS (SELECT FROM textsim.member m WHERE m.document_id = ANY (documents))
+    INTO are_alone;
     RETURN are_alone;
 END $$;
-COMMENT ON FUNCTION textsim._are_alone(integer, integer[], integer[])
+COMMENT ON FUNCTION textsim._are_alone(integer[], integer[])
     IS 'whether each of the nodes has one document, and none of the documents has a cluster';
+
+CREATE FUNCTION textsim._update_batch(
+    c textsim.corpus, linkage text, threshold double precision, logged integer[])
+RETURNS void
+LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    hashed record;
+    moved record;
+    lost record;
+    grouped record;
+    gone integer[];
+    matches bigint;
+BEGIN
+    hashed := textsim._hashes_of(logged);
+    moved := textsim._move_to_nodes(c, logged, hashed.ids, hashed.hashes);
+    IF linkage = 'single' THEN
+        lost := textsim._lost_parts(logged, array(SELECT DISTINCT unnest(moved.neighbours)));
+    END IF;
+    INSERT INTO textsim.match (a, b, similarity)
+    SELECT f.a, f.b, f.similarity FROM textsim._find_matches(c, threshold, moved.searched) f
+    ON CONFLICT (a, b) DO NOTHING;
+    GET DIAGNOSTICS matches = ROW_COUNT;
+    IF matches = 0 AND moved.old_nodes IS NULL AND textsim._are_alone(logged, moved.nodes) THEN
+        -- The documents are new, and no other document is like them.
+        RETURN;
+    END IF;
+    CASE linkage
+    WHEN 'kept' THEN
+        grouped := textsim._kept_groups(
+            logged, moved.nodes || textsim._nodes_after(moved.neighbours, moved.lost_firsts), moved.searched,
+            moved.old_nodes, moved.old_firsts);
+    WHEN 'single' THEN
+        grouped := textsim._joined_groups(logged, moved.nodes, moved.searched, lost.documents, lost.parts);
+    WHEN 'complete' THEN
+        SELECT g.documents, g.representatives, NULL::bigint[] AS clusters, NULL::integer[] AS rests INTO grouped
+        FROM textsim._group_nodes('complete', textsim._connected_nodes(moved.nodes || moved.neighbours)) g;
+    END CASE;
+    -- A document that is gone, or has no words, is in no cluster.
+    gone := array(SELECT unnest(logged) EXCEPT SELECT unnest(grouped.documents));
+    PERFORM textsim._store_groups(
+        gone || grouped.documents, array_fill(NULL::integer, ARRAY[cardinality(gone)]) || grouped.representatives,
+        grouped.clusters, grouped.rests);
+END $$;
+COMMENT ON FUNCTION textsim._update_batch(textsim.corpus, text, double precision, integer[])
+    IS 'bring the clusters of a corpus up to date with changed documents';
 
 CREATE FUNCTION textsim._update_clusters(
     corpus text, waits boolean DEFAULT true, entry_id bigint DEFAULT NULL)
 RETURNS integer
 LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE
 SET search_path = pg_catalog, pg_temp
+SET plan_cache_mode = force_generic_plan
+SET enable_seqscan = off
 -- Plans that are forbidden cost so much that each statement would be compiled, which takes half a second.
 SET jit = off
 AS $$
@@ -893,12 +873,6 @@ DECLARE
     c textsim.corpus := textsim._required_corpus(corpus);
     tracking textsim.tracked;
     logged integer[];
-    hashed record;
-    moved record;
-    lost record;
-    grouped record;
-    gone integer[];
-    matches bigint;
 BEGIN
     IF current_setting('transaction_isolation') NOT IN ('read committed', 'read uncommitted') THEN
         RAISE EXCEPTION 'clusters cannot be updated at the isolation level %',
@@ -918,37 +892,8 @@ BEGIN
     logged := array(SELECT DISTINCT unnest(logged));
     -- A document that was set aside has another try.
     DELETE FROM textsim.pending p WHERE p.kind = 'failed' AND p.corpus_id = c.id AND p.document_ids <@ logged;
-    hashed := textsim._set_hashes(c, logged);
-    moved := textsim._move_to_nodes(c, logged, hashed.ids, hashed.hashes);
-    IF tracking.linkage = 'single' THEN
-        lost := textsim._lost_parts(c.id, logged, array(SELECT DISTINCT unnest(moved.neighbours)));
-    END IF;
-    EXECUTE format('INSERT INTO textsim.%I (a, b, similarity) SELECT f.a, f.b, f.similarity '
-        'FROM textsim._find_matches($1, $2, $3) f ON CONFLICT (a, b) DO NOTHING', 'match_' || c.id)
-    USING c, tracking.threshold, moved.searched;
-    GET DIAGNOSTICS matches = ROW_COUNT;
-    IF matches = 0 AND moved.old_nodes IS NULL AND textsim._are_alone(c.id, logged, moved.nodes) THEN
-        -- The documents are new, and no other document is like them.
-        RETURN cardinality(logged);
-    END IF;
-    CASE tracking.linkage
-    WHEN 'kept' THEN
-        grouped := textsim._kept_groups(
-            c.id, logged, moved.nodes || textsim._nodes_after(c.id, moved.neighbours, moved.lost_firsts),
-            moved.searched, moved.old_nodes, moved.old_firsts);
-    WHEN 'single' THEN
-        grouped := textsim._joined_groups(c.id, logged, moved.nodes, moved.searched, lost.documents, lost.parts);
-    WHEN 'complete' THEN
-        SELECT g.documents, g.representatives, NULL::bigint[] AS clusters, NULL::integer[] AS rests INTO grouped
-        FROM textsim._group_nodes(
-            c.id, 'complete', textsim._connected_nodes(c.id, moved.nodes || moved.neighbours)) g;
-    END CASE;
-    -- A document that is gone, or has no words, is in no cluster.
-    gone := array(SELECT unnest(logged) EXCEPT SELECT unnest(grouped.documents));
-    PERFORM textsim._store_groups(
-        c.id, gone || grouped.documents,
-        array_fill(NULL::integer, ARRAY[cardinality(gone)]) || grouped.representatives,
-        grouped.clusters, grouped.rests);
+    EXECUTE format('SELECT textsim.%I($1, $2, $3, $4)', '_update_batch_' || c.id)
+    USING c, tracking.linkage, tracking.threshold, logged;
     RETURN cardinality(logged);
 END $$;
 COMMENT ON FUNCTION textsim._update_clusters(text, boolean, bigint)

@@ -2,21 +2,20 @@
 
 -- Private functions
 
+-- This function and the next are patterns, as those that update clusters are.
 CREATE FUNCTION textsim._log_whole_clusters(corpus_id integer, ids integer[]) RETURNS void
 LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
-    EXECUTE format($query$
-        INSERT INTO textsim.pending (kind, corpus_id, document_ids)
-        SELECT 'cluster', $1, array_agg(p.id ORDER BY p.id)
+    INSERT INTO textsim.pending (kind, corpus_id, document_ids)
+    SELECT 'cluster', corpus_id, array_agg(p.id ORDER BY p.id)
+    FROM (
+        SELECT o.id, (min(o.place) OVER (PARTITION BY coalesce(o.cluster, -o.id)) - 1) / 1000 AS part
         FROM (
-            SELECT o.id, (min(o.place) OVER (PARTITION BY coalesce(o.cluster, -o.id)) - 1) / 1000 AS part
-            FROM (
-                SELECT i.id, m.cluster, row_number() OVER (ORDER BY m.cluster, i.id) AS place
-                FROM (SELECT DISTINCT unnest($2) AS id) i LEFT JOIN textsim.%I m ON m.document_id = i.id
-            ) o
-        ) p
-        GROUP BY p.part ORDER BY p.part
-        $query$, 'member_' || corpus_id) USING corpus_id, ids;
+            SELECT i.id, m.cluster, row_number() OVER (ORDER BY m.cluster, i.id) AS place
+            FROM (SELECT DISTINCT unnest(ids) AS id) i LEFT JOIN textsim.member m ON m.document_id = i.id
+        ) o
+    ) p
+    GROUP BY p.part ORDER BY p.part;
 END $$;
 COMMENT ON FUNCTION textsim._log_whole_clusters(integer, integer[])
     IS 'log documents as _log_ids() does, those of one cluster in one entry: if their nodes are gone, a part of a '
@@ -25,11 +24,6 @@ COMMENT ON FUNCTION textsim._log_whole_clusters(integer, integer[])
 CREATE FUNCTION textsim._mend_tracked(corpus_id integer, documents integer[]) RETURNS void
 LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
-    node text := 'node_' || corpus_id;
-    match text := 'match_' || corpus_id;
-    member text := 'member_' || corpus_id;
-    cluster text := 'cluster_' || corpus_id;
-    alias text := 'cluster_alias_' || corpus_id;
     nodes integer[];
     others integer[];
     updated bigint;
@@ -37,66 +31,55 @@ BEGIN
     PERFORM textsim._lock_clusters(corpus_id);
     -- An update does not search for the matches of a node that it knows. The node of a document that was removed
     -- stays, because an update starts from it.
-    EXECUTE format($query$
-        SELECT coalesce(array_agg(DISTINCT n.node), '{}') FROM textsim.%I n JOIN textsim.%I d ON d.id = n.document_id
-        WHERE n.document_id = ANY ($1)
-        $query$, node, 'document_' || corpus_id) INTO nodes USING documents;
-    EXECUTE format($query$
-        WITH gone AS (
-            DELETE FROM textsim.%1$I m
-            WHERE m.a = ANY ($1) OR m.b = ANY ($1)
-                OR NOT EXISTS (SELECT FROM textsim.%2$I n WHERE n.node = m.a)
-                OR NOT EXISTS (SELECT FROM textsim.%2$I n WHERE n.node = m.b)
-            RETURNING m.a, m.b
-        )
-        SELECT array(
-            SELECT n.document_id FROM textsim.%2$I n
-            WHERE n.node = ANY ($1) OR n.node IN (SELECT unnest(ARRAY[g.a, g.b]) FROM gone g))
-        $query$, match, node) INTO others USING nodes;
-    EXECUTE format('DELETE FROM textsim.%I n WHERE n.node = ANY ($1)', node) USING nodes;
+    SELECT coalesce(array_agg(DISTINCT n.node), '{}')
+    FROM textsim.node n JOIN textsim.document d ON d.id = n.document_id
+    WHERE n.document_id = ANY (documents)
+    INTO nodes;
+    WITH gone AS (
+        DELETE FROM textsim.match m
+        WHERE m.a = ANY (nodes) OR m.b = ANY (nodes)
+            OR NOT EXISTS (SELECT FROM textsim.node n WHERE n.node = m.a)
+            OR NOT EXISTS (SELECT FROM textsim.node n WHERE n.node = m.b)
+        RETURNING m.a, m.b
+    )
+    SELECT array(
+        SELECT n.document_id FROM textsim.node n
+        WHERE n.node = ANY (nodes) OR n.node IN (SELECT unnest(ARRAY[g.a, g.b]) FROM gone g))
+    INTO others;
+    DELETE FROM textsim.node n WHERE n.node = ANY (nodes);
     -- The id of a cluster outlives the loss of its row, or of all its members.
-    EXECUTE format($query$
-        INSERT INTO textsim.%1$I (document_id, cluster)
-        SELECT c.representative, c.id FROM textsim.%2$I c
-        WHERE NOT EXISTS (SELECT FROM textsim.%1$I m WHERE m.cluster = c.id)
-            AND EXISTS (SELECT FROM textsim.%3$I d WHERE d.id = c.representative)
-        ON CONFLICT (document_id) DO NOTHING
-        $query$, member, cluster, 'document_' || corpus_id);
-    EXECUTE format('DELETE FROM textsim.%I c WHERE NOT EXISTS (SELECT FROM textsim.%I m WHERE m.cluster = c.id)',
-        cluster, member);
-    EXECUTE format($query$
-        DELETE FROM textsim.%I m
-        WHERE m.cluster > $1 OR EXISTS (SELECT FROM textsim.%I a WHERE a.old = m.cluster)
-            AND NOT EXISTS (SELECT FROM textsim.%I c WHERE c.id = m.cluster)
-        $query$, member, alias, cluster)
-    USING coalesce(pg_sequence_last_value(format('textsim.cluster_%s_id_seq', corpus_id)::regclass), 0);
-    EXECUTE format($query$
-        INSERT INTO textsim.%2$I (id, representative, size)
-        SELECT m.cluster, min(m.document_id), greatest(count(*), 2) FROM textsim.%1$I m
-        WHERE NOT EXISTS (SELECT FROM textsim.%2$I c WHERE c.id = m.cluster) GROUP BY m.cluster
-        $query$, member, cluster);
-    EXECUTE format('UPDATE textsim.%I c SET size = m.size '
-        'FROM (SELECT m.cluster, count(*) AS size FROM textsim.%I m GROUP BY m.cluster HAVING count(*) > 1) m '
-        'WHERE m.cluster = c.id AND c.size <> m.size', cluster, member);
-    EXECUTE format('DELETE FROM textsim.%I a WHERE a.new = a.old', alias);
-    EXECUTE format($query$
-        INSERT INTO textsim.%1$I (old, new)
-        SELECT e.cluster, e.other FROM textsim.%2$I e WHERE e.what = 'merged' ON CONFLICT (old) DO NOTHING
-        $query$, alias, 'cluster_event_' || corpus_id);
-    EXECUTE format('DELETE FROM textsim.%I a USING textsim.%I c WHERE c.id = a.old', alias, cluster);
+    INSERT INTO textsim.member (document_id, cluster)
+    SELECT c.representative, c.id FROM textsim.cluster c
+    WHERE NOT EXISTS (SELECT FROM textsim.member m WHERE m.cluster = c.id)
+        AND EXISTS (SELECT FROM textsim.document d WHERE d.id = c.representative)
+    ON CONFLICT (document_id) DO NOTHING;
+    DELETE FROM textsim.cluster c WHERE NOT EXISTS (SELECT FROM textsim.member m WHERE m.cluster = c.id);
+    DELETE FROM textsim.member m
+    WHERE m.cluster > coalesce(pg_sequence_last_value('textsim.cluster_id_seq'), 0)
+        OR EXISTS (SELECT FROM textsim.cluster_alias a WHERE a.old = m.cluster)
+        AND NOT EXISTS (SELECT FROM textsim.cluster c WHERE c.id = m.cluster);
+    INSERT INTO textsim.cluster (id, representative, size)
+    SELECT m.cluster, min(m.document_id), greatest(count(*), 2) FROM textsim.member m
+    WHERE NOT EXISTS (SELECT FROM textsim.cluster c WHERE c.id = m.cluster) GROUP BY m.cluster;
+    UPDATE textsim.cluster c SET size = m.size
+    FROM (SELECT m.cluster, count(*) AS size FROM textsim.member m GROUP BY m.cluster HAVING count(*) > 1) m
+    WHERE m.cluster = c.id AND c.size <> m.size;
+    DELETE FROM textsim.cluster_alias a WHERE a.new = a.old;
+    INSERT INTO textsim.cluster_alias (old, new)
+    SELECT e.cluster, e.other FROM textsim.cluster_event e WHERE e.what = 'merged' ON CONFLICT (old) DO NOTHING;
+    DELETE FROM textsim.cluster_alias a USING textsim.cluster c WHERE c.id = a.old;
     -- Damaged aliases may lead in a circle.
     FOR round IN 1..100 LOOP
-        EXECUTE format('UPDATE textsim.%1$I a SET new = n.new FROM textsim.%1$I n WHERE n.old = a.new', alias);
+        UPDATE textsim.cluster_alias a SET new = n.new FROM textsim.cluster_alias n WHERE n.old = a.new;
         GET DIAGNOSTICS updated = ROW_COUNT;
         EXIT WHEN updated = 0;
     END LOOP;
     -- The other members of their clusters are computed with them.
     documents := documents || others;
-    EXECUTE format($query$
-        SELECT $1 || array(
-            SELECT m.document_id FROM textsim.%1$I m
-            WHERE m.cluster IN (SELECT o.cluster FROM textsim.%1$I o WHERE o.document_id = ANY ($1)))
-        $query$, member) INTO documents USING documents;
+    SELECT documents || array(
+        SELECT m.document_id FROM textsim.member m
+        WHERE m.cluster IN (SELECT o.cluster FROM textsim.member o WHERE o.document_id = ANY (documents)))
+    INTO documents;
     PERFORM textsim._log_whole_clusters(corpus_id, documents);
 END $$;
 COMMENT ON FUNCTION textsim._mend_tracked(integer, integer[])
@@ -118,8 +101,6 @@ BEGIN
     FROM textsim.corpus o, textsim.corpus n
     WHERE t.corpus_id = old AND o.id = old AND n.id = new;
     DELETE FROM textsim.pending p WHERE p.corpus_id = old AND p.document_ids IS NOT NULL;
-    PERFORM setval(format('textsim.cluster_%s_id_seq', new)::regclass,
-        nextval(format('textsim.cluster_%s_id_seq', old)::regclass));
     EXECUTE format($query$
         SELECT array_agg(u.id), array_agg(coalesce(n.id, nextval(%6$L)::integer))
         FROM (
@@ -152,7 +133,8 @@ BEGIN
     END LOOP;
     EXECUTE format('SELECT array_agg(d.id) FROM textsim.%I d WHERE d.shingle_count > 0', 'document_' || new)
     INTO documents;
-    PERFORM textsim._log_whole_clusters(new, coalesce(documents || new_ids, documents, '{}'));
+    EXECUTE format('SELECT textsim.%I($1, $2)', '_log_whole_clusters_' || new)
+    USING new, coalesce(documents || new_ids, documents, '{}');
 END $$;
 COMMENT ON FUNCTION textsim._move_tracking(integer, integer)
     IS 'let a rebuilt corpus be tracked as the corpus was that it replaces: clusters, aliases and events move to the new '

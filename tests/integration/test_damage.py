@@ -283,6 +283,33 @@ def test_every_object_of_a_corpus_is_watched(
             mend(textsim, database_url, place)
 
 
+def test_every_function_of_a_tracked_corpus_is_watched(
+    connection: Connection, textsim: Textsim, database_url: str
+) -> None:
+    connection.execute("SELECT textsim.track('news')")
+    connection.execute("CALL textsim.update_clusters('news')")
+    names = [
+        name
+        for (name,) in connection.execute(
+            "SELECT f.name FROM textsim.corpus c, textsim._tracking_functions(c.id) f "
+            "WHERE c.name = 'news'"
+        )
+    ]
+    assert "_find_matches_1" in names
+    for name in names:
+        connection.execute(
+            sql.SQL("ALTER FUNCTION {} VOLATILE COST 7").format(sql.Identifier("textsim", name))
+        )
+    connection.execute("ALTER FUNCTION textsim._find_matches_1 SET enable_hashjoin = off")
+    connection.execute("DROP FUNCTION textsim._update_batch_1")
+    places = {each.subject for each in check(textsim)}
+    assert {"function textsim._find_matches_1", "function textsim._update_batch_1"} <= places
+    mend(textsim, database_url, "function textsim._connected_nodes_1")
+    connection.execute("SELECT textsim.untrack('news')")
+    query = "SELECT proname FROM pg_proc WHERE proname = ANY (%s)"
+    assert connection.execute(query, [names]).fetchall() == []
+
+
 CHANGES = {
     "function textsim._candidates_1": [
         "CREATE OR REPLACE FUNCTION textsim._candidates_1(own_buckets integer[], own_count integer, "

@@ -194,7 +194,7 @@ DAMAGES = {
     "match   ": "INSERT INTO textsim.match_1 VALUES (1, 3, 0.7), (3, 77, 0.7)",
     "cluster": "UPDATE textsim.cluster_1 SET size = size + 1",
     "cluster ": "DELETE FROM textsim.member_1 WHERE document_id = 3",
-    "cluster  ": "UPDATE textsim.member_1 SET cluster = 99 WHERE document_id = 3",
+    "cluster  ": "UPDATE textsim.member_1 SET cluster = 1000000000 WHERE document_id = 3",
     "cluster   ": "DELETE FROM textsim.cluster_1 WHERE size = 3",
     "cluster    ": "UPDATE textsim.cluster_1 SET representative = 2",
     "cluster     ": "INSERT INTO textsim.member_1 SELECT 4, id FROM textsim.cluster_1 WHERE size = 3",
@@ -205,7 +205,7 @@ DAMAGES = {
     "alias ": "UPDATE textsim.cluster_alias_1 SET new = (SELECT old FROM textsim.cluster_alias_1)",
     "alias  ": "INSERT INTO textsim.cluster_alias_1 SELECT id, 99 FROM textsim.cluster_1",
     "sequence": "SELECT setval('textsim.node_1_id_seq', 1)",
-    "sequence ": "SELECT setval('textsim.cluster_1_id_seq', 1)",
+    "sequence ": "SELECT setval('textsim.cluster_id_seq', 1)",
 }
 OBJECTS = {
     "trigger": "DROP TRIGGER track_delete ON textsim.document_1",
@@ -275,12 +275,18 @@ def test_what_a_tracked_corpus_refuses(db: ts.Database, connection: Connection) 
         corpus.track()
     with pytest.raises(pg.ObjectInUse, match="cannot be truncated"):
         connection.execute("TRUNCATE textsim.document_1")
-    corpus.add("a", "one two three")
+    corpus.add_many([("a", "one two three"), ("b", "one two three")])
+    corpus.update_clusters()
+    (first,) = {member.cluster for member in corpus.members()}
     corpus.untrack()
     corpus.track()
-    corpus.add("b", "one two three")
-    assert corpus.update_clusters() == 2
-    assert [member.key for member in corpus.members()] == ["a", "b"]
+    corpus.add("c", "one two three")
+    assert corpus.update_clusters() == 3
+    assert [(member.key, member.cluster > first) for member in corpus.members()] == [
+        ("a", True),
+        ("b", True),
+        ("c", True),
+    ]
     assert corpus.check() == []
     corpus.drop()
     query = "SELECT relname FROM pg_class WHERE relname ~ '_1(_|$)' AND relkind IN ('r', 'S')"

@@ -256,7 +256,7 @@ def test_whoever_may_search_reads_tracked_clusters_and_writers_update_them(stage
         "SELECT * FROM textsim.members('news')",
         "SELECT * FROM textsim.cluster_of('news', 'k1')",
         "SELECT textsim.create_members_view('news', 'seen')",
-        f"SELECT nextval('textsim.cluster_{number}_id_seq')",
+        f"SELECT nextval('textsim.node_{number}_id_seq')",
         f"DELETE FROM textsim.member_{number}",
     ]
     assert stage.allowed(stage.other, hidden) == []

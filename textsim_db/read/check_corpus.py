@@ -26,7 +26,7 @@ from textsim_db.measures.by_name import JACCARD
 from textsim_db.read import statements
 from textsim_db.read.check_attached_tables import source_problems
 from textsim_db.read.check_catalog import FROM_BACKUP, object_problems, tracking
-from textsim_db.read.check_tracked import Fault, faults, set_hashes
+from textsim_db.read.check_tracked import Fault, faults, shingle_hashes
 from textsim_db.read.normal_forms import compose_forms
 from textsim_db.read.pairs import forced_keys, pairs
 from textsim_db.read.snapshot import on_each, snapshot, with_second
@@ -166,7 +166,7 @@ class _Checker:
 
     def _compare_nodes(self, rows: list[Row], tokens: Tokens) -> None:
         has_copies = any(row[9] for row in rows)
-        hashes = set_hashes(tokens, self._config.shingle) if has_copies else [b""] * len(rows)
+        hashes = shingle_hashes(tokens, self._config.shingle) if has_copies else [b""] * len(rows)
         for (_, count, *_, id_, scope, node, is_shared), hash_ in zip(rows, hashes, strict=True):
             is_wrong = bool(count) == (node is None)
             if is_shared:

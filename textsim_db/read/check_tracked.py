@@ -62,7 +62,7 @@ class _Matches(NamedTuple):
     """The similarity of each pair: (matches,)."""
 
 
-def set_hashes(tokens: Tokens, shingle: Shingle) -> list[bytes]:
+def shingle_hashes(tokens: Tokens, shingle: Shingle) -> list[bytes]:
     """Return a hash of the set of shingles of each document."""
     shingles = find_shingles(tokens, shingle)
     normal = tokens.normal.tobytes()

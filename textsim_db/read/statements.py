@@ -554,6 +554,14 @@ WHERE c.id = {id} AND NOT EXISTS (
     WHERE p.pronamespace = 'textsim'::regnamespace AND p.proname = f.name AND p.prosrc = e.body
         AND p.proconfig @> s.settings AND p.proconfig <@ s.settings
         AND p.provolatile = CASE WHEN e.head ~ 'VOLATILE' THEN 'v' ELSE 's' END::"char")
+UNION ALL
+SELECT f.name, o.oid IS NOT NULL
+FROM textsim.tracked t
+CROSS JOIN LATERAL textsim._tracking_functions(t.corpus_id) f
+JOIN pg_catalog.pg_proc p ON p.oid = f.pattern
+LEFT JOIN pg_catalog.pg_proc o ON o.pronamespace = p.pronamespace AND o.proname = f.name
+WHERE t.corpus_id = {id}
+    AND (o.prosrc, o.proconfig, o.provolatile) IS DISTINCT FROM (f.body, p.proconfig, p.provolatile)
 """
 TRIGGER_FUNCTIONS: Final[LiteralString] = """
 SELECT s.id, pg_catalog.format('%I.%I', n.nspname, r.relname), p.oid IS NULL
@@ -593,7 +601,7 @@ SELECT s.name, s.used, pg_catalog.has_sequence_privilege(s.name, 'SELECT, USAGE'
         THEN coalesce(pg_catalog.pg_sequence_last_value(s.name::regclass), 0) END
 FROM (VALUES
     ('textsim.node_' || {id} || '_id_seq', (SELECT max(n.node)::bigint FROM textsim.node_{id} n)),
-    ('textsim.cluster_' || {id} || '_id_seq', greatest(
+    ('textsim.cluster_id_seq', greatest(
         (SELECT max(c.id) FROM textsim.cluster_{id} c),
         (SELECT max(a.old) FROM textsim.cluster_alias_{id} a),
         (SELECT max(e.id) FROM textsim.cluster_event_{id} e)))
@@ -618,13 +626,22 @@ FROM textsim.node_{id} n
 WHERE NOT EXISTS (SELECT FROM {document} d WHERE d.id = n.document_id)
     AND n.document_id NOT IN (SELECT k.id FROM changed k)
 UNION ALL
-SELECT 'node ' || n.node, 'its documents have different shingles', pg_catalog.array_agg(n.document_id)
-FROM textsim.node_{id} n JOIN {document} d ON d.id = n.document_id
-WHERE n.node IN (
-        SELECT o.node FROM textsim.node_{id} o WHERE o.document_id = ANY (%(suspects)s::integer[]))
-    AND d.id NOT IN (SELECT k.id FROM changed k)
-GROUP BY n.node HAVING count(DISTINCT textsim._set_hash(
-    (SELECT c FROM textsim.corpus c WHERE c.id = {id}), d.word_ids, d.normal_form, d.scope)) > 1
+SELECT 'node ' || s.node, 'its documents have different shingles', s.ids
+FROM (
+    SELECT n.node, pg_catalog.array_agg(d.id ORDER BY d.id) AS ids,
+        count(DISTINCT coalesce(d.scope, '')) AS scopes
+    FROM textsim.node_{id} n JOIN {document} d ON d.id = n.document_id
+    WHERE n.node IN (
+            SELECT o.node FROM textsim.node_{id} o WHERE o.document_id = ANY (%(suspects)s::integer[]))
+        AND d.id NOT IN (SELECT k.id FROM changed k)
+    GROUP BY n.node HAVING count(*) > 1
+) s
+CROSS JOIN LATERAL (
+    SELECT count(*) AS copies FROM textsim._verify_pairs(
+        (SELECT c FROM textsim.corpus c WHERE c.id = {id}),
+        pg_catalog.array_fill(s.ids[1], ARRAY[pg_catalog.cardinality(s.ids) - 1]), s.ids[2:], 1)
+) e
+WHERE s.scopes > 1 OR e.copies < pg_catalog.cardinality(s.ids) - 1
 """
 MATCHES_WITHOUT_NODES: Final[LiteralString] = """
 SELECT 'node ' || m.a, 'it matches node ' || m.b || ', and one of them has no documents', ARRAY(
@@ -660,7 +677,7 @@ WITH changed AS MATERIALIZED (
     SELECT m.a, m.b, m.similarity FROM textsim.match_{id} m
     WHERE m.a = ANY (%(nodes)s::integer[]) OR m.b = ANY (%(nodes)s::integer[])
 ), found AS MATERIALIZED (
-    SELECT f.a, f.b, f.similarity FROM textsim._find_matches(
+    SELECT f.a, f.b, f.similarity FROM textsim._find_matches_{id}(
         (SELECT c FROM textsim.corpus c WHERE c.id = {id}), %(threshold)s, %(nodes)s::integer[]) f
 )
 SELECT x.key, y.key, s.similarity, f.similarity, ARRAY[x.id, y.id]
@@ -686,8 +703,8 @@ WITH changed AS MATERIALIZED (
     WHERE p.corpus_id = {id} AND p.document_ids IS NOT NULL
 ), expected AS MATERIALIZED (
     SELECT e.document_id, e.representative, count(*) OVER (PARTITION BY e.representative) AS size
-    FROM textsim._group_nodes(
-        {id}, %(linkage)s, ARRAY(SELECT DISTINCT n.node FROM textsim.node_{id} n)) g
+    FROM textsim._group_nodes_{id}(
+        %(linkage)s, ARRAY(SELECT DISTINCT n.node FROM textsim.node_{id} n)) g
     CROSS JOIN LATERAL ROWS FROM (
         pg_catalog.unnest(g.documents), pg_catalog.unnest(g.representatives)
     ) e (document_id, representative)

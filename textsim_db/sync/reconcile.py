@@ -65,7 +65,7 @@ def _mend_clusters(store: Store) -> int:
     if faults:
         for attempt in Attempts():
             with attempt, transaction(store.engine) as connection:
-                connection.execute(statements.MEND_TRACKED, [store.corpus.id, documents])
+                connection.execute(store.corpus.statement(statements.MEND_TRACKED), [documents])
         tracked_clusters.update(store)
     return len(documents)
 

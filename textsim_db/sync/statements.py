@@ -277,7 +277,7 @@ STORE_ALL_GROUPS: Final[LiteralString] = """
 /* textsim-db: cluster corpus {id} */
 WITH grouped AS MATERIALIZED (
     SELECT g.documents, g.representatives
-    FROM textsim.tracked t CROSS JOIN LATERAL textsim._group_nodes(t.corpus_id, t.linkage, ARRAY(
+    FROM textsim.tracked t CROSS JOIN LATERAL textsim._group_nodes_{id}(t.linkage, ARRAY(
         SELECT m.a FROM textsim.match_{id} m UNION SELECT m.b FROM textsim.match_{id} m
         UNION SELECT n.node FROM textsim.node_{id} n GROUP BY n.node HAVING count(*) > 1
     )) g
@@ -286,7 +286,7 @@ WITH grouped AS MATERIALIZED (
     SELECT m.document_id FROM textsim.member_{id} m
     WHERE m.document_id NOT IN (SELECT pg_catalog.unnest(g.documents) FROM grouped g)
 )
-SELECT textsim._store_groups({id},
+SELECT textsim._store_groups_{id}(
     g.documents || ARRAY(SELECT o.document_id FROM gone o),
     g.representatives || ARRAY(SELECT NULL::integer FROM gone o), NULL, NULL)
 FROM grouped g
@@ -312,7 +312,7 @@ ANALYZE_CLUSTERS: Final[tuple[LiteralString, ...]] = (
     "ANALYZE textsim.cluster_{id}",
 )
 MEND_TRACKED: Final[LiteralString] = """
-/* textsim-db: mend tracked clusters */ SELECT textsim._mend_tracked(%s, %s::integer[])
+/* textsim-db: mend tracked clusters */ SELECT textsim._mend_tracked_{id}({id}, %s::integer[])
 """
 # A first load builds the index of the band rows at its end.
 OUTDATED_CLUSTERS: Final[LiteralString] = """
