@@ -93,6 +93,7 @@ COMMENT ON COLUMN textsim.judgement.origin
 COMMENT ON COLUMN textsim.judgement.a IS 'key of one document, which need not exist';
 COMMENT ON COLUMN textsim.judgement.b IS 'key of the other document; a < b in byte order';
 COMMENT ON COLUMN textsim.judgement.verdict IS 'same, different or unsure';
+CREATE INDEX judgement_b ON textsim.judgement (origin, b);
 COMMENT ON COLUMN textsim.judgement.judged_by IS 'the role that judged the pair';
 COMMENT ON COLUMN textsim.judgement.judged_at IS 'when it did so';
 COMMENT ON COLUMN textsim.judgement.note IS 'why, or anything else; or NULL';
@@ -229,7 +230,7 @@ CREATE TABLE textsim.match (
     a integer NOT NULL,
     b integer NOT NULL,
     similarity double precision NOT NULL,
-    CHECK (a < b AND similarity > 0 AND similarity <= 1)
+    CHECK (a < b AND (similarity > 0 AND similarity <= 1 OR similarity = 2))
 );
 COMMENT ON TABLE textsim.match
     IS 'Pattern of the tables match_N: the matches of a tracked corpus, as pairs of nodes. It has no rows.';

@@ -1,7 +1,7 @@
 -- Clusters of pairs. Documents are numbered from 1 in the order of their keys, and a link is a pair of numbers
--- with a similarity. A pair that was judged the same is a link of similarity 2, which comes before all other links. The functions of the three linkages return the same: for each document the root of its
--- cluster, and for each root the weakest link of the cluster. In a loop, an array is never copied only if an
--- assignment to an element does not read the array.
+-- with a similarity. A pair that was judged the same is a link of similarity 2, which comes before all other links.
+-- The functions of the three linkages return the same: for each document the root of its cluster, and for each root
+-- the weakest link of the cluster. In a loop, PL/pgSQL copies an array if an assignment to an element reads the array.
 
 -- Private functions
 
@@ -72,6 +72,36 @@ END $$;
 COMMENT ON FUNCTION textsim._final_roots(integer[])
     IS 'the root of each document of a forest, whose parents have lower numbers';
 
+CREATE FUNCTION textsim._lowest_copies(
+    lefts integer[], rights integer[], similarities double precision[], documents integer) RETURNS integer[]
+LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    copies record;
+BEGIN
+    WITH link AS MATERIALIZED (
+        SELECT l.x, l.y, l.similarity FROM unnest(lefts, rights, similarities) l (x, y, similarity)
+    ), equal AS MATERIALIZED (
+        SELECT l.x, l.y FROM link l WHERE l.similarity = 1
+    ), linked AS MATERIALIZED (
+        SELECT o.x, array_agg(o.y ORDER BY o.y) AS others, array_agg(o.similarity ORDER BY o.y) AS similarities
+        FROM (
+            SELECT l.x, l.y, l.similarity FROM link l
+            UNION ALL SELECT l.y, l.x, l.similarity FROM link l
+            -- A document has similarity 1 to itself, so copies have the same links.
+            UNION ALL SELECT k, k, 1 FROM generate_series(1, documents) k
+        ) o
+        WHERE o.x IN (SELECT e.x FROM equal e UNION ALL SELECT e.y FROM equal e)
+        GROUP BY o.x
+    )
+    SELECT array_agg(e.x) AS lefts, array_agg(e.y) AS rights, array_agg(1::double precision) AS similarities
+    INTO copies
+    FROM equal e JOIN linked a ON a.x = e.x JOIN linked b ON b.x = e.y
+    WHERE a.others = b.others AND a.similarities = b.similarities;
+    RETURN (textsim._single_linkage(copies.lefts, copies.rights, copies.similarities, documents)).roots;
+END $$;
+COMMENT ON FUNCTION textsim._lowest_copies(integer[], integer[], double precision[], integer)
+    IS 'for each document the lowest of its copies, which have similarity 1 to it and the same other links';
+
 -- Two clusters can merge when the last link between their members was added. If a link is missing, they never
 -- merge. So the link between two roots stands for all links between their clusters, as long as none is missing:
 -- due[link] is the place of the last of them, or 0. Merging two clusters keeps the common neighbours of both.
@@ -86,7 +116,7 @@ DECLARE
     due integer[];
     merging integer[];  -- the link of two roots whose clusters merge at this place, or 0
     sorted_similarities double precision[];
-    sets integer[];  -- by document: the lowest document that links of similarity 1 lead to
+    sets integer[];  -- by document: the lowest of its copies
     -- The links of each document, as a list. Each link is in two lists, as 2 * place - 1 and 2 * place.
     heads integer[] := array_fill(0, ARRAY[documents]);
     nexts integer[];
@@ -102,17 +132,14 @@ DECLARE
 BEGIN
     roots := array(SELECT generate_series(1, documents));
     weakest := array_fill(1::double precision, ARRAY[documents]);
-    -- Links between the same two sets of equal documents stand together, as in Python.
-    SELECT e.roots INTO sets FROM (
-        SELECT array_agg(l.x) AS x, array_agg(l.y) AS y, array_agg(l.similarity) AS similarity
-        FROM unnest(lefts, rights, similarities) l (x, y, similarity) WHERE l.similarity >= 1
-    ) l CROSS JOIN LATERAL textsim._single_linkage(l.x, l.y, l.similarity, documents) e;
+    sets := textsim._lowest_copies(lefts, rights, similarities, documents);
     SELECT array_agg(o.x), array_agg(o.y), array_agg(o.similarity)
     INTO xs, ys, sorted_similarities
     FROM (
         SELECT l.x, l.y, l.similarity FROM unnest(lefts, rights, similarities) l (x, y, similarity)
-        ORDER BY l.similarity DESC, least(sets[l.x], sets[l.y]), greatest(sets[l.x], sets[l.y]),
-            l.x, l.y
+        -- Copies merge first, and links between the same two sets of copies stand together, as in Python.
+        ORDER BY sets[l.x] <> sets[l.y], l.similarity DESC, least(sets[l.x], sets[l.y]),
+            greatest(sets[l.x], sets[l.y]), l.x, l.y
     ) o;
     due := array(SELECT generate_series(1, cardinality(xs)));
     merging := due;

@@ -5,7 +5,7 @@
 
 CREATE FUNCTION textsim._tracking_relations(corpus_id integer)
 RETURNS TABLE (kind text, name text, statement text)
-LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE ROWS 16 SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE ROWS 19 SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     RETURN QUERY
         SELECT 'table', format('%s_%s', p.pattern, corpus_id), format(
@@ -87,7 +87,7 @@ COMMENT ON FUNCTION textsim._log_ids(integer, integer[])
     IS 'log documents of a tracked corpus whose clusters must be updated, a thousand in each entry';
 
 -- An UPDATE that only replaces a text by its word ids, or changes the language, the source or the time of expiry,
--- changes no match. A text without words matches nothing.
+-- changes no match.
 CREATE FUNCTION textsim._log_documents() RETURNS trigger
 LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -95,12 +95,12 @@ DECLARE
 BEGIN
     CASE TG_OP
     WHEN 'INSERT' THEN
-        ids := array(SELECT n.id FROM new_documents n WHERE n.shingle_count > 0 ORDER BY n.id);
+        ids := array(SELECT n.id FROM new_documents n ORDER BY n.id);
     WHEN 'DELETE' THEN
-        ids := array(SELECT o.id FROM old_documents o WHERE o.shingle_count > 0 ORDER BY o.id);
+        ids := array(SELECT o.id FROM old_documents o ORDER BY o.id);
         -- Events name removed documents by their keys.
         EXECUTE format('INSERT INTO textsim.%I (document_id, key) '
-            'SELECT o.id, o.key FROM old_documents o WHERE o.shingle_count > 0 '
+            'SELECT o.id, o.key FROM old_documents o '
             'ON CONFLICT (document_id) DO UPDATE SET key = excluded.key, at = excluded.at',
             'removed_' || TG_ARGV[0]);
     WHEN 'UPDATE' THEN
@@ -198,12 +198,13 @@ COMMENT ON FUNCTION textsim._name_for(text, integer, text[])
 
 CREATE FUNCTION textsim._tracking_functions(corpus_id integer)
 RETURNS TABLE (name text, pattern oid, statement text, body text)
-LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE ROWS 16 SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE ROWS 19 SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     patterns text[] := ARRAY[
-        '_hashes_of', '_move_to_nodes', '_find_matches', '_connected_nodes', '_group_nodes', '_nodes_after',
-        '_kept_neighbours', '_followers', '_kept_groups', '_lost_parts', '_joined_groups', '_store_groups',
-        '_are_alone', '_update_batch', '_log_whole_clusters', '_mend_tracked'];
+        '_hashes_of', '_move_to_nodes', '_find_matches', '_judged_links', '_with_judged', '_find_links',
+        '_place_judged', '_connected_nodes', '_group_nodes', '_nodes_after', '_kept_neighbours', '_followers',
+        '_kept_groups', '_lost_parts', '_joined_groups', '_store_groups', '_are_alone', '_update_batch',
+        '_log_whole_clusters', '_mend_tracked'];
 BEGIN
     RETURN QUERY
         SELECT format('%s_%s', p.proname, corpus_id), p.oid,
@@ -287,15 +288,15 @@ BEGIN
     FOR object IN SELECT * FROM textsim._tracking_triggers(c.id) LOOP
         EXECUTE object.statement;
     END LOOP;
-    EXECUTE format('SELECT array_agg(d.id ORDER BY d.id) FROM %s d WHERE d.shingle_count > 0', document) INTO ids;
+    EXECUTE format('SELECT array_agg(d.id ORDER BY d.id) FROM %s d', document) INTO ids;
     PERFORM textsim._log_ids(c.id, ids);
     -- From here on, because the documents of a large corpus are better processed in many transactions.
     UPDATE textsim.tracked t SET mode = track.mode WHERE t.corpus_id = c.id;
 END $$;
 COMMENT ON FUNCTION textsim.track(text, text, double precision, text, interval)
     IS 'Keeps the matches and clusters of a corpus in tables that stay current: members() and match_pairs() read '
-    'them. A worker or update_clusters() computes them, first of all documents, and then, in mode queue, of each '
-    'change. In mode inline the transaction that writes documents updates their clusters when it commits; such '
+    'them. They obey judgements. A worker or update_clusters() computes them, first of all documents, and then, in '
+    'mode queue, of each change. In mode inline the transaction that writes documents updates their clusters when it commits; such '
     'transactions wait for each other, and need the isolation level READ COMMITTED. linkage says '
     'how matches make clusters. kept: one document of a cluster is kept, and every other member matches it; documents '
     'are considered in the order in which they were added. single: the connected components of the matches. '

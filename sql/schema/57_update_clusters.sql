@@ -63,15 +63,19 @@ COMMENT ON FUNCTION textsim._logged_documents(integer, bigint)
     IS 'the documents of the first log entries of a tracked corpus, a thousand or more, or those of one entry; the '
     'entries are deleted. NULL if there are none';
 
-CREATE FUNCTION textsim._hashes_of(documents integer[], OUT ids integer[], OUT hashes uuid[])
+CREATE FUNCTION textsim._hashes_of(
+    corpus_origin integer, documents integer[], OUT ids integer[], OUT hashes uuid[])
 LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
-    SELECT array_agg(d.id), array_agg(textsim._words_hash(d.word_ids, d.normal_form, d.scope))
-    FROM textsim.document d WHERE d.id = ANY (documents) AND d.shingle_count > 0
+    SELECT array_agg(d.id), array_agg(CASE
+        WHEN textsim._is_judged(corpus_origin, d.key) THEN textsim._judged_hash(d.id)
+        ELSE textsim._words_hash(d.word_ids, d.normal_form, d.scope) END)
+    FROM textsim.document d WHERE d.id = ANY (documents) AND textsim._has_node(corpus_origin, d.shingle_count, d.key)
     INTO ids, hashes;
 END $$;
-COMMENT ON FUNCTION textsim._hashes_of(integer[])
-    IS 'those of the documents that are stored and have words, and their hashes';
+COMMENT ON FUNCTION textsim._hashes_of(integer, integer[])
+    IS 'those of the documents that are stored and have nodes, and their hashes; the hash of a judged document, which '
+    'has a node of its own, is that of its id';
 
 CREATE FUNCTION textsim._move_to_nodes(
     c textsim.corpus, documents integer[], ids integer[], hashes uuid[], OUT nodes integer[], OUT searched integer[],
@@ -220,7 +224,7 @@ COMMENT ON FUNCTION textsim._connected_nodes(integer[])
 -- If the first document of a node is kept, its copies are members of its cluster. Otherwise no copy is kept, but a
 -- later copy may be nearer to a document that was kept meanwhile.
 CREATE FUNCTION textsim._group_nodes(
-    linkage text, nodes integer[], outside integer[] DEFAULT '{}',
+    c textsim.corpus, linkage text, nodes integer[], outside integer[] DEFAULT '{}',
     OUT documents integer[], OUT representatives integer[])
 LANGUAGE plpgsql STABLE PARALLEL SAFE
 SET search_path = pg_catalog, pg_temp
@@ -231,6 +235,9 @@ DECLARE
     firsts integer[];
     links record;
     roots integer[];
+    keys text[];  -- by numbered node: the key of its document, if that is judged
+    apart_ends integer[];
+    apart integer[];
 BEGIN
     SELECT array_agg(f.node ORDER BY f.key, f.first), array_agg(f.first ORDER BY f.key, f.first)
     FROM (
@@ -246,15 +253,23 @@ BEGIN
     IF numbered IS NULL THEN
         RETURN;
     END IF;
-    WITH node AS MATERIALIZED (SELECT k.id, k.place::integer FROM unnest(numbered) WITH ORDINALITY k (id, place))
-    SELECT array_agg(least(x.place, y.place)) AS lefts, array_agg(greatest(x.place, y.place)) AS rights,
-        array_agg(m.similarity) AS similarities
-    FROM (
-        SELECT m.* FROM textsim.match m WHERE m.a = ANY (nodes)
-        UNION ALL
-        SELECT m.* FROM textsim.match m WHERE m.b = ANY (nodes) AND m.a NOT IN (SELECT unnest(nodes))
-    ) m
-    JOIN node x ON x.id = m.a JOIN node y ON y.id = m.b
+    WITH node AS MATERIALIZED (
+        SELECT k.id, k.place::integer, k.id IN (SELECT unnest(outside)) AS is_outside
+        FROM unnest(numbered) WITH ORDINALITY k (id, place)
+    ), link AS (
+        SELECT least(x.place, y.place) AS x, greatest(x.place, y.place) AS y, m.similarity,
+            CASE WHEN x.place > y.place THEN x.is_outside ELSE y.is_outside END AS leads_outside
+        FROM (
+            SELECT m.* FROM textsim.match m WHERE m.a = ANY (nodes)
+            UNION ALL
+            SELECT m.* FROM textsim.match m WHERE m.b = ANY (nodes) AND m.a NOT IN (SELECT unnest(nodes))
+        ) m
+        JOIN node x ON x.id = m.a JOIN node y ON y.id = m.b
+    )
+    SELECT array_agg(l.x ORDER BY l.leads_outside) AS lefts, array_agg(l.y ORDER BY l.leads_outside) AS rights,
+        array_agg(l.similarity ORDER BY l.leads_outside) AS similarities,
+        count(*) FILTER (WHERE NOT l.leads_outside) AS deciding
+    FROM link l
     INTO links;
     IF linkage = 'single' THEN
         SELECT l.roots INTO roots FROM textsim._single_linkage(
@@ -263,8 +278,20 @@ BEGIN
         SELECT l.roots INTO roots FROM textsim._complete_linkage(
             links.lefts, links.rights, links.similarities, cardinality(numbered)) l;
     ELSE
+        IF textsim._has_verdicts(coalesce(c.origin, c.id)) THEN
+            keys := array(
+                SELECT (
+                    SELECT d.key FROM textsim.document d
+                    WHERE d.id = f.id AND textsim._is_judged(coalesce(c.origin, c.id), d.key))
+                FROM unnest(firsts) WITH ORDINALITY f (id, place) ORDER BY f.place);
+            SELECT a.* INTO apart_ends, apart
+            FROM textsim._apart(c.name, keys, links.lefts, links.rights, links.similarities) a;
+        END IF;
+        -- A node outside stays kept: a judgement may keep it apart from an earlier node that it matches. But a later
+        -- copy of that earlier node may go to it.
         SELECT l.roots INTO roots FROM textsim._kept_linkage(
-            links.lefts, links.rights, links.similarities, array(SELECT generate_series(1, cardinality(numbered)))) l;
+            links.lefts[:links.deciding], links.rights[:links.deciding], links.similarities[:links.deciding],
+            array(SELECT generate_series(1, cardinality(numbered))), apart_ends, apart) l;
     END IF;
     WITH node AS MATERIALIZED (
         SELECT k.id, k.first, k.root, k.place::integer, min(k.first) OVER (PARTITION BY k.root) AS lowest
@@ -277,7 +304,8 @@ BEGIN
         ) l
         JOIN node x ON x.place = l.x AND x.root <> x.place
         JOIN node y ON y.place = l.y AND y.root = y.place
-        WHERE linkage = 'kept'
+        -- A judged document goes where its judgements allow.
+        WHERE linkage = 'kept' AND keys[x.place] IS NULL
     )
     SELECT array_agg(o.document_id), array_agg(o.representative)
     FROM (
@@ -292,7 +320,7 @@ BEGIN
     ) o
     INTO documents, representatives;
 END $$;
-COMMENT ON FUNCTION textsim._group_nodes(text, integer[], integer[])
+COMMENT ON FUNCTION textsim._group_nodes(textsim.corpus, text, integer[], integer[])
     IS 'the documents of nodes, and the representative of the cluster of each; alone, a document represents itself. '
     'All nodes that may change a cluster of these must be among them, or outside: these take part, but their own '
     'documents are not returned';
@@ -392,7 +420,7 @@ COMMENT ON FUNCTION textsim._followers(
 -- that follow those that came out otherwise than stored. A long chain would take many rounds, so after some rounds all
 -- that may follow are examined.
 CREATE FUNCTION textsim._kept_groups(
-    logged integer[], changed integer[], searched integer[], old_nodes integer[],
+    c textsim.corpus, logged integer[], changed integer[], searched integer[], old_nodes integer[],
     old_firsts integer[], OUT documents integer[], OUT representatives integer[], OUT clusters bigint[],
     OUT rests integer[])
 LANGUAGE plpgsql STABLE PARALLEL SAFE
@@ -400,35 +428,35 @@ SET search_path = pg_catalog, pg_temp
 SET enable_nestloop = off
 AS $$
 DECLARE
-    nodes integer[] := array(SELECT DISTINCT unnest(changed));
-    followers integer[];
+    nodes integer[] := '{}';
+    followers integer[] := array(SELECT DISTINCT unnest(changed));
     round integer := 0;
 BEGIN
     LOOP
         round := round + 1;
+        nodes := textsim._with_judged(coalesce(c.origin, c.id), nodes || followers, logged);
         SELECT g.* INTO documents, representatives FROM textsim._group_nodes(
-            'kept', nodes, textsim._kept_neighbours(nodes)) g;
+            c, 'kept', nodes, textsim._kept_neighbours(nodes)) g;
         followers := textsim._followers(
             nodes, documents, representatives, logged, searched, old_nodes, old_firsts, round > 8);
         EXIT WHEN followers IS NULL;
-        nodes := nodes || followers;
     END LOOP;
     -- The documents that others go to are kept, so each represents itself.
     SELECT documents || array_agg(r), representatives || array_agg(r) INTO documents, representatives
     FROM (SELECT unnest(representatives) EXCEPT SELECT unnest(documents)) k (r);
     -- If the representative of a cluster is no longer kept, all its members are among the documents.
-    SELECT array_agg(c.id), array_agg(c.representative)
-    FROM textsim.cluster c
-    LEFT JOIN unnest(documents, representatives) g (document_id, representative) ON g.document_id = c.representative
-    WHERE c.id = ANY (array(SELECT m.cluster FROM textsim.member m WHERE m.document_id = ANY (documents || logged)))
-        AND CASE WHEN g.document_id IS NULL THEN c.representative NOT IN (SELECT unnest(logged))
-            ELSE g.representative = c.representative END
+    SELECT array_agg(k.id), array_agg(k.representative)
+    FROM textsim.cluster k
+    LEFT JOIN unnest(documents, representatives) g (document_id, representative) ON g.document_id = k.representative
+    WHERE k.id = ANY (array(SELECT m.cluster FROM textsim.member m WHERE m.document_id = ANY (documents || logged)))
+        AND CASE WHEN g.document_id IS NULL THEN k.representative NOT IN (SELECT unnest(logged))
+            ELSE g.representative = k.representative END
         AND (
             SELECT m.document_id FROM textsim.member m
-            WHERE m.cluster = c.id AND m.document_id NOT IN (SELECT unnest(documents || logged)) LIMIT 1) IS NOT NULL
+            WHERE m.cluster = k.id AND m.document_id NOT IN (SELECT unnest(documents || logged)) LIMIT 1) IS NOT NULL
     INTO clusters, rests;
 END $$;
-COMMENT ON FUNCTION textsim._kept_groups(integer[], integer[], integer[], integer[], integer[])
+COMMENT ON FUNCTION textsim._kept_groups(textsim.corpus, integer[], integer[], integer[], integer[], integer[])
     IS 'linkage kept: the documents whose clusters may have changed, the representative of each, and the rests of '
     'their clusters with theirs. changed: the nodes with other documents or matches than before';
 
@@ -437,7 +465,7 @@ COMMENT ON FUNCTION textsim._kept_groups(integer[], integer[], integer[], intege
 -- and the walks that came to their end are the parts that fall away. A long chain would take many steps, so what is
 -- not decided after some steps is walked as a whole.
 CREATE FUNCTION textsim._lost_parts(
-    logged integer[], neighbours integer[], OUT documents integer[], OUT parts integer[])
+    c textsim.corpus, logged integer[], neighbours integer[], OUT documents integer[], OUT parts integer[])
 LANGUAGE plpgsql STABLE PARALLEL SAFE
 SET search_path = pg_catalog, pg_temp
 SET enable_nestloop = off
@@ -537,14 +565,14 @@ BEGIN
     ) o
     INTO documents, parts;
     IF front IS NOT NULL THEN
-        walked := textsim._group_nodes('single', textsim._connected_nodes(array(
+        walked := textsim._group_nodes(c, 'single', textsim._connected_nodes(array(
             SELECT w.node FROM unnest(ends, clusters) w (node, cluster)
             WHERE w.cluster IN (SELECT clusters[f] FROM unnest(front_walks) f))));
         documents := documents || walked.documents;
         parts := parts || walked.representatives;
     END IF;
 END $$;
-COMMENT ON FUNCTION textsim._lost_parts(integer[], integer[])
+COMMENT ON FUNCTION textsim._lost_parts(textsim.corpus, integer[], integer[])
     IS 'linkage single: the documents of the parts that fall away from clusters, and the first document of the part '
     'of each. neighbours: the nodes that lost a match; new matches must not be stored yet';
 
@@ -819,6 +847,7 @@ CREATE FUNCTION textsim._update_batch(
 RETURNS void
 LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
+    corpus_origin integer := coalesce(c.origin, c.id);
     hashed record;
     moved record;
     lost record;
@@ -826,13 +855,13 @@ DECLARE
     gone integer[];
     matches bigint;
 BEGIN
-    hashed := textsim._hashes_of(logged);
+    hashed := textsim._hashes_of(corpus_origin, logged);
     moved := textsim._move_to_nodes(c, logged, hashed.ids, hashed.hashes);
     IF linkage = 'single' THEN
-        lost := textsim._lost_parts(logged, array(SELECT DISTINCT unnest(moved.neighbours)));
+        lost := textsim._lost_parts(c, logged, array(SELECT DISTINCT unnest(moved.neighbours)));
     END IF;
     INSERT INTO textsim.match (a, b, similarity)
-    SELECT f.a, f.b, f.similarity FROM textsim._find_matches(c, threshold, moved.searched) f
+    SELECT f.a, f.b, f.similarity FROM textsim._find_links(c, threshold, moved.searched) f
     ON CONFLICT (a, b) DO NOTHING;
     GET DIAGNOSTICS matches = ROW_COUNT;
     IF matches = 0 AND moved.old_nodes IS NULL AND textsim._are_alone(logged, moved.nodes) THEN
@@ -842,13 +871,13 @@ BEGIN
     CASE linkage
     WHEN 'kept' THEN
         grouped := textsim._kept_groups(
-            logged, moved.nodes || textsim._nodes_after(moved.neighbours, moved.lost_firsts), moved.searched,
+            c, logged, moved.nodes || textsim._nodes_after(moved.neighbours, moved.lost_firsts), moved.searched,
             moved.old_nodes, moved.old_firsts);
     WHEN 'single' THEN
         grouped := textsim._joined_groups(logged, moved.nodes, moved.searched, lost.documents, lost.parts);
     WHEN 'complete' THEN
         SELECT g.documents, g.representatives, NULL::bigint[] AS clusters, NULL::integer[] AS rests INTO grouped
-        FROM textsim._group_nodes('complete', textsim._connected_nodes(moved.nodes || moved.neighbours)) g;
+        FROM textsim._group_nodes(c, 'complete', textsim._connected_nodes(moved.nodes || moved.neighbours)) g;
     END CASE;
     -- A document that is gone, or has no words, is in no cluster.
     gone := array(SELECT unnest(logged) EXCEPT SELECT unnest(grouped.documents));

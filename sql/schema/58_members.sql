@@ -11,7 +11,7 @@ BEGIN
         SELECT d.key, m.cluster, r.key AS representative, (
             SELECT CASE WHEN n.node = o.node THEN 1 ELSE (
                 SELECT s.similarity FROM textsim.%4$I s
-                WHERE s.a = least(n.node, o.node) AND s.b = greatest(n.node, o.node)) END
+                WHERE s.a = least(n.node, o.node) AND s.b = greatest(n.node, o.node) AND s.similarity <= 1) END
             FROM textsim.%5$I n JOIN textsim.%5$I o ON o.document_id = c.representative
             WHERE n.document_id = m.document_id) AS similarity
         FROM textsim.%1$I d
@@ -52,7 +52,8 @@ COMMENT ON FUNCTION textsim.members(text)
     IS 'Returns the documents of the clusters of a tracked corpus: key, the id of the cluster, the key of the document '
     'that represents it, and the exact similarity to that document. With linkage kept, the representative is the '
     'document to keep. With linkage single it is the document that was added first, and similarity is NULL if it is '
-    'below the threshold. A document without a match has no row. Raises an error if the corpus is not tracked.';
+    'below the threshold. It is also NULL if the two documents were judged the same: judgements are obeyed, as in '
+    'clusters() with judgements. A document without a match has no row. Raises an error if the corpus is not tracked.';
 
 CREATE FUNCTION textsim.create_members_view(corpus text, view_name text) RETURNS void
 LANGUAGE sql VOLATILE PARALLEL UNSAFE
@@ -76,6 +77,7 @@ BEGIN
         JOIN (
             SELECT x.document_id AS x, y.document_id AS y, m.similarity
             FROM textsim.%3$I m JOIN textsim.%2$I x ON x.node = m.a JOIN textsim.%2$I y ON y.node = m.b
+            WHERE m.similarity <= 1
             UNION ALL
             SELECT x.document_id, y.document_id, 1
             FROM textsim.%2$I x JOIN textsim.%2$I y ON y.node = x.node AND y.document_id > x.document_id
@@ -85,7 +87,8 @@ BEGIN
 END $$;
 COMMENT ON FUNCTION textsim.match_pairs(text)
     IS 'Returns the matches of a tracked corpus, as pairs() returns its pairs. Each pair is listed once, with a < b in '
-    'byte order. Raises an error if the corpus is not tracked.';
+    'byte order. A pair that was judged different has no row, and neither has a pair that a chain of pairs judged the '
+    'same connects. Raises an error if the corpus is not tracked.';
 
 CREATE FUNCTION textsim.cluster_of(corpus text, key text)
 RETURNS TABLE (cluster bigint, representative text, similarity double precision)

@@ -131,8 +131,7 @@ BEGIN
     FOR trigger IN SELECT t.statement FROM textsim._tracking_triggers(new) t LOOP
         EXECUTE trigger;
     END LOOP;
-    EXECUTE format('SELECT array_agg(d.id) FROM textsim.%I d WHERE d.shingle_count > 0', 'document_' || new)
-    INTO documents;
+    EXECUTE format('SELECT array_agg(d.id) FROM textsim.%I d', 'document_' || new) INTO documents;
     EXECUTE format('SELECT textsim.%I($1, $2)', '_log_whole_clusters_' || new)
     USING new, coalesce(documents || new_ids, documents, '{}');
 END $$;

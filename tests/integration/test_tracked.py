@@ -10,6 +10,7 @@ from psycopg import errors as pg
 
 import textsim_db as ts
 from tests.support.connections import Connection
+from tests.support.judgements import ordered
 from tests.support.tracked import Groups, compare, expected_ids, ids_of
 from tests.support.waiting import wait_until
 from tests.support.workers import running_worker
@@ -29,16 +30,22 @@ CORPORA: dict[str, dict[str, Any]] = {
 class RandomWriter:
     """Makes random changes of a corpus, in all the ways in which documents are written."""
 
-    def __init__(self, connection: Connection, corpus: ts.Corpus, rng: random.Random) -> None:
+    def __init__(
+        self, connection: Connection, corpus: ts.Corpus, rng: random.Random, judges: bool = False
+    ) -> None:
         self._connection = connection
         self._corpus = corpus
         self._rng = rng
         self._texts: list[str] = []
         self._is_scoped = corpus.config.scoped
+        self._judges = judges
 
     def change(self) -> None:
-        """Add, replace or remove some documents."""
+        """Add, replace or remove some documents, or judge some pairs."""
         rng = self._rng
+        if self._judges and rng.random() < 0.3:
+            self._judge()
+            return
         keys = [f"k{number}" for number in rng.sample(range(60), rng.choice((1, 1, 1, 2, 5, 15)))]
         way = rng.random()
         if way < 0.3:
@@ -56,6 +63,24 @@ class RandomWriter:
                 # As index_pending does, which would update clusters too.
                 words = "CALL textsim._give_word_ids(%s, %s)"
                 self._connection.execute(words, [self._corpus.name, keys])
+
+    def _judge(self) -> None:
+        rng = self._rng
+        pairs = [(pair.a, pair.b) for pair in self._corpus.pairs()]
+        for _ in range(rng.choice((1, 1, 3))):
+            judged = {(j.a, j.b): j.verdict for j in self._corpus.judgements()}
+            if judged and rng.random() < 0.3:
+                self._corpus.unjudge(*rng.choice(list(judged)))
+                continue
+            near = bool(pairs) and rng.random() < 0.7
+            a, b = ordered(
+                *(rng.choice(pairs) if near else (f"k{i}" for i in rng.sample(range(60), 2)))
+            )
+            verdict = rng.choice(("same", "different", "different", "unsure"))
+            try:
+                self._corpus.judge(a, b, verdict, replaces=judged.get((a, b)))
+            except ts.ConfigurationError as error:
+                assert "have the scopes" in str(error)  # noqa: PT017
 
     def _document(self, key: str) -> Any:
         return (
@@ -84,6 +109,7 @@ class RandomWriter:
 @pytest.mark.parametrize("mode", ["queue", "inline"])
 @pytest.mark.parametrize("linkage", ["kept", "single", "complete"])
 @pytest.mark.parametrize("kind", CORPORA)
+@pytest.mark.parametrize("judges", [False, True])
 def test_clusters_follow_random_changes(
     db: ts.Database,
     connection: Connection,
@@ -92,10 +118,11 @@ def test_clusters_follow_random_changes(
     kind: str,
     linkage: str,
     mode: str,
+    judges: bool,
 ) -> None:
     monkeypatch.setattr(build_clusters, "LEAST_DOCUMENTS", 1)
     corpus = db.create_corpus("c", **CORPORA[kind])
-    writer = RandomWriter(connection, corpus, rng)
+    writer = RandomWriter(connection, corpus, rng, judges)
     for _ in range(3):
         writer.change()
     threshold = corpus.config.threshold + rng.choice((0, 0.1))

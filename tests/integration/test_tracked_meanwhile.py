@@ -46,12 +46,26 @@ class Writer:
 
     def _change(self, connection: Connection, key: str) -> None:
         rng = self._rng
-        if rng.random() < 0.3:
+        if rng.random() < 0.15:
+            self._judge(connection, key)
+        elif rng.random() < 0.3:
             connection.execute("SELECT textsim.remove('c', %s)", [key])
         else:
             number = rng.randrange(TEXTS)
             text = " ".join(f"w{word}" for word in range(number, number + 8))
             connection.execute("SELECT textsim.add('c', %s, %s)", [key, text])
+
+    def _judge(self, connection: Connection, key: str) -> None:
+        rng = self._rng
+        pair = ["c", key, f"{rng.randrange(KEYS):02}"]
+        if key >= pair[2]:
+            return
+        connection.execute("SELECT textsim.unjudge(%s, %s, %s)", pair)
+        verdict = rng.choice(("same", "different", "different", "unsure", None))
+        if verdict is not None:
+            # Another writer may judge the pair at the same time.
+            with suppress(psycopg.errors.RestrictViolation), connection.transaction():
+                connection.execute("SELECT textsim.judge(%s, %s, %s, %s)", [*pair, verdict])
 
 
 def update(url: str) -> None:

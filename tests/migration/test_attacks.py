@@ -23,6 +23,7 @@ WHERE p.pronamespace = 'textsim'::regnamespace AND p.prokind = 'f' ORDER BY 1
 """
 TRIGGER_FUNCTIONS = (
     *("textsim._refuse_write()", "textsim._log_documents()", "textsim._after_events()"),
+    "textsim._log_judged()",
 )
 VALUES = {
     "text": ["'news'", "'a'", "'word:2'", "'inline'", "NULL"],

@@ -76,22 +76,18 @@ def complete_clusters(
 ) -> list[Cluster[Any]]:
     """Merge the two clusters whose least similar pair is the most similar, again and again.
 
-    groups: the clusters to begin with; every other key begins as a cluster of its own.
+    groups: the clusters to begin with, and the copies; every other key begins as a cluster of its own.
     """
-    equal: nx.Graph[Any] = nx.Graph()
-    equal.add_nodes_from(graph)
-    equal.add_edges_from((a, b) for a, b, w in graph.edges.data("weight") if w == 1)
-    lowest = {
-        key: min(rank[k] for k in keys) for keys in nx.connected_components(equal) for key in keys
-    }
+    lowest = _lowest_copies(graph, rank)
 
     def place(a: Any, b: Any) -> tuple[Any, ...]:
         sets = sorted((lowest[a], lowest[b]))
         return (-graph.edges[a, b]["weight"], *sets, *sorted((rank[a], rank[b])))
 
+    copies = [{key for key in graph if lowest[key] == first} for first in set(lowest.values())]
+    grouped = set().union(*groups)
     clusters = [(frozenset(group), 1.0) for group in groups]
-    grouped = frozenset().union(*(group for group, _ in clusters))
-    clusters += [(frozenset([key]), 1.0) for key in graph if key not in grouped]
+    clusters += [(frozenset(keys), 1.0) for keys in copies if not keys & grouped]
     while True:
         possible = [
             (max(place(a, b) for a in x[0] for b in y[0]), x, y)
@@ -102,3 +98,14 @@ def complete_clusters(
             return [Cluster(tuple(sorted(keys)), w) for keys, w in clusters if len(keys) > 1]
         last, x, y = min(possible, key=lambda each: each[0])
         clusters = [c for c in clusters if c not in (x, y)] + [(x[0] | y[0], -last[0])]
+
+
+def _lowest_copies(graph: nx.Graph[Any], rank: dict[Any, int]) -> dict[Any, int]:
+    """Return for each key the least rank of its copies: they have similarity 1, and the same links."""
+    links = {
+        key: {(key, 1.0), *((k, each["weight"]) for k, each in graph[key].items())} for key in graph
+    }
+    return {
+        key: min(rank[k] for k, weight in links[key] if weight == 1 and links[k] == links[key])
+        for key in graph
+    }

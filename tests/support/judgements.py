@@ -73,7 +73,8 @@ def expected_clusters(
         graph: nx.Graph[Any] = nx.Graph()
         graph.add_weighted_edges_from((a, b, value) for (a, b), value in matches.items())
         for group in groups:
-            graph.add_weighted_edges_from((a, b, 1.0) for a, b in combinations(group, 2))
+            weight = 2 if linkage == "complete" else 1
+            graph.add_weighted_edges_from((a, b, weight) for a, b in combinations(group, 2))
         clusters = (
             single_clusters(graph)
             if linkage == "single"

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
+from itertools import combinations
 
 import textsim_db as ts
 from tests.support.connections import Connection
+from tests.support.judgements import judged_groups
 
 Groups = dict[int, tuple[int, frozenset[int]]]
 """By the id of a cluster: its representative and its members, as ids of documents."""
@@ -24,12 +26,15 @@ def compare(
 ) -> Groups:
     """Compare matches, clusters and events with the documents, and return the clusters."""
     ids = ids_of(connection, corpus)
-    pairs = {(a, b): similarity for a, b, similarity in corpus.pairs(threshold)}
+    judged = judged_pairs(corpus)
+    pairs = {
+        (a, b): similarity for a, b, similarity in corpus.pairs(threshold) if (a, b) not in judged
+    }
     matches = "SELECT a, b, similarity FROM textsim.match_pairs(%s)"
     found = connection.execute(matches, [corpus.name]).fetchall()
     assert {(a, b): similarity for a, b, similarity in found} == pairs
     assert len(found) == len(pairs)
-    clusters = corpus.clusters(threshold, linkage=linkage, rank=ids.__getitem__)
+    clusters = corpus.clusters(threshold, linkage=linkage, rank=ids.__getitem__, judgements=True)
     expected = {
         min(ids[key] for key in c.keys) if c.kept is None else ids[c.kept]: {
             ids[key] for key in c.keys
@@ -49,6 +54,14 @@ def compare(
     if events:
         compare_events(connection, corpus, members)
     return {cluster: (representatives[cluster], frozenset(members[cluster])) for cluster in members}
+
+
+def judged_pairs(corpus: ts.Corpus) -> set[tuple[str, str]]:
+    """Return the pairs that were judged different, and those of groups that were judged the same."""
+    verdicts = {(j.a, j.b): str(j.verdict) for j in corpus.judgements()}
+    different = {pair for pair, verdict in verdicts.items() if verdict == "different"}
+    groups, _ = judged_groups(verdicts)
+    return different.union(*(combinations(sorted(group), 2) for group in groups))
 
 
 def compare_events(

@@ -13,7 +13,7 @@ from textsim_db.cluster.spanning_forest import Links
 
 def _links(pairs: dict[tuple[int, int], float]) -> Links:
     left, right = (np.array(side, np.int64) for side in zip(*pairs, strict=True))
-    return Links(left, right, np.array(list(pairs.values())))
+    return Links(left, right, np.array(list(pairs.values()), np.float64))
 
 
 def test_ties_go_to_the_lowest_numbers() -> None:
@@ -23,7 +23,9 @@ def test_ties_go_to_the_lowest_numbers() -> None:
 def test_copies_change_no_cluster_of_other_documents(rng: random.Random) -> None:
     for _ in range(200):
         count = rng.randrange(2, 9)
-        drawn = {pair: rng.choice((0, 0.8, 0.9)) for pair in combinations(range(count), 2)}
+        # Judgements cut links between equal documents, and make links of similarity 2.
+        values = (0, 0.8, 0.9, 1, 1, 2) if rng.random() < 0.5 else (0, 0.8, 0.9)
+        drawn = {pair: rng.choice(values) for pair in combinations(range(count), 2)}
         between = {pair: value for pair, value in drawn.items() if value}
         copies = {i: [10 * i + k for k in range(rng.randrange(1, 4))] for i in range(count)}
         pairs = {pair: 1.0 for numbers in copies.values() for pair in combinations(numbers, 2)}
@@ -33,12 +35,16 @@ def test_copies_change_no_cluster_of_other_documents(rng: random.Random) -> None
             continue
         items = list(pairs.items())
         rng.shuffle(items)
-        clusters = {tuple(c.tolist()): weakest for c, weakest in complete(_links(dict(items)))}
+        # Callers show a similarity of 2 as 1.
+        clusters = {
+            tuple(c.tolist()): min(weakest, 1) for c, weakest in complete(_links(dict(items)))
+        }
         expected: dict[tuple[int, ...], float] = {}
         unlinked = set(copies)
         for members, weakest in complete(_links(between)):
             unlinked -= set(members.tolist())
-            expected[tuple(sorted(x for i in members.tolist() for x in copies[i]))] = weakest
+            keys = tuple(sorted(x for i in members.tolist() for x in copies[i]))
+            expected[keys] = min(weakest, 1)
         expected |= {tuple(copies[i]): 1.0 for i in unlinked if len(copies[i]) > 1}
         assert clusters == expected
         for cluster in clusters:

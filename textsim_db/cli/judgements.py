@@ -52,8 +52,8 @@ def judge(
 ) -> None:
     """Record what you say of two documents of a corpus.
 
-    `textsim clusters --judgements` obeys it. The documents need not exist, and the judgement stays when
-    they change or are removed.
+    `textsim clusters --judgements` and tracked clusters obey it. The documents need not exist, and the
+    judgement stays when they change or are removed.
 
     Examples:
     - `textsim judge news article-17 article-18 same`

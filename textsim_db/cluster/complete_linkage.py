@@ -7,19 +7,22 @@ import numpy as np
 from textsim_db.cluster.spanning_forest import Ids, Links, join, roots
 from textsim_db.text.array_types import Int64Array
 
+_WEIGHT_OF_ONE = np.float64(1).view(np.uint64) | np.uint64(1)
+
 
 def complete(links: Links) -> list[tuple[Ids, float]]:
     """Return clusters in which every two members are linked, with their weakest link.
 
     Links are added from the most similar pair downwards; ties go to the lowest numbers. Two clusters
-    merge when all pairs of their members are linked. Links between the same two sets of equal documents
-    are added together, so the result does not depend on how many copies a document has. Defays, "An
-    efficient algorithm for a complete link method", 1977.
+    merge when all pairs of their members are linked. Copies merge before all others, and links between
+    the same two sets of copies are added together, so the result does not depend on how many copies a
+    document has. Defays, "An efficient algorithm for a complete link method", 1977.
     """
     ids, ends = np.unique(np.concatenate(links[:2]), return_inverse=True)
     left, right = np.sort(ends.reshape(2, -1), axis=0)
-    sets = np.sort(_lowest_equal(len(ids), left, right, links)[np.stack((left, right))], axis=0)
-    order = np.lexsort((right, left, sets[1], sets[0], -links.similarity))
+    sorted_links = Links(left, right, links.similarity)
+    sets = np.sort(_lowest_copies(len(ids), sorted_links)[np.stack((left, right))], axis=0)
+    order = np.lexsort((right, left, sets[1], sets[0], -links.similarity, sets[0] != sets[1]))
     clusters = _Clusters()
     columns = (column[order].tolist() for column in (left, right, links.similarity))
     for a, b, similarity in zip(*columns, strict=True):
@@ -27,11 +30,20 @@ def complete(links: Links) -> list[tuple[Ids, float]]:
     return [(ids[np.sort(members)], weakest) for members, weakest in clusters.all()]
 
 
-def _lowest_equal(count: int, left: Int64Array, right: Int64Array, links: Links) -> Int64Array:
-    """Return for each document the lowest document that links of similarity 1 or above lead to."""
+def _lowest_copies(count: int, links: Links) -> Int64Array:
+    """Return for each document the lowest of its copies: similarity is 1, and the other links are equal.
+
+    A judgement can cut a link between documents with similarity 1, so they need not be copies.
+    """
+    weights = np.random.default_rng(0).integers(2**63, size=count, dtype=np.uint64)
+    # Each document is linked to itself with 1. Other links with an equal sum have a chance of 1 in 2^63.
+    sums = weights * _WEIGHT_OF_ONE
+    of_links = links.similarity.view(np.uint64) | np.uint64(1)
+    np.add.at(sums, links.left, weights[links.right] * of_links)
+    np.add.at(sums, links.right, weights[links.left] * of_links)
     parents = np.arange(count)
-    is_equal = links.similarity >= 1
-    join(parents, left[is_equal], right[is_equal])
+    is_equal = (links.similarity == 1) & (sums[links.left] == sums[links.right])
+    join(parents, links.left[is_equal], links.right[is_equal])
     return roots(parents)
 
 

@@ -274,7 +274,9 @@ def mending_script() -> str:
 
     Tables that exist stay as they are.
     """
-    replaced = re.sub(r"(?m)^CREATE (FUNCTION|PROCEDURE|VIEW) ", r"CREATE OR REPLACE \1 ", _files())
+    replaced = re.sub(
+        r"(?m)^CREATE (FUNCTION|PROCEDURE|TRIGGER|VIEW) ", r"CREATE OR REPLACE \1 ", _files()
+    )
     replaced = re.sub(
         r"(?ms)^(CREATE (?:TYPE|POLICY|CONSTRAINT TRIGGER) .*?;)$",
         r"DO $do$ BEGIN \1 EXCEPTION WHEN duplicate_object THEN END $do$;",

@@ -109,7 +109,7 @@ def faults(
 
 
 def _nodes_to_compare(connection: Connection, store: Store, threshold: float) -> Int64Array:
-    """Return the nodes with a match that is stored and not found, or found and not stored."""
+    """Return the judged nodes, and those with a match that is stored and not found, or the reverse."""
     documents, nodes = _arrays(connection, store, statements.NODES_OF_DOCUMENTS)
     stored = _stored(connection, store)
     # A node whose documents are all in the log has the matches that it had before.
@@ -122,7 +122,10 @@ def _nodes_to_compare(connection: Connection, store: Store, threshold: float) ->
     )
     differs = stored.similarity[in_stored] != found.similarity[in_found]
     one = np.setxor1d(stored.pairs, found.pairs, assume_unique=True)
-    return np.unique(left_of(np.concatenate((one, both[differs]))))
+    # The join knows no judgements.
+    rows = connection.execute(store.corpus.statement(statements.JUDGED_NODES)).fetchall()
+    judged = np.array([node for (node,) in rows], np.int64)
+    return np.union1d(left_of(np.concatenate((one, both[differs]))), judged)
 
 
 def _found(

@@ -619,7 +619,9 @@ SELECT d.key, CASE WHEN n.node IS NULL THEN 'it has no node' ELSE 'it has no wor
     ARRAY[d.id]
 FROM {document} d LEFT JOIN textsim.node_{id} n ON n.document_id = d.id
 WHERE d.id = ANY (%(suspects)s::integer[]) AND d.id NOT IN (SELECT k.id FROM changed k)
-    AND (d.shingle_count > 0) = (n.node IS NULL)
+    AND textsim._has_node(
+        (SELECT coalesce(c.origin, c.id) FROM textsim.corpus c WHERE c.id = {id}),
+        d.shingle_count, d.key) = (n.node IS NULL)
 UNION ALL
 SELECT 'document ' || n.document_id, 'it was removed, and has a node', ARRAY[n.document_id]
 FROM textsim.node_{id} n
@@ -660,6 +662,13 @@ WHERE n.document_id NOT IN (
     SELECT pg_catalog.unnest(p.document_ids) FROM textsim.pending p
     WHERE p.corpus_id = {id} AND p.document_ids IS NOT NULL)
 """
+JUDGED_NODES: Final[LiteralString] = """
+SELECT DISTINCT n.node FROM textsim.corpus c
+JOIN textsim.judgement j ON j.origin = coalesce(c.origin, c.id) AND j.verdict <> 'unsure'
+JOIN {document} d ON d.key IN (j.a, j.b)
+JOIN textsim.node_{id} n ON n.document_id = d.id
+WHERE c.id = {id}
+"""
 STORED_MATCHES: Final[LiteralString] = """
 /* textsim-db: check corpus {id}: stored matches */
 SELECT pg_catalog.array_send(pg_catalog.array_agg(m.a)),
@@ -677,7 +686,7 @@ WITH changed AS MATERIALIZED (
     SELECT m.a, m.b, m.similarity FROM textsim.match_{id} m
     WHERE m.a = ANY (%(nodes)s::integer[]) OR m.b = ANY (%(nodes)s::integer[])
 ), found AS MATERIALIZED (
-    SELECT f.a, f.b, f.similarity FROM textsim._find_matches_{id}(
+    SELECT f.a, f.b, f.similarity FROM textsim._find_links_{id}(
         (SELECT c FROM textsim.corpus c WHERE c.id = {id}), %(threshold)s, %(nodes)s::integer[]) f
 )
 SELECT x.key, y.key, s.similarity, f.similarity, ARRAY[x.id, y.id]
@@ -704,7 +713,8 @@ WITH changed AS MATERIALIZED (
 ), expected AS MATERIALIZED (
     SELECT e.document_id, e.representative, count(*) OVER (PARTITION BY e.representative) AS size
     FROM textsim._group_nodes_{id}(
-        %(linkage)s, ARRAY(SELECT DISTINCT n.node FROM textsim.node_{id} n)) g
+        (SELECT c FROM textsim.corpus c WHERE c.id = {id}), %(linkage)s,
+        ARRAY(SELECT DISTINCT n.node FROM textsim.node_{id} n)) g
     CROSS JOIN LATERAL ROWS FROM (
         pg_catalog.unnest(g.documents), pg_catalog.unnest(g.representatives)
     ) e (document_id, representative)

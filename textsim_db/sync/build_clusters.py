@@ -62,7 +62,8 @@ def build(store: Store, waits: bool) -> int:
         # From here on, what the log names has changed since it was read.
         for statement in (
             *(statements.REMOVE_CHANGED_NODES, statements.REMOVE_MATCHES_WITHOUT_NODES),
-            *(statements.STORE_ALL_GROUPS, statements.END_BUILD, statements.LOG_UNSEEN),
+            *(statements.END_ENTRIES, statements.PLACE_JUDGED),
+            *(statements.STORE_ALL_GROUPS, statements.LOG_UNSEEN),
         ):
             connection.execute(corpus.statement(statement), {"entries": entries})
         for statement in statements.ANALYZE_CLUSTERS:

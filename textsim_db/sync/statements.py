@@ -272,12 +272,21 @@ DELETE FROM textsim.match_{id} m
 WHERE m.a NOT IN (SELECT n.node FROM textsim.node_{id} n)
     OR m.b NOT IN (SELECT n.node FROM textsim.node_{id} n)
 """
+END_ENTRIES: Final[LiteralString] = """
+SELECT textsim._delete_entries(%(entries)s::bigint[]), pg_catalog.setval(
+    'textsim.node_{id}_id_seq', greatest((SELECT max(n.node) FROM textsim.node_{id} n), 1))
+"""
+PLACE_JUDGED: Final[LiteralString] = """
+SELECT textsim._place_judged_{id}(c, t.threshold)
+FROM textsim.tracked t JOIN textsim.corpus c ON c.id = t.corpus_id WHERE c.id = {id}
+"""
 # Documents that are alone have no cluster, so their nodes are left out.
 STORE_ALL_GROUPS: Final[LiteralString] = """
 /* textsim-db: cluster corpus {id} */
 WITH grouped AS MATERIALIZED (
     SELECT g.documents, g.representatives
-    FROM textsim.tracked t CROSS JOIN LATERAL textsim._group_nodes_{id}(t.linkage, ARRAY(
+    FROM textsim.tracked t JOIN textsim.corpus c ON c.id = t.corpus_id
+    CROSS JOIN LATERAL textsim._group_nodes_{id}(c, t.linkage, ARRAY(
         SELECT m.a FROM textsim.match_{id} m UNION SELECT m.b FROM textsim.match_{id} m
         UNION SELECT n.node FROM textsim.node_{id} n GROUP BY n.node HAVING count(*) > 1
     )) g
@@ -291,15 +300,14 @@ SELECT textsim._store_groups_{id}(
     g.representatives || ARRAY(SELECT NULL::integer FROM gone o), NULL, NULL)
 FROM grouped g
 """
-END_BUILD: Final[LiteralString] = """
-SELECT textsim._delete_entries(%(entries)s::bigint[]), pg_catalog.setval(
-    'textsim.node_{id}_id_seq', greatest((SELECT max(n.node) FROM textsim.node_{id} n), 1))
-"""
 # Documents that have expired are not read, and have matches until they are removed.
 LOG_UNSEEN: Final[LiteralString] = """
 SELECT textsim._log_ids({id}, ARRAY(
     SELECT d.id FROM {document} d
-    WHERE d.shingle_count > 0 AND d.id NOT IN (SELECT n.document_id FROM textsim.node_{id} n)
+    WHERE d.id NOT IN (SELECT n.document_id FROM textsim.node_{id} n)
+        AND textsim._has_node(
+            (SELECT coalesce(c.origin, c.id) FROM textsim.corpus c WHERE c.id = {id}),
+            d.shingle_count, d.key)
         AND d.id NOT IN (
             SELECT pg_catalog.unnest(p.document_ids) FROM textsim.pending p
             WHERE p.corpus_id = {id} AND p.document_ids IS NOT NULL)
