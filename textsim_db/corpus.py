@@ -42,6 +42,7 @@ from textsim_db.read import statements
 from textsim_db.results import (
     Activity,
     AddReport,
+    Boilerplate,
     Candidate,
     ChangeReport,
     Cluster,
@@ -50,6 +51,8 @@ from textsim_db.results import (
     Drift,
     Duplicate,
     Failure,
+    InspectedCluster,
+    Inspection,
     Judgement,
     Match,
     Member,
@@ -91,9 +94,11 @@ if TYPE_CHECKING:
     from textsim_db.frames import query_texts
     from textsim_db.measures import by_name
     from textsim_db.read import (
+        boilerplate,
         check_corpus,
         clusters,
         corpus_statistics,
+        inspect_clusters,
         judgements,
         measure_recall,
         pairs,
@@ -116,9 +121,11 @@ else:
     explanation = lazy("textsim_db.diff.explanation", globals())
     query_texts = lazy("textsim_db.frames.query_texts", globals())
     by_name = lazy("textsim_db.measures.by_name", globals())
+    boilerplate = lazy("textsim_db.read.boilerplate", globals())
     clusters = lazy("textsim_db.read.clusters", globals())
     corpus_statistics = lazy("textsim_db.read.corpus_statistics", globals())
     check_corpus = lazy("textsim_db.read.check_corpus", globals())
+    inspect_clusters = lazy("textsim_db.read.inspect_clusters", globals())
     judgements = lazy("textsim_db.read.judgements", globals())
     measure_recall = lazy("textsim_db.read.measure_recall", globals())
     pairs = lazy("textsim_db.read.pairs", globals())
@@ -558,6 +565,18 @@ class Corpus:
             *(explanation.side_of_form(form, self.config) for form in forms)
         )
 
+    def normal_form(self, key: Key) -> str:
+        """Return the words of an indexed document, with one space between them.
+
+        Raises:
+            DocumentNotFound: no document has this key.
+
+        Examples:
+            >>> corpus.normal_form("recipe")
+            'whisk two eggs with sugar and fold in the sifted flour'
+        """
+        return self._current.read(search.normal_form_of, self._key(key))
+
     def candidates(
         self, text: str, language: str | None = None, scope: Scope | None = None
     ) -> list[Candidate]:
@@ -656,6 +675,59 @@ class Corpus:
 
         return Results(Cluster, partial(self._pairs, clusters.clusters, criterion, rules))
 
+    def inspect_clusters(
+        self,
+        threshold: float | None = None,
+        linkage: str = "single",
+        language: str | None = None,
+        scope: Scope | None = None,
+        *,
+        judgements: bool = False,
+        fewest: int = 2,
+    ) -> list[InspectedCluster]:
+        """Return the clusters of clusters(), each with an inspection.
+
+        At most 50 members of a cluster are compared with each other. A cluster that a template holds
+        together is often false: rebuild(boilerplate=...) leaves the template out.
+
+        Args:
+            threshold: the lowest similarity of a pair; by default the threshold of the corpus.
+            linkage: how pairs make clusters, as in clusters().
+            language: a code of ISO 639, to cluster only the documents of this language.
+            scope: only documents of this scope are compared.
+            judgements: whether the judgements of the corpus are obeyed; see judge().
+            fewest: the members of the smallest cluster that is returned.
+
+        Raises:
+            ConfigurationError: an argument is out of range.
+
+        Examples:
+            >>> [(cluster, inspection)] = corpus.inspect_clusters()
+            >>> inspection.least, inspection.is_exact, inspection.held_by_template
+            (0.9, True, False)
+        """
+        criterion = self._criterion("jaccard", threshold, language, self._scope_of_pairs(scope))
+        check_count(fewest, "fewest", 2, 2**31)
+        how = check_linkage(linkage)
+        rules = clusters.Rules(how, None, check_flag(judgements, "judgements"))
+        return self._current.search(clusters.inspected, criterion, rules, fewest)
+
+    def inspect_keys(self, clusters: Iterable[Iterable[Key]]) -> list[Inspection]:
+        """Return what holds clusters together that are given by the keys of their documents.
+
+        Args:
+            clusters: the keys of each cluster. Unknown keys are ignored.
+
+        Raises:
+            ConfigurationError: a cluster has no document of the corpus.
+
+        Examples:
+            >>> corpus.inspect_keys([["monday", "update"]])[0].least
+            0.9
+        """
+        keys = [[self._key(key) for key in cluster] for cluster in clusters]
+        return self._current.search(inspect_clusters.inspect_keys, keys, self.config.threshold)
+
     def duplicates(
         self,
         threshold: float | None = None,
@@ -711,8 +783,8 @@ class Corpus:
     ) -> bool:
         """Record what a person says of two documents, and return whether that was new.
 
-        clusters() and duplicates() obey it with `judgements=True`. The documents need not exist; the
-        judgement stays when they change or are removed. A pair has one judgement.
+        Tracked clusters obey it; clusters() and duplicates() do with `judgements=True`. The documents
+        need not exist; the judgement stays when they change or are removed. A pair has one judgement.
 
         Args:
             a: the key of one document.
@@ -910,6 +982,37 @@ class Corpus:
                 show,
             )
 
+    def boilerplate(
+        self, share: float = 0.01, last: int | None = 100, clusters: bool = False
+    ) -> Boilerplate:
+        """Return the shingles that more than a share of the documents has, the most frequent first.
+
+        It reads a sample of at most some 50,000 documents, the same sample until the corpus changes. The
+        result says how many. Copies of one text count once. `rebuild(boilerplate=share)` leaves such
+        shingles out. Boilerplate that the corpus leaves out is not listed.
+
+        Args:
+            share: the share of the texts, above 0, at most 1.
+            last: the number of shingles to return at most; None: all.
+            clusters: compute the clusters of the corpus, to count those that a shingle holds. The
+                clusters of a tracked corpus are always counted.
+
+        Raises:
+            ConfigurationError: an argument is out of range.
+        """
+        checked = check_threshold(share, "share")
+        check_flag(clusters, "clusters")
+        criterion = self._criterion("jaccard", None, None, None) if clusters else None
+        limit = _checked_count(last, "last")
+        return self._current.read(boilerplate.boilerplate, checked, limit, criterion)
+
+    def without_words(self) -> tuple[int, list[str]]:
+        """Return the number of documents without shingles, and the first five of their keys.
+
+        These documents match nothing: they are empty, or only stop words and boilerplate.
+        """
+        return self._current.read(boilerplate.without_words)
+
     def idf_weights(self) -> dict[str, float]:
         """Return the inverse document frequency of each word, for measures.weighted_jaccard().
 
@@ -1053,7 +1156,7 @@ class Corpus:
         """Keep the matches and clusters of the corpus in tables that stay current.
 
         A worker or update_clusters() computes them: first of all documents, and then of each change.
-        members() reads them.
+        They obey judgements; see judge(). members() reads them.
 
         Args:
             linkage: how matches make clusters: `"kept"`, `"single"` or `"complete"`, as in clusters().
@@ -1197,6 +1300,9 @@ class Corpus:
     ) -> bool:
         """Build the corpus anew with other settings while it stays in use; return whether it was built.
 
+        With `boilerplate` set, it also learns the boilerplate from a sample, once. The words of
+        boilerplate are then left out of all stored documents, and of all texts from then on.
+
         Searches use the old corpus until the new one is complete. Then one transaction replaces it, and
         moves attached tables and the views of textsim.create_view. Writers wait only during this
         transaction. If the rebuild fails or is interrupted, the old corpus stays as it was.
@@ -1232,7 +1338,8 @@ class Corpus:
         config = self._current.loaded().store.corpus.config
         changed = config.changed(**settings)
         has_settings = any(value is not None for value in settings.values())
-        if has_settings and self._current.read(alter_settings.is_enough, changed):
+        is_known = has_settings and not changed.learns_boilerplate
+        if is_known and self._current.read(alter_settings.is_enough, changed):
             if changed != config:
                 self._current.write(alter_settings.alter, changed)
                 self._current.load()

@@ -62,6 +62,54 @@ class Cluster(NamedTuple, Generic[Key]):
     """The member that is kept, with linkage "kept"; else None."""
 
 
+class Inspection(NamedTuple):
+    """The result of comparing at most 50 members of a cluster with each other."""
+
+    weakest_member: str
+    """The member whose most similar other member is the least similar."""
+    least: float
+    """The least similarity of two members; if `is_exact` is false, it may be lower."""
+    is_exact: bool
+    """Whether all members were compared."""
+    template: tuple[str, ...]
+    """The shingles that most members share, and also documents outside, or most of the corpus."""
+    held_by_template: bool
+    """Whether most members match no other member without the template."""
+
+
+class InspectedCluster(NamedTuple):
+    """A cluster, and what holds it together."""
+
+    cluster: Cluster[str]
+    inspection: Inspection
+
+
+class SharedShingle(NamedTuple):
+    """A shingle that many documents of a corpus share."""
+
+    text: str
+    """The text of the shingle."""
+    share: float
+    """The share of the sampled texts that have it."""
+    keys: tuple[str, ...]
+    """Up to three documents that have it."""
+    clusters: int | None
+    """The clusters in which most sampled members have it; None if no clusters were asked for."""
+
+
+class Boilerplate(NamedTuple):
+    """The shingles that many documents of a corpus share, and the sample that shows them."""
+
+    documents: int
+    """The documents of the corpus."""
+    sampled: int
+    """The documents of the sample."""
+    texts: int
+    """The different texts of the sample; shares are shares of them."""
+    shingles: list[SharedShingle]
+    """The shingles, the most frequent first."""
+
+
 class Member(NamedTuple):
     """A document of a cluster of a tracked corpus."""
 

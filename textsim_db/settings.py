@@ -128,6 +128,7 @@ class Settings(TypedDict, total=False):
     is_unique: bool
     scoped: bool
     keep_for: timedelta | str | None
+    boilerplate: float | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,8 +185,15 @@ class CorpusSettings:
         "TIME",
         is_fixed=True,
     )
+    boilerplate: float | None = _setting(
+        None,
+        "Leave the words of boilerplate out of every text: of shingles that more than this share of the "
+        "documents has, such as 0.01. The next rebuild learns them, and then they never change.",
+    )
     stop_words_by_language: WordsByLanguage = ()
     """The lists of stop words if they follow each document's language; with_lists() writes them."""
+    boilerplate_values: tuple[int, ...] = ()
+    """The values of the shingles that count as boilerplate, sorted; a rebuild learns them once."""
 
     def complete(self) -> CorpusConfig:
         """Check the settings of a new corpus and complete them; raises ConfigurationError.
@@ -203,9 +211,10 @@ class CorpusSettings:
                 "a unique corpus cannot remove stop words by language: only a worker identifies "
                 "languages, after the document is written; choose the stop words of one language"
             )
+        shingle = Shingle.parse(str(self.shingle))
         checked = replace(
             self,
-            shingle=Shingle.parse(str(self.shingle)),
+            shingle=shingle,
             threshold=check_threshold(self.threshold),
             recall=check_threshold(self.recall, "recall"),
             num_hashes=check_count(self.num_hashes, "num_hashes", MIN_ROWS, MAX_HASHES),
@@ -214,6 +223,7 @@ class CorpusSettings:
             is_unique=check_flag(self.is_unique, "is_unique"),
             scoped=check_flag(self.scoped, "scoped"),
             keep_for=check_duration(self.keep_for, "keep_for"),
+            boilerplate=check_boilerplate(self.boilerplate, shingle),
         )
         banding, recall = checked._banding_and_recall()
         bands, rows = (None, None) if banding is None else banding
@@ -252,7 +262,7 @@ class CorpusSettings:
 
         The error names the settings that differ. If none differ, it names the derived values that do.
         """
-        wanted = self.complete()
+        wanted = replace(self.complete(), boilerplate_values=config.boilerplate_values)
         names = config.differences(wanted)
         following = {"bands", "rows"} if self.bands is None else {"recall"}
         differences = [
@@ -332,6 +342,8 @@ class CorpusConfig(CorpusSettings):
         changes. Raises `ConfigurationError` if the result is not possible.
         """
         changes = {name: value for name, value in changes.items() if value is not None}
+        if self.boilerplate_values:
+            self._refuse_other_boilerplate(changes)
         settings = CorpusSettings(**_values_of(self))
         if not changes.keys() & {"threshold", "recall", "num_hashes", "bands", "rows"}:
             return replace(replace(settings, **changes).complete(), recall=self.recall)
@@ -339,6 +351,21 @@ class CorpusConfig(CorpusSettings):
         recall = DEFAULTS.recall if self.recall == 1 and not self.is_exact else self.recall
         chosen = {"bands": None, "rows": None, "recall": recall} | changes
         return replace(settings, **chosen).complete()
+
+    def _refuse_other_boilerplate(self, changes: Mapping[str, Any]) -> None:
+        for name in ("shingle", "boilerplate"):
+            before = getattr(self, name)
+            if name in changes and str(changes[name]) != str(before):
+                raise ConfigurationError(
+                    f"{name} cannot become {changes[name]}: the corpus has learned its boilerplate with "
+                    f"{name} {before}, and left its words out of the stored documents; create the "
+                    "corpus again"
+                )
+
+    @property
+    def learns_boilerplate(self) -> bool:
+        """Whether the next rebuild learns the boilerplate."""
+        return self.boilerplate is not None and not self.boilerplate_values
 
     def needs_rebuild(self, changed: CorpusConfig) -> bool:
         """Return whether a change of settings changes stored rows, or needs a search for matches.
@@ -365,7 +392,9 @@ CHANGEABLE = tuple(
 """The names of the settings that a rebuild can change."""
 
 PAIR_SETTINGS = tuple(
-    name for name in SETTINGS if name not in ("language", "is_unique", "scoped", "keep_for")
+    name
+    for name in SETTINGS
+    if name not in ("language", "is_unique", "scoped", "keep_for", "boilerplate")
 )
 """The names of the settings that say which texts are near-duplicates, also without a stored corpus."""
 
@@ -398,6 +427,20 @@ def check_threshold(threshold: float, name: str = "threshold") -> float:
     if not 0 < threshold <= 1:
         raise ConfigurationError(f"{name} is {threshold}; expected above 0, at most 1")
     return float(threshold)
+
+
+def check_boilerplate(share: float | None, shingle: Shingle) -> float | None:
+    """Return the share as a float; raise ConfigurationError unless it is in (0, 1), or None."""
+    if share is None:
+        return None
+    if check_threshold(share, "boilerplate") == 1:
+        raise ConfigurationError("boilerplate is 1; expected above 0, below 1")
+    if shingle.unit != "word":
+        raise ConfigurationError(
+            f'boilerplate needs shingles of words, and shingle is "{shingle}": most runs of characters '
+            "are in many documents"
+        )
+    return float(share)
 
 
 def check_linkage(linkage: str) -> Linkage:

@@ -23,6 +23,8 @@ CREATE TABLE textsim.corpus (
     is_unique boolean NOT NULL DEFAULT false,
     scoped boolean NOT NULL DEFAULT false,
     keep_for interval CHECK (keep_for > '0'),
+    boilerplate double precision CHECK (boilerplate > 0 AND boilerplate < 1),
+    boilerplate_values bigint[] NOT NULL DEFAULT '{}',
     base bigint NOT NULL CHECK (base >= 0),
     golden_signature integer[] NOT NULL,
     golden_buckets integer[] NOT NULL,
@@ -32,7 +34,9 @@ CREATE TABLE textsim.corpus (
     CHECK (bands * rows <= num_hashes),
     CHECK ((bands IS NULL) = (rows IS NULL) AND (bands IS NOT NULL OR recall = 1)),
     CHECK (stop_words_by_language = '{}' OR language = 'auto' AND stop_words = '{}'),
-    CHECK (NOT is_unique OR stop_words_by_language = '{}')
+    CHECK (NOT is_unique OR stop_words_by_language = '{}'),
+    CHECK (boilerplate IS NULL OR unit = 'word'),
+    CHECK (boilerplate_values = '{}' OR boilerplate IS NOT NULL)
 );
 CREATE INDEX corpus_origin ON textsim.corpus (coalesce(origin, id));
 COMMENT ON TABLE textsim.corpus
@@ -62,6 +66,10 @@ COMMENT ON COLUMN textsim.corpus.scoped
     IS 'true: each document has a scope, and documents of different scopes never meet';
 COMMENT ON COLUMN textsim.corpus.keep_for
     IS 'how long a document counts after it was written; NULL: for ever';
+COMMENT ON COLUMN textsim.corpus.boilerplate
+    IS 'shingles that more than this share of the documents has are boilerplate; NULL: there is none';
+COMMENT ON COLUMN textsim.corpus.boilerplate_values
+    IS 'values of these shingles, whose words are removed from every text; empty until a rebuild learns them';
 COMMENT ON COLUMN textsim.corpus.base IS 'seed of the first round of hashing, computed from seed';
 COMMENT ON COLUMN textsim.corpus.golden_signature
     IS 'signature of a fixed text, computed again whenever the corpus is opened';
@@ -85,6 +93,7 @@ CREATE TABLE textsim.judgement (
     PRIMARY KEY (origin, a, b),
     CHECK (a < b AND octet_length(a) <= 1000 AND octet_length(b) <= 1000)
 );
+CREATE INDEX judgement_b ON textsim.judgement (origin, b);
 COMMENT ON TABLE textsim.judgement
     IS 'The judgements: what people said of pairs of documents. Row security shows those of corpora that the role '
     'may read.';
@@ -93,7 +102,6 @@ COMMENT ON COLUMN textsim.judgement.origin
 COMMENT ON COLUMN textsim.judgement.a IS 'key of one document, which need not exist';
 COMMENT ON COLUMN textsim.judgement.b IS 'key of the other document; a < b in byte order';
 COMMENT ON COLUMN textsim.judgement.verdict IS 'same, different or unsure';
-CREATE INDEX judgement_b ON textsim.judgement (origin, b);
 COMMENT ON COLUMN textsim.judgement.judged_by IS 'the role that judged the pair';
 COMMENT ON COLUMN textsim.judgement.judged_at IS 'when it did so';
 COMMENT ON COLUMN textsim.judgement.note IS 'why, or anything else; or NULL';

@@ -66,10 +66,28 @@ END $$;
 COMMENT ON FUNCTION textsim._form_of_pieces(text)
     IS 'the normal form of a long text, computed in pieces so that a statement can be cancelled';
 
+CREATE FUNCTION textsim._without_boilerplate(form text, boilerplate_values bigint[], n integer) RETURNS text
+LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    RETURN (
+        SELECT coalesce(string_agg(s.word, ' ' ORDER BY s.place), '')
+        FROM (
+            SELECT w.word, w.place, bool_or(w.value IN (SELECT unnest(boilerplate_values))) OVER (
+                ORDER BY w.place ROWS BETWEEN n - 1 PRECEDING AND CURRENT ROW) AS is_left_out
+            FROM ROWS FROM (
+                unnest(string_to_array(form, ' ')), unnest(textsim._shingle_values(form, 'word', n))
+            ) WITH ORDINALITY w (word, value, place)
+        ) s
+        WHERE s.is_left_out IS NOT TRUE);
+END $$;
+COMMENT ON FUNCTION textsim._without_boilerplate(text, bigint[], integer)
+    IS 'a normal form without the words of its shingles that have one of these values';
+
 CREATE FUNCTION textsim._form(c textsim.corpus, body text, language text DEFAULT NULL) RETURNS text
 LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     left_out text[] := c.stop_words;
+    form text;
 BEGIN
     IF body IS NULL THEN
         RETURN NULL;
@@ -85,16 +103,20 @@ BEGIN
         left_out := array(SELECT jsonb_array_elements_text(c.stop_words_by_language -> language));
     END IF;
     IF cardinality(left_out) = 0 THEN
-        RETURN textsim.normal_form(body);
+        form := textsim.normal_form(body);
+    ELSE
+        form := array_to_string(array(
+            SELECT w.word FROM unnest(textsim.words(body)) WITH ORDINALITY w (word, place)
+            WHERE NOT EXISTS (  -- hashed; <> ALL would compare with each word
+                SELECT FROM unnest(left_out) s (word) WHERE s.word = w.word COLLATE "C")
+            ORDER BY w.place), ' ');
     END IF;
-    RETURN array_to_string(array(
-        SELECT w.word FROM unnest(textsim.words(body)) WITH ORDINALITY w (word, place)
-        WHERE NOT EXISTS (  -- hashed; <> ALL would compare with each word
-            SELECT FROM unnest(left_out) s (word) WHERE s.word = w.word COLLATE "C")
-        ORDER BY w.place), ' ');
+    RETURN CASE WHEN c.boilerplate_values = '{}' THEN form
+        ELSE textsim._without_boilerplate(form, c.boilerplate_values, c.shingle_length) END;
 END $$;
 COMMENT ON FUNCTION textsim._form(textsim.corpus, text, text)
-    IS 'the normal form of a text without the stop words of a corpus, or of a language in the corpus';
+    IS 'the normal form of a text without the stop words of a corpus, or of a language in the corpus, and without '
+    'boilerplate';
 
 CREATE FUNCTION textsim._shingles_of(units text[], n integer, separator text) RETURNS text[]
 LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE

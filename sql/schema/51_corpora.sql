@@ -143,7 +143,7 @@ CREATE FUNCTION textsim.create_corpus(
     recall double precision DEFAULT 0.95, num_hashes integer DEFAULT 128, seed bigint DEFAULT 1,
     bands integer DEFAULT NULL, rows integer DEFAULT NULL, stop_words text[] DEFAULT '{}',
     language text DEFAULT NULL, is_unique boolean DEFAULT false, scoped boolean DEFAULT false,
-    keep_for interval DEFAULT NULL)
+    keep_for interval DEFAULT NULL, boilerplate double precision DEFAULT NULL)
 RETURNS void
 LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -165,6 +165,15 @@ BEGIN
     IF keep_for <= '0' OR keep_for > '1000 years' THEN
         RAISE EXCEPTION 'keep_for is %; expected more than nothing, at most 1000 years', keep_for
             USING ERRCODE = 'invalid_parameter_value';
+    END IF;
+    IF boilerplate <= 0 OR boilerplate >= 1 THEN
+        RAISE EXCEPTION 'boilerplate is %; expected above 0, below 1', boilerplate
+            USING ERRCODE = 'invalid_parameter_value';
+    END IF;
+    IF boilerplate IS NOT NULL AND unit <> 'word' THEN
+        RAISE EXCEPTION 'boilerplate needs shingles of words, and shingle is "%"', shingle
+            USING ERRCODE = 'invalid_parameter_value',
+                HINT = 'Most runs of characters are in many documents.';
     END IF;
     IF language <> 'auto' THEN
         RAISE EXCEPTION 'language is "%"; expected "auto" or NULL', language
@@ -188,6 +197,7 @@ BEGIN
     c.num_hashes := num_hashes;
     c.threshold := threshold;
     c.bands := bands;
+    c.boilerplate_values := '{}';
     c.base := mod(textsim._draw(seed, 1), 4611686018427387904);
     golden := textsim._signature(c, textsim._form(c,
         U&'The 3 QUICK brown foxes — naïve, ﬁne — jumped; '
@@ -195,10 +205,10 @@ BEGIN
             'चतुर लोमड़ी, الثعلب السريع, สุนัขจิ้งจอก, İstanbul’da 12½ km², e\0301te\0301 \+01F98A.'));
     INSERT INTO textsim.corpus (
         name, unit, shingle_length, threshold, recall, num_hashes, bands, rows, seed, recipe,
-        stop_words, language, is_unique, scoped, keep_for, base, golden_signature, golden_buckets)
+        stop_words, language, is_unique, scoped, keep_for, boilerplate, base, golden_signature, golden_buckets)
     VALUES (
         name, unit, n, threshold, recall, num_hashes, bands, rows, seed, 2,
-        c.stop_words, language, is_unique, scoped, keep_for, c.base, golden,
+        c.stop_words, language, is_unique, scoped, keep_for, boilerplate, c.base, golden,
         CASE WHEN bands IS NULL THEN golden ELSE textsim._buckets(golden::smallint[], bands, rows) END)
     ON CONFLICT ON CONSTRAINT corpus_name_key DO NOTHING
     RETURNING id INTO corpus_id;
@@ -207,12 +217,16 @@ BEGIN
             HINT = 'Choose another name, or remove the corpus with textsim.drop_corpus.';
     END IF;
     PERFORM textsim._create_relations(corpus_id);
+    IF boilerplate IS NOT NULL THEN
+        RAISE NOTICE 'corpus "%" has no documents to learn boilerplate from yet', name
+            USING HINT = 'Add documents, and then run textsim rebuild.';
+    END IF;
 EXCEPTION WHEN out_of_memory THEN
     PERFORM textsim._raise_full_lock_table(SQLERRM);
 END $$;
 COMMENT ON FUNCTION textsim.create_corpus(
     text, text, double precision, double precision, integer, bigint, integer, integer, text[], text,
-    boolean, boolean, interval)
+    boolean, boolean, interval, double precision)
     IS 'Creates a corpus. shingle is word:N or char:N. threshold is the least similarity of a match. '
     'recall is the probability that a pair at the threshold is found; 1 makes an exact corpus, which '
     'finds every pair. bands and rows follow from threshold, recall and num_hashes, unless both are '
@@ -221,7 +235,8 @@ COMMENT ON FUNCTION textsim.create_corpus(
     'unique_violation. If scoped is true, each document has a scope, such as a tenant, and documents of '
     'different scopes never meet. If keep_for is set, a document no longer counts when this time has passed since '
     'it was last written: searches do not find it, and a worker or expire() removes it. A month has 30 days here, '
-    'and a year 365.25 days.';
+    'and a year 365.25 days. If boilerplate is set, such as 0.01, the next textsim rebuild learns the shingles that '
+    'more than this share of the documents has; from then on their words are removed from every text.';
 
 CREATE FUNCTION textsim.drop_corpus(name text) RETURNS void
 LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$

@@ -190,7 +190,8 @@ def test_an_interrupted_process_leaves_no_output(
         _, messages = process.communicate()
         assert not Path("out.jsonl").exists()
         if how == signal.SIGINT:
-            assert process.returncode == 130, messages
+            # A shell shows 130 for both. Python ends by the signal if it comes in the cleanup.
+            assert process.returncode in (130, -signal.SIGINT), messages
             assert messages == b"interrupted\n"
             assert stored_corpus.names(db.engine) == []
             return

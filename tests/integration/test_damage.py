@@ -395,6 +395,8 @@ SETTINGS = {
     "is_unique": "true",
     "scoped": "true",
     "keep_for": "interval '1 day'",
+    "boilerplate": "0.5",
+    "boilerplate_values": "'{1}', boilerplate = 0.5",
     "base": "base + 1",
     "golden_signature": "golden_signature || 1",
     "golden_buckets": "golden_buckets || 1",

@@ -75,7 +75,8 @@ PUBLIC = {
     "cluster_of(corpus text, key text)": "stable",
     "create_corpus(name text, shingle text, threshold double precision, recall double precision, "
     "num_hashes integer, seed bigint, bands integer, rows integer, stop_words text[], "
-    "language text, is_unique boolean, scoped boolean, keep_for interval)": "volatile",
+    "language text, is_unique boolean, scoped boolean, keep_for interval, "
+    "boilerplate double precision)": "volatile",
     "drop_corpus(name text)": "volatile",
     "containment(a text, b text, unit text, n integer)": "immutable strict",
     "cosine_similarity(a text, b text)": "immutable strict",

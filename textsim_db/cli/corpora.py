@@ -23,7 +23,7 @@ from textsim_db.errors import RecipeError, shown
 from textsim_db.settings import CHANGEABLE, SETTINGS
 
 if TYPE_CHECKING:
-    from textsim_db.corpus import ManagedCorpus
+    from textsim_db.corpus import Corpus, ManagedCorpus
     from textsim_db.settings import CorpusConfig
 
 app = typer.Typer(no_args_is_help=True, help="Create, list, show and drop corpora.")
@@ -62,6 +62,7 @@ def create(
         else:
             opened = db.create_corpus(corpus, exist_ok=exist_ok, **settings)
         _show(opened)
+        _print_unlearned(opened)
 
 
 @app.command("list")
@@ -146,6 +147,27 @@ def rebuild(
         else:
             print_message(f'changed the settings of "{corpus}"; its documents stay as they are')
         _show(opened)
+        _print_unlearned(opened)
+        if opened.config.boilerplate_values:
+            _print_documents_of_nothing_else(opened)
+
+
+def _print_unlearned(corpus: Corpus) -> None:
+    if corpus.config.learns_boilerplate:
+        print_message(
+            f"no boilerplate is learned yet, because too few documents show it; when the corpus has "
+            f"more, run: textsim rebuild {corpus.name}"
+        )
+
+
+def _print_documents_of_nothing_else(corpus: Corpus) -> None:
+    number, keys = corpus.without_words()
+    if number:
+        examples = ", ".join(shown(key) for key in keys)
+        documents = count(number, "document")
+        print_message(
+            f"{documents} without words, or of boilerplate alone, match nothing: {examples}"
+        )
 
 
 def _print_rebuilt(corpus: str, documents: int, seconds: float) -> None:
@@ -175,7 +197,7 @@ def _lines(corpus: ManagedCorpus) -> list[tuple[str, str]]:
     if len(words) > _SHOWN_WORDS:
         rest = len(words) - _SHOWN_WORDS
         settings["stop_words"] = f"{' '.join(words[:_SHOWN_WORDS])} and {rest:,} more"
-    for name in ("stop_words", "language", "keep_for"):
+    for name in ("stop_words", "language", "keep_for", "boilerplate"):
         settings[name] = settings[name] or "none"
     for name in ("is_unique", "scoped"):
         settings[name] = "yes" if settings[name] else "no"

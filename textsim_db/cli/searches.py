@@ -24,7 +24,7 @@ from textsim_db.cli.output import Format, FormatOption, write
 
 if TYPE_CHECKING:
     from textsim_db.corpus import Corpus
-    from textsim_db.results import Cluster, Match
+    from textsim_db.results import Cluster, InspectedCluster, Match
 
 _JACCARD = "jaccard"
 
@@ -190,6 +190,14 @@ def clusters(
         bool,
         typer.Option("--judgements", help="Obey the judgements of the corpus; see textsim judge."),
     ] = False,
+    inspect: Annotated[
+        bool,
+        typer.Option(
+            "--inspect",
+            help="Print what holds each cluster together instead of its keys: the weakest member, the "
+            "least similarity of two members, and whether it is a template that other documents share.",
+        ),
+    ] = False,
     form: FormatOption = Format.TABLE,
     database_url: DatabaseUrl = None,
 ) -> None:
@@ -202,10 +210,17 @@ def clusters(
     Examples:
     - `textsim clusters news --format jsonl`
     - `textsim clusters news --linkage kept --threshold 0.9`
+    - `textsim clusters news --inspect`
 
     """
     with connect(database_url) as db:
         opened = db.corpus(corpus)
+        if inspect:
+            _write_inspected(
+                opened.inspect_clusters(threshold, linkage, language, scope, judgements=judgements),
+                form,
+            )
+            return
         similar = list(
             opened.clusters(threshold, linkage, None, language, scope, judgements=judgements)
         )
@@ -222,6 +237,30 @@ def clusters(
     write(columns, rows, form)
     documents = sum(len(cluster.keys) for cluster in similar)
     print_message(f"{count(len(similar), 'cluster')} of {count(documents, 'document')} found")
+
+
+def _write_inspected(found: list[InspectedCluster], form: Format) -> None:
+    columns = (
+        "size",
+        "weakest",
+        "weakest_member",
+        "least",
+        "is_exact",
+        "held_by_template",
+        "template",
+    )
+    rows = []
+    for cluster, inspection in found:
+        member, least, is_exact, template, is_held = inspection
+        shown_template = template if form is Format.JSONL else " | ".join(template[:2])
+        rows.append(
+            (len(cluster.keys), cluster.weakest, member, least, is_exact, is_held, shown_template)
+        )
+    write(columns, rows, form)
+    held = sum(each.inspection.held_by_template for each in found)
+    print_message(
+        f"{count(len(found), 'cluster')} found, {held:,} of them held together by a template"
+    )
 
 
 def _searched_text(text: str | None, file: str | None) -> str:

@@ -255,6 +255,7 @@ def _columns_of(config: CorpusConfig) -> dict[str, Any]:
         "unit": config.shingle.unit,
         "shingle_length": config.shingle.n,
         "stop_words": list(config.stop_words),
+        "boilerplate_values": list(config.boilerplate_values),
         "stop_words_by_language": Jsonb(dict(config.stop_words_by_language)),
     }
 
@@ -266,6 +267,7 @@ def _corpus(row: dict[str, Any]) -> StoredCorpus:
     columns |= {
         "shingle": Shingle(row["unit"], row["shingle_length"]),
         "stop_words": tuple(row["stop_words"]),
+        "boilerplate_values": tuple(row["boilerplate_values"]),
         "stop_words_by_language": tuple((code, tuple(words)) for code, words in lists),
         "keep_for": None if microseconds is None else timedelta(microseconds=microseconds),
     }

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import logging
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
@@ -23,6 +25,13 @@ from textsim_db.write.temporary_corpora import temporary_name
 if TYPE_CHECKING:
     from textsim_db.corpus import Corpus
     from textsim_db.database import Database
+
+
+log = logging.getLogger(__name__)
+
+LARGE = 1_000
+"""A cluster of as many documents is worth a warning."""
+MOST_WARNINGS = 5
 
 
 class Rule(NamedTuple):
@@ -140,9 +149,32 @@ def deduplicate(
             judgements=judgements is not None,
         )
         removals = [Removal(int(d.key), int(d.kept), d.similarity) for d in duplicates]
+        _warn_of_large_clusters(corpus, removals)
     refused = [(int(refusal.key), refusal.reason) for refusal in report.refused]
     standing = {int(key): document for key, document in new.standing.items()}
     return Deduplication(len(lengths), removals, refused, standing)
+
+
+def _warn_of_large_clusters(corpus: Corpus, removals: list[Removal]) -> None:
+    """Log what holds each cluster of LARGE documents or more together."""
+    sizes = Counter(removal.kept for removal in removals)
+    for kept, removed in sizes.most_common(MOST_WARNINGS):
+        if removed + 1 < LARGE:
+            return
+        members = [kept, *(removal.number for removal in removals if removal.kept == kept)]
+        (inspection,) = corpus.inspect_keys([map(_key, members)])
+        cause = "no template was found"
+        if inspection.held_by_template:
+            cause = (
+                f'a template holds them together, such as "{inspection.template[0]}"; leave it out: '
+                "index the documents, and run textsim rebuild with --boilerplate"
+            )
+        log.warning(
+            "%s documents are removed for the document in place %s; the least similarity of those "
+            "compared is %.4f, and %s",
+            *(f"{removed:,}", kept + 1, inspection.least, cause),
+            extra={"documents": removed, "least": inspection.least},
+        )
 
 
 def _key(number: int) -> str:

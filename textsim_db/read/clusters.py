@@ -17,10 +17,10 @@ from textsim_db.compare.verify import Criterion
 from textsim_db.db.engine import Connection
 from textsim_db.db.store import Store
 from textsim_db.frames.arrow_results import ResultColumns, columns_of
-from textsim_db.read import statements
+from textsim_db.read import inspect_clusters, statements
 from textsim_db.read.pairs import StoredHost
 from textsim_db.read.snapshot import snapshot
-from textsim_db.results import Cluster
+from textsim_db.results import Cluster, InspectedCluster
 from textsim_db.settings import Linkage
 from textsim_db.text.array_types import Int64Array
 
@@ -49,25 +49,51 @@ def clusters(
     one was judged.
     """
     with snapshot(store.engine) as connection:
-        corpus = StoredHost(connection, store, criterion)
-        if rules.judgements:
-            found = list(_judged_groups(connection, store, corpus, criterion, rules))
-        else:
-            ranked = _ranking(corpus, rules.rank)
-            found = list(linkages.groups(Join(corpus, criterion), rules.linkage, ranked))
-        keys = corpus.cache.keys(
-            np.concatenate([np.empty(0, np.int64), *(group.ids for group in found)])
-        )
+        result = [cluster for cluster, _ in _find(connection, store, criterion, rules)]
+    yield columns_of(Cluster, result)
+
+
+def inspected(
+    store: Store, criterion: Criterion, rules: Rules, fewest: int
+) -> list[InspectedCluster]:
+    """Return the clusters of at least `fewest` documents, each with an inspection."""
+    with snapshot(store.engine) as connection:
+        found = _find(connection, store, criterion, rules)
+        large = [(cluster, group) for cluster, group in found if len(cluster.keys) >= fewest]
+        groups = [group for _, group in large]
+        inspections = inspect_clusters.inspect(connection, store, groups, criterion.threshold)
+        return [
+            InspectedCluster(cluster, inspection)
+            for (cluster, _), inspection in zip(large, inspections, strict=True)
+        ]
+
+
+def _find(
+    connection: Connection, store: Store, criterion: Criterion, rules: Rules
+) -> list[tuple[Cluster[str], Group]]:
+    """Return the clusters, the largest first."""
+    corpus = StoredHost(connection, store, criterion)
+    if rules.judgements:
+        found = list(_judged_groups(connection, store, corpus, criterion, rules))
+    else:
+        ranked = _ranking(corpus, rules.rank)
+        found = list(linkages.groups(Join(corpus, criterion), rules.linkage, ranked))
+    keys = corpus.cache.keys(
+        np.concatenate([np.empty(0, np.int64), *(group.ids for group in found)])
+    )
     result = [
-        Cluster(
-            tuple(sorted(keys[number] for number in group.ids.tolist())),
-            group.weakest,
-            None if group.kept is None else keys[group.kept],
+        (
+            Cluster(
+                tuple(sorted(keys[number] for number in group.ids.tolist())),
+                group.weakest,
+                None if group.kept is None else keys[group.kept],
+            ),
+            group,
         )
         for group in found
     ]
-    result.sort(key=lambda cluster: (-len(cluster.keys), cluster.keys))
-    yield columns_of(Cluster, result)
+    result.sort(key=lambda each: (-len(each[0].keys), each[0].keys))
+    return result
 
 
 def duplicates(

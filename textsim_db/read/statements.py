@@ -800,3 +800,33 @@ ORDER BY 1
 REMOVE_DOCUMENT: Final[LiteralString] = (
     "SELECT textsim._remove_document(c, {source}, {key}) FROM textsim.corpus c WHERE c.id = {id}"
 )
+
+# Boilerplate. The same documents are sampled until the corpus changes.
+
+SIZE_OF_CORPUS: Final[LiteralString] = """
+/* textsim-db: size of corpus {id} */
+SELECT count(*), pg_catalog.pg_table_size({document_name}::regclass) FROM {document}
+"""
+SAMPLE_OF_WORDS: Final[LiteralString] = """
+/* textsim-db: sample of documents of corpus {id} */
+SELECT id, key, pg_catalog.array_send(word_ids), normal_form FROM {document}
+TABLESAMPLE BERNOULLI (%s) REPEATABLE (1)
+"""
+IS_TRACKED: Final[LiteralString] = (
+    "SELECT EXISTS (SELECT FROM textsim.tracked t WHERE t.corpus_id = %s)"
+)
+CLUSTERS_OF_IDS: Final[LiteralString] = """
+/* textsim-db: clusters of documents of corpus {id} */
+SELECT m.document_id, m.cluster FROM textsim.member_{id} m WHERE m.document_id = ANY (%s)
+"""
+WITHOUT_WORDS: Final[LiteralString] = """
+/* textsim-db: documents without words of corpus {id} */
+SELECT count(*), coalesce(
+    (pg_catalog.array_agg(d.key ORDER BY d.key COLLATE "C"))[1:5], '{{}}')
+FROM {document} d WHERE d.shingle_count = 0{alive}
+"""
+MEMBERS_TO_COMPARE: Final[LiteralString] = """
+/* textsim-db: words of members of corpus {id} */
+SELECT id, key, pg_catalog.array_send(word_ids), normal_form FROM {document} WHERE id = ANY (%s)
+"""
+IDS_OF_MEMBERS: Final[LiteralString] = "SELECT id FROM {document} WHERE key = ANY (%s)"

@@ -15,12 +15,13 @@ from textsim_db.sketch.common_shingles import NO_COMMON
 from textsim_db.sketch.exact_prefix import smallest_values
 from textsim_db.sketch.ragged import Buckets, Ragged, Signatures, joined, of_rows
 from textsim_db.sketch.scopes import Scopes, in_scopes
-from textsim_db.text.array_types import Int16Array, Int32Array, Int64Array
+from textsim_db.text.array_types import BoolArray, Int16Array, Int32Array, Int64Array
+from textsim_db.text.boilerplate import words_of_shingles
 from textsim_db.text.hashing import hash_bands
 from textsim_db.text.languages import identify
 from textsim_db.text.shingles import find_shingles
 from textsim_db.text.stop_words import without, without_by_language
-from textsim_db.text.tokens import Tokens, tokenize
+from textsim_db.text.tokens import Tokens, leave_out, tokenize
 from textsim_db.text.utf8 import to_bytes
 
 GOLDEN_TEXT = (
@@ -61,12 +62,26 @@ def sketch(
 def tokens_without(
     texts: Sequence[bytes], config: CorpusConfig, language: str | None = None
 ) -> Tokens:
-    """Return the words of texts without the stop words of the configuration."""
+    """Return the words of texts without the stop words and the boilerplate of the configuration."""
     tokens = tokenize(texts)
-    if not config.stop_words_by_language:
-        return without(tokens, config.stop_words) if config.stop_words else tokens
-    languages = identify(tokens) if language is None else [language] * len(texts)
-    return without_by_language(tokens, languages, config.stop_words_by_language)
+    if config.stop_words_by_language:
+        languages = identify(tokens) if language is None else [language] * len(texts)
+        tokens = without_by_language(tokens, languages, config.stop_words_by_language)
+    elif config.stop_words:
+        tokens = without(tokens, config.stop_words)
+    return without_boilerplate(tokens, config)
+
+
+def without_boilerplate(tokens: Tokens, config: CorpusConfig) -> Tokens:
+    """Return texts without the words of the boilerplate; only once, as new neighbours make shingles."""
+    if not config.boilerplate_values:
+        return tokens
+    return leave_out(tokens, boilerplate_words(tokens, config))
+
+
+def boilerplate_words(tokens: Tokens, config: CorpusConfig) -> BoolArray:
+    """Say which words belong to boilerplate: (words,)."""
+    return words_of_shingles(tokens, config.shingle.n, config.boilerplate_values)
 
 
 def tokens_and_languages(
@@ -80,7 +95,8 @@ def tokens_and_languages(
     if config.stop_words_by_language:
         tokens = tokenize(texts)
         languages = identify(tokens)
-        return without_by_language(tokens, languages, config.stop_words_by_language), languages
+        tokens = without_by_language(tokens, languages, config.stop_words_by_language)
+        return without_boilerplate(tokens, config), languages
     tokens = tokens_without(texts, config)
     return tokens, None if config.language is None else identify(tokens)
 
@@ -159,8 +175,8 @@ def buckets(text: str, config: CorpusConfig, scope: str | None = None) -> Int32A
 
 
 def golden(config: CorpusConfig) -> tuple[Int16Array | Int32Array, Int32Array]:
-    """Return the signature and the buckets of GOLDEN_TEXT, without the list of common shingles."""
-    sketches = sketch([to_bytes(GOLDEN_TEXT)], replace(config, common=None))
+    """Return the signature and the buckets of GOLDEN_TEXT, without what the corpus has learned."""
+    sketches = sketch([to_bytes(GOLDEN_TEXT)], replace(config, common=None, boilerplate_values=()))
     return sketches.signatures.values, sketches.buckets.values
 
 

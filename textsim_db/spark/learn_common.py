@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from textsim_db.read.boilerplate import SAMPLE_DOCUMENTS
 from textsim_db.settings import CorpusConfig
 from textsim_db.sketch.common_shingles import learn_common
 from textsim_db.sketch.sketch_texts import tokens_without
 from textsim_db.spark.refuse_rows import accept
-from textsim_db.write.learn_common import SAMPLE_DOCUMENTS
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

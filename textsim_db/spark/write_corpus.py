@@ -22,6 +22,7 @@ from textsim_db.db.engine import database_errors
 from textsim_db.db.store import Store
 from textsim_db.db.stored_corpus import StoredCorpus
 from textsim_db.errors import ConfigurationError, CorpusNotFound, InputError, suggestion
+from textsim_db.read.boilerplate import SAMPLE_DOCUMENTS
 from textsim_db.results import AddReport, Refusal
 from textsim_db.settings import SETTINGS, CorpusConfig, CorpusSettings, check_count
 from textsim_db.sketch.common_shingles import FEWEST_DOCUMENTS, learn_common
@@ -39,7 +40,6 @@ from textsim_db.spark.write_survey import Survey, sample, survey
 from textsim_db.spark.write_task import OUTPUT, WriteTask, task_into_existing, task_into_hidden
 from textsim_db.text.run_ahead import MAX_WEIGHT
 from textsim_db.text.stop_words import with_lists
-from textsim_db.write.learn_common import SAMPLE_DOCUMENTS
 from textsim_db.write.prepare_batches import in_batches, prepare
 from textsim_db.write.rebuild import lock_of_rebuilds
 from textsim_db.write.temporary_corpora import check_not_reserved, temporary_name

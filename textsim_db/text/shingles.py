@@ -81,7 +81,7 @@ def find_shingles(tokens: Tokens, shingle: Shingle) -> Shingles:
 def _word_shingles(tokens: Tokens, n: int, spread: int) -> _ShingleArrays:
     """Return the distinct n-grams of words."""
     kept = _space_for_shingles(len(tokens.starts), len(tokens.word_offsets))
-    elements = _array_elements(tokens.hashes)
+    elements = array_elements(tokens.hashes)
     table = hash_table(kept.hashes, longest(tokens.word_offsets), spread)
     for i in range(len(kept.offsets) - 1):
         first, last = tokens.word_offsets[i], tokens.word_offsets[i + 1]
@@ -127,7 +127,7 @@ def _used(kept: Shingles) -> _ShingleArrays:
 
 
 @kernel
-def _array_elements(word_hashes: Int64Array) -> HashArray:
+def array_elements(word_hashes: Int64Array) -> HashArray:
     """Return hashint8extended(hash, 0) of each word, which the hash of an array sums up."""
     a, b, c = seeded(0)
     elements = np.empty(len(word_hashes), np.uint64)

@@ -91,6 +91,10 @@ class Tokens(NamedTuple):
         """Return the text of a span of bytes."""
         return self.normal[start:end].tobytes().decode()
 
+    def forms(self) -> list[str]:
+        """Return the normal form of each document."""
+        return [self.span(start, end) for start, end in pairwise(self.normal_offsets.tolist())]
+
     def words(self, numbers: Int64Array) -> list[str]:
         """Return the texts of words by their numbers in the batch."""
         data = self.normal.data

@@ -20,10 +20,10 @@ from textsim_db.db.engine import autocommit, transaction
 from textsim_db.db.store import Store
 from textsim_db.db.stored_corpus import StoredCorpus
 from textsim_db.read.stored_documents import normal_forms
-from textsim_db.sketch.sketch_texts import sketch_tokens
+from textsim_db.sketch.sketch_texts import boilerplate_words, sketch_tokens
 from textsim_db.text.array_types import BoolArray, Int32Array, Int64Array
 from textsim_db.text.run_ahead import ahead
-from textsim_db.text.tokens import tokens_of
+from textsim_db.text.tokens import leave_out, tokens_of
 from textsim_db.write import statements, write_batch
 from textsim_db.write.band_rows import band_rows, copy_band_rows
 from textsim_db.write.detect_changes import Stored
@@ -137,6 +137,8 @@ class CorpusCopier:
         """Copy from old to the corpus of the store."""
         self._old = old
         self.new = store.corpus
+        # The old corpus has left out the boilerplate that it knows.
+        self._learned = self.new.config.boilerplate_values and not old.config.boilerplate_values
         self._engine = store.engine
         self._dictionary = store.dictionary
         self.changed_keys: set[str] | None = None
@@ -218,6 +220,13 @@ class CorpusCopier:
         has_ids = np.array([row.normal_form is None for row in rows], np.bool_)
         ids_of_words[np.repeat(has_ids, np.diff(tokens.word_offsets))] = word_ids
         scopes = [str(row.scope) for row in rows] if self.new.config.scoped else None
+        if self._learned:
+            is_left_out = boilerplate_words(tokens, self.new.config)
+            tokens, ids_of_words = leave_out(tokens, is_left_out), ids_of_words[~is_left_out]
+            rows = [
+                row if row.normal_form is None else row._replace(normal_form=form or None)
+                for row, form in zip(rows, tokens.forms(), strict=True)
+            ]
         sketches = sketch_tokens(tokens, self.new.config, scopes)
         languages = None
         if self.new.config.language is not None:

@@ -1,4 +1,7 @@
-"""Learns the common shingles of an exact corpus: from its first load, or from what it holds.
+"""Learns from a sample of documents what is frozen with a corpus: common shingles and boilerplate.
+
+An exact corpus learns its common shingles from its first load, or from what it holds. A corpus learns
+its boilerplate from what it holds, by a rebuild.
 
 The list is frozen with the corpus, because the keys of all documents depend on it. So an empty corpus
 that learns a list is rebuilt, which gives it another id. Other sessions notice the id, and read the
@@ -13,25 +16,20 @@ from dataclasses import replace
 from itertools import chain
 from typing import Any
 
-from textsim_db.db.binary_rows import load_int4_arrays
 from textsim_db.db.engine import autocommit
 from textsim_db.db.store import Store
 from textsim_db.db.stored_corpus import StoredCorpus
-from textsim_db.read.stored_documents import normal_forms
+from textsim_db.read.boilerplate import SAMPLE_DOCUMENTS, read_sample
 from textsim_db.settings import CorpusConfig
 from textsim_db.sketch.common_shingles import FEWEST_DOCUMENTS, learn_common
+from textsim_db.sketch.sketch_texts import without_boilerplate
+from textsim_db.text.boilerplate import learn_boilerplate
 from textsim_db.text.run_ahead import cut
-from textsim_db.text.tokens import tokens_of
 from textsim_db.write import statements
 from textsim_db.write.prepare_batches import in_batches, length_of, words_of
 from textsim_db.write.rebuild import rebuild
 
 log = logging.getLogger(__name__)
-
-SAMPLE_DOCUMENTS = 50_000
-"""The documents from which a corpus learns. More documents show rarer shingles, and take memory."""
-SAMPLE_BYTES = 256 * 1024 * 1024
-"""The size of the stored documents from which a rebuild learns, unless a single page has more."""
 
 
 def learn_from_load(
@@ -65,21 +63,26 @@ def learn_from_load(
 
 
 def learn_from_corpus(store: Store, config: CorpusConfig) -> CorpusConfig:
-    """Return a configuration for a rebuild, if it is exact with the common shingles of the corpus."""
+    """Return a configuration for a rebuild; it learns from the documents of the corpus.
+
+    It learns the common shingles if the configuration is exact, and the boilerplate if it was not
+    learned before.
+    """
+    config = replace(config, common=None)
+    if not config.is_exact and not config.learns_boilerplate:
+        return config
+    tokens = read_sample(store).tokens
+    if config.boilerplate is not None and config.learns_boilerplate:
+        values = learn_boilerplate([tokens], config.shingle.n, config.boilerplate)
+        config = replace(config, boilerplate_values=values)
+        tokens = without_boilerplate(tokens, config)
+        log.info(
+            "corpus %s: learned %s shingles of boilerplate",
+            *(store.corpus.name, len(values)),
+            extra={"corpus": store.corpus.name, "shingles": len(values)},
+        )
     if not config.is_exact:
-        return replace(config, common=None)
-    with autocommit(store.engine) as connection:
-        cursor = connection.cursor(binary=True)
-        ((count, size),) = cursor.execute(
-            store.corpus.statement(statements.SIZE_OF_CORPUS)
-        ).fetchall()
-        share = min(1.0, SAMPLE_DOCUMENTS / max(count, 1), SAMPLE_BYTES / max(size, 1))
-        statement = store.corpus.statement(statements.SAMPLE_OF_WORDS)
-        rows = cursor.execute(statement, [100 * share]).fetchall()
-    word_ids, offsets = load_int4_arrays([row[0] or b"" for row in rows])
-    composed = normal_forms(word_ids, offsets, store.dictionary)
-    forms = [form if row[1] is None else row[1] for row, form in zip(rows, composed, strict=True)]
-    tokens = tokens_of([form.encode() for form in forms])
+        return config
     common = learn_common([tokens], config.shingle)
     return replace(config, common=common if len(common.values) else None)
 

@@ -156,14 +156,6 @@ SELECT NOT EXISTS (SELECT FROM {document}) AND pg_catalog.pg_has_role(relowner, 
     AND NOT EXISTS (SELECT FROM textsim.tracked t WHERE t.corpus_id = {id})
 FROM pg_catalog.pg_class WHERE oid = {document_name}::regclass
 """
-SIZE_OF_CORPUS: Final[LiteralString] = """
-/* textsim-db: rebuild corpus {id}: size */
-SELECT count(*), pg_catalog.pg_table_size({document_name}::regclass) FROM {document}
-"""
-SAMPLE_OF_WORDS: Final[LiteralString] = """
-/* textsim-db: rebuild corpus {id}: sample of documents */
-SELECT pg_catalog.array_send(word_ids), normal_form FROM {document} TABLESAMPLE BERNOULLI (%s)
-"""
 
 # Rebuilding a corpus.
 
