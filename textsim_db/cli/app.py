@@ -15,6 +15,7 @@ from typer.core import TyperGroup
 from textsim_db import __version__
 from textsim_db.cli import (
     attach,
+    boilerplate,
     compare,
     corpora,
     databases,
@@ -25,6 +26,7 @@ from textsim_db.cli import (
     judgements,
     logs,
     plan,
+    review,
     searches,
     stats,
     status,
@@ -121,6 +123,7 @@ _GROUPS: dict[str, dict[str, Callable[..., None]]] = {
         "pairs": searches.pairs,
         "clusters": searches.clusters,
         "judge": judgements.judge,
+        "review": review.review,
         "track": track.track,
         "untrack": track.untrack,
     },
@@ -136,6 +139,7 @@ _GROUPS: dict[str, dict[str, Callable[..., None]]] = {
         "plan": plan.plan,
         "rebuild": corpora.rebuild,
         "stats": stats.stats,
+        "boilerplate": boilerplate.boilerplate,
         "check": databases.check,
     },
     "The installation": {"doctor": doctor.doctor, "warm": warm.warm},

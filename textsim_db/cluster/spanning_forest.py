@@ -73,6 +73,11 @@ class Forest:
         np.minimum.at(weakest, labels[left], self._kept.similarity)
         return members, labels, weakest
 
+    def links(self) -> Links:
+        """Return the links of the forest, the most similar first."""
+        self._merge()
+        return self._kept
+
     def labels(self, ids: Ids) -> Ids:
         """Return the component of each id, or a distinct negative number if it is in none."""
         members, numbers, _ = self.components()

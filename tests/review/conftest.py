@@ -1,0 +1,48 @@
+"""A client of the pages, as a browser that was given the token."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+
+import pytest
+from starlette.testclient import TestClient
+
+import textsim_db as ts
+from textsim_db.review.guard import Guard
+from textsim_db.review.pages import Review
+
+TOKEN = "the-token"
+PORT = 8123
+HOME = f"http://127.0.0.1:{PORT}"
+
+Open = Callable[..., TestClient]
+
+
+@pytest.fixture
+def open_review() -> Iterator[Open]:
+    """Return a function that opens the review of a corpus when its pairs are read."""
+    with ExitStack() as stack:
+
+        def open_review(
+            corpus: ts.Corpus,
+            threshold: float | None = None,
+            read_only: bool = False,
+            enter: bool = True,
+        ) -> TestClient:
+            review = Review(corpus, threshold, read_only)
+            review.survey.start()
+            review.survey.wait()
+            stack.callback(review.survey.stop)
+            client = TestClient(
+                Guard(review.app(), TOKEN, PORT),
+                base_url=HOME,
+                headers={"origin": HOME},
+                raise_server_exceptions=True,
+                follow_redirects=False,
+            )
+            if enter:
+                assert client.get(f"/?token={TOKEN}").status_code == 200
+            return client
+
+        yield open_review

@@ -1,0 +1,117 @@
+"""Precision and suggested thresholds, by simulated judges with known truth."""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+from textsim_db.results import Pair
+from textsim_db.review.estimates import (
+    Precision,
+    Suggestion,
+    Verdicts,
+    precision,
+    suggest,
+    wilson_interval,
+)
+from textsim_db.review.survey import Pairs, read_pairs
+from textsim_db.text.array_types import BoolArray
+
+JUDGED, FAIR = 50, 30
+RUNS = 20
+
+
+def simulated(
+    rng: random.Random, turn: float, steepness: float, count: int = 4_000
+) -> tuple[Pairs, BoolArray]:
+    """Return pairs, of which about half are the same at the similarity turn, and whether each is."""
+    pairs, same = [], []
+    for i in range(count):
+        similarity = 0.3 + 0.7 * min(rng.random(), rng.random())
+        pairs.append(Pair(f"a{i}", f"b{i}", similarity))
+        same.append(rng.random() < 1 / (1 + math.exp(-steepness * (similarity - turn))))
+    *_, found = read_pairs(pairs, 0.3)
+    assert isinstance(found, Pairs)
+    return found, np.array(same)
+
+
+def judge(pairs: Pairs, same: BoolArray) -> tuple[Suggestion, Precision]:
+    """Judge a fair sample, and then around the suggested threshold, as the page says."""
+    similarity = pairs.links.similarity
+    chosen = pairs.spread[:FAIR].tolist()
+    while True:
+        verdicts = Verdicts(similarity[chosen], same[chosen])
+        suggestion = suggest(verdicts, pairs.histogram)
+        assert suggestion is not None
+        if len(chosen) == JUDGED:
+            found = precision(verdicts, pairs.histogram, suggestion.threshold)
+            assert found is not None
+            return suggestion, found
+        order = pairs.nearest(suggestion.threshold).tolist()
+        chosen.append(next(number for number in order if number not in chosen))
+
+
+@pytest.mark.parametrize(("turn", "steepness"), [(0.5, 60), (0.6, 30), (0.7, 60)])
+def test_after_fifty_judgements_the_threshold_is_near_the_best(
+    rng: random.Random, turn: float, steepness: float
+) -> None:
+    is_near, is_covered = 0, 0
+    for _ in range(RUNS):
+        pairs, same = simulated(rng, turn, steepness)
+        suggestion, found = judge(pairs, same)
+        at = [pairs.links.similarity >= step / 100 for step in range(101)]
+        f1 = [2 * same[chosen].sum() / (chosen.sum() + same.sum()) for chosen in at]
+        is_near += abs(int(np.argmax(f1)) / 100 - suggestion.threshold) <= 0.0501
+        truth = same[pairs.links.similarity >= suggestion.threshold].mean()
+        is_covered += found.interval[0] <= truth <= found.interval[1]
+    # Chance may spoil some of the runs.
+    assert is_near >= RUNS - 4
+    assert is_covered >= RUNS - 3
+
+
+def test_similarities_without_a_judged_pair_widen_the_interval() -> None:
+    histogram = np.zeros(101, np.int64)
+    histogram[[50, 90]] = 100
+    verdicts = Verdicts(np.full(100, 0.9), np.ones(100, np.bool_))
+    low, high = wilson_interval(1, 100)
+    found = precision(verdicts, histogram, 0.5)
+    assert found is not None
+    assert found.unseen == 0.5
+    assert found.interval == pytest.approx((low / 2, high / 2 + 0.5))
+    assert found.missing > 0
+    settled = precision(verdicts, histogram, 0.8)
+    assert settled is not None
+    assert settled.interval == pytest.approx((low, high))
+    assert settled.missing == 0
+
+
+def test_a_judged_pair_stands_for_the_pairs_of_its_similarity() -> None:
+    histogram = np.zeros(101, np.int64)
+    histogram[50], histogram[90] = 300, 100
+    verdicts = Verdicts(np.array([0.5] * 10 + [0.9] * 90), np.array([False] * 10 + [True] * 90))
+    found = precision(verdicts, histogram, 0.5)
+    assert found is not None
+    assert found.share == pytest.approx(0.25)
+    assert precision(verdicts, histogram, 0.95) is None
+
+
+@pytest.mark.parametrize("is_same", [lambda i: True, lambda i: False, lambda i: i < 4])
+def test_too_few_verdicts_suggest_nothing(is_same: Callable[[int], bool]) -> None:
+    histogram = np.full(101, 10)
+    count = 9 if is_same(0) and not is_same(5) else 40
+    verdicts = Verdicts(
+        np.linspace(0, 1, count), np.array([is_same(i) for i in range(count)], np.bool_)
+    )
+    assert suggest(verdicts, histogram) is None
+
+
+def test_wilson_intervals_are_known() -> None:
+    # Newcombe, "Two-sided confidence intervals for the single proportion", 1998, table I, method 3.
+    assert wilson_interval(81 / 263, 263) == pytest.approx((0.2553, 0.3662), abs=5e-5)
+    assert wilson_interval(15 / 148, 148) == pytest.approx((0.0624, 0.1605), abs=5e-5)
+    assert wilson_interval(0, 20) == pytest.approx((0, 0.1611), abs=5e-5)
+    assert wilson_interval(1 / 29, 29) == pytest.approx((0.0061, 0.1718), abs=5e-5)

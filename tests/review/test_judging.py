@@ -1,0 +1,130 @@
+"""Judgements from the pages."""
+
+from __future__ import annotations
+
+import re
+from html import unescape
+from typing import Any
+
+import pytest
+from starlette.testclient import TestClient
+
+import textsim_db as ts
+from tests.review.conftest import Open
+from tests.support.roles import Stage, new_stage
+from tests.support.servers import Server
+
+
+@pytest.fixture
+def chairs(corpus: ts.Corpus) -> ts.Corpus:
+    base = "solid oak chair with a woven seat that ships within three working days after the order"
+    corpus.add_many({"a": base, "b": f"{base} today", "c": f"{base} tomorrow"})
+    return corpus
+
+
+def test_a_verdict_is_recorded_and_undone(chairs: ts.Corpus, open_review: Open) -> None:
+    client = open_review(chairs)
+    after = _judge(client, "a", "b", "same", note="line\r\nbreak")
+    assert after.status_code == 303
+    assert "b=b" not in after.headers["location"]
+    assert [tuple(j)[:3] for j in chairs.judgements()] == [("a", "b", "same")]
+    assert next(chairs.judgements()).note == "line\nbreak"
+    _judge(client, "b", "a", "different", note="other")
+    assert [j.verdict for j in chairs.judgements()] == ["different"]
+    assert client.post("/undo").status_code == 303
+    assert [(j.verdict, j.note) for j in chairs.judgements()] == [("same", "line\nbreak")]
+    client.post("/undo")
+    assert list(chairs.judgements()) == []
+    assert client.post("/undo").headers["location"] == "/pairs"
+
+
+def test_two_people_do_not_overwrite_each_other_unseen(
+    chairs: ts.Corpus, open_review: Open
+) -> None:
+    one, other = open_review(chairs), open_review(chairs)
+    seen = _seen(one, "a", "b")
+    _judge(other, "a", "b", "different")
+    refused = _judge(one, "a", "b", "same", seen=seen)
+    assert refused.status_code == 409
+    assert "judged it different" in refused.text
+    assert [j.verdict for j in chairs.judgements()] == ["different"]
+    # The page shows the verdict of the other, so now it may be replaced.
+    assert _judge(one, "a", "b", "same").status_code == 303
+    # Nobody undoes a judgement that somebody has replaced since.
+    assert other.post("/undo").status_code == 409
+    assert [j.verdict for j in chairs.judgements()] == ["same"]
+
+
+def test_another_note_counts_as_another_judgement(chairs: ts.Corpus, open_review: Open) -> None:
+    client = open_review(chairs)
+    chairs.judge("a", "b", "same", note="one")
+    seen = _seen(client, "a", "b")
+    chairs.judge("a", "b", "same", note="two", replaces="same")
+    assert _judge(client, "a", "b", "same", note="three", seen=seen).status_code == 409
+    assert next(chairs.judgements()).note == "two"
+
+
+def test_read_only_records_nothing(chairs: ts.Corpus, open_review: Open) -> None:
+    client = open_review(chairs, read_only=True)
+    page = client.get("/pair?a=a&b=b").text
+    assert "<form" not in page
+    assert "Read only" in page
+    assert client.post("/judge?a=a&b=b", data={"verdict": "same"}).status_code == 403
+    assert client.post("/undo").status_code == 403
+    assert list(chairs.judgements()) == []
+
+
+def test_a_wrong_verdict_is_refused(chairs: ts.Corpus, open_review: Open) -> None:
+    client = open_review(chairs)
+    for verdict in ("", "sane", "\x00", "same'--"):
+        assert _judge(client, "a", "b", verdict).status_code == 400
+    assert _judge(client, "a", "b", "same", note="n" * 11_000).status_code == 400
+    assert _judge(client, "a", "b", "same", note="n" * 100_000).status_code == 413
+    assert list(chairs.judgements()) == []
+
+
+def test_a_member_is_judged_on_the_page_of_its_cluster(
+    chairs: ts.Corpus, open_review: Open
+) -> None:
+    client = open_review(chairs)
+    actions = re.findall(r'action="(/judge[^"]*)"', client.get("/cluster?key=c").text)
+    assert len(actions) == 2
+    after = client.post(unescape(actions[0]), data={"verdict": "different", "seen": ""})
+    assert after.headers["location"].startswith("/cluster?")
+    assert client.get(after.headers["location"]).status_code == 200
+    assert [tuple(j)[:3] for j in chairs.judgements()] == [("a", "b", "different")]
+
+
+@pytest.fixture(scope="module")
+def stage(server: Server) -> object:
+    with new_stage(server) as stage:
+        yield stage
+
+
+def test_a_role_without_rights_reads_in_words_that_it_cannot_judge(
+    stage: Stage, open_review: Open
+) -> None:
+    with stage.connect(stage.reader) as db:
+        client = open_review(db.corpus("news"))
+        assert client.get("/pairs").status_code == 200
+        refused = _judge(client, "a", "b", "same")
+        assert refused.status_code == 403
+        assert "permission denied" in refused.text
+        assert list(db.corpus("news").judgements()) == []
+    with stage.connect(stage.writer) as db:
+        assert _judge(open_review(db.corpus("news")), "a", "b", "same").status_code == 303
+        assert [j.judged_by for j in db.corpus("news").judgements()] == [stage.writer]
+
+
+def _seen(client: TestClient, a: str, b: str) -> str:
+    page = client.get("/pair", params={"a": a, "b": b}).text
+    return unescape(re.findall(r'name="seen" value="([^"]*)"', page)[0])
+
+
+def _judge(
+    client: TestClient, a: str, b: str, verdict: str, note: str = "", seen: str | None = None
+) -> Any:
+    if seen is None:
+        seen = _seen(client, a, b)
+    form = {"verdict": verdict, "note": note, "seen": seen}
+    return client.post("/judge", params={"a": a, "b": b}, data=form)

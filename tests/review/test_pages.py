@@ -1,0 +1,205 @@
+"""The pages of a corpus."""
+
+from __future__ import annotations
+
+import re
+from html import unescape
+from html.parser import HTMLParser
+from urllib.parse import quote, urlencode
+
+import pytest
+from starlette.testclient import TestClient
+
+import textsim_db as ts
+from tests.review.conftest import Open
+from tests.support.review import HOSTILE
+
+WORDS = [f"w{i}" for i in range(40)]
+
+
+def text(*changed: int) -> str:
+    return " ".join(f"x{i}" if i in changed else word for i, word in enumerate(WORDS))
+
+
+@pytest.fixture
+def some(corpus: ts.Corpus) -> ts.Corpus:
+    """A corpus with the pairs a-b, a-c and b-c, and with d-e."""
+    corpus.add_many(
+        {
+            "a": text(),
+            "b": text(39),
+            "c": text(38, 39),
+            "d": "on 3 May the council of the town paid 100 dollars for a new bench in the park",
+            "e": "on 3 May the council of the town paid 900 dollars for a new bench in the park",
+            "f": "nothing of the kind",
+        }
+    )
+    return corpus
+
+
+def test_the_overview_counts_what_a_threshold_means(some: ts.Corpus, open_review: Open) -> None:
+    client = open_review(some)
+    page = client.get("/").text
+    assert "<dd>6</dd>" in page
+    pairs = list(some.pairs())
+    for threshold in (0.7, 0.9, 0.96, 0.98, 1.0):
+        found = [pair for pair in pairs if pair.similarity >= threshold]
+        groups = list(ts.group_pairs(found, linkage="single"))
+        removals = sum(len(group.keys) - 1 for group in groups)
+        effect = _words(client.get(f"/effect?threshold={threshold}").text)
+        assert f"{len(found)} pair" in effect
+        assert f"{len(groups)} cluster" in effect
+        assert f"{removals} removal" in effect
+
+
+def test_pairs_are_listed_nearest_to_the_threshold_first(
+    some: ts.Corpus, open_review: Open
+) -> None:
+    client = open_review(some)
+    expected = sorted(some.pairs(), key=lambda pair: pair.similarity)
+    assert _listed(client, "/pairs") == [(pair.a, pair.b) for pair in expected]
+    low = expected[1].similarity
+    chosen = [(p.a, p.b) for p in expected if p.similarity >= low]
+    assert _listed(client, f"/pairs?low={low}") == chosen
+    assert set(_listed(client, "/pairs?order=spread")) == {(p.a, p.b) for p in expected}
+    assert _listed(client, "/pairs?text=council") == [("d", "e")]
+    assert _listed(client, "/pairs?text=nowhere") == []
+    some.judge("a", "b", "same")
+    assert ("a", "b") not in _listed(client, "/pairs")
+    assert _listed(client, "/pairs?state=judged") == [("a", "b")]
+    assert len(_listed(client, "/pairs?state=any")) == len(expected)
+
+
+def test_a_blind_page_has_no_similarity(some: ts.Corpus, open_review: Open) -> None:
+    client = open_review(some)
+    for path in ("/pairs?blind=1", "/pair?a=a&b=b&blind=1"):
+        assert re.search(r"\b0\.\d{3}\b", client.get(path).text) is None
+        assert re.search(r"\b0\.\d{3}\b", client.get(path.replace("blind=1", "")).text)
+
+
+def test_a_pair_stands_side_by_side_with_its_differences(
+    some: ts.Corpus, open_review: Open
+) -> None:
+    page = open_review(some).get("/pair?a=e&b=d").text
+    assert "<del>100 </del>" in page
+    assert "<ins>900 </ins>" in page
+    assert "differ only in numbers" in page
+
+
+def test_clusters_show_their_members_and_weakest_link(some: ts.Corpus, open_review: Open) -> None:
+    client = open_review(some)
+    assert "2 clusters" in client.get("/clusters").text
+    page = _words(client.get("/cluster?key=b").text)
+    assert "Cluster of 3 documents" in page
+    assert "Representative: a" in page
+    assert client.get("/cluster?key=f").status_code == 404
+    some.track()
+    some.update_clusters()
+    assert "linkage kept" in client.get("/clusters").text
+    page = _words(client.get("/cluster?key=b").text)
+    assert "Cluster of 3 documents" in page
+    assert "created" in page
+
+
+def test_an_empty_corpus_has_all_pages(corpus: ts.Corpus, open_review: Open) -> None:
+    client = open_review(corpus)
+    for path in ("/", "/pairs", "/pairs?order=spread", "/clusters", "/precision"):
+        assert client.get(path).status_code == 200
+
+
+@pytest.mark.parametrize(
+    ("path", "status"),
+    [
+        ("/pair?a=a&b=missing", 404),
+        ("/pair?a=a", 400),
+        ("/pair?a=a&b=a", 400),
+        ("/pair?a=%00&b=a", 404),
+        ("/pair?a=%ff&b=a", 404),
+        ("/none", 404),
+        ("/judge", 405),
+        ("/static/../pages.py", 404),
+        ("/static/%2e%2e/pages.py", 404),
+        ("/?threshold=nan", 200),
+        ("/?threshold=1e999", 200),
+        ("/?threshold=-1", 200),
+        ("/pairs?low=x&high=&state=z&order=%00&start=99999999999", 200),
+        ("/pairs?start=999999", 200),
+        ("/clusters?start=-1&threshold=2", 200),
+    ],
+)
+def test_an_address_that_makes_no_sense_is_answered(
+    some: ts.Corpus, open_review: Open, path: str, status: int
+) -> None:
+    assert open_review(some).get(path).status_code == status
+
+
+def test_texts_and_keys_are_escaped_on_every_page(corpus: ts.Corpus, open_review: Open) -> None:
+    words = " ".join(f"word{i}" for i in range(30))
+    corpus.add_many({f"{key}": f"{key} {words}" for key in HOSTILE})
+    corpus.judge(HOSTILE[0], HOSTILE[1], "same", note=HOSTILE[-2])
+    client = open_review(corpus)
+    paths = ["/", "/pairs?state=any", "/clusters", "/precision", "/none?" + quote(HOSTILE[0])]
+    paths += [f"/pairs?text={quote(hostile)}" for hostile in HOSTILE]
+    paths += [f"/cluster?key={quote(hostile)}" for hostile in HOSTILE]
+    for i, key in enumerate(HOSTILE):
+        for other in HOSTILE[:i]:
+            paths.append("/pair?" + urlencode({"a": key, "b": other}))
+    for path in paths:
+        page = client.get(path).text
+        # A field holds what its user typed; a browser keeps its direction inside the field.
+        outside = re.sub(r'name="text"[^>]*>', "", page)
+        assert "\u202e" not in outside
+        assert "\u2066" not in outside
+        elements = _Elements(page).found
+        assert [name for name, _ in elements].count("script") == 1
+        assert {name for name, _ in elements}.isdisjoint({"img", "iframe", "object", "style"})
+        for name, attributes in elements:
+            assert not any(each.startswith("on") or each == "style" for each in attributes), name
+            for each in ("href", "src", "action"):
+                assert re.match("/(?!/)|#", attributes.get(each, "/")), attributes
+    for key in HOSTILE[1:]:
+        address = "/pair?" + urlencode({"a": HOSTILE[0], "b": key})
+        (form,) = re.findall(
+            r'<form class="judge" method="post" action="([^"]*)"', client.get(address).text
+        )
+        note = {"verdict": "different", "seen": _seen(client.get(address).text)}
+        assert client.post(unescape(form), data=note).status_code == 303, key
+    judged = {(j.a, j.b) for j in corpus.judgements()}
+    assert judged == {(min(HOSTILE[0], key), max(HOSTILE[0], key)) for key in HOSTILE[1:]}
+
+
+def test_a_huge_word_is_cut_and_the_page_stays_small(corpus: ts.Corpus, open_review: Open) -> None:
+    words = " ".join(f"word{i}" for i in range(30))
+    corpus.add_many({"big": f"{words} {'x' * 10_000_000}", "other": f"{words} {'y' * 10_000_000}"})
+    corpus.add("long", f"{words} " * 5_000)
+    client = open_review(corpus)
+    page = client.get("/pair?a=big&b=other")
+    assert page.status_code == 200
+    assert len(page.content) < 200_000
+    assert "more are not on this page" in page.text
+    assert "first 20,000 words" in client.get("/pair?a=big&b=long").text
+
+
+class _Elements(HTMLParser):
+    """The elements of a page with their attributes, as a browser reads them."""
+
+    def __init__(self, page: str) -> None:
+        super().__init__()
+        self.found: list[tuple[str, dict[str, str]]] = []
+        self.feed(page)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.found.append((tag, {name: value or "" for name, value in attrs}))
+
+
+def _listed(client: TestClient, path: str) -> list[tuple[str, str]]:
+    keys = re.findall(r'<bdi class="key">([^<]*)</bdi>', client.get(path).text)
+    return list(zip(keys[::2], keys[1::2], strict=True))
+
+
+def _words(page: str) -> str:
+    return " ".join(unescape(re.sub("<[^>]+>", "", page)).split())
+
+
+def _seen(page: str) -> str:
+    return unescape(re.findall(r'name="seen" value="([^"]*)"', page)[0])
