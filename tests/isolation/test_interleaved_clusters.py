@@ -104,6 +104,23 @@ def test_one_session_updates_and_another_waits_or_leaves(
     assert clusters_of(corpus) == ["a", "b"]
 
 
+def test_an_update_that_waited_for_a_rebuild_updates_the_new_corpus(
+    db: ts.Database, corpus: ts.Corpus, make_client: Clients
+) -> None:
+    """The gate locks the row of the corpus, so the rebuild waits just before it takes the name."""
+    corpus.track()
+    corpus.add_many([("a", ONE), ("b", TWO)])
+    gate, a, b = make_client("gate"), make_client("a"), make_client("b")
+    gate.does(gate.sql("SELECT FROM textsim.corpus WHERE name = 'c' FOR SHARE"))
+    a.waits(lambda: a.db.corpus("c").rebuild(seed=3))
+    b.waits(b.sql(UPDATE))
+    gate.commit()
+    assert b.end() == [(2,)]
+    b.commit()
+    a.end()
+    assert clusters_of(db.corpus("c")) == ["a", "b"]
+
+
 @pytest.mark.parametrize(
     "step",
     [
