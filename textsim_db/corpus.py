@@ -78,6 +78,7 @@ from textsim_db.settings import (
     check_several,
     check_threshold,
 )
+from textsim_db.show.result_list import ResultList
 from textsim_db.sketch import cost_of_bands
 from textsim_db.sync import pending_log, sources
 from textsim_db.sync.table_names import ColumnName, TableName, names_of
@@ -307,7 +308,8 @@ class Corpus:
                 f'corpus "{self.name}" accepts near-duplicates; to keep them out: '
                 f"textsim rebuild {shlex.quote(self.name)} --unique"
             )
-        return self._current.write(load_batches.add, key, text, self._scope(scope), force)[1]
+        added = self._current.write(load_batches.add, key, text, self._scope(scope), force)
+        return ResultList(added[1])
 
     def remove(self, keys: Iterable[Key]) -> int:
         """Remove documents by key, and return how many were removed; unknown keys are skipped.
@@ -393,7 +395,7 @@ class Corpus:
         """
         criterion = self._criterion(measure, threshold, language, self._scope(scope))
         most = _checked_count(max_results, "max_results")
-        return self._current.search(search.query, text, criterion)[:most]
+        return ResultList(self._current.search(search.query, text, criterion)[:most])
 
     @overload
     def query_many(
@@ -476,7 +478,7 @@ class Corpus:
         listed: Any = texts
         scopes = self._scopes(scope, len(listed))
         results = self._current.search(search.query_many, listed, criterion, scopes)
-        return [matches[:most] for matches in results]
+        return ResultList(ResultList(matches[:most]) for matches in results)
 
     def neighbours(
         self,
@@ -503,7 +505,7 @@ class Corpus:
         stored_key = self._key(key)
         criterion = self._criterion(measure, threshold, language)
         most = _checked_count(max_results, "max_results")
-        return self._current.search(search.neighbours, stored_key, criterion)[:most]
+        return ResultList(self._current.search(search.neighbours, stored_key, criterion)[:most])
 
     def nearest(
         self,
@@ -543,7 +545,7 @@ class Corpus:
             )
         count = check_count(k, "k", 1, 2**31 - 1)
         limits = self._language(language), self._scope(scope)
-        return self._current.search(search.nearest, text, count, *limits)
+        return ResultList(self._current.search(search.nearest, text, count, *limits))
 
     def explain(self, a: Key, b: Key) -> Explanation:
         """Compare two indexed documents by every measure, and word by word.
@@ -595,7 +597,7 @@ class Corpus:
             ['update', 'monday']
         """
         limits = self._language(language), self._scope(scope)
-        return self._current.search(search.candidates_of, text, *limits)
+        return ResultList(self._current.search(search.candidates_of, text, *limits))
 
     def pairs(
         self,
@@ -710,7 +712,7 @@ class Corpus:
         check_count(fewest, "fewest", 2, 2**31)
         how = check_linkage(linkage)
         rules = clusters.Rules(how, None, check_flag(judgements, "judgements"))
-        return self._current.search(clusters.inspected, criterion, rules, fewest)
+        return ResultList(self._current.search(clusters.inspected, criterion, rules, fewest))
 
     def inspect_keys(self, clusters: Iterable[Iterable[Key]]) -> list[Inspection]:
         """Return what holds clusters together that are given by the keys of their documents.
@@ -726,7 +728,8 @@ class Corpus:
             0.9
         """
         keys = [[self._key(key) for key in cluster] for cluster in clusters]
-        return self._current.search(inspect_clusters.inspect_keys, keys, self.config.threshold)
+        found = self._current.search(inspect_clusters.inspect_keys, keys, self.config.threshold)
+        return ResultList(found)
 
     def duplicates(
         self,
@@ -935,8 +938,9 @@ class Corpus:
         num_hashes = self.config.num_hashes if num_hashes is None else num_hashes
         cost_of_bands.choose(threshold, recall, num_hashes)  # raises an error before the long work
         report = self.measure_recall(threshold, sample, seed, scope=scope)
-        return cost_of_bands.options(
-            threshold, recall, num_hashes, report.words, measure_recall.distribution(report)
+        similarities = measure_recall.distribution(report)
+        return ResultList(
+            cost_of_bands.options(threshold, recall, num_hashes, report.words, similarities)
         )
 
     def statistics(
@@ -1069,7 +1073,7 @@ class Corpus:
                         raise
                     continue
                 if not problems or not self._is_rebuilt():
-                    return problems
+                    return ResultList(problems)
 
     def attach(
         self,
@@ -1250,7 +1254,7 @@ class Corpus:
         """
         if not self.config.scoped:
             raise ConfigurationError(f'corpus "{self.name}" is not scoped')
-        return self._current.loaded().read(sources.scopes)
+        return ResultList(self._current.loaded().read(sources.scopes))
 
     def activity(self) -> Activity:
         """Return the age of the oldest pending change, and the number of writes to the corpus so far."""
@@ -1263,7 +1267,7 @@ class Corpus:
             last: return only this number of documents, the latest ones.
         """
         checked = _checked_count(last, "last")
-        return self._current.loaded().read(pending_log.failures, checked)
+        return ResultList(self._current.loaded().read(pending_log.failures, checked))
 
     def retry_failures(self) -> int:
         """Let workers try again to index what was set aside, and return the number of log entries."""

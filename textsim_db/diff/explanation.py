@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 import numpy as np
 
@@ -11,6 +11,7 @@ from textsim_db.measures.by_name import MEASURES, Measure
 from textsim_db.measures.estimates import Estimate, signature_estimate
 from textsim_db.measures.sets import containment
 from textsim_db.settings import DEFAULTS, CorpusConfig, CorpusSettings
+from textsim_db.show.short_repr import short_repr
 from textsim_db.sketch.fast_similarity import signatures
 from textsim_db.sketch.sketch_texts import tokens_without
 from textsim_db.text.array_types import Int16Array
@@ -19,7 +20,7 @@ from textsim_db.text.tokens import Tokens, tokens_of
 from textsim_db.text.utf8 import to_bytes
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Explanation:
     """The result of `explain()`: how similar two texts are, and where they differ."""
 
@@ -45,6 +46,14 @@ class Explanation:
 
     Both texts of such a pair may be needed.
     """
+
+    def __repr__(self) -> str:
+        return short_repr(self, (each.name for each in fields(self)))
+
+    def _repr_html_(self) -> str:
+        from textsim_db.diff import html_page  # it needs this class
+
+        return html_page.output_of(self)
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,6 +8,6 @@ def similarity(value: float) -> str:
     return "0.9999" if 0.99995 <= value < 1 else f"{value:.4f}"
 
 
-def count(number: int, noun: str) -> str:
+def count(number: int, noun: str, plural: str | None = None) -> str:
     """Return a number with its noun, in the plural unless it is 1."""
-    return f"{number:,} {noun if number == 1 else noun + 's'}"
+    return f"{number:,} {noun if number == 1 else plural or noun + 's'}"
