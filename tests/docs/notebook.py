@@ -38,7 +38,7 @@ def as_stored(notebook: Any) -> str:
                 if output.output_type == "execute_result":
                     output.execution_count = None
     nbformat.validate(notebook)
-    return nbformat.writes(notebook) + "\n"
+    return f"{nbformat.writes(notebook)}\n"
 
 
 def _is_empty(output: Any) -> bool:

@@ -8,6 +8,7 @@ from pathlib import Path
 import nbformat
 import pytest
 
+from scripts.notebook_pages import page_of
 from tests.docs.notebook import NOTEBOOKS, as_stored, executed
 from tests.docs.page import ROOT
 from tests.support.notebooks import execute, notebook_of
@@ -36,3 +37,48 @@ def test_nothing_that_changes_by_itself_is_stored(tmp_path: Path) -> None:
     assert as_stored(again) == stored[0]
     assert [cell.execution_count for cell in again.cells] == [None] * 3
     assert "timestamp" not in stored[0]
+
+
+def test_a_page_of_a_notebook_has_its_cells_and_outputs() -> None:
+    def code(source: str, *outputs: dict[str, object]) -> dict[str, object]:
+        return {"cell_type": "code", "source": [source], "outputs": list(outputs)}
+
+    table = {"text/plain": ["..."], "text/html": ["<div>\n", "\n", "  \n", "<b>x</b></div>"]}
+    cells = [
+        {"cell_type": "markdown", "source": ["# Title\n", "\n", "Text."]},
+        code("x = '```'", {"output_type": "stream", "text": ["one\n", "two\n"]}),
+        code("x", {"output_type": "execute_result", "data": table}),
+        code("y", {"output_type": "execute_result", "data": {"text/plain": ["'y'"]}}),
+    ]
+    expected = """\
+# Title
+
+Text.
+
+[Download this page as a notebook](x.ipynb).
+
+````python
+x = '```'
+````
+
+```text
+one
+two
+```
+
+```python
+x
+```
+
+<div>
+<b>x</b></div>
+
+```python
+y
+```
+
+```text
+'y'
+```
+"""
+    assert page_of({"cells": cells}, "x.ipynb") == expected

@@ -132,13 +132,14 @@ def test_hostile_keys_and_texts_do_nothing(db: ts.Database) -> None:
     corpus.add_many({key: f"{key} {WORDS}" for key in keys})
     clusters = list(corpus.clusters())
     comparison = ts.explain(" ".join(HOSTILE), "<img src=y> \u202eother")
-    for value in (
+    values: list[Any] = [
         corpus.query(WORDS),
         corpus.pairs(),
         clusters[0],
         corpus.statistics(),
         comparison,
-    ):
+    ]
+    for value in values:
         assert "\u202e" not in value._repr_html_()
         shown(value)
     assert "U+202Egnp.exe" in shown(corpus.query(WORDS)).text

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -11,7 +11,6 @@ from textsim_db.measures.by_name import MEASURES, Measure
 from textsim_db.measures.estimates import Estimate, signature_estimate
 from textsim_db.measures.sets import containment
 from textsim_db.settings import DEFAULTS, CorpusConfig, CorpusSettings
-from textsim_db.show.short_repr import short_repr
 from textsim_db.sketch.fast_similarity import signatures
 from textsim_db.sketch.sketch_texts import tokens_without
 from textsim_db.text.array_types import Int16Array
@@ -48,7 +47,10 @@ class Explanation:
     """
 
     def __repr__(self) -> str:
-        return short_repr(self, (each.name for each in fields(self)))
+        similarity = f"jaccard={self.measures['jaccard']!r}"
+        shared = f"shared=<{len(self.shared):,} shingles>"
+        kinds = f"distinctions={self.distinctions}"
+        return f"Explanation(words={self.words}, {similarity}, {shared}, {kinds})"
 
     def _repr_html_(self) -> str:
         from textsim_db.diff import html_page  # it needs this class

@@ -10,7 +10,7 @@ _MOST = 10
 
 
 def short_repr(owner: object, fields: Iterable[str]) -> str:
-    """Return Name(field=value, ...), with the number of values in the place of a long list."""
+    """Return Name(field=value, ...), with a number in the place of a long list."""
     values = ", ".join(f"{name}={_shortened(getattr(owner, name))}" for name in fields)
     return f"{type(owner).__name__}({values})"
 
