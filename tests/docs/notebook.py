@@ -19,7 +19,7 @@ _METADATA = {
 
 
 def executed(path: Path, folder: Path, database_url: str) -> str:
-    """Execute a notebook in a folder, on a database, and return it as it is to be stored."""
+    """Execute a notebook in a folder, on a database, and return its form with the new outputs."""
     notebook = nbformat.read(path, as_version=4)
     execute(notebook, folder, **environment(), **addresses(database_url))
     return as_stored(notebook)

@@ -1,4 +1,4 @@
-"""What a notebook shows of results: tables that are escaped, bounded and complete in themselves."""
+"""Results show themselves in a notebook: their tables are escaped and bounded, and load nothing."""
 
 from __future__ import annotations
 
