@@ -90,7 +90,8 @@ if TYPE_CHECKING:
 
     from textsim_db.compare import verify
     from textsim_db.compare.verify import Criterion
-    from textsim_db.diff import explanation
+    from textsim_db.diff import cluster_explanation, explanation
+    from textsim_db.diff.cluster_explanation import ExplainedCluster
     from textsim_db.diff.explanation import Explanation
     from textsim_db.frames import query_texts
     from textsim_db.measures import by_name
@@ -119,6 +120,7 @@ if TYPE_CHECKING:
     )
 else:
     verify = lazy("textsim_db.compare.verify", globals())
+    cluster_explanation = lazy("textsim_db.diff.cluster_explanation", globals())
     explanation = lazy("textsim_db.diff.explanation", globals())
     query_texts = lazy("textsim_db.frames.query_texts", globals())
     by_name = lazy("textsim_db.measures.by_name", globals())
@@ -566,6 +568,42 @@ class Corpus:
         return explanation.explain_sides(
             *(explanation.side_of_form(form, self.config) for form in forms)
         )
+
+    def explain_cluster(
+        self, cluster: Cluster[str] | Iterable[Key], most: int = 20
+    ) -> ExplainedCluster:
+        """Compare the documents of a cluster with the kept one, word by word.
+
+        If none is kept, they are compared with the first one. Only the words of a document are stored,
+        so the result shows texts in normal form.
+
+        Args:
+            cluster: a cluster of clusters(), or the keys of some documents.
+            most: the number of documents to compare at most, the first ones.
+
+        Raises:
+            DocumentNotFound: no document has one of the keys.
+            ConfigurationError: the cluster is empty, or an argument is out of range.
+            MeasureError: the documents have millions of words and little in common.
+
+        Examples:
+            >>> (cluster,) = corpus.clusters()
+            >>> found = corpus.explain_cluster(cluster)
+            >>> found.key, [(member.key, member.similarity) for member in found.members]
+            ('monday', [('update', 0.9)])
+        """
+        keys: Any = cluster.keys if isinstance(cluster, Cluster) else cluster
+        kept = cluster.kept if isinstance(cluster, Cluster) else None
+        check_several(keys, "explain_cluster() takes a cluster, or several keys such as [a, b]")
+        check_count(most, "most", 1, 2**31)
+        stored = list(dict.fromkeys(self._key(key) for key in keys))
+        if not stored:
+            raise ConfigurationError("the cluster is empty; expected the keys of documents")
+        key = kept or stored[0]
+        compared = [key, *[each for each in stored if each != key][:most]]
+        forms = {each: self.normal_form(each) for each in compared}
+        left_out = len(stored) - len(compared)
+        return cluster_explanation.explain_cluster(forms, key, left_out, self.config)
 
     def normal_form(self, key: Key) -> str:
         """Return the words of an indexed document, with one space between them.

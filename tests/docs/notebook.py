@@ -26,10 +26,12 @@ def executed(path: Path, folder: Path, database_url: str) -> str:
 
 
 def as_stored(notebook: Any) -> str:
-    """Return a notebook without times and counts of executions, and without empty outputs."""
+    """Return a notebook without times and counts of executions, and without empty outputs.
+
+    Its cells keep their ids, so that a new cell changes no other.
+    """
     notebook.metadata = nbformat.from_dict(_METADATA)
-    for number, cell in enumerate(notebook.cells):
-        cell.id = f"cell-{number}"
+    for cell in notebook.cells:
         cell.metadata = nbformat.from_dict({})
         if cell.cell_type == "code":
             cell.execution_count = None

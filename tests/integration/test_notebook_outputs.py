@@ -8,6 +8,8 @@ import re
 from html.parser import HTMLParser
 from typing import Any
 
+import pytest
+
 import textsim_db as ts
 from tests.support.review import HOSTILE
 from textsim_db.results import Refusal
@@ -93,6 +95,35 @@ def test_every_result_shows_itself(corpus: ts.Corpus) -> None:
     assert "<ins>tomorrow</ins>" in comparison._repr_html_()
     assert "jaccard, of shingles" in shown(comparison).text
     assert "differ only in numbers" in shown(ts.explain(f"{WORDS} 1", f"{WORDS} 2")).text
+
+
+def test_the_members_of_a_cluster_stand_below_the_kept_one(corpus: ts.Corpus) -> None:
+    texts = {
+        "a": WORDS,
+        "b": f"{WORDS} 5",
+        "c": f"{WORDS} 5 may 6",
+        "<d>": f"{WORDS} more and more",
+    }
+    corpus.add_many(texts)
+    (cluster,) = corpus.clusters(linkage="kept", rank=lambda key: key != "b")
+    found = corpus.explain_cluster(cluster)
+    assert (found.key, found.text, found.left_out) == ("b", texts["b"], 0)
+    assert [member.key for member in found.members] == ["<d>", "c", "a"]
+    for member in found.members:
+        assert member.similarity == corpus.explain("b", member.key).measures["jaccard"]
+        assert "".join(part.b for part in member.parts).strip() == texts[member.key]
+    assert "<del>5</del>" in found._repr_html_()
+    assert "differ only in numbers" in shown(found).text
+    assert repr(found) == "ExplainedCluster(key='b', members=<3 members>, left_out=0)"
+    few = corpus.explain_cluster(["c", "a", "b", "<d>"], most=1)
+    assert (few.key, [member.key for member in few.members], few.left_out) == ("c", ["a"], 2)
+    assert "2 more documents left out" in shown(few).text
+    with pytest.raises(ts.DocumentNotFound, match='no document "z"'):
+        corpus.explain_cluster(["a", "z"])
+    with pytest.raises(ts.ConfigurationError, match="the cluster is empty"):
+        corpus.explain_cluster([])
+    with pytest.raises(ts.ConfigurationError, match="takes a cluster, or several keys"):
+        corpus.explain_cluster("a")
 
 
 def test_a_recall_report_shows_its_curve(db: ts.Database) -> None:
