@@ -10,7 +10,8 @@ import pytest
 import textsim_db as ts
 from textsim_db.results import Pair
 from textsim_db.review import survey
-from textsim_db.review.survey import Pairs, bins_of, read_pairs
+from textsim_db.review.pair_table import Pairs, bins_of
+from textsim_db.review.survey import read_pairs
 
 
 def pairs_of(pairs: list[Pair], threshold: float = 0.5) -> Pairs:
