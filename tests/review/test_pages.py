@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from html import unescape
 from html.parser import HTMLParser
@@ -46,10 +47,10 @@ def test_the_overview_counts_what_a_threshold_means(some: ts.Corpus, open_review
         found = [pair for pair in pairs if pair.similarity >= threshold]
         groups = list(ts.group_pairs(found, linkage="single"))
         removals = sum(len(group.keys) - 1 for group in groups)
-        effect = _words(client.get(f"/effect?threshold={threshold}").text)
-        assert f"{len(found)} pair" in effect
-        assert f"{len(groups)} cluster" in effect
-        assert f"{removals} removal" in effect
+        page = _words(client.get(f"/?threshold={threshold}").text)
+        assert f"{len(found)} pairs, {len(groups)} clusters and {removals} removals" in page
+    (effects,) = re.findall('data-effects="([^"]*)"', client.get("/").text)
+    assert json.loads(unescape(effects))[100] == [len(found), len(groups), removals]
 
 
 def test_pairs_are_listed_nearest_to_the_threshold_first(
@@ -92,9 +93,11 @@ def test_clusters_show_their_members_and_weakest_link(some: ts.Corpus, open_revi
     page = _words(client.get("/cluster?key=b").text)
     assert "Cluster of 3 documents" in page
     assert "Representative: a" in page
-    assert client.get("/cluster?key=f").status_code == 404
+    assert "Cluster of 1 document" in _words(client.get("/cluster?key=f").text)
+    assert client.get("/cluster?key=none").status_code == 404
     some.track()
     some.update_clusters()
+    client = open_review(some)
     assert "linkage kept" in client.get("/clusters").text
     page = _words(client.get("/cluster?key=b").text)
     assert "Cluster of 3 documents" in page

@@ -167,5 +167,8 @@ def _report(
         raise typer.BadParameter(f"{path} does not end in .jsonl", param_hint="--judgements")
     check_writable(path)
     wanted = RecordColumns(text, key or "id", None, key is not None, scope)
-    with RecordFile(records, wanted) as file:
-        yield ReportDocuments(report, file, path, threshold)
+    with (
+        RecordFile(records, wanted) as file,
+        ReportDocuments(report, file, path, threshold) as reviewed,
+    ):
+        yield reviewed

@@ -20,6 +20,7 @@ from textsim_db.review.reviewed import Command, JudgedPair, Text
 from textsim_db.sync import read_source, sources
 from textsim_db.sync.read_source import StoredSource
 from textsim_db.text.run_ahead import cut
+from textsim_db.write.prepare_batches import possible_key
 
 RANDOM_DOCUMENTS = 200
 """The documents whose matches the first page shows; more take longer."""
@@ -97,11 +98,12 @@ class CorpusDocuments:
 
     def traits(self, keys: list[str]) -> dict[str, Traits]:
         """Return the languages, scopes and tables of the documents that exist."""
-        return self._corpus._current.read(documents_by_key.traits, keys)
+        return self._corpus._current.read(documents_by_key.traits, _possible(keys))
 
     def texts(self, keys: list[str]) -> dict[str, Text]:
         """Return the texts of the documents that exist: those of attached tables in the original."""
         texts: dict[str, Text] = {}
+        keys = _possible(keys)
         if self._sources:
             traits = self.traits(keys)
             for source in self._sources:
@@ -180,6 +182,11 @@ class CorpusDocuments:
         into = shlex.quote(f"{self._source.table.replace(chr(34), '')}_cluster")
         dedupe = f"textsim dedupe --table {table} {columns} --into {into} --threshold {number}"
         return [Command("List the rows of this table to remove", dedupe), *commands]
+
+
+def _possible(keys: list[str]) -> list[str]:
+    """Return the keys that a document can have; the address of a page may name any."""
+    return [key for key in keys if possible_key(key) is not None]
 
 
 def attached_source(found: list[Source], table: str, corpus: str | None) -> Source:

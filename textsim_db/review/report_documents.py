@@ -55,15 +55,25 @@ class ReportDocuments:
         self._names = _names(self._report)
         self.has_keys = self._names == self._report.keys
         """Whether each record has a key of its own, so that textsim dedupe can obey judgements."""
-        self._spool = tempfile.TemporaryFile(prefix="textsim-")  # noqa: SIM115 - lives as long as self
+        self._spool = tempfile.TemporaryFile(prefix="textsim-")  # noqa: SIM115 - __exit__ closes it
         self._places: dict[str, tuple[int, int]] = {}
         self._scopes: dict[str, str | None] = {}
-        self._count = self._copy_texts(report)
+        try:
+            self._count = self._copy_texts(report)
+        except BaseException:
+            self._spool.close()
+            raise
         self._judgements = JudgementFile(judgements)
         facts = {"Input": Path(records.name).name, "Judgements": Path(judgements).name}
         if self._report.known:
             facts["Removed for a corpus, not shown"] = f"{self._report.known:,}"
         self.facts: Mapping[str, str] = facts
+
+    def __enter__(self) -> ReportDocuments:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self._spool.close()
 
     def count(self) -> int:
         """Return the number of records of the file."""
