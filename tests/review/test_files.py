@@ -31,8 +31,8 @@ def test_exported_judgements_are_imported_again(corpus: ts.Corpus, open_review: 
         assert "2 judgements new" in client.get(sent.headers["location"]).text
     changed = b"a,b,verdict\na,b,different\n"
     assert client.post("/import", files={"file": ("j.csv", changed)}).status_code == 409
-    fields = {"files": {"file": ("j.csv", changed)}, "data": {"replace": "1"}}
-    assert client.post("/import", **fields).status_code == 303
+    sent = client.post("/import", files={"file": ("j.csv", changed)}, data={"replace": "1"})
+    assert sent.status_code == 303
     assert [j.verdict for j in corpus.judgements()] == ["different", "different"]
 
 

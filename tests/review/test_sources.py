@@ -41,7 +41,7 @@ def test_texts_of_attached_tables_are_the_originals(articles: ts.Corpus, open_re
     assert "Line 0: Everything is FINE here, said number 0.\nLine 1" in page
     assert page.count("as it is indexed") == 1
     assert "<del>0.</del>" in page
-    assert "<ins>3 </ins>" in page
+    assert "<ins>3</ins>" in page
     assert "differ only in numbers" in page
 
 

@@ -16,7 +16,7 @@ from textsim_db.review.pair_table import Pairs
 from textsim_db.review.site import ON_A_PAGE, Site, whole_number
 from textsim_db.settings import Verdict
 
-_MOST_MEMBERS = 200
+_MOST_MEMBERS = 50
 _MOST_LINKS = 5
 _MOST_EVENTS = 50
 _MOST_INSPECTIONS = 1_000
@@ -35,9 +35,11 @@ class ClusterPages:
         start = whole_number(request.query_params.get("start"))
         clusters = self._clusters(pairs, threshold)
         stored = self._site.survey.clusters
+        shown_clusters = clusters.page(start, ON_A_PAGE)
+        begins = self._site.begins([each.representative for each in shown_clusters])
         return self._site.render(
             "clusters.html",
-            clusters=clusters.page(start, ON_A_PAGE),
+            clusters=list(zip(shown_clusters, begins, strict=True)),
             total=len(clusters),
             threshold=threshold,
             start=start,
@@ -57,14 +59,13 @@ class ClusterPages:
             cluster = ShownCluster([key], key, None, ())
         first = cluster.representative
         judgements = self._site.judging.all()
-        members = [
-            (key, (min(key, first), max(key, first))) for key in cluster.keys if key != first
-        ][:_MOST_MEMBERS]
+        members = [key for key in cluster.keys if key != first][:_MOST_MEMBERS]
+        beside = [Pair(min(key, first), max(key, first), 0) for key in members]
         return self._site.render(
             "cluster.html",
             cluster=cluster,
             threshold=threshold,
-            members=[(key, pair, judgements.get(pair)) for key, pair in members],
+            members=list(zip(members, self._site.rows(beside, judgements), strict=True)),
             left_out=len(cluster.keys) - 1 - len(members),
             links=[(link, judgements.get(link[:2])) for link in cluster.links[:_MOST_LINKS]],
             neighbours=[

@@ -16,7 +16,7 @@ from textsim_db.review.pair_table import Column, Pairs
 from textsim_db.review.reviewed import Text
 from textsim_db.text.array_types import BoolArray, Int64Array
 
-_MOST_READ = 300
+_MOST_READ = 150
 """The pairs whose texts one page searches."""
 _READ_AT_ONCE = 50
 _ANY, _OPEN, _JUDGED = "any", "open", "judged"

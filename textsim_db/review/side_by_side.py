@@ -15,7 +15,7 @@ _MOST_WORDS = 20_000
 _MOST_READ = 400_000
 """The characters of a document that are read as words."""
 _MOST_OF_EXCERPT = 4_000
-"""The characters of a document in which the first difference is looked for."""
+"""The characters of a document that a list compares."""
 _OF_EXCERPT = 90
 """The characters of a part of an excerpt."""
 _HIDING = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
@@ -44,11 +44,20 @@ class Comparison(NamedTuple):
     left: list[Run]
     right: list[Run]
     distinctions: list[str]
-    """The kinds of the different words, if all are dates, negations or numbers."""
+    """The kinds of the different words, if all are dates, negations, numbers or numerals."""
     is_cut: bool
     """Whether a document is so long that only its begin is compared."""
     is_aligned: bool
     """Whether the differences are marked; texts with little in common may be too long for it."""
+
+
+class Summary(NamedTuple):
+    """What a list shows of two documents."""
+
+    excerpt: list[tuple[Change, str]]
+    """Their first difference, and the words around it."""
+    kinds: list[str]
+    """The kinds of the different words, if all are dates, negations, numbers or numerals."""
 
 
 def compare_texts(a: Text, b: Text) -> Comparison:
@@ -66,23 +75,31 @@ def compare_texts(a: Text, b: Text) -> Comparison:
     return Comparison(_runs(parts, "a"), _runs(parts, "b"), distinctions, is_cut, True)
 
 
-def excerpt(a: Text, b: Text) -> list[tuple[Change, str]]:
+def summary(a: Text, b: Text) -> Summary:
     """Return the first difference of two texts with some words before and after it, for a list."""
-    begins = (Text(each.text[:_MOST_OF_EXCERPT], each.is_original) for each in (a, b))
-    parts, _ = differences(*map(_tokens, begins))
+    begins = [Text(each.text[:_MOST_OF_EXCERPT], each.is_original) for each in (a, b)]
+    parts, distinctions = differences(*map(_tokens, begins))
+    is_whole = begins == [a, b]
+    return Summary(_excerpt(parts), distinctions if is_whole else [])
+
+
+def _excerpt(parts: list[Part]) -> list[tuple[Change, str]]:
     first = next((i for i, part in enumerate(parts) if part.change is not Change.SAME), None)
     if first is None:
-        return [(Change.SAME, _begin(parts[0].a if parts else "", 2 * _OF_EXCERPT))]
+        return [(part.change, visible(_begin(part.a, 2 * _OF_EXCERPT))) for part in parts[:1]]
     shown: list[tuple[Change, str]] = []
-    for i, (change, one, other) in enumerate(
-        parts[max(first - 1, 0) : first + 2], max(first - 1, 0)
-    ):
+    for i, (change, one, other) in enumerate(parts[: first + 2]):
         if change is Change.SAME:
             shown.append((change, _end(one) if i < first else _begin(one)))
         else:
             shown += [(Change.REMOVED, _begin(one))] if one else []
             shown += [(Change.ADDED, _begin(other))] if other else []
-    return [(change, visible(" ".join(text.split()) + " ")) for change, text in shown]
+    return [(change, visible(" ".join(text.split()))) for change, text in shown]
+
+
+def begin_of(text: Text) -> str:
+    """Return the first words of a text on one line."""
+    return visible(_begin(" ".join(text.text[:_MOST_OF_EXCERPT].split()), 2 * _OF_EXCERPT))
 
 
 def visible(text: str) -> str:
@@ -106,9 +123,14 @@ def _end(text: str) -> str:
 
 
 def _runs(parts: Iterable[Part], side: str) -> list[Run]:
-    return [
-        _run(part.change is Change.SAME, text) for part in parts if (text := getattr(part, side))
-    ]
+    runs = []
+    for part in parts:
+        text = getattr(part, side)
+        # The space after a different word is no difference.
+        words = text if part.change is Change.SAME else text.rstrip()
+        runs += [_run(part.change is Change.SAME, words)] if words else []
+        runs += [_run(True, text[len(words) :])] if len(words) < len(text) else []
+    return runs
 
 
 def _run(is_same: bool, text: str) -> Run:

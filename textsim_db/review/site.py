@@ -20,7 +20,7 @@ from textsim_db.review.filters import fraction
 from textsim_db.review.judging import Judgements, Judging, mark
 from textsim_db.review.pair_table import STEPS, Pairs
 from textsim_db.review.reviewed import Reviewed, Text
-from textsim_db.review.side_by_side import compare_texts, excerpt
+from textsim_db.review.side_by_side import Summary, begin_of, summary
 from textsim_db.review.survey import Survey
 
 FOLDER = Path(__file__).parent
@@ -98,16 +98,18 @@ class Site:
         """Return pairs as a table shows them, with the first difference of their texts."""
         keys = sorted({key for pair in pairs for key in pair[:2]})
         texts = self.reviewed.texts(keys) if keys else {}
-        return [
-            {
-                "pair": pair,
-                "judgement": judgements.get((pair.a, pair.b)),
-                "excerpt": excerpt(texts[pair.a], texts[pair.b]) if known else [],
-                "kinds": _kinds(texts[pair.a], texts[pair.b]) if known else [],
-            }
-            for pair in pairs
-            for known in [pair.a in texts and pair.b in texts]
-        ]
+        rows: list[Mapping[str, object]] = []
+        for pair in pairs:
+            one, other = texts.get(pair.a), texts.get(pair.b)
+            both = Summary([], []) if one is None or other is None else summary(one, other)
+            judgement = judgements.get((pair.a, pair.b))
+            rows.append({"pair": pair, "judgement": judgement, **both._asdict()})
+        return rows
+
+    def begins(self, keys: list[str]) -> list[str]:
+        """Return the first words of documents, for a list."""
+        texts = self.reviewed.texts(keys) if keys else {}
+        return [begin_of(texts[key]) if key in texts else "" for key in keys]
 
     def check_writable(self) -> None:
         """Raise an error if nothing may be changed."""
@@ -147,14 +149,6 @@ def whole_number(text: str | None) -> int:
 def see(path: str, **query: object) -> Response:
     """Return a response that leads on to another page."""
     return RedirectResponse(f"{path}?{urlencode(query)}" if query else path, 303)
-
-
-def _kinds(a: Text, b: Text) -> list[str]:
-    """Return the kinds of the different words, if only numbers, dates and the like differ."""
-    most = 20_000
-    if max(len(a.text), len(b.text)) > most:
-        return []
-    return compare_texts(a, b).distinctions
 
 
 def _similarity(value: float) -> str:
