@@ -31,6 +31,7 @@ PAGES = {
     "precision": "/precision",
     "judgements": "/judgements",
 }
+DARK = ("overview", "pair")
 WHO = ("The council", "The mayor", "The county court", "A committee of parents", "The museum")
 DID = ("voted to rebuild", "opened", "asked for bids to repair", "published plans for", "closed")
 WHAT = (
@@ -85,7 +86,7 @@ def shoot(browser: webdriver.Chrome, name: str) -> None:
 
 
 def main() -> None:
-    """Take all pictures, and one of the overview in dark colours."""
+    """Take all pictures, and some of them in dark colours."""
     rng = random.Random(1)
     with fresh_database() as bench:
         corpus = bench.db.create_corpus("news", threshold=0.4, recall=1.0)
@@ -105,8 +106,8 @@ def main() -> None:
                     while "being read" in browser.page_source:
                         time.sleep(0.3)
                         browser.get(f"{site}/")
-                    for name, path in PAGES.items():
-                        browser.get(site + path)
+                    for name in DARK if is_dark else PAGES:
+                        browser.get(site + PAGES[name])
                         shoot(browser, f"{name}-dark" if is_dark else name)
 
 

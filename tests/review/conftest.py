@@ -31,13 +31,15 @@ def open_review() -> Iterator[Open]:
             threshold: float | None = None,
             read_only: bool = False,
             enter: bool = True,
+            wait: bool = True,
         ) -> TestClient:
             if isinstance(reviewed, ts.Corpus):
                 reviewed = CorpusDocuments(reviewed, threshold)
             review = Review(reviewed, read_only)
             review.survey.start()
-            review.survey.wait()
             stack.callback(review.survey.stop)
+            if wait:
+                review.survey.wait()
             client = TestClient(
                 Guard(review.app(), TOKEN, PORT),
                 base_url=HOME,

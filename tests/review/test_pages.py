@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import json
 import re
+import threading
+import time
+from collections.abc import Generator
 from html import unescape
 from html.parser import HTMLParser
 from urllib.parse import quote, urlencode
@@ -14,6 +17,8 @@ from starlette.testclient import TestClient
 import textsim_db as ts
 from tests.review.conftest import Open
 from tests.support.review import HOSTILE
+from textsim_db.results import Pair
+from textsim_db.review.corpus_documents import CorpusDocuments
 
 COUNTS = ("pairs", "clusters", "removals")
 WORDS = [f"w{i}" for i in range(40)]
@@ -71,6 +76,73 @@ def test_pairs_are_listed_nearest_to_the_threshold_first(
     assert ("a", "b") not in _listed(client, "/pairs")
     assert _listed(client, "/pairs?state=judged") == [("a", "b")]
     assert len(_listed(client, "/pairs?state=any")) == len(expected)
+
+
+def test_pairs_of_a_language_a_scope_or_a_cluster_are_listed(
+    db: ts.Database, open_review: Open
+) -> None:
+    corpus = db.create_corpus("languages", threshold=0.6, language="auto", scoped=True)
+    english = "the council voted on monday to rebuild the old stone bridge over the river"
+    german = "der rat der stadt beschloss am montag die alte brücke über den fluss zu erneuern"
+    for scope in ("x", "y"):
+        for name, text in (("en", english), ("de", german)):
+            corpus.add_many(
+                [(f"{scope} {name} {i}", f"{text} {'heute' * i}", scope) for i in range(2)]
+            )
+    client = open_review(corpus)
+    assert len(_listed(client, "/pairs")) == 4
+    assert [a[:4] for a, _ in _listed(client, "/pairs?language=de&scope=y")] == ["y de"]
+    assert {a[:4] for a, _ in _listed(client, "/pairs?language=en")} == {"x en", "y en"}
+    assert _listed(client, "/pairs?scope=none") == []
+    assert _listed(client, "/pairs?cluster=x+en+0") == [("x en 0", "x en 1")]
+    assert _listed(client, "/pairs?cluster=none") == []
+
+
+def test_pairs_that_differ_in_numbers_only_come_early(corpus: ts.Corpus, open_review: Open) -> None:
+    corpus.add_many({f"w{i}": text(*range(i)) for i in range(3)})
+    corpus.add_many({f"n{i}": f"{text(20)} {text(20)} in {i} days" for i in range(2)})
+    client = open_review(corpus)
+    by_distance = _listed(client, "/pairs?order=near")
+    assert by_distance.index(("n0", "n1")) > 1
+    assert _listed(client, "/pairs")[1] == ("n0", "n1")
+    assert _listed(client, "/pairs?order=warned") == [("n0", "n1")]
+    assert "only numbers" in client.get("/pairs?order=warned").text
+    assert sorted(_listed(client, "/pairs")) == sorted(by_distance)
+
+
+def test_while_pairs_are_read_the_pages_show_those_of_random_documents(
+    corpus: ts.Corpus, open_review: Open
+) -> None:
+    is_released = threading.Event()
+
+    class Slow(CorpusDocuments):
+        def pairs(self) -> Generator[Pair, None, None]:
+            is_released.wait()
+            yield from super().pairs()
+
+    # Each document matches one other document, so the estimate is exact.
+    texts = [" ".join(f"t{i}w{j}" for j in range(30)) for i in range(150)]
+    for i, words in enumerate(texts):
+        corpus.add_many({f"a{i}": words, f"b{i}": f"{words} end"})
+    client = open_review(Slow(corpus), wait=False)
+    page = client.get("/").text
+    assert "Estimated from the matches of 200 random documents" in page
+    assert "<dd>300</dd>" in page
+    assert re.findall('id="pairs">([^<]*)<', page) == ["150"]
+    assert client.get("/progress").json() == {"pairs": 0, "complete": False}
+    assert len(_listed(client, "/pairs")) == 25
+    (a, b), *_ = _listed(client, "/pairs")
+    sent = client.post("/judge", params={"a": a, "b": b}, data={"verdict": "same", "seen": ""})
+    assert sent.status_code == 303
+    assert client.get("/clusters").status_code == client.get("/precision").status_code == 200
+    is_released.set()
+    deadline = time.monotonic() + 60
+    while not client.get("/progress").json()["complete"]:
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+    page = client.get("/").text
+    assert "Estimated" not in page
+    assert re.findall('id="clusters">([^<]*)<', page) == ["150"]
 
 
 def test_a_blind_page_has_no_similarity(some: ts.Corpus, open_review: Open) -> None:
