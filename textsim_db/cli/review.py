@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from textsim_db.review.reviewed import Reviewed
 
 _LAST_PORT = 65535
+_PATIENCE = 10
+"""Seconds that the address waits for the first pairs."""
 
 
 def review(
@@ -113,6 +115,8 @@ def review(
         pages = Review(reviewed, read_only)
         pages.survey.start()
         try:
+            # The kernels are loaded meanwhile, so the first page comes at once.
+            pages.survey.wait_for_some(_PATIENCE)
             serve(pages.app(), port, not no_browser, show)
         finally:
             pages.survey.stop()
