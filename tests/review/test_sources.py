@@ -1,4 +1,4 @@
-"""What is reviewed besides a whole corpus: an attached table, and the report of a finished dedupe."""
+"""Reviews of an attached table, and of the report of a finished dedupe."""
 
 from __future__ import annotations
 

@@ -63,7 +63,7 @@ def random_matches(store: Store, criterion: Criterion, count: int, seed: int) ->
     scopes = [str(row[5]) for row in rows] if store.corpus.config.scoped else None
     found = search.query_forms(store, _forms_of_rows(store, rows), criterion, scopes)
     pairs = [
-        Pair(*sorted((row[1], match.key)), match.similarity)
+        Pair(min(row[1], match.key), max(row[1], match.key), match.similarity)
         for row, matches in zip(rows, found, strict=True)
         for match in matches
         if match.key != row[1]

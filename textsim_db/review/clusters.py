@@ -49,7 +49,7 @@ class Clusters(Protocol):
 
 
 class Judged(NamedTuple):
-    """What judgements say of documents, as `clusters --judgements` reads them."""
+    """The meaning of judgements, as `clusters --judgements` obeys them."""
 
     groups: list[list[str]]
     """Documents that chains of pairs judged the same connect, without groups with a contradiction."""

@@ -66,11 +66,11 @@ class Pairs:
     near: Int64Array
     """The numbers of the kept pairs, the nearest to the threshold first."""
     sampled: int | None = None
-    """If these are the pairs of so many random documents, the histogram is an estimate for all."""
+    """The number of random documents whose pairs these are; then the histogram is an estimate."""
     languages: Column = field(default_factory=lambda: Column([], np.empty(0, np.int64)))
     scopes: Column = field(default_factory=lambda: Column([], np.empty(0, np.int64)))
     warned: Int64Array = field(default_factory=lambda: np.empty(0, np.int64))
-    """The numbers of pairs that differ in dates, numbers and the like only, the nearest first."""
+    """The numbers of pairs whose different words are all of known kinds, the nearest first."""
 
     _packed: tuple[Int64Array, Int64Array] = field(init=False)
     """The numbers of both keys of each pair as one, sorted, with the numbers of the pairs."""

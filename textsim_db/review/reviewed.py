@@ -50,7 +50,7 @@ class Reviewed(Protocol):
     incomplete_below: float | None
     """Below this similarity only a part of the pairs is found; None if all pairs are found."""
     facts: Mapping[str, str]
-    """What else the overview says, by title."""
+    """Other facts for the overview, by title."""
 
     def count(self) -> int:
         """Return the number of documents."""

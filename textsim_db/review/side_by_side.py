@@ -52,7 +52,7 @@ class Comparison(NamedTuple):
 
 
 class Summary(NamedTuple):
-    """What a list shows of two documents."""
+    """Two documents, as a list shows them."""
 
     excerpt: list[tuple[Change, str]]
     """Their first difference, and the words around it."""

@@ -124,7 +124,7 @@ async def form_of(request: Request, most: int = _MOST_BYTES) -> dict[str, str]:
 
 
 async def body_of(request: Request, most: int) -> bytes:
-    """Return the body of a request of at most so many bytes."""
+    """Return the body of a request; raises HTTPException if it has more bytes than `most`."""
     body = b""
     async for chunk in request.stream():
         body += chunk

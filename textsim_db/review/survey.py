@@ -31,7 +31,7 @@ _PATIENCE = 5
 
 
 class Survey:
-    """What is known of the reviewed documents so far; a thread reads it."""
+    """The pairs that were read so far; a thread reads them."""
 
     def __init__(self, reviewed: Reviewed) -> None:
         self._reviewed = reviewed
@@ -112,7 +112,7 @@ class Survey:
         vars(pairs).pop("teaching", None)
 
     def _warned(self, pairs: Pairs) -> Int64Array:
-        """Return the pairs near the threshold that differ in dates, numbers and the like only."""
+        """Return the pairs near the threshold whose different words are all dates, numbers or so."""
         warned: list[int] = []
         nearest = pairs.near[:MOST_WARNED].tolist()
         for start in range(0, len(nearest), _WARNED_AT_ONCE):
