@@ -41,7 +41,7 @@ class Explanation:
     parts: list[Part]
     """Both texts from start to end, as runs of equal and of different words."""
     distinctions: list[str]
-    """The kinds of the different words, if all are "dates", "negations" or "numbers".
+    """The kinds of the different words, if all are "dates", "negations", "numbers" or "numerals".
 
     Both texts of such a pair may be needed.
     """
