@@ -370,6 +370,7 @@ CREATE TABLE textsim.pending (
     source_id integer,
     keys text[],
     document_ids integer[],
+    judged_keys text[],
     created_at timestamptz NOT NULL DEFAULT now(),
     lease_until timestamptz,
     tries integer NOT NULL DEFAULT 0,
@@ -384,6 +385,7 @@ CREATE TABLE textsim.pending (
         WHEN 'failed' THEN source_id IS NOT NULL OR keys IS NOT NULL OR document_ids IS NOT NULL
         ELSE false END),
     CHECK (document_ids IS NULL OR kind IN ('cluster', 'failed') AND source_id IS NULL AND keys IS NULL),
+    CHECK (judged_keys IS NULL OR document_ids IS NOT NULL),
     CHECK ((kind = 'failed') = (error IS NOT NULL)),
     CHECK (array_ndims(keys) = 1 AND array_position(keys, NULL) IS NULL),
     CHECK (array_ndims(document_ids) = 1 AND array_position(document_ids, NULL) IS NULL)
@@ -414,6 +416,8 @@ COMMENT ON COLUMN textsim.pending.keys
     IS 'the keys of rows or documents; NULL in compare and cluster, and in failed if it was one of them';
 COMMENT ON COLUMN textsim.pending.document_ids
     IS 'the ids of the changed or removed documents in cluster, and in failed if it was cluster; else NULL';
+COMMENT ON COLUMN textsim.pending.judged_keys
+    IS 'the two keys of a judgement in cluster, if a document that it concerns was not found then; else NULL';
 COMMENT ON COLUMN textsim.pending.created_at IS 'start of the transaction that made the change';
 COMMENT ON COLUMN textsim.pending.lease_until IS 'until this time one worker processes the entry';
 COMMENT ON COLUMN textsim.pending.tries IS 'how often workers have leased the entry';

@@ -185,25 +185,39 @@ END $$;
 COMMENT ON FUNCTION textsim._place_judged(textsim.corpus, double precision)
     IS 'give the judged documents that do not wait in the log nodes of their own, with their links';
 
+CREATE FUNCTION textsim._judged_documents(corpus_id integer, keys text[], OUT ids integer[], OUT are_all boolean)
+LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    -- A contradiction changes the links of a whole group.
+    concerned text[] := array(
+        SELECT unnest(keys) UNION SELECT unnest(textsim._connected_keys(
+            (SELECT coalesce(c.origin, c.id) FROM textsim.corpus c WHERE c.id = corpus_id), keys, '{same}')));
+BEGIN
+    EXECUTE format('SELECT array_agg(d.id) FROM textsim.%I d WHERE d.key = ANY ($1)', 'document_' || corpus_id)
+    INTO ids USING concerned;
+    are_all := cardinality(ids) = cardinality(concerned);
+END $$;
+COMMENT ON FUNCTION textsim._judged_documents(integer, text[])
+    IS 'the stored documents that a judgement of two keys concerns, and whether all that it concerns are stored';
+
 CREATE FUNCTION textsim._log_judged() RETURNS trigger
 LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     judged textsim.judgement := coalesce(NEW, OLD);
+    concerned record;
     corpus_id integer;
-    ids integer[];
 BEGIN
     FOR corpus_id IN
         SELECT t.corpus_id FROM textsim.tracked t JOIN textsim.corpus c ON c.id = t.corpus_id
         WHERE coalesce(c.origin, c.id) = judged.origin
     LOOP
-        -- A contradiction changes the links of a whole group.
-        EXECUTE format(
-            'SELECT array_agg(d.id) FROM textsim.%I d WHERE d.key = ANY ($1)',
-            'document_' || corpus_id)
-        INTO ids
-        USING textsim._connected_keys(judged.origin, ARRAY[judged.a, judged.b]::text[], '{same}')
-            || judged.a || judged.b;
-        PERFORM textsim._log_ids(corpus_id, ids);
+        concerned := textsim._judged_documents(corpus_id, ARRAY[judged.a, judged.b]);
+        PERFORM textsim._log_ids(corpus_id, concerned.ids);
+        IF concerned.are_all IS NOT TRUE THEN
+            -- Another transaction may have added the document, and may end before this one. So the update looks again.
+            INSERT INTO textsim.pending (kind, corpus_id, document_ids, judged_keys)
+            VALUES ('cluster', corpus_id, '{}', ARRAY[judged.a, judged.b]);
+        END IF;
     END LOOP;
     RETURN NULL;
 END $$;

@@ -47,13 +47,13 @@ DECLARE
     documents integer[];
 BEGIN
     FOR entry IN
-        SELECT p.id, p.document_ids FROM textsim.pending p
+        SELECT p.id, p.document_ids, p.judged_keys FROM textsim.pending p
         WHERE p.kind = 'cluster' AND p.corpus_id = _logged_documents.corpus_id
             AND (entry_id IS NULL OR p.id = entry_id)
         ORDER BY p.corpus_id, p.id
     LOOP
         entries := entries || entry.id;
-        documents := documents || entry.document_ids;
+        documents := documents || entry.document_ids || (textsim._judged_documents(corpus_id, entry.judged_keys)).ids;
         EXIT WHEN cardinality(documents) >= 1000;
     END LOOP;
     PERFORM textsim._delete_entries(entries);
@@ -940,7 +940,7 @@ BEGIN
     END LOOP;
     tracking := textsim._tracking(c);
     logged := textsim._logged_documents(c.id, entry_id);
-    IF logged IS NULL THEN
+    IF logged IS NULL OR logged = '{}' THEN
         RETURN 0;
     END IF;
     logged := array(SELECT DISTINCT unnest(logged));

@@ -141,3 +141,29 @@ def test_nothing_that_locks_a_corpus_ends_an_inline_writer(
     a.end()
     b.end()
     assert all(db.corpus(name).check() == [] for name in db.corpora())
+
+
+@pytest.mark.parametrize("mode", ["queue", "inline"])
+@pytest.mark.parametrize("hidden", [1, 2])
+def test_a_pair_is_judged_while_its_documents_are_being_added(
+    corpus: ts.Corpus, make_client: Clients, connection: Connection, mode: str, hidden: int
+) -> None:
+    """Neither transaction sees what the other has written; hidden: how many documents are not committed."""
+    corpus.track(mode=mode)
+    writers = [make_client(f"writer {number}") for number in range(hidden)]
+    judge = make_client("judge")
+    for key, text in [("a", ONE), ("b", TWO)][: 2 - hidden]:
+        corpus.add(key, text)
+    for writer, key, text in zip(writers, "ba", (TWO, ONE), strict=False):
+        writer.does(writer.sql(ADD, key, text))
+    judge.does(judge.sql("SELECT textsim.judge('c', 'a', 'b', 'different')"))
+    for writer in writers:
+        writer.commit()
+    if mode == "queue":
+        connection.execute("CALL textsim.update_clusters('c')")
+    judge.commit()
+    if mode == "queue":
+        connection.execute("CALL textsim.update_clusters('c')")
+    assert clusters_of(corpus) == []
+    compare(connection, corpus, "kept", 0.7)
+    assert corpus.check() == []

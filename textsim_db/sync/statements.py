@@ -336,7 +336,8 @@ OUTDATED_CLUSTERS: Final[LiteralString] = """
 /* textsim-db: corpora with outdated clusters */
 SELECT c.name, w.documents FROM textsim.tracked t JOIN textsim.corpus c ON c.id = t.corpus_id
 CROSS JOIN LATERAL (
-    SELECT sum(pg_catalog.cardinality(p.document_ids)) FROM textsim.pending p
+    SELECT sum(pg_catalog.cardinality(p.document_ids) + coalesce(pg_catalog.cardinality(p.judged_keys), 0))
+    FROM textsim.pending p
     WHERE p.kind = 'cluster' AND p.corpus_id = c.id
 ) w (documents)
 WHERE pg_catalog.to_regclass('textsim.band_' || c.id || '_bucket') IS NOT NULL
