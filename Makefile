@@ -6,6 +6,8 @@ PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11 p
 BIN := .venv/bin
 # Python compiles the modules that it imports. Pip would compile all modules, which takes most of a minute.
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet install --no-compile --constraint constraints.txt
+# If Python writes no compiled modules, each process of a test compiles them again, for three seconds.
+unexport PYTHONDONTWRITEBYTECODE
 TESTS ?= tests
 # A process that has no more tests takes half of those that wait for another process.
 PARALLEL := -n auto --dist worksteal

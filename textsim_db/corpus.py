@@ -711,7 +711,7 @@ class Corpus:
         criterion = self._criterion("jaccard", threshold, language, limit)
         how = check_linkage(linkage)
         check_callable(rank, "rank")
-        rules = clusters.Rules(how, rank, check_flag(judgements, "judgements"))
+        rules = clusters.ClusterRules(how, rank, check_flag(judgements, "judgements"))
 
         return Results(Cluster, partial(self._pairs, clusters.clusters, criterion, rules))
 
@@ -749,7 +749,7 @@ class Corpus:
         criterion = self._criterion("jaccard", threshold, language, self._scope_of_pairs(scope))
         check_count(fewest, "fewest", 2, 2**31)
         how = check_linkage(linkage)
-        rules = clusters.Rules(how, None, check_flag(judgements, "judgements"))
+        rules = clusters.ClusterRules(how, None, check_flag(judgements, "judgements"))
         return ResultList(self._current.search(clusters.inspected, criterion, rules, fewest))
 
     def inspect_keys(self, clusters: Iterable[Iterable[Key]]) -> list[Inspection]:
@@ -809,7 +809,7 @@ class Corpus:
         criterion = self._criterion("jaccard", threshold, language, limit)
         how = check_linkage(linkage)
         check_callable(rank, "rank")
-        rules = clusters.Rules(how, rank, check_flag(judgements, "judgements"))
+        rules = clusters.ClusterRules(how, rank, check_flag(judgements, "judgements"))
 
         return Results(Duplicate, partial(self._pairs, clusters.duplicates, criterion, rules))
 
@@ -1170,7 +1170,7 @@ class Corpus:
             ChangeReport(added=1, replaced=0, removed=0, unchanged=0, completed=0, mended=0, refused=[])
         """
         names = names_of(table, key, text, scope, time, expires)
-        rules = sources.Rules(mode, existing, row_filter)
+        rules = sources.AttachRules(mode, existing, row_filter)
         with shown(progress, "indexing", "rows") as show:
             changes = self._current.loaded().write(attach.attach_and_index, names, rules, show)
         if self.config.is_exact:  # it may have learned its common shingles

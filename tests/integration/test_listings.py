@@ -26,7 +26,7 @@ ROOT = Path(__file__).parents[2]
 EXAMPLE = ROOT / "examples" / "listings"
 DOCS = ROOT / "docs" / "how-to"
 CLIENTS = 16
-KINDS = 10
+KINDS = 6
 WORDS = (
     "city bike with seven gears and a basket hardly used to be picked up in the old town on any "
     "evening of this week please bring a lock and a friend"

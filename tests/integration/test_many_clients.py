@@ -24,7 +24,7 @@ from tests.support.sources import expected_forms, index_all_pending, stored_form
 from tests.support.waiting import PATIENCE_SECONDS
 from tests.support.workers import running_worker, wait_for_postponed
 
-SECONDS = float(os.environ.get("TEXTSIM_TEST_SECONDS", "5"))
+SECONDS = float(os.environ.get("TEXTSIM_TEST_SECONDS", "3"))
 KEY_PAIRS = 40
 ROWS = 40
 KEPT = 500

@@ -73,7 +73,7 @@ def test_a_document_that_changes_during_a_rebuild_keeps_its_number(
     db: ts.Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(copy_corpus, "BATCH_DOCUMENTS", 100)
-    monkeypatch.setattr("textsim_db.write.rebuild.FEW", 1)
+    monkeypatch.setattr("textsim_db.write.rebuild.FEW_CHANGES", 1)
     corpus, other = db.create_corpus("c"), db.corpus("c")
     corpus.add_many(TEXTS.items())
     keys = [key for _, key in numbered_keys(db, "c")]

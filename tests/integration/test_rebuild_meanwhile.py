@@ -37,7 +37,7 @@ def test_readers_and_writers_go_on_during_rebuilds(
     db: ts.Database, rng: random.Random, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(copy_corpus, "BATCH_DOCUMENTS", 50)
-    monkeypatch.setattr(rebuild, "FEW", 5)
+    monkeypatch.setattr(rebuild, "FEW_CHANGES", 5)
     corpus = db.create_corpus("c")
     corpus.add_many(TEXTS.items())
     constant = "a text that is always there and always to be found"

@@ -197,7 +197,7 @@ def test_the_shorter_of_two_lock_timeouts_applies(
     ):
         with transaction(db.engine) as connection:
             connection.execute(f"SET LOCAL lock_timeout = '{setting}'".encode())
-            assert wait_at_most(connection, pieces.PATIENCE) == before
+            assert wait_at_most(connection, pieces.SOURCE_PATIENCE) == before
             assert connection.execute("SHOW lock_timeout").fetchone() == (after,)
 
 

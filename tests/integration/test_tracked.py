@@ -15,7 +15,7 @@ from tests.support.waiting import wait_until
 from tests.support.workers import running_worker
 from textsim_db.sync import build_clusters
 
-STEPS = 40
+STEPS = 25
 IS_UP_TO_DATE = b"SELECT WHERE NOT EXISTS (SELECT FROM textsim.pending WHERE kind = 'cluster')"
 LOG_ALL = b"SELECT textsim._log_ids(1, array(SELECT id FROM textsim.document_1));"
 

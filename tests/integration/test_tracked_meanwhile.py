@@ -17,7 +17,7 @@ from tests.support.threads import repeating
 from tests.support.tracked import compare
 from tests.support.workers import running_worker
 
-SECONDS = float(os.environ.get("TEXTSIM_TEST_SECONDS", "4"))
+SECONDS = float(os.environ.get("TEXTSIM_TEST_SECONDS", "2"))
 WRITERS, CLUSTERERS = 4, 2
 KEYS, TEXTS = 25, 12
 KILL = """

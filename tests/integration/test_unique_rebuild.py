@@ -82,7 +82,7 @@ def test_rebuild_lists_the_twins_that_stand(db: ts.Database) -> None:
 def test_rebuild_with_very_many_twins_is_refused_at_once(
     db: ts.Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(refuse_rebuild, "MANY", 5)
+    monkeypatch.setattr(refuse_rebuild, "MOST_LISTED", 5)
     corpus = with_twins(db, 12)
     with pytest.raises(ts.ConfigurationError, match="12 pairs of its documents match"):
         corpus.rebuild(is_unique=True)

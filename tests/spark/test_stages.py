@@ -17,6 +17,7 @@ pytest.importorskip("pyspark")
 from tests.support.spark_stages import find, number_of, receive, results, rows_of
 from textsim_db.cluster import linkages, split_large_buckets
 from textsim_db.cluster.join import Join
+from textsim_db.cluster.kept_linkage import keep_representatives
 from textsim_db.compare import pair_counts
 from textsim_db.compare.verify import Criterion
 from textsim_db.errors import ConfigurationError, InputError
@@ -129,7 +130,8 @@ def test_the_best_rank_is_kept_as_without_folding_copies(rng: random.Random) -> 
         join = Join(load(texts, config), Criterion(JACCARD, config.threshold))
         order = np.array(rng.sample(range(len(texts)), len(texts)))
         kept = linkages._keep(join, order, 0)
-        plain = linkages._keep_all(join, order, 0)
+        rows, buckets = join.host.rows(order), join.host.buckets(order)
+        plain = keep_representatives(rows, buckets, 0, config.threshold)
         assert np.array_equal(kept.kept_by, plain.kept_by)
         assert np.array_equal(kept.similarity, plain.similarity)
 

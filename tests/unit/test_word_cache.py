@@ -64,7 +64,7 @@ def test_words_are_found_when_hashes_are_close_or_have_equal_low_bits() -> None:
 
 
 def test_the_cache_grows_to_its_limit_and_is_emptied(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(word_cache, "MAX_WORDS", 50_000)
+    monkeypatch.setattr(word_cache, "MAX_CACHED_WORDS", 50_000)
     cache = WordCache()
     for start in range(0, 200_000, 7_000):
         words = [f"{'long' * (i % 9)}{i}" for i in range(start, start + 7_000)]
@@ -76,7 +76,7 @@ def test_the_cache_grows_to_its_limit_and_is_emptied(monkeypatch: pytest.MonkeyP
 
 
 def test_long_words_are_limited_in_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(word_cache, "MAX_BYTES", 10_000)
+    monkeypatch.setattr(word_cache, "MAX_LONG_BYTES", 10_000)
     cache = WordCache()
     for i in range(50):
         tokens = tokens_with([f"{i}" + "x" * 999, f"s{i}"])

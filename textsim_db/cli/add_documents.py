@@ -14,7 +14,7 @@ from textsim_db.results import AddReport
 if TYPE_CHECKING:
     from textsim_db.corpus import Corpus
 
-_MANY = 1000
+_ENOUGH_FOR_SPEED = 1000
 """From this many documents on, the message shows the speed."""
 _SHOWN_TWINS = 20
 
@@ -75,5 +75,9 @@ def _summary(report: AddReport, refused: int, seconds: float) -> str:
         parts.append(f"{len(report.twins):,} left out")
     if refused:
         parts.append(f"{refused:,} refused")
-    speed = f", {report.received / seconds:,.0f} documents/s" if report.received >= _MANY else ""
+    speed = (
+        f", {report.received / seconds:,.0f} documents/s"
+        if report.received >= _ENOUGH_FOR_SPEED
+        else ""
+    )
     return f"{', '.join(parts)}; {seconds:.1f} s{speed}"

@@ -24,7 +24,7 @@ SILENT_SECONDS = 30.0
 """A worker reports every 5 seconds, so a longer silence means that it is dead or cannot write."""
 STALLED_SECONDS = 60.0
 """A step of a worker takes less, except with the largest texts."""
-_SHOWN = 20
+_SHOWN_PROBLEMS = 20
 """The most findings of one check; a dropped schema would print hundreds."""
 _WORKERS: Final[LiteralString] = """
 SELECT pg_catalog.pg_is_in_recovery(),
@@ -119,11 +119,11 @@ def _object_findings(engine: Engine, corpus: str) -> Iterator[Finding]:
 
 def _problem_findings(problems: list[Problem], begin: str = "") -> Iterator[Finding]:
     """Yield a fault for each problem, up to a number."""
-    for problem in problems[:_SHOWN]:
+    for problem in problems[:_SHOWN_PROBLEMS]:
         fact = f"{begin}{problem.kind} {problem.subject}: {problem.detail}"
         yield fault(shown(fact), problem.remedy)
-    if len(problems) > _SHOWN:
-        more = len(problems) - _SHOWN
+    if len(problems) > _SHOWN_PROBLEMS:
+        more = len(problems) - _SHOWN_PROBLEMS
         yield fault(f"{begin}{more} more faults of this kind", "textsim check lists them")
 
 

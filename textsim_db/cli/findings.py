@@ -7,11 +7,14 @@ from typing import NamedTuple
 
 
 class Level(StrEnum):
-    """ok: as it should be. note: worth knowing. fault: there is something to do."""
+    """How much a fact matters."""
 
     OK = "ok"
+    """All is as it should be."""
     NOTE = "note"
+    """The user should know it."""
     FAULT = "fault"
+    """The user has something to do."""
 
 
 class Finding(NamedTuple):

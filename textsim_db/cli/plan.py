@@ -35,7 +35,7 @@ _CLIENTS = 16
 """The clients for which the locks of a unique corpus are shown by default."""
 _AROUND = 3
 """The table shows this many bandings before and after the chosen banding."""
-_SHOWN = 10
+_SHOWN_LINES = 10
 _MANY_BAND_ROWS = 400
 """With more band rows of a document, an exact corpus is several times slower than bands."""
 
@@ -318,12 +318,12 @@ def _write_report(report: RecallReport, banding: Bands | None, form: Format) -> 
     out.print(Text("\n".join(lines)))
     out.print(table(("similarity", "pairs"), _tenths(report.histogram)))
     if report.missed:
-        missed = [(pair.similarity, pair.a, pair.b) for pair in report.missed[:_SHOWN]]
+        missed = [(pair.similarity, pair.a, pair.b) for pair in report.missed[:_SHOWN_LINES]]
         title = f"missed pairs, which share no bucket ({len(report.missed):,} in all)"
         out.print(table(("similarity", "a", "b"), missed, title))
     if report.lost:
-        keys = ", ".join(f'"{shown(key)}"' for key in report.lost[:_SHOWN])
-        rest = ", ..." if len(report.lost) > _SHOWN else ""
+        keys = ", ".join(f'"{shown(key)}"' for key in report.lost[:_SHOWN_LINES])
+        rest = ", ..." if len(report.lost) > _SHOWN_LINES else ""
         out.print(Text(f"documents without any similar document found: {keys}{rest}\n"))
 
 

@@ -14,7 +14,7 @@ from textsim_db.errors import ConfigurationError, suggestion
 
 _PLAIN = ("first", "last", "longest", "shortest")
 _EXPECTED = "first, last, longest, shortest, max:COLUMN or min:COLUMN"
-_SHOWN = 40
+_LONGEST = 40
 
 
 class Preference(NamedTuple):
@@ -74,8 +74,8 @@ class Preference(NamedTuple):
             text, number = first[True], first[False]
             raise ConfigurationError(
                 f'keep is "{self.rule}:{self.column}", but the column mixes numbers and texts: record '
-                f'{places[text] + 1} has "{str(values[text])[:_SHOWN]}", and record '
-                f"{places[number] + 1} has {str(values[number])[:_SHOWN]}; use only numbers or only "
+                f'{places[text] + 1} has "{str(values[text])[:_LONGEST]}", and record '
+                f"{places[number] + 1} has {str(values[number])[:_LONGEST]}; use only numbers or only "
                 "texts, and leave missing values empty"
             )
         if True in first:

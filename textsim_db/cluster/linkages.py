@@ -12,6 +12,7 @@ from textsim_db.cluster.complete_linkage import complete
 from textsim_db.cluster.join import Join
 from textsim_db.cluster.kept_linkage import Kept, keep_linked, keep_representatives
 from textsim_db.cluster.spanning_forest import Forest, Ids, Links, joined_links
+from textsim_db.compare.document_rows import take
 from textsim_db.compare.packed_pairs import is_among, pack
 from textsim_db.settings import Linkage
 from textsim_db.sketch.ragged import Ragged
@@ -148,22 +149,21 @@ def _keep(join: Join, ids: Ids, settled: int) -> Kept:
     texts = join.host.copies.representatives_of(ids)
     _, firsts, numbers = np.unique(texts, return_index=True, return_inverse=True)
     chosen = np.sort(firsts)
-    kept = _keep_all(join, texts[chosen], settled)
+    rows, buckets = join.host.rows(texts[chosen]), join.host.buckets(texts[chosen])
+    threshold = join.criterion.threshold
+    kept = keep_representatives(rows, buckets, settled, threshold)
     is_kept = np.zeros(len(ids), np.bool_)
     is_kept[chosen] = kept.kept_by == np.arange(len(chosen))
     is_first = np.zeros(len(ids), np.bool_)
     is_first[chosen] = True
     compared = np.flatnonzero(is_first | ~is_kept[firsts][numbers])
     if len(compared) > len(chosen):
-        chosen, kept = compared, _keep_all(join, texts[compared], settled)
+        copied = np.searchsorted(chosen, firsts[numbers][compared])
+        chosen, rows, buckets = compared, take(rows, copied), buckets.take(copied)
+        kept = keep_representatives(rows, buckets, settled, threshold)
     kept_by, similarity = firsts[numbers], np.ones(len(ids))
     kept_by[chosen], similarity[chosen] = chosen[kept.kept_by], kept.similarity
     return Kept(kept_by, similarity)
-
-
-def _keep_all(join: Join, ids: Ids, settled: int) -> Kept:
-    rows = join.host.rows(ids)
-    return keep_representatives(rows, join.host.buckets(ids), settled, join.criterion.threshold)
 
 
 def _all_but_first(join: Join, batch: list[Ids], ranked: Ranked) -> Iterator[Links]:

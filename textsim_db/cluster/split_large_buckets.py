@@ -34,7 +34,7 @@ FIRST_PAIRS = 8_000
 """The pairs of crowds that are verified before joined documents are looked for; then twice as many."""
 SAME = 0.5
 """The share of a bucket's documents that another bucket has if both are compared together."""
-_SPREAD = 0x9E3779B1
+_MIXER = 0x9E3779B1
 MAX_STARS = 64
 """Documents that are each compared with all other documents, before the promising pairs are."""
 _POOR_STARS = 3
@@ -129,7 +129,7 @@ def groups_of(buckets: list[Ids]) -> list[list[int]]:
     Documents that share boilerplate share many buckets, and comparing them once is enough. Buckets with
     mostly the same ids very likely have the same smallest hash, so they are neighbours in its order.
     """
-    smallest = [int((ids.astype(np.uint32) * np.uint32(_SPREAD)).min()) for ids in buckets]
+    smallest = [int((ids.astype(np.uint32) * np.uint32(_MIXER)).min()) for ids in buckets]
     groups: list[list[int]] = []
     for number in sorted(range(len(buckets)), key=lambda number: (smallest[number], number)):
         ids = buckets[number]

@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from textsim_db.sketch.ragged import Ragged
 from textsim_db.text.array_types import HashArray, Int32Array, Int64Array
 from textsim_db.text.numba_compiler import inlined_kernel
 
@@ -22,6 +23,12 @@ class Rows(NamedTuple):
     """The distinct shingles of each document, read from the database and perhaps damaged."""
     n: int
     """Tokens in a shingle."""
+
+
+def take(rows: Rows, documents: Int64Array) -> Rows:
+    """Return the rows of some documents, in the order of their numbers: int64 of shape (documents,)."""
+    taken = Ragged(rows.tokens, rows.offsets).take(documents)
+    return Rows(taken.values, taken.offsets, rows.shingle_counts[documents], rows.n)
 
 
 def concatenated(rows: Rows, others: Rows) -> Rows:

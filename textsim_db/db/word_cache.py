@@ -11,9 +11,9 @@ from textsim_db.text.hash_table import SPREAD, enter, find, hash_table, is_taken
 from textsim_db.text.numba_compiler import inlined_kernel, kernel, load64
 from textsim_db.text.tokens import Tokens
 
-MAX_WORDS = 2_000_000
+MAX_CACHED_WORDS = 2_000_000
 """The number of cached words. A larger cache needs more memory, and fewer look-ups in the database."""
-MAX_BYTES = 8 * 1024 * 1024
+MAX_LONG_BYTES = 8 * 1024 * 1024
 """The bytes of words that are too long for their slots."""
 
 _INLINE = 16
@@ -70,7 +70,10 @@ class WordCache:
         """
         lengths = words.ends - words.starts
         long_bytes = int((lengths[lengths > _INLINE] + 7).sum())
-        if self._count + len(ids) > MAX_WORDS or self._bytes_used + long_bytes > MAX_BYTES:
+        if (
+            self._count + len(ids) > MAX_CACHED_WORDS
+            or self._bytes_used + long_bytes > MAX_LONG_BYTES
+        ):
             self.clear()
         self._make_room(self._count + len(ids), self._bytes_used + long_bytes)
         added, self._bytes_used = _enter_words(self._table, words, ids, self._bytes_used)

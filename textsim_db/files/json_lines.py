@@ -12,9 +12,9 @@ from textsim_db.files.record_reader import LineReader, Values, type_name
 from textsim_db.files.record_writer import RecordWriter
 from textsim_db.files.text_lines import decoded, lines
 
-MAX_MARKS = 8 * 1024 * 1024
+MAX_PUNCTUATION = 8 * 1024 * 1024
 """Commas, colons and opening brackets of a line. Python may need 70 bytes for each of them."""
-_MARKS = (b",", b":", b"[", b"{")
+_PUNCTUATION = (b",", b":", b"[", b"{")
 
 
 class JsonReader(LineReader):
@@ -78,5 +78,5 @@ def _check_structure(line: bytes) -> None:
 
     Marks in strings count too, but a text of words has far fewer.
     """
-    if len(line) > MAX_MARKS and sum(map(line.count, _MARKS)) > MAX_MARKS:
-        raise InputError(f"the line has more than {MAX_MARKS:,} commas, colons and brackets")
+    if len(line) > MAX_PUNCTUATION and sum(map(line.count, _PUNCTUATION)) > MAX_PUNCTUATION:
+        raise InputError(f"the line has more than {MAX_PUNCTUATION:,} commas, colons and brackets")

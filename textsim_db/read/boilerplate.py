@@ -33,7 +33,7 @@ EXAMPLES = 3
 """The keys that are shown with a shingle."""
 
 
-class Sample(NamedTuple):
+class SampledDocuments(NamedTuple):
     """Some of the documents of a corpus; the same documents if the corpus did not change."""
 
     documents: int
@@ -50,7 +50,7 @@ class Owned(NamedTuple):
     owners: Int64Array
 
 
-def read_sample(store: Store) -> Sample:
+def read_sample(store: Store) -> SampledDocuments:
     """Read a sample of the documents."""
     with autocommit(store.engine) as connection:
         cursor = connection.cursor(binary=True)
@@ -63,14 +63,14 @@ def read_sample(store: Store) -> Sample:
     return sample_of_rows(store, count, rows)
 
 
-def sample_of_rows(store: Store, count: int, rows: list[Any]) -> Sample:
+def sample_of_rows(store: Store, count: int, rows: list[Any]) -> SampledDocuments:
     """Return documents, read by SAMPLE_OF_WORDS, as a sample of this many."""
     word_ids, offsets = load_int4_arrays([row[2] or b"" for row in rows])
     composed = normal_forms(word_ids, offsets, store.dictionary)
     forms = [form if row[3] is None else row[3] for row, form in zip(rows, composed, strict=True)]
     tokens = tokens_of([form.encode() for form in forms])
     ids = np.array([row[0] for row in rows], np.int64)
-    return Sample(count, ids, [row[1] for row in rows], tokens)
+    return SampledDocuments(count, ids, [row[1] for row in rows], tokens)
 
 
 def boilerplate(
@@ -104,7 +104,7 @@ def boilerplate(
 
 def _clusters_held(
     store: Store,
-    sample: Sample,
+    sample: SampledDocuments,
     owned: Owned,
     values: Int64Array,
     criterion: Criterion | None,

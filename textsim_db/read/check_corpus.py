@@ -37,7 +37,7 @@ from textsim_db.sketch.sketch_texts import sketch_tokens
 from textsim_db.text.run_ahead import ahead, cut
 from textsim_db.text.tokens import Tokens, tokens_of
 
-MAX_WORDS = 500_000
+MAX_KEPT_WORDS = 500_000
 """The number of words that are kept between documents; a larger number reads fewer words twice."""
 BLOCK_BITS = 12
 """One sum compares the band rows of 2^12 ids. If the sums differ, the rows are compared."""
@@ -181,7 +181,7 @@ class _Checker:
     def _read_words(self, ids: list[int]) -> dict[int, str]:
         """Return the words of ids; self._absent has the ids that are not in the dictionary."""
         missing = [number for number in ids if number not in self._words]
-        if len(self._words) + len(missing) > MAX_WORDS:
+        if len(self._words) + len(missing) > MAX_KEPT_WORDS:
             self._words, missing = {}, ids
         if missing:
             cursor = self._connection.cursor(binary=True)

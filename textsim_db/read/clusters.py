@@ -28,7 +28,7 @@ Rank = Callable[[str], Any]
 """Returns the rank of a key; the document with the lowest rank of a cluster is kept."""
 
 
-class Rules(NamedTuple):
+class ClusterRules(NamedTuple):
     """How pairs make clusters."""
 
     linkage: Linkage
@@ -39,7 +39,7 @@ class Rules(NamedTuple):
 
 
 def clusters(
-    store: Store, criterion: Criterion, rules: Rules
+    store: Store, criterion: Criterion, rules: ClusterRules
 ) -> Generator[ResultColumns, None, None]:
     """Yield the columns of the clusters of the pairs that pass a criterion, the largest cluster first.
 
@@ -54,7 +54,7 @@ def clusters(
 
 
 def inspected(
-    store: Store, criterion: Criterion, rules: Rules, fewest: int
+    store: Store, criterion: Criterion, rules: ClusterRules, fewest: int
 ) -> list[InspectedCluster]:
     """Return the clusters of at least `fewest` documents, each with an inspection."""
     with snapshot(store.engine) as connection:
@@ -69,7 +69,7 @@ def inspected(
 
 
 def _find(
-    connection: Connection, store: Store, criterion: Criterion, rules: Rules
+    connection: Connection, store: Store, criterion: Criterion, rules: ClusterRules
 ) -> list[tuple[Cluster[str], Group]]:
     """Return the clusters, the largest first."""
     corpus = StoredHost(connection, store, criterion)
@@ -97,7 +97,7 @@ def _find(
 
 
 def duplicates(
-    store: Store, criterion: Criterion, rules: Rules
+    store: Store, criterion: Criterion, rules: ClusterRules
 ) -> Generator[ResultColumns, None, None]:
     """Yield columns: the documents to remove so that each cluster keeps one, with the kept documents."""
     with snapshot(store.engine) as connection:
@@ -115,7 +115,11 @@ def duplicates(
 
 
 def _judged_groups(
-    connection: Connection, store: Store, corpus: StoredHost, criterion: Criterion, rules: Rules
+    connection: Connection,
+    store: Store,
+    corpus: StoredHost,
+    criterion: Criterion,
+    rules: ClusterRules,
 ) -> Iterator[Group]:
     def only(ids: Ids) -> Join:
         return Join(StoredHost(connection, store, criterion, ids), criterion)

@@ -19,7 +19,7 @@ from textsim_db.db.engine import Connection
 from textsim_db.db.store import Store
 from textsim_db.errors import ConfigurationError
 from textsim_db.read import statements
-from textsim_db.read.boilerplate import Sample, read_sample, sample_of_rows
+from textsim_db.read.boilerplate import SampledDocuments, read_sample, sample_of_rows
 from textsim_db.read.snapshot import snapshot
 from textsim_db.results import Inspection
 from textsim_db.text.array_types import Int64Array
@@ -34,14 +34,14 @@ Fewer may be documents that quote the cluster."""
 CLUSTERS_AT_ONCE = 200
 
 
-class Member(NamedTuple):
+class ComparedMember(NamedTuple):
     """A member that is compared: its key, and its shingles with their values."""
 
     key: str
     shingles: dict[str, int]
 
 
-class Index(NamedTuple):
+class ShingleIndex(NamedTuple):
     """The shingles of a sample of the corpus, sorted by their values, and the ids of their documents."""
 
     values: Int64Array
@@ -92,15 +92,15 @@ def _chosen(ids: Int64Array) -> Int64Array:
     return np.sort(ids)[places]
 
 
-def _index(store: Store, sample: Sample) -> Index:
+def _index(store: Store, sample: SampledDocuments) -> ShingleIndex:
     shingles = find_shingles(sample.tokens, store.corpus.config.shingle)
     values = shingles.hashes.view(np.int64)
     order = np.argsort(values, kind="stable")
     ids = np.repeat(sample.ids, np.diff(shingles.offsets))
-    return Index(values[order], ids[order], len(sample.ids))
+    return ShingleIndex(values[order], ids[order], len(sample.ids))
 
 
-def _members(connection: Connection, store: Store, ids: Int64Array) -> dict[int, Member]:
+def _members(connection: Connection, store: Store, ids: Int64Array) -> dict[int, ComparedMember]:
     cursor = connection.cursor(binary=True)
     statement = store.corpus.statement(statements.MEMBERS_TO_COMPARE)
     rows = cursor.execute(statement, [Array(ids.astype(np.int32))]).fetchall()
@@ -111,11 +111,13 @@ def _members(connection: Connection, store: Store, ids: Int64Array) -> dict[int,
     members = {}
     for number, (id_, key) in enumerate(zip(sample.ids.tolist(), sample.keys, strict=True)):
         part = slice(bounds[number], bounds[number + 1])
-        members[id_] = Member(key, dict(zip(texts[part], values[part], strict=True)))
+        members[id_] = ComparedMember(key, dict(zip(texts[part], values[part], strict=True)))
     return members
 
 
-def _report(group: Group, compared: list[Member], index: Index, threshold: float) -> Inspection:
+def _report(
+    group: Group, compared: list[ComparedMember], index: ShingleIndex, threshold: float
+) -> Inspection:
     least, best = _similarities([set(member.shingles) for member in compared])
     template = _template(group, compared, index)
     _, best_without = _similarities([set(member.shingles) - template for member in compared])
@@ -139,7 +141,7 @@ def _similarities(members: list[set[str]]) -> tuple[float, list[float]]:
     return least, best
 
 
-def _template(group: Group, compared: list[Member], index: Index) -> set[str]:
+def _template(group: Group, compared: list[ComparedMember], index: ShingleIndex) -> set[str]:
     """Return the shingles of most members that are also outside, or in most documents of the corpus."""
     counts = Counter(text for member in compared for text in member.shingles)
     values = {text: value for member in compared for text, value in member.shingles.items()}

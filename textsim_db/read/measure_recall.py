@@ -54,11 +54,11 @@ def measure_recall(
         ids = np.array([number for (number,) in rows], np.int64)
         size = min(sample.size, len(ids))
         chosen = np.sort(np.random.default_rng(sample.seed).choice(ids, size, replace=False))
-        comparison = _Comparison(connection, store, threshold, chosen, sample.scope)
+        comparison = _SampleComparison(connection, store, threshold, chosen, sample.scope)
         return comparison.report(len(ids), progress)
 
 
-class _Comparison:
+class _SampleComparison:
     """Compares the documents of a sample with all documents."""
 
     def __init__(

@@ -27,7 +27,7 @@ _MASK64 = 2**64 - 1
 _EMPTY = 2**63 - 1
 _BLOCK = 1024
 """Shingles that are hashed at once. More would not fit in the processor's nearest cache."""
-_FEW = 16
+_FEW_SHINGLES = 16
 """A document with at most this many shingles is sent to bins in several rounds at once."""
 _ROUNDS = 16
 
@@ -103,7 +103,7 @@ def _fill_bins(
     """Fill all bins of a document with at least one shingle."""
     num_hashes = len(smallest)
     smallest[:] = _EMPTY
-    if last - first <= _FEW:
+    if last - first <= _FEW_SHINGLES:
         empty = _send_by_shingle(folded, first, last, states, block, smallest)
     else:
         empty = _send_by_round(folded, first, last, states, block, smallest)

@@ -12,7 +12,7 @@ from textsim_db.cluster.copies import CopyClasses
 from textsim_db.cluster.join import PairsWithRows
 from textsim_db.cluster.spanning_forest import Ids
 from textsim_db.cluster.split_large_buckets import split_large
-from textsim_db.compare.document_rows import Rows, code_points
+from textsim_db.compare.document_rows import Rows, code_points, take
 from textsim_db.compare.packed_pairs import ONLY_ROUND, Members, left_of, offsets_of, right_of
 from textsim_db.compare.pair_counts import Sizes, lists
 from textsim_db.errors import InputError
@@ -70,9 +70,7 @@ class LoadedDocuments:
 
     def rows(self, ids: Ids) -> Rows:
         """Return the rows of documents."""
-        texts, rows = self._text_of[ids], self._rows
-        taken = Ragged(rows.tokens, rows.offsets).take(texts)
-        return Rows(taken.values, taken.offsets, rows.shingle_counts[texts], rows.n)
+        return take(self._rows, self._text_of[ids])
 
     def buckets(self, ids: Ids) -> Buckets:
         """Return the buckets of documents."""

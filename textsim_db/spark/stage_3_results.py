@@ -39,7 +39,7 @@ class ResultTask:
     """Whether the highest rank is the best."""
 
 
-class _Row(NamedTuple):
+class _ResultRow(NamedTuple):
     """A document that is compared."""
 
     key: bytes
@@ -95,7 +95,7 @@ def clusters(batches: Iterator[pa.RecordBatch], task: ResultTask) -> Iterator[pa
         yield pa.RecordBatch.from_arrays(list(arrays), names)
 
 
-def _read(batches: Iterable[pa.RecordBatch], task: ResultTask) -> Iterator[_Row]:
+def _read(batches: Iterable[pa.RecordBatch], task: ResultTask) -> Iterator[_ResultRow]:
     """Yield the documents of rows (key, text, scope, number, partition, rank)."""
     numbers: set[int] = set()
     partitions: set[int] = set()
@@ -104,7 +104,7 @@ def _read(batches: Iterable[pa.RecordBatch], task: ResultTask) -> Iterator[_Row]
         partitions.update(batch.column(4).unique().to_pylist())
         places, keys, texts, scopes, _ = accept(batch, task.config.scoped)
         ranks = batch.column(5).take(pa.array(places, pa.int64())).to_pylist()
-        yield from map(_Row, keys, texts, scopes or repeat(None), ranks)
+        yield from map(_ResultRow, keys, texts, scopes or repeat(None), ranks)
     expected = sum(int(task.sizes[partition]) for partition in partitions)
     if len(numbers) != expected:
         raise InputError(

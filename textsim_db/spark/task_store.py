@@ -20,15 +20,14 @@ APPLICATION_NAME = "textsim-db spark"
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """A corpus that the tasks of one call of write() or read() open.
-
-    address: the address of the database, with its password, so it is not shown. call: tells this call
-    from the other calls.
-    """
+    """A corpus that the tasks of one call of write() or read() open."""
 
     address: str = field(repr=False)
+    """The address of the database, with its password, so it is not shown."""
     corpus: str
+    """The name of the corpus."""
     call: str = field(default_factory=lambda: secrets.token_hex(8))
+    """Tells this call from the other calls."""
 
     @contextmanager
     def opened(self) -> Generator[Store, None, None]:

@@ -12,7 +12,7 @@ from textsim_db.errors import ConfigurationError
 SHOWN_KEYS = 5
 
 
-class Survey(NamedTuple):
+class SourceSize(NamedTuple):
     """The size of a DataFrame, and a number that its contents determine."""
 
     rows: int
@@ -22,7 +22,7 @@ class Survey(NamedTuple):
     """A hash of all keys, texts and scopes, which does not depend on their order and partitions."""
 
 
-def survey(documents: DataFrame) -> Survey:
+def survey(documents: DataFrame) -> SourceSize:
     """Survey rows (key, text, scope) in one job that shuffles no texts.
 
     Raises ConfigurationError with some keys, if two rows have the same key: a DataFrame has no order, so
@@ -44,7 +44,7 @@ def survey(documents: DataFrame) -> Survey:
     if row[3]:
         doubled = by_key.filter(is_doubled).orderBy("key").limit(SHOWN_KEYS).collect()
         raise ConfigurationError(_several_rows([found["key"] for found in doubled], row[3]))
-    return Survey(row[0] or 0, row[1] or 0, row[2] or 0)
+    return SourceSize(row[0] or 0, row[1] or 0, row[2] or 0)
 
 
 def _several_rows(keys: list[str], count: int) -> str:

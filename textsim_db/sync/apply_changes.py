@@ -17,7 +17,7 @@ from textsim_db.db.retries import PASSING, Attempts, is_timeout
 from textsim_db.errors import DatabaseUnavailable, TextsimError
 from textsim_db.results import ChangeReport, Refusal
 from textsim_db.sync import pending_log
-from textsim_db.sync.pieces import PATIENCE, Changes, Piece
+from textsim_db.sync.pieces import SOURCE_PATIENCE, Changes, Piece
 
 PIECE_TRIES = 3
 """The attempts at a piece before it is halved, and the claims of a key before it fails."""
@@ -98,7 +98,7 @@ class _AttemptsAtPiece(Attempts):
     def halves(self, error: Exception) -> bool:
         """Return whether smaller pieces may succeed; after a conflict they do not wait again."""
         if isinstance(error, CONFLICTS):
-            self.tries, self.queue_patience = 1, PATIENCE
+            self.tries, self.queue_patience = 1, SOURCE_PATIENCE
         return not _concerns_every_piece(self._piece.store.engine, error)
 
 

@@ -18,7 +18,7 @@ from textsim_db.db.engine import Connection
 from textsim_db.db.store import Store
 from textsim_db.results import ChangeReport, Refusal
 from textsim_db.sync import pending_log, read_source
-from textsim_db.sync.pieces import PATIENCE, Piece
+from textsim_db.sync.pieces import SOURCE_PATIENCE, Piece
 from textsim_db.sync.read_source import SourceRows, StoredSource
 from textsim_db.write import detect_changes, write_batch
 from textsim_db.write.load_batches import with_word_ids
@@ -165,7 +165,7 @@ def _lock_documents(
     has locked the document of a key, the key is postponed.
     """
     connection.execute(QUEUE_OF_WRITERS, [piece.corpus.id])
-    read_source.lock_table(connection, piece.source, PATIENCE)
+    read_source.lock_table(connection, piece.source, SOURCE_PATIENCE)
     cursor = connection.cursor(binary=True)
     documents, busy = write_batch.lock_free(cursor, piece.corpus, piece.keys)
     if busy:

@@ -26,7 +26,7 @@ _ROWS_AT_ONCE = 1000
 def attach_and_index(
     store: Store,
     names: SourceNames,
-    rules: sources.Rules,
+    rules: sources.AttachRules,
     progress: Callable[[int], None] | None = None,
 ) -> ChangeReport:
     """Attach a table and index its rows; see Corpus.attach.

@@ -18,7 +18,7 @@ from textsim_db.results import ChangeReport
 from textsim_db.text.run_ahead import MAX_WEIGHT
 from textsim_db.write.prepare_batches import BATCH_DOCUMENTS
 
-PATIENCE = "100ms"
+SOURCE_PATIENCE = "100ms"
 """How long a piece that holds locks waits for another lock, such as the lock of a key being added.
 
 Much shorter than deadlock_timeout, which is 1 s by default. If a user's transaction and a piece wait

@@ -36,7 +36,7 @@ _REFUSED = (
 )
 
 
-class Rules(NamedTuple):
+class AttachRules(NamedTuple):
     """How an attached table is kept indexed."""
 
     mode: str | None = None
@@ -47,7 +47,7 @@ class Rules(NamedTuple):
     """The condition on the rows that have a document; None: every row."""
 
 
-def attach(store: Store, names: SourceNames, rules: Rules) -> int:
+def attach(store: Store, names: SourceNames, rules: AttachRules) -> int:
     """Attach a table and return the id of the source; raises ConfigurationError.
 
     Rows that match, and that a unique corpus keeps, are logged as a warning.

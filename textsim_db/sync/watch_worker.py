@@ -33,7 +33,7 @@ REPORT_SECONDS = 5.0
 SLOW_SECONDS = 30.0
 """A step that takes longer is logged, and again whenever its time has doubled."""
 _CANCEL_SECONDS = 1.0
-_PATIENCE = "1s"
+_LEASE_PATIENCE = "1s"
 
 
 class Watch:
@@ -99,7 +99,7 @@ class Watch:
     def _send(self, statement: str, parameters: dict[str, object]) -> None:
         try:
             with transaction(self._engine) as connection:
-                wait_at_most(connection, _PATIENCE)
+                wait_at_most(connection, _LEASE_PATIENCE)
                 connection.execute(statement.encode(), parameters)
             self._has_row = True
         except (psycopg.Error, DatabaseError) as error:

@@ -65,7 +65,7 @@ def lock_buckets(cursor: Cursor, store: Store, batch: Batch, places: Int64Array)
 
 def find_twins(cursor: Cursor, store: Store, batch: Batch, places: Int64Array) -> list[TwinInBatch]:
     """Return the twins among documents of a batch, whose buckets the caller has locked."""
-    comparison = _Comparison(store, batch, places)
+    comparison = _BatchComparison(store, batch, places)
     while True:
         candidates = read_candidates(cursor, store.corpus, comparison.look_up, prepare=False)
         twins, matched = comparison.with_candidates(candidates)
@@ -82,7 +82,7 @@ def _are_unchanged(cursor: Cursor, store: Store, rows: list[tuple[Any, ...]]) ->
     return {row[0]: row[1:] for row in locked} == {row[0]: (row[3], row[4]) for row in rows}
 
 
-class _Comparison:
+class _BatchComparison:
     """Documents of a batch, compared with their candidates and with each other."""
 
     def __init__(self, store: Store, batch: Batch, places: Int64Array) -> None:

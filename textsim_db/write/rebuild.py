@@ -39,10 +39,10 @@ from textsim_db.write.vacuum_after_load import settle
 
 log = logging.getLogger(__name__)
 
-FEW = 2000
+FEW_CHANGES = 2000
 """If fewer documents than this changed, they are copied while writers wait."""
 MAX_ROUNDS = 10
-PATIENCE = "100ms"
+REPLACE_PATIENCE = "100ms"
 """How long we queue for the lock. Meanwhile new writers wait behind us, so a longer wait delays them."""
 DROP_PATIENCE = "60s"
 """How long the end of a rebuild waits for readers of the replaced corpus."""
@@ -120,7 +120,7 @@ def _copy(built: Store, copier: CorpusCopier, check: TwinCheck, progress: Progre
             *(name, number, copied, removed),
             extra={"corpus": name, "documents": copied, "removed": removed},
         )
-        if copied + removed < FEW:
+        if copied + removed < FEW_CHANGES:
             return
 
 
@@ -136,7 +136,7 @@ def replace_corpus(store: Store, copier: CorpusCopier, check: TwinCheck) -> None
             with transaction(store.engine) as connection:
                 connection.execute(statements.LOCK_CLUSTERS, [store.corpus.id])
             with transaction(store.engine) as connection:
-                lock_timeout, attempts.limit = wait_at_most(connection, PATIENCE)
+                lock_timeout, attempts.limit = wait_at_most(connection, REPLACE_PATIENCE)
                 _lock(connection, store.corpus, copier.new)
                 connection.execute(statements.SET_LOCK_TIMEOUT, [lock_timeout])
                 copier.copy_rest(connection.cursor(binary=True))

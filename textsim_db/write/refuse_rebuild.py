@@ -24,9 +24,9 @@ from textsim_db.write import statements
 from textsim_db.write.copy_corpus import CorpusCopier
 from textsim_db.write.find_twins import find_twins
 
-MANY = 10_000
+MOST_LISTED = 10_000
 """With more twins than this a rebuild is refused at once. With fewer, writers wait for another look."""
-_SHOWN = 10
+_SHOWN_PAIRS = 10
 
 Twins = dict[tuple[str, str], float]
 """The similarity of each pair of keys."""
@@ -66,9 +66,9 @@ class TwinCheck:
             if not forced.isdisjoint((a, b)):
                 continue
             count += 1
-            if count <= MANY:
+            if count <= MOST_LISTED:
                 twins[a, b] = similarity
-        if count > MANY:
+        if count > MOST_LISTED:
             raise self._refusal(twins, count)
         self._suspects = {key for pair in twins for key in pair}
 
@@ -106,9 +106,9 @@ class TwinCheck:
         name, threshold = self.old.name, self._built.corpus.config.threshold
         listed = ", ".join(
             f'"{shown(a[:100])}" and "{shown(b[:100])}" ({similarity:.3f})'
-            for (a, b), similarity in sorted(twins.items())[:_SHOWN]
+            for (a, b), similarity in sorted(twins.items())[:_SHOWN_PAIRS]
         )
-        more = f" and {count - _SHOWN:,} more" if count > _SHOWN else ""
+        more = f" and {count - _SHOWN_PAIRS:,} more" if count > _SHOWN_PAIRS else ""
         command = f"textsim pairs {shlex.quote(name)} --threshold {threshold:g}"
         can_list = threshold >= self.old.config.threshold
         return ConfigurationError(
