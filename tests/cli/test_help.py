@@ -55,6 +55,8 @@ WITHOUT_DEFAULT = {"bands", "rows", "stop_words", "language", "file", "plot", "h
         "judgements",
         "note",
         "replaces",
+        "max_lag",
+        "metrics_port",
     )
 }
 

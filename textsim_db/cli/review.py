@@ -8,10 +8,14 @@ import typer
 
 from textsim_db.cli.connections import connect
 from textsim_db.cli.messages import print_message
-from textsim_db.cli.options import CorpusName, DatabaseUrl, Threshold, whole_number_option
-from textsim_db.errors import ConfigurationError, install_extra
-
-_LAST_PORT = 65535
+from textsim_db.cli.options import (
+    CorpusName,
+    DatabaseUrl,
+    Threshold,
+    check_port,
+    needs_extra,
+    whole_number_option,
+)
 
 
 def review(
@@ -36,15 +40,10 @@ def review(
     - `textsim review news --threshold 0.6 --no-browser --port 8080`
 
     """
-    if not 0 <= port <= _LAST_PORT:
-        raise typer.BadParameter(f"port {port} is out of range; expected 0 to {_LAST_PORT}")
-    try:
+    check_port(port, "--port")
+    with needs_extra("review", "the pages need Starlette, Jinja and Uvicorn"):
         from textsim_db.review.pages import Review
         from textsim_db.review.server import serve
-    except ModuleNotFoundError as error:
-        raise ConfigurationError(
-            f"the pages need Starlette, Jinja and Uvicorn: {install_extra('review')}"
-        ) from error
 
     def show(address: str) -> None:
         typer.echo(address)
