@@ -142,7 +142,7 @@ def expire(corpus: CorpusName, database_url: DatabaseUrl = None) -> None:
     Example: `textsim expire chat`
     """
     with connect(database_url) as db, progress("removing", "documents") as show:
-        removed = db.corpus(corpus).expire(show)
+        removed = db.manage(corpus).expire(show)
     print_message(f"removed {count(removed, 'document')}", corpus=corpus, documents=removed)
 
 

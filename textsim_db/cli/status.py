@@ -121,7 +121,7 @@ def _list_scopes(corpus: str | None, form: Format, database_url: str | None) -> 
     if corpus is None:
         raise typer.BadParameter("name the corpus whose scopes to list", param_hint="--scopes")
     with connect(database_url) as db:
-        write(ScopeStatus._fields, db.corpus(corpus).scopes(), form)
+        write(ScopeStatus._fields, db.manage(corpus).scopes(), form)
 
 
 def _print_metrics(database_url: str | None) -> None:

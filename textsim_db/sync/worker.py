@@ -27,13 +27,13 @@ from sqlalchemy import Engine
 
 from textsim_db.db.dictionary import Dictionary
 from textsim_db.db.engine import database_errors, is_lost, is_trouble
-from textsim_db.db.retries import MAX_TRIES, Attempts, is_timeout, pause_seconds
+from textsim_db.db.retries import MAX_TRIES, OUTDATED, Attempts, is_timeout, pause_seconds
 from textsim_db.db.statement_timeout import Supervisor
 from textsim_db.db.store import Store
 from textsim_db.errors import DatabaseError, DatabaseUnavailable
 from textsim_db.results import ChangeReport
 from textsim_db.sync import health
-from textsim_db.sync.apply_changes import OUTDATED, Resolved, resolve_piece, write_piece
+from textsim_db.sync.apply_changes import Resolved, resolve_piece, write_piece
 from textsim_db.sync.entries_to_pieces import ClaimedPieces, CorpusReplaced
 from textsim_db.sync.leases import Claims
 from textsim_db.sync.notifications import NextPoll
