@@ -145,29 +145,25 @@ END $$;
 COMMENT ON FUNCTION textsim._create_relations(integer)
     IS 'create the tables, the sequence and the functions of a corpus, and record its settings';
 
-CREATE FUNCTION textsim._drop_relations(corpus_id integer) RETURNS void
+CREATE FUNCTION textsim._lock_relations(corpus_id integer) RETURNS void
 LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
-    document_table text := format('document_%s', corpus_id);
-    band_table text := format('band_%s', corpus_id);
-    kind text;
     holds_bands boolean;
     patience interval := current_setting('lock_timeout')::interval;
     start timestamptz := clock_timestamp();
 BEGIN
-    PERFORM textsim._refuse_views(corpus_id, false);
-    -- A session that updates the clusters reads both tables, and would wait for the locks below.
-    PERFORM textsim._lock_clusters(corpus_id);
-    -- Searches lock the band table first, so waiting for it is safe. A writer locks the document table first,
-    -- and may wait for our lock on the band table. So the lock on documents does not wait: if it fails, both
-    -- locks are released and tried again.
+    -- Searches lock the band table first, so waiting for it is safe. A writer locks the document table first, and
+    -- may wait for our lock on the band table, or at its commit for the lock of the clusters. So these locks do not
+    -- wait: if one fails, all locks are released and tried again.
     LOOP
         holds_bands := false;
         BEGIN
-            EXECUTE format('LOCK TABLE textsim.%I', band_table);
+            EXECUTE format('LOCK TABLE textsim.%I', format('band_%s', corpus_id));
             holds_bands := true;
-            EXECUTE format('LOCK TABLE textsim.%I NOWAIT', document_table);
-            EXIT;
+            EXECUTE format('LOCK TABLE textsim.%I NOWAIT', format('document_%s', corpus_id));
+            EXIT WHEN textsim._lock_clusters(corpus_id, false);
+            RAISE EXCEPTION 'could not obtain the lock of the clusters of corpus %', corpus_id
+                USING ERRCODE = 'lock_not_available';
         EXCEPTION WHEN lock_not_available THEN
             IF NOT holds_bands OR patience > '0' AND clock_timestamp() > start + patience THEN
                 RAISE;
@@ -175,6 +171,19 @@ BEGIN
             PERFORM pg_sleep(0.05 + random() * 0.05);
         END;
     END LOOP;
+END $$;
+COMMENT ON FUNCTION textsim._lock_relations(integer)
+    IS 'wait for all readers and writers of a corpus, and for an update of its clusters, and keep new ones out';
+
+CREATE FUNCTION textsim._drop_relations(corpus_id integer) RETURNS void
+LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    document_table text := format('document_%s', corpus_id);
+    band_table text := format('band_%s', corpus_id);
+    kind text;
+BEGIN
+    PERFORM textsim._refuse_views(corpus_id, false);
+    PERFORM textsim._lock_relations(corpus_id);
     PERFORM textsim._drop_tracking(corpus_id);
     EXECUTE format('DROP TABLE textsim.%I, textsim.%I', band_table, document_table);
     FOREACH kind IN ARRAY ARRAY['candidates', 'write'] LOOP

@@ -311,7 +311,7 @@ DECLARE
     c textsim.corpus := textsim._required_corpus(corpus);
     trigger record;
 BEGIN
-    PERFORM textsim._lock_clusters(c.id);
+    PERFORM textsim._lock_relations(c.id);
     PERFORM textsim._tracking(c);
     FOR trigger IN SELECT t.relation, t.name FROM textsim._tracking_triggers(c.id) t LOOP
         IF to_regclass('textsim.' || trigger.relation) IS NOT NULL THEN

@@ -899,7 +899,7 @@ SET enable_seqscan = off
 SET jit = off
 AS $$
 DECLARE
-    c textsim.corpus := textsim._required_corpus(corpus);
+    c textsim.corpus;
     tracking textsim.tracked;
     logged integer[];
 BEGIN
@@ -909,10 +909,14 @@ BEGIN
             USING ERRCODE = 'feature_not_supported',
                 HINT = 'SET default_transaction_isolation = ''read committed''';
     END IF;
-    -- The statements after the lock see what its last holder has committed.
-    IF NOT textsim._lock_clusters(c.id, waits) THEN
-        RETURN 0;
-    END IF;
+    -- The statements after the lock see what its last holder has committed, which may be a rebuilt corpus.
+    LOOP
+        c := textsim._required_corpus(corpus);
+        IF NOT textsim._lock_clusters(c.id, waits) THEN
+            RETURN 0;
+        END IF;
+        EXIT WHEN c.id = (SELECT k.id FROM textsim.corpus k WHERE k.name = corpus);
+    END LOOP;
     tracking := textsim._tracking(c);
     logged := textsim._logged_documents(c.id, entry_id);
     IF logged IS NULL THEN

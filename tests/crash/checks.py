@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 import textsim_db as ts
 from tests.crash.works import Changes, text_of
 from tests.support.connections import Connection
+from tests.support.tracked import compare
 from textsim_db.db import stored_corpus
 from textsim_db.write.temporary_corpora import PREFIX
 
@@ -106,6 +107,19 @@ def check_corpus(corpus: ts.Corpus, findings: Findings) -> None:
             findings.duplicated += 1
         else:
             findings.problems.append(f"check: {problem}")
+
+
+def check_clusters(
+    connection: Connection, corpus: ts.Corpus, linkage: str, findings: Findings
+) -> None:
+    """Compare tracked clusters with clusters(), and replay their events."""
+    try:
+        clusters = compare(connection, corpus, linkage, corpus.config.threshold)
+    except AssertionError as error:
+        findings.problems.append(f"the clusters of {corpus.name} differ: {error}")
+    else:
+        if not clusters:
+            findings.problems.append(f"corpus {corpus.name} has no cluster to compare")
 
 
 def check_searches(corpus: ts.Corpus, expected: Texts, findings: Findings) -> None:

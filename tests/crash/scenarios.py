@@ -11,6 +11,7 @@ from tests.crash import works
 from tests.crash.checks import (
     Findings,
     Model,
+    check_clusters,
     check_contents,
     check_corpus,
     check_leftovers,
@@ -123,10 +124,12 @@ class Transactions(Work):
     corpus: str
     tables: tuple[str, ...] = ()
     workers = 2
+    linkage = "kept"
 
     def prepare(self, db: ts.Database) -> None:
         self.model = Model()
         corpus = db.create_corpus(self.corpus, **SETTINGS)
+        corpus.track(self.linkage, mode=self.mode)
         with psycopg.connect(db.url, autocommit=True) as connection:
             for table in self.tables:
                 connection.execute(
@@ -180,15 +183,16 @@ class Transactions(Work):
         for _ in range(self.workers - sum(map(is_at_work, stage.running))):
             stage.spawn("work", 0, first)
         with ts.connect(stage.url) as db, psycopg.connect(stage.url, autocommit=True) as connection:
+            self.finish(stage, db, first)
             try:
                 wait(lambda: not pending(connection), "workers to finish")
             except TimeoutError as error:
                 self.findings.problems.append(str(error))
-            self.finish(stage, db, first)
             corpus = db.corpus(self.corpus)
             check_contents(documents(connection, self.corpus), self.model.texts, self.findings)
             self.findings.problems += [f"differs: {difference}" for difference in corpus.drift()]
             check_corpus(corpus, self.findings)
+            check_clusters(connection, corpus, self.linkage, self.findings)
             check_searches(corpus, self.model.texts, self.findings)
             check_leftovers(db, connection, self.findings)
 
@@ -201,6 +205,7 @@ class Queue(Transactions):
 
     corpus = "queued"
     tables = ("queued_rows",)
+    linkage = "single"
 
     def begin(self, stage: Stage, first: int) -> None:
         super().begin(stage, first)

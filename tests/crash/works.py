@@ -11,6 +11,7 @@ import json
 import logging
 import os
 import random
+import re
 import threading
 import time
 from collections.abc import Iterator
@@ -35,6 +36,8 @@ LOADED = 6000
 LOAD_BATCH = 1000
 KEYS = 400
 """Number of keys that each client changes."""
+SIMILAR = 8
+"""Number of keys whose texts match if their versions are both even or both odd."""
 LEASE_SECONDS = 0.5
 
 Changes = dict[str, int | None]
@@ -78,9 +81,10 @@ def read(path: Path) -> list[dict[str, Any]]:
 
 
 def text_of(key: str, version: int) -> str:
-    """Return a text in normal form that differs for each key and version."""
-    rng = random.Random(f"{key} {version}")
-    return " ".join([f"k{key}", f"v{version}", *rng.choices(WORDS, k=10)])
+    """Return a text in normal form that differs for each key and version, and matches some other keys'."""
+    number = int(re.sub(r"\D", "", key))
+    rng = random.Random(f"{number // SIMILAR} {version % 2}")
+    return " ".join([f"k{key}", f"v{version}", *rng.choices(WORDS, k=20)])
 
 
 def run(job: Job) -> None:

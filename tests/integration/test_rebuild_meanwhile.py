@@ -231,6 +231,21 @@ def test_a_writer_with_the_old_settings_is_refused_once(db: ts.Database) -> None
     assert corpus.check() == []
 
 
+def test_a_writer_is_refused_if_another_thread_has_noticed_the_rebuild(db: ts.Database) -> None:
+    corpus = db.create_corpus("c")
+    corpus.add("a", "some words of a text")
+
+    def documents() -> Iterator[tuple[str, str]]:
+        yield "b", "the words of a writer with the old settings"
+        db.corpus("c").rebuild(seed=3)
+        assert [match.key for match in corpus.query("some words of a text")] == ["a"]
+
+    with pytest.raises(ts.CorpusChanged, match="was rebuilt with other settings meanwhile"):
+        corpus.add_many(documents())
+    corpus.add("b", "the words of a writer with the old settings")
+    assert corpus.check() == []
+
+
 def test_a_replaced_corpus_is_dropped_later_if_it_is_being_read(
     db: ts.Database, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:

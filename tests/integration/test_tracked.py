@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import random
-from typing import Any
 
 import pytest
 from psycopg import errors as pg
 
 import textsim_db as ts
 from tests.support.connections import Connection
-from tests.support.judgements import ordered
 from tests.support.tracked import Groups, compare, expected_ids, ids_of
+from tests.support.tracked_writer import CORPORA, RandomWriter
 from tests.support.waiting import wait_until
 from tests.support.workers import running_worker
 from textsim_db.sync import build_clusters
@@ -19,89 +18,6 @@ from textsim_db.sync import build_clusters
 STEPS = 40
 IS_UP_TO_DATE = b"SELECT WHERE NOT EXISTS (SELECT FROM textsim.pending WHERE kind = 'cluster')"
 LOG_ALL = b"SELECT textsim._log_ids(1, array(SELECT id FROM textsim.document_1));"
-CORPORA: dict[str, dict[str, Any]] = {
-    "bands": {"shingle": "word:1", "threshold": 0.5, "recall": 0.9},
-    "exact": {"shingle": "word:2", "threshold": 0.4, "recall": 1.0},
-    "chars": {"shingle": "char:2", "threshold": 0.7, "recall": 0.8},
-    "scopes": {"shingle": "word:1", "threshold": 0.5, "recall": 0.9, "scoped": True},
-}
-
-
-class RandomWriter:
-    """Makes random changes of a corpus, in all the ways in which documents are written."""
-
-    def __init__(
-        self, connection: Connection, corpus: ts.Corpus, rng: random.Random, judges: bool = False
-    ) -> None:
-        self._connection = connection
-        self._corpus = corpus
-        self._rng = rng
-        self._texts: list[str] = []
-        self._is_scoped = corpus.config.scoped
-        self._judges = judges
-
-    def change(self) -> None:
-        """Add, replace or remove some documents, or judge some pairs."""
-        rng = self._rng
-        if self._judges and rng.random() < 0.3:
-            self._judge()
-            return
-        keys = [f"k{number}" for number in rng.sample(range(60), rng.choice((1, 1, 1, 2, 5, 15)))]
-        way = rng.random()
-        if way < 0.3:
-            self._corpus.remove(keys)
-        elif way < 0.6:
-            self._corpus.add_many(self._document(key) for key in keys)
-        else:
-            for key in keys:
-                _, text, *scope = self._document(key)
-                self._connection.execute(
-                    "SELECT textsim.add(%s, %s, %s, %s)",
-                    [self._corpus.name, key, text, *(scope or [None])],
-                )
-            if way < 0.8:
-                # As index_pending does, which would update clusters too.
-                words = "CALL textsim._give_word_ids(%s, %s)"
-                self._connection.execute(words, [self._corpus.name, keys])
-
-    def _judge(self) -> None:
-        rng = self._rng
-        pairs = [(pair.a, pair.b) for pair in self._corpus.pairs()]
-        for _ in range(rng.choice((1, 1, 3))):
-            judged = {(j.a, j.b): j.verdict for j in self._corpus.judgements()}
-            if judged and rng.random() < 0.3:
-                self._corpus.unjudge(*rng.choice(list(judged)))
-                continue
-            near = bool(pairs) and rng.random() < 0.7
-            a, b = ordered(
-                *(rng.choice(pairs) if near else (f"k{i}" for i in rng.sample(range(60), 2)))
-            )
-            verdict = rng.choice(("same", "different", "different", "unsure"))
-            try:
-                self._corpus.judge(a, b, verdict, replaces=judged.get((a, b)))
-            except ts.ConfigurationError as error:
-                assert "have the scopes" in str(error)  # noqa: PT017
-
-    def _document(self, key: str) -> Any:
-        return (
-            (key, self._text(), self._rng.choice("xy")) if self._is_scoped else (key, self._text())
-        )
-
-    def _text(self) -> str:
-        """Return a text of a chain of similar texts, a copy of a text or nearly, or another text."""
-        rng = self._rng
-        words = [f"w{rng.randrange(200)}" for _ in range(rng.choice((0, 1, 6, 8)))]
-        kind = rng.random()
-        if kind < 0.4:
-            place = rng.randrange(40)
-            words = [f"c{number}" for number in range(place, place + 8)]
-        elif self._texts and kind < 0.9:
-            words = rng.choice(self._texts[-30:]).split()
-            for _ in range(rng.choice((0, 1, 1, 2))):
-                words[rng.randrange(len(words))] = f"w{rng.randrange(200)}"
-        if words:
-            self._texts.append(" ".join(words))
-        return " ".join(words)
 
 
 @pytest.mark.both_servers
@@ -149,6 +65,22 @@ def test_clusters_follow_random_changes(
         most = max(most, len(after))
     assert most > 3
     assert corpus.check() == []
+
+
+def test_a_later_copy_goes_to_a_document_that_was_kept_meanwhile(
+    db: ts.Database, connection: Connection
+) -> None:
+    corpus = db.create_corpus("c", **CORPORA["bands"])
+    corpus.track()
+    # b matches a, and c matches b better, but not a.
+    texts = {"a": "1 2 3 4 5 6 7 8", "b": "1 2 3 4 5 6 x y", "c": "2 3 4 5 6 x y z"}
+    corpus.add_many(texts.items())
+    corpus.update_clusters()
+    corpus.add("copy of b", texts["b"])
+    corpus.update_clusters()
+    members = {member.key: member.representative for member in corpus.members()}
+    assert members == {"a": "a", "b": "a", "c": "c", "copy of b": "c"}
+    compare(connection, corpus, "kept", 0.5)
 
 
 def test_a_copy_finds_what_the_other_copy_has_missed(

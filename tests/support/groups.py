@@ -78,6 +78,17 @@ def complete_clusters(
 
     groups: the clusters to begin with, and the copies; every other key begins as a cluster of its own.
     """
+    all_groups = list(groups)
+    clusters = []
+    for keys in nx.connected_components(graph):
+        own = [group for group in all_groups if group <= keys]
+        clusters += _complete_clusters(graph.subgraph(keys), rank, own)
+    return clusters
+
+
+def _complete_clusters(
+    graph: nx.Graph[Any], rank: dict[Any, int], groups: list[set[Any]]
+) -> list[Cluster[Any]]:
     lowest = _lowest_copies(graph, rank)
 
     def place(a: Any, b: Any) -> tuple[Any, ...]:

@@ -6,8 +6,8 @@ from collections import Counter, defaultdict
 from itertools import combinations
 
 import textsim_db as ts
-from tests.support.connections import Connection
-from tests.support.judgements import judged_groups
+from tests.support.connections import Connection, tables_of
+from tests.support.judgements import expected_clusters, judged_groups
 
 Groups = dict[int, tuple[int, frozenset[int]]]
 """By the id of a cluster: its representative and its members, as ids of documents."""
@@ -54,6 +54,26 @@ def compare(
     if events:
         compare_events(connection, corpus, members)
     return {cluster: (representatives[cluster], frozenset(members[cluster])) for cluster in members}
+
+
+def compare_with_networkx(
+    connection: Connection, corpus: ts.Corpus, linkage: str, threshold: float
+) -> None:
+    """Compare the members with the clusters that the plain definition makes of the matches."""
+    documents, _ = tables_of(connection, corpus.name)
+    rows = connection.execute(f"SELECT key, scope FROM {documents} ORDER BY id").fetchall()
+    scopes = dict(rows)
+    expected = expected_clusters(
+        scopes,
+        {(a, b): similarity for a, b, similarity in corpus.pairs(threshold)},
+        {(j.a, j.b): str(j.verdict) for j in corpus.judgements()},
+        linkage,
+        sorted(scopes) if linkage == "complete" else list(scopes),
+    )
+    members: dict[int, list[str]] = defaultdict(list)
+    for member in corpus.members():
+        members[member.cluster].append(member.key)
+    assert sorted(map(sorted, members.values())) == sorted(list(c.keys) for c in expected)
 
 
 def judged_pairs(corpus: ts.Corpus) -> set[tuple[str, str]]:

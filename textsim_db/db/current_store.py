@@ -72,7 +72,8 @@ class CurrentStore:
         while True:
             is_begun = False
             try:
-                with self._errors(), closing(function(self.store, *args, **kwargs)) as items:
+                store = self.store
+                with self._errors(store), closing(function(store, *args, **kwargs)) as items:
                     for item in items:
                         is_begun = True
                         yield item
@@ -88,8 +89,9 @@ class CurrentStore:
         **kwargs: Parameters.kwargs,
     ) -> Result:
         """Call a function once; raises CorpusChanged if the corpus was rebuilt meanwhile."""
-        with self._errors():
-            return function(self.store, *args, **kwargs)
+        store = self.store
+        with self._errors(store):
+            return function(store, *args, **kwargs)
 
     def loaded(self) -> CurrentStore:
         """Load the corpus first: with an outdated id, some functions find nothing instead of failing."""
@@ -109,12 +111,14 @@ class CurrentStore:
         return corpus.id != before.id
 
     @contextmanager
-    def _errors(self) -> Iterator[None]:
+    def _errors(self, used: Store) -> Iterator[None]:
         with database_errors():
             try:
                 yield
             except (pg.UndefinedTable, pg.ObjectNotInPrerequisiteState) as error:
-                if self.load(error):
+                self.load(error)
+                # Another thread may have loaded the corpus before.
+                if self.store.corpus.id != used.corpus.id:
                     raise CorpusChanged(
                         f'corpus "{self.store.corpus.name}" was rebuilt with other settings meanwhile; '
                         "try again"

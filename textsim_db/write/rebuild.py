@@ -19,7 +19,7 @@ from psycopg import errors as pg
 from sqlalchemy import Engine
 
 from textsim_db.db import stored_corpus
-from textsim_db.db.engine import autocommit, is_lost, transaction, wait_at_most
+from textsim_db.db.engine import Connection, autocommit, is_lost, transaction, wait_at_most
 from textsim_db.db.retries import Attempts
 from textsim_db.db.store import Store
 from textsim_db.db.stored_corpus import StoredCorpus
@@ -129,22 +129,30 @@ def replace_corpus(store: Store, copier: CorpusCopier, check: TwinCheck) -> None
 
     If the lock is not free, the transaction is tried again, until the user's lock_timeout is over.
     """
-    ids = [store.corpus.id, copier.new.id]
     attempts = _AttemptsToLock()
     for attempt in attempts:
-        with attempt, transaction(store.engine) as connection:
-            # Before any other lock: no writer waits for the update of clusters.
-            connection.execute(statements.LOCK_CLUSTERS, [store.corpus.id])
-            lock_timeout, attempts.limit = wait_at_most(connection, PATIENCE)
-            if store.corpus.config.is_unique:
-                connection.execute(statements.LOCK_UNIQUE, [store.corpus.id])
-            connection.execute(store.corpus.statement(statements.LOCK_AGAINST_WRITERS))
-            # This may wait for sessions that read a view, under the same limit as the lock.
-            connection.execute(statements.MOVE_VIEWS, ids)
-            connection.execute(statements.SET_LOCK_TIMEOUT, [lock_timeout])
-            copier.copy_rest(connection.cursor(binary=True))
-            check.refuse_twins(connection)
-            connection.execute(statements.REPLACE_CORPUS, ids)
+        with attempt:
+            # No writer waits for us while we wait for an update of clusters.
+            with transaction(store.engine) as connection:
+                connection.execute(statements.LOCK_CLUSTERS, [store.corpus.id])
+            with transaction(store.engine) as connection:
+                lock_timeout, attempts.limit = wait_at_most(connection, PATIENCE)
+                _lock(connection, store.corpus, copier.new)
+                connection.execute(statements.SET_LOCK_TIMEOUT, [lock_timeout])
+                copier.copy_rest(connection.cursor(binary=True))
+                check.refuse_twins(connection)
+                connection.execute(statements.REPLACE_CORPUS, [store.corpus.id, copier.new.id])
+
+
+def _lock(connection: Connection, old: StoredCorpus, new: StoredCorpus) -> None:
+    """Keep writers out of the old corpus, and move its views."""
+    # Writers lock in this order: buckets, documents, and when they commit clusters.
+    if old.config.is_unique:
+        connection.execute(statements.LOCK_UNIQUE, [old.id])
+    connection.execute(old.statement(statements.LOCK_AGAINST_WRITERS))
+    connection.execute(statements.LOCK_CLUSTERS, [old.id])
+    # This may wait for sessions that read a view, under the same limit as the locks.
+    connection.execute(statements.MOVE_VIEWS, [old.id, new.id])
 
 
 class _AttemptsToLock(Attempts):

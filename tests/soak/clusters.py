@@ -1,0 +1,215 @@
+"""Change tracked corpora at random for a long time; their clusters must equal a batch computation.
+
+    python -m tests.soak.clusters --steps 100000 --writers 8
+
+Writers add, replace, remove and judge documents, some documents expire, and the corpus is rebuilt. A
+worker and other sessions update the clusters meanwhile, and are killed. After each thousand steps the
+writers pause: matches, members and clusters must equal those of Corpus.pairs() and clusters(), and those
+of networkx. All events are replayed: they give the same members, and no id is used twice. check must
+find no problem. A life has one kind of corpus, linkage and mode, and then the next life begins.
+"""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass, field
+
+import psycopg
+from psycopg import errors as pg
+
+import textsim_db as ts
+from tests.support.connections import Connection, tables_of
+from tests.support.embedded import server_folder
+from tests.support.tracked import compare, compare_with_networkx
+from tests.support.tracked_writer import CORPORA, RandomWriter
+from textsim_db.db import embedded_server
+
+BETWEEN_COMPARISONS = 1000
+LIFE = 5000
+KEYS = 120
+NAME = "c"
+# The rare steps, by their chance.
+EXPIRE, REBUILD, KILL_WORKER, KILL_SESSIONS = 0.005, 0.0005, 0.001, 0.01
+KILL = """
+SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+WHERE datname = current_database() AND query LIKE '%update_clusters%' AND query NOT LIKE '%terminate%'
+"""
+REBUILT = (
+    *(ts.CorpusChanged, pg.ObjectNotInPrerequisiteState, pg.UndefinedTable),
+    pg.UndefinedFunction,
+)
+"""What a writer gets that began before the end of a rebuild."""
+LIVES = list(itertools.product(CORPORA, ["kept", "single", "complete"], ["queue", "inline"]))
+
+
+class Worker:
+    """A worker process that is killed and started again."""
+
+    def __init__(self, url: str) -> None:
+        self._url = url
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def start(self) -> None:
+        """Start the process, if none runs."""
+        if self._process is None or self._process.poll() is not None:
+            self._process = subprocess.Popen(
+                [sys.executable, "-m", "textsim_db.cli", "worker", "--quiet", "--poll", "0.01"],
+                env={**os.environ, "TEXTSIM_DATABASE_URL": self._url},
+            )
+
+    def kill(self, how: signal.Signals = signal.SIGKILL) -> None:
+        """End the process."""
+        if self._process is not None:
+            self._process.send_signal(how)
+            self._process.wait(60)
+
+
+@dataclass
+class Life:
+    """A tracked corpus and its writers; `happened` counts what they did."""
+
+    db: ts.Database
+    url: str
+    seed: str
+    kind: str
+    linkage: str
+    mode: str
+    writers: int
+    happened: Counter[str] = field(default_factory=Counter)
+
+    def __post_init__(self) -> None:
+        self._corpus = self.db.create_corpus(NAME, **CORPORA[self.kind], keep_for="1 day")
+        self._threshold = self._corpus.config.threshold
+        self._worker = Worker(self.url)
+
+    def live(self, steps: int) -> None:
+        """Make the steps, and compare after each thousand; raise AssertionError for a difference."""
+        self._corpus.track(self.linkage, mode=self.mode, keep_events=None)
+        with ExitStack() as stack:
+            stack.callback(self._worker.kill)
+            connections = [
+                stack.enter_context(psycopg.connect(self.url, autocommit=True))
+                for _ in range(self.writers)
+            ]
+            threads = stack.enter_context(ThreadPoolExecutor(self.writers))
+            rngs = [random.Random(f"{self.seed} {number}") for number in range(self.writers)]
+            for start in range(0, steps, BETWEEN_COMPARISONS):
+                share = min(BETWEEN_COMPARISONS, steps - start) // self.writers
+                list(threads.map(self._write, connections, rngs, [share] * self.writers))
+                self._compare(connections[0])
+        self._corpus.drop()
+
+    def _write(self, connection: Connection, rng: random.Random, steps: int) -> None:
+        writer = RandomWriter(connection, self._corpus, rng, judges=True, keys=KEYS)
+        for _ in range(steps):
+            try:
+                self._step(connection, writer, rng)
+            except REBUILT:
+                self.happened["refused, because the corpus was rebuilt"] += 1
+            except ts.JudgementExists:
+                self.happened["judged by another writer"] += 1
+
+    def _step(self, connection: Connection, writer: RandomWriter, rng: random.Random) -> None:
+        chance = rng.random()
+        rare = {
+            "rebuild": (REBUILD, self._rebuild),
+            "worker killed": (KILL_WORKER, self._kill_worker),
+            "expired": (EXPIRE, self._expire),
+            "sessions killed": (KILL_SESSIONS, self._kill_sessions),
+        }
+        for name, (part, step) in rare.items():
+            if chance < part:
+                self.happened[name] += 1
+                step(connection, rng)
+                return
+            chance -= part
+        if self.mode == "queue" and rng.random() < 0.02:
+            with suppress(ts.DatabaseError):
+                self._corpus.update_clusters()
+        self.happened["changed"] += 1
+        writer.change()
+
+    def _rebuild(self, connection: Connection, rng: random.Random) -> None:
+        with suppress(ts.CorpusBusy, ts.CorpusChanged):
+            self._corpus.rebuild(seed=rng.randrange(2**31))
+
+    def _kill_worker(self, connection: Connection, rng: random.Random) -> None:
+        self._worker.kill()
+        self._worker.start()
+
+    def _kill_sessions(self, connection: Connection, rng: random.Random) -> None:
+        connection.execute(KILL)
+
+    def _expire(self, connection: Connection, rng: random.Random) -> None:
+        documents, _ = tables_of(connection, NAME)
+        keys = [f"k{number}" for number in rng.sample(range(KEYS), 5)]
+        connection.execute(
+            f"UPDATE {documents} SET expires_at = now() WHERE key = ANY (%s)".encode(), [keys]
+        )
+        connection.execute("CALL textsim.expire(%s)", [NAME])
+
+    def _compare(self, connection: Connection) -> None:
+        connection.execute("CALL textsim.expire(%s)", [NAME])
+        self._corpus.update_clusters()
+        compare(connection, self._corpus, self.linkage, self._threshold)
+        compare_with_networkx(connection, self._corpus, self.linkage, self._threshold)
+        assert self._corpus.check() == []
+
+
+@contextmanager
+def served() -> Iterator[str]:
+    """Start an embedded server for the time of the block, and yield its address."""
+    with server_folder() as folder:
+        url = embedded_server.start(folder)
+        ts.install(url)
+        yield url
+
+
+def run(steps: int, writers: int, seed: int) -> Counter[str]:
+    """Live one life after another; return what happened."""
+    happened: Counter[str] = Counter()
+    rng = random.Random(seed)
+    with served() as url, ts.connect(url) as db:
+        for number, first in enumerate(range(0, steps, LIFE)):
+            if number % len(LIVES) == 0:
+                lives = rng.sample(LIVES, len(LIVES))
+            kind, linkage, mode = lives[number % len(LIVES)]
+            start = time.monotonic()
+            life = Life(db, url, f"{seed} {number}", kind, linkage, mode, writers)
+            life.live(min(LIFE, steps - first))
+            happened += life.happened
+            print(
+                f"{number + 1:3d}. {kind}, {linkage}, {mode}: {life.happened.total():,} steps, "
+                f"no difference ({time.monotonic() - start:.0f} s)",
+                flush=True,
+            )
+    return happened
+
+
+def main() -> None:
+    """Run the lives, and print what happened."""
+    parser = argparse.ArgumentParser(prog="python -m tests.soak.clusters")
+    parser.add_argument("--steps", type=int, default=100_000)
+    parser.add_argument("--writers", type=int, default=1)
+    parser.add_argument("--seed", type=int, default=random.randrange(2**32))
+    given = parser.parse_args()
+    # However the run ends, the server must not outlive it.
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    print(f"--seed {given.seed}", flush=True)
+    for name, number in run(given.steps, given.writers, given.seed).items():
+        print(f"{name}: {number:,}")
+
+
+if __name__ == "__main__":
+    main()
