@@ -2,7 +2,7 @@
 
     python -m benchmarks.package_sizes [--record]
 
-It reads what is installed in this environment, so install the extras first. Sizes are those of the files,
+It reads what is installed in this environment, so install the extras first. Sizes are those of files,
 without compiled bytecode.
 """
 

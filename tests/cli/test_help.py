@@ -57,6 +57,7 @@ WITHOUT_DEFAULT = {"bands", "rows", "stop_words", "language", "file", "plot", "h
         "replaces",
         "max_lag",
         "metrics_port",
+        "query",
     )
 }
 

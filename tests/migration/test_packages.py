@@ -7,7 +7,6 @@ import sys
 import tarfile
 import tomllib
 import zipfile
-from collections.abc import Iterator
 from importlib.metadata import version
 from pathlib import Path
 
@@ -26,12 +25,12 @@ def run(*command: str | Path, cwd: Path = ROOT) -> str:
 
 
 @pytest.fixture(scope="module")
-def packages(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, Path]]:
+def packages(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
     """The wheel, which is built from the sdist, and the sdist."""
     folder = tmp_path_factory.mktemp("dist")
     run(sys.executable, "-m", "build", "--outdir", folder, ROOT)
     (wheel,), (sdist,) = folder.glob("*.whl"), folder.glob("*.tar.gz")
-    yield wheel, sdist
+    return wheel, sdist
 
 
 def tracked(*folders: str) -> set[str]:
