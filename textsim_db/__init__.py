@@ -63,6 +63,7 @@ if TYPE_CHECKING:
     from textsim_db.corpus import Corpus
     from textsim_db.database import Database, connect, install
     from textsim_db.dedupe.dedupe_frame import FrameReport, RemovedRow, dedupe_frame
+    from textsim_db.diff.cluster_explanation import ExplainedCluster, ExplainedMember
     from textsim_db.diff.explanation import Explanation, explain
     from textsim_db.frames.arrow_results import Results
     from textsim_db.sync.worker import Worker
@@ -80,6 +81,8 @@ _LAZY = {
     "FrameReport": "textsim_db.dedupe.dedupe_frame",
     "RemovedRow": "textsim_db.dedupe.dedupe_frame",
     "dedupe_frame": "textsim_db.dedupe.dedupe_frame",
+    "ExplainedCluster": "textsim_db.diff.cluster_explanation",
+    "ExplainedMember": "textsim_db.diff.cluster_explanation",
     "Explanation": "textsim_db.diff.explanation",
     "explain": "textsim_db.diff.explanation",
     "Results": "textsim_db.frames.arrow_results",
@@ -113,6 +116,8 @@ __all__ = [
     "Duplicate",
     "DuplicateError",
     "EmbeddedServerError",
+    "ExplainedCluster",
+    "ExplainedMember",
     "Explanation",
     "Failure",
     "FrameReport",

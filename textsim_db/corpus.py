@@ -78,6 +78,7 @@ from textsim_db.settings import (
     check_several,
     check_threshold,
 )
+from textsim_db.show.result_list import ResultList
 from textsim_db.sketch import cost_of_bands
 from textsim_db.sync import pending_log, sources
 from textsim_db.sync.table_names import ColumnName, TableName, names_of
@@ -89,7 +90,8 @@ if TYPE_CHECKING:
 
     from textsim_db.compare import verify
     from textsim_db.compare.verify import Criterion
-    from textsim_db.diff import explanation
+    from textsim_db.diff import cluster_explanation, explanation
+    from textsim_db.diff.cluster_explanation import ExplainedCluster
     from textsim_db.diff.explanation import Explanation
     from textsim_db.frames import query_texts
     from textsim_db.measures import by_name
@@ -119,6 +121,7 @@ if TYPE_CHECKING:
     )
 else:
     verify = lazy("textsim_db.compare.verify", globals())
+    cluster_explanation = lazy("textsim_db.diff.cluster_explanation", globals())
     explanation = lazy("textsim_db.diff.explanation", globals())
     query_texts = lazy("textsim_db.frames.query_texts", globals())
     by_name = lazy("textsim_db.measures.by_name", globals())
@@ -324,7 +327,8 @@ class Corpus:
                 f'corpus "{self.name}" accepts near-duplicates; to keep them out: '
                 f"textsim rebuild {shlex.quote(self.name)} --unique"
             )
-        return self._current.write(load_batches.add, key, text, self._scope(scope), force)[1]
+        added = self._current.write(load_batches.add, key, text, self._scope(scope), force)
+        return ResultList(added[1])
 
     def remove(self, keys: Iterable[Key]) -> int:
         """Remove documents by key, and return how many were removed; unknown keys are skipped.
@@ -410,7 +414,7 @@ class Corpus:
         """
         criterion = self._criterion(measure, threshold, language, self._scope(scope))
         most = _checked_count(max_results, "max_results")
-        return self._current.search(search.query, text, criterion)[:most]
+        return ResultList(self._current.search(search.query, text, criterion)[:most])
 
     @overload
     def query_many(
@@ -493,7 +497,7 @@ class Corpus:
         listed: Any = texts
         scopes = self._scopes(scope, len(listed))
         results = self._current.search(search.query_many, listed, criterion, scopes)
-        return [matches[:most] for matches in results]
+        return ResultList(ResultList(matches[:most]) for matches in results)
 
     def neighbours(
         self,
@@ -520,7 +524,7 @@ class Corpus:
         stored_key = self._key(key)
         criterion = self._criterion(measure, threshold, language)
         most = _checked_count(max_results, "max_results")
-        return self._current.search(search.neighbours, stored_key, criterion)[:most]
+        return ResultList(self._current.search(search.neighbours, stored_key, criterion)[:most])
 
     def nearest(
         self,
@@ -560,7 +564,7 @@ class Corpus:
             )
         count = check_count(k, "k", 1, 2**31 - 1)
         limits = self._language(language), self._scope(scope)
-        return self._current.search(search.nearest, text, count, *limits)
+        return ResultList(self._current.search(search.nearest, text, count, *limits))
 
     def explain(self, a: Key, b: Key) -> Explanation:
         """Compare two indexed documents by every measure, and word by word.
@@ -581,6 +585,42 @@ class Corpus:
         return explanation.explain_sides(
             *(explanation.side_of_form(form, self.config) for form in forms)
         )
+
+    def explain_cluster(
+        self, cluster: Cluster[str] | Iterable[Key], most: int = 20
+    ) -> ExplainedCluster:
+        """Compare the documents of a cluster with the kept one, word by word.
+
+        If none is kept, they are compared with the first one. Only the words of a document are stored,
+        so the result shows texts in normal form.
+
+        Args:
+            cluster: a cluster of clusters(), or the keys of some documents.
+            most: the number of documents to compare at most, the first ones.
+
+        Raises:
+            DocumentNotFound: no document has one of the keys.
+            ConfigurationError: the cluster is empty, or an argument is out of range.
+            MeasureError: the documents have millions of words and little in common.
+
+        Examples:
+            >>> (cluster,) = corpus.clusters()
+            >>> found = corpus.explain_cluster(cluster)
+            >>> found.key, [(member.key, member.similarity) for member in found.members]
+            ('monday', [('update', 0.9)])
+        """
+        keys: Any = cluster.keys if isinstance(cluster, Cluster) else cluster
+        kept = cluster.kept if isinstance(cluster, Cluster) else None
+        check_several(keys, "explain_cluster() takes a cluster, or several keys such as [a, b]")
+        check_count(most, "most", 1, 2**31)
+        stored = list(dict.fromkeys(self._key(key) for key in keys))
+        if not stored:
+            raise ConfigurationError("the cluster is empty; expected the keys of documents")
+        key = kept or stored[0]
+        compared = [key, *[each for each in stored if each != key][:most]]
+        forms = {each: self.normal_form(each) for each in compared}
+        left_out = len(stored) - len(compared)
+        return cluster_explanation.explain_cluster(forms, key, left_out, self.config)
 
     def normal_form(self, key: Key) -> str:
         """Return the words of an indexed document, with one space between them.
@@ -612,7 +652,7 @@ class Corpus:
             ['update', 'monday']
         """
         limits = self._language(language), self._scope(scope)
-        return self._current.search(search.candidates_of, text, *limits)
+        return ResultList(self._current.search(search.candidates_of, text, *limits))
 
     def pairs(
         self,
@@ -727,7 +767,7 @@ class Corpus:
         check_count(fewest, "fewest", 2, 2**31)
         how = check_linkage(linkage)
         rules = clusters.Rules(how, None, check_flag(judgements, "judgements"))
-        return self._current.search(clusters.inspected, criterion, rules, fewest)
+        return ResultList(self._current.search(clusters.inspected, criterion, rules, fewest))
 
     def inspect_keys(self, clusters: Iterable[Iterable[Key]]) -> list[Inspection]:
         """Return what holds clusters together that are given by the keys of their documents.
@@ -743,7 +783,8 @@ class Corpus:
             0.9
         """
         keys = [[self._key(key) for key in cluster] for cluster in clusters]
-        return self._current.search(inspect_clusters.inspect_keys, keys, self.config.threshold)
+        found = self._current.search(inspect_clusters.inspect_keys, keys, self.config.threshold)
+        return ResultList(found)
 
     def duplicates(
         self,
@@ -952,8 +993,9 @@ class Corpus:
         num_hashes = self.config.num_hashes if num_hashes is None else num_hashes
         cost_of_bands.choose(threshold, recall, num_hashes)  # raises an error before the long work
         report = self.measure_recall(threshold, sample, seed, scope=scope)
-        return cost_of_bands.options(
-            threshold, recall, num_hashes, report.words, measure_recall.distribution(report)
+        similarities = measure_recall.distribution(report)
+        return ResultList(
+            cost_of_bands.options(threshold, recall, num_hashes, report.words, similarities)
         )
 
     def statistics(
@@ -1086,7 +1128,7 @@ class Corpus:
                         raise
                     continue
                 if not problems or not self._is_rebuilt():
-                    return problems
+                    return ResultList(problems)
 
     def attach(
         self,
@@ -1267,7 +1309,7 @@ class Corpus:
         """
         if not self.config.scoped:
             raise ConfigurationError(f'corpus "{self.name}" is not scoped')
-        return self._current.loaded().read(sources.scopes)
+        return ResultList(self._current.loaded().read(sources.scopes))
 
     def activity(self) -> Activity:
         """Return the age of the oldest pending change, and the number of writes to the corpus so far."""
@@ -1280,7 +1322,7 @@ class Corpus:
             last: return only this number of documents, the latest ones.
         """
         checked = _checked_count(last, "last")
-        return self._current.loaded().read(pending_log.failures, checked)
+        return ResultList(self._current.loaded().read(pending_log.failures, checked))
 
     def retry_failures(self) -> int:
         """Let workers try again to index what was set aside, and return the number of log entries."""

@@ -19,6 +19,7 @@ from textsim_db.errors import ConfigurationError, CorpusExists, suggest_settings
 from textsim_db.lazy_imports import lazy
 from textsim_db.results import Metric, Source, WorkerState
 from textsim_db.settings import SETTINGS, CorpusSettings, Settings
+from textsim_db.show.result_list import ResultList
 from textsim_db.sync import sources
 from textsim_db.sync.worker_settings import (
     LEASE_SECONDS,
@@ -186,12 +187,12 @@ class Database:
     def sources(self) -> list[Source]:
         """Return the attached tables of all corpora."""
         with engines.database_errors():
-            return sources.attached(self._engine)
+            return ResultList(sources.attached(self._engine))
 
     def workers(self) -> list[WorkerState]:
         """Return what each running worker does, as the workers reported it."""
         with engines.database_errors():
-            return sources.workers(self._engine)
+            return ResultList(sources.workers(self._engine))
 
     def metrics(self) -> list[Metric]:
         """Return the rows of the view textsim.metrics, ordered by name."""

@@ -12,7 +12,12 @@ from textsim_db.errors import ConfigurationError
 from textsim_db.results import AddReport
 
 if TYPE_CHECKING:
-    from rich.progress import Progress
+    from rich.console import Console
+
+Draw = Callable[[float | None, str], None]
+"""Draws a bar for a share of 1, or for an unknown share, and a text."""
+_REDRAW_SECONDS = 0.1
+"""The least time between two pictures; each is a message to the browser."""
 
 
 @contextmanager
@@ -38,18 +43,21 @@ def shown(
 @contextmanager
 def bar(action: str, noun: str) -> Iterator[Bar]:
     """Yield a bar, which disappears at the end."""
-    with _rich_progress() as bars:
-        yield Bar(bars, action, noun)
+    from rich.console import Console
+
+    console = Console(file=sys.stderr)
+    drawn = _in_notebook if console.is_jupyter else _on_terminal
+    with drawn(console, action) as draw:
+        yield Bar(draw, noun)
 
 
 class Bar:
     """A bar; it moves to and fro if neither the total nor the share is known."""
 
-    def __init__(self, bars: Progress, action: str, noun: str) -> None:
-        self._bars = bars
+    def __init__(self, draw: Draw, noun: str) -> None:
+        self._draw = draw
         self._noun = noun
         self._start = time.monotonic()
-        self._task = bars.add_task(action, total=None, count="")
 
     def __call__(
         self, done: int | AddReport, total: int | None = None, share: float | None = None
@@ -60,18 +68,14 @@ class Bar:
         of_all = "" if total is None else f" of {total:,}"
         if total:
             share = number / total
-        fields: dict[str, Any] = {"count": f"{number:,}{of_all} {self._noun}, {rate:,.0f}/s"}
-        self._bars.update(
-            self._task, completed=share or 0, total=None if share is None else 1, **fields
-        )
+        self._draw(share, f"{number:,}{of_all} {self._noun}, {rate:,.0f}/s")
 
 
-def _rich_progress() -> Progress:
+@contextmanager
+def _on_terminal(console: Console, action: str) -> Iterator[Draw]:
     from rich import progress as rich
-    from rich.console import Console
 
-    console = Console(file=sys.stderr)
-    return rich.Progress(
+    bars = rich.Progress(
         rich.TextColumn("[progress.description]{task.description}"),
         rich.BarColumn(),
         rich.TextColumn("{task.fields[count]}"),
@@ -80,5 +84,54 @@ def _rich_progress() -> Progress:
         rich.TimeRemainingColumn(),
         console=console,
         transient=True,
-        disable=not (console.is_terminal or console.is_jupyter),
+        disable=not console.is_terminal,
     )
+    with bars:
+        task = bars.add_task(action, total=None, count="")
+
+        def draw(share: float | None, count: str) -> None:
+            total = None if share is None else 1
+            bars.update(task, completed=share or 0, total=total, count=count)
+
+        yield draw
+
+
+@contextmanager
+def _in_notebook(console: Console, action: str) -> Iterator[Draw]:
+    bar = _NotebookBar(action)
+    try:
+        yield bar.draw
+    finally:
+        bar.clear()
+
+
+class _NotebookBar:
+    """A bar in an output of the cell; Rich would need the package ipywidgets for it."""
+
+    def __init__(self, action: str) -> None:
+        from IPython.display import display
+
+        self._action = action
+        self._drawn = time.monotonic()
+        # A bar without a value moves to and fro.
+        self._output: Any = display(
+            _mime("<progress></progress>", action), raw=True, display_id=True
+        )
+
+    def draw(self, share: float | None, count: str) -> None:
+        """Draw the bar anew, unless it was drawn just before."""
+        now = time.monotonic()
+        if now - self._drawn < _REDRAW_SECONDS and share != 1:
+            return
+        self._drawn = now
+        value = "" if share is None else f' value="{share:.4f}"'
+        shown = _mime(f"<progress{value}></progress>", f"{self._action}: {count}")
+        self._output.update(shown, raw=True)
+
+    def clear(self) -> None:
+        """Empty the output."""
+        self._output.update(_mime("", ""), raw=True)
+
+
+def _mime(html: str, text: str) -> dict[str, str]:
+    return {"text/plain": text, "text/html": f"{html} {text}".strip()}

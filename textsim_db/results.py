@@ -2,11 +2,21 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from datetime import datetime
 from typing import Any, Generic, NamedTuple, TypeVar
 
+from textsim_db.show.charts import over_similarity
+from textsim_db.show.layout import note, output
+from textsim_db.show.numbers import count
+from textsim_db.show.result_list import ResultList, rows_as_table
+from textsim_db.show.short_repr import short_repr
+from textsim_db.show.tables import facts, table
+
 Key = TypeVar("Key", str, int)
+
+_SHOWN_KEYS = 20
+"""The keys of a cluster that a notebook shows."""
 
 
 class Match(NamedTuple):
@@ -61,6 +71,14 @@ class Cluster(NamedTuple, Generic[Key]):
     kept: Key | None = None
     """The member that is kept, with linkage "kept"; else None."""
 
+    def _repr_html_(self: Any) -> str:  # mypy knows no self of a generic named tuple
+        shown = self.keys[:_SHOWN_KEYS]
+        rows = [(key, "kept" if key == self.kept else "") for key in shown]
+        members = f"{count(len(self.keys), 'document')}, the weakest link {self.weakest:.4f}"
+        more = len(self.keys) - len(shown)
+        left_out = note(f"and {count(more, 'more document')}") if more else ""
+        return output(note(members), table(("key", ""), rows), left_out)
+
 
 class Inspection(NamedTuple):
     """The result of comparing at most 50 members of a cluster with each other."""
@@ -108,6 +126,14 @@ class Boilerplate(NamedTuple):
     """The different texts of the sample; shares are shares of them."""
     shingles: list[SharedShingle]
     """The shingles, the most frequent first."""
+
+    def __repr__(self) -> str:
+        return short_repr(self, self._fields)
+
+    def _repr_html_(self) -> str:
+        sample = f"{self.texts:,} different texts of {count(self.sampled, 'document')}"
+        shingles = rows_as_table(self.shingles, len(self.shingles))
+        return output(note(f"{sample}, of {self.documents:,}"), shingles)
 
 
 class Member(NamedTuple):
@@ -223,9 +249,9 @@ class AddReport:
     """The documents that are stored already, with the same words."""
     repeated_keys: int = 0
     """The documents whose key came again in the same call; the last document with a key is stored."""
-    refused: list[Refusal] = field(default_factory=list)
+    refused: list[Refusal] = field(default_factory=ResultList)
     """The documents that were not stored, with the reason."""
-    twins: list[Twin] = field(default_factory=list)
+    twins: list[Twin] = field(default_factory=ResultList)
     """The documents that a unique corpus left out, each with the document that it matches."""
 
     @property
@@ -237,6 +263,13 @@ class AddReport:
     def received(self) -> int:
         """The documents that the call has read so far."""
         return self.stored + self.repeated_keys + len(self.refused) + len(self.twins)
+
+    def _repr_html_(self) -> str:
+        names = ("added", "replaced", "unchanged", "repeated_keys")
+        counts = [(name.replace("_", " "), getattr(self, name)) for name in names]
+        counts += [("refused", len(self.refused)), ("twins", len(self.twins))]
+        tables = [rows_as_table(rows, len(rows)) for rows in (self.refused, self.twins) if rows]
+        return output(facts(counts), *tables)
 
 
 @dataclass(slots=True)
@@ -259,7 +292,7 @@ class ChangeReport:
     """The documents added in SQL whose words now have ids."""
     mended: int = 0
     """The documents of a tracked corpus whose wrong matches or clusters were computed anew."""
-    refused: list[Refusal] = field(default_factory=list)
+    refused: list[Refusal] = field(default_factory=ResultList)
     """The documents that were set aside, with the reason."""
 
     @property
@@ -453,6 +486,36 @@ class RecallReport(NamedTuple):
     """The matching pairs that share no bucket, the most similar first."""
     lost: list[str]
     """The sampled documents that share a bucket with none of their matches."""
+    curve: list[float]
+    """The probability that a pair is found, by hundredths of similarity from 0 to 1.
+
+    In an exact corpus it is 1 from the threshold of the corpus on; 0 stands below it.
+    """
+
+    def __repr__(self) -> str:
+        return short_repr(self, self._fields)
+
+    def _repr_html_(self) -> str:
+        values = [
+            ("recall", "unknown: the sample has no pair" if self.recall is None else self.recall),
+            ("95 % confidence", "{:.4f} to {:.4f}".format(*self.interval)),
+            ("promised", self.promised),
+            ("threshold", f"{self.threshold:g}"),
+            ("pairs", self.pairs),
+            ("pairs found", self.candidate_pairs),
+            ("documents compared with all", self.sampled),
+            ("documents", self.documents),
+        ]
+        missed = note("missed pairs") + rows_as_table(self.missed, len(self.missed))
+        return output(
+            facts(values),
+            over_similarity(self.histogram, self.curve, self.threshold),
+            note(
+                "bars: pairs of the sample by similarity, on a logarithmic scale; line: the probability "
+                "that a pair is found; dashed: the threshold"
+            ),
+            missed if self.missed else "",
+        )
 
 
 class Source(NamedTuple):
@@ -494,7 +557,7 @@ class Frequency(NamedTuple):
     documents: int
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Statistics:
     """Statistics of a corpus: documents, words, languages, candidates, buckets and storage."""
 
@@ -532,3 +595,25 @@ class Statistics:
     """Pairs (documents in a bucket, number of buckets of this size)."""
     storage: dict[str, int]
     """Bytes of the documents, of the band rows, and of the indexes of each."""
+
+    def __repr__(self) -> str:
+        return short_repr(self, (each.name for each in fields(self)))
+
+    def _repr_html_(self) -> str:
+        values = [
+            ("documents", self.documents),
+            ("documents without words", self.empty),
+            ("words", self.words),
+            ("distinct words", self.vocabulary),
+            ("words of the median document", self.lengths.get(50)),
+            ("candidates of a document", self.candidates / max(self.sampled, 1)),
+            ("bytes", sum(self.storage.values())),
+        ]
+        languages = sorted(self.languages.items(), key=lambda each: -each[1])
+        return output(
+            facts(values),
+            table(("language", "documents"), languages) if languages else "",
+            over_similarity(self.similarities),
+            note("candidates of the sample by similarity, on a logarithmic scale"),
+            rows_as_table(self.frequent, len(self.frequent)),
+        )

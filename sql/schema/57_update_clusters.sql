@@ -325,18 +325,31 @@ COMMENT ON FUNCTION textsim._group_nodes(textsim.corpus, text, integer[], intege
     'All nodes that may change a cluster of these must be among them, or outside: these take part, but their own '
     'documents are not returned';
 
-CREATE FUNCTION textsim._nodes_after(nodes integer[], since integer[]) RETURNS integer[]
-LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+-- No document follows a document that is not kept, or that is alone.
+CREATE FUNCTION textsim._nodes_after_kept(nodes integer[], lost_firsts integer[]) RETURNS integer[]
+LANGUAGE plpgsql STABLE PARALLEL SAFE
+SET search_path = pg_catalog, pg_temp
+SET enable_nestloop = off
+AS $$
 BEGIN
-    SELECT array_agg(DISTINCT k.node) FROM unnest(nodes, since) k (node, since)
-    WHERE (
-        SELECT n.document_id FROM textsim.node n
-        WHERE n.node = k.node ORDER BY n.document_id DESC LIMIT 1) > k.since
+    WITH kept AS MATERIALIZED (
+        SELECT l.first
+        FROM (SELECT DISTINCT unnest(lost_firsts)) l (first)
+        WHERE l.first = (
+            SELECT c.representative FROM textsim.cluster c WHERE c.id = (
+                SELECT m.cluster FROM textsim.member m WHERE m.document_id = l.first))
+    )
+    SELECT array_agg(DISTINCT k.node) FROM unnest(nodes, lost_firsts) k (node, first)
+    WHERE k.first IN (SELECT o.first FROM kept o)
+        AND (
+            SELECT n.document_id FROM textsim.node n
+            WHERE n.node = k.node ORDER BY n.document_id DESC LIMIT 1) > k.first
     INTO nodes;
     RETURN nodes;
 END $$;
-COMMENT ON FUNCTION textsim._nodes_after(integer[], integer[])
-    IS 'those of the nodes that have a document after another, given for each of them';
+COMMENT ON FUNCTION textsim._nodes_after_kept(integer[], integer[])
+    IS 'those of the nodes that have a document after the first document of a lost node, given for each of them, and '
+    'only if that document was kept';
 
 CREATE FUNCTION textsim._kept_neighbours(nodes integer[]) RETURNS integer[]
 LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE
@@ -487,9 +500,8 @@ DECLARE
     step record;
     walked record;
 BEGIN
-    SELECT array_agg(e.node), array_agg(e.cluster)
-    FROM (
-        SELECT f.node, f.cluster, count(*) OVER (PARTITION BY f.cluster) AS ends
+    WITH known AS MATERIALIZED (
+        SELECT f.node, f.cluster
         FROM (
             SELECT k.node, (SELECT m.cluster FROM textsim.member m WHERE m.document_id = (
                 SELECT n.document_id FROM textsim.node n
@@ -497,6 +509,15 @@ BEGIN
             FROM unnest(neighbours) k (node)
         ) f
         WHERE f.cluster IS NOT NULL
+    )
+    SELECT array_agg(e.node), array_agg(e.cluster)
+    FROM (
+        SELECT k.node, k.cluster, count(*) OVER (PARTITION BY k.cluster) AS ends
+        FROM known k
+        -- A node that matches another end needs no walk of its own.
+        WHERE (
+            SELECT m.a FROM textsim.match m
+            WHERE m.b = k.node AND m.a IN (SELECT o.node FROM known o) LIMIT 1) IS NULL
     ) e
     WHERE e.ends > 1
     INTO ends, clusters;
@@ -871,7 +892,7 @@ BEGIN
     CASE linkage
     WHEN 'kept' THEN
         grouped := textsim._kept_groups(
-            c, logged, moved.nodes || textsim._nodes_after(moved.neighbours, moved.lost_firsts), moved.searched,
+            c, logged, moved.nodes || textsim._nodes_after_kept(moved.neighbours, moved.lost_firsts), moved.searched,
             moved.old_nodes, moved.old_firsts);
     WHEN 'single' THEN
         grouped := textsim._joined_groups(logged, moved.nodes, moved.searched, lost.documents, lost.parts);

@@ -52,6 +52,8 @@ WITHOUT_DEFAULT = {"bands", "rows", "stop_words", "language", "file", "plot", "h
         "expires",
         "row_filter",
         "against",
+        "source",
+        "records",
         "judgements",
         "note",
         "replaces",

@@ -81,7 +81,7 @@ def read(path: Path) -> list[dict[str, Any]]:
 
 
 def text_of(key: str, version: int) -> str:
-    """Return a text in normal form that differs for each key and version, and matches some other keys'."""
+    """Return a text in normal form: different for each key and version, similar for some keys."""
     number = int(re.sub(r"\D", "", key))
     rng = random.Random(f"{number // SIMILAR} {version % 2}")
     return " ".join([f"k{key}", f"v{version}", *rng.choices(WORDS, k=20)])

@@ -39,7 +39,7 @@ class Session:
     def __init__(self, page: Path, folder: Path, database_url: str, *programs: Path) -> None:
         self.page = page
         self.database_url = database_url
-        self.environment = {**environment(*programs), **_addresses(database_url)}
+        self.environment = {**environment(*programs), **addresses(database_url)}
         # Mapped classes look for the names of their annotations in their module.
         self.module = types.ModuleType("page")
         self.shell = subprocess.Popen(
@@ -172,7 +172,7 @@ def environment(*programs: Path) -> dict[str, str]:
     }
 
 
-def _addresses(database_url: str) -> dict[str, str]:
+def addresses(database_url: str) -> dict[str, str]:
     """Return the variables with the address of the page's database."""
     address = conninfo_to_dict(database_url)
     libpq = {"host": "PGHOST", "port": "PGPORT", "user": "PGUSER", "dbname": "PGDATABASE"}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import subprocess
@@ -65,8 +66,19 @@ def test_no_page_loads_anything_from_a_network(site: Path) -> None:
 
 def test_every_page_can_be_searched(site: Path) -> None:
     index = (site / "search" / "search_index.json").read_text("utf-8")
-    for page in (ROOT / "docs").rglob("*.md"):
+    pages = [*(ROOT / "docs").rglob("*.md"), *(ROOT / "docs").rglob("*.ipynb")]
+    for page in pages:
         assert f'"{page.relative_to(ROOT / "docs").with_suffix(".html").as_posix()}' in index
+
+
+def test_a_notebook_is_a_page_with_its_outputs(site: Path) -> None:
+    page = (site / "tutorial.html").read_text("utf-8")
+    notebook = json.loads((ROOT / "docs" / "tutorial.ipynb").read_text("utf-8"))
+    outputs = [output for cell in notebook["cells"] for output in cell.get("outputs", [])]
+    tables = sum("text/html" in output.get("data", {}) for output in outputs)
+    assert page.count('<div class="textsim">') == tables > 5
+    assert '<a href="tutorial.ipynb">' in page
+    assert (site / "tutorial.ipynb").exists()
 
 
 def test_every_public_name_is_in_the_reference(site: Path) -> None:

@@ -1,9 +1,9 @@
-"""Run pages and write the outputs of their snippets into them.
+"""Run pages and notebooks, and write the outputs of their snippets and cells into them.
 
     python -m tests.docs.write_outputs README.md docs/quick-start.md
 
-Without arguments it runs all pages. An output that still matches stays as it is, with its `...`. To show
-the output of a block of Python or SQL, write an empty ```text block below it first.
+Without arguments it runs all pages and notebooks. An output that still matches stays as it is, with its
+`...`. To show the output of a block of Python or SQL, write an empty ```text block below it first.
 """
 
 from __future__ import annotations
@@ -13,6 +13,9 @@ import sys
 import tempfile
 from pathlib import Path
 
+from nbclient.exceptions import CellExecutionError
+
+from tests.docs.notebook import NOTEBOOKS, executed
 from tests.docs.outputs import merge_outputs, output_matches, tidy
 from tests.docs.page import PAGES, Snippet, place, read_snippets
 from tests.docs.session import SnippetFailed, page_session
@@ -21,20 +24,38 @@ from textsim_db.db import embedded_server
 
 
 def main() -> int:
-    """Rewrite the named pages, by default all; the exit status is 1 if a snippet failed."""
+    """Rewrite the named pages and notebooks, by default all; return 1 if a snippet failed."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawTextHelpFormatter
     )
-    parser.add_argument("page", nargs="*", type=Path, default=PAGES)
+    parser.add_argument("page", nargs="*", type=Path, default=[*PAGES, *NOTEBOOKS])
     pages = parser.parse_args().page
     with tempfile.TemporaryDirectory(prefix="ts-", ignore_cleanup_errors=True) as folder:
         Path(folder).chmod(0o755)  # the embedded server of root runs as another user
         server = Server(start_embedded(Path(folder), embedded_server.VERSION), "page_")
         server.make_template()
         try:
-            return max(write_page(page.resolve(), server, Path(folder)) for page in pages)
+            return max(_write(page.resolve(), server, Path(folder)) for page in pages)
         finally:
             embedded_server.stop(Path(folder))
+
+
+def _write(page: Path, server: Server, parent: Path) -> int:
+    write = write_notebook if page.suffix == ".ipynb" else write_page
+    return write(page, server, parent)
+
+
+def write_notebook(path: Path, server: Server, parent: Path) -> int:
+    """Execute a notebook and store its outputs; return 1 if a cell failed."""
+    folder = Path(tempfile.mkdtemp(dir=parent))
+    try:
+        with server.clone() as url:
+            path.write_text(executed(path, folder, url), "utf-8")
+    except CellExecutionError as error:
+        print(f"{place(path, 1)}: failed: {error}", file=sys.stderr)
+        return 1
+    print(f"{place(path, 1)}: outputs written", file=sys.stderr)
+    return 0
 
 
 def write_page(page: Path, server: Server, parent: Path) -> int:

@@ -1,4 +1,4 @@
-"""The unit of systemd and the manifest of Kubernetes: their own checkers read them, and the commands exist."""
+"""The unit of systemd and the manifest of Kubernetes are valid, and their commands exist."""
 
 from __future__ import annotations
 

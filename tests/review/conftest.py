@@ -9,8 +9,10 @@ import pytest
 from starlette.testclient import TestClient
 
 import textsim_db as ts
+from textsim_db.review.corpus_documents import CorpusDocuments
 from textsim_db.review.guard import Guard
 from textsim_db.review.pages import Review
+from textsim_db.review.reviewed import Reviewed
 
 TOKEN = "the-token"
 PORT = 8123
@@ -21,19 +23,23 @@ Open = Callable[..., TestClient]
 
 @pytest.fixture
 def open_review() -> Iterator[Open]:
-    """Return a function that opens the review of a corpus when its pairs are read."""
+    """Return a function that opens a review when its pairs are read."""
     with ExitStack() as stack:
 
         def open_review(
-            corpus: ts.Corpus,
+            reviewed: ts.Corpus | Reviewed,
             threshold: float | None = None,
             read_only: bool = False,
             enter: bool = True,
+            wait: bool = True,
         ) -> TestClient:
-            review = Review(corpus, threshold, read_only)
+            if isinstance(reviewed, ts.Corpus):
+                reviewed = CorpusDocuments(reviewed, threshold)
+            review = Review(reviewed, read_only)
             review.survey.start()
-            review.survey.wait()
             stack.callback(review.survey.stop)
+            if wait:
+                review.survey.wait()
             client = TestClient(
                 Guard(review.app(), TOKEN, PORT),
                 base_url=HOME,

@@ -2,23 +2,22 @@
 
 from __future__ import annotations
 
-import os
-import shutil
 import threading
 import time
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 
 import pytest
 from selenium import webdriver
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
+from selenium.webdriver.support.expected_conditions import staleness_of
 from selenium.webdriver.support.ui import WebDriverWait
 
 import textsim_db as ts
+from tests.support.browsers import CHROMIUM, DRIVER, PAGE_SECONDS, chromium
 from tests.support.review import HOSTILE, serving
-
-CHROMIUM, DRIVER = shutil.which("chromium"), shutil.which("chromedriver")
 
 pytestmark = [
     pytest.mark.more,
@@ -28,28 +27,12 @@ pytestmark = [
 ]
 
 WORDS = " ".join(f"word{i}" for i in range(30))
-BROWSER_SECONDS = 30
 
 
 @pytest.fixture(params=[True, False], ids=["script", "no script"])
 def browser(request: pytest.FixtureRequest) -> Iterator[webdriver.Chrome]:
-    options = webdriver.ChromeOptions()
-    options.binary_location = str(CHROMIUM)
-    for argument in ("--headless=new", "--disable-dev-shm-usage", "--window-size=1280,900"):
-        options.add_argument(argument)
-    if hasattr(os, "getuid") and os.getuid() == 0:
-        options.add_argument("--no-sandbox")  # Chromium refuses to start as root with it
-    if not request.param:
-        options.add_experimental_option(
-            "prefs", {"profile.managed_default_content_settings.javascript": 2}
-        )
-    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
-    driver = webdriver.Chrome(options, webdriver.ChromeService(str(DRIVER)))
-    driver.set_page_load_timeout(BROWSER_SECONDS)
-    try:
+    with chromium(scripts=request.param) as driver:
         yield driver
-    finally:
-        driver.quit()
 
 
 @pytest.fixture
@@ -68,7 +51,7 @@ def enter(browser: webdriver.Chrome, address: str, heading: str = "Overview") ->
 
 def wait(browser: webdriver.Chrome, condition: object) -> None:
     assert callable(condition)
-    WebDriverWait(browser, BROWSER_SECONDS, ignored_exceptions=[Exception]).until(
+    WebDriverWait(browser, PAGE_SECONDS, ignored_exceptions=[Exception]).until(
         lambda _: condition()
     )
 
@@ -91,7 +74,7 @@ def test_a_person_judges_with_keys_or_buttons(
         site = enter(browser, address)
         assert "token" not in browser.current_url
         browser.get(f"{site}/pairs")
-        browser.find_element(By.LINK_TEXT, "side by side").click()
+        browser.find_element(By.CSS_SELECTOR, "td a").click()
         wait(browser, lambda: "Pair 1 of 3" in title(browser))
 
         def press(key: str) -> None:
@@ -128,11 +111,88 @@ def test_the_handle_shows_what_a_threshold_means(
 ) -> None:
     with serving(database_url, corpus.name) as address:
         enter(browser, address)
-        assert "3 pairs" in browser.find_element(By.ID, "effect").text
+        assert browser.find_element(By.ID, "pairs").text == "3"
         browser.find_element(By.ID, "threshold").send_keys(Keys.END)
         if not is_scripted(request):
             browser.find_element(By.CSS_SELECTOR, ".handle button").click()
-        wait(browser, lambda: "0 pairs" in browser.find_element(By.ID, "effect").text)
+        wait(browser, lambda: browser.find_element(By.ID, "pairs").text == "0")
+        wait(browser, lambda: "above 1.00" in browser.find_element(By.ID, "effect").text)
+
+
+def test_a_cluster_is_inspected_cut_and_joined(
+    browser: webdriver.Chrome, corpus: ts.Corpus, database_url: str
+) -> None:
+    with serving(database_url, corpus.name) as address:
+        site = enter(browser, address)
+        browser.get(f"{site}/clusters")
+        browser.find_element(By.CSS_SELECTOR, "td a").click()
+        wait(browser, lambda: title(browser) == "Cluster of 3 documents")
+        browser.find_element(By.ID, "inspect").click()
+        wait(browser, lambda: "No template" in browser.find_element(By.ID, "inspection").text)
+        for label, count in (("Cut", 3), ("Cut", 2), ("Join", 3)):
+            button = browser.find_element(By.CSS_SELECTOR, f"button[aria-label^={label}]")
+            button.click()
+            WebDriverWait(browser, PAGE_SECONDS).until(staleness_of(button))
+            wait(browser, lambda count=count: title(browser) == f"Cluster of {count} documents")
+        assert complaints(browser) == []
+
+
+def test_judgements_leave_and_come_back_as_a_file(
+    browser: webdriver.Chrome, corpus: ts.Corpus, database_url: str, tmp_path: Path
+) -> None:
+    path = tmp_path / "judged.jsonl"
+    path.write_text('{"a": "a", "b": "b", "verdict": "same"}')
+    with serving(database_url, corpus.name) as address:
+        browser.get(f"{enter(browser, address)}/judgements")
+        browser.find_element(By.NAME, "file").send_keys(str(path))
+        browser.find_element(By.CSS_SELECTOR, "form .main").click()
+        wait(browser, lambda: "1 judgement new" in browser.page_source)
+    assert [tuple(judgement)[:3] for judgement in corpus.judgements()] == [("a", "b", "same")]
+
+
+# The relative luminance and the contrast of WCAG 2.2.
+CONTRASTS = """
+const part = (v) => (v /= 255) <= 0.04045 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4;
+const channels = (color) => color.match(/[0-9.]+/g).map(Number);
+const light = ([r, g, b]) => 0.2126 * part(r) + 0.7152 * part(g) + 0.0722 * part(b);
+const behind = (e) => {
+  for (; e; e = e.parentElement) {
+    const color = channels(getComputedStyle(e).backgroundColor);
+    if (color.length < 4 || color[3] > 0) return color;
+  }
+  return [255, 255, 255];
+};
+return [...document.querySelectorAll("body *")].filter((e) => e.checkVisibility() &&
+  [...e.childNodes].some((n) => n.nodeType === 3 && n.data.trim())).map((e) => {
+  const [a, b] = [light(channels(getComputedStyle(e).color)), light(behind(e))].sort();
+  return [(Math.max(a, b) + 0.05) / (Math.min(a, b) + 0.05), e.outerHTML.slice(0, 100)];
+});
+"""
+
+
+@pytest.mark.parametrize("is_dark", [False, True], ids=["light", "dark"])
+def test_pages_have_contrast_names_and_a_heading(
+    corpus: ts.Corpus, database_url: str, is_dark: bool
+) -> None:
+    for i in range(12):
+        corpus.add(f"k{i}", f"{WORDS} {i}")
+    for i in range(11):
+        corpus.judge(f"k{i}", f"k{i + 1}", ("same", "different", "unsure")[i % 3], note="why")
+    with serving(database_url, corpus.name) as address, chromium(dark=is_dark) as browser:
+        site = enter(browser, address)
+        for path in (
+            *("/", "/pairs?state=any", "/pair?a=k0&b=k1", "/clusters", "/cluster?key=k3&inspect=1"),
+            *("/precision", "/judgements", "/none"),
+        ):
+            browser.get(site + path)
+            for contrast, element in browser.execute_script(CONTRASTS):
+                assert contrast >= 4.5, (path, element)
+            assert len(browser.find_elements(By.TAG_NAME, "h1")) == 1
+            for control in browser.find_elements(
+                By.CSS_SELECTOR, "input:not([type=hidden]), select, textarea, button, a"
+            ):
+                is_named = bool(control.accessible_name) or not control.is_displayed()
+                assert is_named, (path, control.get_attribute("outerHTML"))
 
 
 def test_no_script_of_a_text_runs_and_no_text_leaves_its_place(
@@ -143,7 +203,14 @@ def test_no_script_of_a_text_runs_and_no_text_leaves_its_place(
     corpus.judge(HOSTILE[0], HOSTILE[1], "same", note=HOSTILE[-2])
     with serving(database_url, "hostile") as address:
         site = enter(browser, address)
-        for path in ("/", "/pairs?state=any", "/clusters", "/precision", "/cluster?key=big"):
+        for path in (
+            "/",
+            "/pairs?state=any",
+            "/clusters",
+            "/precision",
+            "/judgements",
+            "/cluster?key=big",
+        ):
             browser.get(site + path)
             check_page(browser)
             for link in [

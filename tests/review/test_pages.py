@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import re
+import threading
+import time
+from collections.abc import Generator
 from html import unescape
 from html.parser import HTMLParser
 from urllib.parse import quote, urlencode
@@ -13,7 +17,10 @@ from starlette.testclient import TestClient
 import textsim_db as ts
 from tests.review.conftest import Open
 from tests.support.review import HOSTILE
+from textsim_db.results import Pair
+from textsim_db.review.corpus_documents import CorpusDocuments
 
+COUNTS = ("pairs", "clusters", "removals")
 WORDS = [f"w{i}" for i in range(40)]
 
 
@@ -46,10 +53,11 @@ def test_the_overview_counts_what_a_threshold_means(some: ts.Corpus, open_review
         found = [pair for pair in pairs if pair.similarity >= threshold]
         groups = list(ts.group_pairs(found, linkage="single"))
         removals = sum(len(group.keys) - 1 for group in groups)
-        effect = _words(client.get(f"/effect?threshold={threshold}").text)
-        assert f"{len(found)} pair" in effect
-        assert f"{len(groups)} cluster" in effect
-        assert f"{removals} removal" in effect
+        page = client.get(f"/?threshold={threshold}").text
+        shown = [re.findall(f'id="{name}">([^<]*)<', page)[0] for name in COUNTS]
+        assert shown == [str(len(found)), str(len(groups)), str(removals)]
+    (effects,) = re.findall('data-effects="([^"]*)"', client.get("/").text)
+    assert json.loads(unescape(effects))[100] == [len(found), len(groups), removals]
 
 
 def test_pairs_are_listed_nearest_to_the_threshold_first(
@@ -70,6 +78,73 @@ def test_pairs_are_listed_nearest_to_the_threshold_first(
     assert len(_listed(client, "/pairs?state=any")) == len(expected)
 
 
+def test_pairs_of_a_language_a_scope_or_a_cluster_are_listed(
+    db: ts.Database, open_review: Open
+) -> None:
+    corpus = db.create_corpus("languages", threshold=0.6, language="auto", scoped=True)
+    english = "the council voted on monday to rebuild the old stone bridge over the river"
+    german = "der rat der stadt beschloss am montag die alte brücke über den fluss zu erneuern"
+    for scope in ("x", "y"):
+        for name, text in (("en", english), ("de", german)):
+            corpus.add_many(
+                [(f"{scope} {name} {i}", f"{text} {'heute' * i}", scope) for i in range(2)]
+            )
+    client = open_review(corpus)
+    assert len(_listed(client, "/pairs")) == 4
+    assert [a[:4] for a, _ in _listed(client, "/pairs?language=de&scope=y")] == ["y de"]
+    assert {a[:4] for a, _ in _listed(client, "/pairs?language=en")} == {"x en", "y en"}
+    assert _listed(client, "/pairs?scope=none") == []
+    assert _listed(client, "/pairs?cluster=x+en+0") == [("x en 0", "x en 1")]
+    assert _listed(client, "/pairs?cluster=none") == []
+
+
+def test_pairs_that_differ_in_numbers_only_come_early(corpus: ts.Corpus, open_review: Open) -> None:
+    corpus.add_many({f"w{i}": text(*range(i)) for i in range(3)})
+    corpus.add_many({f"n{i}": f"{text(20)} {text(20)} in {i} days" for i in range(2)})
+    client = open_review(corpus)
+    by_distance = _listed(client, "/pairs?order=near")
+    assert by_distance.index(("n0", "n1")) > 1
+    assert _listed(client, "/pairs")[1] == ("n0", "n1")
+    assert _listed(client, "/pairs?order=warned") == [("n0", "n1")]
+    assert "only numbers" in client.get("/pairs?order=warned").text
+    assert sorted(_listed(client, "/pairs")) == sorted(by_distance)
+
+
+def test_while_pairs_are_read_the_pages_show_those_of_random_documents(
+    corpus: ts.Corpus, open_review: Open
+) -> None:
+    is_released = threading.Event()
+
+    class Slow(CorpusDocuments):
+        def pairs(self) -> Generator[Pair, None, None]:
+            is_released.wait()
+            yield from super().pairs()
+
+    # Each document matches one other document, so the estimate is exact.
+    texts = [" ".join(f"t{i}w{j}" for j in range(30)) for i in range(150)]
+    for i, words in enumerate(texts):
+        corpus.add_many({f"a{i}": words, f"b{i}": f"{words} end"})
+    client = open_review(Slow(corpus), wait=False)
+    page = client.get("/").text
+    assert "Estimated from the matches of 200 random documents" in page
+    assert "<dd>300</dd>" in page
+    assert re.findall('id="pairs">([^<]*)<', page) == ["150"]
+    assert client.get("/progress").json() == {"pairs": 0, "complete": False}
+    assert len(_listed(client, "/pairs")) == 25
+    (a, b), *_ = _listed(client, "/pairs")
+    sent = client.post("/judge", params={"a": a, "b": b}, data={"verdict": "same", "seen": ""})
+    assert sent.status_code == 303
+    assert client.get("/clusters").status_code == client.get("/precision").status_code == 200
+    is_released.set()
+    deadline = time.monotonic() + 60
+    while not client.get("/progress").json()["complete"]:
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+    page = client.get("/").text
+    assert "Estimated" not in page
+    assert re.findall('id="clusters">([^<]*)<', page) == ["150"]
+
+
 def test_a_blind_page_has_no_similarity(some: ts.Corpus, open_review: Open) -> None:
     client = open_review(some)
     for path in ("/pairs?blind=1", "/pair?a=a&b=b&blind=1"):
@@ -81,8 +156,8 @@ def test_a_pair_stands_side_by_side_with_its_differences(
     some: ts.Corpus, open_review: Open
 ) -> None:
     page = open_review(some).get("/pair?a=e&b=d").text
-    assert "<del>100 </del>" in page
-    assert "<ins>900 </ins>" in page
+    assert "<del>100</del>" in page
+    assert "<ins>900</ins>" in page
     assert "differ only in numbers" in page
 
 
@@ -92,9 +167,11 @@ def test_clusters_show_their_members_and_weakest_link(some: ts.Corpus, open_revi
     page = _words(client.get("/cluster?key=b").text)
     assert "Cluster of 3 documents" in page
     assert "Representative: a" in page
-    assert client.get("/cluster?key=f").status_code == 404
+    assert "Cluster of 1 document" in _words(client.get("/cluster?key=f").text)
+    assert client.get("/cluster?key=none").status_code == 404
     some.track()
     some.update_clusters()
+    client = open_review(some)
     assert "linkage kept" in client.get("/clusters").text
     page = _words(client.get("/cluster?key=b").text)
     assert "Cluster of 3 documents" in page

@@ -10,7 +10,9 @@ import pytest
 import textsim_db as ts
 from textsim_db.results import Pair
 from textsim_db.review import survey
-from textsim_db.review.survey import Pairs, bins_of, read_pairs
+from textsim_db.review.clusters import ChainClusters, Judged
+from textsim_db.review.pair_table import Pairs, bins_of
+from textsim_db.review.survey import read_pairs
 
 
 def pairs_of(pairs: list[Pair], threshold: float = 0.5) -> Pairs:
@@ -37,9 +39,12 @@ def test_effects_and_clusters_are_those_of_all_pairs(rng: random.Random) -> None
             )
             removals = sum(len(group.keys) - 1 for group in groups)
             assert found.effect(step / 100)[1:] == (len(chosen), len(groups), removals)
-            clusters = found.clusters(step / 100)
-            assert [tuple(each.keys) for each in clusters] == [g.keys for g in groups]
-            assert [each.links[0].similarity for each in clusters] == [g.weakest for g in groups]
+            clusters = ChainClusters(found, step / 100, Judged([], []), set())
+            assert len(clusters) == len(groups)
+            shown = clusters.page(0, len(groups))
+            assert [tuple(each.keys) for each in shown] == [g.keys for g in groups]
+            assert [each.links[0][2] for each in shown] == [g.weakest for g in groups]
+            assert [clusters.cluster_of(each.keys[-1]) for each in shown] == shown
 
 
 def test_each_pair_is_found_by_its_keys_and_is_once_in_each_order(rng: random.Random) -> None:

@@ -49,7 +49,7 @@ REBUILT = (
     *(ts.CorpusChanged, pg.ObjectNotInPrerequisiteState, pg.UndefinedTable),
     pg.UndefinedFunction,
 )
-"""What a writer gets that began before the end of a rebuild."""
+"""Errors of a writer that began before the end of a rebuild."""
 LIVES = list(itertools.product(CORPORA, ["kept", "single", "complete"], ["queue", "inline"]))
 
 

@@ -96,6 +96,8 @@ def test_contractions_are_split_into_words() -> None:
     ("a", "b", "expected"),
     [
         ("pay 5 euro", "pay 50 euro", ["numbers"]),
+        ("part II of the plan", "part III of the plan", ["numerals"]),
+        ("for two days", "for twelve days", ["numerals"]),
         ("It is safe", "It is not safe", ["negations"]),
         ("It is safe", "It isn't safe", ["negations"]),
         ("es ist sicher", "es ist nicht sicher", ["negations"]),

@@ -22,7 +22,7 @@ def make_report(histogram: list[int]) -> RecallReport:
     pairs = sum(histogram)
     return RecallReport(
         *(0.8, 1400, 0, 60.0, 400, pairs, pairs, 1.0, (0.9, 1.0), 0.99),
-        *(histogram, histogram, [1], [], []),
+        *(histogram, histogram, [1], [], [], []),
     )
 
 

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import json
-import os
 import time
 from collections.abc import Iterator
-from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
-from typing import IO, TYPE_CHECKING, Annotated, Any, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
 from textsim_db.cli.add_documents import add_documents, print_report
 from textsim_db.cli.connections import connect
+from textsim_db.cli.dedupe_reports import Page, check_report, is_page, write_clusters
 from textsim_db.cli.messages import Refusals, count, print_message
 from textsim_db.cli.options import DatabaseUrl, LinkageOption, choice_of
 from textsim_db.cli.output import check_writable
@@ -76,7 +74,10 @@ def dedupe(
     report: Annotated[
         str | None,
         typer.Option(
-            metavar="PATH", help="Write the clusters to this file of JSON lines (.jsonl)."
+            metavar="PATH",
+            help="Write what was removed to this file. With the ending .jsonl it has a line of JSON for "
+            "each cluster. With .html it is a page that stands alone, with the largest clusters and a "
+            "sample of each tenth of similarity.",
         ),
     ] = None,
     table: Annotated[
@@ -182,6 +183,7 @@ def dedupe(
 
     Examples:
     - `textsim dedupe articles.jsonl.gz -o unique.jsonl.gz --report clusters.jsonl`
+    - `textsim dedupe articles.jsonl -o unique.jsonl --report removed.html`
     - `textsim dedupe articles.csv --text body --threshold 0.9 --keep longest -o -`
     - `textsim dedupe articles.tsv.gz -o unique.parquet`
     - `textsim dedupe --table article --text body --into article_cluster --keep max:score`
@@ -264,27 +266,9 @@ def _check_usage(
     if output is None and report is None:
         raise typer.BadParameter("give --output, or --report, or both", param_hint="--output")
     if report is not None:
-        _check_report(report, path, output)
+        check_report(report, path, output)
     for written in filter(None, (output, report)):
         check_writable(written)
-
-
-def _check_report(report: str, path: str | None, output: str | None) -> None:
-    if not report.endswith(".jsonl"):
-        raise typer.BadParameter(f"{report} does not end in .jsonl", param_hint="--report")
-    for argument, other, stream in (("INPUT", path, 0), ("OUTPUT", output, 1)):
-        if other is not None and _is_same(report, other, stream):
-            raise typer.BadParameter(
-                f"{shown(report)} is also {argument}; name another file", param_hint="--report"
-            )
-
-
-def _is_same(report: str, other: str, stream: int) -> bool:
-    """Say whether two names mean one file; "-" stands for the stream with that file descriptor."""
-    with suppress(OSError):
-        status = os.fstat(stream) if other == "-" else os.stat(other)
-        return os.path.samestat(os.stat(report), status)
-    return os.path.realpath(report) == os.path.realpath(other)
 
 
 class _Outputs(NamedTuple):
@@ -360,22 +344,26 @@ def _dedupe_file(
                 f"{shown(addition.path)} has the result of an earlier run with the same records, which "
                 "is used; to compare them anew, remove the file"
             )
+        page = Page(result, rule, corpora) if is_page(outputs.report) else None
         if addition:
             addition.write(result)
             added = add_documents(corpora[0], records, _documents_to_add(texts, result))
     if outputs.output is not None:
         records.write(result.mask(), outputs.output)
-    if outputs.report is not None:
-        _write_report(outputs.report, result, texts.keys)
+    refused = [f"record {number + 1}: {reason}" for number, reason in result.refused]
+    faults = texts.faults + refused
+    if page is not None and outputs.report is not None:
+        page.write(outputs.report, records, texts.keys, faults)
+    elif outputs.report is not None:
+        write_clusters(outputs.report, result, texts.keys)
     seconds = time.monotonic() - start
     print_message(_summary(result, "removed", seconds))
-    refused = [f"record {number + 1}: {reason}" for number, reason in result.refused]
-    _print_faults("kept, because it cannot be compared: ", texts.faults + refused)
+    _print_faults("kept, because it cannot be compared: ", faults)
     if added:
         refusals = Refusals()
         refusals.add_documents(added.refused)
         print_report(against[0], added, refusals, seconds)
-    if texts.faults or refused or (added and (added.refused or added.twins)):
+    if faults or (added and (added.refused or added.twins)):
         raise typer.Exit(1)
 
 
@@ -406,32 +394,6 @@ def _documents_to_add(
     for number, (text, _, scope) in enumerate(texts):
         if stays[number] and text is not None:
             yield texts.keys[number], text, scope
-
-
-def _write_report(path: str, result: Deduplication, keys: list[str | None]) -> None:
-    """Write a line of JSON for each cluster; keys has the key of each record."""
-    from textsim_db.files.replace_file import replacing
-
-    def document(number: int) -> dict[str, Any]:
-        named = {} if keys[number] is None else {"key": keys[number]}
-        return {"record": number + 1, **named}
-
-    with replacing(path) as file:
-        for removals in result.clusters():
-            removed = [{**document(r.number), "similarity": r.similarity} for r in removals]
-            _write_line(file, {"kept": document(removals[0].kept), "removed": removed})
-        by_standing: dict[tuple[str, str], list[dict[str, Any]]] = {}
-        for number, standing in sorted(result.standing.items()):
-            removed = by_standing.setdefault(standing[:2], [])
-            removed.append({**document(number), "similarity": standing.similarity})
-        for (corpus, key), removed in by_standing.items():
-            _write_line(file, {"kept": {"corpus": corpus, "key": key}, "removed": removed})
-
-
-def _write_line(file: IO[bytes], cluster: dict[str, Any]) -> None:
-    # UTF-8 has no lone surrogates, so they are escaped as in JSON.
-    line = json.dumps(cluster, ensure_ascii=False) + "\n"
-    file.write(line.encode("utf-8", "backslashreplace"))
 
 
 class _Target(NamedTuple):

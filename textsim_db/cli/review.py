@@ -1,13 +1,16 @@
-"""textsim review: the pairs and clusters of a corpus in a browser."""
+"""textsim review: pairs and clusters in a browser."""
 
 from __future__ import annotations
 
-from typing import Annotated
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from textsim_db.cli.connections import connect
 from textsim_db.cli.messages import print_message
+<<<<<<< HEAD
 from textsim_db.cli.options import (
     CorpusName,
     DatabaseUrl,
@@ -16,10 +19,66 @@ from textsim_db.cli.options import (
     needs_extra,
     whole_number_option,
 )
+=======
+from textsim_db.cli.options import DatabaseUrl, Threshold, whole_number_option
+from textsim_db.cli.output import check_writable
+from textsim_db.errors import ConfigurationError, install_extra
+
+if TYPE_CHECKING:
+    from textsim_db.review.reviewed import Reviewed
+
+_LAST_PORT = 65535
+_PATIENCE = 10
+"""Seconds that the address waits for the first pairs."""
+>>>>>>> main
 
 
 def review(
-    corpus: CorpusName,
+    corpus: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="CORPUS",
+            help="Name of the corpus. Not needed with --source, nor with --report.",
+        ),
+    ] = None,
+    source: Annotated[
+        str | None,
+        typer.Option(metavar="TABLE", help="Show the pairs of this attached table only."),
+    ] = None,
+    report: Annotated[
+        str | None,
+        typer.Option(
+            metavar="PATH", help="Show the clusters of a report that textsim dedupe has written."
+        ),
+    ] = None,
+    records: Annotated[
+        str | None,
+        typer.Option(
+            "--input", metavar="PATH", help="With --report: the file that dedupe has read."
+        ),
+    ] = None,
+    text: Annotated[
+        str, typer.Option(metavar="COLUMN", help="With --input: column or member with the text.")
+    ] = "text",
+    key: Annotated[
+        str | None,
+        typer.Option(
+            metavar="COLUMN",
+            help="With --input: column or member with the key. Default: id if it exists.",
+        ),
+    ] = None,
+    scope: Annotated[
+        str | None,
+        typer.Option(metavar="COLUMN", help="With --input: column or member with the scope."),
+    ] = None,
+    judgements: Annotated[
+        str | None,
+        typer.Option(
+            metavar="PATH",
+            help="With --report: the file of judgements, JSON lines. Default: the name of the report "
+            "with .judgements.jsonl in the place of .jsonl.",
+        ),
+    ] = None,
     threshold: Threshold = None,
     port: Annotated[int, whole_number_option("Listen on this port; 0 is any free port.")] = 0,
     no_browser: Annotated[
@@ -30,18 +89,28 @@ def review(
     ] = False,
     database_url: DatabaseUrl = None,
 ) -> None:
-    """Look at the pairs and clusters of a corpus in a browser, and judge them.
+    """Look at pairs and clusters in a browser, and judge them.
 
-    It prints the address of the pages, which only this machine can open, and serves them until you
-    press Ctrl-C. With the address anybody can judge under your name: do not pass it on.
+    They are those of a corpus, of an attached table, or of a finished `textsim dedupe`. It prints the
+    address of the pages, which only this machine can open, and serves them until you press Ctrl-C. With
+    the address anybody can judge under your name: do not pass it on.
 
     Examples:
     - `textsim review news`
     - `textsim review news --threshold 0.6 --no-browser --port 8080`
+    - `textsim review --source article`
+    - `textsim review --report clusters.jsonl --input articles.jsonl.gz`
 
     """
+<<<<<<< HEAD
     check_port(port, "--port")
     with needs_extra("review", "the pages need Starlette, Jinja and Uvicorn"):
+=======
+    if not 0 <= port <= _LAST_PORT:
+        raise typer.BadParameter(f"port {port} is out of range; expected 0 to {_LAST_PORT}")
+    _check_usage(corpus, source, report, records, judgements)
+    try:
+>>>>>>> main
         from textsim_db.review.pages import Review
         from textsim_db.review.server import serve
 
@@ -49,11 +118,73 @@ def review(
         typer.echo(address)
         print_message("press Ctrl-C to end")
 
-    with connect(database_url) as db:
-        opened = Review(db.corpus(corpus), threshold, read_only)
-        opened.survey.start()
+    opened = (
+        _report(report, records, (text, key, scope), judgements, threshold)
+        if report is not None and records is not None
+        else _corpus(corpus, source, threshold, database_url)
+    )
+    with opened as reviewed:
+        pages = Review(reviewed, read_only)
+        pages.survey.start()
         try:
-            serve(opened.app(), port, not no_browser, show)
+            # The kernels are loaded meanwhile, so the first page comes at once.
+            pages.survey.wait_for_some(_PATIENCE)
+            serve(pages.app(), port, not no_browser, show)
         finally:
-            opened.survey.stop()
+            pages.survey.stop()
     print_message("ended")
+
+
+def _check_usage(
+    corpus: str | None,
+    source: str | None,
+    report: str | None,
+    records: str | None,
+    judgements: str | None,
+) -> None:
+    if (report is None) != (records is None):
+        raise typer.BadParameter("--report and --input need each other", param_hint="--report")
+    if report is not None and (corpus or source):
+        raise typer.BadParameter("it takes neither a corpus nor --source", param_hint="--report")
+    if report is None and judgements is not None:
+        raise typer.BadParameter(
+            "it needs --report; a corpus has its own", param_hint="--judgements"
+        )
+    if corpus is None and source is None and report is None:
+        raise typer.BadParameter("name a corpus, or give --source or --report", param_hint="CORPUS")
+
+
+@contextmanager
+def _corpus(
+    name: str | None, table: str | None, threshold: float | None, database_url: str | None
+) -> Iterator[Reviewed]:
+    from textsim_db.review.corpus_documents import CorpusDocuments, attached_source
+
+    with connect(database_url) as db:
+        source = None if table is None else attached_source(db.sources(), table, name)
+        corpus = db.corpus(source.corpus if source is not None else str(name))
+        yield CorpusDocuments(corpus, threshold, source)
+
+
+@contextmanager
+def _report(
+    report: str,
+    records: str,
+    columns: tuple[str, str | None, str | None],
+    judgements: str | None,
+    threshold: float | None,
+) -> Iterator[Reviewed]:
+    from textsim_db.files.record_files import RecordColumns, RecordFile
+    from textsim_db.review.report_documents import ReportDocuments
+
+    text, key, scope = columns
+    path = judgements or f"{report.removesuffix('.jsonl')}.judgements.jsonl"
+    if not path.endswith(".jsonl"):
+        raise typer.BadParameter(f"{path} does not end in .jsonl", param_hint="--judgements")
+    check_writable(path)
+    wanted = RecordColumns(text, key or "id", None, key is not None, scope)
+    with (
+        RecordFile(records, wanted) as file,
+        ReportDocuments(report, file, path, threshold) as reviewed,
+    ):
+        yield reviewed

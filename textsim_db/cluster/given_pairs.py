@@ -12,6 +12,7 @@ from textsim_db.cluster.spanning_forest import Links
 from textsim_db.errors import InputError, shown
 from textsim_db.results import Cluster
 from textsim_db.settings import check_linkage, is_number
+from textsim_db.show.result_list import ResultList
 
 Key = TypeVar("Key", str, int)
 
@@ -62,7 +63,7 @@ def group_pairs(
         )
         for group in groups_of_links(links, how)
     ]
-    return sorted(clusters, key=lambda cluster: (-len(cluster.keys), cluster.keys))
+    return ResultList(sorted(clusters, key=lambda cluster: (-len(cluster.keys), cluster.keys)))
 
 
 def _read(

@@ -1,6 +1,7 @@
 """dedupe: the documents of a file or a table in, the near-duplicates to remove out.
 
-A temporary corpus finds them. Documents that match a given corpus are left out before. The table
-itself is never changed.
+Also a page that shows what is removed.
+A temporary corpus finds the near-duplicates. Documents that match a given corpus are left out before.
+The table itself is never changed.
 Never removes a record that was not compared with the record that is kept in its place.
 """

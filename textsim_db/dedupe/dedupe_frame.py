@@ -19,6 +19,9 @@ from textsim_db.frames.read_frame import ColumnNames, is_data_frame, open_stream
 from textsim_db.progress_bar import shown
 from textsim_db.results import AddReport, Refusal
 from textsim_db.settings import PAIR_SETTINGS, CorpusSettings, Linkage, Settings, check_linkage
+from textsim_db.show.layout import output
+from textsim_db.show.result_list import ResultList, rows_as_table
+from textsim_db.show.tables import facts
 from textsim_db.text.utf8 import is_null, wrong_value
 
 
@@ -48,6 +51,17 @@ class FrameReport(NamedTuple):
     """The rows that were removed, in their order."""
     refused: list[Refusal]
     """The rows that stay because they cannot be compared, by key or place, with the reason."""
+
+    def _repr_html_(self) -> str:
+        counts = [
+            ("rows", self.rows),
+            ("kept", self.kept),
+            ("removed", self.rows - self.kept),
+            ("kept, because they cannot be compared", len(self.refused)),
+        ]
+        removed = self.removed.rows_as_table(self.rows - self.kept)
+        refused = rows_as_table(self.refused, len(self.refused)) if self.refused else ""
+        return output(facts(counts), removed, refused)
 
 
 @suggest_settings(*PAIR_SETTINGS)
@@ -189,7 +203,7 @@ def _report(
         result.documents,
         result.documents - len(removed),
         Results(RemovedRow, find, {"key": kind, "kept": kind}),
-        [Refusal(str(names[row]), reason) for row, reason in sorted(faults.items())],
+        ResultList(Refusal(str(names[row]), reason) for row, reason in sorted(faults.items())),
     )
 
 

@@ -19,7 +19,7 @@ from textsim_db.text.tokens import Tokens, tokens_of
 from textsim_db.text.utf8 import to_bytes
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Explanation:
     """The result of `explain()`: how similar two texts are, and where they differ."""
 
@@ -41,10 +41,21 @@ class Explanation:
     parts: list[Part]
     """Both texts from start to end, as runs of equal and of different words."""
     distinctions: list[str]
-    """The kinds of the different words, if all are "dates", "negations" or "numbers".
+    """The kinds of the different words, if all are "dates", "negations", "numbers" or "numerals".
 
     Both texts of such a pair may be needed.
     """
+
+    def __repr__(self) -> str:
+        similarity = f"jaccard={self.measures['jaccard']!r}"
+        shared = f"shared=<{len(self.shared):,} shingles>"
+        kinds = f"distinctions={self.distinctions}"
+        return f"Explanation(words={self.words}, {similarity}, {shared}, {kinds})"
+
+    def _repr_html_(self) -> str:
+        from textsim_db.diff import html_page  # it needs this class
+
+        return html_page.output_of(self)
 
 
 @dataclass(frozen=True, slots=True)

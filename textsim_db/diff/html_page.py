@@ -1,4 +1,4 @@
-"""A comparison of two texts as a self-contained HTML page."""
+"""A comparison of two texts as a self-contained HTML page, and as an output of a notebook."""
 
 from __future__ import annotations
 
@@ -6,8 +6,11 @@ from html import escape
 from string import Template
 
 from textsim_db.diff.explanation import Explanation
+from textsim_db.diff.marked_parts import side_by_side
 from textsim_db.diff.word_diff import Change, Part
 from textsim_db.measures.by_name import MEASURES
+from textsim_db.show.layout import output
+from textsim_db.show.tables import table
 
 _PAGE = Template("""<!DOCTYPE html>
 <html lang="en">
@@ -72,6 +75,16 @@ def comparison(explanation: Explanation, a: str, b: str) -> str:
         left="".join(_marked(i, part, "a", "b") for i, part in enumerate(explanation.parts)),
         right="".join(_marked(i, part, "b", "a") for i, part in enumerate(explanation.parts)),
         rows="\n".join(rows),
+    )
+
+
+def output_of(explanation: Explanation) -> str:
+    """Return a comparison as an output of a notebook."""
+    message = warning(explanation.distinctions)
+    return output(
+        f'<p class="warning">{message}</p>\n' if message else "",
+        side_by_side(explanation.parts, "<b>a</b>", "<b>b</b>"),
+        table(("measure", "value"), measure_rows(explanation)),
     )
 
 

@@ -46,7 +46,20 @@ junio julio agosto septiembre octubre noviembre diciembre lunes martes miércole
 sábado domingo
 """
 """Months and days in English, German, French and Spanish. A date in digits counts as numbers."""
-_KINDS = dict.fromkeys(_NEGATIONS.split(), "negations") | dict.fromkeys(_DATES.split(), "dates")
+_NUMERALS = """
+two three four five six seven eight nine ten eleven twelve twenty thirty forty fifty hundred thousand
+million first second third fourth fifth sixth seventh eighth ninth tenth
+zwei drei vier fünf sechs sieben acht neun zehn elf zwölf hundert tausend
+deux trois quatre cinq sept huit neuf dix onze douze cent mille
+dos tres cuatro cinco seis siete ocho nueve diez once doce cien mil
+ii iii iv vi vii viii ix xi xii xiii xiv xv xvi xvii xviii xix xx
+"""
+"""Numerals in words in English, German, French and Spanish, and Roman ones that are no other word."""
+_KINDS = (
+    dict.fromkeys(_NUMERALS.split(), "numerals")
+    | dict.fromkeys(_NEGATIONS.split(), "negations")
+    | dict.fromkeys(_DATES.split(), "dates")
+)
 
 
 class Change(StrEnum):
@@ -83,7 +96,7 @@ class Differences(NamedTuple):
     parts: list[Part]
     """The runs of words."""
     distinctions: list[str]
-    """The kinds of the different words, if all are "dates", "negations" or "numbers".
+    """The kinds of the different words, if all are "dates", "negations", "numbers" or "numerals".
 
     Both texts of such a pair may be needed. It is empty if other words differ or no words differ.
     """

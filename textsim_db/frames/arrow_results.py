@@ -9,6 +9,8 @@ from types import TracebackType
 from typing import Any, Generic, NamedTuple, TypeVar, get_origin, get_type_hints
 
 from textsim_db.frames.read_frame import import_pyarrow
+from textsim_db.show.layout import output
+from textsim_db.show.result_list import rows_as_table
 
 ResultColumns = Sequence[Any]
 """The columns of some rows, each a sequence or a pyarrow.Array, in the order of the fields of a row."""
@@ -30,7 +32,7 @@ class Results(Generator[ResultRow, None, None], Generic[ResultRow]):
     is then an error of the library; to_arrow() raises the errors of the method itself.
 
     Rows are found while they are read. Iteration yields each row once. Each table that is made reads
-    the corpus anew, and has all rows.
+    the corpus anew, and has all rows. A notebook shows the first rows, which it reads anew, too.
     """
 
     def __init__(
@@ -47,6 +49,14 @@ class Results(Generator[ResultRow, None, None], Generic[ResultRow]):
 
     def __repr__(self) -> str:
         return f"<Results of {self._row.__name__}>"
+
+    def _repr_html_(self) -> str:
+        return output(self.rows_as_table())
+
+    def rows_as_table(self, number: int | None = None) -> str:
+        """Return the first rows as HTML; they are found anew, so that iteration loses no row."""
+        with closing(rows_of(self._row, self._find)) as rows:
+            return rows_as_table(rows, number)
 
     def __next__(self) -> ResultRow:
         return next(self._rows)

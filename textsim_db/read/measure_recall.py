@@ -115,6 +115,7 @@ class _Comparison:
             candidates=self._candidates(),
             missed=sorted(missed, key=lambda pair: -pair.similarity),
             lost=sorted(key for key, is_reached in self._is_reached.items() if not is_reached),
+            curve=[self._config.probability(step / BINS) for step in range(BINS + 1)],
         )
 
     def _compare_all(self, total: int, progress: Progress | None) -> None:

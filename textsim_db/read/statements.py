@@ -756,21 +756,25 @@ WHERE d.source_id IS NOT NULL AND NOT EXISTS (
     SELECT FROM textsim.source s WHERE s.id = d.source_id AND s.corpus_id = {id})
 GROUP BY d.source_id ORDER BY d.source_id
 """
-# Changes that wait in the log excuse their keys, and a waiting comparison excuses the whole table. The
-# conditions are those of textsim._source_fault, without the right to write.
-COMPARABLE_SOURCES: Final[LiteralString] = """
-SELECT s.id, pg_catalog.format('%I.%I', n.nspname, r.relname), n.nspname, r.relname, s.key_column,
-    textsim._has_document(s, 't'), pg_catalog.format_type(s.key_type, NULL),
-    CASE WHEN textsim._table_fault(s) IS NOT NULL THEN textsim._table_fault(s)
+# Why this role cannot read the table r of a row s of textsim.source: the conditions of
+# textsim._source_fault, without the right to write.
+READING_FAULT: Final[
+    LiteralString
+] = """CASE WHEN textsim._table_fault(s) IS NOT NULL THEN textsim._table_fault(s)
         WHEN pg_catalog.row_security_active(r.oid) THEN 'row security hides rows of it from this role'
         WHEN NOT pg_catalog.has_table_privilege(r.oid, 'SELECT')
             OR NOT pg_catalog.has_schema_privilege(n.oid, 'USAGE') THEN 'this role may not read it'
         WHEN textsim._foreign_code(r.oid) IS NOT NULL THEN textsim._foreign_code(r.oid)
-            || ' calls a function of another role' END
+            || ' calls a function of another role' END"""
+# Changes that wait in the log excuse their keys, and a waiting comparison excuses the whole table.
+COMPARABLE_SOURCES: Final[LiteralString] = f"""
+SELECT s.id, pg_catalog.format('%I.%I', n.nspname, r.relname), n.nspname, r.relname, s.key_column,
+    textsim._has_document(s, 't'), pg_catalog.format_type(s.key_type, NULL),
+    {READING_FAULT}
 FROM textsim.source s
 JOIN pg_catalog.pg_class r ON r.oid = s.relation
 JOIN pg_catalog.pg_namespace n ON n.oid = r.relnamespace
-WHERE s.corpus_id = {id} AND s.active AND s.shape = textsim._shape(s) AND NOT EXISTS (
+WHERE s.corpus_id = {{id}} AND s.active AND s.shape = textsim._shape(s) AND NOT EXISTS (
     SELECT FROM textsim.pending p WHERE p.source_id = s.id AND p.kind = 'compare')
 ORDER BY s.id
 """
@@ -800,6 +804,17 @@ ORDER BY 1
 REMOVE_DOCUMENT: Final[LiteralString] = (
     "SELECT textsim._remove_document(c, {source}, {key}) FROM textsim.corpus c WHERE c.id = {id}"
 )
+
+# Documents by their keys.
+
+TRAITS_OF_KEYS: Final[LiteralString] = """
+/* textsim-db: languages, scopes and tables of documents of corpus {id} */
+SELECT d.key, d.language, d.scope, d.source_id FROM {document} d WHERE d.key = ANY (%s){alive}
+"""
+DOCUMENTS_OF_KEYS: Final[LiteralString] = f"""
+/* textsim-db: documents of corpus {{id}} by their keys */
+SELECT {_WORDS} FROM {{document}} d WHERE d.key = ANY (%s){{alive}}
+"""
 
 # Boilerplate. The same documents are sampled until the corpus changes.
 

@@ -1,51 +1,197 @@
-"""The clusters that the pages show: the tracked ones, or else chains of the pairs that were read."""
+"""The clusters that chains of pairs make at a threshold, as judgements cut and join them."""
 
 from __future__ import annotations
 
-from itertools import groupby
-from typing import NamedTuple
+from collections.abc import Iterable
+from typing import NamedTuple, Protocol
 
-from textsim_db.corpus import Corpus
-from textsim_db.results import ClusterEvent, Member
-from textsim_db.review.survey import Pairs
+import numpy as np
+
+from textsim_db.cluster.judged_groups import JUDGED_SAME
+from textsim_db.cluster.spanning_forest import Links, join, joined_links, roots
+from textsim_db.results import ClusterEvent, Judgement
+from textsim_db.review.pair_table import Pairs
+from textsim_db.settings import Verdict
+from textsim_db.text.array_types import Int64Array
 
 
 class ShownCluster(NamedTuple):
     """A cluster of a page."""
 
     keys: list[str]
+    """The keys in order."""
     representative: str
-    weakest: tuple[str, str, float | None]
-    """The link that a higher threshold cuts first: two keys and their similarity."""
     id: int | None
     """The id of a tracked cluster."""
+    links: tuple[tuple[str, str, float | None], ...]
+    """The links that hold it together, the weakest first: two keys and their similarity.
+
+    The similarity is None if the documents are linked because somebody judged them the same.
+    """
 
 
-def clusters_of(corpus: Corpus, pairs: Pairs, threshold: float) -> list[ShownCluster]:
-    """Return clusters, the largest first; the threshold is for those that are not tracked."""
-    if corpus.status().linkage is not None:
-        members = sorted(corpus.members(), key=lambda member: member.cluster)
-        groups = groupby(members, key=lambda member: member.cluster)
-        found = [_tracked(number, list(group)) for number, group in groups]
-        return sorted(found, key=lambda cluster: (-len(cluster.keys), cluster.keys))
-    # The representative is the document that textsim clusters --linkage kept considers first.
-    return [
-        ShownCluster(chain.keys, chain.keys[0], chain.links[0], None)
-        for chain in pairs.clusters(threshold)
-    ]
+class Clusters(Protocol):
+    """The clusters of the pages, the largest first."""
+
+    def __len__(self) -> int: ...
+
+    def page(self, start: int, count: int) -> list[ShownCluster]:
+        """Return some clusters in order."""
+        ...
+
+    def cluster_of(self, key: str) -> ShownCluster | None:
+        """Return the cluster of a document."""
+        ...
+
+    def events(self, cluster: ShownCluster, most: int) -> list[ClusterEvent]:
+        """Return the last events of a cluster."""
+        ...
 
 
-def events_of(corpus: Corpus, cluster: ShownCluster, most: int) -> list[ClusterEvent]:
-    """Return the last events of a tracked cluster."""
-    if cluster.id is None:
+class Judged(NamedTuple):
+    """The meaning of judgements, as `clusters --judgements` obeys them."""
+
+    groups: list[list[str]]
+    """Documents that chains of pairs judged the same connect, without groups with a contradiction."""
+    different: list[tuple[str, str]]
+    """The pairs that were judged different."""
+
+    @classmethod
+    def of(cls, judgements: Iterable[Judgement]) -> Judged:
+        """Return the groups and the different pairs of judgements."""
+        group_of: dict[str, list[str]] = {}
+        listed = list(judgements)
+        for a, b, verdict, *_ in listed:
+            if verdict != Verdict.SAME:
+                continue
+            one, other = group_of.setdefault(a, [a]), group_of.setdefault(b, [b])
+            if one is not other:
+                one += other
+                group_of |= dict.fromkeys(other, one)
+        different = [(a, b) for a, b, verdict, *_ in listed if verdict == Verdict.DIFFERENT]
+        contradicted = {
+            id(group_of[a])
+            for a, b in different
+            if a in group_of and group_of[a] is group_of.get(b)
+        }
+        groups = {id(group): group for group in group_of.values() if id(group) not in contradicted}
+        return cls(list(groups.values()), different)
+
+
+class ChainClusters:
+    """The documents that chains of pairs connect, with linkage single.
+
+    A pair judged different is no link; the documents of a group judged the same are linked to the first.
+    """
+
+    def __init__(self, pairs: Pairs, threshold: float, judged: Judged, existing: set[str]) -> None:
+        """existing: the judged documents that exist."""
+        self._pairs = pairs
+        groups = [[key for key in group if key in existing] for group in judged.groups]
+        # Judged documents without a pair have the numbers after the others.
+        strangers = sorted({k for g in groups for k in g if pairs.document(k) is None})
+        self._strangers = strangers
+        self._numbers = {key: len(pairs.keys) + i for i, key in enumerate(strangers)}
+        links = self._links(threshold, groups, judged.different)
+        parents = np.arange(len(pairs.keys) + len(strangers))
+        self._links_of_trees = links.take(join(parents, links.left, links.right))
+        self._labels = roots(parents)
+        self._order_members()
+
+    def __len__(self) -> int:
+        return len(self._starts)
+
+    def page(self, start: int, count: int) -> list[ShownCluster]:
+        """Return some clusters in order."""
+        return [self._cluster(place) for place in range(start, min(start + count, len(self)))]
+
+    def cluster_of(self, key: str) -> ShownCluster | None:
+        """Return the cluster of a document."""
+        number = self._number(key)
+        if number is None:
+            return None
+        places = np.flatnonzero(self._labels[self._members[self._starts]] == self._labels[number])
+        return self._cluster(int(places[0])) if len(places) else None
+
+    def events(self, cluster: ShownCluster, most: int) -> list[ClusterEvent]:
+        """Return no events."""
         return []
-    events = corpus.cluster_events()
-    return [event for event in events if cluster.id in (event.cluster, event.other)][-most:]
 
+    def _number(self, key: str) -> int | None:
+        number = self._pairs.document(key)
+        return self._numbers.get(key) if number is None else number
 
-def _tracked(number: int, members: list[Member]) -> ShownCluster:
-    keys = sorted(member.key for member in members)
-    first = members[0].representative or keys[0]
-    others = [member for member in members if member.key != first]
-    weakest = min(others, key=lambda member: member.similarity or 0, default=members[0])
-    return ShownCluster(keys, first, (first, weakest.key, weakest.similarity), number)
+    def _key(self, number: int) -> str:
+        count = len(self._pairs.keys)
+        return self._pairs.keys[number] if number < count else self._strangers[number - count]
+
+    def _links(
+        self, threshold: float, groups: list[list[str]], different: list[tuple[str, str]]
+    ) -> Links:
+        """Return links, the most similar first, and before them those of judgements."""
+        links = self._pairs.all_links
+        count = int(np.searchsorted(-links.similarity, -threshold, "right"))
+        links = Links(links.left[:count], links.right[:count], links.similarity[:count])
+        cut = [
+            self._pack(a, b)
+            for a, b in different
+            if self._number(a) is not None and self._number(b) is not None
+        ]
+        if cut:
+            packed = links.left << 32 | links.right
+            links = links.take(~np.isin(packed, np.array(cut, np.int64)))
+        same = [(group[0], key) for group in groups for key in group[1:]]
+        ends = np.array([[self._number(key) for key in pair] for pair in same], np.int64)
+        ends = ends.reshape(-1, 2)
+        by_judgement = Links(ends[:, 0], ends[:, 1], np.full(len(same), JUDGED_SAME))
+        return joined_links([by_judgement, links])
+
+    def _pack(self, a: str, b: str) -> int:
+        left, right = self._number(a), self._number(b)
+        return (left or 0) << 32 | (right or 0)
+
+    def _order_members(self) -> None:
+        """Sort the members of clusters by cluster, the largest first, and within it by key."""
+        ranks = self._ranks()
+        sizes = np.bincount(self._labels, minlength=len(self._labels))
+        members = np.flatnonzero(sizes[self._labels] > 1)
+        labels = self._labels[members]
+        first = np.full(len(self._labels), len(self._labels))
+        np.minimum.at(first, labels, ranks[members])
+        order = np.lexsort((ranks[members], first[labels], -sizes[labels]))
+        self._members = members[order]
+        labels = labels[order]
+        self._starts: Int64Array = np.flatnonzero(np.diff(labels, prepend=-1))
+        self._ends: Int64Array = np.append(self._starts[1:], len(labels))
+        tree = self._links_of_trees
+        owner = self._labels[tree.left]
+        by_owner = np.argsort(owner, kind="stable")
+        self._trees = Links(tree.left[by_owner], tree.right[by_owner], tree.similarity[by_owner])
+        self._owners = owner[by_owner]
+
+    def _ranks(self) -> Int64Array:
+        """Return the places of all keys in the order of keys."""
+        ranks = self._pairs.key_ranks
+        if not self._strangers:
+            return ranks
+        keys = [*self._pairs.keys, *self._strangers]
+        order = sorted(range(len(keys)), key=keys.__getitem__)
+        ranks = np.empty(len(order), np.int64)
+        ranks[order] = np.arange(len(order))
+        return ranks
+
+    def _cluster(self, place: int) -> ShownCluster:
+        members = self._members[self._starts[place] : self._ends[place]]
+        keys = [self._key(number) for number in members.tolist()]
+        label = self._labels[members[0]]
+        bounds = np.searchsorted(self._owners, [label, label + 1])
+        left, right, similarity = (column[bounds[0] : bounds[1]] for column in self._trees)
+        # The tree has its most similar link first.
+        links = tuple(
+            (*sorted((self._key(a), self._key(b))), None if value == JUDGED_SAME else value)
+            for a, b, value in zip(
+                left[::-1].tolist(), right[::-1].tolist(), similarity[::-1].tolist(), strict=True
+            )
+        )
+        # The representative is the document that textsim clusters --linkage kept considers first.
+        return ShownCluster(keys, keys[0], None, links)  # type: ignore[arg-type]

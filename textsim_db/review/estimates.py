@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from textsim_db.review.survey import STEPS, bins_of
+from textsim_db.review.pair_table import STEPS, bins_of
 from textsim_db.text.array_types import BoolArray, FloatArray, Int64Array
 
 FEWEST = 10

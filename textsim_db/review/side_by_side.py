@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from textsim_db.diff.word_diff import Change, Part, Token, differences
+from textsim_db.diff.word_diff import Change, Part, Token, differences, tokens
 from textsim_db.errors import MeasureError
+from textsim_db.review.reviewed import Text
 
 _MOST_WORDS = 20_000
 """The words of a document that are compared, so that a page takes moments."""
+_MOST_READ = 400_000
+"""The characters of a document that are read as words."""
+_MOST_OF_EXCERPT = 4_000
+"""The characters of a document that a list compares."""
+_OF_EXCERPT = 90
+"""The characters of a part of an excerpt."""
+_HIDING = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 _FOLDED = 600
 """Equal words of more characters are folded, except for some at both ends."""
 _END = 200
@@ -35,18 +44,27 @@ class Comparison(NamedTuple):
     left: list[Run]
     right: list[Run]
     distinctions: list[str]
-    """The kinds of the different words, if all are dates, negations or numbers."""
+    """The kinds of the different words, if all are dates, negations, numbers or numerals."""
     is_cut: bool
     """Whether a document is so long that only its begin is compared."""
     is_aligned: bool
     """Whether the differences are marked; texts with little in common may be too long for it."""
 
 
-def compare_forms(a: str, b: str) -> Comparison:
-    """Compare two normal forms."""
-    sides = [form.split(" ", _MOST_WORDS) for form in (a, b)]
-    is_cut = any(len(words) > _MOST_WORDS for words in sides)
-    one, other = ([Token(word, f"{word} ") for word in words[:_MOST_WORDS]] for words in sides)
+class Summary(NamedTuple):
+    """Two documents, as a list shows them."""
+
+    excerpt: list[tuple[Change, str]]
+    """Their first difference, and the words around it."""
+    kinds: list[str]
+    """The kinds of the different words, if all are dates, negations, numbers or numerals."""
+
+
+def compare_texts(a: Text, b: Text) -> Comparison:
+    """Compare two texts word by word."""
+    one, other = _tokens(a), _tokens(b)
+    is_cut = max(len(one), len(other)) > _MOST_WORDS or max(len(a.text), len(b.text)) > _MOST_READ
+    one, other = one[:_MOST_WORDS], other[:_MOST_WORDS]
     try:
         parts, distinctions = differences(one, other)
     except MeasureError:
@@ -57,14 +75,66 @@ def compare_forms(a: str, b: str) -> Comparison:
     return Comparison(_runs(parts, "a"), _runs(parts, "b"), distinctions, is_cut, True)
 
 
+def summary(a: Text, b: Text) -> Summary:
+    """Return the first difference of two texts with some words before and after it, for a list."""
+    begins = [Text(each.text[:_MOST_OF_EXCERPT], each.is_original) for each in (a, b)]
+    parts, distinctions = differences(*map(_tokens, begins))
+    is_whole = begins == [a, b]
+    return Summary(_excerpt(parts), distinctions if is_whole else [])
+
+
+def _excerpt(parts: list[Part]) -> list[tuple[Change, str]]:
+    first = next((i for i, part in enumerate(parts) if part.change is not Change.SAME), None)
+    if first is None:
+        return [(part.change, visible(_begin(part.a, 2 * _OF_EXCERPT))) for part in parts[:1]]
+    shown: list[tuple[Change, str]] = []
+    for i, (change, one, other) in enumerate(parts[: first + 2]):
+        if change is Change.SAME:
+            shown.append((change, _end(one) if i < first else _begin(one)))
+        else:
+            shown += [(Change.REMOVED, _begin(one))] if one else []
+            shown += [(Change.ADDED, _begin(other))] if other else []
+    return [(change, visible(" ".join(text.split()))) for change, text in shown]
+
+
+def begin_of(text: Text) -> str:
+    """Return the first words of a text on one line."""
+    return visible(_begin(" ".join(text.text[:_MOST_OF_EXCERPT].split()), 2 * _OF_EXCERPT))
+
+
+def visible(text: str) -> str:
+    """Return a text with the characters escaped that hide or reorder others."""
+    return _HIDING.sub(lambda found: found[0].encode("unicode_escape").decode("ascii"), text)
+
+
+def _tokens(text: Text) -> list[Token]:
+    begin = text.text[:_MOST_READ]
+    if text.is_original:
+        return tokens(begin)
+    return [Token(word, f"{word} ") for word in begin.split(" ")]
+
+
+def _begin(text: str, most: int = _OF_EXCERPT) -> str:
+    return text if len(text) <= most else f"{text[:most]}…"
+
+
+def _end(text: str) -> str:
+    return text if len(text) <= _OF_EXCERPT else f"…{text[-_OF_EXCERPT:]}"
+
+
 def _runs(parts: Iterable[Part], side: str) -> list[Run]:
-    return [
-        _run(part.change is Change.SAME, text) for part in parts if (text := getattr(part, side))
-    ]
+    runs = []
+    for part in parts:
+        text = getattr(part, side)
+        # The space after a different word is no difference.
+        words = text if part.change is Change.SAME else text.rstrip()
+        runs += [_run(part.change is Change.SAME, words)] if words else []
+        runs += [_run(True, text[len(words) :])] if len(words) < len(text) else []
+    return runs
 
 
 def _run(is_same: bool, text: str) -> Run:
-    shown, left_out = text[:_MOST_CHARACTERS], max(len(text) - _MOST_CHARACTERS, 0)
+    shown, left_out = visible(text[:_MOST_CHARACTERS]), max(len(text) - _MOST_CHARACTERS, 0)
     if len(shown) <= _FOLDED:
         return Run(is_same, shown, "", "", left_out)
     if is_same:

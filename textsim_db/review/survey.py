@@ -1,175 +1,136 @@
-"""The pairs of a corpus, read once in the background; their counts at every threshold."""
+"""Reads the pairs in the background, while the first pages show those of a few random documents."""
 
 from __future__ import annotations
 
 import threading
 from collections.abc import Generator, Iterable, Iterator
 from contextlib import closing
-from dataclasses import dataclass, field
-from functools import cached_property
 from itertools import islice
-from typing import NamedTuple
 
 import numpy as np
 
-from textsim_db.cluster.spanning_forest import Forest, Links, join, joined_links, roots
-from textsim_db.corpus import Corpus
+from textsim_db.cluster.spanning_forest import Forest, Links, joined_links
 from textsim_db.errors import TextsimError
+from textsim_db.read.documents_by_key import RandomMatches
 from textsim_db.results import Pair
-from textsim_db.text.array_types import FloatArray, Int64Array
+from textsim_db.review.pair_table import STEPS, Column, Pairs, bins_of
+from textsim_db.review.reviewed import Reviewed
+from textsim_db.review.side_by_side import compare_texts
+from textsim_db.review.stored_clusters import StoredClusters
+from textsim_db.text.array_types import Int64Array
 
-STEPS = 100
-"""The thresholds that the pages offer are hundredths."""
 MOST_PAIRS = 1_000_000
 """The pairs that are kept to look at; a pair takes 40 bytes."""
+MOST_WARNED = 2_000
+"""The pairs nearest to the threshold that are compared word by word, to warn of them."""
 _PART = 50_000
+_WARNED_AT_ONCE = 100
+_KEYS_AT_ONCE = 10_000
 _PATIENCE = 5
 """Seconds; a large corpus yields its first pair after minutes."""
-_EDGES = np.arange(STEPS + 1) / STEPS
 
 
-class Effect(NamedTuple):
-    """The result of a threshold."""
+class Survey:
+    """The pairs that were read so far; a thread reads them."""
 
-    threshold: float
-    pairs: int
-    clusters: int
-    """The groups of documents that chains of pairs connect."""
-    removals: int
-    """The documents to remove so that each of these groups keeps one."""
+    def __init__(self, reviewed: Reviewed) -> None:
+        self._reviewed = reviewed
+        self._thread = threading.Thread(target=self._read, daemon=True)
+        self._is_stopped = threading.Event()
+        self._has_begun = threading.Event()
+        self.documents = 0
+        """The number of documents."""
+        self.count = 0
+        """The pairs that were read so far."""
+        self.pairs: Pairs | None = None
+        """All pairs, or until they were read those of a few documents; None at first."""
+        self.clusters: StoredClusters | None = None
+        """The stored clusters of a tracked corpus."""
+        self.is_complete = False
+        self.error: TextsimError | None = None
+        """The error that ended the reading."""
 
+    def start(self) -> None:
+        """Begin to read."""
+        self._thread.start()
 
-class ChainCluster(NamedTuple):
-    """Documents that a chain of pairs connects."""
+    def wait(self) -> None:
+        """Wait until all pairs were read, and warnings looked for."""
+        self._thread.join()
 
-    keys: list[str]
-    """The keys in order."""
-    links: list[Pair]
-    """The links of a spanning tree of the most similar pairs, the weakest first."""
+    def wait_for_some(self, seconds: float) -> None:
+        """Wait until there is something to show, but not for longer than this."""
+        self._has_begun.wait(seconds)
 
+    def stop(self) -> None:
+        """End the reading, and wait a little for its end."""
+        self._is_stopped.set()
+        self._thread.join(_PATIENCE)
 
-@dataclass
-class Pairs:
-    """The pairs of a corpus from a threshold on.
+    def _read(self) -> None:
+        try:
+            self._begin()
+            with (
+                closing(self._reviewed.pairs()) as found,
+                closing(self._until_stopped(found)) as pairs,
+            ):
+                for state in read_pairs(pairs, self._reviewed.threshold):
+                    if isinstance(state, Pairs):
+                        self._finish(state)
+                    else:
+                        self.count = state
+        except TextsimError as error:
+            self.error = error
+        finally:
+            self._has_begun.set()
 
-    Memory grows with the documents that have a pair; of the pairs those nearest the threshold of the
-    corpus are kept.
-    """
+    def _begin(self) -> None:
+        """Publish the pairs of a few documents."""
+        matches = self._reviewed.random_matches()
+        self.documents = self._reviewed.count()
+        if matches is not None and matches.documents < self.documents:
+            self.pairs = estimated(matches, self.documents, self._reviewed.threshold)
+            self._has_begun.set()
 
-    keys: list[str]
-    links: Links
-    """The kept pairs; left and right are numbers of keys."""
-    forest: Links
-    """A maximum spanning forest of all pairs, the most similar link first."""
-    histogram: Int64Array
-    """All pairs by hundredths of similarity; similarity 1 is last: (STEPS + 1,)."""
-    near: Int64Array
-    """The numbers of the kept pairs, the nearest to the threshold first."""
-
-    _packed: tuple[Int64Array, Int64Array] = field(init=False)
-    """The numbers of both keys of each pair as one, sorted, with the numbers of the pairs."""
-    _numbers: dict[str, int] = field(init=False)
-
-    def __post_init__(self) -> None:
-        packed = self.links.left << 32 | self.links.right
-        order = np.argsort(packed)
-        self._packed = packed[order], order
-        self._numbers = {key: i for i, key in enumerate(self.keys)}
-
-    def __len__(self) -> int:
-        return int(self.histogram.sum())
-
-    def pair(self, number: int) -> Pair:
-        """Return a kept pair."""
-        left, right, similarity = (column[number] for column in self.links)
-        return Pair(self.keys[left], self.keys[right], float(similarity))
-
-    def number(self, a: str, b: str) -> int | None:
-        """Return the number of a kept pair, or None."""
-        packed, order = self._packed
-        left, right = self._numbers.get(a), self._numbers.get(b)
-        if left is None or right is None:
-            return None
-        place = int(np.searchsorted(packed, left << 32 | right))
-        if place == len(packed) or packed[place] != left << 32 | right:
-            return None
-        return int(order[place])
-
-    def nearest(self, similarity: float) -> Int64Array:
-        """Return the numbers of the kept pairs, those nearest to a similarity first."""
-        return np.argsort(np.abs(self.links.similarity - similarity), kind="stable")
-
-    @cached_property
-    def spread(self) -> Int64Array:
-        """The numbers of the kept pairs so that the first of them are a fair sample.
-
-        In turn they are spread evenly over the pairs, and evenly over the hundredths of similarity: if
-        few pairs are similar, the second half finds them.
-        """
-        by_similarity = np.argsort(self.links.similarity, kind="stable")
-        bins = bins_of(self.links.similarity[by_similarity])
-        occupied, starts, number = np.unique(bins, return_index=True, return_inverse=True)
-        turns = np.argsort(_bit_reversed(len(occupied)))[number]
-        over_bins = np.lexsort((turns, np.arange(len(bins)) - starts[number]))
-        both = np.stack((_bit_reversed(len(bins)), over_bins), axis=1).ravel()
-        _, first = np.unique(both, return_index=True)
-        return by_similarity[both[np.sort(first)]]
-
-    def effect(self, threshold: float) -> Effect:
-        """Return how many pairs, clusters and removals a threshold in hundredths means."""
-        similarity = self.forest.similarity
-        removals = int(np.count_nonzero(similarity >= threshold))
-        members = np.unique(np.concatenate([side[:removals] for side in self.forest[:2]]))
-        pairs = int(self.histogram[bins_of(np.array([threshold]))[0] :].sum())
-        # A forest of V documents and E links has V - E trees.
-        return Effect(threshold, pairs, len(members) - removals, removals)
-
-    def beside(self, threshold: float, count: int) -> tuple[list[Pair], list[Pair]]:
-        """Return the kept pairs just above and just below a threshold, the nearest first."""
-        similarity = self.links.similarity
-        above = np.flatnonzero(similarity >= threshold)
-        below = np.flatnonzero(similarity < threshold)
-        nearest = (
-            above[np.argsort(similarity[above], kind="stable")[:count]],
-            below[np.argsort(-similarity[below], kind="stable")[:count]],
-        )
-        above_it, below_it = ([self.pair(number) for number in side.tolist()] for side in nearest)
-        return above_it, below_it
-
-    def clusters(self, threshold: float) -> list[ChainCluster]:
-        """Return the groups of documents that chains of pairs connect, the largest first."""
-        count = int(np.count_nonzero(self.forest.similarity >= threshold))
-        left, right, similarity = (column[:count].tolist() for column in self.forest)
-        parents = np.arange(len(self.keys))
-        join(parents, *(side[:count] for side in self.forest[:2]))
-        root = roots(parents)
-        links: dict[int, list[Pair]] = {}
-        for a, b, value in zip(left, right, similarity, strict=True):
-            low, high = sorted((self.keys[a], self.keys[b]))
-            links.setdefault(int(root[a]), []).append(Pair(low, high, value))
-        found = [
-            ChainCluster(sorted({key for link in own for key in link[:2]}), own[::-1])
-            for own in links.values()
+    def _finish(self, pairs: Pairs) -> None:
+        """Publish all pairs, and after that what takes longer."""
+        tracked = self._reviewed.tracked()
+        self.clusters = None if tracked is None else StoredClusters(tracked)
+        traits = [
+            self._reviewed.traits(pairs.keys[start : start + _KEYS_AT_ONCE])
+            for start in range(0, len(pairs.keys), _KEYS_AT_ONCE)
         ]
-        return sorted(found, key=lambda cluster: (-len(cluster.keys), cluster.keys))
+        known = {key: each for part in traits for key, each in part.items()}
+        for name in ("language", "scope"):
+            column = Column.of(getattr(known.get(key), name, None) for key in pairs.keys)
+            setattr(pairs, f"{name}s", column)
+        for prepared in ("key_ranks", "all_links", "spread", "effects"):
+            getattr(pairs, prepared)
+        self.pairs, self.is_complete = pairs, True
+        self._has_begun.set()
+        pairs.warned = self._warned(pairs)
+        vars(pairs).pop("teaching", None)
 
+    def _warned(self, pairs: Pairs) -> Int64Array:
+        """Return the pairs near the threshold whose different words are all dates, numbers or so."""
+        warned: list[int] = []
+        nearest = pairs.near[:MOST_WARNED].tolist()
+        for start in range(0, len(nearest), _WARNED_AT_ONCE):
+            part = nearest[start : start + _WARNED_AT_ONCE]
+            listed = [pairs.pair(number) for number in part]
+            texts = self._reviewed.texts(sorted({key for pair in listed for key in pair[:2]}))
+            for number, (a, b, _) in zip(part, listed, strict=True):
+                if self._is_stopped.is_set():
+                    break
+                if a in texts and b in texts and compare_texts(texts[a], texts[b]).distinctions:
+                    warned.append(number)
+        return np.array(warned, np.int64)
 
-def _bit_reversed(count: int) -> Int64Array:
-    """Return the numbers below count in the order of their reversed bits, which spreads them.
-
-    Van der Corput, "Verteilungsfunktionen", 1935.
-    """
-    bits = max(count - 1, 1).bit_length()
-    numbers = np.arange(2**bits)
-    reverse = np.zeros_like(numbers)
-    for bit in range(bits):
-        reverse |= (numbers >> bit & 1) << (bits - 1 - bit)
-    return reverse[reverse < count]
-
-
-def bins_of(similarity: FloatArray) -> Int64Array:
-    """Return the hundredths of similarities; a similarity of exactly 0.29 is in number 29."""
-    return np.searchsorted(_EDGES, similarity, side="right") - 1
+    def _until_stopped(self, found: Iterable[Pair]) -> Generator[Pair, None, None]:
+        for pair in found:
+            if self._is_stopped.is_set():
+                return
+            yield pair
 
 
 def read_pairs(pairs: Iterable[Pair], threshold: float) -> Iterator[int | Pairs]:
@@ -197,6 +158,20 @@ def read_pairs(pairs: Iterable[Pair], threshold: float) -> Iterator[int | Pairs]
     yield Pairs(list(numbers), kept, forest.links(), histogram, near)
 
 
+def estimated(matches: RandomMatches, documents: int, threshold: float) -> Pairs:
+    """Return the pairs of random documents, and how many pairs of each similarity all documents have.
+
+    Each pair has two ends, so all pairs are half of the ends of a document, times the documents.
+    """
+    *_, found = read_pairs(sorted(set(matches.pairs)), threshold)
+    assert isinstance(found, Pairs)
+    ends = np.zeros(STEPS + 1, np.int64)
+    np.add.at(ends, bins_of(np.array([pair.similarity for pair in matches.pairs])), 1)
+    found.histogram = np.rint(ends * documents / max(2 * matches.documents, 1)).astype(np.int64)
+    found.sampled = matches.documents
+    return found
+
+
 def _nearest(links: Links, threshold: float) -> Links:
     if len(links.left) <= MOST_PAIRS:
         return links
@@ -204,50 +179,3 @@ def _nearest(links: Links, threshold: float) -> Links:
     chosen = np.zeros(len(distances), np.bool_)
     chosen[np.argpartition(distances, MOST_PAIRS)[:MOST_PAIRS]] = True
     return links.take(chosen)
-
-
-class Survey:
-    """Reads the pairs of a corpus in a thread, while the first pages are shown."""
-
-    def __init__(self, corpus: Corpus, threshold: float | None) -> None:
-        self._corpus = corpus
-        self._found = corpus.pairs(threshold)
-        self._threshold = corpus.config.threshold
-        self._thread = threading.Thread(target=self._read, daemon=True)
-        self._is_stopped = threading.Event()
-        self.count = 0
-        """The pairs that were read so far."""
-        self.pairs: Pairs | None = None
-        """All pairs, when they were read."""
-        self.error: TextsimError | None = None
-        """The error that ended the reading."""
-
-    def start(self) -> None:
-        """Begin to read."""
-        self._thread.start()
-
-    def wait(self) -> None:
-        """Wait until all pairs were read."""
-        self._thread.join()
-
-    def stop(self) -> None:
-        """End the reading, and wait a little for its end."""
-        self._is_stopped.set()
-        self._thread.join(_PATIENCE)
-
-    def _read(self) -> None:
-        try:
-            with closing(self._found) as found, closing(self._until_stopped(found)) as pairs:
-                for state in read_pairs(pairs, self._threshold):
-                    if isinstance(state, Pairs):
-                        self.pairs = state
-                    else:
-                        self.count = state
-        except TextsimError as error:
-            self.error = error
-
-    def _until_stopped(self, found: Iterable[Pair]) -> Generator[Pair, None, None]:
-        for pair in found:
-            if self._is_stopped.is_set():
-                return
-            yield pair

@@ -8,12 +8,11 @@ from contextlib import closing
 
 import psycopg
 
-from textsim_db.db.engine import autocommit
 from textsim_db.db.store import Store
 from textsim_db.errors import ConfigurationError, TextsimError
 from textsim_db.read.boilerplate import SAMPLE_DOCUMENTS
 from textsim_db.results import ChangeReport
-from textsim_db.sync import read_source, sources, statements
+from textsim_db.sync import read_source, sources
 from textsim_db.sync.table_names import SourceNames
 from textsim_db.sync.worker import Worker
 from textsim_db.sync.worker_settings import WorkerSettings, WorkReport
@@ -51,16 +50,8 @@ def attach_and_index(
             "role that can read all rows, or detach the table"
         )
     if store.corpus.config.is_unique:
-        return ChangeReport(added=_count_documents(store, number))
+        return ChangeReport(added=sources.count_documents(store, number))
     return changes
-
-
-def _count_documents(store: Store, number: int) -> int:
-    with autocommit(store.engine) as connection:
-        statement = store.corpus.statement(statements.DOCUMENTS_OF_SOURCE)
-        row = connection.execute(statement, [number]).fetchone()
-    assert row is not None
-    return int(row[0])
 
 
 def _learn(store: Store, number: int) -> None:

@@ -103,6 +103,18 @@ def sources(engine: Engine) -> list[StoredSource]:
     return [StoredSource(*row) for row in rows]
 
 
+def readable_sources(engine: Engine, corpus_id: int) -> list[StoredSource]:
+    """Return the attached tables of a corpus whose texts this role may read."""
+    with transaction(engine) as connection:
+        rows = connection.execute(statements.SOURCES, []).fetchall()
+        faults = dict(connection.execute(statements.READING_FAULTS, []).fetchall())
+    return [
+        source
+        for source in (StoredSource(*row) for row in rows)
+        if source.corpus_id == corpus_id and faults.get(source.id, "dropped") is None
+    ]
+
+
 def source_names(connection: Connection, numbers: Iterable[int | None]) -> dict[int | None, str]:
     """Return the names of tables by the numbers of their sources, without detached tables."""
     return dict(connection.execute(statements.SOURCE_NAMES, [list(numbers)]).fetchall())

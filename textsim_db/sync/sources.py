@@ -101,6 +101,25 @@ def usable(store: Store) -> list[StoredSource]:
     return existing
 
 
+def id_of(store: Store, table: TableName) -> int:
+    """Return the id of an attached table; raises ConfigurationError."""
+    with transaction(store.engine) as connection:
+        relation = table_oid(connection, table_name(table))
+        row = connection.execute(statements.SOURCE_NUMBER, [store.corpus.name, relation]).fetchone()
+    if row is None:
+        raise ConfigurationError(f'{table} is not attached to the corpus "{store.corpus.name}"')
+    return int(row[0])
+
+
+def count_documents(store: Store, source_id: int) -> int:
+    """Return the number of documents of an attached table."""
+    statement = store.corpus.statement(statements.DOCUMENTS_OF_SOURCE)
+    with autocommit(store.engine) as connection:
+        row = connection.execute(statement, [source_id]).fetchone()
+    assert row is not None
+    return int(row[0])
+
+
 def dropped(store: Store) -> list[StoredSource]:
     """Return the attached tables of a corpus that were dropped."""
     return [source for source in _sources_of(store) if source.is_gone]

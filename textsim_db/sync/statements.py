@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from typing import Final, LiteralString
 
+from textsim_db.read.statements import READING_FAULT
+
 # Attached tables, as users see them.
 
 FIND_TABLE: Final[LiteralString] = """
@@ -97,6 +99,13 @@ SOURCE: Final[LiteralString] = f"{_SELECT} {_FROM} AND s.id = %s"
 SOURCES: Final[LiteralString] = f"""
 {_SELECT}, s.shape <> textsim._shape(s), ARRAY(SELECT textsim._source_problems(s)) {_FROM}
 ORDER BY s.id
+"""
+READING_FAULTS: Final[LiteralString] = f"""
+SELECT s.id, {READING_FAULT}
+FROM textsim.source s
+JOIN pg_catalog.pg_class r ON r.oid = s.relation
+JOIN pg_catalog.pg_namespace n ON n.oid = r.relnamespace
+WHERE s.active
 """
 SOURCE_NAMES: Final[LiteralString] = """
 SELECT s.id, s.relation::text FROM textsim.source s WHERE s.id = ANY (%s::integer[]) AND s.active

@@ -22,21 +22,58 @@ for (const form of document.querySelectorAll("form[method=post]")) {
   });
 }
 
+// Replaces the contents of an element by a fragment; the server escapes every text in it.
+async function load(element, address, isWanted = () => true) {
+  const response = await fetch(address);
+  const text = await response.text();
+  if (response.ok && isWanted()) element.innerHTML = text;
+}
+
 const handle = document.querySelector("#threshold");
 if (handle) {
-  const effect = document.querySelector("#effect");
+  const effects = JSON.parse(handle.dataset.effects);
+  const names = ["pairs", "clusters", "removals"];
   let waiting = 0;
   handle.addEventListener("input", () => {
-    const threshold = Number(handle.value);
-    document.querySelector("output[for=threshold]").textContent = threshold.toFixed(2);
+    const step = Math.round(Number(handle.value) * 100);
+    const threshold = (step / 100).toFixed(2);
+    document.querySelector("#at").textContent = threshold;
+    document.querySelector("#to-clusters").href = `/clusters?threshold=${threshold}`;
+    for (const [i, name] of names.entries()) {
+      const shown = document.getElementById(name);
+      if (shown) shown.textContent = effects[step][i].toLocaleString("en");
+    }
     for (const bar of document.querySelectorAll("rect[data-step]")) {
-      bar.classList.toggle("below", Number(bar.dataset.step) < Math.round(threshold * 100));
+      bar.classList.toggle("below", Number(bar.dataset.step) < step);
     }
     clearTimeout(waiting);
-    waiting = setTimeout(async () => {
-      const response = await fetch(`/effect?threshold=${threshold}`);
-      // The server escapes every text of the fragment.
-      if (response.ok && Number(handle.value) === threshold) effect.innerHTML = await response.text();
-    }, 60);
+    const isWanted = () => Math.round(Number(handle.value) * 100) === step;
+    waiting = setTimeout(load, 60, document.querySelector("#effect"), `/effect?threshold=${threshold}`, isWanted);
   });
+}
+
+const inspect = document.querySelector("#inspect");
+if (inspect) {
+  inspect.addEventListener("click", (event) => {
+    event.preventDefault();
+    const result = document.querySelector("#inspection");
+    result.textContent = "Looking …";
+    load(result, inspect.dataset.inspection);
+  });
+}
+
+const progress = document.querySelector("#progress");
+if (progress) {
+  const look = async () => {
+    const state = await (await fetch("/progress")).json();
+    document.querySelector("#read").textContent = state.pairs.toLocaleString("en");
+    if (state.complete) {
+      progress.firstChild.textContent = "All pairs are read. This page shows those of some documents. ";
+      progress.querySelector("a").textContent = "Show all";
+      progress.replaceChildren(progress.firstChild, progress.querySelector("a"));
+    } else {
+      setTimeout(look, 1000);
+    }
+  };
+  setTimeout(look, 1000);
 }

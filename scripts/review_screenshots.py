@@ -1,0 +1,115 @@
+"""Write the screenshots of textsim review into docs/images.
+
+    python -m scripts.review_screenshots
+
+It takes a review in order, from the first look to the suggested threshold: the pictures show one corpus,
+whose documents and judgements are made here. It needs Chromium and chromedriver.
+"""
+
+from __future__ import annotations
+
+import base64
+import random
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+from selenium import webdriver
+
+import textsim_db as ts
+from benchmarks.harness import fresh_database
+from tests.support.browsers import chromium
+from tests.support.review import serving
+
+FOLDER = Path(__file__).resolve().parents[1] / "docs" / "images"
+PAGES = {
+    "overview": "/",
+    "pairs": "/pairs",
+    "pair": "/pair?a=story-003&b=story-003-corrected",
+    "clusters": "/clusters",
+    "cluster": "/cluster?key=story-000&inspect=1",
+    "precision": "/precision",
+    "judgements": "/judgements",
+}
+DARK = ("overview", "pair")
+WHO = ("The council", "The mayor", "The county court", "A committee of parents", "The museum")
+DID = ("voted to rebuild", "opened", "asked for bids to repair", "published plans for", "closed")
+WHAT = (
+    "the stone bridge over the river",
+    "a reading room in the former post office",
+    "the roof of the swimming hall",
+    "a cycle path to the northern villages",
+    "the ferry across the bay",
+)
+MORE = (
+    "The work will take about {} months and will cost less than expected.",
+    "Neighbours of {} Mill Lane had asked for it for years, and some of them came to listen.",
+    "A second meeting follows on {} July in the town hall.",
+    "Schools nearby stay open, and {} buses take another way.",
+    "Of the members, {} wanted a cheaper solution, but they found no majority.",
+    "The Harbour Gazette has received {} letters about it since Monday.",
+)
+
+
+def stories(rng: random.Random) -> Iterator[tuple[str, str]]:
+    """Yield news stories, most of them in several versions."""
+    for number in range(60):
+        first = f"{rng.choice(WHO)} {rng.choice(DID)} {rng.choice(WHAT)}, as report {number} says."
+        more = [each.format(rng.randrange(2, 30)) for each in rng.sample(MORE, 5)]
+        key, text = f"story-{number:03}", " ".join([first, *more])
+        yield key, text
+        yield (
+            f"{key}-agency",
+            text.replace("about ", "some ").replace("it for years", "this for long"),
+        )
+        if number % 3 == 0:
+            yield f"{key}-corrected", text.replace("July", "August")
+        if number % 4 == 0:
+            yield f"{key}-short", " ".join([first, *more[:3], f"A picture is on page {number}."])
+
+
+def judge(corpus: ts.Corpus, rng: random.Random) -> None:
+    """Judge some pairs as a person would: versions of one story are the same."""
+    pairs = list(corpus.pairs())
+    for a, b, _ in rng.sample(pairs, 60):
+        if {a, b} != {"story-001", "story-002"}:
+            corpus.judge(a, b, "same" if a[:9] == b[:9] else "different")
+    corpus.judge("story-001", "story-002", "unsure", note="the same plan, and two bridges")
+
+
+def shoot(browser: webdriver.Chrome, name: str) -> None:
+    """Write what the browser shows as a small picture."""
+    shot = browser.execute_cdp_cmd(
+        "Page.captureScreenshot", {"format": "png", "optimizeForSpeed": False}
+    )
+    (FOLDER / f"review-{name}.png").write_bytes(base64.b64decode(shot["data"]))
+
+
+def main() -> None:
+    """Take all pictures, and some of them in dark colours."""
+    rng = random.Random(1)
+    with fresh_database() as bench:
+        corpus = bench.db.create_corpus("news", threshold=0.4, recall=1.0)
+        run = bench.connection.execute
+        run("CREATE TABLE article (id text PRIMARY KEY, body text)")
+        for row in stories(rng):
+            run("INSERT INTO article VALUES (%s, %s)", row)
+        corpus.attach("article", "id", "body")
+        judge(corpus, rng)
+        url = bench.db.engine.url.render_as_string(False)
+        with serving(url, "news") as address:
+            site = address.partition("/?")[0]
+            for is_dark in (False, True):
+                with chromium(dark=is_dark) as browser:
+                    browser.get(address)
+                    browser.get(f"{site}/")
+                    while "being read" in browser.page_source:
+                        time.sleep(0.3)
+                        browser.get(f"{site}/")
+                    for name in DARK if is_dark else PAGES:
+                        browser.get(site + PAGES[name])
+                        shoot(browser, f"{name}-dark" if is_dark else name)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,244 @@
+"""The page of textsim dedupe: its numbers, its bounds, and texts that must not act on it."""
+
+from __future__ import annotations
+
+import json
+import random
+import re
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import textsim_db as ts
+from benchmarks.generate import documents
+from tests.support.commands import Textsim
+from tests.support.records import as_jsonl
+from tests.support.review import HOSTILE
+from textsim_db.cluster.keep_rule import Preference
+from textsim_db.dedupe.against_corpora import Standing
+from textsim_db.dedupe.by_temporary_corpus import Deduplication, Removal, Rule
+from textsim_db.dedupe.removal_page import MOST_BYTES, Summary, removal_page
+from textsim_db.dedupe.shown_removals import CLUSTERS, MEMBERS, SAMPLE, choose_removals
+from textsim_db.dedupe.shown_texts import read_texts
+from textsim_db.settings import CorpusSettings
+
+ALLOWED = {
+    *(
+        "html",
+        "head",
+        "meta",
+        "title",
+        "style",
+        "body",
+        "h1",
+        "h2",
+        "table",
+        "tbody",
+        "tr",
+        "th",
+        "td",
+    ),
+    *("bdi", "svg", "rect", "a", "section", "article", "details", "summary", "div", "p", "b", "i"),
+    *("del", "ins", "ul", "li"),
+}
+WORDS = " ".join(f"word{i}" for i in range(30))
+
+
+class Page(HTMLParser):
+    """The elements and the texts of a page; every element must be closed."""
+
+    def __init__(self, html: str) -> None:
+        super().__init__()
+        self.tags: list[str] = []
+        self.attributes: list[tuple[str, str | None]] = []
+        self.rows: dict[str, str] = {}
+        self.text = ""
+        self._open: list[str] = []
+        self._cells: list[str] = []
+        self.feed(html)
+        self.close()
+        assert self._open == []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append(tag)
+        self.attributes += attrs
+        if tag == "tr":
+            self._cells = []
+        if tag in ("th", "td"):
+            self._cells.append("")
+        if tag not in ("meta", "rect"):
+            self._open.append(tag)
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append(tag)
+        self.attributes += attrs
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self._open.pop() == tag
+        if tag == "tr":
+            self.rows[self._cells[0]] = self._cells[1]
+
+    def handle_data(self, data: str) -> None:
+        self.text += data
+        if self._cells:
+            self._cells[-1] += data
+
+
+def numbers(page: Page) -> dict[str, int]:
+    return {
+        name: int(n.replace(",", ""))
+        for name, n in page.rows.items()
+        if n[:1].isdigit() and "." not in n
+    }
+
+
+def test_the_numbers_are_those_of_the_other_report(textsim: Textsim, rng: random.Random) -> None:
+    seed = rng.randrange(10**6)
+    texts = [text for _, text in documents(1000, words=40, planted=0.4, seed=seed)]
+    Path("in.jsonl").write_bytes(as_jsonl([{"id": i, "text": t} for i, t in enumerate(texts)]))
+    options = ("--threshold", "0.5", "--linkage", "single")
+    textsim("dedupe", "in.jsonl", "--report", "r.jsonl", *options)
+    clusters = [json.loads(line) for line in Path("r.jsonl").read_text().splitlines()]
+    removed = [record["similarity"] for cluster in clusters for record in cluster["removed"]]
+    result = textsim("dedupe", "in.jsonl", "-o", "out.jsonl", "--report", "r.html", *options)
+    page = Page(Path("r.html").read_text("utf-8"))
+    shown = numbers(page)
+    assert f"1,000 documents: {shown['kept']:,} kept, {len(removed):,} removed" in result.stderr
+    assert (shown["records"], shown["removed"], shown["clusters"]) == (
+        1000,
+        len(removed),
+        len(clusters),
+    )
+    for low in range(10):
+        pairs = sum(low / 10 <= similarity < (low + 1) / 10 for similarity in removed)
+        assert shown.get(f"0.{low} to below {(low + 1) / 10:g}", 0) == pairs
+    assert shown["1: the same shingles"] == removed.count(1.0)
+    assert page.rows["linkage"] == "single"
+    largest = max(clusters, key=lambda cluster: len(cluster["removed"]))
+    assert f"key {largest['kept']['key']}: {len(largest['removed'])} records removed" in page.text
+    assert set(page.tags) <= ALLOWED
+
+
+def test_the_same_run_writes_the_same_page(textsim: Textsim) -> None:
+    Path("in.jsonl").write_bytes(
+        as_jsonl([{"id": i, "text": f"{WORDS} {'x ' * (i % 5)}"} for i in range(50)])
+    )
+    pages = []
+    for kind in ("csv", "jsonl"):  # a conversion surveys the records while they are read
+        textsim(
+            "dedupe", "in.jsonl", "-o", f"out.{kind}", "--report", "r.html", "--threshold", "0.5"
+        )
+        pages.append(Path("r.html").read_bytes())
+    assert pages[0] == pages[1]
+
+
+def test_differences_are_marked_and_numbers_are_warned_of(textsim: Textsim) -> None:
+    texts = [f"{WORDS} on 5 May", f"{WORDS} on 6 May", f"{WORDS} on 5 May"]
+    Path("in.jsonl").write_bytes(
+        as_jsonl([{"id": f"k{i}", "text": t} for i, t in enumerate(texts)])
+    )
+    textsim("dedupe", "in.jsonl", "--report", "r.html")
+    html = Path("r.html").read_text("utf-8")
+    assert (
+        html.count("<del>5</del> ") == html.count("<ins>6</ins> ") == 2
+    )  # in the sample and the cluster
+    assert "The texts differ only in numbers: both may have to be kept." in html
+    assert "no word differs" in html
+    assert "record 1, key <bdi>k0</bdi>: 2 records removed" in html
+
+
+def test_hostile_texts_and_keys_do_nothing(textsim: Textsim) -> None:
+    records = [
+        {"id": text, "text": f"{text} {' '.join(f'{place}x{i}' for i in range(30))} {copy}{text}"}
+        for place, text in enumerate(HOSTILE)
+        for copy in ("", "a ")
+    ]
+    Path("in.jsonl").write_bytes(as_jsonl([*records, {"id": "<i>", "text": "<script>\0"}]))
+    textsim("dedupe", "in.jsonl", "--report", "r.html", "--threshold", "0.4", status=1)
+    html = Path("r.html").read_text("utf-8")
+    page = Page(html)
+    assert set(page.tags) <= ALLOWED
+    assert not [
+        name for name, _ in page.attributes if name.startswith("on") or name in ("src", "action")
+    ]
+    assert [
+        value
+        for name, value in page.attributes
+        if name == "href" and not str(value).startswith("#")
+    ] == []
+    assert not re.search("[\u202a-\u202e\u2066-\u2069]", html)
+    assert "U+202Egnp.exeU+202D" in page.text
+    assert "<script>alert(1)</script>" in page.text
+    assert "default-src 'none'" in html
+    assert not re.search(r"https?:|url\(|@import", re.sub("<body.*", "", html, flags=re.S))
+    assert "cannot be compared" in page.text
+
+
+def test_documents_of_a_corpus_stand(textsim: Textsim, db: ts.Database) -> None:
+    corpus = db.create_corpus("known", threshold=0.5)
+    corpus.add_many({"<old>": f"{WORDS} Don't, he said."})
+    Path("in.jsonl").write_bytes(as_jsonl([{"id": "n", "text": f"{WORDS} don't she said"}]))
+    arguments = ("--against", "known", "--add", "-o", "out.jsonl", "--report", "r.html")
+    for _ in range(2):
+        textsim("dedupe", "in.jsonl", *arguments)
+        html = Path("r.html").read_text("utf-8")
+        assert "document <bdi>&lt;old&gt;</bdi> of the corpus <bdi>known</bdi>" in html
+        assert "don t <del>he</del>" in html
+        assert "don t <ins>she</ins>" in html
+        shown = numbers(Page(html))
+        assert (shown["removed"], shown["removed, because a corpus has a match"]) == (0, 1)
+
+
+def made_page(
+    removals: list[Removal], texts: list[str], standing: dict[int, Standing] | None = None
+) -> str:
+    result = Deduplication(len(texts), removals, [], standing or {})
+    rule = Rule(Preference("first"), CorpusSettings())
+    shown = choose_removals(result)
+    keys: list[Any] = [None] * len(texts)
+    return removal_page(
+        Summary("in.jsonl", rule, result, keys, []),
+        shown,
+        read_texts(shown, texts, {}, rule.settings),
+    )
+
+
+def test_a_page_of_100_000_removals_is_small_and_names_what_it_leaves_out(
+    rng: random.Random,
+) -> None:
+    kept = 20_000
+    texts = [f"{WORDS} {i}" for i in range(kept + 100_000)]
+    removals = [
+        Removal(kept + i, rng.randrange(kept) if i > 500 else 7, rng.choice([0.71, 0.85, 0.999, 1]))
+        for i in range(100_000)
+    ]
+    html = made_page(removals, texts)
+    page = Page(html)
+    assert len(html) < 2_000_000
+    assert numbers(page)["removed"] == 100_000
+    clusters = len({removal.kept for removal in removals})
+    assert numbers(page)["clusters"] == clusters
+    assert f"{clusters - CLUSTERS:,} smaller clusters left out" in page.text
+    assert page.tags.count("details") == CLUSTERS
+    pairs = sum(removal.similarity == 0.71 for removal in removals)
+    assert f"{pairs:,} pairs, of which {SAMPLE} are shown" in page.text
+    largest = sum(removal.kept == 7 for removal in removals)
+    assert f"record 8: {largest} records removed" in page.text
+    assert f"{largest - MEMBERS} more similar records left out" in page.text
+
+
+@pytest.mark.parametrize("text", ["\u202e", '"', "<>&", "\u202e "])
+def test_texts_that_grow_when_they_are_escaped_do_not_pass_the_bound(text: str) -> None:
+    texts = [f"{text * 20_000}{i}" for i in range(2 * CLUSTERS)]
+    removals = [Removal(2 * i + 1, 2 * i, 0.9) for i in range(CLUSTERS)]
+    html = made_page(removals, texts)
+    assert len(html) < 1.2 * MOST_BYTES
+    assert "only the first 10,000 characters are compared here" in html
+
+
+def test_an_empty_result_says_so() -> None:
+    html = made_page([], ["a", "b"])
+    assert "No record was removed." in html
+    assert set(Page(html).tags) <= ALLOWED

@@ -1,0 +1,202 @@
+"""Results show themselves in a notebook: their tables are escaped and bounded, and load nothing."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+import re
+from html.parser import HTMLParser
+from typing import Any
+
+import pytest
+
+import textsim_db as ts
+from tests.support.review import HOSTILE
+from textsim_db.results import Refusal
+from textsim_db.show.result_list import SHOWN_ROWS, ResultList
+
+WORDS = " ".join(f"word{i}" for i in range(30))
+ALLOWED = {
+    *(
+        "div",
+        "style",
+        "table",
+        "thead",
+        "tbody",
+        "tr",
+        "th",
+        "td",
+        "bdi",
+        "p",
+        "b",
+        "i",
+        "del",
+        "ins",
+    ),
+    *("svg", "rect", "polyline", "line", "span"),
+}
+
+
+class Output(HTMLParser):
+    """The elements and the texts of an output; every element must be closed and known."""
+
+    def __init__(self, html: str) -> None:
+        super().__init__()
+        self.text = ""
+        self.rows = 0
+        self._open: list[str] = []
+        self.feed(html)
+        self.close()
+        assert self._open == []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        assert tag in ALLOWED
+        assert not [name for name, _ in attrs if name.startswith("on") or name in ("src", "href")]
+        self.rows += tag == "tr"
+        self._open.append(tag)
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        assert tag in ALLOWED
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self._open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        self.text += data if "style" not in self._open else ""
+
+
+def shown(value: Any) -> Output:
+    html = value._repr_html_()
+    assert not re.search(r"https?:|url\(|@import", html)
+    return Output(html)
+
+
+def test_every_result_shows_itself(corpus: ts.Corpus) -> None:
+    corpus.add_many(
+        {"a": WORDS, "b": f"{WORDS} today", "c": f"{WORDS} tomorrow", "d": "other words"}
+    )
+    assert "key" in shown(corpus.query(WORDS)).text
+    assert shown(corpus.query(WORDS)).rows == 4
+    assert shown(corpus.query("nothing else")).text.strip() == "no rows"
+    assert shown(corpus.candidates(WORDS)).rows == 4
+    assert shown(corpus.neighbours("a")).rows == 3
+    assert "query" in shown(corpus.query_many([WORDS, "x", WORDS])).text
+    assert shown(corpus.query_many([WORDS, "x", WORDS])).rows == 7
+    assert "no rows for 2 queries" in shown(corpus.query_many(["x", "y"])).text
+    assert "weakest member" in shown(corpus.inspect_clusters()).text.replace("_", " ")
+    (cluster,) = corpus.clusters(linkage="kept")
+    assert "3 documents, the weakest link 0." in shown(cluster).text
+    assert "kept" in shown(cluster).text
+    assert shown(corpus.plan()).rows > 5
+    statistics = shown(corpus.statistics())
+    assert "word1" in statistics.text
+    comparison = corpus.explain("b", "c")
+    assert "<del>today</del>" in comparison._repr_html_()
+    assert "<ins>tomorrow</ins>" in comparison._repr_html_()
+    assert "jaccard, of shingles" in shown(comparison).text
+    assert "differ only in numbers" in shown(ts.explain(f"{WORDS} 1", f"{WORDS} 2")).text
+
+
+def test_the_members_of_a_cluster_stand_below_the_kept_one(corpus: ts.Corpus) -> None:
+    texts = {
+        "a": WORDS,
+        "b": f"{WORDS} 5",
+        "c": f"{WORDS} 5 may 6",
+        "<d>": f"{WORDS} more and more",
+    }
+    corpus.add_many(texts)
+    (cluster,) = corpus.clusters(linkage="kept", rank=lambda key: key != "b")
+    found = corpus.explain_cluster(cluster)
+    assert (found.key, found.text, found.left_out) == ("b", texts["b"], 0)
+    assert [member.key for member in found.members] == ["<d>", "c", "a"]
+    for member in found.members:
+        assert member.similarity == corpus.explain("b", member.key).measures["jaccard"]
+        assert "".join(part.b for part in member.parts).strip() == texts[member.key]
+    assert "<del>5</del>" in found._repr_html_()
+    assert "differ only in numbers" in shown(found).text
+    assert repr(found) == "ExplainedCluster(key='b', members=<3 members>, left_out=0)"
+    few = corpus.explain_cluster(["c", "a", "b", "<d>"], most=1)
+    assert (few.key, [member.key for member in few.members], few.left_out) == ("c", ["a"], 2)
+    assert "2 more documents left out" in shown(few).text
+    with pytest.raises(ts.DocumentNotFound, match='no document "z"'):
+        corpus.explain_cluster(["a", "z"])
+    with pytest.raises(ts.ConfigurationError, match="the cluster is empty"):
+        corpus.explain_cluster([])
+    with pytest.raises(ts.ConfigurationError, match="takes a cluster, or several keys"):
+        corpus.explain_cluster("a")
+
+
+def test_a_recall_report_shows_its_curve(db: ts.Database) -> None:
+    for recall in (0.9, 1):
+        corpus = db.create_corpus(f"c{recall}", threshold=0.7, recall=recall)
+        corpus.add_many({"a": WORDS, "b": f"{WORDS} today"})
+        report = corpus.measure_recall()
+        assert report.curve == [corpus.config.probability(i / 100) for i in range(101)]
+        assert report.curve[-1] == 1
+        assert "<polyline" in report._repr_html_()
+        assert "pairs found" in shown(report).text
+        assert len(repr(report)) < 700
+        assert f"recall={report.recall}" in repr(report)
+        assert "histogram=<101 values>" in repr(report)
+    statistics = corpus.statistics()
+    assert len(repr(statistics)) < 1000
+    assert "similarities=<100 values>" in repr(statistics)
+    assert len(repr(ts.explain(WORDS, f"{WORDS} today"))) < 2000
+
+
+def test_an_iterator_of_results_is_shown_without_losing_rows(corpus: ts.Corpus) -> None:
+    corpus.add_many({f"k{i}": f"{WORDS} {i}" for i in range(10)})
+    pairs = corpus.pairs()
+    assert repr(pairs) == "<Results of Pair>"
+    first = next(pairs)
+    output = shown(pairs)
+    assert output.rows == SHOWN_ROWS + 1
+    assert f"the first {SHOWN_ROWS} rows and there are more" in output.text
+    assert len([first, *pairs]) == 45
+    assert shown(corpus.duplicates()).rows == 10
+    assert shown(corpus.clusters()).rows == 2
+
+
+def test_hostile_keys_and_texts_do_nothing(db: ts.Database) -> None:
+    corpus = db.create_corpus("c", shingle="word:1", threshold=0.5)
+    keys = [f"{i}{text}" for i, text in enumerate(HOSTILE)]
+    corpus.add_many({key: f"{key} {WORDS}" for key in keys})
+    clusters = list(corpus.clusters())
+    comparison = ts.explain(" ".join(HOSTILE), "<img src=y> \u202eother")
+    values: list[Any] = [
+        corpus.query(WORDS),
+        corpus.pairs(),
+        clusters[0],
+        corpus.statistics(),
+        comparison,
+    ]
+    for value in values:
+        assert "\u202e" not in value._repr_html_()
+        shown(value)
+    assert "U+202Egnp.exe" in shown(corpus.query(WORDS)).text
+
+
+def test_reports_show_what_was_refused(db: ts.Database) -> None:
+    corpus = db.create_corpus("c")
+    report = corpus.add_many([("a", WORDS), *((f"<b>{i}", "\0") for i in range(100))])
+    assert len(repr(report)) < 4000
+    assert "... and 90 more]" in repr(report)
+    assert "<b>0" in shown(report).text
+    assert "the first 20 rows of 100" in shown(report).text
+
+
+def test_a_list_of_results_is_a_list() -> None:
+    rows = ResultList(Refusal(str(i), "<i>") for i in range(1000))
+    assert rows == [Refusal(str(i), "<i>") for i in range(1000)]
+    assert isinstance(rows, list)
+    assert repr(rows).count("Refusal(") == 10
+    assert repr(rows).endswith(", ... and 990 more]")
+    assert repr(ResultList(rows[:2])) == repr(list(rows)[:2])
+    assert isinstance(rows[3:5], ResultList)
+    assert rows[3].key == "3"
+    for other in (pickle.loads(pickle.dumps(rows)), copy.copy(rows), copy.deepcopy(rows)):
+        assert (type(other), other) == (ResultList, rows)
+    assert shown(rows).rows == SHOWN_ROWS + 1
+    long = shown(ResultList([Refusal("k" * 10_000, "r")]))
+    assert len(long.text) < 1000
+    assert "… 9,700 characters …" in long.text

@@ -1,0 +1,211 @@
+"""A thousand hostile requests: none gets in without the token, and none changes what it may not."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Mapping
+from html.parser import HTMLParser
+from urllib.parse import quote, urlencode
+
+import pytest
+
+import textsim_db as ts
+from tests.review.conftest import HOME, PORT, TOKEN, Open
+from tests.support.review import HOSTILE
+
+PATHS = [
+    *("/", "/effect", "/pairs", "/pair", "/clusters", "/cluster", "/inspection", "/precision"),
+    *(
+        "/judgements",
+        "/judgements.csv",
+        "/judgements.jsonl",
+        "/progress",
+        "/judge",
+        "/undo",
+        "/import",
+    ),
+    *("/static/review.css", "/static/..%2fpages.py", "//evil.example/", "/%00", "/pair/../judge"),
+]
+NAMES = [
+    *(
+        "a",
+        "b",
+        "key",
+        "threshold",
+        "low",
+        "high",
+        "around",
+        "text",
+        "cluster",
+        "scope",
+        "language",
+    ),
+    *("state", "order", "start", "blind", "inspect", "of_cluster", "token", "imported", "verdict"),
+]
+METHODS = ["GET", "GET", "GET", "POST", "POST", "HEAD", "PUT", "DELETE", "OPTIONS", "TRACE"]
+HOSTS = [
+    f"127.0.0.1:{PORT}",
+    f"localhost:{PORT}",
+    "evil.example",
+    f"evil.example:{PORT}",
+    "",
+    "[::1]",
+]
+ORIGINS = [
+    HOME,
+    f"http://localhost:{PORT}",
+    "null",
+    "http://evil.example",
+    f"{HOME}.evil.example",
+    "",
+]
+ALLOWED = {
+    "a",
+    "bdi",
+    "body",
+    "button",
+    "caption",
+    "dd",
+    "del",
+    "details",
+    "div",
+    "dl",
+    "dt",
+    "em",
+} | {
+    *(
+        "fieldset",
+        "form",
+        "h1",
+        "h2",
+        "head",
+        "header",
+        "html",
+        "input",
+        "ins",
+        "kbd",
+        "label",
+        "legend",
+    ),
+    *("li", "link", "main", "meta", "nav", "ol", "option", "output", "p", "pre", "code", "rect"),
+    *("script", "section", "select", "span", "strong", "summary", "svg", "table", "tbody", "td"),
+    *("textarea", "th", "thead", "title", "tr"),
+}
+
+
+def test_no_request_without_token_and_origin_changes_or_shows_anything(
+    corpus: ts.Corpus, open_review: Open, rng: random.Random
+) -> None:
+    words = " ".join(f"word{i}" for i in range(30))
+    corpus.add_many({key: f"{key} {words}" for key in HOSTILE})
+    client = open_review(corpus, enter=False)
+    for _ in range(500):
+        method, path = rng.choice(METHODS), address(rng)
+        headers = {"host": rng.choice(HOSTS), "origin": rng.choice(ORIGINS)}
+        headers["cookie"] = (
+            f"textsim-review-{PORT}={rng.choice(['', 'x', TOKEN[1:], TOKEN.upper()])}"
+        )
+        response = client.request(method, path, headers=headers, content=body(rng))
+        assert response.status_code in (403, 421), (method, path, headers)
+        assert "word1" not in response.text
+    assert list(corpus.judgements()) == []
+
+
+def test_hostile_requests_of_the_browser_itself_run_no_script(
+    corpus: ts.Corpus, open_review: Open, rng: random.Random
+) -> None:
+    words = " ".join(f"word{i}" for i in range(30))
+    corpus.add_many({key: f"{key} {words} {key}" for key in HOSTILE})
+    for _ in range(10):
+        a, b = rng.sample(HOSTILE, 2)
+        if {a, b} not in [{each.a, each.b} for each in corpus.judgements()]:
+            corpus.judge(a, b, rng.choice(["same", "different"]), note=rng.choice(HOSTILE))
+    before = list(corpus.judgements())
+    client = open_review(corpus)
+    for _ in range(450):
+        path = address(rng)
+        response = client.request(rng.choice(["GET", "GET", "HEAD", "PUT", "DELETE"]), path)
+        assert response.status_code in (200, 400, 404, 405, 409), (path, response.text)
+        check(response.headers, response.text)
+    foreign = {"origin": rng.choice(ORIGINS[2:])}
+    for _ in range(50):
+        response = client.post(address(rng), content=body(rng), headers=foreign)
+        assert response.status_code == 403
+    assert list(corpus.judgements()) == before
+
+
+@pytest.mark.parametrize("path", ["/judge", "/undo", "/import"])
+def test_nothing_is_written_without_rights_whatever_the_body_is(
+    corpus: ts.Corpus, open_review: Open, rng: random.Random, path: str
+) -> None:
+    client = open_review(corpus, read_only=True)
+    for _ in range(30):
+        response = client.post(f"{path}?{query(rng)}", content=body(rng))
+        assert response.status_code == 403, response.text
+        check(response.headers, response.text)
+    assert list(corpus.judgements()) == []
+
+
+def address(rng: random.Random) -> str:
+    return f"{rng.choice(PATHS)}?{query(rng)}"
+
+
+def query(rng: random.Random) -> str:
+    values: list[Callable[[], str]] = [
+        lambda: rng.choice(HOSTILE),
+        lambda: str(rng.uniform(-2, 2)),
+        lambda: rng.choice(["nan", "1e999", "9" * 30, "judged", "any", "spread", "1", "-1"]),
+        lambda: "".join(chr(rng.randrange(1, 0xD800)) for _ in range(rng.randrange(40))),
+    ]
+    names = rng.sample(NAMES, rng.randrange(6))
+    chosen = [(name, rng.choice(values)()) for name in names if name != "token"]
+    return urlencode(chosen) + rng.choice(["", "&&&=", "%", "&a=%ff%fe", "&text=" + quote("\x00")])
+
+
+def body(rng: random.Random) -> bytes:
+    forms = [
+        b"",
+        b"verdict=same&seen=",
+        b"verdict=same&seen=&note=" + b"%3Cscript%3E" * 20,
+        b'--x\r\nContent-Disposition: form-data; name="file"; filename="j.csv"\r\n\r\na,b,verdict\r\n',
+        rng.randbytes(200),
+    ]
+    return rng.choice(forms)
+
+
+def check(headers: Mapping[str, str], page: str) -> None:
+    """Check that a browser runs no script of a page but the one of the server."""
+    policy = headers["content-security-policy"]
+    assert "script-src 'self'" in policy
+    if not headers["content-type"].startswith("text/html"):
+        # A browser shows no export as a page.
+        assert headers["x-content-type-options"] == "nosniff"
+        return
+    elements = _Elements(page)
+    assert elements.names <= ALLOWED, elements.names - ALLOWED
+    assert elements.scripts <= {"/static/review.js"}
+    assert not elements.foreign
+
+
+class _Elements(HTMLParser):
+    """The names of the elements of a page, its scripts, and what a hostile page would have."""
+
+    def __init__(self, page: str) -> None:
+        super().__init__()
+        self.names: set[str] = set()
+        self.scripts: set[str | None] = set()
+        self.foreign: list[tuple[str, str | None]] = []
+        self.feed(page)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.names.add(tag)
+        for name, value in attrs:
+            if tag == "script" and name == "src":
+                self.scripts.add(value)
+            leads_away = name in ("href", "src", "action") and not _is_own(value or "")
+            if leads_away or name.startswith("on") or name == "style":
+                self.foreign.append((name, value))
+
+
+def _is_own(address: str) -> bool:
+    return address in ("", "#main") or (address.startswith("/") and not address.startswith("//"))

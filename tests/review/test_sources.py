@@ -1,0 +1,144 @@
+"""Reviews of an attached table, and of the report of a finished dedupe."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import psycopg
+import pytest
+
+import textsim_db as ts
+from tests.review.conftest import Open
+from tests.support.commands import Textsim
+from textsim_db.files.record_files import RecordColumns, RecordFile
+from textsim_db.review.corpus_documents import CorpusDocuments, attached_source
+from textsim_db.review.report_documents import ReportDocuments
+
+LINES = [f"Line {i}: Everything is FINE here, said number {i}." for i in range(8)]
+
+
+@pytest.fixture
+def articles(db: ts.Database, connection: psycopg.Connection) -> ts.Corpus:
+    """A corpus with two attached tables, and a document of a client."""
+    corpus = db.create_corpus("articles", threshold=0.7, shingle="word:2")
+    for table in ("article", "page"):
+        connection.execute(f"CREATE TABLE {table} (id text PRIMARY KEY, body text)".encode())
+        for i in range(2):
+            text = "\n".join([*LINES, f"END {i}."])
+            connection.execute(
+                f"INSERT INTO {table} VALUES (%s, %s)".encode(), [f"{table}{i}", text]
+            )
+        connection.commit()
+        corpus.attach(table, "id", "body")
+    corpus.add("own", " ".join([*LINES, "END 3"]))
+    return corpus
+
+
+def test_texts_of_attached_tables_are_the_originals(articles: ts.Corpus, open_review: Open) -> None:
+    client = open_review(articles)
+    page = client.get("/pair?a=article0&b=own").text
+    assert "Line 0: Everything is FINE here, said number 0.\nLine 1" in page
+    assert page.count("as it is indexed") == 1
+    assert "<del>0.</del>" in page
+    assert "<ins>3</ins>" in page
+    assert "differ only in numbers" in page
+
+
+def test_a_source_shows_its_own_pairs_only(
+    articles: ts.Corpus, db: ts.Database, open_review: Open
+) -> None:
+    source = attached_source(db.sources(), "article", None)
+    reviewed = CorpusDocuments(articles, None, source)
+    assert [pair[:2] for pair in reviewed.pairs()] == [("article0", "article1")]
+    client = open_review(CorpusDocuments(articles, None, source))
+    page = client.get("/").text
+    assert "<dd>2</dd>" in page
+    assert "article in articles" in page
+    assert "textsim dedupe --table article --key id --text body --into article_cluster" in str(
+        reviewed.commands(0.8)
+    )
+    with pytest.raises(
+        ts.ConfigurationError, match=r"not attached; attached tables: article, page"
+    ):
+        attached_source(db.sources(), "articles", None)
+    with pytest.raises(ts.ConfigurationError, match='not attached to the corpus "other"'):
+        attached_source(db.sources(), "article", "other")
+
+
+def test_without_the_right_to_read_the_table_the_words_are_shown(
+    articles: ts.Corpus, connection: psycopg.Connection, open_review: Open
+) -> None:
+    connection.execute("ALTER TABLE article RENAME COLUMN body TO words")
+    connection.commit()
+    page = open_review(articles).get("/pair?a=article0&b=page0").text
+    assert page.count("as it is indexed") == 1
+
+
+@pytest.fixture
+def finished(tmp_path: Path, textsim: Textsim) -> tuple[str, str]:
+    """The report and the input of a finished dedupe."""
+    records, report = tmp_path / "records.jsonl", tmp_path / "report.jsonl"
+    words = " ".join(f"Word{i}" for i in range(30))
+    texts = {"a": words, "b": f"{words} Two", "c": "Else.", "d": f"{words} Three"}
+    lines = [json.dumps({"id": key, "text": text}) for key, text in texts.items()]
+    records.write_text("\n".join(lines))
+    textsim("dedupe", str(records), "--report", str(report), "--threshold", "0.7")
+    return str(report), str(records)
+
+
+def test_a_finished_dedupe_is_reviewed_and_obeys_the_judgements(
+    finished: tuple[str, str], open_review: Open, textsim: Textsim, tmp_path: Path
+) -> None:
+    report, records = finished
+    judged = str(tmp_path / "judged.jsonl")
+    with (
+        RecordFile(records, RecordColumns("text")) as file,
+        ReportDocuments(report, file, judged) as reviewed,
+    ):
+        client = open_review(reviewed)
+        assert "<dd>4</dd>" in client.get("/").text
+        assert "Cluster of 3 documents" in client.get("/cluster?key=d").text
+        assert "<ins>Two</ins>" in client.get("/pair?a=a&b=b").text
+        sent = client.post("/judge?a=a&b=b", data={"verdict": "different", "seen": ""})
+        assert sent.status_code == 303
+        assert client.post("/judge?a=b&b=a", data={"verdict": "same"}).status_code == 409
+        (command,) = reviewed.commands(0.7)
+    assert f"--judgements {judged}" in command.command
+    words = command.command.split()[1:-1]
+    result = textsim(*words, str(tmp_path / "unique.jsonl"))
+    assert "3 kept, 1 removed" in result.stderr
+    with (
+        RecordFile(records, RecordColumns("text")) as file,
+        ReportDocuments(report, file, judged) as reviewed,
+    ):
+        client = open_review(reviewed)
+        assert client.get("/judgements.csv").text.count("a,b,different,") == 1
+
+
+def test_a_report_of_another_file_is_refused(finished: tuple[str, str], tmp_path: Path) -> None:
+    report, _ = finished
+    other = tmp_path / "other.jsonl"
+    for contents in ('{"id": "x", "text": "other"}\n' * 4, '{"id": "a", "text": "a"}'):
+        other.write_text(contents)
+        with (
+            RecordFile(str(other), RecordColumns("text")) as file,
+            pytest.raises(ts.InputError, match="is no report of"),
+        ):
+            ReportDocuments(report, file, str(tmp_path / "judged.jsonl"))
+    other.write_text("{}")
+    with (
+        RecordFile(str(other), RecordColumns("text")) as file,
+        pytest.raises(ts.InputError, match="line 1 is no cluster"),
+    ):
+        ReportDocuments(str(other), file, str(tmp_path / "judged.jsonl"))
+
+
+def test_options_that_exclude_each_other_are_named(textsim: Textsim) -> None:
+    for arguments, message in (
+        ([], "name a corpus"),
+        (["--report", "r.jsonl"], "need each other"),
+        (["news", "--report", "r.jsonl", "--input", "i.jsonl"], "neither a corpus"),
+        (["news", "--judgements", "j.jsonl"], "it needs --report"),
+    ):
+        assert message in " ".join(textsim("review", *arguments, status=2).stderr.split())

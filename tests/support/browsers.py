@@ -1,0 +1,43 @@
+"""Chromium as the operating system packages it, driven by Selenium."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from selenium import webdriver
+
+CHROMIUM, DRIVER = shutil.which("chromium"), shutil.which("chromedriver")
+PAGE_SECONDS = 30
+
+
+@contextmanager
+def chromium(
+    scripts: bool = True, dark: bool = False, width: int = 1280
+) -> Iterator[webdriver.Chrome]:
+    """Lend a browser; scripts: whether pages may run their scripts."""
+    options = webdriver.ChromeOptions()
+    options.binary_location = str(CHROMIUM)
+    for argument in (
+        *("--headless=new", "--disable-dev-shm-usage", "--hide-scrollbars"),
+        f"--window-size={width},900",
+    ):
+        options.add_argument(argument)
+    if hasattr(os, "getuid") and os.getuid() == 0:
+        options.add_argument("--no-sandbox")  # Chromium refuses to start as root with it
+    if not scripts:
+        options.add_experimental_option(
+            "prefs", {"profile.managed_default_content_settings.javascript": 2}
+        )
+    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
+    driver = webdriver.Chrome(options, webdriver.ChromeService(str(DRIVER)))
+    driver.set_page_load_timeout(PAGE_SECONDS)
+    if dark:
+        scheme = {"features": [{"name": "prefers-color-scheme", "value": "dark"}]}
+        driver.execute_cdp_cmd("Emulation.setEmulatedMedia", scheme)
+    try:
+        yield driver
+    finally:
+        driver.quit()

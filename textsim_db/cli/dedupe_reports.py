@@ -1,0 +1,100 @@
+"""The reports of textsim dedupe: lines of JSON for programs, a page for people."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Sequence
+from contextlib import suppress
+from typing import IO, TYPE_CHECKING, Any
+
+import typer
+
+from textsim_db.errors import shown
+
+if TYPE_CHECKING:
+    from textsim_db.corpus import Corpus
+    from textsim_db.dedupe.by_temporary_corpus import Deduplication, Rule
+    from textsim_db.files.record_files import RecordFile
+
+_LINES, _PAGE = ".jsonl", ".html"
+
+
+def is_page(report: str | None) -> bool:
+    """Say whether a report is a page."""
+    return report is not None and report.endswith(_PAGE)
+
+
+def check_report(report: str, path: str | None, output: str | None) -> None:
+    """Raise an error if the name of a report means no format, or another file of the command."""
+    if not report.endswith((_LINES, _PAGE)):
+        raise typer.BadParameter(
+            f"{report} does not end in {_LINES} or {_PAGE}", param_hint="--report"
+        )
+    for argument, other, stream in (("INPUT", path, 0), ("OUTPUT", output, 1)):
+        if other is not None and _is_same(report, other, stream):
+            raise typer.BadParameter(
+                f"{shown(report)} is also {argument}; name another file", param_hint="--report"
+            )
+
+
+def _is_same(report: str, other: str, stream: int) -> bool:
+    """Say whether two names mean one file; "-" stands for the stream with that file descriptor."""
+    with suppress(OSError):
+        status = os.fstat(stream) if other == "-" else os.stat(other)
+        return os.path.samestat(os.stat(report), status)
+    return os.path.realpath(report) == os.path.realpath(other)
+
+
+def write_clusters(path: str, result: Deduplication, keys: Sequence[str | None]) -> None:
+    """Write a line of JSON for each cluster; keys has the key of each record."""
+    from textsim_db.files.replace_file import replacing
+
+    def document(number: int) -> dict[str, Any]:
+        named = {} if keys[number] is None else {"key": keys[number]}
+        return {"record": number + 1, **named}
+
+    with replacing(path) as file:
+        for removals in result.clusters():
+            removed = [{**document(r.number), "similarity": r.similarity} for r in removals]
+            _write_line(file, {"kept": document(removals[0].kept), "removed": removed})
+        by_standing: dict[tuple[str, str], list[dict[str, Any]]] = {}
+        for number, standing in sorted(result.standing.items()):
+            removed = by_standing.setdefault(standing[:2], [])
+            removed.append({**document(number), "similarity": standing.similarity})
+        for (corpus, key), removed in by_standing.items():
+            _write_line(file, {"kept": {"corpus": corpus, "key": key}, "removed": removed})
+
+
+def _write_line(file: IO[bytes], cluster: dict[str, Any]) -> None:
+    # UTF-8 has no lone surrogates, so they are escaped as in JSON.
+    line = json.dumps(cluster, ensure_ascii=False) + "\n"
+    file.write(line.encode("utf-8", "backslashreplace"))
+
+
+class Page:
+    """A page that shows the removed records."""
+
+    def __init__(self, result: Deduplication, rule: Rule, corpora: Sequence[Corpus]) -> None:
+        """Choose what is shown, and read documents of corpora before added records replace them."""
+        from textsim_db.dedupe.shown_removals import choose_removals
+        from textsim_db.dedupe.shown_texts import read_documents
+
+        self._result = result
+        self._rule = rule
+        self._shown = choose_removals(result)
+        self._documents = read_documents(self._shown, corpora)
+
+    def write(
+        self, path: str, records: RecordFile, keys: Sequence[str | None], faults: Sequence[str]
+    ) -> None:
+        """Read the texts that are shown, and write the page."""
+        from textsim_db.dedupe.removal_page import Summary, removal_page
+        from textsim_db.dedupe.shown_texts import read_texts
+        from textsim_db.files.replace_file import replacing
+
+        all_texts = (record.text for record in records)
+        texts = read_texts(self._shown, all_texts, self._documents, self._rule.settings)
+        summary = Summary(records.name, self._rule, self._result, keys, faults)
+        with replacing(path) as file:
+            file.write(removal_page(summary, self._shown, texts).encode())

@@ -1,0 +1,219 @@
+"""A page that stands alone: what was removed, by similarity and by cluster, differences marked."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import NamedTuple
+
+from textsim_db.dedupe.by_temporary_corpus import Deduplication, Rule
+from textsim_db.dedupe.shown_removals import (
+    RemovedCluster,
+    RemovedPair,
+    ShownRemovals,
+    StoredDocument,
+    Tenth,
+)
+from textsim_db.dedupe.shown_texts import ShownTexts
+from textsim_db.diff.html_page import warning
+from textsim_db.diff.marked_parts import (
+    COMPARED,
+    StartDifferences,
+    compare_starts,
+    excerpt_of_both,
+    excerpts_side_by_side,
+)
+from textsim_db.diff.word_diff import Change, Token, tokens
+from textsim_db.show.charts import bars_by_name
+from textsim_db.show.escape import escaped, shortened
+from textsim_db.show.layout import note, page
+from textsim_db.show.numbers import count, similarity
+from textsim_db.show.tables import facts
+
+MOST_BYTES = 5_000_000
+"""The bytes of a page from which on no further cluster is added."""
+_FAULTS = 20
+_LONGEST_NAME = 200
+_LONGEST_TEXT = 1_600
+
+
+class Summary(NamedTuple):
+    """The run that a page reports."""
+
+    title: str
+    rule: Rule
+    result: Deduplication
+    keys: Sequence[str | None]
+    """The key of each record."""
+    faults: Sequence[str]
+    """Why records were not compared."""
+
+
+def removal_page(summary: Summary, shown: ShownRemovals, texts: ShownTexts) -> str:
+    """Return the page.
+
+    Its size is bounded: it names what it leaves out.
+    """
+    names = _Names(summary.keys)
+    pieces = [
+        f"<h1>What was removed from <bdi>{shortened(summary.title, _LONGEST_NAME)}</bdi></h1>\n",
+        _facts(summary, shown),
+        _histogram(shown),
+        *(_sample(tenth, names, texts) for tenth in shown.tenths if tenth.pairs),
+        *_clusters(shown, names, texts),
+        _faults(summary.faults),
+    ]
+    return page(f"What was removed from {summary.title[:_LONGEST_NAME]}", *pieces)
+
+
+class _Names:
+    """Names records and documents as HTML."""
+
+    def __init__(self, keys: Sequence[str | None]) -> None:
+        self._keys = keys
+
+    def __call__(self, document: int | StoredDocument) -> str:
+        if isinstance(document, StoredDocument):
+            return f"document {_name(document.key)} of the corpus {_name(document.corpus)}"
+        key = self._keys[document]
+        return f"record {document + 1:,}" + ("" if key is None else f", key {_name(key)}")
+
+
+def _name(text: str) -> str:
+    return f"<bdi>{shortened(text, _LONGEST_NAME)}</bdi>"
+
+
+def _facts(summary: Summary, shown: ShownRemovals) -> str:
+    result, settings = summary.result, summary.rule.settings
+    preference = summary.rule.preference
+    values: list[tuple[str, object]] = [
+        ("records", result.documents),
+        ("kept", result.documents - len(result.removals) - len(result.standing)),
+        ("removed", len(result.removals)),
+        ("clusters", shown.all_clusters),
+        ("threshold", f"{settings.threshold:g}"),
+        ("shingle", str(settings.shingle)),
+        ("linkage", str(summary.rule.linkage)),
+        (
+            "kept record of a cluster",
+            ":".join(filter(None, preference)),
+        ),
+    ]
+    if result.standing:
+        values.insert(3, ("removed, because a corpus has a match", len(result.standing)))
+    if summary.faults:
+        values.insert(2, ("kept, because they cannot be compared", len(summary.faults)))
+    return facts(values)
+
+
+def _histogram(shown: ShownRemovals) -> str:
+    first = next((i for i, tenth in enumerate(shown.tenths) if tenth.pairs), None)
+    if first is None:
+        return "<p>No record was removed.</p>\n"
+    tenths = shown.tenths[first:]
+    bars = bars_by_name(
+        [(_range(tenth), tenth.pairs) for tenth in tenths],
+        [_anchor(tenth) if tenth.pairs else None for tenth in tenths],
+    )
+    return f"<h2>Removed records by similarity to the kept record</h2>\n{bars}"
+
+
+def _range(tenth: Tenth) -> str:
+    if tenth.low == 1:
+        return "1: the same shingles"
+    return f"{tenth.low:.1f} to below {tenth.low + 0.1:.1g}"
+
+
+def _anchor(tenth: Tenth) -> str:
+    return f"from-{round(10 * tenth.low)}"
+
+
+def _sample(tenth: Tenth, names: _Names, texts: ShownTexts) -> str:
+    left_out = tenth.pairs - len(tenth.sample)
+    sampled = f", of which {len(tenth.sample)} are shown" if left_out else ""
+    remark = f"{count(tenth.pairs, 'pair')}{sampled}; the kept text is left, the removed text right"
+    pairs = "".join(_pair(pair, names, texts) for pair in tenth.sample)
+    return (
+        f'<section id="{_anchor(tenth)}">\n<h2>Similarity {_range(tenth)}</h2>\n'
+        f"{note(remark)}{pairs}</section>\n"
+    )
+
+
+def _pair(pair: RemovedPair, names: _Names, texts: ShownTexts) -> str:
+    found = compare_starts(*_texts(pair, texts))
+    heads = (
+        f"<b>kept</b>: {names(pair.kept)}",
+        f"<b>removed</b>: {names(pair.removed)}, similarity {similarity(pair.similarity)}",
+    )
+    return f"<article>\n{excerpts_side_by_side(found.parts, *heads)}{_remarks(found)}</article>\n"
+
+
+def _texts(pair: RemovedPair, texts: ShownTexts) -> tuple[str, str, Callable[[str], list[Token]]]:
+    removed = texts.records[pair.removed]
+    if isinstance(pair.kept, StoredDocument):
+        # A corpus stores words only.
+        return texts.documents[pair.kept], texts.forms[pair.removed], _words
+    return texts.records[pair.kept], removed, tokens
+
+
+def _words(form: str) -> list[Token]:
+    return [Token(word, f"{word} ") for word in form.split()]
+
+
+def _remarks(found: StartDifferences) -> str:
+    remarks = []
+    if all(part.change is Change.SAME for part in found.parts):
+        remarks.append("no word differs")
+    if found.is_cut:
+        remarks.append(f"only the first {COMPARED:,} characters are compared here")
+    warned = warning(found.distinctions)
+    return (note("; ".join(remarks)) if remarks else "") + (
+        f'<p class="warning">{warned}</p>\n' if warned else ""
+    )
+
+
+def _clusters(shown: ShownRemovals, names: _Names, texts: ShownTexts) -> Iterator[str]:
+    if not shown.clusters:
+        return
+    yield "<h2>Clusters, the largest first</h2>\n"
+    added = size = 0
+    for cluster in shown.clusters:
+        if size > MOST_BYTES:
+            break
+        piece = _cluster(cluster, names, texts)
+        added, size = added + 1, size + len(piece.encode(errors="replace"))
+        yield piece
+    if left_out := shown.all_clusters - added:
+        yield note(f"{count(left_out, 'smaller cluster')} left out")
+
+
+def _cluster(cluster: RemovedCluster, names: _Names, texts: ShownTexts) -> str:
+    left_out = cluster.removed - len(cluster.shown)
+    rest = note(f"{count(left_out, 'more similar record')} left out") if left_out else ""
+    return (
+        f"<details>\n<summary>{names(cluster.kept)}: {count(cluster.removed, 'record')} removed, "
+        f"least similarity {similarity(cluster.shown[0].similarity)}</summary>\n"
+        f'<div class="text" dir="auto">{_kept_text(cluster.kept, texts)}</div>\n'
+        f"{''.join(_member(pair, names, texts) for pair in cluster.shown)}{rest}</details>\n"
+    )
+
+
+def _kept_text(kept: int | StoredDocument, texts: ShownTexts) -> str:
+    text = texts.records[kept] if isinstance(kept, int) else texts.documents[kept]
+    more = ' <i class="gap">…</i>' if len(text) > _LONGEST_TEXT else ""
+    return f"{escaped(text[:_LONGEST_TEXT])}{more}"
+
+
+def _member(pair: RemovedPair, names: _Names, texts: ShownTexts) -> str:
+    found = compare_starts(*_texts(pair, texts))
+    return (
+        f"<article><b>removed</b>: {names(pair.removed)}, similarity {similarity(pair.similarity)}\n"
+        f"{excerpt_of_both(found.parts)}{_remarks(found)}</article>\n"
+    )
+
+
+def _faults(faults: Sequence[str]) -> str:
+    if not faults:
+        return ""
+    items = "".join(f"<li>{shortened(fault, _LONGEST_TEXT)}</li>\n" for fault in faults[:_FAULTS])
+    rest = note(f"{len(faults) - _FAULTS:,} more left out") if len(faults) > _FAULTS else ""
+    return f"<h2>Kept, because they cannot be compared</h2>\n<ul>\n{items}</ul>\n{rest}"

@@ -1,0 +1,105 @@
+"""Chooses the removals that a page shows: samples of each tenth of similarity, the largest clusters."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import NamedTuple
+
+from textsim_db.dedupe.by_temporary_corpus import Deduplication
+
+SAMPLE = 5
+"""The pairs of each tenth that are shown."""
+CLUSTERS = 100
+"""The clusters that are shown."""
+MEMBERS = 10
+"""The removed records of a cluster that are shown."""
+_TENTHS = 10
+
+
+class StoredDocument(NamedTuple):
+    """A document of a corpus."""
+
+    corpus: str
+    key: str
+
+
+class RemovedPair(NamedTuple):
+    """A record that is removed, and what is kept in its stead."""
+
+    removed: int
+    """The place of the record, from 0 on."""
+    kept: int | StoredDocument
+    """The place of the kept record, or a document of a corpus."""
+    similarity: float
+
+
+class Tenth(NamedTuple):
+    """The removed pairs of a tenth of similarity; those of similarity 1 are a class of their own."""
+
+    low: float
+    """The least similarity of the tenth; 1 for equal sets."""
+    pairs: int
+    """The number of pairs."""
+    sample: list[RemovedPair]
+    """Some of them, spread over their similarities, the least similar first."""
+
+
+class RemovedCluster(NamedTuple):
+    """The records that are removed for one kept document."""
+
+    kept: int | StoredDocument
+    removed: int
+    """The number of removed records."""
+    shown: list[RemovedPair]
+    """Some of them, the least similar first."""
+
+
+class ShownRemovals(NamedTuple):
+    """The removals that a page shows."""
+
+    tenths: list[Tenth]
+    """All classes from 0 on, the last for similarity 1."""
+    clusters: list[RemovedCluster]
+    """The largest clusters, the largest first."""
+    all_clusters: int
+    """The number of all clusters."""
+
+    def pairs(self) -> Iterator[RemovedPair]:
+        """Yield the pairs that are shown; a pair may come twice."""
+        for part in (*(tenth.sample for tenth in self.tenths), *(c.shown for c in self.clusters)):
+            yield from part
+
+
+def choose_removals(result: Deduplication) -> ShownRemovals:
+    """Choose what a page shows of a result; the same result gives the same choice."""
+    pairs = [RemovedPair(*removal) for removal in result.removals]
+    pairs += [
+        RemovedPair(number, StoredDocument(standing.corpus, standing.key), standing.similarity)
+        for number, standing in result.standing.items()
+    ]
+    pairs.sort(key=lambda pair: (pair.similarity, pair.removed))
+    by_kept: dict[int | StoredDocument, list[RemovedPair]] = {}
+    for pair in pairs:
+        by_kept.setdefault(pair.kept, []).append(pair)
+    # Ties go to the cluster whose first removed record comes first.
+    largest = sorted(by_kept.items(), key=lambda each: (-len(each[1]), min(each[1]).removed))
+    clusters = [
+        RemovedCluster(kept, len(removed), removed[:MEMBERS])
+        for kept, removed in largest[:CLUSTERS]
+    ]
+    return ShownRemovals(list(_tenths(pairs)), clusters, len(by_kept))
+
+
+def _tenths(pairs: Iterable[RemovedPair]) -> Iterator[Tenth]:
+    lows = [step / _TENTHS for step in range(_TENTHS + 1)]
+    classes: list[list[RemovedPair]] = [[] for _ in lows]
+    for pair in pairs:
+        classes[sum(low <= pair.similarity for low in lows) - 1].append(pair)
+    for low, members in zip(lows, classes, strict=True):
+        yield Tenth(low, len(members), _spread(members))
+
+
+def _spread(pairs: Sequence[RemovedPair]) -> list[RemovedPair]:
+    """Return some of the pairs at equal distances."""
+    number = min(SAMPLE, len(pairs))
+    return [pairs[int((i + 0.5) * len(pairs) / number)] for i in range(number)]

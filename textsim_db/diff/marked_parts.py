@@ -1,0 +1,113 @@
+"""The parts of two texts as HTML with the differences marked, and long runs shortened."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+from textsim_db.diff.word_diff import Change, Part, Token, differences, tokens
+from textsim_db.show.escape import escaped, left_out
+
+COMPARED = 10_000
+"""The characters of a text that an excerpt compares."""
+_FOLDED = 240
+"""Longer runs of equal words are folded, except for some characters at both ends."""
+_END = 80
+_LONGEST_CHANGE = 400
+_MOST = 1_600
+"""The characters of an excerpt; the runs after them are left out."""
+
+
+def side_by_side(parts: Sequence[Part], a: str, b: str) -> str:
+    """Return both texts in two columns, whole; a, b: the HTML that names them."""
+    left, right = (_joined(parts, side, whole=True) for side in ("a", "b"))
+    return _columns(a, b, left, right)
+
+
+def excerpts_side_by_side(parts: Sequence[Part], a: str, b: str) -> str:
+    """Return both texts in two columns, with long runs shortened."""
+    left, right = (_joined(parts, side, whole=False) for side in ("a", "b"))
+    return _columns(a, b, left, right)
+
+
+def excerpt_of_both(parts: Sequence[Part]) -> str:
+    """Return both texts as one, with removed and added words, and long runs shortened."""
+    runs: list[tuple[str, str]] = []
+    for part in parts:
+        if part.change is Change.SAME:
+            runs.append(("", part.b))
+        else:
+            runs += [(tag, text) for tag, text in (("del", part.a), ("ins", part.b)) if text]
+    return f'<div class="text" dir="auto">{_shortened(runs)}</div>'
+
+
+class StartDifferences(NamedTuple):
+    """The differences of the starts of two texts."""
+
+    parts: list[Part]
+    distinctions: list[str]
+    """As of Differences; empty if a text goes on, because the rest may differ in anything."""
+    is_cut: bool
+    """Whether a text goes on."""
+
+
+def compare_starts(a: str, b: str, cut: Callable[[str], list[Token]] = tokens) -> StartDifferences:
+    """Compare the starts of two texts, so that a page of many pairs takes moments.
+
+    cut: cuts a text into tokens. The ends of the starts, if a text goes on, are no difference.
+    """
+    parts, distinctions = differences(cut(a[:COMPARED]), cut(b[:COMPARED]))
+    if max(len(a), len(b)) <= COMPARED:
+        return StartDifferences(parts, distinctions, False)
+    if len(parts) > 1 and parts[-1].change is not Change.SAME:
+        parts = parts[:-1]
+    return StartDifferences(parts, [], True)
+
+
+def _columns(a: str, b: str, left: str, right: str) -> str:
+    return (
+        f'<div class="texts"><div>{a}</div><div>{b}</div>\n'
+        f'<div class="text" dir="auto">{left}</div>\n<div class="text" dir="auto">{right}</div></div>\n'
+    )
+
+
+def _joined(parts: Sequence[Part], side: str, whole: bool) -> str:
+    tag = "del" if side == "a" else "ins"
+    runs = [
+        ("" if part.change is Change.SAME else tag, text)
+        for part in parts
+        if (text := getattr(part, side))
+    ]
+    return "".join(_tagged(tag, escaped(text)) for tag, text in runs) if whole else _shortened(runs)
+
+
+def _shortened(runs: Sequence[tuple[str, str]]) -> str:
+    """Return runs of (tag, text) as HTML of bounded length."""
+    pieces: list[str] = []
+    shown = 0
+    for place, (tag, text) in enumerate(runs):
+        if shown > _MOST:
+            pieces.append(left_out(sum(len(rest) for _, rest in runs[place:])))
+            break
+        pieces.append(_tagged(tag, _change(text) if tag else _fold(text)))
+        shown += min(len(text), _LONGEST_CHANGE)
+    return "".join(pieces)
+
+
+def _fold(text: str) -> str:
+    if len(text) <= _FOLDED:
+        return escaped(text)
+    return f"{escaped(text[:_END])}{left_out(len(text) - 2 * _END)}{escaped(text[-_END:])}"
+
+
+def _change(text: str) -> str:
+    if len(text) <= _LONGEST_CHANGE:
+        return escaped(text)
+    return f"{escaped(text[:_LONGEST_CHANGE])}{left_out(len(text) - _LONGEST_CHANGE)}"
+
+
+def _tagged(tag: str, content: str) -> str:
+    if not tag:
+        return content
+    words = content.rstrip()
+    return f"<{tag}>{words}</{tag}>{content[len(words) :]}" if words else content

@@ -1,0 +1,76 @@
+"""Documents by their keys: their normal forms, languages, scopes and tables; and some random ones."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from textsim_db.compare.verify import Criterion
+from textsim_db.db.binary_format import Array
+from textsim_db.db.binary_rows import load_int4_arrays
+from textsim_db.db.engine import autocommit
+from textsim_db.db.store import Store
+from textsim_db.read import search, statements
+from textsim_db.read.stored_documents import normal_forms
+from textsim_db.results import Pair
+
+
+class Traits(NamedTuple):
+    """What is known of a document besides its words."""
+
+    language: str | None = None
+    scope: str | None = None
+    source: int | None = None
+    """The id of its attached table; None if a client added it."""
+
+
+class RandomMatches(NamedTuple):
+    """The matches of random documents."""
+
+    documents: int
+    """The number of random documents that exist."""
+    pairs: list[Pair]
+    """A pair for each match of each of these documents; it comes twice if both are among them."""
+
+
+def traits(store: Store, keys: Sequence[str]) -> dict[str, Traits]:
+    """Return the languages, scopes and tables of the documents with these keys, if they exist."""
+    statement = store.corpus.statement(statements.TRAITS_OF_KEYS)
+    with autocommit(store.engine) as connection:
+        rows = connection.execute(statement, [list(keys)]).fetchall()
+    return {key: Traits(*row) for key, *row in rows}
+
+
+def forms(store: Store, keys: Sequence[str]) -> dict[str, str]:
+    """Return the normal forms of the documents with these keys, if they exist."""
+    statement = store.corpus.statement(statements.DOCUMENTS_OF_KEYS)
+    with autocommit(store.engine) as connection:
+        rows = connection.cursor(binary=True).execute(statement, [list(keys)]).fetchall()
+    return dict(zip((row[1] for row in rows), _forms_of_rows(store, rows), strict=True))
+
+
+def random_matches(store: Store, criterion: Criterion, count: int, seed: int) -> RandomMatches:
+    """Return the matches of at most this many random documents; it takes as many look-ups."""
+    with autocommit(store.engine) as connection:
+        cursor = connection.cursor(binary=True)
+        ((highest,),) = cursor.execute(store.corpus.statement(statements.HIGHEST_ID)).fetchall()
+        ids = random.Random(seed).sample(range(1, highest + 1), min(count, highest))  # noqa: S311
+        statement = store.corpus.statement(statements.DOCUMENTS_OF_IDS)
+        rows = cursor.execute(statement, [Array(np.array(ids, np.int32))]).fetchall()
+    scopes = [str(row[5]) for row in rows] if store.corpus.config.scoped else None
+    found = search.query_forms(store, _forms_of_rows(store, rows), criterion, scopes)
+    pairs = [
+        Pair(min(row[1], match.key), max(row[1], match.key), match.similarity)
+        for row, matches in zip(rows, found, strict=True)
+        for match in matches
+        if match.key != row[1]
+    ]
+    return RandomMatches(len(rows), pairs)
+
+
+def _forms_of_rows(store: Store, rows: Sequence[tuple[Any, ...]]) -> list[str]:
+    composed = normal_forms(*load_int4_arrays([row[3] or b"" for row in rows]), store.dictionary)
+    return [form if row[4] is None else row[4] for row, form in zip(rows, composed, strict=True)]

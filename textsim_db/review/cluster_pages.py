@@ -1,0 +1,120 @@
+"""The pages of clusters: the list, and a cluster with its members, weakest links and neighbours."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import islice
+
+import numpy as np
+from starlette.requests import Request
+from starlette.responses import Response
+
+from textsim_db.errors import ConfigurationError, DocumentNotFound, shown
+from textsim_db.results import Inspection, Pair
+from textsim_db.review.clusters import Clusters, ShownCluster
+from textsim_db.review.pair_table import Pairs
+from textsim_db.review.site import ON_A_PAGE, Site, whole_number
+from textsim_db.settings import Verdict
+
+_MOST_MEMBERS = 50
+_MOST_LINKS = 5
+_MOST_EVENTS = 50
+_MOST_INSPECTIONS = 1_000
+
+
+class ClusterPages:
+    """The list of clusters, and each cluster."""
+
+    def __init__(self, site: Site) -> None:
+        self._site = site
+        self._inspections: dict[tuple[str, ...], Inspection | None] = {}
+
+    def clusters(self, request: Request, pairs: Pairs) -> Response:
+        """Return the list of clusters."""
+        threshold = self._site.threshold(request)
+        start = whole_number(request.query_params.get("start"))
+        clusters = self._clusters(pairs, threshold)
+        stored = self._site.survey.clusters
+        shown_clusters = clusters.page(start, ON_A_PAGE)
+        begins = self._site.begins([each.representative for each in shown_clusters])
+        return self._site.render(
+            "clusters.html",
+            clusters=list(zip(shown_clusters, begins, strict=True)),
+            total=len(clusters),
+            threshold=threshold,
+            start=start,
+            more=start + ON_A_PAGE if start + ON_A_PAGE < len(clusters) else None,
+            linkage=stored.linkage if stored else None,
+        )
+
+    def cluster(self, request: Request, pairs: Pairs) -> Response:
+        """Return a cluster; with the parameter "inspect" also what holds it together."""
+        threshold = self._site.threshold(request)
+        key = request.query_params.get("key", "")
+        clusters = self._clusters(pairs, threshold)
+        cluster = clusters.cluster_of(key)
+        if cluster is None:
+            # A cluster that was cut is gone; its document is still there.
+            self._site.texts(key)
+            cluster = ShownCluster([key], key, None, ())
+        first = cluster.representative
+        judgements = self._site.judging.all()
+        members = [key for key in cluster.keys if key != first][:_MOST_MEMBERS]
+        beside = [Pair(min(key, first), max(key, first), 0) for key in members]
+        return self._site.render(
+            "cluster.html",
+            cluster=cluster,
+            threshold=threshold,
+            members=list(zip(members, self._site.rows(beside, judgements), strict=True)),
+            left_out=len(cluster.keys) - 1 - len(members),
+            links=[(link, judgements.get(link[:2])) for link in cluster.links[:_MOST_LINKS]],
+            neighbours=[
+                (pair, judgements.get((pair.a, pair.b)))
+                for pair in islice(_neighbours(pairs, clusters, cluster), _MOST_LINKS)
+            ],
+            events=clusters.events(cluster, _MOST_EVENTS),
+            verdicts=list(Verdict),
+            inspection=self._inspected(cluster) if "inspect" in request.query_params else None,
+            is_inspected="inspect" in request.query_params,
+        )
+
+    def inspection(self, request: Request, pairs: Pairs) -> Response:
+        """Return what holds a cluster together, without the page around it."""
+        key = request.query_params.get("key", "")
+        cluster = self._clusters(pairs, self._site.threshold(request)).cluster_of(key)
+        if cluster is None:
+            raise DocumentNotFound(f'no cluster has the document "{shown(key)}" by now')
+        return self._site.render("inspection.html", inspection=self._inspected(cluster))
+
+    def _clusters(self, pairs: Pairs, threshold: float) -> Clusters:
+        return self._site.clusters(pairs, threshold, self._site.judging.all())
+
+    def _inspected(self, cluster: ShownCluster) -> Inspection | None:
+        """Return what holds a cluster together; it takes a second, so it is done once."""
+        name = tuple(cluster.keys)
+        if name not in self._inspections:
+            if len(self._inspections) >= _MOST_INSPECTIONS:
+                self._inspections.clear()
+            try:
+                self._inspections[name] = self._site.reviewed.inspect(cluster.keys)
+            except ConfigurationError:  # all members were removed meanwhile
+                self._inspections[name] = None
+        return self._inspections[name]
+
+
+def _neighbours(pairs: Pairs, clusters: Clusters, cluster: ShownCluster) -> Iterator[Pair]:
+    """Yield the most similar pairs of a member and a document outside, one for each such cluster."""
+    is_member = np.zeros(len(pairs.keys), np.bool_)
+    numbers = [pairs.document(key) for key in cluster.keys]
+    is_member[[number for number in numbers if number is not None]] = True
+    chosen = np.flatnonzero(is_member[pairs.links.left] != is_member[pairs.links.right])
+    order = chosen[np.argsort(-pairs.links.similarity[chosen], kind="stable")]
+    seen: set[str] = set()
+    for number in order.tolist():
+        pair = pairs.pair(number)
+        outside = pair.b if is_member[pairs.links.left[number]] else pair.a
+        if outside in seen:
+            continue
+        other = clusters.cluster_of(outside)
+        seen |= {outside, *(other.keys if other else ())}
+        yield pair

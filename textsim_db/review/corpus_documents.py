@@ -1,0 +1,203 @@
+"""The documents of a corpus, or those of one of its attached tables, for the pages."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Callable, Generator, Iterable, Mapping
+from contextlib import closing
+
+from psycopg import Error
+
+from textsim_db.compare.verify import Criterion
+from textsim_db.corpus import Corpus
+from textsim_db.db.store import Store
+from textsim_db.errors import ConfigurationError
+from textsim_db.measures.by_name import JACCARD
+from textsim_db.read import documents_by_key
+from textsim_db.read.documents_by_key import RandomMatches, Traits
+from textsim_db.results import ClusterEvent, Inspection, Judgement, Member, Pair, Source
+from textsim_db.review.reviewed import Command, JudgedPair, Text
+from textsim_db.sync import read_source, sources
+from textsim_db.sync.read_source import StoredSource
+from textsim_db.text.run_ahead import cut
+from textsim_db.write.prepare_batches import possible_key
+
+RANDOM_DOCUMENTS = 200
+"""The documents whose matches the first page shows; more take longer."""
+_SEED = 1
+_PAIRS_AT_ONCE = 10_000
+
+
+class TrackedCorpus:
+    """The stored clusters of a tracked corpus."""
+
+    def __init__(self, corpus: Corpus, linkage: str) -> None:
+        self._corpus = corpus
+        self.linkage = linkage
+
+    def members(self) -> Iterable[Member]:
+        """Return the members of all clusters."""
+        return self._corpus.members()
+
+    def events(self, after: int) -> Iterable[ClusterEvent]:
+        """Return the events with a higher id than after, in order."""
+        return self._corpus.cluster_events(after)
+
+
+class CorpusDocuments:
+    """The documents of a corpus, or those of one attached table; it is a Reviewed."""
+
+    def __init__(
+        self, corpus: Corpus, threshold: float | None = None, source: Source | None = None
+    ) -> None:
+        """source: only the pairs of this table count."""
+        self._corpus = corpus
+        self._threshold = threshold
+        self._pairs = corpus.pairs(threshold)  # raises an error for a threshold out of range
+        self._sources = read_source.readable_sources(self._store.engine, self._store.corpus.id)
+        self._source = source
+        self._source_id = None if source is None else sources.id_of(self._store, source.table)
+        config = corpus.config
+        self.name = corpus.name if source is None else f"{source.table} in {corpus.name}"
+        self.threshold = config.threshold
+        is_lower = threshold is not None and threshold < config.threshold
+        self.incomplete_below = config.threshold if is_lower else None
+        self.facts: Mapping[str, str] = {"Shingle": str(config.shingle)}
+
+    @property
+    def _store(self) -> Store:
+        return self._corpus._current.store
+
+    def count(self) -> int:
+        """Return the number of documents."""
+        if self._source_id is None:
+            return len(self._corpus)
+        return self._corpus._current.read(sources.count_documents, self._source_id)
+
+    def random_matches(self) -> RandomMatches | None:
+        """Return the matches of some documents; None for a table, which may have few of them."""
+        if self._source_id is not None:
+            return None
+        criterion = Criterion(JACCARD, self._threshold or self.threshold, None)
+        return self._corpus._current.search(
+            documents_by_key.random_matches, criterion, RANDOM_DOCUMENTS, _SEED
+        )
+
+    def pairs(self) -> Generator[Pair, None, None]:
+        """Yield all pairs."""
+        with closing(self._pairs) as pairs:
+            for part in cut(pairs, _PAIRS_AT_ONCE, lambda _: 0):
+                yield from self._of_source(part)
+
+    def _of_source(self, pairs: list[Pair]) -> list[Pair]:
+        if self._source_id is None:
+            return pairs
+        traits = self.traits(sorted({key for pair in pairs for key in pair[:2]}))
+        own = {key for key, each in traits.items() if each.source == self._source_id}
+        return [pair for pair in pairs if pair.a in own and pair.b in own]
+
+    def traits(self, keys: list[str]) -> dict[str, Traits]:
+        """Return the languages, scopes and tables of the documents that exist."""
+        return self._corpus._current.read(documents_by_key.traits, _possible(keys))
+
+    def texts(self, keys: list[str]) -> dict[str, Text]:
+        """Return the texts of the documents that exist: those of attached tables in the original."""
+        texts: dict[str, Text] = {}
+        keys = _possible(keys)
+        if self._sources:
+            traits = self.traits(keys)
+            for source in self._sources:
+                own = [key for key, each in traits.items() if each.source == source.id]
+                texts |= self._originals(source, own)
+        rest = [key for key in keys if key not in texts]
+        if rest:
+            stored = self._corpus._current.read(documents_by_key.forms, rest)
+            texts |= {key: Text(form, False) for key, form in stored.items()}
+        return texts
+
+    def _originals(self, source: StoredSource, keys: list[str]) -> dict[str, Text]:
+        """Return the texts of rows; none if the table was altered, or is locked for long."""
+        if not keys:
+            return {}
+        try:
+            with read_source.reading(self._store.engine, source) as connection:
+                rows = read_source.read_rows(connection, source, keys)
+        except Error:
+            return {}
+        return {key: Text(row.text, True) for key, row in rows.items()}
+
+    def judgements(self) -> Iterable[Judgement]:
+        """Return all judgements."""
+        return self._corpus.judgements()
+
+    def judge(
+        self, a: str, b: str, verdict: str, note: str | None = None, *, replaces: str | None = None
+    ) -> bool:
+        """Record a judgement."""
+        return self._corpus.judge(a, b, verdict, note, replaces=replaces)
+
+    def judge_many(
+        self,
+        judgements: Iterable[JudgedPair],
+        replace: bool = False,
+        *,
+        place_of: Callable[[int], str] | None = None,
+    ) -> int:
+        """Record judgements, all or none, and return how many are new."""
+        return self._corpus.judge_many(judgements, replace, place_of)
+
+    def unjudge(self, a: str, b: str) -> bool:
+        """Remove a judgement."""
+        return self._corpus.unjudge(a, b)
+
+    def tracked(self) -> TrackedCorpus | None:
+        """Return the stored clusters; None for a table, whose clusters may have other documents."""
+        linkage = self._corpus.status().linkage
+        if linkage is None or self._source_id is not None:
+            return None
+        return TrackedCorpus(self._corpus, linkage)
+
+    def inspect(self, keys: list[str]) -> Inspection | None:
+        """Return what holds a cluster together."""
+        (inspection,) = self._corpus.inspect_keys([keys])
+        return inspection
+
+    def commands(self, threshold: float) -> list[Command]:
+        """Return the commands that make use of a threshold."""
+        name, number = shlex.quote(self._corpus.name), f"{threshold:.2f}"
+        commands = [
+            Command(
+                "Build the corpus anew with this threshold",
+                f"textsim rebuild {name} --threshold {number}",
+            ),
+            Command(
+                f"Keep the threshold of the corpus, {self.threshold:g}, and list clusters at this one",
+                f"textsim clusters {name} --threshold {number} --judgements",
+            ),
+        ]
+        if self._source is None:
+            return commands
+        table = shlex.quote(self._source.table)
+        columns = f"--key {shlex.quote(self._source.key)} --text {shlex.quote(self._source.text)}"
+        into = shlex.quote(f"{self._source.table.replace(chr(34), '')}_cluster")
+        dedupe = f"textsim dedupe --table {table} {columns} --into {into} --threshold {number}"
+        return [Command("List the rows of this table to remove", dedupe), *commands]
+
+
+def _possible(keys: list[str]) -> list[str]:
+    """Return the keys that a document can have; the address of a page may name any."""
+    return [key for key in keys if possible_key(key) is not None]
+
+
+def attached_source(found: list[Source], table: str, corpus: str | None) -> Source:
+    """Return the attached table with a name, of a corpus if that is given; raises ConfigurationError."""
+    own = [each for each in found if corpus in (None, each.corpus)]
+    named = [each for each in own if table in (each.table, each.table.replace('"', ""))]
+    if len(named) == 1:
+        return named[0]
+    if named:
+        names = ", ".join(f'"{each.corpus}"' for each in named)
+        raise ConfigurationError(f"table {table} is attached to {names}; name the corpus, too")
+    place = "" if corpus is None else f' to the corpus "{corpus}"'
+    tables = ", ".join(sorted({each.table for each in own})) or "none"
+    raise ConfigurationError(f"table {table} is not attached{place}; attached tables: {tables}")

@@ -1,0 +1,122 @@
+"""The page of judgements: who said what, and files of judgements out and in."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import tempfile
+from email.parser import BytesParser
+from email.policy import HTTP
+from pathlib import Path
+
+from starlette.concurrency import run_in_threadpool
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import Response
+
+from textsim_db.errors import InputError, shown
+from textsim_db.files.read_judgements import read_judgements
+from textsim_db.results import Judgement
+from textsim_db.review.pair_table import Pairs
+from textsim_db.review.site import ON_A_PAGE, Site, body_of, see, whole_number
+
+_MOST_BYTES = 20_000_000
+"""The bytes of a file of judgements."""
+_KINDS = (".csv", ".tsv", ".jsonl")
+
+
+class JudgementPages:
+    """The list of judgements, and their files."""
+
+    def __init__(self, site: Site) -> None:
+        self._site = site
+
+    def judgements(self, request: Request, pairs: Pairs) -> Response:
+        """Return the list, the latest judgement first."""
+        start = whole_number(request.query_params.get("start"))
+        found = sorted(
+            self._site.judging.all().values(), key=lambda each: each.judged_at, reverse=True
+        )
+        more = start + ON_A_PAGE
+        return self._site.render(
+            "judgements.html",
+            judgements=found[start:more],
+            total=len(found),
+            start=start,
+            more=more if more < len(found) else None,
+            imported=whole_number(request.query_params.get("imported")),
+            is_imported="imported" in request.query_params,
+        )
+
+    def csv(self, request: Request) -> Response:
+        """Return all judgements as CSV, as `textsim judgements list --format csv` prints them."""
+        text = io.StringIO()
+        writer = csv.writer(text, lineterminator="\n")
+        writer.writerow(Judgement._fields)
+        for values in self._values():
+            writer.writerow(["" if value is None else value for value in values])
+        return _file(text.getvalue(), "judgements.csv", "text/csv")
+
+    def json_lines(self, request: Request) -> Response:
+        """Return all judgements as JSON lines."""
+        lines = [
+            json.dumps(dict(zip(Judgement._fields, values, strict=True))) + "\n"
+            for values in self._values()
+        ]
+        return _file("".join(lines), "judgements.jsonl", "application/x-ndjson")
+
+    async def read(self, request: Request) -> Response:
+        """Record the judgements of a file that the form carries."""
+        kind = request.headers.get("content-type", "")
+        body = await body_of(request, _MOST_BYTES)
+        return await run_in_threadpool(self._read, kind, body)
+
+    def _read(self, content_type: str, body: bytes) -> Response:
+        self._site.check_writable()
+        fields = _parts(content_type, body)
+        name, data = fields.get("file", ("", b""))
+        ending = Path(name).suffix.lower()
+        if ending not in _KINDS:
+            raise HTTPException(400, f"choose a file that ends in {', '.join(_KINDS)}")
+        with tempfile.TemporaryDirectory(prefix="textsim-") as folder:
+            path = Path(folder, f"judgements{ending}")
+            path.write_bytes(data)
+            try:
+                given = read_judgements(str(path))
+            except InputError as error:
+                message = str(error).replace(str(path), shown(name))
+                raise HTTPException(400, message) from error
+        new = self._site.reviewed.judge_many(
+            [judgement[:4] for judgement in given],
+            "replace" in fields,
+            place_of=lambda i: given[i].place.rpartition("/")[2],
+        )
+        return see("/judgements", imported=new)
+
+    def _values(self) -> list[tuple[str, str, str, str, str, str | None]]:
+        return [
+            (*judgement[:4], judgement.judged_at.isoformat(), judgement.note)
+            for _, judgement in sorted(self._site.judging.all().items())
+        ]
+
+
+def _parts(content_type: str, body: bytes) -> dict[str, tuple[str, bytes]]:
+    """Return the file name and the contents of each field of a form with files."""
+    if not content_type.startswith("multipart/form-data"):
+        raise HTTPException(400, "the form has no file")
+    head = f"Content-Type: {content_type}\r\n\r\n".encode("latin-1", "replace")
+    message = BytesParser(policy=HTTP).parsebytes(head + body)
+    fields = {}
+    for part in message.iter_parts():
+        name = part.get_param("name", header="content-disposition")
+        data = part.get_payload(decode=True)
+        if isinstance(name, str) and isinstance(data, bytes):
+            fields[name] = part.get_filename() or "", data
+    return fields
+
+
+def _file(text: str, name: str, kind: str) -> Response:
+    headers = {"Content-Disposition": f'attachment; filename="{name}"'}
+    # A lone surrogate, which a note of a file may have, is no UTF-8.
+    return Response(text.encode("utf-8", "replace"), media_type=kind, headers=headers)

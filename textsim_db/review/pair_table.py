@@ -1,0 +1,218 @@
+"""Pairs: the pairs that were read, as arrays; their counts at every threshold, and their orders."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+
+from textsim_db.cluster.spanning_forest import Links
+from textsim_db.results import Pair
+from textsim_db.text.array_types import FloatArray, Int64Array
+
+STEPS = 100
+"""The thresholds that the pages offer are hundredths."""
+_EDGES = np.arange(STEPS + 1) / STEPS
+
+
+class Effect(NamedTuple):
+    """The result of a threshold."""
+
+    threshold: float
+    pairs: int
+    clusters: int
+    """The groups of documents that chains of pairs connect."""
+    removals: int
+    """The documents to remove so that each of these groups keeps one."""
+
+
+class Column(NamedTuple):
+    """A property of each document, such as its language."""
+
+    names: list[str]
+    """The values that occur, in order."""
+    places: Int64Array
+    """The place of the value of each document among the names, or -1: (documents,)."""
+
+    @classmethod
+    def of(cls, values: Iterable[str | None]) -> Column:
+        """Return the values of documents as a column."""
+        listed = list(values)
+        names = sorted({value for value in listed if value is not None})
+        place_of = {name: place for place, name in enumerate(names)}
+        return cls(
+            names, np.array([-1 if each is None else place_of[each] for each in listed], np.int64)
+        )
+
+
+@dataclass
+class Pairs:
+    """The pairs of the reviewed documents from a threshold on.
+
+    Memory grows with the documents that have a pair; of the pairs those nearest the threshold in use
+    are kept.
+    """
+
+    keys: list[str]
+    links: Links
+    """The kept pairs; left and right are numbers of keys."""
+    forest: Links
+    """A maximum spanning forest of all pairs, the most similar link first."""
+    histogram: Int64Array
+    """All pairs by hundredths of similarity; similarity 1 is last: (STEPS + 1,)."""
+    near: Int64Array
+    """The numbers of the kept pairs, the nearest to the threshold first."""
+    sampled: int | None = None
+    """The number of random documents whose pairs these are; then the histogram is an estimate."""
+    languages: Column = field(default_factory=lambda: Column([], np.empty(0, np.int64)))
+    scopes: Column = field(default_factory=lambda: Column([], np.empty(0, np.int64)))
+    warned: Int64Array = field(default_factory=lambda: np.empty(0, np.int64))
+    """The numbers of pairs whose different words are all of known kinds, the nearest first."""
+
+    _packed: tuple[Int64Array, Int64Array] = field(init=False)
+    """The numbers of both keys of each pair as one, sorted, with the numbers of the pairs."""
+    _numbers: dict[str, int] = field(init=False)
+
+    def __post_init__(self) -> None:
+        packed = self.links.left << 32 | self.links.right
+        order = np.argsort(packed)
+        self._packed = packed[order], order
+        self._numbers = {key: i for i, key in enumerate(self.keys)}
+
+    def __len__(self) -> int:
+        return int(self.histogram.sum())
+
+    def pair(self, number: int) -> Pair:
+        """Return a kept pair."""
+        left, right, similarity = (column[number] for column in self.links)
+        return Pair(self.keys[left], self.keys[right], float(similarity))
+
+    def document(self, key: str) -> int | None:
+        """Return the number of a document, or None if it has no pair."""
+        return self._numbers.get(key)
+
+    def number(self, a: str, b: str) -> int | None:
+        """Return the number of a kept pair, or None."""
+        packed, order = self._packed
+        left, right = self._numbers.get(a), self._numbers.get(b)
+        if left is None or right is None:
+            return None
+        place = int(np.searchsorted(packed, left << 32 | right))
+        if place == len(packed) or packed[place] != left << 32 | right:
+            return None
+        return int(order[place])
+
+    def numbers_of(self, pairs: Iterable[tuple[str, str]]) -> Int64Array:
+        """Return the numbers of those of these pairs that are kept."""
+        numbers = (self.number(a, b) for a, b in pairs)
+        return np.array([number for number in numbers if number is not None], np.int64)
+
+    def nearest(self, similarity: float) -> Int64Array:
+        """Return the numbers of the kept pairs, those nearest to a similarity first."""
+        return np.argsort(np.abs(self.links.similarity - similarity), kind="stable")
+
+    @cached_property
+    def key_ranks(self) -> Int64Array:
+        """The place of each key in the order of keys: (keys,)."""
+        order = sorted(range(len(self.keys)), key=self.keys.__getitem__)
+        ranks = np.empty(len(order), np.int64)
+        ranks[order] = np.arange(len(order))
+        return ranks
+
+    @cached_property
+    def all_links(self) -> Links:
+        """The links that connect documents at any threshold, the most similar first."""
+        parts = [self.links] if len(self) == len(self.links.left) else [self.forest, self.links]
+        left, right, similarity = (np.concatenate(columns) for columns in zip(*parts, strict=True))
+        order = np.argsort(-similarity, kind="stable")
+        return Links(left[order], right[order], similarity[order])
+
+    @cached_property
+    def spread(self) -> Int64Array:
+        """The numbers of the kept pairs so that the first of them are a fair sample.
+
+        In turn they are spread evenly over the pairs, and evenly over the hundredths of similarity: if
+        few pairs are similar, the second half finds them.
+        """
+        by_similarity = np.argsort(self.links.similarity, kind="stable")
+        bins = bins_of(self.links.similarity[by_similarity])
+        occupied, starts, number = np.unique(bins, return_index=True, return_inverse=True)
+        turns = np.argsort(_bit_reversed(len(occupied)))[number]
+        over_bins = np.lexsort((turns, np.arange(len(bins)) - starts[number]))
+        return by_similarity[_in_turn(_bit_reversed(len(bins)), over_bins)]
+
+    @cached_property
+    def teaching(self) -> Int64Array:
+        """The numbers of the kept pairs: in turn the nearest, and the nearest warned."""
+        return _in_turn(self.near, self.warned)
+
+    @cached_property
+    def effects(self) -> list[Effect]:
+        """The effect of each hundredth."""
+        similarity = self.forest.similarity
+        pairs = np.cumsum(self.histogram[::-1])[::-1].tolist()
+        removals = [int(np.count_nonzero(similarity >= edge)) for edge in _EDGES]
+        # A document is in a cluster from the similarity of its most similar link downwards.
+        best = np.zeros(len(self.keys))
+        for side in self.forest[:2]:
+            np.maximum.at(best, side, similarity)
+        members = [int(np.count_nonzero(best >= edge)) for edge in _EDGES]
+        # A forest of V documents and E links has V - E trees.
+        return [
+            Effect(float(edge), pairs[i], members[i] - removals[i], removals[i])
+            for i, edge in enumerate(_EDGES.tolist())
+        ]
+
+    def effect(self, threshold: float) -> Effect:
+        """Return how many pairs, clusters and removals a threshold in hundredths means."""
+        return self.effects[int(bins_of(np.array([threshold]))[0])]
+
+    def beside(self, threshold: float, count: int) -> tuple[list[Pair], list[Pair]]:
+        """Return the kept pairs just above and just below a threshold, the nearest first."""
+        similarity = self.links.similarity
+        above = np.flatnonzero(similarity >= threshold)
+        below = np.flatnonzero(similarity < threshold)
+        nearest = (
+            _lowest(above, similarity[above], count),
+            _lowest(below, -similarity[below], count),
+        )
+        above_it, below_it = ([self.pair(number) for number in side.tolist()] for side in nearest)
+        return above_it, below_it
+
+
+def bins_of(similarity: FloatArray) -> Int64Array:
+    """Return the hundredths of similarities; a similarity of exactly 0.29 is in number 29."""
+    return np.searchsorted(_EDGES, similarity, side="right") - 1
+
+
+def _lowest(numbers: Int64Array, values: FloatArray, count: int) -> Int64Array:
+    """Return the numbers with the lowest values, in their order."""
+    if len(numbers) > count:
+        chosen = values <= np.partition(values, count - 1)[count - 1]
+        numbers, values = numbers[chosen], values[chosen]
+    return numbers[np.argsort(values, kind="stable")[:count]]
+
+
+def _in_turn(one: Int64Array, other: Int64Array) -> Int64Array:
+    """Return the values of both arrays in turn, each value once; values are below len(one)."""
+    count = min(len(one), len(other))
+    both = np.concatenate((np.stack((one[:count], other[:count]), axis=1).ravel(), one[count:]))
+    first = np.full(len(one), len(both))
+    np.minimum.at(first, both, np.arange(len(both)))
+    return np.asarray(both[np.sort(first)])
+
+
+def _bit_reversed(count: int) -> Int64Array:
+    """Return the numbers below count in the order of their reversed bits, which spreads them.
+
+    Van der Corput, "Verteilungsfunktionen", 1935.
+    """
+    bits = max(count - 1, 1).bit_length()
+    numbers = np.arange(2**bits)
+    reverse = np.zeros_like(numbers)
+    for bit in range(bits):
+        reverse |= (numbers >> bit & 1) << (bits - 1 - bit)
+    return reverse[reverse < count]

@@ -1,0 +1,219 @@
+"""The documents of a finished `textsim dedupe`: its report, and the file that it read."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import shlex
+import tempfile
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from textsim_db.errors import InputError, shown
+from textsim_db.files.record_files import RecordFile
+from textsim_db.read.documents_by_key import RandomMatches, Traits
+from textsim_db.results import Inspection, Judgement, Pair
+from textsim_db.review.judgement_file import JudgementFile
+from textsim_db.review.reviewed import Command, JudgedPair, Text
+
+
+class Removed(NamedTuple):
+    """A record that was removed, and the record that was kept in its stead."""
+
+    kept: int
+    """The number of the record, from 1 on."""
+    removed: int
+    similarity: float
+
+
+class _Report(NamedTuple):
+    removed: list[Removed]
+    keys: dict[int, str]
+    """The keys by the numbers of records, as far as the report has them."""
+    known: int
+    """The records that were removed because they match a document of a corpus."""
+
+
+class ReportDocuments:
+    """The clusters of a report, with the texts of the file; it is a Reviewed.
+
+    The texts of the named records are copied to a temporary file: memory has their places only.
+    """
+
+    def __init__(
+        self, report: str, records: RecordFile, judgements: str, threshold: float | None = None
+    ) -> None:
+        """judgements: their file. Raises InputError for files that do not belong together."""
+        self._records = records
+        self._report = read_report(report)
+        lowest = min((each.similarity for each in self._report.removed), default=1.0)
+        self.threshold = math.floor(lowest * 100) / 100 if threshold is None else threshold
+        self.incomplete_below: float | None = None
+        self.name = Path(report).name
+        self._names = _names(self._report)
+        self.has_keys = self._names == self._report.keys
+        """Whether each record has a key of its own, so that textsim dedupe can obey judgements."""
+        self._spool = tempfile.TemporaryFile(prefix="textsim-")  # noqa: SIM115 - __exit__ closes it
+        self._places: dict[str, tuple[int, int]] = {}
+        self._scopes: dict[str, str | None] = {}
+        try:
+            self._count = self._copy_texts(report)
+        except BaseException:
+            self._spool.close()
+            raise
+        self._judgements = JudgementFile(judgements)
+        facts = {"Input": Path(records.name).name, "Judgements": Path(judgements).name}
+        if self._report.known:
+            facts["Removed for a corpus, not shown"] = f"{self._report.known:,}"
+        self.facts: Mapping[str, str] = facts
+
+    def __enter__(self) -> ReportDocuments:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self._spool.close()
+
+    def count(self) -> int:
+        """Return the number of records of the file."""
+        return self._count
+
+    def random_matches(self) -> RandomMatches | None:
+        """Return None: all pairs come at once."""
+        return None
+
+    def pairs(self) -> Generator[Pair, None, None]:
+        """Yield each removed record with the record that was kept."""
+        for kept, removed, similarity in self._report.removed:
+            a, b = sorted((self._names[kept], self._names[removed]))
+            yield Pair(a, b, similarity)
+
+    def traits(self, keys: list[str]) -> dict[str, Traits]:
+        """Return the scopes of the records that the report names."""
+        return {key: Traits(None, self._scopes[key]) for key in keys if key in self._scopes}
+
+    def texts(self, keys: list[str]) -> dict[str, Text]:
+        """Return the texts of the records that the report names."""
+        return {key: self._text(*self._places[key]) for key in keys if key in self._places}
+
+    def judgements(self) -> Iterable[Judgement]:
+        """Return all judgements of the file."""
+        return self._judgements.read().values()
+
+    def judge(
+        self, a: str, b: str, verdict: str, note: str | None = None, *, replaces: str | None = None
+    ) -> bool:
+        """Record a judgement in the file."""
+        return self._judgements.judge(a, b, verdict, note, replaces=replaces)
+
+    def judge_many(
+        self,
+        judgements: Iterable[JudgedPair],
+        replace: bool = False,
+        *,
+        place_of: Callable[[int], str] | None = None,
+    ) -> int:
+        """Record judgements in the file, all or none."""
+        return self._judgements.judge_many(judgements, replace, place_of=place_of)
+
+    def unjudge(self, a: str, b: str) -> bool:
+        """Remove a judgement from the file."""
+        return self._judgements.unjudge(a, b)
+
+    def tracked(self) -> None:
+        """Return None: no cluster is tracked."""
+
+    def inspect(self, keys: list[str]) -> Inspection | None:
+        """Return None: a template shows in a corpus only."""
+        return None
+
+    def commands(self, threshold: float) -> list[Command]:
+        """Return the command that removes the near-duplicates anew."""
+        columns = self._records.columns
+        words = ["textsim", "dedupe", self._records.name, "--threshold", f"{threshold:.2f}"]
+        for option, value, default in (
+            ("--text", columns.text, "text"),
+            ("--key", columns.key, "id"),
+            ("--scope", columns.scope, None),
+        ):
+            words += [] if value in (None, default) else [option, str(value)]
+        purpose = "Remove the near-duplicates again"
+        if self.has_keys:
+            words += ["--judgements", self._judgements.path]
+            purpose += ", and obey your judgements"
+        return [Command(purpose, shlex.join([*words, "-o", "unique.jsonl"]))]
+
+    def _copy_texts(self, report: str) -> int:
+        number = 0
+        for number, record in enumerate(self._records, 1):
+            name = self._names.get(number)
+            if name is None:
+                continue
+            if record.text is None or self._report.keys.get(number) not in (None, record.key):
+                raise InputError(
+                    f"{shown(report)} is no report of {shown(self._records.name)}: record {number} "
+                    "has another key, or no text"
+                )
+            data = record.text.encode("utf-8", "replace")
+            self._places[name] = self._spool.tell(), len(data)
+            self._scopes[name] = record.scope
+            self._spool.write(data)
+        if missing := [each for each in self._names if each > number]:
+            raise InputError(
+                f"{shown(report)} is no report of {shown(self._records.name)}: it names record "
+                f"{min(missing)}, and the file has {number:,}"
+            )
+        self._spool.flush()
+        return number
+
+    def _text(self, start: int, size: int) -> Text:
+        return Text(os.pread(self._spool.fileno(), size, start).decode(), True)
+
+
+def read_report(path: str) -> _Report:
+    """Read the report of textsim dedupe; raises InputError with the line of a faulty cluster."""
+    report = _Report([], {}, 0)
+    known = 0
+    for number, line in _lines(path):
+        try:
+            kept, removed = line["kept"], line["removed"]
+            for each in removed:
+                _add_key(report.keys, each)
+                if "corpus" in kept:
+                    known += 1
+                    continue
+                pair = int(kept["record"]), int(each["record"])
+                report.removed.append(Removed(*pair, float(each["similarity"])))
+            if "corpus" not in kept:
+                _add_key(report.keys, kept)
+        except (KeyError, TypeError, ValueError) as error:
+            raise InputError(
+                f"{shown(path)}, line {number} is no cluster of a report of textsim dedupe"
+            ) from error
+    named = {number for each in report.removed for number in each[:2]}
+    keys = {number: key for number, key in report.keys.items() if number in named}
+    return _Report(report.removed, keys, known)
+
+
+def _lines(path: str) -> Iterator[tuple[int, Any]]:
+    with open(path, "rb") as file:
+        for number, line in enumerate(file, 1):
+            try:
+                yield number, json.loads(line)
+            except ValueError as error:
+                raise InputError(f"{shown(path)}, line {number} is no JSON: {error}") from error
+
+
+def _add_key(keys: dict[int, str], document: dict[str, Any]) -> None:
+    if "key" in document:
+        keys[int(document["record"])] = str(document["key"])
+
+
+def _names(report: _Report) -> dict[int, str]:
+    """Return the name of each record: its key if each record has a key of its own, or its number."""
+    numbers = sorted({number for each in report.removed for number in each[:2]})
+    keys = report.keys
+    if len(keys) == len(numbers) == len(set(keys.values())):
+        return keys
+    return {number: f"record {number}" for number in numbers}

@@ -1,0 +1,109 @@
+"""Reviewed: the documents, pairs and judgements that the pages show, wherever they are stored."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Iterable, Mapping
+from typing import NamedTuple, Protocol
+
+from textsim_db.read.documents_by_key import RandomMatches, Traits
+from textsim_db.results import ClusterEvent, Inspection, Judgement, Member, Pair
+
+JudgedPair = tuple[str, str, str, str | None]
+"""Two keys, the verdict and the note."""
+
+
+class Text(NamedTuple):
+    """The text of a document."""
+
+    text: str
+    is_original: bool
+    """Whether it is the text of its source; otherwise it is the normal form."""
+
+
+class Command(NamedTuple):
+    """A command that makes use of a threshold."""
+
+    purpose: str
+    command: str
+
+
+class Tracked(Protocol):
+    """The stored clusters of a tracked corpus."""
+
+    linkage: str
+
+    def members(self) -> Iterable[Member]:
+        """Return the members of all clusters."""
+        ...
+
+    def events(self, after: int) -> Iterable[ClusterEvent]:
+        """Return the events with a higher id than after, in order."""
+        ...
+
+
+class Reviewed(Protocol):
+    """The documents that are reviewed, and what people said of them."""
+
+    name: str
+    threshold: float
+    """The threshold that is in use."""
+    incomplete_below: float | None
+    """Below this similarity only a part of the pairs is found; None if all pairs are found."""
+    facts: Mapping[str, str]
+    """Other facts for the overview, by title."""
+
+    def count(self) -> int:
+        """Return the number of documents."""
+        ...
+
+    def random_matches(self) -> RandomMatches | None:
+        """Return the matches of some documents within a moment; None if all pairs come as fast."""
+        ...
+
+    def pairs(self) -> Generator[Pair, None, None]:
+        """Yield all pairs."""
+        ...
+
+    def traits(self, keys: list[str]) -> dict[str, Traits]:
+        """Return the languages and scopes of the documents that exist."""
+        ...
+
+    def texts(self, keys: list[str]) -> dict[str, Text]:
+        """Return the texts of the documents that exist."""
+        ...
+
+    def judgements(self) -> Iterable[Judgement]:
+        """Return all judgements."""
+        ...
+
+    def judge(
+        self, a: str, b: str, verdict: str, note: str | None = None, *, replaces: str | None = None
+    ) -> bool:
+        """Record a judgement, as Corpus.judge does."""
+        ...
+
+    def judge_many(
+        self,
+        judgements: Iterable[JudgedPair],
+        replace: bool = False,
+        *,
+        place_of: Callable[[int], str] | None = None,
+    ) -> int:
+        """Record judgements, all or none, as Corpus.judge_many does; return how many are new."""
+        ...
+
+    def unjudge(self, a: str, b: str) -> bool:
+        """Remove a judgement, as Corpus.unjudge does."""
+        ...
+
+    def tracked(self) -> Tracked | None:
+        """Return the stored clusters, if there are any."""
+        ...
+
+    def inspect(self, keys: list[str]) -> Inspection | None:
+        """Return what holds a cluster together; None if that is unknown here."""
+        ...
+
+    def commands(self, threshold: float) -> list[Command]:
+        """Return the commands that make use of a threshold."""
+        ...

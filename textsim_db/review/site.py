@@ -1,0 +1,163 @@
+"""Site: what all pages share: the reviewed documents, their clusters, and the templates."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qs, urlencode
+
+import jinja2
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, RedirectResponse, Response
+
+from textsim_db.errors import DocumentNotFound, shown
+from textsim_db.results import Pair
+from textsim_db.review.clusters import ChainClusters, Clusters, Judged
+from textsim_db.review.filters import fraction
+from textsim_db.review.judging import Judgements, Judging, mark
+from textsim_db.review.pair_table import STEPS, Pairs
+from textsim_db.review.reviewed import Reviewed, Text
+from textsim_db.review.side_by_side import Summary, begin_of, summary
+from textsim_db.review.survey import Survey
+
+FOLDER = Path(__file__).parent
+ON_A_PAGE = 25
+_MOST_BYTES = 64_000
+"""The bytes of a form; a note has up to 10,000."""
+_MOST_CLUSTERINGS = 4
+"""The thresholds whose clusters are kept in memory."""
+
+
+class Site:
+    """The reviewed documents, and what the pages need to show them."""
+
+    def __init__(self, reviewed: Reviewed, read_only: bool) -> None:
+        self.reviewed = reviewed
+        self.read_only = read_only
+        self.judging = Judging(reviewed)
+        self.survey = Survey(reviewed)
+        self._clusterings: dict[tuple[object, ...], ChainClusters] = {}
+        self._templates = jinja2.Environment(
+            loader=jinja2.FileSystemLoader(FOLDER / "templates"),
+            autoescape=True,
+            undefined=jinja2.StrictUndefined,
+            trim_blocks=True,
+            lstrip_blocks=True,
+        )
+        self._templates.filters |= {
+            "shown": shown, "similarity": _similarity, "count": _count, "time": _time, "mark": mark
+        }  # fmt: skip
+
+    def render(self, template: str, status: int = 200, /, **values: Any) -> Response:
+        """Return a page, made of a template and its values."""
+        page = self._templates.get_template(template).render(
+            name=self.reviewed.name,
+            read_only=self.read_only,
+            incomplete_below=self.reviewed.incomplete_below,
+            is_complete=self.survey.is_complete,
+            read_so_far=self.survey.count,
+            last=self.judging.last,
+            **values,
+        )
+        return HTMLResponse(page, status)
+
+    def threshold(self, request: Request) -> float:
+        """Return the threshold of an address in hundredths."""
+        given = fraction(request.query_params.get("threshold"), self.reviewed.threshold)
+        return round(given * STEPS) / STEPS
+
+    def clusters(self, pairs: Pairs, threshold: float, judgements: Judgements) -> Clusters:
+        """Return the stored clusters if there are any, or else those of chains at a threshold."""
+        if self.survey.clusters is not None:
+            self.survey.clusters.refresh()
+            return self.survey.clusters
+        verdicts = frozenset((*pair, each.verdict) for pair, each in judgements.items())
+        name = (id(pairs), threshold, verdicts)
+        if name not in self._clusterings:
+            judged = Judged.of(judgements.values())
+            strangers = [k for g in judged.groups for k in g if pairs.document(k) is None]
+            existing = {k for g in judged.groups for k in g} - set(strangers)
+            existing |= self.reviewed.traits(strangers).keys() if strangers else set()
+            while len(self._clusterings) >= _MOST_CLUSTERINGS:
+                self._clusterings.pop(next(iter(self._clusterings)))
+            self._clusterings[name] = ChainClusters(pairs, threshold, judged, existing)
+        return self._clusterings[name]
+
+    def texts(self, *keys: str) -> list[Text]:
+        """Return the texts of documents; raises DocumentNotFound."""
+        texts = self.reviewed.texts(list(keys))
+        for key in keys:
+            if key not in texts:
+                raise DocumentNotFound(f'there is no document "{shown(key)}"')
+        return [texts[key] for key in keys]
+
+    def rows(self, pairs: list[Pair], judgements: Judgements) -> list[Mapping[str, object]]:
+        """Return pairs as a table shows them, with the first difference of their texts."""
+        keys = sorted({key for pair in pairs for key in pair[:2]})
+        texts = self.reviewed.texts(keys) if keys else {}
+        rows: list[Mapping[str, object]] = []
+        for pair in pairs:
+            one, other = texts.get(pair.a), texts.get(pair.b)
+            both = Summary([], []) if one is None or other is None else summary(one, other)
+            judgement = judgements.get((pair.a, pair.b))
+            rows.append({"pair": pair, "judgement": judgement, **both._asdict()})
+        return rows
+
+    def begins(self, keys: list[str]) -> list[str]:
+        """Return the first words of documents, for a list."""
+        texts = self.reviewed.texts(keys) if keys else {}
+        return [begin_of(texts[key]) if key in texts else "" for key in keys]
+
+    def check_writable(self) -> None:
+        """Raise an error if nothing may be changed."""
+        if self.read_only:
+            raise HTTPException(403, "this review was started with --read-only")
+
+
+async def form_of(request: Request, most: int = _MOST_BYTES) -> dict[str, str]:
+    """Return the fields of a form, which is small."""
+    fields = parse_qs((await body_of(request, most)).decode(errors="replace"), True)
+    return {name: values[-1] for name, values in fields.items()}
+
+
+async def body_of(request: Request, most: int) -> bytes:
+    """Return the body of a request; raises HTTPException if it has more bytes than `most`."""
+    body = b""
+    async for chunk in request.stream():
+        body += chunk
+        if len(body) > most:
+            raise HTTPException(413, "the form is too long")
+    return body
+
+
+def two_keys(request: Request) -> tuple[str, str]:
+    """Return the keys of an address in order; they are no fields, because forms change line breaks."""
+    a, b = (request.query_params.get(name) for name in ("a", "b"))
+    if a is None or b is None or a == b:
+        raise HTTPException(400, "the address names no pair")
+    return min(a, b), max(a, b)
+
+
+def whole_number(text: str | None) -> int:
+    """Read a number of an address; 0 if it is none."""
+    return int(text) if text and text.isascii() and text.isdigit() and len(text) < 10 else 0
+
+
+def see(path: str, **query: object) -> Response:
+    """Return a response that leads on to another page."""
+    return RedirectResponse(f"{path}?{urlencode(query)}" if query else path, 303)
+
+
+def _similarity(value: float) -> str:
+    return "0.999" if 0.9995 <= value < 1 else f"{value:.3f}"
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
+def _time(time: datetime) -> str:
+    return f"{time:%Y-%m-%d %H:%M}"
