@@ -10,27 +10,20 @@ import typer
 
 from textsim_db.cli.connections import connect
 from textsim_db.cli.messages import print_message
-<<<<<<< HEAD
 from textsim_db.cli.options import (
-    CorpusName,
     DatabaseUrl,
     Threshold,
     check_port,
     needs_extra,
     whole_number_option,
 )
-=======
-from textsim_db.cli.options import DatabaseUrl, Threshold, whole_number_option
 from textsim_db.cli.output import check_writable
-from textsim_db.errors import ConfigurationError, install_extra
 
 if TYPE_CHECKING:
     from textsim_db.review.reviewed import Reviewed
 
-_LAST_PORT = 65535
 _PATIENCE = 10
 """Seconds that the address waits for the first pairs."""
->>>>>>> main
 
 
 def review(
@@ -102,15 +95,9 @@ def review(
     - `textsim review --report clusters.jsonl --input articles.jsonl.gz`
 
     """
-<<<<<<< HEAD
     check_port(port, "--port")
-    with needs_extra("review", "the pages need Starlette, Jinja and Uvicorn"):
-=======
-    if not 0 <= port <= _LAST_PORT:
-        raise typer.BadParameter(f"port {port} is out of range; expected 0 to {_LAST_PORT}")
     _check_usage(corpus, source, report, records, judgements)
-    try:
->>>>>>> main
+    with needs_extra("review", "the pages need Starlette, Jinja and Uvicorn"):
         from textsim_db.review.pages import Review
         from textsim_db.review.server import serve
 
