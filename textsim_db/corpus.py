@@ -112,6 +112,7 @@ if TYPE_CHECKING:
     from textsim_db.text import languages
     from textsim_db.write import (
         alter_settings,
+        expire_documents,
         judge_pairs,
         learn_common,
         load_batches,
@@ -139,6 +140,7 @@ else:
     tracked_clusters = lazy("textsim_db.sync.tracked_clusters", globals())
     languages = lazy("textsim_db.text.languages", globals())
     alter_settings = lazy("textsim_db.write.alter_settings", globals())
+    expire_documents = lazy("textsim_db.write.expire_documents", globals())
     judge_pairs = lazy("textsim_db.write.judge_pairs", globals())
     load_batches = lazy("textsim_db.write.load_batches", globals())
     learn_common = lazy("textsim_db.write.learn_common", globals())
@@ -162,6 +164,21 @@ class ManagedCorpus(Protocol):
     def failures(self, last: int | None = None) -> list[Failure]: ...  # noqa: D102
     def retry_failures(self) -> int: ...  # noqa: D102
     def detach(self, table: str) -> None: ...  # noqa: D102
+    def expire(self, progress: Callable[[int], None] | bool | None = None) -> int: ...  # noqa: D102
+    def scopes(self) -> list[ScopeStatus]: ...  # noqa: D102
+    def untrack(self) -> None: ...  # noqa: D102
+    def judge(  # noqa: D102
+        self, a: Key, b: Key, verdict: str, note: str | None = None, *, replaces: str | None = None
+    ) -> bool: ...
+    def judge_many(  # noqa: D102
+        self,
+        judgements: Iterable[tuple[Key, Key, str] | tuple[Key, Key, str, str | None]],
+        replace: bool = False,
+        place_of: Callable[[int], str] | None = None,
+    ) -> int: ...
+    def unjudge(self, a: Key, b: Key) -> bool: ...  # noqa: D102
+    def judgements(self) -> Results[Judgement]: ...  # noqa: D102
+    def contradictions(self) -> Results[Contradiction]: ...  # noqa: D102
 
 
 class Corpus:
@@ -351,7 +368,7 @@ class Corpus:
         if self.config.keep_for is None:
             raise ConfigurationError(f'corpus "{self.name}" keeps its documents for ever')
         with shown(progress, "removing", "documents") as show:
-            return self._current.write(load_batches.expire, show)
+            return self._current.write(expire_documents.expire, show)
 
     def query(
         self,

@@ -17,7 +17,7 @@ from textsim_db.db.process_fork import renew_after_fork
 from textsim_db.db.store import Store
 from textsim_db.errors import ConfigurationError, CorpusExists, suggest_settings
 from textsim_db.lazy_imports import lazy
-from textsim_db.results import Source, WorkerState
+from textsim_db.results import Metric, Source, WorkerState
 from textsim_db.settings import SETTINGS, CorpusSettings, Settings
 from textsim_db.show.result_list import ResultList
 from textsim_db.sync import sources
@@ -193,6 +193,11 @@ class Database:
         """Return what each running worker does, as the workers reported it."""
         with engines.database_errors():
             return ResultList(sources.workers(self._engine))
+
+    def metrics(self) -> list[Metric]:
+        """Return the rows of the view textsim.metrics, ordered by name."""
+        with engines.database_errors():
+            return sources.metrics(self._engine)
 
     def corpora(self) -> list[str]:
         """Return the names of all corpora in alphabetical order, except temporary corpora."""

@@ -323,9 +323,9 @@ class Status(NamedTuple):
     failed: int
     """The documents that were set aside with an error."""
     is_estimate: bool
-    """Whether `pending` is an estimate.
+    """Whether `pending` or `as_text` is an estimate.
 
-    It is one while a table is compared with the corpus, and from a million changes on.
+    It is one above ten thousand changes, and while a table is compared with the corpus.
     """
     problems: list[str]
     """The reasons why attached tables are not kept indexed, such as a disabled trigger."""
@@ -345,6 +345,8 @@ class Status(NamedTuple):
     """The documents that have changed since the tracked clusters were updated."""
     outdated_since: datetime | None
     """The time of the first of these changes, or None."""
+    indexed_is_estimate: bool
+    """Whether `indexed` is an estimate: above ten thousand documents."""
 
 
 class ScopeStatus(NamedTuple):
@@ -403,6 +405,19 @@ class WorkerState(NamedTuple):
     def is_busy(self) -> bool:
         """Whether it does something, and does not wait for changes."""
         return self.step != IDLE
+
+
+class Metric(NamedTuple):
+    """A figure for a monitoring system, in the names of Prometheus."""
+
+    name: str
+    """The name; a name that ends in `_total` is a counter, every other one a gauge."""
+    labels: dict[str, str]
+    """The corpus, and the kind or the state; or the worker, as host:process."""
+    value: float
+    """The value; times are seconds since 1970."""
+    help: str
+    """The meaning of the metric."""
 
 
 IDLE = "waits for changes"

@@ -393,9 +393,8 @@ CREATE TABLE textsim.pending (
 -- The order in which workers claim entries. The entries for clusters, and those that were set aside, are not in
 -- their way.
 CREATE INDEX pending_ready ON textsim.pending (id) WHERE kind NOT IN ('failed', 'cluster');
-CREATE INDEX pending_cluster ON textsim.pending (corpus_id, id) WHERE kind = 'cluster';
+CREATE INDEX pending_corpus ON textsim.pending (corpus_id, kind, id);
 CREATE INDEX pending_compare ON textsim.pending (source_id) WHERE kind = 'compare';
-CREATE INDEX pending_failed ON textsim.pending (corpus_id) WHERE kind = 'failed';
 ALTER TABLE textsim.pending ALTER COLUMN keys SET STORAGE EXTERNAL;
 ALTER TABLE textsim.pending ALTER COLUMN document_ids SET STORAGE EXTERNAL;
 -- Rows live briefly. Frequent vacuum keeps look-ups from reading many dead rows.
@@ -436,7 +435,12 @@ CREATE TABLE textsim.worker (
     step text NOT NULL,
     step_began_at timestamptz NOT NULL,
     error text,
-    failed_at timestamptz
+    failed_at timestamptz,
+    written bigint NOT NULL DEFAULT 0,
+    set_aside bigint NOT NULL DEFAULT 0,
+    expired bigint NOT NULL DEFAULT 0,
+    clustered bigint NOT NULL DEFAULT 0,
+    retries bigint NOT NULL DEFAULT 0
 );
 COMMENT ON TABLE textsim.worker IS 'The running workers, and what each has reported of its progress.';
 COMMENT ON COLUMN textsim.worker.id IS 'random id of the worker';
@@ -451,6 +455,11 @@ COMMENT ON COLUMN textsim.worker.step IS 'what it is doing, or waits for';
 COMMENT ON COLUMN textsim.worker.step_began_at IS 'since when it has been doing that';
 COMMENT ON COLUMN textsim.worker.error IS 'its last error; NULL if it had none';
 COMMENT ON COLUMN textsim.worker.failed_at IS 'time of its last error';
+COMMENT ON COLUMN textsim.worker.written IS 'how many documents it has added, replaced, removed or given word ids';
+COMMENT ON COLUMN textsim.worker.set_aside IS 'how many documents it has set aside';
+COMMENT ON COLUMN textsim.worker.expired IS 'how many expired documents it has removed';
+COMMENT ON COLUMN textsim.worker.clustered IS 'how many changed documents it has brought into the tracked clusters';
+COMMENT ON COLUMN textsim.worker.retries IS 'how many errors it has had after which it tried again';
 
 CREATE SEQUENCE textsim.last_notice AS bigint MINVALUE 0;
 COMMENT ON SEQUENCE textsim.last_notice

@@ -95,6 +95,25 @@ COMMENT ON FUNCTION textsim._corpus_relations(textsim.corpus)
     IS 'the tables, indexes and sequences of a corpus, with the statements that create them; check compares '
     'the definitions';
 
+-- Some servers that speak PostgreSQL's protocol accept advisory locks and do nothing.
+CREATE FUNCTION textsim._check_advisory_locks() RETURNS void
+LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    class integer := hashtext('textsim-db locks');
+BEGIN
+    PERFORM pg_advisory_xact_lock(class, pg_backend_pid());
+    IF NOT EXISTS (
+        SELECT FROM pg_locks l
+        WHERE l.locktype = 'advisory' AND l.pid = pg_backend_pid() AND l.granted
+            AND l.classid::bigint = class::bigint & 4294967295 AND l.objid::bigint = pg_backend_pid())
+    THEN
+        RAISE EXCEPTION 'this server does not keep advisory locks, and a unique corpus would store twins'
+            USING ERRCODE = 'feature_not_supported', HINT = 'Use a server of PostgreSQL.';
+    END IF;
+END $$;
+COMMENT ON FUNCTION textsim._check_advisory_locks()
+    IS 'raise an error if the server accepts advisory locks and does nothing';
+
 CREATE FUNCTION textsim._create_relations(corpus_id integer) RETURNS void
 LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -103,6 +122,9 @@ DECLARE
     band_table text := format('band_%s', corpus_id);
     relation record;
 BEGIN
+    IF c.is_unique THEN
+        PERFORM textsim._check_advisory_locks();
+    END IF;
     FOR relation IN SELECT * FROM textsim._corpus_relations(c) LOOP
         EXECUTE relation.statement;
     END LOOP;

@@ -2,58 +2,94 @@
 
 -- Private functions
 
--- Not STRICT, so that the planner can inline it. An entry that was logged during a rebuild may have the id of
--- the corpus that was replaced.
-CREATE FUNCTION textsim._pending(corpus_id integer) RETURNS SETOF textsim.pending
-LANGUAGE sql STABLE PARALLEL SAFE
-BEGIN ATOMIC
-    SELECT p.* FROM textsim.pending p LEFT JOIN textsim.source s ON s.id = p.source_id
-    WHERE coalesce(s.corpus_id, p.corpus_id) = _pending.corpus_id;
-END;
-COMMENT ON FUNCTION textsim._pending(integer) IS 'the log entries of a corpus';
+-- An entry that was logged during a rebuild may have the id of the corpus that was replaced.
+CREATE FUNCTION textsim._replaced_ids() RETURNS integer[]
+LANGUAGE plpgsql STABLE PARALLEL SAFE
+SET search_path = pg_catalog, pg_temp
+SET enable_seqscan = off
+AS $$
+BEGIN
+    -- Looks up one entry of each corpus, and skips the others.
+    RETURN array(
+        WITH RECURSIVE logged (id) AS (
+            SELECT min(p.corpus_id) FROM textsim.pending p
+            UNION ALL
+            SELECT (SELECT min(p.corpus_id) FROM textsim.pending p WHERE p.corpus_id > l.id)
+            FROM logged l WHERE l.id IS NOT NULL
+        )
+        SELECT l.id FROM logged l
+        WHERE l.id IS NOT NULL AND NOT EXISTS (SELECT FROM textsim.corpus c WHERE c.id = l.id));
+END $$;
+COMMENT ON FUNCTION textsim._replaced_ids()
+    IS 'the ids in the log of corpora that are no more';
 
--- A document whose words have no ids is complete: it is stored as text, and searches find it. Its log entry only
--- asks for ids, which save space. In a corpus that identifies languages a worker must still find its language.
-CREATE FUNCTION textsim._log_counts(
-    c textsim.corpus, OUT pending bigint, OUT as_text bigint, OUT oldest_pending timestamptz,
-    OUT is_estimate boolean)
-LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+-- A monitoring system asks every few seconds, also while millions of changes wait. So this function reads at most
+-- some thousand entries: the first ones, and a few in each of fifty parts of the other ids.
+CREATE FUNCTION textsim._waiting(
+    corpus_id integer, kind text,
+    OUT documents bigint, OUT is_estimate boolean, OUT since timestamptz, OUT leased_until timestamptz)
+LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE
+SET search_path = pg_catalog, pg_temp
+SET plan_cache_mode = force_generic_plan
+SET enable_seqscan = off
+SET enable_bitmapscan = off
+SET enable_sort = off
+AS $$
 DECLARE
-    changes text[] := CASE WHEN c.language IS NULL THEN '{change}' ELSE '{change,words}' END;
+    most constant integer := 10000;
+    ids integer[] := corpus_id || textsim._replaced_ids();
+    entry record;
+    width bigint;
 BEGIN
-    SELECT coalesce(sum(cardinality(p.keys)) FILTER (WHERE p.kind = ANY (changes)), 0),
-        coalesce(sum(cardinality(p.keys)) FILTER (WHERE p.kind <> ALL (changes)), 0),
-        min(p.created_at) FILTER (WHERE p.kind = 'compare' OR p.kind = ANY (changes)),
-        coalesce(sum(cardinality(p.keys)), 0) > 1000000
-    INTO pending, as_text, oldest_pending, is_estimate
-    FROM textsim._pending(c.id) p WHERE p.kind <> 'failed';
-    -- A document may have several entries.
-    IF NOT is_estimate THEN
-        SELECT count(DISTINCT k.key COLLATE "C") FILTER (WHERE p.kind = ANY (changes)),
-            count(DISTINCT k.key COLLATE "C") FILTER (WHERE p.kind <> ALL (changes))
-        INTO pending, as_text
-        FROM textsim._pending(c.id) p CROSS JOIN unnest(p.keys) k (key) WHERE p.kind <> 'failed';
-    END IF;
-END $$;
-COMMENT ON FUNCTION textsim._log_counts(textsim.corpus)
-    IS 'how many documents wait in the log for a change, and how many only for ids of their words; with over a '
-    'million keys both are estimates';
-
-CREATE FUNCTION textsim._outdated(corpus_id integer, OUT documents bigint, OUT since timestamptz)
-LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
-BEGIN
-    SELECT coalesce(sum(cardinality(p.document_ids)), 0), min(p.created_at) INTO documents, since
-    FROM textsim.pending p WHERE p.kind = 'cluster' AND p.corpus_id = _outdated.corpus_id;
-    -- A document may have several entries.
-    IF documents BETWEEN 1 AND 1000000 THEN
+    documents := 0;
+    FOR entry IN
+        SELECT e.* FROM unnest(ids) i (id)
+        CROSS JOIN LATERAL (
+            SELECT p.id, p.source_id, p.created_at, p.lease_until,
+                coalesce(cardinality(p.keys), cardinality(p.document_ids), 1) AS size
+            FROM textsim.pending p WHERE p.corpus_id = i.id AND p.kind = _waiting.kind ORDER BY p.id
+        ) e
+        WHERE i.id = _waiting.corpus_id
+            OR (SELECT s.corpus_id FROM textsim.source s WHERE s.id = e.source_id) = _waiting.corpus_id
+    LOOP
+        documents := documents + entry.size;
+        since := least(since, entry.created_at);
+        leased_until := least(leased_until, entry.lease_until);
+        EXIT WHEN documents > most;
+    END LOOP;
+    is_estimate := documents > most;
+    IF is_estimate THEN
+        width := (SELECT max(p.id) - entry.id FROM textsim.pending p
+            WHERE p.corpus_id = _waiting.corpus_id AND p.kind = _waiting.kind) / 50 + 1;
+        documents := documents + (
+            SELECT sum(CASE WHEN e.entries < 20 THEN e.size
+                ELSE e.size * width / (e.last - entry.id - n.part * width) END)
+            FROM generate_series(0, 49) n (part)
+            CROSS JOIN LATERAL (
+                SELECT count(*) AS entries, coalesce(sum(r.size), 0) AS size, max(r.id) AS last
+                FROM (
+                    SELECT p.id, coalesce(cardinality(p.keys), cardinality(p.document_ids), 1) AS size
+                    FROM textsim.pending p
+                    WHERE p.corpus_id = _waiting.corpus_id AND p.kind = _waiting.kind
+                        AND p.id > entry.id + n.part * width AND p.id <= entry.id + (n.part + 1) * width
+                    ORDER BY p.id LIMIT 20
+                ) r
+            ) e);
+    ELSIF documents > 1 AND kind NOT IN ('compare', 'failed') THEN
+        -- A document may have several entries.
         documents := (
-            SELECT count(DISTINCT i.id) FROM textsim.pending p CROSS JOIN unnest(p.document_ids) i (id)
-            WHERE p.kind = 'cluster' AND p.corpus_id = _outdated.corpus_id);
+            SELECT count(DISTINCT coalesce(k.key, k.id::text) COLLATE "C")
+            FROM textsim.pending p
+            CROSS JOIN LATERAL ROWS FROM (unnest(p.keys), unnest(p.document_ids)) k (key, id)
+            WHERE p.corpus_id = ANY (ids) AND p.kind = _waiting.kind
+                AND (p.corpus_id = _waiting.corpus_id OR
+                    (SELECT s.corpus_id FROM textsim.source s WHERE s.id = p.source_id) = _waiting.corpus_id));
     END IF;
 END $$;
-COMMENT ON FUNCTION textsim._outdated(integer)
-    IS 'how many documents of a tracked corpus have changed since its clusters were updated, and the time of the '
-    'first of these changes; with over a million documents each change counts';
+COMMENT ON FUNCTION textsim._waiting(integer, text)
+    IS 'how many documents of a corpus, or tables if kind is compare, wait in the log; since when the first of them '
+    'waits, and when the first lease ends. Above ten thousand, their number is an estimate, in which a document counts '
+    'once for each of its entries';
 
 CREATE FUNCTION textsim._saved_by_ids(c textsim.corpus, documents bigint) RETURNS bigint
 LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
@@ -64,7 +100,8 @@ BEGIN
     EXECUTE format($query$
         SELECT avg(pg_column_size(d.normal_form) - 24 - 4 * cardinality(string_to_array(d.normal_form, ' ')))
         FROM (
-            SELECT p.keys[1] AS key FROM textsim._pending($1) p WHERE p.kind = 'words' LIMIT 100
+            SELECT p.keys[1] AS key FROM textsim.pending p
+            WHERE p.corpus_id = $1 AND p.kind = 'words' ORDER BY p.corpus_id, p.kind, p.id LIMIT 100
         ) w
         JOIN textsim.%I d ON d.key = w.key
         WHERE d.word_ids IS NULL
@@ -191,15 +228,40 @@ END $$;
 COMMENT ON FUNCTION textsim._warn_unindexed(textsim.corpus)
     IS 'raise a warning for each attached table that must still be compared with its documents';
 
+CREATE FUNCTION textsim._estimated_rows(relation regclass) RETURNS bigint
+LANGUAGE sql STABLE STRICT PARALLEL SAFE
+-- As the planner does: rows in a page, as ANALYZE counted them, times the current pages.
+RETURN (
+    SELECT sum(pg_relation_size(c.oid) / 8192
+        * CASE WHEN c.relpages > 0 THEN c.reltuples / c.relpages ELSE 10 END)
+    FROM textsim._partitions(relation) p (oid) JOIN pg_class c ON c.oid = p.oid
+    WHERE c.relkind = 'r');
+COMMENT ON FUNCTION textsim._estimated_rows(regclass)
+    IS 'about how many rows a table and its partitions have';
+
+CREATE FUNCTION textsim._count_documents(c textsim.corpus, OUT documents bigint, OUT is_estimate boolean)
+LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    EXECUTE format('SELECT count(*) FROM (SELECT FROM textsim.%I d WHERE true%s LIMIT 10001) s',
+        'document_' || c.id, textsim._alive(c, 'd')) INTO documents;
+    is_estimate := documents > 10000;
+    IF is_estimate THEN
+        documents := greatest(documents, textsim._estimated_rows(format('textsim.%I', 'document_' || c.id)::regclass));
+    END IF;
+END $$;
+COMMENT ON FUNCTION textsim._count_documents(textsim.corpus)
+    IS 'how many documents a corpus has; above ten thousand an estimate, which includes expired documents';
+
 CREATE FUNCTION textsim._differing_rows(source textsim.source, OUT rows bigint)
 LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
-    documents text := format('textsim.%I', 'document_' || source.corpus_id);
+    documents regclass := format('textsim.%I', 'document_' || source.corpus_id);
     readable boolean := textsim._source_fault(source) IS NULL;
     key_type text := format_type(source.key_type, NULL);
     alive text := (SELECT textsim._alive(c, 'd') FROM textsim.corpus c WHERE c.id = source.corpus_id);
     is_small boolean := (
-        SELECT sum(pg_relation_size(p.oid)) < 67108864 FROM textsim._partitions(source.relation) p (oid));
+        SELECT sum(pg_relation_size(p.oid)) < 8388608 FROM textsim._partitions(source.relation) p (oid));
+    share double precision;
 BEGIN
     IF readable AND is_small THEN
         EXECUTE format($query$
@@ -217,18 +279,16 @@ BEGIN
         INTO rows USING source.id;
         RETURN;
     END IF;
-    -- Estimate as the planner does: rows in a page, as ANALYZE counted them, times the current pages.
-    SELECT sum(pg_relation_size(c.oid) / 8192
-        * CASE WHEN c.relpages > 0 THEN c.reltuples / c.relpages ELSE 10 END)
-    INTO rows
-    FROM textsim._partitions(source.relation) p (oid) JOIN pg_class c ON c.oid = p.oid
-    WHERE c.relkind = 'r';
-    EXECUTE format('SELECT abs($1 - count(*)) FROM %s d WHERE d.source_id = $2%s', documents, alive)
-    INTO rows USING coalesce(rows, 0), source.id;
+    -- The share of the source in a sample of the documents' pages.
+    EXECUTE format('SELECT avg((d.source_id IS NOT DISTINCT FROM $1)::integer) FROM %s d TABLESAMPLE SYSTEM ($2)',
+        documents)
+    INTO share USING source.id, least(100, 100.0 * 300 * 8192 / greatest(pg_relation_size(documents), 1));
+    rows := abs(coalesce(textsim._estimated_rows(source.relation), 0)
+        - textsim._estimated_rows(documents) * coalesce(share, 0));
 END $$;
 COMMENT ON FUNCTION textsim._differing_rows(textsim.source)
     IS 'the number of rows without a document plus documents without a row; an estimate for tables '
-    'over 64 MB';
+    'over 8 MB';
 
 -- Public functions
 
@@ -236,7 +296,8 @@ CREATE FUNCTION textsim.status(corpus text)
 RETURNS TABLE (
     indexed bigint, pending bigint, is_estimate boolean, oldest_pending timestamptz,
     pending_age interval, failed bigint, problems text[], as_text bigint, saved_by_ids bigint,
-    linkage text, tracked_threshold double precision, outdated bigint, outdated_since timestamptz)
+    linkage text, tracked_threshold double precision, outdated bigint, outdated_since timestamptz,
+    indexed_is_estimate boolean)
 LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE ROWS 1
 SET search_path = pg_catalog, pg_temp
 AS $$
@@ -244,14 +305,22 @@ DECLARE
     c textsim.corpus := textsim._corpus(corpus);
     compared bigint := (SELECT sum(textsim._differing_rows(s)) FROM textsim._uncompared(c.id) s);
 BEGIN
-    EXECUTE format(
-        'SELECT count(*) FROM textsim.%I d WHERE true%s', 'document_' || c.id, textsim._alive(c, 'd'))
-    INTO indexed;
-    SELECT l.pending + coalesce(compared, 0), l.as_text, textsim._saved_by_ids(c, l.as_text), l.oldest_pending,
-        l.is_estimate OR compared IS NOT NULL
-    INTO pending, as_text, saved_by_ids, oldest_pending, is_estimate
-    FROM textsim._log_counts(c) l;
-    failed := (SELECT count(*) FROM textsim._pending(c.id) p WHERE p.kind = 'failed');
+    SELECT d.documents, d.is_estimate INTO indexed, indexed_is_estimate FROM textsim._count_documents(c) d;
+    SELECT coalesce(sum(w.documents) FILTER (WHERE w.is_change), 0) + coalesce(compared, 0),
+        coalesce(sum(w.documents) FILTER (WHERE w.kind = 'words' AND NOT w.is_change), 0),
+        min(w.since) FILTER (WHERE w.is_change OR w.kind = 'compare'),
+        bool_or(w.is_estimate) OR compared IS NOT NULL
+    INTO pending, as_text, oldest_pending, is_estimate
+    FROM (
+        -- A document whose words have no ids is complete: it is stored as text, and searches find it. Its log entry
+        -- only asks for ids, which save space. In a corpus that identifies languages a worker must still find its
+        -- language.
+        SELECT k.kind, w.*, k.kind = 'change' OR k.kind = 'words' AND c.language IS NOT NULL AS is_change
+        FROM unnest('{change,compare,words}'::text[]) k (kind)
+        CROSS JOIN LATERAL textsim._waiting(c.id, k.kind) w
+    ) w;
+    saved_by_ids := textsim._saved_by_ids(c, as_text);
+    failed := (SELECT w.documents FROM textsim._waiting(c.id, 'failed') w);
     pending_age := greatest(clock_timestamp() - oldest_pending, '0');
     problems := array(
         SELECT format('table %s: %s', s.relation, p.problem)
@@ -259,14 +328,15 @@ BEGIN
         WHERE s.corpus_id = c.id AND s.active
         ORDER BY s.id, p.problem);
     SELECT t.linkage, t.threshold INTO linkage, tracked_threshold FROM textsim.tracked t WHERE t.corpus_id = c.id;
-    SELECT o.documents, o.since INTO outdated, outdated_since FROM textsim._outdated(c.id) o;
+    SELECT w.documents, w.since INTO outdated, outdated_since FROM textsim._waiting(c.id, 'cluster') w;
     RETURN NEXT;
 END $$;
 COMMENT ON FUNCTION textsim.status(text)
     IS 'Returns one row: the numbers of documents indexed, pending and failed, and the problems of '
     'attached tables. oldest_pending is the time of the oldest pending change, and pending_age is '
-    'its age. pending is an estimate while a table is compared with its documents, or if over a '
-    'million changes wait. as_text is the number of documents in the log that are stored as text: they are complete, '
+    'its age. Above ten thousand the numbers are estimates, so that the answer takes milliseconds: see '
+    'indexed_is_estimate for indexed, and is_estimate for pending and as_text. pending is an estimate too '
+    'while a table is compared with its documents. as_text is the number of documents in the log that are stored as text: they are complete, '
     'and textsim worker or index_pending() gives their words ids, which saves about saved_by_ids bytes. It also '
     'counts documents that were removed since. linkage and tracked_threshold say how the corpus is tracked, and are '
     'NULL if it is not. outdated is the number of documents that have changed since its clusters were updated, the '

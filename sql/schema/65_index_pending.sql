@@ -320,13 +320,13 @@ CREATE FUNCTION textsim._report_unfinished(corpus text) RETURNS void
 LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     c textsim.corpus := textsim._required_corpus(corpus);
-    leased bigint;
-    refused bigint;
+    leased bigint := (
+        SELECT sum(w.documents) FROM unnest('{change,compare,words}'::text[]) k (kind)
+        CROSS JOIN LATERAL textsim._waiting(c.id, k.kind) w);
+    refused bigint := (SELECT w.documents FROM textsim._waiting(c.id, 'failed') w);
 BEGIN
-    SELECT count(*) FILTER (WHERE p.kind NOT IN ('failed', 'cluster')), count(*) FILTER (WHERE p.kind = 'failed')
-    INTO leased, refused FROM textsim._pending(c.id) p;
     IF leased > 0 THEN
-        RAISE NOTICE '% log entries are left: a worker is processing them, or their table cannot be indexed',
+        RAISE NOTICE '% changes are left: a worker is processing them, or their table cannot be indexed',
             leased USING HINT = format('SELECT problems FROM textsim.status(%L)', corpus);
     END IF;
     IF refused > 0 THEN

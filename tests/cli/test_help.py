@@ -57,6 +57,9 @@ WITHOUT_DEFAULT = {"bands", "rows", "stop_words", "language", "file", "plot", "h
         "judgements",
         "note",
         "replaces",
+        "max_lag",
+        "metrics_port",
+        "query",
     )
 }
 
@@ -162,3 +165,13 @@ def test_demo_twice(textsim: Textsim, monkeypatch: pytest.MonkeyPatch) -> None:
     assert [row["corpus"] for row in rows(textsim("corpus", "list", "--format", "jsonl"))] == [
         "demo-python-stdlib"
     ]
+
+
+def test_a_shell_completes_commands() -> None:
+    environment = {
+        "_TEXTSIM_COMPLETE": "complete_bash",
+        "COMP_WORDS": "textsim sta",
+        "COMP_CWORD": "1",
+    }
+    found = CliRunner().invoke(app, [], env=environment, prog_name="textsim")
+    assert found.stdout.split() == ["status", "stats"]

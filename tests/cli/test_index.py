@@ -7,6 +7,7 @@ import json
 import re
 from pathlib import Path
 
+import psycopg
 import pytest
 
 import textsim_db
@@ -195,3 +196,27 @@ def test_outputs_are_checked_before_the_work(textsim: Textsim, command: tuple[st
     Path("no").mkdir()
     Path(command[-1]).mkdir()
     assert "is a folder; expected a file" in textsim(*command, status=2).stderr
+
+
+def test_index_reads_from_a_query(textsim: Textsim, database_url: str) -> None:
+    with psycopg.connect(database_url, autocommit=True) as connection:
+        connection.execute("CREATE TABLE t (id int, body text, owner text, shown boolean)")
+        connection.execute(
+            "INSERT INTO t SELECT i, 'text number ' || i, 'a', i <> 3 FROM generate_series(1, 2500) i"
+        )
+        connection.execute("INSERT INTO t VALUES (0, NULL, 'a', true)")
+    query = "SELECT id, body FROM t WHERE shown"
+    refused = textsim("index", "c", "--query", query, "--create", status=1)
+    assert "2,499 added" in refused.stderr
+    assert "1 refused" in refused.stderr
+    scoped = "SELECT id, body, owner FROM t WHERE body IS NOT NULL"
+    textsim("index", "s", "--query", scoped, "--scope", "owner", "--create")
+    assert (
+        "3 columns; expected key and text"
+        in textsim("index", "c", "--query", scoped, status=2).stderr
+    )
+    writing = "WITH gone AS (DELETE FROM t RETURNING id, body) SELECT id, body FROM gone"
+    textsim("index", "c", "--query", writing, status=2)
+    assert "not both" in textsim("index", "c", "file", "--query", query, status=2).stderr
+    assert "not both" in textsim("index", "c", status=2).stderr
+    assert '"SELEC"' in textsim("index", "c", "--query", "SELEC 1", status=2).stderr

@@ -14,12 +14,27 @@ from textsim_db.database import URL_VARIABLE
 
 HEAVY = ("numba", "numpy", "scipy", "textsim_db.text.unicode_data")
 COMMANDS = [
+    "",
+    "--help",
     "corpus list",
     "corpus show news",
+    "corpus list --format jsonl",
     "status",
+    "status --scopes tenants",
+    "status --prometheus",
+    "status --max-lag 1000",
     "pending",
+    "pending --retry",
+    "judgements list news",
+    "judgements contradictions news",
+    "untrack news",
+    "expire tenants",
+    "doctor",
     "db url",
+    "db sql",
+    "db install --help",
     "attach --help",
+    "worker --help",
     "detach news article",
     "corpus drop news --yes",
 ]
@@ -43,6 +58,8 @@ def test_administrative_commands_load_no_kernels(db: ts.Database) -> None:
         connection.execute("CREATE TABLE article (id text PRIMARY KEY, text text)")
     corpus.attach("article", "id", "text")
     corpus.add("key", "some text")
+    corpus.track()
+    db.create_corpus("tenants", scoped=True, keep_for="1 day")
     paths = {"PYTHONPATH": str(Path(ts.__file__).parents[1]), URL_VARIABLE: db.url}
     done = subprocess.run(
         [sys.executable, "-c", RUN],

@@ -214,7 +214,7 @@ WRONG_SCHEMAS = [
     "ALTER FUNCTION textsim._enqueue SECURITY DEFINER",
     "GRANT EXECUTE ON FUNCTION textsim._release_source TO PUBLIC",
     "DROP VIEW textsim.sources",
-    "DROP INDEX textsim.pending_failed",
+    "DROP INDEX textsim.pending_corpus",
     "DROP SEQUENCE textsim.last_notice",
     "ALTER TABLE textsim.word DROP CONSTRAINT word_hash_check",
     "ALTER TABLE textsim.word DROP CONSTRAINT word_hash_key CASCADE",

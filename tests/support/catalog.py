@@ -12,18 +12,21 @@ CORPUS_FUNCTION = re.compile(r"(?:textsim\.)?_(?:candidates|write)_\d+\(")
 
 PLANNED_ONCE = re.compile(
     r"(?:textsim\.)?(?:matches|nearest|candidates|_search|_neighbours|signature|jaccard|add|twins_of|_changes_\d+|_smallest_values"
-    r"|_claim|_ready_entries|_pending_batch|_lease_entries|_delete_entries|_update_clusters)\("
+    r"|_claim|_ready_entries|_pending_batch|_lease_entries|_delete_entries|_update_clusters"
+    r"|_waiting)\("
 )
 """Matches functions that users or workers call often: their statements are planned once in a session."""
 
 WITHOUT_SCANS = re.compile(
     r"(?:textsim\.)?(?:_(?:candidates|write)_\d+|_smallest_values|_normal_form_of|_word_numbers"
     r"|_store_form|_remove_document|_awaited_twins|_uncompared|_claim|_ready_entries|_pending_batch|_lease_entries|_delete_entries|_expire"
-    r"|_logged_documents|_connected_nodes(?:_\d+)?|_connected_keys|_update_clusters)\("
+    r"|_logged_documents|_connected_nodes(?:_\d+)?|_connected_keys|_update_clusters|_waiting|_replaced_ids)\("
 )
 """Matches functions whose plans were made when the table was empty, and are used when it is full."""
 
-WALKS_INDEX = re.compile(r"(?:textsim\.)?(?:_claim|_ready_entries|_expire|_logged_documents)\(")
+WALKS_INDEX = re.compile(
+    r"(?:textsim\.)?(?:_claim|_ready_entries|_expire|_logged_documents|_waiting)\("
+)
 """Matches functions that walk the log, or expired documents, in the order of an index."""
 
 WITHOUT_NESTED_LOOPS = re.compile(
@@ -109,7 +112,8 @@ def expected_settings(function: str) -> list[str]:
         settings.append("enable_seqscan=off")
     if WALKS_INDEX.match(function):
         settings.append("enable_bitmapscan=off")
-    if any(f"{name}(" in function for name in ("_ready_entries", "_expire", "_logged_documents")):
+    in_order = ("_ready_entries", "_expire", "_logged_documents", "_waiting")
+    if any(f"{name}(" in function for name in in_order):
         settings.append("enable_sort=off")
     if WITHOUT_NESTED_LOOPS.match(function):
         settings.append("enable_nestloop=off")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import secrets
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, LiteralString, NamedTuple
@@ -27,6 +28,13 @@ SELECT pg_catalog.pg_has_role(n.nspowner, 'USAGE'),
     pg_catalog.has_table_privilege('textsim.pending', 'INSERT'),
     pg_catalog.has_table_privilege('textsim.word', 'SELECT')
 FROM pg_catalog.pg_namespace n WHERE n.nspname = 'textsim'
+"""
+
+_LOCK: Final[LiteralString] = """
+SELECT pg_catalog.pg_advisory_xact_lock(pg_catalog.hashtext('textsim-db locks'), %s)
+"""
+_TRY_LOCK: Final[LiteralString] = """
+SELECT pg_catalog.pg_try_advisory_xact_lock(pg_catalog.hashtext('textsim-db locks'), %s)
 """
 
 
@@ -107,6 +115,24 @@ def find_server(engine: Engine, address: Address) -> Iterator[Finding]:
         server, version, encoding, database, role, is_standby = row
         yield from _server_findings(server, version, encoding, database, is_standby)
         yield from _schema_findings(connection, database, role, address)
+    yield _locks_finding(engine)
+
+
+def _locks_finding(engine: Engine) -> Finding:
+    """Return whether a lock of one session keeps another session from taking it."""
+    from textsim_db.db.engine import database_errors, transaction
+
+    key = [secrets.randbits(31)]
+    with database_errors(), transaction(engine) as one, transaction(engine) as other:
+        one.execute(_LOCK, key)
+        row = other.execute(_TRY_LOCK, key).fetchone()
+    if row == (False,):
+        return ok("advisory locks of one session exclude other sessions")
+    return fault(
+        "two sessions can hold the same advisory lock: writers do not wait for each other, and unique "
+        "corpora store twins",
+        "use a server of PostgreSQL; others may accept these locks and do nothing",
+    )
 
 
 def _server_findings(

@@ -37,6 +37,7 @@ _EXTRAS = (
     _Extra("languages", ("py3langid", "stopwordsiso"), "languages of documents, stop words"),
     _Extra("measures", ("scipy",), "the characteristic matrix"),
     _Extra("plot", ("matplotlib",), "plots: --plot of textsim plan and textsim stats"),
+    _Extra("prometheus", ("prometheus_client",), "metrics of textsim worker and textsim status"),
 )
 
 

@@ -6,7 +6,7 @@ import logging
 import time
 from collections.abc import Iterator
 from itertools import chain, islice
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -15,6 +15,7 @@ from textsim_db.cli.connections import connect, open_corpus
 from textsim_db.cli.messages import Refusals, count, print_message
 from textsim_db.cli.options import CorpusName, DatabaseUrl, choice_of
 from textsim_db.cli.progress import progress
+from textsim_db.cli.query_documents import QueryDocuments
 from textsim_db.cli.settings_options import (
     PartialSettings,
     check_existing,
@@ -28,19 +29,27 @@ from textsim_db.settings import SETTINGS
 if TYPE_CHECKING:
     from textsim_db.corpus import Corpus
     from textsim_db.database import Database
-    from textsim_db.files.read_documents import Document
 
 
 @with_settings(*SETTINGS)
 def index(
     corpus: CorpusName,
+    settings: PartialSettings,
     paths: Annotated[
-        list[str],
+        list[str] | None,
         typer.Argument(
             metavar="PATH", help='Files and folders; "-" is standard input, with JSON lines.'
         ),
-    ],
-    settings: PartialSettings,
+    ] = None,
+    query: Annotated[
+        str | None,
+        typer.Option(
+            "--query",
+            metavar="SQL",
+            help="Read a query of the database instead of files. Its columns are the key and the text, "
+            "and with --scope the scope.",
+        ),
+    ] = None,
     kind: Annotated[
         Kind,
         typer.Option(
@@ -84,6 +93,7 @@ def index(
     - `textsim index news articles.csv --key nr --text body`
     - `textsim index code src --glob "*.py" --create --shingle word:5`
     - `textsim index notes notes.jsonl --scope user --create`
+    - `textsim index news --query "SELECT id, body FROM article WHERE published"`
 
     """
     from textsim_db.files.read_documents import Inputs
@@ -91,9 +101,15 @@ def index(
     if create and scope is not None:
         settings = {"scoped": True} | settings
     _check_usage(settings, glob, create)
+    if bool(paths) == (query is not None):
+        raise typer.BadParameter("name files or a query, and not both", param_hint="PATH")
     refusals = Refusals()
-    inputs = Inputs(paths, refusals.add, kind, key, text, scope, glob)
     with connect(database_url) as db:
+        inputs: Inputs | QueryDocuments = (
+            Inputs(paths or [], refusals.add, kind, key, text, scope, glob)
+            if query is None
+            else QueryDocuments(db, query, scope is not None)
+        )
         opened, documents = _open_or_create(db, corpus, create, settings, iter(inputs))
         if opened is None:
             refusals.show()
@@ -142,7 +158,7 @@ def expire(corpus: CorpusName, database_url: DatabaseUrl = None) -> None:
     Example: `textsim expire chat`
     """
     with connect(database_url) as db, progress("removing", "documents") as show:
-        removed = db.corpus(corpus).expire(show)
+        removed = db.manage(corpus).expire(show)
     print_message(f"removed {count(removed, 'document')}", corpus=corpus, documents=removed)
 
 
@@ -167,8 +183,8 @@ def _open_or_create(
     name: str,
     create: bool,
     settings: PartialSettings,
-    documents: Iterator[Document],
-) -> tuple[Corpus | None, Iterator[Document]]:
+    documents: Iterator[Any],
+) -> tuple[Corpus | None, Iterator[Any]]:
     """Return the corpus and all documents; None if there is neither a corpus nor a document.
 
     A corpus is created only after the first document has been read. Otherwise a mistake in the command

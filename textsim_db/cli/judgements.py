@@ -61,7 +61,7 @@ def judge(
 
     """
     with connect(database_url) as db:
-        is_new = db.corpus(corpus).judge(a, b, verdict, note, replaces=replaces)
+        is_new = db.manage(corpus).judge(a, b, verdict, note, replaces=replaces)
     print_message("recorded" if is_new else "recorded already", corpus=corpus)
 
 
@@ -76,7 +76,7 @@ def list_(
     Example: `textsim judgements list news --format csv > judgements.csv`
     """
     with connect(database_url) as db:
-        judgements = list(db.corpus(corpus).judgements())
+        judgements = list(db.manage(corpus).judgements())
     missing = None if form is Format.JSONL else ""
     rows = [
         (*judgement[:4], judgement.judged_at.isoformat(), judgement.note or missing)
@@ -125,7 +125,7 @@ def import_(
 
     read = read_judgements(path, kind)
     with connect(database_url) as db:
-        new = db.corpus(corpus).judge_many(
+        new = db.manage(corpus).judge_many(
             (judgement[:4] for judgement in read), replace, place_of=lambda i: read[i].place
         )
     print_message(f"{count(len(read), 'judgement')} read, {new:,} new", corpus=corpus)
@@ -138,7 +138,7 @@ def remove(corpus: CorpusName, a: FirstKey, b: SecondKey, database_url: Database
     Example: `textsim judgements remove news article-17 article-18`
     """
     with connect(database_url) as db:
-        is_removed = db.corpus(corpus).unjudge(a, b)
+        is_removed = db.manage(corpus).unjudge(a, b)
     print_message("removed" if is_removed else "this pair is not judged", corpus=corpus)
     if not is_removed:
         raise typer.Exit(2)
@@ -156,7 +156,7 @@ def contradictions(
     Example: `textsim judgements contradictions news`
     """
     with connect(database_url) as db:
-        found = list(db.corpus(corpus).contradictions())
+        found = list(db.manage(corpus).contradictions())
     write(Contradiction._fields, found, form)
     print_message(f"{count(len(found), 'contradiction')} found")
     if found:

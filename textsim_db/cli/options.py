@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from enum import StrEnum
 from typing import Annotated, Any, TypeVar
 
 import typer
 
-from textsim_db.errors import shown, suggestion
+from textsim_db.errors import ConfigurationError, install_extra, shown, suggestion
 from textsim_db.settings import Linkage
 
 Choice = TypeVar("Choice", bound=StrEnum)
+_LAST_PORT = 65535
 
 
 def number(text: str) -> float:
@@ -60,6 +62,22 @@ def number_option(text: str, metavar: str = "NUMBER") -> Any:
 def whole_number_option(text: str) -> Any:
     """Return an option with a whole number; text is its help."""
     return typer.Option(parser=whole_number, metavar="NUMBER", help=text)
+
+
+def check_port(port: int, option: str) -> None:
+    """Raise an error unless this is the number of a port; 0 stands for any free port."""
+    if not 0 <= port <= _LAST_PORT:
+        message = f"port {port} is out of range; expected 0 to {_LAST_PORT}"
+        raise typer.BadParameter(message, param_hint=option)
+
+
+@contextmanager
+def needs_extra(name: str, reason: str) -> Iterator[None]:
+    """Raise ConfigurationError, with the command that helps, if a package of an extra is missing."""
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        raise ConfigurationError(f"{reason}: {install_extra(name)}") from error
 
 
 def _own_or_global(ctx: typer.Context, value: str | None) -> str | None:

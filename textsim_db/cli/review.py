@@ -10,14 +10,18 @@ import typer
 
 from textsim_db.cli.connections import connect
 from textsim_db.cli.messages import print_message
-from textsim_db.cli.options import DatabaseUrl, Threshold, whole_number_option
+from textsim_db.cli.options import (
+    DatabaseUrl,
+    Threshold,
+    check_port,
+    needs_extra,
+    whole_number_option,
+)
 from textsim_db.cli.output import check_writable
-from textsim_db.errors import ConfigurationError, install_extra
 
 if TYPE_CHECKING:
     from textsim_db.review.reviewed import Reviewed
 
-_LAST_PORT = 65535
 _PATIENCE = 10
 """Seconds that the address waits for the first pairs."""
 
@@ -91,16 +95,11 @@ def review(
     - `textsim review --report clusters.jsonl --input articles.jsonl.gz`
 
     """
-    if not 0 <= port <= _LAST_PORT:
-        raise typer.BadParameter(f"port {port} is out of range; expected 0 to {_LAST_PORT}")
+    check_port(port, "--port")
     _check_usage(corpus, source, report, records, judgements)
-    try:
+    with needs_extra("review", "the pages need Starlette, Jinja and Uvicorn"):
         from textsim_db.review.pages import Review
         from textsim_db.review.server import serve
-    except ModuleNotFoundError as error:
-        raise ConfigurationError(
-            f"the pages need Starlette, Jinja and Uvicorn: {install_extra('review')}"
-        ) from error
 
     def show(address: str) -> None:
         typer.echo(address)

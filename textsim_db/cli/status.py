@@ -14,7 +14,7 @@ import typer
 
 from textsim_db.cli.connections import connect, each_corpus
 from textsim_db.cli.messages import count, print_message
-from textsim_db.cli.options import DatabaseUrl, OptionalCorpus, number_option
+from textsim_db.cli.options import DatabaseUrl, OptionalCorpus, needs_extra, number_option
 from textsim_db.cli.output import Format, FormatOption, write
 from textsim_db.errors import shown
 from textsim_db.results import ScopeStatus, Source
@@ -45,29 +45,48 @@ def status(
     scopes: Annotated[
         bool, typer.Option("--scopes", help="List the scopes of the corpus instead.")
     ] = False,
+    max_lag: Annotated[
+        float | None,
+        number_option(
+            "End with status 1 if a change, or a change of tracked clusters, has waited for longer than "
+            "this.",
+            "SECONDS",
+        ),
+    ] = None,
+    as_metrics: Annotated[
+        bool,
+        typer.Option(
+            "--prometheus",
+            help="Print the metrics of all corpora in the text format of Prometheus.",
+        ),
+    ] = False,
     form: FormatOption = Format.TABLE,
     database_url: DatabaseUrl = None,
 ) -> None:
     """Show the attached tables, and how many documents wait for a worker.
 
     It prints for each corpus: indexed documents; pending documents, which wait for a worker; the age
-    of the oldest change; and failed documents, which were set aside. "about" marks an estimated number,
-    which is shown while a table is compared with its documents. For each tracked corpus it prints how it
-    is tracked, and how many documents have changed since its clusters were updated. Then it prints the
-    tables, the workers with their progress, the last errors, and warnings. JSON lines have one object
-    with all of this.
+    of the oldest change; and failed documents, which were set aside. "about" marks an estimate: above
+    ten thousand, and while a table is compared with its documents. For each tracked corpus it prints how
+    it is tracked, and how many documents have changed since its clusters were updated. Then it prints
+    the tables, the workers with their progress, the last errors, and warnings. JSON lines have one
+    object with all of this.
 
     Examples:
     - `textsim status`
     - `textsim status news --watch 10`
     - `textsim status --format jsonl`
     - `textsim status notes --scopes`
+    - `textsim status --max-lag 60`
+    - `textsim status --prometheus`
 
     """
     if watch is not None and not 0 < watch <= _LONGEST_WATCH:
         raise typer.BadParameter(
             f"expected seconds above 0, at most {_LONGEST_WATCH}", param_hint="--watch"
         )
+    if max_lag is not None and (watch is not None or scopes or as_metrics):
+        raise typer.BadParameter("it asks once, and for the lag only", param_hint="--max-lag")
     if scopes:
         if watch is not None:
             raise typer.BadParameter(
@@ -75,14 +94,21 @@ def status(
             )
         _list_scopes(corpus, form, database_url)
         return
+    if as_metrics:
+        _print_metrics(database_url)
+        return
     with connect(database_url) as db:
         for sample in _samples(db, corpus, watch):
             if form is Format.JSONL:
                 typer.echo(json.dumps(sample.as_object()))
             else:
                 _show(sample, form)
-    lags = [lag or 0 for s in sample.states for lag in (s.activity.lag, s.activity.cluster_lag)]
-    if any(lag > _LATE_SECONDS for lag in lags):
+    lag = max(sample.lags, default=0)
+    if max_lag is not None and lag > max_lag:
+        message = f"a change has waited for {lag:,.1f} s, longer than {max_lag:g} s"
+        print_message(message, logging.WARNING)
+        raise typer.Exit(1)
+    if lag > _LATE_SECONDS:
         print_message(
             "some changes have waited for over a minute: is a worker running? To start a worker: "
             "textsim worker",
@@ -95,7 +121,14 @@ def _list_scopes(corpus: str | None, form: Format, database_url: str | None) -> 
     if corpus is None:
         raise typer.BadParameter("name the corpus whose scopes to list", param_hint="--scopes")
     with connect(database_url) as db:
-        write(ScopeStatus._fields, db.corpus(corpus).scopes(), form)
+        write(ScopeStatus._fields, db.manage(corpus).scopes(), form)
+
+
+def _print_metrics(database_url: str | None) -> None:
+    with needs_extra("prometheus", "the metrics need the package prometheus-client"):
+        from textsim_db.cli.prometheus import exposition
+    with connect(database_url) as db:
+        typer.echo(exposition(db.metrics()), nl=False)
 
 
 def pending(
@@ -175,6 +208,13 @@ class _Sample:
             written = state.activity.written - written_before.get(state.corpus, float("inf"))
             if written >= 0:  # a rebuilt corpus counts from 0
                 self.states[i] = state._replace(rate=round(written / seconds, 1))
+
+    @property
+    def lags(self) -> Iterator[float]:
+        """For how long the oldest changes of each corpus wait, in seconds."""
+        for state in self.states:
+            yield state.activity.lag or 0
+            yield state.activity.cluster_lag or 0
 
     def as_object(self) -> dict[str, object]:
         """Return the sample as a JSON object."""
@@ -274,4 +314,7 @@ def _row(state: State, form: Format) -> tuple[Any, ...]:
         oldest = f"{lag:,.1f} s ago"
     if form is Format.TABLE and status.is_estimate:
         pending = f"about {status.pending}"
-    return (state.corpus, status.indexed, pending, oldest, status.failed)
+    indexed: int | str = status.indexed
+    if form is Format.TABLE and status.indexed_is_estimate:
+        indexed = f"about {status.indexed}"
+    return (state.corpus, indexed, pending, oldest, status.failed)

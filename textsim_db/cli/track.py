@@ -70,4 +70,4 @@ def untrack(corpus: CorpusName, database_url: DatabaseUrl = None) -> None:
     Example: `textsim untrack news`
     """
     with connect(database_url) as db:
-        db.corpus(corpus).untrack()
+        db.manage(corpus).untrack()

@@ -15,7 +15,13 @@ import typer
 from textsim_db.cli.connections import connect
 from textsim_db.cli.log_changes import WorkLog, counts, log, summary
 from textsim_db.cli.logs import set_default_level
-from textsim_db.cli.options import DatabaseUrl, number_option
+from textsim_db.cli.options import (
+    DatabaseUrl,
+    check_port,
+    needs_extra,
+    number_option,
+    whole_number_option,
+)
 from textsim_db.sync.stop_flag import Stop
 from textsim_db.sync.worker_settings import LEASE_SECONDS, POLL_SECONDS
 
@@ -58,6 +64,21 @@ def worker(
             help="Poll once a second, and at once if a session with textsim.notify = on has written.",
         ),
     ] = False,
+    metrics_port: Annotated[
+        int | None,
+        whole_number_option(
+            "Serve /metrics for Prometheus, and the probes /healthz and /readyz, on this port; 0 is any "
+            "free port."
+        ),
+    ] = None,
+    metrics_host: Annotated[
+        str,
+        typer.Option(
+            "--metrics-host",
+            metavar="ADDRESS",
+            help="Serve them on this address; 0.0.0.0 is every address of the machine.",
+        ),
+    ] = "127.0.0.1",
     quiet: Annotated[
         bool, typer.Option("--quiet", "-q", help="Print warnings and errors only.")
     ] = False,
@@ -69,9 +90,14 @@ def worker(
     takes more than 5 seconds, another worker does the batch again. No change is lost if a worker dies.
     The log shows the numbers of documents written, at most once a second.
 
+    With --metrics-port, /readyz answers 503 while the worker indexes no changes, for example because the
+    database cannot be reached. /healthz answers 503 if a step has lasted for over ten minutes: then the
+    worker should be started again.
+
     Examples:
     - `textsim worker`
     - `textsim worker --once --quiet`
+    - `textsim worker --metrics-port 9464`
 
     """
     if poll is None:
@@ -80,12 +106,26 @@ def worker(
     with connect(database_url) as db:
         work = WorkLog()
         indexer = db.worker(poll, lease, listen, work.add)
-        with _stopped_by_signals(indexer):
+        with _stopped_by_signals(indexer), _metrics_served(db, indexer, metrics_host, metrics_port):
             total = _run(db, indexer, once)
         work.write()
         log.info("ended: %s", summary(total), extra=counts(total))
     if once and (total.refused or indexer.unusable):
         raise typer.Exit(1)
+
+
+@contextmanager
+def _metrics_served(db: Database, indexer: Worker, host: str, port: int | None) -> Iterator[None]:
+    if port is None:
+        yield
+        return
+    check_port(port, "--metrics-port")
+    with needs_extra("prometheus", "the metrics need the package prometheus-client"):
+        from textsim_db.cli import prometheus
+    probes = {"/healthz": indexer.why_stuck, "/readyz": indexer.why_not_ready}
+    with prometheus.served(host, port, db.metrics, probes) as address:
+        log.info("metrics on %s/metrics", address, extra={"address": address})
+        yield
 
 
 def _run(db: Database, indexer: Worker, once: bool) -> ChangeReport:

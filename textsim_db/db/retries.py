@@ -35,6 +35,8 @@ LOST_SECONDS = (0.1, 2.0)
 # Another transaction causes these errors, and a repetition usually succeeds: it added the same key, or
 # the server reports a deadlock or a serialization failure.
 PASSING = (pg.UniqueViolation, pg.DeadlockDetected, pg.SerializationFailure)
+# A table was altered, or a corpus was rebuilt, after its description was read.
+OUTDATED = (pg.ObjectNotInPrerequisiteState, pg.UndefinedTable)
 # These time-outs end the session too, but the same attempt would time out again, so it must be smaller.
 _TIMED_OUT = (pg.TransactionTimeout, pg.IdleInTransactionSessionTimeout)
 

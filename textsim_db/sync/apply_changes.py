@@ -13,7 +13,7 @@ from psycopg import errors as pg
 from sqlalchemy import Engine
 
 from textsim_db.db.engine import is_trouble, transaction, wait_at_most
-from textsim_db.db.retries import PASSING, Attempts, is_timeout
+from textsim_db.db.retries import OUTDATED, PASSING, Attempts, is_timeout
 from textsim_db.errors import DatabaseUnavailable, TextsimError
 from textsim_db.results import ChangeReport, Refusal
 from textsim_db.sync import pending_log
@@ -23,8 +23,6 @@ PIECE_TRIES = 3
 """The attempts at a piece before it is halved, and the claims of a key before it fails."""
 CONFLICTS = (*PASSING, pg.LockNotAvailable, pg.ObjectNotInPrerequisiteState)
 """Errors that another transaction causes."""
-OUTDATED = (pg.ObjectNotInPrerequisiteState, pg.UndefinedTable)
-"""Errors of a table that was altered, or a corpus that was rebuilt, after we read its description."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,9 +10,10 @@ import psycopg
 
 from textsim_db.db import stored_corpus
 from textsim_db.db.engine import is_trouble
+from textsim_db.db.retries import OUTDATED
 from textsim_db.db.store import Store
 from textsim_db.errors import RecipeError
-from textsim_db.sync.apply_changes import CONFLICTS, OUTDATED
+from textsim_db.sync.apply_changes import CONFLICTS
 from textsim_db.sync.apply_row_changes import RowPiece
 from textsim_db.sync.apply_word_ids import WordPiece
 from textsim_db.sync.leases import FAIL_TRIES, Claims, LogEntry

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import NamedTuple
 
-from textsim_db.results import IDLE
+from textsim_db.results import IDLE, ChangeReport
 
 
 class Report(NamedTuple):
@@ -26,10 +26,20 @@ class Report(NamedTuple):
     """The last error."""
     failed: float | None
     """The age of the last error; None if there was none."""
+    written: int
+    """The documents written so far."""
+    set_aside: int
+    """The documents set aside so far."""
+    expired: int
+    """The expired documents removed so far."""
+    clustered: int
+    """The changed documents whose clusters were updated so far."""
+    retries: int
+    """The errors so far after which the worker tried again."""
 
 
 class Progress:
-    """Steps that are running, and the times of the last claim, the last write and the last error.
+    """Steps that are running, the times of the last claim, write and error, and counts since the start.
 
     The threads of a worker share it, and run steps at the same time.
     """
@@ -43,6 +53,7 @@ class Progress:
         self._wrote_at: float | None = None
         self._failed_at: float | None = None
         self._error: str | None = None
+        self._written = self._set_aside = self._expired = self._clustered = self._retries = 0
 
     @contextmanager
     def step(self, name: str) -> Iterator[None]:
@@ -66,13 +77,24 @@ class Progress:
         """Note that a claim has ended."""
         self._claimed_at = time.monotonic()
 
-    def wrote(self) -> None:
+    def wrote(self, changes: ChangeReport) -> None:
         """Note that a transaction was written."""
         self._wrote_at = time.monotonic()
+        self._written += changes.written
+        self._set_aside += len(changes.refused)
+
+    def removed_expired(self, documents: int) -> None:
+        """Note that expired documents were removed."""
+        self._expired += documents
+
+    def updated_clusters(self, documents: int) -> None:
+        """Note that changed documents were brought into the tracked clusters."""
+        self._clustered += documents
 
     def failed(self, error: str) -> None:
         """Note an error after which the worker tries again."""
         self._error, self._failed_at = error, time.monotonic()
+        self._retries += 1
 
     def report(self) -> Report:
         """Return the progress until now."""
@@ -90,4 +112,9 @@ class Progress:
             now - began,
             self._error,
             age(self._failed_at),
+            self._written,
+            self._set_aside,
+            self._expired,
+            self._clustered,
+            self._retries,
         )

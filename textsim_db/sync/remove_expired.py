@@ -9,9 +9,9 @@ from psycopg import errors as pg
 from sqlalchemy import Engine
 
 from textsim_db.db.engine import transaction
-from textsim_db.sync.apply_changes import OUTDATED
+from textsim_db.db.retries import OUTDATED
 from textsim_db.write import statements
-from textsim_db.write.load_batches import expire_some
+from textsim_db.write.expire_documents import expire_some
 
 SECONDS = 1.0
 """The seconds between two looks for expired documents."""

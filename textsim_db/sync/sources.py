@@ -13,7 +13,7 @@ from sqlalchemy import Engine
 
 from textsim_db.db.engine import Connection, autocommit, transaction
 from textsim_db.errors import ConfigurationError
-from textsim_db.results import Activity, ScopeStatus, Source, Status, WorkerState
+from textsim_db.results import Activity, Metric, ScopeStatus, Source, Status, WorkerState
 from textsim_db.settings import Existing
 from textsim_db.sync import read_source, statements
 from textsim_db.sync.read_source import StoredSource
@@ -74,6 +74,12 @@ def attached(engine: Engine) -> list[Source]:
     """Return the attached tables of all corpora."""
     with autocommit(engine) as connection:
         return [Source(*row) for row in connection.execute(statements.ATTACHED_TABLES).fetchall()]
+
+
+def metrics(engine: Engine) -> list[Metric]:
+    """Return the figures of the view textsim.metrics, ordered by name."""
+    with autocommit(engine) as connection:
+        return [Metric(*row) for row in connection.execute(statements.METRICS)]
 
 
 def workers(engine: Engine) -> list[WorkerState]:

@@ -46,26 +46,33 @@ ORDER BY corpus, relation::text
 STATUS: Final[LiteralString] = """
 /* textsim-db: status of a corpus */
 SELECT indexed, pending, oldest_pending, failed, is_estimate, problems, as_text, saved_by_ids,
-    linkage, tracked_threshold, outdated, outdated_since
+    linkage, tracked_threshold, outdated, outdated_since, indexed_is_estimate
 FROM textsim.status(%s)
 """
 SCOPES: Final[LiteralString] = """
 /* textsim-db: scopes of a corpus */ SELECT scope, indexed, as_text FROM textsim.scopes(%s)
 """
 ACTIVITY: Final[LiteralString] = """
+WITH waiting AS (
+    SELECT k.kind, greatest(0, extract(epoch FROM pg_catalog.clock_timestamp() - w.since))::float8 AS age
+    FROM pg_catalog.unnest('{{change,compare,words,cluster}}'::text[]) k (kind)
+    CROSS JOIN LATERAL textsim._waiting({id}, k.kind) w WHERE w.since IS NOT NULL
+)
 SELECT (
-    SELECT greatest(0, extract(epoch FROM pg_catalog.clock_timestamp() - l.oldest_pending))::float8
-    FROM textsim.corpus c CROSS JOIN LATERAL textsim._log_counts(c) l
-    WHERE c.id = {id} AND l.oldest_pending IS NOT NULL
+    SELECT max(w.age) FROM waiting w WHERE w.kind IN ('change', 'compare') OR w.kind = 'words'
+        AND (SELECT c.language FROM textsim.corpus c WHERE c.id = {id}) IS NOT NULL
 ), (
     SELECT pg_catalog.pg_stat_get_tuples_inserted(d.oid)
         + pg_catalog.pg_stat_get_tuples_updated(d.oid)
         + pg_catalog.pg_stat_get_tuples_deleted(d.oid)
     FROM (SELECT {document_name}::pg_catalog.regclass::oid) d (oid)
 ), (
-    SELECT greatest(0, extract(epoch FROM pg_catalog.clock_timestamp() - o.since))::float8
-    FROM textsim._outdated({id}) o WHERE o.since IS NOT NULL
+    SELECT w.age FROM waiting w WHERE w.kind = 'cluster'
 )
+"""
+METRICS: Final[LiteralString] = """
+/* textsim-db: metrics */
+SELECT m.name, m.labels, m.value, m.help FROM textsim.metrics m ORDER BY m.name, m.labels::text
 """
 UNCOMPARED_TABLES: Final[LiteralString] = "SELECT s.relation::text FROM textsim._uncompared(%s) s"
 
@@ -199,7 +206,8 @@ WITH gone AS (
         AND w.id <> %(id)s
 )
 INSERT INTO textsim.worker AS w (
-    id, host, process, claimed_at, wrote_at, step, step_began_at, error, failed_at)
+    id, host, process, claimed_at, wrote_at, step, step_began_at, error, failed_at,
+    written, set_aside, expired, clustered, retries)
 VALUES (
     %(id)s, %(host)s, %(process)s,
     pg_catalog.now() - pg_catalog.make_interval(secs => %(claimed)s::float8),
@@ -207,11 +215,14 @@ VALUES (
     %(step)s,
     pg_catalog.now() - pg_catalog.make_interval(secs => %(step_began)s::float8),
     pg_catalog.left(%(error)s::text, 1000),
-    pg_catalog.now() - pg_catalog.make_interval(secs => %(failed)s::float8))
+    pg_catalog.now() - pg_catalog.make_interval(secs => %(failed)s::float8),
+    %(written)s, %(set_aside)s, %(expired)s, %(clustered)s, %(retries)s)
 ON CONFLICT (id) DO UPDATE
 SET reported_at = excluded.reported_at, claimed_at = excluded.claimed_at,
     wrote_at = excluded.wrote_at, step = excluded.step, step_began_at = excluded.step_began_at,
-    error = excluded.error, failed_at = excluded.failed_at
+    error = excluded.error, failed_at = excluded.failed_at,
+    written = excluded.written, set_aside = excluded.set_aside, expired = excluded.expired,
+    clustered = excluded.clustered, retries = excluded.retries
 """
 FORGET_WORKER: Final[LiteralString] = "DELETE FROM textsim.worker WHERE id = %(id)s"
 WORKERS: Final[LiteralString] = """

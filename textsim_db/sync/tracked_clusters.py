@@ -7,7 +7,7 @@ import time
 from collections.abc import Generator
 from contextlib import contextmanager, suppress
 from datetime import timedelta
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import psycopg
 from psycopg import errors as pg
@@ -16,15 +16,19 @@ from sqlalchemy import Engine
 from textsim_db.db import stored_corpus
 from textsim_db.db.dictionary import Dictionary
 from textsim_db.db.engine import autocommit, is_trouble, transaction
-from textsim_db.db.retries import PASSING, Attempts, is_timeout
+from textsim_db.db.retries import OUTDATED, PASSING, Attempts, is_timeout
 from textsim_db.db.store import Store
 from textsim_db.errors import ConfigurationError, CorpusNotFound
 from textsim_db.frames.arrow_results import ResultColumns, columns_of
+from textsim_db.lazy_imports import lazy
 from textsim_db.results import ClusterEvent, Member
 from textsim_db.settings import Linkage
 from textsim_db.sync import statements
-from textsim_db.sync.apply_changes import OUTDATED
-from textsim_db.sync.build_clusters import LEAST_DOCUMENTS, build
+
+if TYPE_CHECKING:
+    from textsim_db.sync import build_clusters
+else:
+    build_clusters = lazy("textsim_db.sync.build_clusters", globals())
 
 log = logging.getLogger(__name__)
 
@@ -61,7 +65,7 @@ def untrack(store: Store) -> None:
 def update(store: Store) -> int:
     """Bring the clusters of a tracked corpus up to date, and return the number of changed documents."""
     with _refusals():
-        updated = build(store, waits=True)
+        updated = build_clusters.build(store, waits=True)
         while count := update_some(store.engine, store.corpus.name, waits=True):
             updated += count
     return updated
@@ -159,11 +163,11 @@ class OutdatedClusters:
 
     def _build(self, name: str, waiting: int) -> int:
         """Compute all clusters of a corpus anew, if many of its documents wait."""
-        if waiting < LEAST_DOCUMENTS or name in self._failing:
+        if waiting < build_clusters.LEAST_DOCUMENTS or name in self._failing:
             return 0
         store = Store(self._engine, self._dictionary, stored_corpus.load(self._engine, name))
         try:
-            return build(store, waits=False)
+            return build_clusters.build(store, waits=False)
         except psycopg.Error as error:
             if not self._is_of_entries(error):
                 raise

@@ -27,12 +27,13 @@ from sqlalchemy import Engine
 
 from textsim_db.db.dictionary import Dictionary
 from textsim_db.db.engine import database_errors, is_lost, is_trouble
-from textsim_db.db.retries import MAX_TRIES, Attempts, is_timeout, pause_seconds
+from textsim_db.db.retries import MAX_TRIES, OUTDATED, Attempts, is_timeout, pause_seconds
 from textsim_db.db.statement_timeout import Supervisor
 from textsim_db.db.store import Store
 from textsim_db.errors import DatabaseError, DatabaseUnavailable
 from textsim_db.results import ChangeReport
-from textsim_db.sync.apply_changes import OUTDATED, Resolved, resolve_piece, write_piece
+from textsim_db.sync import health
+from textsim_db.sync.apply_changes import Resolved, resolve_piece, write_piece
 from textsim_db.sync.entries_to_pieces import ClaimedPieces, CorpusReplaced
 from textsim_db.sync.leases import Claims
 from textsim_db.sync.notifications import NextPoll
@@ -101,6 +102,17 @@ class Worker:
     def unusable(self) -> dict[str, str]:
         """The tables that this role cannot index, each with the reason."""
         return dict(self._complaints.faults)
+
+    def why_stuck(self) -> str | None:
+        """Return why the worker should be started again; None if it makes progress.
+
+        A worker that waits for its server is not stuck.
+        """
+        return health.why_stuck(self._progress.report(), self._settings.poll)
+
+    def why_not_ready(self) -> str | None:
+        """Return why the worker indexes no changes at present; None if it does."""
+        return health.why_not_ready(self._progress.report(), self._settings.poll)
 
     def run(self, until_idle: bool = False) -> ChangeReport:
         """Index changes until stop() is called, and return a report of all of them.
@@ -197,7 +209,7 @@ class Worker:
                 report = write_piece(resolved)
         except OUTDATED as error:
             raise CorpusReplaced from error
-        self._progress.wrote()
+        self._progress.wrote(report)
         self._claims.forget(piece.entries)
         self._added[piece.store] += report.added
         for key, reason in report.refused:
@@ -219,14 +231,18 @@ class Worker:
         if self._expired is None or self._stop.is_set() or not (is_last or self._expired.is_due):
             return 0
         with self._progress.step("removes expired documents"):
-            return self._expired.remove_some()
+            removed = self._expired.remove_some()
+        self._progress.removed_expired(removed)
+        return removed
 
     def _update_clusters(self, is_last: bool = False) -> int:
         """Update some clusters, if it is time, and return the number of changed documents."""
         if self._outdated is None or self._stop.is_set() or not (is_last or self._outdated.is_due):
             return 0
         with self._progress.step("updates clusters"):
-            return self._outdated.update_some()
+            updated = self._outdated.update_some()
+        self._progress.updated_clusters(updated)
+        return updated
 
     def _settle(self) -> None:
         for store, added in self._added.items():

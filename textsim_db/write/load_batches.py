@@ -21,10 +21,7 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from sqlalchemy import Engine
 
-from textsim_db.db.engine import transaction
-from textsim_db.db.retries import Attempts
 from textsim_db.db.store import Store
 from textsim_db.errors import DocumentError
 from textsim_db.results import AddReport, Match, Twin
@@ -101,26 +98,6 @@ def remove(store: Store, keys: Iterable[Key]) -> int:
     stored_keys = (key for key in map(possible_key, keys) if key is not None)
     batches = cut(stored_keys, BATCH_DOCUMENTS, len)
     return sum(remove_or_retry(store, sorted(set(batch))) for batch in batches)
-
-
-def expire(store: Store, progress: Callable[[int], None] | None = None) -> int:
-    """Remove the expired documents of a corpus in small transactions; return how many were removed."""
-    total = 0
-    while removed := expire_some(store.engine, store.corpus.name):
-        total += removed
-        if progress is not None:
-            progress(total)
-    return total
-
-
-def expire_some(engine: Engine, name: str) -> int:
-    """Remove up to a thousand expired documents of a corpus, and return how many were removed."""
-    removed = 0
-    for attempt in Attempts():
-        with attempt, transaction(engine) as connection:
-            row = connection.execute(statements.EXPIRE, [name]).fetchone()
-            removed = 0 if row is None else int(row[0])
-    return removed
 
 
 def with_word_ids(batch: Batch, store: Store) -> Batch:
