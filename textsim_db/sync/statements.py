@@ -347,7 +347,8 @@ OUTDATED_CLUSTERS: Final[LiteralString] = """
 /* textsim-db: corpora with outdated clusters */
 SELECT c.name, w.documents FROM textsim.tracked t JOIN textsim.corpus c ON c.id = t.corpus_id
 CROSS JOIN LATERAL (
-    SELECT sum(pg_catalog.cardinality(p.document_ids) + coalesce(pg_catalog.cardinality(p.judged_keys), 0))
+    SELECT sum(
+        pg_catalog.cardinality(p.document_ids) + coalesce(pg_catalog.cardinality(p.judged_keys), 0))
     FROM textsim.pending p
     WHERE p.kind = 'cluster' AND p.corpus_id = c.id
 ) w (documents)
