@@ -135,7 +135,7 @@ BEGIN ATOMIC
 END;
 COMMENT ON FUNCTION textsim._worker_metrics() IS 'the metrics of the running workers';
 
--- Public functions
+-- Public view
 
 CREATE VIEW textsim.metrics AS
 SELECT m.name, m.labels, m.value, d.help

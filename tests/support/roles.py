@@ -158,6 +158,8 @@ def rows_and_rights(stage: Stage) -> dict[str, list[tuple[Any, ...]]]:
     """Return every row in the schema, and every right on the schema."""
     rows_by_relation = {"rights": sorted(stage.run(stage.owner, RIGHTS), key=repr)}
     for name, kind, _ in stage.run(stage.owner, RELATIONS):
+        if name == "textsim.metrics":  # a view; it shows ages
+            continue
         columns = "last_value" if kind == "S" else "*"
         rows_by_relation[name] = sorted(
             stage.run(stage.owner, f"SELECT {columns} FROM {name}"), key=repr
