@@ -44,7 +44,7 @@ COMMENT ON FUNCTION textsim._metric_descriptions()
 CREATE FUNCTION textsim._unique_locks(c textsim.corpus, OUT state text, OUT locks bigint) RETURNS SETOF record
 LANGUAGE sql STABLE STRICT PARALLEL SAFE ROWS 2
 BEGIN ATOMIC
-    SELECT s.state, count(l.*)
+    SELECT s.state, count(l.locktype)
     FROM (VALUES ('held', true), ('waiting', false)) s (state, granted)
     CROSS JOIN (SELECT coalesce(c.origin, c.id)) f (first_id)
     LEFT JOIN pg_locks l ON l.granted = s.granted AND l.locktype = 'advisory' AND l.objsubid = 2

@@ -38,7 +38,9 @@ class Rebuild(Transactions):
         self.seed = db.corpus(self.corpus).config.seed
         base = {f"b{i}": 1 for i in range(REBUILT_DOCUMENTS)}
         self.model.apply(dict(base))
-        db.corpus(self.corpus).add_many(self.model.texts.items())
+        corpus = db.corpus(self.corpus)
+        corpus.add_many(self.model.texts.items())
+        corpus.update_clusters()
 
     def begin(self, stage: Stage, first: int) -> None:
         super().begin(stage, first)

@@ -19,7 +19,7 @@ from textsim_db.results import Pair
 
 
 class Traits(NamedTuple):
-    """What is known of a document besides its words."""
+    """The language, the scope and the source of a document."""
 
     language: str | None = None
     scope: str | None = None
