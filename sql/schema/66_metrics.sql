@@ -42,8 +42,9 @@ COMMENT ON FUNCTION textsim._metric_descriptions()
     IS 'the names of all metrics, and what each means; a name that ends in _total is a counter';
 
 CREATE FUNCTION textsim._unique_locks(c textsim.corpus, OUT state text, OUT locks bigint) RETURNS SETOF record
-LANGUAGE sql STABLE STRICT PARALLEL SAFE ROWS 2
-BEGIN ATOMIC
+LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE ROWS 2 SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    RETURN QUERY
     SELECT s.state, count(l.locktype)
     FROM (VALUES ('held', true), ('waiting', false)) s (state, granted)
     CROSS JOIN (SELECT coalesce(c.origin, c.id)) f (first_id)
@@ -55,7 +56,7 @@ BEGIN ATOMIC
             OR l.classid::bigint = hashtext('textsim-db unique corpus')::bigint & 4294967295
                 AND l.objid::bigint = f.first_id)
     GROUP BY s.state;
-END;
+END $$;
 COMMENT ON FUNCTION textsim._unique_locks(textsim.corpus)
     IS 'how many locks of a unique corpus sessions hold, and for how many they wait';
 

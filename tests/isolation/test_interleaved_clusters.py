@@ -148,7 +148,7 @@ def test_nothing_that_locks_a_corpus_ends_an_inline_writer(
 def test_a_pair_is_judged_while_its_documents_are_being_added(
     corpus: ts.Corpus, make_client: Clients, connection: Connection, mode: str, hidden: int
 ) -> None:
-    """Neither session sees the rows of the other. hidden: the number of uncommitted documents."""
+    """A judgement and its documents are committed in any order. hidden: how many documents wait."""
     corpus.track(mode=mode)
     writers = [make_client(f"writer {number}") for number in range(hidden)]
     judge = make_client("judge")
