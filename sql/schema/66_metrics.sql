@@ -109,8 +109,9 @@ COMMENT ON FUNCTION textsim._corpus_metrics(textsim.corpus)
 
 -- A container gives each worker the same process id, and the row of a killed worker stays for ten minutes.
 CREATE FUNCTION textsim._worker_metrics() RETURNS TABLE (name text, labels jsonb, value double precision)
-LANGUAGE sql STABLE PARALLEL SAFE ROWS 20
-BEGIN ATOMIC
+LANGUAGE plpgsql STABLE PARALLEL SAFE ROWS 20 SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    RETURN QUERY
     SELECT 'textsim_workers_running', '{}'::jsonb, count(*)::float8
     FROM textsim.worker w WHERE w.reported_at > clock_timestamp() - interval '30 s'
     UNION ALL
@@ -133,7 +134,7 @@ BEGIN ATOMIC
         ('textsim_worker_last_error_timestamp_seconds', extract(epoch FROM w.failed_at))
     ) m (name, value)
     WHERE m.value IS NOT NULL;
-END;
+END $$;
 COMMENT ON FUNCTION textsim._worker_metrics() IS 'the metrics of the running workers';
 
 -- Public view
