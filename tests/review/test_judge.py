@@ -47,10 +47,11 @@ def articles() -> tuple[dict[str, str], IsSame]:
 )
 def test_after_fifty_judgements_the_threshold_is_near_the_best(
     db: ts.Database,
-    rng: random.Random,
     read: Callable[[], tuple[dict[str, str], IsSame]],
     lowest: float,
 ) -> None:
+    # An interval of 95 % misses the truth at times, so a random seed would fail at times.
+    rng = random.Random(1)
     texts, is_same = read()
     corpus = db.create_corpus("texts", threshold=lowest, recall=1.0, shingle="word:1")
     corpus.add_many(texts)
@@ -67,11 +68,12 @@ def test_after_fifty_judgements_the_threshold_is_near_the_best(
         while True:
             verdicts = Verdicts(similarity[judged], same[judged])
             suggestion = suggest(verdicts, pairs.histogram)
-            assert suggestion is not None
             if len(judged) == JUDGED:
                 break
-            near = pairs.nearest(suggestion.threshold).tolist()
-            judged.append(next(number for number in near if number not in judged))
+            # Without pairs of both kinds there is no suggestion, and the fair sample goes on.
+            order = pairs.spread if suggestion is None else pairs.nearest(suggestion.threshold)
+            judged.append(next(number for number in order.tolist() if number not in judged))
+        assert suggestion is not None
         found = precision(verdicts, pairs.histogram, suggestion.threshold)
         assert found is not None
         at = [similarity >= step / 100 for step in range(101)]
