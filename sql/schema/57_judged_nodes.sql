@@ -135,13 +135,11 @@ COMMENT ON FUNCTION textsim._judged_links(integer, integer[])
     IS 'the pairs of nodes, one of them given, whose documents were judged different, or are of one group that was '
     'judged the same';
 
--- STABLE, as _find_matches is, so both functions see the same.
+-- STABLE, as _find_matches is, so both functions see the same. It does not forbid nested loops, because a setting holds
+-- in the functions that it calls, and _find_matches looks few documents up.
 CREATE FUNCTION textsim._find_links(c textsim.corpus, threshold double precision, nodes integer[])
 RETURNS TABLE (a integer, b integer, similarity double precision)
-LANGUAGE plpgsql STABLE PARALLEL SAFE ROWS 1000
-SET search_path = pg_catalog, pg_temp
-SET enable_nestloop = off
-AS $$
+LANGUAGE plpgsql STABLE PARALLEL SAFE ROWS 1000 SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     corpus_origin integer := coalesce(c.origin, c.id);
 BEGIN
@@ -152,8 +150,8 @@ BEGIN
     RETURN QUERY
         WITH judged AS MATERIALIZED (SELECT j.* FROM textsim._judged_links(corpus_origin, nodes) j)
         SELECT f.a, f.b, f.similarity
-        FROM textsim._find_matches(c, threshold, nodes) f LEFT JOIN judged j ON j.a = f.a AND j.b = f.b
-        WHERE j.a IS NULL
+        FROM textsim._find_matches(c, threshold, nodes) f
+        WHERE (f.a, f.b) NOT IN (SELECT j.a, j.b FROM judged j)
         UNION ALL
         SELECT DISTINCT j.a, j.b, 2::double precision FROM judged j WHERE j.is_same;
 END $$;

@@ -31,7 +31,7 @@ WALKS_INDEX = re.compile(
 
 WITHOUT_NESTED_LOOPS = re.compile(
     r"(?:textsim\.)?(?:_move_to_nodes|_group_nodes|_nodes_after_kept|_kept_neighbours|_followers|_kept_groups|_lost_parts"
-    r"|_joined_groups|_store_groups|_judged_links|_with_judged|_find_links|_place_judged)(?:_\d+)?\("
+    r"|_joined_groups|_store_groups|_judged_links|_with_judged|_place_judged)(?:_\d+)?\("
 )
 """Matches functions of tracked clusters, in which the sizes of CTEs are guessed."""
 
