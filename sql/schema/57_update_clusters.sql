@@ -186,10 +186,13 @@ BEGIN
         ) b
         GROUP BY b.number
     )
-    SELECT least(x.node, y.node), greatest(x.node, y.node), v.similarity
-    FROM batch b CROSS JOIN LATERAL textsim._verify_pairs(c, b.xs, b.ys, threshold) v
-    JOIN textsim.node x ON x.document_id = v.x
-    JOIN textsim.node y ON y.document_id = v.y;
+    SELECT least(o.x, o.y), greatest(o.x, o.y), o.similarity
+    FROM (
+        SELECT (SELECT n.node FROM textsim.node n WHERE n.document_id = v.x) AS x,
+            (SELECT n.node FROM textsim.node n WHERE n.document_id = v.y) AS y, v.similarity
+        FROM batch b CROSS JOIN LATERAL textsim._verify_pairs(c, b.xs, b.ys, threshold) v
+        OFFSET 0  -- so that each node is looked up once
+    ) o;
 END $$;
 COMMENT ON FUNCTION textsim._find_matches(textsim.corpus, double precision, integer[])
     IS 'the matches of nodes with all nodes, found anew from their documents';
