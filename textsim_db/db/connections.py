@@ -16,7 +16,8 @@ from psycopg.rows import tuple_row
 from sqlalchemy import Engine
 from sqlalchemy.pool import PoolProxiedConnection
 
-from textsim_db.db import array_dumper, statement_timeout
+from textsim_db.db import array_dumper, cancellation, statement_timeout
+from textsim_db.db.lent_connections import LentConnections
 from textsim_db.db.process_fork import cut_after_fork
 from textsim_db.errors import ConfigurationError
 
@@ -31,14 +32,24 @@ _attributes_of = attrgetter(*_ATTRIBUTES)
 
 @contextmanager
 def lend(engine: Engine) -> Iterator[Connection]:
-    """Lend a live connection of the pool in autocommit mode, adapted to our statements."""
+    """Lend a live connection of the pool in autocommit mode, adapted to our statements.
+
+    Raises Cancelled if the call of this context is cancelled.
+    """
+    canceller = cancellation.current()
+    if canceller is not None:
+        canceller.check()
     lent = connect(engine)
     while _is_hung_up(cast(Connection, lent.driver_connection)):
         lent.invalidate()
         lent.close()
         lent = connect(engine)
     try:
-        with _supervised(lent), adapted(lent) as connection:
+        with (
+            adapted(lent) as connection,
+            _noted(statement_timeout.current(), lent),
+            _noted(canceller, lent),
+        ):
             yield connection
     except pg.ReadOnlySqlTransaction:
         # A session keeps the setting of the database with which it began; only a new one can write.
@@ -48,11 +59,10 @@ def lend(engine: Engine) -> Iterator[Connection]:
         lent.close()
 
 
-def _supervised(lent: PoolProxiedConnection) -> AbstractContextManager[None]:
-    supervisor = statement_timeout.current()
-    if supervisor is None:
-        return nullcontext()
-    return supervisor.lending(lent)
+def _noted(
+    connections: LentConnections | None, lent: PoolProxiedConnection
+) -> AbstractContextManager[None]:
+    return nullcontext() if connections is None else connections.lending(lent)
 
 
 @contextmanager
@@ -86,7 +96,7 @@ def adapted(lent: PoolProxiedConnection, autocommit: bool = True) -> Iterator[Co
                 _set_encoding(connection, encoding)
             _set_attributes(connection, attributes)
             connection.autocommit, connection.prepare_threshold = before
-        else:  # the connection is lost, or still in a transaction
+        elif lent.is_valid:  # the connection is lost, or still in a transaction
             lent.invalidate()
 
 

@@ -8,37 +8,29 @@ its connections run, so that no statement outlives the worker.
 from __future__ import annotations
 
 import logging
-import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import Any, cast
 
-import psycopg
 from psycopg import errors as pg
-from sqlalchemy.pool import PoolProxiedConnection
 
 from textsim_db.db import statements
+from textsim_db.db.lent_connections import Connection, LentConnections
 
 log = logging.getLogger(__name__)
 
 STATEMENT_SECONDS = 30.0
 """The first time limit of a statement. A healthy statement of a worker takes far less than a second."""
 LONGEST_SECONDS = 3600.0
-_CANCEL_SECONDS = 2.0
-
-Connection = psycopg.Connection[Any]
 
 
-class Supervisor:
+class Supervisor(LentConnections):
     """Limits and cancels the statements of one worker; its threads share it."""
 
     def __init__(self) -> None:
+        super().__init__()
         self._seconds = STATEMENT_SECONDS
-        self._lock = threading.Lock()
-        self._lent: set[Connection] = set()
-        self._outworn: set[Connection] = set()
 
     @contextmanager
     def active(self) -> Iterator[None]:
@@ -48,26 +40,6 @@ class Supervisor:
             yield
         finally:
             _current.reset(token)
-
-    @contextmanager
-    def lending(self, lent: PoolProxiedConnection) -> Iterator[None]:
-        """Note that a connection is lent; if its statement was cancelled, remove it from the pool.
-
-        A fresh connection plans its statements anew. And the server may receive a request to cancel so
-        late that it would end another statement.
-        """
-        connection = cast(Connection, lent.driver_connection)
-        with self._lock:
-            self._lent.add(connection)
-        try:
-            yield
-        finally:
-            with self._lock:
-                self._lent.remove(connection)
-                is_outworn = connection in self._outworn
-                self._outworn.discard(connection)
-            if is_outworn and lent.is_valid:
-                lent.invalidate()
 
     @contextmanager
     def limiting(self, connection: Connection) -> Iterator[None]:
@@ -90,13 +62,13 @@ class Supervisor:
                 )
             raise
 
-    def cancel(self) -> None:
-        """Cancel the statements that are running."""
-        with self._lock:
-            for connection in self._lent:
-                self._outworn.add(connection)
-                with suppress(psycopg.Error):
-                    connection.cancel_safe(timeout=_CANCEL_SECONDS)
+    def _cancel(self, connection: Connection) -> None:
+        """Cancel a statement, and remove its connection from the pool afterwards.
+
+        A fresh connection plans its statements anew.
+        """
+        self._outworn.add(connection)
+        super()._cancel(connection)
 
 
 _current: ContextVar[Supervisor | None] = ContextVar("supervisor", default=None)

@@ -15,6 +15,7 @@ from contextvars import copy_context
 import psycopg
 from sqlalchemy import Engine
 
+from textsim_db.db import cancellation
 from textsim_db.db.engine import transaction, wait_at_most
 from textsim_db.db.statement_timeout import Supervisor
 from textsim_db.errors import DatabaseError
@@ -69,6 +70,7 @@ class Watch:
                 thread.join()
 
     def _run(self) -> None:
+        cancellation.forget()
         next_report = time.monotonic() + REPORT_SECONDS
         cancel_at: float | None = None
         while not self._ended.wait(SLICE_SECONDS):

@@ -16,6 +16,7 @@ import logging
 from collections.abc import Callable, Generator, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager
+from contextvars import copy_context
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -72,7 +73,9 @@ def add_many(store: Store, documents: Iterable[Any], progress: Progress | None =
             if progress is not None:
                 progress(report)
         # The documents are vacuumed while the index on their band rows is built.
-        vacuum = executor.submit(settle, store, report.added, [statements.VACUUM_DOCUMENTS])
+        vacuum = executor.submit(
+            copy_context().run, settle, store, report.added, [statements.VACUUM_DOCUMENTS]
+        )
     vacuum.result()
     settle(store, report.added, [statements.VACUUM_BAND_ROWS])
     return report

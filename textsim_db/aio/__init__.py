@@ -1,0 +1,17 @@
+"""Coroutines of asyncio for all methods of databases and corpora.
+
+    async with aio.connect() as db:
+        corpus = await db.corpus("news")
+        matches = await corpus.query("The city council approved the budget")
+        async for pair in corpus.pairs():
+            print(pair)
+
+The methods are those of textsim_db.Database and textsim_db.Corpus, and run in a bounded pool of threads.
+Coroutines and results come out; no method is written twice.
+"""
+
+from textsim_db.aio.corpus import Corpus, ManagedCorpus
+from textsim_db.aio.database import Database, Worker, connect
+from textsim_db.aio.streams import Results, Stream
+
+__all__ = ["Corpus", "Database", "ManagedCorpus", "Results", "Stream", "Worker", "connect"]
