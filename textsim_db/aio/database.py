@@ -110,8 +110,9 @@ async def connect(
     Args:
         address: as in textsim_db.connect().
         application_name: as in textsim_db.connect().
-        threads: the number of calls that run at the same time; more of them wait. An open iterator
-            keeps a connection, but no thread.
+        threads: the number of calls that run at the same time; other calls wait. Half as many
+            iterators may be open, and others wait up to 30 seconds. An open iterator keeps one to three
+            connections.
 
     Raises:
         ConfigurationError: as in textsim_db.connect(), or `threads` is out of range.

@@ -81,17 +81,14 @@ class Results(Stream[Row]):
 async def _items(threads: Threads, steps: _Steps[Item]) -> AsyncGenerator[Item, None]:
     """Yield the items of all steps; asyncio closes a generator that nobody reads any more."""
     call = Call()
-    is_first = True
-    threads.open.add(steps)
-    try:
-        while items := await threads.step(steps.take, call, is_first):
-            is_first = False
-            for item in items:
-                yield item
-    finally:
-        if not steps.is_closed:
-            await threads.end(steps.close)
-        threads.open.discard(steps)
+    async with threads.opening(steps):
+        try:
+            while items := await threads.run(steps.take, call):
+                for item in items:
+                    yield item
+        finally:
+            if not steps.is_closed:
+                await threads.end(steps.close)
 
 
 class _Steps(Generic[Item]):

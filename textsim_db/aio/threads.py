@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import asynccontextmanager
 from contextvars import copy_context
+from functools import partial
 from typing import Protocol, TypeVar
 
 from textsim_db.db.cancellation import Cancellation
 from textsim_db.errors import DatabaseUnavailable
+
+OPEN_PATIENCE_SECONDS = 30.0
+"""How long an iterator waits for the end of another one, as long as a call waits for a connection."""
 
 Result = TypeVar("Result")
 
@@ -30,22 +35,21 @@ class Call:
 
 
 class Threads:
-    """The pools of threads of one database; any number of tasks share them.
+    """The threads of one database; any number of tasks share them.
 
-    Calls, later steps of iterators, and what ends both have a pool each. A call may wait for a
-    connection, which only another step or an end can free.
+    What ends a call or an iterator has threads of its own, so it never waits for other calls.
     """
 
     def __init__(self, count: int) -> None:
         self._calls = ThreadPoolExecutor(count, "textsim-call")
-        self._steps = ThreadPoolExecutor(count, "textsim-step")
         self._ends = ThreadPoolExecutor(2 * count, "textsim-end")
+        self._most_open = max(count // 2, 1)
+        self._may_open = asyncio.Semaphore(self._most_open)
+        self._open: set[Closable] = set()
         self._is_closed = False
-        self.open: set[Closable] = set()
-        """The objects that close() closes."""
 
-    async def run(self, function: Callable[[], Result]) -> Result:
-        """Run a function in a thread.
+    async def run(self, function: Callable[[], Result], call: Call | None = None) -> Result:
+        """Run a function in a thread; call: that of all steps of an iterator.
 
         If the task is cancelled, the statements of the function are cancelled. The task is resumed when
         the function has ended.
@@ -53,44 +57,61 @@ class Threads:
         Raises:
             DatabaseUnavailable: the database was closed.
         """
-        return await self._run(self._calls, function, Call())
-
-    async def step(self, function: Callable[[], Result], call: Call, is_first: bool) -> Result:
-        """Run a step of an iterator as run() does; all steps have the same call."""
-        return await self._run(self._calls if is_first else self._steps, function, call)
-
-    async def end(self, function: Callable[[], Result]) -> Result:
-        """Run a function that ends something, even if the task is cancelled."""
-        return await ended(self._ends.submit(copy_context().run, function))
-
-    async def close(self, last: Callable[[], None]) -> None:
-        """Close the open objects, wait for all calls, and then call a function."""
-        if not self._is_closed:
-            self._is_closed = True
-            try:
-                await self.end(self._close)
-            finally:
-                await self.end(last)
-                self._ends.shutdown()
-
-    def _close(self) -> None:
-        for each in list(self.open):
-            each.close()
-        self._calls.shutdown()
-        self._steps.shutdown()
-
-    async def _run(
-        self, pool: ThreadPoolExecutor, function: Callable[[], Result], call: Call
-    ) -> Result:
-        if self._is_closed:
-            raise DatabaseUnavailable("the database was closed; open it again with aio.connect()")
-        work = pool.submit(call.context.run, function)
+        self._check_not_closed()
+        call = call or Call()
+        work = self._calls.submit(call.context.run, function)
         try:
             return await asyncio.wrap_future(work)
         except asyncio.CancelledError:
             if not work.cancel():
                 await ended(self._ends.submit(call.cancellation.cancel_until_done, work))
             raise
+
+    async def end(self, function: Callable[[], Result]) -> Result:
+        """Run a function that ends something, even if the task is cancelled."""
+        return await ended(self._ends.submit(copy_context().run, function))
+
+    @asynccontextmanager
+    async def opening(self, opened: Closable) -> AsyncIterator[None]:
+        """Wait until few enough objects are open, and let close() close this one too.
+
+        Each open iterator keeps up to three connections. If all of them waited for another connection,
+        none would end.
+        """
+        try:
+            async with asyncio.timeout(OPEN_PATIENCE_SECONDS):
+                await self._may_open.acquire()
+        except TimeoutError:
+            raise DatabaseUnavailable(
+                f"{self._most_open} iterators were open for {OPEN_PATIENCE_SECONDS:g} s, and no more "
+                "may be; end some, or pass a larger threads= to aio.connect()"
+            ) from None
+        try:
+            self._check_not_closed()
+            self._open.add(opened)
+            yield
+        finally:
+            self._open.discard(opened)
+            self._may_open.release()
+
+    async def close(self, last: Callable[[], None]) -> None:
+        """Close the open objects, wait for all calls, and then call a function."""
+        if not self._is_closed:
+            self._is_closed = True
+            try:
+                await self.end(partial(self._close, list(self._open)))
+            finally:
+                await self.end(last)
+                self._ends.shutdown()
+
+    def _close(self, opened: list[Closable]) -> None:
+        for each in opened:
+            each.close()
+        self._calls.shutdown()
+
+    def _check_not_closed(self) -> None:
+        if self._is_closed:
+            raise DatabaseUnavailable("the database was closed; open it again with aio.connect()")
 
 
 async def ended(work: Future[Result]) -> Result:
