@@ -1,0 +1,232 @@
+"""A cancelled task cancels its statement, returns its connection, and leaves nothing behind."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from contextlib import suppress
+from typing import Any
+
+import pytest
+
+import textsim_db as ts
+from tests.support import aio as support
+from tests.support.connections import Connection, value
+from tests.support.documents import documents
+from textsim_db import aio
+from textsim_db.aio import streams, threads
+from textsim_db.write import load_batches, prepare_batches
+
+TEXT = documents(1)[0][1]
+Work = Callable[[aio.Corpus], Coroutine[Any, Any, object]]
+WORK: dict[str, Work] = {
+    "query": lambda corpus: corpus.query(TEXT),
+    "add": lambda corpus: corpus.add("k1", "another text for the key of the first document"),
+    "add_many": lambda corpus: corpus.add_many(documents(3000, "two")),
+    "iterator": lambda corpus: anext(corpus.pairs()),
+    "rebuild": lambda corpus: corpus.rebuild(threshold=0.9),
+    "check": lambda corpus: corpus.check(),
+}
+
+
+@pytest.fixture
+def filled(corpus: ts.Corpus, database_url: str) -> ts.Corpus:
+    corpus.add_many(documents(200))
+    return corpus
+
+
+@pytest.mark.parametrize("name", WORK)
+def test_a_cancelled_call_ends_its_statement_and_keeps_its_connection(
+    filled: ts.Corpus, database_url: str, connection: Connection, name: str
+) -> None:
+    async def main() -> None:
+        async with support.connect(database_url) as db:
+            corpus = await db.corpus("c")
+            await corpus.query(TEXT)
+            with support.locked(connection, "c"):
+                task = asyncio.create_task(WORK[name](corpus))
+                await support.blocked(connection)
+                before = support.backends(connection)
+                task.cancel()
+                with pytest.raises(asyncio.CancelledError):
+                    await task
+                assert support.busy(connection) == []
+                assert set(before) <= set(support.backends(connection))
+            assert [match.key for match in await corpus.query(TEXT, 0.99)] == ["k0"]
+            assert await corpus.check() == []
+            assert len(support.backends(connection)) <= len(before) + 1
+
+    support.run(main())
+    assert support.backends(connection) == []
+    names = value(connection, "SELECT array_agg(name) FROM textsim.corpus")
+    assert names == ["c"], "a cancelled rebuild leaves no hidden corpus"
+
+
+def test_a_cancelled_add_stores_all_documents_of_a_batch_or_none(
+    filled: ts.Corpus, database_url: str, connection: Connection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for module in (load_batches, prepare_batches):
+        monkeypatch.setattr(module, "BATCH_DOCUMENTS", 100)
+    written = asyncio.Event()
+
+    async def main() -> None:
+        loop = asyncio.get_running_loop()
+
+        def report(_: ts.AddReport) -> None:
+            loop.call_soon_threadsafe(written.set)
+
+        async with support.connect(database_url) as db:
+            corpus = await db.corpus("c")
+            task = asyncio.create_task(corpus.add_many(documents(2000, "two"), report))
+            await written.wait()
+            task.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await task
+            assert (await corpus.count()) % 100 == 0
+            assert await corpus.check() == []
+
+    support.run(main())
+
+
+def test_a_call_that_waits_for_a_thread_never_begins(
+    filled: ts.Corpus, database_url: str, connection: Connection
+) -> None:
+    async def main() -> None:
+        async with support.connect(database_url, threads=1) as db:
+            corpus = await db.corpus("c")
+            with support.locked(connection, "c"):
+                first = asyncio.create_task(corpus.query(TEXT))
+                await support.blocked(connection)
+                second = asyncio.create_task(corpus.remove(["k1"]))
+                await asyncio.sleep(0)
+                second.cancel()
+                with pytest.raises(asyncio.CancelledError):
+                    await second
+                assert not first.done()
+            assert [match.key for match in await first][:1] == ["k0"]
+            assert await corpus.contains("k1")
+
+    support.run(main())
+
+
+def test_a_task_that_is_cancelled_again_still_waits_for_the_end(
+    filled: ts.Corpus, database_url: str, connection: Connection
+) -> None:
+    async def main() -> None:
+        async with support.connect(database_url) as db:
+            corpus = await db.corpus("c")
+            with support.locked(connection, "c"):
+                task = asyncio.create_task(corpus.query(TEXT))
+                await support.blocked(connection)
+                while not task.done():
+                    task.cancel()
+                    await asyncio.sleep(0)
+                assert support.busy(connection) == []
+
+    support.run(main())
+
+
+@pytest.mark.parametrize("way", ["timeout", "task group", "event loop"])
+def test_whatever_ends_a_task_in_the_middle_of_an_iterator_leaves_nothing(
+    filled: ts.Corpus, database_url: str, connection: Connection, way: str
+) -> None:
+    begun = asyncio.Event()
+
+    async def read(corpus: aio.Corpus) -> None:
+        async for _ in corpus.pairs(0.01):
+            begun.set()
+            if way == "timeout":
+                await asyncio.sleep(60)
+
+    async def fail() -> None:
+        await begun.wait()
+        raise ts.DatabaseError("the other task fails")
+
+    async def leave_running(db: aio.Database) -> list[object]:
+        corpus = await db.corpus("c")
+        # The event loop cancels the task, and closes the iterator that only this list still holds.
+        pairs = corpus.pairs(0.01)
+        await anext(pairs)
+        task = asyncio.create_task(read(corpus))
+        await begun.wait()
+        return [task, pairs]
+
+    async def main() -> object:
+        if way == "event loop":
+            connected = support.connect(database_url)
+            db = await connected.__aenter__()
+            return [connected, await leave_running(db)]
+        async with support.connect(database_url) as db:
+            corpus = await db.corpus("c")
+            if way == "timeout":
+                with suppress(TimeoutError):
+                    async with asyncio.timeout(0.3):
+                        await read(corpus)
+                        pytest.fail("it was not cancelled")
+            else:
+                with suppress(ExceptionGroup):
+                    async with asyncio.TaskGroup() as tasks:
+                        tasks.create_task(read(corpus))
+                        tasks.create_task(read(corpus))
+                        tasks.create_task(fail())
+            # Nobody holds the iterators any more, so the event loop closes them.
+            await support.wait_for(lambda: support.busy(connection) == [])
+            assert [match.key for match in await corpus.query(TEXT, 0.99)] == ["k0"]
+        return None
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(streams, "MOST_ITEMS", 2)
+        support.run(main())
+    assert support.backends(connection) == []
+
+
+def test_an_iterator_begins_when_another_one_ends(
+    filled: ts.Corpus, database_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(threads, "OPEN_PATIENCE_SECONDS", 0.05)
+    monkeypatch.setattr(streams, "MOST_ITEMS", 2)
+
+    async def main() -> None:
+        async with support.connect(database_url, threads=2) as db:
+            corpus = await db.corpus("c")
+            async with corpus.pairs(0.01) as pairs:
+                await anext(pairs)
+                with pytest.raises(ts.DatabaseUnavailable, match="1 iterators were open"):
+                    await anext(corpus.pairs(0.01))
+            await anext(corpus.pairs(0.01))
+
+    support.run(main())
+
+
+def test_a_cancelled_attach_and_worker_leave_changes_to_the_next_worker(
+    db: ts.Database, database_url: str, connection: Connection
+) -> None:
+    db.create_corpus("c", shingle="word:2")
+    connection.execute(
+        "CREATE TABLE article AS SELECT i AS id, 'text number ' || i AS body "
+        "FROM generate_series(1, 300) i"
+    )
+    connection.execute("ALTER TABLE article ADD PRIMARY KEY (id)")
+
+    async def main() -> None:
+        async with support.connect(database_url) as aio_db:
+            corpus = await aio_db.corpus("c")
+            with support.locked(connection, "c"):
+                task = asyncio.create_task(corpus.attach("article", "id", "body"))
+                await support.blocked(connection)
+                task.cancel()
+                with pytest.raises(asyncio.CancelledError):
+                    await task
+                assert support.busy(connection) == []
+            worker = await aio_db.worker(lease=1)
+            running = asyncio.create_task(worker.run())
+            while await corpus.count() < 300:
+                await asyncio.sleep(0.01)
+            running.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await running
+            assert (await corpus.status()).pending == 0
+            assert await corpus.check() == []
+
+    support.run(main())
+    assert support.backends(connection) == []
