@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 import gc
 import time
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import Callable, Coroutine, Iterator
+from contextlib import AbstractAsyncContextManager, contextmanager
 from typing import Any, TypeVar
 
 import psycopg
@@ -41,10 +41,8 @@ def run(main: Coroutine[Any, Any, Result]) -> Result:
     return result
 
 
-@asynccontextmanager
-async def connect(url: str, threads: int = 4) -> AsyncIterator[aio.Database]:
-    async with aio.connect(url, NAME, threads=threads) as db:
-        yield db
+def connect(url: str, threads: int = 4) -> AbstractAsyncContextManager[aio.Database]:
+    return aio.connect(url, NAME, threads=threads)
 
 
 async def wait_for(condition: Callable[[], object]) -> None:

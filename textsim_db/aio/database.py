@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, asynccontextmanager, suppress
+from contextlib import AbstractAsyncContextManager, ExitStack, suppress
 from contextvars import copy_context
+from functools import partial
 
 from sqlalchemy import URL, Engine
 
@@ -94,13 +95,12 @@ class Database(Derived[database.Database]):
     metrics = coroutine(database.Database.metrics)
 
 
-@asynccontextmanager
-async def connect(
+def connect(
     address: str | URL | Engine | None = None,
     application_name: str = APPLICATION_NAME,
     *,
     threads: int = THREADS,
-) -> AsyncIterator[Database]:
+) -> AbstractAsyncContextManager[Database]:
     """Open a database as textsim_db.connect() does, for a block of `async with`.
 
     It needs asyncio. If a task is cancelled, its statement is cancelled on the server, and its
@@ -129,14 +129,33 @@ async def connect(
         >>> asyncio.run(names())
         ['news']
     """
-    pools = Threads(check_count(threads, "threads", 1, _MOST_THREADS))
-    with ExitStack() as opened:
+    checked = check_count(threads, "threads", 1, _MOST_THREADS)
+    return _Connecting(partial(database.connect, address, application_name), Threads(checked))
 
-        def open_database() -> database.Database:
-            return opened.enter_context(database.connect(address, application_name))
 
+class _Connecting(AbstractAsyncContextManager[Database]):
+    """Opens a database at the beginning of a block, and closes it at the end.
+
+    It is no generator: when an event loop shuts down, it closes all generators at once.
+    """
+
+    def __init__(self, open_database: Callable[[], database.Database], threads: Threads) -> None:
+        self._open_database = open_database
+        self._threads = threads
+        self._opened = ExitStack()
+
+    async def __aenter__(self) -> Database:
         try:
-            yield Database(await pools.run(open_database), pools)
-        finally:
-            # The task may be cancelled while a thread opens the database.
-            await pools.close(opened.close)
+            return Database(await self._threads.run(self._open), self._threads)
+        except BaseException:
+            await self._close()  # a thread may have opened it after the task was cancelled
+            raise
+
+    async def __aexit__(self, *error: object) -> None:
+        await self._close()
+
+    def _open(self) -> database.Database:
+        return self._opened.enter_context(self._open_database())
+
+    async def _close(self) -> None:
+        await self._threads.close(self._opened.close)

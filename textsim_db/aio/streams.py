@@ -81,14 +81,17 @@ class Results(Stream[Row]):
 async def _items(threads: Threads, steps: _Steps[Item]) -> AsyncGenerator[Item, None]:
     """Yield the items of all steps; asyncio closes a generator that nobody reads any more."""
     call = Call()
-    async with threads.opening(steps):
+    await threads.begin(steps)
+    try:
+        while items := await threads.run(steps.take, call):
+            for item in items:
+                yield item
+    finally:
         try:
-            while items := await threads.run(steps.take, call):
-                for item in items:
-                    yield item
-        finally:
-            if not steps.is_closed:
+            if steps.is_begun:
                 await threads.end(steps.close)
+        finally:
+            threads.forget(steps)
 
 
 class _Steps(Generic[Item]):
@@ -99,12 +102,17 @@ class _Steps(Generic[Item]):
         self._items: Generator[Item, None, None] | None = None
         self._failure: Exception | None = None
         self._lock = threading.Lock()
-        self.is_closed = False
+        self._is_closed = False
+
+    @property
+    def is_begun(self) -> bool:
+        """Whether a generator is open."""
+        return self._items is not None and not self._is_closed
 
     def take(self) -> list[Item]:
         """Return the next items; none after the last item."""
         with self._lock:
-            if self.is_closed:
+            if self._is_closed:
                 raise DatabaseUnavailable("the database was closed before the last item was read")
             if self._failure is not None:
                 raise self._failure
@@ -129,6 +137,6 @@ class _Steps(Generic[Item]):
     def close(self) -> None:
         """End the generator, after the step that is running."""
         with self._lock:
-            self.is_closed = True
+            self._is_closed = True
             if self._items is not None:
                 self._items.close()

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import asynccontextmanager
 from contextvars import copy_context
 from functools import partial
 from typing import Protocol, TypeVar
@@ -57,7 +56,8 @@ class Threads:
         Raises:
             DatabaseUnavailable: the database was closed.
         """
-        self._check_not_closed()
+        if self._is_closed:
+            raise DatabaseUnavailable("the database was closed; open it again with aio.connect()")
         call = call or Call()
         work = self._calls.submit(call.context.run, function)
         try:
@@ -68,15 +68,17 @@ class Threads:
             raise
 
     async def end(self, function: Callable[[], Result]) -> Result:
-        """Run a function that ends something, even if the task is cancelled."""
+        """Run a function that ends something, to its end, even if the task is cancelled."""
         return await ended(self._ends.submit(copy_context().run, function))
 
-    @asynccontextmanager
-    async def opening(self, opened: Closable) -> AsyncIterator[None]:
+    async def begin(self, opened: Closable) -> None:
         """Wait until few enough objects are open, and let close() close this one too.
 
         Each open iterator keeps up to three connections. If all of them waited for another connection,
         none would end.
+
+        Raises:
+            DatabaseUnavailable: no other one ended in time, or the database was closed.
         """
         try:
             async with asyncio.timeout(OPEN_PATIENCE_SECONDS):
@@ -86,13 +88,12 @@ class Threads:
                 f"{self._most_open} iterators were open for {OPEN_PATIENCE_SECONDS:g} s, and no more "
                 "may be; end some, or pass a larger threads= to aio.connect()"
             ) from None
-        try:
-            self._check_not_closed()
-            self._open.add(opened)
-            yield
-        finally:
-            self._open.discard(opened)
-            self._may_open.release()
+        self._open.add(opened)
+
+    def forget(self, opened: Closable) -> None:
+        """Note that an object is closed, so that another one may begin."""
+        self._open.discard(opened)
+        self._may_open.release()
 
     async def close(self, last: Callable[[], None]) -> None:
         """Close the open objects, wait for all calls, and then call a function."""
@@ -108,10 +109,6 @@ class Threads:
         for each in opened:
             each.close()
         self._calls.shutdown()
-
-    def _check_not_closed(self) -> None:
-        if self._is_closed:
-            raise DatabaseUnavailable("the database was closed; open it again with aio.connect()")
 
 
 async def ended(work: Future[Result]) -> Result:
