@@ -6,6 +6,7 @@ import asyncio
 import random
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Coroutine
+from concurrent.futures import Future
 from itertools import count
 from typing import Any
 
@@ -17,8 +18,10 @@ from tests.support import aio as support
 from tests.support.connections import Connection, tables_of
 from tests.support.documents import documents
 from textsim_db import aio
+from textsim_db.aio import threads
+from textsim_db.db.cancellation import Cancellation
 
-THREADS = 8
+THREADS = 16
 TASKS = 16
 GROUP = 7
 """The documents of an add_many(), which are one batch."""
@@ -93,8 +96,21 @@ async def cancel_at_random(corpus: aio.Corpus, rng: random.Random, number: int) 
 
 @pytest.mark.parametrize("number", [60, pytest.param(1000, marks=pytest.mark.more)])
 def test_cancelled_tasks_lose_no_connection(
-    number: int, corpus: ts.Corpus, database_url: str, connection: Connection, rng: random.Random
+    number: int,
+    corpus: ts.Corpus,
+    database_url: str,
+    connection: Connection,
+    rng: random.Random,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    running: list[Cancellation] = []
+
+    class NotedCancellation(Cancellation):
+        def cancel_until_done(self, call: Future[Any]) -> None:
+            running.append(self)
+            super().cancel_until_done(call)
+
+    monkeypatch.setattr(threads, "Cancellation", NotedCancellation)
     corpus.add_many(documents(1000))
     corpus.track()
     corpus.update_clusters()
@@ -103,7 +119,8 @@ def test_cancelled_tasks_lose_no_connection(
         async with support.connect(database_url, THREADS) as db:
             shared = await db.corpus("c")
             cancelled = await cancel_at_random(shared, rng, number)
-            print(f"cancelled: {dict(cancelled)}")
+            print(f"{len(running)} of {cancelled.total()} while they ran: {dict(cancelled)}")
+            assert len(running) >= number / 2, "most tasks were cancelled before they began"
             assert cancelled.total() >= number
             await support.wait_for(lambda: support.busy(connection) == [])
             pool = db.engine.pool
