@@ -134,10 +134,10 @@ def test_what_ends_a_task_in_the_middle_of_an_iterator_leaves_nothing(
     filled: ts.Corpus, database_url: str, connection: Connection, way: str
 ) -> None:
     async def read(corpus: aio.Corpus, begun: asyncio.Event) -> None:
-        async for _ in corpus.pairs():
-            begun.set()
-            await asyncio.sleep(0)
-        pytest.fail("the iterator was not cancelled")
+        while True:
+            async for _ in corpus.pairs():
+                begun.set()
+                await asyncio.sleep(0)
 
     async def end_by_timeout(corpus: aio.Corpus) -> None:
         begun = asyncio.Event()
@@ -186,17 +186,17 @@ def test_an_event_loop_that_shuts_down_ends_tasks_and_iterators(
             left = corpus.pairs()
             held.append(left)  # so that only the event loop can close it
             await anext(left)
-            async for _ in corpus.pairs():
-                begun.set()
-                await asyncio.sleep(0)
-        pytest.fail("the task was not cancelled")
+            while True:
+                async for _ in corpus.pairs():
+                    begun.set()
+                    await asyncio.sleep(0)
 
     async def main() -> None:
         begun = [asyncio.Event() for _ in range(4)]
         held.extend(asyncio.create_task(serve(event)) for event in begun)
         for event in begun:
             await event.wait()
-        assert len(support.busy(connection)) >= 8
+        assert len(support.busy(connection)) >= 4
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(streams, "MOST_ITEMS", 2)
@@ -212,7 +212,7 @@ def test_an_iterator_begins_when_another_one_ends(
     monkeypatch.setattr(streams, "MOST_ITEMS", 2)
 
     async def main() -> None:
-        async with support.connect(database_url, threads=2) as db:
+        async with support.connect(database_url, threads=1) as db:
             corpus = await db.corpus("c")
             async with corpus.pairs() as pairs:
                 await anext(pairs)

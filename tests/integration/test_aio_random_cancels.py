@@ -26,7 +26,9 @@ TASKS = 16
 GROUP = 7
 """The documents of an add_many(), which are one batch."""
 LONGEST_SECONDS = 0.06
-"""Tasks are cancelled after a random time up to this one; most of them need less."""
+"""Tasks are cancelled after a random time up to this one."""
+PATIENT = 0.2
+"""The share of the tasks that are not cancelled."""
 
 Job = Callable[[aio.Corpus], Coroutine[Any, Any, object]]
 
@@ -80,7 +82,10 @@ async def cancel_at_random(corpus: aio.Corpus, rng: random.Random, number: int) 
         while cancelled.total() < number:
             name, job = jobs.next()
             task = asyncio.create_task(job(corpus))
-            await asyncio.wait([task], timeout=rng.uniform(0, LONGEST_SECONDS))
+            is_patient = rng.random() < PATIENT
+            await asyncio.wait(
+                [task], timeout=None if is_patient else rng.uniform(0, LONGEST_SECONDS)
+            )
             task.cancel()
             await asyncio.wait([task])
             if task.cancelled():
@@ -137,6 +142,6 @@ def test_cancelled_tasks_lose_no_connection(
     table, _ = tables_of(connection, "c")
     keys = connection.execute(f"SELECT key FROM {table} WHERE key LIKE 'group %'".encode())
     groups = Counter(key.split()[1] for (key,) in keys)
-    assert set(groups.values()) == {GROUP}
+    assert set(groups.values()) <= {GROUP}
     corpus.update_clusters()
     assert corpus.check() == []

@@ -21,8 +21,11 @@ from textsim_db.results import ChangeReport
 from textsim_db.settings import check_count
 from textsim_db.sync import worker
 
-THREADS = 16
-"""The calls that run at the same time. The pool of an engine lends 25 connections."""
+THREADS = 8
+"""The calls that run at the same time. More of them wait for each other, as Python runs one thread.
+
+An iterator keeps up to three connections, and the pool of an engine lends 25.
+"""
 _MOST_THREADS = 1000
 
 
@@ -110,9 +113,8 @@ def connect(
     Args:
         address: as in textsim_db.connect().
         application_name: as in textsim_db.connect().
-        threads: the number of calls that run at the same time; other calls wait. Half as many
-            iterators may be open, and others wait up to 30 seconds. An open iterator keeps one to three
-            connections.
+        threads: the number of calls that run at the same time; other calls wait. As many iterators may
+            be open; others wait, up to 30 seconds. An open iterator keeps up to three connections.
 
     Raises:
         ConfigurationError: as in textsim_db.connect(), or `threads` is out of range.

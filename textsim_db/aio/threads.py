@@ -42,8 +42,8 @@ class Threads:
     def __init__(self, count: int) -> None:
         self._calls = ThreadPoolExecutor(count, "textsim-call")
         self._ends = ThreadPoolExecutor(2 * count, "textsim-end")
-        self._most_open = max(count // 2, 1)
-        self._may_open = asyncio.Semaphore(self._most_open)
+        self._count = count
+        self._may_open = asyncio.Semaphore(count)
         self._open: set[Closable] = set()
         self._is_closed = False
 
@@ -85,7 +85,7 @@ class Threads:
                 await self._may_open.acquire()
         except TimeoutError:
             raise DatabaseUnavailable(
-                f"{self._most_open} iterators were open for {OPEN_PATIENCE_SECONDS:g} s, and no more "
+                f"{self._count} iterators were open for {OPEN_PATIENCE_SECONDS:g} s, and no more "
                 "may be; end some, or pass a larger threads= to aio.connect()"
             ) from None
         self._open.add(opened)
