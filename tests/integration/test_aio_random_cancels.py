@@ -34,7 +34,7 @@ Job = Callable[[aio.Corpus], Coroutine[Any, Any, object]]
 
 
 class Jobs:
-    """What the tasks do, in an order that depends on the seed."""
+    """The jobs of the tasks, in an order that depends on the seed."""
 
     def __init__(self, rng: random.Random) -> None:
         self._rng = rng

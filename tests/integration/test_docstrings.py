@@ -6,11 +6,14 @@ from typing import Any
 import pytest
 
 from textsim_db import corpus, database
+from textsim_db.aio import corpus as aio_corpus
+from textsim_db.aio import database as aio_database
+from textsim_db.aio import streams
 from textsim_db.dedupe import dedupe_frame
 
 EXAMPLES = [
     example
-    for module in (corpus, database, dedupe_frame)
+    for module in (corpus, database, dedupe_frame, aio_corpus, aio_database, streams)
     for example in doctest.DocTestFinder().find(module)
     if example.examples
 ]
@@ -31,5 +34,6 @@ def test_example_of_a_docstring(
     output: list[str] = []
     runner = doctest.DocTestRunner(optionflags=doctest.ELLIPSIS)
     result = runner.run(example, out=output.append, clear_globs=False)
-    names["db"].close()
+    if "db" in names:
+        names["db"].close()
     assert result.failed == 0, "".join(output)

@@ -44,11 +44,14 @@ class Corpus(ManagedCorpus):
     share a corpus.
 
     Examples:
+        >>> import asyncio
         >>> from textsim_db import aio
         >>> async def find(text: str) -> list[str]:
         ...     async with aio.connect() as db:
         ...         corpus = await db.corpus("news")
         ...         return [match.key for match in await corpus.query(text)]
+        >>> asyncio.run(find("The city council approved the new budget for schools"))
+        ['update', 'monday']
     """
 
     add = coroutine(corpus.Corpus.add)

@@ -34,9 +34,15 @@ class Stream(AsyncIterator[Item]):
     connection. The errors of the method are raised by the iteration.
 
     Examples:
-        >>> async with corpus.pairs() as pairs:
-        ...     async for pair in pairs:
-        ...         break
+        >>> import asyncio
+        >>> from textsim_db import aio
+        >>> async def first_pair() -> None:
+        ...     async with aio.connect() as db:
+        ...         corpus = await db.corpus("news")
+        ...         async with corpus.pairs() as pairs:
+        ...             print(await anext(pairs))
+        >>> asyncio.run(first_pair())
+        Pair(a='monday', b='update', similarity=0.9)
     """
 
     def __init__(self, threads: Threads, begin: Callable[[], Generator[Item, None, None]]) -> None:

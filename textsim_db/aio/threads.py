@@ -36,7 +36,7 @@ class Call:
 class Threads:
     """The threads of one database; any number of tasks share them.
 
-    What ends a call or an iterator has threads of its own, so it never waits for other calls.
+    Calls and iterators are ended in other threads, so their end never waits for other calls.
     """
 
     def __init__(self, count: int) -> None:
@@ -100,15 +100,17 @@ class Threads:
         if not self._is_closed:
             self._is_closed = True
             try:
-                await self.end(partial(self._close, list(self._open)))
+                await self.end(partial(self._close, list(self._open), last))
             finally:
-                await self.end(last)
-                self._ends.shutdown()
+                self._ends.shutdown(wait=False)
 
-    def _close(self, opened: list[Closable]) -> None:
-        for each in opened:
-            each.close()
-        self._calls.shutdown()
+    def _close(self, opened: list[Closable], last: Callable[[], None]) -> None:
+        try:
+            for each in opened:
+                each.close()
+            self._calls.shutdown()
+        finally:
+            last()
 
 
 async def ended(work: Future[Result]) -> Result:
