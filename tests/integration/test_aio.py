@@ -126,30 +126,39 @@ def test_an_iterator_that_is_left_early_gives_its_connection_back(
     assert support.backends(connection) == []
 
 
-def test_a_database_that_is_closed_ends_its_iterators_and_waits_for_its_calls(
+def test_a_database_that_is_closed_ends_its_iterators(
+    filled: ts.Corpus, database_url: str, connection: Connection
+) -> None:
+    async def main() -> None:
+        async with support.connect(database_url) as db:
+            pairs = (await db.corpus("c")).pairs()
+            await anext(pairs)
+        assert support.backends(connection) == []
+        with pytest.raises(ts.DatabaseUnavailable, match="the database was closed"):
+            await anext(pairs)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(streams, "MOST_ITEMS", 1)
+        support.run(main())
+
+
+def test_a_database_that_is_closed_waits_for_its_calls(
     filled: ts.Corpus, database_url: str, connection: Connection
 ) -> None:
     async def main() -> None:
         async with support.connect(database_url) as db:
             corpus = await db.corpus("c")
-            pairs = corpus.pairs()
-            await anext(pairs)
             with support.locked(connection, "c"):
                 call = asyncio.create_task(corpus.query(TEXTS[0][1]))
                 await support.blocked(connection)
                 closing = asyncio.create_task(db.close())
                 await asyncio.sleep(0)
+                assert not closing.done()
             await closing
             assert call.done()
             assert await call == filled.query(TEXTS[0][1])
-        assert support.backends(connection) == []
-        with pytest.raises(ts.DatabaseUnavailable, match="the database was closed"):
-            while True:
-                await anext(pairs)
 
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(streams, "MOST_ITEMS", 2)
-        support.run(main())
+    support.run(main())
 
 
 def test_an_iterator_reads_no_more_than_a_step_ahead(monkeypatch: pytest.MonkeyPatch) -> None:
