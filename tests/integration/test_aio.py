@@ -123,7 +123,7 @@ def test_an_iterator_that_is_left_early_gives_its_connection_back(
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(streams, "MOST_ITEMS", 2)
         support.run(main())
-    assert support.backends(connection) == []
+    support.wait_until_disconnected(connection)
 
 
 def test_a_database_that_is_closed_ends_its_iterators(
@@ -133,7 +133,7 @@ def test_a_database_that_is_closed_ends_its_iterators(
         async with support.connect(database_url) as db:
             pairs = (await db.corpus("c")).pairs()
             await anext(pairs)
-        assert support.backends(connection) == []
+        support.wait_until_disconnected(connection)
         with pytest.raises(ts.DatabaseUnavailable, match="the database was closed"):
             await anext(pairs)
 

@@ -57,7 +57,7 @@ def test_a_cancelled_call_ends_its_statement_and_keeps_its_connection(
             assert len(support.backends(connection)) <= len(before) + 1
 
     support.run(main())
-    assert support.backends(connection) == []
+    support.wait_until_disconnected(connection)
     names = value(connection, "SELECT array_agg(name) FROM textsim.corpus")
     assert names == ["c"], "a cancelled rebuild leaves no hidden corpus"
 
@@ -172,7 +172,7 @@ def test_what_ends_a_task_in_the_middle_of_an_iterator_leaves_nothing(
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(streams, "MOST_ITEMS", 2)
         support.run(main())
-    assert support.backends(connection) == []
+    support.wait_until_disconnected(connection)
 
 
 def test_an_event_loop_that_shuts_down_ends_tasks_and_iterators(
@@ -201,7 +201,7 @@ def test_an_event_loop_that_shuts_down_ends_tasks_and_iterators(
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(streams, "MOST_ITEMS", 2)
         support.run(main())
-    assert support.backends(connection) == []
+    support.wait_until_disconnected(connection)
     assert [task.cancelled() for task in held if isinstance(task, asyncio.Task)] == [True] * 4
 
 
@@ -254,4 +254,4 @@ def test_a_cancelled_attach_and_worker_leave_changes_to_the_next_worker(
             assert await corpus.check() == []
 
     support.run(main())
-    assert support.backends(connection) == []
+    support.wait_until_disconnected(connection)

@@ -130,14 +130,14 @@ def test_cancelled_tasks_lose_no_connection(
             await support.wait_for(lambda: support.busy(connection) == [])
             pool = db.engine.pool
             assert isinstance(pool, QueuePool)
-            assert pool.checkedout() == 0
+            await support.wait_for(lambda: pool.checkedout() == 0)
             await support.wait_for(lambda: len(support.backends(connection)) == pool.checkedin())
             texts = [text for _, text in documents(64)]
             found = await asyncio.gather(*(shared.query(text, 0.9) for text in texts))
             assert all(found)
 
     support.run(main())
-    assert support.backends(connection) == []
+    support.wait_until_disconnected(connection)
     assert corpus.check() == []
     table, _ = tables_of(connection, "c")
     keys = connection.execute(f"SELECT key FROM {table} WHERE key LIKE 'group %'".encode())

@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 
 import psycopg
 
+from tests.support import waiting
 from tests.support.connections import Connection, tables_of, value
 from tests.support.waiting import PATIENCE_SECONDS
 from textsim_db import aio
@@ -63,6 +64,11 @@ def backends(connection: Connection) -> list[int]:
     """Return the process ids of the server's backends."""
     pids: list[int] = value(connection, BACKENDS)
     return pids
+
+
+def wait_until_disconnected(connection: Connection) -> None:
+    """Wait until no backend is left; a backend ends shortly after its client."""
+    waiting.wait_for(lambda: backends(connection) == [])
 
 
 async def blocked(connection: Connection, count: int = 1) -> None:
