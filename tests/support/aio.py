@@ -36,9 +36,17 @@ WHERE datname = current_database() AND application_name = 'textsim-db aio'
 
 
 def run(main: Coroutine[Any, Any, Result]) -> Result:
-    """Run a coroutine in a new event loop; what it leaves behind is collected, and warns."""
-    result = asyncio.run(main)
+    """Run a coroutine in a new event loop; assert that the loop reports no error to its end."""
+    errors: list[dict[str, Any]] = []
+
+    async def watched() -> Result:
+        loop = asyncio.get_running_loop()
+        loop.set_exception_handler(lambda _, context: errors.append(context))
+        return await main
+
+    result = asyncio.run(watched())
     gc.collect()
+    assert errors == []
     return result
 
 
