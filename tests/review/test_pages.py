@@ -78,6 +78,38 @@ def test_pairs_are_listed_nearest_to_the_threshold_first(
     assert len(_listed(client, "/pairs?state=any")) == len(expected)
 
 
+def test_the_count_is_that_of_the_pairs_one_steps_through(
+    corpus: ts.Corpus, open_review: Open
+) -> None:
+    corpus.add_many({str(i): text(i) for i in range(4)})
+    corpus.judge("0", "1", "same")
+    client = open_review(corpus)
+    for state, count in (
+        ("open", "5 pairs not judged (6 in all, 1 judged)."),
+        ("judged", "1 pair judged (6 in all, 5 not judged)."),
+        ("any", "6 pairs (1 judged, 5 not judged)."),
+    ):
+        assert count in _words(client.get(f"/pairs?state={state}").text)
+    assert "Pair 1 of 1" in client.get("/pair?a=0&b=1&state=judged").text
+    assert "Pair 1 of" not in client.get("/pair?a=0&b=1").text
+
+    page = client.get("/pairs").text
+    address = unescape(re.findall(r'href="(/pair\?[^"]*)"', page)[0])
+    for i in range(1, 6):
+        page = client.get(address).text
+        assert f"Pair {i} of 5" in page
+        (form,) = re.findall(r'<form class="judge" method="post" action="([^"]*)"', page)
+        sent = client.post(unescape(form), data={"verdict": "different", "seen": ""})
+        address = sent.headers["location"]
+    # The list stays while its pairs are judged, and one may step back through it.
+    for i in range(5, 0, -1):
+        page = client.get(address).text
+        assert f"Pair {i} of 5" in page
+        address = unescape("".join(re.findall(r'href="([^"]*)" data-key="p"', page)))
+    assert address == ""
+    assert "0 pairs not judged (6 in all, 6 judged)" in _words(client.get("/pairs").text)
+
+
 def test_pairs_of_a_language_a_scope_or_a_cluster_are_listed(
     db: ts.Database, open_review: Open
 ) -> None:
