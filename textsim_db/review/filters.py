@@ -42,7 +42,7 @@ class Filter(NamedTuple):
     cluster: str = ""
     """Both documents are in the cluster of this key; empty: any pair."""
     since: float | None = None
-    """A pair judged after this moment, in seconds since 1970, counts as not judged; None: no pair does."""
+    """A pair judged after this moment, in seconds since 1970, counts as not judged; None: none does."""
 
     @classmethod
     def of_query(cls, query: Mapping[str, str]) -> Filter:

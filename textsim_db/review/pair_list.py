@@ -62,7 +62,7 @@ class PairList:
         return int(places[0]) if len(places) else None
 
     def position(self, place: int) -> int | None:
-        """Return the position of the pair of a place among the listed pairs; None if it is not listed."""
+        """Return the position of a place among the listed pairs; None if its pair is not listed."""
         position = int(np.searchsorted(self._places, place))
         is_listed = position < len(self) and self._places[position] == place
         return position if is_listed else None

@@ -142,7 +142,11 @@ class ReportDocuments:
         if self.has_keys:
             words += ["--judgements", self._judgements.path]
             purpose += ", and obey your judgements"
-        return [Command(purpose, shlex.join([*words, "-o", "unique.jsonl"]))]
+        effect = (
+            "Choose it to replace the result of the earlier run. It reads the input again, and writes "
+            "the records that stay to unique.jsonl. The input does not change."
+        )
+        return [Command(purpose, shlex.join([*words, "-o", "unique.jsonl"]), effect)]
 
     def _copy_texts(self, report: str) -> int:
         number = 0

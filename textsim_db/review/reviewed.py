@@ -25,6 +25,8 @@ class Command(NamedTuple):
 
     purpose: str
     command: str
+    effect: str
+    """When to choose it, and what it changes, in sentences."""
 
 
 class Tracked(Protocol):

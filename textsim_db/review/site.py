@@ -48,7 +48,8 @@ class Site:
             lstrip_blocks=True,
         )
         self._templates.filters |= {
-            "shown": shown, "similarity": _similarity, "count": _count, "time": _time, "mark": mark
+            "shown": shown, "similarity": _similarity, "count": _count, "time": _time, "mark": mark,
+            "percent": _percent, "interval": _interval, "threshold": "{:.2f}".format,
         }  # fmt: skip
 
     def render(self, template: str, status: int = 200, /, **values: Any) -> Response:
@@ -157,6 +158,15 @@ def _similarity(value: float) -> str:
 
 def _count(number: int, noun: str) -> str:
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
+def _percent(share: float) -> str:
+    return f"{share:.0%}".replace("%", " %")
+
+
+def _interval(interval: tuple[float, float]) -> str:
+    low, high = interval
+    return f"{100 * low:.0f}–{100 * high:.0f} %"
 
 
 def _time(time: datetime) -> str:
