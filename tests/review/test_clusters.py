@@ -50,10 +50,10 @@ def test_a_cluster_is_cut_at_its_weakest_link_and_joined_again(
     page = client.get("/cluster?key=a").text
     assert "Cluster of 3 documents" in page
     for _ in range(2):  # a chain of two other links holds it together after the first cut
-        page = _press(client, page, 'Cut: different: [^"]* c$')
+        page = _press(client, page, 'Different: [^"]* c$')
     assert "Cluster of 2 documents" in page
     assert "No pair leads outside" not in page
-    page = _press(client, page, 'Join: same: [^"]* c$')
+    page = _press(client, page, 'Same: [^"]* c$')
     assert "Cluster of 3 documents" in page
     client.post("/judge?a=a&b=far&of_cluster=a", data={"verdict": "same", "seen": ""})
     assert "Cluster of 4 documents" in client.get("/cluster?key=far").text
@@ -87,7 +87,7 @@ def test_tracked_clusters_are_read_again_when_they_change(
     page = client.get("/cluster?key=c").text
     assert "Cluster of 3 documents" in page
     assert "joined" in page
-    _press(client, page, 'Cut: different: [^"]* c$')
+    _press(client, page, 'Different: [^"]* c$')
     corpus.update_clusters()
     assert "Cluster of 2 documents" in client.get("/cluster?key=a").text
 

@@ -148,6 +148,24 @@ class ReportDocuments:
         )
         return [Command(purpose, shlex.join([*words, "-o", "unique.jsonl"]), effect)]
 
+    def template_commands(self) -> list[Command]:
+        """Return the commands that index the records without the words of a template."""
+        words = ["textsim", "index", "records", self._records.name, "--create"]
+        columns = self._records.columns
+        words += [] if columns.text == "text" else ["--text", columns.text]
+        return [
+            Command(
+                "Index the records in a corpus",
+                shlex.join(words),
+                "textsim dedupe does not leave words out, but a corpus does.",
+            ),
+            Command(
+                "Leave the words of shingles that many records share out",
+                "textsim rebuild records --boilerplate 0.01",
+                "Shingles that more than 1 % of the texts have no longer count.",
+            ),
+        ]
+
     def _copy_texts(self, report: str) -> int:
         number = 0
         for number, record in enumerate(self._records, 1):

@@ -21,7 +21,7 @@ class Text(NamedTuple):
 
 
 class Command(NamedTuple):
-    """A command that makes use of a threshold."""
+    """A command that a page advises."""
 
     purpose: str
     command: str
@@ -108,4 +108,8 @@ class Reviewed(Protocol):
 
     def commands(self, threshold: float) -> list[Command]:
         """Return the commands that make use of a threshold."""
+        ...
+
+    def template_commands(self) -> list[Command]:
+        """Return the commands that leave the words of a template out."""
         ...
