@@ -51,7 +51,7 @@ class Summary(NamedTuple):
 
     @property
     def noun(self) -> str:
-        """What was compared."""
+        """The name of a thing that was compared."""
         return "record" if self.table is None else "row"
 
 
