@@ -29,7 +29,7 @@ def graded(db: ts.Database) -> ts.Corpus:
 def test_without_judgements_nobody_can_say(graded: ts.Corpus, open_review: Open) -> None:
     page = words(open_review(graded).get("/precision").text)
     assert "Nobody can say yet whether the threshold in use, 0.30, is good" in page
-    assert "0 judgements are used here." in page
+    assert "0 of 0 judgements are used here." in page
     assert "textsim" not in page
 
 
@@ -41,7 +41,7 @@ def test_the_page_begins_with_a_verdict(graded: ts.Corpus, open_review: Open) ->
     page = words(open_review(graded).get("/precision").text)
     assert "The threshold 0.63 is better than 0.30, which is in use." in page
     assert "This is not settled yet" in page
-    assert "24 judgements are used here, of 26: 1 unsure, 1 of pairs that were not read." in page
+    assert "24 of 26 judgements are used here. Left out: 1 unsure, 1 of pairs that were not read." in page
     assert "100 % (95 % interval:" in page
     order = ["is better than", "Judge more", "textsim rebuild graded --threshold 0.63"]
     places = [page.index(each) for each in order]

@@ -53,7 +53,7 @@ class Site:
         )
         self._templates.filters |= {
             "shown": shown, "similarity": _similarity, "count": _count, "time": _time, "mark": mark,
-            "percent": _percent, "interval": _interval, "threshold": "{:.2f}".format, "part": _part,
+            "percent": _percent, "interval": _interval, "threshold": _threshold, "part": _part,
         }  # fmt: skip
 
     def render(self, template: str, status: int = 200, /, **values: Any) -> Response:
@@ -169,6 +169,10 @@ def _similarity(value: float) -> str:
 
 def _count(number: int, noun: str) -> str:
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
+def _threshold(value: float) -> str:
+    return f"{value:.2f}" if round(value, 2) == value else f"{value:.4g}"
 
 
 def _part(place: float) -> str:
