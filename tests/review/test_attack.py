@@ -16,6 +16,7 @@ from tests.support.review import HOSTILE
 PATHS = [
     *("/", "/effect", "/pairs", "/pair", "/clusters", "/cluster", "/inspection", "/precision"),
     *(
+        "/help",
         "/judgements",
         "/judgements.csv",
         "/judgements.jsonl",

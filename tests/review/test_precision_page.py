@@ -41,7 +41,10 @@ def test_the_page_begins_with_a_verdict(graded: ts.Corpus, open_review: Open) ->
     page = words(open_review(graded).get("/precision").text)
     assert "The threshold 0.63 is better than 0.30, which is in use." in page
     assert "This is not settled yet" in page
-    assert "24 of 26 judgements are used here. Left out: 1 unsure, 1 of pairs that were not read." in page
+    assert (
+        "24 of 26 judgements are used here. Left out: 1 unsure, 1 of pairs that were not read."
+        in page
+    )
     assert "100 % (95 % interval:" in page
     order = ["is better than", "Judge more", "textsim rebuild graded --threshold 0.63"]
     places = [page.index(each) for each in order]
