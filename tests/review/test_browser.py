@@ -216,6 +216,9 @@ def test_pages_fit_a_narrow_window(corpus: ts.Corpus, database_url: str) -> None
         ):
             browser.get(site + path)
             check_page(browser)
+            for key in browser.find_elements(By.CSS_SELECTOR, "bdi.key"):
+                lines = browser.execute_script("return arguments[0].getClientRects().length", key)
+                assert lines == 1, (path, key.text)
 
 
 def test_no_script_of_a_text_runs_and_no_text_leaves_its_place(

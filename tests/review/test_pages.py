@@ -191,6 +191,8 @@ def test_a_pair_stands_side_by_side_with_its_differences(
     assert "<del>100</del>" in page
     assert "<ins>900</ins>" in page
     assert "differ only in numbers" in page
+    assert "Same: one of the two is enough. Different: both are needed." in page
+    assert page.index('name="note"') < page.index('name="verdict"')
 
 
 def test_clusters_show_their_members_and_weakest_link(some: ts.Corpus, open_review: Open) -> None:
