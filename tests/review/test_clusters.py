@@ -92,6 +92,27 @@ def test_tracked_clusters_are_read_again_when_they_change(
     assert "Cluster of 2 documents" in client.get("/cluster?key=a").text
 
 
+def test_stored_clusters_say_why_the_overview_counts_others(
+    db: ts.Database, open_review: Open
+) -> None:
+    corpus = db.create_corpus("chains", threshold=0.6, recall=1.0, shingle="word:1")
+    texts = [WORDS[i : i + 20] for i in (0, 4, 8, 12)]
+    corpus.add_many({f"k{i}": " ".join(words) for i, words in enumerate(texts)})
+    corpus.track()
+    corpus.update_clusters()
+    page = open_review(corpus).get("/clusters").text
+    assert "2 clusters. The corpus is tracked" in page
+    assert "The overview counts 1, because there each chain of pairs makes a cluster" in page
+
+
+def test_a_reader_sees_no_word_of_buttons(corpus: ts.Corpus, open_review: Open) -> None:
+    base = " ".join(WORDS)
+    corpus.add_many({"a": base, "b": f"{base} end"})
+    for is_read_only in (False, True):
+        page = open_review(corpus, read_only=is_read_only).get("/cluster?key=a").text
+        assert ("<em>Different</em> cuts" in page) == ("<button" in page) == (not is_read_only)
+
+
 def _press(client: TestClient, page: str, label: str) -> str:
     """Press the first button with this label, and return the page that follows."""
     for form in re.findall('<form class="row".*?</form>', page, re.DOTALL):

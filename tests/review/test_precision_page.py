@@ -29,7 +29,7 @@ def graded(db: ts.Database) -> ts.Corpus:
 def test_without_judgements_nobody_can_say(graded: ts.Corpus, open_review: Open) -> None:
     page = words(open_review(graded).get("/precision").text)
     assert "Nobody can say yet whether the threshold in use, 0.30, is good" in page
-    assert "0 of 0 judgements are used here." in page
+    assert "judgements are used" not in page
     assert "textsim" not in page
 
 

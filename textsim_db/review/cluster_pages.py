@@ -43,7 +43,7 @@ class ClusterPages:
             "clusters.html",
             clusters=list(zip(shown_clusters, begins, strict=True)),
             total=len(clusters),
-            unjudged=None if stored or pairs.sampled else pairs.effect(threshold).clusters,
+            unjudged=None if pairs.sampled else pairs.effect(threshold).clusters,
             large=None if pairs.sampled else self._site.too_large(next(iter(largest), None)),
             threshold=threshold,
             start=start,
