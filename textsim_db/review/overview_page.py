@@ -11,7 +11,7 @@ from starlette.responses import Response
 from textsim_db.review.estimates import suggest, verdicts_of
 from textsim_db.review.histogram import histogram_of
 from textsim_db.review.pair_table import STEPS, Pairs
-from textsim_db.review.site import Site
+from textsim_db.review.site import Site, shown_threshold
 
 _BESIDE = 3
 
@@ -28,10 +28,10 @@ class OverviewPage:
         in_use = site.reviewed.threshold
         judgements = site.judging.all().values()
         suggestion = suggest(verdicts_of(pairs, judgements), pairs.histogram)
-        thresholds = {f"in use: {in_use:.2f}": in_use}
+        thresholds = {f"in use: {shown_threshold(in_use)}": in_use}
         if suggestion is not None:
-            thresholds[f"suggested: {suggestion.threshold:.2f}"] = suggestion.threshold
-        bars = bars_of(pairs, round(min(thresholds.values()) * STEPS))
+            thresholds[f"suggested: {shown_threshold(suggestion.threshold)}"] = suggestion.threshold
+        bars = bars_of(pairs, int(min(thresholds.values()) * STEPS))
         return site.render(
             "overview.html",
             threshold=in_use,

@@ -53,7 +53,7 @@ class Site:
         )
         self._templates.filters |= {
             "shown": shown, "similarity": _similarity, "count": _count, "time": _time, "mark": mark,
-            "percent": _percent, "interval": _interval, "threshold": _threshold, "part": _part,
+            "percent": _percent, "interval": _interval, "threshold": shown_threshold, "part": _part,
         }  # fmt: skip
 
     def render(self, template: str, status: int = 200, /, **values: Any) -> Response:
@@ -163,16 +163,17 @@ def see(path: str, **query: object) -> Response:
     return RedirectResponse(f"{path}?{urlencode(query)}" if query else path, 303)
 
 
+def shown_threshold(value: float) -> str:
+    """Return a threshold with two digits, or with more if it has more."""
+    return f"{value:.2f}" if round(value, 2) == value else f"{value:.4g}"
+
+
 def _similarity(value: float) -> str:
     return "0.999" if 0.9995 <= value < 1 else f"{value:.3f}"
 
 
 def _count(number: int, noun: str) -> str:
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
-
-
-def _threshold(value: float) -> str:
-    return f"{value:.2f}" if round(value, 2) == value else f"{value:.4g}"
 
 
 def _part(place: float) -> str:
