@@ -27,7 +27,7 @@ ROUNDS = 7
 PAGES = {
     "overview": "/",
     "what a threshold means": "/effect?threshold=0.9",
-    "pairs, what teaches most first": "/pairs",
+    "pairs, most useful first": "/pairs",
     "pairs, near 0.9": "/pairs?around=0.9",
     "pairs, a fair sample": "/pairs?order=spread",
     "pairs of a range of similarity, judged": "/pairs?low=0.85&high=0.9&state=judged",

@@ -53,7 +53,7 @@ class Tracked:
     def __init__(self, bench: Bench, count: int, words: int) -> None:
         self.bench, self.count, self.words = bench, count, words
         self.sides: dict[str, Figures] = {PLAIN: {}, TRACKED: {}}
-        self._new = (text for _, text in documents(2**31, words, planted=0, seed=3))
+        self._new = (text for _, text in documents(1_000_000, words, planted=0, seed=3))
 
     def note(self, name: str, value: float, side: str = TRACKED) -> None:
         """Store a figure of a side, and print it."""

@@ -31,6 +31,8 @@ PAGES = {
     "precision": "/precision",
     "judgements": "/judgements",
 }
+MOST_HEIGHT = 1_000
+"""The height of a picture in pixels."""
 DARK = ("overview", "pair")
 WHO = ("The council", "The mayor", "The county court", "A committee of parents", "The museum")
 DID = ("voted to rebuild", "opened", "asked for bids to repair", "published plans for", "closed")
@@ -78,9 +80,13 @@ def judge(corpus: ts.Corpus, rng: random.Random) -> None:
 
 
 def shoot(browser: webdriver.Chrome, name: str) -> None:
-    """Write what the browser shows as a small picture."""
+    """Write the page, or the begin of a long page, as a picture."""
+    width, height = browser.execute_script(
+        "const page = document.documentElement; return [page.clientWidth, page.scrollHeight]"
+    )
+    clip = {"x": 0, "y": 0, "width": width, "height": min(height, MOST_HEIGHT), "scale": 1}
     shot = browser.execute_cdp_cmd(
-        "Page.captureScreenshot", {"format": "png", "optimizeForSpeed": False}
+        "Page.captureScreenshot", {"format": "png", "captureBeyondViewport": True, "clip": clip}
     )
     (FOLDER / f"review-{name}.png").write_bytes(base64.b64decode(shot["data"]))
 

@@ -54,21 +54,35 @@ BEGIN
     LOOP
         entries := entries || entry.id;
         documents := documents || entry.document_ids || (textsim._judged_documents(corpus_id, entry.judged_keys)).ids;
-        EXIT WHEN cardinality(documents) >= 1000;
+        EXIT WHEN cardinality(documents) >= 5000;
     END LOOP;
     PERFORM textsim._delete_entries(entries);
     RETURN documents;
 END $$;
 COMMENT ON FUNCTION textsim._logged_documents(integer, bigint)
-    IS 'the documents of the first log entries of a tracked corpus, a thousand or more, or those of one entry; the '
+    IS 'the documents of the first log entries of a tracked corpus, five thousand or more, or those of one entry; the '
     'entries are deleted. NULL if there are none';
+
+-- An array, because the planner guesses ten elements, and so looks for them in a hash table. It would guess that a long
+-- log needs too large a table, and look through the whole log for each document.
+CREATE FUNCTION textsim._logged_ids(corpus_id integer) RETURNS integer[]
+LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    RETURN array(
+        SELECT unnest(p.document_ids) FROM textsim.pending p
+        WHERE p.corpus_id = _logged_ids.corpus_id AND p.document_ids IS NOT NULL);
+END $$;
+COMMENT ON FUNCTION textsim._logged_ids(integer)
+    IS 'the documents of a tracked corpus whose clusters must be updated, some of them twice';
 
 CREATE FUNCTION textsim._hashes_of(
     corpus_origin integer, documents integer[], OUT ids integer[], OUT hashes uuid[])
 LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    has_verdicts boolean := textsim._has_verdicts(corpus_origin);
 BEGIN
     SELECT array_agg(d.id), array_agg(CASE
-        WHEN textsim._is_judged(corpus_origin, d.key) THEN textsim._judged_hash(d.id)
+        WHEN has_verdicts AND textsim._is_judged(corpus_origin, d.key) THEN textsim._judged_hash(d.id)
         ELSE textsim._words_hash(d.word_ids, d.normal_form, d.scope) END)
     FROM textsim.document d WHERE d.id = ANY (documents) AND textsim._has_node(corpus_origin, d.shingle_count, d.key)
     INTO ids, hashes;
@@ -86,6 +100,7 @@ SET enable_nestloop = off
 AS $$
 DECLARE
     left_nodes integer[];  -- the nodes that are left without documents
+    changed integer[];
 BEGIN
     SELECT array_agg(o.node), array_agg(o.first)
     FROM (
@@ -125,16 +140,12 @@ BEGIN
     WHERE n.document_id = ANY (documents) OR n.node = ANY (old_nodes)
     INTO nodes;
     -- The node of a document that was processed before, and has not changed since, has all its matches.
-    WITH changed AS MATERIALIZED (
-        SELECT unnest(documents) AS id
-        UNION SELECT unnest(p.document_ids) FROM textsim.pending p
-        WHERE p.corpus_id = c.id AND p.document_ids IS NOT NULL
-    )
+    changed := documents || textsim._logged_ids(c.id);
     SELECT coalesce(array_agg(k.node), '{}')
     FROM (SELECT DISTINCT n.node FROM textsim.node n WHERE n.document_id = ANY (documents)) k
     WHERE (
         SELECT n.node FROM textsim.node n
-        WHERE n.node = k.node AND n.document_id NOT IN (SELECT h.id FROM changed h) LIMIT 1) IS NULL
+        WHERE n.node = k.node AND n.document_id NOT IN (SELECT unnest(changed)) LIMIT 1) IS NULL
     INTO searched;
 END $$;
 COMMENT ON FUNCTION textsim._move_to_nodes(textsim.corpus, integer[], integer[], uuid[])
@@ -144,25 +155,27 @@ COMMENT ON FUNCTION textsim._move_to_nodes(textsim.corpus, integer[], integer[],
     'lost_firsts: the nodes that lost a match, because a node is left without documents, and the first document of '
     'that node';
 
--- STABLE and one statement: it sees the documents as they are when the log has no entries for them.
+-- STABLE, so its statements see the same: the documents as they are when the log has no entries for them.
 CREATE FUNCTION textsim._find_matches(c textsim.corpus, threshold double precision, nodes integer[])
 RETURNS TABLE (a integer, b integer, similarity double precision)
 LANGUAGE plpgsql STABLE PARALLEL SAFE ROWS 1000 SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    changed integer[] := textsim._logged_ids(c.id);
 BEGIN
     RETURN QUERY
-    WITH changed AS MATERIALIZED (
-        SELECT unnest(p.document_ids) AS id FROM textsim.pending p
-        WHERE p.corpus_id = c.id AND p.document_ids IS NOT NULL
-    ), searching AS MATERIALIZED (
+    WITH searching AS MATERIALIZED (
         SELECT DISTINCT ON (n.node) n.node, d.id, d.shingle_count, d.scope,
             textsim._in_scope(textsim._buckets(d.signature, c.bands, c.rows), d.scope) AS buckets
         FROM textsim.node n JOIN textsim.document d ON d.id = n.document_id
-        WHERE n.node = ANY (nodes) AND d.id NOT IN (SELECT k.id FROM changed k)
+        WHERE n.node = ANY (nodes) AND d.id NOT IN (SELECT unnest(changed))
         ORDER BY n.node, d.id
+    ), sought AS MATERIALIZED (
+        -- In the order of the index, neighbours are looked up in the same pages.
+        SELECT s.node, s.id, s.shingle_count, s.scope, q.bucket
+        FROM searching s CROSS JOIN LATERAL unnest(s.buckets) q (bucket) ORDER BY q.bucket
     ), meeting AS (
         SELECT s.node, s.id, s.shingle_count, s.scope, r.document_id, count(*) AS shared
-        FROM searching s CROSS JOIN LATERAL unnest(s.buckets) q (bucket)
-        JOIN textsim.band r ON r.bucket = q.bucket AND r.document_id <> s.id
+        FROM sought s JOIN textsim.band r ON r.bucket = s.bucket AND r.document_id <> s.id
         GROUP BY s.node, s.id, s.shingle_count, s.scope, r.document_id
     ), candidate AS MATERIALIZED (
         SELECT DISTINCT ON (least(m.node, n.node), greatest(m.node, n.node))
@@ -174,7 +187,7 @@ BEGIN
             SELECT d.id, d.shingle_count, d.scope FROM textsim.document d WHERE d.id = m.document_id OFFSET 0) d
         WHERE n.node <> m.node AND d.scope IS NOT DISTINCT FROM m.scope
             -- Looked up in a hash table. An anti-join could be a nested loop, because sizes are guessed.
-            AND d.id NOT IN (SELECT k.id FROM changed k)
+            AND d.id NOT IN (SELECT unnest(changed))
             AND textsim._is_candidate(
                 m.shared, m.shingle_count, d.shingle_count, CASE WHEN c.bands IS NULL THEN c.threshold END)
             AND least(m.shingle_count, d.shingle_count)::double precision
@@ -402,7 +415,7 @@ BEGIN
         ) f
         LEFT JOIN unnest(old_nodes, old_firsts) o (node, first) ON o.node = f.node
         LEFT JOIN unnest(documents, representatives) g (document_id, representative) ON g.document_id = f.first
-        WHERE f.node = ANY (searched) OR f.first = ANY (logged) OR f.first <> o.first
+        WHERE f.node IN (SELECT unnest(searched)) OR f.first IN (SELECT unnest(logged)) OR f.first <> o.first
             OR (g.representative = f.first) <> coalesce((
                 SELECT c.representative = f.first FROM textsim.cluster c WHERE c.id = (
                     SELECT m.cluster FROM textsim.member m WHERE m.document_id = f.first)), true)
@@ -921,6 +934,9 @@ LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE
 SET search_path = pg_catalog, pg_temp
 SET plan_cache_mode = force_generic_plan
 SET enable_seqscan = off
+-- A worker forbids these joins, because its own statements read few rows.
+SET enable_hashjoin = on
+SET enable_mergejoin = on
 -- Plans that are forbidden cost so much that each statement would be compiled, which takes half a second.
 SET jit = off
 AS $$
@@ -1019,5 +1035,5 @@ BEGIN
 END $$;
 COMMENT ON PROCEDURE textsim.update_clusters(text)
     IS 'Brings the clusters of a tracked corpus up to date with its documents, or those of all tracked corpora that '
-    'the role may write. A worker does the same. It commits after each thousand documents, so call it outside a '
-    'transaction block. If it is interrupted, the next call goes on. Raises an error if the corpus is not tracked.';
+    'the role may write. A worker does the same. It commits after each five thousand documents, so call it outside '
+    'a transaction block. If it is interrupted, the next call goes on. Raises an error if the corpus is not tracked.';

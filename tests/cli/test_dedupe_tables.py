@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import psycopg
@@ -185,3 +186,38 @@ def test_the_corpus_of_an_attached_table_is_used(
         assert "it is used" not in textsim(*other, status=None).stderr
     run_sql(database_url, "SELECT textsim.add('news', 'mine', 'a text of my own')")
     assert "it is used" not in textsim(*arguments).stderr
+
+
+@pytest.mark.parametrize("is_attached", [False, True], ids=["table", "attached table"])
+def test_the_page_of_a_table(textsim: Textsim, database_url: str, is_attached: bool) -> None:
+    words = " ".join(f"word{i}" for i in range(30))
+    run_sql(
+        database_url,
+        "CREATE TABLE article (id varchar(9) PRIMARY KEY, body text, score int);"
+        f"INSERT INTO article VALUES ('<a>', '{words} on 5 May', 1), ('b', '{words} on 6 May', 3), "
+        f"('c', '{words} on 6 May', 2), ('other', 'of other things', 4), ('none', NULL, 5)",
+    )
+    if is_attached:
+        run_sql(database_url, "SELECT textsim.create_corpus('news', threshold => 0.7)")
+        textsim("attach", "news", "article", "--key", "id", "--text", "body")
+        textsim("worker", "--once")
+    arguments = ("--table", "article", "--text", "body", "--into", "twins", "--keep", "max:score")
+    result = textsim("dedupe", *arguments, "--report", "r.html")
+    assert ("it is used" in result.stderr) == is_attached
+    html = Path("r.html").read_text("utf-8")
+    assert "What to remove from <bdi>article</bdi>" in html
+    assert "Nothing was deleted. The table <bdi>twins</bdi> has the clusters." in html
+    assert "max:score" in html
+    assert f"<bdi>{0.7 if is_attached else 0.8}</bdi>" in html
+    assert "row <bdi>b</bdi>: 2 rows removed" in html
+    assert "row <bdi>&lt;a&gt;</bdi>" in html
+    assert "<del>6</del> " in html
+    assert "<ins>5</ins> " in html
+    assert run_sql(database_url, "SELECT count(*) FROM article") == [(5,)]
+
+
+def test_the_report_of_a_table_is_a_page(textsim: Textsim, database_url: str) -> None:
+    result = textsim(
+        *("dedupe", "--table", "article", "--into", "twins", "--report", "r.jsonl"), status=2
+    )
+    assert "with --table the report is a page" in result.stderr

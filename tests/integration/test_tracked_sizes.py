@@ -80,3 +80,28 @@ def test_many_documents_that_are_loaded_at_once(
     clusters = compare(connection, corpus, linkage, corpus.config.threshold)
     assert len(clusters) > 500
     assert corpus.check() == []
+
+
+def test_a_worker_joins_large_tables_as_others_do(db: ts.Database, connection: Connection) -> None:
+    corpus = db.create_corpus("c")
+    corpus.track()
+    corpus.add("first", "a text of its own")
+    corpus.update_clusters()
+    connection.execute("CREATE TABLE seen (hashjoin text, mergejoin text)")
+    connection.execute("""
+        CREATE FUNCTION note_joins() RETURNS trigger LANGUAGE plpgsql AS $$
+        BEGIN
+            INSERT INTO public.seen
+            SELECT current_setting('enable_hashjoin'), current_setting('enable_mergejoin');
+            RETURN NULL;
+        END $$;
+        CREATE TRIGGER note_joins AFTER INSERT ON textsim.member_1
+        FOR EACH STATEMENT EXECUTE FUNCTION note_joins()
+    """)
+    for count in (10_000, 10):  # all clusters are computed, and then some are updated
+        texts = documents(count, words=20, planted=0.5, seed=count)
+        corpus.add_many((f"{count} {key}", text) for key, text in texts)
+        db.worker().run(until_idle=True)
+    joins = connection.execute("SELECT hashjoin, mergejoin FROM seen").fetchall()
+    assert len(joins) >= 2
+    assert set(joins) == {("on", "on")}

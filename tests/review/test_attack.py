@@ -16,6 +16,7 @@ from tests.support.review import HOSTILE
 PATHS = [
     *("/", "/effect", "/pairs", "/pair", "/clusters", "/cluster", "/inspection", "/precision"),
     *(
+        "/help",
         "/judgements",
         "/judgements.csv",
         "/judgements.jsonl",
@@ -65,6 +66,7 @@ ALLOWED = {
     "body",
     "button",
     "caption",
+    "cite",
     "dd",
     "del",
     "details",
@@ -78,6 +80,7 @@ ALLOWED = {
         "form",
         "h1",
         "h2",
+        "h3",
         "head",
         "header",
         "html",
@@ -87,9 +90,23 @@ ALLOWED = {
         "label",
         "legend",
     ),
-    *("li", "link", "main", "meta", "nav", "ol", "option", "output", "p", "pre", "code", "rect"),
+    *(
+        "li",
+        "line",
+        "link",
+        "main",
+        "meta",
+        "nav",
+        "ol",
+        "option",
+        "output",
+        "p",
+        "pre",
+        "code",
+        "rect",
+    ),
     *("script", "section", "select", "span", "strong", "summary", "svg", "table", "tbody", "td"),
-    *("textarea", "th", "thead", "title", "tr"),
+    *("text", "textarea", "th", "thead", "title", "tr"),
 }
 
 

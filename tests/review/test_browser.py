@@ -76,6 +76,8 @@ def test_a_person_judges_with_keys_or_buttons(
         browser.get(f"{site}/pairs")
         browser.find_element(By.CSS_SELECTOR, "td a").click()
         wait(browser, lambda: "Pair 1 of 3" in title(browser))
+        undo = browser.find_element(By.CSS_SELECTOR, '[data-key="z"]')
+        assert (undo.is_enabled(), undo.text) == (False, "Nothing to undo z")
 
         def press(key: str) -> None:
             if is_scripted(request):
@@ -116,7 +118,11 @@ def test_the_handle_shows_what_a_threshold_means(
         if not is_scripted(request):
             browser.find_element(By.CSS_SELECTOR, ".handle button").click()
         wait(browser, lambda: browser.find_element(By.ID, "pairs").text == "0")
-        wait(browser, lambda: "above 1.00" in browser.find_element(By.ID, "effect").text)
+        wait(browser, lambda: "1.00 or above" in browser.find_element(By.ID, "effect").text)
+        assert browser.find_element(By.ID, "at").text == "1.00"
+        browser.find_element(By.ID, "to-pairs").click()
+        wait(browser, lambda: title(browser) == "Pairs")
+        assert browser.find_element(By.NAME, "around").get_attribute("value") == "1.0"
 
 
 def test_a_cluster_is_inspected_cut_and_joined(
@@ -129,8 +135,9 @@ def test_a_cluster_is_inspected_cut_and_joined(
         wait(browser, lambda: title(browser) == "Cluster of 3 documents")
         browser.find_element(By.ID, "inspect").click()
         wait(browser, lambda: "No template" in browser.find_element(By.ID, "inspection").text)
-        for label, count in (("Cut", 3), ("Cut", 2), ("Join", 3)):
-            button = browser.find_element(By.CSS_SELECTOR, f"button[aria-label^={label}]")
+        for label, place, count in (("Different", 0, 3), ("Different", 0, 2), ("Same", -1, 3)):
+            buttons = browser.find_elements(By.CSS_SELECTOR, f"button[aria-label^={label}]")
+            button = buttons[place]
             button.click()
             WebDriverWait(browser, PAGE_SECONDS).until(staleness_of(button))
             wait(browser, lambda count=count: title(browser) == f"Cluster of {count} documents")
@@ -182,7 +189,7 @@ def test_pages_have_contrast_names_and_a_heading(
         site = enter(browser, address)
         for path in (
             *("/", "/pairs?state=any", "/pair?a=k0&b=k1", "/clusters", "/cluster?key=k3&inspect=1"),
-            *("/precision", "/judgements", "/none"),
+            *("/precision", "/judgements", "/help", "/none"),
         ):
             browser.get(site + path)
             for contrast, element in browser.execute_script(CONTRASTS):
@@ -193,6 +200,25 @@ def test_pages_have_contrast_names_and_a_heading(
             ):
                 is_named = bool(control.accessible_name) or not control.is_displayed()
                 assert is_named, (path, control.get_attribute("outerHTML"))
+
+
+def test_pages_fit_a_narrow_window(corpus: ts.Corpus, database_url: str) -> None:
+    for i in range(12):
+        corpus.add(f"key-of-24-characters-{i:03}", f"{WORDS} {i}")
+        corpus.judge("a", f"key-of-24-characters-{i:03}", "same" if i % 2 else "different")
+    with serving(database_url, corpus.name) as address, chromium() as browser:
+        size = {"width": 390, "height": 844, "deviceScaleFactor": 1, "mobile": False}
+        browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
+        site = enter(browser, address)
+        for path in (
+            *("/", "/pairs?state=any", "/pair?a=a&b=b", "/clusters", "/cluster?key=a&inspect=1"),
+            *("/precision", "/judgements", "/help", "/none"),
+        ):
+            browser.get(site + path)
+            check_page(browser)
+            for key in browser.find_elements(By.CSS_SELECTOR, "bdi.key"):
+                lines = browser.execute_script("return arguments[0].getClientRects().length", key)
+                assert lines == 1, (path, key.text)
 
 
 def test_no_script_of_a_text_runs_and_no_text_leaves_its_place(

@@ -50,10 +50,10 @@ def test_a_cluster_is_cut_at_its_weakest_link_and_joined_again(
     page = client.get("/cluster?key=a").text
     assert "Cluster of 3 documents" in page
     for _ in range(2):  # a chain of two other links holds it together after the first cut
-        page = _press(client, page, 'Cut: different: [^"]* c$')
+        page = _press(client, page, 'Different: [^"]* c$')
     assert "Cluster of 2 documents" in page
     assert "No pair leads outside" not in page
-    page = _press(client, page, 'Join: same: [^"]* c$')
+    page = _press(client, page, 'Same: [^"]* c$')
     assert "Cluster of 3 documents" in page
     client.post("/judge?a=a&b=far&of_cluster=a", data={"verdict": "same", "seen": ""})
     assert "Cluster of 4 documents" in client.get("/cluster?key=far").text
@@ -87,9 +87,30 @@ def test_tracked_clusters_are_read_again_when_they_change(
     page = client.get("/cluster?key=c").text
     assert "Cluster of 3 documents" in page
     assert "joined" in page
-    _press(client, page, 'Cut: different: [^"]* c$')
+    _press(client, page, 'Different: [^"]* c$')
     corpus.update_clusters()
     assert "Cluster of 2 documents" in client.get("/cluster?key=a").text
+
+
+def test_stored_clusters_say_why_the_overview_counts_others(
+    db: ts.Database, open_review: Open
+) -> None:
+    corpus = db.create_corpus("chains", threshold=0.6, recall=1.0, shingle="word:1")
+    texts = [WORDS[i : i + 20] for i in (0, 4, 8, 12)]
+    corpus.add_many({f"k{i}": " ".join(words) for i, words in enumerate(texts)})
+    corpus.track()
+    corpus.update_clusters()
+    page = open_review(corpus).get("/clusters").text
+    assert "2 clusters. The corpus is tracked" in page
+    assert "The overview counts 1, because there each chain of pairs makes a cluster" in page
+
+
+def test_a_reader_sees_no_word_of_buttons(corpus: ts.Corpus, open_review: Open) -> None:
+    base = " ".join(WORDS)
+    corpus.add_many({"a": base, "b": f"{base} end"})
+    for is_read_only in (False, True):
+        page = open_review(corpus, read_only=is_read_only).get("/cluster?key=a").text
+        assert ("<em>Different</em> cuts" in page) == ("<button" in page) == (not is_read_only)
 
 
 def _press(client: TestClient, page: str, label: str) -> str:

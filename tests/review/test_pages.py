@@ -78,6 +78,38 @@ def test_pairs_are_listed_nearest_to_the_threshold_first(
     assert len(_listed(client, "/pairs?state=any")) == len(expected)
 
 
+def test_the_count_is_that_of_the_pairs_one_steps_through(
+    corpus: ts.Corpus, open_review: Open
+) -> None:
+    corpus.add_many({str(i): text(i) for i in range(4)})
+    corpus.judge("0", "1", "same")
+    client = open_review(corpus)
+    for state, count in (
+        ("open", "5 pairs not judged (6 in all, 1 judged)."),
+        ("judged", "1 pair judged (6 in all, 5 not judged)."),
+        ("any", "6 pairs (1 judged, 5 not judged)."),
+    ):
+        assert count in _words(client.get(f"/pairs?state={state}").text)
+    assert "Pair 1 of 1" in client.get("/pair?a=0&b=1&state=judged").text
+    assert "Pair 1 of" not in client.get("/pair?a=0&b=1").text
+
+    page = client.get("/pairs").text
+    address = unescape(re.findall(r'href="(/pair\?[^"]*)"', page)[0])
+    for i in range(1, 6):
+        page = client.get(address).text
+        assert f"Pair {i} of 5" in page
+        (form,) = re.findall(r'<form class="judge" method="post" action="([^"]*)"', page)
+        sent = client.post(unescape(form), data={"verdict": "different", "seen": ""})
+        address = sent.headers["location"]
+    # The list stays while its pairs are judged, and one may step back through it.
+    for i in range(5, 0, -1):
+        page = client.get(address).text
+        assert f"Pair {i} of 5" in page
+        address = unescape("".join(re.findall(r'href="([^"]*)" data-key="p"', page)))
+    assert address == ""
+    assert "0 pairs not judged (6 in all, 6 judged)" in _words(client.get("/pairs").text)
+
+
 def test_pairs_of_a_language_a_scope_or_a_cluster_are_listed(
     db: ts.Database, open_review: Open
 ) -> None:
@@ -159,6 +191,8 @@ def test_a_pair_stands_side_by_side_with_its_differences(
     assert "<del>100</del>" in page
     assert "<ins>900</ins>" in page
     assert "differ only in numbers" in page
+    assert "Same: one of the two is enough. Different: both are needed." in page
+    assert page.index('name="note"') < page.index('name="verdict"')
 
 
 def test_clusters_show_their_members_and_weakest_link(some: ts.Corpus, open_review: Open) -> None:
@@ -178,9 +212,67 @@ def test_clusters_show_their_members_and_weakest_link(some: ts.Corpus, open_revi
     assert "created" in page
 
 
+def test_a_cluster_with_a_large_part_of_the_documents_is_warned_of(
+    corpus: ts.Corpus, open_review: Open
+) -> None:
+    corpus.add_many({f"k{i}": text(i) for i in range(10)})
+    client = open_review(corpus)
+    pages = ("/", "/effect?threshold=0.7", "/clusters")
+    for path in pages:
+        page = _words(client.get(path).text)
+        assert "One cluster has 10 of 10 documents (100 %)" in page, path
+    assert "One cluster has" not in client.get("/effect?threshold=1").text
+    (link,) = re.findall('href="(/cluster[^"]*inspect=1)"', client.get("/").text)
+    assert "Cluster of 10 documents" in client.get(unescape(link)).text
+    remedy = _words(client.get("/help").text)
+    assert f"textsim rebuild {corpus.name} --boilerplate 0.01" in remedy
+    corpus.add_many({f"other{i}": f"a{i} b{i} c{i} d{i} e{i}" for i in range(91)})
+    for path in pages:
+        assert "One cluster has" not in open_review(corpus).get(path).text
+
+
+def test_a_cluster_shows_similarities_and_says_when_a_cut_splits_it(
+    db: ts.Database, open_review: Open
+) -> None:
+    corpus = db.create_corpus("chain", threshold=0.6, recall=1.0, shingle="word:1")
+    corpus.add_many({"a": text(), "b": text(*range(8)), "c": text(*range(16))})
+    page = _words(open_review(corpus).get("/cluster?key=a").text)
+    assert "the cluster splits only if no other chain of pairs connects the two sides" in page
+    assert "Compared with a" in page
+    ab, ac = 32 / 48, "no pair"
+    members = page[page.index("Compared with") :]
+    assert re.search(rf"{ab:.3f} b .* {ac} c ", members)
+
+
+def test_the_overview_marks_thresholds_and_counts(some: ts.Corpus, open_review: Open) -> None:
+    page = open_review(some).get("/").text
+    names = re.findall(r"<text[^>]*>([^<]*)</text>", page)
+    assert names == [
+        "0",
+        "1",
+        "2",
+        f"in use: {some.config.threshold:.2f}",
+        "0.7",
+        "0.8",
+        "0.9",
+        "1.0",
+    ]
+
+
+def test_counts_of_clusters_with_and_without_judgements_are_explained(
+    some: ts.Corpus, open_review: Open
+) -> None:
+    client = open_review(some)
+    assert "The overview counts" not in client.get("/clusters").text
+    some.judge("d", "e", "different")
+    page = _words(client.get("/clusters").text)
+    assert "1 cluster at" in page
+    assert "The overview counts 2, because there no judgement cuts or joins a cluster." in page
+
+
 def test_an_empty_corpus_has_all_pages(corpus: ts.Corpus, open_review: Open) -> None:
     client = open_review(corpus)
-    for path in ("/", "/pairs", "/pairs?order=spread", "/clusters", "/precision"):
+    for path in ("/", "/pairs", "/pairs?order=spread", "/clusters", "/precision", "/help"):
         assert client.get(path).status_code == 200
 
 

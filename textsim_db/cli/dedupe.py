@@ -12,7 +12,13 @@ import typer
 
 from textsim_db.cli.add_documents import add_documents, print_report
 from textsim_db.cli.connections import connect
-from textsim_db.cli.dedupe_reports import Page, check_report, is_page, write_clusters
+from textsim_db.cli.dedupe_reports import (
+    Page,
+    check_report,
+    check_table_report,
+    is_page,
+    write_clusters,
+)
 from textsim_db.cli.messages import Refusals, count, print_message
 from textsim_db.cli.options import DatabaseUrl, LinkageOption, choice_of
 from textsim_db.cli.output import check_writable
@@ -77,7 +83,7 @@ def dedupe(
             metavar="PATH",
             help="Write what was removed to this file. With the ending .jsonl it has a line of JSON for "
             "each cluster. With .html it is a page that stands alone, with the largest clusters and a "
-            "sample of each tenth of similarity.",
+            "sample of each tenth of similarity. With --table it is a page.",
         ),
     ] = None,
     table: Annotated[
@@ -187,6 +193,7 @@ def dedupe(
     - `textsim dedupe articles.csv --text body --threshold 0.9 --keep longest -o -`
     - `textsim dedupe articles.tsv.gz -o unique.parquet`
     - `textsim dedupe --table article --text body --into article_cluster --keep max:score`
+    - `textsim dedupe --table article --text body --into article_cluster --report removed.html`
     - `textsim dedupe tickets.jsonl --scope customer -o unique.jsonl`
     - `textsim dedupe this-week.jsonl --against news -o new.jsonl --report known.jsonl`
     - `textsim dedupe this-week.jsonl --against news --add -o new.jsonl`
@@ -210,7 +217,8 @@ def dedupe(
     if table is not None:
         assert into is not None
         columns = Columns(key or "id", text, scope)
-        _dedupe_table(table, _Target(into, replace_rows), columns, rule, not settings, database_url)
+        target = _Target(into, replace_rows, report)
+        _dedupe_table(table, target, columns, rule, not settings, database_url)
         return
     assert path is not None
     key_needed = add or key is not None or judgements is not None
@@ -253,11 +261,13 @@ def _check_usage(
     if (path is None) == (table is None):
         raise typer.BadParameter("give either a file or --table TABLE", param_hint="INPUT")
     if table is not None:
-        if into is None or output is not None or report is not None:
+        if into is None or output is not None:
             raise typer.BadParameter(
-                "it needs --into TABLE for the clusters, and neither --output nor --report",
-                param_hint="--table",
+                "it needs --into TABLE for the clusters, and no --output", param_hint="--table"
             )
+        if report is not None:
+            check_table_report(report)
+            check_writable(report)
         return
     if into is not None:
         raise typer.BadParameter("it needs --table TABLE as well", param_hint="--into")
@@ -353,7 +363,8 @@ def _dedupe_file(
     refused = [f"record {number + 1}: {reason}" for number, reason in result.refused]
     faults = texts.faults + refused
     if page is not None and outputs.report is not None:
-        page.write(outputs.report, records, texts.keys, faults)
+        all_texts = (record.text for record in records)
+        page.write(outputs.report, records.name, all_texts, texts.keys, faults)
     elif outputs.report is not None:
         write_clusters(outputs.report, result, texts.keys)
     seconds = time.monotonic() - start
@@ -397,11 +408,12 @@ def _documents_to_add(
 
 
 class _Target(NamedTuple):
-    """The table that the clusters are written to."""
+    """The table that the clusters are written to, and the page."""
 
     name: str
     is_replaced: bool
     """Whether the rows of an earlier run are replaced."""
+    report: str | None
 
 
 def _dedupe_table(
@@ -420,20 +432,29 @@ def _dedupe_table(
     keys: list[str] = []
     with connect(database_url) as db, database_errors():
         table = table_clusters.find_table(db.engine, name, columns, rule.preference)
-        table_clusters.check_target(db.engine, table, *into)
+        table_clusters.check_target(db.engine, table, *into[:2])
         documents = table_clusters.documents(db.engine, table, keys)
-        rule = table_clusters.by_place(rule)
+        shown_rule, rule = rule, table_clusters.by_place(rule)
         corpus = table_clusters.attached_corpus(db, table) if may_use_corpus else None
         if corpus is not None:
             print_message(f'the corpus "{shown(corpus.name)}" has this table indexed; it is used')
+            shown_rule = shown_rule._replace(settings=corpus.config)
             result = table_clusters.deduplicate_attached(corpus, documents, keys, rule)
         else:
             with loading(None, documents) as load:
                 result = deduplicate(db, load, rule, load.after_batch)
-        if table_clusters.write_clusters(db.engine, table, *into, keys, result):
+        if table_clusters.write_clusters(db.engine, table, *into[:2], keys, result):
             print_message(f"the rows of {shown(into.name)} were replaced")
+        refused = [
+            f'the row with key "{keys[number]}": {reason}' for number, reason in result.refused
+        ]
+        if into.report is not None:
+            page = Page(result, shown_rule, [])
+            shown_keys = [keys[number] for number in page.numbers()]
+            by_key = table_clusters.texts_by_key(db.engine, table, shown_keys)
+            texts = (by_key.get(key, "") for key in keys)
+            page.write(into.report, name, texts, keys, refused, into.name)
     print_message(_summary(result, "to remove", time.monotonic() - start))
-    refused = [f'the row with key "{keys[number]}": {reason}' for number, reason in result.refused]
     _print_faults("skipped, because it cannot be compared: ", refused)
     if refused:
         raise typer.Exit(1)

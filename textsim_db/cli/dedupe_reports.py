@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from typing import IO, TYPE_CHECKING, Any
 
@@ -15,7 +15,6 @@ from textsim_db.errors import shown
 if TYPE_CHECKING:
     from textsim_db.corpus import Corpus
     from textsim_db.dedupe.by_temporary_corpus import Deduplication, Rule
-    from textsim_db.files.record_files import RecordFile
 
 _LINES, _PAGE = ".jsonl", ".html"
 
@@ -23,6 +22,15 @@ _LINES, _PAGE = ".jsonl", ".html"
 def is_page(report: str | None) -> bool:
     """Say whether a report is a page."""
     return report is not None and report.endswith(_PAGE)
+
+
+def check_table_report(report: str) -> None:
+    """Raise an error if the name of the report on a table does not mean a page."""
+    if not is_page(report):
+        raise typer.BadParameter(
+            f"with --table the report is a page; {report} does not end in {_PAGE}",
+            param_hint="--report",
+        )
 
 
 def check_report(report: str, path: str | None, output: str | None) -> None:
@@ -85,16 +93,29 @@ class Page:
         self._shown = choose_removals(result)
         self._documents = read_documents(self._shown, corpora)
 
+    def numbers(self) -> list[int]:
+        """Return the places of the records that the page shows."""
+        named = {number for pair in self._shown.pairs() for number in pair[:2]}
+        return sorted(number for number in named if isinstance(number, int))
+
     def write(
-        self, path: str, records: RecordFile, keys: Sequence[str | None], faults: Sequence[str]
+        self,
+        path: str,
+        title: str,
+        texts: Iterable[str | None],
+        keys: Sequence[str | None],
+        faults: Sequence[str],
+        table: str | None = None,
     ) -> None:
-        """Read the texts that are shown, and write the page."""
+        """Write the page; texts: those of all records in order, of which the page shows some.
+
+        table: the table that has the clusters of a table.
+        """
         from textsim_db.dedupe.removal_page import Summary, removal_page
         from textsim_db.dedupe.shown_texts import read_texts
         from textsim_db.files.replace_file import replacing
 
-        all_texts = (record.text for record in records)
-        texts = read_texts(self._shown, all_texts, self._documents, self._rule.settings)
-        summary = Summary(records.name, self._rule, self._result, keys, faults)
+        shown_texts = read_texts(self._shown, texts, self._documents, self._rule.settings)
+        summary = Summary(title, self._rule, self._result, keys, faults, table)
         with replacing(path) as file:
-            file.write(removal_page(summary, self._shown, texts).encode())
+            file.write(removal_page(summary, self._shown, shown_texts).encode())

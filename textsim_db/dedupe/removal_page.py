@@ -46,6 +46,13 @@ class Summary(NamedTuple):
     """The key of each record."""
     faults: Sequence[str]
     """Why records were not compared."""
+    table: str | None = None
+    """The table that has the clusters, if rows of a table were compared; then nothing was deleted."""
+
+    @property
+    def noun(self) -> str:
+        """The name of a thing that was compared."""
+        return "record" if self.table is None else "row"
 
 
 def removal_page(summary: Summary, shown: ShownRemovals, texts: ShownTexts) -> str:
@@ -53,28 +60,39 @@ def removal_page(summary: Summary, shown: ShownRemovals, texts: ShownTexts) -> s
 
     Its size is bounded: it names what it leaves out.
     """
-    names = _Names(summary.keys)
+    names = _Names(summary.keys, summary.noun)
+    heading = "What was removed from" if summary.table is None else "What to remove from"
     pieces = [
-        f"<h1>What was removed from <bdi>{shortened(summary.title, _LONGEST_NAME)}</bdi></h1>\n",
+        f"<h1>{heading} <bdi>{shortened(summary.title, _LONGEST_NAME)}</bdi></h1>\n",
+        _remark(summary.table),
         _facts(summary, shown),
-        _histogram(shown),
+        _histogram(shown, summary.noun),
         *(_sample(tenth, names, texts) for tenth in shown.tenths if tenth.pairs),
         *_clusters(shown, names, texts),
         _faults(summary.faults),
     ]
-    return page(f"What was removed from {summary.title[:_LONGEST_NAME]}", *pieces)
+    return page(f"{heading} {summary.title[:_LONGEST_NAME]}", *pieces)
+
+
+def _remark(table: str | None) -> str:
+    if table is None:
+        return ""
+    return note(f"Nothing was deleted. The table {_name(table)} has the clusters.")
 
 
 class _Names:
-    """Names records and documents as HTML."""
+    """Names records, rows and documents as HTML."""
 
-    def __init__(self, keys: Sequence[str | None]) -> None:
+    def __init__(self, keys: Sequence[str | None], noun: str) -> None:
         self._keys = keys
+        self.noun = noun
 
     def __call__(self, document: int | StoredDocument) -> str:
         if isinstance(document, StoredDocument):
             return f"document {_name(document.key)} of the corpus {_name(document.corpus)}"
         key = self._keys[document]
+        if self.noun == "row" and key is not None:
+            return f"row {_name(key)}"
         return f"record {document + 1:,}" + ("" if key is None else f", key {_name(key)}")
 
 
@@ -86,7 +104,7 @@ def _facts(summary: Summary, shown: ShownRemovals) -> str:
     result, settings = summary.result, summary.rule.settings
     preference = summary.rule.preference
     values: list[tuple[str, object]] = [
-        ("records", result.documents),
+        (f"{summary.noun}s", result.documents),
         ("kept", result.documents - len(result.removals) - len(result.standing)),
         ("removed", len(result.removals)),
         ("clusters", shown.all_clusters),
@@ -94,7 +112,7 @@ def _facts(summary: Summary, shown: ShownRemovals) -> str:
         ("shingle", str(settings.shingle)),
         ("linkage", str(summary.rule.linkage)),
         (
-            "kept record of a cluster",
+            f"kept {summary.noun} of a cluster",
             ":".join(filter(None, preference)),
         ),
     ]
@@ -105,16 +123,16 @@ def _facts(summary: Summary, shown: ShownRemovals) -> str:
     return facts(values)
 
 
-def _histogram(shown: ShownRemovals) -> str:
+def _histogram(shown: ShownRemovals, noun: str) -> str:
     first = next((i for i, tenth in enumerate(shown.tenths) if tenth.pairs), None)
     if first is None:
-        return "<p>No record was removed.</p>\n"
+        return f"<p>No {noun} was removed.</p>\n"
     tenths = shown.tenths[first:]
     bars = bars_by_name(
         [(_range(tenth), tenth.pairs) for tenth in tenths],
         [_anchor(tenth) if tenth.pairs else None for tenth in tenths],
     )
-    return f"<h2>Removed records by similarity to the kept record</h2>\n{bars}"
+    return f"<h2>Removed {noun}s by similarity to the kept {noun}</h2>\n{bars}"
 
 
 def _range(tenth: Tenth) -> str:
@@ -188,9 +206,9 @@ def _clusters(shown: ShownRemovals, names: _Names, texts: ShownTexts) -> Iterato
 
 def _cluster(cluster: RemovedCluster, names: _Names, texts: ShownTexts) -> str:
     left_out = cluster.removed - len(cluster.shown)
-    rest = note(f"{count(left_out, 'more similar record')} left out") if left_out else ""
+    rest = note(f"{count(left_out, f'more similar {names.noun}')} left out") if left_out else ""
     return (
-        f"<details>\n<summary>{names(cluster.kept)}: {count(cluster.removed, 'record')} removed, "
+        f"<details>\n<summary>{names(cluster.kept)}: {count(cluster.removed, names.noun)} removed, "
         f"least similarity {similarity(cluster.shown[0].similarity)}</summary>\n"
         f'<div class="text" dir="auto">{_kept_text(cluster.kept, texts)}</div>\n'
         f"{''.join(_member(pair, names, texts) for pair in cluster.shown)}{rest}</details>\n"

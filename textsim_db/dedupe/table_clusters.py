@@ -34,6 +34,9 @@ WHERE a.attrelid = %s AND a.attnum > 0 AND NOT a.attisdropped ORDER BY a.attnum
 _DOCUMENTS = (
     "SELECT t.{key}::text, t.{text}::text, {place}, {scope}::text FROM {table} t ORDER BY t.{key}"
 )
+_TEXTS: LiteralString = (
+    "SELECT t.{key}::text, t.{text}::text FROM {table} t WHERE t.{key} = ANY (%s::text[]::{type}[])"
+)
 # PostgreSQL sorts NaN above all numbers, so NaN counts as NULL here.
 _VALUE: LiteralString = "CASE WHEN t.{value}::text <> 'NaN' THEN t.{value} END"
 _PLACE: dict[str, LiteralString] = {
@@ -141,6 +144,13 @@ def documents(engine: Engine, table: Table, keys: list[str]) -> Iterator[Documen
                 )
             keys.append(key)
             yield Document(text, value, scope)
+
+
+def texts_by_key(engine: Engine, table: Table, keys: list[str]) -> dict[str, str]:
+    """Return the texts of rows by their keys; a row that was removed since has none."""
+    with transaction(engine) as connection:
+        rows = connection.execute(table.statement(_TEXTS), [keys]).fetchall()
+    return {key: text for key, text in rows if text is not None}
 
 
 def attached_corpus(database: Database, table: Table) -> Corpus | None:

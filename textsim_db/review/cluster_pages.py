@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from itertools import islice
 
@@ -12,7 +13,7 @@ from starlette.responses import Response
 from textsim_db.errors import ConfigurationError, DocumentNotFound, shown
 from textsim_db.results import Inspection, Pair
 from textsim_db.review.clusters import Clusters, ShownCluster
-from textsim_db.review.pair_table import Pairs
+from textsim_db.review.pair_table import Largest, Pairs
 from textsim_db.review.site import ON_A_PAGE, Site, whole_number
 from textsim_db.settings import Verdict
 
@@ -36,11 +37,14 @@ class ClusterPages:
         clusters = self._clusters(pairs, threshold)
         stored = self._site.survey.clusters
         shown_clusters = clusters.page(start, ON_A_PAGE)
+        largest = [Largest(len(each.keys), each.representative) for each in clusters.page(0, 1)]
         begins = self._site.begins([each.representative for each in shown_clusters])
         return self._site.render(
             "clusters.html",
             clusters=list(zip(shown_clusters, begins, strict=True)),
             total=len(clusters),
+            unjudged=None if pairs.sampled else pairs.effect(threshold).clusters,
+            large=None if pairs.sampled else self._site.too_large(next(iter(largest), None)),
             threshold=threshold,
             start=start,
             more=start + ON_A_PAGE if start + ON_A_PAGE < len(clusters) else None,
@@ -58,20 +62,22 @@ class ClusterPages:
             self._site.texts(key)
             cluster = ShownCluster([key], key, None, ())
         first = cluster.representative
+        stored = self._site.survey.clusters
         judgements = self._site.judging.all()
         members = [key for key in cluster.keys if key != first][:_MOST_MEMBERS]
-        beside = [Pair(min(key, first), max(key, first), 0) for key in members]
+        similarities = {link[:2]: link[2] for link in cluster.links if first in link[:2]}
+        beside = [_pair_of(pairs, first, key, similarities) for key in members]
+        links = cluster.links[:_MOST_LINKS]
+        neighbours = list(islice(_neighbours(pairs, clusters, cluster), _MOST_LINKS))
         return self._site.render(
             "cluster.html",
             cluster=cluster,
             threshold=threshold,
-            members=list(zip(members, self._site.rows(beside, judgements), strict=True)),
+            members=self._site.rows(beside, judgements),
             left_out=len(cluster.keys) - 1 - len(members),
-            links=[(link, judgements.get(link[:2])) for link in cluster.links[:_MOST_LINKS]],
-            neighbours=[
-                (pair, judgements.get((pair.a, pair.b)))
-                for pair in islice(_neighbours(pairs, clusters, cluster), _MOST_LINKS)
-            ],
+            links=self._site.rows([_shown_pair(*link) for link in links], judgements),
+            neighbours=self._site.rows(neighbours, judgements),
+            linkage=stored.linkage if stored else None,
             events=clusters.events(cluster, _MOST_EVENTS),
             verdicts=list(Verdict),
             inspection=self._inspected(cluster) if "inspect" in request.query_params else None,
@@ -100,6 +106,23 @@ class ClusterPages:
             except ConfigurationError:  # all members were removed meanwhile
                 self._inspections[name] = None
         return self._inspections[name]
+
+
+def _pair_of(
+    pairs: Pairs, first: str, key: str, similarities: dict[tuple[str, str], float | None]
+) -> Pair:
+    """Return a member beside the representative; the similarity of documents that are no pair is NaN.
+
+    similarities: those that the links of the cluster have.
+    """
+    names = min(first, key), max(first, key)
+    number = pairs.number(*names)
+    similarity = similarities.get(names) if number is None else pairs.pair(number).similarity
+    return _shown_pair(first, key, similarity)
+
+
+def _shown_pair(a: str, b: str, similarity: float | None) -> Pair:
+    return Pair(a, b, math.nan if similarity is None else similarity)
 
 
 def _neighbours(pairs: Pairs, clusters: Clusters, cluster: ShownCluster) -> Iterator[Pair]:

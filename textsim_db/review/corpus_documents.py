@@ -169,10 +169,14 @@ class CorpusDocuments:
             Command(
                 "Build the corpus anew with this threshold",
                 f"textsim rebuild {name} --threshold {number}",
+                "Choose it if all searches and clusters are to use this threshold. It replaces the "
+                "index; searches go on meanwhile, and documents and judgements stay.",
             ),
             Command(
                 f"Keep the threshold of the corpus, {self.threshold:g}, and list clusters at this one",
                 f"textsim clusters {name} --threshold {number} --judgements",
+                "Choose it to see the result first. It changes nothing: it prints the clusters that "
+                "this threshold and the judgements make.",
             ),
         ]
         if self._source is None:
@@ -181,7 +185,29 @@ class CorpusDocuments:
         columns = f"--key {shlex.quote(self._source.key)} --text {shlex.quote(self._source.text)}"
         into = shlex.quote(f"{self._source.table.replace(chr(34), '')}_cluster")
         dedupe = f"textsim dedupe --table {table} {columns} --into {into} --threshold {number}"
-        return [Command("List the rows of this table to remove", dedupe), *commands]
+        purpose = "List the rows of this table to remove"
+        effect = (
+            f"Choose it to delete or hide rows in SQL. It creates the table {into} with the clusters. "
+            "It deletes nothing, and does not know the judgements."
+        )
+        return [Command(purpose, dedupe, effect), *commands]
+
+    def template_commands(self) -> list[Command]:
+        """Return the commands that show the words of a template, and leave them out."""
+        name = shlex.quote(self._corpus.name)
+        return [
+            Command(
+                "See which shingles many documents share",
+                f"textsim boilerplate {name} --clusters",
+                "It changes nothing.",
+            ),
+            Command(
+                "Leave their words out of all texts",
+                f"textsim rebuild {name} --boilerplate 0.01",
+                "It replaces the index: shingles that more than 1 % of the texts have no longer count. "
+                "In SQL, textsim.create_corpus takes boilerplate => 0.01 for a new corpus.",
+            ),
+        ]
 
 
 def _possible(keys: list[str]) -> list[str]:

@@ -7,11 +7,14 @@ the histogram of all pairs counts them.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from typing import NamedTuple
 
 import numpy as np
 
-from textsim_db.review.pair_table import STEPS, bins_of
+from textsim_db.results import Judgement
+from textsim_db.review.pair_table import STEPS, Pairs, bins_of
+from textsim_db.settings import Verdict
 from textsim_db.text.array_types import BoolArray, FloatArray, Int64Array
 
 FEWEST = 10
@@ -20,6 +23,8 @@ MOST_UNSEEN = 0.2
 """A suggestion needs judged pairs near to all other pairs but this share."""
 _REACH = 5
 """A judged pair says something of pairs whose similarity differs by up to this many hundredths."""
+AS_GOOD = 0.02
+"""A threshold is about as good as the suggested one if its F1 is lower by at most this."""
 HALF_WIDTH = 0.05
 """A threshold is settled when the interval of its precision is at most this far from its middle."""
 _Z = 1.959964
@@ -53,6 +58,27 @@ class Suggestion(NamedTuple):
 
     threshold: float
     f1: float
+    f1_by_hundredth: FloatArray
+    """The F1 of each threshold: (STEPS + 1,)."""
+
+    def is_as_good(self, threshold: float) -> bool:
+        """Return whether a threshold has about the best F1, too."""
+        place = int(bins_of(np.array([threshold]))[0])
+        return bool(self.f1_by_hundredth[place] >= self.f1 - AS_GOOD)
+
+
+def verdicts_of(pairs: Pairs, judgements: Iterable[Judgement]) -> Verdicts:
+    """Return the judged pairs among the kept pairs, without those that somebody is unsure of."""
+    judged = [
+        (pairs.links.similarity[number], judgement.verdict == Verdict.SAME)
+        for judgement in judgements
+        if judgement.verdict != Verdict.UNSURE
+        and (number := pairs.number(judgement.a, judgement.b)) is not None
+    ]
+    return Verdicts(
+        np.array([similarity for similarity, _ in judged], float),
+        np.array([is_same for _, is_same in judged], np.bool_),
+    )
 
 
 def precision(verdicts: Verdicts, histogram: Int64Array, threshold: float) -> Precision | None:
@@ -94,7 +120,7 @@ def suggest(verdicts: Verdicts, histogram: Int64Array) -> Suggestion | None:
     f1 = 2 * hits / np.maximum(found + hits[0], 1e-9)
     # Without pairs in between, the highest threshold with the same pairs says most.
     best = int(np.flatnonzero(f1 >= f1.max() - 1e-9)[-1])
-    return Suggestion(best / STEPS, float(f1[best]))
+    return Suggestion(best / STEPS, float(f1[best]), f1)
 
 
 def wilson_interval(share: float, count: float) -> tuple[float, float]:

@@ -3,33 +3,26 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping
-from itertools import islice
+from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 from urllib.parse import urlencode
 
 import numpy as np
 
-from textsim_db.results import Pair
+from textsim_db.results import Judgement
 from textsim_db.review.judging import Judgements
 from textsim_db.review.pair_table import Column, Pairs
-from textsim_db.review.reviewed import Text
 from textsim_db.text.array_types import BoolArray, Int64Array
 
-_MOST_READ = 150
-"""The pairs whose texts one page searches."""
-_READ_AT_ONCE = 50
-_ANY, _OPEN, _JUDGED = "any", "open", "judged"
-STATES = {_OPEN: "not judged", _JUDGED: "judged", _ANY: "all"}
+ANY, OPEN, JUDGED = "any", "open", "judged"
+STATES = {OPEN: "not judged", JUDGED: "judged", ANY: "all"}
 TEACHING, NEAR, WARNED, SPREAD = "teaching", "near", "warned", "spread"
 ORDERS = {
-    TEACHING: "what teaches most first",
+    TEACHING: "most useful first",
     NEAR: "nearest to a threshold first",
     WARNED: "only numbers, dates and the like differ",
     SPREAD: "a fair sample of all similarities",
 }
-
-TextsOf = Callable[[list[str]], Mapping[str, Text]]
 
 
 class Filter(NamedTuple):
@@ -37,7 +30,7 @@ class Filter(NamedTuple):
 
     low: float = 0.0
     high: float = 1.0
-    state: str = _OPEN
+    state: str = OPEN
     order: str = TEACHING
     text: str = ""
     blind: bool = False
@@ -48,6 +41,8 @@ class Filter(NamedTuple):
     scope: str = ""
     cluster: str = ""
     """Both documents are in the cluster of this key; empty: any pair."""
+    since: float | None = None
+    """A pair judged after this moment, in seconds since 1970, counts as not judged; None: none does."""
 
     @classmethod
     def of_query(cls, query: Mapping[str, str]) -> Filter:
@@ -57,7 +52,7 @@ class Filter(NamedTuple):
         return cls(
             fraction(query.get("low"), 0.0),
             fraction(query.get("high"), 1.0),
-            query.get("state", _OPEN) if query.get("state") in STATES else _OPEN,
+            query.get("state", OPEN) if query.get("state") in STATES else OPEN,
             query.get("order", default) if query.get("order") in ORDERS else default,
             query.get("text", ""),
             query.get("blind") == "1",
@@ -65,7 +60,14 @@ class Filter(NamedTuple):
             query.get("language", ""),
             query.get("scope", ""),
             query.get("cluster", ""),
+            moment(query.get("since")),
         )
+
+    def fixed(self, judgements: Judgements) -> Filter:
+        """Return the filter of a list that stays as it is while its pairs are judged."""
+        if self.since is not None or self.state != OPEN:
+            return self
+        return self._replace(since=max(map(moment_of, judgements.values()), default=0.0))
 
     def query(self, **more: object) -> str:
         """Return the filter as the query of an address; more: other parameters."""
@@ -75,7 +77,7 @@ class Filter(NamedTuple):
         return urlencode({**changed, **more})
 
     def order_of(self, pairs: Pairs, members: list[str]) -> Int64Array:
-        """Return the numbers of the pairs with these properties, in their order.
+        """Return the numbers of the pairs with these properties in their order, judged or not.
 
         members: the keys of the cluster, if one is chosen.
         """
@@ -105,46 +107,6 @@ class Filter(NamedTuple):
             chosen[[number for number in numbers if number is not None]] = True
             yield chosen
 
-    def listed(
-        self,
-        pairs: Pairs,
-        order: Int64Array,
-        start: int,
-        judgements: Judgements,
-        texts_of: TextsOf,
-    ) -> Iterator[tuple[int, Pair]]:
-        """Yield places and pairs from a place of the order on.
-
-        With a text, only as many pairs are searched as a page can read in moments.
-        """
-        places = np.arange(start, len(order))
-        if self.state != _ANY:
-            is_judged = np.isin(order[start:], pairs.numbers_of(judgements))
-            places = places[is_judged == (self.state == _JUDGED)]
-        found = ((place, pairs.pair(int(order[place]))) for place in map(int, places))
-        if not self.text:
-            yield from found
-            return
-        searched = islice(found, _MOST_READ)
-        while part := list(islice(searched, _READ_AT_ONCE)):
-            texts = texts_of(sorted({key for _, pair in part for key in pair[:2]}))
-            yield from (each for each in part if self._has_text(each[1], texts))
-
-    def _has_text(self, pair: Pair, texts: Mapping[str, Text]) -> bool:
-        wanted = self.text.casefold()
-        return any(
-            wanted in key.casefold() or (key in texts and wanted in texts[key].text.casefold())
-            for key in pair[:2]
-        )
-
-
-def place_of(order: Int64Array, number: int | None) -> int | None:
-    """Return the place of a pair in an order, or None."""
-    if number is None:
-        return None
-    places = np.flatnonzero(order == number)
-    return int(places[0]) if len(places) else None
-
 
 def fraction(text: str | None, default: float) -> float:
     """Read a number from 0 to 1."""
@@ -153,6 +115,20 @@ def fraction(text: str | None, default: float) -> float:
     except ValueError:
         return default
     return min(max(value, 0.0), 1.0) if math.isfinite(value) else default
+
+
+def moment(text: str | None) -> float | None:
+    """Read a moment, in seconds since 1970."""
+    try:
+        value = float(text or "")
+    except ValueError:
+        return None
+    return value if math.isfinite(value) else None
+
+
+def moment_of(judgement: Judgement) -> float:
+    """Return the moment of a judgement, in seconds since 1970."""
+    return judgement.judged_at.timestamp()
 
 
 def _having(column: Column, name: str, documents: int) -> BoolArray:

@@ -8,8 +8,10 @@ import numpy as np
 from starlette.requests import Request
 from starlette.responses import Response
 
+from textsim_db.review.estimates import suggest, verdicts_of
+from textsim_db.review.histogram import histogram_of
 from textsim_db.review.pair_table import STEPS, Pairs
-from textsim_db.review.site import Site
+from textsim_db.review.site import Site, shown_threshold
 
 _BESIDE = 3
 
@@ -23,15 +25,20 @@ class OverviewPage:
     def overview(self, request: Request, pairs: Pairs) -> Response:
         """Return the first page."""
         site = self._site
-        bars = bars_of(pairs)
+        in_use = site.reviewed.threshold
+        judgements = site.judging.all().values()
+        suggestion = suggest(verdicts_of(pairs, judgements), pairs.histogram)
+        thresholds = {f"in use: {shown_threshold(in_use)}": in_use}
+        if suggestion is not None:
+            thresholds[f"suggested: {shown_threshold(suggestion.threshold)}"] = suggestion.threshold
+        bars = bars_of(pairs, int(min(thresholds.values()) * STEPS))
         return site.render(
             "overview.html",
-            documents=site.survey.documents,
-            threshold=site.reviewed.threshold,
+            threshold=in_use,
             facts=site.reviewed.facts,
             bars=bars,
-            most=max((number for _, number in bars), default=1) or 1,
-            in_use=pairs.effect(round(site.reviewed.threshold * STEPS) / STEPS),
+            histogram=histogram_of(bars, thresholds),
+            in_use=pairs.effect(round(in_use * STEPS) / STEPS),
             # The script shows the numbers of a threshold without asking the server.
             effects=json.dumps([each[1:] for each in pairs.effects]),
             **self._at_threshold(request, pairs),
@@ -42,21 +49,21 @@ class OverviewPage:
         return self._site.render("effect.html", **self._at_threshold(request, pairs))
 
     def _at_threshold(self, request: Request, pairs: Pairs) -> dict[str, object]:
-        threshold = self._site.threshold(request)
-        judgements = self._site.judging.all()
-        above, below = (
-            self._site.rows(side, judgements) for side in pairs.beside(threshold, _BESIDE)
-        )
+        site = self._site
+        threshold = site.threshold(request)
+        judgements = site.judging.all()
+        above, below = (site.rows(side, judgements) for side in pairs.beside(threshold, _BESIDE))
         return {
             "effect": pairs.effect(threshold),
             "sampled": pairs.sampled,
+            "large": None if pairs.sampled else site.too_large(pairs.largest_cluster(threshold)),
             "above": above,
             "below": below,
         }
 
 
-def bars_of(pairs: Pairs) -> list[tuple[int, int]]:
-    """Return each hundredth with its pairs, from the first one with a pair."""
+def bars_of(pairs: Pairs, lowest: int = STEPS) -> list[tuple[int, int]]:
+    """Return each hundredth with its pairs, from the first one with a pair, or from a lower one."""
     places = np.flatnonzero(pairs.histogram)
-    first = int(places[0]) if len(places) else STEPS
+    first = min(lowest, int(places[0]) if len(places) else STEPS)
     return [(step, int(pairs.histogram[step])) for step in range(first, STEPS + 1)]

@@ -62,6 +62,7 @@ class Review:
             routes=[
                 *(Route(path, partial(self._page, page)) for path, page in pages.items()),
                 Route("/progress", self._progress),
+                Route("/help", self._help),
                 Route("/judgements.csv", judgements.csv),
                 Route("/judgements.jsonl", judgements.json_lines),
                 Route("/judge", pairs.judge, methods=["POST"]),
@@ -86,6 +87,11 @@ class Review:
         """Return how far the reading is, for the script."""
         survey = self._site.survey
         return JSONResponse({"pairs": survey.count, "complete": survey.is_complete})
+
+    def _help(self, request: Request) -> Response:
+        """Return what the words mean, and what to do about large clusters."""
+        commands = self._site.reviewed.template_commands()
+        return self._site.render("help.html", commands=commands)
 
     def _failed(self, request: Request, error: Exception) -> Response:
         if getattr(error.__cause__, "sqlstate", None) == _NO_RIGHT:

@@ -11,13 +11,14 @@ from starlette.responses import Response
 
 from textsim_db.diff.html_page import warning
 from textsim_db.errors import JudgementExists
-from textsim_db.review.filters import ORDERS, STATES, Filter, place_of
+from textsim_db.results import Pair
+from textsim_db.review.filters import OPEN, ORDERS, STATES, Filter
 from textsim_db.review.judging import Judgements
+from textsim_db.review.pair_list import MOST_READ, PairList
 from textsim_db.review.pair_table import Pairs
 from textsim_db.review.side_by_side import compare_texts
 from textsim_db.review.site import ON_A_PAGE, Site, form_of, see, two_keys, whole_number
 from textsim_db.settings import Verdict
-from textsim_db.text.array_types import Int64Array
 
 
 class PairPages:
@@ -31,14 +32,15 @@ class PairPages:
         site, choice = self._site, Filter.of_query(request.query_params)
         start = whole_number(request.query_params.get("start"))
         judgements = site.judging.all()
-        order = self._order(pairs, choice, judgements)
-        listed = choice.listed(pairs, order, start, judgements, site.reviewed.texts)
-        rows = list(islice(listed, ON_A_PAGE))
+        listed = self._list(pairs, choice, judgements)
+        rows = list(islice(listed.from_place(start), ON_A_PAGE))
         return site.render(
             "pairs.html",
             choice=choice,
+            fixed=choice.fixed(judgements),
             rows=site.rows([pair for _, pair in rows], judgements),
-            chosen=len(order),
+            listed=listed,
+            searched=MOST_READ,
             kept=len(pairs.links.left),
             total=len(pairs),
             sampled=pairs.sampled,
@@ -64,27 +66,28 @@ class PairPages:
         await form_of(request)
         return await run_in_threadpool(self._undo, request)
 
-    def _order(self, pairs: Pairs, choice: Filter, judgements: Judgements) -> Int64Array:
-        """Return the pairs of a choice in order; a cluster is that at the threshold in use."""
+    def _list(self, pairs: Pairs, choice: Filter, judgements: Judgements) -> PairList:
+        """Return the pairs of a choice; a cluster is that at the threshold in use."""
         members: list[str] = []
         if choice.cluster:
             clusters = self._site.clusters(pairs, self._site.reviewed.threshold, judgements)
             cluster = clusters.cluster_of(choice.cluster)
             members = [] if cluster is None else cluster.keys
-        return choice.order_of(pairs, members)
+        return PairList(pairs, choice, members, judgements, self._site.reviewed.texts)
 
     def _pair_page(
         self, request: Request, pairs: Pairs, message: str = "", status: int = 200
     ) -> Response:
-        site, choice = self._site, Filter.of_query(request.query_params)
+        site = self._site
         a, b = two_keys(request)
         judgements = site.judging.all()
-        number = pairs.number(a, b)
-        order = self._order(pairs, choice, judgements)
-        place = place_of(order, number)
+        choice = Filter.of_query(request.query_params).fixed(judgements)
+        listed = self._list(pairs, choice, judgements)
+        number, place = pairs.number(a, b), listed.place(a, b)
+        before = None if place is None else next(listed.before(place), None)
+        after = next(listed.from_place(0 if place is None else place + 1), None)
         one, other = site.texts(a, b)
         compared = compare_texts(one, other)
-        before = pairs.pair(int(order[place - 1])) if place else None
         return site.render(
             "pair.html",
             status,
@@ -92,34 +95,28 @@ class PairPages:
             b=b,
             here=choice.query(a=a, b=b),
             choice=choice,
+            to_list=choice._replace(since=None).query(),
             similarity=None if number is None else pairs.pair(number).similarity,
             judgement=judgements.get((a, b)),
             compared=compared,
             originals=(one.is_original, other.is_original),
             warning=warning(compared.distinctions),
-            place=place,
-            chosen=len(order),
-            before=before and choice.query(a=before.a, b=before.b),
-            after=self._after(pairs, choice, (a, b), order, judgements),
+            position=None if place is None else listed.position(place),
+            listed=listed,
+            before=before and _query(choice, before[1]),
+            after=after and _query(choice, after[1]),
             verdicts=list(Verdict),
             message=message,
         )
 
-    def _after(
-        self,
-        pairs: Pairs,
-        choice: Filter,
-        pair: tuple[str, str],
-        order: Int64Array,
-        judgements: Judgements,
-    ) -> str | None:
-        """Return the query of the next pair, if there is one."""
-        place = place_of(order, pairs.number(*pair))
-        start = 0 if place is None else place + 1
-        texts_of = self._site.reviewed.texts
-        for _, found in choice.listed(pairs, order, start, judgements, texts_of):
-            if (found.a, found.b) != pair:
-                return choice.query(a=found.a, b=found.b)
+    def _to_judge(self, pairs: Pairs, choice: Filter, a: str, b: str) -> str | None:
+        """Return the query of the pair to judge after a pair, if there is one."""
+        judgements = self._site.judging.all()
+        listed = self._list(pairs, choice, judgements)
+        place = listed.place(a, b)
+        for _, pair in listed.from_place(0 if place is None else place + 1):
+            if choice.state != OPEN or (pair.a, pair.b) not in judgements:
+                return _query(choice, pair)
         return None
 
     def _judge(self, request: Request, form: dict[str, str]) -> Response:
@@ -142,11 +139,7 @@ class PairPages:
             threshold = request.query_params.get("threshold", "")
             return see("/cluster", key=cluster, threshold=threshold)
         choice = Filter.of_query(request.query_params)
-        after = None
-        if pairs is not None:
-            judgements = site.judging.all()
-            order = self._order(pairs, choice, judgements)
-            after = self._after(pairs, choice, (a, b), order, judgements)
+        after = None if pairs is None else self._to_judge(pairs, choice, a, b)
         return see("/pair?" + (after or choice.query(a=a, b=b)))
 
     def _undo(self, request: Request) -> Response:
@@ -154,3 +147,7 @@ class PairPages:
         undone = self._site.judging.undo()
         choice = Filter.of_query(request.query_params)
         return see("/pair?" + choice.query(a=undone.a, b=undone.b) if undone else "/pairs")
+
+
+def _query(choice: Filter, pair: Pair) -> str:
+    return choice.query(a=pair.a, b=pair.b)

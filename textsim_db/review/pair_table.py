@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from textsim_db.cluster.spanning_forest import Links
+from textsim_db.cluster.spanning_forest import Links, join, roots
 from textsim_db.results import Pair
 from textsim_db.text.array_types import FloatArray, Int64Array
 
@@ -27,6 +27,14 @@ class Effect(NamedTuple):
     """The groups of documents that chains of pairs connect."""
     removals: int
     """The documents to remove so that each of these groups keeps one."""
+
+
+class Largest(NamedTuple):
+    """The largest cluster."""
+
+    documents: int
+    key: str
+    """The key of a member."""
 
 
 class Column(NamedTuple):
@@ -75,6 +83,8 @@ class Pairs:
     _packed: tuple[Int64Array, Int64Array] = field(init=False)
     """The numbers of both keys of each pair as one, sorted, with the numbers of the pairs."""
     _numbers: dict[str, int] = field(init=False)
+    _largest: dict[float, Largest | None] = field(init=False, default_factory=dict)
+    """The largest clusters by threshold: in a large corpus each takes a tenth of a second."""
 
     def __post_init__(self) -> None:
         packed = self.links.left << 32 | self.links.right
@@ -169,6 +179,22 @@ class Pairs:
     def effect(self, threshold: float) -> Effect:
         """Return how many pairs, clusters and removals a threshold in hundredths means."""
         return self.effects[int(bins_of(np.array([threshold]))[0])]
+
+    def largest_cluster(self, threshold: float) -> Largest | None:
+        """Return the largest group of documents that chains of pairs connect; None without a pair."""
+        if threshold not in self._largest:
+            self._largest[threshold] = self._find_largest(threshold)
+        return self._largest[threshold]
+
+    def _find_largest(self, threshold: float) -> Largest | None:
+        links = self.forest.take(self.forest.similarity >= threshold)
+        if not len(links.left):
+            return None
+        parents = np.arange(len(self.keys))
+        join(parents, links.left, links.right)
+        sizes = np.bincount(roots(parents))
+        root = int(np.argmax(sizes))
+        return Largest(int(sizes[root]), self.keys[root])
 
     def beside(self, threshold: float, count: int) -> tuple[list[Pair], list[Pair]]:
         """Return the kept pairs just above and just below a threshold, the nearest first."""

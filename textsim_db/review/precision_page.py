@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import numpy as np
 from starlette.requests import Request
 from starlette.responses import Response
 
@@ -21,35 +20,29 @@ class PrecisionPage:
 
     def precision(self, request: Request, pairs: Pairs) -> Response:
         """Return the page."""
-        verdicts = self._verdicts(pairs)
+        judgements = self._site.judging.all().values()
+        verdicts = estimates.verdicts_of(pairs, judgements)
         found = [
             estimates.precision(verdicts, pairs.histogram, step / STEPS)
             for step in range(bars_of(pairs)[0][0], STEPS + 1)
         ]
         rows = [row for row in found if row is not None]
+        in_use = self._site.reviewed.threshold
         suggestion = estimates.suggest(verdicts, pairs.histogram)
-        threshold = suggestion.threshold if suggestion else self._site.reviewed.threshold
+        threshold = suggestion.threshold if suggestion else in_use
         at = next((row for row in rows if round((row.threshold - threshold) * STEPS) == 0), None)
+        unsure = sum(judgement.verdict == Verdict.UNSURE for judgement in judgements)
         return self._site.render(
             "precision.html",
             rows=[row for row in rows if round(row.threshold * STEPS) % 5 == 0 or row is at],
+            in_use=in_use,
             suggestion=suggestion,
             at=at,
-            judged=len(verdicts.is_same),
+            judged=len(judgements),
+            used=len(verdicts.is_same),
+            unsure=unsure,
             fewest=estimates.FEWEST,
             half_width=estimates.HALF_WIDTH,
             effect=None if pairs.sampled or not suggestion else pairs.effect(threshold),
             commands=self._site.reviewed.commands(threshold) if suggestion else [],
-        )
-
-    def _verdicts(self, pairs: Pairs) -> estimates.Verdicts:
-        """Return the judged pairs among the kept pairs, without those that somebody is unsure of."""
-        judged = [
-            (pairs.links.similarity[number], judgement.verdict == Verdict.SAME)
-            for (a, b), judgement in self._site.judging.all().items()
-            if judgement.verdict != Verdict.UNSURE and (number := pairs.number(a, b)) is not None
-        ]
-        return estimates.Verdicts(
-            np.array([similarity for similarity, _ in judged], float),
-            np.array([is_same for _, is_same in judged], np.bool_),
         )

@@ -142,7 +142,29 @@ class ReportDocuments:
         if self.has_keys:
             words += ["--judgements", self._judgements.path]
             purpose += ", and obey your judgements"
-        return [Command(purpose, shlex.join([*words, "-o", "unique.jsonl"]))]
+        effect = (
+            "Choose it to replace the result of the earlier run. It reads the input again, and writes "
+            "the records that stay to unique.jsonl. The input does not change."
+        )
+        return [Command(purpose, shlex.join([*words, "-o", "unique.jsonl"]), effect)]
+
+    def template_commands(self) -> list[Command]:
+        """Return the commands that index the records without the words of a template."""
+        words = ["textsim", "index", "records", self._records.name, "--create"]
+        columns = self._records.columns
+        words += [] if columns.text == "text" else ["--text", columns.text]
+        return [
+            Command(
+                "Index the records in a corpus",
+                shlex.join(words),
+                "textsim dedupe does not leave words out, but a corpus does.",
+            ),
+            Command(
+                "Leave the words of shingles that many records share out",
+                "textsim rebuild records --boilerplate 0.01",
+                "Shingles that more than 1 % of the texts have no longer count.",
+            ),
+        ]
 
     def _copy_texts(self, report: str) -> int:
         number = 0

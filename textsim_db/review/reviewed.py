@@ -21,10 +21,12 @@ class Text(NamedTuple):
 
 
 class Command(NamedTuple):
-    """A command that makes use of a threshold."""
+    """A command that a page advises."""
 
     purpose: str
     command: str
+    effect: str
+    """When to choose it, and what it changes, in sentences."""
 
 
 class Tracked(Protocol):
@@ -106,4 +108,8 @@ class Reviewed(Protocol):
 
     def commands(self, threshold: float) -> list[Command]:
         """Return the commands that make use of a threshold."""
+        ...
+
+    def template_commands(self) -> list[Command]:
+        """Return the commands that leave the words of a template out."""
         ...

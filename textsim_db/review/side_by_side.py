@@ -18,6 +18,8 @@ _MOST_OF_EXCERPT = 4_000
 """The characters of a document that a list compares."""
 _OF_EXCERPT = 90
 """The characters of a part of an excerpt."""
+_LONGEST_WORD = 40
+"""The characters up to which a word of an excerpt is not cut."""
 _HIDING = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 _FOLDED = 600
 """Equal words of more characters are folded, except for some at both ends."""
@@ -86,20 +88,24 @@ def summary(a: Text, b: Text) -> Summary:
 def _excerpt(parts: list[Part]) -> list[tuple[Change, str]]:
     first = next((i for i, part in enumerate(parts) if part.change is not Change.SAME), None)
     if first is None:
-        return [(part.change, visible(_begin(part.a, 2 * _OF_EXCERPT))) for part in parts[:1]]
+        return [
+            (part.change, visible(_begin(_line(part.a), 2 * _OF_EXCERPT))) for part in parts[:1]
+        ]
     shown: list[tuple[Change, str]] = []
     for i, (change, one, other) in enumerate(parts[: first + 2]):
         if change is Change.SAME:
-            shown.append((change, _end(one) if i < first else _begin(one)))
+            shown.append((change, _end(_line(one)) if i < first else _begin(_line(one))))
         else:
-            shown += [(Change.REMOVED, _begin(one))] if one else []
-            shown += [(Change.ADDED, _begin(other))] if other else []
-    return [(change, visible(" ".join(text.split()))) for change, text in shown]
+            shown += [(Change.REMOVED, _begin(_line(one)))] if one else []
+            shown += [(Change.ADDED, _begin(_line(other)))] if other else []
+    if len(parts) > first + 2 and not shown[-1][1].endswith("…"):
+        shown.append((Change.SAME, "…"))
+    return [(change, visible(text)) for change, text in shown]
 
 
 def begin_of(text: Text) -> str:
     """Return the first words of a text on one line."""
-    return visible(_begin(" ".join(text.text[:_MOST_OF_EXCERPT].split()), 2 * _OF_EXCERPT))
+    return visible(_begin(_line(text.text[:_MOST_OF_EXCERPT]), 2 * _OF_EXCERPT))
 
 
 def visible(text: str) -> str:
@@ -114,12 +120,25 @@ def _tokens(text: Text) -> list[Token]:
     return [Token(word, f"{word} ") for word in begin.split(" ")]
 
 
+def _line(text: str) -> str:
+    return " ".join(text.split())
+
+
 def _begin(text: str, most: int = _OF_EXCERPT) -> str:
-    return text if len(text) <= most else f"{text[:most]}…"
+    """Return the begin of a text up to the end of a word; a very long word is cut."""
+    if len(text) <= most:
+        return text
+    border = text.rfind(" ", most - _LONGEST_WORD, most + 1)
+    return f"{text[: most if border < 0 else border]} …"
 
 
 def _end(text: str) -> str:
-    return text if len(text) <= _OF_EXCERPT else f"…{text[-_OF_EXCERPT:]}"
+    """Return the end of a text from the begin of a word on; a very long word is cut."""
+    if len(text) <= _OF_EXCERPT:
+        return text
+    start = len(text) - _OF_EXCERPT
+    border = text.find(" ", start - 1, start + _LONGEST_WORD)
+    return f"… {text[start if border < 0 else border + 1 :]}"
 
 
 def _runs(parts: Iterable[Part], side: str) -> list[Run]:

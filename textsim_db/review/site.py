@@ -18,7 +18,7 @@ from textsim_db.results import Pair
 from textsim_db.review.clusters import ChainClusters, Clusters, Judged
 from textsim_db.review.filters import fraction
 from textsim_db.review.judging import Judgements, Judging, mark
-from textsim_db.review.pair_table import STEPS, Pairs
+from textsim_db.review.pair_table import STEPS, Largest, Pairs
 from textsim_db.review.reviewed import Reviewed, Text
 from textsim_db.review.side_by_side import Summary, begin_of, summary
 from textsim_db.review.survey import Survey
@@ -27,6 +27,10 @@ FOLDER = Path(__file__).parent
 ON_A_PAGE = 25
 _MOST_BYTES = 64_000
 """The bytes of a form; a note has up to 10,000."""
+_LARGE = 0.1
+"""A cluster with this share of all documents is worth a warning."""
+_FEWEST_OF_LARGE = 10
+"""Smaller clusters are read quickly, and cause no warning."""
 _MOST_CLUSTERINGS = 4
 """The thresholds whose clusters are kept in memory."""
 
@@ -48,13 +52,15 @@ class Site:
             lstrip_blocks=True,
         )
         self._templates.filters |= {
-            "shown": shown, "similarity": _similarity, "count": _count, "time": _time, "mark": mark
+            "shown": shown, "similarity": _similarity, "count": _count, "time": _time, "mark": mark,
+            "percent": _percent, "interval": _interval, "threshold": shown_threshold, "part": _part,
         }  # fmt: skip
 
     def render(self, template: str, status: int = 200, /, **values: Any) -> Response:
         """Return a page, made of a template and its values."""
         page = self._templates.get_template(template).render(
             name=self.reviewed.name,
+            documents=self.survey.documents,
             read_only=self.read_only,
             incomplete_below=self.reviewed.incomplete_below,
             is_complete=self.survey.is_complete,
@@ -86,6 +92,12 @@ class Site:
             self._clusterings[name] = ChainClusters(pairs, threshold, judged, existing)
         return self._clusterings[name]
 
+    def too_large(self, largest: Largest | None) -> Largest | None:
+        """Return the largest cluster if it is worth a warning: a large part of the documents."""
+        if largest is None or largest.documents < _FEWEST_OF_LARGE:
+            return None
+        return largest if largest.documents >= _LARGE * self.survey.documents else None
+
     def texts(self, *keys: str) -> list[Text]:
         """Return the texts of documents; raises DocumentNotFound."""
         texts = self.reviewed.texts(list(keys))
@@ -102,7 +114,7 @@ class Site:
         for pair in pairs:
             one, other = texts.get(pair.a), texts.get(pair.b)
             both = Summary([], []) if one is None or other is None else summary(one, other)
-            judgement = judgements.get((pair.a, pair.b))
+            judgement = judgements.get((min(pair[:2]), max(pair[:2])))
             rows.append({"pair": pair, "judgement": judgement, **both._asdict()})
         return rows
 
@@ -151,12 +163,31 @@ def see(path: str, **query: object) -> Response:
     return RedirectResponse(f"{path}?{urlencode(query)}" if query else path, 303)
 
 
+def shown_threshold(value: float) -> str:
+    """Return a threshold with two digits, or with more if it has more."""
+    return f"{value:.2f}" if round(value, 2) == value else f"{value:.4g}"
+
+
 def _similarity(value: float) -> str:
     return "0.999" if 0.9995 <= value < 1 else f"{value:.3f}"
 
 
 def _count(number: int, noun: str) -> str:
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
+def _part(place: float) -> str:
+    """Return a place in a picture, whose width or height is 1."""
+    return f"{100 * place:.2f}%"
+
+
+def _percent(share: float) -> str:
+    return f"{share:.0%}".replace("%", " %")
+
+
+def _interval(interval: tuple[float, float]) -> str:
+    low, high = interval
+    return f"{100 * low:.0f}–{100 * high:.0f} %"
 
 
 def _time(time: datetime) -> str:

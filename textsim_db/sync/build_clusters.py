@@ -48,6 +48,7 @@ def build(store: Store, waits: bool) -> int:
         entries = _entries(connection, store) if row is not None and row[0] else []
         if not entries:
             return 0
+        connection.execute(statements.ALLOW_JOINS)
         (threshold,) = connection.execute(statements.TRACKED_THRESHOLD, [corpus.id]).fetchone() or (
             corpus.config.threshold,
         )
@@ -79,7 +80,7 @@ def _entries(connection: Connection, store: Store) -> list[int]:
     if waiting < LEAST_DOCUMENTS:
         return []
     statement = store.corpus.statement(statements.COUNT_NODES)
-    (known,) = connection.execute(statement).fetchone() or (0,)
+    (known,) = connection.execute(statement, [waiting]).fetchone() or (0,)
     return entries if waiting > known else []
 
 

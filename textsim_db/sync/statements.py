@@ -264,11 +264,18 @@ LOCK_CLUSTERS: Final[LiteralString] = "SELECT textsim._lock_clusters(%s, %s)"
 TRACKED_THRESHOLD: Final[LiteralString] = (
     "SELECT t.threshold FROM textsim.tracked t WHERE t.corpus_id = %s"
 )
+# A worker forbids these joins, because its own statements read few rows.
+ALLOW_JOINS: Final[LiteralString] = """
+SELECT pg_catalog.set_config('enable_hashjoin', 'on', true),
+    pg_catalog.set_config('enable_mergejoin', 'on', true)
+"""
 CLUSTER_ENTRIES: Final[LiteralString] = """
 SELECT coalesce(array_agg(p.id), '{{}}'), coalesce(sum(pg_catalog.cardinality(p.document_ids)), 0)
 FROM textsim.pending p WHERE p.kind = 'cluster' AND p.corpus_id = {id}
 """
-COUNT_NODES: Final[LiteralString] = "SELECT count(*) FROM textsim.node_{id}"
+COUNT_NODES: Final[LiteralString] = """
+SELECT count(*) FROM (SELECT FROM textsim.node_{id} LIMIT %s) n
+"""
 IDS_TO_CLUSTER: Final[LiteralString] = """
 /* textsim-db: documents of corpus {id} to cluster */
 SELECT d.id FROM {document} d WHERE d.shingle_count > 0{alive} ORDER BY d.id

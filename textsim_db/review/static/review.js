@@ -39,6 +39,7 @@ if (handle) {
     const threshold = (step / 100).toFixed(2);
     document.querySelector("#at").textContent = threshold;
     document.querySelector("#to-clusters").href = `/clusters?threshold=${threshold}`;
+    document.querySelector("#to-pairs").href = `/pairs?around=${threshold}`;
     for (const [i, name] of names.entries()) {
       const shown = document.getElementById(name);
       if (shown) shown.textContent = effects[step][i].toLocaleString("en");
