@@ -525,8 +525,8 @@ class Source(NamedTuple):
     """The name of the corpus."""
     table: str
     """The name of the table."""
-    key: str
-    """The column of the keys."""
+    key_columns: list[str]
+    """The columns of the keys."""
     text: str
     """The column of the texts."""
     scope: str | None

@@ -58,7 +58,7 @@ _COMMENTS = (
 _COLUMNS_WRITTEN = ("key", "cluster", "kept", "similarity")
 _ATTACHED = """
 SELECT c.name, c.id, s.id FROM textsim.source s JOIN textsim.corpus c ON c.id = s.corpus_id
-WHERE s.active AND s.relation = %s AND s.key_column = %s AND s.text_column = %s
+WHERE s.active AND s.relation = %s AND s.key_columns = ARRAY[%s]::name[] AND s.text_column = %s
     AND s.scope_column IS NOT DISTINCT FROM %s AND s.row_filter IS NULL AND s.expires_column IS NULL
     AND c.keep_for IS NULL AND NOT c.is_unique
     AND pg_catalog.has_table_privilege(pg_catalog.format('textsim.document_%%s', c.id), 'SELECT')

@@ -175,10 +175,12 @@ class CorpusDocuments:
                 f"textsim clusters {name} --threshold {number} --judgements",
             ),
         ]
-        if self._source is None:
+        # textsim dedupe takes a key of one column.
+        if self._source is None or len(self._source.key_columns) > 1:
             return commands
         table = shlex.quote(self._source.table)
-        columns = f"--key {shlex.quote(self._source.key)} --text {shlex.quote(self._source.text)}"
+        (key,) = self._source.key_columns
+        columns = f"--key {shlex.quote(key)} --text {shlex.quote(self._source.text)}"
         into = shlex.quote(f"{self._source.table.replace(chr(34), '')}_cluster")
         dedupe = f"textsim dedupe --table {table} {columns} --into {into} --threshold {number}"
         return [Command("List the rows of this table to remove", dedupe), *commands]

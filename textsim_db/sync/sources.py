@@ -54,8 +54,8 @@ def attach(store: Store, names: SourceNames, rules: AttachRules) -> int:
     """
     with transaction(store.engine) as connection, _logged_warnings(connection):
         relation = table_oid(connection, names.table)
-        columns = names.key, names.text, rules.mode, rules.existing, *names.optional
-        parameters = [store.corpus.name, relation, *columns, rules.row_filter]
+        columns = names.text, rules.mode, rules.existing, *names.optional
+        parameters = [store.corpus.name, relation, *columns, rules.row_filter, names.keys]
         _call(connection, statements.ATTACH, parameters)
         row = connection.execute(statements.SOURCE_NUMBER, [store.corpus.name, relation]).fetchone()
     assert row is not None
