@@ -15,16 +15,21 @@ END $$;
 COMMENT ON FUNCTION textsim._time_text(anyelement)
     IS 'a date, timestamp or timestamptz as a text that no setting of the session changes';
 
+CREATE FUNCTION textsim._escape_part(part text) RETURNS text
+LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
+RETURN replace(replace(part COLLATE "C", '~', '~0'), '/', '~1');
+COMMENT ON FUNCTION textsim._escape_part(text) IS 'a value as it stands in a key of several values: without a slash';
+
+-- concat_ws() calls the output functions of the types. With one column there is no slash, and nothing to escape.
 CREATE FUNCTION textsim._key_of(source textsim.source, version text) RETURNS text
 LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
 RETURN (
-    SELECT format(CASE WHEN count(*) = 1 THEN '%s' ELSE 'pg_catalog.concat_ws(''/'', %s)' END, string_agg(format(
+    SELECT format('(pg_catalog.concat_ws(''/'', %s) COLLATE pg_catalog."C")', string_agg(format(
         CASE
             WHEN k.type = ANY ('{date,timestamp,timestamptz}'::regtype[]) THEN 'textsim._time_text(%s.%I)'
-            WHEN cardinality(source.key_columns) > 1 AND k.type = ANY ('{text,varchar}'::regtype[]) THEN
-                'pg_catalog.replace(pg_catalog.replace('
-                'pg_catalog.concat(%s.%I) COLLATE pg_catalog."C", ''~'', ''~0''), ''/'', ''~1'')'
-            ELSE 'pg_catalog.concat(%s.%I)'
+            WHEN k.type = ANY ('{text,varchar}'::regtype[]) AND cardinality(source.key_columns) > 1
+                THEN 'textsim._escape_part(%s.%I)'
+            ELSE '%s.%I'
         END, version, k.name), ', ' ORDER BY k.place))
     FROM unnest(source.key_columns, source.key_types) WITH ORDINALITY k (name, type, place));
 COMMENT ON FUNCTION textsim._key_of(textsim.source, text) IS 'an expression: the key of a row of an attached table';
@@ -57,8 +62,8 @@ BEGIN ATOMIC
     LEFT JOIN pg_index i ON i.indexrelid = textsim._key_index(source.relation, source.key_columns);
 END;
 COMMENT ON FUNCTION textsim._key_parts(textsim.source, text, text)
-    IS 'the key columns of an attached table as expressions, beside the values that a key has for them, in the order of '
-    'an index of the table';
+    IS 'the key columns of an attached table as expressions, beside the values that a key has for them, in the '
+    'order of an index of the table';
 
 CREATE FUNCTION textsim._has_key(source textsim.source, version text, key text) RETURNS text
 LANGUAGE sql STABLE STRICT PARALLEL SAFE
@@ -89,18 +94,18 @@ LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
 BEGIN ATOMIC
     SELECT CASE WHEN cardinality(parts) > 0 AND array_position(parts, NULL) IS NULL THEN (
         SELECT string_agg(CASE WHEN cardinality(parts) = 1 THEN p.part
-            ELSE replace(replace(p.part COLLATE "C", '~', '~0'), '/', '~1') END, '/' ORDER BY p.place)
+            ELSE textsim._escape_part(p.part) END, '/' ORDER BY p.place)
         FROM unnest(parts) WITH ORDINALITY p (part, place)) END;
 END;
 COMMENT ON FUNCTION textsim.join_key(text[])
-    IS 'Returns the key of a row whose key columns have these values: they are joined by a slash, and inside of a value '
-    '~ becomes ~0 and / becomes ~1. A single value is returned as it is. A date is written as 2026-11-25, and a '
-    'timestamptz as 2026-11-25 09:30:00+00, in UTC. Returns NULL if a value is NULL or there is none.';
+    IS 'Returns the key of a row whose key columns have these values: they are joined by a slash, and inside of a '
+    'value ~ becomes ~0 and / becomes ~1. A single value is returned as it is. A date is written as 2026-11-25, and '
+    'a timestamptz as 2026-11-25 09:30:00+00, in UTC. Returns NULL if a value is NULL or there is none.';
 
 CREATE FUNCTION textsim.key_part(key text, number integer) RETURNS text
 LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
 RETURN replace(replace(split_part(key, '/', number), '~1', '/'), '~0', '~');
 COMMENT ON FUNCTION textsim.key_part(text, integer)
     IS 'Returns a value from the key of a table with several key columns; number is the place of the column in '
-    'key_columns, from 1 on. Cast it to the type of the column, and PostgreSQL looks the row up in the index of the table: '
-    'day = textsim.key_part(key, 1)::date.';
+    'key_columns, from 1 on. Cast it to the type of the column, and PostgreSQL looks the row up in the index of the '
+    'table: day = textsim.key_part(key, 1)::date.';

@@ -231,10 +231,10 @@ BEGIN
         FROM (
             SELECT version.key, (row_number() OVER () - 1) / 10000 AS number
             FROM (
-                SELECT %8$s COLLATE "C" AS key, %5$s AS content_hash
+                SELECT %8$s AS key, %5$s AS content_hash
                 FROM former WHERE former.%4$I IS NOT NULL
                 UNION ALL
-                SELECT %9$s COLLATE "C", %6$s
+                SELECT %9$s, %6$s
                 FROM changed WHERE changed.%4$I IS NOT NULL
             ) version
             GROUP BY version.key

@@ -108,8 +108,8 @@ RETURN CASE
     WHEN cardinality(key_columns) > (SELECT count(DISTINCT k) FROM unnest(key_columns) k)
         THEN 'key columns name a column twice'
     WHEN textsim._key_index(relation, key_columns) IS NULL AND cardinality(key_columns) = 1
-        THEN format('column "%s" is not unique by itself; expected a primary key or a unique index on it alone',
-            key_columns[1])
+        THEN format('column "%s" is not unique by itself; expected a primary key or a unique index on it alone; '
+            'if the key has several columns, name them in key_columns', key_columns[1])
     WHEN textsim._key_index(relation, key_columns) IS NULL
         THEN format('columns "%s" are not unique together; expected a primary key or a unique index on exactly these '
             'columns', array_to_string(key_columns, '", "'))
@@ -123,11 +123,7 @@ CREATE FUNCTION textsim._columns_fault(
 RETURNS text
 LANGUAGE sql STABLE PARALLEL SAFE
 RETURN coalesce(
-    (SELECT (array_agg(k.fault ORDER BY k.place) FILTER (WHERE k.fault IS NOT NULL))[1]
-        FROM (
-            SELECT format('column "%s" ', c.name) || textsim._column_fault(relation, c.name, 'key'), c.place
-            FROM unnest(key_columns) WITH ORDINALITY c (name, place)
-        ) k (fault, place)),
+    (SELECT min(format('column "%s" ', k) || textsim._column_fault(relation, k, 'key')) FROM unnest(key_columns) k),
     textsim._uniqueness_fault(relation, key_columns),
     format('column "%s" ', text_column) || textsim._column_fault(relation, text_column, 'text'),
     format('column "%s" ', scope_column) || textsim._column_fault(relation, scope_column, 'scope'),

@@ -150,14 +150,11 @@ BEGIN ATOMIC
         AND NOT EXISTS (SELECT FROM textsim._renamed_columns(source))
     UNION ALL
     SELECT format('its column "%s" is now named "%s", and writes to the table fail until it is attached anew: '
-        'SELECT textsim.detach(%L, %L); SELECT textsim.attach(%L, %L, %stext_column => %L, mode => %L%s%s)',
-        r.column_name, r.new_name, k.name, source.relation, k.name, source.relation, (
-            SELECT CASE count(*) WHEN 1 THEN format('key_column => %L, ', min(n.name))
-                ELSE format('key_columns => %L, ', array_agg(n.name ORDER BY n.place)) END
-            FROM (
-                SELECT textsim._new_name(source, c.name), c.place
-                FROM unnest(source.key_columns) WITH ORDINALITY c (name, place)
-            ) n (name, place)),
+        'SELECT textsim.detach(%L, %L); SELECT textsim.attach(%L, %L, key_columns => %L, text_column => %L, '
+        'mode => %L%s%s)',
+        r.column_name, r.new_name, k.name, source.relation, k.name, source.relation,
+        array(SELECT textsim._new_name(source, c.name)
+            FROM unnest(source.key_columns) WITH ORDINALITY c (name, place) ORDER BY c.place),
         textsim._new_name(source, source.text_column), source.mode,
         (SELECT string_agg(format(', %s => %L', o.argument, textsim._new_name(source, o.column_name)), '')
             FROM (VALUES ('scope_column', source.scope_column), ('time_column', source.time_column),
@@ -279,7 +276,8 @@ BEGIN
                 WHERE d.source_id = $1%5$s AND NOT EXISTS (
                     SELECT FROM %1$s t WHERE %2$s = d.key AND %3$s)
             )
-            $query$, source.relation, textsim._key_of(source, 't'), textsim._has_document(source, 't'), documents, alive)
+            $query$, source.relation, textsim._key_of(source, 't'), textsim._has_document(source, 't'), documents,
+            alive)
         INTO rows USING source.id;
         RETURN;
     END IF;

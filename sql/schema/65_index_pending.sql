@@ -142,13 +142,8 @@ RETURNS TABLE (key text, body text, scope text, expires_at timestamptz)
 LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     RETURN QUERY EXECUTE format($query$
-        SELECT q.key, t.body, t.scope, t.expires_at
-        FROM unnest($1) q (key)
-        LEFT JOIN (
-            SELECT %2$s AS key, t.%3$I::text AS body, %5$s AS scope, %6$s AS expires_at
-            FROM %1$s t JOIN unnest($1) q (key) ON %4$s
-            WHERE %7$s
-        ) t ON t.key = q.key
+        SELECT q.key, t.%3$I::text, %5$s, %6$s
+        FROM unnest($1) q (key) LEFT JOIN %1$s t ON %4$s AND %2$s = q.key AND %7$s
         $query$, source.relation, textsim._key_of(source, 't'), source.text_column,
         textsim._has_key(source, 't', 'q.key'), textsim._scope_of('t', source.scope_column),
         textsim._expiry_of(source, 't'), textsim._has_document(source, 't')) USING keys;

@@ -34,14 +34,14 @@ def attach(
     corpus: CorpusName,
     table: TableName,
     key: Annotated[
-        list[str],
+        list[str] | None,
         typer.Option(
             metavar="COLUMN",
             help="Column with the key: unique and NOT NULL, of type integer, uuid, text, varchar, date, "
-            "timestamp or timestamptz. Repeat it if the key has several columns. Default: id.",
-            show_default=False,
+            "timestamp or timestamptz. Repeat it if the key has several columns.",
+            show_default="id",
         ),
-    ] = ["id"],  # noqa: B006 - Typer copies it
+    ] = None,
     text: Annotated[str, typer.Option(metavar="COLUMN", help="Column with the text.")] = "text",
     scope: Annotated[
         str | None,
@@ -110,7 +110,7 @@ def attach(
         with progress("indexing", "rows") as show:
             report = opened.attach(
                 *(table, None, text, mode, show),
-                key_columns=key,
+                key_columns=key or ["id"],
                 existing=existing,
                 scope=scope,
                 time=time_column,
