@@ -188,7 +188,7 @@ def test_a_writer_of_one_corpus_can_delete_pending_changes_of_others(stage: Stag
         "INSERT INTO private VALUES (77, 'a text')",
     )
     visible_sources = "SELECT relation::text, key_columns, text_column FROM textsim.sources"
-    assert stage.run(stage.writer, visible_sources) == [("private", "id", "body")]
+    assert stage.run(stage.writer, visible_sources) == [("private", ["id"], "body")]
     stop_words = "SELECT stop_words FROM textsim.corpus WHERE name = 'other'"
     assert stage.run(stage.writer, stop_words) == [(["whatever"],)]
     assert stage.run(stage.writer, "DELETE FROM textsim.pending RETURNING keys") != []
