@@ -29,6 +29,16 @@ BEGIN ATOMIC
 END;
 COMMENT ON FUNCTION textsim._base_type(oid) IS 'the base type of a domain; any other type itself';
 
+CREATE FUNCTION textsim._key_types(relation oid, key_columns name[]) RETURNS regtype[]
+LANGUAGE sql STABLE STRICT PARALLEL SAFE
+RETURN array(
+    SELECT textsim._base_type(a.atttypid)
+    FROM unnest(key_columns) WITH ORDINALITY k (name, place)
+    JOIN pg_attribute a ON a.attrelid = relation AND a.attname = k.name AND NOT a.attisdropped
+    ORDER BY k.place)::regtype[];
+COMMENT ON FUNCTION textsim._key_types(oid, name[])
+    IS 'the types of the key columns of a table; for a domain, its base type';
+
 CREATE FUNCTION textsim._relation_fault(relation regclass) RETURNS text
 LANGUAGE sql STABLE STRICT PARALLEL SAFE
 BEGIN ATOMIC

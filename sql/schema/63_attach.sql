@@ -91,11 +91,7 @@ DECLARE
     filter record;
     replaced integer;
     table_owner regrole := (SELECT r.relowner FROM pg_class r WHERE r.oid = relation);
-    new_types regtype[] := array(
-        SELECT textsim._base_type(a.atttypid)
-        FROM unnest(key_columns) WITH ORDINALITY k (name, place)
-        JOIN pg_attribute a ON a.attrelid = relation AND a.attname = k.name AND NOT a.attisdropped
-        ORDER BY k.place);
+    new_types regtype[] := textsim._key_types(relation, key_columns);
 BEGIN
     -- Check the role of the session, because the current role is the schema's owner here.
     IF NOT pg_has_role(session_user, table_owner, 'MEMBER') THEN

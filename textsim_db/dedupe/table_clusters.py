@@ -31,14 +31,24 @@ _COLUMNS = """
 SELECT a.attname, pg_catalog.format_type(a.atttypid, a.atttypmod) FROM pg_catalog.pg_attribute a
 WHERE a.attrelid = %s AND a.attnum > 0 AND NOT a.attisdropped ORDER BY a.attnum
 """
-_DOCUMENTS = (
-    "SELECT t.{key}::text, t.{text}::text, {place}, {scope}::text FROM {table} t ORDER BY t.{key}"
+# The key as the key of a document of an attached table; NULL if a column is NULL.
+_KEY = """
+SELECT CASE WHEN cardinality(k.columns) > 1 THEN
+        textsim._columns_fault(k.relation, k.columns, %(text)s::name, %(scope)s::name, NULL, '{}') END,
+    pg_catalog.format('CASE WHEN pg_catalog.num_nulls(%%s) = 0 THEN %%s END', pg_catalog.concat_ws(', ',
+        VARIADIC array(SELECT pg_catalog.format('t.%%I', c) FROM pg_catalog.unnest(k.columns) c)),
+        textsim._key_of(pg_catalog.jsonb_populate_record(NULL::textsim.source, pg_catalog.jsonb_build_object(
+            'key_columns', k.columns, 'key_types', textsim._key_types(k.relation, k.columns))), 't'))
+FROM (SELECT %(relation)s::oid::regclass, %(keys)s::text[]::name[]) k (relation, columns)
+"""
+_DOCUMENTS: LiteralString = (
+    "SELECT {key}, t.{text}::text, {place}, {scope}::text FROM {table} t ORDER BY {key_order}"
 )
 # PostgreSQL sorts NaN above all numbers, so NaN counts as NULL here.
 _VALUE: LiteralString = "CASE WHEN t.{value}::text <> 'NaN' THEN t.{value} END"
 _PLACE: dict[str, LiteralString] = {
-    "max": f"pg_catalog.row_number() OVER (ORDER BY {_VALUE} DESC NULLS LAST, t.{{key}})",
-    "min": f"pg_catalog.row_number() OVER (ORDER BY {_VALUE} NULLS LAST, t.{{key}})",
+    "max": f"pg_catalog.row_number() OVER (ORDER BY {_VALUE} DESC NULLS LAST, {{key_order}})",
+    "min": f"pg_catalog.row_number() OVER (ORDER BY {_VALUE} NULLS LAST, {{key_order}})",
 }
 _CREATE = """
 CREATE TABLE {into} (
@@ -58,7 +68,7 @@ _COMMENTS = (
 _COLUMNS_WRITTEN = ("key", "cluster", "kept", "similarity")
 _ATTACHED = """
 SELECT c.name, c.id, s.id FROM textsim.source s JOIN textsim.corpus c ON c.id = s.corpus_id
-WHERE s.active AND s.relation = %s AND s.key_columns = ARRAY[%s]::name[] AND s.text_column = %s
+WHERE s.active AND s.relation = %s AND s.key_columns = %s::text[]::name[] AND s.text_column = %s
     AND s.scope_column IS NOT DISTINCT FROM %s AND s.row_filter IS NULL AND s.expires_column IS NULL
     AND c.keep_for IS NULL AND NOT c.is_unique
     AND pg_catalog.has_table_privilege(pg_catalog.format('textsim.document_%%s', c.id), 'SELECT')
@@ -69,7 +79,7 @@ ORDER BY c.name COLLATE "C"
 class Columns(NamedTuple):
     """The columns of a table that are read."""
 
-    key: str
+    keys: list[str]
     text: str
     scope: str | None = None
     """None if rows of all scopes are compared."""
@@ -80,8 +90,10 @@ class Table(NamedTuple):
 
     name: sql.Composable
     columns: Columns
+    key: LiteralString
+    """The expression for the key of a row t."""
     key_type: str
-    """The type of the key in SQL."""
+    """The type of the key in SQL; text if it has several columns."""
     preference: Preference
     """Decides which document of a cluster stays."""
     relation: int
@@ -89,10 +101,11 @@ class Table(NamedTuple):
 
     def statement(self, text: LiteralString, **parts: sql.Composable) -> sql.Composed:
         """Return SQL with the names filled in."""
-        value = sql.Identifier(self.preference.column or self.columns.key)
-        key, text_, scope = self.columns
+        value = sql.Identifier(self.preference.column or self.columns.keys[0])
+        keys, text_, scope = self.columns
         names: dict[str, sql.Composable] = {
-            "key": sql.Identifier(key),
+            "key": sql.SQL(self.key),
+            "key_order": sql.SQL(", ").join(sql.Identifier("t", key) for key in keys),
             "text": sql.Identifier(text_),
             "scope": sql.SQL("NULL") if scope is None else sql.Identifier("t", scope),
         }
@@ -107,14 +120,20 @@ def find_table(engine: Engine, name: str, columns: Columns, preference: Preferen
         relation = table_oid(connection, name)
         row = connection.execute(_TABLE, [relation]).fetchone()
         types = dict(connection.execute(_COLUMNS, [relation]).fetchall())
+        for column in filter(None, (*columns.keys, *columns[1:], preference.column)):
+            if column not in types:
+                others = ", ".join(f'"{other}"' for other in list(types)[:12])
+                raise ConfigurationError(
+                    f'table {name} has no column "{column}"; it has {others}{suggestion(column, types)}'
+                )
+        key = connection.execute(_KEY, {"relation": relation, **columns._asdict()}).fetchone()
     assert row is not None
-    for column in filter(None, (*columns, preference.column)):
-        if column not in types:
-            others = ", ".join(f'"{other}"' for other in list(types)[:12])
-            raise ConfigurationError(
-                f'table {name} has no column "{column}"; it has {others}{suggestion(column, types)}'
-            )
-    return Table(sql.Identifier(*row), columns, types[columns.key], preference, relation)
+    assert key is not None
+    fault, expression = key
+    if fault is not None:
+        raise ConfigurationError(f"the key of table {name} cannot be used: its {fault}")
+    key_type = types[columns.keys[0]] if len(columns.keys) == 1 else "text"
+    return Table(sql.Identifier(*row), columns, expression, key_type, preference, relation)
 
 
 def by_place(rule: Rule) -> Rule:
@@ -137,7 +156,7 @@ def documents(engine: Engine, table: Table, keys: list[str]) -> Iterator[Documen
             if key is None or (keys and keys[-1] == key):
                 problem = "NULL" if key is None else f'"{key}" twice'
                 raise ConfigurationError(
-                    f'the column "{table.columns.key}" has {problem}; keys must be unique and NOT NULL'
+                    f'the column "{table.columns.keys[0]}" has {problem}; keys must be unique and NOT NULL'
                 )
             keys.append(key)
             yield Document(text, value, scope)

@@ -175,12 +175,11 @@ class CorpusDocuments:
                 f"textsim clusters {name} --threshold {number} --judgements",
             ),
         ]
-        # textsim dedupe takes a key of one column.
-        if self._source is None or len(self._source.key_columns) > 1:
+        if self._source is None:
             return commands
         table = shlex.quote(self._source.table)
-        (key,) = self._source.key_columns
-        columns = f"--key {shlex.quote(key)} --text {shlex.quote(self._source.text)}"
+        keys = " ".join(f"--key {shlex.quote(key)}" for key in self._source.key_columns)
+        columns = f"{keys} --text {shlex.quote(self._source.text)}"
         into = shlex.quote(f"{self._source.table.replace(chr(34), '')}_cluster")
         dedupe = f"textsim dedupe --table {table} {columns} --into {into} --threshold {number}"
         return [Command("List the rows of this table to remove", dedupe), *commands]
