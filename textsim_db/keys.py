@@ -1,6 +1,6 @@
 """The keys of tables whose key has several columns: joined to one text, and split again.
 
-SQL and Spark have the same rule.
+SQL (`textsim.join_key`) and Spark (`textsim_db.spark.join_key`) have the same rule.
 """
 
 from __future__ import annotations
