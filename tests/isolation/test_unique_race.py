@@ -102,14 +102,12 @@ def test_of_two_similar_rows_of_a_partitioned_table_one_gets_in(
     def add_rows(session: int) -> int:
         """Add one text of a pair in each round, move the row, and return how many got in."""
         added = 0
+        day = session % 2
         with psycopg.connect(db.url, autocommit=True) as own:
+            own.execute("SET deadlock_timeout = '20ms'")
             for number, round_ in enumerate(pairs):
                 barrier.wait(PATIENCE_SECONDS)
-                key, day, text = (
-                    f"{number}/{session}",
-                    session % 2,
-                    round_[session // 2][session % 2],
-                )
+                key, text = f"{number}/{session}", round_[session // 2][day]
                 try:
                     repeat(own, "INSERT INTO t VALUES (%s, %s, %s)", [key, day, text])
                 except psycopg.errors.UniqueViolation:

@@ -73,7 +73,8 @@ def detach(store: Store, table: TableName) -> None:
 def attached(engine: Engine) -> list[Source]:
     """Return the attached tables of all corpora."""
     with autocommit(engine) as connection:
-        return [Source(*row) for row in connection.execute(statements.ATTACHED_TABLES).fetchall()]
+        rows = connection.execute(statements.ATTACHED_TABLES).fetchall()
+    return [Source(corpus, table, tuple(keys), *others) for corpus, table, keys, *others in rows]
 
 
 def metrics(engine: Engine) -> list[Metric]:
