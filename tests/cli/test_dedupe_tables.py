@@ -197,7 +197,18 @@ def test_a_key_of_several_columns(textsim: Textsim, database_url: str) -> None:
         f"INSERT INTO post VALUES ('a/b', '2026-11-02', '{A}'), ('a/b', '2026-11-01', '{A}'), "
         "('c', '2026-11-01', 'a text that is like no other')",
     )
-    arguments = ["dedupe", "--table", "post", "--key", "site", "--key", "day", "--into", "twins", "--replace"]
+    arguments = [
+        "dedupe",
+        "--table",
+        "post",
+        "--key",
+        "site",
+        "--key",
+        "day",
+        "--into",
+        "twins",
+        "--replace",
+    ]
     expected = [
         ("a~1b/2026-11-01", 1, "a~1b/2026-11-01", 1.0),
         ("a~1b/2026-11-02", 1, "a~1b/2026-11-01", 1.0),

@@ -454,7 +454,10 @@ ROWS = [
     ("DELETE FROM textsim.source WHERE id = 1", "function textsim._changes_1()"),
     ("UPDATE textsim.source SET active = false WHERE id = 1", "function textsim._changes_1()"),
     ("UPDATE textsim.source SET corpus_id = 2 WHERE id = 1", "function textsim._changes_1()"),
-    ("UPDATE textsim.source SET key_columns = '{body}' WHERE id = 1", "function textsim._changes_1()"),
+    (
+        "UPDATE textsim.source SET key_columns = '{body}' WHERE id = 1",
+        "function textsim._changes_1()",
+    ),
     ("UPDATE textsim.source SET text_column = 'id' WHERE id = 1", "function textsim._changes_1()"),
     ("UPDATE textsim.source SET mode = 'inline' WHERE id = 1", "function textsim._changes_1()"),
     ("UPDATE textsim.source SET key_types = '{text}' WHERE id = 1", "attached table post"),

@@ -27,7 +27,7 @@ def test_keys_are_those_of_python(spark: SparkSession, rng: random.Random) -> No
         (
             date(1990, 1, 1) + timedelta(rng.randrange(20_000)),
             rng.randrange(-5, 2**40),
-            "".join(rng.choices("/~01ab é%\"\\", k=rng.randrange(6))),
+            "".join(rng.choices('/~01ab é%"\\', k=rng.randrange(6))),
             str(UUID(int=rng.getrandbits(128))),
         )
         for _ in range(200)
