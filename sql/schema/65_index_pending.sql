@@ -90,6 +90,9 @@ END $$;
 COMMENT ON FUNCTION textsim._hold_source(integer)
     IS 'lock an attached table against ALTER TABLE; an error if this role cannot index it';
 
+-- In these statements OFFSET 0 makes the planner look up each key. Otherwise it may read a whole partitioned table,
+-- because it does not see that a key leads to one partition.
+
 -- For a page of the table, returns all its keys. For a page of documents, returns the keys without a row.
 CREATE FUNCTION textsim._next_page(
     number integer, of_documents boolean, after text, OUT keys text[], OUT last text)
@@ -102,7 +105,7 @@ BEGIN
         EXECUTE format($query$
             SELECT array_agg(d.key) FILTER (WHERE NOT EXISTS (
                     SELECT FROM %1$s t
-                    WHERE %2$s AND %3$s)),
+                    WHERE %2$s AND %3$s OFFSET 0)),
                 max(d.key)
             FROM (
                 SELECT d.key FROM textsim.%4$I d
@@ -142,8 +145,10 @@ RETURNS TABLE (key text, body text, scope text, expires_at timestamptz)
 LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     RETURN QUERY EXECUTE format($query$
-        SELECT q.key, t.%3$I::text, %5$s, %6$s
-        FROM unnest($1) q (key) LEFT JOIN %1$s t ON %4$s AND %2$s = q.key AND %7$s
+        SELECT q.key, r.*
+        FROM unnest($1) q (key) LEFT JOIN LATERAL (
+            SELECT t.%3$I::text, %5$s, %6$s FROM %1$s t WHERE %4$s AND %2$s = q.key AND %7$s OFFSET 0
+        ) r ON true
         $query$, source.relation, textsim._key_of(source, 't'), source.text_column,
         textsim._has_key(source, 't', 'q.key'), textsim._scope_of('t', source.scope_column),
         textsim._expiry_of(source, 't'), textsim._has_document(source, 't')) USING keys;

@@ -18,6 +18,7 @@ pytestmark = [pytest.mark.more, pytest.mark.both_servers]
 
 DAYS = 30
 ROWS = 60_000
+TEXT = "the parcel was left with a neighbour who is at home after six in the evening"
 KEYS = 50
 """The keys that are looked up at once."""
 PAGE = 1000
@@ -71,13 +72,17 @@ def test_rows_are_looked_up_by_the_index_of_the_key(
     assert row is not None
     (keys,) = row
     assert len(keys) == KEYS
-    for key in keys:
-        corpus.add(
-            key, f"the parcel was left with a neighbour who is at home after six, number {key}"
-        )
-    match = f"textsim.matches('c', 'the parcel was left with a neighbour who is at home after six', 0.1)"
+    corpus.add_many(dict.fromkeys(keys, TEXT))
+    connection.execute("SELECT textsim.create_view('c', 'pair')")
+    connection.execute("UPDATE textsim.document_1 SET source_id = 1")
+    view = "(SELECT p.b AS key FROM pair p WHERE p.a = %s)"
     statements: dict[str, tuple[str, list[Any], int]] = {
-        "join": (f"SELECT m.id FROM {match} d JOIN message m ON {join}", [], KEYS),
+        "matches": (
+            f"SELECT m.id FROM textsim.matches('c', %s) d JOIN message m ON {join}",
+            [TEXT],
+            KEYS,
+        ),
+        "view": (f"SELECT m.id FROM {view} d JOIN message m ON {join}", [keys[7]], KEYS - 1),
         "rows": (
             "SELECT r.body FROM textsim.source s, textsim._rows_of(s, %s) r WHERE r.body IS NOT NULL",
             [keys],
@@ -90,6 +95,9 @@ def test_rows_are_looked_up_by_the_index_of_the_key(
             with connection.transaction(), few_rows_read(connection, name, most):
                 rows = connection.execute(statement.encode(), parameters, prepare=True).fetchall()
                 assert len(rows) == most, name
+        with connection.transaction(), few_rows_read(connection, "page of documents", KEYS):
+            absent = value(connection, "SELECT keys FROM textsim._next_page(1, true, NULL)")
+            assert absent == []
         with transaction(db.engine) as own:
             with few_rows_read(own, "read_rows", KEYS):
                 assert read_source.read_rows(own, source, keys).keys() == set(keys)

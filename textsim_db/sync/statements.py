@@ -125,17 +125,21 @@ LOCK_TABLE: Final[LiteralString] = (
 SCOPE: Final[LiteralString] = (
     "CASE WHEN t.{column} IS NOT NULL THEN pg_catalog.concat(t.{column}) END"
 )
+# OFFSET 0 makes the planner look up each key. Otherwise it may read a whole partitioned table, because it
+# does not see that a key leads to one partition.
 READ_ROWS: Final[LiteralString] = """
 /* textsim-db: read changed rows */
-SELECT {key}, t.{text}::text, {scope}, pg_catalog.timestamptz_send({expiry})
-FROM pg_catalog.unnest(%s::text[]) q (key) JOIN {relation} t ON {has_key}
-WHERE {has_document}
+SELECT r.* FROM pg_catalog.unnest(%s::text[]) q (key) CROSS JOIN LATERAL (
+    SELECT {key}, t.{text}::text, {scope}, pg_catalog.timestamptz_send({expiry})
+    FROM {relation} t WHERE {has_key} AND {has_document} OFFSET 0
+) r
 """
 READ_SIZES: Final[LiteralString] = """
 /* textsim-db: sizes of changed rows */
-SELECT {key}, pg_catalog.octet_length(t.{text}::text)
-FROM pg_catalog.unnest(%s::text[]) q (key) JOIN {relation} t ON {has_key}
-WHERE {has_document}
+SELECT r.* FROM pg_catalog.unnest(%s::text[]) q (key) CROSS JOIN LATERAL (
+    SELECT {key}, pg_catalog.octet_length(t.{text}::text)
+    FROM {relation} t WHERE {has_key} AND {has_document} OFFSET 0
+) r
 """
 FIRST_PAGE: Final[LiteralString] = """
 /* textsim-db: sweep an attached table */
@@ -153,7 +157,7 @@ ABSENT_KEYS: Final[LiteralString] = """
 /* textsim-db: sweep: documents whose rows are gone */
 SELECT q.key FROM pg_catalog.unnest(%s::text[]) q (key)
 WHERE NOT EXISTS (
-    SELECT FROM {relation} t WHERE {has_key} AND {has_document}
+    SELECT FROM {relation} t WHERE {has_key} AND {has_document} OFFSET 0
 )
 """
 
