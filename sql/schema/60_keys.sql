@@ -99,8 +99,9 @@ BEGIN ATOMIC
 END;
 COMMENT ON FUNCTION textsim.join_key(text[])
     IS 'Returns the key of a row whose key columns have these values: they are joined by a slash, and inside of a '
-    'value ~ becomes ~0 and / becomes ~1. A single value is returned as it is. A date is written as 2026-11-25, and '
-    'a timestamptz as 2026-11-25 09:30:00+00, in UTC. Returns NULL if a value is NULL or there is none.';
+    'value ~ becomes ~0 and / becomes ~1. A single value is returned as it is. Write a date as 2026-11-25, and a '
+    'timestamptz as 2026-11-25 09:30:00+00, in UTC, as in the keys of attached tables. Returns NULL if a value is NULL '
+    'or there is none.';
 
 CREATE FUNCTION textsim.key_part(key text, number integer) RETURNS text
 LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE

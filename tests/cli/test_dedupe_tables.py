@@ -191,9 +191,10 @@ def test_a_key_of_several_columns(textsim: Textsim, database_url: str) -> None:
     """The keys of the clusters lead back to the rows, with the corpus of the table and without it."""
     run_sql(
         database_url,
-        "CREATE TABLE post (site text, day date, text text, PRIMARY KEY (day, site)) PARTITION BY RANGE (day);"
-        "CREATE TABLE post_1 PARTITION OF post FOR VALUES FROM ('2026-11-01') TO ('2026-11-02');"
-        "CREATE TABLE post_2 PARTITION OF post FOR VALUES FROM ('2026-11-02') TO ('2026-11-03');"
+        "CREATE TABLE post (site text, day date, text text, PRIMARY KEY (day, site)) "
+        "PARTITION BY LIST (day);"
+        "CREATE TABLE post_1 PARTITION OF post FOR VALUES IN ('2026-11-01');"
+        "CREATE TABLE post_2 PARTITION OF post FOR VALUES IN ('2026-11-02');"
         f"INSERT INTO post VALUES ('a/b', '2026-11-02', '{A}'), ('a/b', '2026-11-01', '{A}'), "
         "('c', '2026-11-01', 'a text that is like no other')",
     )

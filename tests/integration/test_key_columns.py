@@ -284,7 +284,7 @@ def test_keys_do_not_depend_on_the_settings_of_a_session(
     types = rng.sample(COLUMN_TYPES, columns)
     names = table_of_types(connection, types)
     corpus.attach("t", key_columns=names.split(", "), text="body", mode=mode)
-    expected = {}
+    expected: dict[str, int] = {}
     for style, zone in (("ISO", "UTC"), ("German", "Asia/Tokyo"), ("SQL, DMY", "America/New_York")):
         connection.execute("SELECT set_config('DateStyle', %s, false)", [style])
         connection.execute("SELECT set_config('TimeZone', %s, false)", [zone])

@@ -35,9 +35,10 @@ TABLES = (
     "CREATE TABLE blog.article (id bigint PRIMARY KEY, body text) PARTITION BY RANGE (id)",
     "CREATE TABLE blog.article_1 PARTITION OF blog.article FOR VALUES FROM (0) TO (100)",
     "CREATE TABLE blog.article_2 PARTITION OF blog.article FOR VALUES FROM (100) TO (200)",
-    "CREATE TABLE blog.message (id bigint, day date, body text, PRIMARY KEY (id, day)) PARTITION BY RANGE (day)",
-    "CREATE TABLE blog.message_1 PARTITION OF blog.message FOR VALUES FROM ('2026-11-01') TO ('2026-11-02')",
-    "CREATE TABLE blog.message_2 PARTITION OF blog.message FOR VALUES FROM ('2026-11-02') TO ('2026-11-03')",
+    "CREATE TABLE blog.message (id bigint, day date, body text, PRIMARY KEY (id, day)) "
+    "PARTITION BY LIST (day)",
+    "CREATE TABLE blog.message_1 PARTITION OF blog.message FOR VALUES IN ('2026-11-01')",
+    "CREATE TABLE blog.message_2 PARTITION OF blog.message FOR VALUES IN ('2026-11-02')",
 )
 ATTACHED = (
     ("article", ["id"], "body", "queue"),

@@ -1,4 +1,4 @@
-"""Rows of an attached table are looked up by an index of the table, also if its key has several columns."""
+"""Rows of an attached table are looked up by an index of the table, whatever its key."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ TABLES: dict[str, tuple[str, list[str], str]] = {
     "two columns": ("PRIMARY KEY (id, day))", ["day", "id"], COMPOSITE),
     "partitions": ("PRIMARY KEY (id, day)) PARTITION BY RANGE (day)", ["day", "id"], COMPOSITE),
 }
-"""The end of the definition of a table, its key columns, and the condition of a join with documents d."""
+"""The end of the definition of a table, its key columns, and the condition of a join with d."""
 
 READ: LiteralString = """
 SELECT coalesce(sum(pg_stat_get_xact_tuples_returned(c.oid)), 0)::bigint

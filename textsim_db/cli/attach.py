@@ -38,8 +38,7 @@ def attach(
         typer.Option(
             metavar="COLUMN",
             help="Column with the key: unique and NOT NULL, of type integer, uuid, text, varchar, date, "
-            "timestamp or timestamptz. Repeat it if the key has several columns.",
-            show_default="id",
+            "timestamp or timestamptz. Default: id. Repeat it if the key has several columns.",
         ),
     ] = None,
     text: Annotated[str, typer.Option(metavar="COLUMN", help="Column with the text.")] = "text",

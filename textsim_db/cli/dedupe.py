@@ -145,8 +145,8 @@ def dedupe(
         list[str] | None,
         typer.Option(
             metavar="COLUMN",
-            help="Column, or member in JSON, with the key, for the report. Default: id if it exists. Repeat "
-            "it if the key of a table has several columns.",
+            help="Column, or member in JSON, with the key, for the report. Default: id if it exists. "
+            "Repeat it if the key of a table has several columns.",
         ),
     ] = None,
     scope: Annotated[

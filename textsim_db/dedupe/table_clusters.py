@@ -37,8 +37,9 @@ SELECT CASE WHEN cardinality(k.columns) > 1 THEN
         textsim._columns_fault(k.relation, k.columns, %(text)s::name, %(scope)s::name, NULL, '{}') END,
     pg_catalog.format('CASE WHEN pg_catalog.num_nulls(%%s) = 0 THEN %%s END', pg_catalog.concat_ws(', ',
         VARIADIC array(SELECT pg_catalog.format('t.%%I', c) FROM pg_catalog.unnest(k.columns) c)),
-        textsim._key_of(pg_catalog.jsonb_populate_record(NULL::textsim.source, pg_catalog.jsonb_build_object(
-            'key_columns', k.columns, 'key_types', textsim._key_types(k.relation, k.columns))), 't'))
+        textsim._key_of(pg_catalog.jsonb_populate_record(
+            NULL::textsim.source, pg_catalog.jsonb_build_object(
+                'key_columns', k.columns, 'key_types', textsim._key_types(k.relation, k.columns))), 't'))
 FROM (SELECT %(relation)s::oid::regclass, %(keys)s::text[]::name[]) k (relation, columns)
 """
 _DOCUMENTS: LiteralString = (
@@ -154,9 +155,10 @@ def documents(engine: Engine, table: Table, keys: list[str]) -> Iterator[Documen
         cursor.itersize = _CHUNK
         for key, text, value, scope in cursor.execute(statement):
             if key is None or (keys and keys[-1] == key):
+                column = table.columns.keys[0]
                 problem = "NULL" if key is None else f'"{key}" twice'
                 raise ConfigurationError(
-                    f'the column "{table.columns.keys[0]}" has {problem}; keys must be unique and NOT NULL'
+                    f'the column "{column}" has {problem}; keys must be unique and NOT NULL'
                 )
             keys.append(key)
             yield Document(text, value, scope)

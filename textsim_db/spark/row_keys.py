@@ -1,4 +1,4 @@
-"""Keys of several columns in DataFrames: joined to one text, and split again, as `textsim_db.keys` does."""
+"""Keys of several columns in DataFrames: joined to one text, and split again."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from pyspark.sql import functions as F  # noqa: N812 - the name that PySpark's u
 
 
 def join_key(*columns: str | Column) -> Column:
-    """Return the key of the row whose key columns are these columns: the same key as textsim_db.join_key.
+    """Return the key of the row whose key columns are these columns.
 
-    It is null if a column is null. Spark raises an error if a column is a timestamp, because its text
-    depends on the time zone of the session.
+    It is the key of `textsim_db.join_key`, and null if a column is null. Spark raises an error if a
+    column is a timestamp, because its text depends on the time zone of the session.
 
     Args:
         columns: two or more columns with strings, integers or dates, in the order of `key_columns`.

@@ -125,8 +125,8 @@ LOCK_TABLE: Final[LiteralString] = (
 SCOPE: Final[LiteralString] = (
     "CASE WHEN t.{column} IS NOT NULL THEN pg_catalog.concat(t.{column}) END"
 )
-# OFFSET 0 makes the planner look up each key. Otherwise it may read a whole partitioned table, because it
-# does not see that a key leads to one partition.
+# OFFSET 0 makes the planner look up each key. Otherwise it may read a whole partitioned table, because
+# it does not see that a key leads to one partition.
 READ_ROWS: Final[LiteralString] = """
 /* textsim-db: read changed rows */
 SELECT r.* FROM pg_catalog.unnest(%s::text[]) q (key) CROSS JOIN LATERAL (
