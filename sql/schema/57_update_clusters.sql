@@ -168,9 +168,11 @@ BEGIN
         SELECT DISTINCT ON (least(m.node, n.node), greatest(m.node, n.node))
             m.id AS x, d.id AS y, m.shingle_count + d.shingle_count AS shingles
         FROM meeting m
-        JOIN textsim.node n ON n.document_id = m.document_id AND n.node <> m.node
-        JOIN textsim.document d ON d.id = m.document_id
-        WHERE d.scope IS NOT DISTINCT FROM m.scope
+        CROSS JOIN LATERAL (
+            SELECT n.node FROM textsim.node n WHERE n.document_id = m.document_id OFFSET 0) n
+        CROSS JOIN LATERAL (
+            SELECT d.id, d.shingle_count, d.scope FROM textsim.document d WHERE d.id = m.document_id OFFSET 0) d
+        WHERE n.node <> m.node AND d.scope IS NOT DISTINCT FROM m.scope
             -- Looked up in a hash table. An anti-join could be a nested loop, because sizes are guessed.
             AND d.id NOT IN (SELECT k.id FROM changed k)
             AND textsim._is_candidate(
