@@ -153,8 +153,9 @@ def test_a_reader_changes_nothing_by_any_function(stage: Stage, rng: random.Rand
                 possible = list(product(*(VALUES[kind] for kind in types)))
                 chosen = rng.sample(possible, min(40, len(possible)))
                 casts = [f"::{kind}" for kind in types]
+                variadic = "VARIADIC " if function == "textsim.join_key" else ""
                 statements = [
-                    f"SELECT * FROM {function}("
+                    f"SELECT * FROM {function}({variadic}"
                     + ", ".join(v + c for v, c in zip(values, casts, strict=True))
                     + ")"
                     for values in chosen
