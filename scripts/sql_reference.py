@@ -80,7 +80,10 @@ GROUPS = (
             "untrack",
         ),
     ),
-    Group("Tables that stay indexed", ("attach", "index_pending", "status", "scopes", "detach")),
+    Group(
+        "Tables that stay indexed",
+        ("attach", "index_pending", "status", "scopes", "join_key", "key_part", "detach"),
+    ),
     Group("Two texts", ("jaccard", "containment", "cosine_similarity", "levenshtein_words")),
     Group(
         "From a text to its buckets",
@@ -184,6 +187,8 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
         "SELECT textsim.add('notes', '1', 'Ring twice', scope => 'anna');\n"
         "SELECT * FROM textsim.scopes('notes');",
     ),
+    "join_key": ("SELECT textsim.join_key('2026-11-25', 'and/or');",),
+    "key_part": ("SELECT textsim.key_part('2026-11-25/and~1or', 2);",),
     "status": ("SELECT indexed, pending, failed, problems FROM textsim.status('news');",),
     "detach": ("SELECT textsim.detach('news', 'article');",),
     "jaccard": ("SELECT textsim.jaccard('news', 'a new library opens', 'a new library closes');",),

@@ -66,6 +66,7 @@ if TYPE_CHECKING:
     from textsim_db.diff.cluster_explanation import ExplainedCluster, ExplainedMember
     from textsim_db.diff.explanation import Explanation, explain
     from textsim_db.frames.arrow_results import Results
+    from textsim_db.keys import join_key, split_key
     from textsim_db.sync.worker import Worker
     from textsim_db.sync.worker_settings import WorkReport
 
@@ -84,6 +85,8 @@ _LAZY = {
     "ExplainedCluster": "textsim_db.diff.cluster_explanation",
     "ExplainedMember": "textsim_db.diff.cluster_explanation",
     "Explanation": "textsim_db.diff.explanation",
+    "join_key": "textsim_db.keys",
+    "split_key": "textsim_db.keys",
     "explain": "textsim_db.diff.explanation",
     "Results": "textsim_db.frames.arrow_results",
     "Worker": "textsim_db.sync.worker",
@@ -157,7 +160,9 @@ __all__ = [
     "explain",
     "group_pairs",
     "install",
+    "join_key",
     "plan",
+    "split_key",
 ]
 
 

@@ -1133,11 +1133,12 @@ class Corpus:
     def attach(
         self,
         table: TableName,
-        key: ColumnName,
-        text: ColumnName,
+        key: ColumnName | None = None,
+        text: ColumnName | None = None,
         mode: str | None = None,
         progress: Callable[[int], None] | bool | None = None,
         *,
+        key_columns: Sequence[ColumnName] | None = None,
         existing: str = Existing.REFUSE,
         scope: ColumnName | None = None,
         time: ColumnName | None = None,
@@ -1152,12 +1153,15 @@ class Corpus:
         Args:
             table: the name of the table as in SQL, a SQLAlchemy table or a mapped class.
             key: the key column, by name or as a column. It must be unique and of an integer type,
-                uuid, text or varchar.
+                uuid, text, varchar, date, timestamp or timestamptz.
             text: the column with the texts, by name or as a column.
             mode: with `"queue"` a worker indexes changes after their commit; see Database.worker(). With
                 `"inline"` the transaction that writes a row also indexes it. By default `"queue"`; a
                 unique corpus takes only `"inline"`, which is its default.
             progress: True shows a bar; a function is called with the number of rows indexed so far.
+            key_columns: instead of `key`, the columns of a key of several columns, such as
+                `["day", "id"]`. They must be unique together. `join_key` makes the key of a document
+                from their values, and `split_key` gives the values back.
             existing: what happens if the corpus is unique and rows of the table match each other, or a
                 document. `"refuse"` raises an error, `"keep"` keeps them and logs a warning.
             scope: the column of the documents' scopes, by name or as a column, if the corpus is scoped.
@@ -1186,7 +1190,10 @@ class Corpus:
             >>> corpus.attach("article", key="id", text="body")
             ChangeReport(added=1, replaced=0, removed=0, unchanged=0, completed=0, mended=0, refused=[])
         """
-        names = names_of(table, key, text, scope, time, expires)
+        if key is not None and key_columns is not None:
+            raise ConfigurationError("key and key_columns are both given; leave one of them out")
+        keys = key_columns or [] if key is None else [key]
+        names = names_of(table, keys, text, scope, time, expires)
         rules = sources.AttachRules(mode, existing, row_filter)
         with shown(progress, "indexing", "rows") as show:
             changes = self._current.loaded().write(attach.attach_and_index, names, rules, show)

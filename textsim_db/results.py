@@ -525,8 +525,8 @@ class Source(NamedTuple):
     """The name of the corpus."""
     table: str
     """The name of the table."""
-    key: str
-    """The column of the keys."""
+    key_columns: tuple[str, ...]
+    """The columns of the keys, whose values are joined as by `join_key`."""
     text: str
     """The column of the texts."""
     scope: str | None

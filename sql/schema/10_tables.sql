@@ -320,8 +320,8 @@ CREATE TABLE textsim.source (
     id integer GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     corpus_id integer NOT NULL REFERENCES textsim.corpus,
     relation regclass NOT NULL,
-    key_column name NOT NULL,
-    key_type regtype NOT NULL,
+    key_columns name[] NOT NULL,
+    key_types regtype[] NOT NULL,
     text_column name NOT NULL,
     scope_column name,
     time_column name,
@@ -334,6 +334,7 @@ CREATE TABLE textsim.source (
     shape text[] NOT NULL DEFAULT '{}',
     attached_at timestamptz NOT NULL DEFAULT now(),
     CONSTRAINT source_corpus_relation_key UNIQUE (corpus_id, relation),
+    CHECK (cardinality(key_columns) > 0 AND cardinality(key_types) = cardinality(key_columns)),
     CHECK (time_column IS NULL OR expires_column IS NULL)
 );
 COMMENT ON TABLE textsim.source
@@ -341,8 +342,8 @@ COMMENT ON TABLE textsim.source
 COMMENT ON COLUMN textsim.source.id IS 'number in the name of the trigger function _changes_N';
 COMMENT ON COLUMN textsim.source.corpus_id IS 'the corpus that the table is attached to';
 COMMENT ON COLUMN textsim.source.relation IS 'the attached table';
-COMMENT ON COLUMN textsim.source.key_column IS 'the column of the documents'' keys';
-COMMENT ON COLUMN textsim.source.key_type IS 'type of the key column; for a domain, its base type';
+COMMENT ON COLUMN textsim.source.key_columns IS 'the columns whose values are joined to the documents'' keys';
+COMMENT ON COLUMN textsim.source.key_types IS 'types of the key columns; for a domain, its base type';
 COMMENT ON COLUMN textsim.source.text_column IS 'the column of the texts';
 COMMENT ON COLUMN textsim.source.scope_column
     IS 'the column of the documents'' scopes; NULL if the corpus is not scoped';

@@ -149,7 +149,7 @@ CREATE FUNCTION textsim._columns(source textsim.source) RETURNS name[]
 LANGUAGE sql IMMUTABLE PARALLEL SAFE
 RETURN array(
     SELECT c.name
-    FROM unnest(ARRAY[source.key_column, source.text_column, source.scope_column, source.time_column,
+    FROM unnest(source.key_columns || ARRAY[source.text_column, source.scope_column, source.time_column,
         source.expires_column] || source.filter_columns) WITH ORDINALITY c (name, place)
     WHERE c.name IS NOT NULL GROUP BY c.name ORDER BY min(c.place));
 COMMENT ON FUNCTION textsim._columns(textsim.source) IS 'the columns of an attached table that are read';
@@ -219,9 +219,9 @@ BEGIN
     ELSIF TG_LEVEL = 'ROW' THEN
         INSERT INTO textsim.pending (kind, corpus_id, source_id, keys)
         VALUES ('change', %1$s, %2$s, CASE TG_OP
-            WHEN 'INSERT' THEN ARRAY[concat(NEW.%3$I)]
-            WHEN 'UPDATE' THEN ARRAY[concat(OLD.%3$I), concat(NEW.%3$I)]
-            WHEN 'DELETE' THEN ARRAY[concat(OLD.%3$I)] END);
+            WHEN 'INSERT' THEN ARRAY[%7$s]
+            WHEN 'UPDATE' THEN ARRAY[%3$s, %7$s]
+            WHEN 'DELETE' THEN ARRAY[%3$s] END);
     ELSIF TG_OP = 'UPDATE' THEN
         PERFORM textsim._check_transition_table(TG_RELID, TG_NAME, '{former,changed}');
         -- Each key whose text, scope or time differs before and after the statement; NULL and no row are no text.
@@ -231,10 +231,10 @@ BEGIN
         FROM (
             SELECT version.key, (row_number() OVER () - 1) / 10000 AS number
             FROM (
-                SELECT concat(former.%3$I) COLLATE "C" AS key, %5$s AS content_hash
+                SELECT %8$s AS key, %5$s AS content_hash
                 FROM former WHERE former.%4$I IS NOT NULL
                 UNION ALL
-                SELECT concat(changed.%3$I) COLLATE "C", %6$s
+                SELECT %9$s, %6$s
                 FROM changed WHERE changed.%4$I IS NOT NULL
             ) version
             GROUP BY version.key
@@ -247,7 +247,7 @@ BEGIN
         INSERT INTO textsim.pending (kind, corpus_id, source_id, keys)
         SELECT 'change', %1$s, %2$s, array_agg(part.key)
         FROM (
-            SELECT concat(changed.%3$I) AS key, (row_number() OVER () - 1) / 10000 AS number
+            SELECT %9$s AS key, (row_number() OVER () - 1) / 10000 AS number
             FROM changed
             WHERE changed.%4$I IS NOT NULL
         ) part
@@ -258,17 +258,18 @@ BEGIN
     END IF;
     RETURN NULL;
 END
-$body$, source.corpus_id, source.id, source.key_column, source.text_column,
-    textsim._content_hash(source, 'former'), textsim._content_hash(source, 'changed'))
+$body$, source.corpus_id, source.id, textsim._key_of(source, 'OLD'), source.text_column,
+    textsim._content_hash(source, 'former'), textsim._content_hash(source, 'changed'),
+    textsim._key_of(source, 'NEW'), textsim._key_of(source, 'former'), textsim._key_of(source, 'changed'))
 ELSE format($body$
 BEGIN
-    PERFORM textsim._index_change(%1$s, %2$s, TG_OP, TG_RELID, concat(OLD.%3$I), concat(NEW.%3$I),
+    PERFORM textsim._index_change(%1$s, %2$s, TG_OP, TG_RELID, %3$s, %8$s,
         CASE WHEN %6$s THEN concat(NEW.%4$I) END, %5$s, %7$s);
     RETURN NULL;
 END
-$body$, source.corpus_id, source.id, source.key_column, source.text_column,
+$body$, source.corpus_id, source.id, textsim._key_of(source, 'OLD'), source.text_column,
     textsim._scope_of('NEW', source.scope_column), textsim._has_document(source, 'NEW'),
-    textsim._expiry_of(source, 'NEW'))
+    textsim._expiry_of(source, 'NEW'), textsim._key_of(source, 'NEW'))
 END;
 COMMENT ON FUNCTION textsim._trigger_body(textsim.source)
     IS 'the body of the trigger function of an attached table';

@@ -29,6 +29,16 @@ BEGIN ATOMIC
 END;
 COMMENT ON FUNCTION textsim._base_type(oid) IS 'the base type of a domain; any other type itself';
 
+CREATE FUNCTION textsim._key_types(relation oid, key_columns name[]) RETURNS regtype[]
+LANGUAGE sql STABLE STRICT PARALLEL SAFE
+RETURN array(
+    SELECT textsim._base_type(a.atttypid)
+    FROM unnest(key_columns) WITH ORDINALITY k (name, place)
+    JOIN pg_attribute a ON a.attrelid = relation AND a.attname = k.name AND NOT a.attisdropped
+    ORDER BY k.place)::regtype[];
+COMMENT ON FUNCTION textsim._key_types(oid, name[])
+    IS 'the types of the key columns of a table; for a domain, its base type';
+
 CREATE FUNCTION textsim._relation_fault(relation regclass) RETURNS text
 LANGUAGE sql STABLE STRICT PARALLEL SAFE
 BEGIN ATOMIC
@@ -87,18 +97,13 @@ BEGIN ATOMIC
             THEN format('is of type %s; expected text', format_type(a.atttypid, a.atttypmod)) END
         WHEN textsim._base_type(a.atttypid) NOT IN (
                 'smallint'::regtype, 'integer'::regtype, 'bigint'::regtype, 'uuid'::regtype,
-                'text'::regtype, 'varchar'::regtype)
-            THEN format('is of type %s; expected an integer, uuid, text or varchar',
+                'text'::regtype, 'varchar'::regtype,
+                'date'::regtype, 'timestamp'::regtype, 'timestamptz'::regtype)
+            THEN format('is of type %s; expected an integer, uuid, text, varchar, date, timestamp or timestamptz',
                 format_type(a.atttypid, a.atttypmod))
         WHEN NOT a.attnotnull AND NOT EXISTS (
                 SELECT FROM pg_type t WHERE t.oid = a.atttypid AND t.typnotnull)
             THEN 'may be NULL; expected NOT NULL'
-        WHEN NOT EXISTS (
-                SELECT FROM pg_index i
-                WHERE i.indrelid = relation AND i.indisunique AND i.indisvalid
-                    AND i.indpred IS NULL AND i.indexprs IS NULL
-                    AND i.indnkeyatts = 1 AND i.indkey[0] = a.attnum)
-            THEN 'is not unique by itself; expected a primary key or a unique index on it alone'
     END
     FROM (VALUES (1)) one_row
     LEFT JOIN pg_attribute a ON a.attrelid = relation AND a.attname = column_name
@@ -107,20 +112,36 @@ END;
 COMMENT ON FUNCTION textsim._column_fault(regclass, name, text)
     IS 'the reason why a column cannot be the column for the purpose key, text, scope, time or filter, or NULL';
 
+CREATE FUNCTION textsim._uniqueness_fault(relation regclass, key_columns name[]) RETURNS text
+LANGUAGE sql STABLE STRICT PARALLEL SAFE
+RETURN CASE
+    WHEN cardinality(key_columns) > (SELECT count(DISTINCT k) FROM unnest(key_columns) k)
+        THEN 'key columns name a column twice'
+    WHEN textsim._key_index(relation, key_columns) IS NULL AND cardinality(key_columns) = 1
+        THEN format('column "%s" is not unique by itself; expected a primary key or a unique index on it alone; '
+            'if the key has several columns, name them in key_columns', key_columns[1])
+    WHEN textsim._key_index(relation, key_columns) IS NULL
+        THEN format('columns "%s" are not unique together; expected a primary key or a unique index on exactly these '
+            'columns', array_to_string(key_columns, '", "'))
+END;
+COMMENT ON FUNCTION textsim._uniqueness_fault(regclass, name[])
+    IS 'the reason why two rows of a table may have the same key, or NULL';
+
 CREATE FUNCTION textsim._columns_fault(
-    relation regclass, key_column name, text_column name, scope_column name, time_column name,
+    relation regclass, key_columns name[], text_column name, scope_column name, time_column name,
     filter_columns name[])
 RETURNS text
 LANGUAGE sql STABLE PARALLEL SAFE
 RETURN coalesce(
-    format('column "%s" ', key_column) || textsim._column_fault(relation, key_column, 'key'),
+    (SELECT min(format('column "%s" ', k) || textsim._column_fault(relation, k, 'key')) FROM unnest(key_columns) k),
+    textsim._uniqueness_fault(relation, key_columns),
     format('column "%s" ', text_column) || textsim._column_fault(relation, text_column, 'text'),
     format('column "%s" ', scope_column) || textsim._column_fault(relation, scope_column, 'scope'),
     format('column "%s" ', time_column) || textsim._column_fault(relation, time_column, 'time'),
     (SELECT min(format('column "%s" ', f) || textsim._column_fault(relation, f, 'filter'))
         FROM unnest(filter_columns) f));
-COMMENT ON FUNCTION textsim._columns_fault(regclass, name, name, name, name, name[])
-    IS 'the column that cannot be the key, the text, the scope or the time column, or a column of the row filter, '
+COMMENT ON FUNCTION textsim._columns_fault(regclass, name[], name, name, name, name[])
+    IS 'the column that cannot be of the key, the text, the scope or the time column, or a column of the row filter, '
     'with the reason, or NULL';
 
 -- The same checks as in attach: the table may have been altered since.
@@ -129,9 +150,9 @@ LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_te
 BEGIN
     RETURN coalesce(textsim._relation_fault(source.relation),
         'its ' || textsim._columns_fault(
-            source.relation, source.key_column, source.text_column, source.scope_column,
+            source.relation, source.key_columns, source.text_column, source.scope_column,
             coalesce(source.time_column, source.expires_column), source.filter_columns),
-        (SELECT textsim._unique_table_fault(source.relation, source.key_column)
+        (SELECT textsim._unique_table_fault(source.relation, source.key_columns)
             FROM textsim.corpus c WHERE c.id = source.corpus_id AND c.is_unique));
 END $$;
 COMMENT ON FUNCTION textsim._table_fault(textsim.source)

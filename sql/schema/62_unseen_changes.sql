@@ -77,11 +77,11 @@ BEGIN
         INSERT INTO textsim.pending (kind, corpus_id, source_id, keys)
         SELECT 'change', $1, $2, array_agg(r.key)
         FROM (
-            SELECT concat(t.%1$I) AS key, (row_number() OVER () - 1) / 10000 AS number
+            SELECT %1$s AS key, (row_number() OVER () - 1) / 10000 AS number
             FROM ONLY %2$s t WHERE %3$s
         ) r
         GROUP BY r.number
-        $query$, source.key_column, part, textsim._has_document(source, 't'))
+        $query$, textsim._key_of(source, 't'), part, textsim._has_document(source, 't'))
     USING source.corpus_id, source.id;
 -- If the partition is locked, dropped or not readable by this role, the whole table is compared.
 EXCEPTION WHEN OTHERS THEN

@@ -80,7 +80,7 @@ COMMENT ON FUNCTION textsim._make_filter_function(textsim.source)
     IS 'create the function that computes the row filter of a table that is being attached';
 
 CREATE FUNCTION textsim._prepare_source(
-    corpus text, relation regclass, key_column name, text_column name, mode text,
+    corpus text, relation regclass, key_columns name[], text_column name, mode text,
     scope_column name DEFAULT NULL, time_column name DEFAULT NULL, expires_column name DEFAULT NULL,
     filter_index regclass DEFAULT NULL)
 RETURNS textsim.source
@@ -91,9 +91,7 @@ DECLARE
     filter record;
     replaced integer;
     table_owner regrole := (SELECT r.relowner FROM pg_class r WHERE r.oid = relation);
-    new_type regtype := (
-        SELECT textsim._base_type(a.atttypid) FROM pg_attribute a
-        WHERE a.attrelid = relation AND a.attname = key_column AND NOT a.attisdropped);
+    new_types regtype[] := textsim._key_types(relation, key_columns);
 BEGIN
     -- Check the role of the session, because the current role is the schema's owner here.
     IF NOT pg_has_role(session_user, table_owner, 'MEMBER') THEN
@@ -110,12 +108,12 @@ BEGIN
                 HINT = 'Let the owner of the schema call textsim.grant_writer for this role.';
     END IF;
     -- A table that was attached before with the same key keeps its id, and so its documents; the comparison
-    -- removes documents without a row. With a key of another column or type it gets a new id, and its earlier
+    -- removes documents without a row. With a key of other columns or types it gets a new id, and its earlier
     -- documents belong to no table any more.
     FOR replaced IN
         DELETE FROM textsim.source s
         WHERE s.corpus_id = c.id AND s.relation = _prepare_source.relation AND NOT s.active
-            AND (s.key_column, s.key_type) <> (_prepare_source.key_column, new_type)
+            AND (s.key_columns, s.key_types) <> (_prepare_source.key_columns, new_types)
         RETURNING s.id
     LOOP
         EXECUTE format(
@@ -123,10 +121,10 @@ BEGIN
     END LOOP;
     SELECT * INTO filter FROM textsim._read_filter(relation, filter_index);
     INSERT INTO textsim.source AS s (
-        corpus_id, relation, key_column, key_type, text_column, scope_column, time_column, expires_column,
+        corpus_id, relation, key_columns, key_types, text_column, scope_column, time_column, expires_column,
         row_filter, filter_columns, filter_types, mode)
     VALUES (
-        c.id, relation, key_column, new_type, text_column, scope_column, time_column, expires_column,
+        c.id, relation, key_columns, new_types, text_column, scope_column, time_column, expires_column,
         filter.condition, coalesce(filter.columns, '{}'), coalesce(filter.types, '{}'), mode)
     ON CONFLICT ON CONSTRAINT source_corpus_relation_key DO UPDATE
     SET text_column = excluded.text_column, scope_column = excluded.scope_column,
@@ -147,7 +145,7 @@ BEGIN
         textsim._trigger_function(source.id), table_owner);
     RETURN source;
 END $$;
-COMMENT ON FUNCTION textsim._prepare_source(text, regclass, name, name, text, name, name, name, regclass)
+COMMENT ON FUNCTION textsim._prepare_source(text, regclass, name[], name, text, name, name, name, regclass)
     IS 'store a table that is being attached, and create its trigger function';
 
 CREATE FUNCTION textsim._activate_source(source integer, compare boolean) RETURNS void
@@ -321,23 +319,20 @@ END;
 COMMENT ON FUNCTION textsim._time_columns_fault(textsim.corpus, name, name)
     IS 'the reason why a corpus does not take a table with or without these columns, or NULL';
 
-CREATE FUNCTION textsim._unique_table_fault(relation regclass, key_column name) RETURNS text
+CREATE FUNCTION textsim._unique_table_fault(relation regclass, key_columns name[]) RETURNS text
 LANGUAGE sql STABLE STRICT PARALLEL SAFE
 BEGIN ATOMIC
     SELECT CASE
-        WHEN c.relkind = 'p' OR c.relispartition
-            THEN 'it is partitioned or a partition, and the corpus is unique; expected a plain table'
-        WHEN NOT EXISTS (
-                SELECT FROM pg_index i JOIN pg_attribute a ON a.attrelid = c.oid AND a.attname = key_column
-                WHERE i.indrelid = c.oid AND i.indisunique AND i.indimmediate AND i.indisvalid
-                    AND i.indpred IS NULL AND i.indnkeyatts = 1 AND i.indkey[0] = a.attnum)
-            THEN format('the constraint on its column "%s" is deferrable, and the corpus is unique: two rows '
-                'could have the same key for a time', key_column)
+        WHEN c.relispartition
+            THEN 'it is a partition, and the corpus is unique; attach the partitioned table'
+        WHEN NOT (SELECT i.indimmediate FROM pg_index i WHERE i.indexrelid = textsim._key_index(c.oid, key_columns))
+            THEN format('the constraint on its key "%s" is deferrable, and the corpus is unique: two rows '
+                'could have the same key for a time', array_to_string(key_columns, '", "'))
     END
     FROM pg_class c
     WHERE c.oid = relation;
 END;
-COMMENT ON FUNCTION textsim._unique_table_fault(regclass, name)
+COMMENT ON FUNCTION textsim._unique_table_fault(regclass, name[])
     IS 'the reason why a table cannot be attached to a unique corpus, or NULL';
 
 CREATE FUNCTION textsim._hidden_rows_fault(relation regclass) RETURNS text
@@ -360,10 +355,10 @@ BEGIN
     -- A table that was attached before has documents, which may be out of date.
     PERFORM textsim._remove_documents_of(c, source.id);
     FOR existing IN EXECUTE format(
-        'SELECT concat(t.%1$I) AS key, concat(t.%2$I) AS body, %4$s AS scope, %5$s AS expires_at FROM %3$s t '
-        'WHERE %6$s ORDER BY t.%1$I', source.key_column, source.text_column, source.relation,
+        'SELECT %1$s AS key, concat(t.%2$I) AS body, %4$s AS scope, %5$s AS expires_at FROM %3$s t '
+        'WHERE %6$s ORDER BY %7$s', textsim._key_of(source, 't'), source.text_column, source.relation,
         textsim._scope_of('t', source.scope_column), textsim._expiry_of(source, 't'),
-        textsim._has_document(source, 't'))
+        textsim._has_document(source, 't'), textsim._key_order(source, 't'))
     LOOP
         PERFORM textsim._check_document(c, existing.key, existing.body, existing.scope);
         IF textsim._write_document(
@@ -434,17 +429,25 @@ COMMENT ON FUNCTION textsim._compare_later(textsim.corpus, textsim.source)
 -- Public functions
 
 CREATE FUNCTION textsim.attach(
-    corpus text, relation regclass, key_column name, text_column name, mode text DEFAULT NULL,
-    existing text DEFAULT 'refuse', scope_column name DEFAULT NULL, time_column name DEFAULT NULL,
-    expires_column name DEFAULT NULL, row_filter text DEFAULT NULL)
+    corpus text, relation regclass, key_column name DEFAULT NULL, text_column name DEFAULT NULL,
+    mode text DEFAULT NULL, existing text DEFAULT 'refuse', scope_column name DEFAULT NULL,
+    time_column name DEFAULT NULL, expires_column name DEFAULT NULL, row_filter text DEFAULT NULL,
+    key_columns name[] DEFAULT NULL)
 RETURNS void
 LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     c textsim.corpus := textsim._required_corpus(corpus);
     source textsim.source;
 BEGIN
-    IF relation IS NULL OR key_column IS NULL OR text_column IS NULL THEN
-        RAISE EXCEPTION 'the table, the key column or the text column is NULL'
+    IF key_column IS NOT NULL AND key_columns IS NOT NULL THEN
+        RAISE EXCEPTION 'key_column and key_columns are both given; leave one of them out'
+            USING ERRCODE = 'invalid_parameter_value';
+    END IF;
+    key_columns := coalesce(key_columns, ARRAY[key_column]);
+    IF relation IS NULL OR text_column IS NULL OR key_columns = '{}' OR array_ndims(key_columns) > 1
+        OR array_position(key_columns, NULL) IS NOT NULL
+    THEN
+        RAISE EXCEPTION 'the table, the key column or the text column is NULL or missing'
             USING ERRCODE = 'invalid_parameter_value';
     END IF;
     mode := coalesce(mode, CASE WHEN c.is_unique THEN 'inline' ELSE 'queue' END);
@@ -458,11 +461,11 @@ BEGIN
     PERFORM textsim._lock_tree(relation, false);
     PERFORM textsim._refuse_table(relation, coalesce(
         textsim._columns_fault(
-            relation, key_column, text_column, scope_column, coalesce(time_column, expires_column), '{}'),
-        CASE WHEN c.is_unique THEN textsim._unique_table_fault(relation, key_column) END,
+            relation, key_columns, text_column, scope_column, coalesce(time_column, expires_column), '{}'),
+        CASE WHEN c.is_unique THEN textsim._unique_table_fault(relation, key_columns) END,
         CASE WHEN c.is_unique THEN textsim._hidden_rows_fault(relation) END));
     source := textsim._prepare_source(
-        corpus, relation, key_column, text_column, mode, scope_column, time_column, expires_column,
+        corpus, relation, key_columns, text_column, mode, scope_column, time_column, expires_column,
         textsim._filter_index(relation, row_filter));
     IF row_filter IS NOT NULL THEN
         DROP TABLE textsim_row_filter;
@@ -476,11 +479,13 @@ BEGIN
         PERFORM textsim._compare_later(c, source);
     END IF;
 END $$;
-COMMENT ON FUNCTION textsim.attach(text, regclass, name, name, text, text, name, name, name, text)
+COMMENT ON FUNCTION textsim.attach(text, regclass, name, name, text, text, name, name, name, text, name[])
     IS 'Keeps a table indexed in a corpus: creates triggers that see every change of the '
     'columns. In mode queue a worker indexes changes; in mode inline the transaction that makes a '
     'change indexes it. Existing rows wait for a worker or index_pending(). Raises an error if '
     'the caller does not own the table, or if the key column may be NULL or is not unique. '
+    'If the key has several columns, name them in key_columns instead of key_column, such as ARRAY[''day'', ''id'']; '
+    'they must be unique together, and their values are joined as by join_key(). '
     'A unique corpus takes mode inline only, which is its default, and existing rows are indexed at once. A '
     'change that makes two documents match raises unique_violation. If existing rows match, attach raises '
     'unique_violation; if existing is keep, it keeps them with a warning, as if add() was called with force. A scoped corpus needs scope_column, '
@@ -528,14 +533,15 @@ COMMENT ON FUNCTION textsim.detach(text, regclass)
 -- Public views
 
 CREATE VIEW textsim.sources AS
-SELECT c.name AS corpus, s.relation, s.key_column, s.text_column, s.scope_column, s.time_column,
+SELECT c.name AS corpus, s.relation, s.key_columns, s.text_column, s.scope_column, s.time_column,
     s.expires_column, s.row_filter, s.mode, s.attached_at
 FROM textsim.source s JOIN textsim.corpus c ON c.id = s.corpus_id
 WHERE s.active;
 COMMENT ON VIEW textsim.sources IS 'The attached tables of all corpora.';
 COMMENT ON COLUMN textsim.sources.corpus IS 'the corpus that the table is attached to';
 COMMENT ON COLUMN textsim.sources.relation IS 'the attached table';
-COMMENT ON COLUMN textsim.sources.key_column IS 'the column of the documents'' keys';
+COMMENT ON COLUMN textsim.sources.key_columns
+    IS 'the columns of the documents'' keys, whose values are joined as by join_key()';
 COMMENT ON COLUMN textsim.sources.text_column IS 'the column of the texts';
 COMMENT ON COLUMN textsim.sources.scope_column
     IS 'the column of the documents'' scopes; NULL if the corpus is not scoped';

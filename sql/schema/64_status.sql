@@ -150,9 +150,12 @@ BEGIN ATOMIC
         AND NOT EXISTS (SELECT FROM textsim._renamed_columns(source))
     UNION ALL
     SELECT format('its column "%s" is now named "%s", and writes to the table fail until it is attached anew: '
-        'SELECT textsim.detach(%L, %L); SELECT textsim.attach(%L, %L, %L, %L, %L%s%s)',
+        'SELECT textsim.detach(%L, %L); SELECT textsim.attach(%L, %L, key_columns => %L, text_column => %L, '
+        'mode => %L%s%s)',
         r.column_name, r.new_name, k.name, source.relation, k.name, source.relation,
-        textsim._new_name(source, source.key_column), textsim._new_name(source, source.text_column), source.mode,
+        array(SELECT textsim._new_name(source, c.name)
+            FROM unnest(source.key_columns) WITH ORDINALITY c (name, place) ORDER BY c.place),
+        textsim._new_name(source, source.text_column), source.mode,
         (SELECT string_agg(format(', %s => %L', o.argument, textsim._new_name(source, o.column_name)), '')
             FROM (VALUES ('scope_column', source.scope_column), ('time_column', source.time_column),
                 ('expires_column', source.expires_column)) o (argument, column_name)
@@ -181,10 +184,10 @@ BEGIN ATOMIC
                 AND d.refobjsubid = a.attnum)
     UNION ALL
     SELECT format('its column "%s" is of type %s, but it was attached with the type %s; detach the table and '
-        'attach it again', a.attname, format_type(a.atttypid, a.atttypmod), source.key_type)
-    FROM pg_attribute a
-    WHERE a.attrelid = source.relation AND a.attname = source.key_column AND NOT a.attisdropped
-        AND textsim._base_type(a.atttypid) <> source.key_type
+        'attach it again', a.attname, format_type(a.atttypid, a.atttypmod), k.type)
+    FROM unnest(source.key_columns, source.key_types) k (name, type)
+    JOIN pg_attribute a ON a.attrelid = source.relation AND a.attname = k.name AND NOT a.attisdropped
+    WHERE textsim._base_type(a.atttypid) <> k.type
     UNION ALL
     SELECT format('its trigger %I does not exist: changes are missed; detach the table and attach it again',
         textsim._trigger_name(source.id, e.event))
@@ -257,7 +260,6 @@ LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_te
 DECLARE
     documents regclass := format('textsim.%I', 'document_' || source.corpus_id);
     readable boolean := textsim._source_fault(source) IS NULL;
-    key_type text := format_type(source.key_type, NULL);
     alive text := (SELECT textsim._alive(c, 'd') FROM textsim.corpus c WHERE c.id = source.corpus_id);
     is_small boolean := (
         SELECT sum(pg_relation_size(p.oid)) < 8388608 FROM textsim._partitions(source.relation) p (oid));
@@ -268,13 +270,13 @@ BEGIN
             SELECT (
                 SELECT count(*) FROM %1$s t
                 WHERE %3$s
-                    AND NOT EXISTS (SELECT FROM %5$s d WHERE d.key = t.%2$I::%4$s::text%6$s)
+                    AND NOT EXISTS (SELECT FROM %4$s d WHERE d.key = %2$s%5$s)
             ) + (
-                SELECT count(*) FROM %5$s d
-                WHERE d.source_id = $1%6$s AND NOT EXISTS (
-                    SELECT FROM %1$s t WHERE t.%2$I::%4$s::text = d.key AND %3$s)
+                SELECT count(*) FROM %4$s d
+                WHERE d.source_id = $1%5$s AND NOT EXISTS (
+                    SELECT FROM %1$s t WHERE %2$s = d.key AND %3$s)
             )
-            $query$, source.relation, source.key_column, textsim._has_document(source, 't'), key_type, documents,
+            $query$, source.relation, textsim._key_of(source, 't'), textsim._has_document(source, 't'), documents,
             alive)
         INTO rows USING source.id;
         RETURN;

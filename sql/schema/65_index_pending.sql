@@ -90,38 +90,39 @@ END $$;
 COMMENT ON FUNCTION textsim._hold_source(integer)
     IS 'lock an attached table against ALTER TABLE; an error if this role cannot index it';
 
+-- In these statements OFFSET 0 makes the planner look up each key. Otherwise it may read a whole partitioned table,
+-- because it does not see that a key leads to one partition.
+
 -- For a page of the table, returns all its keys. For a page of documents, returns the keys without a row.
 CREATE FUNCTION textsim._next_page(
     number integer, of_documents boolean, after text, OUT keys text[], OUT last text)
 LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     source textsim.source := textsim._hold_source(number);
-    key_type text := format_type(source.key_type, NULL);
     has_document text := textsim._has_document(source, 't');
 BEGIN
     IF of_documents THEN
         EXECUTE format($query$
             SELECT array_agg(d.key) FILTER (WHERE NOT EXISTS (
                     SELECT FROM %1$s t
-                    WHERE t.%2$I::%4$s = d.key::%4$s AND %3$s)),
+                    WHERE %2$s AND %3$s OFFSET 0)),
                 max(d.key)
             FROM (
-                SELECT d.key FROM textsim.%5$I d
+                SELECT d.key FROM textsim.%4$I d
                 WHERE d.source_id = $1 AND ($2 IS NULL OR d.key > $2) ORDER BY d.key LIMIT 1000
             ) d
-            $query$, source.relation, source.key_column, has_document, key_type,
+            $query$, source.relation, textsim._has_key(source, 't', 'd.key'), has_document,
             'document_' || source.corpus_id)
         INTO keys, last USING number, after;
     ELSE
         EXECUTE format($query$
-            SELECT array_agg(t.key::text ORDER BY t.key), (array_agg(t.key::text ORDER BY t.key DESC))[1]
+            SELECT array_agg(t.key ORDER BY t.number), (array_agg(t.key ORDER BY t.number DESC))[1]
             FROM (
-                SELECT t.%2$I::%4$s AS key FROM %1$s t
-                WHERE %3$s %5$s ORDER BY t.%2$I::%4$s LIMIT 1000
+                SELECT %2$s AS key, row_number() OVER (ORDER BY %4$s) AS number FROM %1$s t
+                WHERE %3$s %5$s ORDER BY %4$s LIMIT 1000
             ) t
-            $query$, source.relation, source.key_column, has_document, key_type,
-            CASE WHEN after IS NOT NULL
-                THEN format('AND t.%I::%s > $1::%2$s', source.key_column, key_type) END)
+            $query$, source.relation, textsim._key_of(source, 't'), has_document, textsim._key_order(source, 't'),
+            CASE WHEN after IS NOT NULL THEN 'AND ' || textsim._is_after(source, 't', '$1') END)
         INTO keys, last USING after;
     END IF;
     keys := coalesce(keys, '{}');
@@ -144,15 +145,12 @@ RETURNS TABLE (key text, body text, scope text, expires_at timestamptz)
 LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     RETURN QUERY EXECUTE format($query$
-        SELECT q.key, t.body, t.scope, t.expires_at
-        FROM unnest($1) q (key)
-        LEFT JOIN (
-            SELECT t.%2$I::%4$s::text AS key, t.%3$I::text AS body, %5$s AS scope, %6$s AS expires_at
-            FROM %1$s t
-            WHERE t.%2$I::%4$s = ANY ($1::%4$s[]) AND %7$s
-        ) t ON t.key = q.key
-        $query$, source.relation, source.key_column, source.text_column,
-        format_type(source.key_type, NULL), textsim._scope_of('t', source.scope_column),
+        SELECT q.key, r.*
+        FROM unnest($1) q (key) LEFT JOIN LATERAL (
+            SELECT t.%3$I::text, %5$s, %6$s FROM %1$s t WHERE %4$s AND %2$s = q.key AND %7$s OFFSET 0
+        ) r ON true
+        $query$, source.relation, textsim._key_of(source, 't'), source.text_column,
+        textsim._has_key(source, 't', 'q.key'), textsim._scope_of('t', source.scope_column),
         textsim._expiry_of(source, 't'), textsim._has_document(source, 't')) USING keys;
 END $$;
 COMMENT ON FUNCTION textsim._rows_of(textsim.source, text[])

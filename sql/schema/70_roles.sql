@@ -1,7 +1,7 @@
 -- Rights. A role that only writes attached tables needs no rights here. Only writers may call the functions
 -- that run with the rights of the schema's owner.
 
-REVOKE EXECUTE ON FUNCTION textsim._prepare_source(text, regclass, name, name, text, name, name, name, regclass) FROM PUBLIC;
+REVOKE EXECUTE ON FUNCTION textsim._prepare_source(text, regclass, name[], name, text, name, name, name, regclass) FROM PUBLIC;
 REVOKE EXECUTE ON FUNCTION textsim._activate_source(integer, boolean) FROM PUBLIC;
 REVOKE EXECUTE ON FUNCTION textsim._release_source(integer) FROM PUBLIC;
 REVOKE EXECUTE ON FUNCTION textsim._note_shape(integer, text[], text[]) FROM PUBLIC;
@@ -21,7 +21,7 @@ BEGIN
     EXECUTE format('GRANT INSERT (hash, word) ON textsim.word TO %s', role);
     PERFORM textsim._grant_ids(c.id) FROM textsim.corpus c;
     EXECUTE format('GRANT EXECUTE ON FUNCTION '
-        'textsim._prepare_source(text, regclass, name, name, text, name, name, name, regclass), '
+        'textsim._prepare_source(text, regclass, name[], name, text, name, name, name, regclass), '
         'textsim._activate_source(integer, boolean), textsim._release_source(integer), '
         'textsim._note_shape(integer, text[], text[]) TO %s', role);
 END $$;

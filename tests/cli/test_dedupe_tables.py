@@ -221,3 +221,54 @@ def test_the_report_of_a_table_is_a_page(textsim: Textsim, database_url: str) ->
         *("dedupe", "--table", "article", "--into", "twins", "--report", "r.jsonl"), status=2
     )
     assert "with --table the report is a page" in result.stderr
+
+
+def test_a_key_of_several_columns(textsim: Textsim, database_url: str) -> None:
+    """The keys of the clusters lead back to the rows, with the corpus of the table and without it."""
+    run_sql(
+        database_url,
+        "CREATE TABLE post (site text, day date, text text, PRIMARY KEY (day, site)) "
+        "PARTITION BY LIST (day);"
+        "CREATE TABLE post_1 PARTITION OF post FOR VALUES IN ('2026-11-01');"
+        "CREATE TABLE post_2 PARTITION OF post FOR VALUES IN ('2026-11-02');"
+        f"INSERT INTO post VALUES ('a/b', '2026-11-02', '{A}'), ('a/b', '2026-11-01', '{A}'), "
+        "('c', '2026-11-01', 'a text that is like no other')",
+    )
+    keys = ["--key", "site", "--key", "day"]
+    arguments = ["dedupe", "--table", "post", *keys, "--into", "twins", "--replace"]
+    expected = [
+        ("a~1b/2026-11-01", 1, "a~1b/2026-11-01", 1.0),
+        ("a~1b/2026-11-02", 1, "a~1b/2026-11-01", 1.0),
+    ]
+    assert "3 documents: 2 kept, 1 to remove" in textsim(*arguments).stderr
+    assert cluster_rows(database_url) == expected
+    textsim("attach", "news", "post", "--key", "site", "--key", "day", "--create")
+    assert 'the corpus "news" has this table indexed; it is used' in textsim(*arguments).stderr
+    assert cluster_rows(database_url) == expected
+    textsim(*arguments, "--report", "r.html")
+    assert "<bdi>a~1b/2026-11-02</bdi>" in Path("r.html").read_text("utf-8")
+    swapped = [*arguments[:3], "--key", "day", "--key", "site", *arguments[-3:]]
+    assert "it is used" not in textsim(*swapped).stderr
+    run_sql(
+        database_url,
+        "DELETE FROM post p USING twins t WHERE t.key <> t.kept "
+        "AND p.site = textsim.key_part(t.key, 2) AND p.day = textsim.key_part(t.key, 1)::date",
+    )
+    assert run_sql(database_url, "SELECT site, day::text FROM post ORDER BY 1, 2") == [
+        ("a/b", "2026-11-01"),
+        ("c", "2026-11-01"),
+    ]
+
+
+def test_columns_that_are_no_key_are_refused(textsim: Textsim, database_url: str) -> None:
+    run_sql(database_url, "CREATE TABLE post (a int PRIMARY KEY, b int NOT NULL, c int, text text)")
+    for keys, message in [
+        ("ab", 'columns "a", "b" are not unique together'),
+        ("ac", 'column "c" may be NULL'),
+        ("ad", 'table post has no column "d"'),
+    ]:
+        options = [option for key in keys for option in ("--key", key)]
+        result = textsim("dedupe", "--table", "post", "--into", "x", *options, status=2)
+        assert message in result.stderr, keys
+    result = textsim("dedupe", "x.jsonl", "-o", "y.jsonl", "--key", "a", "--key", "b", status=2)
+    assert "only a table has a key of several columns" in result.stderr

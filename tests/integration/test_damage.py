@@ -454,10 +454,13 @@ ROWS = [
     ("DELETE FROM textsim.source WHERE id = 1", "function textsim._changes_1()"),
     ("UPDATE textsim.source SET active = false WHERE id = 1", "function textsim._changes_1()"),
     ("UPDATE textsim.source SET corpus_id = 2 WHERE id = 1", "function textsim._changes_1()"),
-    ("UPDATE textsim.source SET key_column = 'body' WHERE id = 1", "function textsim._changes_1()"),
+    (
+        "UPDATE textsim.source SET key_columns = '{body}' WHERE id = 1",
+        "function textsim._changes_1()",
+    ),
     ("UPDATE textsim.source SET text_column = 'id' WHERE id = 1", "function textsim._changes_1()"),
     ("UPDATE textsim.source SET mode = 'inline' WHERE id = 1", "function textsim._changes_1()"),
-    ("UPDATE textsim.source SET key_type = 'text' WHERE id = 1", "attached table post"),
+    ("UPDATE textsim.source SET key_types = '{text}' WHERE id = 1", "attached table post"),
     (
         "UPDATE textsim.source SET relation = 'pg_class'::regclass WHERE id = 1",
         "attached table pg_class",

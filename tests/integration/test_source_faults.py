@@ -225,7 +225,7 @@ LATER_FAULTS = {
     "CREATE TABLE child () INHERITS (t)": "takes part in inheritance",
     "CREATE TABLE whole (LIKE t) PARTITION BY HASH (id);"
     "ALTER TABLE whole ATTACH PARTITION t FOR VALUES WITH (MODULUS 1, REMAINDER 0)": (
-        "it is partitioned or a partition"
+        "it is a partition, and the corpus is unique"
     ),
 }
 """Statements after which attach would refuse a table, and the reason that it would give."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from typing import LiteralString
 
 import psycopg
@@ -26,6 +27,14 @@ INSERTS: dict[str, LiteralString] = {
 ADDED = {"add": 1, "add_unique": 0, "insert": 1}
 """The number of rows of the statement if the text got in."""
 SETTINGS = {"exact": {"recall": 1.0}, "bands": {"num_hashes": 64, "bands": 32, "rows": 2}}
+
+
+def repeat(connection: Connection, statement: LiteralString, parameters: list[object]) -> None:
+    """Change one row, and repeat the statement while it is ended by a deadlock."""
+    while True:
+        with suppress(psycopg.errors.DeadlockDetected):
+            assert connection.execute(statement, parameters).rowcount == 1
+            return
 
 
 def twins(rng: random.Random) -> list[str]:
@@ -70,6 +79,50 @@ def test_of_two_similar_texts_one_gets_in(
     assert connection.execute("SELECT * FROM textsim.pairs('c')").fetchall() == [], f"--seed {seed}"
     assert added == ROUNDS * SESSIONS // 2, f"--seed {seed}"
     assert value(connection, "SELECT count(*) FROM textsim.document_1") == added
+
+
+@pytest.mark.parametrize("settings", sample(SETTINGS, 9))
+def test_of_two_similar_rows_of_a_partitioned_table_one_gets_in(
+    db: ts.Database, connection: Connection, rng: random.Random, seed: int, settings: str
+) -> None:
+    """The two rows of a pair are in different partitions, and an UPDATE moves rows between them.
+
+    A move removes the document before it locks the buckets, so a similar INSERT may deadlock with it.
+    """
+    db.create_corpus("c", is_unique=True, **SETTINGS[settings])  # type: ignore[arg-type]
+    connection.execute(
+        "CREATE TABLE t (id text, day int, body text, PRIMARY KEY (id, day)) PARTITION BY LIST (day);"
+        "CREATE TABLE t_0 PARTITION OF t FOR VALUES IN (0);"
+        "SELECT textsim.attach('c', 't', text_column => 'body', key_columns => ARRAY['day', 'id']);"
+        "CREATE TABLE t_1 PARTITION OF t FOR VALUES IN (1)"
+    )
+    pairs = [[twins(rng) for _ in range(SESSIONS // 2)] for _ in range(ROUNDS)]
+    barrier = threading.Barrier(SESSIONS)
+
+    def add_rows(session: int) -> int:
+        """Add one text of a pair in each round, move the row, and return how many got in."""
+        added = 0
+        day = session % 2
+        with psycopg.connect(db.url, autocommit=True) as own:
+            own.execute("SET deadlock_timeout = '20ms'")
+            for number, round_ in enumerate(pairs):
+                barrier.wait(PATIENCE_SECONDS)
+                key, text = f"{number}/{session}", round_[session // 2][day]
+                try:
+                    repeat(own, "INSERT INTO t VALUES (%s, %s, %s)", [key, day, text])
+                except psycopg.errors.UniqueViolation:
+                    continue
+                added += 1
+                repeat(own, "UPDATE t SET day = %s WHERE id = %s", [1 - day, key])
+        return added
+
+    with ThreadPoolExecutor(SESSIONS) as pool:
+        added = sum(pool.map(add_rows, range(SESSIONS)))
+    assert connection.execute("SELECT * FROM textsim.pairs('c')").fetchall() == [], f"--seed {seed}"
+    assert added == ROUNDS * SESSIONS // 2, f"--seed {seed}"
+    rows = connection.execute("SELECT textsim.join_key(day::text, id) FROM t ORDER BY 1").fetchall()
+    keys = connection.execute("SELECT key FROM textsim.document_1 ORDER BY 1").fetchall()
+    assert rows == keys, f"--seed {seed}"
 
 
 LISTED = "textsim.twins_of('c', %(keys)s::text[], %(bodies)s::text[])"

@@ -68,7 +68,7 @@ VALID = [
     "detach('news', 'queue')",
     "add('news', 'new', 'a text')",
     "remove('news', 'a')",
-    "_prepare_source('news', 'article', 'id', 'body', 'inline', NULL)",
+    "_prepare_source('news', 'article', '{id}', 'body', 'inline', NULL)",
     "_activate_source(1, true)",
     "_release_source(1)",
     "judge('news', 'a', 'b', 'same')",
@@ -153,8 +153,9 @@ def test_a_reader_changes_nothing_by_any_function(stage: Stage, rng: random.Rand
                 possible = list(product(*(VALUES[kind] for kind in types)))
                 chosen = rng.sample(possible, min(40, len(possible)))
                 casts = [f"::{kind}" for kind in types]
+                variadic = "VARIADIC " if function == "textsim.join_key" else ""
                 statements = [
-                    f"SELECT * FROM {function}("
+                    f"SELECT * FROM {function}({variadic}"
                     + ", ".join(v + c for v, c in zip(values, casts, strict=True))
                     + ")"
                     for values in chosen
@@ -274,14 +275,14 @@ def test_a_reader_changes_nothing_by_any_statement(stage: Stage) -> None:
 
 
 CALLS = [
-    "_prepare_source('news', '{table}', 'x\"; DROP TABLE textsim.word; --', 'b', 'queue', NULL)",
-    "_prepare_source('news', '{table}', '%s %I $body$', 'b''); DROP', 'inline', NULL)",
-    "_prepare_source('news', '{table}', 'id', 'body', 'x'') ; DROP', NULL)",
-    "_prepare_source('news', 'textsim.document', 'key', 'normal_form', 'inline', NULL)",
-    "_prepare_source('news', 'textsim.corpus', 'name', 'name', 'queue', NULL)",
-    "_prepare_source('news', 'pg_catalog.pg_class', 'relname', 'relname', 'inline', NULL)",
-    "_prepare_source('news', '{table}', 'id', 'body', 'queue', 'x\"; DROP TABLE textsim.word; --')",
-    "_prepare_source('nothing', '{table}', 'id', 'body', 'queue', NULL)",
+    "_prepare_source('news', '{table}', ARRAY['x\"; DROP TABLE textsim.word; --'], 'b', 'queue', NULL)",
+    "_prepare_source('news', '{table}', ARRAY['%s %I $body$'], 'b''); DROP', 'inline', NULL)",
+    "_prepare_source('news', '{table}', '{{id}}', 'body', 'x'') ; DROP', NULL)",
+    "_prepare_source('news', 'textsim.document', '{{key}}', 'normal_form', 'inline', NULL)",
+    "_prepare_source('news', 'textsim.corpus', '{{name}}', 'name', 'queue', NULL)",
+    "_prepare_source('news', 'pg_catalog.pg_class', '{{relname}}', 'relname', 'inline', NULL)",
+    "_prepare_source('news', '{table}', '{{id}}', 'body', 'queue', 'x\"; DROP TABLE textsim.word; --')",
+    "_prepare_source('nothing', '{table}', '{{id}}', 'body', 'queue', NULL)",
     "_activate_source(1, true)",
     "_activate_source(-1, true)",
     "_release_source(1)",

@@ -35,12 +35,17 @@ TABLES = (
     "CREATE TABLE blog.article (id bigint PRIMARY KEY, body text) PARTITION BY RANGE (id)",
     "CREATE TABLE blog.article_1 PARTITION OF blog.article FOR VALUES FROM (0) TO (100)",
     "CREATE TABLE blog.article_2 PARTITION OF blog.article FOR VALUES FROM (100) TO (200)",
+    "CREATE TABLE blog.message (id bigint, day date, body text, PRIMARY KEY (id, day)) "
+    "PARTITION BY LIST (day)",
+    "CREATE TABLE blog.message_1 PARTITION OF blog.message FOR VALUES IN ('2026-11-01')",
+    "CREATE TABLE blog.message_2 PARTITION OF blog.message FOR VALUES IN ('2026-11-02')",
 )
 ATTACHED = (
-    ("article", "id", "body", "queue"),
-    ("note", "id", "body", "inline"),
-    ('zebra."My ""own"" Table"', "Key", "The Text", "inline"),
-    ("blog.article", "id", "body", "queue"),
+    ("article", ["id"], "body", "queue"),
+    ("note", ["id"], "body", "inline"),
+    ('zebra."My ""own"" Table"', ["Key"], "The Text", "inline"),
+    ("blog.article", ["id"], "body", "queue"),
+    ("blog.message", ["day", "id"], "body", "inline"),
 )
 OFFER = "Oak table for six people, two metres long, with a few scratches on one of its legs"
 NOTE = "00000000-0000-0000-0000-000000000001"
@@ -93,14 +98,16 @@ def fill(stage: Stage) -> None:
     with stage.connect(stage.writer) as db:
         news = db.corpus("news")
         assert news.judge("b", "no document", "same")
-        for table, key, text, mode in ATTACHED:
-            news.attach(table, key, text, mode)
+        for table, key_columns, text, mode in ATTACHED:
+            news.attach(table, text=text, mode=mode, key_columns=key_columns)
         db.corpus("unique").attach("offer", "id", "body", "inline")
     stage.run(
         stage.writer,
         f"INSERT INTO offer VALUES (1, '{OFFER}')",
         f"INSERT INTO note VALUES ('{NOTE}', '{FOX} note')",
         f"INSERT INTO note VALUES ('{NOTE[:-1]}2', repeat('{FOX} ', 2000))",
+        f"INSERT INTO blog.message SELECT i, date '2026-11-01' + i % 2, '{FOX} message ' || i "
+        "FROM generate_series(1, 6) i",
         f'INSERT INTO zebra."My ""own"" Table" VALUES (repeat(\'k\', 1001), \'{FOX}\')',
     )
     with stage.connect(stage.writer) as db:
@@ -171,6 +178,8 @@ def use_everything(stage: Stage) -> None:
         "UPDATE blog.article SET id = id + 100 WHERE id = 92",
         f"UPDATE note SET body = '{FOX} another note' WHERE id = '{NOTE}'",
         "TRUNCATE blog.article_2",
+        "DROP TABLE blog.message_2",
+        "UPDATE blog.message SET id = id + 10 WHERE id = 2",
         f'INSERT INTO zebra."My ""own"" Table" VALUES (\'y\', \'{FOX} in y\')',
     )
     keys = stage.run(stage.writer, f"SELECT key FROM textsim.matches('news', '{FOX} in y', 0.99)")

@@ -75,7 +75,7 @@ def test_rights_on_one_corpus_give_no_access_to_another(stage: Stage) -> None:
         f"SELECT textsim._write_{number}(NULL, NULL, 'new', 'text', NULL, NULL, false, NULL)",
         f"SELECT textsim._remove_document(c, NULL, 's') FROM textsim.corpus c WHERE c.id = {number}",
         f"SELECT textsim._make_functions({number})",
-        "SELECT textsim._prepare_source('secret', 'mine', 'id', 'body', 'inline', NULL)",
+        "SELECT textsim._prepare_source('secret', 'mine', '{id}', 'body', 'inline', NULL)",
     ]
     for role in (stage.writer, stage.other):
         assert stage.allowed(role, statements) == []
@@ -187,8 +187,8 @@ def test_a_writer_of_one_corpus_can_delete_pending_changes_of_others(stage: Stag
         "SELECT textsim.attach('other', 'private', 'id', 'body')",
         "INSERT INTO private VALUES (77, 'a text')",
     )
-    visible_sources = "SELECT relation::text, key_column, text_column FROM textsim.sources"
-    assert stage.run(stage.writer, visible_sources) == [("private", "id", "body")]
+    visible_sources = "SELECT relation::text, key_columns, text_column FROM textsim.sources"
+    assert stage.run(stage.writer, visible_sources) == [("private", ["id"], "body")]
     stop_words = "SELECT stop_words FROM textsim.corpus WHERE name = 'other'"
     assert stage.run(stage.writer, stop_words) == [(["whatever"],)]
     assert stage.run(stage.writer, "DELETE FROM textsim.pending RETURNING keys") != []

@@ -40,14 +40,14 @@ def test_only_the_owner_of_a_table_may_use_its_trigger_function(stage: Stage) ->
         "SELECT textsim.attach('news', 'article', 'id', 'body')",
         "CREATE TABLE more (id integer PRIMARY KEY, body text)",
         # attach() would create the triggers; this call alone does not.
-        "SELECT textsim._prepare_source('news', 'more', 'id', 'body', 'queue', NULL)",
+        "SELECT textsim._prepare_source('news', 'more', '{id}', 'body', 'queue', NULL)",
     )
     with pytest.raises(
         pg.InsufficientPrivilege, match=r"only the owner of table .*other may attach"
     ):
         stage.run(
             stage.writer,
-            "SELECT textsim._prepare_source('news', 'other', 'id', 'body', 'queue', NULL)",
+            "SELECT textsim._prepare_source('news', 'other', '{id}', 'body', 'queue', NULL)",
         )
     create = (
         "CREATE TRIGGER t AFTER INSERT ON {} FOR EACH ROW EXECUTE FUNCTION textsim._changes_{}()"

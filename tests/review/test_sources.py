@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+from html import unescape
 from pathlib import Path
 
 import psycopg
@@ -85,6 +87,26 @@ def finished(tmp_path: Path, textsim: Textsim) -> tuple[str, str]:
     records.write_text("\n".join(lines))
     textsim("dedupe", str(records), "--report", str(report), "--threshold", "0.7")
     return str(report), str(records)
+
+
+def test_rows_are_found_by_a_key_of_several_columns(
+    db: ts.Database, connection: psycopg.Connection, open_review: Open
+) -> None:
+    connection.execute("CREATE TABLE post (site text, id int, body text, PRIMARY KEY (id, site))")
+    for site in ("and/or", "b"):
+        text = "\n".join([*LINES, f"END {site}"])
+        connection.execute("INSERT INTO post VALUES (%s, 1, %s)", [site, text])
+    connection.commit()
+    corpus = db.create_corpus("posts", threshold=0.7, shingle="word:2")
+    corpus.attach("post", key_columns=["site", "id"], text="body")
+    reviewed = CorpusDocuments(corpus, None, attached_source(db.sources(), "post", None))
+    client = open_review(reviewed)
+    (link,) = re.findall(r'href="(/pair\?[^"]*)"', client.get("/pairs").text)[:1]
+    page = client.get(unescape(link)).text
+    assert "and~1or/1" in page
+    assert "Line 0: Everything is FINE here, said number 0.\nLine 1" in page
+    assert "as it is indexed" not in page
+    assert "--table post --key site --key id --text body" in str(reviewed.commands(0.8))
 
 
 def test_a_finished_dedupe_is_reviewed_and_obeys_the_judgements(

@@ -43,6 +43,8 @@ PUBLIC = {
     "create_view(corpus text, view_name text)": "volatile",
     "pairs(corpus text, threshold double precision, language text, scope text)": "volatile",
     "group_pairs(query text, linkage text)": "volatile",
+    "join_key(VARIADIC parts text[])": "immutable strict",
+    "key_part(key text, number integer)": "immutable strict",
     "clusters(corpus text, threshold double precision, linkage text, language text, "
     "scope text, judgements boolean)": "volatile",
     "duplicates(corpus text, keep text, threshold double precision, linkage text, language text, "
@@ -59,7 +61,7 @@ PUBLIC = {
     "expire(IN corpus text)": "volatile",
     "attach(corpus text, relation regclass, key_column name, text_column name, mode text, "
     "existing text, scope_column name, time_column name, expires_column name, "
-    "row_filter text)": "volatile",
+    "row_filter text, key_columns name[])": "volatile",
     "detach(corpus text, relation regclass)": "volatile",
     "status(corpus text)": "stable strict",
     "scopes(corpus text)": "stable strict",

@@ -156,10 +156,11 @@ def test_a_table_is_attached_again(attach: Attach, connection: Connection) -> No
         (TABLE, "mode => 'queue'", pg.FeatureNotSupported, "unique.* use mode inline"),
         (TABLE, "existing => NULL", pg.InvalidParameterValue, 'expected "refuse" or "keep"'),
         (
-            "CREATE TABLE t (id text PRIMARY KEY, body text) PARTITION BY HASH (id)",
+            "CREATE TABLE whole (id text PRIMARY KEY, body text) PARTITION BY HASH (id);"
+            "CREATE TABLE t PARTITION OF whole FOR VALUES WITH (MODULUS 1, REMAINDER 0)",
             "",
             pg.FeatureNotSupported,
-            "partitioned or a partition, and the corpus is unique",
+            "it is a partition, and the corpus is unique; attach the partitioned table",
         ),
         (TABLE.replace("TABLE", "UNLOGGED TABLE"), "", pg.FeatureNotSupported, "unlogged"),
         (

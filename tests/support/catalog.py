@@ -125,7 +125,7 @@ def expected_settings(function: str) -> list[str]:
         settings += ["extra_float_digits=1", "IntervalStyle=postgres"]
     if "_pairs_query(" in function:
         settings.append("extra_float_digits=1")
-    if "_moment(" in function:
+    if "_moment(" in function or "_time_text(" in function:
         settings += ["TimeZone=UTC", "DateStyle=ISO"]
     return settings
 

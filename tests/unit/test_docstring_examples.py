@@ -12,6 +12,7 @@ MODULES = [
     "textsim_db.diff.explanation",
     "textsim_db.settings",
     "textsim_db.choose_bands",
+    "textsim_db.keys",
     "textsim_db.sketch.cost_of_bands",
     "textsim_db.text.shingles",
     "textsim_db.text.tokens",

@@ -34,12 +34,13 @@ def attach(
     corpus: CorpusName,
     table: TableName,
     key: Annotated[
-        str,
+        list[str] | None,
         typer.Option(
             metavar="COLUMN",
-            help="Column with the key: unique and NOT NULL, of type integer, uuid, text or varchar.",
+            help="Column with the key: unique and NOT NULL, of type integer, uuid, text, varchar, date, "
+            "timestamp or timestamptz. Default: id. Repeat it if the key has several columns.",
         ),
-    ] = "id",
+    ] = None,
     text: Annotated[str, typer.Option(metavar="COLUMN", help="Column with the text.")] = "text",
     scope: Annotated[
         str | None,
@@ -100,13 +101,15 @@ def attach(
     Examples:
     - `textsim attach news article --key id --text body --create`
     - `textsim attach news 'blog."Articles"' --text body --mode inline`
+    - `textsim attach news message --key day --key id --text body`
 
     """
     with connect(database_url) as db, _opened_or_created(db, corpus, create, scope) as opened:
         start = time.monotonic()
         with progress("indexing", "rows") as show:
             report = opened.attach(
-                *(table, key, text, mode, show),
+                *(table, None, text, mode, show),
+                key_columns=key or ["id"],
                 existing=existing,
                 scope=scope,
                 time=time_column,

@@ -148,10 +148,11 @@ def dedupe(
         str, typer.Option(metavar="COLUMN", help="Column, or member in JSON, with the text.")
     ] = "text",
     key: Annotated[
-        str | None,
+        list[str] | None,
         typer.Option(
             metavar="COLUMN",
-            help="Column, or member in JSON, with the key, for the report. Default: id if it exists.",
+            help="Column, or member in JSON, with the key, for the report. Default: id if it exists. "
+            "Repeat it if the key of a table has several columns.",
         ),
     ] = None,
     scope: Annotated[
@@ -216,13 +217,15 @@ def dedupe(
     rule = Rule(keep, CorpusSettings(**settings, scoped=scope is not None), linkage)
     if table is not None:
         assert into is not None
-        columns = Columns(key or "id", text, scope)
+        columns = Columns(key or ["id"], text, scope)
         target = _Target(into, replace_rows, report)
         _dedupe_table(table, target, columns, rule, not settings, database_url)
         return
     assert path is not None
-    key_needed = add or key is not None or judgements is not None
-    wanted = RecordColumns(text, key or "id", keep.column, key_needed, scope)
+    key_needed = add or bool(key) or judgements is not None
+    if len(key or []) > 1:
+        raise typer.BadParameter("only a table has a key of several columns", param_hint="--key")
+    wanted = RecordColumns(text, key[0] if key else "id", keep.column, key_needed, scope)
     judged = None if judgements is None else read_judgements(judgements)
     with RecordFile(path, wanted, kind) as records:
         if output is not None:

@@ -31,17 +31,31 @@ _COLUMNS = """
 SELECT a.attname, pg_catalog.format_type(a.atttypid, a.atttypmod) FROM pg_catalog.pg_attribute a
 WHERE a.attrelid = %s AND a.attnum > 0 AND NOT a.attisdropped ORDER BY a.attnum
 """
-_DOCUMENTS = (
-    "SELECT t.{key}::text, t.{text}::text, {place}, {scope}::text FROM {table} t ORDER BY t.{key}"
+# The key as the key of a document of an attached table, NULL if a column is NULL; and how to look up a row.
+_KEY = """
+SELECT CASE WHEN cardinality(s.key_columns) > 1 THEN
+        textsim._columns_fault(s.relation, s.key_columns, %(text)s::name, %(scope)s::name, NULL, '{}') END,
+    pg_catalog.format('CASE WHEN pg_catalog.num_nulls(%%s) = 0 THEN %%s END', pg_catalog.concat_ws(', ',
+        VARIADIC array(SELECT pg_catalog.format('t.%%I', c) FROM pg_catalog.unnest(s.key_columns) c)),
+        textsim._key_of(s, 't')),
+    textsim._has_key(s, 't', 'q.key')
+FROM (SELECT %(relation)s::oid::regclass, %(keys)s::text[]::name[]) k (relation, columns)
+CROSS JOIN LATERAL pg_catalog.jsonb_populate_record(NULL::textsim.source, pg_catalog.jsonb_build_object(
+    'relation', k.relation, 'key_columns', k.columns,
+    'key_types', textsim._key_types(k.relation, k.columns))) s
+"""
+_DOCUMENTS: LiteralString = (
+    "SELECT {key}, t.{text}::text, {place}, {scope}::text FROM {table} t ORDER BY {key_order}"
 )
-_TEXTS: LiteralString = (
-    "SELECT t.{key}::text, t.{text}::text FROM {table} t WHERE t.{key} = ANY (%s::text[]::{type}[])"
-)
+_TEXTS: LiteralString = """
+SELECT q.key, r.text FROM pg_catalog.unnest(%s::text[]) q (key)
+CROSS JOIN LATERAL (SELECT t.{text}::text FROM {table} t WHERE {has_key} OFFSET 0) r (text)
+"""
 # PostgreSQL sorts NaN above all numbers, so NaN counts as NULL here.
 _VALUE: LiteralString = "CASE WHEN t.{value}::text <> 'NaN' THEN t.{value} END"
 _PLACE: dict[str, LiteralString] = {
-    "max": f"pg_catalog.row_number() OVER (ORDER BY {_VALUE} DESC NULLS LAST, t.{{key}})",
-    "min": f"pg_catalog.row_number() OVER (ORDER BY {_VALUE} NULLS LAST, t.{{key}})",
+    "max": f"pg_catalog.row_number() OVER (ORDER BY {_VALUE} DESC NULLS LAST, {{key_order}})",
+    "min": f"pg_catalog.row_number() OVER (ORDER BY {_VALUE} NULLS LAST, {{key_order}})",
 }
 _CREATE = """
 CREATE TABLE {into} (
@@ -61,7 +75,7 @@ _COMMENTS = (
 _COLUMNS_WRITTEN = ("key", "cluster", "kept", "similarity")
 _ATTACHED = """
 SELECT c.name, c.id, s.id FROM textsim.source s JOIN textsim.corpus c ON c.id = s.corpus_id
-WHERE s.active AND s.relation = %s AND s.key_column = %s AND s.text_column = %s
+WHERE s.active AND s.relation = %s AND s.key_columns = %s::text[]::name[] AND s.text_column = %s
     AND s.scope_column IS NOT DISTINCT FROM %s AND s.row_filter IS NULL AND s.expires_column IS NULL
     AND c.keep_for IS NULL AND NOT c.is_unique
     AND pg_catalog.has_table_privilege(pg_catalog.format('textsim.document_%%s', c.id), 'SELECT')
@@ -72,7 +86,7 @@ ORDER BY c.name COLLATE "C"
 class Columns(NamedTuple):
     """The columns of a table that are read."""
 
-    key: str
+    keys: list[str]
     text: str
     scope: str | None = None
     """None if rows of all scopes are compared."""
@@ -83,8 +97,12 @@ class Table(NamedTuple):
 
     name: sql.Composable
     columns: Columns
+    key: LiteralString
+    """The expression for the key of a row t."""
+    has_key: LiteralString
+    """The condition that a row t has the key q.key."""
     key_type: str
-    """The type of the key in SQL."""
+    """The type of the key in SQL; text if it has several columns."""
     preference: Preference
     """Decides which document of a cluster stays."""
     relation: int
@@ -92,10 +110,12 @@ class Table(NamedTuple):
 
     def statement(self, text: LiteralString, **parts: sql.Composable) -> sql.Composed:
         """Return SQL with the names filled in."""
-        value = sql.Identifier(self.preference.column or self.columns.key)
-        key, text_, scope = self.columns
+        value = sql.Identifier(self.preference.column or self.columns.keys[0])
+        keys, text_, scope = self.columns
         names: dict[str, sql.Composable] = {
-            "key": sql.Identifier(key),
+            "key": sql.SQL(self.key),
+            "has_key": sql.SQL(self.has_key),
+            "key_order": sql.SQL(", ").join(sql.Identifier("t", key) for key in keys),
             "text": sql.Identifier(text_),
             "scope": sql.SQL("NULL") if scope is None else sql.Identifier("t", scope),
         }
@@ -110,14 +130,21 @@ def find_table(engine: Engine, name: str, columns: Columns, preference: Preferen
         relation = table_oid(connection, name)
         row = connection.execute(_TABLE, [relation]).fetchone()
         types = dict(connection.execute(_COLUMNS, [relation]).fetchall())
+        for column in filter(None, (*columns.keys, *columns[1:], preference.column)):
+            if column not in types:
+                others = ", ".join(f'"{other}"' for other in list(types)[:12])
+                raise ConfigurationError(
+                    f'table {name} has no column "{column}"; it has {others}{suggestion(column, types)}'
+                )
+        key = connection.execute(_KEY, {"relation": relation, **columns._asdict()}).fetchone()
     assert row is not None
-    for column in filter(None, (*columns, preference.column)):
-        if column not in types:
-            others = ", ".join(f'"{other}"' for other in list(types)[:12])
-            raise ConfigurationError(
-                f'table {name} has no column "{column}"; it has {others}{suggestion(column, types)}'
-            )
-    return Table(sql.Identifier(*row), columns, types[columns.key], preference, relation)
+    assert key is not None
+    fault, expression, condition = key
+    if fault is not None:
+        raise ConfigurationError(f"the key of table {name} cannot be used: its {fault}")
+    key_type = types[columns.keys[0]] if len(columns.keys) == 1 else "text"
+    identifier = sql.Identifier(*row)
+    return Table(identifier, columns, expression, condition, key_type, preference, relation)
 
 
 def by_place(rule: Rule) -> Rule:
@@ -138,9 +165,10 @@ def documents(engine: Engine, table: Table, keys: list[str]) -> Iterator[Documen
         cursor.itersize = _CHUNK
         for key, text, value, scope in cursor.execute(statement):
             if key is None or (keys and keys[-1] == key):
+                column = table.columns.keys[0]
                 problem = "NULL" if key is None else f'"{key}" twice'
                 raise ConfigurationError(
-                    f'the column "{table.columns.key}" has {problem}; keys must be unique and NOT NULL'
+                    f'the column "{column}" has {problem}; keys must be unique and NOT NULL'
                 )
             keys.append(key)
             yield Document(text, value, scope)

@@ -57,15 +57,14 @@ def _keys(
     source_id: int,
     names: list[Any],
 ) -> Iterator[str]:
-    schema, table, key_column, has_document, key_type = names
+    schema, table, key, has_document = names
     filled = sql.SQL(statement).format(
         id=sql.Literal(corpus.id),
         document=sql.Identifier("textsim", f"document_{corpus.id}"),
         relation=sql.Identifier(schema, table),
-        key=sql.Identifier(key_column),
+        key=sql.SQL(key),
         has_document=sql.SQL(has_document),
         alive=sql.SQL("" if corpus.config.keep_for is None else ALIVE),
-        type=sql.SQL(key_type),
         source=sql.Literal(source_id),
     )
     for (key,) in connection.execute(filled):

@@ -768,9 +768,8 @@ READING_FAULT: Final[
             || ' calls a function of another role' END"""
 # Changes that wait in the log excuse their keys, and a waiting comparison excuses the whole table.
 COMPARABLE_SOURCES: Final[LiteralString] = f"""
-SELECT s.id, pg_catalog.format('%I.%I', n.nspname, r.relname), n.nspname, r.relname, s.key_column,
-    textsim._has_document(s, 't'), pg_catalog.format_type(s.key_type, NULL),
-    {READING_FAULT}
+SELECT s.id, pg_catalog.format('%I.%I', n.nspname, r.relname), n.nspname, r.relname,
+    textsim._key_of(s, 't'), textsim._has_document(s, 't'), {READING_FAULT}
 FROM textsim.source s
 JOIN pg_catalog.pg_class r ON r.oid = s.relation
 JOIN pg_catalog.pg_namespace n ON n.oid = r.relnamespace
@@ -780,14 +779,14 @@ ORDER BY s.id
 """
 ROWS_WITHOUT_DOCUMENT: Final[LiteralString] = """
 /* textsim-db: check attached tables: rows without a document */
-SELECT t.{key}::{type}::text FROM {relation} t
+SELECT {key} FROM {relation} t
 WHERE {has_document}
     AND NOT EXISTS (
         SELECT FROM {document} d
-        WHERE d.key = t.{key}::{type}::text AND d.source_id = {source}{alive})
+        WHERE d.key = {key} AND d.source_id = {source}{alive})
     AND NOT EXISTS (
         SELECT FROM textsim.pending p CROSS JOIN pg_catalog.unnest(p.keys) k (key)
-        WHERE p.source_id = {source} AND k.key = t.{key}::{type}::text)
+        WHERE p.source_id = {source} AND k.key = {key})
 ORDER BY 1
 """
 DOCUMENTS_WITHOUT_ROW: Final[LiteralString] = """
@@ -795,7 +794,7 @@ DOCUMENTS_WITHOUT_ROW: Final[LiteralString] = """
 SELECT d.key FROM {document} d
 WHERE d.source_id = {source}{alive}
     AND NOT EXISTS (
-        SELECT FROM {relation} t WHERE t.{key}::{type}::text = d.key AND {has_document})
+        SELECT FROM {relation} t WHERE {key} = d.key AND {has_document})
     AND NOT EXISTS (
         SELECT FROM textsim.pending p CROSS JOIN pg_catalog.unnest(p.keys) k (key)
         WHERE p.source_id = {source} AND k.key = d.key)

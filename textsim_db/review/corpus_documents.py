@@ -182,7 +182,8 @@ class CorpusDocuments:
         if self._source is None:
             return commands
         table = shlex.quote(self._source.table)
-        columns = f"--key {shlex.quote(self._source.key)} --text {shlex.quote(self._source.text)}"
+        keys = " ".join(f"--key {shlex.quote(key)}" for key in self._source.key_columns)
+        columns = f"{keys} --text {shlex.quote(self._source.text)}"
         into = shlex.quote(f"{self._source.table.replace(chr(34), '')}_cluster")
         dedupe = f"textsim dedupe --table {table} {columns} --into {into} --threshold {number}"
         purpose = "List the rows of this table to remove"

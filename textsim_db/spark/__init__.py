@@ -20,6 +20,7 @@ if TYPE_CHECKING:
         pairs,
     )
     from textsim_db.spark.read_corpus import read
+    from textsim_db.spark.row_keys import join_key, split_key
     from textsim_db.spark.write_corpus import write
 
 __all__ = [
@@ -28,14 +29,18 @@ __all__ = [
     "dedupe",
     "duplicates",
     "find_candidates",
+    "join_key",
     "pairs",
     "read",
+    "split_key",
     "write",
 ]
 
 # Imported when first used: a task imports modules of this package, but not PySpark's DataFrames.
 _LAZY = dict.fromkeys(__all__, "textsim_db.spark.candidates") | {
+    "join_key": "textsim_db.spark.row_keys",
     "read": "textsim_db.spark.read_corpus",
+    "split_key": "textsim_db.spark.row_keys",
     "write": "textsim_db.spark.write_corpus",
 }
 

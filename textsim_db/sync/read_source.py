@@ -46,7 +46,14 @@ class StoredSource:
     schema: str | None
     table: str | None
     """The name without its schema; None if the table was dropped."""
-    key_column: str
+    key: LiteralString
+    """The expression for the key of a row t."""
+    has_key: LiteralString
+    """The condition that a row t has the key q.key."""
+    key_order: LiteralString
+    """The key columns of a row t, in the order of an index."""
+    is_after: LiteralString
+    """The condition that a row t comes after the key q.key in that order."""
     text_column: str
     scope_column: str | None
     """None if the corpus is not scoped."""
@@ -58,8 +65,6 @@ class StoredSource:
     """queue or inline."""
     name: str
     """The quoted name for SQL."""
-    key_type: str | None
-    """The name of the type that keys are compared in."""
     fault: str | None
     """The reason why this role cannot index the table, or None."""
     differs: bool = field(default=False, compare=False)
@@ -74,8 +79,8 @@ class StoredSource:
 
     def statement(self, text: LiteralString) -> bytes:
         """Return SQL with the names of the table and its columns filled in."""
-        names = (str(self.schema), str(self.table), self.key_column, self.text_column)
-        schema, table, key, text_ = (name.replace("%", "%%") for name in names)
+        names = (str(self.schema), str(self.table), self.text_column)
+        schema, table, text_ = (name.replace("%", "%%") for name in names)
         scope: sql.Composable = sql.SQL("NULL")
         if self.scope_column is not None:
             column = sql.Identifier(self.scope_column.replace("%", "%%"))
@@ -84,13 +89,20 @@ class StoredSource:
             sql.SQL(text)
             .format(
                 relation=sql.Identifier(schema, table),
-                key=sql.Identifier(key),
                 text=sql.Identifier(text_),
                 scope=scope,
                 # The server has quoted the names of columns in them.
-                expiry=sql.SQL(self.expiry.replace("%", "%%")),
-                has_document=sql.SQL(self.has_document.replace("%", "%%")),
-                type=sql.SQL(str(self.key_type).replace("%", "%%")),
+                **{
+                    name: sql.SQL(getattr(self, name).replace("%", "%%"))
+                    for name in (
+                        "key",
+                        "has_key",
+                        "key_order",
+                        "is_after",
+                        "expiry",
+                        "has_document",
+                    )
+                },
             )
             .as_bytes(None)
         )

@@ -54,8 +54,8 @@ def attach(store: Store, names: SourceNames, rules: AttachRules) -> int:
     """
     with transaction(store.engine) as connection, _logged_warnings(connection):
         relation = table_oid(connection, names.table)
-        columns = names.key, names.text, rules.mode, rules.existing, *names.optional
-        parameters = [store.corpus.name, relation, *columns, rules.row_filter]
+        columns = names.text, rules.mode, rules.existing, *names.optional
+        parameters = [store.corpus.name, relation, *columns, rules.row_filter, names.keys]
         _call(connection, statements.ATTACH, parameters)
         row = connection.execute(statements.SOURCE_NUMBER, [store.corpus.name, relation]).fetchone()
     assert row is not None
@@ -73,7 +73,8 @@ def detach(store: Store, table: TableName) -> None:
 def attached(engine: Engine) -> list[Source]:
     """Return the attached tables of all corpora."""
     with autocommit(engine) as connection:
-        return [Source(*row) for row in connection.execute(statements.ATTACHED_TABLES).fetchall()]
+        rows = connection.execute(statements.ATTACHED_TABLES).fetchall()
+    return [Source(corpus, table, tuple(keys), *others) for corpus, table, keys, *others in rows]
 
 
 def metrics(engine: Engine) -> list[Metric]:

@@ -24,7 +24,7 @@ ORDER BY 1
 """
 ATTACH: Final[LiteralString] = """
 /* textsim-db: attach a table */ SELECT textsim.attach(
-    %s, %s::oid::regclass, %s, %s, %s, %s, %s, %s, %s, %s)
+    %s, %s::oid::regclass, NULL, %s, %s, %s, %s, %s, %s, %s, %s::text[]::name[])
 """
 DOCUMENTS_OF_SOURCE: Final[LiteralString] = """
 /* textsim-db: count the documents of a table in corpus {id} */
@@ -38,8 +38,8 @@ DETACH: Final[LiteralString] = (
     "/* textsim-db: detach a table */ SELECT textsim.detach(%s, %s::oid::regclass)"
 )
 ATTACHED_TABLES: Final[LiteralString] = """
-SELECT corpus, relation::text, key_column, text_column, scope_column, mode, time_column, expires_column,
-    row_filter
+SELECT corpus, relation::text, key_columns::text[], text_column, scope_column, mode, time_column,
+    expires_column, row_filter
 FROM textsim.sources
 ORDER BY corpus, relation::text
 """
@@ -83,11 +83,12 @@ UNCOMPARED_TABLES: Final[LiteralString] = "SELECT s.relation::text FROM textsim.
 # owner of a table could run a function with these rights.
 
 _SELECT: Final[LiteralString] = """
-SELECT s.id, s.corpus_id, s.relation::oid, n.nspname, r.relname, s.key_column, s.text_column,
-    s.scope_column, textsim._expiry_of(s, 't'), textsim._has_document(s, 't'), s.mode,
+SELECT s.id, s.corpus_id, s.relation::oid, n.nspname, r.relname, textsim._key_of(s, 't'),
+    textsim._has_key(s, 't', 'q.key'), textsim._key_order(s, 't'), textsim._is_after(s, 't', 'q.key'),
+    s.text_column, s.scope_column, textsim._expiry_of(s, 't'), textsim._has_document(s, 't'), s.mode,
     CASE WHEN r.oid IS NULL THEN pg_catalog.format('with the oid %%s', s.relation::oid)
         ELSE pg_catalog.format('%%I.%%I', n.nspname, r.relname) END,
-    pg_catalog.format_type(s.key_type, NULL), textsim._source_fault(s)
+    textsim._source_fault(s)
 """
 _FROM: Final[LiteralString] = """
 FROM textsim.source s
@@ -124,33 +125,39 @@ LOCK_TABLE: Final[LiteralString] = (
 SCOPE: Final[LiteralString] = (
     "CASE WHEN t.{column} IS NOT NULL THEN pg_catalog.concat(t.{column}) END"
 )
+# OFFSET 0 makes the planner look up each key. Otherwise it may read a whole partitioned table, because
+# it does not see that a key leads to one partition.
 READ_ROWS: Final[LiteralString] = """
 /* textsim-db: read changed rows */
-SELECT t.{key}::{type}::text, t.{text}::text, {scope}, pg_catalog.timestamptz_send({expiry})
-FROM {relation} t
-WHERE t.{key}::{type} = ANY (%s::text[]::{type}[]) AND {has_document}
+SELECT r.* FROM pg_catalog.unnest(%s::text[]) q (key) CROSS JOIN LATERAL (
+    SELECT {key}, t.{text}::text, {scope}, pg_catalog.timestamptz_send({expiry})
+    FROM {relation} t WHERE {has_key} AND {has_document} OFFSET 0
+) r
 """
 READ_SIZES: Final[LiteralString] = """
 /* textsim-db: sizes of changed rows */
-SELECT t.{key}::{type}::text, pg_catalog.octet_length(t.{text}::text) FROM {relation} t
-WHERE t.{key}::{type} = ANY (%s::text[]::{type}[]) AND {has_document}
+SELECT r.* FROM pg_catalog.unnest(%s::text[]) q (key) CROSS JOIN LATERAL (
+    SELECT {key}, pg_catalog.octet_length(t.{text}::text)
+    FROM {relation} t WHERE {has_key} AND {has_document} OFFSET 0
+) r
 """
 FIRST_PAGE: Final[LiteralString] = """
 /* textsim-db: sweep an attached table */
-SELECT t.{key}::{type}::text, pg_catalog.octet_length(t.{text}::text) FROM {relation} t
-WHERE {has_document} ORDER BY t.{key}::{type} LIMIT %s
+SELECT {key}, pg_catalog.octet_length(t.{text}::text) FROM {relation} t
+WHERE {has_document} ORDER BY {key_order} LIMIT %s
 """
 NEXT_PAGE: Final[LiteralString] = """
 /* textsim-db: sweep an attached table */
-SELECT t.{key}::{type}::text, pg_catalog.octet_length(t.{text}::text) FROM {relation} t
-WHERE {has_document} AND t.{key}::{type} > %s::text::{type}
-ORDER BY t.{key}::{type} LIMIT %s
+SELECT {key}, pg_catalog.octet_length(t.{text}::text)
+FROM (SELECT %s::text) q (key) CROSS JOIN {relation} t
+WHERE {has_document} AND {is_after}
+ORDER BY {key_order} LIMIT %s
 """
 ABSENT_KEYS: Final[LiteralString] = """
 /* textsim-db: sweep: documents whose rows are gone */
 SELECT q.key FROM pg_catalog.unnest(%s::text[]) q (key)
 WHERE NOT EXISTS (
-    SELECT FROM {relation} t WHERE t.{key}::{type} = q.key::{type} AND {has_document}
+    SELECT FROM {relation} t WHERE {has_key} AND {has_document} OFFSET 0
 )
 """
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import psycopg
@@ -25,19 +26,26 @@ class SourceNames(NamedTuple):
     """The names of a table and of its columns."""
 
     table: str
-    key: str
+    keys: list[str]
     text: str
     optional: tuple[str | None, ...] = (None, None, None)
     """The columns of scopes, of times and of expiries; None if the corpus needs no such column."""
 
 
 def names_of(
-    table: TableName, key: ColumnName, text: ColumnName, *optional: ColumnName | None
+    table: TableName,
+    keys: Sequence[ColumnName],
+    text: ColumnName | None,
+    *optional: ColumnName | None,
 ) -> SourceNames:
     """Return the names of a table and of its columns; raises ConfigurationError.
 
     optional: the columns of scopes, of times and of expiries.
     """
+    if not keys or text is None:
+        raise ConfigurationError("the key column or the text column is missing")
+    if isinstance(keys, str):
+        raise ConfigurationError(f"key_columns is {keys!r}; expected a list of columns")
     columns: Any = None
     if isinstance(table, Table):
         columns = table.columns
@@ -45,7 +53,7 @@ def names_of(
         columns = getattr(sqlalchemy.inspect(table, raiseerr=False), "columns", None)
     return SourceNames(
         table_name(table),
-        _column_name(columns, key),
+        [_column_name(columns, key) for key in keys],
         _column_name(columns, text),
         tuple(None if each is None else _column_name(columns, each) for each in optional),
     )
