@@ -31,10 +31,10 @@ _COLUMNS = """
 SELECT a.attname, pg_catalog.format_type(a.atttypid, a.atttypmod) FROM pg_catalog.pg_attribute a
 WHERE a.attrelid = %s AND a.attnum > 0 AND NOT a.attisdropped ORDER BY a.attnum
 """
-# The key as the key of a document of an attached table, NULL if a column is NULL; and how to look up a row.
+# The key as for a document of an attached table, NULL if a column is NULL; and how to look up a row.
 _KEY = """
-SELECT CASE WHEN cardinality(s.key_columns) > 1 THEN
-        textsim._columns_fault(s.relation, s.key_columns, %(text)s::name, %(scope)s::name, NULL, '{}') END,
+SELECT CASE WHEN cardinality(s.key_columns) > 1 THEN textsim._columns_fault(
+        s.relation, s.key_columns, %(text)s::name, %(scope)s::name, NULL, '{}') END,
     pg_catalog.format('CASE WHEN pg_catalog.num_nulls(%%s) = 0 THEN %%s END', pg_catalog.concat_ws(', ',
         VARIADIC array(SELECT pg_catalog.format('t.%%I', c) FROM pg_catalog.unnest(s.key_columns) c)),
         textsim._key_of(s, 't')),

@@ -5,11 +5,12 @@
     resolve    read the rows and compute, in a thread, a piece ahead    apply_changes
     write      one transaction, which also deletes the entries          apply_changes
     expire     remove expired documents, once a second                  remove_expired
-    track      update the clusters of tracked corpora                   tracked_clusters
+    track      update the clusters of tracked corpora, in a thread      tracked_clusters
     settle     vacuum the tables that grew, when the log is empty       write.vacuum_after_load
 
-Each change goes through the stages in this order, each stage once. When the server fails or a
-corpus is rebuilt, the worker releases its entries and starts again with a claim.
+Each change goes through the stages in this order, each stage once; updates of clusters do not hold up
+the next piece. When the server fails or a corpus is rebuilt, the worker releases its entries and starts
+again with a claim.
 """
 
 from __future__ import annotations
@@ -18,8 +19,9 @@ import logging
 import math
 import time
 from collections import Counter
-from collections.abc import Generator
+from collections.abc import Generator, Iterable
 from contextlib import closing, suppress
+from itertools import repeat
 
 import psycopg
 from psycopg import errors as pg
@@ -156,11 +158,22 @@ class Worker:
             closing(self._pieces(next_poll, until_idle)) as pieces,
             closing(ahead(pieces, self._resolve)) as resolved_pieces,
         ):
-            empty_polls = 0
-            for resolved in resolved_pieces:
+            self._write_pieces(resolved_pieces, total, recovery)
+            self._settle()
+            while until_idle and (removed := self._expire(is_last=True)):
+                total.removed += removed
+            while until_idle and self._update_clusters(is_last=True):
+                pass
+
+    def _write_pieces(
+        self, pieces: Iterable[Resolved | None], total: ChangeReport, recovery: _Recovery
+    ) -> None:
+        """Write pieces; while one is being written, clusters are updated in a thread."""
+        empty_polls = 0
+        with closing(ahead(repeat(False), self._update_clusters)) as updates:
+            for resolved, _ in zip(pieces, updates, strict=False):
                 recovery.failures = 0
                 total.removed += self._expire()
-                self._update_clusters()
                 if resolved is not None:
                     empty_polls = 0
                     total.include(self._write(resolved))
@@ -169,11 +182,6 @@ class Worker:
                 empty_polls += 1
                 if empty_polls == DRAINED_POLLS:
                     self._settle()
-            self._settle()
-            while until_idle and (removed := self._expire(is_last=True)):
-                total.removed += removed
-            while until_idle and self._update_clusters(is_last=True):
-                pass
 
     def _pieces(self, next_poll: NextPoll, until_idle: bool) -> Generator[Piece | None, None, None]:
         """Yield pieces, and None after each empty poll, so that ahead() passes on the pieces before it.
