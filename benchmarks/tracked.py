@@ -100,10 +100,22 @@ class Tracked:
         base = next(self._new)
         corpus.add_many((f"ten {i}", f"{base} extra{i}") for i in range(10))
         self._update()
+
+        def come(number: int) -> None:
+            if number:
+                corpus.remove([f"near {number - 1}"])
+                self._update()
+            corpus.add(f"near {number}", f"{base} other{number}")
+
+        def go(number: int) -> None:
+            corpus.add(f"gone {number}", f"{base} other{number}")
+            self._update()
+            corpus.remove([f"gone {number}"])
+
         steps: dict[str, Callable[[int], object]] = {
             "new_ms": lambda i: corpus.add(f"new {i}", next(self._new)),
-            "near_ms": lambda i: corpus.add(f"near {i}", f"{base} other{i}"),
-            "removed_ms": lambda i: corpus.remove([f"near {i}"]),
+            "near_ms": come,
+            "removed_ms": go,
         }
         for name, change in steps.items():
             self.note(name, self._each(self._update, change))

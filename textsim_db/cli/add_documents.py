@@ -6,10 +6,11 @@ import logging
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
-from textsim_db.cli.messages import Refusals, count, print_message
+from textsim_db.cli.messages import Refusals, print_message
 from textsim_db.cli.progress import Measured, loading
 from textsim_db.errors import DatabaseError, shown
 from textsim_db.results import AddReport
+from textsim_db.show.numbers import count
 
 if TYPE_CHECKING:
     from textsim_db.corpus import Corpus

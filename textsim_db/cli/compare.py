@@ -11,12 +11,13 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from textsim_db.cli.connections import connect
-from textsim_db.cli.messages import count, print_message
+from textsim_db.cli.messages import print_message
 from textsim_db.cli.one_text import read_one_text
 from textsim_db.cli.options import DatabaseUrl, whole_number
 from textsim_db.cli.output import Format, FormatOption, check_writable, console, table, write
 from textsim_db.errors import ConfigurationError, InputError, shown
 from textsim_db.settings import DEFAULTS
+from textsim_db.show.numbers import count
 
 if TYPE_CHECKING:
     from rich.text import Text

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from textsim_db.cli.connections import connect, each_corpus
-from textsim_db.cli.messages import confirm, count, print_message
+from textsim_db.cli.messages import confirm, print_message
 from textsim_db.cli.options import CorpusName, DatabaseUrl, Yes
 from textsim_db.cli.output import Format, FormatOption, Setting, cell, console, table, write
 from textsim_db.cli.progress import progress
@@ -21,6 +21,7 @@ from textsim_db.cli.settings_options import (
 )
 from textsim_db.errors import RecipeError, shown
 from textsim_db.settings import CHANGEABLE, SETTINGS
+from textsim_db.show.numbers import count
 
 if TYPE_CHECKING:
     from textsim_db.corpus import Corpus, ManagedCorpus

@@ -11,7 +11,7 @@ import typer
 
 from textsim_db.cli.connections import connect, name_origin, skip_unreadable
 from textsim_db.cli.logs import log_options
-from textsim_db.cli.messages import confirm, count, print_message
+from textsim_db.cli.messages import confirm, print_message
 from textsim_db.cli.options import DatabaseUrl, OptionalCorpus, Yes
 from textsim_db.cli.output import Format, FormatOption, write
 from textsim_db.cli.progress import progress
@@ -24,6 +24,7 @@ from textsim_db.errors import (
     shown,
 )
 from textsim_db.results import Problem
+from textsim_db.show.numbers import count
 
 if TYPE_CHECKING:
     from sqlalchemy import Engine

@@ -19,7 +19,7 @@ from textsim_db.cli.dedupe_reports import (
     is_page,
     write_clusters,
 )
-from textsim_db.cli.messages import Refusals, count, print_message
+from textsim_db.cli.messages import Refusals, print_message
 from textsim_db.cli.options import DatabaseUrl, LinkageOption, choice_of
 from textsim_db.cli.output import check_writable
 from textsim_db.cli.progress import loading
@@ -31,6 +31,7 @@ from textsim_db.cli.settings_options import (
 from textsim_db.errors import ConfigurationError, InputError, shown
 from textsim_db.files.kind_by_name import Kind
 from textsim_db.settings import PAIR_SETTINGS, CorpusSettings
+from textsim_db.show.numbers import count
 
 if TYPE_CHECKING:
     from textsim_db.cluster.keep_rule import Preference

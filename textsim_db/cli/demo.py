@@ -13,12 +13,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from textsim_db.cli.connections import connect
-from textsim_db.cli.messages import count, program
+from textsim_db.cli.messages import program
 from textsim_db.cli.options import DatabaseUrl
 from textsim_db.cli.output import console, table
 from textsim_db.cli.warm import compile_kernels
 from textsim_db.errors import TextsimError
 from textsim_db.settings import DEFAULTS
+from textsim_db.show.numbers import count
 
 if TYPE_CHECKING:
     from rich.console import Console

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Final, LiteralString, NamedTuple
 
 from textsim_db.cli.connections import skip_unreadable
 from textsim_db.cli.findings import Finding, fault, note, ok
-from textsim_db.cli.messages import count
 from textsim_db.cli.status import as_text_note
 from textsim_db.errors import DatabaseError, RecipeError, shown
+from textsim_db.show.numbers import count
 
 if TYPE_CHECKING:
     from sqlalchemy import Engine

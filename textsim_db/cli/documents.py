@@ -12,7 +12,7 @@ import typer
 
 from textsim_db.cli.add_documents import add_documents, print_report
 from textsim_db.cli.connections import connect, open_corpus
-from textsim_db.cli.messages import Refusals, count, print_message
+from textsim_db.cli.messages import Refusals, print_message
 from textsim_db.cli.options import CorpusName, DatabaseUrl, choice_of
 from textsim_db.cli.progress import progress
 from textsim_db.cli.query_documents import QueryDocuments
@@ -25,6 +25,7 @@ from textsim_db.cli.settings_options import (
 from textsim_db.errors import InputError
 from textsim_db.files.kind_by_name import Kind
 from textsim_db.settings import SETTINGS
+from textsim_db.show.numbers import count
 
 if TYPE_CHECKING:
     from textsim_db.corpus import Corpus

@@ -7,12 +7,13 @@ from typing import Annotated
 import typer
 
 from textsim_db.cli.connections import connect
-from textsim_db.cli.messages import count, print_message
+from textsim_db.cli.messages import print_message
 from textsim_db.cli.options import CorpusName, DatabaseUrl, choice_of
 from textsim_db.cli.output import Format, FormatOption, write
 from textsim_db.files.kind_by_name import Kind
 from textsim_db.results import Contradiction, Judgement
 from textsim_db.settings import Verdict
+from textsim_db.show.numbers import count
 
 app = typer.Typer(
     no_args_is_help=True, help="List, import and remove what people said of pairs of documents."

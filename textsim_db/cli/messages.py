@@ -120,8 +120,3 @@ def program() -> str:
         return f"{shlex.quote(sys.executable)} -m textsim_db.cli"
     on_path = shutil.which("textsim")
     return "textsim" if on_path and PurePath(on_path) == PurePath(name) else shlex.quote(name)
-
-
-def count(number: int, noun: str) -> str:
-    """Return "1 document", "2,000 documents"."""
-    return f"{number:,} {noun}{'' if number == 1 else 's'}"

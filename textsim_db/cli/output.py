@@ -14,6 +14,7 @@ import typer
 
 from textsim_db.cli.options import choice_of
 from textsim_db.errors import InputError, shown
+from textsim_db.show.numbers import similarity
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -96,11 +97,6 @@ def cell(value: Any) -> str:
 def bar(share: float) -> str:
     """Return a share of 1 as a bar in a column of fixed width."""
     return f"{'█' * round(_BAR * share):<{_BAR}}"
-
-
-def similarity(value: float) -> str:
-    """Return a similarity with four decimals; only an exact 1 is shown as 1.0000."""
-    return "0.9999" if 0.99995 <= value < 1 else f"{value:.4f}"
 
 
 def check_writable(path: str) -> None:

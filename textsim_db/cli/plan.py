@@ -9,7 +9,7 @@ import typer
 
 from textsim_db.choose_bands import Bands
 from textsim_db.cli.connections import connect
-from textsim_db.cli.messages import count, print_message
+from textsim_db.cli.messages import print_message
 from textsim_db.cli.options import DatabaseUrl, ScopeLimit, number_option, whole_number_option
 from textsim_db.cli.output import (
     Format,
@@ -21,11 +21,12 @@ from textsim_db.cli.output import (
     table,
     write,
 )
-from textsim_db.cli.output import similarity as shown_similarity
 from textsim_db.cli.progress import progress
 from textsim_db.cli.settings_options import PartialSettings, with_settings
 from textsim_db.errors import shown
 from textsim_db.settings import DEFAULTS, check_count
+from textsim_db.show.numbers import count
+from textsim_db.show.numbers import similarity as shown_similarity
 
 if TYPE_CHECKING:
     from textsim_db.results import RecallReport

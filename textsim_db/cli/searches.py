@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from textsim_db.cli.connections import connect
-from textsim_db.cli.messages import count, print_message
+from textsim_db.cli.messages import print_message
 from textsim_db.cli.one_text import read_one_text
 from textsim_db.cli.options import (
     CorpusName,
@@ -21,6 +21,7 @@ from textsim_db.cli.options import (
     positive_number,
 )
 from textsim_db.cli.output import Format, FormatOption, write
+from textsim_db.show.numbers import count
 
 if TYPE_CHECKING:
     from textsim_db.corpus import Corpus

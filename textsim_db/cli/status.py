@@ -13,11 +13,12 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 import typer
 
 from textsim_db.cli.connections import connect, each_corpus
-from textsim_db.cli.messages import count, print_message
+from textsim_db.cli.messages import print_message
 from textsim_db.cli.options import DatabaseUrl, OptionalCorpus, needs_extra, number_option
 from textsim_db.cli.output import Format, FormatOption, write
 from textsim_db.errors import shown
 from textsim_db.results import ScopeStatus, Source
+from textsim_db.show.numbers import count
 
 if TYPE_CHECKING:
     from textsim_db.corpus import ManagedCorpus

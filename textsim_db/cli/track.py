@@ -7,9 +7,10 @@ from typing import Annotated
 import typer
 
 from textsim_db.cli.connections import connect
-from textsim_db.cli.messages import count, print_message
+from textsim_db.cli.messages import print_message
 from textsim_db.cli.options import CorpusName, DatabaseUrl, LinkageOption, choice_of, number_option
 from textsim_db.settings import Mode
+from textsim_db.show.numbers import count
 
 TrackedThreshold = Annotated[
     float | None,

@@ -17,10 +17,11 @@ from typing import TYPE_CHECKING
 
 from textsim_db.cli.connections import connect
 from textsim_db.cli.logs import SEARCHES
-from textsim_db.cli.messages import count, print_message
+from textsim_db.cli.messages import print_message
 from textsim_db.cli.options import DatabaseUrl
 from textsim_db.cli.progress import progress
 from textsim_db.settings import CorpusSettings, Linkage
+from textsim_db.show.numbers import count
 
 if TYPE_CHECKING:
     from textsim_db.corpus import Corpus

@@ -16,11 +16,12 @@ from pyspark.errors import PySparkException
 
 from textsim_db.cli.app import CommandGroup
 from textsim_db.cli.logs import Command
-from textsim_db.cli.messages import count, print_message
+from textsim_db.cli.messages import print_message
 from textsim_db.cli.options import LinkageOption
 from textsim_db.cli.settings_options import PartialSettings, check_settings, with_settings
 from textsim_db.errors import InputError
 from textsim_db.settings import PAIR_SETTINGS
+from textsim_db.show.numbers import count
 from textsim_db.spark.candidates import Candidates, find_candidates
 from textsim_db.spark.dedupe_frame import Place, count_removed, rank_of, write_report
 
