@@ -202,6 +202,7 @@ def test_items_come_before_the_error_that_ends_them() -> None:
     support.run(main())
 
 
+@pytest.mark.more
 def test_more_iterators_than_connections_take_turns(filled: ts.Corpus, database_url: str) -> None:
     async def read(corpus: aio.Corpus) -> int:
         pairs = 0

@@ -160,6 +160,7 @@ def test_judgements_of_copies_and_of_large_buckets_are_obeyed(
         check_obeyed(corpus, connection, judgements, f"--seed {seed}, corpus {number}", linkages)
 
 
+@pytest.mark.more
 def test_thousands_of_judgements_are_obeyed_alike(
     db: ts.Database, connection: Connection, rng: random.Random, seed: int
 ) -> None:

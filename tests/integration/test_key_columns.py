@@ -424,6 +424,7 @@ def test_a_renamed_key_column_is_reported_with_the_statements_that_mend_it(
     assert 'columns "B, c", "a" are not unique together' in problem
 
 
+@pytest.mark.more
 def test_a_large_table_of_many_partitions(
     db: ts.Database, corpus: ts.Corpus, connection: Connection
 ) -> None:

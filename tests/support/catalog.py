@@ -118,7 +118,7 @@ def expected_settings(function: str) -> list[str]:
     if WITHOUT_NESTED_LOOPS.match(function):
         settings.append("enable_nestloop=off")
     if "_update_clusters(" in function:
-        settings.append("jit=off")
+        settings += ["enable_hashjoin=on", "enable_mergejoin=on", "jit=off"]
     if "_connected_nodes" in function or "_connected_keys" in function:
         settings += ["enable_hashjoin=off", "enable_mergejoin=off"]
     if WRITES_NUMBERS.match(function):
