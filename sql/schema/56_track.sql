@@ -176,7 +176,7 @@ BEGIN
             EXECUTE format('COMMENT ON SEQUENCE textsim.%I IS %L', object.name, 'ids of one tracked corpus');
         END IF;
     END LOOP;
-    -- If most matches are those of one node, the planner must not guess so many for each node.
+    -- One node may have most of the matches. The planner would expect as many for each node.
     EXECUTE format('ALTER TABLE textsim.%I ALTER a SET (n_distinct = -0.5), ALTER b SET (n_distinct = -0.5)',
         'match_' || corpus_id);
     PERFORM textsim._grant_ids(corpus_id);
