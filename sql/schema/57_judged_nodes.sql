@@ -170,9 +170,7 @@ DECLARE
         WHERE d.key IN (
             SELECT unnest(ARRAY[j.a, j.b]) FROM textsim.judgement j
             WHERE j.origin = corpus_origin AND j.verdict IN ('same', 'different'))
-            AND d.id NOT IN (
-                SELECT unnest(p.document_ids) FROM textsim.pending p
-                WHERE p.corpus_id = c.id AND p.document_ids IS NOT NULL));
+            AND d.id NOT IN (SELECT unnest(textsim._logged_ids(c.id))));
     hashed record := textsim._hashes_of(corpus_origin, documents);
     moved record := textsim._move_to_nodes(c, documents, hashed.ids, hashed.hashes);
 BEGIN

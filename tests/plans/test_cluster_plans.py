@@ -7,6 +7,8 @@ import pytest
 import textsim_db as ts
 from benchmarks.generate import documents
 from tests.support.connections import Connection
+from textsim_db.db import stored_corpus
+from textsim_db.sync import statements
 
 READ = """
 SELECT coalesce(sum(pg_stat_get_xact_tuples_returned(c.oid)), 0)
@@ -41,3 +43,20 @@ def test_an_update_for_one_document_reads_few_rows(
             (read,) = connection.execute(READ).fetchone() or (0,)
         print(f"{read} rows and entries of indexes were read")
         assert 0 < read < 4_000
+
+
+@pytest.mark.parametrize("statement", ["REMOVE_MATCHES_WITHOUT_NODES", "LOG_UNSEEN"])
+def test_more_nodes_than_fit_into_memory_are_looked_up(
+    db: ts.Database, connection: Connection, statement: str
+) -> None:
+    corpus = db.create_corpus("c")
+    corpus.add_many(documents(5_000, words=10, planted=0.1, seed=1))
+    corpus.track()
+    corpus.update_clusters()
+    connection.execute("ANALYZE")
+    connection.execute("SET work_mem = '64kB'")
+    config = stored_corpus.load(db.engine, "c")
+    explained = f"EXPLAIN {config.statement(getattr(statements, statement))}"
+    plan = "\n".join(line for (line,) in connection.execute(explained.encode()).fetchall())
+    assert "SubPlan" in plan
+    assert "Materialize" not in plan, plan  # NOT IN would read all nodes again and again

@@ -611,14 +611,10 @@ FROM (VALUES
 # branches compare nodes with each other.
 WRONG_NODES: Final[LiteralString] = """
 /* textsim-db: check corpus {id}: nodes */
-WITH changed AS MATERIALIZED (
-    SELECT pg_catalog.unnest(p.document_ids) AS id FROM textsim.pending p
-    WHERE p.corpus_id = {id} AND p.document_ids IS NOT NULL
-)
 SELECT d.key, CASE WHEN n.node IS NULL THEN 'it has no node' ELSE 'it has no words, and a node' END,
     ARRAY[d.id]
 FROM {document} d LEFT JOIN textsim.node_{id} n ON n.document_id = d.id
-WHERE d.id = ANY (%(suspects)s::integer[]) AND d.id NOT IN (SELECT k.id FROM changed k)
+WHERE d.id = ANY (%(suspects)s::integer[]) AND d.id NOT IN (SELECT pg_catalog.unnest(textsim._logged_ids({id})))
     AND textsim._has_node(
         (SELECT coalesce(c.origin, c.id) FROM textsim.corpus c WHERE c.id = {id}),
         d.shingle_count, d.key) = (n.node IS NULL)
@@ -626,7 +622,7 @@ UNION ALL
 SELECT 'document ' || n.document_id, 'it was removed, and has a node', ARRAY[n.document_id]
 FROM textsim.node_{id} n
 WHERE NOT EXISTS (SELECT FROM {document} d WHERE d.id = n.document_id)
-    AND n.document_id NOT IN (SELECT k.id FROM changed k)
+    AND n.document_id NOT IN (SELECT pg_catalog.unnest(textsim._logged_ids({id})))
 UNION ALL
 SELECT 'node ' || s.node, 'its documents have different shingles', s.ids
 FROM (
@@ -635,7 +631,7 @@ FROM (
     FROM textsim.node_{id} n JOIN {document} d ON d.id = n.document_id
     WHERE n.node IN (
             SELECT o.node FROM textsim.node_{id} o WHERE o.document_id = ANY (%(suspects)s::integer[]))
-        AND d.id NOT IN (SELECT k.id FROM changed k)
+        AND d.id NOT IN (SELECT pg_catalog.unnest(textsim._logged_ids({id})))
     GROUP BY n.node HAVING count(*) > 1
 ) s
 CROSS JOIN LATERAL (
@@ -658,9 +654,7 @@ NODES_OF_DOCUMENTS: Final[LiteralString] = """
 SELECT pg_catalog.array_send(pg_catalog.array_agg(n.document_id ORDER BY n.document_id)),
     pg_catalog.array_send(pg_catalog.array_agg(n.node ORDER BY n.document_id))
 FROM textsim.node_{id} n
-WHERE n.document_id NOT IN (
-    SELECT pg_catalog.unnest(p.document_ids) FROM textsim.pending p
-    WHERE p.corpus_id = {id} AND p.document_ids IS NOT NULL)
+WHERE n.document_id NOT IN (SELECT pg_catalog.unnest(textsim._logged_ids({id})))
 """
 JUDGED_NODES: Final[LiteralString] = """
 SELECT DISTINCT n.node FROM textsim.corpus c
@@ -679,10 +673,7 @@ FROM textsim.match_{id} m
 # A match is excused if each of the documents of one of its nodes is named by the log.
 WRONG_MATCHES: Final[LiteralString] = """
 /* textsim-db: check corpus {id}: matches */
-WITH changed AS MATERIALIZED (
-    SELECT pg_catalog.unnest(p.document_ids) AS id FROM textsim.pending p
-    WHERE p.corpus_id = {id} AND p.document_ids IS NOT NULL
-), stored AS MATERIALIZED (
+WITH stored AS MATERIALIZED (
     SELECT m.a, m.b, m.similarity FROM textsim.match_{id} m
     WHERE m.a = ANY (%(nodes)s::integer[]) OR m.b = ANY (%(nodes)s::integer[])
 ), found AS MATERIALIZED (
@@ -693,12 +684,12 @@ SELECT x.key, y.key, s.similarity, f.similarity, ARRAY[x.id, y.id]
 FROM stored s FULL JOIN found f ON f.a = s.a AND f.b = s.b
 CROSS JOIN LATERAL (
     SELECT d.key, d.id FROM textsim.node_{id} n JOIN {document} d ON d.id = n.document_id
-    WHERE n.node = coalesce(s.a, f.a) AND d.id NOT IN (SELECT k.id FROM changed k)
+    WHERE n.node = coalesce(s.a, f.a) AND d.id NOT IN (SELECT pg_catalog.unnest(textsim._logged_ids({id})))
     ORDER BY d.id LIMIT 1
 ) x
 CROSS JOIN LATERAL (
     SELECT d.key, d.id FROM textsim.node_{id} n JOIN {document} d ON d.id = n.document_id
-    WHERE n.node = coalesce(s.b, f.b) AND d.id NOT IN (SELECT k.id FROM changed k)
+    WHERE n.node = coalesce(s.b, f.b) AND d.id NOT IN (SELECT pg_catalog.unnest(textsim._logged_ids({id})))
     ORDER BY d.id LIMIT 1
 ) y
 WHERE s.similarity IS DISTINCT FROM f.similarity

@@ -303,8 +303,8 @@ DELETE FROM textsim.node_{id} n WHERE n.document_id IN (
 """
 REMOVE_MATCHES_WITHOUT_NODES: Final[LiteralString] = """
 DELETE FROM textsim.match_{id} m
-WHERE m.a NOT IN (SELECT n.node FROM textsim.node_{id} n)
-    OR m.b NOT IN (SELECT n.node FROM textsim.node_{id} n)
+WHERE NOT EXISTS (SELECT FROM textsim.node_{id} n WHERE n.node = m.a)
+    OR NOT EXISTS (SELECT FROM textsim.node_{id} n WHERE n.node = m.b)
 """
 END_ENTRIES: Final[LiteralString] = """
 SELECT textsim._delete_entries(%(entries)s::bigint[]), pg_catalog.setval(
@@ -338,13 +338,11 @@ FROM grouped g
 LOG_UNSEEN: Final[LiteralString] = """
 SELECT textsim._log_ids({id}, ARRAY(
     SELECT d.id FROM {document} d
-    WHERE d.id NOT IN (SELECT n.document_id FROM textsim.node_{id} n)
+    WHERE NOT EXISTS (SELECT FROM textsim.node_{id} n WHERE n.document_id = d.id)
         AND textsim._has_node(
             (SELECT coalesce(c.origin, c.id) FROM textsim.corpus c WHERE c.id = {id}),
             d.shingle_count, d.key)
-        AND d.id NOT IN (
-            SELECT pg_catalog.unnest(p.document_ids) FROM textsim.pending p
-            WHERE p.corpus_id = {id} AND p.document_ids IS NOT NULL)
+        AND d.id NOT IN (SELECT pg_catalog.unnest(textsim._logged_ids({id})))
     ORDER BY d.id))
 """
 ANALYZE_CLUSTERS: Final[tuple[LiteralString, ...]] = (
