@@ -313,7 +313,11 @@ def recorded(name: str) -> Figures:
 def conditions() -> dict[str, str]:
     """Return what was run, on which commit, when, and on which machine."""
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30
-    arguments = [argument for argument in sys.argv[1:] if argument != "--record"]
+    arguments = [
+        os.path.relpath(argument) if os.path.isabs(argument) else argument
+        for argument in sys.argv[1:]
+        if argument != "--record"
+    ]
     return {
         "command": " ".join(["python -m", f"benchmarks.{Path(sys.argv[0]).stem}", *arguments]),
         "commit": commit(ROOT),

@@ -614,7 +614,8 @@ WRONG_NODES: Final[LiteralString] = """
 SELECT d.key, CASE WHEN n.node IS NULL THEN 'it has no node' ELSE 'it has no words, and a node' END,
     ARRAY[d.id]
 FROM {document} d LEFT JOIN textsim.node_{id} n ON n.document_id = d.id
-WHERE d.id = ANY (%(suspects)s::integer[]) AND d.id NOT IN (SELECT pg_catalog.unnest(textsim._logged_ids({id})))
+WHERE d.id = ANY (%(suspects)s::integer[])
+    AND d.id NOT IN (SELECT pg_catalog.unnest(textsim._logged_ids({id})))
     AND textsim._has_node(
         (SELECT coalesce(c.origin, c.id) FROM textsim.corpus c WHERE c.id = {id}),
         d.shingle_count, d.key) = (n.node IS NULL)
@@ -684,12 +685,14 @@ SELECT x.key, y.key, s.similarity, f.similarity, ARRAY[x.id, y.id]
 FROM stored s FULL JOIN found f ON f.a = s.a AND f.b = s.b
 CROSS JOIN LATERAL (
     SELECT d.key, d.id FROM textsim.node_{id} n JOIN {document} d ON d.id = n.document_id
-    WHERE n.node = coalesce(s.a, f.a) AND d.id NOT IN (SELECT pg_catalog.unnest(textsim._logged_ids({id})))
+    WHERE n.node = coalesce(s.a, f.a)
+        AND d.id NOT IN (SELECT pg_catalog.unnest(textsim._logged_ids({id})))
     ORDER BY d.id LIMIT 1
 ) x
 CROSS JOIN LATERAL (
     SELECT d.key, d.id FROM textsim.node_{id} n JOIN {document} d ON d.id = n.document_id
-    WHERE n.node = coalesce(s.b, f.b) AND d.id NOT IN (SELECT pg_catalog.unnest(textsim._logged_ids({id})))
+    WHERE n.node = coalesce(s.b, f.b)
+        AND d.id NOT IN (SELECT pg_catalog.unnest(textsim._logged_ids({id})))
     ORDER BY d.id LIMIT 1
 ) y
 WHERE s.similarity IS DISTINCT FROM f.similarity

@@ -16,7 +16,7 @@ from textsim_db.measures.by_name import JACCARD
 from textsim_db.read import documents_by_key
 from textsim_db.read.documents_by_key import RandomMatches, Traits
 from textsim_db.results import ClusterEvent, Inspection, Judgement, Member, Pair, Source
-from textsim_db.review.reviewed import Command, JudgedPair, Text
+from textsim_db.review.reviewed import JudgedPair, NextCommand, Text
 from textsim_db.sync import read_source, sources
 from textsim_db.sync.read_source import StoredSource
 from textsim_db.text.run_ahead import cut
@@ -162,17 +162,17 @@ class CorpusDocuments:
         (inspection,) = self._corpus.inspect_keys([keys])
         return inspection
 
-    def commands(self, threshold: float) -> list[Command]:
+    def commands(self, threshold: float) -> list[NextCommand]:
         """Return the commands that make use of a threshold."""
         name, number = shlex.quote(self._corpus.name), f"{threshold:.2f}"
         commands = [
-            Command(
+            NextCommand(
                 "Build the corpus anew with this threshold",
                 f"textsim rebuild {name} --threshold {number}",
                 "Choose it if all searches and clusters are to use this threshold. It replaces the "
                 "index; searches go on meanwhile, and documents and judgements stay.",
             ),
-            Command(
+            NextCommand(
                 f"Keep the threshold of the corpus, {self.threshold:g}, and list clusters at this one",
                 f"textsim clusters {name} --threshold {number} --judgements",
                 "Choose it to see the result first. It changes nothing: it prints the clusters that "
@@ -191,18 +191,18 @@ class CorpusDocuments:
             f"Choose it to delete or hide rows in SQL. It creates the table {into} with the clusters. "
             "It deletes nothing, and does not know the judgements."
         )
-        return [Command(purpose, dedupe, effect), *commands]
+        return [NextCommand(purpose, dedupe, effect), *commands]
 
-    def template_commands(self) -> list[Command]:
+    def template_commands(self) -> list[NextCommand]:
         """Return the commands that show the words of a template, and leave them out."""
         name = shlex.quote(self._corpus.name)
         return [
-            Command(
+            NextCommand(
                 "See which shingles many documents share",
                 f"textsim boilerplate {name} --clusters",
                 "It changes nothing.",
             ),
-            Command(
+            NextCommand(
                 "Leave their words out of all texts",
                 f"textsim rebuild {name} --boilerplate 0.01",
                 "It replaces the index: shingles that more than 1 % of the texts have no longer count. "

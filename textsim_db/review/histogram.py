@@ -12,7 +12,7 @@ _TOP = 0.2
 """The share of the height above the highest bar, for the names of marks."""
 
 
-class Bar(NamedTuple):
+class HistogramBar(NamedTuple):
     """The pairs of a hundredth of similarity."""
 
     step: int
@@ -33,7 +33,7 @@ class Histogram(NamedTuple):
 
     first: int
     """The lowest hundredth."""
-    bars: list[Bar]
+    bars: list[HistogramBar]
     width: float
     """The width of a bar."""
     counts: list[Mark]
@@ -47,7 +47,10 @@ def histogram_of(counts: list[tuple[int, int]], thresholds: dict[str, float]) ->
     """Return the histogram; counts: each hundredth with its pairs; thresholds: by their names."""
     first, width = counts[0][0], 1 / len(counts)
     most = max(number for _, number in counts)
-    bars = [Bar(step, (step - first) * width, *_vertical(number, most)) for step, number in counts]
+    bars = [
+        HistogramBar(step, (step - first) * width, *_vertical(number, most))
+        for step, number in counts
+    ]
     return Histogram(
         first,
         bars,

@@ -16,7 +16,7 @@ from textsim_db.files.record_files import RecordFile
 from textsim_db.read.documents_by_key import RandomMatches, Traits
 from textsim_db.results import Inspection, Judgement, Pair
 from textsim_db.review.judgement_file import JudgementFile
-from textsim_db.review.reviewed import Command, JudgedPair, Text
+from textsim_db.review.reviewed import JudgedPair, NextCommand, Text
 
 
 class Removed(NamedTuple):
@@ -128,7 +128,7 @@ class ReportDocuments:
         """Return None: a template shows in a corpus only."""
         return None
 
-    def commands(self, threshold: float) -> list[Command]:
+    def commands(self, threshold: float) -> list[NextCommand]:
         """Return the command that removes the near-duplicates anew."""
         columns = self._records.columns
         words = ["textsim", "dedupe", self._records.name, "--threshold", f"{threshold:.2f}"]
@@ -146,20 +146,20 @@ class ReportDocuments:
             "Choose it to replace the result of the earlier run. It reads the input again, and writes "
             "the records that stay to unique.jsonl. The input does not change."
         )
-        return [Command(purpose, shlex.join([*words, "-o", "unique.jsonl"]), effect)]
+        return [NextCommand(purpose, shlex.join([*words, "-o", "unique.jsonl"]), effect)]
 
-    def template_commands(self) -> list[Command]:
+    def template_commands(self) -> list[NextCommand]:
         """Return the commands that index the records without the words of a template."""
         words = ["textsim", "index", "records", self._records.name, "--create"]
         columns = self._records.columns
         words += [] if columns.text == "text" else ["--text", columns.text]
         return [
-            Command(
+            NextCommand(
                 "Index the records in a corpus",
                 shlex.join(words),
                 "textsim dedupe does not leave words out, but a corpus does.",
             ),
-            Command(
+            NextCommand(
                 "Leave the words of shingles that many records share out",
                 "textsim rebuild records --boilerplate 0.01",
                 "Shingles that more than 1 % of the texts have no longer count.",

@@ -20,7 +20,7 @@ class Text(NamedTuple):
     """Whether it is the text of its source; otherwise it is the normal form."""
 
 
-class Command(NamedTuple):
+class NextCommand(NamedTuple):
     """A command that a page advises."""
 
     purpose: str
@@ -106,10 +106,10 @@ class Reviewed(Protocol):
         """Return what holds a cluster together; None if that is unknown here."""
         ...
 
-    def commands(self, threshold: float) -> list[Command]:
+    def commands(self, threshold: float) -> list[NextCommand]:
         """Return the commands that make use of a threshold."""
         ...
 
-    def template_commands(self) -> list[Command]:
+    def template_commands(self) -> list[NextCommand]:
         """Return the commands that leave the words of a template out."""
         ...

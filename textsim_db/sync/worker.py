@@ -170,7 +170,7 @@ class Worker:
     ) -> None:
         """Write pieces; while one is being written, clusters are updated in a thread."""
         empty_polls = 0
-        with closing(ahead(repeat(False), self._update_clusters)) as updates:
+        with closing(ahead(repeat(None), lambda _: self._update_clusters())) as updates:
             for resolved, _ in zip(pieces, updates, strict=False):
                 recovery.failures = 0
                 total.removed += self._expire()
