@@ -240,5 +240,5 @@ def test_texts_that_grow_when_they_are_escaped_do_not_pass_the_bound(text: str) 
 
 def test_an_empty_result_says_so() -> None:
     html = made_page([], ["a", "b"])
-    assert "No record was removed." in html
+    assert "No records removed." in html
     assert set(Page(html).tags) <= ALLOWED
