@@ -235,7 +235,8 @@ def _member(pair: RemovedPair, names: _Names, texts: ShownTexts) -> str:
     found = compare_starts(*_texts(pair, texts))
     return (
         f"<article><b>{names.removed}</b>: {names(pair.removed)}, "
-        f"similarity {similarity(pair.similarity)}\n{excerpt_of_both(found.parts)}{_remarks(found)}</article>\n"
+        f"similarity {similarity(pair.similarity)}\n"
+        f"{excerpt_of_both(found.parts)}{_remarks(found)}</article>\n"
     )
 
 
