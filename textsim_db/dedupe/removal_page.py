@@ -30,7 +30,7 @@ from textsim_db.show.numbers import count, similarity
 from textsim_db.show.tables import facts
 from textsim_db.show.word_borders import end_of_start
 
-MOST_BYTES = 5_000_000
+PAGE_BYTES = 5_000_000
 """The bytes of a page from which on no further cluster is added."""
 _FAULTS = 20
 _LONGEST_NAME = 200
@@ -203,7 +203,7 @@ def _clusters(shown: ShownRemovals, names: _Names, texts: ShownTexts) -> Iterato
     yield "<h2>Clusters, the largest first</h2>\n"
     added = size = 0
     for cluster in shown.clusters:
-        if size > MOST_BYTES:
+        if size > PAGE_BYTES:
             break
         piece = _cluster(cluster, names, texts)
         added, size = added + 1, size + len(piece.encode(errors="replace"))
