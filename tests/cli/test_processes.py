@@ -82,6 +82,7 @@ def test_interrupt(database_url: str) -> None:
     )
 
 
+@pytest.mark.more
 def test_an_interrupt_while_a_kernel_makes_its_result(textsim: Textsim, database_url: str) -> None:
     Path("in.jsonl").write_text('{"id": 1, "text": "some text"}\n')
     program = """
