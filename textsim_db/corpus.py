@@ -1242,7 +1242,7 @@ class Corpus:
             >>> corpus.update_clusters()
             3
             >>> corpus.cluster_of("update")
-            Member(key='update', cluster=1, representative='monday', similarity=0.9)
+            Member(key='update', cluster=1, representative='monday', similarity=0.9, crowded=False)
             >>> corpus.untrack()
         """
         how = check_linkage(linkage)
@@ -1261,7 +1261,7 @@ class Corpus:
     def update_clusters(self) -> int:
         """Bring the clusters of a tracked corpus up to date; return the number of changed documents.
 
-        A worker does the same. Each transaction processes about a thousand documents.
+        A worker does the same. Each transaction processes some five thousand documents.
 
         Raises:
             ConfigurationError: the corpus is not tracked.

@@ -299,7 +299,7 @@ RETURNS TABLE (
     indexed bigint, pending bigint, is_estimate boolean, oldest_pending timestamptz,
     pending_age interval, failed bigint, problems text[], as_text bigint, saved_by_ids bigint,
     linkage text, tracked_threshold double precision, outdated bigint, outdated_since timestamptz,
-    indexed_is_estimate boolean)
+    crowded bigint, indexed_is_estimate boolean)
 LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE ROWS 1
 SET search_path = pg_catalog, pg_temp
 AS $$
@@ -331,6 +331,10 @@ BEGIN
         ORDER BY s.id, p.problem);
     SELECT t.linkage, t.threshold INTO linkage, tracked_threshold FROM textsim.tracked t WHERE t.corpus_id = c.id;
     SELECT w.documents, w.since INTO outdated, outdated_since FROM textsim._waiting(c.id, 'cluster') w;
+    crowded := 0;
+    IF linkage IS NOT NULL THEN
+        EXECUTE format('SELECT count(*) FROM textsim.%I', 'crowded_' || c.id) INTO crowded;
+    END IF;
     RETURN NEXT;
 END $$;
 COMMENT ON FUNCTION textsim.status(text)
@@ -342,7 +346,8 @@ COMMENT ON FUNCTION textsim.status(text)
     'and textsim worker or index_pending() gives their words ids, which saves about saved_by_ids bytes. It also '
     'counts documents that were removed since. linkage and tracked_threshold say how the corpus is tracked, and are '
     'NULL if it is not. outdated is the number of documents that have changed since its clusters were updated, the '
-    'first of them at outdated_since.';
+    'first of them at outdated_since. crowded is the number of texts that were compared with some of their candidates '
+    'only, as members() says.';
 
 CREATE FUNCTION textsim.scopes(corpus text)
 RETURNS TABLE (scope text, indexed bigint, as_text bigint)

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 _LATE_SECONDS = 60
 _LONGEST_WATCH = 86400
-_TRACKED_COLUMNS = ("tracked", "linkage", "threshold", "outdated", "outdated_since")
+_TRACKED_COLUMNS = ("tracked", "linkage", "threshold", "outdated", "outdated_since", "crowded")
 _WORKER_COLUMNS = ("worker", "state", "last_claim", "last_write", "last_error")
 _SHOWN_ERRORS = 3
 """The last errors of each corpus."""
@@ -287,7 +287,8 @@ def _show(sample: _Sample, form: Format) -> None:
 def _tracked_row(state: State) -> tuple[Any, ...]:
     status, lag = state.status, state.activity.cluster_lag
     since = "" if lag is None else f"{lag:,.1f} s ago"
-    return (state.corpus, status.linkage, status.tracked_threshold, status.outdated, since)
+    tracked = (state.corpus, status.linkage, status.tracked_threshold)
+    return (*tracked, status.outdated, since, status.crowded)
 
 
 def _worker_row(worker: WorkerState) -> tuple[str, ...]:
