@@ -33,7 +33,7 @@ def free_port() -> int:
 
 
 def faster_rules(text: str, factor: float) -> dict[str, Any]:
-    """Return alert rules with all their times divided by a factor: for, ranges, and limits in seconds."""
+    """Return alert rules with their times divided by a factor: for, ranges, limits in seconds."""
 
     def shorter(match: re.Match[str]) -> str:
         return f"{round(int(match[1]) * _SECONDS[match[2]] / factor)}s"
