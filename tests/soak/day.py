@@ -65,7 +65,7 @@ class Day(Week):
     began: float = field(default_factory=time.monotonic)
 
     def start_worker(self, number: int) -> subprocess.Popen[bytes]:
-        return self.run_worker("--metrics-port", str(self.ports[number]))
+        return self.run_worker("--metrics-port", str(self.ports[number]), "--log-level", "error")
 
     def keep_workers(self) -> None:
         while not self.stop.wait(0.5):
@@ -120,7 +120,8 @@ def fill_disk(day: Day) -> None:
     if not day.is_small_disk:
         print("the disk is not filled: that needs the right to mount a file system")
         return
-    update_all(day)  # many changes wait for the workers
+    # Longer texts: their documents do not fit into the space that vacuum has freed.
+    day.execute("UPDATE post SET body = concat_ws(' g ', body, body, body)")
     filler = day.folder / "filler"
     with suppress(OSError), filler.open("wb") as file:
         while True:
