@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import random
 import signal
-import subprocess
 from collections.abc import Callable
 
-import psycopg
 import pytest
 
 import textsim_db as ts
@@ -22,7 +20,9 @@ SELECT FROM pg_stat_activity WHERE datname = current_database() AND application_
 """
 COPIED = b"""
 SELECT coalesce(max(pg_relation_size(c.oid)), 0) FROM pg_class c
-WHERE c.relname = (SELECT 'document_' || max(id) FROM textsim.corpus WHERE name LIKE 'textsim temporary %%')
+WHERE c.relname = (
+    SELECT 'document_' || max(id) FROM textsim.corpus WHERE name LIKE 'textsim temporary %%'
+)
 """
 
 

@@ -171,7 +171,7 @@ EVENTS = (
         360,
         "all workers are killed, and start again later",
         kill_all_workers,
-        frozenset({"TextsimNoWorker"}),
+        frozenset({"TextsimNoMetrics"}),
     ),
     Event(
         440,
