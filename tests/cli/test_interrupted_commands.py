@@ -48,7 +48,8 @@ def test_interrupted_rebuilds(db: ts.Database, connection: Connection, rng: rand
     for moment in moments:
 
         def copied(size: int = moment) -> bool:
-            return connection.execute(COPIED).fetchone() >= (size,)
+            ((found,),) = connection.execute(COPIED).fetchall()
+            return bool(found >= size)
 
         status, messages = interrupt(db.url, "rebuild c --threshold 0.7", copied)
         statuses.append(status)
