@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 import typer
 
 from textsim_db.cli.connections import connect, each_corpus
+from textsim_db.cli.json_option import json_option
 from textsim_db.cli.messages import print_message
 from textsim_db.cli.options import DatabaseUrl, OptionalCorpus, needs_extra, number_option
 from textsim_db.cli.output import Format, FormatOption, write
@@ -95,6 +96,8 @@ def status(
             )
         _list_scopes(corpus, form, database_url)
         return
+    if as_metrics and json_option.is_given:
+        raise typer.BadParameter("--prometheus has a format of its own", param_hint="--json")
     if as_metrics:
         _print_metrics(database_url)
         return

@@ -46,8 +46,8 @@ from textsim_db.sketch.ragged import Signatures
 from textsim_db.sketch.scopes import Scopes, in_scopes
 from textsim_db.sketch.sketch_texts import Sketches, buckets_of, sketch, sketch_tokens
 from textsim_db.text.run_ahead import ahead, cut
+from textsim_db.text.storable_text import to_bytes
 from textsim_db.text.tokens import tokens_of
-from textsim_db.text.utf8 import to_bytes
 
 QUERIES_AT_ONCE = 500
 """The queries of one round of SQL; a larger number takes more memory."""

@@ -21,8 +21,8 @@ from textsim_db.text.hashing import hash_bands
 from textsim_db.text.languages import identify
 from textsim_db.text.shingles import find_shingles
 from textsim_db.text.stop_words import without, without_by_language
+from textsim_db.text.storable_text import to_bytes
 from textsim_db.text.tokens import Tokens, leave_out, tokenize
-from textsim_db.text.utf8 import to_bytes
 
 GOLDEN_TEXT = (
     "The 3 QUICK brown foxes — naïve, ﬁne — jumped; Быстрая ЛИСА, ταχεία ΑΛΕΠΟΎΣ, 素早い狐が跳ぶ, "
