@@ -20,7 +20,7 @@ KINDS: dict[str, dict[str, Any]] = {
     "exact": {"recall": 1.0},
     "exact, unique": {"recall": 1.0, "is_unique": True},
 }
-STEPS = {
+STATEMENTS = {
     "add": "SELECT textsim.add('c', 'a', %(text)s)",
     "matches": "SELECT textsim.matches('c', %(near)s)",
     "update": "SELECT textsim.add('c', 'a', %(near)s)",
@@ -44,7 +44,7 @@ def measure(bench: Bench, lengths: list[int], threshold: float) -> Iterator[list
             texts = {"text": " ".join(text), "near": " ".join(near)}
             spent = [
                 bench.spend(partial(bench.connection.execute, statement.encode(), texts)).server
-                for statement in STEPS.values()
+                for statement in STATEMENTS.values()
             ]
             yield [f"{kind}, {length:,} words", *map(shown, spent)]
         bench.db.drop_corpus("c")
@@ -58,7 +58,7 @@ def main() -> None:
     given = parser.parse_args()
     with fresh_database() as bench:
         rows = list(measure(bench, given.words, given.threshold))
-    table = [["processor s of the server", *STEPS], *rows]
+    table = [["processor s of the server", *STATEMENTS], *rows]
     publish(given.record, "long_texts", {}, {"long_texts": table})
 
 

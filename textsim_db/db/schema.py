@@ -94,9 +94,9 @@ def head() -> str:
 
 def current(connection: Connection) -> str | None:
     """Return the revision of the schema in a database, or None if it has no schema."""
-    if not _answer(connection, statements.HAS_VERSION):
+    if not _answer(connection, statements.HAS_REVISION):
         return None
-    revision = _answer(connection, statements.VERSION)
+    revision = _answer(connection, statements.REVISION)
     return None if revision is None else str(revision)
 
 
