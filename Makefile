@@ -85,7 +85,7 @@ format: .venv/.dev
 	$(BIN)/ruff format .
 
 beside-peers: .venv/.bench
-	$(BIN)/python -m benchmarks.beside_peers --documents 200000
+	$(BIN)/python -m benchmarks.beside_peers --documents 200000 $(if $(TRGM_URL),--trgm-url '$(TRGM_URL)')
 
 beside-checkout: .venv/.run
 	$(BIN)/python -m benchmarks.beside_checkout '$(OTHER)'
