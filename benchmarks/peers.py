@@ -44,7 +44,7 @@ class Peer(ABC):
     bands = f"{BANDS} x {ROWS}"
     """Bands and rows."""
     note = "in memory; candidates"
-    """What a reader of the figures must know."""
+    """What it keeps, and what it returns."""
     most_documents = most_queries = sys.maxsize
     """The limits of a slow library."""
 
@@ -87,7 +87,7 @@ class TextsimDb(Peer):
     package = "textsim-db"
     load_calls = "`add_many`"
     search_calls = "`query`, `query_many`"
-    note = "durable; verified matches"
+    note = "durable; verified"
     settings: Mapping[str, Any] = {"bands": BANDS, "rows": ROWS}
 
     def __init__(self, url: str) -> None:
@@ -119,7 +119,7 @@ class TextsimDbExact(TextsimDb):
     """The project with an exact corpus."""
 
     bands = "exact"
-    note = "durable; every match, verified"
+    note = "durable; verified; every match"
     settings: Mapping[str, Any] = {"recall": 1.0}
 
 
@@ -246,7 +246,7 @@ class Gaoya(Numbering):
     package = "gaoya"
     load_calls = "`par_bulk_insert_docs`, ids in `smallvec`"
     search_calls = "`query`, `par_bulk_query`"
-    note = "in memory; matches by estimate"
+    note = "in memory; estimates"
 
     def __init__(self, url: str) -> None:
         super().__init__(url)
@@ -282,7 +282,7 @@ class DedupPg(Peer):
     package = "dedup-pg"
     load_calls = "`DedupIndex.query` with the backend of SQLAlchemy"
     search_calls = "`DedupIndex.query`"
-    note = "PostgreSQL, commits not waited for; clusters by any shared band; a look-up inserts"
+    note = "PostgreSQL; clusters"
     most_documents, most_queries = 10_000, 5_000
 
     def __init__(self, url: str) -> None:
@@ -329,7 +329,7 @@ class PgTrgm(Peer):
     load_calls = "`COPY`, `CREATE INDEX USING gist (body gist_trgm_ops)`"
     search_calls = "`body % text`"
     bands = ""
-    note = "PostgreSQL, durable; another measure: three characters"
+    note = "PostgreSQL; trigrams of characters"
     most_documents, most_queries = 10_000, 500
 
     def __init__(self, url: str) -> None:
