@@ -12,7 +12,7 @@ TESTS ?= tests
 # A process that has no more tests takes half of those that wait for another process.
 PARALLEL := -n auto --dist worksteal
 
-.PHONY: help demo test test-more test-postgres soak soak-crash soak-clients soak-tests soak-fuzz soak-short soak-long soak-week soak-day check format benchmark beside-peers beside-checkout scale figures outputs docs clean
+.PHONY: help demo test test-more test-postgres soak soak-crash soak-clients soak-tests soak-fuzz soak-short soak-long soak-week soak-day check format beside-peers beside-checkout scale figures outputs docs clean
 
 help:
 	@echo 'make demo       index the Python standard library and list its near-duplicates; the first time takes'
@@ -26,7 +26,6 @@ help:
 	@echo '                five minutes of soak-long)'
 	@echo 'make check      lint, types and layering'
 	@echo 'make format     format the source'
-	@echo 'make benchmark  measure the main job with 200,000 documents'
 	@echo 'make beside-peers   measure the project beside its peers, 200,000 documents'
 	@echo 'make beside-checkout OTHER=/tmp/older   measure it beside another checkout of the project'
 	@echo 'make scale      measure how a corpus grows to 10,000,000 documents: half an hour, 55 GB of disk'
@@ -88,11 +87,8 @@ format: .venv/.dev
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-benchmark: .venv/.run
-	$(BIN)/python -m benchmarks.main_job --documents 200000
-
 beside-peers: .venv/.bench
-	$(BIN)/python -m benchmarks.beside_peers --documents 200000
+	$(BIN)/python -m benchmarks.beside_peers --documents 200000 $(if $(TRGM_URL),--trgm-url '$(TRGM_URL)')
 
 beside-checkout: .venv/.run
 	$(BIN)/python -m benchmarks.beside_checkout '$(OTHER)'
