@@ -78,7 +78,8 @@ def wrong_value(value: object, noun: str, expected: str, remedy: str = "") -> Do
 
 def concatenate(texts: Sequence[bytes]) -> Utf8:
     """Return the texts as one array of bytes with offsets."""
-    offsets = np.array(list(accumulate(map(len, texts), initial=0)), np.int64)
+    ends = accumulate(map(len, texts), initial=0)
+    offsets = np.fromiter(ends, np.int64, len(texts) + 1)
     data = np.frombuffer(b"".join((*texts, bytes(PADDING))), np.uint8)
     return Utf8(data[:-PADDING], offsets)
 
