@@ -28,6 +28,10 @@ class Utf8(NamedTuple):
     offsets: Int64Array
     """The bounds of each text: (texts + 1,)."""
 
+    def of(self, text: int) -> bytes:
+        """Return one text."""
+        return self.data[self.offsets[text] : self.offsets[text + 1]].tobytes()
+
 
 def to_bytes(text: str) -> bytes:
     """Return the text as UTF-8; raise DocumentError if PostgreSQL cannot store it.
@@ -82,6 +86,22 @@ def concatenate(texts: Sequence[bytes]) -> Utf8:
     offsets = np.fromiter(ends, np.int64, len(texts) + 1)
     data = np.frombuffer(b"".join((*texts, bytes(PADDING))), np.uint8)
     return Utf8(data[:-PADDING], offsets)
+
+
+def encode_all(texts: Sequence[str]) -> Utf8 | None:
+    """Return texts as one array; None if to_bytes() would refuse one of them."""
+    try:
+        data = "".join([*texts, " " * PADDING]).encode()
+    except UnicodeEncodeError:
+        return None
+    sizes = np.fromiter(map(len, texts), np.int64, len(texts))
+    if sizes.sum() + PADDING < len(data):
+        sizes = np.array([len(t) if t.isascii() else len(t.encode()) for t in texts])
+    if b"\0" in data or sizes.max(initial=0) > MAX_BYTES:
+        return None
+    offsets = np.zeros(len(texts) + 1, np.int64)
+    np.cumsum(sizes, out=offsets[1:])
+    return Utf8(np.frombuffer(data, np.uint8)[:-PADDING], offsets)
 
 
 def check_batch_size(size: int) -> None:
