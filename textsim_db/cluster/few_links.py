@@ -7,7 +7,7 @@ import numpy as np
 from textsim_db.cluster.spanning_forest import Ids, Links, joined_links
 from textsim_db.text.array_types import BoolArray
 
-MERGE_LINKS = 4_000_000
+MOST_WAITING = 4_000_000
 """The links that wait until those of crowded documents are removed; they take 100 MB."""
 
 
@@ -29,7 +29,7 @@ class FewLinks:
         """Add links; left < right, and no link comes twice."""
         self._waiting.append(links)
         self._count += len(links.left)
-        if self._count > max(MERGE_LINKS, len(self._kept.left)):
+        if self._count > max(MOST_WAITING, len(self._kept.left)):
             self._merge()
 
     def links(self) -> Links:

@@ -104,6 +104,12 @@ _GATHER = np.uint64(0x0102040810204080)
 
 def tokenize(texts: Sequence[bytes]) -> Tokens:
     """Bring several texts in UTF-8 (see to_bytes) into normal form and find their words."""
+    check_batch_size(sum(map(len, texts)))
+    return tokenize_joined(concatenate(texts))
+
+
+def tokenize_joined(texts: Utf8) -> Tokens:
+    """Bring several texts into normal form and find their words."""
     return split_texts(normalize(texts), tables())
 
 

@@ -12,6 +12,7 @@ from textsim_db.errors import DocumentError
 from textsim_db.text.array_types import ByteArray, Int64Array
 from textsim_db.text.hashing import PADDING
 from textsim_db.text.numba_compiler import inlined_kernel
+from textsim_db.text.storable_text import MAX_BYTES
 
 MAX_BATCH_BYTES = 2**30 - 16
 """Bytes of the largest batch: normal forms may be twice as long, and their spans are int32."""
@@ -25,12 +26,33 @@ class Utf8(NamedTuple):
     offsets: Int64Array
     """The bounds of each text: (texts + 1,)."""
 
+    def of(self, text: int) -> bytes:
+        """Return one text."""
+        return self.data[self.offsets[text] : self.offsets[text + 1]].tobytes()
+
 
 def concatenate(texts: Sequence[bytes]) -> Utf8:
     """Return the texts as one array of bytes with offsets."""
-    offsets = np.array(list(accumulate(map(len, texts), initial=0)), np.int64)
+    ends = accumulate(map(len, texts), initial=0)
+    offsets = np.fromiter(ends, np.int64, len(texts) + 1)
     data = np.frombuffer(b"".join((*texts, bytes(PADDING))), np.uint8)
     return Utf8(data[:-PADDING], offsets)
+
+
+def encode_all(texts: Sequence[str]) -> Utf8 | None:
+    """Return texts as one array; None if to_bytes() would refuse one of them."""
+    try:
+        data = "".join([*texts, " " * PADDING]).encode()
+    except UnicodeEncodeError:
+        return None
+    sizes = np.fromiter(map(len, texts), np.int64, len(texts))
+    if sizes.sum() + PADDING < len(data):
+        sizes = np.array([len(t) if t.isascii() else len(t.encode()) for t in texts])
+    if b"\0" in data or sizes.max(initial=0) > MAX_BYTES:
+        return None
+    offsets = np.zeros(len(texts) + 1, np.int64)
+    np.cumsum(sizes, out=offsets[1:])
+    return Utf8(np.frombuffer(data, np.uint8)[:-PADDING], offsets)
 
 
 def check_batch_size(size: int) -> None:
