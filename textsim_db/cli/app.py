@@ -86,7 +86,10 @@ class CommandGroup(TyperGroup):
             with contextlib.suppress(OSError, ValueError):
                 os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             raise typer.Exit(141) from None
-        except KeyboardInterrupt as error:
+        except (KeyboardInterrupt, SystemError) as error:
+            # A kernel that makes its result when the interrupt comes raises a SystemError because of it.
+            if not isinstance(error.__cause__ or error, KeyboardInterrupt):
+                raise
             notes = getattr(error, "__notes__", [])
             print_message("; ".join(["interrupted", *notes]), logging.WARNING)
             raise typer.Exit(130) from None
