@@ -165,7 +165,7 @@ def _is_measured(figures: Any) -> bool:
 
 
 def _least(rows: Iterable[Row]) -> float:
-    return min(float(row.figures["documents"]) for row in rows)
+    return float(min(row.figures["documents"] for row in rows))
 
 
 def _with_heights(rows: Sequence[Row]) -> list[tuple[Row, int]]:
