@@ -45,7 +45,6 @@ from benchmarks.peers import PEERS, THRESHOLD, Documents
 
 OURS = "textsim-db"
 LOAD = {
-    "version": "version",
     "documents": "documents",
     "rate": "documents/s",
     "processor": "processor, us a document",
@@ -249,10 +248,13 @@ def with_notes(table: list[list[str]], results: dict[str, Figures]) -> Table:
 
 
 def calls_table(results: dict[str, Figures]) -> Table:
-    """Return how each library is called."""
-    peers = {name: PEERS[name] for name in results}
-    rows = [[name, peer.bands, peer.load_calls, peer.search_calls] for name, peer in peers.items()]
-    return [["", "bands x rows", "load", "look-up"], *rows]
+    """Return the version of each library, and how it is called."""
+    rows = [["", "version", "bands x rows", "load", "look-up"]]
+    for name, figures in results.items():
+        peer = PEERS[name]
+        version = figures.get("version", "")
+        rows.append([name, version, peer.bands, peer.load_calls, peer.search_calls])
+    return rows
 
 
 def main() -> None:

@@ -314,11 +314,7 @@ def recorded(name: str) -> Figures:
 def conditions() -> dict[str, str]:
     """Return what was run, on which commit, when, and on which machine."""
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30
-    arguments = [
-        os.path.relpath(argument) if os.path.isabs(argument) else argument
-        for argument in sys.argv[1:]
-        if argument != "--record"
-    ]
+    arguments = [_without_place(argument) for argument in sys.argv[1:] if argument != "--record"]
     return {
         "command": " ".join(["python -m", f"benchmarks.{Path(sys.argv[0]).stem}", *arguments]),
         "commit": commit(ROOT),
@@ -326,6 +322,13 @@ def conditions() -> dict[str, str]:
         "machine": f"{os.cpu_count()} cores, {memory:.0f} GB of memory, "
         f"{platform.system()} {platform.machine()}, Python {platform.python_version()}",
     }
+
+
+def _without_place(argument: str) -> str:
+    """Return an argument without what only this machine has: the address of a server, a whole path."""
+    if "://" in argument:
+        return "ADDRESS"
+    return os.path.relpath(argument) if os.path.isabs(argument) else argument
 
 
 def commit(checkout: Path) -> str:

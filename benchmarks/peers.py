@@ -44,7 +44,7 @@ class Peer(ABC):
     bands = f"{BANDS} x {ROWS}"
     """Bands and rows."""
     note = "in memory; candidates"
-    """What it keeps, and what it returns."""
+    """How durable its documents are, and the results of its searches."""
     most_documents = most_queries = sys.maxsize
     """The limits of a slow library."""
 

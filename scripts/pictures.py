@@ -14,9 +14,9 @@ from typing import Any, NamedTuple
 Figures = Mapping[str, Any]
 
 WIDTH = 460
-LEFT, RIGHT = 154, WIDTH - 90
+LEFT, RIGHT = 174, WIDTH - 104
 """The ends of an axis of a picture with rows; names stand on its left, values on its right."""
-TOP, ROW = 74, 24
+TOP, ROW = 80, 25
 """The middle of the first row, and the distance of rows."""
 STYLE = """
 svg { --ground: #ffffff; --ink: #1f2937; --soft: #566070; --line: #d5dae1;
@@ -25,9 +25,9 @@ svg { --ground: #ffffff; --ink: #1f2937; --soft: #566070; --line: #d5dae1;
   svg { --ground: #14181f; --ink: #e8ebf0; --soft: #a9b2bf; --line: #38404c;
     --ours: #6ea8ff; --peer: #7d8796 }
 }
-text { fill: var(--ink); font-size: 12px }
-.title { font-size: 15px; font-weight: 600 }
-.soft { fill: var(--soft); font-size: 11px }
+text { fill: var(--ink); font-size: 14px }
+.title { font-size: 18px; font-weight: 600 }
+.soft { fill: var(--soft); font-size: 13px }
 .ground { fill: var(--ground) }
 .ours { fill: var(--ours); stroke: var(--ours) }
 .peer { fill: var(--peer); stroke: var(--peer) }
@@ -107,7 +107,7 @@ def latency(rows: Sequence[Row]) -> str:
             f'<circle class="{row.kind}" cx="{median:.1f}" cy="{y}" r="5"/>'
             + _text(RIGHT + 12, y, f"{_number(row.figures['median'])} ms")
         )
-    under = "median (number), and line to the 99th percentile; less is better"
+    under = "number: the median; line: to the 99th percentile"
     return _of_rows("One query, milliseconds", under, rows, marks)
 
 
@@ -123,15 +123,15 @@ def recall(rows: Sequence[Row]) -> str:
             f'<circle class="{row.kind}" cx="{at(found):.1f}" cy="{y}" r="3"/>'
             + _text(RIGHT + 14, y, f"{found:.3f}, {right:.2f}")
         )
-    under = "full: similar documents found; ring: results that are similar"
+    under = "point: recall; ring: precision"
     return _of_rows("Recall and precision", under, rows, marks)
 
 
 def growth(sizes: Mapping[str, Figures]) -> str:
     """Return lines: how seconds grow with the documents, beside growth in proportion."""
     counts = sorted(int(size[1:]) for size in sizes)
-    left, right, top, bottom = 66, WIDTH - 126, TOP, 258
-    across = _logarithmic((log10(counts[0]), log10(counts[-1])), left + 18, right)
+    left, right, top, bottom = 76, WIDTH - 140, TOP, 266
+    across = _logarithmic((log10(counts[0]), log10(counts[-1])), left + 24, right)
     lines = {
         "load": [sizes[f"d{count}"]["load_s"] for count in counts],
         "all pairs": [sizes[f"d{count}"]["all_pairs_warm_s"] for count in counts],
@@ -146,7 +146,7 @@ def growth(sizes: Mapping[str, Figures]) -> str:
         marks.append(f'<path class="grid" d="M{left} {y:.1f}H{right}"/>')
         marks.append(_text(left - 6, y, _duration(10.0**n), "soft end"))
     for count in counts:
-        marks.append(_text(across(count), bottom + 16, _count(count), "soft middle"))
+        marks.append(_text(across(count), bottom + 20, _count(count), "soft middle"))
     for name, line in lines.items():
         points = [(across(count), up(value)) for count, value in zip(counts, line, strict=True)]
         path = "L".join(f"{x:.1f} {y:.1f}" for x, y in points)
@@ -156,8 +156,8 @@ def growth(sizes: Mapping[str, Figures]) -> str:
         marks += [f'<circle class="ours" cx="{x:.1f}" cy="{y:.1f}" r="4"/>' for x, y in points]
         label = f"{name} {_duration(line[-1])}"
         marks.append(_text(right + 10, points[-1][1], label))
-    under = "documents and time, both by powers of ten; dashed: in proportion"
-    return _svg("Growth", under, 290, marks)
+    under = "dashed: in proportion to the documents"
+    return _svg("Time for more documents", under, bottom + 40, marks)
 
 
 def _is_measured(figures: Any) -> bool:
@@ -202,24 +202,24 @@ def _point(point: tuple[float, float]) -> str:
 
 def _text(x: float, y: float, text: str, kind: str = "") -> str:
     """Return a text whose middle has the height y."""
-    return f'<text class="{kind}" x="{x:.1f}" y="{y + 4:.1f}">{escape(text)}</text>'
+    return f'<text class="{kind}" x="{x:.1f}" y="{y + 5:.1f}">{escape(text)}</text>'
 
 
 def _grid(x: float, rows: Sequence[Row], label: str) -> str:
     bottom = TOP + ROW * len(rows) - ROW // 2
     line = f'<path class="grid" d="M{x:.1f} {TOP - ROW // 2}V{bottom}"/>'
-    return line + _text(x, bottom + 10, label, "soft middle")
+    return line + _text(x, bottom + 12, label, "soft middle")
 
 
 def _of_rows(
     title: str, under: str, rows: Sequence[Row], marks: Sequence[str], notes: Sequence[str] = ()
 ) -> str:
     """Return a picture with a row for each library; notes: texts below the rows."""
-    bottom = TOP + ROW * len(rows) - 2
+    bottom = TOP + ROW * len(rows)
     names = [
         _text(LEFT - 10, y, row.name, f"end name-{row.kind}") for row, y in _with_heights(rows)
     ]
-    notes_ = [_text(LEFT, bottom, note, "soft") for note in notes]
+    notes_ = [_text(WIDTH - 16, bottom, note, "soft end") for note in notes]
     return _svg(title, under, bottom + 26, [*marks, *names, *notes_])
 
 
@@ -229,8 +229,8 @@ def _svg(title: str, under: str, height: int, marks: Sequence[str]) -> str:
         'font-family="system-ui, sans-serif" role="img">\n'
         f"<title>{escape(title)}: {escape(under)}</title>\n<style>{STYLE}</style>\n"
         f'<rect class="ground" width="{WIDTH}" height="{height}" rx="8"/>\n'
-        f'<text class="title" x="16" y="28">{escape(title)}</text>\n'
-        f'<text class="soft" x="16" y="46">{escape(under)}</text>\n'
+        f'<text class="title" x="16" y="30">{escape(title)}</text>\n'
+        f'<text class="soft" x="16" y="51">{escape(under)}</text>\n'
         + "\n".join(marks)
         + "\n</svg>\n"
     )

@@ -12,8 +12,8 @@ from benchmarks.harness import FOLDER
 from scripts.pictures import LEFT, RIGHT, WIDTH, pictures
 
 SVG = "{http://www.w3.org/2000/svg}"
-TEXT_WIDTH = 7.0
-"""Pixels of a letter in a wide font of 12 pixels."""
+LETTER = {"title": 10.5, "soft": 7.2, "": 8.0}
+"""Pixels of a letter in a wide font, by the kind of a text."""
 
 
 def recorded(name: str) -> dict[str, Any]:
@@ -68,10 +68,9 @@ def test_texts_stay_inside_and_do_not_overlap() -> None:
     for name, picture in drawn().items():
         boxes: dict[float, list[tuple[float, float, str]]] = {}
         for text in picture.iter(f"{SVG}text"):
-            width = (
-                TEXT_WIDTH * len(text.text or "") * (1.2 if "title" in text.attrib["class"] else 1)
-            )
             kind = text.attrib["class"]
+            letter = next(pixels for name, pixels in LETTER.items() if name in kind)
+            width = letter * len(text.text or "")
             shift = width if "end" in kind else width / 2 if "middle" in kind else 0
             left = float(text.attrib["x"]) - shift
             boxes.setdefault(float(text.attrib["y"]), []).append(
