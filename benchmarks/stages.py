@@ -2,9 +2,9 @@
 
     python -m benchmarks.stages [--documents 200000] [--words 200] [--record]
 
-It wraps the functions of each stage. The time of a stage leaves out the stages inside of it. Stages of the
-client take processor time of their threads: threads work at once, and other work of the machine changes
-the time by the clock. The wrapping takes some 3 us a stage, and most of it counts for the rest.
+It wraps the functions of each stage. The time of a stage leaves out the stages inside of it. Stages of
+the client take processor time of their threads: threads work at once, and other work of the machine
+changes the time by the clock. Wrapping takes some 3 us a stage, and most of it counts for the rest.
 """
 
 from __future__ import annotations
