@@ -3,8 +3,8 @@
     python -m benchmarks.chance [--documents 200000] [--record]
 
 A document has a bucket in each band, and all bands share one space of 2^32 buckets. So two unrelated
-documents share bands^2 / 2^32 buckets on average. The simulation draws the rows of 1/4096 of the
-buckets. The measured corpus has random words, so its documents are not similar.
+documents share bands^2 / 2^32 buckets on average. The measured corpus has random words, so its documents
+are not similar.
 """
 
 from __future__ import annotations
@@ -15,7 +15,8 @@ from benchmarks.generate import documents
 from benchmarks.harness import Bench, Figures, fresh_database, options, publish, recorded, shown
 
 BUCKETS = 2**32
-SLICE = 4096
+MOST_ROWS = 20_000_000
+"""The rows that a simulation draws; of a larger corpus, it draws the rows of a share of the buckets."""
 SIZES = (1_000_000, 10_000_000, 100_000_000, 1_000_000_000)
 WORDS = 200
 PAIRS_OF_ROWS = """
@@ -36,9 +37,13 @@ def pairs_by_chance(count: int, bands: int) -> float:
 
 def simulated_pairs(count: int, bands: int, rng: np.random.Generator) -> int:
     """Return the pairs of rows with one bucket, if buckets are random numbers."""
-    rows = rng.binomial(count * bands, 1 / SLICE)
-    in_bucket = np.bincount(rng.integers(0, BUCKETS // SLICE, rows))
-    return int((in_bucket * (in_bucket - 1) // 2).sum()) * SLICE
+    share = 1
+    while count * bands > MOST_ROWS * share:
+        share *= 2
+    rows = rng.binomial(count * bands, 1 / share)
+    buckets = np.sort(rng.integers(0, BUCKETS // share, rows))
+    sizes = np.diff(np.flatnonzero(np.diff(buckets, prepend=-1, append=BUCKETS)))
+    return int((sizes * (sizes - 1) // 2).sum()) * share
 
 
 def measured_pairs(bench: Bench, count: int) -> tuple[int, int]:
