@@ -57,6 +57,7 @@ from textsim_db.results import (
     Match,
     Member,
     Pair,
+    Passage,
     Problem,
     QueryMatch,
     RecallReport,
@@ -104,6 +105,7 @@ if TYPE_CHECKING:
         judgements,
         measure_recall,
         pairs,
+        passages,
         search,
     )
     from textsim_db.sketch import sketch_texts
@@ -133,6 +135,7 @@ else:
     judgements = lazy("textsim_db.read.judgements", globals())
     measure_recall = lazy("textsim_db.read.measure_recall", globals())
     pairs = lazy("textsim_db.read.pairs", globals())
+    passages = lazy("textsim_db.read.passages", globals())
     search = lazy("textsim_db.read.search", globals())
     sketch_texts = lazy("textsim_db.sketch.sketch_texts", globals())
     attach = lazy("textsim_db.sync.attach", globals())
@@ -653,6 +656,42 @@ class Corpus:
         """
         limits = self._language(language), self._scope(scope)
         return ResultList(self._current.search(search.candidates_of, text, *limits))
+
+    def passages(
+        self,
+        text: str,
+        min_words: int | None = None,
+        max_results: int | None = None,
+        scope: Scope | None = None,
+    ) -> list[Passage]:
+        """Return the runs of words that a text shares with documents, the longest first.
+
+        Every run of at least `passages` words, a setting of the corpus, is found. Words are those of the
+        normal form, without the stop words of the corpus, so punctuation, case and the ends of lines do
+        not matter.
+
+        Args:
+            text: the text to compare; it is not stored.
+            min_words: the words of the shortest passage; by default `passages`, and not fewer.
+            max_results: the largest number of passages; None returns all.
+            scope: only documents of this scope are compared; a scoped corpus requires it.
+
+        Raises:
+            DocumentError: the text could not be stored, for example because of a NUL character.
+            ConfigurationError: the corpus has no passages, or an argument is out of range.
+
+        Examples:
+            >>> reports = db.create_corpus("reports", passages=6)
+            >>> reports.add("a", "On Monday the city council approved the new budget for schools.").added
+            1
+            >>> reports.passages("They say the city council approved the new budget at last.")
+            [Passage(key='a', words=7, in_text=2, in_document=2)]
+        """
+        least = self._least_words(min_words)
+        most = _checked_count(max_results, "max_results")
+        return ResultList(
+            self._current.search(passages.passages, text, least, self._scope(scope))[:most]
+        )
 
     def pairs(
         self,
@@ -1491,6 +1530,16 @@ class Corpus:
                 f"{by.name} needs a threshold, because the threshold of the corpus is for jaccard"
             )
         return verify.Criterion(by, by.check_threshold(threshold), limit, scope)
+
+    def _least_words(self, min_words: int | None) -> int:
+        """Return the words of the shortest passage of a search; raises ConfigurationError."""
+        least = self.config.passages
+        if least is None:
+            raise ConfigurationError(
+                f'corpus "{self.name}" has no passages; rebuild it with passages, such as: '
+                f"textsim rebuild {shlex.quote(self.name)} --passages 13"
+            )
+        return least if min_words is None else check_count(min_words, "min_words", least, 2**31 - 1)
 
     def _scope(self, scope: Scope | None) -> str | None:
         """Return the scope of a document or a search as it is stored."""

@@ -50,6 +50,19 @@ class Candidate(NamedTuple):
     """The number of shared buckets."""
 
 
+class Passage(NamedTuple):
+    """A run of words that a text shares with a document; the document has no longer run around it."""
+
+    key: str
+    """The key of the document."""
+    words: int
+    """The words in the run."""
+    in_text: int
+    """The words of the text before the run; if the text has the run several times, before the first."""
+    in_document: int
+    """The words of the document before the run."""
+
+
 class Pair(NamedTuple):
     """Two matching documents, with the keys `a` < `b`, and their exact similarity."""
 

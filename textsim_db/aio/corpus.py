@@ -65,6 +65,7 @@ class Corpus(ManagedCorpus):
     neighbours = coroutine(corpus.Corpus.neighbours)
     nearest = coroutine(corpus.Corpus.nearest)
     candidates = coroutine(corpus.Corpus.candidates)
+    passages = coroutine(corpus.Corpus.passages)
     pairs = results(corpus.Corpus.pairs)
     clusters = results(corpus.Corpus.clusters)
     duplicates = results(corpus.Corpus.duplicates)
