@@ -63,6 +63,7 @@ GROUPS = (
             "candidates_of",
             "candidate_pairs",
             "passages",
+            "containing",
             "create_view",
         ),
     ),
@@ -143,6 +144,9 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
         "SELECT textsim.create_corpus('speeches', passages => 6);\n"
         "SELECT textsim.add('speeches', '1', 'Soon the bridge over the old river will open again.');",
         "SELECT * FROM textsim.passages('speeches', 'THE BRIDGE over the old river will open');",
+    ),
+    "containing": (
+        "SELECT * FROM textsim.containing('speeches', 'The bridge over the old river will open', 0.5);",
     ),
     "create_view": (
         "SELECT textsim.create_view('news', 'news_pairs');",

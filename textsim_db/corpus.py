@@ -693,6 +693,65 @@ class Corpus:
             self._current.search(passages.passages, text, least, self._scope(scope))[:most]
         )
 
+    def passages_of(
+        self, key: Key, min_words: int | None = None, max_results: int | None = None
+    ) -> list[Passage]:
+        """Return the runs of words that a document shares with others, the longest first.
+
+        The arguments and the order are those of passages(). Only documents of its scope are compared.
+
+        Raises:
+            DocumentNotFound: no document has this key.
+            ConfigurationError: the corpus has no passages, or an argument is out of range.
+
+        Examples:
+            >>> notes = db.create_corpus("notes", passages=6)
+            >>> notes.add("a", "On Monday the city council approved the new budget for schools.").added
+            1
+            >>> notes.add("b", "At last the city council approved the new budget.").added
+            1
+            >>> notes.passages_of("b")
+            [Passage(key='a', words=7, in_text=2, in_document=2)]
+        """
+        least = self._least_words(min_words)
+        most = _checked_count(max_results, "max_results")
+        return ResultList(self._current.search(passages.passages_of, self._key(key), least)[:most])
+
+    def containing(
+        self,
+        text: str,
+        threshold: float,
+        max_results: int | None = None,
+        language: str | None = None,
+        scope: Scope | None = None,
+    ) -> list[Match]:
+        """Return the documents that contain a text, or a part of it, those with most of it first.
+
+        The similarity is the exact share of the shingles of the text that the document has. A document
+        that shares no run of `passages` words with the text is not found, whatever its share; query()
+        with the measure containment finds the same.
+
+        Args:
+            text: the text to compare; it is not stored.
+            threshold: the least share, above 0 and at most 1.
+            max_results: the largest number of matches; None returns all.
+            language: a code of ISO 639, as in query().
+            scope: only documents of this scope match; a scoped corpus requires it.
+
+        Raises:
+            DocumentError: the text could not be stored, for example because of a NUL character.
+            ConfigurationError: the corpus has no passages, or an argument is out of range.
+
+        Examples:
+            >>> minutes = db.create_corpus("minutes", passages=6)
+            >>> minutes.add("a", "On Monday the city council approved the new budget for schools.").added
+            1
+            >>> minutes.containing("The city council approved the new budget at last.", threshold=0.6)
+            [Match(key='a', similarity=0.7142857142857143, estimate=0.3984375)]
+        """
+        self._least_words(None)
+        return self.query(text, threshold, max_results, "containment", language, scope)
+
     def pairs(
         self,
         threshold: float | None = None,

@@ -97,49 +97,51 @@ COMMENT ON FUNCTION textsim._write_passage_rows()
 -- the text is compared at the first ten, so that the work stays linear on every input.
 CREATE FUNCTION textsim._shared_runs(a anyarray, b anyarray, min_words integer)
 RETURNS TABLE (words integer, in_a integer, in_b integer)
-LANGUAGE sql STABLE PARALLEL SAFE ROWS 5 SET search_path = pg_catalog, pg_temp AS $$
-    WITH texts AS MATERIALIZED (SELECT $1[:] AS a, $2[:] AS b),
-    window_of_a AS MATERIALIZED (
-        SELECT s.i, s.words FROM (
-            SELECT w.i, w.words, row_number() OVER (PARTITION BY w.words ORDER BY w.i) AS place
+LANGUAGE plpgsql STABLE PARALLEL SAFE ROWS 5 SET search_path = pg_catalog, pg_temp AS $$
+#variable_conflict use_column
+BEGIN
+        RETURN QUERY WITH texts AS MATERIALIZED (SELECT _shared_runs.a[:] AS a, _shared_runs.b[:] AS b),
+        window_of_a AS MATERIALIZED (
+            SELECT s.i, s.words FROM (
+                SELECT w.i, w.words, row_number() OVER (PARTITION BY w.words ORDER BY w.i) AS place
+                FROM (
+                    SELECT i, t.a[i:i + min_words - 1] AS words
+                    FROM texts t CROSS JOIN generate_series(1, (SELECT cardinality(x.a) FROM texts x) - min_words + 1) i
+                ) w
+            ) s
+            WHERE s.place <= 10
+        ),
+        window_of_b AS MATERIALIZED (
+            SELECT j, t.b[j:j + min_words - 1] AS words
+            FROM texts t CROSS JOIN generate_series(1, (SELECT cardinality(x.b) FROM texts x) - min_words + 1) j
+        ),
+        run AS (
+            SELECT count(*)::integer + min_words - 1 AS words, min(s.i) AS i, min(s.j) AS j
             FROM (
-                SELECT i, t.a[i:i + $3 - 1] AS words
-                FROM texts t CROSS JOIN generate_series(1, (SELECT cardinality(x.a) FROM texts x) - $3 + 1) i
-            ) w
-        ) s
-        WHERE s.place <= 10
-    ),
-    window_of_b AS MATERIALIZED (
-        SELECT j, t.b[j:j + $3 - 1] AS words
-        FROM texts t CROSS JOIN generate_series(1, (SELECT cardinality(x.b) FROM texts x) - $3 + 1) j
-    ),
-    run AS (
-        SELECT count(*)::integer + $3 - 1 AS words, min(s.i) AS i, min(s.j) AS j
+                SELECT x.i, y.j, x.i - row_number() OVER (PARTITION BY x.i - y.j ORDER BY x.i) AS island
+                FROM window_of_a x JOIN window_of_b y ON x.words = y.words
+            ) s
+            GROUP BY s.i - s.j, s.island
+        ),
+        longest AS (SELECT DISTINCT ON (r.j) r.words, r.i, r.j FROM run r ORDER BY r.j, r.words DESC, r.i),
+        maximal AS (
+            SELECT m.words, m.i, m.j
+            FROM (
+                SELECT l.words, l.i, l.j, max(l.j + l.words) OVER (
+                    ORDER BY l.j ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS earlier_end
+                FROM longest l
+            ) m
+            WHERE m.j + m.words > coalesce(m.earlier_end, 0)
+        )
+        SELECT s.words, s.i - 1, s.j - 1
         FROM (
-            SELECT x.i, y.j, x.i - row_number() OVER (PARTITION BY x.i - y.j ORDER BY x.i) AS island
-            FROM window_of_a x JOIN window_of_b y ON x.words = y.words
+            SELECT m.words, m.i, m.j,
+                lag(m.words) OVER w = m.words AND lag(m.i) OVER w = m.i AND lag(m.j + m.words) OVER w > m.j AS is_repeated
+            FROM maximal m WINDOW w AS (ORDER BY m.j)
         ) s
-        GROUP BY s.i - s.j, s.island
-    ),
-    longest AS (SELECT DISTINCT ON (r.j) r.words, r.i, r.j FROM run r ORDER BY r.j, r.words DESC, r.i),
-    maximal AS (
-        SELECT m.words, m.i, m.j
-        FROM (
-            SELECT l.words, l.i, l.j, max(l.j + l.words) OVER (
-                ORDER BY l.j ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS earlier_end
-            FROM longest l
-        ) m
-        WHERE m.j + m.words > coalesce(m.earlier_end, 0)
-    )
-    SELECT s.words, s.i - 1, s.j - 1
-    FROM (
-        SELECT m.words, m.i, m.j,
-            lag(m.words) OVER w = m.words AND lag(m.i) OVER w = m.i AND lag(m.j + m.words) OVER w > m.j AS is_repeated
-        FROM maximal m WINDOW w AS (ORDER BY m.j)
-    ) s
-    WHERE s.is_repeated IS NOT TRUE
-    ORDER BY s.j
-$$;
+        WHERE s.is_repeated IS NOT TRUE
+        ORDER BY s.j;
+END $$;
 COMMENT ON FUNCTION textsim._shared_runs(anyarray, anyarray, integer)
     IS 'the runs of b, of at least min_words words, that are in a, and in no longer such run: how many words, and how many '
     'words stand before it in a and in b. Of places in b that overlap, the first one of a run is returned';
@@ -207,3 +209,53 @@ COMMENT ON FUNCTION textsim.passages(text, text, integer, integer, text)
     'passages, which is the default of min_words and its least value: every such run is found. If a run is at several '
     'places of the text, the first place is returned; at more than ten places, it may be returned in parts. In a scoped '
     'corpus, scope is required. Raises an error if min_words is too small.';
+
+CREATE FUNCTION textsim.containing(
+    corpus text, text text, threshold double precision, max_results integer DEFAULT NULL,
+    language text DEFAULT NULL, scope text DEFAULT NULL)
+RETURNS TABLE (key text, similarity double precision)
+LANGUAGE plpgsql STABLE PARALLEL SAFE ROWS 10
+SET search_path = pg_catalog, pg_temp SET enable_seqscan = off
+AS $$
+#variable_conflict use_column
+DECLARE
+    c textsim.corpus := textsim._corpus(corpus);
+    form text := textsim._form(c, text, textsim._check_language(c, language));
+    shingles text[];
+BEGIN
+    PERFORM textsim._check_passages(c, NULL), textsim._check_search(c, NULL, max_results),
+        textsim._check_given('the threshold', threshold IS NOT NULL);
+    IF NOT (threshold > 0 AND threshold <= 1) THEN
+        RAISE EXCEPTION 'threshold is %; expected above 0, at most 1', threshold
+            USING ERRCODE = 'invalid_parameter_value';
+    END IF;
+    IF c.id IS NULL OR form IS NULL THEN
+        RETURN;
+    END IF;
+    PERFORM textsim._check_scope(c, scope), textsim._warn_unindexed(c);
+    IF cardinality(string_to_array(form, ' ')) BETWEEN 1 AND c.passages - 1 THEN
+        RAISE WARNING 'the text has % words, and only documents that share % words in a row with it are found in '
+            'corpus "%"', cardinality(string_to_array(form, ' ')), c.passages, c.name;
+    END IF;
+    shingles := textsim._shingles_of_form(form, c.unit, c.shingle_length);
+    RETURN QUERY EXECUTE format($query$
+        SELECT s.key, s.similarity
+        FROM (
+            SELECT d.key, textsim._count_shared($2, textsim._shingles_of_form(
+                coalesce(d.normal_form, textsim._normal_form_of(d.word_ids)), $3, $4))::double precision
+                / cardinality($2) AS similarity
+            FROM textsim.%1$I d
+            WHERE d.id = ANY (array(SELECT p.document_id FROM textsim.%2$I p WHERE p.fingerprint = ANY ($1)))
+                AND ($5 IS NULL OR d.scope = $5) AND ($6 IS NULL OR d.language = $6)%3$s
+        ) s
+        WHERE s.similarity >= $7
+        ORDER BY s.similarity DESC, s.key COLLATE "C"
+        LIMIT $8
+        $query$, 'document_' || c.id, 'passage_' || c.id, textsim._alive(c, 'd'))
+    USING textsim._in_scope(textsim._fingerprints(c, form), scope), shingles, c.unit, c.shingle_length, scope, language,
+        threshold, max_results;
+END $$;
+COMMENT ON FUNCTION textsim.containing(text, text, double precision, integer, text, text)
+    IS 'Returns the documents that contain a text or a part of it, and the exact share of its shingles that each document '
+    'has (similarity), best first. threshold is the least share. The corpus must have passages: a document that shares '
+    'no passage with the text is not found, whatever its share. The other arguments are as in matches().';

@@ -80,6 +80,8 @@ PUBLIC = {
     "language text, is_unique boolean, scoped boolean, keep_for interval, "
     "boilerplate double precision, passages integer)": "volatile",
     "drop_corpus(name text)": "volatile",
+    "containing(corpus text, text text, threshold double precision, max_results integer, "
+    "language text, scope text)": "stable",
     "passages(corpus text, text text, min_words integer, max_results integer, scope text)": "stable",
     "containment(a text, b text, unit text, n integer)": "immutable strict",
     "cosine_similarity(a text, b text)": "immutable strict",

@@ -66,6 +66,8 @@ class Corpus(ManagedCorpus):
     nearest = coroutine(corpus.Corpus.nearest)
     candidates = coroutine(corpus.Corpus.candidates)
     passages = coroutine(corpus.Corpus.passages)
+    passages_of = coroutine(corpus.Corpus.passages_of)
+    containing = coroutine(corpus.Corpus.containing)
     pairs = results(corpus.Corpus.pairs)
     clusters = results(corpus.Corpus.clusters)
     duplicates = results(corpus.Corpus.duplicates)

@@ -33,37 +33,34 @@ FROM (
 JOIN {document} d ON d.id = c.document_id
 WHERE textsim._is_candidate(c.shared, d.shingle_count, %s, %s){alive}
 """
-CANDIDATES_OF_ONE: Final[LiteralString] = f"""
+
+
+def _candidates_of_one(table: LiteralString, column: LiteralString) -> LiteralString:
+    """Return the statement that finds the documents with one of some values of a table."""
+    return f"""
 SELECT {_FIELDS}
 FROM (
     SELECT b.document_id
-    FROM pg_catalog.unnest(%s::integer[]) q (bucket)
-    JOIN {{band}} b ON b.bucket = q.bucket
+    FROM pg_catalog.unnest(%s::integer[]) q (value)
+    JOIN {table} b ON b.{column} = q.value
     GROUP BY b.document_id
 ) c
 JOIN {{document}} d ON d.id = c.document_id
 WHERE true{{alive}}
 """
-DOCUMENTS_WITH_FINGERPRINTS: Final[LiteralString] = f"""
-SELECT {_WORDS}
-FROM (
-    SELECT p.document_id
-    FROM pg_catalog.unnest(%s::integer[]) q (fingerprint)
-    JOIN {{passage}} p ON p.fingerprint = q.fingerprint
-    GROUP BY p.document_id
-) c
-JOIN {{document}} d ON d.id = c.document_id
-WHERE true{{alive}}
-"""
-CANDIDATES_OF_MANY: Final[LiteralString] = f"""
+
+
+def _candidates_of_many(table: LiteralString, column: LiteralString) -> LiteralString:
+    """Return the statement that finds the documents with one of the values of each query."""
+    return f"""
 /* textsim-db: candidates of many texts in corpus {{id}} */
 SELECT {_FIELDS}, pg_catalog.array_send(c.queries)
 FROM (
     SELECT p.document_id, pg_catalog.array_agg(p.query) AS queries
     FROM (
         SELECT b.document_id, q.query
-        FROM unnest(%s::integer[], %s::integer[]) q (query, bucket)
-        JOIN {{band}} b ON b.bucket = q.bucket
+        FROM unnest(%s::integer[], %s::integer[]) q (query, value)
+        JOIN {table} b ON b.{column} = q.value
         GROUP BY b.document_id, q.query
     ) p
     GROUP BY p.document_id
@@ -71,6 +68,12 @@ FROM (
 JOIN {{document}} d ON d.id = c.document_id
 WHERE true{{alive}}
 """
+
+
+CANDIDATES_OF_ONE: Final = _candidates_of_one("{band}", "bucket")
+CANDIDATES_OF_MANY: Final = _candidates_of_many("{band}", "bucket")
+PASSAGE_CANDIDATES_OF_ONE: Final = _candidates_of_one("{passage}", "fingerprint")
+PASSAGE_CANDIDATES_OF_MANY: Final = _candidates_of_many("{passage}", "fingerprint")
 # In an exact corpus, the first count keeps documents that share enough rows with any size, and then the
 # sizes of both decide.
 EXACT_CANDIDATES_OF_ONE: Final[LiteralString] = f"""
