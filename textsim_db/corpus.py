@@ -747,7 +747,7 @@ class Corpus:
             >>> minutes.add("a", "On Monday the city council approved the new budget for schools.").added
             1
             >>> minutes.containing("The city council approved the new budget at last.", threshold=0.6)
-            [Match(key='a', similarity=0.7142857142857143, estimate=0.3984375)]
+            [Match(key='a', similarity=0.7142857142857143, estimate=0.4296875)]
         """
         self._least_words(None)
         return self.query(text, threshold, max_results, "containment", language, scope)
