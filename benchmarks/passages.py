@@ -9,6 +9,7 @@ text comes from another one.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
 import textsim_db as ts
 from benchmarks.generate import documents
@@ -87,10 +88,8 @@ def quoting(texts: list[str]) -> list[str]:
 
 def times(calls: dict[str, Callable[[int], object]], count: int) -> dict[str, tuple[float, float]]:
     """Return the median and the 99th percentile in milliseconds of calls that take turns."""
-    sides = {
-        name: lambda number, call=call: milliseconds(call, number) for name, call in calls.items()
-    }
-    return {name: median_and_p99(values[10:]) for name, values in in_turns(sides, count).items()}
+    timed = {name: partial(milliseconds, call) for name, call in calls.items()}
+    return {name: median_and_p99(values[10:]) for name, values in in_turns(timed, count).items()}
 
 
 def measure(bench: Bench, count: int, words: int) -> tuple[Figures, Figures]:
@@ -115,8 +114,8 @@ def measure(bench: Bench, count: int, words: int) -> tuple[Figures, Figures]:
     )
     added = times(
         {
-            side.name: lambda number, side=side: side.add(number, queries[number])
-            for side in (plain, quoted)
+            plain.name: lambda number: plain.add(number, queries[number]),
+            quoted.name: lambda number: quoted.add(number, queries[number]),
         },
         200,
     )

@@ -62,6 +62,7 @@ from textsim_db.results import (
     QueryMatch,
     RecallReport,
     ScopeStatus,
+    SharedPassage,
     Statistics,
     Status,
 )
@@ -716,6 +717,30 @@ class Corpus:
         least = self._least_words(min_words)
         most = _checked_count(max_results, "max_results")
         return ResultList(self._current.search(passages.passages_of, self._key(key), least)[:most])
+
+    def shared_passages(self, min_words: int | None = None) -> Generator[SharedPassage, None, None]:
+        """Yield the runs of words that documents of the corpus share, for all pairs, in one snapshot.
+
+        In a scoped corpus, both documents have the same scope. A header that many documents have makes a
+        passage of every two of them.
+
+        Args:
+            min_words: the words of the shortest passage; by default `passages`, and not fewer.
+
+        Raises:
+            ConfigurationError: the corpus has no passages, or min_words is out of range.
+
+        Examples:
+            >>> leases = db.create_corpus("leases", passages=6)
+            >>> leases.add("a", "On Monday the city council approved the new budget for schools.").added
+            1
+            >>> leases.add("b", "At last the city council approved the new budget.").added
+            1
+            >>> list(leases.shared_passages())
+            [SharedPassage(a='a', b='b', words=7, in_a=2, in_b=2)]
+        """
+        least = self._least_words(min_words)
+        yield from self._current.loaded().stream(passages.shared_passages, least)
 
     def containing(
         self,

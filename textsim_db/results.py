@@ -63,6 +63,21 @@ class Passage(NamedTuple):
     """The words of the document before the run."""
 
 
+class SharedPassage(NamedTuple):
+    """A run of words that two documents share; `b` has no longer run around it that `a` has."""
+
+    a: str
+    """The key of the document that was added first."""
+    b: str
+    """The key of the other document."""
+    words: int
+    """The words in the run."""
+    in_a: int
+    """The words of a before the run; if a has the run several times, before the first."""
+    in_b: int
+    """The words of b before the run."""
+
+
 class Pair(NamedTuple):
     """Two matching documents, with the keys `a` < `b`, and their exact similarity."""
 

@@ -12,6 +12,7 @@ from psycopg import errors as pg
 
 import textsim_db as ts
 from tests.support.connections import Connection
+from textsim_db.text.shingles import shingles
 
 WORDS = 8
 """The words of the shortest passage."""
@@ -129,6 +130,83 @@ def test_words_of_spaceless_scripts_are_characters(db: ts.Database, connection: 
     corpus.add("a", "漢字仮名交じり文の例文です")
     assert corpus.passages("この仮名交じり文の例文は") == [ts.Passage("a", 9, 2, 2)]
     assert from_sql(connection, "この仮名交じり文の例文は") == [("a", 9, 2, 2)]
+
+
+def test_documents_that_contain_a_text_are_found(
+    db: ts.Database, connection: Connection, seed: int
+) -> None:
+    documents = related_texts(random.Random(seed), 60)
+    corpus = create(db, shingle="word:2")
+    corpus.add_many(documents.items())
+    found = 0
+    for key, text in documents.items():
+        own = set(shingles(text, "word:2"))
+        runs = expected(text, documents)
+        shares = {
+            other: len(own & set(shingles(document, "word:2"))) / max(len(own), 1)
+            for other, document in documents.items()
+        }
+        # A document may share a fingerprint by a shorter run.
+        matches = [match[:2] for match in corpus.containing(text, 0.3)]
+        assert {run[0] for run in runs if shares[run[0]] >= 0.3} <= dict(matches).keys()
+        assert matches == sorted(matches, key=lambda match: (-match[1], match[0]))
+        assert all(shares[other] == share >= 0.3 for other, share in matches)
+        query = "SELECT * FROM textsim.containing('c', %s, 0.3)"
+        assert connection.execute(query, [text]).fetchall() == matches
+        (many,) = corpus.query_many([text], 0.3, measure="containment")
+        assert [match[:2] for match in many] == matches
+        others = [match for match in matches if match[0] != key]
+        neighbours = corpus.neighbours(key, 0.3, measure="containment")
+        assert [match[:2] for match in neighbours] == others
+        passages = [tuple(passage) for passage in corpus.passages_of(key)]
+        assert passages == [run for run in runs if run[0] != key]
+        found += len(others)
+    assert found > 10
+
+
+def test_a_text_shorter_than_a_passage_is_named(
+    db: ts.Database, connection: Connection, caplog: pytest.LogCaptureFixture
+) -> None:
+    corpus = create(db)
+    corpus.add("a", "one two three four five six seven eight nine")
+    assert len(corpus.containing("one two three four five six seven eight", 0.5)) == 1
+    assert not caplog.records
+    assert corpus.containing("one two three", 0.5) == []
+    assert "the text has 3 words" in caplog.text
+    notices: list[str] = []
+    connection.add_notice_handler(lambda notice: notices.append(str(notice.message_primary)))
+    query = "SELECT * FROM textsim.containing('c', 'one two three', 0.5)"
+    assert connection.execute(query).fetchall() == []
+    assert notices[0].startswith("the text has 3 words")
+
+
+def test_all_shared_passages_are_listed(db: ts.Database, seed: int) -> None:
+    documents = related_texts(random.Random(seed), 60)
+    corpus = create(db)
+    for item in documents.items():
+        corpus.add(*item)
+    keys = sorted(documents)
+    runs = [
+        (a, b, *run)
+        for i, a in enumerate(keys)
+        for b in keys[i + 1 :]
+        for run in maximal_runs(documents[a].split(), documents[b].split(), WORDS)
+    ]
+    assert len(runs) > 10
+    assert sorted(tuple(passage) for passage in corpus.shared_passages()) == sorted(runs)
+
+
+def test_shared_passages_are_of_one_scope_and_not_expired(
+    db: ts.Database, connection: Connection
+) -> None:
+    text = "one two three four five six seven eight nine"
+    corpus = create(db, scoped=True, keep_for="1 hour")
+    for key, scope in (("a", "x"), ("b", "y"), ("c", "x"), ("d", "x")):
+        corpus.add(key, text, scope=scope)
+    connection.execute(
+        "UPDATE textsim.document_1 SET expires_at = now() - interval '1 second' WHERE key = 'd'"
+    )
+    assert list(corpus.shared_passages()) == [ts.SharedPassage("a", "c", 9, 0, 0)]
 
 
 WAYS = (

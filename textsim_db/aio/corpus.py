@@ -67,6 +67,7 @@ class Corpus(ManagedCorpus):
     candidates = coroutine(corpus.Corpus.candidates)
     passages = coroutine(corpus.Corpus.passages)
     passages_of = coroutine(corpus.Corpus.passages_of)
+    shared_passages = stream(corpus.Corpus.shared_passages)
     containing = coroutine(corpus.Corpus.containing)
     pairs = results(corpus.Corpus.pairs)
     clusters = results(corpus.Corpus.clusters)

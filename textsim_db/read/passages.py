@@ -8,12 +8,23 @@ The stages:
 
 from __future__ import annotations
 
+from collections.abc import Generator, Iterator
+
+import numpy as np
+
+from textsim_db.cluster.spanning_forest import Ids
 from textsim_db.compare.shared_runs import shared_runs
+from textsim_db.db.binary_format import load_int4_array
+from textsim_db.db.engine import Connection
 from textsim_db.db.store import Store
+from textsim_db.db.stored_corpus import StoredCorpus
+from textsim_db.read import statements
 from textsim_db.read.candidates import find_candidates, passage_look_up
+from textsim_db.read.document_cache import DocumentCache
 from textsim_db.read.search import normal_form_and_scope
+from textsim_db.read.snapshot import snapshot
 from textsim_db.read.stored_documents import StoredDocuments, WordNumbers
-from textsim_db.results import Passage
+from textsim_db.results import Passage, SharedPassage
 from textsim_db.sketch.scopes import Scopes
 from textsim_db.sketch.sketch_texts import Sketches, sketch, sketch_tokens
 from textsim_db.text.tokens import tokens_of
@@ -32,6 +43,45 @@ def passages_of(store: Store, key: str, min_words: int) -> list[Passage]:
     sketches = sketch_tokens(tokens_of([form.encode()]), store.corpus.config)
     found = _passages(store, sketches, min_words, None if scope is None else [scope])
     return [passage for passage in found if passage.key != key]
+
+
+def shared_passages(store: Store, min_words: int) -> Generator[SharedPassage, None, None]:
+    """Yield the passages of at least min_words words that documents share, in one snapshot."""
+    with snapshot(store.engine) as connection:
+        cache = DocumentCache(connection, store.corpus, store.dictionary)
+        expired = _expired(connection, store.corpus)
+        with connection.cursor(store.corpus.label("shared passages"), binary=True) as cursor:
+            cursor.execute(store.corpus.statement(statements.SHARED_FINGERPRINTS))
+            for document_id, data in cursor:
+                others = np.setdiff1d(load_int4_array(data), expired)
+                if document_id not in expired:
+                    for part in cache.parts(others.astype(np.int64)):
+                        yield from _shared_with(cache, document_id, part, min_words)
+
+
+def _expired(connection: Connection, corpus: StoredCorpus) -> Ids:
+    """Return the ids of the documents that have expired."""
+    if corpus.config.keep_for is None:
+        return np.empty(0, np.int64)
+    cursor = connection.cursor(binary=True)
+    row = cursor.execute(corpus.statement(statements.EXPIRED_DOCUMENTS)).fetchone()
+    data = row[0] if row else None
+    return load_int4_array(data or b"").astype(np.int64)
+
+
+def _shared_with(
+    cache: DocumentCache, document_id: int, others: Ids, min_words: int
+) -> Iterator[SharedPassage]:
+    """Yield the passages that a document shares with others of its scope."""
+    documents = cache.documents(np.concatenate(([document_id], others)))
+    words, offsets, *_ = documents.rows(of_shingles=False)
+    runs = shared_runs(
+        words[: offsets[1]], words[offsets[1] :], offsets[1:] - offsets[1], min_words
+    )
+    scopes = documents.scopes
+    for other, *run in zip(*(column.tolist() for column in runs), strict=True):
+        if scopes is None or scopes[0] == scopes[other + 1]:
+            yield SharedPassage(documents.keys[0], documents.keys[other + 1], *run)
 
 
 def _passages(store: Store, sketches: Sketches, min_words: int, scopes: Scopes) -> list[Passage]:

@@ -200,6 +200,12 @@ SELECT pg_catalog.array_send(pg_catalog.array_agg(d.id)),
     pg_catalog.array_send(pg_catalog.array_agg(d.shingle_count))
 FROM {document} d WHERE d.shingle_count > 0
 """
+SHARED_FINGERPRINTS: Final[LiteralString] = """
+/* textsim-db: shared passages of corpus {id} */
+SELECT x.document_id, pg_catalog.array_send(pg_catalog.array_agg(DISTINCT y.document_id))
+FROM {passage} x JOIN {passage} y ON y.fingerprint = x.fingerprint AND y.document_id > x.document_id
+GROUP BY x.document_id
+"""
 DOCUMENTS_OF_IDS: Final[LiteralString] = f"""
 /* textsim-db: pairs of corpus {{id}}: documents */
 SELECT {_WORDS} FROM {{document}} d WHERE d.id = ANY (%s::integer[])
