@@ -47,6 +47,7 @@ from textsim_db.results import (
     ChangeReport,
     Cluster,
     ClusterEvent,
+    Contamination,
     Contradiction,
     Drift,
     Duplicate,
@@ -741,6 +742,35 @@ class Corpus:
         """
         least = self._least_words(min_words)
         yield from self._current.loaded().stream(passages.shared_passages, least)
+
+    def contamination(
+        self,
+        records: Iterable[tuple[Key, str]],
+        min_words: int | None = None,
+        scope: Scope | None = None,
+    ) -> Generator[Contamination, None, None]:
+        """Yield what each record of a test set shares with the documents, in the order of the records.
+
+        Args:
+            records: pairs of key and text, which are read as they are needed.
+            min_words: the words of the shortest passage; by default `passages`, and not fewer.
+            scope: only documents of this scope are compared; a scoped corpus requires it.
+
+        Raises:
+            DocumentError: a text could not be stored, for example because of a NUL character.
+            ConfigurationError: the corpus has no passages, or an argument is out of range.
+
+        Examples:
+            >>> seen = db.create_corpus("seen", passages=6)
+            >>> seen.add("a", "On Monday the city council approved the new budget for schools.").added
+            1
+            >>> list(seen.contamination([("q", "The city council approved the new budget, or not?")]))
+            [Contamination(key='q', words=9, coverage=0.7777777777777778, documents=['a'])]
+        """
+        least, in_scope = self._least_words(min_words), self._scope(scope)
+        yield from self._current.loaded().stream(
+            passages.contamination, ((str(key), text) for key, text in records), least, in_scope
+        )
 
     def containing(
         self,

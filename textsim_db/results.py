@@ -63,11 +63,24 @@ class Passage(NamedTuple):
     """The words of the document before the run."""
 
 
+class Contamination(NamedTuple):
+    """What a record of a test set shares with the documents of a corpus."""
+
+    key: str
+    """The key of the record."""
+    words: int
+    """The words of the record."""
+    coverage: float
+    """The share of its words that are in passages, 0 to 1."""
+    documents: list[str]
+    """The keys of the documents that share passages with it, in order."""
+
+
 class SharedPassage(NamedTuple):
     """A run of words that two documents share; `b` has no longer run around it that `a` has."""
 
     a: str
-    """The key of the document that was added first."""
+    """The key of one document."""
     b: str
     """The key of the other document."""
     words: int

@@ -68,6 +68,7 @@ class Corpus(ManagedCorpus):
     passages = coroutine(corpus.Corpus.passages)
     passages_of = coroutine(corpus.Corpus.passages_of)
     shared_passages = stream(corpus.Corpus.shared_passages)
+    contamination = stream(corpus.Corpus.contamination)
     containing = coroutine(corpus.Corpus.containing)
     pairs = results(corpus.Corpus.pairs)
     clusters = results(corpus.Corpus.clusters)

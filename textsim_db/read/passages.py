@@ -8,7 +8,7 @@ The stages:
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator
+from collections.abc import Generator, Iterable, Iterator, Sequence
 
 import numpy as np
 
@@ -24,7 +24,7 @@ from textsim_db.read.document_cache import DocumentCache
 from textsim_db.read.search import normal_form_and_scope
 from textsim_db.read.snapshot import snapshot
 from textsim_db.read.stored_documents import StoredDocuments, WordNumbers
-from textsim_db.results import Passage, SharedPassage
+from textsim_db.results import Contamination, Passage, SharedPassage
 from textsim_db.sketch.scopes import Scopes
 from textsim_db.sketch.sketch_texts import Sketches, sketch, sketch_tokens
 from textsim_db.text.tokens import tokens_of
@@ -82,6 +82,26 @@ def _shared_with(
     for other, *run in zip(*(column.tolist() for column in runs), strict=True):
         if scopes is None or scopes[0] == scopes[other + 1]:
             yield SharedPassage(documents.keys[0], documents.keys[other + 1], *run)
+
+
+def contamination(
+    store: Store, records: Iterable[tuple[str, str]], min_words: int, scope: str | None
+) -> Generator[Contamination, None, None]:
+    """Yield what each record shares with the documents."""
+    for key, text in records:
+        sketches = sketch([to_bytes(text)], store.corpus.config)
+        found = _passages(store, sketches, min_words, None if scope is None else [scope])
+        words = len(sketches.tokens.starts)
+        coverage = _count_covered(found, words) / max(words, 1)
+        yield Contamination(str(key), words, coverage, sorted({each.key for each in found}))
+
+
+def _count_covered(found: Sequence[Passage], words: int) -> int:
+    """Return how many words of a text are in passages."""
+    is_covered = np.zeros(words, np.bool_)
+    for passage in found:
+        is_covered[passage.in_text : passage.in_text + passage.words] = True
+    return int(is_covered.sum())
 
 
 def _passages(store: Store, sketches: Sketches, min_words: int, scopes: Scopes) -> list[Passage]:
