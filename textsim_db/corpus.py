@@ -59,6 +59,7 @@ from textsim_db.results import (
     Member,
     Pair,
     Passage,
+    PassageList,
     Problem,
     QueryMatch,
     RecallReport,
@@ -665,7 +666,8 @@ class Corpus:
         min_words: int | None = None,
         max_results: int | None = None,
         scope: Scope | None = None,
-    ) -> list[Passage]:
+        max_documents: int | None = None,
+    ) -> PassageList:
         """Return the runs of words that a text shares with documents, the longest first.
 
         Every run of at least `passages` words, a setting of the corpus, is found. Words are those of the
@@ -677,6 +679,9 @@ class Corpus:
             min_words: the words of the shortest passage; by default `passages`, and not fewer.
             max_results: the largest number of passages; None returns all.
             scope: only documents of this scope are compared; a scoped corpus requires it.
+            max_documents: do not read the documents of a run that more documents have, such as a header.
+                The attribute `common` of the result lists these runs. A passage that is partly in such a
+                run may be missed. None reads all documents.
 
         Raises:
             DocumentError: the text could not be stored, for example because of a NUL character.
@@ -691,9 +696,9 @@ class Corpus:
         """
         least = self._least_words(min_words)
         most = _checked_count(max_results, "max_results")
-        return ResultList(
-            self._current.search(passages.passages, text, least, self._scope(scope))[:most]
-        )
+        limit = _checked_count(max_documents, "max_documents")
+        found = self._current.search(passages.passages, text, least, limit, self._scope(scope))
+        return PassageList(found[:most], found.common)
 
     def passages_of(
         self, key: Key, min_words: int | None = None, max_results: int | None = None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field, fields
 from datetime import datetime
 from typing import Any, Generic, NamedTuple, TypeVar
@@ -61,6 +62,26 @@ class Passage(NamedTuple):
     """The words of the text before the run; if the text has the run several times, before the first."""
     in_document: int
     """The words of the document before the run."""
+
+
+class CommonRun(NamedTuple):
+    """A run of words of a text that too many documents have, so that a search did not read them."""
+
+    words: int
+    """The words in the run."""
+    in_text: int
+    """The words of the text before the run."""
+    documents: int
+    """The documents that have its first words, counted up to 100,000."""
+
+
+class PassageList(ResultList[Passage]):
+    """The passages of a text, the longest first."""
+
+    def __init__(self, passages: Iterable[Passage] = (), common: Iterable[CommonRun] = ()) -> None:
+        super().__init__(passages)
+        self.common = list(common)
+        """The runs that more than max_documents documents have."""
 
 
 class Contamination(NamedTuple):

@@ -168,7 +168,7 @@ COMMENT ON FUNCTION textsim._check_passages(textsim.corpus, integer)
 
 CREATE FUNCTION textsim.passages(
     corpus text, text text, min_words integer DEFAULT NULL, max_results integer DEFAULT NULL,
-    scope text DEFAULT NULL)
+    scope text DEFAULT NULL, max_documents integer DEFAULT NULL)
 RETURNS TABLE (key text, words integer, in_text integer, in_document integer)
 LANGUAGE plpgsql STABLE PARALLEL SAFE ROWS 10
 SET search_path = pg_catalog, pg_temp SET enable_seqscan = off
@@ -178,13 +178,31 @@ DECLARE
     c textsim.corpus := textsim._corpus(corpus);
     least_words integer := textsim._check_passages(c, min_words);
     form text;
+    fingerprints integer[];
+    rare integer[];
 BEGIN
     PERFORM textsim._check_search(c, NULL, max_results);
+    IF max_documents < 1 THEN
+        RAISE EXCEPTION 'max_documents is %; expected 1 or more, or NULL for all', max_documents
+            USING ERRCODE = 'invalid_parameter_value';
+    END IF;
     IF c.id IS NULL OR text IS NULL THEN
         RETURN;
     END IF;
     PERFORM textsim._check_scope(c, scope), textsim._warn_unindexed(c);
     form := textsim._form(c, text);
+    fingerprints := textsim._in_scope(textsim._fingerprints(c, form), scope);
+    rare := fingerprints;
+    IF max_documents IS NOT NULL THEN
+        EXECUTE format($query$
+            SELECT array_agg(q.fingerprint) FROM unnest($1) q (fingerprint)
+            WHERE (SELECT count(*) FROM (
+                SELECT FROM textsim.%I p WHERE p.fingerprint = q.fingerprint LIMIT $2::bigint + 1) s) <= $2
+            $query$, 'passage_' || c.id) INTO rare USING fingerprints, max_documents;
+        IF cardinality(fingerprints) > coalesce(cardinality(rare), 0) THEN
+            RAISE NOTICE 'a part of the text is in more than % documents, which are not all compared', max_documents;
+        END IF;
+    END IF;
     RETURN QUERY EXECUTE format($query$
         SELECT d.key, r.words, r.in_a, r.in_b
         FROM textsim.%1$I d
@@ -199,16 +217,16 @@ BEGIN
         ORDER BY r.words DESC, d.key COLLATE "C", r.in_b
         LIMIT $6
         $query$, 'document_' || c.id, 'passage_' || c.id, textsim._alive(c, 'd'))
-    USING textsim._in_scope(textsim._fingerprints(c, form), scope), textsim._word_numbers(form), least_words,
-        string_to_array(form, ' '), scope, max_results;
+    USING rare, textsim._word_numbers(form), least_words, string_to_array(form, ' '), scope, max_results;
 END $$;
-COMMENT ON FUNCTION textsim.passages(text, text, integer, integer, text)
+COMMENT ON FUNCTION textsim.passages(text, text, integer, integer, text, integer)
     IS 'Returns the passages that a text shares with documents, the longest first: runs of at least min_words words that '
     'are in no longer run of the document that the text has. in_text and in_document are the numbers of words before '
     'the passage. Words are those of the normal form, without the stop words of the corpus. The corpus must have '
     'passages, which is the default of min_words and its least value: every such run is found. If a run is at several '
     'places of the text, the first place is returned; at more than ten places, it may be returned in parts. In a scoped '
-    'corpus, scope is required. Raises an error if min_words is too small.';
+    'corpus, scope is required. With max_documents, the documents of a part that more documents have are not read, and a '
+    'notice says so: a passage in this part may be missed. Raises an error if min_words is too small.';
 
 CREATE FUNCTION textsim.containing(
     corpus text, text text, threshold double precision, max_results integer DEFAULT NULL,

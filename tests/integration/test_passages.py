@@ -180,6 +180,33 @@ def test_a_text_shorter_than_a_passage_is_named(
     assert notices[0].startswith("the text has 3 words")
 
 
+def test_a_run_of_many_documents_is_named_and_not_followed(
+    db: ts.Database, connection: Connection
+) -> None:
+    header = "this header of ten words is in each of them"
+    quotation = "one two three four five six seven eight nine"
+    corpus = create(db)
+    corpus.add_many((f"{n:02}", f"{header} and body{n} number{n}") for n in range(20))
+    corpus.add("quoted", f"it said {quotation} again")
+    text = f"Before. {header} between w1 w2 w3 {quotation} after"
+    assert len(corpus.passages(text)) == 21
+    assert corpus.passages(text).common == []
+    found = corpus.passages(text, max_documents=10)
+    assert found == [ts.Passage("quoted", 9, 15, 2)]
+    (run,) = found.common
+    assert run.documents == 20
+    assert run.in_text >= 1
+    assert run.in_text + run.words <= 11
+    assert corpus.passages(text, max_documents=20).common == []
+    notices: list[str] = []
+    connection.add_notice_handler(lambda notice: notices.append(str(notice.message_primary)))
+    query = "SELECT * FROM textsim.passages('c', %s, max_documents => 10)"
+    assert connection.execute(query, [text]).fetchall() == found
+    assert notices == [
+        "a part of the text is in more than 10 documents, which are not all compared"
+    ]
+
+
 def test_all_shared_passages_are_listed(db: ts.Database, seed: int) -> None:
     documents = related_texts(random.Random(seed), 60)
     corpus = create(db)

@@ -49,6 +49,14 @@ def passages(
     words: LeastWords = None,
     max_results: MaxResults = None,
     scope: ScopeLimit = None,
+    max_documents: Annotated[
+        int | None,
+        typer.Option(
+            parser=positive_number,
+            metavar="NUMBER",
+            help="Do not list a run that more documents have, such as a header. Default: list all.",
+        ),
+    ] = None,
     form: FormatOption = Format.TABLE,
     database_url: DatabaseUrl = None,
 ) -> None:
@@ -66,12 +74,15 @@ def passages(
     searched = searched_text(text, file)
     with connect(database_url) as db:
         opened = db.corpus(corpus)
-        found = opened.passages(searched, words, max_results, scope)
+        found = opened.passages(searched, words, max_results, scope, max_documents)
         own = _words(searched, opened.config)
     columns = ("words", "key", "in_text", "in_document", "passage")
     write(
         columns, ((p.words, p.key, p.in_text, p.in_document, _marked(own, p)) for p in found), form
     )
+    for run in found.common:
+        text_of_run = " ".join(own[run.in_text : run.in_text + run.words])
+        print_message(f"in some {count(run.documents, 'document')}, not listed: {text_of_run}")
     documents = len({passage.key for passage in found})
     print_message(f"{count(len(found), 'passage')} in {count(documents, 'document')} found")
 

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 import psycopg
 
-from textsim_db.db.binary_format import Array
+from textsim_db.db.binary_format import Array, load_int4_array
 from textsim_db.db.binary_rows import load_int4_arrays
 from textsim_db.db.engine import autocommit
 from textsim_db.db.store import Store
@@ -19,7 +19,7 @@ from textsim_db.db.stored_corpus import StoredCorpus
 from textsim_db.read import statements
 from textsim_db.settings import CorpusConfig
 from textsim_db.sketch.exact_prefix import least_needed
-from textsim_db.sketch.ragged import Buckets
+from textsim_db.sketch.ragged import Buckets, Ragged
 from textsim_db.sketch.scopes import Scopes, in_scopes
 from textsim_db.sketch.sketch_texts import Sketches
 from textsim_db.text.array_types import Int32Array, Int64Array
@@ -63,6 +63,19 @@ def passage_look_up(sketches: Sketches, scopes: Scopes) -> LookUp:
     fingerprints = in_scopes(sketches.fingerprints, scopes)
     sizes = sketches.shingle_counts.astype(np.int32)
     return LookUp(fingerprints, sizes, scopes, None, of_passages=True)
+
+
+def without_common(store: Store, look_up: LookUp, max_documents: int) -> tuple[LookUp, Int32Array]:
+    """Return the look-up of one query without the fingerprints of more documents, and those."""
+    fingerprints = look_up.buckets.values
+    parameters = [Array(fingerprints), max_documents, max_documents]
+    with autocommit(store.engine) as connection:
+        cursor = connection.cursor(binary=True)
+        statement = store.corpus.statement(statements.COMMON_FINGERPRINTS)
+        row = cursor.execute(statement, parameters, prepare=True).fetchone()
+    common = load_int4_array(row[0] if row else b"")
+    rare = np.setdiff1d(fingerprints, common)
+    return look_up._replace(buckets=Ragged(rare, np.array([0, len(rare)]))), common
 
 
 class CandidateRows(NamedTuple):

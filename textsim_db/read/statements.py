@@ -200,6 +200,15 @@ SELECT pg_catalog.array_send(pg_catalog.array_agg(d.id)),
     pg_catalog.array_send(pg_catalog.array_agg(d.shingle_count))
 FROM {document} d WHERE d.shingle_count > 0
 """
+COMMON_FINGERPRINTS: Final[LiteralString] = """
+SELECT pg_catalog.array_send(ARRAY(
+    SELECT q.fingerprint FROM pg_catalog.unnest(%s::integer[]) q (fingerprint)
+    WHERE (SELECT count(*) FROM (
+        SELECT FROM {passage} p WHERE p.fingerprint = q.fingerprint LIMIT %s::bigint + 1) s) > %s))
+"""
+COUNT_DOCUMENTS_OF_FINGERPRINT: Final[LiteralString] = """
+SELECT count(*) FROM (SELECT FROM {passage} p WHERE p.fingerprint = %s::integer LIMIT 100000) s
+"""
 SHARED_FINGERPRINTS: Final[LiteralString] = """
 /* textsim-db: shared passages of corpus {id} */
 SELECT x.document_id, pg_catalog.array_send(pg_catalog.array_agg(DISTINCT y.document_id))

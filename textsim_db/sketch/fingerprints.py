@@ -50,6 +50,20 @@ def fingerprints_of(tokens: Tokens, words: int) -> Fingerprints:
     return Ragged(*_fingerprints(elements, tokens.word_offsets, window_of(words)))
 
 
+def all_fingerprints(tokens: Tokens, words: int) -> Int32Array:
+    """Return the low half of the value of each shingle of one text: int32 of shape (shingles,)."""
+    return _low_halves(array_elements(tokens.hashes), window_of(words).n)
+
+
+@kernel
+def _low_halves(elements: HashArray, n: int) -> Int32Array:
+    values = np.empty(len(elements), np.int64)
+    fingerprints = np.empty(_write_values(elements, n, values), np.int32)
+    for k in range(len(fingerprints)):
+        fingerprints[k] = np.int32(values[k])
+    return fingerprints
+
+
 @kernel
 def _fingerprints(
     elements: HashArray, word_offsets: Int64Array, window: Window
