@@ -17,7 +17,7 @@ def stored_rows(db: ts.Database, name: str) -> tuple[list[Any], list[Any]]:
             "SELECT id FROM textsim.corpus WHERE name = %s", (name,)
         ).scalar_one()
         rows = connection.exec_driver_sql(
-            "SELECT key, source_id, shingle_count, scope, word_ids, signature, normal_form "
+            "SELECT key, source_id, shingle_count, scope, word_ids, signature, fingerprints, normal_form "
             f"FROM textsim.document_{number} ORDER BY key"
         ).all()
         bands = connection.exec_driver_sql(
