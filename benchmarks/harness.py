@@ -139,9 +139,10 @@ class Bench:
 
 
 @contextmanager
-def fresh_database() -> Iterator[Bench]:
-    """Create a database on the server that connect() uses by default, lend it, and drop it."""
-    address = make_url(os.environ.get("TEXTSIM_DATABASE_URL") or embedded_server.start())
+def fresh_database(server_url: str | None = None) -> Iterator[Bench]:
+    """Create a database on a server, or on that of connect() by default, lend it, and drop it."""
+    chosen = server_url or os.environ.get("TEXTSIM_DATABASE_URL") or embedded_server.start()
+    address = make_url(chosen)
     name = f"benchmark_{os.getpid()}"
     url = address.set(database=name).render_as_string(hide_password=False)
     with psycopg.connect(address.render_as_string(hide_password=False), autocommit=True) as server:

@@ -311,7 +311,7 @@ def _psql() -> str:
 
     from textsim_db.db import embedded_server
 
-    programs: Any = POSTGRES_VERSIONS[embedded_server.VERSION]
+    programs: Any = POSTGRES_VERSIONS[embedded_server.SERVER_VERSION]
     return shutil.which("psql", path=str(programs)) or "psql"
 
 

@@ -121,8 +121,8 @@ if TYPE_CHECKING:
         judge_pairs,
         learn_common,
         load_batches,
-        prepare_batches,
         rebuild,
+        storable_keys,
     )
 else:
     verify = lazy("textsim_db.compare.verify", globals())
@@ -150,7 +150,7 @@ else:
     judge_pairs = lazy("textsim_db.write.judge_pairs", globals())
     load_batches = lazy("textsim_db.write.load_batches", globals())
     learn_common = lazy("textsim_db.write.learn_common", globals())
-    prepare_batches = lazy("textsim_db.write.prepare_batches", globals())
+    storable_keys = lazy("textsim_db.write.storable_keys", globals())
     rebuild = lazy("textsim_db.write.rebuild", globals())
 
 
@@ -1400,7 +1400,7 @@ class Corpus:
             >>> corpus.update_clusters()
             3
             >>> corpus.cluster_of("update")
-            Member(key='update', cluster=1, representative='monday', similarity=0.9)
+            Member(key='update', cluster=1, representative='monday', similarity=0.9, crowded=False)
             >>> corpus.untrack()
         """
         how = check_linkage(linkage)
@@ -1419,7 +1419,7 @@ class Corpus:
     def update_clusters(self) -> int:
         """Bring the clusters of a tracked corpus up to date; return the number of changed documents.
 
-        A worker does the same. Each transaction processes about a thousand documents.
+        A worker does the same. Each transaction processes some five thousand documents.
 
         Raises:
             ConfigurationError: the corpus is not tracked.
@@ -1594,7 +1594,7 @@ class Corpus:
 
     def __contains__(self, key: object) -> bool:
         """Return whether the corpus has a document with this key."""
-        stored = prepare_batches.possible_key(key)
+        stored = storable_keys.possible_key(key)
         return stored is not None and bool(
             self._current.read(_value, statements.HAS_DOCUMENT, stored)
         )
@@ -1628,7 +1628,7 @@ class Corpus:
         return checked
 
     def _key(self, key: Key) -> str:
-        stored = prepare_batches.possible_key(key)
+        stored = storable_keys.possible_key(key)
         if stored is None:
             raise DocumentNotFound(f'corpus "{self.name}" has no document {key!r}')
         return stored
@@ -1671,7 +1671,7 @@ class Corpus:
             return None
         self.config.check_scope(self.name, True)
         try:
-            return prepare_batches.stored_scope(scope)
+            return storable_keys.stored_scope(scope)
         except DocumentError as error:
             raise ConfigurationError(str(error)) from error
 

@@ -209,6 +209,11 @@ class Member(NamedTuple):
     """The document that stands for the cluster; None if it was removed since the last update."""
     similarity: float | None
     """The similarity to the representative; None if it is below the threshold."""
+    crowded: bool
+    """Whether it has more than 200 earlier candidates, and was compared with 200 of them.
+
+    Texts of one template have as many. Its cluster may be incomplete.
+    """
 
 
 class ClusterEvent(NamedTuple):
@@ -407,6 +412,8 @@ class Status(NamedTuple):
     """The documents that have changed since the tracked clusters were updated."""
     outdated_since: datetime | None
     """The time of the first of these changes, or None."""
+    crowded: int
+    """The texts of the tracked clusters that were compared with some of their candidates only."""
     indexed_is_estimate: bool
     """Whether `indexed` is an estimate: above ten thousand documents."""
 

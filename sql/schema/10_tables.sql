@@ -266,6 +266,16 @@ COMMENT ON COLUMN textsim.match.a IS 'the node with the lower id';
 COMMENT ON COLUMN textsim.match.b IS 'the node with the higher id';
 COMMENT ON COLUMN textsim.match.similarity IS 'exact similarity of their documents';
 
+CREATE TABLE textsim.crowded (
+    node integer NOT NULL,
+    lost integer NOT NULL DEFAULT 0
+);
+COMMENT ON TABLE textsim.crowded
+    IS 'Pattern of the tables crowded_N: the nodes of a tracked corpus that were compared with some of their candidates '
+    'only, because they have too many. It has no rows.';
+COMMENT ON COLUMN textsim.crowded.node IS 'id of the node';
+COMMENT ON COLUMN textsim.crowded.lost IS 'how many matches it has lost since then; if they are many, it is compared again';
+
 CREATE TABLE textsim.member (
     document_id integer NOT NULL,
     cluster bigint NOT NULL

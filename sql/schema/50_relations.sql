@@ -4,7 +4,7 @@
 
 CREATE FUNCTION textsim._corpus_patterns() RETURNS text
 LANGUAGE sql IMMUTABLE PARALLEL SAFE
-RETURN 'document|band|passage|node|match|member|cluster|cluster_alias|cluster_event|removed';
+RETURN 'document|band|passage|node|match|crowded|member|cluster|cluster_alias|cluster_event|removed';
 COMMENT ON FUNCTION textsim._corpus_patterns()
     IS 'the names of the patterns of the tables of corpora, as a regular expression';
 

@@ -15,7 +15,7 @@ from tests.support.waiting import wait_until
 from tests.support.workers import running_worker
 from textsim_db.sync import build_clusters
 
-STEPS = 25
+CHANGES = 25
 IS_UP_TO_DATE = b"SELECT WHERE NOT EXISTS (SELECT FROM textsim.pending WHERE kind = 'cluster')"
 LOG_ALL = b"SELECT textsim._log_ids(1, array(SELECT id FROM textsim.document_1));"
 
@@ -46,7 +46,7 @@ def test_clusters_follow_random_changes(
     corpus.update_clusters()
     before: Groups = {}
     most = 0
-    for _ in range(STEPS):
+    for _ in range(CHANGES):
         for _ in range(rng.choice((1, 1, 3))):
             writer.change()
         if rng.random() < 0.1:

@@ -15,8 +15,8 @@ from textsim_db.settings import CorpusConfig
 from textsim_db.sketch import sketch_texts
 from textsim_db.text.shingles import find_shingles
 from textsim_db.text.stop_words import stop_words
+from textsim_db.text.storable_text import to_bytes
 from textsim_db.text.tokens import normal_form
-from textsim_db.text.utf8 import to_bytes
 
 CORPORA = ("word:1", "word:3", "char:5")
 PASSAGES = (4, 13, 100)

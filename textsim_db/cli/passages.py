@@ -90,7 +90,7 @@ def passages(
 def _words(text: str, config: CorpusConfig) -> list[str]:
     """Return the words of a text that a corpus compares."""
     from textsim_db.sketch.sketch_texts import tokens_without
-    from textsim_db.text.utf8 import to_bytes
+    from textsim_db.text.storable_text import to_bytes
 
     (form,) = tokens_without([to_bytes(text)], config).forms()
     return form.split()

@@ -42,8 +42,8 @@ WHERE name IN ('statement_timeout', 'transaction_timeout')
 LOCK_MIGRATIONS: Final[LiteralString] = (
     "/* textsim-db: wait for a migration */ SELECT pg_advisory_xact_lock(%s)"
 )
-HAS_VERSION: Final[LiteralString] = "SELECT to_regclass('textsim.alembic_version') IS NOT NULL"
-VERSION: Final[LiteralString] = "SELECT version_num FROM textsim.alembic_version"
+HAS_REVISION: Final[LiteralString] = "SELECT to_regclass('textsim.alembic_version') IS NOT NULL"
+REVISION: Final[LiteralString] = "SELECT version_num FROM textsim.alembic_version"
 HAS_SCHEMA: Final[LiteralString] = "SELECT to_regnamespace('textsim') IS NOT NULL"
 HAS_CORPORA: Final[LiteralString] = "SELECT to_regclass('textsim.corpus') IS NOT NULL"
 IS_EXTENSION: Final[LiteralString] = (

@@ -30,8 +30,8 @@ from textsim_db.sketch.ragged import Ragged
 from textsim_db.sketch.scopes import Scopes, in_scopes
 from textsim_db.sketch.sketch_texts import Sketches, sketch, sketch_tokens
 from textsim_db.text.array_types import Int32Array
+from textsim_db.text.storable_text import to_bytes
 from textsim_db.text.tokens import tokens_of
-from textsim_db.text.utf8 import to_bytes
 
 
 def passages(

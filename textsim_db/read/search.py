@@ -47,11 +47,18 @@ from textsim_db.sketch.ragged import Signatures
 from textsim_db.sketch.scopes import Scopes, in_scopes
 from textsim_db.sketch.sketch_texts import Sketches, buckets_of, sketch, sketch_tokens
 from textsim_db.text.run_ahead import ahead, cut
+from textsim_db.text.storable_text import to_bytes
 from textsim_db.text.tokens import tokens_of
-from textsim_db.text.utf8 import to_bytes
 
 QUERIES_AT_ONCE = 500
 """The queries of one round of SQL; a larger number takes more memory."""
+
+
+LOOK_UPS = 2
+"""The rounds whose candidates are looked up at once, each on its own connection.
+
+The server takes twice as long for a round as the client, and a connection uses one core of the server.
+"""
 
 
 class Queries(NamedTuple):
@@ -207,7 +214,7 @@ def _in_rounds(
     to_sketches: Callable[[Sequence[bytes], Scopes], Sketches],
     criterion: Criterion,
 ) -> Iterator[list[list[Match]]]:
-    """Yield the matches of each round of queries; while one is verified, the next one is fetched."""
+    """Yield the matches of each round of queries; while one is verified, later ones are fetched."""
 
     def sketched(part: list[tuple[bytes, str | None]]) -> tuple[Sketches, Scopes]:
         texts = [text for text, _ in part]
@@ -221,7 +228,7 @@ def _in_rounds(
     items = zip(data, [None] * len(data) if scopes is None else scopes, strict=True)
     with (
         closing(ahead(cut(items, QUERIES_AT_ONCE, lambda item: len(item[0])), sketched)) as queries,
-        closing(ahead(queries, with_candidates)) as rounds,
+        closing(ahead(queries, with_candidates, LOOK_UPS, LOOK_UPS)) as rounds,
     ):
         for sketches, candidates in rounds:
             yield _matches(store, sketches, candidates, criterion)

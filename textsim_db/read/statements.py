@@ -718,6 +718,10 @@ SELECT 'node ' || m.a, 'it matches node ' || m.b || ', and one of them has no do
 FROM textsim.match_{id} m
 WHERE NOT EXISTS (SELECT FROM textsim.node_{id} n WHERE n.node = m.a)
     OR NOT EXISTS (SELECT FROM textsim.node_{id} n WHERE n.node = m.b)
+UNION ALL
+SELECT 'node ' || k.node, 'it is crowded, and has no documents', '{{}}'::integer[]
+FROM textsim.crowded_{id} k
+WHERE NOT EXISTS (SELECT FROM textsim.node_{id} n WHERE n.node = k.node)
 """
 # The documents that the log does not name, sorted, and their nodes.
 NODES_OF_DOCUMENTS: Final[LiteralString] = """
@@ -741,15 +745,23 @@ SELECT pg_catalog.array_send(pg_catalog.array_agg(m.a)),
     pg_catalog.array_send(pg_catalog.array_agg(m.similarity))
 FROM textsim.match_{id} m
 """
-# A match is excused if each of the documents of one of its nodes is named by the log.
+CROWDED_NODES: Final[LiteralString] = """
+SELECT textsim._most_compared(), ARRAY(SELECT k.node FROM textsim.crowded_{id} k)
+"""
+# A match is excused if each of the documents of one of its nodes is named by the log, or if one
+# is crowded.
 WRONG_MATCHES: Final[LiteralString] = """
 /* textsim-db: check corpus {id}: matches */
 WITH stored AS MATERIALIZED (
     SELECT m.a, m.b, m.similarity FROM textsim.match_{id} m
     WHERE m.a = ANY (%(nodes)s::integer[]) OR m.b = ANY (%(nodes)s::integer[])
 ), found AS MATERIALIZED (
-    SELECT f.a, f.b, f.similarity FROM textsim._find_links_{id}(
-        (SELECT c FROM textsim.corpus c WHERE c.id = {id}), %(threshold)s, %(nodes)s::integer[]) f
+    SELECT f.a, f.b, f.similarity
+    FROM textsim._find_links_{id}(
+        (SELECT c FROM textsim.corpus c WHERE c.id = {id}), %(threshold)s, %(nodes)s::integer[]) l
+    CROSS JOIN LATERAL ROWS FROM (
+        pg_catalog.unnest(l.lefts), pg_catalog.unnest(l.rights), pg_catalog.unnest(l.similarities)
+    ) f (a, b, similarity)
 )
 SELECT x.key, y.key, s.similarity, f.similarity, ARRAY[x.id, y.id]
 FROM stored s FULL JOIN found f ON f.a = s.a AND f.b = s.b
@@ -766,6 +778,8 @@ CROSS JOIN LATERAL (
     ORDER BY d.id LIMIT 1
 ) y
 WHERE s.similarity IS DISTINCT FROM f.similarity
+    AND coalesce(s.a, f.a) <> ALL (%(crowded)s::integer[])
+    AND coalesce(s.b, f.b) <> ALL (%(crowded)s::integer[])
 """
 WRONG_CLUSTERS: Final[LiteralString] = """
 /* textsim-db: check corpus {id}: clusters */

@@ -24,6 +24,7 @@ from textsim_db.sketch.sketch_texts import boilerplate_words, sketch_tokens
 from textsim_db.text.array_types import BoolArray, Int32Array, Int64Array
 from textsim_db.text.run_ahead import ahead
 from textsim_db.text.tokens import leave_out, tokens_of
+from textsim_db.text.utf8 import concatenate
 from textsim_db.write import statements, write_batch
 from textsim_db.write.band_rows import band_rows, copy_band_rows
 from textsim_db.write.detect_changes import Stored
@@ -235,7 +236,10 @@ class CorpusCopier:
         does_expire = self.new.config.keep_for is not None
         expiries = [row.expires_at for row in rows] if does_expire else None
         return Copy(
-            rows, Batch(keys, [], sketches, [], 0, languages, scopes, expiries, ids_of_words)
+            rows,
+            Batch(
+                keys, concatenate([]), sketches, [], 0, languages, scopes, expiries, ids_of_words
+            ),
         )
 
     def _write(self, cursor: Cursor, copy: Copy) -> NewIds:

@@ -191,11 +191,8 @@ VALUES (%s, %s, %s, %s, %s, %s, %s, %s::integer[], %s)
 SET_LOCK_TIMEOUT: Final[LiteralString] = """
 SELECT pg_catalog.set_config('lock_timeout', %s, true)
 """
-LOCK_CLUSTERS: Final[LiteralString] = """
+WAIT_FOR_CLUSTERS: Final[LiteralString] = """
 /* textsim-db: rebuild: wait for the update of clusters */ SELECT textsim._lock_clusters(%s)
-"""
-IS_TRACKED: Final[LiteralString] = """
-SELECT EXISTS (SELECT FROM textsim.tracked t WHERE t.corpus_id = %s)
 """
 LOCK_AGAINST_WRITERS: Final[LiteralString] = """
 /* textsim-db: rebuild corpus {id}: wait for writers */
