@@ -19,7 +19,7 @@ Keys = dict[int, tuple[str | None, frozenset[str]]]
 def members_by_key(corpus: ts.Corpus) -> Keys:
     """Return what members() lists; the view must list the same."""
     found: dict[int, tuple[str | None, set[str]]] = {}
-    for key, cluster, representative, _ in corpus.members():
+    for key, cluster, representative, *_ in corpus.members():
         found.setdefault(cluster, (representative, set()))[1].add(key)
     return {cluster: (root, frozenset(keys)) for cluster, (root, keys) in found.items()}
 

@@ -6,7 +6,7 @@ import logging
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
-from textsim_db.cli.messages import Refusals, print_message
+from textsim_db.cli.messages import Refusals, print_message, print_result
 from textsim_db.cli.progress import Measured, loading
 from textsim_db.errors import DatabaseError, shown
 from textsim_db.results import AddReport
@@ -37,7 +37,7 @@ def add_documents(
 
 def print_report(corpus: str, report: AddReport, refusals: Refusals, seconds: float) -> None:
     """Print what became of the documents, and the first that were refused or left out."""
-    print_message(
+    print_result(
         _summary(report, refusals.count, seconds),
         corpus=corpus,
         documents=report.received,

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from textsim_db.text.array_types import ByteArray, Int16Array, Int32Array, Int64Array
-from textsim_db.text.numba_compiler import inlined_kernel, kernel
+from textsim_db.text.numba_compiler import inlined_kernel, kernel, store64
 from textsim_db.text.utf8 import Utf8, concatenate, copy_span
 
 COPY_HEADER = b"PGCOPY\n\xff\r\n\0" + bytes(8)
@@ -20,6 +20,11 @@ _LENGTH = 4
 _INT2, _INT4, _TEXT = 21, 23, 25
 """The oids of types, in pg_type."""
 _BAND_ROW = 18
+_TWO, _FOUR = np.uint64(2 << 24), np.uint64(4 << 24)
+"""The length of an int2 and of an int4, as PostgreSQL writes it: the highest byte first."""
+_HALF = np.uint64(32)
+_SURPLUS = 8
+"""Bytes after a value that its eight-byte store may overwrite."""
 
 
 class Contents(NamedTuple):
@@ -35,6 +40,10 @@ class Contents(NamedTuple):
     """The signatures of all documents, int16 or int32."""
     signature_offsets: Int64Array
     """The bounds of each document in signatures: (documents + 1,)."""
+    fingerprints: Int32Array = np.empty(0, np.int32)
+    """The fingerprints of all documents."""
+    fingerprint_offsets: Int64Array = np.empty(0, np.int64)
+    """The bounds of each document in fingerprints: (documents + 1,), or (0,) without passages."""
 
 
 class Identities(NamedTuple):
@@ -133,7 +142,7 @@ def _dump_spans(data: ByteArray, starts: Int32Array, ends: Int32Array) -> ByteAr
     size = _LENGTH + _ARRAY_HEADER
     for i in range(len(starts)):
         size += _LENGTH + ends[i] - starts[i]
-    out = np.empty(size, np.uint8)
+    out = np.empty(size + _SURPLUS, np.uint8)
     at = _write_array_header(out, 0, _TEXT, 0, len(starts))
     for i in range(len(starts)):
         at = _write4(out, at, ends[i] - starts[i])
@@ -147,61 +156,77 @@ def copy_bands(rows: Int64Array) -> ByteArray:
 
     rows: (rows,), each a bucket in the high half and the id of a document in the low one.
     """
-    out = np.empty(_BAND_ROW * len(rows), np.uint8)
+    out = np.empty(_BAND_ROW * len(rows) + _SURPLUS, np.uint8)
     at = 0
     for row in rows:
         out[at] = 0
         out[at + 1] = 2
         at = _write_int4(out, at + 2, row >> 32)
         at = _write_int4(out, at, row)
-    return out
+    return out[:at]
 
 
 def copy_documents(identities: Identities, contents: Contents, chosen: Int64Array) -> ByteArray:
     """Return rows of documents for COPY ... (FORMAT binary), without header and trailer.
 
-    The columns are id, key, source_id, shingle_count, language, scope, expires_at, word_ids, signature.
-    chosen: (rows,), the places of the documents in the batch.
+    The columns are id, key, source_id, shingle_count, language, scope, expires_at, word_ids, signature,
+    fingerprints. chosen: (rows,), the places of the documents in the batch.
     """
     ids, keys, source_ids, languages, scopes, expiries = identities
-    nothing = [b""] * len(keys)
+    rows = len(keys)
     row = _Row(
         ids,
         concatenate(keys),
         source_ids,
-        concatenate(nothing if languages is None else languages),
-        concatenate(nothing if scopes is None else scopes),
+        _column(languages, rows),
+        _column(scopes, rows),
         scopes is not None,
-        concatenate(nothing if expiries is None else expiries),
+        _column(expiries, rows),
     )
-    return _write_documents(row, contents, chosen)
+    # NumPy makes the array, because it asks for large pages and kernels do not.
+    out = np.empty(_size_of_documents(row, contents, chosen) + _SURPLUS, np.uint8)
+    return out[: _write_documents(row, contents, chosen, out)]
+
+
+def _column(values: Sequence[bytes] | None, rows: int) -> Utf8:
+    """Return the values of a column; a column without values is empty in each row."""
+    if values is None:
+        return Utf8(np.empty(0, np.uint8), np.zeros(rows + 1, np.int64))
+    return concatenate(values)
+
+
+def _size_of_documents(row: _Row, contents: Contents, chosen: Int64Array) -> int:
+    """Return the bytes that the rows of documents take at most."""
+    # Two bytes for the number of fields, ten lengths, 3 * 4 bytes of numbers, three array headers.
+    fixed = 2 + 10 * _LENGTH + 12 + 3 * _ARRAY_HEADER
+    texts = sum(len(column.data) for column in (row.keys, row.languages, row.scopes, row.expiries))
+    words, values, fingerprints = (
+        int((offsets[1:] - offsets[:-1])[chosen].sum()) if len(offsets) else 0
+        for offsets in (
+            contents.word_offsets,
+            contents.signature_offsets,
+            contents.fingerprint_offsets,
+        )
+    )
+    value_bytes = contents.signatures.itemsize
+    arrays = (_LENGTH + 4) * (words + fingerprints) + (_LENGTH + value_bytes) * values
+    return texts + fixed * len(chosen) + arrays
 
 
 @kernel
-def _write_documents(row: _Row, contents: Contents, chosen: Int64Array) -> ByteArray:
-    # Two bytes for the number of fields, nine lengths, 3 * 4 bytes of numbers, two array headers.
-    fixed = 2 + 9 * _LENGTH + 12 + 2 * _ARRAY_HEADER
-    size = (
-        len(row.keys.data) + len(row.languages.data) + len(row.scopes.data) + len(row.expiries.data)
-    )
-    size += fixed * len(chosen)
-    value_bytes = contents.signatures.itemsize
-    for i in chosen:
-        size += (_LENGTH + 4) * (contents.word_offsets[i + 1] - contents.word_offsets[i])
-        values = contents.signature_offsets[i + 1] - contents.signature_offsets[i]
-        size += (_LENGTH + value_bytes) * values
-    out = np.empty(size, np.uint8)
+def _write_documents(row: _Row, contents: Contents, chosen: Int64Array, out: ByteArray) -> int:
+    """Write rows of documents, and return their bytes."""
     at = 0
     for k in range(len(chosen)):
         at = _write_identity(out, at, row, contents.shingle_counts[chosen[k]], k)
         at = _write_content(out, at, contents, chosen[k])
-    return out[:at]
+    return at
 
 
 @inlined_kernel
 def _write_identity(out: ByteArray, at: int, row: _Row, shingle_count: int, k: int) -> int:
     out[at] = 0
-    out[at + 1] = 9
+    out[at + 1] = 10
     at = _write_int4(out, at + 2, row.ids[k])
     start, end = row.keys.offsets[k], row.keys.offsets[k + 1]
     at = _write4(out, at, end - start)
@@ -226,18 +251,28 @@ def _write_nullable(out: ByteArray, at: int, values: Utf8, k: int) -> int:
 @inlined_kernel
 def _write_content(out: ByteArray, at: int, contents: Contents, i: int) -> int:
     start, end = contents.word_offsets[i], contents.word_offsets[i + 1]
-    at = _write_array_header(out, at, _INT4, 4, end - start)
-    for k in range(start, end):
-        at = _write_int4(out, at, contents.word_ids[k])
+    at = _write_int4_array(out, at, contents.word_ids, start, end)
     start, end = contents.signature_offsets[i], contents.signature_offsets[i + 1]
     if contents.signatures.itemsize == 2:
         at = _write_array_header(out, at, _INT2, 2, end - start)
         for k in range(start, end):
             at = _write_int2(out, at, contents.signatures[k])
     else:
-        at = _write_array_header(out, at, _INT4, 4, end - start)
-        for k in range(start, end):
-            at = _write_int4(out, at, contents.signatures[k])
+        at = _write_int4_array(out, at, contents.signatures, start, end)
+    if len(contents.fingerprint_offsets) == 0:
+        return _write4(out, at, -1)
+    start, end = contents.fingerprint_offsets[i], contents.fingerprint_offsets[i + 1]
+    return _write_int4_array(out, at, contents.fingerprints, start, end)
+
+
+@inlined_kernel
+def _write_int4_array(
+    out: ByteArray, at: int, values: npt.NDArray[Any], start: int, end: int
+) -> int:
+    """Write a part of an array as int4[]; return the next place."""
+    at = _write_array_header(out, at, _INT4, 4, end - start)
+    for k in range(start, end):
+        at = _write_int4(out, at, values[k])
     return at
 
 
@@ -262,23 +297,31 @@ def _write_array_header(
 @inlined_kernel
 def _write_int2(out: ByteArray, at: int, value: int) -> int:
     """Write the length and the value of an int2; return the next place."""
-    at = _write4(out, at, 2)
-    out[at] = (value >> 8) & 0xFF
-    out[at + 1] = value & 0xFF
-    return at + 2
+    store64(out, at, _TWO | np.uint64(_swapped(value) >> np.uint32(16)) << _HALF)
+    return at + _LENGTH + 2
 
 
 @inlined_kernel
 def _write_int4(out: ByteArray, at: int, value: int) -> int:
     """Write the length and the value of an int4; return the next place."""
-    return _write4(out, _write4(out, at, 4), value)
+    store64(out, at, _FOUR | np.uint64(_swapped(value)) << _HALF)
+    return at + _LENGTH + 4
 
 
 @inlined_kernel
 def _write4(out: ByteArray, at: int, value: int) -> int:
-    number = np.int64(value)
-    out[at] = (number >> 24) & 0xFF
-    out[at + 1] = (number >> 16) & 0xFF
-    out[at + 2] = (number >> 8) & 0xFF
-    out[at + 3] = number & 0xFF
+    """Write four bytes, and four surplus bytes, which the next value overwrites; return its place."""
+    store64(out, at, np.uint64(_swapped(value)))
     return at + 4
+
+
+@inlined_kernel
+def _swapped(value: int) -> np.uint32:
+    """Return the low 32 bits with their four bytes in the opposite order."""
+    bits = np.uint32(value)
+    return np.uint32(
+        bits << np.uint32(24)
+        | (bits & np.uint32(0xFF00)) << np.uint32(8)
+        | bits >> np.uint32(8) & np.uint32(0xFF00)
+        | bits >> np.uint32(24)
+    )

@@ -8,7 +8,7 @@ import numpy as np
 
 from textsim_db.text.array_types import ByteArray, HashArray, Int32Array, Int64Array
 from textsim_db.text.hash_table import SPREAD, enter, find, hash_table, is_taken
-from textsim_db.text.numba_compiler import inlined_kernel, kernel, load64
+from textsim_db.text.numba_compiler import inlined_kernel, kernel, load64, prefetch
 from textsim_db.text.tokens import Tokens
 
 MAX_CACHED_WORDS = 2_000_000
@@ -19,7 +19,12 @@ MAX_LONG_BYTES = 8 * 1024 * 1024
 _INLINE = 16
 """The longest word that a slot can hold, in bytes."""
 _FIELDS = 4
+_AHEAD = 64
+"""The words between a word that is looked up and the word whose slot is fetched from memory."""
+_LINE = 64
+"""Bytes that the processor fetches from memory at once. A slot never lies in two such lines."""
 _ONE = np.uint64(1)
+_ALL_BITS = np.uint64(0xFFFFFFFFFFFFFFFF)
 _LOW_HALF = np.uint64(0xFFFFFFFF)
 _HALF = np.uint64(32)
 
@@ -94,7 +99,11 @@ class WordCache:
 def _empty_table(slots: int, long_words: ByteArray) -> _Table:
     """Return a table without words; slots: a power of two."""
     shift = 64 - (slots.bit_length() - 1)
-    return _Table(np.zeros((slots, _FIELDS), np.uint64), long_words, shift, SPREAD)
+    size = 8 * _FIELDS * slots
+    data = np.zeros(size + _LINE, np.uint8)
+    first = -data.ctypes.data % _LINE
+    aligned = data[first : first + size].view(np.uint64).reshape(slots, _FIELDS)
+    return _Table(aligned, long_words, shift, SPREAD)
 
 
 def _power_of_two(at_least: int) -> int:
@@ -103,19 +112,28 @@ def _power_of_two(at_least: int) -> int:
 
 @kernel
 def _find(table: _Table, tokens: Tokens) -> Int32Array:
-    data = tokens.normal
-    ids = np.zeros(len(tokens.starts), np.int32)
-    for i in range(len(tokens.starts)):
-        start, length = tokens.starts[i], tokens.ends[i] - tokens.starts[i]
-        word_hash = np.uint64(tokens.hashes[i])
-        first, second = _inline_bytes(data, start, length)
-        slot = _first_slot(table, word_hash)
-        while table.slots[slot, 0] != 0:
-            if _has_word(table, slot, word_hash, first, second, data, start, length):
-                ids[i] = np.int32(table.slots[slot, 0] & _LOW_HALF)
-                break
-            slot = _next_slot(table, slot)
+    """Look words up while the slots of the words after them are fetched from memory."""
+    ids = np.empty(len(tokens.starts), np.int32)
+    slots = table.slots.reshape(-1)
+    for i in range(len(ids)):
+        later = tokens.hashes[min(i + _AHEAD, len(ids) - 1)]
+        prefetch(slots, _FIELDS * int(_first_slot(table, np.uint64(later))))
+        ids[i] = _find_word(table, tokens, i)
     return ids
+
+
+@inlined_kernel
+def _find_word(table: _Table, tokens: Tokens, i: int) -> np.int32:
+    """Return the id of a word, 0 if it is not cached."""
+    start, length = tokens.starts[i], tokens.ends[i] - tokens.starts[i]
+    word_hash = np.uint64(tokens.hashes[i])
+    first, second = _inline_bytes(tokens.normal, start, length)
+    slot = _first_slot(table, word_hash)
+    while table.slots[slot, 0] != 0:
+        if _has_word(table, slot, word_hash, first, second, tokens.normal, start, length):
+            return np.int32(table.slots[slot, 0] & _LOW_HALF)
+        slot = _next_slot(table, slot)
+    return np.int32(0)
 
 
 @inlined_kernel
@@ -131,11 +149,13 @@ def _has_word(
 ) -> bool:
     """Return whether a slot in use has this word; first and second: see _inline_bytes."""
     slots = table.slots
-    if slots[slot, 1] != word_hash or slots[slot, 0] >> _HALF != np.uint64(length):
-        return False
-    if length <= _INLINE:
-        return bool(slots[slot, 2] == first and slots[slot, 3] == second)
-    return _is_equal_long(table.long_words, int(slots[slot, 2]), data, start, length)
+    # One branch instead of four, because the processor predicts none of them alone.
+    has_hash = (slots[slot, 1] == word_hash) & (slots[slot, 0] >> _HALF == np.uint64(length))
+    if length > _INLINE:
+        return bool(has_hash) and _is_equal_long(
+            table.long_words, int(slots[slot, 2]), data, start, length
+        )
+    return bool(has_hash & (slots[slot, 2] == first) & (slots[slot, 3] == second))
 
 
 @inlined_kernel
@@ -155,19 +175,15 @@ def _is_equal_long(
 @inlined_kernel
 def _inline_bytes(data: ByteArray, start: int, length: int) -> tuple[np.uint64, np.uint64]:
     """Return the first 16 bytes of a word as two numbers; the bytes after the word are 0."""
-    if length >= _INLINE:
-        return load64(data, start), load64(data, start + 8)
-    if length > 8:
-        return load64(data, start), _masked(load64(data, start + 8), length - 8)
-    if length == 8:
-        return load64(data, start), np.uint64(0)
-    return _masked(load64(data, start), length), np.uint64(0)
+    first, second = load64(data, start), load64(data, start + 8)
+    return _masked(first, min(length, 8)), _masked(second, max(min(length, 16) - 8, 0))
 
 
 @inlined_kernel
 def _masked(eight_bytes: np.uint64, length: int) -> np.uint64:
-    """Return the first length bytes, of at most seven, and 0 in place of the other bytes."""
-    return np.uint64(eight_bytes & ((_ONE << np.uint64(8 * length)) - _ONE))
+    """Return the first length bytes, of at most eight, and 0 in place of the other bytes."""
+    mask = (_ALL_BITS >> np.uint64(64 - 8 * length)) if length else np.uint64(0)
+    return np.uint64(eight_bytes & mask)
 
 
 @inlined_kernel

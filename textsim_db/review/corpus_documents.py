@@ -20,7 +20,7 @@ from textsim_db.review.reviewed import JudgedPair, NextCommand, Text
 from textsim_db.sync import read_source, sources
 from textsim_db.sync.read_source import StoredSource
 from textsim_db.text.run_ahead import cut
-from textsim_db.write.prepare_batches import possible_key
+from textsim_db.write.storable_keys import possible_key
 
 DRAWN_DOCUMENTS = 200
 """The documents whose matches the first page shows; more take longer."""

@@ -8,7 +8,6 @@ characters of category M, and the half-width U+FF9E and U+FF9F, which NFKC turns
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Sequence
 from itertools import pairwise
 
 import numpy as np
@@ -35,16 +34,15 @@ _CHECKED_BYTES = 64
 """Bytes of a piece that is copied if NFKC does not change it. Larger pieces are copied less often."""
 
 
-def normalize(texts: Sequence[bytes]) -> Utf8:
-    """Return texts in UTF-8 in NFKC; raise DocumentError if they are too long for one batch."""
-    check_batch_size(sum(map(len, texts)))
-    joined = concatenate(texts)
-    unstable = np.flatnonzero(find_unstable(joined, tables()))
+def normalize(texts: Utf8) -> Utf8:
+    """Return texts in NFKC; raise DocumentError if they are too long for one batch."""
+    check_batch_size(len(texts.data))
+    unstable = np.flatnonzero(find_unstable(texts, tables()))
     if not len(unstable):
-        return joined
-    normalized = list(texts)
+        return texts
+    normalized = [texts.of(i) for i in range(len(texts.offsets) - 1)]
     for i in unstable.tolist():
-        normalized[i] = _normalize_text(texts[i])
+        normalized[i] = _normalize_text(normalized[i])
     check_batch_size(sum(map(len, normalized)))
     return concatenate(normalized)
 

@@ -180,6 +180,10 @@ def _warn_once(reason: str) -> None:
     _has_warned = True
 
 
+_INT32 = ir.IntType(32)
+_BYTES = ir.IntType(8).as_pointer()
+
+
 def _pointer64(context: Any, builder: Any, array_type: Any, array: Any, at: Any) -> Any:
     """Return a pointer to eight bytes of an array of bytes, from at on."""
     data = context.make_array(array_type)(context, builder, array).data
@@ -210,6 +214,19 @@ def _trailing_zeros(typing_context: Any, value: Any) -> Any:
     return types.int64(types.uint64), generate
 
 
+def _prefetch(typing_context: Any, data: Any, at: Any) -> Any:
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        array = context.make_array(signature.args[0])(context, builder, arguments[0])
+        pointer = builder.bitcast(builder.gep(array.data, [arguments[1]]), _BYTES)
+        kind = ir.FunctionType(ir.VoidType(), [_BYTES, _INT32, _INT32, _INT32])
+        function = builder.module.declare_intrinsic("llvm.prefetch", [_BYTES], kind)
+        to_read, keep, data_cache = (_INT32(number) for number in (0, 3, 1))
+        builder.call(function, [pointer, to_read, keep, data_cache])
+        return context.get_dummy_value()
+
+    return types.void(data, at), generate
+
+
 load64 = cast(Callable[[npt.NDArray[np.uint8], int], np.uint64], intrinsic(_load64))
 """Return the eight bytes of data from at on as one little-endian number, in a kernel.
 
@@ -223,3 +240,8 @@ store64 = cast(
 """Write a number as eight little-endian bytes of data from at on; data must have these bytes."""
 trailing_zeros = cast(Callable[[np.uint64], int], intrinsic(_trailing_zeros))
 """Return the number of zero bits below the lowest set bit, in a kernel; 64 for the number 0."""
+prefetch = cast(Callable[[npt.NDArray[Any], int], None], intrinsic(_prefetch))
+"""Bring the element of a one-dimensional array at a place into the processor's nearest cache.
+
+The kernel goes on meanwhile, so several elements are fetched from memory at once.
+"""

@@ -1,7 +1,8 @@
-"""Cut streams into pieces, and run a stage one item ahead of its consumer."""
+"""Cut streams into pieces, and run a stage ahead of its consumer."""
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextvars import copy_context
@@ -15,22 +16,26 @@ Result = TypeVar("Result")
 
 
 def ahead(
-    items: Iterable[Item], function: Callable[[Item], Result]
+    items: Iterable[Item], function: Callable[[Item], Result], most: int = 1, threads: int = 1
 ) -> Generator[Result, None, None]:
-    """Apply a function to each item in a thread, one item ahead of the consumer, in its context.
+    """Apply a function to each item in threads, at most some items ahead of the consumer.
 
-    If the items raise an error, the results of the items before it come first. Close the generator to
-    end its thread.
+    The function runs in the consumer's context, and its results have the order of the items. If the
+    items raise an error, the results of the items before it come first. Close the generator to end its
+    threads.
     """
-    with ThreadPoolExecutor(1, "textsim-ahead") as pool:
-        waiting: Future[Result] | None = None
-        for item in (stream := _Fallible(items)):
-            submitted = pool.submit(copy_context().run, function, item)
-            if waiting is not None:
-                yield waiting.result()
-            waiting = submitted
-        if waiting is not None:
-            yield waiting.result()
+    with ThreadPoolExecutor(threads, "textsim-ahead") as pool:
+        waiting: deque[Future[Result]] = deque()
+        try:
+            for item in (stream := _Fallible(items)):
+                waiting.append(pool.submit(copy_context().run, function, item))
+                if len(waiting) > most:
+                    yield waiting.popleft().result()
+            while waiting:
+                yield waiting.popleft().result()
+        finally:
+            for future in waiting:
+                future.cancel()
     stream.raise_failure()
 
 

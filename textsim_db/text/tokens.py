@@ -24,6 +24,7 @@ from textsim_db.text.numba_compiler import (
     store64,
     trailing_zeros,
 )
+from textsim_db.text.storable_text import to_bytes
 from textsim_db.text.unicode_tables import (
     MARK,
     SEPARATOR,
@@ -33,15 +34,7 @@ from textsim_db.text.unicode_tables import (
     Tables,
     tables,
 )
-from textsim_db.text.utf8 import (
-    Utf8,
-    check_batch_size,
-    concatenate,
-    copy_span,
-    decode,
-    encode,
-    to_bytes,
-)
+from textsim_db.text.utf8 import Utf8, check_batch_size, concatenate, copy_span, decode, encode
 
 
 class Tokens(NamedTuple):
@@ -111,6 +104,12 @@ _GATHER = np.uint64(0x0102040810204080)
 
 def tokenize(texts: Sequence[bytes]) -> Tokens:
     """Bring several texts in UTF-8 (see to_bytes) into normal form and find their words."""
+    check_batch_size(sum(map(len, texts)))
+    return tokenize_joined(concatenate(texts))
+
+
+def tokenize_joined(texts: Utf8) -> Tokens:
+    """Bring several texts into normal form and find their words."""
     return split_texts(normalize(texts), tables())
 
 

@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from itertools import accumulate
 from typing import NamedTuple
 
 import numpy as np
 
-from textsim_db.errors import DocumentError, Misfit, shown
+from textsim_db.errors import DocumentError
 from textsim_db.text.array_types import ByteArray, Int64Array
 from textsim_db.text.hashing import PADDING
 from textsim_db.text.numba_compiler import inlined_kernel
+from textsim_db.text.storable_text import MAX_BYTES
 
-MAX_BYTES = 128 * 1024 * 1024
-"""Bytes of the longest document in UTF-8: its word ids must fit in one PostgreSQL value."""
 MAX_BATCH_BYTES = 2**30 - 16
 """Bytes of the largest batch: normal forms may be twice as long, and their spans are int32."""
 
@@ -28,59 +26,33 @@ class Utf8(NamedTuple):
     offsets: Int64Array
     """The bounds of each text: (texts + 1,)."""
 
-
-def to_bytes(text: str) -> bytes:
-    """Return the text as UTF-8; raise DocumentError if PostgreSQL cannot store it.
-
-    PostgreSQL cannot store a value that is not a str, has a NUL character or a lone surrogate, or is
-    longer than 128 MiB.
-    """
-    if not isinstance(text, str):
-        raise wrong_value(text, "text", "str", "; leave it out, or give an empty text")
-    try:
-        data = text.encode()
-    except UnicodeEncodeError as error:
-        raise DocumentError(
-            f"the text has a lone surrogate U+{ord(text[error.start]):04X} "
-            f"at character {error.start + 1}, which PostgreSQL cannot store; remove it"
-        ) from None
-    if b"\0" in data:
-        raise DocumentError(
-            f"the text has a NUL character at character {text.index(chr(0)) + 1}, "
-            "which PostgreSQL cannot store; remove it"
-        )
-    if len(data) > MAX_BYTES:
-        raise DocumentError(
-            f"the text is {len(data)} bytes long; at most {MAX_BYTES} are possible; split the text"
-        )
-    return data
-
-
-def is_null(value: object) -> bool:
-    """Say whether a value is None, or what data frames have in its place: NaN, NA or NaT."""
-    if isinstance(value, float | np.floating):
-        return math.isnan(value)
-    return value is None or type(value).__name__ in ("NAType", "NaTType")
-
-
-def wrong_value(value: object, noun: str, expected: str, remedy: str = "") -> DocumentError:
-    """Return the error for a value of a wrong type; remedy: follows if the value is null."""
-    place = ""
-    if isinstance(value, Misfit):
-        place = f'column "{shown(value.column)}", row {value.row}: '
-        value = value.value
-    if is_null(value):
-        return DocumentError(f"{place}the {noun} is null{remedy}")
-    return DocumentError(
-        f"{place}the {noun} is of type {type(value).__name__}; expected {expected}"
-    )
+    def of(self, text: int) -> bytes:
+        """Return one text."""
+        return self.data[self.offsets[text] : self.offsets[text + 1]].tobytes()
 
 
 def concatenate(texts: Sequence[bytes]) -> Utf8:
     """Return the texts as one array of bytes with offsets."""
-    offsets = np.array(list(accumulate(map(len, texts), initial=0)), np.int64)
+    ends = accumulate(map(len, texts), initial=0)
+    offsets = np.fromiter(ends, np.int64, len(texts) + 1)
     data = np.frombuffer(b"".join((*texts, bytes(PADDING))), np.uint8)
     return Utf8(data[:-PADDING], offsets)
+
+
+def encode_all(texts: Sequence[str]) -> Utf8 | None:
+    """Return texts as one array; None if to_bytes() would refuse one of them."""
+    try:
+        data = "".join([*texts, " " * PADDING]).encode()
+    except UnicodeEncodeError:
+        return None
+    sizes = np.fromiter(map(len, texts), np.int64, len(texts))
+    if sizes.sum() + PADDING < len(data):
+        sizes = np.array([len(t) if t.isascii() else len(t.encode()) for t in texts])
+    if b"\0" in data or sizes.max(initial=0) > MAX_BYTES:
+        return None
+    offsets = np.zeros(len(texts) + 1, np.int64)
+    np.cumsum(sizes, out=offsets[1:])
+    return Utf8(np.frombuffer(data, np.uint8)[:-PADDING], offsets)
 
 
 def check_batch_size(size: int) -> None:

@@ -24,6 +24,7 @@ from textsim_db.sketch.sketch_texts import boilerplate_words, sketch_tokens
 from textsim_db.text.array_types import BoolArray, Int32Array, Int64Array
 from textsim_db.text.run_ahead import ahead
 from textsim_db.text.tokens import leave_out, tokens_of
+from textsim_db.text.utf8 import concatenate
 from textsim_db.write import statements, write_batch
 from textsim_db.write.band_rows import band_rows, copy_band_rows
 from textsim_db.write.detect_changes import Stored
@@ -235,7 +236,10 @@ class CorpusCopier:
         does_expire = self.new.config.keep_for is not None
         expiries = [row.expires_at for row in rows] if does_expire else None
         return Copy(
-            rows, Batch(keys, [], sketches, [], 0, languages, scopes, expiries, ids_of_words)
+            rows,
+            Batch(
+                keys, concatenate([]), sketches, [], 0, languages, scopes, expiries, ids_of_words
+            ),
         )
 
     def _write(self, cursor: Cursor, copy: Copy) -> NewIds:
@@ -265,9 +269,9 @@ class CorpusCopier:
         for i, id_ in zip(numbers.tolist(), ids.tolist(), strict=True):
             row, count = copy.rows[i], int(sketches.shingle_counts[i])
             signature, expiry = Array(sketches.signatures.of(i)), write_batch.moment(row.expires_at)
-            parameters.append(
-                (id_, row.key, row.source_id, count, row.scope, expiry, signature, row.normal_form)
-            )
+            prints = sketches.fingerprints and Array(sketches.fingerprints.of(i))
+            found = (row.source_id, count, row.scope, expiry, signature, prints, row.normal_form)
+            parameters.append((id_, row.key, *found))
         cursor.executemany(self.new.statement(statements.INSERT_WAITING_DOCUMENT), parameters)
         copy_band_rows(cursor, self.new, band_rows(sketches.buckets.take(numbers), ids))
 
