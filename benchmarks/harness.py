@@ -45,7 +45,7 @@ Table = Sequence[Sequence[str]]
 STORED_BYTES = """
 SELECT sum(pg_total_relation_size(r.oid))
 FROM textsim.corpus c
-JOIN pg_class r ON r.relname IN ('document_' || c.id, 'band_' || c.id)
+JOIN pg_class r ON r.relname IN ('document_' || c.id, 'band_' || c.id, 'passage_' || c.id)
     AND r.relnamespace = 'textsim'::regnamespace
 WHERE c.name = %s
 """

@@ -8,7 +8,7 @@ subtracted. The server must have no other clients. The figures:
 
 - stored bytes of a document: tables of the corpus with their indexes
 - log bytes of a document: what the server wrote to its write-ahead log meanwhile
-- client MB: the peak memory of the process that writes, or of the worker
+- client MB: the peak memory of the process that writes, or of the worker; SQL alone needs neither
 - session MB: the most memory that a session of the server held, without shared buffers
 """
 
@@ -171,6 +171,8 @@ WAYS: dict[str, Callable[[ts.Database, Texts], None]] = {
     "attached, inline": attach_inline,
     "`add_many`, tracked": load_tracked,
 }
+IN_SQL = {"`textsim.add` in SQL", "`textsim.add`, unique"}
+"""Ways whose client needs nothing of the package."""
 ATTACHED = {"attached, queue", "attached, inline"}
 
 
@@ -226,6 +228,8 @@ def measure_each(count: int) -> dict[str, Figures]:
             learn_words(bench, count)
             sides[way] = in_own_process(measure, bench.db.url, way, count)
     plain = sides.pop("")
+    for way in IN_SQL:
+        del sides[way]["client"]
     for way in ATTACHED:
         sides[way]["log"] -= plain["log"]
     return sides
@@ -237,7 +241,8 @@ def main() -> None:
     sides = measure_each(given.documents)
     rows = [["way of writing", *LABELS.values()]]
     rows += [
-        [way, *(shown(round(figures[name])) for name in LABELS)] for way, figures in sides.items()
+        [way, *(shown(round(side[name])) if name in side else "" for name in LABELS)]
+        for way, side in sides.items()
     ]
     publish(
         given.record,

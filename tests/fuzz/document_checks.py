@@ -256,7 +256,10 @@ def check_rows(
     scopes = rng.choice((None, [rng.choice((b"", b"tenant")) for _ in chosen]))
     expiries = rng.choice((None, [rng.choice((b"", rng.randbytes(8))) for _ in chosen]))
     identities = binary_rows.Identities(ids, keys, sources, languages, scopes, expiries)
-    contents = binary_rows.Contents(counts, numbers, tokens.word_offsets, *signatures)
+    fingerprints = rng.choice((None, Ragged(numbers, tokens.word_offsets)))
+    contents = binary_rows.Contents(
+        counts, numbers, tokens.word_offsets, *signatures, *(fingerprints or ())
+    )
     data = binary_rows.copy_documents(identities, contents, chosen).tobytes()
     at = 0
     for row, i in enumerate(chosen.tolist()):
@@ -279,6 +282,7 @@ def check_rows(
             (expiries and expiries[row]) or None,
             binary_format.dump_array(words),
             binary_format.dump_array(signatures.of(i)),
+            fingerprints and binary_format.dump_array(fingerprints.of(i)),
         ]
         assert values == expected
     assert at == len(data)

@@ -73,7 +73,12 @@ def stored_columns(
 
 
 @pytest.mark.parametrize(
-    "name", [pytest.param("languages", marks=pytest.mark.long), "scripture", "generated"]
+    "name",
+    [
+        "generated",
+        pytest.param("scripture", marks=pytest.mark.more),
+        pytest.param("languages", marks=pytest.mark.long),
+    ],
 )
 def test_languages_are_identified_like_the_library_does(name: str, rng: random.Random) -> None:
     from py3langid.langid import MODEL_FILE, LanguageIdentifier

@@ -9,6 +9,7 @@ import pytest
 
 import textsim_db as ts
 from tests.support.connections import Connection
+from tests.support.sampling import sample
 from tests.support.tracked import Groups, compare, expected_ids, ids_of
 
 Keys = dict[int, tuple[str | None, frozenset[str]]]
@@ -42,7 +43,7 @@ def count_events(connection: Connection) -> int:
     return int(count)
 
 
-@pytest.mark.parametrize("linkage", ["kept", "single"])
+@pytest.mark.parametrize("linkage", sample(["kept", "single"], 2, "more"))
 def test_clusters_keep_their_ids(
     db: ts.Database, connection: Connection, rng: random.Random, linkage: str
 ) -> None:

@@ -42,7 +42,7 @@ SETTINGS = {
     "shared_buffers": "256MB",
 }
 SETTINGS_FROM_18 = {"io_method": "sync"}
-"""The pages of a new database are in the cache of the system: workers that read them cost time."""
+"""The cache of the system has the pages of a new database, so workers that read them only cost time."""
 
 
 @dataclass

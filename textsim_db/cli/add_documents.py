@@ -27,7 +27,7 @@ def add_documents(
     with loading(measured, documents) as load:
         try:
             return corpus.add_many(load, load.after_batch)
-        except (DatabaseError, KeyboardInterrupt) as error:
+        except (DatabaseError, KeyboardInterrupt, SystemError) as error:
             error.add_note(
                 f"{count(load.report.stored, 'document')} were stored and stay; repeat the command "
                 "to add the other documents"

@@ -26,6 +26,7 @@ from textsim_db.cli import (
     json_option,
     judgements,
     logs,
+    passages,
     plan,
     review,
     searches,
@@ -86,7 +87,10 @@ class CommandGroup(TyperGroup):
             with contextlib.suppress(OSError, ValueError):
                 os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             raise typer.Exit(141) from None
-        except KeyboardInterrupt as error:
+        except (KeyboardInterrupt, SystemError) as error:
+            # A kernel that makes its result when the interrupt comes raises a SystemError because of it.
+            if not isinstance(error.__cause__ or error, KeyboardInterrupt):
+                raise
             notes = getattr(error, "__notes__", [])
             print_message("; ".join(["interrupted", *notes]), logging.WARNING)
             raise typer.Exit(130) from None
@@ -123,6 +127,8 @@ _GROUPS: dict[str, dict[str, Callable[..., None]]] = {
         "neighbours": searches.neighbours,
         "pairs": searches.pairs,
         "clusters": searches.clusters,
+        "passages": passages.passages,
+        "contamination": passages.contamination,
         "judge": judgements.judge,
         "review": review.review,
         "track": track.track,

@@ -213,7 +213,7 @@ def _lines(corpus: ManagedCorpus) -> list[tuple[str, str]]:
     if len(words) > _SHOWN_WORDS:
         rest = len(words) - _SHOWN_WORDS
         settings["stop_words"] = f"{' '.join(words[:_SHOWN_WORDS])} and {rest:,} more"
-    for name in ("stop_words", "language", "keep_for", "boilerplate"):
+    for name in ("stop_words", "language", "keep_for", "boilerplate", "passages"):
         settings[name] = settings[name] or "none"
     for name in ("is_unique", "scoped"):
         settings[name] = "yes" if settings[name] else "no"

@@ -13,6 +13,7 @@ from textsim_db.settings import RECIPE, CorpusConfig
 from textsim_db.sketch import fast_similarity
 from textsim_db.sketch.common_shingles import NO_COMMON
 from textsim_db.sketch.exact_prefix import smallest_values
+from textsim_db.sketch.fingerprints import Fingerprints, fingerprints_of
 from textsim_db.sketch.ragged import Buckets, Ragged, Signatures, joined, of_rows
 from textsim_db.sketch.scopes import Scopes, in_scopes
 from textsim_db.text.array_types import BoolArray, Int16Array, Int32Array, Int64Array
@@ -44,6 +45,8 @@ class Sketches:
     signatures: Signatures
     buckets: Buckets
     """The buckets as they are stored: those of a scoped corpus are mixed with the scopes."""
+    fingerprints: Fingerprints | None
+    """The fingerprints, not mixed with scopes; None in a corpus without passages."""
 
 
 def sketch(
@@ -110,7 +113,9 @@ def sketch_tokens(tokens: Tokens, config: CorpusConfig, scopes: Scopes = None) -
         counts = np.concatenate([counts for counts, _ in parts])
         signatures = joined([signatures for _, signatures in parts])
     buckets = in_scopes(buckets_of(signatures, config), scopes)
-    return Sketches(tokens, counts, signatures, buckets)
+    passages = config.passages
+    fingerprints = None if passages is None else fingerprints_of(tokens, passages)
+    return Sketches(tokens, counts, signatures, buckets, fingerprints)
 
 
 def _counts_and_signatures(tokens: Tokens, config: CorpusConfig) -> tuple[Int64Array, Signatures]:

@@ -226,6 +226,7 @@ def part_of(batch: Batch, part: slice) -> Batch:
             shingle_counts=sketches.shingle_counts[part],
             signatures=sketches.signatures.part(part),
             buckets=sketches.buckets.part(part),
+            fingerprints=sketches.fingerprints and sketches.fingerprints.part(part),
         ),
         languages=batch.languages and batch.languages[part],
         scopes=batch.scopes and batch.scopes[part],
