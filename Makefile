@@ -12,7 +12,7 @@ TESTS ?= tests
 # A process that has no more tests takes half of those that wait for another process.
 PARALLEL := -n auto --dist worksteal
 
-.PHONY: help demo test test-more test-postgres soak soak-crash soak-clients soak-tests soak-fuzz soak-short soak-long soak-week check format benchmark beside-peers beside-checkout scale figures outputs docs clean
+.PHONY: help demo test test-more test-postgres soak soak-crash soak-clients soak-tests soak-fuzz soak-short soak-long soak-week soak-day check format beside-peers beside-checkout scale figures outputs docs clean
 
 help:
 	@echo 'make demo       index the Python standard library and list its near-duplicates; the first time takes'
@@ -22,11 +22,10 @@ help:
 	@echo '                of the docs, kills, and others that take long'
 	@echo 'make test-postgres PG_BIN=/usr/lib/postgresql/15/bin   run them on a server of these programs'
 	@echo 'make soak       the long tests one after another, some two and a half hours (one of them: make'
-	@echo '                soak-crash, soak-clients, soak-tests, soak-fuzz, soak-long, soak-week; soak-short is five'
-	@echo '                minutes of soak-long)'
+	@echo '                soak-crash, soak-clients, soak-tests, soak-fuzz, soak-long, soak-week, soak-day; soak-short is'
+	@echo '                five minutes of soak-long)'
 	@echo 'make check      lint, types and layering'
 	@echo 'make format     format the source'
-	@echo 'make benchmark  measure the main job with 200,000 documents'
 	@echo 'make beside-peers   measure the project beside its peers, 200,000 documents'
 	@echo 'make beside-checkout OTHER=/tmp/older   measure it beside another checkout of the project'
 	@echo 'make scale      measure how a corpus grows to 10,000,000 documents: half an hour, 55 GB of disk'
@@ -48,7 +47,7 @@ test-postgres: .venv/.dev
 	$(BIN)/python -m tests.own_postgres '$(PG_BIN)' $(PARALLEL) $(TESTS)
 
 # What takes too long for every change. Another long test is a target of its own, named here.
-soak: soak-crash soak-clients soak-tests soak-fuzz soak-long soak-week
+soak: soak-crash soak-clients soak-tests soak-fuzz soak-long soak-week soak-day
 
 soak-crash: .venv/.dev
 	$(BIN)/python -m tests.crash --kills 200
@@ -75,6 +74,9 @@ soak-long: .venv/.dev
 soak-week: .venv/.dev
 	$(BIN)/python -m tests.soak.week
 
+soak-day: .venv/.dev
+	$(BIN)/python -m tests.soak.day
+
 check: .venv/.dev
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
@@ -85,11 +87,8 @@ format: .venv/.dev
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-benchmark: .venv/.run
-	$(BIN)/python -m benchmarks.main_job --documents 200000
-
 beside-peers: .venv/.bench
-	$(BIN)/python -m benchmarks.beside_peers --documents 200000
+	$(BIN)/python -m benchmarks.beside_peers --documents 200000 $(if $(TRGM_URL),--trgm-url '$(TRGM_URL)')
 
 beside-checkout: .venv/.run
 	$(BIN)/python -m benchmarks.beside_checkout '$(OTHER)'

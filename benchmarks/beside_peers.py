@@ -1,28 +1,35 @@
 """Measure the project beside its peers, with the same documents.
 
     python -m benchmarks.beside_peers [--documents 20000] [--rounds 3] [--only datasketch,rensa]
+        [--trgm-url postgresql://...]
 
 Each library runs in its own process and a fresh database. The libraries take turns, and a figure is the
-median of the rounds. Slow libraries get fewer documents (--slow-documents). Brute force says which
-matches are right.
+median of the rounds. Recall and precision are counted over the queries of all rounds, which differ.
+Brute force says which documents are similar. Slow libraries get fewer documents and queries.
+
+The embedded server has no pg_trgm: --trgm-url names a server that has it.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import os
 import random
 import subprocess
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from benchmarks.generate import documents as generated
 from benchmarks.harness import (
+    Bench,
     Figures,
     Table,
     fresh_database,
@@ -34,155 +41,242 @@ from benchmarks.harness import (
     publish,
     shown,
 )
-from benchmarks.peers import PEERS, THRESHOLD
-from textsim_db.text.shingles import shingles
+from benchmarks.peers import PEERS, THRESHOLD, Documents
 
 OURS = "textsim-db"
-LABELS = {
+LOAD = {
     "documents": "documents",
     "rate": "documents/s",
+    "processor": "processor, us a document",
+    "shingling": "of it shingles in Python",
     "peak": "client, MB",
     "bytes": "bytes/document",
+}
+SEARCH = {
     "median": "one query, median ms",
     "p99": "p99 ms",
     "together": "queries/s in batches",
+    "pairs": "pairs",
     "recall": "recall",
     "precision": "precision",
 }
-SHORT = ("rate", "median", "recall", "precision")
+SHORT = {name: (LOAD | SEARCH)[name] for name in ("rate", "median", "recall", "precision")}
 """The columns of the README."""
 SHARES = ("recall", "precision")
+COUNTS = ("pairs", "hits", "reported")
+SLOW_QUERIES = 100
+"""The single queries of a slow library."""
+CHUNK = 1_000
+"""The queries that brute force compares at once: more of them take more memory."""
+
+Similar = dict[str, set[str]]
+"""For each key, the keys of all similar documents."""
 
 
-def measure(name: str, folder: Path, limit: int, queries: int) -> Figures:
-    """Run one library in its own process."""
-    with fresh_database() as bench:
-        arguments = [name, str(folder), bench.db.url, str(limit), str(queries)]
-        command = [sys.executable, "-m", "benchmarks.peers", *arguments]
-        done = subprocess.run(command, capture_output=True, text=True, check=False)
-    if done.returncode:
-        return {"missing": done.stderr.strip().splitlines()[-1]}
-    figures: Figures = json.loads(done.stdout.splitlines()[-1])
+class BruteForce:
+    """The exact similarities of documents of invented words, which need no normal form."""
+
+    def __init__(self, documents: Documents) -> None:
+        self._keys = [key for key, _ in documents]
+        numbers: dict[str, int] = {}
+        sets = [self._codes(text, numbers) for _, text in documents]
+        self._sizes = np.array([len(codes) for codes in sets])
+        self._starts = np.concatenate([[0], np.cumsum(self._sizes)])
+        self._shingles = np.concatenate(sets)
+
+    @staticmethod
+    def _codes(text: str, numbers: dict[str, int]) -> npt.NDArray[np.int64]:
+        """Return each shingle of three words once, as the numbers of its words: three times 20 bits."""
+        words = [numbers.setdefault(word, len(numbers)) for word in text.split()]
+        assert len(numbers) <= 1 << 20
+        array = np.array(words, np.int64)
+        return np.unique(array[:-2] << 40 | array[1:-1] << 20 | array[2:])
+
+    def similar(self, asked: Sequence[str], limit: int) -> Similar:
+        """Return what is similar to the asked documents, among the first documents up to a limit."""
+        from scipy.sparse import csr_matrix
+
+        number = {key: i for i, key in enumerate(self._keys[:limit])}
+        rows = np.array([number[key] for key in asked])
+        starts = self._starts[: limit + 1]
+        shingles = self._shingles[: starts[-1]]
+        # Only the shingles of the asked documents can be shared with them.
+        parts = [shingles[starts[row] : starts[row + 1]] for row in rows]
+        columns = np.unique(np.concatenate(parts))
+        places = np.searchsorted(columns, shingles)
+        places[places == len(columns)] = 0
+        has_column = columns[places] == shingles
+        counts = np.concatenate([[0], np.cumsum(has_column)])[starts]
+        ones = np.ones(counts[-1], np.int32)
+        matrix = csr_matrix((ones, places[has_column], counts), (limit, len(columns)))
+        transposed = matrix.T.tocsr()
+        similar: Similar = {}
+        for start in range(0, len(rows), CHUNK):
+            chunk = rows[start : start + CHUNK]
+            shared = (matrix[chunk] @ transposed).tocoo()
+            sizes = self._sizes[chunk[shared.row]] + self._sizes[shared.col] - shared.data
+            is_similar = shared.data / sizes >= THRESHOLD
+            for row in chunk:
+                similar[self._keys[row]] = set()
+            for i, j in zip(shared.row[is_similar], shared.col[is_similar], strict=True):
+                if chunk[i] != j:
+                    similar[self._keys[chunk[i]]].add(self._keys[j])
+        return similar
+
+
+def measure(
+    name: str, folder: Path, limit: int, queries: list[list[str]], server: str | None
+) -> Figures:
+    """Run one library in its own process; queries: keys to look up one by one, and together."""
+    (folder / "queries").write_text(json.dumps(queries), encoding="utf-8")
+    with fresh_database(server) as bench:
+        command = [sys.executable, "-m", "benchmarks.peers", name, str(folder), bench.db.url]
+        lines, server_seconds = run([*command, str(limit)], bench)
+    figures: Figures = json.loads(lines[-1])
+    if "missing" in figures:
+        return figures
+    figures["processor"] += 1e6 * (server_seconds[1] - server_seconds[0]) / limit
     figures["median"], figures["p99"] = median_and_p99(figures.pop("times"))
     return figures
 
 
-def brute_force(documents: list[tuple[str, str]], asked: Sequence[str]) -> dict[str, set[str]]:
-    """Return, for each asked key, the keys of all similar documents, by a product of sparse matrices."""
-    from scipy.sparse import csr_matrix
-
-    # Only the shingles of the asked documents can be shared with them.
-    texts = dict(documents)
-    columns: dict[str, int] = {}
-    for key in asked:
-        for shingle in shingles(texts[key], "word:3"):
-            columns.setdefault(shingle, len(columns))
-    starts, places, counts = [0], [], []
-    for _, text in documents:
-        of_document = shingles(text, "word:3")
-        places += [columns[s] for s in of_document if s in columns]
-        starts.append(len(places))
-        counts.append(len(of_document))
-    matrix = csr_matrix(
-        (np.ones(len(places), np.int32), places, starts), (len(documents), len(columns))
-    )
-    sizes = np.array(counts)
-    number = {key: i for i, (key, _) in enumerate(documents)}
-    rows = [number[key] for key in asked]
-    shared = (matrix[rows] @ matrix.T).tocsr()
-    similar = {}
-    for i, key in enumerate(asked):
-        others = shared.indices[shared.indptr[i] : shared.indptr[i + 1]]
-        both = shared.data[shared.indptr[i] : shared.indptr[i + 1]]
-        similarity = both / (sizes[rows[i]] + sizes[others] - both)
-        similar[key] = {documents[j][0] for j in others[similarity >= THRESHOLD]} - {key}
-    return similar
+def run(command: list[str], bench: Bench) -> tuple[list[str], list[float]]:
+    """Return the lines that a command prints, and the seconds of the server's processor at each line."""
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        lines = [(line, bench.server_seconds()) for line in process.stdout]
+    if process.returncode:
+        raise SystemExit(f"this command failed: {' '.join(command)}")
+    return [line for line, _ in lines], [seconds for _, seconds in lines]
 
 
-def add_shares(figures: Figures, expected: dict[str, set[str]]) -> Figures:
-    """Add recall and precision over the pairs of the queried documents."""
-    found = {key: set(keys) - {key} for key, keys in figures.pop("found").items()}
-    pairs = sum(len(expected[key]) for key in found)
-    hits = sum(len(found[key] & expected[key]) for key in found)
-    reported = sum(map(len, found.values()))
-    recall, precision = hits / pairs if pairs else None, hits / reported if reported else None
-    return figures | {"pairs": pairs, "recall": recall, "precision": precision}
+def count_pairs(figures: Figures, asked: Sequence[str], similar: Similar) -> Figures:
+    """Return the figures with the pairs of the queried documents, and how many of them were found."""
+    answers = [set(keys) - {key} for key, keys in zip(asked, figures.pop("found"), strict=True)]
+    return figures | {
+        "pairs": sum(len(similar[key]) for key in asked),
+        "hits": sum(len(keys & similar[key]) for key, keys in zip(asked, answers, strict=True)),
+        "reported": sum(map(len, answers)),
+    }
 
 
 def compare(given: argparse.Namespace, folder: Path) -> dict[str, Figures]:
-    """Return the medians of each library, without the libraries that are not installed."""
-    made = generated(given.documents, given.words, 0.2, moved=0.1)
-    documents = list(made)
-    slow = min(given.slow_documents, len(documents))
-    few = {key for key, _ in documents[:slow]}
-    asked = [key for key, _ in documents]
-    random.Random(1).shuffle(asked)
-    # The documents that every library indexes come first.
-    asked = sorted(asked, key=lambda key: key not in few)[: given.queries]
+    """Return the figures of each library, or the error of a library that cannot be measured."""
+    documents = list(generated(given.documents, given.words, 0.2, moved=0.1))
     with (folder / "documents").open("w", encoding="utf-8") as file:
         file.writelines(json.dumps(document) + "\n" for document in documents)
-    (folder / "queries").write_text(json.dumps(asked), encoding="utf-8")
-    expected = {
-        limit: brute_force(documents[:limit], [k for k in asked if limit > slow or k in few])
-        for limit in {slow, len(documents)}
+    plans = {name: plan(name, given, documents) for name in given.only.split(";")}
+    brute_force = BruteForce(documents)
+    wanted: dict[int, set[str]] = {}
+    for limit, rounds in plans.values():
+        wanted.setdefault(limit, set()).update(*rounds)
+    similar = {n: brute_force.similar(sorted(keys), n) for n, keys in wanted.items()}
+    del brute_force
+
+    def measure_round(name: str, number: int) -> Figures:
+        limit, rounds = plans[name]
+        asked = rounds[number]
+        is_slow = limit < len(documents)
+        singles = asked[: SLOW_QUERIES if is_slow else given.queries]
+        server = given.trgm_url if name == "pg_trgm" else None
+        figures = measure(name, folder, limit, [singles, asked], server)
+        rate = f"{figures.get('rate', 0):,.0f}/s"
+        print(f"round {number + 1}, {name}: {figures.get('missing', rate)}", file=sys.stderr)
+        return figures if "missing" in figures else count_pairs(figures, asked, similar[limit])
+
+    sides = {name: partial(measure_round, name) for name in plans}
+    return {name: summary(rounds) for name, rounds in in_turns(sides, given.rounds).items()}
+
+
+def plan(name: str, given: argparse.Namespace, documents: Documents) -> tuple[int, list[list[str]]]:
+    """Return how many documents a library gets, and the keys that it looks up in each round."""
+    peer = PEERS[name]
+    limit = min(peer.most_documents, len(documents))
+    keys = [key for key, _ in documents[:limit]]
+    random.Random(1).shuffle(keys)
+    size = min(peer.most_queries, given.many, limit // given.rounds)
+    return limit, [keys[i * size : (i + 1) * size] for i in range(given.rounds)]
+
+
+def summary(rounds: Sequence[Figures]) -> Figures:
+    """Return the medians of the figures of all rounds, and recall and precision over all pairs."""
+    if missing := [figures for figures in rounds if "missing" in figures]:
+        return missing[0]
+    figures = medians([{**f, "version": 0} for f in rounds]) | {"version": rounds[0]["version"]}
+    pairs, hits, reported = (sum(f[name] for f in rounds) for name in COUNTS)
+    del figures["hits"]
+    return figures | {
+        "pairs": pairs,
+        "reported": reported,
+        "recall": hits / pairs if pairs else None,
+        "precision": hits / reported if reported else None,
     }
-
-    def run(name: str, number: int) -> Figures:
-        is_slow = PEERS[name].slow
-        limit, queries = (slow, given.slow_queries) if is_slow else (len(documents), given.queries)
-        figures = measure(name, folder, limit, queries)
-        print(f"round {number + 1}, {name}: {figures.get('rate', 0):,.0f}/s", file=sys.stderr)
-        return figures if "missing" in figures else add_shares(figures, expected[limit])
-
-    names = given.only.split(",")
-    rounds = in_turns({name: partial(run, name) for name in names}, given.rounds)
-    for name, results in list(rounds.items()):
-        if missing := [figures["missing"] for figures in results if "missing" in figures]:
-            print(f"{name} is left out: {missing[0]}", file=sys.stderr)
-            del rounds[name]
-    return {name: medians(results) for name, results in rounds.items()}
 
 
 def add_ratios(results: dict[str, Figures]) -> None:
     """Add how many times as fast the project loads the same number of documents."""
     ours = results.get(OURS, {})
-    for figures in results.values():
+    for figures in measured(results).values():
         same = ours.get("documents") == figures["documents"]
         figures["times_as_fast"] = ours["rate"] / figures["rate"] if same else None
 
 
-def peers_table(results: dict[str, Figures], columns: Sequence[str]) -> Table:
-    """Return a row for each library."""
-    rows = [["", *(LABELS[column] for column in columns), "what it is"]]
+def measured(results: dict[str, Figures]) -> dict[str, Figures]:
+    """Return the libraries that could be measured."""
+    return {name: figures for name, figures in results.items() if "missing" not in figures}
+
+
+def peers_table(results: dict[str, Figures], columns: Mapping[str, str]) -> list[list[str]]:
+    """Return a row for each library, with the columns of these labels."""
+    rows = [["", *columns.values()]]
     for name, figures in results.items():
-        cells = [
-            f"{figures[column]:.3f}"
-            if column in SHARES and figures[column] is not None
-            else shown(figures[column])
-            for column in columns
-        ]
-        rows.append([name, *cells, PEERS[name].note])
+        rows.append([name, *(cell(column, figures.get(column)) for column in columns)])
+    return rows
+
+
+def cell(column: str, value: Any) -> str:
+    """Return a figure as text."""
+    if column in SHARES and value is not None:
+        return f"{value:.3f}"
+    return value if isinstance(value, str) else shown(value)
+
+
+def with_notes(table: list[list[str]], results: dict[str, Figures]) -> Table:
+    """Return a table with a last column that says what a library is, or why it was not measured."""
+    notes = [figures.get("missing", PEERS[name].note) for name, figures in results.items()]
+    return [[*row, note] for row, note in zip(table, ["what it is", *notes], strict=True)]
+
+
+def calls_table(results: dict[str, Figures]) -> Table:
+    """Return the version of each library, and how it is called."""
+    rows = [["", "version", "bands x rows", "load", "look-up"]]
+    for name, figures in results.items():
+        peer = PEERS[name]
+        version = figures.get("version", "")
+        rows.append([name, version, peer.bands, peer.load_calls, peer.search_calls])
     return rows
 
 
 def main() -> None:
-    """Measure the libraries, and print a table."""
-    parser = options(
-        __doc__,
-        documents=20_000,
-        words=200,
-        rounds=3,
-        queries=500,
-        slow_documents=5_000,
-        slow_queries=100,
+    """Measure the libraries, and print tables."""
+    parser = options(__doc__, documents=20_000, words=200, rounds=3, queries=500, many=15_000)
+    parser.add_argument(
+        "--only", default=";".join(PEERS), help="names with semicolons between them"
     )
-    parser.add_argument("--only", default=",".join(PEERS), help="names with commas between them")
+    parser.add_argument("--trgm-url", help="the address of a server that has pg_trgm")
     given = parser.parse_args()
+    load = os.getloadavg()[0]
     with tempfile.TemporaryDirectory() as folder:
         results = compare(given, Path(folder))
     add_ratios(results)
-    figures = {identifier(name): of_peer for name, of_peer in results.items()}
-    tables = {"peers": peers_table(results, [*LABELS]), "alternatives": peers_table(results, SHORT)}
+    figures: Figures = {identifier(name): of_peer for name, of_peer in results.items()}
+    figures |= {"load_average_before": load, "words": given.words}
+    tables = {
+        "peer_loads": peers_table(results, LOAD),
+        "peer_searches": with_notes(peers_table(results, SEARCH), results),
+        "peer_calls": calls_table(results),
+        "alternatives": with_notes(peers_table(measured(results), SHORT), measured(results)),
+    }
     publish(given.record, "compare", figures, tables)
 
 

@@ -1,7 +1,7 @@
 """The steps that measure a corpus: load, queries, pairs, clusters, SQL, single writes.
 
-main_job runs them on a corpus, exact on two corpora, scale on a large corpus, and beside_checkout on two
-checkouts. So they use only the public interface, and SQL that both checkouts have.
+exact runs them on two corpora, scale on a large corpus, and beside_checkout on two checkouts. So they
+use only the public interface, and SQL that both checkouts have.
 """
 
 from __future__ import annotations

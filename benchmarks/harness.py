@@ -45,7 +45,7 @@ Table = Sequence[Sequence[str]]
 STORED_BYTES = """
 SELECT sum(pg_total_relation_size(r.oid))
 FROM textsim.corpus c
-JOIN pg_class r ON r.relname IN ('document_' || c.id, 'band_' || c.id)
+JOIN pg_class r ON r.relname IN ('document_' || c.id, 'band_' || c.id, 'passage_' || c.id)
     AND r.relnamespace = 'textsim'::regnamespace
 WHERE c.name = %s
 """
@@ -139,9 +139,10 @@ class Bench:
 
 
 @contextmanager
-def fresh_database() -> Iterator[Bench]:
-    """Create a database on the server that connect() uses by default, lend it, and drop it."""
-    address = make_url(os.environ.get("TEXTSIM_DATABASE_URL") or embedded_server.start())
+def fresh_database(server_url: str | None = None) -> Iterator[Bench]:
+    """Create a database on a server, or on that of connect() by default, lend it, and drop it."""
+    chosen = server_url or os.environ.get("TEXTSIM_DATABASE_URL") or embedded_server.start()
+    address = make_url(chosen)
     name = f"benchmark_{os.getpid()}"
     url = address.set(database=name).render_as_string(hide_password=False)
     with psycopg.connect(address.render_as_string(hide_password=False), autocommit=True) as server:
@@ -313,11 +314,7 @@ def recorded(name: str) -> Figures:
 def conditions() -> dict[str, str]:
     """Return what was run, on which commit, when, and on which machine."""
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30
-    arguments = [
-        os.path.relpath(argument) if os.path.isabs(argument) else argument
-        for argument in sys.argv[1:]
-        if argument != "--record"
-    ]
+    arguments = [_without_place(argument) for argument in sys.argv[1:] if argument != "--record"]
     return {
         "command": " ".join(["python -m", f"benchmarks.{Path(sys.argv[0]).stem}", *arguments]),
         "commit": commit(ROOT),
@@ -325,6 +322,13 @@ def conditions() -> dict[str, str]:
         "machine": f"{os.cpu_count()} cores, {memory:.0f} GB of memory, "
         f"{platform.system()} {platform.machine()}, Python {platform.python_version()}",
     }
+
+
+def _without_place(argument: str) -> str:
+    """Return an argument without what only this machine has: the address of a server, a whole path."""
+    if "://" in argument:
+        return "ADDRESS"
+    return os.path.relpath(argument) if os.path.isabs(argument) else argument
 
 
 def commit(checkout: Path) -> str:

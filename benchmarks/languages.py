@@ -24,8 +24,8 @@ from benchmarks.harness import (
     use_one_core,
 )
 from textsim_db.text.languages import identify
+from textsim_db.text.storable_text import to_bytes
 from textsim_db.text.tokens import tokenize
-from textsim_db.text.utf8 import to_bytes
 
 
 def measure(

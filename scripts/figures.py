@@ -7,8 +7,8 @@ A page says between two comments, for cog, what stands there:
     <!-- [[[cog import scripts.figures as f; f.sentence("{scale.d1000000.load_s:.0f} s") ]]] -->
     <!-- [[[end]]] -->
 
-A figure is named by its file in benchmarks/figures and its path in the file. f.table("peers") writes a
-table, whose name no two of these files have.
+A figure is named by its file in benchmarks/figures and its path in the file. f.table("scale") writes a
+table, whose name no two of these files have. The pictures of docs/benchmarks.md are drawn anew, too.
 """
 
 from __future__ import annotations
@@ -21,8 +21,10 @@ from typing import Any
 from cogapp import Cog
 
 from benchmarks.harness import FOLDER, Table, markdown
+from scripts.pictures import pictures
 
 ROOT = Path(__file__).resolve().parents[1]
+IMAGES = ROOT / "docs" / "images"
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 
 
@@ -74,14 +76,36 @@ def _files() -> dict[str, dict[str, Any]]:
     }
 
 
+def outdated_pictures() -> dict[Path, str]:
+    """Return the pictures that do not show the recorded figures, as they should be."""
+    files = _files()
+    drawn = {
+        IMAGES / f"{name}.svg": svg
+        for name, svg in pictures(files["compare"], files["scale"]).items()
+    }
+    return {
+        path: svg
+        for path, svg in drawn.items()
+        if not path.exists() or path.read_text("utf-8") != svg
+    }
+
+
 def main() -> int:
-    """Rewrite the pages; with --check, return an exit status other than 0 if one would change."""
+    """Rewrite pages and pictures; with --check, return a status other than 0 if one would change."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n\n")[0])
     parser.add_argument(
         "--check", action="store_true", help="change nothing; show what would change"
     )
-    options = ["--check", "--diff"] if parser.parse_args().check else ["-r"]
-    return int(Cog().main(["cog", "--verbosity=1", *options, *map(str, PAGES)]))
+    is_check = parser.parse_args().check
+    outdated = outdated_pictures()
+    for path, svg in outdated.items():
+        if is_check:
+            print(f"{path.relative_to(ROOT)} does not show the recorded figures")
+        else:
+            path.write_text(svg, encoding="utf-8")
+    options = ["--check", "--diff"] if is_check else ["-r"]
+    status = int(Cog().main(["cog", "--verbosity=1", *options, *map(str, PAGES)]))
+    return status or int(is_check and bool(outdated))
 
 
 if __name__ == "__main__":

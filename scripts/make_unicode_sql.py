@@ -14,7 +14,7 @@ from itertools import groupby
 
 import numpy as np
 
-from textsim_db.text.unicode_data import LOWER, VERSION
+from textsim_db.text.unicode_data import LOWER, UNICODE_VERSION
 from textsim_db.text.unicode_tables import (
     JOINING,
     MARK,
@@ -110,7 +110,9 @@ def main() -> None:
     marks = escaped(points_where(table.kind == MARK))
     joining = escaped(points_where((table.order == JOINING) & (table.kind != MARK)))
     kept = escaped(points_where(table.kind != SEPARATOR))
-    print(f"-- Unicode {VERSION} for the normal form; written by scripts/make_unicode_sql.py.")
+    print(
+        f"-- Unicode {UNICODE_VERSION} for the normal form; written by scripts/make_unicode_sql.py."
+    )
     print(
         "-- Code points are listed, because \\w and lower() differ between servers and locales.\n"
     )
@@ -118,7 +120,7 @@ def main() -> None:
     print(
         function(
             "_assigned",
-            f"replace each code point that is not assigned in Unicode {VERSION} by a space",
+            f"replace each code point that is not assigned in Unicode {UNICODE_VERSION} by a space",
             f"RETURN regexp_replace(body, '[{unassigned}]', ' ', 'g')",
         )
     )

@@ -15,7 +15,7 @@ from itertools import groupby
 
 import unicodedataplus as unicode
 
-VERSION = (13, 0)
+UNICODE_VERSION = (13, 0)
 SPACELESS_SCRIPTS = {"Han", "Hiragana", "Katakana", "Thai", "Lao", "Khmer", "Myanmar"}
 SEPARATOR, WORD, MARK, SPACELESS = range(4)
 UNSTABLE, UNASSIGNED, JOINING = 253, 254, 255
@@ -28,7 +28,7 @@ def assigned(point: int) -> bool:
     if unicode.category(character) == "Cn" or unicode.age(character) == "Unassigned":
         return False
     major, minor = unicode.age(character).split(".")
-    return (int(major), int(minor)) <= VERSION
+    return (int(major), int(minor)) <= UNICODE_VERSION
 
 
 def composes_with_previous() -> set[int]:
@@ -112,7 +112,7 @@ def main() -> None:
         '"""Unicode 13.0 as the normal form sees it; written by scripts/make_unicode_tables.py."""'
     )
     print()
-    print(f'VERSION = "{VERSION[0]}.{VERSION[1]}"')
+    print(f'UNICODE_VERSION = "{UNICODE_VERSION[0]}.{UNICODE_VERSION[1]}"')
     print()
     print("# (first code point, kind, canonical combining class or marker), up to the next row.")
     print(

@@ -62,6 +62,8 @@ GROUPS = (
             "candidates",
             "candidates_of",
             "candidate_pairs",
+            "passages",
+            "containing",
             "create_view",
         ),
     ),
@@ -138,6 +140,14 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
     "candidates": ("SELECT * FROM textsim.candidates('news', 'The old bridge over the river');",),
     "candidates_of": ("SELECT * FROM textsim.candidates_of('news', 'a');",),
     "candidate_pairs": ("SELECT * FROM textsim.candidate_pairs('news');",),
+    "passages": (
+        "SELECT textsim.create_corpus('speeches', passages => 6);\n"
+        "SELECT textsim.add('speeches', '1', 'Soon the bridge over the old river will open again.');",
+        "SELECT * FROM textsim.passages('speeches', 'THE BRIDGE over the old river will open');",
+    ),
+    "containing": (
+        "SELECT * FROM textsim.containing('speeches', 'The bridge over the old river will open', 0.5);",
+    ),
     "create_view": (
         "SELECT textsim.create_view('news', 'news_pairs');",
         "SELECT a, b FROM news_pairs ORDER BY a, b;",
@@ -301,7 +311,7 @@ def _psql() -> str:
 
     from textsim_db.db import embedded_server
 
-    programs: Any = POSTGRES_VERSIONS[embedded_server.VERSION]
+    programs: Any = POSTGRES_VERSIONS[embedded_server.SERVER_VERSION]
     return shutil.which("psql", path=str(programs)) or "psql"
 
 

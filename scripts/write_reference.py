@@ -10,12 +10,12 @@ from typing import Any
 
 import typer.main
 
-from textsim_db.cli import app, logs
+from textsim_db.cli import app, json_option, logs
 
 FOLDER = Path(__file__).resolve().parent.parent / "docs" / "reference"
 _EXAMPLES = re.compile(r"^Examples?:(.*)", re.S | re.M)
 _OPERATORS = {">", "|", "<", "&&", ";"}
-_COMMON = ("database_url", "log_json", "log_level", "help")
+_COMMON = ("database_url", "as_json", "log_json", "log_level", "help")
 _COMMANDS_INTRODUCTION = """\
 # Commands
 
@@ -59,7 +59,7 @@ def command_words(example: str) -> list[str]:
 def commands_page() -> str:
     """Return the page of the commands."""
     commands = dict(each_command())
-    options = [*commands["query"].params, *logs.options()]
+    options = [*commands["query"].params, *json_option.options(), *logs.options()]
     common = [option for option in options if option.name in _COMMON]
     parts = [_COMMANDS_INTRODUCTION, _parameter_list(common)]
     panels = dict.fromkeys(command.rich_help_panel for command in commands.values())

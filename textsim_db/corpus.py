@@ -47,6 +47,7 @@ from textsim_db.results import (
     ChangeReport,
     Cluster,
     ClusterEvent,
+    Contamination,
     Contradiction,
     Drift,
     Duplicate,
@@ -57,10 +58,13 @@ from textsim_db.results import (
     Match,
     Member,
     Pair,
+    Passage,
+    PassageList,
     Problem,
     QueryMatch,
     RecallReport,
     ScopeStatus,
+    SharedPassage,
     Statistics,
     Status,
 )
@@ -104,6 +108,7 @@ if TYPE_CHECKING:
         judgements,
         measure_recall,
         pairs,
+        passages,
         search,
     )
     from textsim_db.sketch import sketch_texts
@@ -116,8 +121,8 @@ if TYPE_CHECKING:
         judge_pairs,
         learn_common,
         load_batches,
-        prepare_batches,
         rebuild,
+        storable_keys,
     )
 else:
     verify = lazy("textsim_db.compare.verify", globals())
@@ -133,6 +138,7 @@ else:
     judgements = lazy("textsim_db.read.judgements", globals())
     measure_recall = lazy("textsim_db.read.measure_recall", globals())
     pairs = lazy("textsim_db.read.pairs", globals())
+    passages = lazy("textsim_db.read.passages", globals())
     search = lazy("textsim_db.read.search", globals())
     sketch_texts = lazy("textsim_db.sketch.sketch_texts", globals())
     attach = lazy("textsim_db.sync.attach", globals())
@@ -144,7 +150,7 @@ else:
     judge_pairs = lazy("textsim_db.write.judge_pairs", globals())
     load_batches = lazy("textsim_db.write.load_batches", globals())
     learn_common = lazy("textsim_db.write.learn_common", globals())
-    prepare_batches = lazy("textsim_db.write.prepare_batches", globals())
+    storable_keys = lazy("textsim_db.write.storable_keys", globals())
     rebuild = lazy("textsim_db.write.rebuild", globals())
 
 
@@ -653,6 +659,158 @@ class Corpus:
         """
         limits = self._language(language), self._scope(scope)
         return ResultList(self._current.search(search.candidates_of, text, *limits))
+
+    def passages(
+        self,
+        text: str,
+        min_words: int | None = None,
+        max_results: int | None = None,
+        scope: Scope | None = None,
+        max_documents: int | None = None,
+    ) -> PassageList:
+        """Return the runs of words that a text shares with documents, the longest first.
+
+        Every run of at least `passages` words, a setting of the corpus, is found. Words are those of the
+        normal form, without the stop words of the corpus, so punctuation, case and the ends of lines do
+        not matter.
+
+        Args:
+            text: the text to compare; it is not stored.
+            min_words: the words of the shortest passage; by default `passages`, and not fewer.
+            max_results: the largest number of passages; None returns all.
+            scope: only documents of this scope are compared; a scoped corpus requires it.
+            max_documents: do not read the documents of a run that more documents have, such as a header.
+                The attribute `common` of the result lists these runs. A passage that is partly in such a
+                run may be missed. None reads all documents.
+
+        Raises:
+            DocumentError: the text could not be stored, for example because of a NUL character.
+            ConfigurationError: the corpus has no passages, or an argument is out of range.
+
+        Examples:
+            >>> reports = db.create_corpus("reports", passages=6)
+            >>> reports.add("a", "On Monday the city council approved the new budget for schools.").added
+            1
+            >>> reports.passages("They say the city council approved the new budget at last.")
+            [Passage(key='a', words=7, in_text=2, in_document=2)]
+        """
+        least = self._least_words(min_words)
+        most = _checked_count(max_results, "max_results")
+        limit = _checked_count(max_documents, "max_documents")
+        found = self._current.search(passages.passages, text, least, limit, self._scope(scope))
+        return PassageList(found[:most], found.common)
+
+    def passages_of(
+        self, key: Key, min_words: int | None = None, max_results: int | None = None
+    ) -> list[Passage]:
+        """Return the runs of words that a document shares with others, the longest first.
+
+        The arguments and the order are those of passages(). Only documents of its scope are compared.
+
+        Raises:
+            DocumentNotFound: no document has this key.
+            ConfigurationError: the corpus has no passages, or an argument is out of range.
+
+        Examples:
+            >>> notes = db.create_corpus("notes", passages=6)
+            >>> notes.add("a", "On Monday the city council approved the new budget for schools.").added
+            1
+            >>> notes.add("b", "At last the city council approved the new budget.").added
+            1
+            >>> notes.passages_of("b")
+            [Passage(key='a', words=7, in_text=2, in_document=2)]
+        """
+        least = self._least_words(min_words)
+        most = _checked_count(max_results, "max_results")
+        return ResultList(self._current.search(passages.passages_of, self._key(key), least)[:most])
+
+    def shared_passages(self, min_words: int | None = None) -> Generator[SharedPassage, None, None]:
+        """Yield the runs of words that documents of the corpus share, for all pairs, in one snapshot.
+
+        In a scoped corpus, both documents have the same scope. A header that many documents have makes a
+        passage of every two of them.
+
+        Args:
+            min_words: the words of the shortest passage; by default `passages`, and not fewer.
+
+        Raises:
+            ConfigurationError: the corpus has no passages, or min_words is out of range.
+
+        Examples:
+            >>> leases = db.create_corpus("leases", passages=6)
+            >>> leases.add("a", "On Monday the city council approved the new budget for schools.").added
+            1
+            >>> leases.add("b", "At last the city council approved the new budget.").added
+            1
+            >>> list(leases.shared_passages())
+            [SharedPassage(a='a', b='b', words=7, in_a=2, in_b=2)]
+        """
+        least = self._least_words(min_words)
+        yield from self._current.loaded().stream(passages.shared_passages, least)
+
+    def contamination(
+        self,
+        records: Iterable[tuple[Key, str]],
+        min_words: int | None = None,
+        scope: Scope | None = None,
+    ) -> Generator[Contamination, None, None]:
+        """Yield what each record of a test set shares with the documents, in the order of the records.
+
+        Args:
+            records: pairs of key and text, which are read as they are needed.
+            min_words: the words of the shortest passage; by default `passages`, and not fewer.
+            scope: only documents of this scope are compared; a scoped corpus requires it.
+
+        Raises:
+            DocumentError: a text could not be stored, for example because of a NUL character.
+            ConfigurationError: the corpus has no passages, or an argument is out of range.
+
+        Examples:
+            >>> seen = db.create_corpus("seen", passages=6)
+            >>> seen.add("a", "On Monday the city council approved the new budget for schools.").added
+            1
+            >>> list(seen.contamination([("q", "The city council approved the new budget, or not?")]))
+            [Contamination(key='q', words=9, coverage=0.7777777777777778, documents=['a'])]
+        """
+        least, in_scope = self._least_words(min_words), self._scope(scope)
+        yield from self._current.loaded().stream(
+            passages.contamination, ((str(key), text) for key, text in records), least, in_scope
+        )
+
+    def containing(
+        self,
+        text: str,
+        threshold: float,
+        max_results: int | None = None,
+        language: str | None = None,
+        scope: Scope | None = None,
+    ) -> list[Match]:
+        """Return the documents that contain a text, or a part of it, those with most of it first.
+
+        The similarity is the exact share of the shingles of the text that the document has. A document
+        that shares no run of `passages` words with the text is not found, whatever its share; query()
+        with the measure containment finds the same.
+
+        Args:
+            text: the text to compare; it is not stored.
+            threshold: the least share, above 0 and at most 1.
+            max_results: the largest number of matches; None returns all.
+            language: a code of ISO 639, as in query().
+            scope: only documents of this scope match; a scoped corpus requires it.
+
+        Raises:
+            DocumentError: the text could not be stored, for example because of a NUL character.
+            ConfigurationError: the corpus has no passages, or an argument is out of range.
+
+        Examples:
+            >>> minutes = db.create_corpus("minutes", passages=6)
+            >>> minutes.add("a", "On Monday the city council approved the new budget for schools.").added
+            1
+            >>> minutes.containing("The city council approved the new budget at last.", threshold=0.6)
+            [Match(key='a', similarity=0.7142857142857143, estimate=0.4296875)]
+        """
+        self._least_words(None)
+        return self.query(text, threshold, max_results, "containment", language, scope)
 
     def pairs(
         self,
@@ -1242,7 +1400,7 @@ class Corpus:
             >>> corpus.update_clusters()
             3
             >>> corpus.cluster_of("update")
-            Member(key='update', cluster=1, representative='monday', similarity=0.9)
+            Member(key='update', cluster=1, representative='monday', similarity=0.9, crowded=False)
             >>> corpus.untrack()
         """
         how = check_linkage(linkage)
@@ -1261,7 +1419,7 @@ class Corpus:
     def update_clusters(self) -> int:
         """Bring the clusters of a tracked corpus up to date; return the number of changed documents.
 
-        A worker does the same. Each transaction processes about a thousand documents.
+        A worker does the same. Each transaction processes some five thousand documents.
 
         Raises:
             ConfigurationError: the corpus is not tracked.
@@ -1436,7 +1594,7 @@ class Corpus:
 
     def __contains__(self, key: object) -> bool:
         """Return whether the corpus has a document with this key."""
-        stored = prepare_batches.possible_key(key)
+        stored = storable_keys.possible_key(key)
         return stored is not None and bool(
             self._current.read(_value, statements.HAS_DOCUMENT, stored)
         )
@@ -1470,7 +1628,7 @@ class Corpus:
         return checked
 
     def _key(self, key: Key) -> str:
-        stored = prepare_batches.possible_key(key)
+        stored = storable_keys.possible_key(key)
         if stored is None:
             raise DocumentNotFound(f'corpus "{self.name}" has no document {key!r}')
         return stored
@@ -1492,6 +1650,16 @@ class Corpus:
             )
         return verify.Criterion(by, by.check_threshold(threshold), limit, scope)
 
+    def _least_words(self, min_words: int | None) -> int:
+        """Return the words of the shortest passage of a search; raises ConfigurationError."""
+        least = self.config.passages
+        if least is None:
+            raise ConfigurationError(
+                f'corpus "{self.name}" has no passages; rebuild it with passages, such as: '
+                f"textsim rebuild {shlex.quote(self.name)} --passages 13"
+            )
+        return least if min_words is None else check_count(min_words, "min_words", least, 2**31 - 1)
+
     def _scope(self, scope: Scope | None) -> str | None:
         """Return the scope of a document or a search as it is stored."""
         self.config.check_scope(self.name, scope is not None)
@@ -1503,7 +1671,7 @@ class Corpus:
             return None
         self.config.check_scope(self.name, True)
         try:
-            return prepare_batches.stored_scope(scope)
+            return storable_keys.stored_scope(scope)
         except DocumentError as error:
             raise ConfigurationError(str(error)) from error
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field, fields
 from datetime import datetime
 from typing import Any, Generic, NamedTuple, TypeVar
@@ -48,6 +49,67 @@ class Candidate(NamedTuple):
     """The key of the document."""
     shared: int
     """The number of shared buckets."""
+
+
+class Passage(NamedTuple):
+    """A run of words that a text shares with a document; the document has no longer run around it."""
+
+    key: str
+    """The key of the document."""
+    words: int
+    """The words in the run."""
+    in_text: int
+    """The words of the text before the run; if the text has the run several times, before the first."""
+    in_document: int
+    """The words of the document before the run."""
+
+
+class CommonRun(NamedTuple):
+    """A run of words of a text that too many documents have, so that a search did not read them."""
+
+    words: int
+    """The words in the run."""
+    in_text: int
+    """The words of the text before the run."""
+    documents: int
+    """The documents that have its first words, counted up to 100,000."""
+
+
+class PassageList(ResultList[Passage]):
+    """The passages of a text, the longest first."""
+
+    def __init__(self, passages: Iterable[Passage] = (), common: Iterable[CommonRun] = ()) -> None:
+        super().__init__(passages)
+        self.common = list(common)
+        """The runs that more than max_documents documents have."""
+
+
+class Contamination(NamedTuple):
+    """What a record of a test set shares with the documents of a corpus."""
+
+    key: str
+    """The key of the record."""
+    words: int
+    """The words of the record."""
+    coverage: float
+    """The share of its words that are in passages, 0 to 1."""
+    documents: list[str]
+    """The keys of the documents that share passages with it, in order."""
+
+
+class SharedPassage(NamedTuple):
+    """A run of words that two documents share; `b` has no longer run around it that `a` has."""
+
+    a: str
+    """The key of one document."""
+    b: str
+    """The key of the other document."""
+    words: int
+    """The words in the run."""
+    in_a: int
+    """The words of a before the run; if a has the run several times, before the first."""
+    in_b: int
+    """The words of b before the run."""
 
 
 class Pair(NamedTuple):
@@ -147,6 +209,11 @@ class Member(NamedTuple):
     """The document that stands for the cluster; None if it was removed since the last update."""
     similarity: float | None
     """The similarity to the representative; None if it is below the threshold."""
+    crowded: bool
+    """Whether it has more than 200 earlier candidates, and was compared with 200 of them.
+
+    Texts of one template have as many. Its cluster may be incomplete.
+    """
 
 
 class ClusterEvent(NamedTuple):
@@ -345,6 +412,8 @@ class Status(NamedTuple):
     """The documents that have changed since the tracked clusters were updated."""
     outdated_since: datetime | None
     """The time of the first of these changes, or None."""
+    crowded: int
+    """The texts of the tracked clusters that were compared with some of their candidates only."""
     indexed_is_estimate: bool
     """Whether `indexed` is an estimate: above ten thousand documents."""
 

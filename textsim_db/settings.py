@@ -22,6 +22,8 @@ AUTO = "auto"
 
 MAX_HASHES = 4096
 MAX_SHINGLE = 1000
+MIN_PASSAGE, MAX_PASSAGE = 4, 100
+"""The words of the shortest passage that a corpus finds."""
 
 
 WordsByLanguage = tuple[tuple[str, tuple[str, ...]], ...]
@@ -129,6 +131,7 @@ class Settings(TypedDict, total=False):
     scoped: bool
     keep_for: timedelta | str | None
     boilerplate: float | None
+    passages: int | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,6 +193,11 @@ class CorpusSettings:
         "Leave the words of boilerplate out of every text: of shingles that more than this share of the "
         "documents has, such as 0.01. The next rebuild learns them, and then they never change.",
     )
+    passages: int | None = _setting(
+        None,
+        "Find every run of at least this many words that a text shares with a document, such as 13; "
+        "each document then has fingerprints.",
+    )
     stop_words_by_language: WordsByLanguage = ()
     """The lists of stop words if they follow each document's language; with_lists() writes them."""
     boilerplate_values: tuple[int, ...] = ()
@@ -224,6 +232,9 @@ class CorpusSettings:
             scoped=check_flag(self.scoped, "scoped"),
             keep_for=check_duration(self.keep_for, "keep_for"),
             boilerplate=check_boilerplate(self.boilerplate, shingle),
+            passages=self.passages
+            if self.passages is None
+            else check_count(self.passages, "passages", MIN_PASSAGE, MAX_PASSAGE),
         )
         banding, recall = checked._banding_and_recall()
         bands, rows = (None, None) if banding is None else banding
@@ -394,7 +405,7 @@ CHANGEABLE = tuple(
 PAIR_SETTINGS = tuple(
     name
     for name in SETTINGS
-    if name not in ("language", "is_unique", "scoped", "keep_for", "boilerplate")
+    if name not in ("language", "is_unique", "scoped", "keep_for", "boilerplate", "passages")
 )
 """The names of the settings that say which texts are near-duplicates, also without a stored corpus."""
 

@@ -24,6 +24,7 @@ CREATE TABLE textsim.corpus (
     scoped boolean NOT NULL DEFAULT false,
     keep_for interval CHECK (keep_for > '0'),
     boilerplate double precision CHECK (boilerplate > 0 AND boilerplate < 1),
+    passages integer CHECK (passages BETWEEN 4 AND 100),
     boilerplate_values bigint[] NOT NULL DEFAULT '{}',
     base bigint NOT NULL CHECK (base >= 0),
     golden_signature integer[] NOT NULL,
@@ -68,6 +69,9 @@ COMMENT ON COLUMN textsim.corpus.keep_for
     IS 'how long a document counts after it was written; NULL: for ever';
 COMMENT ON COLUMN textsim.corpus.boilerplate
     IS 'shingles that more than this share of the documents has are boilerplate; NULL: there is none';
+COMMENT ON COLUMN textsim.corpus.passages
+    IS 'every run of at least this many words that a text shares with a document is found; NULL: the corpus stores '
+    'no fingerprints';
 COMMENT ON COLUMN textsim.corpus.boilerplate_values
     IS 'values of these shingles, whose words are removed from every text; empty until a rebuild learns them';
 COMMENT ON COLUMN textsim.corpus.base IS 'seed of the first round of hashing, computed from seed';
@@ -142,6 +146,7 @@ CREATE TABLE textsim.document (
     scope text CHECK (octet_length(scope) <= 200),
     word_ids integer[],
     signature smallint[] NOT NULL,
+    fingerprints integer[],
     normal_form text,
     -- Exactly one of the two columns holds the words of the document.
     CHECK ((word_ids IS NULL) <> (normal_form IS NULL))
@@ -149,6 +154,7 @@ CREATE TABLE textsim.document (
 -- Arrays of random numbers do not compress.
 ALTER TABLE textsim.document ALTER COLUMN word_ids SET STORAGE EXTERNAL;
 ALTER TABLE textsim.document ALTER COLUMN signature SET STORAGE EXTERNAL;
+ALTER TABLE textsim.document ALTER COLUMN fingerprints SET STORAGE EXTERNAL;
 COMMENT ON TABLE textsim.document
     IS 'Pattern of the tables document_N, which hold the documents of one corpus each. It has no '
     'rows.';
@@ -171,6 +177,8 @@ COMMENT ON COLUMN textsim.document.word_ids
 COMMENT ON COLUMN textsim.document.signature
     IS 'num_hashes values of 16 bits, or in an exact corpus integer[], the low 32 bits of the smallest '
     'shingle values; empty for a text without words';
+COMMENT ON COLUMN textsim.document.fingerprints
+    IS 'the distinct fingerprints, in order; NULL in a corpus without passages';
 COMMENT ON COLUMN textsim.document.normal_form IS 'the normal form while word_ids is NULL';
 
 CREATE TABLE textsim.band (
@@ -185,6 +193,18 @@ COMMENT ON COLUMN textsim.band.bucket
     'the number of the band. In an exact corpus: a value of the signature. In a scoped corpus: # the low 32 '
     'bits of hashtextextended(scope, 0)';
 COMMENT ON COLUMN textsim.band.document_id IS 'a document that has this bucket';
+
+-- Only a corpus with passages has a table passage_N. Triggers on document_N write it.
+CREATE TABLE textsim.passage (
+    fingerprint integer NOT NULL,
+    document_id integer NOT NULL
+);
+COMMENT ON TABLE textsim.passage
+    IS 'Pattern of the tables passage_N, which hold the fingerprints of the documents of one corpus each. It has no '
+    'rows.';
+COMMENT ON COLUMN textsim.passage.fingerprint
+    IS 'a fingerprint of document.fingerprints; in a scoped corpus # the low 32 bits of hashtextextended(scope, 0)';
+COMMENT ON COLUMN textsim.passage.document_id IS 'a document that has this fingerprint';
 
 -- Exact corpora: the keys that many documents have come last.
 CREATE TABLE textsim.common (
@@ -245,6 +265,16 @@ COMMENT ON TABLE textsim.match
 COMMENT ON COLUMN textsim.match.a IS 'the node with the lower id';
 COMMENT ON COLUMN textsim.match.b IS 'the node with the higher id';
 COMMENT ON COLUMN textsim.match.similarity IS 'exact similarity of their documents';
+
+CREATE TABLE textsim.crowded (
+    node integer NOT NULL,
+    lost integer NOT NULL DEFAULT 0
+);
+COMMENT ON TABLE textsim.crowded
+    IS 'Pattern of the tables crowded_N: the nodes of a tracked corpus that were compared with some of their candidates '
+    'only, because they have too many. It has no rows.';
+COMMENT ON COLUMN textsim.crowded.node IS 'id of the node';
+COMMENT ON COLUMN textsim.crowded.lost IS 'how many matches it has lost since then; if they are many, it is compared again';
 
 CREATE TABLE textsim.member (
     document_id integer NOT NULL,

@@ -165,12 +165,12 @@ BEGIN
     EXECUTE format($query$
         UPDATE textsim.%I
         SET shingle_count = $2, expires_at = $3, source_id = coalesce($4, source_id), forced = $9, language = $5,
-            scope = $6, word_ids = CASE $8 WHEN '' THEN '{}'::integer[] END, signature = $7,
+            scope = $6, word_ids = CASE $8 WHEN '' THEN '{}'::integer[] END, signature = $7, fingerprints = $10,
             normal_form = nullif($8, '')
         WHERE id = $1
         $query$, 'document_' || c.id)
     USING stored.id, sketched.shingle_count, expires_at, source, textsim._first_language(c, form), scope,
-        sketched.signature, form, twins <> '{}';
+        sketched.signature, form, twins <> '{}', textsim._fingerprints(c, form);
     changed := textsim._changed_buckets(
         textsim._stored_buckets(c, stored.signature, stored.scope), sketched.buckets);
     EXECUTE format('DELETE FROM textsim.%I WHERE bucket = ANY ($1) AND document_id = $2', 'band_' || c.id)

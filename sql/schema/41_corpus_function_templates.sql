@@ -61,11 +61,12 @@ BEGIN
     {keep_out}
     -- No row is returned if another transaction has just added the key.
     INSERT INTO textsim.document_{id} (
-        id, shingle_count, expires_at, source_id, forced, key, language, scope, word_ids, signature, normal_form)
+        id, shingle_count, expires_at, source_id, forced, key, language, scope, word_ids, signature, fingerprints,
+        normal_form)
     VALUES (
         textsim._checked_id(nextval('textsim.document_{id}_id_seq'), {id}), sketched.shingle_count,
         document_expires_at, source, {forced}, document_key, textsim._first_language(c, form), document_scope,
-        CASE form WHEN '' THEN '{}'::integer[] END, sketched.signature, nullif(form, ''))
+        CASE form WHEN '' THEN '{}'::integer[] END, sketched.signature, {fingerprints}, nullif(form, ''))
     ON CONFLICT (key) DO NOTHING
     RETURNING id, 'written' INTO stored.id, stored.outcome;
     INSERT INTO textsim.band_{id} (bucket, document_id)
@@ -130,6 +131,7 @@ BEGIN
         SELECT * FROM (VALUES
             ('candidates', textsim._candidates_part(c.bands IS NULL)),
             ('keep_out', textsim._keep_out_part(c.is_unique)),
+            ('fingerprints', CASE WHEN c.passages IS NULL THEN 'NULL' ELSE 'textsim._fingerprints(c, form)' END),
             ('forced', CASE WHEN c.is_unique THEN 'forced IS TRUE' ELSE 'false' END), ('alive', textsim._alive(c, 'd')),
             ('id', c.id::text)
         ) v

@@ -4,7 +4,7 @@
 
 CREATE FUNCTION textsim._corpus_patterns() RETURNS text
 LANGUAGE sql IMMUTABLE PARALLEL SAFE
-RETURN 'document|band|node|match|member|cluster|cluster_alias|cluster_event|removed';
+RETURN 'document|band|passage|node|match|crowded|member|cluster|cluster_alias|cluster_event|removed';
 COMMENT ON FUNCTION textsim._corpus_patterns()
     IS 'the names of the patterns of the tables of corpora, as a regular expression';
 
@@ -64,6 +64,7 @@ LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE ROWS 6 SET search_path = pg_catalog, pg
 DECLARE
     document text := 'document_' || c.id;
     band text := 'band_' || c.id;
+    passage text := 'passage_' || c.id;
 BEGIN
     RETURN QUERY VALUES
         -- Two documents of up to about 900 words fit into a page. Longer word arrays are stored out of line.
@@ -89,6 +90,14 @@ BEGIN
     IF c.keep_for IS NOT NULL THEN
         RETURN QUERY VALUES ('index', document || '_expires', format(
             'CREATE INDEX %I ON textsim.%I USING btree (expires_at)', document || '_expires', document));
+    END IF;
+    IF c.passages IS NOT NULL THEN
+        RETURN QUERY VALUES
+            ('table', passage, format('CREATE TABLE textsim.%I (LIKE textsim.passage INCLUDING ALL) '
+                'INHERITS (textsim.corpus_table) WITH (autovacuum_vacuum_scale_factor = 0.05)', passage)),
+            ('index', passage || '_fingerprint', format(
+                'CREATE INDEX %I ON textsim.%I USING btree (fingerprint, document_id)', passage || '_fingerprint',
+                passage));
     END IF;
 END $$;
 COMMENT ON FUNCTION textsim._corpus_relations(textsim.corpus)
@@ -131,13 +140,20 @@ BEGIN
     -- No condition uses these columns, and their statistics would take most of the time of ANALYZE.
     EXECUTE format(
         'ALTER TABLE textsim.%I ALTER word_ids SET STATISTICS 0, ALTER signature SET STATISTICS 0, '
-        'ALTER normal_form SET STATISTICS 0', document_table);
+        'ALTER fingerprints SET STATISTICS 0, ALTER normal_form SET STATISTICS 0', document_table);
     EXECUTE format('COMMENT ON TABLE textsim.%I IS %L', document_table, 'The documents of one corpus.');
     EXECUTE format('COMMENT ON SEQUENCE textsim.%I IS %L', document_table || '_id_seq',
         'ids of the documents of one corpus');
     EXECUTE format('COMMENT ON TABLE textsim.%I IS %L', band_table, 'The band rows of one corpus.');
     PERFORM textsim._grant_like('textsim.document', format('textsim.%I', document_table)::regclass);
     PERFORM textsim._grant_like('textsim.band', format('textsim.%I', band_table)::regclass);
+    IF c.passages IS NOT NULL THEN
+        EXECUTE format('COMMENT ON TABLE textsim.%I IS %L', 'passage_' || corpus_id, 'The fingerprints of one corpus.');
+        PERFORM textsim._grant_like('textsim.passage', format('textsim.%I', 'passage_' || corpus_id)::regclass);
+        FOR relation IN SELECT * FROM textsim._passage_triggers(c) LOOP
+            EXECUTE relation.statement;
+        END LOOP;
+    END IF;
     PERFORM textsim._grant_ids(corpus_id);
     PERFORM textsim._make_functions(corpus_id);
     UPDATE textsim.corpus k SET created_with = textsim._settings(k) WHERE k.id = corpus_id;
@@ -160,6 +176,9 @@ BEGIN
         BEGIN
             EXECUTE format('LOCK TABLE textsim.%I', format('band_%s', corpus_id));
             holds_bands := true;
+            IF to_regclass('textsim.passage_' || corpus_id) IS NOT NULL THEN
+                EXECUTE format('LOCK TABLE textsim.%I NOWAIT', 'passage_' || corpus_id);
+            END IF;
             EXECUTE format('LOCK TABLE textsim.%I NOWAIT', format('document_%s', corpus_id));
             EXIT WHEN textsim._lock_clusters(corpus_id, false);
             RAISE EXCEPTION 'could not obtain the lock of the clusters of corpus %', corpus_id
@@ -186,6 +205,7 @@ BEGIN
     PERFORM textsim._lock_relations(corpus_id);
     PERFORM textsim._drop_tracking(corpus_id);
     EXECUTE format('DROP TABLE textsim.%I, textsim.%I', band_table, document_table);
+    EXECUTE format('DROP TABLE IF EXISTS textsim.%I', 'passage_' || corpus_id);
     FOREACH kind IN ARRAY ARRAY['candidates', 'write'] LOOP
         EXECUTE format('DROP FUNCTION textsim.%I', format('_%s_%s', kind, corpus_id));
     END LOOP;

@@ -143,7 +143,7 @@ CREATE FUNCTION textsim.create_corpus(
     recall double precision DEFAULT 0.95, num_hashes integer DEFAULT 128, seed bigint DEFAULT 1,
     bands integer DEFAULT NULL, rows integer DEFAULT NULL, stop_words text[] DEFAULT '{}',
     language text DEFAULT NULL, is_unique boolean DEFAULT false, scoped boolean DEFAULT false,
-    keep_for interval DEFAULT NULL, boilerplate double precision DEFAULT NULL)
+    keep_for interval DEFAULT NULL, boilerplate double precision DEFAULT NULL, passages integer DEFAULT NULL)
 RETURNS void
 LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -175,6 +175,10 @@ BEGIN
             USING ERRCODE = 'invalid_parameter_value',
                 HINT = 'Most runs of characters are in many documents.';
     END IF;
+    IF passages NOT BETWEEN 4 AND 100 THEN
+        RAISE EXCEPTION 'passages is %; expected 4 to 100', passages
+            USING ERRCODE = 'invalid_parameter_value';
+    END IF;
     IF language <> 'auto' THEN
         RAISE EXCEPTION 'language is "%"; expected "auto" or NULL', language
             USING ERRCODE = 'invalid_parameter_value';
@@ -205,10 +209,11 @@ BEGIN
             'चतुर लोमड़ी, الثعلب السريع, สุนัขจิ้งจอก, İstanbul’da 12½ km², e\0301te\0301 \+01F98A.'));
     INSERT INTO textsim.corpus (
         name, unit, shingle_length, threshold, recall, num_hashes, bands, rows, seed, recipe,
-        stop_words, language, is_unique, scoped, keep_for, boilerplate, base, golden_signature, golden_buckets)
+        stop_words, language, is_unique, scoped, keep_for, boilerplate, passages, base, golden_signature,
+        golden_buckets)
     VALUES (
         name, unit, n, threshold, recall, num_hashes, bands, rows, seed, 2,
-        c.stop_words, language, is_unique, scoped, keep_for, boilerplate, c.base, golden,
+        c.stop_words, language, is_unique, scoped, keep_for, boilerplate, passages, c.base, golden,
         CASE WHEN bands IS NULL THEN golden ELSE textsim._buckets(golden::smallint[], bands, rows) END)
     ON CONFLICT ON CONSTRAINT corpus_name_key DO NOTHING
     RETURNING id INTO corpus_id;
@@ -226,7 +231,7 @@ EXCEPTION WHEN out_of_memory THEN
 END $$;
 COMMENT ON FUNCTION textsim.create_corpus(
     text, text, double precision, double precision, integer, bigint, integer, integer, text[], text,
-    boolean, boolean, interval, double precision)
+    boolean, boolean, interval, double precision, integer)
     IS 'Creates a corpus. shingle is word:N or char:N. threshold is the least similarity of a match. '
     'recall is the probability that a pair at the threshold is found; 1 makes an exact corpus, which '
     'finds every pair. bands and rows follow from threshold, recall and num_hashes, unless both are '
@@ -236,7 +241,8 @@ COMMENT ON FUNCTION textsim.create_corpus(
     'different scopes never meet. If keep_for is set, a document no longer counts when this time has passed since '
     'it was last written: searches do not find it, and a worker or expire() removes it. A month has 30 days here, '
     'and a year 365.25 days. If boilerplate is set, such as 0.01, the next textsim rebuild learns the shingles that '
-    'more than this share of the documents has; from then on their words are removed from every text.';
+    'more than this share of the documents has; from then on their words are removed from every text. If passages is '
+    'set, such as 13, passages() finds every run of at least this many words that a text shares with a document.';
 
 CREATE FUNCTION textsim.drop_corpus(name text) RETURNS void
 LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$

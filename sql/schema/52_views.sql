@@ -14,10 +14,10 @@ BEGIN ATOMIC
             SELECT a.attname::text FROM pg_attribute a WHERE a.attrelid = v.oid AND a.attnum > 0 ORDER BY a.attnum)
             WHEN '{a,b,shared}' THEN bool_or(d.refobjid = to_regprocedure(
                 'textsim._is_candidate(bigint, integer, integer, double precision)'))
-            WHEN '{key,cluster,representative,similarity}' THEN count(DISTINCT d.refobjid) FILTER (
+            WHEN '{key,cluster,representative,similarity,crowded}' THEN count(DISTINCT d.refobjid) FILTER (
                 WHERE d.refobjid IN (
                     SELECT to_regclass(format('textsim.%s_%s', t.pattern, corpus_id))
-                    FROM unnest('{document,member,cluster,match,node}'::text[]) t (pattern))) = 5
+                    FROM unnest('{document,member,cluster,match,node,crowded}'::text[]) t (pattern))) = 6
             ELSE false
         END
         AND v.relkind = 'v'

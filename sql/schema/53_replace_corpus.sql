@@ -19,9 +19,10 @@ DECLARE
 BEGIN
     -- Grant the rights to this one corpus. _create_relations has granted the rights to all corpora.
     PERFORM textsim._grant_like(
-        format('textsim.%I', part || '_' || old)::regclass,
-        format('textsim.%I', part || '_' || new)::regclass)
-    FROM unnest(ARRAY['document', 'band']) part;
+        -- A corpus that has passages from now on gives the rights to its band rows on its fingerprints.
+        coalesce(to_regclass(format('textsim.%I', part || '_' || old)), format('textsim.%I', 'band_' || old)::regclass),
+        to_regclass(format('textsim.%I', part || '_' || new)))
+    FROM unnest(ARRAY['document', 'band', 'passage']) part;
     PERFORM textsim._grant_ids(new);
     -- A waiting writer has computed signatures for the old corpus. It must fail, or its documents are lost.
     EXECUTE format(

@@ -5,13 +5,13 @@
 
 CREATE FUNCTION textsim._tracking_relations(corpus_id integer)
 RETURNS TABLE (kind text, name text, statement text)
-LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE ROWS 19 SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE ROWS 21 SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     RETURN QUERY
         SELECT 'table', format('%s_%s', p.pattern, corpus_id), format(
             'CREATE TABLE textsim.%I (LIKE textsim.%I INCLUDING ALL) INHERITS (textsim.corpus_table)',
             format('%s_%s', p.pattern, corpus_id), p.pattern)
-        FROM unnest(ARRAY['node', 'match', 'member', 'cluster', 'cluster_alias', 'cluster_event', 'removed'])
+        FROM unnest(ARRAY['node', 'match', 'crowded', 'member', 'cluster', 'cluster_alias', 'cluster_event', 'removed'])
             p (pattern);
     -- The definitions of indexes are written as the server prints them.
     RETURN QUERY
@@ -21,6 +21,7 @@ BEGIN
         FROM (VALUES
             ('node', 'document', 'UNIQUE ', 'document_id'), ('node', 'node', '', 'node, document_id'),
             ('node', 'hash', '', 'words_hash'), ('match', 'a', 'UNIQUE ', 'a, b'), ('match', 'b', '', 'b, a'),
+            ('crowded', 'node', 'UNIQUE ', 'node'),
             ('member', 'document', 'UNIQUE ', 'document_id'), ('member', 'cluster', '', 'cluster, document_id'),
             ('cluster', 'id', 'UNIQUE ', 'id'), ('cluster_alias', 'old', 'UNIQUE ', 'old'),
             ('cluster_alias', 'new', '', 'new'), ('cluster_event', 'id', 'UNIQUE ', 'id'),
@@ -205,7 +206,7 @@ LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE ROWS 19 SET search_path = pg_catalo
 DECLARE
     patterns text[] := ARRAY[
         '_hashes_of', '_move_to_nodes', '_find_matches', '_judged_links', '_with_judged', '_find_links',
-        '_place_judged', '_connected_nodes', '_group_nodes', '_nodes_after_kept', '_kept_neighbours', '_followers',
+        '_store_links', '_place_judged', '_connected_nodes', '_group_nodes', '_nodes_after_kept', '_kept_neighbours', '_followers',
         '_kept_groups', '_lost_parts', '_joined_groups', '_store_groups', '_are_alone', '_update_batch',
         '_log_whole_clusters', '_mend_tracked'];
 BEGIN

@@ -3,7 +3,7 @@
 -- same have the similarity 2. With linkage kept, whether a judged document is kept also depends on the clusters of
 -- the documents that judgements connect it with, so all of these are examined together.
 --
--- _with_judged, _judged_links, _find_links and _place_judged are patterns, as the functions that update clusters are.
+-- _with_judged, _judged_links, _find_links, _store_links and _place_judged are patterns, as the functions that update clusters are.
 
 -- Private functions
 
@@ -137,26 +137,47 @@ COMMENT ON FUNCTION textsim._judged_links(integer, integer[])
 
 -- STABLE, as _find_matches is, so both functions see the same. It does not forbid nested loops, because a setting holds
 -- in the functions that it calls, and _find_matches looks few documents up.
-CREATE FUNCTION textsim._find_links(c textsim.corpus, threshold double precision, nodes integer[])
-RETURNS TABLE (a integer, b integer, similarity double precision)
-LANGUAGE plpgsql STABLE PARALLEL SAFE ROWS 1000 SET search_path = pg_catalog, pg_temp AS $$
+CREATE FUNCTION textsim._find_links(
+    c textsim.corpus, threshold double precision, nodes integer[],
+    OUT lefts integer[], OUT rights integer[], OUT similarities double precision[], OUT crowded integer[])
+LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     corpus_origin integer := coalesce(c.origin, c.id);
 BEGIN
+    SELECT f.* FROM textsim._find_matches(c, threshold, nodes) f INTO lefts, rights, similarities, crowded;
     IF NOT textsim._has_verdicts(corpus_origin) THEN
-        RETURN QUERY SELECT f.a, f.b, f.similarity FROM textsim._find_matches(c, threshold, nodes) f;
         RETURN;
     END IF;
-    RETURN QUERY
-        WITH judged AS MATERIALIZED (SELECT j.* FROM textsim._judged_links(corpus_origin, nodes) j)
-        SELECT f.a, f.b, f.similarity
-        FROM textsim._find_matches(c, threshold, nodes) f
+    WITH judged AS MATERIALIZED (SELECT j.* FROM textsim._judged_links(corpus_origin, nodes) j)
+    SELECT array_agg(l.a), array_agg(l.b), array_agg(l.similarity)
+    FROM (
+        SELECT f.a, f.b, f.similarity FROM unnest(lefts, rights, similarities) f (a, b, similarity)
         WHERE (f.a, f.b) NOT IN (SELECT j.a, j.b FROM judged j)
         UNION ALL
-        SELECT DISTINCT j.a, j.b, 2::double precision FROM judged j WHERE j.is_same;
+        SELECT DISTINCT j.a, j.b, 2::double precision FROM judged j WHERE j.is_same
+    ) l
+    INTO lefts, rights, similarities;
 END $$;
 COMMENT ON FUNCTION textsim._find_links(textsim.corpus, double precision, integer[])
-    IS 'the matches of nodes with all nodes as judgements leave them';
+    IS 'the result of _find_matches() as judgements leave it';
+
+CREATE FUNCTION textsim._store_links(c textsim.corpus, threshold double precision, nodes integer[]) RETURNS bigint
+LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    found record := textsim._find_links(c, threshold, nodes);
+    stored bigint;
+BEGIN
+    INSERT INTO textsim.match (a, b, similarity)
+    SELECT f.a, f.b, f.similarity FROM unnest(found.lefts, found.rights, found.similarities) f (a, b, similarity)
+    ON CONFLICT (a, b) DO NOTHING;
+    GET DIAGNOSTICS stored = ROW_COUNT;
+    IF found.crowded <> '{}' THEN
+        INSERT INTO textsim.crowded (node) SELECT unnest(found.crowded) ON CONFLICT (node) DO NOTHING;
+    END IF;
+    RETURN stored;
+END $$;
+COMMENT ON FUNCTION textsim._store_links(textsim.corpus, double precision, integer[])
+    IS 'find and store the matches of nodes as judgements leave them, and return how many are new';
 
 CREATE FUNCTION textsim._place_judged(c textsim.corpus, threshold double precision) RETURNS void
 LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE
@@ -174,9 +195,7 @@ DECLARE
     hashed record := textsim._hashes_of(corpus_origin, documents);
     moved record := textsim._move_to_nodes(c, documents, hashed.ids, hashed.hashes);
 BEGIN
-    INSERT INTO textsim.match (a, b, similarity)
-    SELECT f.a, f.b, f.similarity FROM textsim._find_links(c, threshold, moved.searched) f
-    ON CONFLICT (a, b) DO NOTHING;
+    PERFORM textsim._store_links(c, threshold, moved.searched);
 END $$;
 COMMENT ON FUNCTION textsim._place_judged(textsim.corpus, double precision)
     IS 'give the judged documents that do not wait in the log nodes of their own, with their links';

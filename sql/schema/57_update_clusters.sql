@@ -4,7 +4,7 @@
 --     _hashes_of         read the documents, and hash their words
 --     _move_to_nodes     take these documents out of their nodes, and give each the node of its words
 --     _lost_parts        single: find the parts into which clusters fall, because nodes are gone
---     _find_matches      compare new nodes with all others
+--     _store_links       compare new nodes with all others, and store their matches
 --     _kept_groups, _joined_groups, or for linkage complete _group_nodes
 --                        compute the clusters of the documents that may have changed theirs
 --     _store_groups      give the clusters their ids, and write members and events
@@ -135,6 +135,12 @@ BEGIN
         JOIN unnest(old_nodes, old_firsts) o (node, first) ON o.node = e.other
         WHERE e.node NOT IN (SELECT unnest(left_nodes))
         INTO neighbours, lost_firsts;
+        DELETE FROM textsim.crowded k WHERE k.node = ANY (left_nodes);
+    END IF;
+    IF neighbours IS NOT NULL THEN
+        UPDATE textsim.crowded k SET lost = k.lost + l.lost
+        FROM (SELECT l.node, count(*) AS lost FROM unnest(neighbours) l (node) GROUP BY l.node) l
+        WHERE k.node = l.node;
     END IF;
     SELECT coalesce(array_agg(DISTINCT n.node), '{}') FROM textsim.node n
     WHERE n.document_id = ANY (documents) OR n.node = ANY (old_nodes)
@@ -147,6 +153,11 @@ BEGIN
         SELECT n.node FROM textsim.node n
         WHERE n.node = k.node AND n.document_id NOT IN (SELECT unnest(changed)) LIMIT 1) IS NULL
     INTO searched;
+    -- A crowded node may have other matches than those that it has lost.
+    WITH emptied AS (
+        DELETE FROM textsim.crowded k WHERE k.lost >= textsim._most_compared() / 2 RETURNING k.node
+    )
+    SELECT searched || array_agg(e.node) FROM emptied e WHERE e.node NOT IN (SELECT unnest(searched)) INTO searched;
 END $$;
 COMMENT ON FUNCTION textsim._move_to_nodes(textsim.corpus, integer[], integer[], uuid[])
     IS 'take changed documents out of their nodes, and give those that are stored their nodes; ids and hashes are '
@@ -155,14 +166,28 @@ COMMENT ON FUNCTION textsim._move_to_nodes(textsim.corpus, integer[], integer[],
     'lost_firsts: the nodes that lost a match, because a node is left without documents, and the first document of '
     'that node';
 
+-- Texts that fill in one template may all be candidates of each other. If each were compared with all others, and all
+-- their matches were stored, the costs of a document would grow with their number.
+CREATE FUNCTION textsim._most_compared() RETURNS integer
+LANGUAGE sql IMMUTABLE PARALLEL SAFE RETURN 200;
+COMMENT ON FUNCTION textsim._most_compared()
+    IS 'with how many earlier candidates a node of a tracked corpus is compared; half of them are the earliest, which '
+    'are most likely kept, and half share most buckets with it';
+
+CREATE FUNCTION textsim._most_read() RETURNS integer
+LANGUAGE sql IMMUTABLE PARALLEL SAFE RETURN 1000;
+COMMENT ON FUNCTION textsim._most_read()
+    IS 'how many documents of a bucket are read, the earliest first, to find the candidates of a node of a tracked corpus';
+
 -- STABLE, so its statements see the same: the documents as they are when the log has no entries for them.
-CREATE FUNCTION textsim._find_matches(c textsim.corpus, threshold double precision, nodes integer[])
-RETURNS TABLE (a integer, b integer, similarity double precision)
-LANGUAGE plpgsql STABLE PARALLEL SAFE ROWS 1000 SET search_path = pg_catalog, pg_temp AS $$
+CREATE FUNCTION textsim._find_matches(
+    c textsim.corpus, threshold double precision, nodes integer[],
+    OUT lefts integer[], OUT rights integer[], OUT similarities double precision[], OUT crowded integer[])
+LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     changed integer[] := textsim._logged_ids(c.id);
+    candidates record;
 BEGIN
-    RETURN QUERY
     WITH searching AS MATERIALIZED (
         SELECT DISTINCT ON (n.node) n.node, d.id, d.shingle_count, d.scope,
             textsim._in_scope(textsim._buckets(d.signature, c.bands, c.rows), d.scope) AS buckets
@@ -173,13 +198,17 @@ BEGIN
         -- In the order of the index, neighbours are looked up in the same pages.
         SELECT s.node, s.id, s.shingle_count, s.scope, q.bucket
         FROM searching s CROSS JOIN LATERAL unnest(s.buckets) q (bucket) ORDER BY q.bucket
-    ), meeting AS (
+    ), meeting AS MATERIALIZED (
         SELECT s.node, s.id, s.shingle_count, s.scope, r.document_id, count(*) AS shared
-        FROM sought s JOIN textsim.band r ON r.bucket = s.bucket AND r.document_id <> s.id
+        FROM sought s
+        CROSS JOIN LATERAL (
+            SELECT r.document_id FROM textsim.band r WHERE r.bucket = s.bucket
+            ORDER BY r.document_id LIMIT textsim._most_read()) r
+        WHERE r.document_id <> s.id
         GROUP BY s.node, s.id, s.shingle_count, s.scope, r.document_id
     ), candidate AS MATERIALIZED (
-        SELECT DISTINCT ON (least(m.node, n.node), greatest(m.node, n.node))
-            m.id AS x, d.id AS y, m.shingle_count + d.shingle_count AS shingles
+        SELECT DISTINCT ON (m.node, n.node)
+            m.node, n.node AS other, m.id AS x, d.id AS y, m.shared, m.shingle_count + d.shingle_count AS shingles
         FROM meeting m
         CROSS JOIN LATERAL (
             SELECT n.node FROM textsim.node n WHERE n.document_id = m.document_id OFFSET 0) n
@@ -192,25 +221,67 @@ BEGIN
                 m.shared, m.shingle_count, d.shingle_count, CASE WHEN c.bands IS NULL THEN c.threshold END)
             AND least(m.shingle_count, d.shingle_count)::double precision
                 / greatest(m.shingle_count, d.shingle_count) >= threshold
+        ORDER BY m.node, n.node, d.id
+    )
+    SELECT array_agg(k.node) AS nodes, array_agg(k.other) AS others, array_agg(k.x) AS xs, array_agg(k.y) AS ys,
+        array_agg(k.shared) AS shared, array_agg(k.shingles) AS shingles, array(
+            SELECT s.node FROM searching s
+            WHERE s.node IN (
+                    SELECT m.node FROM meeting m GROUP BY m.node HAVING count(*) >= textsim._most_read() - 1)
+                AND EXISTS (
+                    SELECT FROM unnest(s.buckets) q (bucket)
+                    WHERE (
+                        SELECT count(*) FROM (
+                            SELECT FROM textsim.band r WHERE r.bucket = q.bucket LIMIT textsim._most_read() + 1) r
+                    ) > textsim._most_read())) AS cut
+    FROM candidate k
+    INTO candidates;
+    crowded := array(
+        SELECT k.node FROM unnest(candidates.nodes, candidates.xs, candidates.ys) k (node, x, y)
+        WHERE k.y < k.x GROUP BY k.node HAVING count(*) > textsim._most_compared()
+        UNION SELECT unnest(candidates.cut));
+    IF crowded <> '{}' THEN
+        SELECT array_agg(k.node) AS nodes, array_agg(k.other) AS others, array_agg(k.x) AS xs, array_agg(k.y) AS ys,
+            array_agg(k.shared) AS shared, array_agg(k.shingles) AS shingles
+        FROM (
+            SELECT k.*, 2 * least(
+                row_number() OVER (PARTITION BY k.node, k.y < k.x ORDER BY k.y),
+                row_number() OVER (PARTITION BY k.node, k.y < k.x ORDER BY k.shared DESC, k.y)) AS place
+            FROM unnest(
+                candidates.nodes, candidates.others, candidates.xs, candidates.ys, candidates.shared,
+                candidates.shingles) k (node, other, x, y, shared, shingles)
+        ) k
+        -- The later node of a pair decides.
+        WHERE k.y < k.x AND k.place <= textsim._most_compared()
+            OR CASE WHEN k.y < k.x THEN k.node ELSE k.other END NOT IN (SELECT unnest(crowded))
+        INTO candidates;
+    END IF;
+    WITH pair AS (
+        SELECT DISTINCT ON (least(k.node, k.other), greatest(k.node, k.other))
+            k.x, k.y, k.shingles
+        FROM unnest(candidates.nodes, candidates.others, candidates.xs, candidates.ys, candidates.shingles)
+            k (node, other, x, y, shingles)
     ), batch AS (
         SELECT array_agg(b.x) AS xs, array_agg(b.y) AS ys
         FROM (
-            SELECT k.x, k.y,
-                sum(k.shingles) OVER (ORDER BY k.x, k.y ROWS UNBOUNDED PRECEDING) / 400000 AS number
-            FROM candidate k
+            SELECT p.x, p.y,
+                sum(p.shingles) OVER (ORDER BY p.x, p.y ROWS UNBOUNDED PRECEDING) / 400000 AS number
+            FROM pair p
         ) b
         GROUP BY b.number
     )
-    SELECT least(o.x, o.y), greatest(o.x, o.y), o.similarity
+    SELECT array_agg(least(o.x, o.y)), array_agg(greatest(o.x, o.y)), array_agg(o.similarity)
     FROM (
         SELECT (SELECT n.node FROM textsim.node n WHERE n.document_id = v.x) AS x,
             (SELECT n.node FROM textsim.node n WHERE n.document_id = v.y) AS y, v.similarity
         FROM batch b CROSS JOIN LATERAL textsim._verify_pairs(c, b.xs, b.ys, threshold) v
         OFFSET 0  -- so that each node is looked up once
-    ) o;
+    ) o
+    INTO lefts, rights, similarities;
 END $$;
 COMMENT ON FUNCTION textsim._find_matches(textsim.corpus, double precision, integer[])
-    IS 'the matches of nodes with all nodes, found anew from their documents';
+    IS 'the matches of nodes, found anew from their documents: pairs of nodes, the lower id first, and the similarity '
+    'of each. crowded: those of the nodes that were compared with some of their earlier candidates only';
 
 CREATE FUNCTION textsim._connected_nodes(seeds integer[]) RETURNS integer[]
 LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE
@@ -899,10 +970,7 @@ BEGIN
     IF linkage = 'single' THEN
         lost := textsim._lost_parts(c, logged, array(SELECT DISTINCT unnest(moved.neighbours)));
     END IF;
-    INSERT INTO textsim.match (a, b, similarity)
-    SELECT f.a, f.b, f.similarity FROM textsim._find_links(c, threshold, moved.searched) f
-    ON CONFLICT (a, b) DO NOTHING;
-    GET DIAGNOSTICS matches = ROW_COUNT;
+    matches := textsim._store_links(c, threshold, moved.searched);
     IF matches = 0 AND moved.old_nodes IS NULL AND textsim._are_alone(logged, moved.nodes) THEN
         -- The documents are new, and no other document is like them.
         RETURN;

@@ -12,26 +12,28 @@ BEGIN
             SELECT CASE WHEN n.node = o.node THEN 1 ELSE (
                 SELECT s.similarity FROM textsim.%4$I s
                 WHERE s.a = least(n.node, o.node) AND s.b = greatest(n.node, o.node) AND s.similarity <= 1) END
-            FROM textsim.%5$I n JOIN textsim.%5$I o ON o.document_id = c.representative
-            WHERE n.document_id = m.document_id) AS similarity
+            FROM textsim.%5$I o WHERE o.document_id = c.representative) AS similarity,
+            k.node IS NOT NULL AS crowded
         FROM textsim.%1$I d
         JOIN textsim.%2$I m ON m.document_id = d.id
         JOIN textsim.%3$I c ON c.id = m.cluster
         LEFT JOIN textsim.%1$I r ON r.id = c.representative
+        LEFT JOIN textsim.%5$I n ON n.document_id = m.document_id
+        LEFT JOIN textsim.%6$I k ON k.node = n.node
         $query$, 'document_' || corpus_id, 'member_' || corpus_id, 'cluster_' || corpus_id, 'match_' || corpus_id,
-        'node_' || corpus_id);
+        'node_' || corpus_id, 'crowded_' || corpus_id);
 END $$;
 COMMENT ON FUNCTION textsim._members_query(integer)
     IS 'a query for the members of the clusters of a tracked corpus';
 
 CREATE FUNCTION textsim._cluster_of(corpus text, document_key text)
-RETURNS TABLE (cluster bigint, representative text, similarity double precision)
+RETURNS TABLE (cluster bigint, representative text, similarity double precision, crowded boolean)
 LANGUAGE plpgsql STABLE PARALLEL SAFE ROWS 1 SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     c textsim.corpus := textsim._required_corpus(corpus);
 BEGIN
     PERFORM textsim._tracking(c);
-    RETURN QUERY EXECUTE format('SELECT q.cluster, q.representative, q.similarity FROM (%s) q WHERE q.key = $1',
+    RETURN QUERY EXECUTE format('SELECT q.cluster, q.representative, q.similarity, q.crowded FROM (%s) q WHERE q.key = $1',
         textsim._members_query(c.id)) USING document_key;
 END $$;
 COMMENT ON FUNCTION textsim._cluster_of(text, text)
@@ -40,7 +42,8 @@ COMMENT ON FUNCTION textsim._cluster_of(text, text)
 -- Public functions
 
 CREATE FUNCTION textsim.members(corpus text)
-RETURNS TABLE (key text, cluster bigint, representative text, similarity double precision)
+RETURNS TABLE (
+    key text, cluster bigint, representative text, similarity double precision, crowded boolean)
 LANGUAGE plpgsql STABLE PARALLEL SAFE ROWS 1000 SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     c textsim.corpus := textsim._required_corpus(corpus);
@@ -53,7 +56,9 @@ COMMENT ON FUNCTION textsim.members(text)
     'that represents it, and the exact similarity to that document. With linkage kept, the representative is the '
     'document to keep. With linkage single it is the document that was added first, and similarity is NULL if it is '
     'below the threshold. It is also NULL if the two documents were judged the same: judgements are obeyed, as in '
-    'clusters() with judgements. A document without a match has no row. Raises an error if the corpus is not tracked.';
+    'clusters() with judgements. crowded says that the document has more than 200 earlier candidates, as texts of one '
+    'template have, and that it was compared with 200 of them: its cluster may be incomplete. A document without a match '
+    'has no row. Raises an error if the corpus is not tracked.';
 
 CREATE FUNCTION textsim.create_members_view(corpus text, view_name text) RETURNS void
 LANGUAGE sql VOLATILE PARALLEL UNSAFE
@@ -91,10 +96,10 @@ COMMENT ON FUNCTION textsim.match_pairs(text)
     'same connects. Raises an error if the corpus is not tracked.';
 
 CREATE FUNCTION textsim.cluster_of(corpus text, key text)
-RETURNS TABLE (cluster bigint, representative text, similarity double precision)
+RETURNS TABLE (cluster bigint, representative text, similarity double precision, crowded boolean)
 LANGUAGE sql STABLE PARALLEL SAFE ROWS 1
 BEGIN ATOMIC
-    SELECT o.cluster, o.representative, o.similarity FROM textsim._cluster_of($1, $2) o;
+    SELECT o.cluster, o.representative, o.similarity, o.crowded FROM textsim._cluster_of($1, $2) o;
 END;
 COMMENT ON FUNCTION textsim.cluster_of(text, text)
     IS 'Returns the cluster of the document with this key, as a row of members(). Returns no row if the document has no '

@@ -47,6 +47,8 @@ BEGIN
         WHERE n.node = ANY (nodes) OR n.node IN (SELECT unnest(ARRAY[g.a, g.b]) FROM gone g))
     INTO others;
     DELETE FROM textsim.node n WHERE n.node = ANY (nodes);
+    DELETE FROM textsim.crowded k
+    WHERE k.node = ANY (nodes) OR NOT EXISTS (SELECT FROM textsim.node n WHERE n.node = k.node);
     -- The id of a cluster outlives the loss of its row, or of all its members.
     INSERT INTO textsim.member (document_id, cluster)
     SELECT c.representative, c.id FROM textsim.cluster c

@@ -13,7 +13,7 @@ BEGIN
     RETURN concat(value);
 END $$;
 COMMENT ON FUNCTION textsim._time_text(anyelement)
-    IS 'a date, timestamp or timestamptz as a text that no setting of the session changes';
+    IS 'a timestamp or timestamptz as a text that no setting of the session changes';
 
 CREATE FUNCTION textsim._escape_part(part text) RETURNS text
 LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
@@ -21,12 +21,15 @@ RETURN replace(replace(part COLLATE "C", '~', '~0'), '/', '~1');
 COMMENT ON FUNCTION textsim._escape_part(text) IS 'a value as it stands in a key of several values: without a slash';
 
 -- concat_ws() calls the output functions of the types. With one column there is no slash, and nothing to escape.
+-- JSON has dates in ISO format, whatever the settings of the session. A function with settings takes three times as long.
 CREATE FUNCTION textsim._key_of(source textsim.source, version text) RETURNS text
 LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
 RETURN (
     SELECT format('(pg_catalog.concat_ws(''/'', %s) COLLATE pg_catalog."C")', string_agg(format(
         CASE
-            WHEN k.type = ANY ('{date,timestamp,timestamptz}'::regtype[]) THEN 'textsim._time_text(%s.%I)'
+            WHEN k.type = 'date'::regtype
+                THEN 'pg_catalog.btrim(pg_catalog.to_json(%s.%I)::pg_catalog.text, ''"'')'
+            WHEN k.type = ANY ('{timestamp,timestamptz}'::regtype[]) THEN 'textsim._time_text(%s.%I)'
             WHEN k.type = ANY ('{text,varchar}'::regtype[]) AND cardinality(source.key_columns) > 1
                 THEN 'textsim._escape_part(%s.%I)'
             ELSE '%s.%I'
@@ -48,14 +51,16 @@ END;
 COMMENT ON FUNCTION textsim._key_index(oid, name[])
     IS 'a unique index on exactly these columns of a table, in any order; NULL if there is none';
 
--- The order of the index, so that the rows can be read in pages.
+-- The order of the index, so that the rows can be read in pages. Only texts have escaped characters.
 CREATE FUNCTION textsim._key_parts(source textsim.source, version text, key text)
 RETURNS TABLE (part text, value text, place bigint)
 LANGUAGE sql STABLE STRICT PARALLEL SAFE ROWS 2
 BEGIN ATOMIC
     SELECT format('%s.%I::%s', version, k.name, format_type(k.type, NULL)),
         format('%s::%s', CASE WHEN cardinality(source.key_columns) = 1 THEN key
-            ELSE format('textsim.key_part(%s, %s)', key, k.place) END, format_type(k.type, NULL)),
+            ELSE format(
+                CASE WHEN k.type = ANY ('{text,varchar}'::regtype[]) THEN 'textsim.key_part(%s, %s)'
+                    ELSE 'pg_catalog.split_part(%s, ''/'', %s)' END, key, k.place) END, format_type(k.type, NULL)),
         row_number() OVER (ORDER BY array_position(i.indkey::int2[], a.attnum), k.place)
     FROM unnest(source.key_columns, source.key_types) WITH ORDINALITY k (name, type, place)
     LEFT JOIN pg_attribute a ON a.attrelid = source.relation AND a.attname = k.name AND NOT a.attisdropped

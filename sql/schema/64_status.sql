@@ -24,7 +24,8 @@ COMMENT ON FUNCTION textsim._replaced_ids()
     IS 'the ids in the log of corpora that are no more';
 
 -- A monitoring system asks every few seconds, also while millions of changes wait. So this function reads at most
--- some thousand entries: the first ones, and a few in each of fifty parts of the other ids.
+-- some thousand entries: the first ones, and a few in each of fifty parts of the other ids. Only the index on corpus,
+-- kind and id has the order of these statements: by another index, the planner would read all entries of other kinds.
 CREATE FUNCTION textsim._waiting(
     corpus_id integer, kind text,
     OUT documents bigint, OUT is_estimate boolean, OUT since timestamptz, OUT leased_until timestamptz)
@@ -37,6 +38,7 @@ SET enable_sort = off
 AS $$
 DECLARE
     most constant integer := 10000;
+    last constant bigint := 9223372036854775807;
     ids integer[] := corpus_id || textsim._replaced_ids();
     entry record;
     width bigint;
@@ -47,7 +49,10 @@ BEGIN
         CROSS JOIN LATERAL (
             SELECT p.id, p.source_id, p.created_at, p.lease_until,
                 coalesce(cardinality(p.keys), cardinality(p.document_ids), 1) AS size
-            FROM textsim.pending p WHERE p.corpus_id = i.id AND p.kind = _waiting.kind ORDER BY p.id
+            FROM textsim.pending p
+            WHERE (p.corpus_id, p.kind, p.id) > (i.id, _waiting.kind, 0)
+                AND (p.corpus_id, p.kind, p.id) < (i.id, _waiting.kind, last)
+            ORDER BY p.corpus_id, p.kind, p.id
         ) e
         WHERE i.id = _waiting.corpus_id
             OR (SELECT s.corpus_id FROM textsim.source s WHERE s.id = e.source_id) = _waiting.corpus_id
@@ -59,8 +64,10 @@ BEGIN
     END LOOP;
     is_estimate := documents > most;
     IF is_estimate THEN
-        width := (SELECT max(p.id) - entry.id FROM textsim.pending p
-            WHERE p.corpus_id = _waiting.corpus_id AND p.kind = _waiting.kind) / 50 + 1;
+        width := (
+            SELECT p.id - entry.id FROM textsim.pending p
+            WHERE (p.corpus_id, p.kind, p.id) <= (_waiting.corpus_id, _waiting.kind, last)
+            ORDER BY p.corpus_id DESC, p.kind DESC, p.id DESC LIMIT 1) / 50 + 1;
         documents := documents + (
             SELECT sum(CASE WHEN e.entries < 20 THEN e.size
                 ELSE e.size * width / (e.last - entry.id - n.part * width) END)
@@ -70,20 +77,27 @@ BEGIN
                 FROM (
                     SELECT p.id, coalesce(cardinality(p.keys), cardinality(p.document_ids), 1) AS size
                     FROM textsim.pending p
-                    WHERE p.corpus_id = _waiting.corpus_id AND p.kind = _waiting.kind
-                        AND p.id > entry.id + n.part * width AND p.id <= entry.id + (n.part + 1) * width
-                    ORDER BY p.id LIMIT 20
+                    WHERE (p.corpus_id, p.kind, p.id)
+                            > (_waiting.corpus_id, _waiting.kind, entry.id + n.part * width)
+                        AND (p.corpus_id, p.kind, p.id)
+                            <= (_waiting.corpus_id, _waiting.kind, entry.id + (n.part + 1) * width)
+                    ORDER BY p.corpus_id, p.kind, p.id LIMIT 20
                 ) r
             ) e);
     ELSIF documents > 1 AND kind NOT IN ('compare', 'failed') THEN
         -- A document may have several entries.
         documents := (
             SELECT count(DISTINCT coalesce(k.key, k.id::text) COLLATE "C")
-            FROM textsim.pending p
-            CROSS JOIN LATERAL ROWS FROM (unnest(p.keys), unnest(p.document_ids)) k (key, id)
-            WHERE p.corpus_id = ANY (ids) AND p.kind = _waiting.kind
-                AND (p.corpus_id = _waiting.corpus_id OR
-                    (SELECT s.corpus_id FROM textsim.source s WHERE s.id = p.source_id) = _waiting.corpus_id));
+            FROM unnest(ids) i (id)
+            CROSS JOIN LATERAL (
+                SELECT p.source_id, p.keys, p.document_ids FROM textsim.pending p
+                WHERE (p.corpus_id, p.kind, p.id) > (i.id, _waiting.kind, 0)
+                    AND (p.corpus_id, p.kind, p.id) < (i.id, _waiting.kind, last)
+                ORDER BY p.corpus_id, p.kind, p.id
+            ) e
+            CROSS JOIN LATERAL ROWS FROM (unnest(e.keys), unnest(e.document_ids)) k (key, id)
+            WHERE i.id = _waiting.corpus_id
+                OR (SELECT s.corpus_id FROM textsim.source s WHERE s.id = e.source_id) = _waiting.corpus_id);
     END IF;
 END $$;
 COMMENT ON FUNCTION textsim._waiting(integer, text)
@@ -101,7 +115,9 @@ BEGIN
         SELECT avg(pg_column_size(d.normal_form) - 24 - 4 * cardinality(string_to_array(d.normal_form, ' ')))
         FROM (
             SELECT p.keys[1] AS key FROM textsim.pending p
-            WHERE p.corpus_id = $1 AND p.kind = 'words' ORDER BY p.corpus_id, p.kind, p.id LIMIT 100
+            WHERE (p.corpus_id, p.kind, p.id) > ($1, 'words', 0)
+                AND (p.corpus_id, p.kind, p.id) < ($1, 'words', 9223372036854775807)
+            ORDER BY p.corpus_id, p.kind, p.id LIMIT 100
         ) w
         JOIN textsim.%I d ON d.key = w.key
         WHERE d.word_ids IS NULL
@@ -242,18 +258,26 @@ RETURN (
 COMMENT ON FUNCTION textsim._estimated_rows(regclass)
     IS 'about how many rows a table and its partitions have';
 
+-- The pages of the sample stay the same, so the estimate of a corpus that does not change stays the same, too. The
+-- planner's estimate would count the space of updated documents as documents until the next ANALYZE.
 CREATE FUNCTION textsim._count_documents(c textsim.corpus, OUT documents bigint, OUT is_estimate boolean)
 LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    condition text := textsim._alive(c, 'd');
+    pages bigint := pg_relation_size('textsim.document_' || c.id) / current_setting('block_size')::integer;
+    share double precision := 100.0 * 300 / greatest(pages, 300);
 BEGIN
     EXECUTE format('SELECT count(*) FROM (SELECT FROM textsim.%I d WHERE true%s LIMIT 10001) s',
-        'document_' || c.id, textsim._alive(c, 'd')) INTO documents;
+        'document_' || c.id, condition) INTO documents;
     is_estimate := documents > 10000;
     IF is_estimate THEN
-        documents := greatest(documents, textsim._estimated_rows(format('textsim.%I', 'document_' || c.id)::regclass));
+        EXECUTE format('SELECT greatest($1, 100 / $2 * count(*)) FROM textsim.%I d '
+            'TABLESAMPLE SYSTEM ($2) REPEATABLE (1) WHERE true%s', 'document_' || c.id, condition)
+        INTO documents USING documents, share;
     END IF;
 END $$;
 COMMENT ON FUNCTION textsim._count_documents(textsim.corpus)
-    IS 'how many documents a corpus has; above ten thousand an estimate, which includes expired documents';
+    IS 'how many documents a corpus has; above ten thousand an estimate from 300 pages of its table';
 
 CREATE FUNCTION textsim._differing_rows(source textsim.source, OUT rows bigint)
 LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
@@ -299,7 +323,7 @@ RETURNS TABLE (
     indexed bigint, pending bigint, is_estimate boolean, oldest_pending timestamptz,
     pending_age interval, failed bigint, problems text[], as_text bigint, saved_by_ids bigint,
     linkage text, tracked_threshold double precision, outdated bigint, outdated_since timestamptz,
-    indexed_is_estimate boolean)
+    crowded bigint, indexed_is_estimate boolean)
 LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE ROWS 1
 SET search_path = pg_catalog, pg_temp
 AS $$
@@ -331,6 +355,10 @@ BEGIN
         ORDER BY s.id, p.problem);
     SELECT t.linkage, t.threshold INTO linkage, tracked_threshold FROM textsim.tracked t WHERE t.corpus_id = c.id;
     SELECT w.documents, w.since INTO outdated, outdated_since FROM textsim._waiting(c.id, 'cluster') w;
+    crowded := 0;
+    IF linkage IS NOT NULL THEN
+        EXECUTE format('SELECT count(*) FROM textsim.%I', 'crowded_' || c.id) INTO crowded;
+    END IF;
     RETURN NEXT;
 END $$;
 COMMENT ON FUNCTION textsim.status(text)
@@ -342,7 +370,8 @@ COMMENT ON FUNCTION textsim.status(text)
     'and textsim worker or index_pending() gives their words ids, which saves about saved_by_ids bytes. It also '
     'counts documents that were removed since. linkage and tracked_threshold say how the corpus is tracked, and are '
     'NULL if it is not. outdated is the number of documents that have changed since its clusters were updated, the '
-    'first of them at outdated_since.';
+    'first of them at outdated_since. crowded is the number of texts that were compared with some of their candidates '
+    'only, as members() says.';
 
 CREATE FUNCTION textsim.scopes(corpus text)
 RETURNS TABLE (scope text, indexed bigint, as_text bigint)

@@ -31,7 +31,7 @@ BEGIN ATOMIC
         ('textsim_worker_clustered_documents_total', 'Changed documents that the worker has brought into the tracked '
             'clusters.'),
         ('textsim_worker_retries_total', 'Errors of the server after which the worker tried again.'),
-        ('textsim_worker_busy_seconds', 'How long the present step of the worker has lasted; 0 while it waits for '
+        ('textsim_worker_busy_seconds', 'How long the step had lasted at the last report; 0 while the worker waits for '
             'changes.'),
         ('textsim_worker_last_report_timestamp_seconds', 'When the worker last wrote its progress.'),
         ('textsim_worker_last_claim_timestamp_seconds', 'When the worker last looked for changes.'),
@@ -127,7 +127,7 @@ BEGIN
         ('textsim_worker_clustered_documents_total', w.clustered),
         ('textsim_worker_retries_total', w.retries),
         ('textsim_worker_busy_seconds', CASE WHEN w.step = 'waits for changes' THEN 0
-            ELSE extract(epoch FROM clock_timestamp() - w.step_began_at) END),
+            ELSE extract(epoch FROM w.reported_at - w.step_began_at) END),
         ('textsim_worker_last_report_timestamp_seconds', extract(epoch FROM w.reported_at)),
         ('textsim_worker_last_claim_timestamp_seconds', extract(epoch FROM w.claimed_at)),
         ('textsim_worker_last_write_timestamp_seconds', extract(epoch FROM w.wrote_at)),

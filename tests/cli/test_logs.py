@@ -229,6 +229,18 @@ def test_the_command_line_leaves_logging_as_it_was(textsim: Textsim) -> None:
     assert (library.level, list(library.handlers)) == before
 
 
+def test_the_errors_that_drivers_log_are_not_printed() -> None:
+    code = (
+        "import logging, typer.testing\n"
+        "from textsim_db.cli import app\n"
+        "assert typer.testing.CliRunner().invoke(app, ['--version']).exit_code == 0\n"
+        "for name in ('sqlalchemy.pool', 'psycopg', 'textsim_db'):\n"
+        "    logging.getLogger(name).error('%s met an error', name)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "textsim_db met an error\n")
+
+
 def test_every_command_has_the_options() -> None:
     def commands(group: Any) -> Any:
         yield from group.registered_commands
@@ -237,7 +249,7 @@ def test_every_command_has_the_options() -> None:
 
     found = list(commands(app))
     assert len(found) > 20
-    assert all(info.cls is logs.Command for info in found)
+    assert all(issubclass(info.cls, logs.Command) for info in found)
 
 
 def test_status(textsim: Textsim, database_url: str) -> None:

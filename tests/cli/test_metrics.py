@@ -219,6 +219,7 @@ def test_promtool_accepts_the_queries_of_the_dashboard(tmp_path: Path) -> None:
 
 ALERTS: dict[str, dict[str, str]] = {
     "TextsimDatabaseUnreachable": {'textsim_up{instance="i"}': "0x20"},
+    "TextsimNoMetrics": {'textsim_up{instance="i"}': "_x20", "textsim_workers_running": "_x20"},
     "TextsimNoWorker": {
         "textsim_workers_running": "0x20",
         'textsim_pending_age_seconds{corpus="c",kind="change"}': "0+60x20",

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import gzip
 import json
+import os
 import signal
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -16,6 +19,7 @@ from tests.support.commands import (
     process,
 )
 from tests.support.sampling import sample
+from textsim_db.database import URL_VARIABLE
 
 
 def test_wrong_usage(textsim: Textsim) -> None:
@@ -76,6 +80,34 @@ def test_interrupt(database_url: str) -> None:
         "interrupted; 0 documents were stored and stay; "
         "repeat the command to add the other documents\n"
     )
+
+
+def test_an_interrupt_while_a_kernel_makes_its_result(textsim: Textsim, database_url: str) -> None:
+    Path("in.jsonl").write_text('{"id": 1, "text": "some text"}\n')
+    program = """
+import signal, sys
+from numba.core import serialize
+from textsim_db.cli import main
+
+signal.signal(signal.SIGINT, signal.default_int_handler)
+make = serialize._numba_unpickle
+
+def interrupted(*arguments):
+    # A kernel that returns an array and a number calls this for the array, and goes on after an error.
+    if sys._getframe(1).f_code.co_name == "table_of":
+        signal.raise_signal(signal.SIGINT)
+    return make(*arguments)
+
+serialize._numba_unpickle = interrupted
+sys.argv = ["textsim", "dedupe", "in.jsonl", "-o", "out.jsonl"]
+main()
+"""
+    command = [sys.executable, "-c", program]
+    environment = {**os.environ, URL_VARIABLE: database_url}
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (130, "", "interrupted\n")
+    assert not Path("out.jsonl").exists()
+    assert textsim("corpus", "list").stdout == ""
 
 
 @pytest.mark.more

@@ -136,8 +136,18 @@ class Transactions(Work):
                     f"CREATE TABLE {table} (id bigint PRIMARY KEY, body text)".encode()
                 )
                 corpus.attach(table, "id", "body", self.mode)
+                self._insert_cluster(connection, table)
+        db.worker().run(until_idle=True)
 
     mode = "queue"
+
+    def _insert_cluster(self, connection: Connection, table: str) -> None:
+        """Insert rows that match and that no client changes, so that there always is a cluster."""
+        changes: Changes = {str(2 * works.KEYS + i): 0 for i in range(works.SIMILAR)}
+        for key in changes:
+            statement = f"INSERT INTO {table} VALUES (%s, %s)".encode()
+            connection.execute(statement, [int(key), works.text_of(key, 0)])
+        self.model.apply(changes)
 
     def begin(self, stage: Stage, first: int) -> None:
         for number in range(self.workers):

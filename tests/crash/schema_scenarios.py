@@ -19,6 +19,7 @@ from tests.crash.stage import (
     SETTINGS,
     Stage,
 )
+from tests.crash.works import Changes
 from tests.support.catalog import schema_catalog
 from tests.support.connections import Connection
 from tests.support.servers import Server
@@ -36,10 +37,10 @@ class Rebuild(Transactions):
     def prepare(self, db: ts.Database) -> None:
         super().prepare(db)
         self.seed = db.corpus(self.corpus).config.seed
-        base = {f"b{i}": 1 for i in range(REBUILT_DOCUMENTS)}
-        self.model.apply(dict(base))
+        base: Changes = {f"b{i}": 1 for i in range(REBUILT_DOCUMENTS)}
+        self.model.apply(base)
         corpus = db.corpus(self.corpus)
-        corpus.add_many(self.model.texts.items())
+        corpus.add_many((key, works.text_of(key, 1)) for key in base)
         corpus.update_clusters()
 
     def begin(self, stage: Stage, first: int) -> None:

@@ -14,6 +14,7 @@ from tests.docs.page import ROOT
 from tests.support.notebooks import execute, notebook_of
 
 
+@pytest.mark.more
 @pytest.mark.parametrize("name", [str(path.relative_to(ROOT)) for path in NOTEBOOKS])
 def test_the_stored_outputs_are_current(name: str, database_url: str, tmp_path: Path) -> None:
     stored = (ROOT / name).read_text("utf-8")
@@ -26,6 +27,7 @@ def test_the_stored_outputs_are_current(name: str, database_url: str, tmp_path: 
         pytest.fail("\n".join([*lines, f"to accept the outputs: {command}"]), pytrace=False)
 
 
+@pytest.mark.more
 def test_nothing_that_changes_by_itself_is_stored(tmp_path: Path) -> None:
     stored = []
     for _ in range(2):

@@ -32,7 +32,7 @@ def main() -> int:
     pages = parser.parse_args().page
     with tempfile.TemporaryDirectory(prefix="ts-", ignore_cleanup_errors=True) as folder:
         Path(folder).chmod(0o755)  # the embedded server of root runs as another user
-        server = Server(start_embedded(Path(folder), embedded_server.VERSION), "page_")
+        server = Server(start_embedded(Path(folder), embedded_server.SERVER_VERSION), "page_")
         server.make_template()
         try:
             return max(_write(page.resolve(), server, Path(folder)) for page in pages)

@@ -31,9 +31,10 @@ from textsim_db.sketch.sketch_texts import buckets_of, sketch_tokens
 from textsim_db.text import hashing, shingles, stop_words
 from textsim_db.text.numba_compiler import kernel
 from textsim_db.text.shingles import find_shingles
+from textsim_db.text.storable_text import to_bytes
 from textsim_db.text.tokens import Tokens, split_texts, tokenize
 from textsim_db.text.unicode_tables import tables
-from textsim_db.text.utf8 import Utf8, to_bytes
+from textsim_db.text.utf8 import Utf8
 
 CONFIGS = (
     CorpusSettings("word:1", threshold=0.5, num_hashes=32).complete(),

@@ -25,7 +25,7 @@ from textsim_db.measures.alignment import alignment
 from textsim_db.read import normal_forms
 from textsim_db.sketch.ragged import Ragged, of_rows
 from textsim_db.text.tokens import Tokens
-from textsim_db.write import prepare_batches
+from textsim_db.write import storable_keys
 from textsim_db.write.band_rows import changed_rows
 
 
@@ -245,7 +245,7 @@ def check_rows(
     rng: random.Random, tokens: Tokens, numbers: npt.NDArray[np.int32], chosen: Numbers
 ) -> None:
     """Check that a simple parser of the COPY format reads the rows that were written."""
-    keys = [rng.randbytes(rng.choice((0, 1, 30, prepare_batches.MAX_KEY_BYTES))) for _ in chosen]
+    keys = [rng.randbytes(rng.choice((0, 1, 30, storable_keys.MAX_KEY_BYTES))) for _ in chosen]
     ids = np.array([rng.randrange(2**31) for _ in chosen], np.int64)
     counts = np.diff(tokens.word_offsets)
     some_values = np.arange(-2, 2, dtype=rng.choice((np.int16, np.int32)))
@@ -256,7 +256,10 @@ def check_rows(
     scopes = rng.choice((None, [rng.choice((b"", b"tenant")) for _ in chosen]))
     expiries = rng.choice((None, [rng.choice((b"", rng.randbytes(8))) for _ in chosen]))
     identities = binary_rows.Identities(ids, keys, sources, languages, scopes, expiries)
-    contents = binary_rows.Contents(counts, numbers, tokens.word_offsets, *signatures)
+    fingerprints = rng.choice((None, Ragged(numbers, tokens.word_offsets)))
+    contents = binary_rows.Contents(
+        counts, numbers, tokens.word_offsets, *signatures, *(fingerprints or ())
+    )
     data = binary_rows.copy_documents(identities, contents, chosen).tobytes()
     at = 0
     for row, i in enumerate(chosen.tolist()):
@@ -279,6 +282,7 @@ def check_rows(
             (expiries and expiries[row]) or None,
             binary_format.dump_array(words),
             binary_format.dump_array(signatures.of(i)),
+            fingerprints and binary_format.dump_array(fingerprints.of(i)),
         ]
         assert values == expected
     assert at == len(data)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Callable, Coroutine
 from typing import Any
 
@@ -12,8 +13,11 @@ import textsim_db as ts
 from tests.support import aio as support
 from tests.support.connections import Connection, value
 from tests.support.documents import documents
+from tests.support.proxy import COMMIT, Proxy
+from tests.support.waiting import PATIENCE_SECONDS, wait_for
 from textsim_db import aio
 from textsim_db.aio import streams, threads
+from textsim_db.db import retries
 from textsim_db.write import load_batches, prepare_batches
 
 TEXT = documents(1)[0][1]
@@ -60,6 +64,32 @@ def test_a_cancelled_call_ends_its_statement_and_keeps_its_connection(
     support.wait_until_disconnected(connection)
     names = value(connection, "SELECT array_agg(name) FROM textsim.corpus")
     assert names == ["c"], "a cancelled rebuild leaves no hidden corpus"
+
+
+def test_a_call_that_pauses_before_another_attempt_ends_at_once(
+    filled: ts.Corpus,
+    proxy: Proxy,
+    caplog: pytest.LogCaptureFixture,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(retries, "LOST_SECONDS", (3600.0, 3600.0))
+    caplog.set_level(logging.INFO, "textsim_db")
+
+    async def main() -> None:
+        async with support.connect(proxy.url) as db, asyncio.timeout(PATIENCE_SECONDS):
+            corpus = await db.corpus("c")
+            await corpus.query(TEXT)
+            proxy.cut = lambda proxy, data: "before" if COMMIT in data else None
+            task = asyncio.create_task(corpus.add("new", "the text of a document that is lost"))
+            await asyncio.to_thread(wait_for, lambda: "trying again in" in caplog.text)
+            task.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await task
+            proxy.cut = lambda proxy, data: None
+            assert not await corpus.contains("new")
+            assert await corpus.check() == []
+
+    support.run(main())
 
 
 def test_a_cancelled_add_stores_all_documents_of_a_batch_or_none(

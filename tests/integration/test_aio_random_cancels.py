@@ -99,7 +99,7 @@ async def cancel_at_random(corpus: aio.Corpus, rng: random.Random, number: int) 
     return cancelled
 
 
-@pytest.mark.parametrize("number", [60, pytest.param(1000, marks=pytest.mark.more)])
+@pytest.mark.parametrize("number", [30, pytest.param(1000, marks=pytest.mark.more)])
 def test_cancelled_tasks_lose_no_connection(
     number: int,
     corpus: ts.Corpus,

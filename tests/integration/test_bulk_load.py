@@ -74,6 +74,7 @@ SELECT WHERE NOT EXISTS (
 """.encode()
 
 
+@pytest.mark.more
 @pytest.mark.parametrize("next_step", sample(["search", "load"], 2))
 def test_the_index_is_built_after_a_load_was_killed(db: ts.Database, next_step: str) -> None:
     corpus = db.create_corpus("c")

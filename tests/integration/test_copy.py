@@ -27,7 +27,7 @@ from textsim_db.db.binary_rows import (
     copy_bands,
     copy_documents,
 )
-from textsim_db.sketch.ragged import of_rows
+from textsim_db.sketch.ragged import Ragged, of_rows
 
 ROOT = Path(__file__).parents[2]
 INT4 = [0, 1, -1, 2**31 - 1, -(2**31), 255, -256, 65536]
@@ -86,7 +86,11 @@ def check_documents(connection: psycopg.Connection[Any], source_id: int | None) 
         "CREATE TEMP TABLE d (LIKE textsim.document INCLUDING DEFAULTS) ON COMMIT DROP"
     )
     columns = "id, key, source_id, shingle_count, language, scope, expires_at, word_ids, signature"
+    columns += ", fingerprints"
     scopes = ["a", "", "ü", "s" * 200] if source_id is None else [None] * 4
+    fingerprints = Ragged(
+        np.array([5, -1, 2**31 - 1, -(2**31)], np.int32), np.array([0, 0, 1, 1, 4])
+    )
     # Microseconds since the start of 2000.
     moments = [8 * 10**14, None, -1, 2**63 - 1] if source_id is None else [None] * 4
     languages = ["de", None, "und", "yue"] if source_id is None else [None] * 4
@@ -105,6 +109,7 @@ def check_documents(connection: psycopg.Connection[Any], source_id: int | None) 
             np.cumsum([0, *map(len, words)], dtype=np.int64),
             signatures.values,
             signatures.offsets,
+            *(() if source_id else fingerprints),
         ),
         np.array(chosen, np.int64),
     )
@@ -121,6 +126,7 @@ def check_documents(connection: psycopg.Connection[Any], source_id: int | None) 
             dump_moment(moments[i]) or None,
             words[i],
             signatures.of(i).tolist(),
+            None if source_id else fingerprints.of(i).tolist(),
         )
         for i in chosen
     ]

@@ -396,6 +396,7 @@ SETTINGS = {
     "scoped": "true",
     "keep_for": "interval '1 day'",
     "boilerplate": "0.5",
+    "passages": "13",
     "boilerplate_values": "'{1}', boilerplate = 0.5",
     "base": "base + 1",
     "golden_signature": "golden_signature || 1",

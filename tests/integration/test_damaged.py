@@ -73,6 +73,15 @@ def calls(corpus: ts.Corpus) -> Iterator[Callable[[], object]]:
     yield lambda: corpus.remove(["k3"])
 
 
+def make_calls(corpus: ts.Corpus) -> None:
+    """Assert that a call returns or raises an error of one line."""
+    for call in calls(corpus):
+        try:
+            call()
+        except ts.TextsimError as error:
+            assert "\n" not in str(error)  # noqa: PT017
+
+
 @pytest.mark.parametrize("damage", sample(DAMAGE, 8))
 def test_damaged_documents_cause_at_most_an_error(
     db: ts.Database, corpus: ts.Corpus, damage: str, rng: random.Random
@@ -82,11 +91,7 @@ def test_damaged_documents_cause_at_most_an_error(
         connection.execute(f"UPDATE textsim.document_1 SET {damage} WHERE {chosen}".encode())
     if "source_id" not in damage:  # an unknown source is no damage: its table may be detached
         assert corpus.check() != []
-    for call in calls(corpus):
-        try:
-            call()
-        except ts.TextsimError as error:
-            assert "\n" not in str(error)  # noqa: PT017
+    make_calls(corpus)
     for function in ("matches('news', 'w1 w2 w3')", "pairs('news')", "neighbours('news', 'k1')"):
         with psycopg.connect(db.url) as connection:
             connection.execute("SET statement_timeout = '60s'")
@@ -112,8 +117,4 @@ def test_damaged_band_rows_cause_at_most_an_error(
     with psycopg.connect(db.url) as connection:
         connection.execute(f"INSERT INTO textsim.band_1 {rows}".encode())
     assert corpus.check() != []
-    for call in calls(corpus):
-        try:
-            call()
-        except ts.TextsimError as error:
-            assert "\n" not in str(error)  # noqa: PT017
+    make_calls(corpus)

@@ -20,7 +20,13 @@ import psycopg
 import pytest
 
 import textsim_db as ts
-from tests.support.embedded import VERSION, is_running, kill_postmaster, postmaster, server_folder
+from tests.support.embedded import (
+    SERVER_VERSION,
+    is_running,
+    kill_postmaster,
+    postmaster,
+    server_folder,
+)
 from tests.support.sampling import sample
 from tests.support.waiting import wait_for
 from textsim_db.db import embedded_server
@@ -76,7 +82,7 @@ def test_a_server_is_started_joined_and_stopped(folder: Path, version: int) -> N
 @pytest.mark.more
 def test_stop_waits_until_all_processes_of_the_server_have_ended(folder: Path) -> None:
     embedded_server.start(folder)
-    cluster = folder / f"postgresql-{VERSION}"
+    cluster = folder / f"postgresql-{SERVER_VERSION}"
     program = folder / "postgres"  # a process of the cluster that outlives the lock file
     program.symlink_to("/bin/bash")
     ended = folder / "ended"
@@ -138,9 +144,9 @@ def test_documents_survive_a_kill_of_all_processes(folder: Path) -> None:
 
 @pytest.mark.more
 def test_an_unfinished_initdb_is_repeated(folder: Path) -> None:
-    cluster = folder / f"postgresql-{VERSION}"
+    cluster = folder / f"postgresql-{SERVER_VERSION}"
     (cluster / "base" / "1").mkdir(parents=True)
-    (cluster / "PG_VERSION").write_text(f"{VERSION}\n")
+    (cluster / "PG_VERSION").write_text(f"{SERVER_VERSION}\n")
     (cluster / "postgresql.conf").write_text("")
     add_documents(10)
     check_documents(10)
@@ -151,7 +157,7 @@ def test_a_killed_initdb_is_repeated(folder: Path) -> None:
     starting = subprocess.Popen(
         [sys.executable, "-c", START, folder], cwd=ROOT, start_new_session=True
     )
-    cluster = folder / f"postgresql-{VERSION}"
+    cluster = folder / f"postgresql-{SERVER_VERSION}"
     wait_for((cluster / "PG_VERSION").exists)
     os.killpg(starting.pid, signal.SIGKILL)  # the process group of `starting`
     starting.wait()
@@ -162,10 +168,10 @@ def test_a_killed_initdb_is_repeated(folder: Path) -> None:
 @pytest.mark.long
 def test_a_stale_lock_with_another_programs_process_id_is_ignored(folder: Path) -> None:
     add_documents(50)
-    cluster = folder / f"postgresql-{VERSION}"
+    cluster = folder / f"postgresql-{SERVER_VERSION}"
     lock = (cluster / "postmaster.pid").read_text()
     kill_postmaster(folder)
-    wait_for(lambda: not embedded_server._Server(cluster, VERSION).leftovers())
+    wait_for(lambda: not embedded_server._Server(cluster, SERVER_VERSION).leftovers())
     with subprocess.Popen(["sleep", "600"]) as other:
         try:
             later_lines = lock.split("\n", 1)[1]
@@ -247,7 +253,7 @@ def test_an_ordinary_user_can_start_the_server() -> None:
                 "with ts.connect() as db: db.create_corpus('news'); print(db.corpora())"
             )
             assert (result.stdout, result.stderr) == ("['news']\n", "")
-            owner = Path(home, "data", f"postgresql-{VERSION}").stat().st_uid
+            owner = Path(home, "data", f"postgresql-{SERVER_VERSION}").stat().st_uid
             assert owner == user.pw_uid
         finally:
             stopped = as_user(

@@ -132,6 +132,7 @@ threading.Event().wait()
 """
 
 
+@pytest.mark.more
 @pytest.mark.parametrize("own", sample([False, True], 2), ids=["address", "engine"])
 def test_children_write_while_the_parent_goes_on(database_url: str, own: bool) -> None:
     assert run_script(WRITERS.format(own=own), database_url) == (0, "", "")

@@ -21,6 +21,7 @@ from tests.support.judgements import (
     ordered,
     random_judgements,
 )
+from tests.support.sampling import sample
 from textsim_db.cluster import split_large_buckets
 from textsim_db.read import bucket_pairs
 
@@ -113,7 +114,7 @@ def check_obeyed(
             assert sorted(rows) == removed, at
 
 
-@pytest.mark.parametrize("scoped", [False, True])
+@pytest.mark.parametrize("scoped", sample([True, False], 2, "more"))
 def test_random_judgements_are_obeyed(
     db: ts.Database, connection: Connection, rng: random.Random, seed: int, scoped: bool
 ) -> None:

@@ -29,6 +29,31 @@ def add(values):
 print(add(np.arange(3)))
 """
 
+INTERRUPTED = """
+import signal
+from textsim_db.text import numba_compiler
+
+signal.signal(signal.SIGINT, signal.default_int_handler)
+load = numba_compiler._Cache.load_overload
+
+def interrupted(*arguments):
+    signal.raise_signal(signal.SIGINT)
+    print("goes on")
+    return load(*arguments)
+
+numba_compiler._Cache.load_overload = interrupted
+
+@numba_compiler.kernel
+def double(number):
+    return 2 * number
+
+try:
+    double(1)
+except KeyboardInterrupt:
+    print("interrupted")
+print(double(2))
+"""
+
 COMPILING = """
 from numba.core.compiler_lock import global_compiler_lock
 from textsim_db.write.loaded_keys import KeySet
@@ -125,6 +150,13 @@ def run_module(path: Path) -> tuple[str, str]:
         check=True,
     )
     return result.stdout, result.stderr
+
+
+def test_an_interrupt_waits_until_a_kernel_is_compiled_or_loaded(tmp_path: Path) -> None:
+    path = tmp_path / "module.py"
+    path.write_text(INTERRUPTED)
+    for _ in range(2):
+        assert run_module(path) == ("goes on\ninterrupted\n4\n", "")
 
 
 @pytest.mark.more

@@ -7,7 +7,6 @@ index_pending each mend that.
 from __future__ import annotations
 
 import random
-from collections.abc import Callable
 from datetime import date, datetime, timedelta, timezone
 from typing import Any, LiteralString, cast
 from uuid import UUID
@@ -19,31 +18,20 @@ from hypothesis import strategies as st
 
 import textsim_db as ts
 from tests.support.connections import Connection
-from tests.support.sources import MODES, index_all_pending, stored_forms, text_of
+from tests.support.sources import (
+    Mender,
+    in_both_modes,
+    index_all_pending,
+    mending,
+    run_index_pending,
+    run_worker,
+    stored_forms,
+    text_of,
+)
 
 DAYS = [date(2026, 11, day) for day in (1, 2, 3)]
 ROWS = 10
 """Rows of each day."""
-
-
-def run_worker(db: ts.Database, corpus: ts.Corpus, connection: Connection) -> None:
-    db.worker().run(until_idle=True)
-
-
-def run_reconcile(db: ts.Database, corpus: ts.Corpus, connection: Connection) -> None:
-    corpus.reconcile()
-
-
-def run_index_pending(db: ts.Database, corpus: ts.Corpus, connection: Connection) -> None:
-    connection.execute("CALL textsim.index_pending('c')")
-
-
-Mender = Callable[[ts.Database, ts.Corpus, Connection], None]
-
-mending = pytest.mark.parametrize(
-    "mend", [run_worker, run_reconcile, run_index_pending], ids=lambda mend: mend.__name__
-)
-in_both_modes = pytest.mark.parametrize("mode", MODES)
 
 
 def create_partition(connection: Connection, day: date) -> None:

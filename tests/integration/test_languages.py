@@ -26,8 +26,8 @@ from textsim_db.measures import without_stop_words
 from textsim_db.text import languages
 from textsim_db.text.languages import READ_BYTES, UNDETERMINED, identify
 from textsim_db.text.stop_words import stop_words, stop_words_by_language
+from textsim_db.text.storable_text import to_bytes
 from textsim_db.text.tokens import normal_form, tokenize
-from textsim_db.text.utf8 import to_bytes
 from textsim_db.write.prepare_batches import part_of, prepare
 
 DATA = Path(__file__).parents[3] / "shared" / "data"
@@ -73,7 +73,12 @@ def stored_columns(
 
 
 @pytest.mark.parametrize(
-    "name", [pytest.param("languages", marks=pytest.mark.long), "scripture", "generated"]
+    "name",
+    [
+        "generated",
+        pytest.param("scripture", marks=pytest.mark.more),
+        pytest.param("languages", marks=pytest.mark.long),
+    ],
 )
 def test_languages_are_identified_like_the_library_does(name: str, rng: random.Random) -> None:
     from py3langid.langid import MODEL_FILE, LanguageIdentifier

@@ -14,7 +14,7 @@ import psycopg
 import pytest
 
 import textsim_db as ts
-from tests.support.connections import Connection
+from tests.support.connections import Connection, count_deadlocks
 from tests.support.sources import expected_forms, index_all_pending, stored_forms
 from tests.support.workers import wait_for_postponed
 
@@ -121,16 +121,6 @@ def test_every_change_of_many_writers_is_indexed(db: ts.Database, seed: int, mod
         for (key, _), matches in zip(rows, found, strict=True):
             assert key in [match.key for match in matches], f"--seed {seed}"
         assert count_deadlocks(connection) == before, f"--seed {seed}"
-
-
-def count_deadlocks(connection: Connection) -> int:
-    """Return the number of deadlocks in this database."""
-    connection.execute("SELECT pg_stat_clear_snapshot()")
-    row = connection.execute(
-        "SELECT deadlocks FROM pg_stat_database WHERE datname = current_database()"
-    ).fetchone()
-    assert row is not None
-    return int(row[0])
 
 
 def start_worker(url: str) -> subprocess.Popen[bytes]:

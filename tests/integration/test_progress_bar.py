@@ -63,6 +63,7 @@ report.added
 """
 
 
+@pytest.mark.more
 def test_a_notebook_shows_a_bar_without_widgets(database_url: str, tmp_path: Path) -> None:
     notebook = notebook_of(IN_NOTEBOOK)
     displayed = execute(notebook, tmp_path, TEXTSIM_DATABASE_URL=database_url)

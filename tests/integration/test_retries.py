@@ -13,7 +13,7 @@ import pytest
 from psycopg import errors as pg
 
 import textsim_db as ts
-from tests.support.connections import Connection, with_option
+from tests.support.connections import Connection, count_deadlocks, with_option
 from tests.support.documents import documents
 from tests.support.sources import index_all_pending, stored_forms
 from tests.support.threads import in_thread
@@ -76,20 +76,10 @@ def test_a_load_that_the_server_ends_for_a_deadlock_is_repeated(
             other.execute("SELECT textsim.add('c', 'a', 'one changed')")
             other.commit()
     assert failures == []
-    wait_for(
-        lambda: count_deadlocks(connection) > before
-    )  # the server updates its statistics later
+    # The server updates its statistics later.
+    wait_for(lambda: count_deadlocks(connection) > before)
     assert stored_forms(connection) == {"a": "one more", "b": "two more"}
     index_all_pending(db, corpus)
-
-
-def count_deadlocks(connection: Connection) -> int:
-    connection.execute("SELECT pg_stat_clear_snapshot()")
-    row = connection.execute(
-        "SELECT deadlocks FROM pg_stat_database WHERE datname = current_database()"
-    ).fetchone()
-    assert row is not None
-    return int(row[0])
 
 
 def test_a_write_that_meets_a_serialization_failure_is_repeated(

@@ -14,8 +14,8 @@ from tests.support.sampling import sample
 from textsim_db.measures import without_stop_words
 from textsim_db.sketch import sketch_texts
 from textsim_db.text.stop_words import stop_words, without
+from textsim_db.text.storable_text import to_bytes
 from textsim_db.text.tokens import tokenize
-from textsim_db.text.utf8 import to_bytes
 
 
 def test_lists_of_stop_words_are_normalised() -> None:

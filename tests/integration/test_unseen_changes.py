@@ -6,7 +6,6 @@ each mend that; until then status and check report the change.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import LiteralString
 
 import psycopg
@@ -16,7 +15,14 @@ import textsim_db as ts
 from tests.support.connections import Connection
 from tests.support.embedded import kill_postmaster, server_folder
 from tests.support.sampling import sample
-from tests.support.sources import MODES, text_of
+from tests.support.sources import (
+    MENDERS,
+    MODES,
+    Mender,
+    in_both_modes,
+    mending,
+    text_of,
+)
 from textsim_db.db import embedded_server
 from textsim_db.db.engine import autocommit
 from textsim_db.sync import read_source
@@ -24,25 +30,6 @@ from textsim_db.sync import read_source
 ROWS = 40
 FIRST_LATE = 100
 """First key of the partition that is created after the table was attached."""
-
-
-def run_worker(db: ts.Database, corpus: ts.Corpus, connection: Connection) -> None:
-    db.worker().run(until_idle=True)
-
-
-def run_reconcile(db: ts.Database, corpus: ts.Corpus, connection: Connection) -> None:
-    corpus.reconcile()
-
-
-def run_index_pending(db: ts.Database, corpus: ts.Corpus, connection: Connection) -> None:
-    connection.execute("CALL textsim.index_pending('c')")
-
-
-MENDERS = (run_worker, run_reconcile, run_index_pending)
-Mender = Callable[[ts.Database, ts.Corpus, Connection], None]
-
-mending = pytest.mark.parametrize("mend", MENDERS, ids=lambda mend: mend.__name__)
-in_both_modes = pytest.mark.parametrize("mode", MODES)
 
 
 def insert_rows(connection: Connection, first: int = 0, rows: int = ROWS) -> None:

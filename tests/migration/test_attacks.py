@@ -23,7 +23,7 @@ WHERE p.pronamespace = 'textsim'::regnamespace AND p.prokind = 'f' ORDER BY 1
 """
 TRIGGER_FUNCTIONS = (
     *("textsim._refuse_write()", "textsim._log_documents()", "textsim._after_events()"),
-    "textsim._log_judged()",
+    *("textsim._log_judged()", "textsim._write_passage_rows()"),
 )
 VALUES = {
     "text": ["'news'", "'a'", "'word:2'", "'inline'", "NULL"],
@@ -40,6 +40,7 @@ VALUES = {
     "regclass[]": ["'{article,textsim.document}'"],
     "regrole": ["current_user::regrole"],
     "text[]": ["'{a,b}'"],
+    "anyarray": ["'{1,2}'::integer[]"],
     "integer[]": ["'{1,2}'"],
     "smallint[]": ["'{1,2}'"],
     "bigint[]": ["'{1,2}'"],

@@ -15,6 +15,7 @@ import textsim_db as ts
 from tests.support.servers import Server, database_of
 from textsim_db.db.stored_corpus import load
 from textsim_db.read import statements
+from textsim_db.sketch.sketch_texts import sketch
 from textsim_db.text.shingles import shingles
 
 pytestmark = pytest.mark.more
@@ -184,6 +185,27 @@ def test_lookups_in_an_exact_corpus_use_the_index_and_read_few_rows_and_pages(
             plan, shown = explain_statement(connection, statement)
             assert pages(plan) <= most, f"{pages(plan)} pages read, at most {most}: {shown}"
             assert not any(name.startswith("Seq Scan band") for name in scans(plan)), shown
+
+
+@pytest.mark.both_servers
+def test_passages_use_the_index_of_the_fingerprints(
+    loaded_db: ts.Database, texts: dict[str, str], rng: random.Random
+) -> None:
+    corpus = loaded_db.create_corpus("quoted", passages=13)
+    corpus.add_many(texts.items())
+    with psycopg.connect(loaded_db.url, autocommit=True) as connection:
+        connection.execute("VACUUM ANALYZE")
+    statement = load(loaded_db.engine, "quoted").statement(statements.PASSAGE_CANDIDATES_OF_ONE)
+    for key in rng.sample(sorted(texts), 20):
+        fingerprints = sketch([texts[key].encode()], corpus.config).fingerprints
+        assert fingerprints is not None
+        plan, shown = explain(loaded_db.url, statement, [fingerprints.values.tolist()])
+        assert set(scans(plan)) == {
+            "Index Only Scan passage fingerprint",
+            "Index Scan document id",
+        }, shown
+        assert pages(plan) <= 100, f"{pages(plan)} pages read, at most 100: {shown}"
+        assert key in {passage.key for passage in corpus.passages(texts[key])}
 
 
 def test_check_joins_documents_and_log_by_hash_or_merge(db: ts.Database) -> None:

@@ -8,7 +8,7 @@ import random
 import time
 from collections.abc import Callable
 from multiprocessing.queues import Queue
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 import psycopg
@@ -46,17 +46,23 @@ class Texts:
         return " ".join(words)
 
 
-def call_steadily(
-    rate: float,
-    interval: float,
-    functions: dict[str, Callable[[], None]],
-    reports: Reports,
-    stop: multiprocessing.synchronize.Event,
-) -> None:
+class Client(NamedTuple):
+    """What a process of the load is given."""
+
+    url: str
+    load: Load
+    interval: float
+    """The seconds between two reports."""
+    seed: int
+    reports: Reports
+    stop: multiprocessing.synchronize.Event
+
+
+def call_steadily(client: Client, rate: float, functions: dict[str, Callable[[], None]]) -> None:
     """Call functions at a steady rate, and report their durations at the end of each interval."""
     durations: dict[str, list[float]] = {name: [] for name in functions}
     due = reported_at = time.monotonic()
-    while not stop.is_set():
+    while not client.stop.is_set():
         time.sleep(max(0.0, due - time.monotonic()))
         # A delay of up to a second is made up for; the calls of a longer delay are dropped.
         due = max(due + 1 / rate, time.monotonic() - 1)
@@ -64,22 +70,15 @@ def call_steadily(
             start = time.perf_counter()
             function()
             durations[name].append((time.perf_counter() - start) * 1000)
-        if time.monotonic() - reported_at >= interval:
-            reports.put(durations)
+        if time.monotonic() - reported_at >= client.interval:
+            client.reports.put(durations)
             durations, reported_at = {name: [] for name in functions}, time.monotonic()
 
 
-def write(
-    url: str,
-    load: Load,
-    interval: float,
-    seed: int,
-    reports: Reports,
-    stop: multiprocessing.synchronize.Event,
-) -> None:
+def write(client: Client) -> None:
     """Insert, update and delete rows, each equally often."""
-    rng, texts = random.Random(seed), Texts(seed)
-    with psycopg.connect(url, autocommit=True, application_name="soak-writer") as connection:
+    rng, texts = random.Random(client.seed), Texts(client.seed)
+    with psycopg.connect(client.url, autocommit=True, application_name="soak-writer") as connection:
         rows: dict[int, str] = dict(connection.execute("SELECT id, body FROM t").fetchall())
         keys = list(rows)
         highest = max(keys)
@@ -93,7 +92,7 @@ def write(
             if kind < 1 / 3:
                 rows[key] = texts.edit(rows[key])
                 connection.execute("UPDATE t SET body = %s WHERE id = %s", [rows[key], key])
-            elif len(keys) > load.documents:
+            elif len(keys) > client.load.documents:
                 keys[position] = keys[-1]
                 keys.pop()
                 del rows[key]
@@ -104,42 +103,28 @@ def write(
                 rows[highest] = texts.draw()
                 connection.execute("INSERT INTO t VALUES (%s, %s)", [highest, rows[highest]])
 
-        call_steadily(load.writes, interval, {"write": change_row}, reports, stop)
+        call_steadily(client, client.load.writes, {"write": change_row})
 
 
-def query(
-    url: str,
-    load: Load,
-    interval: float,
-    seed: int,
-    reports: Reports,
-    stop: multiprocessing.synchronize.Event,
-) -> None:
+def query(client: Client) -> None:
     """Search for edited texts of the table."""
-    texts = Texts(seed)
-    with ts.connect(f"{url}&application_name=soak-reader") as db:
+    texts = Texts(client.seed)
+    with ts.connect(f"{client.url}&application_name=soak-reader") as db:
         corpus = db.corpus("c")
-        with psycopg.connect(url) as connection:
+        with psycopg.connect(client.url) as connection:
             texts_of_table = [row[0] for row in connection.execute("SELECT body FROM t LIMIT 1000")]
-        rng = random.Random(seed)
+        rng = random.Random(client.seed)
 
         def search() -> None:
             corpus.query(texts.edit(rng.choice(texts_of_table)))
 
-        call_steadily(load.queries, interval, {"query": search}, reports, stop)
+        call_steadily(client, client.load.queries, {"query": search})
 
 
-def plain(
-    url: str,
-    load: Load,
-    interval: float,
-    seed: int,
-    reports: Reports,
-    stop: multiprocessing.synchronize.Event,
-) -> None:
+def plain(client: Client) -> None:
     """Write and read an unattached table, to measure how fast the machine is."""
-    rng, texts = random.Random(seed), Texts(seed)
-    with psycopg.connect(url, autocommit=True, application_name="soak-plain") as connection:
+    rng, texts = random.Random(client.seed), Texts(client.seed)
+    with psycopg.connect(client.url, autocommit=True, application_name="soak-plain") as connection:
         connection.execute("CREATE TABLE plain (id bigint PRIMARY KEY, body text NOT NULL)")
         connection.execute("INSERT INTO plain SELECT i, '' FROM generate_series(0, 999) i")
 
@@ -155,4 +140,4 @@ def plain(
             ).fetchall()
 
         functions = {"plain_write": write_row, "plain_query": read_rows}
-        call_steadily(PLAIN_RATE, interval, functions, reports, stop)
+        call_steadily(client, PLAIN_RATE, functions)

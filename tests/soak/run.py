@@ -28,7 +28,7 @@ import time
 import psycopg
 
 import textsim_db as ts
-from tests.soak.load import Reports, Texts, plain, query, write
+from tests.soak.load import Client, Reports, Texts, plain, query, write
 from tests.soak.samples import HEADS, Load, Sample, judge, line
 from tests.soak.watch import Watch
 from tests.support.connections import Connection
@@ -85,7 +85,9 @@ def measure(
     stop = context.Event()
     processes = [
         context.Process(
-            target=target, args=(url, load, interval, seed + i, reports, stop), daemon=True
+            target=target,
+            args=(Client(url, load, interval, seed + i, reports, stop),),
+            daemon=True,
         )
         for i, target in enumerate((write, query, plain), start=1)
     ]

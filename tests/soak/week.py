@@ -85,18 +85,29 @@ class Week:
         with connect(self.url) as connection:
             return int(connection.execute(WAITING).fetchall()[0][0])
 
-    def start_worker(self) -> subprocess.Popen[bytes]:
+    def run_worker(self, *options: str) -> subprocess.Popen[bytes]:
         return subprocess.Popen(
-            [sys.executable, "-m", "textsim_db.cli", "worker", "--quiet"],
+            [sys.executable, "-m", "textsim_db.cli", "worker", "--quiet", *options],
             env={**os.environ, "TEXTSIM_DATABASE_URL": f"{self.url}&application_name=week-worker"},
         )
+
+    def start_worker(self, number: int) -> subprocess.Popen[bytes]:
+        return self.run_worker()
+
+    def start_ended_workers(self) -> None:
+        for number, worker in enumerate(self.workers):
+            if worker.poll() is not None:
+                self.workers[number] = self.start_worker(number)
 
     def keep_workers(self) -> None:
         """Start a worker again when it has ended."""
         while not self.stop.wait(0.5):
-            for number, worker in enumerate(self.workers):
-                if worker.poll() is not None:
-                    self.workers[number] = self.start_worker()
+            self.start_ended_workers()
+
+    def end_workers(self) -> None:
+        for worker in self.workers:
+            worker.send_signal(signal.SIGTERM)
+            worker.wait(60)
 
     def write_steadily(self, seed: int) -> None:
         """Update single rows at a steady rate, whatever happens to the server."""
@@ -243,7 +254,7 @@ def wait_until_current(week: Week) -> float:
 def live(week: Week, seed: int) -> list[str]:
     """Let all events happen; return the faults."""
     faults = []
-    week.workers = [week.start_worker() for _ in range(WORKERS)]
+    week.workers = [week.start_worker(number) for number in range(WORKERS)]
     threads = [
         threading.Thread(target=week.keep_workers),
         threading.Thread(target=week.write_steadily, args=[seed]),
@@ -272,9 +283,7 @@ def live(week: Week, seed: int) -> list[str]:
             with ts.connect(week.url) as db, connect(week.url) as connection:
                 faults += finish(connection, db.corpus("posts"), "post")
         finally:
-            for worker in week.workers:
-                worker.send_signal(signal.SIGTERM)
-                worker.wait(60)
+            week.end_workers()
     print(f"{week.failed_writes} single updates failed while the server could not take them")
     return faults
 

@@ -109,7 +109,7 @@ def test_too_many_edges_are_refused_with_advice(monkeypatch: pytest.MonkeyPatch)
 
 
 def test_too_much_text_in_one_task_is_refused_with_advice(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(loaded_documents, "MOST_BYTES", 10)
+    monkeypatch.setattr(loaded_documents, "LOADED_BYTES", 10)
     config = CorpusSettings().complete()
     load([b"seven b", b"seven b"], config)
     with pytest.raises(InputError, match=r"2 candidates with 14 bytes .*at most 10 .*use a higher"):

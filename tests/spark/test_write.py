@@ -28,8 +28,8 @@ TEXTS = [*documents(2000, words=30, planted=0.3, seed=8), ("empty", ""), ("long"
     ("settings", "partitions"),
     sample(
         [
-            ({"recall": 1.0, "threshold": 0.5}, 7),
-            ({}, 1),
+            ({"recall": 1.0, "threshold": 0.5, "passages": 13}, 7),
+            ({"passages": 8}, 1),
             ({"language": "auto", "stop_words": "en"}, 2),
             ({"shingle": "char:5", "threshold": 0.7}, 7),
         ],

@@ -10,6 +10,7 @@ import pytest
 from psycopg.types.json import Jsonb
 
 import textsim_db as ts
+from benchmarks.generate import documents
 from tests.support.connections import Connection
 from tests.support.roles import as_role, new_role
 from tests.support.servers import Server, database_of
@@ -81,6 +82,14 @@ def test_workers_count_what_they_do(db: ts.Database, connection: Connection) -> 
     connection.execute(
         "UPDATE textsim.worker SET reported_at = reported_at - interval '40 s' WHERE written = 50"
     )
+    # A killed worker does nothing any more.
+    killed = report(id="00000000-0000-0000-0000-000000000003", process=2)
+    connection.execute(statements.REPORT_WORKER.encode(), killed)
+    connection.execute(
+        "UPDATE textsim.worker SET reported_at = reported_at - interval '40 s', "
+        "step_began_at = step_began_at - interval '40 s' WHERE process = 2"
+    )
+    assert 3 <= values(connection, worker="h:2")["textsim_worker_busy_seconds"] < 40
     worker = values(connection, worker="h:1")
     assert worker["textsim_worker_written_documents_total"] == 5
     assert worker["textsim_worker_failures_total"] == 6
@@ -123,8 +132,9 @@ def test_a_reader_sees_the_corpora_that_it_may_read(
 
 
 @pytest.mark.more
+@pytest.mark.parametrize("statistics", ["", "ANALYZE textsim.pending"])
 def test_the_figures_of_a_huge_log_are_read_from_a_few_entries(
-    db: ts.Database, connection: Connection
+    db: ts.Database, connection: Connection, statistics: str
 ) -> None:
     entries = 100_000
     for name in ("big", "small"):
@@ -137,6 +147,7 @@ def test_the_figures_of_a_huge_log_are_read_from_a_few_entries(
         "FROM generate_series(1, %s) i",
         [small, big, entries],
     )
+    connection.execute(statistics.encode())
     read = (
         "SELECT pg_stat_get_xact_tuples_returned('textsim.pending'::regclass), "
         "(SELECT sum(pg_stat_get_xact_tuples_returned(indexrelid)) FROM pg_index "
@@ -149,3 +160,22 @@ def test_the_figures_of_a_huge_log_are_read_from_a_few_entries(
     assert values(connection, kind="words", corpus="small")["textsim_pending_documents"] == 10
     assert in_order == 0
     assert by_index < 30_000, f"{by_index} index entries read"
+
+
+@pytest.mark.more
+def test_updated_documents_do_not_count_twice(db: ts.Database, connection: Connection) -> None:
+    corpus = db.create_corpus("c", keep_for="1 day")
+    corpus.add_many(documents(20_000, words=20, seed=1))
+    connection.execute("ALTER TABLE textsim.document_1 SET (autovacuum_enabled = off)")
+    connection.execute("ANALYZE textsim.document_1")
+
+    def counted() -> float:
+        return values(connection, corpus="c")["textsim_documents"]
+
+    assert abs(counted() / 20_000 - 1) < 0.05, counted()
+    connection.execute("UPDATE textsim.document_1 SET key = key || 'b'")
+    assert abs(counted() / 20_000 - 1) < 0.15, counted()
+    assert counted() == counted()
+    # Expired documents do not count.
+    connection.execute("UPDATE textsim.document_1 SET expires_at = now() WHERE id % 4 = 0")
+    assert abs(counted() / 15_000 - 1) < 0.15, counted()

@@ -45,3 +45,10 @@ def tables_of(connection: Connection, corpus: str) -> tuple[str, str]:
     """Return the names of a corpus's tables of documents and of band rows."""
     number = value(connection, "SELECT id FROM textsim.corpus WHERE name = %s", [corpus])
     return f"textsim.document_{number}", f"textsim.band_{number}"
+
+
+def count_deadlocks(connection: Connection) -> int:
+    """Return the number of deadlocks in this database."""
+    connection.execute("SELECT pg_stat_clear_snapshot()")
+    query = "SELECT deadlocks FROM pg_stat_database WHERE datname = current_database()"
+    return int(value(connection, query))

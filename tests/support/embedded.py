@@ -12,7 +12,7 @@ import psutil
 from tests.support.servers import new_folder
 from textsim_db.db import embedded_server
 
-VERSION = embedded_server.VERSION
+SERVER_VERSION = embedded_server.SERVER_VERSION
 
 
 @contextmanager
@@ -27,7 +27,7 @@ def server_folder() -> Iterator[Path]:
                 stack.callback(embedded_server.stop, folder, version)
 
 
-def postmaster(folder: Path, version: int = VERSION) -> psutil.Process:
+def postmaster(folder: Path, version: int = SERVER_VERSION) -> psutil.Process:
     cluster = folder / f"postgresql-{version}"
     process = psutil.Process(int((cluster / "postmaster.pid").read_text().split("\n", 1)[0]))
     assert str(cluster) in process.cmdline(), "the process is not a server of this test"

@@ -15,10 +15,11 @@ from textsim_db.settings import CorpusConfig
 from textsim_db.sketch import sketch_texts
 from textsim_db.text.shingles import find_shingles
 from textsim_db.text.stop_words import stop_words
+from textsim_db.text.storable_text import to_bytes
 from textsim_db.text.tokens import normal_form
-from textsim_db.text.utf8 import to_bytes
 
 CORPORA = ("word:1", "word:3", "char:5")
+PASSAGES = (4, 13, 100)
 EXACT = ("word:2", "char:5")
 STOP_WORDS = ("the", "a", "of", "é", "漢", "ı", "1", "don't")
 STOP_WORDS_CORPUS = "word:2, stop words"
@@ -27,7 +28,8 @@ STOP_WORDS_CORPUS = "word:2, stop words"
 _COMPARISON = """
 SELECT t.body, t.form, c.name, textsim._shingles_of_form(f.form, c.unit, c.shingle_length),
     s.signature, CASE WHEN c.bands IS NULL THEN s.signature
-        ELSE textsim._buckets(s.signature::smallint[], c.bands, c.rows) END
+        ELSE textsim._buckets(s.signature::smallint[], c.bands, c.rows) END,
+    textsim._fingerprints(c, f.form)
 FROM (
     SELECT u.body, textsim.normal_form(u.body) AS form, u.place
     FROM unnest(%s::text[]) WITH ORDINALITY u (body, place)
@@ -44,7 +46,10 @@ ORDER BY c.name, t.place
 
 def create_corpora(db: ts.Database) -> dict[str, CorpusConfig]:
     """Create corpora with bands and exact corpora, and return the configurations by name."""
-    configs = {name: db.create_corpus(name, shingle=name, exist_ok=True).config for name in CORPORA}
+    configs = {
+        name: db.create_corpus(name, shingle=name, passages=passages, exist_ok=True).config
+        for name, passages in zip(CORPORA, PASSAGES, strict=True)
+    }
     for shingle in EXACT:
         name = f"{shingle}, exact"
         corpus = db.create_corpus(name, shingle=shingle, threshold=0.55, recall=1, exist_ok=True)
@@ -65,7 +70,7 @@ def differences(
     connection: psycopg.Connection[Any], corpora: dict[str, CorpusConfig], texts: Sequence[str]
 ) -> Iterator[str]:
     """Yield the texts for which SQL and Python differ, in any stage from normal form to buckets."""
-    for body, form, name, shingles, signature, buckets in connection.execute(
+    for body, form, name, shingles, signature, buckets, fingerprints in connection.execute(
         _COMPARISON, [list(texts)]
     ):
         config = corpora[name]
@@ -74,9 +79,16 @@ def differences(
             shingles_without_stop_words(body, config),
             sketch_texts.signature(body, config).tolist(),
             sketch_texts.buckets(body, config).tolist(),
+            fingerprints_of(body, config),
         )
-        if expected != (form, shingles, signature, buckets):
+        if expected != (form, shingles, signature, buckets, fingerprints):
             yield f"{name} of {body!r}: Python {expected[:2]!r}, SQL {(form, shingles)!r}"
+
+
+def fingerprints_of(text: str, config: CorpusConfig) -> list[int] | None:
+    """Return the fingerprints of a text; None in a corpus without passages."""
+    fingerprints = sketch_texts.sketch([to_bytes(text)], config).fingerprints
+    return None if fingerprints is None else fingerprints.values.tolist()
 
 
 def shingles_without_stop_words(text: str, config: CorpusConfig) -> list[str]:

@@ -17,8 +17,8 @@ def stored_rows(db: ts.Database, name: str) -> tuple[list[Any], list[Any]]:
             "SELECT id FROM textsim.corpus WHERE name = %s", (name,)
         ).scalar_one()
         rows = connection.exec_driver_sql(
-            "SELECT key, source_id, shingle_count, scope, word_ids, signature, normal_form "
-            f"FROM textsim.document_{number} ORDER BY key"
+            "SELECT key, source_id, shingle_count, scope, word_ids, signature, fingerprints, "
+            f"normal_form FROM textsim.document_{number} ORDER BY key"
         ).all()
         bands = connection.exec_driver_sql(
             f"SELECT d.key, b.bucket FROM textsim.band_{number} b "

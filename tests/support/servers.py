@@ -41,6 +41,8 @@ SETTINGS = {
     # DROP DATABASE scans all shared buffers: with 4 GB it takes four times as long.
     "shared_buffers": "256MB",
 }
+SETTINGS_FROM_18 = {"io_method": "sync"}
+"""The cache of the system has the pages of a new database, so workers that read them only cost time."""
 
 
 @dataclass
@@ -179,7 +181,8 @@ def _set_for_tests(address: str) -> bool:
     with psycopg.connect(address, autocommit=True) as connection:
         if connection.execute("SHOW fsync").fetchone() == ("off",):
             return False
-        for name, value in SETTINGS.items():
+        is_newer = connection.info.server_version >= 180000
+        for name, value in {**SETTINGS, **(SETTINGS_FROM_18 if is_newer else {})}.items():
             statement = sql.SQL("ALTER SYSTEM SET {} = {}")
             connection.execute(statement.format(sql.Identifier(name), sql.Literal(value)))
     return True
@@ -199,26 +202,51 @@ def run_server(programs: Path, folder: Path, *more_settings: str) -> Iterator[st
 
     Its commits are not durable. The path of the folder must be short enough for a socket.
     """
+    _make_data(folder, programs / "initdb", "-N", "-E", "UTF8", "-U", "postgres", "-A", "trust")
+    with run_data(programs, folder, *more_settings) as url:
+        yield url
+
+
+@contextmanager
+def run_standby(programs: Path, folder: Path, primary: str) -> Iterator[str]:
+    """Copy a server, whose address is given, into the folder, and run the copy as its standby."""
+    _make_data(folder, programs / "pg_basebackup", "--write-recovery-conf", "--dbname", primary)
+    (
+        folder / "data" / ".s.PGSQL.5432.lock"
+    ).unlink()  # the copy of the lock of the primary's socket
+    with run_data(programs, folder) as url:
+        yield url
+
+
+def _make_data(folder: Path, *command: str | Path) -> None:
+    """Let a program of PostgreSQL make the data of a server in the folder."""
     data = folder / "data"
     data.mkdir(mode=0o700)
-    user = "postgres" if os.geteuid() == 0 else None  # postgres refuses to run as root
+    user = _user()
     if user is not None:
         shutil.chown(data, user, user)
-    initdb = subprocess.run(
-        [programs / "initdb", "-D", data, "-N", "-E", "UTF8", "-U", "postgres", "-A", "trust"],
-        capture_output=True,
-        text=True,
-        user=user,
-        check=False,
+    done = subprocess.run(
+        [*command, "-D", data], capture_output=True, text=True, user=user, check=False
     )
-    if initdb.returncode:
-        raise RuntimeError(f"initdb of {programs} failed:\n{initdb.stderr}")
+    if done.returncode:
+        raise RuntimeError(f"{command[0]} failed:\n{done.stderr}")
+
+
+def _user() -> str | None:
+    """Return the user that runs PostgreSQL, which refuses to run as root."""
+    return "postgres" if os.geteuid() == 0 else None
+
+
+@contextmanager
+def run_data(programs: Path, folder: Path, *more_settings: str) -> Iterator[str]:
+    """Run a server with the data in the folder."""
+    data = folder / "data"
     settings = ["listen_addresses=", f"unix_socket_directories={data}", "fsync=off", "port=5432"]
     options = [part for setting in [*settings, *more_settings] for part in ("-c", setting)]
     log = folder / "log"
     with log.open("wb") as output:
         command = [str(programs / "postgres"), "-D", str(data), *options]
-        process = subprocess.Popen(command, user=user, stdout=output, stderr=output)
+        process = subprocess.Popen(command, user=_user(), stdout=output, stderr=output)
         try:
             url = f"postgresql://postgres@/postgres?host={data}"
             _wait_for(url, process, log)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
+import pytest
 from psycopg import sql
 
 import textsim_db as ts
@@ -51,3 +53,23 @@ def make_table(connection: Connection, rows: int = 5) -> None:
     connection.execute("CREATE TABLE t (id bigint PRIMARY KEY, body text, other int DEFAULT 0)")
     for number in range(rows):
         connection.execute("INSERT INTO t VALUES (%s, %s)", [number, text_of(number)])
+
+
+def run_worker(db: ts.Database, corpus: ts.Corpus, connection: Connection) -> None:
+    db.worker().run(until_idle=True)
+
+
+def run_reconcile(db: ts.Database, corpus: ts.Corpus, connection: Connection) -> None:
+    corpus.reconcile()
+
+
+def run_index_pending(db: ts.Database, corpus: ts.Corpus, connection: Connection) -> None:
+    connection.execute("CALL textsim.index_pending('c')")
+
+
+MENDERS = (run_worker, run_reconcile, run_index_pending)
+"""Each indexes what triggers have missed."""
+Mender = Callable[[ts.Database, ts.Corpus, Connection], None]
+
+mending = pytest.mark.parametrize("mend", MENDERS, ids=lambda mend: mend.__name__)
+in_both_modes = pytest.mark.parametrize("mode", MODES)

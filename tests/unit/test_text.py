@@ -21,9 +21,9 @@ from textsim_db import ConfigurationError, DocumentError
 from textsim_db.settings import Shingle
 from textsim_db.text.nfkc import PIECE_BYTES, prepare_pieces
 from textsim_db.text.shingles import find_shingles, shingles
+from textsim_db.text.storable_text import to_bytes
 from textsim_db.text.tokens import Tokens, leave_out, normal_form, tokenize, words
 from textsim_db.text.unicode_tables import tables
-from textsim_db.text.utf8 import to_bytes
 
 ROOT = Path(__file__).parents[2]
 any_text = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"))

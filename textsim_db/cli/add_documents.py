@@ -6,7 +6,7 @@ import logging
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
-from textsim_db.cli.messages import Refusals, print_message
+from textsim_db.cli.messages import Refusals, print_message, print_result
 from textsim_db.cli.progress import Measured, loading
 from textsim_db.errors import DatabaseError, shown
 from textsim_db.results import AddReport
@@ -27,7 +27,7 @@ def add_documents(
     with loading(measured, documents) as load:
         try:
             return corpus.add_many(load, load.after_batch)
-        except (DatabaseError, KeyboardInterrupt) as error:
+        except (DatabaseError, KeyboardInterrupt, SystemError) as error:
             error.add_note(
                 f"{count(load.report.stored, 'document')} were stored and stay; repeat the command "
                 "to add the other documents"
@@ -37,7 +37,7 @@ def add_documents(
 
 def print_report(corpus: str, report: AddReport, refusals: Refusals, seconds: float) -> None:
     """Print what became of the documents, and the first that were refused or left out."""
-    print_message(
+    print_result(
         _summary(report, refusals.count, seconds),
         corpus=corpus,
         documents=report.received,

@@ -23,8 +23,10 @@ from textsim_db.cli import (
     demo,
     doctor,
     documents,
+    json_option,
     judgements,
     logs,
+    passages,
     plan,
     review,
     searches,
@@ -85,7 +87,10 @@ class CommandGroup(TyperGroup):
             with contextlib.suppress(OSError, ValueError):
                 os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             raise typer.Exit(141) from None
-        except KeyboardInterrupt as error:
+        except (KeyboardInterrupt, SystemError) as error:
+            # A kernel that makes its result when the interrupt comes raises a SystemError because of it.
+            if not isinstance(error.__cause__ or error, KeyboardInterrupt):
+                raise
             notes = getattr(error, "__notes__", [])
             print_message("; ".join(["interrupted", *notes]), logging.WARNING)
             raise typer.Exit(130) from None
@@ -122,6 +127,8 @@ _GROUPS: dict[str, dict[str, Callable[..., None]]] = {
         "neighbours": searches.neighbours,
         "pairs": searches.pairs,
         "clusters": searches.clusters,
+        "passages": passages.passages,
+        "contamination": passages.contamination,
         "judge": judgements.judge,
         "review": review.review,
         "track": track.track,
@@ -152,15 +159,19 @@ app.add_typer(corpora.app, name="corpus", rich_help_panel="Settings and quality 
 app.add_typer(databases.app, name="db", rich_help_panel="The installation")
 
 
-def _add_log_options(group: typer.Typer) -> None:
+_WITHOUT_JSON = {"dedupe", "demo", "review"}
+"""Commands whose result is a file, a text for people, or a page."""
+
+
+def _add_common_options(group: typer.Typer) -> None:
     for command in group.registered_commands:
-        command.cls = logs.Command
+        command.cls = logs.Command if command.name in _WITHOUT_JSON else json_option.Command
     for part in group.registered_groups:
         if part.typer_instance is not None:
-            _add_log_options(part.typer_instance)
+            _add_common_options(part.typer_instance)
 
 
-_add_log_options(app)
+_add_common_options(app)
 
 
 def _print_version(is_asked: bool) -> None:

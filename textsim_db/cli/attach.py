@@ -11,7 +11,7 @@ import typer
 
 from textsim_db.cli.connections import connect, open_corpus
 from textsim_db.cli.log_changes import exit_if_set_aside, print_changes
-from textsim_db.cli.messages import print_message
+from textsim_db.cli.messages import print_message, print_result
 from textsim_db.cli.options import CorpusName, DatabaseUrl, choice_of
 from textsim_db.cli.output import Format, FormatOption, write
 from textsim_db.cli.progress import progress
@@ -136,7 +136,7 @@ def detach(corpus: CorpusName, table: TableName, database_url: DatabaseUrl = Non
     with connect(database_url) as db:
         db.manage(corpus).detach(table)
     message = f'table {shown(table)} is no longer attached to the corpus "{shown(corpus)}"'
-    print_message(message)
+    print_result(message, corpus=corpus, table=table)
 
 
 def reconcile(

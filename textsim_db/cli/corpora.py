@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from textsim_db.cli.connections import connect, each_corpus
-from textsim_db.cli.messages import confirm, print_message
+from textsim_db.cli.json_option import json_option, print_object
+from textsim_db.cli.messages import confirm, print_message, print_result
 from textsim_db.cli.options import CorpusName, DatabaseUrl, Yes
 from textsim_db.cli.output import Format, FormatOption, Setting, cell, console, table, write
 from textsim_db.cli.progress import progress
@@ -62,7 +63,7 @@ def create(
             check_existing(opened, settings)
         else:
             opened = db.create_corpus(corpus, exist_ok=exist_ok, **settings)
-        _show(opened)
+        _show_or_print_object(opened)
         _print_unlearned(opened)
 
 
@@ -94,7 +95,7 @@ def show(
         if form is Format.TABLE:
             _show(opened)
         else:
-            row = {"corpus": corpus, **settings_of(opened.config), "documents": len(opened)}
+            row = _object(opened)
             write(tuple(row), [tuple(row.values())], form)
 
 
@@ -108,12 +109,14 @@ def drop(corpus: CorpusName, yes: Yes = False, database_url: DatabaseUrl = None)
     """
     with connect(database_url) as db:
         try:
-            documents = f" with {count(len(db.manage(corpus)), 'document')}"
+            number = len(db.manage(corpus))
+            documents = f" with {count(number, 'document')}"
         except RecipeError:  # it cannot be opened, but it can be dropped
-            documents = ""
+            number, documents = None, ""
         confirm(f'remove the corpus "{corpus}"{documents}', yes)
         db.drop_corpus(corpus)
-    print_message(f'removed the corpus "{corpus}"{documents}')
+    message = f'removed the corpus "{corpus}"{documents}'
+    print_result(message, corpus=corpus, documents=number)
 
 
 @with_settings(*CHANGEABLE, default=UNCHANGED)
@@ -141,13 +144,14 @@ def rebuild(
         with progress("rebuilding", "documents") as show_done:
             rebuilt = opened.rebuild(**settings, progress=show_done)
         if not rebuilt and opened.config == before:
-            print_message(f'the corpus "{corpus}" has these settings already')
+            message = f'the corpus "{corpus}" has these settings already'
+            print_result(message, **_object(opened), is_rebuilt=False)
             return
         if rebuilt:
             _print_rebuilt(corpus, len(opened), time.monotonic() - start)
         else:
             print_message(f'changed the settings of "{corpus}"; its documents stay as they are')
-        _show(opened)
+        _show_or_print_object(opened, is_rebuilt=rebuilt)
         _print_unlearned(opened)
         if opened.config.boilerplate_values:
             _print_documents_of_nothing_else(opened)
@@ -180,6 +184,17 @@ def _print_rebuilt(corpus: str, documents: int, seconds: float) -> None:
     )
 
 
+def _object(corpus: ManagedCorpus) -> dict[str, Any]:
+    return {"corpus": corpus.name, **settings_of(corpus.config), "documents": len(corpus)}
+
+
+def _show_or_print_object(corpus: ManagedCorpus, **fields: object) -> None:
+    if json_option.is_given:
+        print_object({**_object(corpus), **fields})
+    else:
+        _show(corpus)
+
+
 def _show(corpus: ManagedCorpus) -> None:
     from rich.text import Text
 
@@ -198,7 +213,7 @@ def _lines(corpus: ManagedCorpus) -> list[tuple[str, str]]:
     if len(words) > _SHOWN_WORDS:
         rest = len(words) - _SHOWN_WORDS
         settings["stop_words"] = f"{' '.join(words[:_SHOWN_WORDS])} and {rest:,} more"
-    for name in ("stop_words", "language", "keep_for", "boilerplate"):
+    for name in ("stop_words", "language", "keep_for", "boilerplate", "passages"):
         settings[name] = settings[name] or "none"
     for name in ("is_unique", "scoped"):
         settings[name] = "yes" if settings[name] else "no"

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from textsim_db.cli.connections import connect, name_origin, skip_unreadable
+from textsim_db.cli.json_option import json_option, print_object
 from textsim_db.cli.logs import log_options
-from textsim_db.cli.messages import confirm, print_message
+from textsim_db.cli.messages import confirm, print_message, print_result
 from textsim_db.cli.options import DatabaseUrl, OptionalCorpus, Yes
 from textsim_db.cli.output import Format, FormatOption, write
 from textsim_db.cli.progress import progress
@@ -58,7 +59,7 @@ def install(no_warm: NoWarm = False, database_url: DatabaseUrl = None) -> None:
 
     with _engine(database_url) as engine:
         revision = schema.upgrade(engine)
-    print_message(f"the schema textsim is at revision {revision}", revision=revision)
+    print_result(f"the schema textsim is at revision {revision}", revision=revision)
     if not no_warm:
         compile_kernels(database_url)
 
@@ -97,7 +98,7 @@ def downgrade(
         name = public_url(engine.url)
         confirm(f"take the schema textsim in {name} back {target}", yes)
         schema.downgrade(engine, revision)
-    print_message(f"the schema textsim is at revision {revision}")
+    print_result(f"the schema textsim is at revision {revision}", revision=revision)
 
 
 def check(
@@ -140,7 +141,10 @@ def sql() -> None:
     """
     from textsim_db.db import schema
 
-    typer.echo(schema.script(), nl=False)
+    if json_option.is_given:
+        print_object({"sql": schema.script()})
+    else:
+        typer.echo(schema.script(), nl=False)
 
 
 @app.command("url")
@@ -154,7 +158,11 @@ def url(database_url: DatabaseUrl = None) -> None:
     from textsim_db.db.engine import plain_url
 
     with _engine(database_url) as engine:
-        typer.echo(plain_url(engine.url))
+        address = plain_url(engine.url)
+    if json_option.is_given:
+        print_object({"url": address})
+    else:
+        typer.echo(address)
 
 
 @app.command("stop")
@@ -166,7 +174,8 @@ def stop() -> None:
     from textsim_db.db import embedded_server
 
     stopped = embedded_server.stop()
-    print_message("the embedded PostgreSQL " + ("was stopped" if stopped else "was not running"))
+    outcome = "was stopped" if stopped else "was not running"
+    print_result(f"the embedded PostgreSQL {outcome}", is_stopped=stopped)
 
 
 @contextmanager

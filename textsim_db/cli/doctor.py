@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 import typer
 
 from textsim_db.cli.findings import Finding, Level, note
+from textsim_db.cli.json_option import json_option, print_object
 from textsim_db.cli.options import DatabaseUrl
 from textsim_db.cli.output import console
 from textsim_db.errors import ConfigurationError, DatabaseError
@@ -45,10 +45,7 @@ class Findings:
         return 2 if self.is_unreachable else 1 if self.faults else 0
 
 
-def doctor(
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
-    database_url: DatabaseUrl = None,
-) -> None:
+def doctor(database_url: DatabaseUrl = None) -> None:
     """Check the installation, the database, the corpora and the workers.
 
     It prints one line for each fact, and below a fault the command that mends it. It starts nothing
@@ -58,8 +55,8 @@ def doctor(
     Examples: `textsim doctor`, `textsim doctor --json`
     """
     report = examine(database_url)
-    if as_json:
-        typer.echo(json.dumps(_as_object(report), ensure_ascii=False))
+    if json_option.is_given:
+        print_object(_as_object(report))
     else:
         _show(report)
     if report.status:

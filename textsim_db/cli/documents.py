@@ -12,7 +12,7 @@ import typer
 
 from textsim_db.cli.add_documents import add_documents, print_report
 from textsim_db.cli.connections import connect, open_corpus
-from textsim_db.cli.messages import Refusals, print_message
+from textsim_db.cli.messages import Refusals, print_message, print_result
 from textsim_db.cli.options import CorpusName, DatabaseUrl, choice_of
 from textsim_db.cli.progress import progress
 from textsim_db.cli.query_documents import QueryDocuments
@@ -142,7 +142,12 @@ def remove(
         opened = db.corpus(corpus)
         unknown = [key for key in dict.fromkeys(keys) if key not in opened]
         removed = opened.remove(keys)
-    print_message(f"removed {count(removed, 'document')}", corpus=corpus, documents=removed)
+    print_result(
+        f"removed {count(removed, 'document')}",
+        corpus=corpus,
+        documents=removed,
+        unknown=unknown,
+    )
     for key in unknown:
         message = f'no document "{key}" in the corpus'
         print_message(message, logging.WARNING, corpus=corpus, key=key)
@@ -160,7 +165,7 @@ def expire(corpus: CorpusName, database_url: DatabaseUrl = None) -> None:
     """
     with connect(database_url) as db, progress("removing", "documents") as show:
         removed = db.manage(corpus).expire(show)
-    print_message(f"removed {count(removed, 'document')}", corpus=corpus, documents=removed)
+    print_result(f"removed {count(removed, 'document')}", corpus=corpus, documents=removed)
 
 
 def _check_usage(settings: PartialSettings, glob: str, create: bool) -> None:

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from textsim_db.cli.connections import connect
-from textsim_db.cli.messages import print_message
+from textsim_db.cli.messages import print_message, print_result
 from textsim_db.cli.options import CorpusName, DatabaseUrl, choice_of
 from textsim_db.cli.output import Format, FormatOption, write
 from textsim_db.files.kind_by_name import Kind
@@ -63,7 +63,8 @@ def judge(
     """
     with connect(database_url) as db:
         is_new = db.manage(corpus).judge(a, b, verdict, note, replaces=replaces)
-    print_message("recorded" if is_new else "recorded already", corpus=corpus)
+    message = "recorded" if is_new else "recorded already"
+    print_result(message, corpus=corpus, a=a, b=b, verdict=verdict, is_new=is_new)
 
 
 @app.command("list")
@@ -129,7 +130,12 @@ def import_(
         new = db.manage(corpus).judge_many(
             (judgement[:4] for judgement in read), replace, place_of=lambda i: read[i].place
         )
-    print_message(f"{count(len(read), 'judgement')} read, {new:,} new", corpus=corpus)
+    print_result(
+        f"{count(len(read), 'judgement')} read, {new:,} new",
+        corpus=corpus,
+        judgements=len(read),
+        new=new,
+    )
 
 
 @app.command()
@@ -140,7 +146,8 @@ def remove(corpus: CorpusName, a: FirstKey, b: SecondKey, database_url: Database
     """
     with connect(database_url) as db:
         is_removed = db.manage(corpus).unjudge(a, b)
-    print_message("removed" if is_removed else "this pair is not judged", corpus=corpus)
+    message = "removed" if is_removed else "this pair is not judged"
+    print_result(message, corpus=corpus, a=a, b=b, is_removed=is_removed)
     if not is_removed:
         raise typer.Exit(2)
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from textsim_db.cli.logs import COMMANDS
-from textsim_db.cli.messages import print_message
+from textsim_db.cli.messages import print_message, print_result
 from textsim_db.results import ChangeReport
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ def counts(report: ChangeReport, seconds: float | None = None) -> dict[str, Any]
 def print_changes(corpus: str, report: ChangeReport, seconds: float, **fields: Any) -> None:
     """Print what attach or reconcile did."""
     message = f"{summary(report)}; {seconds:.1f} s"
-    print_message(message, corpus=corpus, **fields, **counts(report, seconds))
+    print_result(message, corpus=corpus, **fields, **counts(report, seconds))
 
 
 def exit_if_set_aside(report: ChangeReport) -> None:

@@ -26,6 +26,9 @@ COMMANDS = "textsim_db.cli"
 COMPILER = "textsim_db.text.numba_compiler"
 SEARCHES = "textsim_db.read.missed_matches"
 LIBRARY = "textsim_db"
+_DRIVERS = ("psycopg", "sqlalchemy")
+"""They log errors that they meet while another error is handled, which the command reports."""
+_IGNORE = logging.NullHandler()
 _STANDARD = {*vars(logging.makeLogRecord({})), "message", "asctime", "taskName"}
 
 
@@ -86,6 +89,9 @@ def log_to_stderr() -> Iterator[None]:
     """Write all log records to standard error, in the format and of the level of the options."""
     log_options.json, log_options.level, log_options.command = False, None, ""
     handler = _Handler()
+    for name in _DRIVERS:
+        # Also after the command: an interrupt may reach a connection that is cleaned up.
+        logging.getLogger(name).addHandler(_IGNORE)
     library = logging.getLogger(LIBRARY)
     levels = {name: logging.getLogger(name).level for name in (LIBRARY, COMMANDS, COMPILER)}
     library.addHandler(handler)

@@ -6,10 +6,11 @@ import logging
 import sys
 from collections.abc import Iterable
 from pathlib import PurePath
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import typer
 
+from textsim_db.cli.json_option import json_option, print_object
 from textsim_db.cli.logs import COMMANDS, log_options
 from textsim_db.errors import EmbeddedServerError, shown
 
@@ -24,6 +25,14 @@ log = logging.getLogger(COMMANDS)
 def print_message(message: str, level: int = logging.INFO, **fields: object) -> None:
     """Print a message on standard error; with --log-json the fields are logged beside it."""
     log.log(level, "%s", message, extra=fields)
+
+
+def print_result(message: str, **fields: Any) -> None:
+    """Print what a command did: a message, or with --json the fields."""
+    if json_option.is_given:
+        print_object(fields)
+    else:
+        print_message(message, **fields)
 
 
 def explain(error: BaseException) -> str:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from textsim_db.cli.json_option import json_option
 from textsim_db.cli.options import choice_of
 from textsim_db.errors import InputError, shown
 from textsim_db.show.numbers import similarity
@@ -37,12 +38,23 @@ _UNLIMITED = 1_000_000
 _BAR = 40
 
 
+def _form(ctx: typer.Context, value: Format) -> Format:
+    """Let --json stand for --format jsonl."""
+    if not json_option.is_given:
+        return value
+    source = ctx.get_parameter_source("form")
+    if value is not Format.JSONL and source is not None and source.name == "COMMANDLINE":
+        raise typer.BadParameter(f"--json is --format jsonl, and not {value}", param_hint="--json")
+    return Format.JSONL
+
+
 FormatOption = Annotated[
     Format,
     typer.Option(
         "--format",
         parser=choice_of(Format),
         metavar="|".join(Format),
+        callback=_form,
         help="A table for people; JSON lines or CSV (UTF-8) for programs.",
     ),
 ]

@@ -50,6 +50,13 @@ def _up(value: float) -> results.Metric:
     return results.Metric("textsim_up", {}, value, "Whether the database could be asked.")
 
 
+class _Server(ThreadingHTTPServer):
+    daemon_threads = True
+
+    def handle_error(self, request: object, client_address: object) -> None:
+        """Log no error: a client may end the connection before the answer, as after a time-out."""
+
+
 @contextmanager
 def served(
     host: str, port: int, read: Callable[[], list[results.Metric]], probes: dict[str, Probe]
@@ -85,8 +92,7 @@ def served(
             self.end_headers()
             self.wfile.write(body)
 
-    with ThreadingHTTPServer((host, port), Handler) as server:
-        server.daemon_threads = True
+    with _Server((host, port), Handler) as server:
         thread = threading.Thread(target=server.serve_forever, name="textsim-metrics", daemon=True)
         thread.start()
         try:

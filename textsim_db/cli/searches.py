@@ -87,7 +87,7 @@ def query(
     - `textsim query news "the text" --measure cosine_similarity --threshold 0.9`
 
     """
-    searched = _searched_text(text, file)
+    searched = searched_text(text, file)
     with connect(database_url) as db:
         opened = db.corpus(corpus)
         matches = opened.query(searched, threshold, max_results, measure, language, scope)
@@ -121,7 +121,7 @@ def nearest(
     - `textsim nearest titles --file article.txt -k 3 --format jsonl`
 
     """
-    searched = _searched_text(text, file)
+    searched = searched_text(text, file)
     with connect(database_url) as db:
         opened = db.corpus(corpus)
         matches = opened.nearest(searched, k, language, scope)
@@ -264,7 +264,8 @@ def _write_inspected(found: list[InspectedCluster], form: Format) -> None:
     )
 
 
-def _searched_text(text: str | None, file: str | None) -> str:
+def searched_text(text: str | None, file: str | None) -> str:
+    """Return the text of a search, given as an argument or in a file."""
     if (text is None) == (file is None):
         raise typer.BadParameter("give either a text or --file", param_hint="TEXT")
     name = "-" if text == "-" else file

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 import typer
 
 from textsim_db.cli.connections import connect, each_corpus
+from textsim_db.cli.json_option import json_option
 from textsim_db.cli.messages import print_message
 from textsim_db.cli.options import DatabaseUrl, OptionalCorpus, needs_extra, number_option
 from textsim_db.cli.output import Format, FormatOption, write
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
 
 _LATE_SECONDS = 60
 _LONGEST_WATCH = 86400
-_TRACKED_COLUMNS = ("tracked", "linkage", "threshold", "outdated", "outdated_since")
+_TRACKED_COLUMNS = ("tracked", "linkage", "threshold", "outdated", "outdated_since", "crowded")
 _WORKER_COLUMNS = ("worker", "state", "last_claim", "last_write", "last_error")
 _SHOWN_ERRORS = 3
 """The last errors of each corpus."""
@@ -95,6 +96,8 @@ def status(
             )
         _list_scopes(corpus, form, database_url)
         return
+    if as_metrics and json_option.is_given:
+        raise typer.BadParameter("--prometheus has a format of its own", param_hint="--json")
     if as_metrics:
         _print_metrics(database_url)
         return
@@ -287,7 +290,8 @@ def _show(sample: _Sample, form: Format) -> None:
 def _tracked_row(state: State) -> tuple[Any, ...]:
     status, lag = state.status, state.activity.cluster_lag
     since = "" if lag is None else f"{lag:,.1f} s ago"
-    return (state.corpus, status.linkage, status.tracked_threshold, status.outdated, since)
+    tracked = (state.corpus, status.linkage, status.tracked_threshold)
+    return (*tracked, status.outdated, since, status.crowded)
 
 
 def _worker_row(worker: WorkerState) -> tuple[str, ...]:

@@ -7,8 +7,9 @@ from typing import Annotated
 import typer
 
 from textsim_db.cli.connections import connect
-from textsim_db.cli.messages import print_message
+from textsim_db.cli.messages import print_result
 from textsim_db.cli.options import CorpusName, DatabaseUrl, LinkageOption, choice_of, number_option
+from textsim_db.errors import shown
 from textsim_db.settings import Mode
 from textsim_db.show.numbers import count
 
@@ -60,7 +61,7 @@ def track(
         tracked = db.corpus(corpus)
         tracked.track(linkage, threshold, mode=mode, keep_events=keep_events)
         documents = tracked.update_clusters()
-    print_message(f"compared {count(documents, 'document')}", corpus=corpus, documents=documents)
+    print_result(f"compared {count(documents, 'document')}", corpus=corpus, documents=documents)
 
 
 def untrack(corpus: CorpusName, database_url: DatabaseUrl = None) -> None:
@@ -72,3 +73,4 @@ def untrack(corpus: CorpusName, database_url: DatabaseUrl = None) -> None:
     """
     with connect(database_url) as db:
         db.manage(corpus).untrack()
+    print_result(f'the corpus "{shown(corpus)}" is no longer tracked', corpus=corpus)

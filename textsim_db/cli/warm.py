@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 from textsim_db.cli.connections import connect
 from textsim_db.cli.logs import SEARCHES
-from textsim_db.cli.messages import print_message
+from textsim_db.cli.messages import print_message, print_result
 from textsim_db.cli.options import DatabaseUrl
 from textsim_db.cli.progress import progress
 from textsim_db.settings import CorpusSettings, Linkage
@@ -56,15 +56,15 @@ def warm(database_url: DatabaseUrl = None) -> None:
 
     Example: `textsim warm`
     """
-    compile_kernels(database_url)
+    compile_kernels(database_url, print_result)
 
 
-def compile_kernels(database_url: str | None) -> None:
+def compile_kernels(database_url: str | None, show: Callable[..., None] = print_message) -> None:
     """Use every kernel on a few texts, unless this installation has done so already."""
     from textsim_db.text import compiled_mark
 
     if compiled_mark.is_set():
-        print_message("all kernels are compiled")
+        show("all kernels are compiled", kernels=0)
         return
     print_message("compiling all kernels, once for this installation")
     start = time.perf_counter()
@@ -73,7 +73,7 @@ def compile_kernels(database_url: str | None) -> None:
     compiled_mark.set_mark()
     seconds = time.perf_counter() - start
     message = f"compiled {count(compiled, 'kernel')}; {seconds:.1f} s"
-    print_message(message, kernels=compiled, seconds=round(seconds, 3))
+    show(message, kernels=compiled, seconds=round(seconds, 3))
 
 
 def _use_each(db: Database, uses: list[Use]) -> int:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from textsim_db.cli.connections import connect
+from textsim_db.cli.json_option import json_option, print_object
 from textsim_db.cli.log_changes import WorkLog, counts, log, summary
 from textsim_db.cli.logs import set_default_level
 from textsim_db.cli.options import (
@@ -110,6 +111,8 @@ def worker(
             total = _run(db, indexer, once)
         work.write()
         log.info("ended: %s", summary(total), extra=counts(total))
+    if json_option.is_given:
+        print_object(counts(total))
     if once and (total.refused or indexer.unusable):
         raise typer.Exit(1)
 

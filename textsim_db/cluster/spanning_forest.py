@@ -25,8 +25,8 @@ class Links(NamedTuple):
     right: Ids
     similarity: FloatArray
 
-    def take(self, chosen: BoolArray) -> Links:
-        """Return the chosen links; chosen: (pairs,)."""
+    def take(self, chosen: BoolArray | Int64Array) -> Links:
+        """Return the chosen links; chosen: (pairs,), or places in any order."""
         return Links(self.left[chosen], self.right[chosen], self.similarity[chosen])
 
 

@@ -40,6 +40,10 @@ class Contents(NamedTuple):
     """The signatures of all documents, int16 or int32."""
     signature_offsets: Int64Array
     """The bounds of each document in signatures: (documents + 1,)."""
+    fingerprints: Int32Array = np.empty(0, np.int32)
+    """The fingerprints of all documents."""
+    fingerprint_offsets: Int64Array = np.empty(0, np.int64)
+    """The bounds of each document in fingerprints: (documents + 1,), or (0,) without passages."""
 
 
 class Identities(NamedTuple):
@@ -165,8 +169,8 @@ def copy_bands(rows: Int64Array) -> ByteArray:
 def copy_documents(identities: Identities, contents: Contents, chosen: Int64Array) -> ByteArray:
     """Return rows of documents for COPY ... (FORMAT binary), without header and trailer.
 
-    The columns are id, key, source_id, shingle_count, language, scope, expires_at, word_ids, signature.
-    chosen: (rows,), the places of the documents in the batch.
+    The columns are id, key, source_id, shingle_count, language, scope, expires_at, word_ids, signature,
+    fingerprints. chosen: (rows,), the places of the documents in the batch.
     """
     ids, keys, source_ids, languages, scopes, expiries = identities
     rows = len(keys)
@@ -193,15 +197,20 @@ def _column(values: Sequence[bytes] | None, rows: int) -> Utf8:
 
 def _size_of_documents(row: _Row, contents: Contents, chosen: Int64Array) -> int:
     """Return the bytes that the rows of documents take at most."""
-    # Two bytes for the number of fields, nine lengths, 3 * 4 bytes of numbers, two array headers.
-    fixed = 2 + 9 * _LENGTH + 12 + 2 * _ARRAY_HEADER
+    # Two bytes for the number of fields, ten lengths, 3 * 4 bytes of numbers, three array headers.
+    fixed = 2 + 10 * _LENGTH + 12 + 3 * _ARRAY_HEADER
     texts = sum(len(column.data) for column in (row.keys, row.languages, row.scopes, row.expiries))
-    words, values = (
-        int((offsets[1:] - offsets[:-1])[chosen].sum())
-        for offsets in (contents.word_offsets, contents.signature_offsets)
+    words, values, fingerprints = (
+        int((offsets[1:] - offsets[:-1])[chosen].sum()) if len(offsets) else 0
+        for offsets in (
+            contents.word_offsets,
+            contents.signature_offsets,
+            contents.fingerprint_offsets,
+        )
     )
     value_bytes = contents.signatures.itemsize
-    return texts + fixed * len(chosen) + (_LENGTH + 4) * words + (_LENGTH + value_bytes) * values
+    arrays = (_LENGTH + 4) * (words + fingerprints) + (_LENGTH + value_bytes) * values
+    return texts + fixed * len(chosen) + arrays
 
 
 @kernel
@@ -217,7 +226,7 @@ def _write_documents(row: _Row, contents: Contents, chosen: Int64Array, out: Byt
 @inlined_kernel
 def _write_identity(out: ByteArray, at: int, row: _Row, shingle_count: int, k: int) -> int:
     out[at] = 0
-    out[at + 1] = 9
+    out[at + 1] = 10
     at = _write_int4(out, at + 2, row.ids[k])
     start, end = row.keys.offsets[k], row.keys.offsets[k + 1]
     at = _write4(out, at, end - start)
@@ -242,18 +251,28 @@ def _write_nullable(out: ByteArray, at: int, values: Utf8, k: int) -> int:
 @inlined_kernel
 def _write_content(out: ByteArray, at: int, contents: Contents, i: int) -> int:
     start, end = contents.word_offsets[i], contents.word_offsets[i + 1]
-    at = _write_array_header(out, at, _INT4, 4, end - start)
-    for k in range(start, end):
-        at = _write_int4(out, at, contents.word_ids[k])
+    at = _write_int4_array(out, at, contents.word_ids, start, end)
     start, end = contents.signature_offsets[i], contents.signature_offsets[i + 1]
     if contents.signatures.itemsize == 2:
         at = _write_array_header(out, at, _INT2, 2, end - start)
         for k in range(start, end):
             at = _write_int2(out, at, contents.signatures[k])
     else:
-        at = _write_array_header(out, at, _INT4, 4, end - start)
-        for k in range(start, end):
-            at = _write_int4(out, at, contents.signatures[k])
+        at = _write_int4_array(out, at, contents.signatures, start, end)
+    if len(contents.fingerprint_offsets) == 0:
+        return _write4(out, at, -1)
+    start, end = contents.fingerprint_offsets[i], contents.fingerprint_offsets[i + 1]
+    return _write_int4_array(out, at, contents.fingerprints, start, end)
+
+
+@inlined_kernel
+def _write_int4_array(
+    out: ByteArray, at: int, values: npt.NDArray[Any], start: int, end: int
+) -> int:
+    """Write a part of an array as int4[]; return the next place."""
+    at = _write_array_header(out, at, _INT4, 4, end - start)
+    for k in range(start, end):
+        at = _write_int4(out, at, values[k])
     return at
 
 

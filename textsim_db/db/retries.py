@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import logging
 import random
-import time
 from collections.abc import Callable, Iterator
 from types import TracebackType
 from typing import Any
@@ -20,6 +19,7 @@ import psycopg
 from psycopg import errors as pg
 from sqlalchemy import Engine
 
+from textsim_db.db import cancellation
 from textsim_db.db.engine import is_lost, transaction, translated
 from textsim_db.errors import DatabaseError
 
@@ -88,12 +88,12 @@ class Attempts:
     def pause(self, error: Exception) -> None:
         """Wait for a random time, longer after each attempt, so that the conflict does not repeat."""
         if not _is_lost(error):
-            time.sleep(pause_seconds(self.failures, CONFLICT_SECONDS))
+            cancellation.sleep(pause_seconds(self.failures, CONFLICT_SECONDS))
             return
         # At least half of the longest time.
         seconds = pause_seconds(self.failures, LOST_SECONDS, 0.5)
         log.info("lost the connection, trying again in %.1f s: %s", seconds, error)
-        time.sleep(seconds)
+        cancellation.sleep(seconds)
 
     def __iter__(self) -> Iterator[Attempts]:
         while self._parts:

@@ -42,8 +42,8 @@ WHERE name IN ('statement_timeout', 'transaction_timeout')
 LOCK_MIGRATIONS: Final[LiteralString] = (
     "/* textsim-db: wait for a migration */ SELECT pg_advisory_xact_lock(%s)"
 )
-HAS_VERSION: Final[LiteralString] = "SELECT to_regclass('textsim.alembic_version') IS NOT NULL"
-VERSION: Final[LiteralString] = "SELECT version_num FROM textsim.alembic_version"
+HAS_REVISION: Final[LiteralString] = "SELECT to_regclass('textsim.alembic_version') IS NOT NULL"
+REVISION: Final[LiteralString] = "SELECT version_num FROM textsim.alembic_version"
 HAS_SCHEMA: Final[LiteralString] = "SELECT to_regnamespace('textsim') IS NOT NULL"
 HAS_CORPORA: Final[LiteralString] = "SELECT to_regclass('textsim.corpus') IS NOT NULL"
 IS_EXTENSION: Final[LiteralString] = (
@@ -160,12 +160,22 @@ DROP_CORPUS: Final[LiteralString] = (
 
 LOCK_BANDS: Final[LiteralString] = "LOCK TABLE {band}"
 LOCK_BANDS_AGAINST_WRITERS: Final[LiteralString] = "LOCK TABLE {band} IN SHARE ROW EXCLUSIVE MODE"
+LOCK_PASSAGES: Final[LiteralString] = "LOCK TABLE {passage}"
+LOCK_PASSAGES_AGAINST_WRITERS: Final[LiteralString] = (
+    "LOCK TABLE {passage} IN SHARE ROW EXCLUSIVE MODE"
+)
 HAS_DOCUMENTS: Final[LiteralString] = "SELECT EXISTS (SELECT FROM {document})"
 HAS_BAND_INDEX: Final[LiteralString] = "SELECT pg_catalog.to_regclass({index_name}) IS NOT NULL"
 DROP_BAND_INDEX: Final[LiteralString] = "DROP INDEX textsim.{index}"
 BUILD_BAND_INDEX: Final[LiteralString] = """
 /* textsim-db: build the band index of corpus {id} */
 CREATE INDEX IF NOT EXISTS {index} ON {band} (bucket, document_id)
+"""
+# In a corpus with passages, the index on the fingerprints is dropped and built with the band index.
+DROP_PASSAGE_INDEX: Final[LiteralString] = "DROP INDEX textsim.{passage_index}"
+BUILD_PASSAGE_INDEX: Final[LiteralString] = """
+/* textsim-db: build the index of the fingerprints of corpus {id} */
+CREATE INDEX IF NOT EXISTS {passage_index} ON {passage} (fingerprint, document_id)
 """
 
 # The dictionary

@@ -72,8 +72,11 @@ def _named(corpus_id: int, expires: bool, text: LiteralString) -> str:
             band_name=sql.Literal(f"textsim.band_{corpus_id}"),
             sequence_name=sql.Literal(f"textsim.document_{corpus_id}_id_seq"),
             id=sql.Literal(corpus_id),
+            passage=sql.Identifier("textsim", f"passage_{corpus_id}"),
+            passage_name=sql.Literal(f"textsim.passage_{corpus_id}"),
             index=sql.Identifier(f"band_{corpus_id}_bucket"),
             index_name=sql.Literal(f"textsim.band_{corpus_id}_bucket"),
+            passage_index=sql.Identifier(f"passage_{corpus_id}_fingerprint"),
             alive=sql.SQL(statements.ALIVE if expires else ""),
         )
         .as_string(None)
@@ -159,10 +162,14 @@ def drop_band_index(engine: Engine, corpus: StoredCorpus) -> bool:
     """
     with suppress(psycopg.Error), transaction(engine) as connection:
         wait_at_most(connection, "100ms")
+        if corpus.config.passages is not None:
+            connection.execute(corpus.statement(statements.LOCK_PASSAGES))
         connection.execute(corpus.statement(statements.LOCK_BANDS))
         row = connection.execute(corpus.statement(statements.HAS_DOCUMENTS)).fetchone()
         if row == (False,):
             connection.execute(corpus.statement(statements.DROP_BAND_INDEX))
+            if corpus.config.passages is not None:
+                connection.execute(corpus.statement(statements.DROP_PASSAGE_INDEX))
             return True
     return False
 
@@ -189,10 +196,15 @@ def _build_band_index(engine: Engine, corpus: StoredCorpus, patience: str | None
         if patience is not None:
             wait_at_most(connection, patience)
         connection.execute("SET LOCAL maintenance_work_mem = '256MB'")
+        # Writers lock the fingerprints before the band rows.
+        if corpus.config.passages is not None:
+            connection.execute(corpus.statement(statements.LOCK_PASSAGES_AGAINST_WRITERS))
         # Without the lock, two loads that end at the same time would both build the index, and one
         # of them would fail.
         connection.execute(corpus.statement(statements.LOCK_BANDS_AGAINST_WRITERS))
         connection.execute(corpus.statement(statements.BUILD_BAND_INDEX))
+        if corpus.config.passages is not None:
+            connection.execute(corpus.statement(statements.BUILD_PASSAGE_INDEX))
     seconds = round(time.monotonic() - start, 3)
     fields = {"corpus": corpus.name, "seconds": seconds}
     log.info("built the band index of corpus %s in %s s", corpus.name, seconds, extra=fields)

@@ -22,7 +22,7 @@ from textsim_db.settings import PAIR_SETTINGS, CorpusSettings, Linkage, Settings
 from textsim_db.show.layout import output
 from textsim_db.show.result_list import ResultList, rows_as_table
 from textsim_db.show.tables import facts
-from textsim_db.text.utf8 import is_null, wrong_value
+from textsim_db.text.storable_text import is_null, wrong_value
 
 
 class RemovedRow(NamedTuple):

@@ -28,8 +28,9 @@ from textsim_db.show.escape import escaped, shortened
 from textsim_db.show.layout import note, page
 from textsim_db.show.numbers import count, similarity
 from textsim_db.show.tables import facts
+from textsim_db.show.word_borders import end_of_start
 
-MOST_BYTES = 5_000_000
+PAGE_BYTES = 5_000_000
 """The bytes of a page from which on no further cluster is added."""
 _FAULTS = 20
 _LONGEST_NAME = 200
@@ -54,19 +55,24 @@ class Summary(NamedTuple):
         """The name of a thing that was compared."""
         return "record" if self.table is None else "row"
 
+    @property
+    def removed(self) -> str:
+        """What the page says of a record or row that is not kept."""
+        return "removed" if self.table is None else "to remove"
+
 
 def removal_page(summary: Summary, shown: ShownRemovals, texts: ShownTexts) -> str:
     """Return the page.
 
     Its size is bounded: it names what it leaves out.
     """
-    names = _Names(summary.keys, summary.noun)
+    names = _Names(summary.keys, summary.noun, summary.removed)
     heading = "What was removed from" if summary.table is None else "What to remove from"
     pieces = [
         f"<h1>{heading} <bdi>{shortened(summary.title, _LONGEST_NAME)}</bdi></h1>\n",
         _remark(summary.table),
         _facts(summary, shown),
-        _histogram(shown, summary.noun),
+        _histogram(shown, names),
         *(_sample(tenth, names, texts) for tenth in shown.tenths if tenth.pairs),
         *_clusters(shown, names, texts),
         _faults(summary.faults),
@@ -83,9 +89,10 @@ def _remark(table: str | None) -> str:
 class _Names:
     """Names records, rows and documents as HTML."""
 
-    def __init__(self, keys: Sequence[str | None], noun: str) -> None:
+    def __init__(self, keys: Sequence[str | None], noun: str, removed: str) -> None:
         self._keys = keys
         self.noun = noun
+        self.removed = removed
 
     def __call__(self, document: int | StoredDocument) -> str:
         if isinstance(document, StoredDocument):
@@ -106,7 +113,7 @@ def _facts(summary: Summary, shown: ShownRemovals) -> str:
     values: list[tuple[str, object]] = [
         (f"{summary.noun}s", result.documents),
         ("kept", result.documents - len(result.removals) - len(result.standing)),
-        ("removed", len(result.removals)),
+        (summary.removed, len(result.removals)),
         ("clusters", shown.all_clusters),
         ("threshold", f"{settings.threshold:g}"),
         ("shingle", str(settings.shingle)),
@@ -117,22 +124,23 @@ def _facts(summary: Summary, shown: ShownRemovals) -> str:
         ),
     ]
     if result.standing:
-        values.insert(3, ("removed, because a corpus has a match", len(result.standing)))
+        values.insert(3, (f"{summary.removed}, because a corpus has a match", len(result.standing)))
     if summary.faults:
         values.insert(2, ("kept, because they cannot be compared", len(summary.faults)))
     return facts(values)
 
 
-def _histogram(shown: ShownRemovals, noun: str) -> str:
+def _histogram(shown: ShownRemovals, names: _Names) -> str:
     first = next((i for i, tenth in enumerate(shown.tenths) if tenth.pairs), None)
     if first is None:
-        return f"<p>No {noun} was removed.</p>\n"
+        return f"<p>No {names.noun}s {names.removed}.</p>\n"
     tenths = shown.tenths[first:]
     bars = bars_by_name(
         [(_range(tenth), tenth.pairs) for tenth in tenths],
         [_anchor(tenth) if tenth.pairs else None for tenth in tenths],
     )
-    return f"<h2>Removed {noun}s by similarity to the kept {noun}</h2>\n{bars}"
+    noun = names.noun
+    return f"<h2>{noun.title()}s {names.removed}, by similarity to the kept {noun}</h2>\n{bars}"
 
 
 def _range(tenth: Tenth) -> str:
@@ -148,7 +156,7 @@ def _anchor(tenth: Tenth) -> str:
 def _sample(tenth: Tenth, names: _Names, texts: ShownTexts) -> str:
     left_out = tenth.pairs - len(tenth.sample)
     sampled = f", of which {len(tenth.sample)} are shown" if left_out else ""
-    remark = f"{count(tenth.pairs, 'pair')}{sampled}; the kept text is left, the removed text right"
+    remark = f"{count(tenth.pairs, 'pair')}{sampled}; the kept text is left, the other text right"
     pairs = "".join(_pair(pair, names, texts) for pair in tenth.sample)
     return (
         f'<section id="{_anchor(tenth)}">\n<h2>Similarity {_range(tenth)}</h2>\n'
@@ -160,7 +168,7 @@ def _pair(pair: RemovedPair, names: _Names, texts: ShownTexts) -> str:
     found = compare_starts(*_texts(pair, texts))
     heads = (
         f"<b>kept</b>: {names(pair.kept)}",
-        f"<b>removed</b>: {names(pair.removed)}, similarity {similarity(pair.similarity)}",
+        f"<b>{names.removed}</b>: {names(pair.removed)}, similarity {similarity(pair.similarity)}",
     )
     return f"<article>\n{excerpts_side_by_side(found.parts, *heads)}{_remarks(found)}</article>\n"
 
@@ -195,7 +203,7 @@ def _clusters(shown: ShownRemovals, names: _Names, texts: ShownTexts) -> Iterato
     yield "<h2>Clusters, the largest first</h2>\n"
     added = size = 0
     for cluster in shown.clusters:
-        if size > MOST_BYTES:
+        if size > PAGE_BYTES:
             break
         piece = _cluster(cluster, names, texts)
         added, size = added + 1, size + len(piece.encode(errors="replace"))
@@ -208,7 +216,8 @@ def _cluster(cluster: RemovedCluster, names: _Names, texts: ShownTexts) -> str:
     left_out = cluster.removed - len(cluster.shown)
     rest = note(f"{count(left_out, f'more similar {names.noun}')} left out") if left_out else ""
     return (
-        f"<details>\n<summary>{names(cluster.kept)}: {count(cluster.removed, names.noun)} removed, "
+        f"<details>\n<summary>{names(cluster.kept)}: {count(cluster.removed, names.noun)} "
+        f"{names.removed}, "
         f"least similarity {similarity(cluster.shown[0].similarity)}</summary>\n"
         f'<div class="text" dir="auto">{_kept_text(cluster.kept, texts)}</div>\n'
         f"{''.join(_member(pair, names, texts) for pair in cluster.shown)}{rest}</details>\n"
@@ -217,14 +226,16 @@ def _cluster(cluster: RemovedCluster, names: _Names, texts: ShownTexts) -> str:
 
 def _kept_text(kept: int | StoredDocument, texts: ShownTexts) -> str:
     text = texts.records[kept] if isinstance(kept, int) else texts.documents[kept]
-    more = ' <i class="gap">…</i>' if len(text) > _LONGEST_TEXT else ""
-    return f"{escaped(text[:_LONGEST_TEXT])}{more}"
+    if len(text) <= _LONGEST_TEXT:
+        return escaped(text)
+    return f'{escaped(text[: end_of_start(text, _LONGEST_TEXT)])} <i class="gap">…</i>'
 
 
 def _member(pair: RemovedPair, names: _Names, texts: ShownTexts) -> str:
     found = compare_starts(*_texts(pair, texts))
     return (
-        f"<article><b>removed</b>: {names(pair.removed)}, similarity {similarity(pair.similarity)}\n"
+        f"<article><b>{names.removed}</b>: {names(pair.removed)}, "
+        f"similarity {similarity(pair.similarity)}\n"
         f"{excerpt_of_both(found.parts)}{_remarks(found)}</article>\n"
     )
 

@@ -7,11 +7,11 @@ from typing import NamedTuple
 
 from textsim_db.dedupe.by_temporary_corpus import Deduplication
 
-SAMPLE = 5
+SHOWN_PAIRS = 5
 """The pairs of each tenth that are shown."""
-CLUSTERS = 100
+SHOWN_CLUSTERS = 100
 """The clusters that are shown."""
-MEMBERS = 10
+SHOWN_MEMBERS = 10
 """The removed records of a cluster that are shown."""
 _TENTHS = 10
 
@@ -84,8 +84,8 @@ def choose_removals(result: Deduplication) -> ShownRemovals:
     # Ties go to the cluster whose first removed record comes first.
     largest = sorted(by_kept.items(), key=lambda each: (-len(each[1]), min(each[1]).removed))
     clusters = [
-        RemovedCluster(kept, len(removed), removed[:MEMBERS])
-        for kept, removed in largest[:CLUSTERS]
+        RemovedCluster(kept, len(removed), removed[:SHOWN_MEMBERS])
+        for kept, removed in largest[:SHOWN_CLUSTERS]
     ]
     return ShownRemovals(list(_tenths(pairs)), clusters, len(by_kept))
 
@@ -101,5 +101,5 @@ def _tenths(pairs: Iterable[RemovedPair]) -> Iterator[Tenth]:
 
 def _spread(pairs: Sequence[RemovedPair]) -> list[RemovedPair]:
     """Return some of the pairs at equal distances."""
-    number = min(SAMPLE, len(pairs))
+    number = min(SHOWN_PAIRS, len(pairs))
     return [pairs[int((i + 0.5) * len(pairs) / number)] for i in range(number)]

@@ -13,7 +13,7 @@ from textsim_db.diff.marked_parts import COMPARED
 from textsim_db.errors import DocumentNotFound
 from textsim_db.settings import CorpusConfig, CorpusSettings
 from textsim_db.sketch.sketch_texts import tokens_without
-from textsim_db.text.utf8 import to_bytes
+from textsim_db.text.storable_text import to_bytes
 
 if TYPE_CHECKING:
     from textsim_db.corpus import Corpus

@@ -15,8 +15,8 @@ from textsim_db.sketch.fast_similarity import signatures
 from textsim_db.sketch.sketch_texts import tokens_without
 from textsim_db.text.array_types import Int16Array
 from textsim_db.text.shingles import find_shingles
+from textsim_db.text.storable_text import to_bytes
 from textsim_db.text.tokens import Tokens, tokens_of
-from textsim_db.text.utf8 import to_bytes
 
 
 @dataclass(frozen=True, slots=True, repr=False)

@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from textsim_db.diff.word_diff import Change, Part, Token, differences, tokens
 from textsim_db.show.escape import escaped, left_out
+from textsim_db.show.word_borders import end_of_start, start_of_end
 
 COMPARED = 10_000
 """The characters of a text that an excerpt compares."""
@@ -97,13 +98,15 @@ def _shortened(runs: Sequence[tuple[str, str]]) -> str:
 def _fold(text: str) -> str:
     if len(text) <= _FOLDED:
         return escaped(text)
-    return f"{escaped(text[:_END])}{left_out(len(text) - 2 * _END)}{escaped(text[-_END:])}"
+    first, last = end_of_start(text, _END), start_of_end(text, _END)
+    return f"{escaped(text[:first])}{left_out(last - first)}{escaped(text[last:])}"
 
 
 def _change(text: str) -> str:
     if len(text) <= _LONGEST_CHANGE:
         return escaped(text)
-    return f"{escaped(text[:_LONGEST_CHANGE])}{left_out(len(text) - _LONGEST_CHANGE)}"
+    end = end_of_start(text, _LONGEST_CHANGE)
+    return f"{escaped(text[:end])}{left_out(len(text) - end)}"
 
 
 def _tagged(tag: str, content: str) -> str:

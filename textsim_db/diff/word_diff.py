@@ -12,6 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from textsim_db.measures.alignment import alignment
+from textsim_db.text.storable_text import to_bytes
 from textsim_db.text.tokens import tokenize
 from textsim_db.text.unicode_tables import (
     MARK,
@@ -21,7 +22,6 @@ from textsim_db.text.unicode_tables import (
     numerals,
     tables,
 )
-from textsim_db.text.utf8 import to_bytes
 
 _SPACE = r"\t-\r\x1c-\x20\x85\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000"
 _PIECES = re.compile(f"[{_SPACE}]+|[^{_SPACE}]+[{_SPACE}]*")

@@ -15,7 +15,7 @@ from textsim_db.files.kind_by_name import RECORD_KINDS, Kind
 from textsim_db.files.record_reader import LineReader, Values, expect_names, type_name
 from textsim_db.files.record_writer import RecordWriter, expect_utf8
 from textsim_db.files.text_lines import decoded, lines
-from textsim_db.text.utf8 import MAX_BYTES
+from textsim_db.text.storable_text import MAX_BYTES
 
 MAX_SEPARATORS = 4 * 1024 * 1024
 """Separators of a line. Python may need 60 bytes for each column; a text of words has far fewer."""

@@ -5,14 +5,20 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from itertools import pairwise
-from typing import IO, Any
-
-import numpy as np
+from typing import IO, TYPE_CHECKING, Any
 
 from textsim_db.errors import InputError, install_extra
-from textsim_db.files.record_reader import Mask, RecordReader, Values
+from textsim_db.files.record_reader import RecordReader, Values
 from textsim_db.frames.read_frame import has_strings
-from textsim_db.text.utf8 import MAX_BYTES
+from textsim_db.lazy_imports import lazy
+from textsim_db.text.storable_text import MAX_BYTES
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from textsim_db.files.record_reader import Mask
+else:
+    np = lazy("numpy", globals())
 
 _READ_BYTES = 64 * 1024 * 1024
 

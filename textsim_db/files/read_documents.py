@@ -20,7 +20,7 @@ from textsim_db.files.readers_and_writers import read_records
 from textsim_db.files.record_reader import Values, expect_members, key_of, text_of
 from textsim_db.files.text_lines import check_encoding, decoded, unpacked
 from textsim_db.results import Refusal
-from textsim_db.text.utf8 import MAX_BYTES
+from textsim_db.text.storable_text import MAX_BYTES
 
 Document = tuple[str, str] | tuple[str, str, str]
 """The key and the text of a document, and the scope if there are scopes."""

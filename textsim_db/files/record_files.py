@@ -16,7 +16,7 @@ import tempfile
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
-from typing import IO, Any, NamedTuple, cast
+from typing import IO, TYPE_CHECKING, Any, NamedTuple, cast
 
 from textsim_db.errors import InputError
 from textsim_db.files.kind_by_name import (
@@ -32,7 +32,6 @@ from textsim_db.files.kind_by_name import (
 )
 from textsim_db.files.readers_and_writers import WRITERS, read_records
 from textsim_db.files.record_reader import (
-    Mask,
     RecordReader,
     Values,
     expect_distinct,
@@ -43,6 +42,9 @@ from textsim_db.files.record_reader import (
 from textsim_db.files.record_writer import RecordWriter
 from textsim_db.files.replace_file import is_special, replacing
 from textsim_db.files.text_lines import unpacked
+
+if TYPE_CHECKING:
+    from textsim_db.files.record_reader import Mask
 
 
 class RecordColumns(NamedTuple):

@@ -6,15 +6,17 @@ import json
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Iterator
-from typing import IO, Any
-
-import numpy as np
-import numpy.typing as npt
+from typing import IO, TYPE_CHECKING, Any
 
 from textsim_db.errors import InputError, shown, suggestion
 from textsim_db.files import text_lines
 
-Mask = npt.NDArray[np.bool_]
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
+    Mask = npt.NDArray[np.bool_]
+
 Values = dict[str, Any]
 """The values of a record by the names of its columns or members, as JSON has them."""
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from typing import IO, Any
 
 from textsim_db.errors import InputError
-from textsim_db.text.utf8 import MAX_BYTES
+from textsim_db.text.storable_text import MAX_BYTES
 
 MAX_LINE = 2 * MAX_BYTES  # escapes make JSON longer than the text it holds
 _PIECE = 2**20

@@ -67,17 +67,18 @@ class Measure:
 JACCARD = Measure(
     "jaccard", jaccard, OfSets(lambda sets: sets.similarity), least_jaccard=lambda least: least
 )
+CONTAINMENT = Measure(
+    "containment",
+    containment,
+    OfSets(batches.containments),
+    is_symmetric=False,
+    finds_parts=True,
+)
 MEASURES: dict[str, Measure] = {
     measure.name: measure
     for measure in (
         JACCARD,
-        Measure(
-            "containment",
-            containment,
-            OfSets(batches.containments),
-            is_symmetric=False,
-            finds_parts=True,
-        ),
+        CONTAINMENT,
         Measure("overlap", overlap, OfSets(batches.overlaps), finds_parts=True),
         Measure(
             "dice", dice, OfSets(batches.dices), least_jaccard=lambda least: least / (2 - least)

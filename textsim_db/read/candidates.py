@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 import psycopg
 
-from textsim_db.db.binary_format import Array
+from textsim_db.db.binary_format import Array, load_int4_array
 from textsim_db.db.binary_rows import load_int4_arrays
 from textsim_db.db.engine import autocommit
 from textsim_db.db.store import Store
@@ -19,8 +19,8 @@ from textsim_db.db.stored_corpus import StoredCorpus
 from textsim_db.read import statements
 from textsim_db.settings import CorpusConfig
 from textsim_db.sketch.exact_prefix import least_needed
-from textsim_db.sketch.ragged import Buckets
-from textsim_db.sketch.scopes import Scopes
+from textsim_db.sketch.ragged import Buckets, Ragged
+from textsim_db.sketch.scopes import Scopes, in_scopes
 from textsim_db.sketch.sketch_texts import Sketches
 from textsim_db.text.array_types import Int32Array, Int64Array
 
@@ -38,6 +38,8 @@ class LookUp(NamedTuple):
     """The scope of each query; None if the corpus is not scoped."""
     threshold: float | None
     """In an exact corpus, the similarity that a candidate must be able to reach; None with bands."""
+    of_passages: bool = False
+    """Whether the buckets are fingerprints, so that a candidate shares a passage with the query."""
 
     @property
     def needed(self) -> Int32Array:
@@ -53,6 +55,27 @@ def look_up_of(
     """Return the look-up of queries at the threshold of the configuration; buckets: in the scopes."""
     threshold = config.threshold if config.is_exact else None
     return LookUp(buckets, shingle_counts.astype(np.int32), scopes, threshold)
+
+
+def passage_look_up(sketches: Sketches, scopes: Scopes) -> LookUp:
+    """Return the look-up of queries by their fingerprints; the corpus has passages."""
+    assert sketches.fingerprints is not None
+    fingerprints = in_scopes(sketches.fingerprints, scopes)
+    sizes = sketches.shingle_counts.astype(np.int32)
+    return LookUp(fingerprints, sizes, scopes, None, of_passages=True)
+
+
+def without_common(store: Store, look_up: LookUp, max_documents: int) -> tuple[LookUp, Int32Array]:
+    """Return the look-up of one query without the fingerprints of more documents, and those."""
+    fingerprints = look_up.buckets.values
+    parameters = [Array(fingerprints), max_documents, max_documents]
+    with autocommit(store.engine) as connection:
+        cursor = connection.cursor(binary=True)
+        statement = store.corpus.statement(statements.COMMON_FINGERPRINTS)
+        row = cursor.execute(statement, parameters, prepare=True).fetchone()
+    common = load_int4_array(row[0] if row else b"")
+    rare = np.setdiff1d(fingerprints, common)
+    return look_up._replace(buckets=Ragged(rare, np.array([0, len(rare)]))), common
 
 
 class CandidateRows(NamedTuple):
@@ -88,10 +111,12 @@ def read_candidates(
     prepare: bool = True,
 ) -> CandidateRows:
     """Return the candidates that a transaction sees; not prepared, the plan fits the tables' sizes."""
-    buckets, sizes, scopes, threshold = look_up
+    buckets, sizes, scopes, threshold, of_passages = look_up
     is_exact = threshold is not None
     if len(sizes) == 1:  # without the numbers of the queries the join is a tenth quicker
         statement = statements.EXACT_CANDIDATES_OF_ONE if is_exact else statements.CANDIDATES_OF_ONE
+        if of_passages:
+            statement = statements.PASSAGE_CANDIDATES_OF_ONE
         parameters: list[Any] = [Array(buckets.values)]
         if is_exact:
             parameters += [int(look_up.needed[0]), int(sizes[0]), threshold]
@@ -99,6 +124,8 @@ def read_candidates(
         statement = (
             statements.EXACT_CANDIDATES_OF_MANY if is_exact else statements.CANDIDATES_OF_MANY
         )
+        if of_passages:
+            statement = statements.PASSAGE_CANDIDATES_OF_MANY
         # In order, neighbouring look-ups read the same pages of the index, which are in the cache.
         order = np.argsort(buckets.values)
         parameters = [Array(buckets.owners()[order]), Array(buckets.values[order])]

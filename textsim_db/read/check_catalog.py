@@ -166,6 +166,13 @@ def object_problems(connection: Connection, corpus: StoredCorpus) -> Iterator[Pr
     for table, name in connection.execute(corpus.statement(statements.TRACKING_TRIGGERS)):
         detail = "it does not exist or is disabled, so changes are missed"
         yield Problem("trigger", f"textsim.{table}.{name}", detail, _track_again(corpus))
+    for table, name, statement in connection.execute(corpus.statement(statements.PASSAGE_TRIGGERS)):
+        place, detail = (
+            f"textsim.{table}",
+            "it does not exist or is disabled, so passages are missed",
+        )
+        remedy = f"DROP TRIGGER IF EXISTS {name} ON {place}; {statement}"
+        yield Problem("trigger", f"{place}.{name}", detail, remedy)
     if not any(problem.kind in ("table", "sequence") for problem in relations):
         yield from _sequences(connection, corpus.statement(statements.SEQUENCE_OF_CORPUS))
         if tracking(connection, corpus) is not None:

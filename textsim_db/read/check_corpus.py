@@ -33,7 +33,7 @@ from textsim_db.read.snapshot import on_each, snapshot, with_second
 from textsim_db.read.stored_documents import DOCUMENTS_AT_ONCE
 from textsim_db.results import Pair, Problem
 from textsim_db.sketch.ragged import Ragged, Signatures
-from textsim_db.sketch.sketch_texts import sketch_tokens
+from textsim_db.sketch.sketch_texts import Sketches, sketch_tokens
 from textsim_db.text.run_ahead import ahead, cut
 from textsim_db.text.tokens import Tokens, tokens_of
 
@@ -62,7 +62,7 @@ def check(store: Store, progress: Callable[[int], None] | None = None) -> list[P
             *_word_problems(connection),
             *_document_problems(connection, checker, progress),
             *_forgotten(connection, store.corpus),
-            *_band_problems(connection, store),
+            *_row_problems(connection, store),
         ]
         if tracked is not None:
             found = faults(connection, store, tracked, checker.suspects)
@@ -146,6 +146,7 @@ class _Checker:
         sketches = sketch_tokens(tokens, self._config)
         counts = sketches.shingle_counts.tolist()
         has_signature = _equal(self._stored_signatures(rows), sketches.signatures)
+        has_fingerprints = self._have_fingerprints(rows, sketches)
         normal, normal_bounds = tokens.normal.tobytes(), tokens.normal_offsets.tolist()
         word_counts = zip(np.diff(tokens.word_offsets), np.diff(offsets), strict=True)
         problems: list[Problem] = []
@@ -162,10 +163,13 @@ class _Checker:
                 detail = "the stored words are not a normal form"
                 problems.append(Problem("words", row[0], detail, self._mend_words))
             problems += self._sketch_problems(row, counts[i], has_signature[i])
+            if not has_fingerprints[i]:
+                detail = "the stored fingerprints are not those of the words"
+                problems.append(Problem("fingerprints", row[0], detail, self._rebuild))
         return len(rows), problems
 
     def _compare_nodes(self, rows: list[Row], tokens: Tokens) -> None:
-        has_copies = any(row[9] for row in rows)
+        has_copies = any(row[10] for row in rows)
         hashes = shingle_hashes(tokens, self._config.shingle) if has_copies else [b""] * len(rows)
         for (_, count, *_, id_, scope, node, is_shared), hash_ in zip(rows, hashes, strict=True):
             is_wrong = bool(count) == (node is None)
@@ -177,6 +181,14 @@ class _Checker:
     def _stored_signatures(self, rows: list[Row]) -> Signatures:
         load = load_int4_arrays if self._config.is_exact else load_int2_arrays
         return Ragged(*load([row[3] for row in rows]))
+
+    def _have_fingerprints(self, rows: list[Row], sketches: Sketches) -> list[bool]:
+        """Say which documents have the fingerprints of their words; none without passages."""
+        if sketches.fingerprints is None:
+            return [row[6] is None for row in rows]
+        stored = Ragged(*load_int4_arrays([row[6] or b"" for row in rows]))
+        equal = _equal(stored, sketches.fingerprints)
+        return [row[6] is not None and each for row, each in zip(rows, equal, strict=True)]
 
     def _read_words(self, ids: list[int]) -> dict[int, str]:
         """Return the words of ids; self._absent has the ids that are not in the dictionary."""
@@ -260,30 +272,40 @@ def _twin_problems(store: Store) -> Iterator[Problem]:
         yield Problem("twin", b, detail, "remove one of the two documents or rows")
 
 
-def _band_problems(connection: Connection, store: Store) -> Iterator[Problem]:
-    """Yield the band rows that are missing, and those that do not follow from a signature."""
+def _row_problems(connection: Connection, store: Store) -> Iterator[Problem]:
+    """Yield the band rows and fingerprints that are missing, and those that documents do not have."""
     config = store.corpus.config
     buckets = statements.BUCKETS_OF_VALUES if config.is_exact else statements.BUCKETS_OF_BANDS
     if config.scoped:
         buckets = statements.BUCKETS_IN_SCOPES
+    rows = [statements.band_rows(buckets)]
+    if config.passages is not None:
+        rows.append(statements.PASSAGE_ROWS)
+    for each in rows:
+        yield from _wrong_rows(connection, store, each)
+
+
+def _wrong_rows(
+    connection: Connection, store: Store, rows: statements.RowsToCheck
+) -> Iterator[Problem]:
+    """Yield the rows of a table that differ from those that follow from the documents."""
+    config = store.corpus.config
     shape: dict[str, Any] = {"rows": config.rows, "bands": config.bands, "bits": BLOCK_BITS}
-    both = (statements.SUMS_OF_BANDS, statements.sums_of_signatures(buckets))
+    both = (rows.sums_of_stored, rows.sums_of_documents)
     rebuild = _rebuild(store.corpus)
     blocks = _differing_blocks(connection, store, both, shape | {"seed": secrets.randbits(63)})
     if not blocks:
         return
-    statement = store.corpus.statement(statements.wrong_band_rows(buckets))
-    for document_id, key, bucket, count in connection.execute(
-        statement, shape | {"blocks": blocks}
-    ):
-        place = f"bucket {bucket}"
+    statement = store.corpus.statement(rows.wrong)
+    for document_id, key, value, count in connection.execute(statement, shape | {"blocks": blocks}):
+        place = f"{rows.column} {value}"
         if key is None:
-            detail = f"a band row of no stored document: {place}"
+            detail = f"a {rows.noun} of no stored document: {place}"
             yield Problem("orphan", f"document {document_id}", detail, rebuild)
         elif count > 0:
-            yield Problem("missing band row", key, place, rebuild)
+            yield Problem(f"missing {rows.noun}", key, place, rebuild)
         else:
-            yield Problem("extra band row", key, f"{place}, {-count} too many", rebuild)
+            yield Problem(f"extra {rows.noun}", key, f"{place}, {-count} too many", rebuild)
 
 
 def _differing_blocks(

@@ -14,7 +14,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from textsim_db.cluster.few_links import FewLinks
 from textsim_db.cluster.join import Join
+from textsim_db.cluster.spanning_forest import Links
 from textsim_db.compare.packed_pairs import is_among, left_of, pack, right_of
 from textsim_db.compare.verify import Criterion
 from textsim_db.db.binary_format import load_float8_array, load_int4_array
@@ -27,7 +29,7 @@ from textsim_db.read.check_catalog import Tracking
 from textsim_db.read.pairs import StoredHost
 from textsim_db.results import Problem
 from textsim_db.settings import Shingle
-from textsim_db.text.array_types import FloatArray, Int32Array, Int64Array
+from textsim_db.text.array_types import BoolArray, FloatArray, Int32Array, Int64Array
 from textsim_db.text.shingles import find_shingles
 from textsim_db.text.tokens import Tokens
 
@@ -60,6 +62,19 @@ class _Matches(NamedTuple):
     """Packed, sorted and distinct: (matches,)."""
     similarity: FloatArray
     """The similarity of each pair: (matches,)."""
+
+    def take(self, chosen: BoolArray) -> _Matches:
+        """Return the chosen matches; chosen: (matches,)."""
+        return _Matches(self.pairs[chosen], self.similarity[chosen])
+
+
+class _ToCompare(NamedTuple):
+    """Nodes whose matches are compared with those that the function of SQL finds."""
+
+    nodes: Int64Array
+    """The judged nodes, and those with a match that is stored and not found, or the reverse."""
+    crowded: Int64Array
+    """The nodes that have only some of their matches, which are not compared."""
 
 
 def shingle_hashes(tokens: Tokens, shingle: Shingle) -> list[bytes]:
@@ -96,11 +111,14 @@ def faults(
     ):
         for fault in rows(statement, suspects=suspects, linkage=tracked.linkage):
             yield Fault(kind, *fault)
-    nodes = _nodes_to_compare(connection, store, tracked.threshold)
+    nodes, crowded = _nodes_to_compare(connection, store, tracked.threshold)
     for start in range(0, len(nodes), NODES_AT_ONCE):
         part = nodes[start : start + NODES_AT_ONCE].tolist()
         for a, b, stored, expected, documents in rows(
-            statements.WRONG_MATCHES, nodes=part, threshold=tracked.threshold
+            statements.WRONG_MATCHES,
+            nodes=part,
+            threshold=tracked.threshold,
+            crowded=crowded.tolist(),
         ):
             detail = (
                 f'its stored similarity to document "{b[:100]}" is {stored}, expected {expected}'
@@ -108,40 +126,48 @@ def faults(
             yield Fault("match", a, detail, documents)
 
 
-def _nodes_to_compare(connection: Connection, store: Store, threshold: float) -> Int64Array:
-    """Return the judged nodes, and those with a match that is stored and not found, or the reverse."""
+def _nodes_to_compare(connection: Connection, store: Store, threshold: float) -> _ToCompare:
     documents, nodes = _arrays(connection, store, statements.NODES_OF_DOCUMENTS)
+    most, stored_crowded = connection.execute(
+        store.corpus.statement(statements.CROWDED_NODES)
+    ).fetchone() or (0, [])
+    few = FewLinks(most)
+    criterion = Criterion(JACCARD, threshold)
+    for links in Join(StoredHost(connection, store, criterion), criterion).links():
+        few.add(links.take(is_among(links.left, documents) & is_among(links.right, documents)))
+    crowded = np.union1d(
+        np.array(stored_crowded, np.int64), nodes[np.searchsorted(documents, few.crowded())]
+    )
+    found = _found(few.links(), documents, nodes)
     stored = _stored(connection, store)
     # A node whose documents are all in the log has the matches that it had before.
-    stored_nodes = (left_of(stored.pairs), right_of(stored.pairs))
-    is_compared = np.logical_and(*(np.isin(side, nodes) for side in stored_nodes))
-    stored = _Matches(stored.pairs[is_compared], stored.similarity[is_compared])
-    found = _found(connection, store, threshold, documents, nodes)
+    stored = stored.take(_have_ends(stored.pairs, nodes))
     both, in_stored, in_found = np.intersect1d(
         stored.pairs, found.pairs, assume_unique=True, return_indices=True
     )
     differs = stored.similarity[in_stored] != found.similarity[in_found]
     one = np.setxor1d(stored.pairs, found.pairs, assume_unique=True)
+    is_whole = ~(np.isin(left_of(one), crowded) | np.isin(right_of(one), crowded))
     # The join knows no judgements.
     rows = connection.execute(store.corpus.statement(statements.JUDGED_NODES)).fetchall()
     judged = np.array([node for (node,) in rows], np.int64)
-    return np.union1d(left_of(np.concatenate((one, both[differs]))), judged)
+    different = np.concatenate((one[is_whole], both[differs]))
+    return _ToCompare(np.union1d(left_of(different), judged), crowded)
 
 
-def _found(
-    connection: Connection, store: Store, threshold: float, documents: Int32Array, nodes: Int32Array
-) -> _Matches:
+def _have_ends(pairs: Int64Array, nodes: Int32Array) -> BoolArray:
+    """Return which pairs have both ends among the nodes."""
+    is_left, is_right = (np.isin(side(pairs), nodes) for side in (left_of, right_of))
+    has_ends: BoolArray = is_left & is_right
+    return has_ends
+
+
+def _found(links: Links, documents: Int32Array, nodes: Int32Array) -> _Matches:
     """Return the matches of nodes; documents: those to compare, sorted; nodes: the node of each."""
-    pairs, similarities = [np.empty(0, np.int64)], [np.empty(0)]
-    criterion = Criterion(JACCARD, threshold)
-    for links in Join(StoredHost(connection, store, criterion), criterion).links():
-        is_compared = is_among(links.left, documents) & is_among(links.right, documents)
-        links = links.take(is_compared)
-        a, b = (nodes[np.searchsorted(documents, side)] for side in links[:2])
-        pairs.append(pack(np.minimum(a, b), np.maximum(a, b))[a != b])
-        similarities.append(links.similarity[a != b])
-    distinct, firsts = np.unique(np.concatenate(pairs), return_index=True)
-    return _Matches(distinct, np.concatenate(similarities)[firsts])
+    a, b = (nodes[np.searchsorted(documents, side)] for side in links[:2])
+    pairs = pack(np.minimum(a, b), np.maximum(a, b))[a != b]
+    distinct, firsts = np.unique(pairs, return_index=True)
+    return _Matches(distinct, links.similarity[a != b][firsts])
 
 
 def _stored(connection: Connection, store: Store) -> _Matches:

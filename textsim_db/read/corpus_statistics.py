@@ -26,7 +26,7 @@ from textsim_db.read.word_counts import WordCounts, words_at
 from textsim_db.results import Frequency, Growth, Statistics
 from textsim_db.text.run_ahead import cut
 
-STEPS = 20
+GROWTH_POINTS = 20
 QUANTILES = (0, 5, 25, 50, 75, 95, 100)
 
 Progress = Callable[[int, int], None]
@@ -152,7 +152,9 @@ def _similarities(store: Store, chosen: list[tuple[Any, ...]], language: str | N
 def _storage(rows: list[tuple[Any, ...]]) -> dict[str, int]:
     return {
         f"{table}{part}": int(value)
-        for table, (_, *sizes) in zip(("documents", "band rows"), rows, strict=True)
+        for table, (_, *sizes) in zip(
+            ("documents", "band rows", "fingerprints"), rows, strict=False
+        )
         for part, value in zip(("", ", indexes"), sizes, strict=True)
     }
 
@@ -160,7 +162,7 @@ def _storage(rows: list[tuple[Any, ...]]) -> dict[str, int]:
 def _growth(counts: WordCounts) -> list[Growth]:
     """Return the size of the vocabulary after each twentieth of the documents."""
     distinct, words = counts.growth, np.cumsum(counts.lengths)
-    ends = np.unique(np.linspace(0, len(distinct), STEPS + 1).astype(np.int64)[1:])
+    ends = np.unique(np.linspace(0, len(distinct), GROWTH_POINTS + 1).astype(np.int64)[1:])
     return [Growth(int(i), int(words[i - 1]), int(distinct[i - 1])) for i in ends if i]
 
 

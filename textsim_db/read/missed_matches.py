@@ -39,6 +39,16 @@ def warn_of_misses(
     log.warning("%s", message, extra={"corpus": corpus.name})
 
 
+def warn_of_a_short_text(corpus: StoredCorpus, words: int) -> None:
+    """Log a warning if a text is shorter than the passages by which documents are found."""
+    if 0 < words < (corpus.config.passages or 0):
+        message = (
+            f"the text has {words} words, and only documents that share {corpus.config.passages} words "
+            f'in a row with it are found in corpus "{corpus.name}"'
+        )
+        log.warning("%s", message, extra={"corpus": corpus.name})
+
+
 def _below_threshold(corpus: StoredCorpus, criterion: Criterion, least: float) -> str:
     config, asked = corpus.config, f"{criterion.threshold:g}"
     where = f'below {config.threshold:g}, the threshold of corpus "{corpus.name}"'

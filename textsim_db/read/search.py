@@ -23,7 +23,7 @@ from textsim_db.db.engine import autocommit
 from textsim_db.db.store import Store
 from textsim_db.errors import DatabaseError, DocumentError, DocumentNotFound
 from textsim_db.frames.query_texts import QueryTexts
-from textsim_db.measures.by_name import JACCARD
+from textsim_db.measures.by_name import CONTAINMENT, JACCARD
 from textsim_db.read import statements
 from textsim_db.read.candidates import (
     CandidateRows,
@@ -31,8 +31,9 @@ from textsim_db.read.candidates import (
     count_shared_buckets,
     find_candidates,
     look_up_of,
+    passage_look_up,
 )
-from textsim_db.read.missed_matches import warn_of_misses
+from textsim_db.read.missed_matches import warn_of_a_short_text, warn_of_misses
 from textsim_db.read.stored_documents import (
     StoredDocuments,
     WordNumbers,
@@ -46,8 +47,8 @@ from textsim_db.sketch.ragged import Signatures
 from textsim_db.sketch.scopes import Scopes, in_scopes
 from textsim_db.sketch.sketch_texts import Sketches, buckets_of, sketch, sketch_tokens
 from textsim_db.text.run_ahead import ahead, cut
+from textsim_db.text.storable_text import to_bytes
 from textsim_db.text.tokens import tokens_of
-from textsim_db.text.utf8 import to_bytes
 
 QUERIES_AT_ONCE = 500
 """The queries of one round of SQL; a larger number takes more memory."""
@@ -72,7 +73,10 @@ def query(store: Store, text: str, criterion: Criterion) -> list[Match]:
     store = _at_threshold(store, criterion)
     scopes = None if criterion.scope is None else [criterion.scope]
     sketches = sketch([to_bytes(text)], store.corpus.config, criterion.language, scopes)
-    warn_of_misses(store.corpus, criterion, int(sketches.shingle_counts[0]))
+    if _finds_passages(store, criterion):
+        warn_of_a_short_text(store.corpus, len(sketches.tokens.starts))
+    else:
+        warn_of_misses(store.corpus, criterion, int(sketches.shingle_counts[0]))
     candidates = _candidates(store, sketches, scopes, criterion)
     return _matches(store, sketches, candidates, criterion)[0]
 
@@ -128,7 +132,8 @@ def _query_in_rounds(
 ) -> Iterator[list[list[Match]]]:
     """Yield the matches of several texts, in parts."""
     store = _at_threshold(store, criterion)
-    warn_of_misses(store.corpus, criterion)
+    if not _finds_passages(store, criterion):
+        warn_of_misses(store.corpus, criterion)
 
     def to_sketches(part: Sequence[bytes], scopes: Scopes) -> Sketches:
         return sketch(part, store.corpus.config, criterion.language, scopes)
@@ -155,13 +160,16 @@ def neighbours(store: Store, key: str, criterion: Criterion) -> list[Match]:
     config, vocabulary = store.corpus.config, WordNumbers(store.dictionary)
     stored = _row_of_key(store, key)
     document = StoredDocuments(store.corpus, vocabulary, [stored])
-    warn_of_misses(store.corpus, criterion, int(document.shingle_counts[0]))
     signatures = document.signatures(np.zeros(1, np.int64))
     if config.is_exact:
         signatures = smallest_of(signatures, document.shingle_counts, config.threshold)
-    scopes = document.scopes
-    buckets = in_scopes(buckets_of(signatures, config), scopes)
-    look_up = look_up_of(buckets, document.shingle_counts, config, scopes)
+    if _finds_passages(store, criterion):
+        tokens = tokens_of([_form_of_row(store, stored).encode()])
+        look_up = passage_look_up(sketch_tokens(tokens, config), document.scopes)
+    else:
+        warn_of_misses(store.corpus, criterion, int(document.shingle_counts[0]))
+        buckets = in_scopes(buckets_of(signatures, config), document.scopes)
+        look_up = look_up_of(buckets, document.shingle_counts, config, document.scopes)
     rows = find_candidates(store, look_up, criterion.language).rows
     candidates = CandidateRows.of_one_query([row for row in rows if row[0] != stored[0]])
     if not candidates.rows:
@@ -183,7 +191,17 @@ def candidates_of(
 
 def normal_form_of(store: Store, key: str) -> str:
     """Return the normal form of an indexed document; raises DocumentNotFound."""
-    _, _, _, word_ids, form, _, _ = _row_of_key(store, key)
+    return normal_form_and_scope(store, key)[0]
+
+
+def normal_form_and_scope(store: Store, key: str) -> tuple[str, str | None]:
+    """Return the normal form and the scope of an indexed document; raises DocumentNotFound."""
+    row = _row_of_key(store, key)
+    return _form_of_row(store, row), row[5]
+
+
+def _form_of_row(store: Store, row: tuple[Any, ...]) -> str:
+    _, _, _, word_ids, form, _, _ = row
     if form is None:
         (form,) = normal_forms(*load_int4_arrays([word_ids]), store.dictionary)
     return str(form)
@@ -219,8 +237,15 @@ def _in_rounds(
 def _candidates(
     store: Store, sketches: Sketches, scopes: Scopes, criterion: Criterion
 ) -> CandidateRows:
+    if _finds_passages(store, criterion):
+        return find_candidates(store, passage_look_up(sketches, scopes), criterion.language)
     look_up = look_up_of(sketches.buckets, sketches.shingle_counts, store.corpus.config, scopes)
     return find_candidates(store, look_up, criterion.language)
+
+
+def _finds_passages(store: Store, criterion: Criterion) -> bool:
+    """Say whether the documents that share a passage with a text are its candidates."""
+    return criterion.measure is CONTAINMENT and store.corpus.config.passages is not None
 
 
 def _matches(

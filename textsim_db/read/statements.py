@@ -6,7 +6,7 @@ statement that may run for long begins with a comment, which pg_stat_activity sh
 
 from __future__ import annotations
 
-from typing import Final, LiteralString
+from typing import Final, LiteralString, NamedTuple
 
 _WORDS: Final[LiteralString] = """d.id, d.key, d.shingle_count,
     pg_catalog.array_send(d.word_ids), d.normal_form, d.scope"""
@@ -33,26 +33,34 @@ FROM (
 JOIN {document} d ON d.id = c.document_id
 WHERE textsim._is_candidate(c.shared, d.shingle_count, %s, %s){alive}
 """
-CANDIDATES_OF_ONE: Final[LiteralString] = f"""
+
+
+def _candidates_of_one(table: LiteralString, column: LiteralString) -> LiteralString:
+    """Return the statement that finds the documents with one of some values of a table."""
+    return f"""
 SELECT {_FIELDS}
 FROM (
     SELECT b.document_id
-    FROM pg_catalog.unnest(%s::integer[]) q (bucket)
-    JOIN {{band}} b ON b.bucket = q.bucket
+    FROM pg_catalog.unnest(%s::integer[]) q (value)
+    JOIN {table} b ON b.{column} = q.value
     GROUP BY b.document_id
 ) c
 JOIN {{document}} d ON d.id = c.document_id
 WHERE true{{alive}}
 """
-CANDIDATES_OF_MANY: Final[LiteralString] = f"""
+
+
+def _candidates_of_many(table: LiteralString, column: LiteralString) -> LiteralString:
+    """Return the statement that finds the documents with one of the values of each query."""
+    return f"""
 /* textsim-db: candidates of many texts in corpus {{id}} */
 SELECT {_FIELDS}, pg_catalog.array_send(c.queries)
 FROM (
     SELECT p.document_id, pg_catalog.array_agg(p.query) AS queries
     FROM (
         SELECT b.document_id, q.query
-        FROM unnest(%s::integer[], %s::integer[]) q (query, bucket)
-        JOIN {{band}} b ON b.bucket = q.bucket
+        FROM unnest(%s::integer[], %s::integer[]) q (query, value)
+        JOIN {table} b ON b.{column} = q.value
         GROUP BY b.document_id, q.query
     ) p
     GROUP BY p.document_id
@@ -60,6 +68,12 @@ FROM (
 JOIN {{document}} d ON d.id = c.document_id
 WHERE true{{alive}}
 """
+
+
+CANDIDATES_OF_ONE: Final = _candidates_of_one("{band}", "bucket")
+CANDIDATES_OF_MANY: Final = _candidates_of_many("{band}", "bucket")
+PASSAGE_CANDIDATES_OF_ONE: Final = _candidates_of_one("{passage}", "fingerprint")
+PASSAGE_CANDIDATES_OF_MANY: Final = _candidates_of_many("{passage}", "fingerprint")
 # In an exact corpus, the first count keeps documents that share enough rows with any size, and then the
 # sizes of both decide.
 EXACT_CANDIDATES_OF_ONE: Final[LiteralString] = f"""
@@ -185,6 +199,21 @@ COUNTS_OF_SHINGLES: Final[LiteralString] = """
 SELECT pg_catalog.array_send(pg_catalog.array_agg(d.id)),
     pg_catalog.array_send(pg_catalog.array_agg(d.shingle_count))
 FROM {document} d WHERE d.shingle_count > 0
+"""
+COMMON_FINGERPRINTS: Final[LiteralString] = """
+SELECT pg_catalog.array_send(ARRAY(
+    SELECT q.fingerprint FROM pg_catalog.unnest(%s::integer[]) q (fingerprint)
+    WHERE (SELECT count(*) FROM (
+        SELECT FROM {passage} p WHERE p.fingerprint = q.fingerprint LIMIT %s::bigint + 1) s) > %s))
+"""
+COUNT_DOCUMENTS_OF_FINGERPRINT: Final[LiteralString] = """
+SELECT count(*) FROM (SELECT FROM {passage} p WHERE p.fingerprint = %s::integer LIMIT 100000) s
+"""
+SHARED_FINGERPRINTS: Final[LiteralString] = """
+/* textsim-db: shared passages of corpus {id} */
+SELECT x.document_id, pg_catalog.array_send(pg_catalog.array_agg(DISTINCT y.document_id))
+FROM {passage} x JOIN {passage} y ON y.fingerprint = x.fingerprint AND y.document_id > x.document_id
+GROUP BY x.document_id
 """
 DOCUMENTS_OF_IDS: Final[LiteralString] = f"""
 /* textsim-db: pairs of corpus {{id}}: documents */
@@ -314,7 +343,8 @@ GROUP BY s.size ORDER BY s.size
 STORAGE: Final[LiteralString] = """
 SELECT t.name, pg_catalog.pg_table_size(t.name::regclass),
     pg_catalog.pg_indexes_size(t.name::regclass)
-FROM unnest(ARRAY[{document_name}, {band_name}]) t (name)
+FROM unnest(ARRAY[{document_name}, {band_name}, {passage_name}]) t (name)
+WHERE pg_catalog.to_regclass(t.name) IS NOT NULL
 """
 COUNT_DOCUMENTS: Final[LiteralString] = """
 /* textsim-db: count the documents of corpus {id} */ SELECT count(*) FROM {document} d WHERE true{alive}
@@ -331,12 +361,12 @@ SELECT w.id, w.word FROM textsim.word w WHERE w.hash <> pg_catalog.hashtextexten
 """
 DOCUMENTS_TO_CHECK: Final[LiteralString] = """
 SELECT d.key, d.shingle_count, pg_catalog.array_send(d.word_ids), pg_catalog.array_send(d.signature),
-    d.normal_form, d.language
+    d.normal_form, d.language, pg_catalog.array_send(d.fingerprints)
 FROM {document} d
 """
 TRACKED_DOCUMENTS_TO_CHECK: Final[LiteralString] = """
 SELECT d.key, d.shingle_count, pg_catalog.array_send(d.word_ids), pg_catalog.array_send(d.signature),
-    d.normal_form, d.language, d.id, d.scope, n.node, EXISTS (
+    d.normal_form, d.language, pg_catalog.array_send(d.fingerprints), d.id, d.scope, n.node, EXISTS (
         SELECT FROM textsim.node_{id} o WHERE o.node = n.node AND o.document_id <> n.document_id)
 FROM {document} d LEFT JOIN textsim.node_{id} n ON n.document_id = d.id
 """
@@ -361,14 +391,6 @@ SELECT s.relation::text, p.problem
 FROM textsim.source s CROSS JOIN LATERAL textsim._source_problems(s) p (problem)
 WHERE s.corpus_id = %s AND s.active
 """
-# One sum of hashes for the band rows of neighbouring ids, which needs no sorting. The seed is secret,
-# so nobody can prepare other rows with the same sum.
-SUMS_OF_BANDS: Final[LiteralString] = """
-/* textsim-db: check corpus {id}: band rows */
-SELECT document_id >> %(bits)s, count(*), sum(pg_catalog.hashint4extended(
-    bucket, pg_catalog.hashint4extended(document_id, %(seed)s)))
-FROM {band} GROUP BY 1
-"""
 BUCKETS_OF_BANDS: Final[LiteralString] = """
     SELECT d.id, (pg_catalog.hash_array_extended(
         d.signature[j * %(rows)s + 1:(j + 1) * %(rows)s], j) << 32 >> 32)::integer AS bucket
@@ -385,37 +407,77 @@ BUCKETS_IN_SCOPES: Final[LiteralString] = """
 """The buckets that signatures give in a scoped corpus."""
 
 
-def sums_of_signatures(buckets: LiteralString) -> LiteralString:
-    """Return the statement that sums up the buckets of signatures as SUMS_OF_BANDS does those stored."""
-    return f"""
-/* textsim-db: check corpus {{id}}: buckets of signatures */
-SELECT b.id >> %(bits)s, count(*), sum(pg_catalog.hashint4extended(
-    b.bucket, pg_catalog.hashint4extended(b.id, %(seed)s)))
-FROM ({buckets}
-) b GROUP BY 1
-"""
+FINGERPRINTS: Final[LiteralString] = """
+    SELECT d.id, u.fingerprint FROM {document} d CROSS JOIN LATERAL pg_catalog.unnest(
+        textsim._in_scope(d.fingerprints, d.scope)) u (fingerprint)
+    WHERE true"""
+"""The fingerprints of documents, as their rows have them."""
 
 
-def wrong_band_rows(buckets: LiteralString) -> LiteralString:
-    """Return the statement that compares the rows that signatures give with the stored ones.
+class RowsToCheck(NamedTuple):
+    """The statements that compare a table of rows, each a value and a document, with the documents."""
 
-    Both are multisets. A positive sum counts missing rows, a negative sum counts extra rows.
+    noun: str
+    """What one row is called."""
+    column: str
+    """What its value is called."""
+    sums_of_stored: LiteralString
+    """One sum of hashes for the rows of neighbouring ids, which needs no sorting."""
+    sums_of_documents: LiteralString
+    """The same sums of the rows that follow from the documents."""
+    wrong: LiteralString
+    """The rows that are missing, a positive count, or extra, a negative count."""
+
+
+def band_rows(buckets: LiteralString) -> RowsToCheck:
+    """Return the statements for the band rows; buckets: a query for those that signatures give."""
+    return _rows_to_check("band row", "bucket", "{band}", buckets)
+
+
+def _rows_to_check(
+    noun: LiteralString, column: LiteralString, table: LiteralString, expected: LiteralString
+) -> RowsToCheck:
+    """Return the statements for a table; expected: a query for the id and the value of each row.
+
+    The seed of the hashes is secret, so nobody can prepare other rows with the same sum. Both sides are
+    multisets.
     """
-    return f"""
-/* textsim-db: check corpus {{id}}: wrong band rows */
-SELECT b.id, d.key, b.bucket, sum(b.sign)
+    return RowsToCheck(
+        noun,
+        column,
+        f"""
+/* textsim-db: check corpus {{id}}: {noun}s */
+SELECT document_id >> %(bits)s, count(*), sum(pg_catalog.hashint4extended(
+    {column}, pg_catalog.hashint4extended(document_id, %(seed)s)))
+FROM {table} GROUP BY 1
+""",
+        f"""
+/* textsim-db: check corpus {{id}}: {noun}s of documents */
+SELECT b.id >> %(bits)s, count(*), sum(pg_catalog.hashint4extended(
+    b.{column}, pg_catalog.hashint4extended(b.id, %(seed)s)))
+FROM ({expected}
+) b GROUP BY 1
+""",
+        f"""
+/* textsim-db: check corpus {{id}}: wrong {noun}s */
+SELECT b.id, d.key, b.{column}, sum(b.sign)
 FROM (
-    SELECT document_id AS id, bucket, -1 AS sign FROM {{band}}
+    SELECT document_id AS id, {column}, -1 AS sign FROM {table}
     WHERE document_id >> %(bits)s = ANY (%(blocks)s::integer[])
     UNION ALL
-    SELECT c.id, c.bucket, 1
-    FROM ({buckets} AND d.id >> %(bits)s = ANY (%(blocks)s::integer[])
+    SELECT c.id, c.{column}, 1
+    FROM ({expected} AND d.id >> %(bits)s = ANY (%(blocks)s::integer[])
     ) c
 ) b
 LEFT JOIN {{document}} d ON d.id = b.id
-GROUP BY b.id, d.key, b.bucket
+GROUP BY b.id, d.key, b.{column}
 HAVING sum(b.sign) <> 0
-"""
+""",
+    )
+
+
+PASSAGE_ROWS: Final = _rows_to_check("fingerprint", "fingerprint", "{passage}", FINGERPRINTS)
+"""The statements for the fingerprints."""
 
 
 # Integrity of the installation: the catalog against what was installed, and the tables of all corpora.
@@ -574,6 +636,14 @@ WHERE s.corpus_id = {id} AND s.active AND (
     OR NOT coalesce('search_path=pg_catalog, pg_temp' = ANY (p.proconfig), false)
     OR pg_catalog.has_function_privilege('public', p.oid, 'EXECUTE'))
 """
+PASSAGE_TRIGGERS: Final[LiteralString] = """
+SELECT g.relation, g.name, g.statement
+FROM textsim.corpus c CROSS JOIN LATERAL textsim._passage_triggers(c) g
+WHERE c.id = {id} AND NOT EXISTS (
+    SELECT FROM pg_catalog.pg_trigger o
+    WHERE o.tgrelid = pg_catalog.to_regclass('textsim.' || g.relation) AND o.tgname = g.name
+        AND o.tgenabled IN ('O', 'A') AND o.tgfoid = 'textsim._write_passage_rows'::pg_catalog.regproc)
+"""
 TRACKING_TRIGGERS: Final[LiteralString] = """
 SELECT g.relation, g.name
 FROM textsim.tracked t CROSS JOIN LATERAL textsim._tracking_triggers(t.corpus_id) g
@@ -648,6 +718,10 @@ SELECT 'node ' || m.a, 'it matches node ' || m.b || ', and one of them has no do
 FROM textsim.match_{id} m
 WHERE NOT EXISTS (SELECT FROM textsim.node_{id} n WHERE n.node = m.a)
     OR NOT EXISTS (SELECT FROM textsim.node_{id} n WHERE n.node = m.b)
+UNION ALL
+SELECT 'node ' || k.node, 'it is crowded, and has no documents', '{{}}'::integer[]
+FROM textsim.crowded_{id} k
+WHERE NOT EXISTS (SELECT FROM textsim.node_{id} n WHERE n.node = k.node)
 """
 # The documents that the log does not name, sorted, and their nodes.
 NODES_OF_DOCUMENTS: Final[LiteralString] = """
@@ -671,15 +745,23 @@ SELECT pg_catalog.array_send(pg_catalog.array_agg(m.a)),
     pg_catalog.array_send(pg_catalog.array_agg(m.similarity))
 FROM textsim.match_{id} m
 """
-# A match is excused if each of the documents of one of its nodes is named by the log.
+CROWDED_NODES: Final[LiteralString] = """
+SELECT textsim._most_compared(), ARRAY(SELECT k.node FROM textsim.crowded_{id} k)
+"""
+# A match is excused if each of the documents of one of its nodes is named by the log, or if one
+# is crowded.
 WRONG_MATCHES: Final[LiteralString] = """
 /* textsim-db: check corpus {id}: matches */
 WITH stored AS MATERIALIZED (
     SELECT m.a, m.b, m.similarity FROM textsim.match_{id} m
     WHERE m.a = ANY (%(nodes)s::integer[]) OR m.b = ANY (%(nodes)s::integer[])
 ), found AS MATERIALIZED (
-    SELECT f.a, f.b, f.similarity FROM textsim._find_links_{id}(
-        (SELECT c FROM textsim.corpus c WHERE c.id = {id}), %(threshold)s, %(nodes)s::integer[]) f
+    SELECT f.a, f.b, f.similarity
+    FROM textsim._find_links_{id}(
+        (SELECT c FROM textsim.corpus c WHERE c.id = {id}), %(threshold)s, %(nodes)s::integer[]) l
+    CROSS JOIN LATERAL ROWS FROM (
+        pg_catalog.unnest(l.lefts), pg_catalog.unnest(l.rights), pg_catalog.unnest(l.similarities)
+    ) f (a, b, similarity)
 )
 SELECT x.key, y.key, s.similarity, f.similarity, ARRAY[x.id, y.id]
 FROM stored s FULL JOIN found f ON f.a = s.a AND f.b = s.b
@@ -696,6 +778,8 @@ CROSS JOIN LATERAL (
     ORDER BY d.id LIMIT 1
 ) y
 WHERE s.similarity IS DISTINCT FROM f.similarity
+    AND coalesce(s.a, f.a) <> ALL (%(crowded)s::integer[])
+    AND coalesce(s.b, f.b) <> ALL (%(crowded)s::integer[])
 """
 WRONG_CLUSTERS: Final[LiteralString] = """
 /* textsim-db: check corpus {id}: clusters */

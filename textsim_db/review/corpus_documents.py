@@ -20,9 +20,9 @@ from textsim_db.review.reviewed import JudgedPair, NextCommand, Text
 from textsim_db.sync import read_source, sources
 from textsim_db.sync.read_source import StoredSource
 from textsim_db.text.run_ahead import cut
-from textsim_db.write.prepare_batches import possible_key
+from textsim_db.write.storable_keys import possible_key
 
-RANDOM_DOCUMENTS = 200
+DRAWN_DOCUMENTS = 200
 """The documents whose matches the first page shows; more take longer."""
 _SEED = 1
 _PAIRS_AT_ONCE = 10_000
@@ -80,7 +80,7 @@ class CorpusDocuments:
             return None
         criterion = Criterion(JACCARD, self._threshold or self.threshold, None)
         return self._corpus._current.search(
-            documents_by_key.random_matches, criterion, RANDOM_DOCUMENTS, _SEED
+            documents_by_key.random_matches, criterion, DRAWN_DOCUMENTS, _SEED
         )
 
     def pairs(self) -> Generator[Pair, None, None]:

@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from textsim_db.results import Judgement
-from textsim_db.review.pair_table import STEPS, Pairs, bins_of
+from textsim_db.review.pair_table import HUNDREDTHS, Pairs, bins_of
 from textsim_db.settings import Verdict
 from textsim_db.text.array_types import BoolArray, FloatArray, Int64Array
 
@@ -59,7 +59,7 @@ class Suggestion(NamedTuple):
     threshold: float
     f1: float
     f1_by_hundredth: FloatArray
-    """The F1 of each threshold: (STEPS + 1,)."""
+    """The F1 of each threshold: (HUNDREDTHS + 1,)."""
 
     def is_as_good(self, threshold: float) -> bool:
         """Return whether a threshold has about the best F1, too."""
@@ -84,8 +84,8 @@ def verdicts_of(pairs: Pairs, judgements: Iterable[Judgement]) -> Verdicts:
 def precision(verdicts: Verdicts, histogram: Int64Array, threshold: float) -> Precision | None:
     """Return the precision at a threshold in hundredths, or None if no pair from there on is judged.
 
-    histogram: the pairs by hundredths (STEPS + 1,). The interval is Wilson's, with the effective number
-    of judged pairs: Wilson, "Probable inference", 1927; Kish, "Survey Sampling", 1965.
+    histogram: the pairs by hundredths (HUNDREDTHS + 1,). The interval is Wilson's, with the effective
+    number of judged pairs: Wilson, "Probable inference", 1927; Kish, "Survey Sampling", 1965.
     """
     first = int(bins_of(np.array([threshold]))[0])
     places = bins_of(verdicts.similarity)
@@ -114,13 +114,13 @@ def suggest(verdicts: Verdicts, histogram: Int64Array) -> Suggestion | None:
         return None
     if _unseen(bins_of(verdicts.similarity), histogram, 0) > MOST_UNSEEN:
         return None
-    middles = np.minimum((np.arange(STEPS + 1) + 0.5) / STEPS, 1)
+    middles = np.minimum((np.arange(HUNDREDTHS + 1) + 0.5) / HUNDREDTHS, 1)
     found = np.cumsum(histogram[::-1])[::-1]
     hits = np.cumsum((histogram * _fitted(verdicts, middles))[::-1])[::-1]
     f1 = 2 * hits / np.maximum(found + hits[0], 1e-9)
     # Without pairs in between, the highest threshold with the same pairs says most.
     best = int(np.flatnonzero(f1 >= f1.max() - 1e-9)[-1])
-    return Suggestion(best / STEPS, float(f1[best]), f1)
+    return Suggestion(best / HUNDREDTHS, float(f1[best]), f1)
 
 
 def wilson_interval(share: float, count: float) -> tuple[float, float]:
@@ -137,7 +137,7 @@ def _weights(places: Int64Array, histogram: Int64Array, first: int) -> FloatArra
     The pairs of a hundredth without a judged pair count for the nearest hundredth with one.
     """
     own, counts = np.unique(places, return_counts=True)
-    hundredths = np.arange(first, STEPS + 1)
+    hundredths = np.arange(first, HUNDREDTHS + 1)
     nearest = np.abs(hundredths[:, None] - own).argmin(axis=1)
     mass = np.bincount(nearest, histogram[first:], len(own))
     weights = (mass / counts)[np.searchsorted(own, places)]
@@ -146,7 +146,7 @@ def _weights(places: Int64Array, histogram: Int64Array, first: int) -> FloatArra
 
 def _unseen(places: Int64Array, histogram: Int64Array, first: int) -> float:
     """Return the share of the pairs from a hundredth on that no judged pair is near to."""
-    hundredths = np.arange(first, STEPS + 1)
+    hundredths = np.arange(first, HUNDREDTHS + 1)
     distances = np.abs(hundredths[:, None] - np.unique(places)).min(axis=1)
     mass = histogram[first:]
     return float(mass[distances > _REACH].sum() / max(mass.sum(), 1))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from textsim_db.review.pair_table import STEPS
+from textsim_db.review.pair_table import HUNDREDTHS
 
 _MOST_COUNTS = 4
 """The counts that are marked at the axis."""
@@ -57,11 +57,11 @@ def histogram_of(counts: list[tuple[int, int]], thresholds: dict[str, float]) ->
         width,
         [Mark(_vertical(number, most)[0], f"{number:,}") for number in _round_numbers(most)],
         [
-            Mark((step - first) * width, f"{step / STEPS:.1f}")
-            for step in range(first, STEPS + 1)
+            Mark((step - first) * width, f"{step / HUNDREDTHS:.1f}")
+            for step in range(first, HUNDREDTHS + 1)
             if step % 10 == 0
         ],
-        [Mark((STEPS * at - first) * width, name) for name, at in thresholds.items()],
+        [Mark((HUNDREDTHS * at - first) * width, name) for name, at in thresholds.items()],
     )
 
 

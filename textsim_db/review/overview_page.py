@@ -10,7 +10,7 @@ from starlette.responses import Response
 
 from textsim_db.review.estimates import suggest, verdicts_of
 from textsim_db.review.histogram import histogram_of
-from textsim_db.review.pair_table import STEPS, Pairs
+from textsim_db.review.pair_table import HUNDREDTHS, Pairs
 from textsim_db.review.site import Site, shown_threshold
 
 _BESIDE = 3
@@ -31,14 +31,14 @@ class OverviewPage:
         thresholds = {f"in use: {shown_threshold(in_use)}": in_use}
         if suggestion is not None:
             thresholds[f"suggested: {shown_threshold(suggestion.threshold)}"] = suggestion.threshold
-        bars = bars_of(pairs, int(min(thresholds.values()) * STEPS))
+        bars = bars_of(pairs, int(min(thresholds.values()) * HUNDREDTHS))
         return site.render(
             "overview.html",
             threshold=in_use,
             facts=site.reviewed.facts,
             bars=bars,
             histogram=histogram_of(bars, thresholds),
-            in_use=pairs.effect(round(in_use * STEPS) / STEPS),
+            in_use=pairs.effect(round(in_use * HUNDREDTHS) / HUNDREDTHS),
             # The script shows the numbers of a threshold without asking the server.
             effects=json.dumps([each[1:] for each in pairs.effects]),
             **self._at_threshold(request, pairs),
@@ -62,8 +62,8 @@ class OverviewPage:
         }
 
 
-def bars_of(pairs: Pairs, lowest: int = STEPS) -> list[tuple[int, int]]:
+def bars_of(pairs: Pairs, lowest: int = HUNDREDTHS) -> list[tuple[int, int]]:
     """Return each hundredth with its pairs, from the first one with a pair, or from a lower one."""
     places = np.flatnonzero(pairs.histogram)
-    first = min(lowest, int(places[0]) if len(places) else STEPS)
-    return [(step, int(pairs.histogram[step])) for step in range(first, STEPS + 1)]
+    first = min(lowest, int(places[0]) if len(places) else HUNDREDTHS)
+    return [(step, int(pairs.histogram[step])) for step in range(first, HUNDREDTHS + 1)]

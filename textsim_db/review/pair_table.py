@@ -13,9 +13,9 @@ from textsim_db.cluster.spanning_forest import Links, join, roots
 from textsim_db.results import Pair
 from textsim_db.text.array_types import FloatArray, Int64Array
 
-STEPS = 100
+HUNDREDTHS = 100
 """The thresholds that the pages offer are hundredths."""
-_EDGES = np.arange(STEPS + 1) / STEPS
+_EDGES = np.arange(HUNDREDTHS + 1) / HUNDREDTHS
 
 
 class Effect(NamedTuple):
@@ -70,7 +70,7 @@ class Pairs:
     forest: Links
     """A maximum spanning forest of all pairs, the most similar link first."""
     histogram: Int64Array
-    """All pairs by hundredths of similarity; similarity 1 is last: (STEPS + 1,)."""
+    """All pairs by hundredths of similarity; similarity 1 is last: (HUNDREDTHS + 1,)."""
     near: Int64Array
     """The numbers of the kept pairs, the nearest to the threshold first."""
     sampled: int | None = None

@@ -7,7 +7,7 @@ from starlette.responses import Response
 
 from textsim_db.review import estimates
 from textsim_db.review.overview_page import bars_of
-from textsim_db.review.pair_table import STEPS, Pairs
+from textsim_db.review.pair_table import HUNDREDTHS, Pairs
 from textsim_db.review.site import Site
 from textsim_db.settings import Verdict
 
@@ -23,18 +23,20 @@ class PrecisionPage:
         judgements = self._site.judging.all().values()
         verdicts = estimates.verdicts_of(pairs, judgements)
         found = [
-            estimates.precision(verdicts, pairs.histogram, step / STEPS)
-            for step in range(bars_of(pairs)[0][0], STEPS + 1)
+            estimates.precision(verdicts, pairs.histogram, step / HUNDREDTHS)
+            for step in range(bars_of(pairs)[0][0], HUNDREDTHS + 1)
         ]
         rows = [row for row in found if row is not None]
         in_use = self._site.reviewed.threshold
         suggestion = estimates.suggest(verdicts, pairs.histogram)
         threshold = suggestion.threshold if suggestion else in_use
-        at = next((row for row in rows if round((row.threshold - threshold) * STEPS) == 0), None)
+        at = next(
+            (row for row in rows if round((row.threshold - threshold) * HUNDREDTHS) == 0), None
+        )
         unsure = sum(judgement.verdict == Verdict.UNSURE for judgement in judgements)
         return self._site.render(
             "precision.html",
-            rows=[row for row in rows if round(row.threshold * STEPS) % 5 == 0 or row is at],
+            rows=[row for row in rows if round(row.threshold * HUNDREDTHS) % 5 == 0 or row is at],
             in_use=in_use,
             suggestion=suggestion,
             at=at,

@@ -9,6 +9,7 @@ from typing import NamedTuple
 from textsim_db.diff.word_diff import Change, Part, Token, differences, tokens
 from textsim_db.errors import MeasureError
 from textsim_db.review.reviewed import Text
+from textsim_db.show.word_borders import end_of_start, start_of_end
 
 _MOST_WORDS = 20_000
 """The words of a document that are compared, so that a page takes moments."""
@@ -18,8 +19,6 @@ _MOST_OF_EXCERPT = 4_000
 """The characters of a document that a list compares."""
 _OF_EXCERPT = 90
 """The characters of a part of an excerpt."""
-_LONGEST_WORD = 40
-"""The characters up to which a word of an excerpt is not cut."""
 _HIDING = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 _FOLDED = 600
 """Equal words of more characters are folded, except for some at both ends."""
@@ -128,17 +127,14 @@ def _begin(text: str, most: int = _OF_EXCERPT) -> str:
     """Return the begin of a text up to the end of a word; a very long word is cut."""
     if len(text) <= most:
         return text
-    border = text.rfind(" ", most - _LONGEST_WORD, most + 1)
-    return f"{text[: most if border < 0 else border]} …"
+    return f"{text[: end_of_start(text, most)]} …"
 
 
 def _end(text: str) -> str:
     """Return the end of a text from the begin of a word on; a very long word is cut."""
     if len(text) <= _OF_EXCERPT:
         return text
-    start = len(text) - _OF_EXCERPT
-    border = text.find(" ", start - 1, start + _LONGEST_WORD)
-    return f"… {text[start if border < 0 else border + 1 :]}"
+    return f"… {text[start_of_end(text, _OF_EXCERPT) :]}"
 
 
 def _runs(parts: Iterable[Part], side: str) -> list[Run]:
@@ -157,5 +153,7 @@ def _run(is_same: bool, text: str) -> Run:
     if len(shown) <= _FOLDED:
         return Run(is_same, shown, "", "", left_out)
     if is_same:
-        return Run(is_same, shown[:_END], shown[_END:-_END], shown[-_END:], left_out)
-    return Run(is_same, shown[:_FOLDED], shown[_FOLDED:], "", left_out)
+        first, last = end_of_start(shown, _END), start_of_end(shown, _END)
+        return Run(is_same, shown[:first], shown[first:last], shown[last:], left_out)
+    first = end_of_start(shown, _FOLDED)
+    return Run(is_same, shown[:first], shown[first:], "", left_out)

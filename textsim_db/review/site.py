@@ -18,7 +18,7 @@ from textsim_db.results import Pair
 from textsim_db.review.clusters import ChainClusters, Clusters, Judged
 from textsim_db.review.filters import fraction
 from textsim_db.review.judging import Judgements, Judging, mark
-from textsim_db.review.pair_table import STEPS, Largest, Pairs
+from textsim_db.review.pair_table import HUNDREDTHS, Largest, Pairs
 from textsim_db.review.reviewed import Reviewed, Text
 from textsim_db.review.side_by_side import Summary, begin_of, summary
 from textsim_db.review.survey import Survey
@@ -73,7 +73,7 @@ class Site:
     def threshold(self, request: Request) -> float:
         """Return the threshold of an address in hundredths."""
         given = fraction(request.query_params.get("threshold"), self.reviewed.threshold)
-        return round(given * STEPS) / STEPS
+        return round(given * HUNDREDTHS) / HUNDREDTHS
 
     def clusters(self, pairs: Pairs, threshold: float, judgements: Judgements) -> Clusters:
         """Return the stored clusters if there are any, or else those of chains at a threshold."""

@@ -13,7 +13,7 @@ from textsim_db.cluster.spanning_forest import Forest, Links, joined_links
 from textsim_db.errors import TextsimError
 from textsim_db.read.documents_by_key import RandomMatches
 from textsim_db.results import Pair
-from textsim_db.review.pair_table import STEPS, Column, Pairs, bins_of
+from textsim_db.review.pair_table import HUNDREDTHS, Column, Pairs, bins_of
 from textsim_db.review.reviewed import Reviewed
 from textsim_db.review.side_by_side import compare_texts
 from textsim_db.review.stored_clusters import StoredClusters
@@ -137,7 +137,7 @@ def read_pairs(pairs: Iterable[Pair], threshold: float) -> Iterator[int | Pairs]
     """Yield how many pairs were read so far, and at the end the pairs."""
     numbers: dict[str, int] = {}
     forest = Forest()
-    histogram = np.zeros(STEPS + 1, np.int64)
+    histogram = np.zeros(HUNDREDTHS + 1, np.int64)
     kept, waiting, count = joined_links([]), list[Links](), 0
     rest = iter(pairs)
     while part := list(islice(rest, _PART)):
@@ -165,7 +165,7 @@ def estimated(matches: RandomMatches, documents: int, threshold: float) -> Pairs
     """
     *_, found = read_pairs(sorted(set(matches.pairs)), threshold)
     assert isinstance(found, Pairs)
-    ends = np.zeros(STEPS + 1, np.int64)
+    ends = np.zeros(HUNDREDTHS + 1, np.int64)
     np.add.at(ends, bins_of(np.array([pair.similarity for pair in matches.pairs])), 1)
     found.histogram = np.rint(ends * documents / max(2 * matches.documents, 1)).astype(np.int64)
     found.sampled = matches.documents

@@ -13,6 +13,7 @@ from textsim_db.settings import RECIPE, CorpusConfig
 from textsim_db.sketch import fast_similarity
 from textsim_db.sketch.common_shingles import NO_COMMON
 from textsim_db.sketch.exact_prefix import smallest_values
+from textsim_db.sketch.fingerprints import Fingerprints, fingerprints_of
 from textsim_db.sketch.ragged import Buckets, Ragged, Signatures, joined, of_rows
 from textsim_db.sketch.scopes import Scopes, in_scopes
 from textsim_db.text.array_types import BoolArray, Int16Array, Int32Array, Int64Array
@@ -21,8 +22,8 @@ from textsim_db.text.hashing import hash_bands
 from textsim_db.text.languages import identify
 from textsim_db.text.shingles import find_shingles
 from textsim_db.text.stop_words import without, without_by_language
+from textsim_db.text.storable_text import to_bytes
 from textsim_db.text.tokens import Tokens, leave_out, tokenize
-from textsim_db.text.utf8 import to_bytes
 
 GOLDEN_TEXT = (
     "The 3 QUICK brown foxes — naïve, ﬁne — jumped; Быстрая ЛИСА, ταχεία ΑΛΕΠΟΎΣ, 素早い狐が跳ぶ, "
@@ -44,6 +45,8 @@ class Sketches:
     signatures: Signatures
     buckets: Buckets
     """The buckets as they are stored: those of a scoped corpus are mixed with the scopes."""
+    fingerprints: Fingerprints | None
+    """The fingerprints, not mixed with scopes; None in a corpus without passages."""
 
 
 def sketch(
@@ -110,7 +113,9 @@ def sketch_tokens(tokens: Tokens, config: CorpusConfig, scopes: Scopes = None) -
         counts = np.concatenate([counts for counts, _ in parts])
         signatures = joined([signatures for _, signatures in parts])
     buckets = in_scopes(buckets_of(signatures, config), scopes)
-    return Sketches(tokens, counts, signatures, buckets)
+    passages = config.passages
+    fingerprints = None if passages is None else fingerprints_of(tokens, passages)
+    return Sketches(tokens, counts, signatures, buckets, fingerprints)
 
 
 def _counts_and_signatures(tokens: Tokens, config: CorpusConfig) -> tuple[Int64Array, Signatures]:

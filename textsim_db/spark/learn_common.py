@@ -14,7 +14,7 @@ from textsim_db.spark.refuse_rows import accept
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-SAMPLE_CHARACTERS = 4_000
+START_CHARACTERS = 4_000
 """The characters of each text of the sample."""
 
 
@@ -27,7 +27,7 @@ def with_common(source: DataFrame, config: CorpusConfig) -> CorpusConfig:
     if not config.is_exact:
         return config
     sample = source.limit(SAMPLE_DOCUMENTS).selectExpr(
-        "key", f"substring(text, 1, {SAMPLE_CHARACTERS}) AS text"
+        "key", f"substring(text, 1, {START_CHARACTERS}) AS text"
     )
     batches = sample.toArrow().combine_chunks().to_batches(max_chunksize=5_000)
     texts = (accept(batch, is_scoped=False).texts for batch in batches)

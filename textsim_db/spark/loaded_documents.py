@@ -24,7 +24,7 @@ from textsim_db.text.array_types import Int64Array
 from textsim_db.text.tokens import Tokens
 from textsim_db.text.word_numbers import word_numbers
 
-MOST_BYTES = 512 * 1024 * 1024
+LOADED_BYTES = 512 * 1024 * 1024
 """The bytes of distinct texts that a task verifies. They take up to ten times as much memory."""
 
 
@@ -114,10 +114,10 @@ def load(texts: Sequence[bytes], config: CorpusConfig, scopes: Scopes = None) ->
 
 
 def _check_size(documents: int, size: int) -> None:
-    if size > MOST_BYTES:
+    if size > LOADED_BYTES:
         raise InputError(
             f"{documents:,} candidates with {size:,} bytes of text are in one task, because shared "
-            f"buckets connect them; at most {MOST_BYTES:,} bytes are possible: use a higher threshold "
+            f"buckets connect them; at most {LOADED_BYTES:,} bytes are possible: use a higher threshold "
             "or more rows a band, or leave out boilerplate that many texts share"
         )
 

@@ -10,13 +10,8 @@ import pyarrow as pa
 
 from textsim_db.errors import DocumentError
 from textsim_db.results import Refusal
-from textsim_db.text.utf8 import MAX_BYTES, to_bytes
-from textsim_db.write.prepare_batches import (
-    MAX_KEY_BYTES,
-    MAX_SCOPE_BYTES,
-    stored_key,
-    stored_scope,
-)
+from textsim_db.text.storable_text import MAX_BYTES, to_bytes
+from textsim_db.write.storable_keys import MAX_KEY_BYTES, MAX_SCOPE_BYTES, stored_key, stored_scope
 
 _MOST_BYTES = (MAX_KEY_BYTES, MAX_BYTES, MAX_SCOPE_BYTES)
 """The bytes that a key, a text and a scope may have."""

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Final, LiteralString
 
-HAS_DOCUMENTS: Final[LiteralString] = "SELECT EXISTS (SELECT FROM {document})"
-COUNT_DOCUMENTS: Final[LiteralString] = """
+COUNT_STORED_DOCUMENTS: Final[LiteralString] = """
 /* textsim-db: count the documents of corpus {id} */ SELECT count(*) FROM {document}
 """
 TAKE_NAME: Final[LiteralString] = """
@@ -14,7 +13,6 @@ WHERE c.id = %(id)s
     AND NOT EXISTS (SELECT FROM textsim.corpus o WHERE o.name = %(name)s AND o.id <> c.id)
 RETURNING c.id
 """
-HIGHEST_ID: Final[LiteralString] = "SELECT coalesce(max(id), 0) FROM {document}"
 # A short statement for each page, so that no transaction stays open while Spark computes.
 PAGE_OF_DOCUMENTS: Final[LiteralString] = """
 /* textsim-db: read corpus {id} */

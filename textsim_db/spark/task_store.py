@@ -15,7 +15,7 @@ from textsim_db.db.dictionary import Dictionary
 from textsim_db.db.engine import database_errors, open_engine
 from textsim_db.db.store import Store
 
-APPLICATION_NAME = "textsim-db spark"
+SPARK_APPLICATION_NAME = "textsim-db spark"
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,5 +46,5 @@ class Target:
 # Another call opens another cache: the database of an address may have been created again meanwhile.
 @lru_cache(maxsize=1)
 def _of_call(address: str, call: str) -> tuple[Engine, Dictionary]:
-    engine = open_engine(address, APPLICATION_NAME)
+    engine = open_engine(address, SPARK_APPLICATION_NAME)
     return engine, Dictionary(engine)

@@ -47,9 +47,9 @@ from textsim_db.write.vacuum_after_load import settle
 
 log = logging.getLogger(__name__)
 
-WRITERS = 32
+WRITING_TASKS = 32
 """Tasks that write at once. Each needs two connections; a server has 100 by default."""
-MAX_WRITERS = 10_000
+MAX_WRITING_TASKS = 10_000
 SAMPLE_CHARACTERS = 8 * MAX_WEIGHT
 """The characters from which an exact corpus learns at most, as in Corpus.add_many()."""
 
@@ -62,7 +62,7 @@ def write(
     text: str = "text",
     *,
     scope: str | None = None,
-    writers: int = WRITERS,
+    writers: int = WRITING_TASKS,
     **settings: Any,
 ) -> AddReport:
     """Write the documents of a DataFrame into a corpus, with the result of Corpus.add_many().
@@ -95,7 +95,7 @@ def write(
     """
     check_not_reserved(corpus)
     stored_corpus.check_name(corpus)
-    check_count(writers, "writers", 1, MAX_WRITERS)
+    check_count(writers, "writers", 1, MAX_WRITING_TASKS)
     columns = FrameColumns(key, text, scope)
     columns.check(df)
     documents = df.select(*columns.documents())

@@ -15,6 +15,7 @@ from sqlalchemy import Engine
 from textsim_db.db import stored_corpus
 from textsim_db.db.engine import autocommit
 from textsim_db.db.retries import Attempts
+from textsim_db.db.statements import HAS_DOCUMENTS
 from textsim_db.db.store import Store
 from textsim_db.db.stored_corpus import StoredCorpus
 from textsim_db.errors import CorpusExists, CorpusNotFound
@@ -55,7 +56,7 @@ def open_hidden(
 def count_documents(engine: Engine, corpus: StoredCorpus) -> int:
     """Return the number of documents in a corpus."""
     with autocommit(engine) as connection:
-        row = connection.execute(corpus.statement(statements.COUNT_DOCUMENTS)).fetchone()
+        row = connection.execute(corpus.statement(statements.COUNT_STORED_DOCUMENTS)).fetchone()
     assert row is not None
     return int(row[0])
 
@@ -63,7 +64,7 @@ def count_documents(engine: Engine, corpus: StoredCorpus) -> int:
 def has_documents(engine: Engine, corpus: StoredCorpus) -> bool:
     """Return whether a corpus has documents."""
     with autocommit(engine) as connection:
-        row = connection.execute(corpus.statement(statements.HAS_DOCUMENTS)).fetchone()
+        row = connection.execute(corpus.statement(HAS_DOCUMENTS)).fetchone()
     return row == (True,)
 
 

@@ -8,8 +8,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from textsim_db.cluster.few_links import FewLinks
 from textsim_db.cluster.join import Join
-from textsim_db.cluster.spanning_forest import Ids, Links, join, joined_links, roots
+from textsim_db.cluster.spanning_forest import Ids, Links, join, roots
 from textsim_db.compare.verify import Criterion
 from textsim_db.db.engine import Connection, transaction
 from textsim_db.db.store import Store
@@ -34,6 +35,8 @@ class _Nodes(NamedTuple):
     """The node of each document: (documents,)."""
     matches: Links
     """Pairs of nodes with their similarities, left < right, each once."""
+    crowded: Int64Array
+    """The nodes that have more matches with earlier ones than are kept."""
 
 
 def build(store: Store, waits: bool) -> int:
@@ -49,17 +52,20 @@ def build(store: Store, waits: bool) -> int:
         if not entries:
             return 0
         connection.execute(statements.ALLOW_JOINS)
-        (threshold,) = connection.execute(statements.TRACKED_THRESHOLD, [corpus.id]).fetchone() or (
-            corpus.config.threshold,
-        )
-        found = _find(store, threshold)
-        for statement in (statements.REMOVE_NODES, statements.REMOVE_MATCHES):
+        limits = connection.execute(statements.LIMITS_OF_MATCHES, [corpus.id]).fetchone()
+        threshold, most = limits or (corpus.config.threshold, 0)
+        found = _find(store, threshold, most)
+        for statement in (
+            *(statements.REMOVE_NODES, statements.REMOVE_MATCHES, statements.REMOVE_CROWDED),
+        ):
             connection.execute(corpus.statement(statement))
         rows = zip(found.documents.tolist(), found.nodes.tolist(), strict=True)
         _copy(connection, corpus.statement(statements.COPY_NODES), ["int4", "int4"], rows)
         links = zip(*(column.tolist() for column in found.matches), strict=True)
         types = ["int4", "int4", "float8"]
         _copy(connection, corpus.statement(statements.COPY_MATCHES), types, links)
+        crowded = ([node] for node in found.crowded.tolist())
+        _copy(connection, corpus.statement(statements.COPY_CROWDED), ["int4"], crowded)
         # From here on, what the log names has changed since it was read.
         for statement in (
             *(statements.REMOVE_CHANGED_NODES, statements.REMOVE_MATCHES_WITHOUT_NODES),
@@ -84,15 +90,18 @@ def _entries(connection: Connection, store: Store) -> list[int]:
     return entries if waiting > known else []
 
 
-def _find(store: Store, threshold: float) -> _Nodes:
-    """Read all documents, and return their nodes and matches."""
+def _find(store: Store, threshold: float, most: int) -> _Nodes:
+    """Read all documents, and return their nodes and matches; most: with earlier nodes."""
     with snapshot(store.engine) as connection:
         statement = store.corpus.statement(statements.IDS_TO_CLUSTER)
         rows = connection.execute(statement).fetchall()
         documents = np.array([id_ for (id_,) in rows], np.int64)
         criterion = Criterion(JACCARD, threshold)
         host = StoredHost(connection, store, criterion)
-        links = joined_links(Join(host, criterion).links())
+        few = FewLinks(most)
+        for part in Join(host, criterion).links():
+            few.add(part)
+    links = few.links()
     classes = host.copies.classes
     firsts = host.copies.representatives[classes.owners()]
     is_equal = links.similarity == 1
@@ -108,7 +117,8 @@ def _find(store: Store, threshold: float) -> _Nodes:
     pairs, places = np.unique(
         np.stack((np.minimum(x, y), np.maximum(x, y))), axis=1, return_index=True
     )
-    return _Nodes(documents, nodes, Links(pairs[0], pairs[1], links.similarity[places]))
+    crowded = np.unique(nodes[np.searchsorted(documents, few.crowded())])
+    return _Nodes(documents, nodes, Links(pairs[0], pairs[1], links.similarity[places]), crowded)
 
 
 def _copy(

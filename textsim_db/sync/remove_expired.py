@@ -13,7 +13,7 @@ from textsim_db.db.retries import OUTDATED
 from textsim_db.write import statements
 from textsim_db.write.expire_documents import expire_some
 
-SECONDS = 1.0
+EXPIRY_SECONDS = 1.0
 """The seconds between two looks for expired documents."""
 
 
@@ -38,5 +38,5 @@ class ExpiredDocuments:
             # The corpus was rebuilt or dropped meanwhile, or another version has created it.
             with suppress(*OUTDATED, pg.UndefinedObject, pg.FeatureNotSupported):
                 removed += expire_some(self._engine, name)
-        self._due_at = time.monotonic() + (0 if removed else SECONDS)
+        self._due_at = time.monotonic() + (0 if removed else EXPIRY_SECONDS)
         return removed

@@ -46,7 +46,7 @@ ORDER BY corpus, relation::text
 STATUS: Final[LiteralString] = """
 /* textsim-db: status of a corpus */
 SELECT indexed, pending, oldest_pending, failed, is_estimate, problems, as_text, saved_by_ids,
-    linkage, tracked_threshold, outdated, outdated_since, indexed_is_estimate
+    linkage, tracked_threshold, outdated, outdated_since, crowded, indexed_is_estimate
 FROM textsim.status(%s)
 """
 SCOPES: Final[LiteralString] = """
@@ -268,8 +268,8 @@ UPDATE_CLUSTERS: Final[LiteralString] = """
 /* textsim-db: update clusters */ SELECT textsim._update_clusters(%s, %s, %s)
 """
 LOCK_CLUSTERS: Final[LiteralString] = "SELECT textsim._lock_clusters(%s, %s)"
-TRACKED_THRESHOLD: Final[LiteralString] = (
-    "SELECT t.threshold FROM textsim.tracked t WHERE t.corpus_id = %s"
+LIMITS_OF_MATCHES: Final[LiteralString] = (
+    "SELECT t.threshold, textsim._most_compared() FROM textsim.tracked t WHERE t.corpus_id = %s"
 )
 # A worker forbids these joins, because its own statements read few rows.
 ALLOW_JOINS: Final[LiteralString] = """
@@ -289,12 +289,14 @@ SELECT d.id FROM {document} d WHERE d.shingle_count > 0{alive} ORDER BY d.id
 """
 REMOVE_NODES: Final[LiteralString] = "DELETE FROM textsim.node_{id}"
 REMOVE_MATCHES: Final[LiteralString] = "DELETE FROM textsim.match_{id}"
+REMOVE_CROWDED: Final[LiteralString] = "DELETE FROM textsim.crowded_{id}"
 COPY_NODES: Final[LiteralString] = (
     "COPY textsim.node_{id} (document_id, node) FROM STDIN (FORMAT BINARY)"
 )
 COPY_MATCHES: Final[LiteralString] = (
     "COPY textsim.match_{id} (a, b, similarity) FROM STDIN (FORMAT BINARY)"
 )
+COPY_CROWDED: Final[LiteralString] = "COPY textsim.crowded_{id} (node) FROM STDIN (FORMAT BINARY)"
 REMOVE_CHANGED_NODES: Final[LiteralString] = """
 DELETE FROM textsim.node_{id} n WHERE n.document_id IN (
     SELECT pg_catalog.unnest(p.document_ids) FROM textsim.pending p
@@ -385,11 +387,11 @@ SELECT e.id, e.at, e.what, e.cluster, e.key, e.other FROM textsim.cluster_events
 """
 MEMBERS: Final[LiteralString] = """
 /* textsim-db: members of clusters */
-SELECT m.key, m.cluster, m.representative, m.similarity FROM textsim.members(%s) m
+SELECT m.key, m.cluster, m.representative, m.similarity, m.crowded FROM textsim.members(%s) m
 ORDER BY m.cluster, m.key COLLATE "C"
 """
 CLUSTER_OF: Final[LiteralString] = """
-SELECT o.cluster, o.representative, o.similarity FROM textsim.cluster_of(%s, %s) o
+SELECT o.cluster, o.representative, o.similarity, o.crowded FROM textsim.cluster_of(%s, %s) o
 """
 
 # Documents of a source, and documents that wait for the ids of their words.

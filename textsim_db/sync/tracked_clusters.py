@@ -32,7 +32,7 @@ else:
 
 log = logging.getLogger(__name__)
 
-SECONDS = 1.0
+UPDATE_SECONDS = 1.0
 """The seconds between two looks for outdated clusters, and the time that updates may take at once."""
 MEMBERS_AT_ONCE = 10_000
 _REFUSED = (
@@ -146,9 +146,9 @@ class OutdatedClusters:
         total = 0
         while updated := self._update_each():
             total += updated
-            if time.monotonic() >= start + SECONDS:
+            if time.monotonic() >= start + UPDATE_SECONDS:
                 return total
-        self._due_at = time.monotonic() + SECONDS
+        self._due_at = time.monotonic() + UPDATE_SECONDS
         return total
 
     def _update_each(self) -> int:

@@ -10,6 +10,8 @@ import logging
 import os
 import pickle
 import re
+import signal
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from functools import partial
@@ -68,11 +70,31 @@ def _compiled(function: Function, **options: bool) -> Function:
     njit: Any = numba.njit  # its annotations lack some options
     dispatcher: Any = njit(nogil=True, **options)(function)
     dispatcher.get_call_template = partial(_call_template, dispatcher.get_call_template)
+    dispatcher._compile_for_args = partial(_uninterrupted, dispatcher._compile_for_args)
     try:
         dispatcher._cache = _Cache(function)
     except RuntimeError:  # Numba tried every folder
         _warn_once("no cache folder is writable")
     return cast(Function, dispatcher)
+
+
+def _uninterrupted(function: Callable[..., Any], *args: Any) -> Any:
+    """Call a function, and hold an interrupt (Ctrl-C) back until it returns.
+
+    LLVM calls Python while it loads or compiles a kernel. An error in such a call crashes the process.
+    """
+    handler = signal.getsignal(signal.SIGINT)
+    # Python handles signals in the main thread only. It did not install a handler of None.
+    if threading.current_thread() is not threading.main_thread() or handler is None:
+        return function(*args)
+    held: list[int] = []
+    signal.signal(signal.SIGINT, lambda number, _: held.append(number))
+    try:
+        return function(*args)
+    finally:
+        signal.signal(signal.SIGINT, handler)
+        if held:
+            signal.raise_signal(signal.SIGINT)
 
 
 def _call_template(find: Callable[..., Any], args: Any, kws: Any) -> Any:

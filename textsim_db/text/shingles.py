@@ -24,8 +24,9 @@ from textsim_db.text.hash_table import (
 )
 from textsim_db.text.hashing import fold, hash_folded, hash_span, seeded
 from textsim_db.text.numba_compiler import inlined_kernel, kernel
+from textsim_db.text.storable_text import to_bytes
 from textsim_db.text.tokens import Tokens, tokenize
-from textsim_db.text.utf8 import decode, same_spans, to_bytes
+from textsim_db.text.utf8 import decode, same_spans
 
 
 class Shingles(NamedTuple):

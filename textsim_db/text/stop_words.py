@@ -27,8 +27,9 @@ from textsim_db.text.hash_table import (
 )
 from textsim_db.text.hashing import hash_span
 from textsim_db.text.numba_compiler import inlined_kernel, kernel
+from textsim_db.text.storable_text import to_bytes
 from textsim_db.text.tokens import Tokens, leave_out, tokenize
-from textsim_db.text.utf8 import Utf8, concatenate, same_spans, to_bytes
+from textsim_db.text.utf8 import Utf8, concatenate, same_spans
 
 
 def with_lists(settings: CorpusSettings) -> CorpusSettings:

@@ -24,6 +24,7 @@ from textsim_db.text.numba_compiler import (
     store64,
     trailing_zeros,
 )
+from textsim_db.text.storable_text import to_bytes
 from textsim_db.text.unicode_tables import (
     MARK,
     SEPARATOR,
@@ -33,15 +34,7 @@ from textsim_db.text.unicode_tables import (
     Tables,
     tables,
 )
-from textsim_db.text.utf8 import (
-    Utf8,
-    check_batch_size,
-    concatenate,
-    copy_span,
-    decode,
-    encode,
-    to_bytes,
-)
+from textsim_db.text.utf8 import Utf8, check_batch_size, concatenate, copy_span, decode, encode
 
 
 class Tokens(NamedTuple):

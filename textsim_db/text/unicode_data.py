@@ -1,6 +1,6 @@
 """Unicode 13.0 as the normal form sees it; written by scripts/make_unicode_tables.py."""
 
-VERSION = "13.0"
+UNICODE_VERSION = "13.0"
 
 # (first code point, kind, canonical combining class or marker), up to the next row.
 # Kinds: 0 separator, 1 letter or number, 2 mark, 3 letter or number of a spaceless script.

@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence, Sized
 from itertools import accumulate
 from typing import NamedTuple
 
 import numpy as np
 
-from textsim_db.errors import DocumentError, Misfit, shown
+from textsim_db.errors import DocumentError
 from textsim_db.text.array_types import ByteArray, Int64Array
 from textsim_db.text.hashing import PADDING
 from textsim_db.text.numba_compiler import inlined_kernel
+from textsim_db.text.storable_text import MAX_BYTES
 
-MAX_BYTES = 128 * 1024 * 1024
-"""Bytes of the longest document in UTF-8: its word ids must fit in one PostgreSQL value."""
 MAX_BATCH_BYTES = 2**30 - 16
 """Bytes of the largest batch: normal forms may be twice as long, and their spans are int32."""
 
@@ -33,67 +31,13 @@ class Utf8(NamedTuple):
         return self.data[self.offsets[text] : self.offsets[text + 1]].tobytes()
 
 
-def to_bytes(text: str) -> bytes:
-    """Return the text as UTF-8; raise DocumentError if PostgreSQL cannot store it.
-
-    PostgreSQL cannot store a value that is not a str, has a NUL character or a lone surrogate, or is
-    longer than 128 MiB.
-    """
-    if not isinstance(text, str):
-        raise wrong_value(text, "text", "str", "; leave it out, or give an empty text")
-    try:
-        data = text.encode()
-    except UnicodeEncodeError as error:
-        raise DocumentError(
-            f"the text has a lone surrogate U+{ord(text[error.start]):04X} "
-            f"at character {error.start + 1}, which PostgreSQL cannot store; remove it"
-        ) from None
-    if b"\0" in data:
-        raise DocumentError(
-            f"the text has a NUL character at character {text.index(chr(0)) + 1}, "
-            "which PostgreSQL cannot store; remove it"
-        )
-    if len(data) > MAX_BYTES:
-        raise DocumentError(
-            f"the text is {len(data)} bytes long; at most {MAX_BYTES} are possible; split the text"
-        )
-    return data
-
-
-def is_null(value: object) -> bool:
-    """Say whether a value is None, or what data frames have in its place: NaN, NA or NaT."""
-    if isinstance(value, float | np.floating):
-        return math.isnan(value)
-    return value is None or type(value).__name__ in ("NAType", "NaTType")
-
-
-def wrong_value(value: object, noun: str, expected: str, remedy: str = "") -> DocumentError:
-    """Return the error for a value of a wrong type; remedy: follows if the value is null."""
-    place = ""
-    if isinstance(value, Misfit):
-        place = f'column "{shown(value.column)}", row {value.row}: '
-        value = value.value
-    if is_null(value):
-        return DocumentError(f"{place}the {noun} is null{remedy}")
-    return DocumentError(
-        f"{place}the {noun} is of type {type(value).__name__}; expected {expected}"
-    )
-
-
 def concatenate(texts: Sequence[bytes | memoryview]) -> Utf8:
     """Return the texts as one array of bytes with offsets."""
     return _with_offsets(b"".join((*texts, bytes(PADDING))), texts)
 
 
-def _with_offsets(data: bytes, texts: Sequence[Sized]) -> Utf8:
-    """Return data without its padding; texts: what it consists of, as long as its parts."""
-    ends = accumulate(map(len, texts), initial=0)
-    offsets = np.fromiter(ends, np.int64, len(texts) + 1)
-    return Utf8(np.frombuffer(data, np.uint8)[:-PADDING], offsets)
-
-
 def encode_all(texts: Sequence[str]) -> Utf8 | None:
-    """Return texts as one array; None if to_bytes() would refuse one of them."""
+    """Return texts as one array; None if to_bytes() might refuse one of them."""
     if any("\0" in text or len(text) > MAX_BYTES // 4 for text in texts):  # at most four bytes each
         return None
     if all(map(str.isascii, texts)):
@@ -102,6 +46,13 @@ def encode_all(texts: Sequence[str]) -> Utf8 | None:
         return concatenate([text.encode() for text in texts])
     except UnicodeEncodeError:
         return None
+
+
+def _with_offsets(data: bytes, texts: Sequence[Sized]) -> Utf8:
+    """Return the joined texts as an array; data: the texts in UTF-8, with padding."""
+    ends = accumulate(map(len, texts), initial=0)
+    offsets = np.fromiter(ends, np.int64, len(texts) + 1)
+    return Utf8(np.frombuffer(data, np.uint8)[:-PADDING], offsets)
 
 
 def check_batch_size(size: int) -> None:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from textsim_db.db import stored_corpus
 from textsim_db.db.engine import autocommit
 from textsim_db.db.store import Store
+from textsim_db.read.statements import IS_TRACKED
 from textsim_db.settings import CorpusConfig
-from textsim_db.write import statements
 from textsim_db.write.rebuild import lock_of_rebuilds
 
 
@@ -19,7 +19,7 @@ def is_enough(store: Store, config: CorpusConfig) -> bool:
     if old.needs_rebuild(config):
         return False
     with autocommit(store.engine) as connection:
-        row = connection.execute(statements.IS_TRACKED, [store.corpus.id]).fetchone()
+        row = connection.execute(IS_TRACKED, [store.corpus.id]).fetchone()
     return old.threshold == config.threshold or row == (False,)
 
 

@@ -269,9 +269,9 @@ class CorpusCopier:
         for i, id_ in zip(numbers.tolist(), ids.tolist(), strict=True):
             row, count = copy.rows[i], int(sketches.shingle_counts[i])
             signature, expiry = Array(sketches.signatures.of(i)), write_batch.moment(row.expires_at)
-            parameters.append(
-                (id_, row.key, row.source_id, count, row.scope, expiry, signature, row.normal_form)
-            )
+            prints = sketches.fingerprints and Array(sketches.fingerprints.of(i))
+            found = (row.source_id, count, row.scope, expiry, signature, prints, row.normal_form)
+            parameters.append((id_, row.key, *found))
         cursor.executemany(self.new.statement(statements.INSERT_WAITING_DOCUMENT), parameters)
         copy_band_rows(cursor, self.new, band_rows(sketches.buckets.take(numbers), ids))
 

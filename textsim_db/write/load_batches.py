@@ -37,11 +37,11 @@ from textsim_db.write.prepare_batches import (
     BATCH_DOCUMENTS,
     Batch,
     in_batches,
-    possible_key,
     prepare,
     without_words,
 )
 from textsim_db.write.retry_batch import remove_or_retry, write_or_retry
+from textsim_db.write.storable_keys import possible_key
 from textsim_db.write.vacuum_after_load import settle
 from textsim_db.write.write_batch import Written
 

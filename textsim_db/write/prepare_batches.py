@@ -6,9 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Set
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from itertools import chain
-from numbers import Integral
 from typing import Any
-from uuid import UUID
 
 import numpy as np
 import numpy.typing as npt
@@ -24,23 +22,13 @@ from textsim_db.sketch.sketch_texts import (
 )
 from textsim_db.text.nfkc import normalize
 from textsim_db.text.run_ahead import cut
+from textsim_db.text.storable_text import is_null, to_bytes
 from textsim_db.text.tokens import Tokens, tokenize_joined
-from textsim_db.text.utf8 import (
-    Utf8,
-    check_batch_size,
-    concatenate,
-    encode_all,
-    is_null,
-    to_bytes,
-    wrong_value,
-)
+from textsim_db.text.utf8 import Utf8, check_batch_size, concatenate, encode_all
+from textsim_db.write.storable_keys import MAX_KEY_BYTES, possible_key, stored_key, stored_scope
 
 BATCH_DOCUMENTS = 5000
 """Documents of a batch. Larger batches need more memory, and a load starts and ends more slowly."""
-MAX_KEY_BYTES = 1000
-MAX_SCOPE_BYTES = 200
-MAX_NOTE_BYTES = 10_000
-_EXPECTED = "str, an integer or a UUID"
 
 
 @dataclass(frozen=True, slots=True)
@@ -238,6 +226,7 @@ def part_of(batch: Batch, part: slice) -> Batch:
             shingle_counts=sketches.shingle_counts[part],
             signatures=sketches.signatures.part(part),
             buckets=sketches.buckets.part(part),
+            fingerprints=sketches.fingerprints and sketches.fingerprints.part(part),
         ),
         languages=batch.languages and batch.languages[part],
         scopes=batch.scopes and batch.scopes[part],
@@ -306,70 +295,6 @@ def _accept(item: Any, is_scoped: bool) -> tuple[str, tuple[bytes, str | None]]:
             raise DocumentError("the document has a scope, and the corpus is not scoped")
         return stored_key(key), (to_bytes(text), None)
     return stored_key(key), (to_bytes(text), stored_scope(scope))
-
-
-def stored_key(key: object) -> str:
-    """Return a key as it is stored; raise DocumentError if it cannot be stored.
-
-    Integers, also those of NumPy, and UUIDs are stored as their text.
-    """
-    if type(key) is str and key.isascii() and len(key) <= MAX_KEY_BYTES and "\0" not in key:
-        return key
-    if not isinstance(key, str):
-        if isinstance(key, bool) or not isinstance(key, Integral | UUID):
-            raise wrong_value(key, "key", _EXPECTED)
-        if isinstance(key, Integral) and abs(int(key)) >= 10**MAX_KEY_BYTES:
-            raise DocumentError(f"the key is longer than {MAX_KEY_BYTES} digits")
-        key = str(key) if isinstance(key, UUID) else str(int(key))
-    return _encodable(key, "key", MAX_KEY_BYTES)
-
-
-def stored_scope(scope: object) -> str:
-    """Return a scope as it is stored; raise DocumentError if it cannot be stored.
-
-    Integers and UUIDs are stored as their text.
-    """
-    if (
-        type(scope) is str
-        and scope.isascii()
-        and len(scope) <= MAX_SCOPE_BYTES
-        and "\0" not in scope
-    ):
-        return scope
-    if is_null(scope):
-        raise DocumentError("the scope is missing; documents of a scoped corpus have one")
-    if isinstance(scope, Integral | UUID) and not isinstance(scope, bool):
-        scope = str(scope)
-    if not isinstance(scope, str):
-        raise wrong_value(scope, "scope", _EXPECTED)
-    return _encodable(scope, "scope", MAX_SCOPE_BYTES)
-
-
-def _encodable(text: str, noun: str, most: int) -> str:
-    """Return a text of at most this many bytes; raise DocumentError if it cannot be stored."""
-    try:
-        data = text.encode()
-    except UnicodeEncodeError:
-        raise DocumentError(f"the {noun} has a lone surrogate") from None
-    if b"\0" in data:
-        raise DocumentError(f"the {noun} has a NUL character")
-    if len(data) > most:
-        raise DocumentError(f"the {noun} is {len(data)} bytes long; at most {most} are possible")
-    return text
-
-
-def stored_note(note: object) -> str:
-    """Return the note of a judgement; raise DocumentError if it cannot be stored."""
-    if not isinstance(note, str):
-        raise wrong_value(note, "note", "str")
-    return _encodable(note, "note", MAX_NOTE_BYTES)
-
-
-def possible_key(key: object) -> str | None:
-    """Return a key as it is stored, None if it cannot be the key of a document."""
-    with suppress(DocumentError):
-        return stored_key(key)
-    return None
 
 
 def _refusal(item: Any, reason: str) -> Refusal:

@@ -134,7 +134,7 @@ def replace_corpus(store: Store, copier: CorpusCopier, check: TwinCheck) -> None
         with attempt:
             # No writer waits for us while we wait for an update of clusters.
             with transaction(store.engine) as connection:
-                connection.execute(statements.LOCK_CLUSTERS, [store.corpus.id])
+                connection.execute(statements.WAIT_FOR_CLUSTERS, [store.corpus.id])
             with transaction(store.engine) as connection:
                 lock_timeout, attempts.limit = wait_at_most(connection, REPLACE_PATIENCE)
                 _lock(connection, store.corpus, copier.new)
@@ -150,7 +150,7 @@ def _lock(connection: Connection, old: StoredCorpus, new: StoredCorpus) -> None:
     if old.config.is_unique:
         connection.execute(statements.LOCK_UNIQUE, [old.id])
     connection.execute(old.statement(statements.LOCK_AGAINST_WRITERS))
-    connection.execute(statements.LOCK_CLUSTERS, [old.id])
+    connection.execute(statements.WAIT_FOR_CLUSTERS, [old.id])
     # This may wait for sessions that read a view, under the same limit as the locks.
     connection.execute(statements.MOVE_VIEWS, [old.id, new.id])
 

@@ -38,9 +38,9 @@ SELECT pg_catalog.array_send(ARRAY(
     SELECT pg_catalog.nextval({sequence_name}) FROM pg_catalog.generate_series(1, %s)))
 """
 UPDATE_DOCUMENT: Final[LiteralString] = """
-UPDATE {document} SET word_ids = %b, normal_form = NULL, signature = %b, shingle_count = %b,
-    language = %b, scope = %b, expires_at = %b, source_id = coalesce(%b::integer, source_id),
-    forced = forced AND %b
+UPDATE {document} SET word_ids = %b, normal_form = NULL, signature = %b, fingerprints = %b::integer[],
+    shingle_count = %b, language = %b, scope = %b, expires_at = %b,
+    source_id = coalesce(%b::integer, source_id), forced = forced AND %b
 WHERE id = %b
 """
 NEW_EXPIRY: Final[LiteralString] = """
@@ -75,7 +75,8 @@ WHERE b.bucket = gone.bucket AND b.document_id = gone.document_id
 COPY_DOCUMENTS: Final[LiteralString] = """
 /* textsim-db: load documents of corpus {id} */
 COPY {document} (
-    id, key, source_id, shingle_count, language, scope, expires_at, word_ids, signature)
+    id, key, source_id, shingle_count, language, scope, expires_at, word_ids, signature,
+    fingerprints)
 FROM STDIN (FORMAT binary)
 """
 COPY_BAND_ROWS: Final[LiteralString] = """
@@ -183,17 +184,15 @@ STORED_SIGNATURES: Final[LiteralString] = """
 SELECT id, scope, pg_catalog.array_send(signature) FROM {document} WHERE id = ANY (%s::integer[])
 """
 INSERT_WAITING_DOCUMENT: Final[LiteralString] = """
-INSERT INTO {document} (id, key, source_id, shingle_count, scope, expires_at, signature, normal_form)
-VALUES (%s, %s, %s, %s, %s, %s, %s, %s)
+INSERT INTO {document} (
+    id, key, source_id, shingle_count, scope, expires_at, signature, fingerprints, normal_form)
+VALUES (%s, %s, %s, %s, %s, %s, %s, %s::integer[], %s)
 """
 SET_LOCK_TIMEOUT: Final[LiteralString] = """
 SELECT pg_catalog.set_config('lock_timeout', %s, true)
 """
-LOCK_CLUSTERS: Final[LiteralString] = """
+WAIT_FOR_CLUSTERS: Final[LiteralString] = """
 /* textsim-db: rebuild: wait for the update of clusters */ SELECT textsim._lock_clusters(%s)
-"""
-IS_TRACKED: Final[LiteralString] = """
-SELECT EXISTS (SELECT FROM textsim.tracked t WHERE t.corpus_id = %s)
 """
 LOCK_AGAINST_WRITERS: Final[LiteralString] = """
 /* textsim-db: rebuild corpus {id}: wait for writers */

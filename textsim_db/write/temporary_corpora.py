@@ -21,7 +21,7 @@ from textsim_db.write import statements
 PREFIX = "textsim temporary "
 # A rebuild adds " old" to the name of the corpus that it has replaced.
 _NAME = re.compile(re.escape(PREFIX) + "[0-9a-f]{16}( old)?")
-DROP_PATIENCE = "1s"
+ABANDONED_PATIENCE = "1s"
 """How long to wait for readers of an abandoned corpus; after that, a later process drops it."""
 
 
@@ -61,7 +61,7 @@ def _drop_abandoned(engine: Engine) -> None:
         if is_temporary(name):
             with locked(engine, name) as ours, suppress(TextsimError):
                 if ours is not None:
-                    stored_corpus.drop_named(engine, name, DROP_PATIENCE)
+                    stored_corpus.drop_named(engine, name, ABANDONED_PATIENCE)
 
 
 @contextmanager

@@ -20,7 +20,7 @@ from textsim_db.write import statements
 
 log = logging.getLogger(__name__)
 
-VACUUM_DOCUMENTS = 10_000
+LARGE_LOAD = 10_000
 """VACUUM follows a load of at least this many documents, if VACUUM_SHARE is reached too."""
 VACUUM_SHARE = 0.2
 """The share of the corpus that a load must have for a VACUUM."""
@@ -44,7 +44,7 @@ def settle(
     with suppress(psycopg.Error), autocommit(store.engine) as connection:
         row = connection.execute(corpus.statement(statements.ESTIMATED_DOCUMENTS)).fetchone()
         estimated = -1 if row is None else row[0]
-        if added < VACUUM_DOCUMENTS:
+        if added < LARGE_LOAD:
             if estimated < 0 and statements.VACUUM_BAND_ROWS in vacuums:
                 connection.execute(corpus.statement(statements.ANALYZE))
         elif estimated < added / VACUUM_SHARE:

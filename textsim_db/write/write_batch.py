@@ -321,6 +321,7 @@ def insert(
         batch.word_ids,
         sketches.tokens.word_offsets,
         *sketches.signatures,
+        *(sketches.fingerprints or ()),
     )
     with cursor.copy(corpus.statement(statements.COPY_DOCUMENTS)) as copy:
         copy.write(COPY_HEADER)
@@ -354,6 +355,7 @@ def _replace(
         (
             Array(batch.words_of(i)),
             Array(batch.sketches.signatures.of(i)),
+            batch.sketches.fingerprints and Array(batch.sketches.fingerprints.of(i)),
             int(batch.sketches.shingle_counts[i]),
             batch.language_of(i),
             batch.scope_of(i),

@@ -1,0 +1,162 @@
+"""A corpus with passages beside a corpus without, which has the same texts.
+
+    python -m benchmarks.passages [--documents 1000000] [--words 200] [--record]
+
+The bulk loads run one after the other. Each query is a run of words of a document, and the middle of its
+text comes from another one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+
+import textsim_db as ts
+from benchmarks.generate import documents
+from benchmarks.harness import (
+    Bench,
+    Figures,
+    fresh_database,
+    in_turns,
+    median_and_p99,
+    milliseconds,
+    options,
+    publish,
+    table_of,
+)
+
+PASSAGE = 13
+QUERIES = 500
+LONG = 100_000
+"""The words of the long text."""
+LABELS = {
+    "rate": "load, documents/s",
+    "processor_us": "load, processor us a document",
+    "bytes": "stored, bytes a document",
+    "add_ms": "add() in SQL, median ms",
+    "query_ms": "query(), median ms",
+    "query_p99_ms": "&emsp;p99 ms",
+    "passages_ms": "passages(), median ms",
+    "passages_p99_ms": "&emsp;p99 ms",
+    "sql_ms": "passages() in SQL, median ms",
+    "sql_p99_ms": "&emsp;p99 ms",
+    "found": "&emsp;quotations found, of 1",
+    "long_s": f"passages() of {LONG:,} words, s",
+}
+
+
+class Side:
+    """One of the two corpora."""
+
+    def __init__(self, bench: Bench, passages: int | None) -> None:
+        self.bench = bench
+        self.name = "plain" if passages is None else "passages"
+        self.corpus = bench.db.create_corpus(self.name, passages=passages)
+
+    def load(self, count: int, words: int) -> Figures:
+        """Load all documents."""
+        spent = self.bench.spend(lambda: self.corpus.add_many(documents(count, words)))
+        return {
+            "rate": count / spent.seconds,
+            "processor_us": spent.processor * 1e6 / count,
+            "bytes": self.bench.stored_bytes(self.name) / count,
+        }
+
+    def add(self, number: int, text: str) -> None:
+        """Write a new document in SQL."""
+        self.bench.connection.execute(
+            "SELECT textsim.add(%s, %s, %s)", [self.name, f"new {number}", text]
+        )
+
+    def passages_in_sql(self, text: str) -> None:
+        """Find the passages of a text in SQL."""
+        rows = self.bench.connection.execute(
+            "SELECT * FROM textsim.passages(%s, %s)", [self.name, text]
+        )
+        rows.fetchall()
+
+
+def quoting(texts: list[str]) -> list[str]:
+    """Return texts whose middle is a quotation of 30 words of the next text."""
+    result = []
+    for text, next_text in zip(texts, texts[1:] + texts[:1], strict=True):
+        words, quoted = text.split()[::-1], next_text.split()[20:50]
+        middle = len(words) // 2
+        result.append(" ".join([*words[:middle], *quoted, *words[middle + 30 :]]))
+    return result
+
+
+def times(calls: dict[str, Callable[[int], object]], count: int) -> dict[str, tuple[float, float]]:
+    """Return the median and the 99th percentile in milliseconds of calls that take turns."""
+    timed = {name: partial(milliseconds, call) for name, call in calls.items()}
+    return {name: median_and_p99(values[10:]) for name, values in in_turns(timed, count).items()}
+
+
+def measure(bench: Bench, count: int, words: int) -> tuple[Figures, Figures]:
+    """Return the figures of the corpus without passages, and of the other."""
+    step = count // QUERIES
+    chosen = [
+        text for number, (_, text) in enumerate(documents(count, words)) if number % step == 0
+    ]
+    queries = quoting(chosen[:QUERIES])
+    plain, quoted = Side(bench, None), Side(bench, PASSAGE)
+    figures = {side.name: side.load(count, words) for side in (plain, quoted)}
+    bench.connection.execute("CHECKPOINT")
+    found = sum(has_quotation(quoted.corpus.passages(text)) for text in queries)
+    measured = times(
+        {
+            "query plain": lambda number: plain.corpus.query(queries[number]),
+            "query passages": lambda number: quoted.corpus.query(queries[number]),
+            "passages": lambda number: quoted.corpus.passages(queries[number]),
+            "sql": lambda number: quoted.passages_in_sql(queries[number]),
+        },
+        len(queries),
+    )
+    added = times(
+        {
+            plain.name: lambda number: plain.add(number, queries[number]),
+            quoted.name: lambda number: quoted.add(number, queries[number]),
+        },
+        200,
+    )
+    for side in (plain, quoted):
+        median, p99 = measured[f"query {side.name}"]
+        figures[side.name] |= {
+            "add_ms": added[side.name][0],
+            "query_ms": median,
+            "query_p99_ms": p99,
+        }
+    long_text = " ".join(" ".join(queries).split()[:LONG])
+    figures[quoted.name] |= {
+        "passages_ms": measured["passages"][0],
+        "passages_p99_ms": measured["passages"][1],
+        "sql_ms": measured["sql"][0],
+        "sql_p99_ms": measured["sql"][1],
+        "found": found / len(queries),
+        "long_s": milliseconds(quoted.corpus.passages, long_text) / 1000,
+    }
+    return figures[plain.name], figures[quoted.name]
+
+
+def has_quotation(passages: list[ts.Passage]) -> bool:
+    """Say whether the thirty words that quoting() took are in a passage."""
+    return any(passage.words >= 30 and passage.in_document <= 20 for passage in passages)
+
+
+def main() -> None:
+    """Measure both corpora, and print their table."""
+    given = options(__doc__, documents=1_000_000, words=200).parse_args()
+    with fresh_database() as bench:
+        plain, quoted = measure(bench, given.documents, given.words)
+    corner = f"{given.documents:,} documents of {given.words} words"
+    sides = {"without passages": plain, f"passages of {PASSAGE} words": quoted}
+    publish(
+        given.record,
+        "passages",
+        {"plain": plain, "passages": quoted},
+        {"passages": table_of(sides, LABELS, corner)},
+    )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,98 @@
+"""Every command prints its result as JSON lines with --json."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from pathlib import Path
+from typing import Any
+
+import psycopg
+
+from scripts.write_reference import each_command
+from tests.support.commands import NEWS, Textsim
+from textsim_db.cli.app import _WITHOUT_JSON
+
+WITHOUT_RESULTS = {"pending", "check", "judgements contradictions"}
+"""Commands that list nothing here, because all is well."""
+LINES: list[tuple[str, dict[str, Any]]] = [
+    ("db install --no-warm", {}),
+    ("db upgrade --no-warm", {}),
+    (
+        "corpus create news --threshold 0.5 --recall 1",
+        {"corpus": "news", "threshold": 0.5, "documents": 0},
+    ),
+    ("index news news.jsonl", {"corpus": "news", "added": 4, "refused": 0}),
+    ("corpus list", {"corpus": "news", "documents": 4}),
+    ("corpus show news", {"corpus": "news", "documents": 4}),
+    ("query news the-quick-brown-fox-jumps-over-the-lazy-dog-near-the-river-bank", {"key": "a"}),
+    ("nearest news the-quick-brown-fox-jumps-over-the-lazy-dog", {"key": "a"}),
+    ("neighbours news a", {"key": "b"}),
+    ("pairs news", {"a": "a", "b": "b"}),
+    ("clusters news", {"keys": ["a", "b", "c"]}),
+    ("compare news.jsonl other.jsonl", {}),
+    ("judge news a b same", {"a": "a", "b": "b", "verdict": "same", "is_new": True}),
+    ("judgements list news", {"a": "a", "b": "b", "verdict": "same"}),
+    ("judgements import news judgements.jsonl", {"judgements": 1, "new": 1}),
+    ("judgements contradictions news", {}),
+    ("judgements remove news a b", {"is_removed": True}),
+    ("track news", {"corpus": "news", "documents": 4}),
+    ("untrack news", {"corpus": "news"}),
+    ("attach news article --key id --text body", {"corpus": "news", "added": 1}),
+    ("worker --once", {"documents": 0}),
+    ("status", {"workers": []}),
+    ("pending", {}),
+    ("reconcile news", {"corpus": "news", "added": 0}),
+    ("detach news article", {"corpus": "news", "table": "article"}),
+    ("plan news", {}),
+    ("rebuild news --threshold 0.7", {"corpus": "news", "threshold": 0.7, "is_rebuilt": True}),
+    ("stats news", {"documents": 5}),
+    ("boilerplate news --share 0.1", {}),
+    ("check", {}),
+    ("remove news a unknown", {"documents": 1, "unknown": ["unknown"]}),
+    ("corpus create chat --keep-for '1 day'", {"corpus": "chat"}),
+    ("expire chat", {"corpus": "chat", "documents": 0}),
+    ("doctor", {"faults": 0}),
+    ("db url", {}),
+    ("db sql", {}),
+    ("corpus drop news --yes", {"corpus": "news", "documents": 4}),
+    ("db downgrade base --yes", {"revision": "base"}),
+]
+"""Command lines one after another, and members that an object of each has."""
+ELSEWHERE = {"warm", "db stop"}
+"""Commands that change the machine of the tests."""
+
+
+def test_every_command_prints_json(textsim: Textsim, database_url: str) -> None:
+    groups = {name for name, command in each_command() if hasattr(command, "commands")}
+    names = {name for name, _ in each_command()} - groups
+    words = {line: line.split() for line, _ in LINES}
+    tried = {" ".join(w[: 2 if w[0] in groups else 1]) for w in words.values()}
+    assert tried == names - _WITHOUT_JSON - ELSEWHERE
+    records = [json.dumps({"id": key, "text": text}) for key, text in NEWS.items()]
+    Path("news.jsonl").write_text("\n".join(records))
+    Path("other.jsonl").write_text(records[0])
+    Path("judgements.jsonl").write_text('{"a": "a", "b": "d", "verdict": "different"}')
+    with psycopg.connect(database_url, autocommit=True) as connection:
+        connection.execute("CREATE TABLE article (id text PRIMARY KEY, body text)")
+        connection.execute("INSERT INTO article VALUES ('x', 'one two three four')")
+    for line, members in LINES:
+        result = textsim(*shlex.split(line), "--json", status=1 if "unknown" in line else 0)
+        objects = [json.loads(each) for each in result.stdout.splitlines()]
+        assert objects or line in WITHOUT_RESULTS or line.split(" news")[0] in WITHOUT_RESULTS, line
+        assert all(isinstance(each, dict) for each in objects), line
+        if members:
+            assert any(members.items() <= each.items() for each in objects), (line, objects)
+
+
+def test_json_stands_for_the_format(textsim: Textsim) -> None:
+    textsim("corpus", "create", "news")
+    plain = textsim("corpus", "list", "--format", "jsonl").stdout
+    assert textsim("corpus", "list", "--json").stdout == plain
+    assert textsim("corpus", "list", "--json", "--format", "jsonl").stdout == plain
+    refused = textsim("corpus", "list", "--json", "--format", "csv", status=2)
+    assert "--json is --format jsonl" in refused.stderr
+    # The next command of the process does not have the option.
+    assert "news" in textsim("corpus", "list").stdout.splitlines()[-1]
+    assert not textsim("corpus", "list").stdout.startswith("{")
+    assert "--prometheus" in textsim("status", "--prometheus", "--json", status=2).stderr

@@ -1,0 +1,51 @@
+"""textsim passages and contamination."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from tests.support.commands import Textsim, rows
+
+RUN = "one two three four five six seven eight"
+
+
+def create(textsim: Textsim) -> None:
+    textsim("corpus", "create", "c", "--passages", "6")
+    lines = [{"id": "a", "text": f"before it {RUN} after it"}, {"id": "b", "text": "other words"}]
+    textsim("index", "c", "-", input="\n".join(map(json.dumps, lines)))
+
+
+def test_passages_are_shown_in_their_context(textsim: Textsim) -> None:
+    create(textsim)
+    listed = textsim("passages", "c", f"P q r s t {RUN.upper()}! u v", "--format", "jsonl")
+    assert rows(listed) == [
+        {
+            "words": 8,
+            "key": "a",
+            "in_text": 5,
+            "in_document": 2,
+            "passage": f"q r s t [{RUN}] u v",
+        }
+    ]
+    assert "1 passage in 1 document found" in listed.stderr
+    none = textsim("passages", "c", RUN, "--words", "9")
+    assert "0 passages in 0 documents found" in none.stderr
+    refused = textsim("passages", "c", RUN, "--words", "5", status=2)
+    assert "min_words is 5; expected 6" in refused.stderr
+
+
+def test_the_records_of_a_test_set_are_compared(textsim: Textsim, tmp_path: Path) -> None:
+    create(textsim)
+    records = [{"id": "q1", "text": f"{RUN} so what"}, {"id": "q2", "text": "a b c d e f g h"}]
+    testset, report = tmp_path / "testset.jsonl", tmp_path / "report.jsonl"
+    testset.write_text("\n".join(map(json.dumps, records)), encoding="utf-8")
+    listed = textsim("contamination", str(testset), "--against", "c", "--format", "jsonl")
+    first = {"key": "q1", "words": 10, "coverage": 0.8, "documents": "a"}
+    assert rows(listed) == [first]
+    assert "1 of 2 records share a passage with a document" in listed.stderr
+    textsim("contamination", str(testset), "--against", "c", "--report", str(report))
+    assert [json.loads(line) for line in report.read_text(encoding="utf-8").splitlines()] == [
+        first | {"documents": ["a"]},
+        {"key": "q2", "words": 8, "coverage": 0.0, "documents": []},
+    ]

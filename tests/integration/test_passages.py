@@ -1,0 +1,366 @@
+"""Passages: every shared run of words is found, in Python and in SQL, whoever wrote the documents."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import psycopg
+import pytest
+from psycopg import errors as pg
+
+import textsim_db as ts
+from tests.support.connections import Connection
+from textsim_db.text.shingles import shingles
+
+WORDS = 8
+"""The words of the shortest passage."""
+
+Run = tuple[str, int, int, int]
+
+
+def create(db: ts.Database, name: str = "c", **settings: Any) -> ts.Corpus:
+    return db.create_corpus(name, **({"passages": WORDS} | settings))
+
+
+def random_words(rng: random.Random, most: int, vocabulary: int) -> list[str]:
+    return [f"w{rng.randrange(vocabulary)}" for _ in range(rng.randrange(most))]
+
+
+def related_texts(rng: random.Random, count: int) -> dict[str, str]:
+    """Return texts that quote each other and themselves, of large and of small vocabularies."""
+    words: list[list[str]] = []
+    for _ in range(count):
+        own = random_words(rng, 80, rng.choice((3, 30, 3000)))
+        for _ in range(rng.randrange(3)):
+            quoted = rng.choice(words or [own])
+            start, place = rng.randrange(len(quoted) + 1), rng.randrange(len(own) + 1)
+            own[place:place] = quoted[start : start + rng.choice((WORDS - 1, WORDS, 20))]
+        words.append(own)
+    return {f"d{i:03}": " ".join(own) for i, own in enumerate(words)}
+
+
+def place_of(run: Sequence[str], text: Sequence[str]) -> int | None:
+    places = (i for i in range(len(text) - len(run) + 1) if text[i : i + len(run)] == run)
+    return next(places, None)
+
+
+def maximal_runs(
+    text: list[str], document: list[str], least: int
+) -> Iterator[tuple[int, int, int]]:
+    """Yield the words and the places of each run, by comparing all places."""
+    last = (0, 0, 0)
+    for start in range(len(document)):
+        end = start
+        while end < len(document) and place_of(document[start : end + 1], text) is not None:
+            end += 1
+        place = place_of(document[start:end], text)
+        if end - start < least or place is None or end <= last[0] + last[2]:
+            continue
+        is_repeated = last[:2] == (end - start, place) and start < last[0] + last[2]
+        last = (end - start, place, start)
+        if not is_repeated:
+            yield last
+
+
+def expected(text: str, documents: dict[str, str], least: int = WORDS) -> list[Run]:
+    runs = [
+        (key, *run)
+        for key, document in documents.items()
+        for run in maximal_runs(text.split(), document.split(), least)
+    ]
+    return sorted(runs, key=lambda run: (-run[1], run[0], run[3]))
+
+
+def from_sql(connection: Connection, text: str, *arguments: Any) -> list[Run]:
+    places = ", ".join(["%s"] * (1 + len(arguments)))
+    rows = connection.execute(
+        f"SELECT * FROM textsim.passages('c', {places})".encode(), [text, *arguments]
+    )
+    return [tuple(row) for row in rows]
+
+
+def has_many_places(text: str) -> bool:
+    """Say whether the text has a run at more than ten places, of which SQL compares only ten."""
+    words = text.split()
+    windows = [tuple(words[i : i + WORDS]) for i in range(len(words) - WORDS + 1)]
+    return any(windows.count(window) > 10 for window in set(windows))
+
+
+def test_every_maximal_run_is_found(db: ts.Database, connection: Connection, seed: int) -> None:
+    documents = related_texts(random.Random(seed), 80)
+    corpus = create(db)
+    assert corpus.add_many(documents.items()).added == len(documents)
+    compared = 0
+    for least in (WORDS, 12):
+        for key, text in documents.items():
+            runs = expected(text, documents, least)
+            assert [tuple(p) for p in corpus.passages(text, least)] == runs, (key, least)
+            if not has_many_places(text):
+                assert from_sql(connection, text, least) == runs, (key, least)
+                compared += len(runs)
+    assert compared > len(documents)
+    assert corpus.check() == []
+
+
+def test_a_passage_survives_another_form(db: ts.Database, connection: Connection) -> None:
+    corpus = create(db)
+    corpus.add("a", "Before it, one two three four five six seven eight nine. After it.")
+    text = "ONE;\n\ntwo (three) four\nFIVE — six. Seven... EIGHT\tnine"
+    assert corpus.passages(text) == [ts.Passage("a", 9, 0, 2)]
+    assert from_sql(connection, text) == [("a", 9, 0, 2)]
+    assert corpus.passages("one two three four five six seven") == []
+    assert corpus.passages("") == []
+    assert from_sql(connection, "") == []
+
+
+def test_periodic_texts_take_linear_time(db: ts.Database, connection: Connection) -> None:
+    corpus = create(db)
+    corpus.add("long", "again " * 100_000)
+    assert corpus.passages("again " * 200) == [ts.Passage("long", 200, 0, 0)]
+    assert len(corpus.passages("again " * 50_000)) == 1
+    ((key, words, in_text, in_document),) = from_sql(connection, "again " * 200)
+    assert (key, in_text, in_document) == ("long", 0, 0)
+    assert words >= WORDS
+
+
+def test_words_of_spaceless_scripts_are_characters(db: ts.Database, connection: Connection) -> None:
+    corpus = create(db)
+    corpus.add("a", "漢字仮名交じり文の例文です")
+    assert corpus.passages("この仮名交じり文の例文は") == [ts.Passage("a", 9, 2, 2)]
+    assert from_sql(connection, "この仮名交じり文の例文は") == [("a", 9, 2, 2)]
+
+
+def test_documents_that_contain_a_text_are_found(
+    db: ts.Database, connection: Connection, seed: int
+) -> None:
+    documents = related_texts(random.Random(seed), 60)
+    corpus = create(db, shingle="word:2")
+    corpus.add_many(documents.items())
+    found = 0
+    for key, text in documents.items():
+        own = set(shingles(text, "word:2"))
+        runs = expected(text, documents)
+        shares = {
+            other: len(own & set(shingles(document, "word:2"))) / max(len(own), 1)
+            for other, document in documents.items()
+        }
+        # A document may share a fingerprint by a shorter run.
+        matches = [match[:2] for match in corpus.containing(text, 0.3)]
+        assert {run[0] for run in runs if shares[run[0]] >= 0.3} <= dict(matches).keys()
+        assert matches == sorted(matches, key=lambda match: (-match[1], match[0]))
+        assert all(shares[other] == share >= 0.3 for other, share in matches)
+        query = "SELECT * FROM textsim.containing('c', %s, 0.3)"
+        assert connection.execute(query, [text]).fetchall() == matches
+        (many,) = corpus.query_many([text], 0.3, measure="containment")
+        assert [match[:2] for match in many] == matches
+        others = [match for match in matches if match[0] != key]
+        neighbours = corpus.neighbours(key, 0.3, measure="containment")
+        assert [match[:2] for match in neighbours] == others
+        passages = [tuple(passage) for passage in corpus.passages_of(key)]
+        assert passages == [run for run in runs if run[0] != key]
+        found += len(others)
+    assert found > 10
+
+
+def test_a_text_shorter_than_a_passage_is_named(
+    db: ts.Database, connection: Connection, caplog: pytest.LogCaptureFixture
+) -> None:
+    corpus = create(db)
+    corpus.add("a", "one two three four five six seven eight nine")
+    assert len(corpus.containing("one two three four five six seven eight", 0.5)) == 1
+    assert not caplog.records
+    assert corpus.containing("one two three", 0.5) == []
+    assert "the text has 3 words" in caplog.text
+    notices: list[str] = []
+    connection.add_notice_handler(lambda notice: notices.append(str(notice.message_primary)))
+    query = "SELECT * FROM textsim.containing('c', 'one two three', 0.5)"
+    assert connection.execute(query).fetchall() == []
+    assert notices[0].startswith("the text has 3 words")
+
+
+def test_a_run_of_many_documents_is_named_and_not_followed(
+    db: ts.Database, connection: Connection
+) -> None:
+    header = "this header of ten words is in each of them"
+    quotation = "one two three four five six seven eight nine"
+    corpus = create(db)
+    corpus.add_many((f"{n:02}", f"{header} and body{n} number{n}") for n in range(20))
+    corpus.add("quoted", f"it said {quotation} again")
+    text = f"Before. {header} between w1 w2 w3 {quotation} after"
+    assert len(corpus.passages(text)) == 21
+    assert corpus.passages(text).common == []
+    found = corpus.passages(text, max_documents=10)
+    assert found == [ts.Passage("quoted", 9, 15, 2)]
+    (run,) = found.common
+    assert run.documents == 20
+    assert run.in_text >= 1
+    assert run.in_text + run.words <= 11
+    assert corpus.passages(text, max_documents=20).common == []
+    notices: list[str] = []
+    connection.add_notice_handler(lambda notice: notices.append(str(notice.message_primary)))
+    query = "SELECT * FROM textsim.passages('c', %s, max_documents => 10)"
+    assert connection.execute(query, [text]).fetchall() == found
+    assert notices == [
+        "a part of the text is in more than 10 documents, which are not all compared"
+    ]
+
+
+def test_all_shared_passages_are_listed(db: ts.Database, seed: int) -> None:
+    documents = related_texts(random.Random(seed), 60)
+    corpus = create(db)
+    for item in documents.items():
+        corpus.add(*item)
+    keys = sorted(documents)
+    runs = [
+        (a, b, *run)
+        for i, a in enumerate(keys)
+        for b in keys[i + 1 :]
+        for run in maximal_runs(documents[a].split(), documents[b].split(), WORDS)
+    ]
+    assert len(runs) > 10
+    assert sorted(tuple(passage) for passage in corpus.shared_passages()) == sorted(runs)
+
+
+def test_shared_passages_are_of_one_scope_and_not_expired(
+    db: ts.Database, connection: Connection
+) -> None:
+    text = "one two three four five six seven eight nine"
+    corpus = create(db, scoped=True, keep_for="1 hour")
+    for key, scope in (("a", "x"), ("b", "y"), ("c", "x"), ("d", "x")):
+        corpus.add(key, text, scope=scope)
+    connection.execute(
+        "UPDATE textsim.document_1 SET expires_at = now() - interval '1 second' WHERE key = 'd'"
+    )
+    assert list(corpus.shared_passages()) == [ts.SharedPassage("a", "c", 9, 0, 0)]
+
+
+WAYS = (
+    "add",
+    "add_many",
+    "sql",
+    "sql with ids",
+    "update",
+    "sql update",
+    "rebuild",
+    "other passages",
+)
+
+
+def write(
+    db: ts.Database, connection: Connection, way: str, documents: dict[str, str]
+) -> ts.Corpus:
+    """Store documents in one way; return the corpus."""
+    if way == "other passages":
+        corpus = db.create_corpus("c")
+        corpus.add_many(documents.items())
+        corpus.rebuild(passages=WORDS)
+        return corpus
+    corpus = create(db)
+    if "update" in way:
+        corpus.add_many((key, f"other words of {key} " * 5) for key in documents)
+    if way == "add":
+        for key, text in documents.items():
+            corpus.add(key, text)
+    elif way.startswith("sql"):
+        for item in documents.items():
+            connection.execute("SELECT textsim.add('c', %s, %s)", item)
+        if way == "sql with ids":
+            connection.execute("CALL textsim.index_pending('c')")
+    else:
+        corpus.add_many(documents.items())
+    if way == "rebuild":
+        corpus.rebuild(threshold=0.7)
+    return corpus
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_documents_have_passages_whatever_way_they_came(
+    db: ts.Database, connection: Connection, way: str, seed: int
+) -> None:
+    documents = related_texts(random.Random(seed), 20)
+    corpus = write(db, connection, way, documents)
+    for text in documents.values():
+        assert [tuple(p) for p in corpus.passages(text)] == expected(text, documents)
+    assert corpus.check() == []
+    corpus.remove(list(documents)[::2])
+    connection.execute("SELECT textsim.remove('c', %s)", [list(documents)[1]])
+    assert corpus.check() == []
+    left = dict(list(documents.items())[3::2])
+    for text in documents.values():
+        assert [tuple(p) for p in corpus.passages(text)] == expected(text, left)
+
+
+def test_an_attached_table_has_passages(db: ts.Database, connection: Connection) -> None:
+    text = "one two three four five six seven eight nine"
+    corpus = create(db)
+    connection.execute("CREATE TABLE t (id text PRIMARY KEY, body text)")
+    connection.execute("INSERT INTO t VALUES ('a', %s)", [text])
+    corpus.attach("t", "id", "body", mode="inline")
+    db.worker().run(until_idle=True)
+    assert corpus.passages(text) == [ts.Passage("a", 9, 0, 0)]
+    connection.execute("INSERT INTO t VALUES ('b', %s)", [f"and {text}"])
+    assert corpus.passages(text) == [ts.Passage("a", 9, 0, 0), ts.Passage("b", 9, 0, 1)]
+    connection.execute("UPDATE t SET body = 'other words' WHERE id = 'a'")
+    connection.execute("DELETE FROM t WHERE id = 'b'")
+    assert corpus.passages(text) == []
+    assert corpus.check() == []
+
+
+def test_passages_of_a_scope(db: ts.Database, connection: Connection) -> None:
+    text = "one two three four five six seven eight nine"
+    corpus = create(db, scoped=True)
+    corpus.add_many([("a", text, "x"), ("b", text, "y")])
+    assert corpus.passages(text, scope="x") == [ts.Passage("a", 9, 0, 0)]
+    assert from_sql(connection, text, None, None, "y") == [("b", 9, 0, 0)]
+    corpus.add("a", text, scope="y")
+    assert corpus.passages(text, scope="x") == []
+    assert [p.key for p in corpus.passages(text, scope="y")] == ["a", "b"]
+    assert corpus.check() == []
+
+
+def test_an_expired_document_has_no_passages(db: ts.Database, connection: Connection) -> None:
+    text = "one two three four five six seven eight nine"
+    corpus = create(db, keep_for="1 hour")
+    corpus.add("a", text)
+    assert len(corpus.passages(text)) == len(from_sql(connection, text)) == 1
+    connection.execute("UPDATE textsim.document_1 SET expires_at = now() - interval '1 second'")
+    assert corpus.passages(text) == from_sql(connection, text) == []
+    assert corpus.expire() == 1
+    assert corpus.check() == []
+
+
+def test_wrong_arguments_are_refused(db: ts.Database, connection: Connection) -> None:
+    for passages in (3, 101):
+        with pytest.raises(ts.ConfigurationError, match="expected 4 to 100"):
+            create(db, "wrong", passages=passages)
+        with pytest.raises(pg.InvalidParameterValue, match="expected 4 to 100"):
+            connection.execute("SELECT textsim.create_corpus('wrong', passages => %s)", [passages])
+    corpus, without = create(db), db.create_corpus("without")
+    with pytest.raises(ts.ConfigurationError, match=f"min_words is 7; expected {WORDS}"):
+        corpus.passages("a text", 7)
+    with pytest.raises(pg.InvalidParameterValue, match=f"min_words is 7; expected {WORDS}"):
+        from_sql(connection, "a text", 7)
+    with pytest.raises(ts.ConfigurationError, match="has no passages"):
+        without.passages("a text")
+    with pytest.raises(pg.ObjectNotInPrerequisiteState, match="has no passages"):
+        connection.execute("SELECT * FROM textsim.passages('without', 'a text')")
+
+
+def test_check_finds_wrong_fingerprints(db: ts.Database, connection: Connection) -> None:
+    corpus = create(db)
+    corpus.add_many((key, f"{key} two three four five six seven eight nine") for key in "abc")
+    connection.execute(
+        "DELETE FROM textsim.passage_1 WHERE document_id = "
+        "(SELECT id FROM textsim.document_1 WHERE key = 'a')"
+    )
+    assert {(p.kind, p.subject) for p in corpus.check()} == {("missing fingerprint", "a")}
+    connection.execute("UPDATE textsim.document_1 SET fingerprints = '{1}' WHERE key = 'b'")
+    problems = {(p.kind, p.subject) for p in corpus.check()}
+    assert problems == {("missing fingerprint", "a"), ("fingerprints", "b")}
+    corpus.rebuild(threshold=0.7)
+    assert corpus.check() == []
+    with psycopg.connect(db.url) as other:
+        other.execute("DROP TRIGGER passage_update ON textsim.document_2")
+    assert {p.kind for p in corpus.check()} == {"trigger"}

@@ -1,0 +1,141 @@
+"""Tracked corpora with many different texts that all match each other, as filled-in templates do."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+
+import pytest
+
+import textsim_db as ts
+from tests.support.connections import Connection
+from textsim_db.sync import build_clusters
+
+MOST = 200
+"""With how many earlier candidates a document is compared."""
+TEMPLATE = " ".join(f"word{number}" for number in range(40))
+LINKAGES = pytest.mark.parametrize("linkage", ["kept", "single"])
+
+
+def filled(numbers: range) -> Iterator[tuple[str, str]]:
+    """Yield texts of which every two match."""
+    for number in numbers:
+        yield f"{number:05}", f"{TEMPLATE} {number} a{number} b{number}"
+
+
+def tracked(db: ts.Database, linkage: str) -> ts.Corpus:
+    corpus = db.create_corpus("c", shingle="word:1", threshold=0.7)
+    corpus.track(linkage)
+    return corpus
+
+
+def matches_of(connection: Connection) -> int:
+    (count,) = connection.execute("SELECT count(*) FROM textsim.match_1").fetchone() or (0,)
+    return int(count)
+
+
+def check_one_cluster(corpus: ts.Corpus, keys: set[str], first: str) -> None:
+    """Check that all documents are in one cluster, and that its first document represents it."""
+    members = list(corpus.members())
+    assert {member.key for member in members} == keys
+    assert Counter(member.representative for member in members) == {first: len(keys)}
+    assert corpus.check() == []
+
+
+@LINKAGES
+@pytest.mark.parametrize("is_bulk", [False, True])
+def test_a_crowd_is_one_cluster_and_has_few_matches(
+    db: ts.Database,
+    connection: Connection,
+    monkeypatch: pytest.MonkeyPatch,
+    linkage: str,
+    is_bulk: bool,
+) -> None:
+    count = 350
+    corpus = tracked(db, linkage)
+    corpus.add_many(filled(range(count)))
+    if is_bulk:
+        monkeypatch.setattr(build_clusters, "LEAST_DOCUMENTS", 100)
+    assert corpus.update_clusters() == count
+    check_one_cluster(corpus, {key for key, _ in filled(range(count))}, "00000")
+    crowded = [member.key for member in corpus.members() if member.crowded]
+    assert crowded == [key for key, _ in filled(range(MOST + 1, count))]
+    most = MOST * (MOST + 1) // 2 + MOST * (count - 1 - MOST)
+    # Among the earliest candidates are some of those that share most buckets.
+    assert matches_of(connection) == most if is_bulk else most / 2 < matches_of(connection) <= most
+    assert corpus.status().crowded == count - 1 - MOST
+    last = corpus.cluster_of(f"{count - 1:05}")
+    assert last is not None
+    assert last.crowded
+
+
+@LINKAGES
+def test_a_crowd_that_loses_matches_is_compared_again(
+    db: ts.Database, connection: Connection, linkage: str
+) -> None:
+    count, removed = 330, 120
+    corpus = tracked(db, linkage)
+    corpus.add_many(filled(range(count)))
+    corpus.update_clusters()
+    for start in range(0, removed, 30):
+        corpus.remove([key for key, _ in filled(range(start, start + 30))])
+        corpus.update_clusters()
+        left = range(start + 30, count)
+        check_one_cluster(corpus, {key for key, _ in filled(left)}, f"{start + 30:05}")
+    left = range(removed, count)
+    most = len(left) * (len(left) - 1) // 2
+    assert most / 2 < matches_of(connection) <= most
+    corpus.remove([key for key, _ in filled(left)])
+    corpus.update_clusters()
+    assert matches_of(connection) == 0
+    assert corpus.status().crowded == 0
+    assert corpus.check() == []
+
+
+def test_the_likest_text_is_found_in_a_crowd(db: ts.Database) -> None:
+    """Half of what a document is compared with are the texts that share most buckets with it."""
+    corpus = db.create_corpus("c", shingle="word:1", threshold=0.95)
+    corpus.track("single")
+    corpus.add_many(filled(range(400)))
+    corpus.update_clusters()
+    assert list(corpus.members()) == []
+    long = " ".join(f"own{number}" for number in range(60))
+    corpus.add_many([("one", f"{TEMPLATE} {long}"), ("other", f"{TEMPLATE} {long} more")])
+    corpus.update_clusters()
+    assert sorted(member.key for member in corpus.members()) == ["one", "other"]
+
+
+@pytest.mark.more
+@LINKAGES
+def test_a_flood_of_a_template_is_one_cluster(
+    db: ts.Database, connection: Connection, linkage: str
+) -> None:
+    """A bucket has more documents than are read."""
+    count = 1_200
+    corpus = tracked(db, linkage)
+    for start in range(0, count, 400):
+        corpus.add_many(filled(range(start, start + 400)))
+        corpus.update_clusters()
+    keys = {key for key, _ in filled(range(count))}
+    check_one_cluster(corpus, keys, "00000")
+    assert matches_of(connection) <= count * MOST
+    assert corpus.status().crowded >= count - MOST - 1
+    copies = [(f"copy of {key}", text) for key, text in filled(range(0, count, 10))]
+    corpus.add_many(copies)
+    corpus.update_clusters()
+    check_one_cluster(corpus, keys | {key for key, _ in copies}, "00000")
+
+
+@pytest.mark.more
+def test_many_copies_hide_no_text_of_a_small_group(db: ts.Database) -> None:
+    """The documents of a bucket that are read may all be copies of one text."""
+    corpus = tracked(db, "kept")
+    (_, text), *others = filled(range(6))
+    corpus.add_many((f"copy {number}", text) for number in range(1500))
+    corpus.add_many(others)
+    corpus.update_clusters()
+    members = list(corpus.members())
+    assert len(members) == 1505
+    assert {member.representative for member in members} == {"copy 0"}
+    assert {member.key for member in members if member.crowded} >= {key for key, _ in others[1:]}
+    assert corpus.check() == []

@@ -1,0 +1,193 @@
+"""textsim passages and contamination: the runs of words that texts share with documents."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from textsim_db.cli.connections import connect
+from textsim_db.cli.messages import Refusals, print_message
+from textsim_db.cli.options import (
+    CorpusName,
+    DatabaseUrl,
+    ScopeLimit,
+    choice_of,
+    positive_number,
+)
+from textsim_db.cli.output import Format, FormatOption, write
+from textsim_db.cli.searches import MaxResults, SearchedFile, SearchedText, searched_text
+from textsim_db.files.kind_by_name import Kind
+from textsim_db.show.numbers import count
+
+if TYPE_CHECKING:
+    from textsim_db.results import Contamination, Passage
+    from textsim_db.settings import CorpusConfig
+
+_AROUND = 4
+"""The words of the text that a table shows before and after a passage."""
+_MOST_SHOWN = 24
+"""A longer passage is shown without its middle."""
+
+LeastWords = Annotated[
+    int | None,
+    typer.Option(
+        "--words",
+        parser=positive_number,
+        metavar="NUMBER",
+        help="The words of the shortest passage. Default: --passages of the corpus, and not fewer.",
+    ),
+]
+
+
+def passages(
+    corpus: CorpusName,
+    text: SearchedText = None,
+    file: SearchedFile = None,
+    words: LeastWords = None,
+    max_results: MaxResults = None,
+    scope: ScopeLimit = None,
+    max_documents: Annotated[
+        int | None,
+        typer.Option(
+            parser=positive_number,
+            metavar="NUMBER",
+            help="Do not list a run that more documents have, such as a header. Default: list all.",
+        ),
+    ] = None,
+    form: FormatOption = Format.TABLE,
+    database_url: DatabaseUrl = None,
+) -> None:
+    """List the runs of words that a text shares with documents, the longest first.
+
+    The corpus must have passages. It prints the words of each run, the key of the document, and the
+    numbers of words before the run in the text and in the document. Then it prints the run itself in
+    brackets, between the words of the text around it.
+
+    Examples:
+    - `textsim passages letters --file letter.txt`
+    - `textsim passages letters "the text to look for" --words 20 --format jsonl`
+
+    """
+    searched = searched_text(text, file)
+    with connect(database_url) as db:
+        opened = db.corpus(corpus)
+        found = opened.passages(searched, words, max_results, scope, max_documents)
+        own = _words(searched, opened.config)
+    columns = ("words", "key", "in_text", "in_document", "passage")
+    write(
+        columns, ((p.words, p.key, p.in_text, p.in_document, _marked(own, p)) for p in found), form
+    )
+    for run in found.common:
+        text_of_run = " ".join(own[run.in_text : run.in_text + run.words])
+        print_message(f"in some {count(run.documents, 'document')}, not listed: {text_of_run}")
+    documents = len({passage.key for passage in found})
+    print_message(f"{count(len(found), 'passage')} in {count(documents, 'document')} found")
+
+
+def _words(text: str, config: CorpusConfig) -> list[str]:
+    """Return the words of a text that a corpus compares."""
+    from textsim_db.sketch.sketch_texts import tokens_without
+    from textsim_db.text.storable_text import to_bytes
+
+    (form,) = tokens_without([to_bytes(text)], config).forms()
+    return form.split()
+
+
+def _marked(words: list[str], passage: Passage) -> str:
+    """Return a passage in brackets, between the words around it."""
+    start, end = passage.in_text, passage.in_text + passage.words
+    run = words[start:end]
+    if len(run) > _MOST_SHOWN:
+        run = [*run[: _MOST_SHOWN // 2], "...", *run[-_MOST_SHOWN // 2 :]]
+    before, after = words[max(start - _AROUND, 0) : start], words[end : end + _AROUND]
+    return " ".join([*before, f"[{' '.join(run)}]", *after])
+
+
+def contamination(
+    paths: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="TESTSET", help='Files of records; "-" is standard input, with JSON lines.'
+        ),
+    ],
+    against: Annotated[
+        str, typer.Option("--against", metavar="CORPUS", help="The corpus of the training data.")
+    ],
+    words: LeastWords = None,
+    report: Annotated[
+        str | None,
+        typer.Option(
+            "--report", metavar="PATH", help="Write a line of JSON for each record to this file."
+        ),
+    ] = None,
+    kind: Annotated[
+        Kind,
+        typer.Option(
+            "--kind", parser=choice_of(Kind), metavar="|".join(Kind), help="Format of the files."
+        ),
+    ] = Kind.AUTO,
+    key: Annotated[
+        str, typer.Option(metavar="COLUMN", help="Column, or member in JSON, with the key.")
+    ] = "id",
+    text: Annotated[
+        str, typer.Option(metavar="COLUMN", help="Column, or member in JSON, with the text.")
+    ] = "text",
+    scope: ScopeLimit = None,
+    form: FormatOption = Format.TABLE,
+    database_url: DatabaseUrl = None,
+) -> None:
+    """Say which records of a test set share passages with the documents of a corpus.
+
+    The corpus must have passages. Of each record that shares one, it prints the key, the number of its
+    words, the share of them that are in passages, and the keys of the documents. --report writes all
+    records to a file instead.
+
+    Examples:
+    - `textsim contamination questions.jsonl --against training`
+    - `textsim contamination questions.jsonl --against training --words 20 --report found.jsonl`
+
+    """
+    from textsim_db.files.read_documents import Inputs
+
+    refusals, tally = Refusals(), _Tally()
+    inputs = Inputs(paths, refusals.add, kind, key, text)
+    with connect(database_url) as db:
+        records = ((document[0], document[1]) for document in inputs)
+        rows = tally.counted(db.corpus(against).contamination(records, words, scope))
+        if report is None:
+            shared = ((*row[:3], ", ".join(row.documents)) for row in rows if row.documents)
+            write(("key", "words", "coverage", "documents"), shared, form)
+        else:
+            _write_report(report, rows)
+    print_message(
+        f"{tally.contaminated:,} of {count(tally.records, 'record')} share a passage with a document"
+    )
+    refusals.show()
+    if refusals.count:
+        raise typer.Exit(1 if tally.records else 2)
+
+
+class _Tally:
+    """How many records there are, and how many of them share passages."""
+
+    def __init__(self) -> None:
+        self.records = 0
+        self.contaminated = 0
+
+    def counted(self, rows: Iterable[Contamination]) -> Iterator[Contamination]:
+        """Yield records, and count them."""
+        for row in rows:
+            self.records += 1
+            self.contaminated += bool(row.documents)
+            yield row
+
+
+def _write_report(path: str, rows: Iterable[Contamination]) -> None:
+    from textsim_db.files.replace_file import replacing
+
+    with replacing(path) as file:
+        for row in rows:
+            file.write(json.dumps(row._asdict(), ensure_ascii=False).encode() + b"\n")

@@ -1,0 +1,157 @@
+"""Passages: a text in, the runs of words that it shares with documents out.
+
+The stages:
+
+    text -> fingerprints -> documents that share one (a join with the index of the fingerprints)
+         -> words as numbers -> shared runs -> passages, the longest first
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterable, Iterator, Sequence
+
+import numpy as np
+
+from textsim_db.cluster.spanning_forest import Ids
+from textsim_db.compare.shared_runs import shared_runs
+from textsim_db.db.binary_format import load_int4_array
+from textsim_db.db.engine import Connection, autocommit
+from textsim_db.db.store import Store
+from textsim_db.db.stored_corpus import StoredCorpus
+from textsim_db.read import statements
+from textsim_db.read.candidates import LookUp, find_candidates, passage_look_up, without_common
+from textsim_db.read.document_cache import DocumentCache
+from textsim_db.read.search import normal_form_and_scope
+from textsim_db.read.snapshot import snapshot
+from textsim_db.read.stored_documents import StoredDocuments, WordNumbers
+from textsim_db.results import CommonRun, Contamination, Passage, PassageList, SharedPassage
+from textsim_db.sketch.fingerprints import all_fingerprints, window_of
+from textsim_db.sketch.ragged import Ragged
+from textsim_db.sketch.scopes import Scopes, in_scopes
+from textsim_db.sketch.sketch_texts import Sketches, sketch, sketch_tokens
+from textsim_db.text.array_types import Int32Array
+from textsim_db.text.storable_text import to_bytes
+from textsim_db.text.tokens import tokens_of
+
+
+def passages(
+    store: Store, text: str, min_words: int, max_documents: int | None, scope: str | None
+) -> PassageList:
+    """Return the passages of a text of at least min_words words, the longest first.
+
+    max_documents: the documents of a fingerprint that more documents have are not read, and the runs of
+    the text with such fingerprints are returned beside the passages; None reads all.
+    """
+    sketches = sketch([to_bytes(text)], store.corpus.config)
+    scopes = None if scope is None else [scope]
+    look_up = passage_look_up(sketches, scopes)
+    if max_documents is None:
+        return PassageList(_passages(store, sketches, look_up, min_words))
+    look_up, common = without_common(store, look_up, max_documents)
+    found = _passages(store, sketches, look_up, min_words)
+    return PassageList(found, _common_runs(store, sketches, common, scopes))
+
+
+def _common_runs(
+    store: Store, sketches: Sketches, common: Int32Array, scopes: Scopes
+) -> Iterator[CommonRun]:
+    """Yield the runs of one text whose shingles have common fingerprints."""
+    words = store.corpus.config.passages or 0
+    own = all_fingerprints(sketches.tokens, words)
+    mixed = in_scopes(Ragged(own, np.array([0, len(own)])), scopes).values
+    places = np.flatnonzero(np.isin(mixed, common))
+    if not len(places):
+        return
+    # Shingles that overlap or touch are one run.
+    n = window_of(words).n
+    for run in np.split(places, np.flatnonzero(np.diff(places) > n) + 1):
+        start, end = int(run[0]), int(run[-1]) + n
+        yield CommonRun(end - start, start, _count_documents(store, int(mixed[start])))
+
+
+def _count_documents(store: Store, fingerprint: int) -> int:
+    statement = store.corpus.statement(statements.COUNT_DOCUMENTS_OF_FINGERPRINT)
+    with autocommit(store.engine) as connection:
+        row = connection.execute(statement, [fingerprint]).fetchone()
+    return int(row[0]) if row else 0
+
+
+def passages_of(store: Store, key: str, min_words: int) -> list[Passage]:
+    """Return the passages that a document shares with others; raises DocumentNotFound."""
+    form, scope = normal_form_and_scope(store, key)
+    sketches = sketch_tokens(tokens_of([form.encode()]), store.corpus.config)
+    look_up = passage_look_up(sketches, None if scope is None else [scope])
+    found = _passages(store, sketches, look_up, min_words)
+    return [passage for passage in found if passage.key != key]
+
+
+def shared_passages(store: Store, min_words: int) -> Generator[SharedPassage, None, None]:
+    """Yield the passages of at least min_words words that documents share, in one snapshot."""
+    with snapshot(store.engine) as connection:
+        cache = DocumentCache(connection, store.corpus, store.dictionary)
+        expired = _expired(connection, store.corpus)
+        with connection.cursor(store.corpus.label("shared passages"), binary=True) as cursor:
+            cursor.execute(store.corpus.statement(statements.SHARED_FINGERPRINTS))
+            for document_id, data in cursor:
+                others = np.setdiff1d(load_int4_array(data), expired)
+                if document_id not in expired:
+                    for part in cache.parts(others.astype(np.int64)):
+                        yield from _shared_with(cache, document_id, part, min_words)
+
+
+def _expired(connection: Connection, corpus: StoredCorpus) -> Ids:
+    """Return the ids of the documents that have expired."""
+    if corpus.config.keep_for is None:
+        return np.empty(0, np.int64)
+    cursor = connection.cursor(binary=True)
+    row = cursor.execute(corpus.statement(statements.EXPIRED_DOCUMENTS)).fetchone()
+    data = row[0] if row else None
+    return load_int4_array(data or b"").astype(np.int64)
+
+
+def _shared_with(
+    cache: DocumentCache, document_id: int, others: Ids, min_words: int
+) -> Iterator[SharedPassage]:
+    """Yield the passages that a document shares with others of its scope."""
+    documents = cache.documents(np.concatenate(([document_id], others)))
+    words, offsets, *_ = documents.rows(of_shingles=False)
+    runs = shared_runs(
+        words[: offsets[1]], words[offsets[1] :], offsets[1:] - offsets[1], min_words
+    )
+    scopes = documents.scopes
+    for other, *run in zip(*(column.tolist() for column in runs), strict=True):
+        if scopes is None or scopes[0] == scopes[other + 1]:
+            yield SharedPassage(documents.keys[0], documents.keys[other + 1], *run)
+
+
+def contamination(
+    store: Store, records: Iterable[tuple[str, str]], min_words: int, scope: str | None
+) -> Generator[Contamination, None, None]:
+    """Yield what each record shares with the documents."""
+    for key, text in records:
+        sketches = sketch([to_bytes(text)], store.corpus.config)
+        look_up = passage_look_up(sketches, None if scope is None else [scope])
+        found = _passages(store, sketches, look_up, min_words)
+        words = len(sketches.tokens.starts)
+        coverage = _count_covered(found, words) / max(words, 1)
+        yield Contamination(str(key), words, coverage, sorted({each.key for each in found}))
+
+
+def _count_covered(found: Sequence[Passage], words: int) -> int:
+    """Return how many words of a text are in passages."""
+    is_covered = np.zeros(words, np.bool_)
+    for passage in found:
+        is_covered[passage.in_text : passage.in_text + passage.words] = True
+    return int(is_covered.sum())
+
+
+def _passages(store: Store, sketches: Sketches, look_up: LookUp, min_words: int) -> list[Passage]:
+    candidates = find_candidates(store, look_up, None)
+    vocabulary = WordNumbers(store.dictionary)
+    documents = StoredDocuments(store.corpus, vocabulary, candidates.rows)
+    words, offsets, *_ = documents.rows(of_shingles=False)
+    runs = shared_runs(vocabulary.numbers(sketches.tokens), words, offsets, min_words)
+    keys = [documents.keys[place] for place in runs.documents.tolist()]
+    columns = (runs.words.tolist(), runs.in_text.tolist(), runs.in_document.tolist())
+    found = [Passage(*each) for each in zip(keys, *columns, strict=True)]
+    return sorted(found, key=lambda each: (-each.words, each.key, each.in_document))
