@@ -399,10 +399,11 @@ class Corpus:
             max_results: the largest number of matches; None returns all, however many there are.
             measure: a name of textsim_db.measures.MEASURES. The candidates stay the same, of Jaccard
                 similarity; the measure verifies and orders them, and a logged warning says which
-                matches are missed, such as long documents that contain the text. `containment` (of the
-                text in the document), `overlap` and `dice` compare shingles, the other measures compare
-                words. Every measure except jaccard needs a threshold; for a distance it is the largest
-                distance.
+                matches are missed, such as long documents that contain the text. In a corpus with
+                passages, the candidates of `containment` share a passage with the text. `containment`
+                (of the text in the document), `overlap` and `dice` compare shingles, the other measures
+                compare words. Every measure except jaccard needs a threshold; for a distance it is the
+                largest distance.
             language: a code of ISO 639. Only documents of this language match, and the text is
                 treated as a text of this language.
             scope: only documents of this scope match; a scoped corpus requires it.

@@ -64,8 +64,10 @@ COMMENT ON FUNCTION textsim._passage_rows(text)
 CREATE FUNCTION textsim._write_passage_rows() RETURNS trigger
 LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp SET enable_seqscan = off AS $$
 DECLARE
-    gone text := textsim._passage_rows('old_documents');
-    added text := textsim._passage_rows('new_documents');
+    old_rows text := textsim._passage_rows('old_documents');
+    new_rows text := textsim._passage_rows('new_documents');
+    gone text := old_rows;
+    added text := new_rows;
     changed integer[];
 BEGIN
     IF TG_OP = 'UPDATE' THEN
@@ -75,9 +77,10 @@ BEGIN
         IF changed = '{}' THEN
             RETURN NULL;
         END IF;
-        gone := format('(%s AND d.id = ANY ($1)) EXCEPT (%s AND d.id = ANY ($1))', gone, added);
-        added := format('(%s AND d.id = ANY ($1)) EXCEPT (%s AND d.id = ANY ($1))', added,
-            textsim._passage_rows('old_documents'));
+        old_rows := old_rows || ' AND d.id = ANY ($1)';
+        new_rows := new_rows || ' AND d.id = ANY ($1)';
+        gone := format('(%s) EXCEPT (%s)', old_rows, new_rows);
+        added := format('(%s) EXCEPT (%s)', new_rows, old_rows);
     END IF;
     IF TG_OP <> 'INSERT' THEN
         EXECUTE format('DELETE FROM textsim.%I p USING (%s) g (fingerprint, id) '
@@ -100,47 +103,47 @@ RETURNS TABLE (words integer, in_a integer, in_b integer)
 LANGUAGE plpgsql STABLE PARALLEL SAFE ROWS 5 SET search_path = pg_catalog, pg_temp AS $$
 #variable_conflict use_column
 BEGIN
-        RETURN QUERY WITH texts AS MATERIALIZED (SELECT _shared_runs.a[:] AS a, _shared_runs.b[:] AS b),
-        window_of_a AS MATERIALIZED (
-            SELECT s.i, s.words FROM (
-                SELECT w.i, w.words, row_number() OVER (PARTITION BY w.words ORDER BY w.i) AS place
-                FROM (
-                    SELECT i, t.a[i:i + min_words - 1] AS words
-                    FROM texts t CROSS JOIN generate_series(1, (SELECT cardinality(x.a) FROM texts x) - min_words + 1) i
-                ) w
-            ) s
-            WHERE s.place <= 10
-        ),
-        window_of_b AS MATERIALIZED (
-            SELECT j, t.b[j:j + min_words - 1] AS words
-            FROM texts t CROSS JOIN generate_series(1, (SELECT cardinality(x.b) FROM texts x) - min_words + 1) j
-        ),
-        run AS (
-            SELECT count(*)::integer + min_words - 1 AS words, min(s.i) AS i, min(s.j) AS j
+    RETURN QUERY WITH texts AS MATERIALIZED (SELECT _shared_runs.a[:] AS a, _shared_runs.b[:] AS b),
+    window_of_a AS MATERIALIZED (
+        SELECT s.i, s.words FROM (
+            SELECT w.i, w.words, row_number() OVER (PARTITION BY w.words ORDER BY w.i) AS place
             FROM (
-                SELECT x.i, y.j, x.i - row_number() OVER (PARTITION BY x.i - y.j ORDER BY x.i) AS island
-                FROM window_of_a x JOIN window_of_b y ON x.words = y.words
-            ) s
-            GROUP BY s.i - s.j, s.island
-        ),
-        longest AS (SELECT DISTINCT ON (r.j) r.words, r.i, r.j FROM run r ORDER BY r.j, r.words DESC, r.i),
-        maximal AS (
-            SELECT m.words, m.i, m.j
-            FROM (
-                SELECT l.words, l.i, l.j, max(l.j + l.words) OVER (
-                    ORDER BY l.j ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS earlier_end
-                FROM longest l
-            ) m
-            WHERE m.j + m.words > coalesce(m.earlier_end, 0)
-        )
-        SELECT s.words, s.i - 1, s.j - 1
-        FROM (
-            SELECT m.words, m.i, m.j,
-                lag(m.words) OVER w = m.words AND lag(m.i) OVER w = m.i AND lag(m.j + m.words) OVER w > m.j AS is_repeated
-            FROM maximal m WINDOW w AS (ORDER BY m.j)
+                SELECT i, t.a[i:i + min_words - 1] AS words
+                FROM texts t CROSS JOIN generate_series(1, (SELECT cardinality(x.a) FROM texts x) - min_words + 1) i
+            ) w
         ) s
-        WHERE s.is_repeated IS NOT TRUE
-        ORDER BY s.j;
+        WHERE s.place <= 10
+    ),
+    window_of_b AS MATERIALIZED (
+        SELECT j, t.b[j:j + min_words - 1] AS words
+        FROM texts t CROSS JOIN generate_series(1, (SELECT cardinality(x.b) FROM texts x) - min_words + 1) j
+    ),
+    run AS (
+        SELECT count(*)::integer + min_words - 1 AS words, min(s.i) AS i, min(s.j) AS j
+        FROM (
+            SELECT x.i, y.j, x.i - row_number() OVER (PARTITION BY x.i - y.j ORDER BY x.i) AS island
+            FROM window_of_a x JOIN window_of_b y ON x.words = y.words
+        ) s
+        GROUP BY s.i - s.j, s.island
+    ),
+    longest AS (SELECT DISTINCT ON (r.j) r.words, r.i, r.j FROM run r ORDER BY r.j, r.words DESC, r.i),
+    maximal AS (
+        SELECT m.words, m.i, m.j
+        FROM (
+            SELECT l.words, l.i, l.j, max(l.j + l.words) OVER (
+                ORDER BY l.j ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS earlier_end
+            FROM longest l
+        ) m
+        WHERE m.j + m.words > coalesce(m.earlier_end, 0)
+    )
+    SELECT s.words, s.i - 1, s.j - 1
+    FROM (
+        SELECT m.words, m.i, m.j,
+            lag(m.words) OVER w = m.words AND lag(m.i) OVER w = m.i AND lag(m.j + m.words) OVER w > m.j AS is_repeated
+        FROM maximal m WINDOW w AS (ORDER BY m.j)
+    ) s
+    WHERE s.is_repeated IS NOT TRUE
+    ORDER BY s.j;
 END $$;
 COMMENT ON FUNCTION textsim._shared_runs(anyarray, anyarray, integer)
     IS 'the runs of b, of at least min_words words, that are in a, and in no longer such run: how many words, and how many '

@@ -93,10 +93,11 @@ def fill(stage: Stage) -> None:
         db.corpus("news").update_clusters()
         db.corpus("news").rebuild(threshold=0.6)
         db.create_corpus("other", shingle="char:5").add_many(TEXTS)
-        db.create_corpus("exact", threshold=0.4, recall=1).add_many(TEXTS)
+        db.create_corpus("exact", threshold=0.4, recall=1, passages=4).add_many(TEXTS)
         db.create_corpus("unique", threshold=0.4, recall=1, is_unique=True).add_many(TEXTS)
     with stage.connect(stage.writer) as db:
         news = db.corpus("news")
+        assert db.corpus("exact").add("by the writer", FOX).added == 1
         assert news.judge("b", "no document", "same")
         for table, key_columns, text, mode in ATTACHED:
             news.attach(table, text=text, mode=mode, key_columns=key_columns)

@@ -56,6 +56,16 @@ class Runs:
         owners = [self._owners[i:j] for i, j in zip(first, last, strict=True)]
         return {self.keys[i] for i in np.unique(np.concatenate(owners)).tolist()}
 
+    def pairs(self) -> set[tuple[str, str]]:
+        """Return all pairs of documents that share a run."""
+        shares = np.zeros((len(self.keys), len(self.keys)), np.bool_)
+        ends = np.flatnonzero(np.diff(self._hashes_in_order)) + 1
+        groups = {np.unique(each).tobytes() for each in np.split(self._owners, ends)}
+        for group in groups:
+            owners = np.frombuffer(group, self._owners.dtype)
+            shares[np.ix_(owners, owners)] = True
+        return {(self.keys[a], self.keys[b]) for a, b in np.argwhere(np.triu(shares, 1)).tolist()}
+
     def _hashes(self, words: list[str]) -> npt.NDArray[np.uint64]:
         ids = [self._ids.setdefault(word, len(self._ids)) for word in words]
         mixed = (np.array(ids, np.uint64) + np.uint64(1)) * np.uint64(0x9E3779B97F4A7C15)
@@ -103,6 +113,23 @@ def test_every_passage_of_real_texts_is_found(db: ts.Database, seed: int) -> Non
         assert {passage.key for passage in found} == runs.documents_with(words), text
         assert all(is_shared(passage, words, documents) for passage in found), text
         assert any(covers(passage, expected) for passage in found), text
+
+
+def test_all_passages_that_licences_share_are_listed(db: ts.Database) -> None:
+    texts = dict(texts_of("licences"))
+    corpus = db.create_corpus("licences", passages=WORDS)
+    corpus.add_many(texts.items())
+    documents = {key: normal_form(text).split() for key, text in texts.items()}
+    pairs = set()
+    for passage in corpus.shared_passages():
+        a, b, count, in_a, in_b = passage
+        assert count >= WORDS
+        run = documents[a][in_a : in_a + count]
+        assert run == documents[b][in_b : in_b + count], passage
+        pairs |= {(a, b), (b, a)}
+    expected = Runs(documents).pairs()
+    assert len(expected) > 10_000
+    assert pairs == expected | {(b, a) for a, b in expected}
 
 
 def is_shared(passage: ts.Passage, words: list[str], documents: dict[str, Any]) -> bool:
