@@ -55,6 +55,13 @@ LINES: list[tuple[str, dict[str, Any]]] = [
     ("doctor", {"faults": 0}),
     ("db url", {}),
     ("db sql", {}),
+    ("corpus create letters --passages 10", {"corpus": "letters"}),
+    ("index letters news.jsonl", {"corpus": "letters", "added": 4}),
+    (
+        "passages letters 'the quick brown fox jumps over the lazy dog near the river bank'",
+        {"key": "a"},
+    ),
+    ("contamination news.jsonl --against letters", {"key": "a"}),
     ("corpus drop news --yes", {"corpus": "news", "documents": 4}),
     ("db downgrade base --yes", {"revision": "base"}),
 ]

@@ -48,7 +48,7 @@ COMMANDS = [
 COMPUTING = {
     *("dedupe", "compare", "demo", "index", "remove", "query", "nearest", "neighbours", "pairs"),
     *("clusters", "review", "track", "attach", "worker", "reconcile", "plan", "rebuild", "stats"),
-    *("boilerplate", "check", "warm", "corpus create"),
+    *("boilerplate", "check", "warm", "corpus create", "passages", "contamination"),
 }
 """Commands that compute signatures, or compare with those of the server. Their help does not."""
 RUN = f"""
