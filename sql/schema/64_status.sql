@@ -265,7 +265,7 @@ LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_te
 DECLARE
     condition text := textsim._alive(c, 'd');
     pages bigint := pg_relation_size('textsim.document_' || c.id) / current_setting('block_size')::integer;
-    share double precision := 100.0 * 300 / greatest(pages, 300);
+    share double precision := 100.0 * 1000 / greatest(pages, 1000);
 BEGIN
     EXECUTE format('SELECT count(*) FROM (SELECT FROM textsim.%I d WHERE true%s LIMIT 10001) s',
         'document_' || c.id, condition) INTO documents;
@@ -277,7 +277,7 @@ BEGIN
     END IF;
 END $$;
 COMMENT ON FUNCTION textsim._count_documents(textsim.corpus)
-    IS 'how many documents a corpus has; above ten thousand an estimate from 300 pages of its table';
+    IS 'how many documents a corpus has; above ten thousand an estimate from some 1,000 pages of its table';
 
 CREATE FUNCTION textsim._differing_rows(source textsim.source, OUT rows bigint)
 LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$

@@ -235,7 +235,7 @@ def test_a_page_of_100_000_removals_is_small_and_names_what_it_leaves_out(
     assert f"{largest - SHOWN_MEMBERS} more similar records left out" in page.text
 
 
-@pytest.mark.parametrize("text", sample(["\u202e ", "\u202e", '"', "<>&"], 4, "more"))
+@pytest.mark.parametrize("text", sample(["\u202e", "\u202e ", '"', "<>&"], 4, "more"))
 def test_texts_that_grow_when_they_are_escaped_do_not_pass_the_bound(text: str) -> None:
     texts = [f"{text * 20_000}{i}" for i in range(2 * SHOWN_CLUSTERS)]
     removals = [Removal(2 * i + 1, 2 * i, 0.9) for i in range(SHOWN_CLUSTERS)]

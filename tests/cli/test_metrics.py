@@ -131,6 +131,7 @@ def served_worker(url: str, *options: str) -> Iterator[tuple[subprocess.Popen[st
         started.communicate(timeout=60)
 
 
+@pytest.mark.more
 def test_a_worker_serves_metrics_and_probes(
     proxy: Proxy, db: ts.Database, connection: Connection
 ) -> None:

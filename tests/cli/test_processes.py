@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+import textsim_db as ts
 from tests.support.commands import (
     Textsim,
     cut_connections,
@@ -19,6 +20,7 @@ from tests.support.commands import (
     process,
 )
 from tests.support.sampling import sample
+from textsim_db.cli.app import is_interrupt
 from textsim_db.database import URL_VARIABLE
 
 
@@ -68,6 +70,23 @@ def test_a_reader_that_closes_the_pipe(form: str, textsim: Textsim, database_url
     assert started.returncode == 141
 
 
+def test_an_error_that_follows_from_an_interrupt_is_an_interrupt() -> None:
+    def fail(interrupt: bool) -> BaseException:
+        try:
+            try:
+                if interrupt:
+                    raise KeyboardInterrupt
+            finally:
+                raise ts.DatabaseUnavailable(
+                    "another command is already in progress"
+                ) from OSError()
+        except ts.DatabaseUnavailable as error:
+            return error
+
+    assert is_interrupt(fail(True))
+    assert not is_interrupt(fail(False))
+
+
 def test_interrupt(database_url: str) -> None:
     with process("index", "c", "-", "--create", url=database_url) as started:
         give_first_document(database_url, "c", started)
@@ -82,6 +101,7 @@ def test_interrupt(database_url: str) -> None:
     )
 
 
+@pytest.mark.more
 def test_an_interrupt_while_a_kernel_makes_its_result(textsim: Textsim, database_url: str) -> None:
     Path("in.jsonl").write_text('{"id": 1, "text": "some text"}\n')
     program = """

@@ -152,6 +152,7 @@ def run_module(path: Path) -> tuple[str, str]:
     return result.stdout, result.stderr
 
 
+@pytest.mark.more
 def test_an_interrupt_waits_until_a_kernel_is_compiled_or_loaded(tmp_path: Path) -> None:
     path = tmp_path / "module.py"
     path.write_text(INTERRUPTED)

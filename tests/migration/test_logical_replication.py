@@ -63,6 +63,7 @@ def subscribed(publisher: Connection, subscriber: Connection) -> Iterator[None]:
         subscriber.execute("DROP SUBSCRIPTION posts")
 
 
+@pytest.mark.more
 def test_replicated_rows_are_neither_indexed_nor_compared(logical_server: Server) -> None:
     """reconcile indexes them and sets aside those that match; with ENABLE ALWAYS the triggers run."""
     with published(logical_server) as publisher, logical_server.database("") as address:

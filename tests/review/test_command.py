@@ -22,6 +22,7 @@ def news(db: ts.Database) -> ts.Corpus:
     return corpus
 
 
+@pytest.mark.more
 def test_it_prints_an_address_serves_it_and_ends_with_an_interrupt(
     news: ts.Corpus, database_url: str
 ) -> None:

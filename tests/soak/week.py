@@ -14,6 +14,7 @@ from __future__ import annotations
 import argparse
 import os
 import random
+import shutil
 import signal
 import subprocess
 import sys
@@ -320,6 +321,7 @@ def small_disk() -> Iterator[tuple[Path, bool]]:
         embedded_server.stop(folder)
         if is_mounted:
             subprocess.run(["umount", "-l", str(folder)], check=True)
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 def main() -> int:

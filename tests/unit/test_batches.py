@@ -73,7 +73,7 @@ def test_documents_checked_together_are_prepared_as_one_by_one(
 
 def _arrays(batch: Batch) -> list[npt.NDArray[Any]]:
     sketches = batch.sketches
-    parts = (batch.texts, sketches.tokens, sketches.signatures, sketches.buckets)
+    parts: tuple[Any, ...] = (batch.texts, sketches.tokens, sketches.signatures, sketches.buckets)
     return [sketches.shingle_counts, *chain.from_iterable(parts)]
 
 

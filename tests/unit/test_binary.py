@@ -25,6 +25,7 @@ from textsim_db.db.binary_rows import (
 )
 
 SMALL = [0, 1, -1, 2**15 - 1, -(2**15), 255, 256, -256]
+NULL = struct.pack(">i", -1)
 EXTREMES = [0, 1, -1, 2**31 - 1, -(2**31), 255, 256, 65536, -256]
 
 
@@ -100,12 +101,16 @@ def test_band_rows_are_written_as_copy_reads_them(seed: int) -> None:
         assert copy_bands(np.array(rows[:count], np.int64)).tobytes() == b"".join(parts[:count])
 
 
+@pytest.mark.parametrize("has_passages", [False, True])
 @pytest.mark.parametrize("value_type", [np.int16, np.int32])
-def test_documents_are_written_as_copy_reads_them(seed: int, value_type: type) -> None:
+def test_documents_are_written_as_copy_reads_them(
+    seed: int, value_type: type, has_passages: bool
+) -> None:
     rng = random.Random(seed)
     oid, code, edges = (21, "h", SMALL) if value_type is np.int16 else (23, "i", EXTREMES)
     words = [[rng.choice(EXTREMES) for _ in range(rng.choice((0, 1, 2, 50)))] for _ in range(60)]
     values = [[rng.choice(edges) for _ in range(rng.choice((0, 1, 126)))] for _ in words]
+    fingerprints = [[rng.choice(EXTREMES) for _ in range(rng.choice((0, 1, 30)))] for _ in words]
     keys = [rng.randbytes(rng.choice((0, 1, 7, 8, 9, 1000))) for _ in words]
     chosen = rng.sample(range(len(words)), 40)
     contents = Contents(
@@ -115,16 +120,22 @@ def test_documents_are_written_as_copy_reads_them(seed: int, value_type: type) -
         np.array([value for each in values for value in each], value_type),
         np.cumsum([0, *map(len, values)]),
     )
+    if has_passages:
+        contents = contents._replace(
+            fingerprints=np.array([value for each in fingerprints for value in each], np.int32),
+            fingerprint_offsets=np.cumsum([0, *map(len, fingerprints)]),
+        )
     identities = Identities(
         np.arange(2**31 - 40, 2**31), [keys[i] for i in chosen], np.full(40, -1)
     )
     expected = [
-        struct.pack(">hii", 9, 4, 2**31 - 40 + row)
+        struct.pack(">hii", 10, 4, 2**31 - 40 + row)
         + struct.pack(">i", len(keys[i]))
         + keys[i]
         + struct.pack(">iiiiii", -1, 4, i, -1, -1, -1)
         + _with_length(array_send(words[i], 23, "i"))
         + _with_length(array_send(values[i], oid, code))
+        + (_with_length(array_send(fingerprints[i], 23, "i")) if has_passages else NULL)
         for row, i in enumerate(chosen)
     ]
     data = copy_documents(identities, contents, np.array(chosen, np.int64))

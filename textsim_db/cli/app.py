@@ -87,14 +87,13 @@ class CommandGroup(TyperGroup):
             with contextlib.suppress(OSError, ValueError):
                 os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             raise typer.Exit(141) from None
-        except (KeyboardInterrupt, SystemError) as error:
-            # A kernel that makes its result when the interrupt comes raises a SystemError because of it.
-            if not isinstance(error.__cause__ or error, KeyboardInterrupt):
+        except (KeyboardInterrupt, SystemError, TextsimError, OSError) as error:
+            if is_interrupt(error):
+                notes = getattr(error, "__notes__", [])
+                print_message("; ".join(["interrupted", *notes]), logging.WARNING)
+                raise typer.Exit(130) from None
+            if isinstance(error, SystemError):
                 raise
-            notes = getattr(error, "__notes__", [])
-            print_message("; ".join(["interrupted", *notes]), logging.WARNING)
-            raise typer.Exit(130) from None
-        except (TextsimError, OSError) as error:
             print_message(explain(error), logging.ERROR)
             raise typer.Exit(2) from error
         except Exception as error:
@@ -105,6 +104,17 @@ class CommandGroup(TyperGroup):
             print_message(format_message(), logging.ERROR)
             raise typer.Exit(2) from error
         return result
+
+
+def is_interrupt(error: BaseException | None) -> bool:
+    """Return whether an error is an interrupt (Ctrl-C), or was raised while an interrupt was handled.
+
+    A kernel that makes its result raises a SystemError then. A connection that has just sent a statement
+    refuses the ROLLBACK.
+    """
+    while error is not None and not isinstance(error, KeyboardInterrupt):
+        error = error.__context__
+    return error is not None
 
 
 app = typer.Typer(

@@ -40,14 +40,16 @@ def normalize(texts: Utf8) -> Utf8:
     unstable = np.flatnonzero(find_unstable(texts, tables()))
     if not len(unstable):
         return texts
-    normalized = [texts.of(i) for i in range(len(texts.offsets) - 1)]
+    data = texts.data.data
+    bounds = pairwise(texts.offsets.tolist())
+    normalized: list[bytes | memoryview] = [data[start:end] for start, end in bounds]
     for i in unstable.tolist():
         normalized[i] = _normalize_text(normalized[i])
     check_batch_size(sum(map(len, normalized)))
     return concatenate(normalized)
 
 
-def _normalize_text(text: bytes) -> bytes:
+def _normalize_text(text: bytes | memoryview) -> bytes:
     """Return a text in NFKC; stable pieces are only copied, because NFKC takes 17 ns a character."""
     data, cuts, is_changed = _cut_text(
         np.frombuffer(text, np.uint8), tables(), _CHECKED_BYTES, PIECE_BYTES

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Sequence, Sized
 from itertools import accumulate
 from typing import NamedTuple
 
@@ -31,27 +31,27 @@ class Utf8(NamedTuple):
         return self.data[self.offsets[text] : self.offsets[text + 1]].tobytes()
 
 
-def concatenate(texts: Sequence[bytes]) -> Utf8:
+def concatenate(texts: Sequence[bytes | memoryview]) -> Utf8:
     """Return the texts as one array of bytes with offsets."""
-    ends = accumulate(map(len, texts), initial=0)
-    offsets = np.fromiter(ends, np.int64, len(texts) + 1)
-    data = np.frombuffer(b"".join((*texts, bytes(PADDING))), np.uint8)
-    return Utf8(data[:-PADDING], offsets)
+    return _with_offsets(b"".join((*texts, bytes(PADDING))), texts)
 
 
 def encode_all(texts: Sequence[str]) -> Utf8 | None:
-    """Return texts as one array; None if to_bytes() would refuse one of them."""
+    """Return texts as one array; None if to_bytes() might refuse one of them."""
+    if any("\0" in text or len(text) > MAX_BYTES // 4 for text in texts):  # at most four bytes each
+        return None
+    if all(map(str.isascii, texts)):
+        return _with_offsets("".join([*texts, " " * PADDING]).encode(), texts)
     try:
-        data = "".join([*texts, " " * PADDING]).encode()
+        return concatenate([text.encode() for text in texts])
     except UnicodeEncodeError:
         return None
-    sizes = np.fromiter(map(len, texts), np.int64, len(texts))
-    if sizes.sum() + PADDING < len(data):
-        sizes = np.array([len(t) if t.isascii() else len(t.encode()) for t in texts])
-    if b"\0" in data or sizes.max(initial=0) > MAX_BYTES:
-        return None
-    offsets = np.zeros(len(texts) + 1, np.int64)
-    np.cumsum(sizes, out=offsets[1:])
+
+
+def _with_offsets(data: bytes, texts: Sequence[Sized]) -> Utf8:
+    """Return the joined texts as an array; data: the texts in UTF-8, with padding."""
+    ends = accumulate(map(len, texts), initial=0)
+    offsets = np.fromiter(ends, np.int64, len(texts) + 1)
     return Utf8(np.frombuffer(data, np.uint8)[:-PADDING], offsets)
 
 
