@@ -130,6 +130,9 @@ VACUUM_DOCUMENTS: Final[LiteralString] = """
 VACUUM_BAND_ROWS: Final[LiteralString] = """
 /* textsim-db: vacuum corpus {id} after a load */ VACUUM (ANALYZE, SKIP_LOCKED) {band}
 """
+VACUUM_FINGERPRINTS: Final[LiteralString] = """
+/* textsim-db: vacuum corpus {id} after a load */ VACUUM (ANALYZE, SKIP_LOCKED) {passage}
+"""
 ANALYZE: Final[LiteralString] = """
 /* textsim-db: analyze corpus {id} after a load */ ANALYZE (SKIP_LOCKED) {document}, {band}
 """

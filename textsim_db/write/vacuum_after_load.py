@@ -51,3 +51,5 @@ def settle(
             log.info("vacuuming corpus %s after a load", corpus.name, extra={"corpus": corpus.name})
             for vacuum in vacuums:
                 connection.execute(corpus.statement(vacuum))
+            if corpus.config.passages is not None and statements.VACUUM_BAND_ROWS in vacuums:
+                connection.execute(corpus.statement(statements.VACUUM_FINGERPRINTS))
