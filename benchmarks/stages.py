@@ -1,4 +1,4 @@
-"""Where the time of a load, of one query, of a batch of queries and of all pairs goes, by stage.
+"""The time of each stage of a load, of one query, of a batch of queries and of all pairs.
 
     python -m benchmarks.stages [--documents 200000] [--words 200] [--record]
 

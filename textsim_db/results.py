@@ -85,7 +85,7 @@ class PassageList(ResultList[Passage]):
 
 
 class Contamination(NamedTuple):
-    """What a record of a test set shares with the documents of a corpus."""
+    """The passages that a record of a test set shares with the documents of a corpus."""
 
     key: str
     """The key of the record."""

@@ -228,8 +228,8 @@ COMMENT ON FUNCTION textsim.passages(text, text, integer, integer, text, integer
     'the passage. Words are those of the normal form, without the stop words of the corpus. The corpus must have '
     'passages, which is the default of min_words and its least value: every such run is found. If a run is at several '
     'places of the text, the first place is returned; at more than ten places, it may be returned in parts. In a scoped '
-    'corpus, scope is required. With max_documents, the documents of a part that more documents have are not read, and a '
-    'notice says so: a passage in this part may be missed. Raises an error if min_words is too small.';
+    'corpus, scope is required. With max_documents, a part of the text that more documents have '
+    'is not searched for: a notice warns that a passage in it may be missed. Raises an error if min_words is too small.';
 
 CREATE FUNCTION textsim.containing(
     corpus text, text text, threshold double precision, max_results integer DEFAULT NULL,

@@ -93,7 +93,7 @@ def test_a_crowd_that_loses_matches_is_compared_again(
 
 
 def test_the_likest_text_is_found_in_a_crowd(db: ts.Database) -> None:
-    """Half of what a document is compared with are the texts that share most buckets with it."""
+    """A document is compared with the texts that share most buckets with it."""
     corpus = db.create_corpus("c", shingle="word:1", threshold=0.95)
     corpus.track("single")
     corpus.add_many(filled(range(400)))

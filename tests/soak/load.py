@@ -47,7 +47,7 @@ class Texts:
 
 
 class Client(NamedTuple):
-    """What a process of the load is given."""
+    """The arguments of a process of the load."""
 
     url: str
     load: Load

@@ -57,7 +57,7 @@ class Summary(NamedTuple):
 
     @property
     def removed(self) -> str:
-        """What the page says of a record or row that is not kept."""
+        """The word of the page for a record or row that is not kept."""
         return "removed" if self.table is None else "to remove"
 
 

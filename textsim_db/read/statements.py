@@ -418,9 +418,9 @@ class RowsToCheck(NamedTuple):
     """The statements that compare a table of rows, each a value and a document, with the documents."""
 
     noun: str
-    """What one row is called."""
+    """The word for one row."""
     column: str
-    """What its value is called."""
+    """The word for its value."""
     sums_of_stored: LiteralString
     """One sum of hashes for the rows of neighbouring ids, which needs no sorting."""
     sums_of_documents: LiteralString

@@ -1,4 +1,4 @@
-"""Where a long text may be cut, so that no word is cut."""
+"""The places at which a long text may be cut, so that no word is cut."""
 
 from __future__ import annotations
 
