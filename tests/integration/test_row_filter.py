@@ -57,12 +57,17 @@ def test_changes_at_random_leave_the_documents_of_the_filtered_rows(
         "UPDATE t SET state = NULL, found = 2 WHERE id % 11 = {}",
         "UPDATE t SET id = id + (SELECT max(id) FROM t) WHERE id % 9 = {}",
         "DELETE FROM t WHERE id % 13 = {}",
-        "INSERT INTO t SELECT max(id) + 1 + {}, 'a new text', 'published' FROM t",
+        "INSERT INTO t SELECT coalesce(max(id), 0) + 1 + {}, 'a new text', 'published' FROM t",
     ]
     for _ in range(25):
         connection.execute(rng.choice(statements).format(rng.randrange(5)).encode())
         if rng.random() < 0.3:
             settle(db, connection, corpus, by_sql)
+    # By chance, none of the rows is left.
+    connection.execute(
+        "INSERT INTO t SELECT coalesce(max(id), 0) + i, 'a last text', "
+        "(ARRAY['draft', 'published'])[i]::state FROM t CROSS JOIN generate_series(1, 2) i GROUP BY i"
+    )
     settle(db, connection, corpus, by_sql)
     rows = connection.execute(f"SELECT id::text, body FROM t WHERE {FILTER}".encode()).fetchall()
     assert stored_forms(connection) == dict(rows)
