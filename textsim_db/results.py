@@ -210,7 +210,7 @@ class Member(NamedTuple):
     similarity: float | None
     """The similarity to the representative; None if it is below the threshold."""
     crowded: bool
-    """Whether it has more than 200 earlier candidates, and was compared with 200 of them.
+    """Whether it has too many candidates, and was compared with at most 200 earlier ones.
 
     Texts of one template have as many. Its cluster may be incomplete.
     """

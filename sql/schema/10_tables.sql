@@ -274,7 +274,8 @@ COMMENT ON TABLE textsim.crowded
     IS 'Pattern of the tables crowded_N: the nodes of a tracked corpus that were compared with some of their candidates '
     'only, because they have too many. It has no rows.';
 COMMENT ON COLUMN textsim.crowded.node IS 'id of the node';
-COMMENT ON COLUMN textsim.crowded.lost IS 'how many matches it has lost since then; if they are many, it is compared again';
+COMMENT ON COLUMN textsim.crowded.lost
+    IS 'how many matches it has lost since then; if they are many, it is compared again';
 
 CREATE TABLE textsim.member (
     document_id integer NOT NULL,

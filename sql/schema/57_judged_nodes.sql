@@ -3,7 +3,8 @@
 -- same have the similarity 2. With linkage kept, whether a judged document is kept also depends on the clusters of
 -- the documents that judgements connect it with, so all of these are examined together.
 --
--- _with_judged, _judged_links, _find_links, _store_links and _place_judged are patterns, as the functions that update clusters are.
+-- _with_judged, _judged_links, _find_links, _store_links and _place_judged are patterns, as the functions that update
+-- clusters are.
 
 -- Private functions
 

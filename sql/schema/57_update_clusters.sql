@@ -137,11 +137,6 @@ BEGIN
         INTO neighbours, lost_firsts;
         DELETE FROM textsim.crowded k WHERE k.node = ANY (left_nodes);
     END IF;
-    IF neighbours IS NOT NULL THEN
-        UPDATE textsim.crowded k SET lost = k.lost + l.lost
-        FROM (SELECT l.node, count(*) AS lost FROM unnest(neighbours) l (node) GROUP BY l.node) l
-        WHERE k.node = l.node;
-    END IF;
     SELECT coalesce(array_agg(DISTINCT n.node), '{}') FROM textsim.node n
     WHERE n.document_id = ANY (documents) OR n.node = ANY (old_nodes)
     INTO nodes;
@@ -153,11 +148,17 @@ BEGIN
         SELECT n.node FROM textsim.node n
         WHERE n.node = k.node AND n.document_id NOT IN (SELECT unnest(changed)) LIMIT 1) IS NULL
     INTO searched;
-    -- A crowded node may have other matches than those that it has lost.
-    WITH emptied AS (
-        DELETE FROM textsim.crowded k WHERE k.lost >= textsim._most_compared() / 2 RETURNING k.node
-    )
-    SELECT searched || array_agg(e.node) FROM emptied e WHERE e.node NOT IN (SELECT unnest(searched)) INTO searched;
+    IF neighbours IS NOT NULL THEN
+        UPDATE textsim.crowded k SET lost = k.lost + l.lost
+        FROM (SELECT l.node, count(*) AS lost FROM unnest(neighbours) l (node) GROUP BY l.node) l
+        WHERE k.node = l.node;
+        -- A crowded node may have other matches than those that it has lost.
+        WITH emptied AS (
+            DELETE FROM textsim.crowded k
+            WHERE k.node = ANY (neighbours) AND k.lost >= textsim._most_compared() / 2 RETURNING k.node
+        )
+        SELECT searched || array_agg(e.node) FROM emptied e WHERE e.node NOT IN (SELECT unnest(searched)) INTO searched;
+    END IF;
 END $$;
 COMMENT ON FUNCTION textsim._move_to_nodes(textsim.corpus, integer[], integer[], uuid[])
     IS 'take changed documents out of their nodes, and give those that are stored their nodes; ids and hashes are '
@@ -177,7 +178,7 @@ COMMENT ON FUNCTION textsim._most_compared()
 CREATE FUNCTION textsim._most_read() RETURNS integer
 LANGUAGE sql IMMUTABLE PARALLEL SAFE RETURN 1000;
 COMMENT ON FUNCTION textsim._most_read()
-    IS 'how many documents of a bucket are read, the earliest first, to find the candidates of a node of a tracked corpus';
+    IS 'how many documents of a bucket are read, the earliest first, to find the candidates of a node';
 
 -- STABLE, so its statements see the same: the documents as they are when the log has no entries for them.
 CREATE FUNCTION textsim._find_matches(

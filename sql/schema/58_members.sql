@@ -33,7 +33,8 @@ DECLARE
     c textsim.corpus := textsim._required_corpus(corpus);
 BEGIN
     PERFORM textsim._tracking(c);
-    RETURN QUERY EXECUTE format('SELECT q.cluster, q.representative, q.similarity, q.crowded FROM (%s) q WHERE q.key = $1',
+    RETURN QUERY EXECUTE format(
+        'SELECT q.cluster, q.representative, q.similarity, q.crowded FROM (%s) q WHERE q.key = $1',
         textsim._members_query(c.id)) USING document_key;
 END $$;
 COMMENT ON FUNCTION textsim._cluster_of(text, text)
@@ -56,8 +57,8 @@ COMMENT ON FUNCTION textsim.members(text)
     'that represents it, and the exact similarity to that document. With linkage kept, the representative is the '
     'document to keep. With linkage single it is the document that was added first, and similarity is NULL if it is '
     'below the threshold. It is also NULL if the two documents were judged the same: judgements are obeyed, as in '
-    'clusters() with judgements. crowded says that the document has more than 200 earlier candidates, as texts of one '
-    'template have, and that it was compared with 200 of them: its cluster may be incomplete. A document without a match '
+    'clusters() with judgements. crowded says that the document has too many candidates, as texts of one template '
+    'have. It was compared with at most 200 earlier ones, so its cluster may be incomplete. A document without a match '
     'has no row. Raises an error if the corpus is not tracked.';
 
 CREATE FUNCTION textsim.create_members_view(corpus text, view_name text) RETURNS void

@@ -175,7 +175,7 @@ _WITHOUT_JSON = {"dedupe", "demo", "review"}
 
 def _add_common_options(group: typer.Typer) -> None:
     for command in group.registered_commands:
-        command.cls = logs.Command if command.name in _WITHOUT_JSON else json_option.Command
+        command.cls = logs.Command if command.name in _WITHOUT_JSON else json_option.JsonCommand
     for part in group.registered_groups:
         if part.typer_instance is not None:
             _add_common_options(part.typer_instance)

@@ -56,7 +56,7 @@ def options() -> list[Any]:
     return [each for each in typer.main.get_command(app).params if each.name == "as_json"]
 
 
-class Command(logs.Command):
+class JsonCommand(logs.Command):
     """A command that has --json and the log options."""
 
     def get_params(self, ctx: Any) -> list[Any]:
