@@ -122,6 +122,7 @@ if TYPE_CHECKING:
         learn_common,
         load_batches,
         rebuild,
+        remove_documents,
         storable_keys,
     )
 else:
@@ -152,6 +153,7 @@ else:
     learn_common = lazy("textsim_db.write.learn_common", globals())
     storable_keys = lazy("textsim_db.write.storable_keys", globals())
     rebuild = lazy("textsim_db.write.rebuild", globals())
+    remove_documents = lazy("textsim_db.write.remove_documents", globals())
 
 
 Parameters = ParamSpec("Parameters")
@@ -165,6 +167,8 @@ class ManagedCorpus(Protocol):
     @property
     def config(self) -> CorpusConfig: ...  # noqa: D102
     def __len__(self) -> int: ...
+    def __contains__(self, key: object) -> bool: ...
+    def remove(self, keys: Iterable[Key]) -> int: ...  # noqa: D102
     def status(self) -> Status: ...  # noqa: D102
     def activity(self) -> Activity: ...  # noqa: D102
     def failures(self, last: int | None = None) -> list[Failure]: ...  # noqa: D102
@@ -349,7 +353,7 @@ class Corpus:
             1
         """
         check_several(keys, "remove() takes several keys, such as [key]")
-        return self._current.write(load_batches.remove, keys)
+        return self._current.write(remove_documents.remove, keys)
 
     def expire(self, progress: Callable[[int], None] | bool | None = None) -> int:
         """Remove the documents whose time is over, and return how many were removed.
