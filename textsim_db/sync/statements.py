@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Final, LiteralString
 
-from textsim_db.read.statements import READING_FAULT
+from textsim_db.integrity.statements import READING_FAULT
 
 # Attached tables, as users see them.
 
