@@ -96,6 +96,8 @@ def test_answers_are_right_while_documents_are_replaced(db: ts.Database) -> None
     deadline = time.monotonic() + PATIENCE_SECONDS
     with repeating(*(reader.read for reader in readers)):
         while versions.committed < VERSIONS or min(reader.reads for reader in readers) < READS:
-            assert time.monotonic() < deadline, [reader.reads for reader in readers]
+            if time.monotonic() > deadline:
+                break  # a reader has failed, or ended
             versions.write()
+    assert min(reader.reads for reader in readers) >= READS
     assert corpus.check() == []
