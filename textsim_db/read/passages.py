@@ -19,9 +19,16 @@ from textsim_db.db.engine import Connection, autocommit
 from textsim_db.db.store import Store
 from textsim_db.db.stored_corpus import StoredCorpus
 from textsim_db.read import statements
-from textsim_db.read.candidates import LookUp, find_candidates, passage_look_up, without_common
+from textsim_db.read.candidates import (
+    CandidateRows,
+    LookUp,
+    find_candidates,
+    passage_look_up,
+    read_candidates,
+    without_common,
+)
 from textsim_db.read.document_cache import DocumentCache
-from textsim_db.read.search import normal_form_and_scope
+from textsim_db.read.search import form_of_row, row_of_key
 from textsim_db.read.snapshot import snapshot
 from textsim_db.read.stored_documents import StoredDocuments, WordNumbers
 from textsim_db.results import CommonRun, Contamination, Passage, PassageList, SharedPassage
@@ -78,10 +85,14 @@ def _count_documents(store: Store, fingerprint: int) -> int:
 
 def passages_of(store: Store, key: str, min_words: int) -> list[Passage]:
     """Return the passages that a document shares with others; raises DocumentNotFound."""
-    form, scope = normal_form_and_scope(store, key)
-    sketches = sketch_tokens(tokens_of([form.encode()]), store.corpus.config)
-    look_up = passage_look_up(sketches, None if scope is None else [scope])
-    found = _passages(store, sketches, look_up, min_words)
+    with snapshot(store.engine) as connection:
+        cursor = connection.cursor(binary=True)
+        row = row_of_key(cursor, store.corpus, key)
+        tokens = tokens_of([form_of_row(store, row).encode()])
+        sketches = sketch_tokens(tokens, store.corpus.config)
+        look_up = passage_look_up(sketches, None if row[5] is None else [row[5]])
+        candidates = read_candidates(cursor, store.corpus, look_up)
+    found = _verified(store, sketches, candidates, min_words)
     return [passage for passage in found if passage.key != key]
 
 
@@ -146,7 +157,12 @@ def _count_covered(found: Sequence[Passage], words: int) -> int:
 
 
 def _passages(store: Store, sketches: Sketches, look_up: LookUp, min_words: int) -> list[Passage]:
-    candidates = find_candidates(store, look_up, None)
+    return _verified(store, sketches, find_candidates(store, look_up, None), min_words)
+
+
+def _verified(
+    store: Store, sketches: Sketches, candidates: CandidateRows, min_words: int
+) -> list[Passage]:
     vocabulary = WordNumbers(store.dictionary)
     documents = StoredDocuments(store.corpus, vocabulary, candidates.rows)
     words, offsets, *_ = documents.rows(of_shingles=False)
