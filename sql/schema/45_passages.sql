@@ -9,24 +9,27 @@ LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp A
 DECLARE
     n integer := greatest(3, c.passages / 2);
     width integer := c.passages - n + 1;
+    shingle_values bigint[] := CASE WHEN c.passages IS NOT NULL THEN textsim._shingle_values(form, 'word', n) END;
 BEGIN
     IF c.passages IS NULL THEN
         RETURN NULL;
     END IF;
-    -- A text with fewer words than a passage has no window.
+    -- A text with fewer words than a passage has no window. An array has fewer than 2^27 elements of 8 bytes, so a
+    -- number has room for the high half of a value and the place. Later places come first.
     RETURN array(
-        SELECT DISTINCT ((w.smallest << 32) >> 32)::integer
+        SELECT DISTINCT ((shingle_values[134217728 - (w.first & 134217727)] << 32) >> 32)::integer
         FROM (
-            SELECT s.place, min(s.value) OVER (
-                ORDER BY s.place ROWS BETWEEN width - 1 PRECEDING AND CURRENT ROW) AS smallest
-            FROM unnest(textsim._shingle_values(form, 'word', n)) WITH ORDINALITY s (value, place)
+            SELECT s.place, min(((s.value >> 32) << 27) + 134217728 - s.place) OVER (
+                ORDER BY s.place ROWS BETWEEN width - 1 PRECEDING AND CURRENT ROW) AS first
+            FROM unnest(shingle_values) WITH ORDINALITY s (value, place)
         ) w
         WHERE w.place >= width
         ORDER BY 1);
 END $$;
 COMMENT ON FUNCTION textsim._fingerprints(textsim.corpus, text)
     IS 'the distinct fingerprints of a normal form, in order: of each window of as many words as a passage has, the low '
-    '32 bits of the smallest shingle value; NULL in a corpus without passages';
+    'half of the shingle value whose high half is the smallest, the rightmost of equals; NULL in a corpus without '
+    'passages';
 
 CREATE FUNCTION textsim._passage_triggers(c textsim.corpus)
 RETURNS TABLE (relation text, name text, statement text)

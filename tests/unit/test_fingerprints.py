@@ -23,11 +23,9 @@ def by_reference(text: str, words: int) -> list[int]:
     hashes = [reference.text_hash(word) for word in reference.words(text)]
     n, width = window_of(words)
     values = [reference.array_hash(hashes[i : i + n], 0) for i in range(len(hashes) - n + 1)]
-    smallest = {
-        min(reference.signed(value, 64) for value in values[i : i + width])
-        for i in range(len(values) - width + 1)
-    }
-    return sorted({reference.signed(value, 32) for value in smallest})
+    halves = [(reference.signed(value, 64) >> 32, -place) for place, value in enumerate(values)]
+    chosen = [min(halves[i : i + width]) for i in range(len(values) - width + 1)]
+    return sorted({reference.signed(values[-place], 32) for _, place in chosen})
 
 
 def test_a_window_covers_the_words_of_a_passage() -> None:

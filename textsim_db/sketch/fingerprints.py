@@ -1,10 +1,11 @@
 """Fingerprints: few values of a text, of which two texts with a shared run of words have one in common.
 
-Each window of words chooses the smallest value of the shingles in it. The choice depends on no other
-words, so equal windows of two texts choose the same shingle. Schleimer, Wilkerson and Aiken, "Winnowing:
-Local Algorithms for Document Fingerprinting", SIGMOD 2003.
+Each window of words chooses one of the shingles in it: the first in the order of the high halves of
+their values, and of equals the rightmost. The choice depends on no other words, so equal windows of two
+texts choose the same shingle. Schleimer, Wilkerson and Aiken, "Winnowing: Local Algorithms for Document
+Fingerprinting", SIGMOD 2003.
 
-A fingerprint is the low half of this value: the high half of a smallest value is always small.
+A fingerprint is the low half of the value: the high half of a value that comes first is always small.
 """
 
 from __future__ import annotations
@@ -102,20 +103,33 @@ def _write_values(elements: HashArray, n: int, values: Int64Array) -> int:
 @inlined_kernel
 def _choose(values: Int64Array, shingles: int, width: int, chosen: Int32Array) -> int:
     """Write the fingerprint of each window unless the last window has chosen it; return how many."""
-    count, smallest = 0, -1
-    for first in range(shingles - width + 1):
-        before = smallest
-        if smallest < first:  # it has left the window
-            smallest = first
-            for k in range(first + 1, first + width):
-                if values[k] < values[smallest]:
-                    smallest = k
-        elif values[first + width - 1] < values[smallest]:
-            smallest = first + width - 1
-        if smallest != before:
-            chosen[count] = np.int32(values[smallest])
+    count, first_one = 0, -1
+    for start in range(shingles - width + 1):
+        before = first_one
+        if first_one < start:  # it has left the window
+            first_one = _first_in_order(values, start, start + width)
+        elif _comes_first(values, start + width - 1, first_one):
+            first_one = start + width - 1
+        if first_one != before:
+            chosen[count] = np.int32(values[first_one])
             count += 1
     return count
+
+
+@inlined_kernel
+def _first_in_order(values: Int64Array, start: int, end: int) -> int:
+    """Return the place of the value of a window that comes first."""
+    place = start
+    for k in range(start + 1, end):
+        if _comes_first(values, k, place):
+            place = k
+    return place
+
+
+@inlined_kernel
+def _comes_first(values: Int64Array, place: int, earlier: int) -> bool:
+    """Say whether a value comes before one at an earlier place; of equals, the rightmost comes first."""
+    return bool(values[place] >> 32 <= values[earlier] >> 32)
 
 
 @inlined_kernel
