@@ -103,9 +103,10 @@ def create(engine: Engine, name: str, config: CorpusConfig) -> StoredCorpus:
         if row is None:
             raise CorpusExists(f'corpus "{name}" exists already')
         connection.execute(statements.CREATE_RELATIONS, row)
-        if config.common:
-            lists = stored_signatures.common_parameters(config.common)
-            connection.execute(statements.INSERT_COMMON, [row[0], *lists])
+        for of_passages, common in enumerate((config.common, config.common_of_passages)):
+            if common is not None:
+                lists = stored_signatures.common_parameters(common)
+                connection.execute(statements.INSERT_COMMON, [row[0], bool(of_passages), *lists])
     return StoredCorpus(int(row[0]), name, config, int(row[0]))
 
 
@@ -284,9 +285,9 @@ def _corpus(row: dict[str, Any]) -> StoredCorpus:
         "keep_for": None if microseconds is None else timedelta(microseconds=microseconds),
     }
     config = CorpusConfig(**columns)
-    if row["common_values"] is not None:
-        common = stored_signatures.load_common(row["common_values"], row["common_classes"])
-        config = replace(config, common=common)
+    for name in ("common", "common_of_passages"):
+        if row[name] is not None:
+            config = replace(config, **{name: stored_signatures.load_common(*row[name])})
     return StoredCorpus(row["id"], row["name"], config, row["first_id"])
 
 
