@@ -217,7 +217,7 @@ COMMENT ON FUNCTION textsim._unit_numbers(text, text, integer[])
     'for each word that is not in the dictionary. If the word ids are known, the form may be NULL';
 
 CREATE FUNCTION textsim._runs_in_document(
-    unit text, numbers integer[], form text, word_ids integer[], normal_form text, least integer)
+    unit text, numbers integer[], form text, word_ids integer[], normal_form text, least_words integer)
 RETURNS TABLE (words integer, in_a integer, in_b integer)
 LANGUAGE plpgsql STABLE PARALLEL SAFE ROWS 5 SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
@@ -225,10 +225,10 @@ BEGIN
         -- Numbers of two texts may differ for a word that is not in the dictionary.
         RETURN QUERY SELECT * FROM textsim._shared_runs(
             string_to_array(coalesce(form, textsim._normal_form_of(numbers)), ' '), string_to_array(normal_form, ' '),
-            least);
+            least_words);
     ELSE
         RETURN QUERY SELECT * FROM textsim._shared_runs(
-            numbers, textsim._unit_numbers(unit, normal_form, word_ids), least);
+            numbers, textsim._unit_numbers(unit, normal_form, word_ids), least_words);
     END IF;
 END $$;
 COMMENT ON FUNCTION textsim._runs_in_document(text, integer[], text, integer[], text, integer)
@@ -278,7 +278,7 @@ COMMENT ON FUNCTION textsim._passage_look_up(textsim.corpus, text, text, text, i
     'search are checked; NULL without a text';
 
 CREATE FUNCTION textsim._find_passages(
-    c textsim.corpus, fingerprints integer[], numbers integer[], form text, least integer, scope text, own_id integer,
+    c textsim.corpus, fingerprints integer[], numbers integer[], form text, least_words integer, scope text, own_id integer,
     max_results integer)
 RETURNS TABLE (key text, words integer, in_text integer, in_document integer)
 LANGUAGE plpgsql STABLE PARALLEL SAFE ROWS 10 SET search_path = pg_catalog, pg_temp SET enable_seqscan = off AS $$
@@ -292,7 +292,7 @@ BEGIN
         ORDER BY r.words DESC, d.key COLLATE "C", r.in_b
         LIMIT $8
         $query$, 'document_' || c.id, 'passage_' || c.id, textsim._alive(c, 'd'))
-    USING c.unit, numbers, form, least, fingerprints, scope, own_id, max_results;
+    USING c.unit, numbers, form, least_words, fingerprints, scope, own_id, max_results;
 END $$;
 COMMENT ON FUNCTION textsim._find_passages(
     textsim.corpus, integer[], integer[], text, integer, text, integer, integer)
@@ -306,7 +306,7 @@ SET search_path = pg_catalog, pg_temp SET enable_seqscan = off
 AS $$
 DECLARE
     c textsim.corpus := textsim._corpus(corpus);
-    least integer := textsim._check_passages(c, min_words);
+    least_words integer := textsim._check_passages(c, min_words);
     own record;
 BEGIN
     PERFORM textsim._check_search(c, NULL, max_results);
@@ -319,7 +319,7 @@ BEGIN
     INTO own USING own_key;
     RETURN QUERY SELECT * FROM textsim._find_passages(
         c, textsim._in_scope(own.fingerprints, own.scope), textsim._unit_numbers(c.unit, own.normal_form, own.word_ids),
-        own.normal_form, least, own.scope, own.id, max_results)
+        own.normal_form, least_words, own.scope, own.id, max_results)
     WHERE own.id IS NOT NULL;
 END $$;
 COMMENT ON FUNCTION textsim._passages_of(text, text, integer, integer)
@@ -336,7 +336,7 @@ SET search_path = pg_catalog, pg_temp SET enable_seqscan = off
 AS $$
 DECLARE
     c textsim.corpus := textsim._corpus(corpus);
-    least integer := textsim._check_passages(c, min_words);
+    least_words integer := textsim._check_passages(c, min_words);
     query record := textsim._passage_look_up(c, text, NULL, scope, max_results);
     rare integer[] := query.fingerprints;
 BEGIN
@@ -358,7 +358,7 @@ BEGIN
         END IF;
     END IF;
     RETURN QUERY SELECT * FROM textsim._find_passages(
-        c, rare, textsim._unit_numbers(c.unit, query.form), query.form, least, scope, NULL, max_results);
+        c, rare, textsim._unit_numbers(c.unit, query.form), query.form, least_words, scope, NULL, max_results);
 END $$;
 COMMENT ON FUNCTION textsim.passages(text, text, integer, integer, text, integer)
     IS 'Returns the passages that a text shares with documents, the longest first: runs of at least min_words words that '
@@ -389,7 +389,7 @@ SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
     c textsim.corpus := textsim._lock_corpus(corpus);
-    least integer := textsim._check_passages(c, min_words);
+    least_words integer := textsim._check_passages(c, min_words);
 BEGIN
     IF c.id IS NULL THEN
         RETURN;
@@ -409,7 +409,7 @@ BEGIN
             $1, n.numbers, d.normal_form, e.word_ids, e.normal_form, $2) r
         WHERE true%3$s
         $query$, 'passage_' || c.id, 'document_' || c.id, textsim._may_meet(c))
-    USING c.unit, least;
+    USING c.unit, least_words;
 END $$;
 COMMENT ON FUNCTION textsim.shared_passages(text, integer)
     IS 'Returns the passages of at least min_words words that documents of a corpus share, for all pairs of documents. '
@@ -426,7 +426,7 @@ AS $$
 #variable_conflict use_column
 DECLARE
     c textsim.corpus := textsim._corpus(corpus);
-    least integer := textsim._check_passages(c, NULL);
+    least_words integer := textsim._check_passages(c, NULL);
     query record := textsim._passage_look_up(c, text, language, scope, max_results);
     shingles text[] := textsim._shingles_of_form(query.form, c.unit, c.shingle_length);
     units integer := cardinality(textsim._units(query.form, c.unit));
@@ -437,9 +437,9 @@ BEGIN
         RAISE EXCEPTION 'threshold is %; expected above 0, at most 1', threshold
             USING ERRCODE = 'invalid_parameter_value';
     END IF;
-    IF units BETWEEN 1 AND least - 1 THEN
+    IF units BETWEEN 1 AND least_words - 1 THEN
         RAISE WARNING 'the text has % %, and only documents that share % % in a row with it are found in corpus "%"',
-            units, unit_name, least, unit_name, c.name;
+            units, unit_name, least_words, unit_name, c.name;
     END IF;
     RETURN QUERY EXECUTE format($query$
         SELECT s.key, s.similarity

@@ -13,6 +13,7 @@ import numpy as np
 from textsim_db.text.array_types import Int16Array, Int32Array, Int64Array
 from textsim_db.text.numba_compiler import inlined_kernel
 
+
 class CommonValues(NamedTuple):
     """The values of common shingles and their classes.
 

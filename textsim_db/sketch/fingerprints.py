@@ -95,6 +95,11 @@ def classes_of(values: Int64Array, config: CorpusConfig) -> Int16Array:
     return _classes(values, config.common_of_passages or NO_COMMON)
 
 
+def count_units(tokens: Tokens, config: CorpusConfig) -> int:
+    """Return the number of words of one text, or of characters if the corpus compares these."""
+    return len(tokens.starts) if config.shingle.unit == "word" else len(tokens.forms()[0])
+
+
 def _window(config: CorpusConfig) -> Window:
     assert config.passages is not None
     return window_of(config.passages)

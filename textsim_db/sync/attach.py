@@ -12,11 +12,11 @@ from textsim_db.db.store import Store
 from textsim_db.errors import ConfigurationError, TextsimError
 from textsim_db.read.boilerplate import SAMPLE_DOCUMENTS
 from textsim_db.results import ChangeReport
+from textsim_db.sketch.learn_classes import learns
 from textsim_db.sync import read_source, sources
 from textsim_db.sync.table_names import SourceNames
 from textsim_db.sync.worker import Worker
 from textsim_db.sync.worker_settings import WorkerSettings, WorkReport
-from textsim_db.sketch.learn_classes import learns
 from textsim_db.write.learn_common import learn_from_load
 
 log = logging.getLogger(__name__)
