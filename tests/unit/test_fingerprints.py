@@ -25,8 +25,8 @@ from textsim_db.text.tokens import tokenize
 GOLDEN = [-2146757830, -2063575466, -2020580243, -1520447165, 716691761, 893099795, 917844098]
 
 
-def settings(length: int, unit: str = "word", **others: bool) -> CorpusConfig:
-    return CorpusSettings(shingle=f"{unit}:3", passages=length, **others).complete()
+def settings(length: int, unit: str = "word") -> CorpusConfig:
+    return CorpusSettings(shingle=f"{unit}:3", passages=length).complete()
 
 
 def computed(texts: list[str], config: CorpusConfig) -> list[list[int]]:

@@ -28,6 +28,7 @@ from textsim_db.settings import CorpusConfig, Shingle
 if TYPE_CHECKING:
     from textsim_db.db import stored_signatures
     from textsim_db.sketch import fast_similarity, sketch_texts
+    from textsim_db.sketch.common_shingles import CommonValues
 else:
     stored_signatures = lazy("textsim_db.db.stored_signatures", globals())
     fast_similarity = lazy("textsim_db.sketch.fast_similarity", globals())
@@ -285,10 +286,16 @@ def _corpus(row: dict[str, Any]) -> StoredCorpus:
         "keep_for": None if microseconds is None else timedelta(microseconds=microseconds),
     }
     config = CorpusConfig(**columns)
-    for name in ("common", "common_of_passages"):
-        if row[name] is not None:
-            config = replace(config, **{name: stored_signatures.load_common(*row[name])})
+    config = replace(
+        config,
+        common=_common(row["common"]),
+        common_of_passages=_common(row["common_of_passages"]),
+    )
     return StoredCorpus(row["id"], row["name"], config, row["first_id"])
+
+
+def _common(lists: list[bytes] | None) -> CommonValues | None:
+    return None if lists is None else stored_signatures.load_common(*lists)
 
 
 def check_name(name: str) -> None:
