@@ -15,12 +15,14 @@ from itertools import chain
 from typing import Any, NamedTuple
 
 import numpy as np
+import psycopg
 
 from textsim_db.compare.document_rows import Rows, concatenated
 from textsim_db.compare.verify import Criterion, values_of_pairs
 from textsim_db.db.binary_rows import load_int4_arrays
 from textsim_db.db.engine import autocommit
 from textsim_db.db.store import Store
+from textsim_db.db.stored_corpus import StoredCorpus
 from textsim_db.errors import DatabaseError, DocumentError, DocumentNotFound
 from textsim_db.frames.query_texts import QueryTexts
 from textsim_db.measures.by_name import CONTAINMENT, JACCARD
@@ -43,6 +45,7 @@ from textsim_db.read.stored_documents import (
 from textsim_db.results import Candidate, Match
 from textsim_db.sketch.exact_prefix import smallest_of
 from textsim_db.sketch.fast_similarity import estimates
+from textsim_db.sketch.fingerprints import count_units
 from textsim_db.sketch.ragged import Signatures
 from textsim_db.sketch.scopes import Scopes, in_scopes
 from textsim_db.sketch.sketch_texts import Sketches, buckets_of, sketch, sketch_tokens
@@ -74,7 +77,7 @@ def query(store: Store, text: str, criterion: Criterion) -> list[Match]:
     scopes = None if criterion.scope is None else [criterion.scope]
     sketches = sketch([to_bytes(text)], store.corpus.config, criterion.language, scopes)
     if _finds_passages(store, criterion):
-        warn_of_a_short_text(store.corpus, len(sketches.tokens.starts))
+        warn_of_a_short_text(store.corpus, count_units(sketches.tokens, store.corpus.config))
     else:
         warn_of_misses(store.corpus, criterion, int(sketches.shingle_counts[0]))
     candidates = _candidates(store, sketches, scopes, criterion)

@@ -113,9 +113,7 @@ def sketch_tokens(tokens: Tokens, config: CorpusConfig, scopes: Scopes = None) -
         counts = np.concatenate([counts for counts, _ in parts])
         signatures = joined([signatures for _, signatures in parts])
     buckets = in_scopes(buckets_of(signatures, config), scopes)
-    passages = config.passages
-    fingerprints = None if passages is None else fingerprints_of(tokens, passages)
-    return Sketches(tokens, counts, signatures, buckets, fingerprints)
+    return Sketches(tokens, counts, signatures, buckets, fingerprints_of(tokens, config))
 
 
 def _counts_and_signatures(tokens: Tokens, config: CorpusConfig) -> tuple[Int64Array, Signatures]:
