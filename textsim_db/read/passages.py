@@ -18,6 +18,7 @@ from textsim_db.db.binary_format import load_int4_array
 from textsim_db.db.engine import Connection, autocommit
 from textsim_db.db.store import Store
 from textsim_db.db.stored_corpus import StoredCorpus
+from textsim_db.errors import DocumentError
 from textsim_db.read import statements
 from textsim_db.read.candidates import (
     CandidateRows,
@@ -32,10 +33,12 @@ from textsim_db.read.search import form_of_row, row_of_key
 from textsim_db.read.snapshot import snapshot
 from textsim_db.read.stored_documents import StoredDocuments, WordNumbers
 from textsim_db.results import CommonRun, Contamination, Passage, PassageList, SharedPassage
+from textsim_db.settings import CorpusConfig
+from textsim_db.show.numbers import count
 from textsim_db.sketch.fingerprints import all_fingerprints, window_of
 from textsim_db.sketch.ragged import Ragged
 from textsim_db.sketch.scopes import Scopes, in_scopes
-from textsim_db.sketch.sketch_texts import Sketches, sketch, sketch_tokens
+from textsim_db.sketch.sketch_texts import Sketches, places_of_words, sketch, sketch_tokens
 from textsim_db.text.array_types import Int32Array
 from textsim_db.text.storable_text import to_bytes
 from textsim_db.text.tokens import tokens_of
@@ -53,10 +56,35 @@ def passages(
     scopes = None if scope is None else [scope]
     look_up = passage_look_up(sketches, scopes)
     if max_documents is None:
-        return PassageList(_passages(store, sketches, look_up, min_words))
+        found = _passages(store, sketches, look_up, min_words)
+        return PassageList(_with_characters(found, text, store.corpus.config))
     look_up, common = without_common(store, look_up, max_documents)
     found = _passages(store, sketches, look_up, min_words)
+    found = _with_characters(found, text, store.corpus.config)
     return PassageList(found, _common_runs(store, sketches, common, scopes))
+
+
+def _with_characters(found: list[Passage], text: str, config: CorpusConfig) -> list[Passage]:
+    """Return passages with their characters in the text."""
+    if not found:
+        return found
+    places = places_of_words(text, config)
+    spans = (places.span(each.in_text, each.words) for each in found)
+    return [
+        each._replace(start=start, end=end) for each, (start, end) in zip(found, spans, strict=True)
+    ]
+
+
+def characters(store: Store, text: str, passage: Passage) -> tuple[int, int]:
+    """Return the characters of a document before a passage, and up to its end; text: the document's."""
+    places = places_of_words(text, store.corpus.config)
+    end, words = passage.in_document + passage.words, len(places.starts)
+    if end > words:
+        raise DocumentError(
+            f'the text of document "{passage.key}" has {count(words, "word")}; the passage ends after '
+            f"{end:,}, so this is another text"
+        )
+    return places.span(passage.in_document, passage.words)
 
 
 def _common_runs(

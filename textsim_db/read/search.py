@@ -15,12 +15,14 @@ from itertools import chain
 from typing import Any, NamedTuple
 
 import numpy as np
+import psycopg
 
 from textsim_db.compare.document_rows import Rows, concatenated
 from textsim_db.compare.verify import Criterion, values_of_pairs
 from textsim_db.db.binary_rows import load_int4_arrays
 from textsim_db.db.engine import autocommit
 from textsim_db.db.store import Store
+from textsim_db.db.stored_corpus import StoredCorpus
 from textsim_db.errors import DatabaseError, DocumentError, DocumentNotFound
 from textsim_db.frames.query_texts import QueryTexts
 from textsim_db.measures.by_name import CONTAINMENT, JACCARD
