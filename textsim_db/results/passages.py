@@ -19,6 +19,10 @@ class Passage(NamedTuple):
     """The words of the text before the run; if the text has the run several times, before the first."""
     in_document: int
     """The words of the document before the run."""
+    start: int | None = None
+    """The characters of the text before the run; None if the text is a stored document."""
+    end: int | None = None
+    """The characters of the text up to the end of the run; None if the text is a stored document."""
 
 
 class CommonRun(NamedTuple):
