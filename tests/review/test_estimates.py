@@ -19,7 +19,7 @@ from textsim_db.review.estimates import (
     suggest,
     wilson_interval,
 )
-from textsim_db.review.pair_table import Pairs
+from textsim_db.review.pair_arrays import Pairs
 from textsim_db.review.survey import read_pairs
 from textsim_db.text.array_types import BoolArray
 

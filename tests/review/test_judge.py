@@ -14,7 +14,7 @@ import pytest
 
 import textsim_db as ts
 from textsim_db.review.estimates import Verdicts, precision, suggest
-from textsim_db.review.pair_table import Pairs
+from textsim_db.review.pair_arrays import Pairs
 from textsim_db.review.survey import read_pairs
 
 DATA = Path(__file__).resolve().parents[3] / "shared" / "data"

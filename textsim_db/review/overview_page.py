@@ -10,7 +10,7 @@ from starlette.responses import Response
 
 from textsim_db.review.estimates import suggest, verdicts_of
 from textsim_db.review.histogram import histogram_of
-from textsim_db.review.pair_table import HUNDREDTHS, Pairs
+from textsim_db.review.pair_arrays import HUNDREDTHS, Pairs
 from textsim_db.review.site import Site, shown_threshold
 
 _BESIDE = 3

@@ -7,7 +7,7 @@ from starlette.responses import Response
 
 from textsim_db.review import estimates
 from textsim_db.review.overview_page import bars_of
-from textsim_db.review.pair_table import HUNDREDTHS, Pairs
+from textsim_db.review.pair_arrays import HUNDREDTHS, Pairs
 from textsim_db.review.site import Site
 from textsim_db.settings import Verdict
 
