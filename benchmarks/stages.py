@@ -210,7 +210,7 @@ def query(corpus: ts.Corpus, bench: Bench, texts: list[str]) -> tuple[Table, Fig
 
 
 def matches(corpus: ts.Corpus, bench: Bench, texts: list[str]) -> tuple[Table, Figures]:
-    """Return the processor time of each stage of matches(), all of it in the server."""
+    """Return the processor time that the server takes for each stage of a search in SQL."""
     execute = bench.connection.execute
     session = psutil.Process(bench.connection.info.backend_pid)
     execute(PREPARED.encode(), [texts, corpus.name])
