@@ -11,7 +11,7 @@ CORPUS_FUNCTION = re.compile(r"(?:textsim\.)?_(?:candidates|write)_\d+\(")
 """Matches the functions that are created for each corpus."""
 
 PLANNED_ONCE = re.compile(
-    r"(?:textsim\.)?(?:matches|nearest|candidates|_search|_neighbours|signature|jaccard|add|twins_of|_changes_\d+|_smallest_values"
+    r"(?:textsim\.)?(?:matches|nearest|candidates|_search|_neighbours|signature|jaccard|add|twins_of|_changes_\d+|_smallest_values|_chosen_values"
     r"|_claim|_ready_entries|_pending_batch|_lease_entries|_delete_entries|_update_clusters"
     r"|_waiting)\("
 )
