@@ -461,8 +461,8 @@ COMMENT ON COLUMN textsim.pending.lease_until IS 'until this time one worker pro
 COMMENT ON COLUMN textsim.pending.tries IS 'how often workers have leased the entry';
 COMMENT ON COLUMN textsim.pending.error IS 'why an entry of the kind failed was set aside';
 
--- A worker writes its row every few seconds, and removes rows that were not written for ten minutes. Nothing
--- depends on these rows: they are for people, and reach a standby.
+-- A worker writes its row every few seconds. It removes rows that were not written for ten minutes, and when it starts,
+-- those of ended processes of its machine. Nothing depends on these rows: they are for people, and reach a standby.
 CREATE TABLE textsim.worker (
     id uuid PRIMARY KEY,
     host text NOT NULL,

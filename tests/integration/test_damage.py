@@ -20,7 +20,7 @@ from tests.support.commands import Textsim
 from tests.support.connections import Connection
 from tests.support.sampling import sample
 from tests.support.servers import Server, database_of
-from textsim_db.read import check_catalog, statements
+from textsim_db.integrity import check_catalog, statements
 
 FOX = "a quick brown fox jumps over the lazy dog near the river bank on day"
 A = "(SELECT id FROM textsim.document_1 WHERE key = 'a')"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import psycopg
@@ -14,6 +14,7 @@ import textsim_db as ts
 from tests.support.connections import Connection
 from textsim_db.sketch.fingerprints import LEFT_OUT
 from textsim_db.text.shingles import shingles
+from textsim_db.text.tokens import normal_form
 
 WORDS = 8
 """The words of the shortest passage."""
@@ -40,6 +41,11 @@ def related_texts(rng: random.Random, count: int) -> dict[str, str]:
             own[place:place] = quoted[start : start + rng.choice((WORDS - 1, WORDS, 20))]
         words.append(own)
     return {f"d{i:03}": " ".join(own) for i, own in enumerate(words)}
+
+
+def places(passages: Iterable[ts.Passage]) -> list[Run]:
+    """Return keys and words, without the characters."""
+    return [passage[:4] for passage in passages]
 
 
 def place_of(run: Sequence[str], text: Sequence[str]) -> int | None:
@@ -97,7 +103,7 @@ def test_every_maximal_run_is_found(db: ts.Database, connection: Connection, see
     for least in (WORDS, 12):
         for key, text in documents.items():
             runs = expected(text, documents, least)
-            assert [tuple(p) for p in corpus.passages(text, least)] == runs, (key, least)
+            assert places(corpus.passages(text, least)) == runs, (key, least)
             if not has_many_places(text):
                 assert from_sql(connection, text, least) == runs, (key, least)
                 compared += len(runs)
@@ -109,17 +115,49 @@ def test_a_passage_survives_another_form(db: ts.Database, connection: Connection
     corpus = create(db)
     corpus.add("a", "Before it, one two three four five six seven eight nine. After it.")
     text = "ONE;\n\ntwo (three) four\nFIVE — six. Seven... EIGHT\tnine"
-    assert corpus.passages(text) == [ts.Passage("a", 9, 0, 2)]
+    assert places(corpus.passages(text)) == [("a", 9, 0, 2)]
     assert from_sql(connection, text) == [("a", 9, 0, 2)]
     assert corpus.passages("one two three four five six seven") == []
     assert corpus.passages("") == []
     assert from_sql(connection, "") == []
 
 
+def test_passages_have_their_characters(db: ts.Database, seed: int) -> None:
+    rng = random.Random(seed)
+    corpus = create(db, stop_words=["the", "of"])
+    words = ["The", "naïve", "ﬁne", "of", "漢", "ｶﾞ", "don't", "ÉTÉ", *"abcdefgh"]
+    found = 0
+    for number in range(40):
+        document, text = (random_spelling(rng, rng.choices(words, k=60)) for _ in "ab")
+        quoted = document[rng.randrange(50) : rng.randrange(50, len(document))]
+        text = text[:50] + quoted + text[50:]
+        corpus.add("a", document)
+        for passage in corpus.passages(text):
+            run = normal_form(text[passage.start : passage.end]).split()
+            counted = [word for word in run if word not in ("the", "of")]
+            start, end = corpus.characters(document, passage)
+            in_document = normal_form(document[start:end]).split()
+            assert counted == [word for word in in_document if word not in ("the", "of")]
+            assert len(counted) == passage.words, (number, passage, text)
+            found += 1
+    assert found > 30
+    with pytest.raises(ts.DocumentError, match="this is another text"):
+        corpus.characters("another text", passage)
+    (other, *_) = [*corpus.passages_of("a"), ts.Passage("a", 9, 0, 0)]
+    assert (other.start, other.end) == (None, None)
+
+
+def random_spelling(rng: random.Random, words: list[str]) -> str:
+    return "".join(
+        rng.choice((str.upper, str.lower, str))(word) + rng.choice((" ", "\n", ", ", " — “"))
+        for word in words
+    )
+
+
 def test_periodic_texts_take_linear_time(db: ts.Database, connection: Connection) -> None:
     corpus = create(db)
     corpus.add("long", "again " * 100_000)
-    assert corpus.passages("again " * 200) == [ts.Passage("long", 200, 0, 0)]
+    assert places(corpus.passages("again " * 200)) == [("long", 200, 0, 0)]
     assert len(corpus.passages("again " * 50_000)) == 1
     ((key, words, in_text, in_document),) = from_sql(connection, "again " * 200)
     assert (key, in_text, in_document) == ("long", 0, 0)
@@ -129,7 +167,7 @@ def test_periodic_texts_take_linear_time(db: ts.Database, connection: Connection
 def test_words_of_spaceless_scripts_are_characters(db: ts.Database, connection: Connection) -> None:
     corpus = create(db)
     corpus.add("a", "漢字仮名交じり文の例文です")
-    assert corpus.passages("この仮名交じり文の例文は") == [ts.Passage("a", 9, 2, 2)]
+    assert places(corpus.passages("この仮名交じり文の例文は")) == [("a", 9, 2, 2)]
     assert from_sql(connection, "この仮名交じり文の例文は") == [("a", 9, 2, 2)]
 
 
@@ -151,9 +189,9 @@ def test_passages_of_characters(db: ts.Database, connection: Connection, seed: i
             for run in maximal_runs(list(forms[key]), list(form), 20)
         ]
         runs.sort(key=lambda run: (-run[1], run[0], run[3]))
-        assert [tuple(passage) for passage in corpus.passages(text)] == runs, key
-        places = [forms[key][i : i + 20] for i in range(len(forms[key]) - 19)]
-        if not any(places.count(place) > 10 for place in set(places)):
+        assert places(corpus.passages(text)) == runs, key
+        pieces = [forms[key][i : i + 20] for i in range(len(forms[key]) - 19)]
+        if not any(pieces.count(piece) > 10 for piece in set(pieces)):
             assert from_sql(connection, text) == runs, key
             compared += len(runs)
     assert compared > len(documents)
@@ -188,7 +226,7 @@ def test_documents_that_contain_a_text_are_found(
         others = [match for match in matches if match[0] != key]
         neighbours = corpus.neighbours(key, 0.3, measure="containment")
         assert [match[:2] for match in neighbours] == others
-        passages = [tuple(passage) for passage in corpus.passages_of(key)]
+        passages = places(corpus.passages_of(key))
         assert passages == [run for run in runs if run[0] != key]
         query = "SELECT * FROM textsim.passages_of('c', %s)"
         if not has_many_places(text):
@@ -225,7 +263,7 @@ def test_a_run_of_many_documents_is_named_and_not_followed(
     assert len(corpus.passages(text)) == 21
     assert corpus.passages(text).common == []
     found = corpus.passages(text, max_documents=10)
-    assert found == [ts.Passage("quoted", 9, 15, 2)]
+    assert places(found) == [("quoted", 9, 15, 2)]
     (run,) = found.common
     assert run.documents == 20
     assert run.in_text >= 1
@@ -234,7 +272,7 @@ def test_a_run_of_many_documents_is_named_and_not_followed(
     notices: list[str] = []
     connection.add_notice_handler(lambda notice: notices.append(str(notice.message_primary)))
     query = "SELECT * FROM textsim.passages('c', %s, max_documents => 10)"
-    assert connection.execute(query, [text]).fetchall() == found
+    assert connection.execute(query, [text]).fetchall() == places(found)
     assert notices == [
         "a part of the text is in more than 10 documents, which are not all compared"
     ]
@@ -265,7 +303,7 @@ def test_a_run_that_thousands_have_is_left_out(db: ts.Database, connection: Conn
     ]
     # A run that is common only in part is found, with all its words.
     text = f"{HEADER} and body7 number7 w7"
-    assert corpus.passages(text)[0] == from_sql(connection, text)[0] == ("0007", 14, 0, 0)
+    assert places(corpus.passages(text))[0] == from_sql(connection, text)[0] == ("0007", 14, 0, 0)
     connection.execute("SELECT textsim.add('c', 'new', %s)", [text])
     corpus.add("newer", text)
     stored = connection.execute(
@@ -284,7 +322,7 @@ def test_a_corpus_may_store_common_passages(db: ts.Database, connection: Connect
     assert len(found) == len(from_sql(connection, HEADER)) == 1100
     assert found.common == []
     corpus.rebuild(common_passages=False)
-    assert corpus.passages(HEADER) == from_sql(connection, HEADER) == []
+    assert places(corpus.passages(HEADER)) == from_sql(connection, HEADER) == []
     assert corpus.check() == []
     with pytest.raises(ts.ConfigurationError, match="common_passages needs passages"):
         create(db, "wrong", passages=None, common_passages=True)
@@ -314,7 +352,8 @@ def test_classes_do_not_change_what_is_found(
     plain.add_many(documents.items())
     assert plain.config.common_of_passages is None
     for text in list(documents.values())[:40]:
-        assert learned.passages(text) == plain.passages(text) == from_sql(connection, text)
+        assert learned.passages(text) == plain.passages(text)
+        assert places(plain.passages(text)) == from_sql(connection, text)
     assert learned.check() == plain.check() == []
 
 
@@ -325,9 +364,9 @@ def test_a_search_sees_the_passages_of_a_rebuild(db: ts.Database) -> None:
     other = db.corpus("c")
     assert other.config.passages is None
     corpus.rebuild(passages=9)
-    assert other.passages(text) == [ts.Passage("a", 9, 0, 0)]
+    assert places(other.passages(text)) == [("a", 9, 0, 0)]
     corpus.rebuild(passages=6)
-    assert other.passages(text, 6) == [ts.Passage("a", 9, 0, 0)]
+    assert places(other.passages(text, 6)) == [("a", 9, 0, 0)]
     stale = db.corpus("c")
     corpus.rebuild(passages=8)
     assert stale.passages("seven one two three four five six seven") == []
@@ -420,14 +459,14 @@ def test_documents_have_passages_whatever_way_they_came(
     documents = related_texts(random.Random(seed), 20)
     corpus = write(db, connection, way, documents)
     for text in documents.values():
-        assert [tuple(p) for p in corpus.passages(text)] == expected(text, documents)
+        assert places(corpus.passages(text)) == expected(text, documents)
     assert corpus.check() == []
     corpus.remove(list(documents)[::2])
     connection.execute("SELECT textsim.remove('c', %s)", [list(documents)[1]])
     assert corpus.check() == []
     left = dict(list(documents.items())[3::2])
     for text in documents.values():
-        assert [tuple(p) for p in corpus.passages(text)] == expected(text, left)
+        assert places(corpus.passages(text)) == expected(text, left)
 
 
 def test_an_attached_table_has_passages(db: ts.Database, connection: Connection) -> None:
@@ -437,9 +476,9 @@ def test_an_attached_table_has_passages(db: ts.Database, connection: Connection)
     connection.execute("INSERT INTO t VALUES ('a', %s)", [text])
     corpus.attach("t", "id", "body", mode="inline")
     db.worker().run(until_idle=True)
-    assert corpus.passages(text) == [ts.Passage("a", 9, 0, 0)]
+    assert places(corpus.passages(text)) == [("a", 9, 0, 0)]
     connection.execute("INSERT INTO t VALUES ('b', %s)", [f"and {text}"])
-    assert corpus.passages(text) == [ts.Passage("a", 9, 0, 0), ts.Passage("b", 9, 0, 1)]
+    assert places(corpus.passages(text)) == [("a", 9, 0, 0), ("b", 9, 0, 1)]
     connection.execute("UPDATE t SET body = 'other words' WHERE id = 'a'")
     connection.execute("DELETE FROM t WHERE id = 'b'")
     assert corpus.passages(text) == []
@@ -450,7 +489,7 @@ def test_passages_of_a_scope(db: ts.Database, connection: Connection) -> None:
     text = "one two three four five six seven eight nine"
     corpus = create(db, scoped=True)
     corpus.add_many([("a", text, "x"), ("b", text, "y")])
-    assert corpus.passages(text, scope="x") == [ts.Passage("a", 9, 0, 0)]
+    assert places(corpus.passages(text, scope="x")) == [("a", 9, 0, 0)]
     assert from_sql(connection, text, None, None, "y") == [("b", 9, 0, 0)]
     corpus.add("a", text, scope="y")
     assert corpus.passages(text, scope="x") == []
@@ -464,7 +503,7 @@ def test_an_expired_document_has_no_passages(db: ts.Database, connection: Connec
     corpus.add("a", text)
     assert len(corpus.passages(text)) == len(from_sql(connection, text)) == 1
     connection.execute("UPDATE textsim.document_1 SET expires_at = now() - interval '1 second'")
-    assert corpus.passages(text) == from_sql(connection, text) == []
+    assert places(corpus.passages(text)) == from_sql(connection, text) == []
     assert corpus.expire() == 1
     assert corpus.check() == []
 
@@ -502,3 +541,15 @@ def test_check_finds_wrong_fingerprints(db: ts.Database, connection: Connection)
     with psycopg.connect(db.url) as other:
         other.execute("DROP TRIGGER passage_update ON textsim.document_2")
     assert {p.kind for p in corpus.check()} == {"trigger"}
+
+
+def test_a_passage_of_characters_is_marked_up_to_the_borders_of_its_words(db: ts.Database) -> None:
+    corpus = create(db, shingle="char:5", passages=20)
+    document = "They said the old stone bridge -- of GRANITE -- would be rebuilt, before winter."
+    corpus.add("a", document)
+    text = "Bold stone bridge, of granite, would begin"
+    (passage,) = corpus.passages(text)
+    assert passage[:4] == ("a", 36, 1, 14)
+    assert text[passage.start : passage.end] == text
+    start, end = corpus.characters(document, passage)
+    assert document[start:end] == "old stone bridge -- of GRANITE -- would be"

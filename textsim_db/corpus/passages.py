@@ -56,13 +56,38 @@ class PassageMethods(CheckedArguments):
             >>> reports.add("a", "On Monday the city council approved the new budget for schools.").added
             1
             >>> reports.passages("They say the city council approved the new budget at last.")
-            [Passage(key='a', words=7, in_text=2, in_document=2)]
+            [Passage(key='a', words=7, in_text=2, in_document=2, start=9, end=50)]
         """
         most = checked_count(max_results, "max_results")
         limit = checked_count(max_documents, "max_documents")
         self._check_passages(min_words)
         found = self._current.search(passages.passages, text, min_words, limit, self._scope(scope))
         return PassageList(found[:most], found.common)
+
+    def characters(self, text: str, passage: Passage) -> tuple[int, int]:
+        """Return the characters before a passage in the text of its document, and up to its end.
+
+        A corpus stores only words, so the caller has the text, for example from the row of an attached
+        table. `start` and `end` of the passage are characters of the searched text.
+
+        Args:
+            text: the text of the document.
+            passage: a passage of this document.
+
+        Raises:
+            DocumentError: the text has too few words, so it is another text, or it has a NUL character.
+
+        Examples:
+            >>> letters = db.create_corpus("letters", passages=6)
+            >>> letter = "On Monday, the city COUNCIL approved the new budget (for schools)."
+            >>> letters.add("a", letter).added
+            1
+            >>> (passage,) = letters.passages("They say the city council approved the new budget.")
+            >>> start, end = letters.characters(letter, passage)
+            >>> letter[start:end]
+            'the city COUNCIL approved the new budget'
+        """
+        return self._current.read(passages.characters, text, passage)
 
     def passages_of(
         self, key: Key, min_words: int | None = None, max_results: int | None = None
@@ -82,7 +107,7 @@ class PassageMethods(CheckedArguments):
             >>> notes.add("b", "At last the city council approved the new budget.").added
             1
             >>> notes.passages_of("b")
-            [Passage(key='a', words=7, in_text=2, in_document=2)]
+            [Passage(key='a', words=7, in_text=2, in_document=2, start=None, end=None)]
         """
         most = checked_count(max_results, "max_results")
         self._check_passages(min_words)

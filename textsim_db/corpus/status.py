@@ -15,9 +15,9 @@ from textsim_db.show.result_list import ResultList
 from textsim_db.sync import pending_log, sources
 
 if TYPE_CHECKING:
-    from textsim_db.read import check_corpus
+    from textsim_db.integrity import check_corpus
 else:
-    check_corpus = lazy("textsim_db.read.check_corpus", globals())
+    check_corpus = lazy("textsim_db.integrity.check_corpus", globals())
 
 
 class StatusMethods(CheckedArguments):

@@ -134,6 +134,7 @@ _COLUMNS: Final[LiteralString] = (
 CORPUS_BY_NAME: Final[LiteralString] = f"SELECT {_COLUMNS} FROM textsim.corpus WHERE name = %s"
 CORPUS_BY_ID: Final[LiteralString] = f"SELECT {_COLUMNS} FROM textsim.corpus WHERE id = %s"
 CORPUS_NAMES: Final[LiteralString] = 'SELECT name FROM textsim.corpus ORDER BY name COLLATE "C"'
+CREATE_CORPUS: Final[LiteralString] = "SELECT textsim.create_corpus({})"
 INSERT_CORPUS: Final[LiteralString] = """
 INSERT INTO textsim.corpus ({columns}) VALUES ({values})
 ON CONFLICT (name) DO NOTHING

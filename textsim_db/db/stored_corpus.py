@@ -23,7 +23,7 @@ from textsim_db.db.engine import autocommit, database_errors, transaction, wait_
 from textsim_db.db.retries import Attempts
 from textsim_db.errors import ConfigurationError, CorpusExists, CorpusNotFound
 from textsim_db.lazy_imports import lazy
-from textsim_db.settings import CorpusConfig, Shingle
+from textsim_db.settings import SETTINGS, CorpusConfig, CorpusSettings, Shingle
 
 if TYPE_CHECKING:
     from textsim_db.db import stored_signatures
@@ -109,6 +109,31 @@ def create(engine: Engine, name: str, config: CorpusConfig) -> StoredCorpus:
                 lists = stored_signatures.common_parameters(common)
                 connection.execute(statements.INSERT_COMMON, [row[0], bool(of_passages), *lists])
     return StoredCorpus(int(row[0]), name, config, int(row[0]))
+
+
+def create_by_server(engine: Engine, name: str, settings: CorpusSettings) -> None:
+    """Store a new corpus whose golden signature the server computes, so no kernel is loaded.
+
+    The signature is compared when the corpus is opened to add or search. settings: without stop words.
+    Raises CorpusExists and ConfigurationError.
+    """
+    check_name(name)
+    config = settings.complete()
+    arguments = {
+        "name": name,
+        **{each: getattr(config, each) for each in SETTINGS if each != "stop_words"},
+        "shingle": str(config.shingle),
+        "bands": settings.bands,
+        "rows": settings.rows,
+    }
+    call = sql.SQL(statements.CREATE_CORPUS).format(
+        sql.SQL(", ").join(sql.SQL("{} => %s").format(sql.Identifier(each)) for each in arguments)
+    )
+    with database_errors(), transaction(engine) as connection:
+        try:
+            connection.execute(call, [*arguments.values()])
+        except pg.DuplicateObject:
+            raise CorpusExists(f'corpus "{name}" exists already') from None
 
 
 def load(engine: Engine, name: str, check_golden: bool = True) -> StoredCorpus:

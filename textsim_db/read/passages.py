@@ -19,16 +19,24 @@ from textsim_db.db.binary_format import load_int4_array
 from textsim_db.db.engine import Connection, autocommit
 from textsim_db.db.store import Store
 from textsim_db.db.stored_corpus import StoredCorpus
-from textsim_db.errors import ConfigurationError
+from textsim_db.errors import ConfigurationError, DocumentError
 from textsim_db.read import statements
 from textsim_db.read.boilerplate import SAMPLE_DOCUMENTS
-from textsim_db.read.candidates import LookUp, find_candidates, passage_look_up, without_common
+from textsim_db.read.candidates import (
+    CandidateRows,
+    LookUp,
+    find_candidates,
+    passage_look_up,
+    read_candidates,
+    without_common,
+)
 from textsim_db.read.document_cache import DocumentCache
-from textsim_db.read.search import normal_form_and_scope
+from textsim_db.read.search import form_of_row, row_of_key
 from textsim_db.read.snapshot import snapshot
 from textsim_db.read.stored_documents import StoredDocuments, WordNumbers, rows_of_tokens
 from textsim_db.results import CommonRun, Contamination, Passage, PassageList, SharedPassage
-from textsim_db.settings import check_count
+from textsim_db.settings import CorpusConfig, check_count
+from textsim_db.show.numbers import count
 from textsim_db.sketch.fingerprints import (
     LEFT_OUT,
     classes_of,
@@ -38,7 +46,7 @@ from textsim_db.sketch.fingerprints import (
 from textsim_db.sketch.passage_window import window_of
 from textsim_db.sketch.ragged import Ragged
 from textsim_db.sketch.scopes import Scopes, in_scopes
-from textsim_db.sketch.sketch_texts import Sketches, sketch, sketch_tokens
+from textsim_db.sketch.sketch_texts import Sketches, places_of_units, sketch, sketch_tokens
 from textsim_db.text.array_types import Int32Array, Int64Array
 from textsim_db.text.storable_text import to_bytes
 from textsim_db.text.tokens import tokens_of
@@ -76,7 +84,32 @@ def passages(
     if max_documents is not None:
         look_up, fingerprints = without_common(store, look_up, max_documents)
         common += _runs_with(store, values, fingerprints, scopes)
-    return PassageList(_passages(store, sketches, look_up, least), common)
+    found = _passages(store, sketches, look_up, least)
+    return PassageList(_with_characters(found, text, store.corpus.config), common)
+
+
+def _with_characters(found: list[Passage], text: str, config: CorpusConfig) -> list[Passage]:
+    """Return passages with their characters in the text."""
+    if not found:
+        return found
+    places = places_of_units(text, config)
+    spans = (places.span(each.in_text, each.words) for each in found)
+    return [
+        each._replace(start=start, end=end) for each, (start, end) in zip(found, spans, strict=True)
+    ]
+
+
+def characters(store: Store, text: str, passage: Passage) -> tuple[int, int]:
+    """Return the characters of a document before a passage, and up to its end; text: the document's."""
+    places = places_of_units(text, store.corpus.config)
+    end, units = passage.in_document + passage.words, len(places.starts)
+    if end > units:
+        length = count(units, store.corpus.config.shingle.unit)
+        raise DocumentError(
+            f'the text of document "{passage.key}" has {length}; the passage ends after {end:,}, '
+            "so this is another text"
+        )
+    return places.span(passage.in_document, passage.words)
 
 
 def _runs_without_fingerprints(store: Store, values: Int64Array) -> Iterator[CommonRun]:
@@ -127,10 +160,14 @@ def _count_documents(store: Store, fingerprint: int) -> int:
 def passages_of(store: Store, key: str, min_words: int | None) -> list[Passage]:
     """Return the passages that a document shares with others; raises DocumentNotFound."""
     least = least_words(store, min_words)
-    form, scope = normal_form_and_scope(store, key)
-    sketches = sketch_tokens(tokens_of([form.encode()]), store.corpus.config)
-    look_up = passage_look_up(sketches, None if scope is None else [scope])
-    found = _passages(store, sketches, look_up, least)
+    with snapshot(store.engine) as connection:
+        cursor = connection.cursor(binary=True)
+        row = row_of_key(cursor, store.corpus, key)
+        tokens = tokens_of([form_of_row(store, row).encode()])
+        sketches = sketch_tokens(tokens, store.corpus.config)
+        look_up = passage_look_up(sketches, None if row[5] is None else [row[5]])
+        candidates = read_candidates(cursor, store.corpus, look_up)
+    found = _verified(store, sketches, candidates, least)
     return [passage for passage in found if passage.key != key]
 
 
@@ -197,7 +234,12 @@ def _count_covered(found: Sequence[Passage], words: int) -> int:
 
 
 def _passages(store: Store, sketches: Sketches, look_up: LookUp, min_words: int) -> list[Passage]:
-    candidates = find_candidates(store, look_up, None)
+    return _verified(store, sketches, find_candidates(store, look_up, None), min_words)
+
+
+def _verified(
+    store: Store, sketches: Sketches, candidates: CandidateRows, min_words: int
+) -> list[Passage]:
     vocabulary = WordNumbers(store.dictionary)
     documents = StoredDocuments(store.corpus, vocabulary, candidates.rows)
     words, offsets, *_ = documents.rows()
