@@ -95,7 +95,7 @@ def times(calls: dict[str, Callable[[int], object]], count: int) -> dict[str, tu
 
 
 def processor_ms(bench: Bench, call: Callable[[str], object], texts: list[str]) -> float:
-    """Return the processor time of a call in milliseconds; other work of the machine changes it little."""
+    """Return the processor time of a call in milliseconds, which depends little on other work."""
     return bench.spend(lambda: [call(text) for text in texts]).processor * 1000 / len(texts)
 
 
