@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
 from typing import Any
 
 import psycopg
@@ -367,6 +368,27 @@ def test_an_expired_document_has_no_passages(db: ts.Database, connection: Connec
     assert places(corpus.passages(text)) == from_sql(connection, text) == []
     assert corpus.expire() == 1
     assert corpus.check() == []
+
+
+def test_a_test_set_of_any_size_is_compared_record_by_record(db: ts.Database) -> None:
+    corpus = create(db)
+    corpus.add("a", "one two three four five six seven eight nine")
+    read = 0
+
+    def records() -> Iterator[tuple[str, str]]:
+        nonlocal read
+        for read in range(1, 10**9):
+            yield (
+                f"q{read}",
+                f"{'other words ' * (read % 3)}one two three four five six seven eight",
+            )
+
+    found = corpus.contamination(records())
+    for number, record in enumerate(islice(found, 500), 1):
+        assert (record.key, record.documents) == (f"q{number}", ["a"])
+        assert record.coverage == 8 / record.words
+        assert read <= number + 1
+    found.close()
 
 
 def test_wrong_arguments_are_refused(db: ts.Database, connection: Connection) -> None:
