@@ -23,7 +23,7 @@ AUTO = "auto"
 MAX_HASHES = 4096
 MAX_SHINGLE = 1000
 MIN_PASSAGE, MAX_PASSAGE = 4, 100
-"""The words of the shortest passage that a corpus finds."""
+"""The words or characters of the shortest passage that a corpus finds."""
 
 
 WordsByLanguage = tuple[tuple[str, tuple[str, ...]], ...]
@@ -132,6 +132,7 @@ class Settings(TypedDict, total=False):
     keep_for: timedelta | str | None
     boilerplate: float | None
     passages: int | None
+    common_passages: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,7 +197,12 @@ class CorpusSettings:
     passages: int | None = _setting(
         None,
         "Find every run of at least this many words that a text shares with a document, such as 13; "
-        "each document then has fingerprints.",
+        'each document then has fingerprints. With "char:N", characters are counted.',
+    )
+    common_passages: bool = _setting(
+        False,
+        "Also find passages whose parts are all in very many documents, such as a header. They make the "
+        "searches that find them slow.",
     )
     stop_words_by_language: WordsByLanguage = ()
     """The lists of stop words if they follow each document's language; with_lists() writes them."""
@@ -235,7 +241,10 @@ class CorpusSettings:
             passages=self.passages
             if self.passages is None
             else check_count(self.passages, "passages", MIN_PASSAGE, MAX_PASSAGE),
+            common_passages=check_flag(self.common_passages, "common_passages"),
         )
+        if checked.common_passages and checked.passages is None:
+            raise ConfigurationError("common_passages needs passages; set both, or neither")
         banding, recall = checked._banding_and_recall()
         bands, rows = (None, None) if banding is None else banding
         completed = replace(checked, bands=bands, rows=rows, recall=recall)
@@ -305,6 +314,8 @@ class CorpusConfig(CorpusSettings):
     """The version of all steps from text to buckets."""
     common: Any = field(default=None, compare=False, repr=False)
     """The common shingles that an exact corpus has learned, as CommonValues; no setting."""
+    common_of_passages: Any = field(default=None, compare=False, repr=False)
+    """The common shingles of passages that the corpus has learned, as CommonValues; no setting."""
 
     @property
     def is_exact(self) -> bool:
@@ -405,7 +416,11 @@ CHANGEABLE = tuple(
 PAIR_SETTINGS = tuple(
     name
     for name in SETTINGS
-    if name not in ("language", "is_unique", "scoped", "keep_for", "boilerplate", "passages")
+    if name
+    not in (
+        *("language", "is_unique", "scoped", "keep_for", "boilerplate"),
+        *("passages", "common_passages"),
+    )
 )
 """The names of the settings that say which texts are near-duplicates, also without a stored corpus."""
 

@@ -13,6 +13,7 @@ from psycopg import errors as pg
 
 import textsim_db as ts
 from tests.support.connections import Connection
+from textsim_db.sketch.fingerprints import LEFT_OUT
 from textsim_db.text.shingles import shingles
 from textsim_db.text.tokens import normal_form
 
@@ -171,6 +172,40 @@ def test_words_of_spaceless_scripts_are_characters(db: ts.Database, connection: 
     assert from_sql(connection, "この仮名交じり文の例文は") == [("a", 9, 2, 2)]
 
 
+def test_passages_of_characters(db: ts.Database, connection: Connection, seed: int) -> None:
+    rng = random.Random(seed)
+    documents = related_texts(rng, 30) | {"漢": "漢字仮名交じり文の例文です、ほんとうに"}
+    corpus = create(db, shingle="char:5", passages=20)
+    for place, item in enumerate(documents.items()):
+        if place % 3:
+            corpus.add(*item)
+        else:
+            connection.execute("SELECT textsim.add('c', %s, %s)", item)
+    forms = {key: corpus.normal_form(key) for key in documents}
+    compared = 0
+    for key, text in documents.items():
+        runs = [
+            (other, *run)
+            for other, form in forms.items()
+            for run in maximal_runs(list(forms[key]), list(form), 20)
+        ]
+        runs.sort(key=lambda run: (-run[1], run[0], run[3]))
+        found = corpus.passages(text)
+        assert places(found) == runs, key
+        for passage in found:
+            _, length, start, _ = passage[:4]
+            own = normal_form(text[passage.start : passage.end])
+            assert own == forms[key][start : start + length].strip(), (text, passage)
+        windows = [forms[key][i : i + 20] for i in range(len(forms[key]) - 19)]
+        if not any(windows.count(window) > 10 for window in set(windows)):
+            assert from_sql(connection, text) == runs, key
+            compared += len(runs)
+    assert compared > len(documents)
+    assert corpus.check() == []
+    connection.execute("CALL textsim.index_pending('c')")
+    assert corpus.check() == []
+
+
 def test_documents_that_contain_a_text_are_found(
     db: ts.Database, connection: Connection, seed: int
 ) -> None:
@@ -199,6 +234,9 @@ def test_documents_that_contain_a_text_are_found(
         assert [match[:2] for match in neighbours] == others
         passages = places(corpus.passages_of(key))
         assert passages == [run for run in runs if run[0] != key]
+        query = "SELECT * FROM textsim.passages_of('c', %s)"
+        if not has_many_places(text):
+            assert connection.execute(query, [key]).fetchall() == passages
         found += len(others)
     assert found > 10
 
@@ -246,11 +284,110 @@ def test_a_run_of_many_documents_is_named_and_not_followed(
     ]
 
 
-def test_all_shared_passages_are_listed(db: ts.Database, seed: int) -> None:
+HEADER = "this header of ten words is in each of them"
+
+
+def with_header(count: int) -> Iterator[tuple[str, str]]:
+    return ((f"{n:04}", f"{HEADER} and body{n} number{n} " + f"w{n} " * 3) for n in range(count))
+
+
+def test_a_run_that_thousands_have_is_left_out(db: ts.Database, connection: Connection) -> None:
+    """The classes are learned by the first load, and are the same in SQL and in Python."""
+    corpus = create(db, threshold=0.9)
+    corpus.add_many(with_header(1200))
+    common = corpus.config.common_of_passages
+    assert common is not None
+    assert max(common.classes) == LEFT_OUT
+    notices: list[str] = []
+    connection.add_notice_handler(lambda notice: notices.append(str(notice.message_primary)))
+    found = corpus.passages(f"Before. {HEADER}, after")
+    assert found == []
+    assert found.common == [ts.CommonRun(10, 1, 1024)]
+    assert from_sql(connection, f"Before. {HEADER}, after") == []
+    assert notices == [
+        'a part of the text is in very many documents of corpus "c", which are not searched for it'
+    ]
+    # A run that is common only in part is found, with all its words.
+    text = f"{HEADER} and body7 number7 w7"
+    assert corpus.passages(text)[0][:4] == from_sql(connection, text)[0] == ("0007", 14, 0, 0)
+    connection.execute("SELECT textsim.add('c', 'new', %s)", [text])
+    corpus.add("newer", text)
+    stored = connection.execute(
+        "SELECT fingerprints FROM textsim.document_2 WHERE key IN ('new', 'newer')"
+    ).fetchall()
+    assert stored[0] == stored[1] != ([],)
+    assert corpus.check() == []
+    assert corpus.passages_of("0007")[0] == ts.Passage("new", 14, 0, 0)
+    assert db.corpus("c").config.common_of_passages.values.tolist() == common.values.tolist()
+
+
+def test_a_corpus_may_store_common_passages(db: ts.Database, connection: Connection) -> None:
+    corpus = create(db, common_passages=True)
+    corpus.add_many(with_header(1100))
+    found = corpus.passages(HEADER)
+    assert len(found) == len(from_sql(connection, HEADER)) == 1100
+    assert found.common == []
+    corpus.rebuild(common_passages=False)
+    assert places(corpus.passages(HEADER)) == from_sql(connection, HEADER) == []
+    assert corpus.check() == []
+    with pytest.raises(ts.ConfigurationError, match="common_passages needs passages"):
+        create(db, "wrong", passages=None, common_passages=True)
+    with pytest.raises(pg.InvalidParameterValue, match="common_passages needs passages"):
+        connection.execute("SELECT textsim.create_corpus('wrong', common_passages => true)")
+
+
+def test_classes_do_not_change_what_is_found(
+    db: ts.Database, connection: Connection, seed: int
+) -> None:
+    rng = random.Random(seed)
+    phrases = [" ".join(f"p{rng.randrange(50)}" for _ in range(9)) for _ in range(8)]
+    documents = {
+        f"d{i:03}": " ".join(
+            rng.choice(phrases) if rng.random() < 0.4 else f"w{rng.randrange(4000)} x{i}"
+            for _ in range(12)
+        )
+        for i in range(400)
+    }
+    learned = create(db)
+    learned.add_many(documents.items())
+    common = learned.config.common_of_passages
+    assert common is not None
+    assert len(common.values) > 30
+    plain = create(db, "plain")
+    plain.add_many(list(documents.items())[:50])  # too few to learn from
+    plain.add_many(documents.items())
+    assert plain.config.common_of_passages is None
+    for text in list(documents.values())[:40]:
+        found = learned.passages(text)
+        assert found == plain.passages(text)
+        assert places(found) == from_sql(connection, text)
+    assert learned.check() == plain.check() == []
+
+
+def test_a_search_sees_the_passages_of_a_rebuild(db: ts.Database) -> None:
+    text = "one two three four five six seven eight nine"
+    corpus = db.create_corpus("c")
+    corpus.add("a", text)
+    other = db.corpus("c")
+    assert other.config.passages is None
+    corpus.rebuild(passages=9)
+    assert places(other.passages(text)) == [("a", 9, 0, 0)]
+    corpus.rebuild(passages=6)
+    assert other.passages(text, 6) == [ts.Passage("a", 9, 0, 0)]
+    stale = db.corpus("c")
+    corpus.rebuild(passages=8)
+    assert stale.passages("seven one two three four five six seven") == []
+
+
+def test_all_shared_passages_are_listed(db: ts.Database, connection: Connection, seed: int) -> None:
     documents = related_texts(random.Random(seed), 60)
+    documents = {key: text for key, text in documents.items() if not has_many_places(text)}
     corpus = create(db)
-    for item in documents.items():
-        corpus.add(*item)
+    for place, item in enumerate(documents.items()):
+        if place % 3:
+            corpus.add(*item)
+        else:  # its words have no ids
+            connection.execute("SELECT textsim.add('c', %s, %s)", item)
     keys = sorted(documents)
     runs = [
         (a, b, *run)
@@ -260,6 +397,8 @@ def test_all_shared_passages_are_listed(db: ts.Database, seed: int) -> None:
     ]
     assert len(runs) > 10
     assert sorted(tuple(passage) for passage in corpus.shared_passages()) == sorted(runs)
+    query = "SELECT * FROM textsim.shared_passages('c')"
+    assert sorted(connection.execute(query).fetchall()) == sorted(runs)
 
 
 def test_shared_passages_are_of_one_scope_and_not_expired(
@@ -272,7 +411,13 @@ def test_shared_passages_are_of_one_scope_and_not_expired(
     connection.execute(
         "UPDATE textsim.document_1 SET expires_at = now() - interval '1 second' WHERE key = 'd'"
     )
-    assert list(corpus.shared_passages()) == [ts.SharedPassage("a", "c", 9, 0, 0)]
+    found = [ts.SharedPassage("a", "c", 9, 0, 0)]
+    assert list(corpus.shared_passages()) == found
+    assert connection.execute("SELECT * FROM textsim.shared_passages('c')").fetchall() == found
+    assert connection.execute("SELECT key FROM textsim.passages_of('c', 'a')").fetchall() == [
+        ("c",)
+    ]
+    assert connection.execute("SELECT key FROM textsim.passages_of('c', 'd')").fetchall() == []
 
 
 WAYS = (

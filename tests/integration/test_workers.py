@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import socket
+import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from typing import Any
@@ -212,11 +216,20 @@ def test_a_worker_reports_its_progress_and_removes_the_rows_of_dead_workers(
         "INSERT INTO textsim.worker (id, host, process, reported_at, step, step_began_at) "
         "SELECT gen_random_uuid(), 'dead', 1, now() - interval '1 hour', 'claims changes', now()"
     )
+    with subprocess.Popen([sys.executable, "-c", ""]) as ended:
+        pass
+    for process in (ended.pid, os.getppid()):
+        connection.execute(
+            "INSERT INTO textsim.worker (id, host, process, step, step_began_at) "
+            "VALUES (gen_random_uuid(), %s, %s, 'claims changes', now())",
+            [socket.gethostname(), process],
+        )
     with running_worker(db):
         connection.execute("INSERT INTO t VALUES (10, 'a text to write')")
         wait_for(lambda: any(worker.wrote is not None for worker in db.workers()))
-        (worker,) = db.workers()
-        assert worker.host != "dead"
-        assert worker.claimed is not None
-        assert worker.error is None
-    assert db.workers() == []
+        workers = {worker.process: worker for worker in db.workers()}
+        # The worker of another process of this machine is still running.
+        assert workers.keys() == {os.getpid(), os.getppid()}
+        assert workers[os.getpid()].claimed is not None
+        assert workers[os.getpid()].error is None
+    assert [worker.process for worker in db.workers()] == [os.getppid()]

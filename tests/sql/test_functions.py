@@ -78,12 +78,14 @@ PUBLIC = {
     "create_corpus(name text, shingle text, threshold double precision, recall double precision, "
     "num_hashes integer, seed bigint, bands integer, rows integer, stop_words text[], "
     "language text, is_unique boolean, scoped boolean, keep_for interval, "
-    "boilerplate double precision, passages integer)": "volatile",
+    "boilerplate double precision, passages integer, common_passages boolean)": "volatile",
     "drop_corpus(name text)": "volatile",
     "containing(corpus text, text text, threshold double precision, max_results integer, "
     "language text, scope text)": "stable",
     "passages(corpus text, text text, min_words integer, max_results integer, scope text, "
     "max_documents integer)": "stable",
+    "passages_of(corpus text, key text, min_words integer, max_results integer)": "stable",
+    "shared_passages(corpus text, min_words integer)": "volatile",
     "containment(a text, b text, unit text, n integer)": "immutable strict",
     "cosine_similarity(a text, b text)": "immutable strict",
     "levenshtein_words(a text, b text, insertion double precision, deletion double precision, "

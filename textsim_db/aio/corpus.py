@@ -21,11 +21,13 @@ class ManagedCorpus(Derived[corpus.Corpus]):
         return self._synchronous.config
 
     count = coroutine(corpus.Corpus.__len__)
+    contains = coroutine(corpus.Corpus.__contains__)
     status = coroutine(corpus.Corpus.status)
     activity = coroutine(corpus.Corpus.activity)
     failures = coroutine(corpus.Corpus.failures)
     retry_failures = coroutine(corpus.Corpus.retry_failures)
     detach = coroutine(corpus.Corpus.detach)
+    remove = coroutine(corpus.Corpus.remove)
     expire = coroutine(corpus.Corpus.expire)
     scopes = coroutine(corpus.Corpus.scopes)
     untrack = coroutine(corpus.Corpus.untrack)
@@ -57,8 +59,6 @@ class Corpus(ManagedCorpus):
     add = coroutine(corpus.Corpus.add)
     add_many = coroutine(corpus.Corpus.add_many)
     add_unique = coroutine(corpus.Corpus.add_unique)
-    remove = coroutine(corpus.Corpus.remove)
-    contains = coroutine(corpus.Corpus.__contains__)
 
     query = coroutine(corpus.Corpus.query)
     query_many = coroutine(corpus.Corpus.query_many)

@@ -72,13 +72,13 @@ def passages(
     - `textsim passages letters "the text to look for" --words 20 --format jsonl`
 
     """
-    from textsim_db.sketch.sketch_texts import places_of_words
+    from textsim_db.sketch.sketch_texts import places_of_units
 
     searched = searched_text(text, file)
     with connect(database_url) as db:
         opened = db.corpus(corpus)
         found = opened.passages(searched, words, max_results, scope, max_documents)
-        places = places_of_words(searched, opened.config)
+        places = places_of_units(searched, opened.config)
 
     def marked(run: Passage | CommonRun) -> str:
         return _marked(searched, *places.span(run.in_text, run.words))

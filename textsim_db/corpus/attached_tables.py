@@ -91,8 +91,7 @@ class TableMethods(CheckedArguments):
         rules = sources.AttachRules(mode, existing, row_filter)
         with shown(progress, "indexing", "rows") as show:
             changes = self._current.loaded().write(attach.attach_and_index, names, rules, show)
-        if self.config.is_exact:  # it may have learned its common shingles
-            self._current.load()
+        self._current.load()  # it may have learned its common shingles
         return changes
 
     def detach(self, table: TableName) -> None:

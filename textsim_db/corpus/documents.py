@@ -21,11 +21,18 @@ from textsim_db.write.document_inputs import Documents, Key, Scope, stream_docum
 
 if TYPE_CHECKING:
     from textsim_db.read import search
-    from textsim_db.write import expire_documents, learn_common, load_batches, storable_keys
+    from textsim_db.write import (
+        expire_documents,
+        learn_common,
+        load_batches,
+        remove_documents,
+        storable_keys,
+    )
 else:
     expire_documents = lazy("textsim_db.write.expire_documents", globals())
     learn_common = lazy("textsim_db.write.learn_common", globals())
     load_batches = lazy("textsim_db.write.load_batches", globals())
+    remove_documents = lazy("textsim_db.write.remove_documents", globals())
     search = lazy("textsim_db.read.search", globals())
     storable_keys = lazy("textsim_db.write.storable_keys", globals())
 
@@ -153,7 +160,7 @@ class DocumentMethods(CheckedArguments):
             1
         """
         check_several(keys, "remove() takes several keys, such as [key]")
-        return self._current.write(load_batches.remove, keys)
+        return self._current.write(remove_documents.remove, keys)
 
     def expire(self, progress: Callable[[int], None] | bool | None = None) -> int:
         """Remove the documents whose time is over, and return how many were removed.

@@ -19,6 +19,8 @@ class ManagedCorpus(Protocol):
     @property
     def config(self) -> CorpusConfig: ...  # noqa: D102
     def __len__(self) -> int: ...
+    def __contains__(self, key: object) -> bool: ...
+    def remove(self, keys: Iterable[Key]) -> int: ...  # noqa: D102
     def status(self) -> Status: ...  # noqa: D102
     def activity(self) -> Activity: ...  # noqa: D102
     def failures(self, last: int | None = None) -> list[Failure]: ...  # noqa: D102

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Generator, Iterable
 from typing import TYPE_CHECKING
 
@@ -10,7 +9,6 @@ from textsim_db.corpus.arguments import CheckedArguments, checked_count
 from textsim_db.errors import ConfigurationError
 from textsim_db.lazy_imports import lazy
 from textsim_db.results import Contamination, Match, Passage, PassageList, SharedPassage
-from textsim_db.settings import check_count
 from textsim_db.show.result_list import ResultList
 from textsim_db.write.document_inputs import Key, Scope
 
@@ -34,9 +32,11 @@ class PassageMethods(CheckedArguments):
     ) -> PassageList:
         """Return the runs of words that a text shares with documents, the longest first.
 
-        Every run of at least `passages` words, a setting of the corpus, is found. Words are those of the
-        normal form, without the stop words of the corpus, so punctuation, case and the ends of lines do
-        not matter.
+        Every run of at least `passages` words, a setting of the corpus, is found, unless all its parts
+        are in very many documents: the attribute `common` of the result lists such runs. Words are those
+        of the normal form, without the stop words of the corpus, so punctuation, case and the ends of
+        lines do not matter. If the shingles of the corpus are characters, characters are counted, not
+        words.
 
         Args:
             text: the text to compare; it is not stored.
@@ -44,8 +44,8 @@ class PassageMethods(CheckedArguments):
             max_results: the largest number of passages; None returns all.
             scope: only documents of this scope are compared; a scoped corpus requires it.
             max_documents: do not read the documents of a run that more documents have, such as a header.
-                The attribute `common` of the result lists these runs. A passage that is partly in such a
-                run may be missed. None reads all documents.
+                The attribute `common` of the result lists these runs too. A passage that is partly in
+                such a run may be missed. None reads all documents.
 
         Raises:
             DocumentError: the text could not be stored, for example because of a NUL character.
@@ -58,10 +58,10 @@ class PassageMethods(CheckedArguments):
             >>> reports.passages("They say the city council approved the new budget at last.")
             [Passage(key='a', words=7, in_text=2, in_document=2, start=9, end=50)]
         """
-        least = self._least_words(min_words)
         most = checked_count(max_results, "max_results")
         limit = checked_count(max_documents, "max_documents")
-        found = self._current.search(passages.passages, text, least, limit, self._scope(scope))
+        self._check_passages(min_words)
+        found = self._current.search(passages.passages, text, min_words, limit, self._scope(scope))
         return PassageList(found[:most], found.common)
 
     def characters(self, text: str, passage: Passage) -> tuple[int, int]:
@@ -109,9 +109,10 @@ class PassageMethods(CheckedArguments):
             >>> notes.passages_of("b")
             [Passage(key='a', words=7, in_text=2, in_document=2, start=None, end=None)]
         """
-        least = self._least_words(min_words)
         most = checked_count(max_results, "max_results")
-        return ResultList(self._current.search(passages.passages_of, self._key(key), least)[:most])
+        self._check_passages(min_words)
+        found = self._current.search(passages.passages_of, self._key(key), min_words)
+        return ResultList(found[:most])
 
     def shared_passages(self, min_words: int | None = None) -> Generator[SharedPassage, None, None]:
         """Yield the runs of words that documents of the corpus share, for all pairs, in one snapshot.
@@ -134,8 +135,7 @@ class PassageMethods(CheckedArguments):
             >>> list(leases.shared_passages())
             [SharedPassage(a='a', b='b', words=7, in_a=2, in_b=2)]
         """
-        least = self._least_words(min_words)
-        yield from self._current.loaded().stream(passages.shared_passages, least)
+        yield from self._current.loaded().stream(passages.shared_passages, min_words)
 
     def contamination(
         self,
@@ -161,10 +161,8 @@ class PassageMethods(CheckedArguments):
             >>> list(seen.contamination([("q", "The city council approved the new budget, or not?")]))
             [Contamination(key='q', words=9, coverage=0.7777777777777778, documents=['a'])]
         """
-        least, in_scope = self._least_words(min_words), self._scope(scope)
-        yield from self._current.loaded().stream(
-            passages.contamination, ((str(key), text) for key, text in records), least, in_scope
-        )
+        texts, in_scope = ((str(key), text) for key, text in records), self._scope(scope)
+        yield from self._current.loaded().stream(passages.contamination, texts, min_words, in_scope)
 
     def containing(
         self,
@@ -198,17 +196,17 @@ class PassageMethods(CheckedArguments):
             >>> minutes.containing("The city council approved the new budget at last.", threshold=0.6)
             [Match(key='a', similarity=0.7142857142857143, estimate=0.4296875)]
         """
-        self._least_words(None)
+        self._check_passages(None)
         criterion = self._criterion("containment", threshold, language, self._scope(scope))
         most = checked_count(max_results, "max_results")
         return ResultList(self._current.search(search.query, text, criterion)[:most])
 
-    def _least_words(self, min_words: int | None) -> int:
-        """Return the words of the shortest passage of a search; raises ConfigurationError."""
-        least = self.config.passages
-        if least is None:
-            raise ConfigurationError(
-                f'corpus "{self.name}" has no passages; rebuild it with passages, such as: '
-                f"textsim rebuild {shlex.quote(self.name)} --passages 13"
-            )
-        return least if min_words is None else check_count(min_words, "min_words", least, 2**31 - 1)
+    def _check_passages(self, min_words: int | None) -> None:
+        """Raise ConfigurationError unless the corpus finds passages of min_words words.
+
+        The settings may be outdated, so they are loaded again before the error is raised.
+        """
+        try:
+            passages.least_words(self._current.store, min_words)
+        except ConfigurationError:
+            passages.least_words(self._current.loaded().store, min_words)

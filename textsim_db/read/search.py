@@ -45,6 +45,7 @@ from textsim_db.read.stored_documents import (
 from textsim_db.results import Candidate, Match
 from textsim_db.sketch.exact_prefix import smallest_of
 from textsim_db.sketch.fast_similarity import estimates
+from textsim_db.sketch.fingerprints import count_units
 from textsim_db.sketch.ragged import Signatures
 from textsim_db.sketch.scopes import Scopes, in_scopes
 from textsim_db.sketch.sketch_texts import Sketches, buckets_of, sketch, sketch_tokens
@@ -76,7 +77,7 @@ def query(store: Store, text: str, criterion: Criterion) -> list[Match]:
     scopes = None if criterion.scope is None else [criterion.scope]
     sketches = sketch([to_bytes(text)], store.corpus.config, criterion.language, scopes)
     if _finds_passages(store, criterion):
-        warn_of_a_short_text(store.corpus, len(sketches.tokens.starts))
+        warn_of_a_short_text(store.corpus, count_units(sketches.tokens, store.corpus.config))
     else:
         warn_of_misses(store.corpus, criterion, int(sketches.shingle_counts[0]))
     candidates = _candidates(store, sketches, scopes, criterion)

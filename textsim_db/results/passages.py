@@ -33,7 +33,8 @@ class CommonRun(NamedTuple):
     in_text: int
     """The words of the text before the run."""
     documents: int
-    """The documents that have its first words, counted up to 100,000."""
+    """About how many documents have a part of it: counted up to 100,000, or estimated from the sample
+    of which the corpus has learned its common shingles."""
 
 
 class PassageList(ResultList[Passage]):
@@ -42,7 +43,7 @@ class PassageList(ResultList[Passage]):
     def __init__(self, passages: Iterable[Passage] = (), common: Iterable[CommonRun] = ()) -> None:
         super().__init__(passages)
         self.common = list(common)
-        """The runs that more than max_documents documents have."""
+        """The runs whose parts are in very many documents, or in more than max_documents."""
 
 
 class Contamination(NamedTuple):

@@ -71,14 +71,20 @@ def tokens_without(
     return _words_that_count(tokenize(texts), config, languages)
 
 
-def places_of_words(text: str, config: CorpusConfig) -> WordPlaces:
-    """Return the places of the words of a text that the configuration does not leave out."""
+def places_of_units(text: str, config: CorpusConfig) -> WordPlaces:
+    """Return the places of what passages count in a text: its words, or the characters of its form.
+
+    Words that the configuration leaves out have no place.
+    """
     places, tokens = word_places(text), tokenize([to_bytes(text)])
     are_left_out = _are_stop_words(tokens, config, None)
     if are_left_out is not None:
         places, tokens = places.take(~are_left_out), leave_out(tokens, are_left_out)
     if config.boilerplate_values:
-        places = places.take(~boilerplate_words(tokens, config))
+        are_left_out = boilerplate_words(tokens, config)
+        places, tokens = places.take(~are_left_out), leave_out(tokens, are_left_out)
+    if config.shingle.unit == "char":
+        return places.of_characters(text, tokens.words(np.arange(len(tokens.starts))))
     return places
 
 
@@ -139,9 +145,7 @@ def sketch_tokens(tokens: Tokens, config: CorpusConfig, scopes: Scopes = None) -
         counts = np.concatenate([counts for counts, _ in parts])
         signatures = joined([signatures for _, signatures in parts])
     buckets = in_scopes(buckets_of(signatures, config), scopes)
-    passages = config.passages
-    fingerprints = None if passages is None else fingerprints_of(tokens, passages)
-    return Sketches(tokens, counts, signatures, buckets, fingerprints)
+    return Sketches(tokens, counts, signatures, buckets, fingerprints_of(tokens, config))
 
 
 def _counts_and_signatures(tokens: Tokens, config: CorpusConfig) -> tuple[Int64Array, Signatures]:
