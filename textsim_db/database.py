@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Unpack
 
 from sqlalchemy import URL, Engine
 
-from textsim_db.corpus import Corpus, ManagedCorpus, load_modules
+from textsim_db.corpus import Corpus, ManagedCorpus
+from textsim_db.corpus.load_modules import load_modules
 from textsim_db.db import embedded_server, schema, stored_corpus
 from textsim_db.db import engine as engines
 from textsim_db.db.dictionary import Dictionary

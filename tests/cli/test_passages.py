@@ -18,17 +18,23 @@ def create(textsim: Textsim) -> None:
 
 def test_passages_are_shown_in_their_context(textsim: Textsim) -> None:
     create(textsim)
-    listed = textsim("passages", "c", f"P q r s t {RUN.upper()}! u v", "--format", "jsonl")
+    text = f"P q,\nr s (t {RUN.upper()}! u v)"
+    listed = textsim("passages", "c", text, "--format", "jsonl")
     assert rows(listed) == [
         {
             "words": 8,
             "key": "a",
             "in_text": 5,
             "in_document": 2,
-            "passage": f"q r s t [{RUN}] u v",
+            "start": 12,
+            "end": 12 + len(RUN),
+            "passage": f"P q, r s (t [{RUN.upper()}]! u v)",
         }
     ]
     assert "1 passage in 1 document found" in listed.stderr
+    long = textsim("passages", "c", f"{'earlier ' * 9}{RUN} {'later ' * 9}", "--format", "jsonl")
+    before, after = " ".join(["earlier"] * 3), " ".join(["later"] * 5)
+    assert rows(long)[0]["passage"] == f"{before} [{RUN}] {after}"
     none = textsim("passages", "c", RUN, "--words", "9")
     assert "0 passages in 0 documents found" in none.stderr
     refused = textsim("passages", "c", RUN, "--words", "5", status=2)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from typing import Any
 
 import psycopg
@@ -15,6 +15,7 @@ from sqlalchemy import Engine
 import textsim_db as ts
 from tests.support.connections import engine_of, tables_of
 from tests.support.sampling import sample
+from textsim_db.db.connections import lend
 
 TEXTS = {"clé1": "un texte avec des mots", "€ 漢": "un texte avec des mots, et le même"}
 
@@ -100,6 +101,23 @@ def test_an_engine_with_another_client_encoding_works_and_keeps_it(
             shown = connection.exec_driver_sql("SHOW client_encoding").scalar_one()
             assert shown == encoding
             assert connection.exec_driver_sql("SELECT 'é'").scalar_one() == "é"
+
+
+def backends_of(db: ts.Database, count: int) -> list[int]:
+    """Return the server processes of connections that are lent at the same time."""
+    with ExitStack() as stack:
+        connections = [stack.enter_context(lend(db.engine)) for _ in range(count)]
+        return [connection.info.backend_pid for connection in connections]
+
+
+def test_the_connections_of_many_threads_are_kept(db: ts.Database) -> None:
+    before = backends_of(db, 16)
+    assert sorted(backends_of(db, 16)) == sorted(before)
+
+
+def test_a_single_thread_uses_one_connection(db: ts.Database) -> None:
+    backends_of(db, 3)
+    assert len({backends_of(db, 1)[0] for _ in range(5)}) == 1
 
 
 def test_a_session_with_another_encoding_works(db: ts.Database) -> None:

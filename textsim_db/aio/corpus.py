@@ -67,6 +67,7 @@ class Corpus(ManagedCorpus):
     candidates = coroutine(corpus.Corpus.candidates)
     passages = coroutine(corpus.Corpus.passages)
     passages_of = coroutine(corpus.Corpus.passages_of)
+    characters = coroutine(corpus.Corpus.characters)
     shared_passages = stream(corpus.Corpus.shared_passages)
     contamination = stream(corpus.Corpus.contamination)
     containing = coroutine(corpus.Corpus.containing)

@@ -214,7 +214,7 @@ def _show(corpus: ManagedCorpus) -> None:
     from rich.text import Text
 
     out = console()
-    out.print(Text("\n".join(f"{name:<12}{value}" for name, value in _lines(corpus))))
+    out.print(Text("\n".join(f"{name:<17}{value}" for name, value in _lines(corpus))))
     out.print()
     if corpus.config.is_exact:
         out.print(f"exact: every pair of similarity {corpus.config.threshold:g} or more is found")
@@ -230,7 +230,7 @@ def _lines(corpus: ManagedCorpus) -> list[tuple[str, str]]:
         settings["stop_words"] = f"{' '.join(words[:_SHOWN_WORDS])} and {rest:,} more"
     for name in ("stop_words", "language", "keep_for", "boilerplate", "passages"):
         settings[name] = settings[name] or "none"
-    for name in ("is_unique", "scoped"):
+    for name in ("is_unique", "scoped", "common_passages"):
         settings[name] = "yes" if settings[name] else "no"
     if corpus.config.is_exact:
         settings = {name: value for name, value in settings.items() if name not in _OF_BANDS}

@@ -22,6 +22,11 @@ from textsim_db.errors import ConfigurationError, DatabaseError, DatabaseUnavail
 
 Connection = connections.Connection
 APPLICATION_NAME = "textsim-db"
+MAX_CONNECTIONS = 25
+"""The connections of a pool; more calls at once wait. A connection stays open until the pool is closed.
+
+If the pool closed the connections of many threads, each next call would open and plan its own again.
+"""
 _SINGLE_CONNECTION_POOLS = (AssertionPool, SingletonThreadPool, StaticPool)
 
 # Times after which a silent host counts as lost, in seconds; tcp_user_timeout is in milliseconds. The
@@ -160,7 +165,10 @@ def open_engine(address: str, application_name: str = APPLICATION_NAME) -> Engin
     arguments = {name: value for name, value in arguments.items() if name not in url.query}
     # This overrides the address, PGCLIENTENCODING and ALTER ROLE SET.
     arguments["client_encoding"] = ENCODING.decode()
-    engine = sqlalchemy.create_engine(url, pool_size=5, max_overflow=20, connect_args=arguments)
+    # The connection that was used last is lent first: its plans and catalogue are in memory.
+    engine = sqlalchemy.create_engine(
+        url, pool_size=MAX_CONNECTIONS, max_overflow=0, pool_use_lifo=True, connect_args=arguments
+    )
 
     @sqlalchemy.event.listens_for(engine, "connect")
     def prepare(connection: Connection, record: Any) -> None:

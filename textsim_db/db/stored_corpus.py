@@ -28,6 +28,7 @@ from textsim_db.settings import SETTINGS, CorpusConfig, CorpusSettings, Shingle
 if TYPE_CHECKING:
     from textsim_db.db import stored_signatures
     from textsim_db.sketch import fast_similarity, sketch_texts
+    from textsim_db.sketch.common_shingles import CommonValues
 else:
     stored_signatures = lazy("textsim_db.db.stored_signatures", globals())
     fast_similarity = lazy("textsim_db.sketch.fast_similarity", globals())
@@ -103,9 +104,10 @@ def create(engine: Engine, name: str, config: CorpusConfig) -> StoredCorpus:
         if row is None:
             raise CorpusExists(f'corpus "{name}" exists already')
         connection.execute(statements.CREATE_RELATIONS, row)
-        if config.common:
-            lists = stored_signatures.common_parameters(config.common)
-            connection.execute(statements.INSERT_COMMON, [row[0], *lists])
+        for of_passages, common in enumerate((config.common, config.common_of_passages)):
+            if common is not None:
+                lists = stored_signatures.common_parameters(common)
+                connection.execute(statements.INSERT_COMMON, [row[0], bool(of_passages), *lists])
     return StoredCorpus(int(row[0]), name, config, int(row[0]))
 
 
@@ -309,10 +311,16 @@ def _corpus(row: dict[str, Any]) -> StoredCorpus:
         "keep_for": None if microseconds is None else timedelta(microseconds=microseconds),
     }
     config = CorpusConfig(**columns)
-    if row["common_values"] is not None:
-        common = stored_signatures.load_common(row["common_values"], row["common_classes"])
-        config = replace(config, common=common)
+    config = replace(
+        config,
+        common=_common(row["common"]),
+        common_of_passages=_common(row["common_of_passages"]),
+    )
     return StoredCorpus(row["id"], row["name"], config, row["first_id"])
+
+
+def _common(lists: list[bytes] | None) -> CommonValues | None:
+    return None if lists is None else stored_signatures.load_common(*lists)
 
 
 def check_name(name: str) -> None:

@@ -21,9 +21,10 @@ from textsim_db.text.boilerplate import words_of_shingles
 from textsim_db.text.hashing import hash_bands
 from textsim_db.text.languages import identify
 from textsim_db.text.shingles import find_shingles
-from textsim_db.text.stop_words import without, without_by_language
+from textsim_db.text.stop_words import are_stop_words, are_stop_words_of_languages
 from textsim_db.text.storable_text import to_bytes
 from textsim_db.text.tokens import Tokens, leave_out, tokenize
+from textsim_db.text.word_places import WordPlaces, word_places
 
 GOLDEN_TEXT = (
     "The 3 QUICK brown foxes — naïve, ﬁne — jumped; Быстрая ЛИСА, ταχεία ΑΛΕΠΟΎΣ, 素早い狐が跳ぶ, "
@@ -66,16 +67,53 @@ def tokens_without(
     texts: Sequence[bytes], config: CorpusConfig, language: str | None = None
 ) -> Tokens:
     """Return the words of texts without the stop words and the boilerplate of the configuration."""
-    return _words_that_count(tokenize(texts), config, language)
+    languages = None if language is None else [language] * len(texts)
+    return _words_that_count(tokenize(texts), config, languages)
 
 
-def _words_that_count(tokens: Tokens, config: CorpusConfig, language: str | None = None) -> Tokens:
-    if config.stop_words_by_language:
-        languages = identify(tokens) if language is None else [language] * tokens.documents
-        tokens = without_by_language(tokens, languages, config.stop_words_by_language)
-    elif config.stop_words:
-        tokens = without(tokens, config.stop_words)
+def places_of_units(text: str, config: CorpusConfig) -> WordPlaces:
+    """Return the places of the words of a text, without those that the configuration leaves out.
+
+    If the shingles are characters, it returns for each character of the normal form the place of the
+    word that has it.
+    """
+    places, tokens = word_places(text), tokenize([to_bytes(text)])
+    are_left_out = _are_stop_words(tokens, config, None)
+    if are_left_out is not None:
+        places, tokens = places.take(~are_left_out), leave_out(tokens, are_left_out)
+    if config.boilerplate_values:
+        are_left_out = boilerplate_words(tokens, config)
+        places, tokens = places.take(~are_left_out), leave_out(tokens, are_left_out)
+    return places if config.shingle.unit == "word" else places.take(_words_of_characters(tokens))
+
+
+def _words_of_characters(tokens: Tokens) -> Int64Array:
+    """Return the word of each character of one normal form; a space belongs to the word before it."""
+    ends_of_characters = np.flatnonzero((np.append(tokens.normal[1:], 0) & 0xC0) != 0x80)
+    return np.searchsorted(tokens.starts, ends_of_characters, side="right") - 1
+
+
+def _words_that_count(
+    tokens: Tokens, config: CorpusConfig, languages: Sequence[str] | None = None
+) -> Tokens:
+    are_left_out = _are_stop_words(tokens, config, languages)
+    if are_left_out is not None:
+        tokens = leave_out(tokens, are_left_out)
     return without_boilerplate(tokens, config)
+
+
+def _are_stop_words(
+    tokens: Tokens, config: CorpusConfig, languages: Sequence[str] | None
+) -> BoolArray | None:
+    """Say which words of texts are stop words: (words,), or None if the configuration has none.
+
+    languages: those of the texts; if None, they are identified if stop words depend on them.
+    """
+    if config.stop_words_by_language:
+        if languages is None:
+            languages = identify(tokens)
+        return are_stop_words_of_languages(tokens, languages, config.stop_words_by_language)
+    return are_stop_words(tokens, config.stop_words) if config.stop_words else None
 
 
 def without_boilerplate(tokens: Tokens, config: CorpusConfig) -> Tokens:
@@ -99,8 +137,7 @@ def tokens_and_languages(tokens: Tokens, config: CorpusConfig) -> tuple[Tokens, 
     """
     if config.stop_words_by_language:
         languages = identify(tokens)
-        tokens = without_by_language(tokens, languages, config.stop_words_by_language)
-        return without_boilerplate(tokens, config), languages
+        return _words_that_count(tokens, config, languages), languages
     tokens = _words_that_count(tokens, config)
     return tokens, None if config.language is None else identify(tokens)
 
@@ -113,9 +150,7 @@ def sketch_tokens(tokens: Tokens, config: CorpusConfig, scopes: Scopes = None) -
         counts = np.concatenate([counts for counts, _ in parts])
         signatures = joined([signatures for _, signatures in parts])
     buckets = in_scopes(buckets_of(signatures, config), scopes)
-    passages = config.passages
-    fingerprints = None if passages is None else fingerprints_of(tokens, passages)
-    return Sketches(tokens, counts, signatures, buckets, fingerprints)
+    return Sketches(tokens, counts, signatures, buckets, fingerprints_of(tokens, config))
 
 
 def _counts_and_signatures(tokens: Tokens, config: CorpusConfig) -> tuple[Int64Array, Signatures]:

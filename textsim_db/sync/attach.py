@@ -12,6 +12,7 @@ from textsim_db.db.store import Store
 from textsim_db.errors import ConfigurationError, TextsimError
 from textsim_db.read.boilerplate import SAMPLE_DOCUMENTS
 from textsim_db.results import ChangeReport
+from textsim_db.sketch.learn_classes import learns
 from textsim_db.sync import read_source, sources
 from textsim_db.sync.table_names import SourceNames
 from textsim_db.sync.worker import Worker
@@ -31,12 +32,12 @@ def attach_and_index(
 ) -> ChangeReport:
     """Attach a table and index its rows; see Corpus.attach.
 
-    If indexing is interrupted, another worker continues it. An empty exact corpus learns its common
+    If indexing is interrupted, another worker continues it. An empty corpus learns its common
     shingles first. In a unique corpus the rows are indexed when the table is attached, so the worker
     only gives word ids, and a rebuild learns.
     """
     number = sources.attach(store, names, rules)
-    if store.corpus.config.is_exact and not store.corpus.config.is_unique:
+    if learns(store.corpus.config) and not store.corpus.config.is_unique:
         _learn(store, number)
     report = None if progress is None else _Progress(progress).report
     worker = Worker(
@@ -55,7 +56,7 @@ def attach_and_index(
 
 
 def _learn(store: Store, number: int) -> None:
-    """Let an empty exact corpus learn from the rows of a source.
+    """Let an empty corpus learn from the rows of a source.
 
     Without a list it finds the same, so the table is indexed even if the corpus cannot learn.
     """

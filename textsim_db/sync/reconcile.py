@@ -8,7 +8,7 @@ from contextlib import closing
 from textsim_db.db.engine import autocommit, transaction
 from textsim_db.db.retries import Attempts
 from textsim_db.db.store import Store
-from textsim_db.read import check_corpus
+from textsim_db.integrity import check_corpus
 from textsim_db.results import ChangeReport, Drift
 from textsim_db.sync import pending_log, read_source, sources, statements, tracked_clusters
 from textsim_db.sync.apply_changes import resolve_piece, write_piece

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Final, LiteralString
 
-from textsim_db.read.statements import READING_FAULT
+from textsim_db.integrity.statements import READING_FAULT
 
 # Attached tables, as users see them.
 
@@ -192,10 +192,13 @@ UPDATE textsim.pending SET kind = 'failed', error = %s, lease_until = NULL WHERE
 COMPARISONS: Final[LiteralString] = """
 SELECT p.id FROM textsim.pending p WHERE p.source_id = %s AND p.kind = 'compare'
 """
-DELETE_FAILURES: Final[LiteralString] = """
-DELETE FROM textsim.pending p
-WHERE p.corpus_id = %s AND p.kind = 'failed' AND (p.source_id IS NULL OR p.source_id = %s)
-    AND p.keys[1] = ANY (%s::text[])
+DELETE_DONE: Final[LiteralString] = """
+WITH failures AS (
+    DELETE FROM textsim.pending p
+    WHERE p.corpus_id = %s AND p.kind = 'failed' AND (p.source_id IS NULL OR p.source_id = %s)
+        AND p.keys[1] = ANY (%s::text[])
+)
+SELECT textsim._delete_entries(%s::bigint[])
 """
 FAIL: Final[LiteralString] = """
 INSERT INTO textsim.pending (kind, corpus_id, source_id, keys, tries, error)
