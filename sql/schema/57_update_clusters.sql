@@ -183,7 +183,8 @@ COMMENT ON FUNCTION textsim._most_read()
 -- STABLE, so its statements see the same: the documents as they are when the log has no entries for them.
 CREATE FUNCTION textsim._find_matches(
     c textsim.corpus, threshold double precision, nodes integer[],
-    OUT lefts integer[], OUT rights integer[], OUT similarities double precision[], OUT crowded integer[])
+    OUT lefts integer[], OUT rights integer[], OUT similarities double precision[], OUT crowded integer[],
+    OUT full_nodes integer[])
 LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     changed integer[] := textsim._logged_ids(c.id);
@@ -237,11 +238,11 @@ BEGIN
                     ) > textsim._most_read())) AS cut
     FROM candidate k
     INTO candidates;
-    crowded := array(
+    full_nodes := array(
         SELECT k.node FROM unnest(candidates.nodes, candidates.xs, candidates.ys) k (node, x, y)
-        WHERE k.y < k.x GROUP BY k.node HAVING count(*) > textsim._most_compared()
-        UNION SELECT unnest(candidates.cut));
-    IF crowded <> '{}' THEN
+        WHERE k.y < k.x GROUP BY k.node HAVING count(*) > textsim._most_compared());
+    crowded := array(SELECT unnest(full_nodes) UNION SELECT unnest(candidates.cut));
+    IF full_nodes <> '{}' THEN
         SELECT array_agg(k.node) AS nodes, array_agg(k.other) AS others, array_agg(k.x) AS xs, array_agg(k.y) AS ys,
             array_agg(k.shared) AS shared, array_agg(k.shingles) AS shingles
         FROM (
@@ -254,7 +255,7 @@ BEGIN
         ) k
         -- The later node of a pair decides.
         WHERE k.y < k.x AND k.place <= textsim._most_compared()
-            OR CASE WHEN k.y < k.x THEN k.node ELSE k.other END NOT IN (SELECT unnest(crowded))
+            OR CASE WHEN k.y < k.x THEN k.node ELSE k.other END NOT IN (SELECT unnest(full_nodes))
         INTO candidates;
     END IF;
     WITH pair AS (
@@ -282,7 +283,8 @@ BEGIN
 END $$;
 COMMENT ON FUNCTION textsim._find_matches(textsim.corpus, double precision, integer[])
     IS 'the matches of nodes, found anew from their documents: pairs of nodes, the lower id first, and the similarity '
-    'of each. crowded: those of the nodes that were compared with some of their earlier candidates only';
+    'of each. crowded: those of the nodes that were compared with some of their earlier candidates only; full_nodes: '
+    'those of them that have more earlier candidates than are compared';
 
 CREATE FUNCTION textsim._connected_nodes(seeds integer[]) RETURNS integer[]
 LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE
@@ -346,8 +348,8 @@ BEGIN
     WITH node AS MATERIALIZED (
         SELECT k.id, k.place::integer, k.id IN (SELECT unnest(outside)) AS is_outside
         FROM unnest(numbered) WITH ORDINALITY k (id, place)
-        -- A crowded node was not compared with all, so nobody knows which clusters it completes.
-        WHERE linkage <> 'complete' OR (SELECT r.node FROM textsim.crowded r WHERE r.node = k.id) IS NULL
+        -- A full node has more matches than are stored, so it matches members that it was not compared with.
+        WHERE linkage <> 'complete' OR (SELECT r.is_full FROM textsim.crowded r WHERE r.node = k.id) IS NOT TRUE
     ), link AS (
         SELECT least(x.place, y.place) AS x, greatest(x.place, y.place) AS y, m.similarity,
             CASE WHEN x.place > y.place THEN x.is_outside ELSE y.is_outside END AS leads_outside
@@ -824,7 +826,7 @@ COMMENT ON FUNCTION textsim._with_clusters(integer[], integer[])
     IS 'nodes, and those of all members of their clusters and of the clusters of logged documents, as the last update '
     'has left them';
 
-CREATE FUNCTION textsim._uncrowded_neighbours(nodes integer[], walks boolean) RETURNS integer[]
+CREATE FUNCTION textsim._touching_nodes(nodes integer[], walks boolean) RETURNS integer[]
 LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE
 SET search_path = pg_catalog, pg_temp
 -- Each round looks its nodes up in the indexes.
@@ -842,7 +844,7 @@ BEGIN
             FROM (
                 SELECT w.node FROM walk w
                 WHERE (w.is_given OR walks)
-                    AND (SELECT r.node FROM textsim.crowded r WHERE r.node = w.node) IS NULL
+                    AND (SELECT r.is_full FROM textsim.crowded r WHERE r.node = w.node) IS NOT TRUE
             ) w
             CROSS JOIN LATERAL (
                 SELECT m.b FROM textsim.match m WHERE m.a = w.node
@@ -850,11 +852,11 @@ BEGIN
             ) e (node)
         )
         SELECT w.node FROM walk w
-        WHERE NOT w.is_given AND (SELECT r.node FROM textsim.crowded r WHERE r.node = w.node) IS NULL);
+        WHERE NOT w.is_given AND (SELECT r.is_full FROM textsim.crowded r WHERE r.node = w.node) IS NOT TRUE);
 END $$;
-COMMENT ON FUNCTION textsim._uncrowded_neighbours(integer[], boolean)
-    IS 'the nodes that match these nodes, if neither of the two is crowded. walks: also the nodes that match those, and '
-    'so on';
+COMMENT ON FUNCTION textsim._touching_nodes(integer[], boolean)
+    IS 'the nodes that match these nodes, if neither of the two is full. walks: also the nodes that match those, and so '
+    'on';
 
 CREATE FUNCTION textsim._regrouped_nodes(documents integer[], representatives integer[]) RETURNS integer[]
 LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE
@@ -903,7 +905,7 @@ BEGIN
     LOOP
         round := round + 1;
         touched := array(
-            SELECT unnest(textsim._with_clusters(textsim._uncrowded_neighbours(fresh, round > 4), logged))
+            SELECT unnest(textsim._with_clusters(textsim._touching_nodes(fresh, round > 4), logged))
             EXCEPT SELECT unnest(nodes));
         EXIT WHEN round > 1 AND touched = '{}';
         nodes := nodes || touched;
