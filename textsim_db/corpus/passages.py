@@ -58,7 +58,7 @@ class PassageMethods(CheckedArguments):
             >>> reports.add("a", "On Monday the city council approved the new budget for schools.").added
             1
             >>> reports.passages("They say the city council approved the new budget at last.")
-            [Passage(key='a', words=7, in_text=2, in_document=2, start=9, end=50)]
+            [Passage(key='a', words=7, in_text=2, in_document=2, start=9, end=49)]
         """
         most = checked_count(max_results, "max_results")
         limit = checked_count(max_documents, "max_documents")
