@@ -1,4 +1,4 @@
-"""The time of each stage of a load, of one query, of a batch of queries and of all pairs.
+"""The time of each stage of a load, a query, matches() in SQL, a batch of queries and all pairs.
 
     python -m benchmarks.stages [--documents 200000] [--words 200] [--record]
 
@@ -16,9 +16,12 @@ import time
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
+
+import psutil
 
 import textsim_db as ts
 from benchmarks.corpus_steps import Texts, write_texts
@@ -74,6 +77,28 @@ QUERY: list[tuple[Any, str, str]] = [
     (search, "estimates", "estimates of the matches"),
 ]
 """The owner and the name of each function of a query, and its stage."""
+
+MATCHES = {
+    "normal form": "textsim.normal_form(body)",
+    "values of the shingles": "textsim._shingle_values(form, 'word', 3)",
+    "signature": "textsim._sketch(shingle_values, 128, 1)",
+    "buckets": "textsim._buckets(signature, 18, 7)",
+    "candidates, looked up by buckets": "(SELECT count(c) FROM textsim._candidates_{id}("
+    "buckets, NULL, NULL, 0.8, NULL, NULL) c)",
+    "words of the text as ids, looked up in the dictionary": "textsim._word_numbers(form)",
+    "number of distinct shingles": "textsim._count_shingles(form, shingle_values, 'word', 3)",
+    "the exact check": "textsim._count_shared_triples(word_ids, word_ids, 3)",
+}
+"""The stages of matches() with one candidate, and the call that each of them is."""
+PREPARED = """
+CREATE TEMP TABLE prepared AS
+SELECT body, form, shingle_values, signature, textsim._buckets(signature, 18, 7) AS buckets,
+    textsim._word_numbers(form) AS word_ids
+FROM (SELECT *, textsim._sketch(shingle_values, 128, base) AS signature
+    FROM (SELECT *, textsim._shingle_values(form, 'word', 3) AS shingle_values
+        FROM (SELECT body, textsim.normal_form(body) AS form, base
+            FROM unnest(%s::text[]) body, (SELECT base FROM textsim.corpus WHERE name = %s) c) f) v) s
+"""
 
 
 class Stages:
@@ -184,6 +209,37 @@ def query(corpus: ts.Corpus, bench: Bench, texts: list[str]) -> tuple[Table, Fig
     return _table(["one query, processor time", "us"], rows), rows
 
 
+def matches(corpus: ts.Corpus, bench: Bench, texts: list[str]) -> tuple[Table, Figures]:
+    """Return the processor time that the server takes for each stage of a search in SQL."""
+    execute = bench.connection.execute
+    session = psutil.Process(bench.connection.info.backend_pid)
+    execute(PREPARED.encode(), [texts, corpus.name])
+
+    def microseconds(ask: Callable[[], object]) -> float:
+        times = []
+        ask()
+        for _ in range(3):
+            before = sum(session.cpu_times()[:2])
+            ask()
+            times.append((sum(session.cpu_times()[:2]) - before) * 1e6 / len(texts))
+        return statistics.median(times)
+
+    def ask_each() -> None:
+        for text in texts:
+            call = "SELECT * FROM textsim.matches(%s, %s)"
+            execute(call, [corpus.name, text], prepare=True).fetchall()
+
+    number = bench.relation("document", corpus.name).rpartition("_")[2]
+    rows = {}
+    for stage, call in MATCHES.items():
+        statement = f"SELECT count({call.format(id=number)}) FROM prepared".encode()
+        rows[stage] = microseconds(partial(execute, statement))
+    together = microseconds(ask_each)
+    rows["functions, statements and the rest"] = together - sum(rows.values())
+    rows["the server together"] = together
+    return _table(["matches() with a match, processor time", "us"], rows), rows
+
+
 def by_process(corpus: ts.Corpus, bench: Bench, texts: list[str]) -> tuple[Table, Figures]:
     """Return the processor time of client and server for a batch of queries and for all pairs."""
     corpus.query_many(texts)
@@ -215,11 +271,13 @@ def main() -> None:
         texts = write_texts(Path(folder), documents(given.documents, given.words), given.documents)
         corpus, load_table, load_us = load(bench, texts)
         query_table, query_us = query(corpus, bench, texts.indexed)
+        matches_table, matches_us = matches(corpus, bench, texts.indexed)
         process_table, by_processes = by_process(corpus, bench, texts.indexed)
-    figures = {"load_us": load_us, "query_us": query_us, **by_processes}
+    figures = {"load_us": load_us, "query_us": query_us, "matches_us": matches_us, **by_processes}
     tables = {
         "load_stages": load_table,
         "query_stages": query_table,
+        "matches_stages": matches_table,
         "client_and_server": process_table,
     }
     publish(given.record, "stages", figures, tables)

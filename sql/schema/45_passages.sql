@@ -278,25 +278,31 @@ COMMENT ON FUNCTION textsim._passage_look_up(textsim.corpus, text, text, text, i
     'search are checked; NULL without a text';
 
 CREATE FUNCTION textsim._find_passages(
-    c textsim.corpus, fingerprints integer[], numbers integer[], form text, least_words integer, scope text, own_id integer,
-    max_results integer)
+    c textsim.corpus, fingerprints integer[], form text, word_ids integer[], least_words integer, scope text,
+    own_id integer)
 RETURNS TABLE (key text, words integer, in_text integer, in_document integer)
 LANGUAGE plpgsql STABLE PARALLEL SAFE ROWS 10 SET search_path = pg_catalog, pg_temp SET enable_seqscan = off AS $$
+#variable_conflict use_column
+DECLARE
+    candidate record;
+    numbers integer[];
 BEGIN
-    RETURN QUERY EXECUTE format($query$
-        SELECT d.key, r.words, r.in_a, r.in_b
+    FOR candidate IN EXECUTE format($query$
+        SELECT d.key, d.word_ids, d.normal_form
         FROM textsim.%1$I d
-        CROSS JOIN LATERAL textsim._runs_in_document($1, $2, $3, d.word_ids, d.normal_form, $4) r
-        WHERE d.id = ANY (array(SELECT p.document_id FROM textsim.%2$I p WHERE p.fingerprint = ANY ($5)))
-            AND ($6 IS NULL OR d.scope = $6) AND d.id IS DISTINCT FROM $7%3$s
-        ORDER BY r.words DESC, d.key COLLATE "C", r.in_b
-        LIMIT $8
+        WHERE d.id = ANY (array(SELECT p.document_id FROM textsim.%2$I p WHERE p.fingerprint = ANY ($1)))
+            AND ($2 IS NULL OR d.scope = $2) AND d.id IS DISTINCT FROM $3%3$s
         $query$, 'document_' || c.id, 'passage_' || c.id, textsim._alive(c, 'd'))
-    USING c.unit, numbers, form, least_words, fingerprints, scope, own_id, max_results;
+    USING fingerprints, scope, own_id LOOP
+        numbers := coalesce(numbers, textsim._unit_numbers(c.unit, form, word_ids));
+        RETURN QUERY SELECT candidate.key, r.words, r.in_a, r.in_b FROM textsim._runs_in_document(
+            c.unit, numbers, form, candidate.word_ids, candidate.normal_form, least_words) r;
+    END LOOP;
 END $$;
 COMMENT ON FUNCTION textsim._find_passages(
-    textsim.corpus, integer[], integer[], text, integer, text, integer, integer)
-    IS 'the passages that a text shares with the documents that have one of the fingerprints, except its own document';
+    textsim.corpus, integer[], text, integer[], integer, text, integer)
+    IS 'the passages that a text shares with the documents that have one of the fingerprints, except its own document; '
+    'the form may be NULL if the word ids of the text are known';
 
 -- The private functions have other names for the key, which is also a column of the result.
 CREATE FUNCTION textsim._passages_of(corpus text, own_key text, min_words integer, max_results integer)
@@ -318,9 +324,9 @@ BEGIN
         'document_' || c.id, textsim._alive(c, 'd'))
     INTO own USING own_key;
     RETURN QUERY SELECT * FROM textsim._find_passages(
-        c, textsim._in_scope(own.fingerprints, own.scope), textsim._unit_numbers(c.unit, own.normal_form, own.word_ids),
-        own.normal_form, least_words, own.scope, own.id, max_results)
-    WHERE own.id IS NOT NULL;
+        c, textsim._in_scope(own.fingerprints, own.scope), own.normal_form, own.word_ids, least_words, own.scope,
+        own.id) p
+    ORDER BY p.words DESC, p.key COLLATE "C", p.in_document LIMIT max_results;
 END $$;
 COMMENT ON FUNCTION textsim._passages_of(text, text, integer, integer)
     IS 'the passages that a document shares with others; see passages_of()';
@@ -357,8 +363,8 @@ BEGIN
             RAISE NOTICE 'a part of the text is in more than % documents, which are not all compared', max_documents;
         END IF;
     END IF;
-    RETURN QUERY SELECT * FROM textsim._find_passages(
-        c, rare, textsim._unit_numbers(c.unit, query.form), query.form, least_words, scope, NULL, max_results);
+    RETURN QUERY SELECT * FROM textsim._find_passages(c, rare, query.form, NULL, least_words, scope, NULL) p
+    ORDER BY p.words DESC, p.key COLLATE "C", p.in_document LIMIT max_results;
 END $$;
 COMMENT ON FUNCTION textsim.passages(text, text, integer, integer, text, integer)
     IS 'Returns the passages that a text shares with documents, the longest first: runs of at least min_words words that '

@@ -397,6 +397,7 @@ SETTINGS = {
     "keep_for": "interval '1 day'",
     "boilerplate": "0.5",
     "passages": "13",
+    "common_passages": "true, passages = 13",
     "boilerplate_values": "'{1}', boilerplate = 0.5",
     "base": "base + 1",
     "golden_signature": "golden_signature || 1",

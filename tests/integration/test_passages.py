@@ -373,7 +373,7 @@ def test_a_search_sees_the_passages_of_a_rebuild(db: ts.Database) -> None:
     corpus.rebuild(passages=9)
     assert places(other.passages(text)) == [("a", 9, 0, 0)]
     corpus.rebuild(passages=6)
-    assert other.passages(text, 6) == [ts.Passage("a", 9, 0, 0)]
+    assert places(other.passages(text, 6)) == [("a", 9, 0, 0)]
     stale = db.corpus("c")
     corpus.rebuild(passages=8)
     assert stale.passages("seven one two three four five six seven") == []

@@ -292,7 +292,7 @@ def test_a_null_argument_of_a_change_is_refused(connection: Connection) -> None:
 def test_every_change_is_tried_with_null() -> None:
     volatile = {name.partition("(")[0] for name, kind in PUBLIC.items() if kind == "volatile"}
     searches = {"pairs", "candidate_pairs", "clusters", "duplicates", "group_pairs"}
-    searches |= {"twins_of", "index_pending", "expire", "update_clusters"}
+    searches |= {"twins_of", "index_pending", "expire", "update_clusters", "shared_passages"}
     assert volatile - searches == {name.strip() for name in CHANGES}
 
 

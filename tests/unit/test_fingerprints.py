@@ -16,9 +16,9 @@ from textsim_db.sketch.fingerprints import (
     classes_of,
     fingerprints_of,
     passage_values,
-    window_of,
 )
 from textsim_db.sketch.learn_classes import LEAST_OF_PASSAGES, learn_common
+from textsim_db.sketch.passage_window import window_of
 from textsim_db.sketch.sketch_texts import GOLDEN_TEXT
 from textsim_db.text.tokens import tokenize
 

@@ -96,8 +96,13 @@ class StatisticMethods(CheckedArguments):
         cost_of_bands.choose(threshold, recall, num_hashes)  # raises an error before the long work
         report = self.measure_recall(threshold, sample, seed, scope=scope)
         similarities = measure_recall.distribution(report)
+        fingerprints = cost_of_bands.count_fingerprints(
+            report.words, self.config.passages, self.config.shingle.unit
+        )
         return ResultList(
-            cost_of_bands.options(threshold, recall, num_hashes, report.words, similarities)
+            cost_of_bands.options(
+                threshold, recall, num_hashes, report.words, similarities, fingerprints
+            )
         )
 
     def statistics(

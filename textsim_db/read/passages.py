@@ -42,8 +42,8 @@ from textsim_db.sketch.fingerprints import (
     classes_of,
     count_units,
     passage_values,
-    window_of,
 )
+from textsim_db.sketch.passage_window import window_of
 from textsim_db.sketch.ragged import Ragged
 from textsim_db.sketch.scopes import Scopes, in_scopes
 from textsim_db.sketch.sketch_texts import Sketches, places_of_units, sketch, sketch_tokens

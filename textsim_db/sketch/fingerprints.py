@@ -19,6 +19,7 @@ import numpy as np
 
 from textsim_db.settings import CorpusConfig
 from textsim_db.sketch.common_shingles import NO_COMMON, CommonValues, class_of
+from textsim_db.sketch.passage_window import Window, window_of
 from textsim_db.sketch.ragged import Ragged
 from textsim_db.text.array_types import HashArray, Int16Array, Int32Array, Int64Array, longest
 from textsim_db.text.hashing import hash_span
@@ -38,15 +39,6 @@ Fingerprints = Ragged
 """The distinct fingerprints of documents, in order: int32."""
 
 
-class Window(NamedTuple):
-    """The shingles of which a fingerprint is chosen."""
-
-    n: int
-    """The units in a shingle."""
-    width: int
-    """The shingles in a window."""
-
-
 class Units(NamedTuple):
     """The units of documents."""
 
@@ -54,15 +46,6 @@ class Units(NamedTuple):
     """hashint8extended of the hash of each unit, as array_elements() returns it: (units,)."""
     offsets: Int64Array
     """The bounds of each document: (documents + 1,)."""
-
-
-def window_of(length: int) -> Window:
-    """Return the window of a passage of this many units.
-
-    Longer shingles are in fewer documents by chance, and shorter ones make fewer fingerprints.
-    """
-    n = max(3, length // 2)
-    return Window(n, length - n + 1)
 
 
 def fingerprints_of(tokens: Tokens, config: CorpusConfig) -> Fingerprints | None:

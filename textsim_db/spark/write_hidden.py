@@ -25,7 +25,7 @@ from textsim_db.spark.write_survey import SourceSize
 from textsim_db.write import write_batch
 from textsim_db.write.copy_corpus import Copy, CorpusCopier, Cursor, NewIds
 from textsim_db.write.rebuild import drop_replaced, replace_corpus
-from textsim_db.write.refuse_rebuild import TwinCheck
+from textsim_db.write.rebuild_without_twins import TwinCheck
 
 
 def digits_of(name: str, old: StoredCorpus | None, config: CorpusConfig, survey: SourceSize) -> str:

@@ -34,8 +34,8 @@ class WordPlaces(NamedTuple):
     ends: Int64Array
     """The characters up to its end: (words,)."""
 
-    def take(self, are_chosen: BoolArray) -> WordPlaces:
-        """Return the places of some words; are_chosen: (words,)."""
+    def take(self, are_chosen: BoolArray | Int64Array) -> WordPlaces:
+        """Return the places of some words, given a mask or their indices."""
         return WordPlaces(self.starts[are_chosen], self.ends[are_chosen])
 
     def of_characters(self, text: str, words: Sequence[str]) -> WordPlaces:
