@@ -72,7 +72,7 @@ def tokens_without(
 
 
 def places_of_units(text: str, config: CorpusConfig) -> WordPlaces:
-    """Return the places of what passages count in a text: its words, or the characters of its form.
+    """Return the places of the units of a text: its words, or the characters of its normal form.
 
     Words that the configuration leaves out have no place.
     """

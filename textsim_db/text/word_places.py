@@ -1,4 +1,4 @@
-"""Where the words of a normal form are in the text: a text in, the characters of each word out.
+"""The places of words: a text in, the characters of each word of its normal form out.
 
 A text is cut at spaces, and then before each character that begins a word. The normal form of each part
 has the words of this part, because the normal form joins no characters across such a border.
