@@ -26,7 +26,7 @@ from benchmarks.harness import (
     read_corpora,
     table_of,
 )
-from textsim_db.sketch.learn_classes import FEWEST_DOCUMENTS
+from textsim_db.sketch.choose_common_shingles import FEWEST_DOCUMENTS
 
 PASSAGE = 13
 QUERIES = 500

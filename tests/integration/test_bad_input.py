@@ -10,7 +10,7 @@ import psycopg
 import pytest
 
 import textsim_db as ts
-from textsim_db.write.prepare_batches import BATCH_DOCUMENTS
+from textsim_db.write.batch_size import BATCH_DOCUMENTS
 
 
 def execute(url: str, statement: str, *parameters: object) -> list[Any]:

@@ -17,7 +17,7 @@ import textsim_db as ts
 from tests.support.documents import documents
 from tests.support.sampling import sample
 from tests.support.servers import Server
-from textsim_db.write.prepare_batches import BATCH_DOCUMENTS
+from textsim_db.write.batch_size import BATCH_DOCUMENTS
 
 
 def execute(url: str, statement: str, *parameters: object) -> list[Any]:

@@ -14,7 +14,7 @@ import textsim_db as ts
 from benchmarks.generate import documents
 from textsim_db.database import connect
 from textsim_db.db import stored_corpus
-from textsim_db.write.prepare_batches import BATCH_DOCUMENTS
+from textsim_db.write.batch_size import BATCH_DOCUMENTS
 
 Texts = list[tuple[str, str]]
 

@@ -19,8 +19,7 @@ TOTAL = 2500
 
 @pytest.fixture
 def small_batches(monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in ("write.prepare_batches", "write.load_batches"):
-        monkeypatch.setattr(f"textsim_db.{module}.BATCH_DOCUMENTS", BATCH)
+    monkeypatch.setattr("textsim_db.write.batch_size.BATCH_DOCUMENTS", BATCH)
 
 
 @pytest.mark.usefixtures("small_batches")

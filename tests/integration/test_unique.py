@@ -15,7 +15,7 @@ from tests.support.sampling import sample
 from tests.support.threads import in_thread
 from tests.support.waiting import CLIENT_WAITS_FOR_A_LOCK, wait_until
 from textsim_db.results import Twin
-from textsim_db.write import prepare_batches
+from textsim_db.write import batch_size
 
 TEXT = "the quick brown fox jumps over the lazy dog and runs into the dark green forest"
 NEAR = TEXT + " again"
@@ -148,7 +148,7 @@ def test_a_text_can_move_to_another_key_in_one_call(db: ts.Database) -> None:
 def test_a_load_leaves_out_what_single_additions_would(
     db: ts.Database, rng: random.Random, monkeypatch: pytest.MonkeyPatch, batch: int
 ) -> None:
-    monkeypatch.setattr(prepare_batches, "BATCH_DOCUMENTS", batch)
+    monkeypatch.setattr(batch_size, "BATCH_DOCUMENTS", batch)
     titles = unique_corpus(db)
     documents = random_documents(rng, 300, 60)
     for start in range(0, len(documents), 100):

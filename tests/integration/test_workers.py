@@ -24,10 +24,10 @@ from tests.support.sources import (
 )
 from tests.support.waiting import CLIENT_WAITS_FOR_A_LOCK, PATIENCE_SECONDS, wait_for, wait_until
 from tests.support.workers import running_worker
-from textsim_db.db import statement_timeout
+from textsim_db.db import limit_worker_statements
 from textsim_db.sync import read_source, report_worker
 from textsim_db.sync.apply_row_changes import RowPiece
-from textsim_db.sync.leases import FAIL_TRIES
+from textsim_db.sync.entries_that_crash_workers import FAIL_TRIES
 
 
 def test_a_running_worker_indexes_changes_and_reconnects(
@@ -181,7 +181,7 @@ def test_a_statement_that_takes_too_long_is_cancelled_and_repeated(
     monkeypatch: pytest.MonkeyPatch,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    monkeypatch.setattr(statement_timeout, "STATEMENT_SECONDS", 0.2)
+    monkeypatch.setattr(limit_worker_statements, "STATEMENT_SECONDS", 0.2)
     make_table(connection)
     corpus.attach("t", "id", "body")
     # A busy machine may cancel a statement for row 10 too. Then its entry waits until its lease is over.

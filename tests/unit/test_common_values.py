@@ -10,9 +10,9 @@ import pytest
 
 from tests.support import reference
 from textsim_db.settings import CorpusSettings
-from textsim_db.sketch.common_shingles import NO_COMMON, class_of, common_values
+from textsim_db.sketch.choose_common_shingles import learn_common
+from textsim_db.sketch.common_values import NO_COMMON, class_of, common_values
 from textsim_db.sketch.exact_prefix import smallest_values
-from textsim_db.sketch.learn_classes import learn_common
 from textsim_db.text.shingles import find_shingles
 from textsim_db.text.tokens import tokens_of
 
@@ -24,7 +24,7 @@ EXACT = CorpusSettings(shingle="word:1", recall=1).complete()
 def test_common_shingles_are_those_of_several_documents(
     documents: int, share: float, rng: random.Random, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("textsim_db.sketch.learn_classes.COMMON_SHARE", share)
+    monkeypatch.setattr("textsim_db.sketch.choose_common_shingles.COMMON_SHARE", share)
     texts = [
         f"all own{i} {rng.choice(['a', 'b'])} w{rng.randrange(2000)}" for i in range(documents)
     ]

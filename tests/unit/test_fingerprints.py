@@ -10,14 +10,14 @@ import pytest
 
 from tests.support import reference
 from textsim_db.settings import CorpusConfig, CorpusSettings
-from textsim_db.sketch.common_shingles import CommonValues, common_values
+from textsim_db.sketch.choose_common_shingles import LEAST_OF_PASSAGES, learn_common
+from textsim_db.sketch.common_values import CommonValues, common_values
 from textsim_db.sketch.fingerprints import (
     LEFT_OUT,
     classes_of,
     fingerprints_of,
     passage_values,
 )
-from textsim_db.sketch.learn_classes import LEAST_OF_PASSAGES, learn_common
 from textsim_db.sketch.passage_window import window_of
 from textsim_db.sketch.sketch_texts import GOLDEN_TEXT
 from textsim_db.text.tokens import tokenize

@@ -23,14 +23,14 @@ if TYPE_CHECKING:
     from textsim_db.read import search
     from textsim_db.write import (
         expire_documents,
-        learn_common,
+        learn_from_sample,
         load_batches,
         remove_documents,
         storable_keys,
     )
 else:
     expire_documents = lazy("textsim_db.write.expire_documents", globals())
-    learn_common = lazy("textsim_db.write.learn_common", globals())
+    learn_from_sample = lazy("textsim_db.write.learn_from_sample", globals())
     load_batches = lazy("textsim_db.write.load_batches", globals())
     remove_documents = lazy("textsim_db.write.remove_documents", globals())
     search = lazy("textsim_db.read.search", globals())
@@ -86,7 +86,7 @@ class DocumentMethods(CheckedArguments):
         """
         stream = stream_documents(documents, key, text, scope)
         with shown(progress, "indexing", "documents") as show:
-            learned, stream = self._current.write(learn_common.learn_from_load, stream)
+            learned, stream = self._current.write(learn_from_sample.learn_from_load, stream)
             if learned is not None:
                 self._current.store = replace(self._current.store, corpus=learned)
             return self._current.write(load_batches.add_many, stream, show)

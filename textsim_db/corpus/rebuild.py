@@ -14,10 +14,10 @@ from textsim_db.progress_bar import shown
 from textsim_db.settings import CHANGEABLE, Settings
 
 if TYPE_CHECKING:
-    from textsim_db.write import alter_settings, learn_common, rebuild
+    from textsim_db.write import alter_settings, learn_from_sample, rebuild
 else:
     alter_settings = lazy("textsim_db.write.alter_settings", globals())
-    learn_common = lazy("textsim_db.write.learn_common", globals())
+    learn_from_sample = lazy("textsim_db.write.learn_from_sample", globals())
     rebuild = lazy("textsim_db.write.rebuild", globals())
 
 
@@ -76,7 +76,7 @@ class RebuildMethods(CheckedArguments):
                 self._current.write(alter_settings.alter, changed)
                 self._current.load()
             return False
-        changed = self._current.write(learn_common.learn_from_corpus, changed)
+        changed = self._current.write(learn_from_sample.learn_from_corpus, changed)
         with shown(progress, "rebuilding", "documents") as show:
             rebuilt = self._current.write(rebuild.rebuild, changed, show)
         self._current.store = replace(self._current.store, corpus=rebuilt)

@@ -16,7 +16,7 @@ from psycopg.rows import tuple_row
 from sqlalchemy import Engine
 from sqlalchemy.pool import PoolProxiedConnection
 
-from textsim_db.db import array_dumper, cancellation, statement_timeout
+from textsim_db.db import array_dumper, cancellation, limit_worker_statements
 from textsim_db.db.lent_connections import LentConnections
 from textsim_db.db.process_fork import cut_after_fork
 from textsim_db.errors import ConfigurationError
@@ -47,7 +47,7 @@ def lend(engine: Engine) -> Iterator[Connection]:
     try:
         with (
             adapted(lent) as connection,
-            _noted(statement_timeout.current(), lent),
+            _noted(limit_worker_statements.current(), lent),
             _noted(canceller, lent),
         ):
             yield connection

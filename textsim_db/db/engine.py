@@ -16,7 +16,7 @@ from sqlalchemy import Engine
 from sqlalchemy.engine import URL, make_url
 from sqlalchemy.pool import AssertionPool, SingletonThreadPool, StaticPool
 
-from textsim_db.db import connections, statement_timeout, statements
+from textsim_db.db import connections, limit_worker_statements, statements
 from textsim_db.db.connections import ENCODING, lend
 from textsim_db.errors import ConfigurationError, DatabaseError, DatabaseUnavailable
 
@@ -265,7 +265,7 @@ def transaction(engine: Engine) -> Iterator[Connection]:
     waiting for a lock it must see the rows that were committed meanwhile. A transaction of a worker is
     supervised.
     """
-    supervisor = statement_timeout.current()
+    supervisor = limit_worker_statements.current()
     with lend(engine) as connection:
         before = connection.isolation_level
         connection.isolation_level = psycopg.IsolationLevel.READ_COMMITTED

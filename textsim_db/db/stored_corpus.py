@@ -28,7 +28,7 @@ from textsim_db.settings import SETTINGS, CorpusConfig, CorpusSettings, Shingle
 if TYPE_CHECKING:
     from textsim_db.db import stored_signatures
     from textsim_db.sketch import fast_similarity, sketch_texts
-    from textsim_db.sketch.common_shingles import CommonValues
+    from textsim_db.sketch.common_values import CommonValues
 else:
     stored_signatures = lazy("textsim_db.db.stored_signatures", globals())
     fast_similarity = lazy("textsim_db.sketch.fast_similarity", globals())

@@ -10,7 +10,7 @@ from textsim_db.db.binary_format import Array, load_int8_array
 from textsim_db.db.binary_rows import load_int2_arrays, load_int4_arrays
 from textsim_db.errors import DatabaseError
 from textsim_db.settings import CorpusConfig
-from textsim_db.sketch.common_shingles import CommonValues, common_values
+from textsim_db.sketch.common_values import CommonValues, common_values
 from textsim_db.sketch.ragged import Ragged, Signatures
 
 

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from textsim_db.sketch.common_shingles import NO_COMMON, CommonValues, class_of
+from textsim_db.sketch.common_values import NO_COMMON, CommonValues, class_of
 from textsim_db.sketch.ragged import Buckets, Ragged, Signatures, bounds
 from textsim_db.text.array_types import BoolArray, HashArray, Int32Array, Int64Array, longest
 from textsim_db.text.numba_compiler import inlined_kernel, kernel

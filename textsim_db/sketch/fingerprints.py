@@ -18,7 +18,7 @@ from typing import NamedTuple
 import numpy as np
 
 from textsim_db.settings import CorpusConfig
-from textsim_db.sketch.common_shingles import NO_COMMON, CommonValues, class_of
+from textsim_db.sketch.common_values import NO_COMMON, CommonValues, class_of
 from textsim_db.sketch.passage_window import Window, window_of
 from textsim_db.sketch.ragged import Ragged
 from textsim_db.text.array_types import HashArray, Int16Array, Int32Array, Int64Array, longest

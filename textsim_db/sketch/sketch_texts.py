@@ -11,7 +11,7 @@ from textsim_db.choose_bands import Bands
 from textsim_db.errors import ConfigurationError, DatabaseError, RecipeError
 from textsim_db.settings import RECIPE, CorpusConfig
 from textsim_db.sketch import fast_similarity
-from textsim_db.sketch.common_shingles import NO_COMMON
+from textsim_db.sketch.common_values import NO_COMMON
 from textsim_db.sketch.exact_prefix import smallest_values
 from textsim_db.sketch.fingerprints import Fingerprints, fingerprints_of
 from textsim_db.sketch.ragged import Buckets, Ragged, Signatures, joined, of_rows

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from textsim_db.read.boilerplate import SAMPLE_DOCUMENTS
 from textsim_db.settings import CorpusConfig
-from textsim_db.sketch.learn_classes import learn_common
+from textsim_db.sketch.choose_common_shingles import learn_common
 from textsim_db.sketch.sketch_texts import tokens_without
 from textsim_db.spark.refuse_rows import accept
 

@@ -25,7 +25,7 @@ from textsim_db.errors import ConfigurationError, CorpusNotFound, InputError, su
 from textsim_db.read.boilerplate import SAMPLE_DOCUMENTS
 from textsim_db.results import AddReport, Refusal
 from textsim_db.settings import SETTINGS, CorpusConfig, CorpusSettings, check_count
-from textsim_db.sketch.learn_classes import FEWEST_DOCUMENTS, learn_common, learns
+from textsim_db.sketch.choose_common_shingles import FEWEST_DOCUMENTS, learn_common, learns
 from textsim_db.spark.columns import FrameColumns
 from textsim_db.spark.task_store import Target
 from textsim_db.spark.write_hidden import (
@@ -40,7 +40,8 @@ from textsim_db.spark.write_survey import SourceSize, sample, survey
 from textsim_db.spark.write_task import OUTPUT, WriteTask, task_into_existing, task_into_hidden
 from textsim_db.text.run_ahead import MAX_WEIGHT
 from textsim_db.text.stop_words import with_lists
-from textsim_db.write.prepare_batches import in_batches, prepare
+from textsim_db.write.batch_size import in_batches
+from textsim_db.write.prepare_batches import prepare
 from textsim_db.write.rebuild import lock_of_rebuilds
 from textsim_db.write.temporary_corpora import check_not_reserved, temporary_name
 from textsim_db.write.vacuum_after_load import settle

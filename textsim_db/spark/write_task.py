@@ -21,9 +21,9 @@ from textsim_db.results import AddReport
 from textsim_db.spark.refuse_rows import accept
 from textsim_db.spark.task_store import Target
 from textsim_db.write import statements
+from textsim_db.write.batch_size import in_batches
 from textsim_db.write.detect_changes import ADDED, REPLACED
 from textsim_db.write.load_batches import ready_batches
-from textsim_db.write.prepare_batches import in_batches
 from textsim_db.write.retry_batch import write_or_retry
 
 RecordBatches = Iterator[pa.RecordBatch]

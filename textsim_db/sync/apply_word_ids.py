@@ -17,7 +17,7 @@ from textsim_db.sync import pending_log, statements
 from textsim_db.sync.pieces import Piece
 from textsim_db.text.languages import identify
 from textsim_db.text.tokens import tokens_of
-from textsim_db.write.prepare_batches import BATCH_DOCUMENTS
+from textsim_db.write.batch_size import BATCH_DOCUMENTS
 
 
 class _Completion(NamedTuple):

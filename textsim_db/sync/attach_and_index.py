@@ -12,12 +12,12 @@ from textsim_db.db.store import Store
 from textsim_db.errors import ConfigurationError, TextsimError
 from textsim_db.read.boilerplate import SAMPLE_DOCUMENTS
 from textsim_db.results import ChangeReport
-from textsim_db.sketch.learn_classes import learns
+from textsim_db.sketch.choose_common_shingles import learns
 from textsim_db.sync import attached_tables, read_source
 from textsim_db.sync.table_names import SourceNames
 from textsim_db.sync.worker import Worker
 from textsim_db.sync.worker_settings import WorkerSettings, WorkReport
-from textsim_db.write.learn_common import learn_from_load
+from textsim_db.write.learn_from_sample import learn_from_load
 
 log = logging.getLogger(__name__)
 

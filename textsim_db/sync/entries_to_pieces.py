@@ -16,16 +16,14 @@ from textsim_db.errors import RecipeError
 from textsim_db.sync.apply_changes import CONFLICTS
 from textsim_db.sync.apply_row_changes import RowPiece
 from textsim_db.sync.apply_word_ids import WordPiece
-from textsim_db.sync.leases import FAIL_TRIES, Claims, LogEntry
+from textsim_db.sync.entries_that_crash_workers import set_aside
+from textsim_db.sync.leases import Claims, LogEntry
 from textsim_db.sync.pieces import Piece
 from textsim_db.sync.read_source import StoredSource
 from textsim_db.sync.sweep import sweep_table
 from textsim_db.sync.usable_sources import UsableSources
 
 log = logging.getLogger(__name__)
-
-SPLIT_TRIES = 3
-"""If workers claimed an entry this often and never finished it, it is split into its keys."""
 
 
 class CorpusReplaced(Exception):
@@ -74,12 +72,10 @@ class ClaimedPieces:
         """Yield the pieces of entries with keys; plan sweeps for entries without keys."""
         groups: dict[tuple[int, int | None], list[LogEntry]] = {}
         for entry in entries:
-            if entry.tries > FAIL_TRIES:
-                self._claims.fail(entry)
-            elif entry.keys is None:
+            if set_aside(self._claims.engine, entry):
+                continue
+            if entry.keys is None:
                 self._plan_sweep(entry)
-            elif entry.tries > SPLIT_TRIES and len(entry.keys) > 1:
-                self._claims.split(entry)
             else:
                 groups.setdefault((entry.corpus_id, entry.source_id), []).append(entry)
         for group in groups.values():

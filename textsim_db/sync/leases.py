@@ -20,8 +20,6 @@ log = logging.getLogger(__name__)
 
 CLAIM_KEYS = 10_000
 """A claim takes entries until they have this number of keys together."""
-FAIL_TRIES = 8
-"""If workers claimed an entry this often and died before they finished it, it fails."""
 FULL_WALK_SHARE = 0.1
 """The share of the time that walks from the start of the log may take."""
 RELEASE_PATIENCE = "1s"
@@ -51,7 +49,7 @@ class Claims:
     """The entries that one worker has claimed; other workers take them when the lease is over."""
 
     def __init__(self, engine: Engine, settings: WorkerSettings) -> None:
-        self._engine = engine
+        self.engine = engine
         self._lease = float(settings.lease)
         self._every_corpus = settings.only_source is None
         self._ids: set[int] = set()
@@ -80,7 +78,7 @@ class Claims:
             "lease": self._lease,
         }
         start = time.monotonic()
-        with transaction(self._engine) as connection:
+        with transaction(self.engine) as connection:
             rows = sorted(connection.execute(statements.CLAIM, parameters, prepare=True).fetchall())
             # Noted before the COMMIT: if the connection is lost now, the entries may still be ours.
             self._ids.update(row[0] for row in rows)
@@ -117,24 +115,11 @@ class Claims:
 
     def delete_orphans(self, ids: list[int]) -> None:
         """Delete those of the entries whose corpus was dropped and not rebuilt."""
-        with transaction(self._engine) as connection:
+        with transaction(self.engine) as connection:
             connection.execute(statements.DELETE_ORPHANS, [ids])
 
-    def split(self, entry: LogEntry) -> None:
-        """Replace an entry by one entry for each key, to find the key that crashes workers."""
-        with transaction(self._engine) as connection:
-            connection.execute(statements.SPLIT, [entry.id])
-
-    def fail(self, entry: LogEntry) -> None:
-        """Let an entry fail that crashed too many workers; no worker claims it again."""
-        reason = f"a worker ended {FAIL_TRIES} times while it was indexing this entry"
-        with transaction(self._engine) as connection:
-            connection.execute(statements.FAIL_ENTRY, [reason, entry.id])
-        fields = {"corpus_id": entry.corpus_id, "keys": entry.keys, "reason": reason}
-        log.error("set aside an entry: %s", reason, extra=fields)
-
     def _lease_for(self, seconds: float, ids: list[int], uncounted_tries: int) -> None:
-        with transaction(self._engine) as connection:
+        with transaction(self.engine) as connection:
             wait_at_most(connection, RELEASE_PATIENCE)
             connection.execute(statements.LEASE, [ids, seconds, uncounted_tries])
 

@@ -17,7 +17,7 @@ from sqlalchemy import Engine
 
 from textsim_db.db import cancellation
 from textsim_db.db.engine import Connection, transaction, wait_at_most
-from textsim_db.db.statement_timeout import Supervisor
+from textsim_db.db.limit_worker_statements import Supervisor
 from textsim_db.errors import DatabaseError
 from textsim_db.sync import statements
 from textsim_db.sync.progress import Progress

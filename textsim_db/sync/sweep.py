@@ -14,7 +14,7 @@ from textsim_db.sync import read_source, statements
 from textsim_db.sync.apply_row_changes import RowPiece
 from textsim_db.sync.pieces import cut_keys
 from textsim_db.sync.read_source import StoredSource
-from textsim_db.write.prepare_batches import BATCH_DOCUMENTS
+from textsim_db.write.batch_size import BATCH_DOCUMENTS
 
 
 def sweep_table(store: Store, source: StoredSource) -> Iterator[RowPiece]:

@@ -29,8 +29,8 @@ from sqlalchemy import Engine
 
 from textsim_db.db.dictionary import Dictionary
 from textsim_db.db.engine import database_errors, is_lost, is_trouble
+from textsim_db.db.limit_worker_statements import Supervisor
 from textsim_db.db.retries import MAX_TRIES, OUTDATED, Attempts, is_timeout, pause_seconds
-from textsim_db.db.statement_timeout import Supervisor
 from textsim_db.db.store import Store
 from textsim_db.errors import DatabaseError, DatabaseUnavailable
 from textsim_db.results import ChangeReport

@@ -27,8 +27,9 @@ from textsim_db.text.tokens import leave_out, tokens_of
 from textsim_db.text.utf8 import concatenate
 from textsim_db.write import statements, write_batch
 from textsim_db.write.band_rows import band_rows, copy_band_rows
+from textsim_db.write.batch_size import BATCH_DOCUMENTS
 from textsim_db.write.detect_changes import Stored
-from textsim_db.write.prepare_batches import BATCH_DOCUMENTS, Batch
+from textsim_db.write.prepare_batches import Batch
 from textsim_db.write.write_batch import NO_SOURCE
 
 BYTES_AT_ONCE = 16 * 1024 * 1024

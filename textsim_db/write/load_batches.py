@@ -29,16 +29,12 @@ from textsim_db.results import AddReport, Match, Twin
 from textsim_db.text.array_types import BoolArray
 from textsim_db.text.run_ahead import ahead
 from textsim_db.write import statements
+from textsim_db.write.batch_size import in_batches
 from textsim_db.write.deferred_index import DeferredIndex
 from textsim_db.write.detect_changes import ADDED, REPLACED, TWIN
 from textsim_db.write.document_inputs import Key
 from textsim_db.write.loaded_keys import KeySet
-from textsim_db.write.prepare_batches import (
-    Batch,
-    in_batches,
-    prepare,
-    without_words,
-)
+from textsim_db.write.prepare_batches import Batch, prepare, without_words
 from textsim_db.write.retry_batch import write_or_retry
 from textsim_db.write.vacuum_after_load import settle
 from textsim_db.write.write_batch import Written

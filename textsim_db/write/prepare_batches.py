@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Set
+from collections.abc import Iterable, Mapping, Set
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from itertools import chain
@@ -21,14 +21,10 @@ from textsim_db.sketch.sketch_texts import (
     tokens_without,
 )
 from textsim_db.text.nfkc import normalize
-from textsim_db.text.run_ahead import cut
 from textsim_db.text.storable_text import is_null, to_bytes
 from textsim_db.text.tokens import Tokens, tokenize_joined
 from textsim_db.text.utf8 import Utf8, check_batch_size, concatenate, encode_all
 from textsim_db.write.storable_keys import MAX_KEY_BYTES, possible_key, stored_key, stored_scope
-
-BATCH_DOCUMENTS = 5000
-"""Documents of a batch. Larger batches need more memory, and a load starts and ends more slowly."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,14 +75,6 @@ class Batch:
         """Return the normal form of a document."""
         tokens = self.sketches.tokens
         return tokens.span(int(tokens.normal_offsets[i]), int(tokens.normal_offsets[i + 1]))
-
-
-def in_batches(documents: Iterable[Any]) -> Iterator[list[Any]]:
-    """Cut a stream of documents into lists, by number of documents and of characters.
-
-    A document is (key, text), or (key, text, scope) in a scoped corpus.
-    """
-    return cut(documents, BATCH_DOCUMENTS, length_of)
 
 
 def prepare(items: list[Any], config: CorpusConfig) -> Batch:
@@ -264,14 +252,6 @@ def without_words(batch: Batch, hidden: npt.NDArray[np.int64], config: CorpusCon
         languages=languages,
         scopes=scopes,
     )
-
-
-def length_of(item: Any) -> int:
-    """Return the characters of the text of a document, 0 if it is none."""
-    try:
-        return len(item[1])
-    except (TypeError, IndexError, KeyError):  # refused when the batch is prepared
-        return 0
 
 
 def _accept(item: Any, is_scoped: bool) -> tuple[str, tuple[bytes, str | None]]:

@@ -9,7 +9,7 @@ from math import ceil
 import numpy as np
 
 from textsim_db.settings import CorpusConfig
-from textsim_db.sketch.common_shingles import CommonValues, common_values
+from textsim_db.sketch.common_values import CommonValues, common_values
 from textsim_db.sketch.fingerprints import LEFT_OUT, distinct_passage_values
 from textsim_db.text.array_types import Int64Array
 from textsim_db.text.shingles import find_shingles
