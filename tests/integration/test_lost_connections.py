@@ -19,7 +19,8 @@ TOTAL = 2500
 
 @pytest.fixture
 def small_batches(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("textsim_db.write.batch_size.BATCH_DOCUMENTS", BATCH)
+    for module in ("batch_size", "remove_documents"):
+        monkeypatch.setattr(f"textsim_db.write.{module}.BATCH_DOCUMENTS", BATCH)
 
 
 @pytest.mark.usefixtures("small_batches")
