@@ -58,8 +58,9 @@ COMMENT ON FUNCTION textsim.members(text)
     'document to keep. With linkage single it is the document that was added first, and similarity is NULL if it is '
     'below the threshold. It is also NULL if the two documents were judged the same: judgements are obeyed, as in '
     'clusters() with judgements. crowded says that the document has too many candidates, as texts of one template '
-    'have. It was compared with at most 200 earlier ones, so its cluster may be incomplete. A document without a match '
-    'has no row. Raises an error if the corpus is not tracked.';
+    'have. It was compared with at most 200 earlier ones, so its cluster may be incomplete. With linkage complete, a '
+    'document with more than 200 earlier candidates is in no cluster, except with its copies and with documents that '
+    'were judged the same. A document without a match has no row. Raises an error if the corpus is not tracked.';
 
 CREATE FUNCTION textsim.create_members_view(corpus text, view_name text) RETURNS void
 LANGUAGE sql VOLATILE PARALLEL UNSAFE
