@@ -31,7 +31,7 @@ from textsim_db.text.tokens import normal_form
 
 DEGREES = {"none": 0.0, "low": 1 / 20, "high": 1 / 5}
 """Operations a word."""
-PASSAGES = (13, 6)
+PASSAGES = (13, 8)
 """The words of the shortest passage, each in a corpus of its own."""
 CASE_WORDS = (50, 150)
 MOST_CASES = 5

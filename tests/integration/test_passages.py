@@ -136,14 +136,14 @@ def test_passages_have_their_characters(db: ts.Database, seed: int) -> None:
         for passage in corpus.passages(text):
             run = normal_form(text[passage.start : passage.end]).split()
             counted = [word for word in run if word not in ("the", "of")]
-            start, end = corpus.characters(document, passage)
+            start, end = corpus.characters(passage, document)
             in_document = normal_form(document[start:end]).split()
             assert counted == [word for word in in_document if word not in ("the", "of")]
             assert len(counted) == passage.words, (number, passage, text)
             found += 1
     assert found > 30
     with pytest.raises(ts.DocumentError, match="this is another text"):
-        corpus.characters("another text", passage)
+        corpus.characters(passage, "another text")
     (other, *_) = [*corpus.passages_of("a"), ts.Passage("a", 9, 0, 0)]
     assert (other.start, other.end) == (None, None)
 
@@ -486,8 +486,12 @@ def test_an_attached_table_has_passages(db: ts.Database, connection: Connection)
     assert places(corpus.passages(text)) == [("a", 9, 0, 0)]
     connection.execute("INSERT INTO t VALUES ('b', %s)", [f"and {text}"])
     assert places(corpus.passages(text)) == [("a", 9, 0, 0), ("b", 9, 0, 1)]
+    passage = corpus.passages(text)[1]
+    assert corpus.characters(passage) == (4, 4 + len(text))
     connection.execute("UPDATE t SET body = 'other words' WHERE id = 'a'")
     connection.execute("DELETE FROM t WHERE id = 'b'")
+    with pytest.raises(ts.DocumentNotFound, match='no attached table of corpus "c" has "b"'):
+        corpus.characters(passage)
     assert corpus.passages(text) == []
     assert corpus.check() == []
 
