@@ -18,7 +18,7 @@ from tests.support.waiting import PATIENCE_SECONDS, wait_for
 from textsim_db import aio
 from textsim_db.aio import streams, threads
 from textsim_db.db import retries
-from textsim_db.write import load_batches, prepare_batches
+from textsim_db.write import prepare_batches
 
 TEXT = documents(1)[0][1]
 Work = Callable[[aio.Corpus], Coroutine[Any, Any, object]]
@@ -95,8 +95,7 @@ def test_a_call_that_pauses_before_another_attempt_ends_at_once(
 def test_a_cancelled_add_stores_all_documents_of_a_batch_or_none(
     filled: ts.Corpus, database_url: str, connection: Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for module in (load_batches, prepare_batches):
-        monkeypatch.setattr(module, "BATCH_DOCUMENTS", 100)
+    monkeypatch.setattr(prepare_batches, "BATCH_DOCUMENTS", 100)
     written, before = asyncio.Event(), len(filled)
 
     async def main() -> None:

@@ -12,6 +12,7 @@ from tests.support.documents import documents
 from tests.support.proxy import Proxy, cut_commit
 from tests.support.sampling import sample
 from tests.support.sources import expected_forms, index_all_pending, stored_forms
+from textsim_db.write import prepare_batches, remove_documents
 
 BATCH = 1000
 TOTAL = 2500
@@ -19,8 +20,8 @@ TOTAL = 2500
 
 @pytest.fixture
 def small_batches(monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in ("write.prepare_batches", "write.load_batches"):
-        monkeypatch.setattr(f"textsim_db.{module}.BATCH_DOCUMENTS", BATCH)
+    monkeypatch.setattr(prepare_batches, "BATCH_DOCUMENTS", BATCH)
+    monkeypatch.setattr(remove_documents, "REMOVED_AT_ONCE", BATCH)
 
 
 @pytest.mark.usefixtures("small_batches")

@@ -29,7 +29,7 @@ WITHOUT_JIT = re.compile(
     r"(?:textsim\.)?(?:_remove_documents|_delete_locked|_uncompared|_claim|_ready_entries|_pending_batch"
     r"|_lease_entries|_delete_entries|_expire|_logged_documents|_waiting|_replaced_ids|_update_clusters)\("
 )
-"""Matches functions that forbid plans, so that their costs are huge, and the server would compile them."""
+"""Matches functions that forbid plans: their costs are huge, so the server would compile them."""
 
 WALKS_INDEX = re.compile(
     r"(?:textsim\.)?(?:_claim|_ready_entries|_expire|_logged_documents|_waiting)\("

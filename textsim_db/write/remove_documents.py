@@ -15,13 +15,13 @@ from textsim_db.write import statements
 from textsim_db.write.attempts import attempts_of_writer, queue
 from textsim_db.write.storable_keys import possible_key
 
-_KEYS_AT_ONCE = 5000
+REMOVED_AT_ONCE = 5000
 
 
 def remove(store: Store, keys: Iterable[object]) -> int:
     """Remove documents by key and return how many were removed; unknown keys are skipped."""
     stored_keys = (key for key in map(possible_key, keys) if key is not None)
-    pieces = cut(stored_keys, _KEYS_AT_ONCE, len)
+    pieces = cut(stored_keys, REMOVED_AT_ONCE, len)
     return sum(_remove_or_retry(store, sorted(set(piece))) for piece in pieces)
 
 
