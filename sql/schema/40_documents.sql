@@ -252,7 +252,8 @@ COMMENT ON FUNCTION textsim._remove_documents_of(textsim.corpus, integer)
     IS 'remove all documents of an attached table, and return their number';
 
 CREATE FUNCTION textsim._delete_locked(c textsim.corpus, ids integer[]) RETURNS void
-LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp SET enable_seqscan = off AS $$
+LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE
+SET search_path = pg_catalog, pg_temp SET enable_seqscan = off SET jit = off AS $$
 BEGIN
     -- It begins after the documents were locked, so its snapshot has the band rows of the last writer. Sorted
     -- band rows are found in one pass of the index.
@@ -270,7 +271,8 @@ COMMENT ON FUNCTION textsim._delete_locked(textsim.corpus, integer[])
     IS 'delete documents with their band rows; the caller has locked the documents in an earlier statement';
 
 CREATE FUNCTION textsim._remove_documents(corpus_id integer, keys text[]) RETURNS bigint
-LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp SET enable_seqscan = off AS $$
+LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE
+SET search_path = pg_catalog, pg_temp SET enable_seqscan = off SET jit = off AS $$
 DECLARE
     c textsim.corpus := (SELECT k FROM textsim.corpus k WHERE k.id = corpus_id);
     ids integer[];
@@ -298,6 +300,7 @@ SET search_path = pg_catalog, pg_temp
 SET enable_seqscan = off
 SET enable_bitmapscan = off
 SET enable_sort = off
+SET jit = off
 AS $$
 DECLARE
     c textsim.corpus := textsim._corpus(corpus);

@@ -40,6 +40,7 @@ SET search_path = pg_catalog, pg_temp
 SET enable_seqscan = off
 SET enable_bitmapscan = off
 SET enable_sort = off
+SET jit = off
 AS $$
 DECLARE
     entry record;

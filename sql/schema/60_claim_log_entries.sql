@@ -14,6 +14,7 @@ SET plan_cache_mode = force_generic_plan
 SET enable_seqscan = off
 SET enable_bitmapscan = off
 SET enable_sort = off
+SET jit = off
 AS $$
 DECLARE
     size bigint := 0;
@@ -57,6 +58,7 @@ SET search_path = pg_catalog, pg_temp
 SET plan_cache_mode = force_generic_plan
 SET enable_seqscan = off
 SET enable_bitmapscan = off
+SET jit = off
 AS $$
 DECLARE
     -- The entries of a dropped corpus are claimed too: the worker deletes them.
@@ -84,6 +86,7 @@ LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE
 SET search_path = pg_catalog, pg_temp
 SET plan_cache_mode = force_generic_plan
 SET enable_seqscan = off
+SET jit = off
 AS $$
 BEGIN
     DELETE FROM textsim.pending p WHERE p.id = ANY (entries);
@@ -96,6 +99,7 @@ LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE
 SET search_path = pg_catalog, pg_temp
 SET plan_cache_mode = force_generic_plan
 SET enable_seqscan = off
+SET jit = off
 AS $$
 BEGIN
     UPDATE textsim.pending p

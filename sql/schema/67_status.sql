@@ -7,6 +7,7 @@ CREATE FUNCTION textsim._replaced_ids() RETURNS integer[]
 LANGUAGE plpgsql STABLE PARALLEL SAFE
 SET search_path = pg_catalog, pg_temp
 SET enable_seqscan = off
+SET jit = off
 AS $$
 BEGIN
     -- Looks up one entry of each corpus, and skips the others.
@@ -26,6 +27,7 @@ COMMENT ON FUNCTION textsim._replaced_ids()
 -- A monitoring system asks every few seconds, also while millions of changes wait. So this function reads at most
 -- some thousand entries: the first ones, and a few in each of fifty parts of the other ids. Only the index on corpus,
 -- kind and id has the order of these statements: by another index, the planner would read all entries of other kinds.
+-- The planner expects a ninth of the log, and would compile the statement, which takes longer than reading it.
 CREATE FUNCTION textsim._waiting(
     corpus_id integer, kind text,
     OUT documents bigint, OUT is_estimate boolean, OUT since timestamptz, OUT leased_until timestamptz)
@@ -35,6 +37,7 @@ SET plan_cache_mode = force_generic_plan
 SET enable_seqscan = off
 SET enable_bitmapscan = off
 SET enable_sort = off
+SET jit = off
 AS $$
 DECLARE
     most constant integer := 10000;
@@ -131,6 +134,7 @@ CREATE FUNCTION textsim._uncompared(corpus_id integer) RETURNS SETOF textsim.sou
 LANGUAGE plpgsql STABLE PARALLEL SAFE ROWS 1 SET search_path = pg_catalog, pg_temp
 -- Searches call it, and a huge log must not make them slow.
 SET enable_seqscan = off
+SET jit = off
 AS $$
 BEGIN
     RETURN QUERY

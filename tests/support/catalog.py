@@ -25,6 +25,12 @@ WITHOUT_SCANS = re.compile(
 )
 """Matches functions whose plans were made when the table was empty, and are used when it is full."""
 
+WITHOUT_JIT = re.compile(
+    r"(?:textsim\.)?(?:_remove_documents|_delete_locked|_uncompared|_claim|_ready_entries|_pending_batch"
+    r"|_lease_entries|_delete_entries|_expire|_logged_documents|_waiting|_replaced_ids|_update_clusters)\("
+)
+"""Matches functions that forbid plans: their costs are huge, so the server would compile them."""
+
 WALKS_INDEX = re.compile(
     r"(?:textsim\.)?(?:_claim|_ready_entries|_expire|_logged_documents|_waiting)\("
 )
@@ -119,7 +125,9 @@ def expected_settings(function: str) -> list[str]:
     if WITHOUT_NESTED_LOOPS.match(function):
         settings.append("enable_nestloop=off")
     if "_update_clusters(" in function:
-        settings += ["enable_hashjoin=on", "enable_mergejoin=on", "jit=off"]
+        settings += ["enable_hashjoin=on", "enable_mergejoin=on"]
+    if WITHOUT_JIT.match(function):
+        settings.append("jit=off")
     if (
         "_connected_nodes" in function
         or "_touching_nodes" in function

@@ -29,7 +29,9 @@ SELECT pg_catalog.set_config(
     pg_catalog.set_config('plan_cache_mode', 'force_custom_plan', true),
     pg_catalog.set_config('enable_seqscan', 'off', true),
     pg_catalog.set_config('enable_hashjoin', 'off', true),
-    pg_catalog.set_config('enable_mergejoin', 'off', true)
+    pg_catalog.set_config('enable_mergejoin', 'off', true),
+    -- A forbidden plan that is the only one has a huge cost, and the server would compile it.
+    pg_catalog.set_config('jit', 'off', true)
 FROM (SELECT pg_catalog.current_setting('statement_timeout')) l (before)
 """
 WITHOUT_TIME_LIMITS: Final[LiteralString] = """
