@@ -40,6 +40,8 @@ LABELS = {
     "passages_p99_ms": "&emsp;p99 ms",
     "sql_ms": "passages() in SQL, median ms",
     "sql_p99_ms": "&emsp;p99 ms",
+    "processor_ms": "passages(), processor ms of client and server",
+    "sql_processor_ms": "passages() in SQL, processor ms",
     "found": "&emsp;quotations found, of 1",
     "long_s": f"passages() of {LONG:,} words, s",
 }
@@ -92,6 +94,11 @@ def times(calls: dict[str, Callable[[int], object]], count: int) -> dict[str, tu
     return {name: median_and_p99(values[10:]) for name, values in in_turns(timed, count).items()}
 
 
+def processor_ms(bench: Bench, call: Callable[[str], object], texts: list[str]) -> float:
+    """Return the processor time of a call in milliseconds, which depends little on other work."""
+    return bench.spend(lambda: [call(text) for text in texts]).processor * 1000 / len(texts)
+
+
 def measure(bench: Bench, count: int, words: int) -> tuple[Figures, Figures]:
     """Return the figures of the corpus without passages, and of the other."""
     step = count // QUERIES
@@ -132,6 +139,8 @@ def measure(bench: Bench, count: int, words: int) -> tuple[Figures, Figures]:
         "passages_p99_ms": measured["passages"][1],
         "sql_ms": measured["sql"][0],
         "sql_p99_ms": measured["sql"][1],
+        "processor_ms": processor_ms(bench, quoted.corpus.passages, queries),
+        "sql_processor_ms": processor_ms(bench, quoted.passages_in_sql, queries),
         "found": found / len(queries),
         "long_s": milliseconds(quoted.corpus.passages, long_text) / 1000,
     }

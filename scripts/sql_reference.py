@@ -63,6 +63,8 @@ GROUPS = (
             "candidates_of",
             "candidate_pairs",
             "passages",
+            "passages_of",
+            "shared_passages",
             "containing",
             "create_view",
         ),
@@ -145,6 +147,11 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
         "SELECT textsim.add('speeches', '1', 'Soon the bridge over the old river will open again.');",
         "SELECT * FROM textsim.passages('speeches', 'THE BRIDGE over the old river will open');",
     ),
+    "passages_of": (
+        "SELECT textsim.add('speeches', '2', 'The bridge over the old river will open at last.');",
+        "SELECT * FROM textsim.passages_of('speeches', '2');",
+    ),
+    "shared_passages": ("SELECT * FROM textsim.shared_passages('speeches');",),
     "containing": (
         "SELECT * FROM textsim.containing('speeches', 'The bridge over the old river will open', 0.5);",
     ),

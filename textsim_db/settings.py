@@ -23,7 +23,7 @@ AUTO = "auto"
 MAX_HASHES = 4096
 MAX_SHINGLE = 1000
 MIN_PASSAGE, MAX_PASSAGE = 4, 100
-"""The words of the shortest passage that a corpus finds."""
+"""The words or characters of the shortest passage that a corpus finds."""
 
 
 WordsByLanguage = tuple[tuple[str, tuple[str, ...]], ...]
@@ -104,15 +104,27 @@ class Shingle(NamedTuple):
         return cls(unit, int(n))
 
 
-def _setting(default: Any, meaning: str, metavar: str = "NUMBER", *, is_fixed: bool = False) -> Any:
+def _setting(
+    default: Any,
+    meaning: str,
+    metavar: str = "NUMBER",
+    *,
+    is_fixed: bool = False,
+    of_corpus: bool = False,
+) -> Any:
     """Declare a setting.
 
     metavar: the values, as the help of an option shows them. is_fixed: whether a rebuild cannot
-    change the setting.
+    change the setting. of_corpus: whether it needs a corpus that stays; the other settings say which
+    texts are near-duplicates, and `textsim dedupe` has them too.
     """
-    return field(
-        default=default, metadata={"meaning": meaning, "metavar": metavar, "is_fixed": is_fixed}
-    )
+    metadata = {
+        "meaning": meaning,
+        "metavar": metavar,
+        "is_fixed": is_fixed,
+        "of_corpus": of_corpus,
+    }
+    return field(default=default, metadata=metadata)
 
 
 class Settings(TypedDict, total=False):
@@ -132,6 +144,7 @@ class Settings(TypedDict, total=False):
     keep_for: timedelta | str | None
     boilerplate: float | None
     passages: int | None
+    common_passages: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,15 +184,18 @@ class CorpusSettings:
         '"auto" identifies the language of each document, so that searches can be limited to it.',
         AUTO,
         is_fixed=True,
+        of_corpus=True,
     )
     is_unique: bool = _setting(
         False,
         "Keep near-duplicates out: a document that matches another document of the corpus is refused.",
+        of_corpus=True,
     )
     scoped: bool = _setting(
         False,
         "Give each document a scope, such as a tenant: documents of different scopes never meet.",
         is_fixed=True,
+        of_corpus=True,
     )
     keep_for: timedelta | str | None = _setting(  # noqa: RUF009 - it calls dataclasses.field
         None,
@@ -187,16 +203,25 @@ class CorpusSettings:
         "find it, and a worker removes it. By default documents count for ever.",
         "TIME",
         is_fixed=True,
+        of_corpus=True,
     )
     boilerplate: float | None = _setting(
         None,
         "Leave the words of boilerplate out of every text: of shingles that more than this share of the "
         "documents has, such as 0.01. The next rebuild learns them, and then they never change.",
+        of_corpus=True,
     )
     passages: int | None = _setting(
         None,
         "Find every run of at least this many words that a text shares with a document, such as 13; "
-        "each document then has fingerprints.",
+        'each document then has fingerprints. With "char:N", characters are counted.',
+        of_corpus=True,
+    )
+    common_passages: bool = _setting(
+        False,
+        "Also find passages whose parts are all in very many documents, such as a header. They make the "
+        "searches that find them slow.",
+        of_corpus=True,
     )
     stop_words_by_language: WordsByLanguage = ()
     """The lists of stop words if they follow each document's language; with_lists() writes them."""
@@ -235,7 +260,10 @@ class CorpusSettings:
             passages=self.passages
             if self.passages is None
             else check_count(self.passages, "passages", MIN_PASSAGE, MAX_PASSAGE),
+            common_passages=check_flag(self.common_passages, "common_passages"),
         )
+        if checked.common_passages and checked.passages is None:
+            raise ConfigurationError("common_passages needs passages; set both, or neither")
         banding, recall = checked._banding_and_recall()
         bands, rows = (None, None) if banding is None else banding
         completed = replace(checked, bands=bands, rows=rows, recall=recall)
@@ -305,6 +333,8 @@ class CorpusConfig(CorpusSettings):
     """The version of all steps from text to buckets."""
     common: Any = field(default=None, compare=False, repr=False)
     """The common shingles that an exact corpus has learned, as CommonValues; no setting."""
+    common_of_passages: Any = field(default=None, compare=False, repr=False)
+    """The common shingles of passages that the corpus has learned, as CommonValues; no setting."""
 
     @property
     def is_exact(self) -> bool:
@@ -378,18 +408,6 @@ class CorpusConfig(CorpusSettings):
         """Whether the next rebuild learns the boilerplate."""
         return self.boilerplate is not None and not self.boilerplate_values
 
-    def needs_rebuild(self, changed: CorpusConfig) -> bool:
-        """Return whether a change of settings changes stored rows, or needs a search for matches.
-
-        The prefixes of an exact corpus depend on its threshold, but the buckets of bands do not. A
-        corpus that becomes unique must have no matches at its threshold.
-        """
-        altered = {"recall", "is_unique"}
-        if not changed.is_exact:
-            altered.add("threshold")
-        may_match = not self.is_unique or changed.threshold < self.threshold
-        return bool(set(self.differences(changed)) - altered) or (changed.is_unique and may_match)
-
 
 DEFAULTS = CorpusSettings()
 """The default settings."""
@@ -403,9 +421,7 @@ CHANGEABLE = tuple(
 """The names of the settings that a rebuild can change."""
 
 PAIR_SETTINGS = tuple(
-    name
-    for name in SETTINGS
-    if name not in ("language", "is_unique", "scoped", "keep_for", "boilerplate", "passages")
+    each.name for each in fields(CorpusSettings) if each.metadata and not each.metadata["of_corpus"]
 )
 """The names of the settings that say which texts are near-duplicates, also without a stored corpus."""
 

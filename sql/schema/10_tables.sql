@@ -25,6 +25,7 @@ CREATE TABLE textsim.corpus (
     keep_for interval CHECK (keep_for > '0'),
     boilerplate double precision CHECK (boilerplate > 0 AND boilerplate < 1),
     passages integer CHECK (passages BETWEEN 4 AND 100),
+    common_passages boolean NOT NULL DEFAULT false CHECK (passages IS NOT NULL OR NOT common_passages),
     boilerplate_values bigint[] NOT NULL DEFAULT '{}',
     base bigint NOT NULL CHECK (base >= 0),
     golden_signature integer[] NOT NULL,
@@ -72,6 +73,8 @@ COMMENT ON COLUMN textsim.corpus.boilerplate
 COMMENT ON COLUMN textsim.corpus.passages
     IS 'every run of at least this many words that a text shares with a document is found; NULL: the corpus stores '
     'no fingerprints';
+COMMENT ON COLUMN textsim.corpus.common_passages
+    IS 'whether passages are found although all their shingles are common';
 COMMENT ON COLUMN textsim.corpus.boilerplate_values
     IS 'values of these shingles, whose words are removed from every text; empty until a rebuild learns them';
 COMMENT ON COLUMN textsim.corpus.base IS 'seed of the first round of hashing, computed from seed';
@@ -206,19 +209,23 @@ COMMENT ON COLUMN textsim.passage.fingerprint
     IS 'a fingerprint of document.fingerprints; in a scoped corpus # the low 32 bits of hashtextextended(scope, 0)';
 COMMENT ON COLUMN textsim.passage.document_id IS 'a document that has this fingerprint';
 
--- Exact corpora: the keys that many documents have come last.
+-- Shingles that many documents have come last in a prefix, and in a window of a passage.
 CREATE TABLE textsim.common (
     corpus_id integer NOT NULL REFERENCES textsim.corpus ON DELETE CASCADE,
     value bigint NOT NULL,
     class smallint NOT NULL CHECK (class > 0),
-    PRIMARY KEY (corpus_id, value)
+    of_passages boolean NOT NULL DEFAULT false CHECK (NOT of_passages OR class < 16),
+    PRIMARY KEY (corpus_id, of_passages, value)
 );
 COMMENT ON TABLE textsim.common
-    IS 'the common shingles of exact corpora, learned by the first load or by a rebuild';
+    IS 'The common shingles of exact corpora and of passages, learned by the first load or by a rebuild.';
 COMMENT ON COLUMN textsim.common.corpus_id IS 'the corpus that has learned the shingle';
 COMMENT ON COLUMN textsim.common.value IS 'the shingle value';
 COMMENT ON COLUMN textsim.common.class
-    IS 'logarithm to base 2 of the number of documents with the shingle, in a sample';
+    IS 'logarithm to base 2 of the number of documents with the shingle, in a sample; shingles of passages from class 10 '
+    'on are no fingerprints';
+COMMENT ON COLUMN textsim.common.of_passages
+    IS 'whether it is a shingle of passages; otherwise it is one of the measure';
 
 -- Tracked corpora: their matches and clusters are kept up to date. Each tracked corpus has its own tables, such as
 -- match_N, which take their columns and comments from these patterns.
@@ -268,12 +275,16 @@ COMMENT ON COLUMN textsim.match.similarity IS 'exact similarity of their documen
 
 CREATE TABLE textsim.crowded (
     node integer NOT NULL,
+    is_full boolean NOT NULL,
     lost integer NOT NULL DEFAULT 0
 );
 COMMENT ON TABLE textsim.crowded
     IS 'Pattern of the tables crowded_N: the nodes of a tracked corpus that were compared with some of their candidates '
     'only, because they have too many. It has no rows.';
 COMMENT ON COLUMN textsim.crowded.node IS 'id of the node';
+COMMENT ON COLUMN textsim.crowded.is_full
+    IS 'whether it has more earlier candidates than it was compared with; otherwise a bucket has more documents than '
+    'are read. With linkage complete, a full node is in no cluster but that of its own documents';
 COMMENT ON COLUMN textsim.crowded.lost
     IS 'how many matches it has lost since then; if they are many, it is compared again';
 
@@ -454,8 +465,8 @@ COMMENT ON COLUMN textsim.pending.lease_until IS 'until this time one worker pro
 COMMENT ON COLUMN textsim.pending.tries IS 'how often workers have leased the entry';
 COMMENT ON COLUMN textsim.pending.error IS 'why an entry of the kind failed was set aside';
 
--- A worker writes its row every few seconds, and removes rows that were not written for ten minutes. Nothing
--- depends on these rows: they are for people, and reach a standby.
+-- A worker writes its row every few seconds. It removes rows that were not written for ten minutes, and when it starts,
+-- those of ended processes of its machine. Nothing depends on these rows: they are for people, and reach a standby.
 CREATE TABLE textsim.worker (
     id uuid PRIMARY KEY,
     host text NOT NULL,

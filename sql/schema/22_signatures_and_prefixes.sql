@@ -2,6 +2,21 @@
 
 -- Private functions
 
+CREATE FUNCTION textsim._run_values(units text[], n integer) RETURNS bigint[]
+LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    RETURN (
+        SELECT array(
+            SELECT hash_array_extended(w.hashes[i:i + n - 1], 0)
+            FROM generate_series(1, greatest(cardinality(w.hashes) - n + 1, 1)) i)
+        FROM (
+            SELECT array(SELECT hashtextextended(u.unit COLLATE "C", 0) FROM unnest(units) u (unit)) AS hashes
+            OFFSET 0  -- computed once, not for each slice
+        ) w);
+END $$;
+COMMENT ON FUNCTION textsim._run_values(text[], integer)
+    IS 'the 64-bit value of each run of n units, such as words; one run of all units if there are fewer than n';
+
 CREATE FUNCTION textsim._shingle_values(form text, unit text, n integer) RETURNS bigint[]
 LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
@@ -14,16 +29,7 @@ BEGIN
             FROM unnest(CASE unit WHEN 'char' THEN textsim._shingles_of_form(form, unit, n)
                 ELSE string_to_array(form, ' ') END) s);
     END IF;
-    RETURN (
-        SELECT array(
-            SELECT hash_array_extended(w.hashes[i:i + n - 1], 0)
-            FROM generate_series(1, greatest(cardinality(w.hashes) - n + 1, 1)) i)
-        FROM (
-            SELECT array(
-                SELECT hashtextextended(u.word COLLATE "C", 0)
-                FROM unnest(string_to_array(form, ' ')) u (word)) AS hashes
-            OFFSET 0  -- computed once, not for each slice
-        ) w);
+    RETURN textsim._run_values(string_to_array(form, ' '), n);
 END $$;
 COMMENT ON FUNCTION textsim._shingle_values(text, text, integer)
     IS 'the 64-bit values of the shingles of a normal form; equal word shingles are repeated';
@@ -253,7 +259,7 @@ DECLARE
         FROM (SELECT x FROM unnest(shingle_values) x ORDER BY x) s
         -- Looked up one by one, and only until there are enough.
         WHERE (SELECT k.class FROM textsim.common k
-            WHERE k.corpus_id = _smallest_values.corpus_id AND k.value = s.x) IS NULL
+            WHERE k.corpus_id = _smallest_values.corpus_id AND NOT k.of_passages AND k.value = s.x) IS NULL
         LIMIT rows);
 BEGIN
     IF cardinality(smallest) = rows THEN
@@ -262,7 +268,7 @@ BEGIN
     RETURN array(
         SELECT ((x << 32) >> 32)::integer FROM unnest(shingle_values) x
         ORDER BY coalesce((SELECT k.class FROM textsim.common k
-            WHERE k.corpus_id = _smallest_values.corpus_id AND k.value = x), 0), x
+            WHERE k.corpus_id = _smallest_values.corpus_id AND NOT k.of_passages AND k.value = x), 0), x
         LIMIT rows);
 END $$;
 COMMENT ON FUNCTION textsim._smallest_values(integer, bigint[], double precision)

@@ -251,6 +251,46 @@ END $$;
 COMMENT ON FUNCTION textsim._remove_documents_of(textsim.corpus, integer)
     IS 'remove all documents of an attached table, and return their number';
 
+CREATE FUNCTION textsim._delete_locked(c textsim.corpus, ids integer[]) RETURNS void
+LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp SET enable_seqscan = off AS $$
+BEGIN
+    -- It begins after the documents were locked, so its snapshot has the band rows of the last writer. Sorted
+    -- band rows are found in one pass of the index.
+    EXECUTE format($query$
+        WITH gone AS (DELETE FROM textsim.%I d WHERE d.id = ANY ($1) RETURNING d.id, d.signature, d.scope),
+        band_row AS MATERIALIZED (
+            SELECT %s # textsim._scope_hash(g.scope) AS bucket, g.id FROM gone g CROSS JOIN %s s (value) ORDER BY 1, 2)
+        DELETE FROM textsim.%I b USING band_row r WHERE b.bucket = r.bucket AND b.document_id = r.id
+        $query$, 'document_' || c.id,
+        CASE WHEN c.bands IS NULL THEN 's.value' ELSE 'textsim._bucket(g.signature, $3, s.value)' END,
+        CASE WHEN c.bands IS NULL THEN 'unnest(g.signature)' ELSE 'generate_series(0, $2 - 1)' END,
+        'band_' || c.id) USING ids, c.bands, c.rows;
+END $$;
+COMMENT ON FUNCTION textsim._delete_locked(textsim.corpus, integer[])
+    IS 'delete documents with their band rows; the caller has locked the documents in an earlier statement';
+
+CREATE FUNCTION textsim._remove_documents(corpus_id integer, keys text[]) RETURNS bigint
+LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp SET enable_seqscan = off AS $$
+DECLARE
+    c textsim.corpus := (SELECT k FROM textsim.corpus k WHERE k.id = corpus_id);
+    ids integer[];
+    locked_keys text[];
+BEGIN
+    -- If the corpus was rebuilt meanwhile, its tables are missing, and this statement raises undefined_table.
+    EXECUTE format($query$
+        SELECT array_agg(l.id), array_agg(l.key) FROM (
+            SELECT d.id, d.key FROM textsim.%I d WHERE d.key = ANY ($1) ORDER BY d.key FOR UPDATE
+        ) l
+        $query$, 'document_' || corpus_id) INTO ids, locked_keys USING keys;
+    IF c.is_unique AND ids IS NOT NULL THEN
+        PERFORM textsim._refuse_attached(corpus_id, locked_keys);
+    END IF;
+    PERFORM textsim._delete_locked(c, ids);
+    RETURN coalesce(cardinality(ids), 0);
+END $$;
+COMMENT ON FUNCTION textsim._remove_documents(integer, text[])
+    IS 'remove the documents of several keys, and return their number';
+
 CREATE FUNCTION textsim._expire(corpus text) RETURNS bigint
 LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE
 SET search_path = pg_catalog, pg_temp
@@ -263,21 +303,14 @@ DECLARE
     c textsim.corpus := textsim._corpus(corpus);
     ids integer[];
 BEGIN
-    -- The DELETE must begin after the lock: its snapshot then has the band rows of the last writer. A document
-    -- that another transaction writes is left to the next call, so that nobody waits.
+    -- A document that another transaction writes is left to the next call, so that nobody waits.
     EXECUTE format($query$
         SELECT array_agg(l.id) FROM (
             SELECT d.id FROM textsim.%I d WHERE d.expires_at <= now()
             ORDER BY d.expires_at LIMIT 1000 FOR UPDATE SKIP LOCKED
         ) l
         $query$, 'document_' || c.id) INTO ids;
-    EXECUTE format($query$
-        WITH gone AS (DELETE FROM textsim.%I d WHERE d.id = ANY ($1) RETURNING d.id, d.signature, d.scope)
-        DELETE FROM textsim.%I b
-        USING gone g CROSS JOIN LATERAL unnest(
-            textsim._in_scope(textsim._buckets(g.signature, $2, $3), g.scope)) q (bucket)
-        WHERE b.bucket = q.bucket AND b.document_id = g.id
-        $query$, 'document_' || c.id, 'band_' || c.id) USING ids, c.bands, c.rows;
+    PERFORM textsim._delete_locked(c, ids);
     RETURN coalesce(cardinality(ids), 0);
 END $$;
 COMMENT ON FUNCTION textsim._expire(text)

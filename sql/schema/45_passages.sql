@@ -3,30 +3,77 @@
 
 -- Private functions
 
--- Schleimer, Wilkerson and Aiken, Winnowing: Local Algorithms for Document Fingerprinting, SIGMOD 2003.
-CREATE FUNCTION textsim._fingerprints(c textsim.corpus, form text) RETURNS integer[]
+CREATE FUNCTION textsim._units(form text, unit text) RETURNS text[]
+LANGUAGE sql IMMUTABLE PARALLEL SAFE
+RETURN string_to_array(form, CASE unit WHEN 'word' THEN ' ' END);
+COMMENT ON FUNCTION textsim._units(text, text)
+    IS 'the units of a normal form that a passage consists of: its words, or its characters if the unit is char';
+
+-- An array has fewer than 2^27 elements of 8 bytes, so a number has room for the class (4 bits), the high half of a
+-- value (32 bits) and the place (27 bits). Later places come first.
+CREATE FUNCTION textsim._choose(shingle_values bigint[], classes smallint[], width integer) RETURNS bigint[]
 LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    RETURN array(
+        SELECT DISTINCT CASE WHEN w.first >= 10::bigint << 59 THEN NULL
+            ELSE shingle_values[134217728 - (w.first & 134217727)] END
+        FROM (
+            SELECT s.place, min((coalesce(s.class, 0)::bigint << 59) + (((s.value >> 32) + 2147483648) << 27)
+                + 134217728 - s.place) OVER (ORDER BY s.place ROWS BETWEEN width - 1 PRECEDING AND CURRENT ROW) AS first
+            FROM unnest(shingle_values, classes) WITH ORDINALITY s (value, class, place)
+        ) w
+        WHERE w.place >= width);
+END $$;
+COMMENT ON FUNCTION textsim._choose(bigint[], smallint[], integer)
+    IS 'the distinct values that windows of width shingles choose: the first by class and then by the high half, the '
+    'rightmost of equals. NULL stands for windows whose values all have class 10 or above';
+
+-- Schleimer, Wilkerson and Aiken, Winnowing: Local Algorithms for Document Fingerprinting, SIGMOD 2003.
+CREATE FUNCTION textsim._chosen_values(c textsim.corpus, form text) RETURNS bigint[]
+LANGUAGE plpgsql STABLE PARALLEL SAFE
+SET search_path = pg_catalog, pg_temp
+SET plan_cache_mode = force_generic_plan
+SET enable_seqscan = off  -- a plan from the time when no value was common is used when many are
+AS $$
 DECLARE
     n integer := greatest(3, c.passages / 2);
     width integer := c.passages - n + 1;
+    shingle_values bigint[] := textsim._run_values(textsim._units(form, c.unit), n);
+    chosen bigint[] := textsim._choose(shingle_values, NULL, width);
 BEGIN
-    IF c.passages IS NULL THEN
-        RETURN NULL;
+    -- If no chosen value is common, the classes would not change the choice.
+    IF EXISTS (
+        SELECT FROM unnest(chosen) v (value)
+        WHERE EXISTS (SELECT FROM textsim.common k WHERE k.corpus_id = c.id AND k.of_passages AND k.value = v.value))
+    THEN
+        RETURN textsim._choose(shingle_values, array(
+            SELECT (SELECT k.class FROM textsim.common k
+                WHERE k.corpus_id = c.id AND k.of_passages AND k.value = s.value)
+            FROM unnest(shingle_values) WITH ORDINALITY s (value, place)
+            ORDER BY s.place), width);
     END IF;
-    -- A text with fewer words than a passage has no window.
+    RETURN chosen;
+END $$;
+COMMENT ON FUNCTION textsim._chosen_values(textsim.corpus, text)
+    IS 'the distinct values that the windows of a normal form choose; NULL stands for windows whose shingles are all in '
+    'so many documents that they are no fingerprints';
+
+CREATE FUNCTION textsim._low_halves(chosen bigint[]) RETURNS integer[]
+LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
     RETURN array(
-        SELECT DISTINCT ((w.smallest << 32) >> 32)::integer
-        FROM (
-            SELECT s.place, min(s.value) OVER (
-                ORDER BY s.place ROWS BETWEEN width - 1 PRECEDING AND CURRENT ROW) AS smallest
-            FROM unnest(textsim._shingle_values(form, 'word', n)) WITH ORDINALITY s (value, place)
-        ) w
-        WHERE w.place >= width
-        ORDER BY 1);
+        SELECT DISTINCT ((v << 32) >> 32)::integer FROM unnest(chosen) v WHERE v IS NOT NULL ORDER BY 1);
+END $$;
+COMMENT ON FUNCTION textsim._low_halves(bigint[]) IS 'the distinct fingerprints of chosen values, in order';
+
+CREATE FUNCTION textsim._fingerprints(c textsim.corpus, form text) RETURNS integer[]
+LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    RETURN CASE WHEN c.passages IS NOT NULL THEN textsim._low_halves(textsim._chosen_values(c, form)) END;
 END $$;
 COMMENT ON FUNCTION textsim._fingerprints(textsim.corpus, text)
     IS 'the distinct fingerprints of a normal form, in order: of each window of as many words as a passage has, the low '
-    '32 bits of the smallest shingle value; NULL in a corpus without passages';
+    'half of the value that it chooses; NULL in a corpus without passages';
 
 CREATE FUNCTION textsim._passage_triggers(c textsim.corpus)
 RETURNS TABLE (relation text, name text, statement text)
@@ -149,6 +196,45 @@ COMMENT ON FUNCTION textsim._shared_runs(anyarray, anyarray, integer)
     IS 'the runs of b, of at least min_words words, that are in a, and in no longer such run: how many words, and how many '
     'words stand before it in a and in b. Of places in b that overlap, the first one of a run is returned';
 
+CREATE FUNCTION textsim._code_points(form text) RETURNS integer[]
+LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    RETURN array(SELECT ascii(u.unit) FROM unnest(string_to_array(form, NULL)) WITH ORDINALITY u (unit, place)
+        ORDER BY u.place);
+END $$;
+COMMENT ON FUNCTION textsim._code_points(text) IS 'the code point of each character of a text, in order';
+
+CREATE FUNCTION textsim._unit_numbers(unit text, form text, word_ids integer[] DEFAULT NULL) RETURNS integer[]
+LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    IF unit = 'char' THEN
+        RETURN textsim._code_points(coalesce(form, textsim._normal_form_of(word_ids)));
+    END IF;
+    RETURN coalesce(word_ids, textsim._word_numbers(form));
+END $$;
+COMMENT ON FUNCTION textsim._unit_numbers(text, text, integer[])
+    IS 'the units of a text as numbers, which _shared_runs() compares: code points, or word ids with a negative number '
+    'for each word that is not in the dictionary. If the word ids are known, the form may be NULL';
+
+CREATE FUNCTION textsim._runs_in_document(
+    unit text, numbers integer[], form text, word_ids integer[], normal_form text, least_words integer)
+RETURNS TABLE (words integer, in_a integer, in_b integer)
+LANGUAGE plpgsql STABLE PARALLEL SAFE ROWS 5 SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    IF unit = 'word' AND word_ids IS NULL THEN
+        -- Numbers of two texts may differ for a word that is not in the dictionary.
+        RETURN QUERY SELECT * FROM textsim._shared_runs(
+            string_to_array(coalesce(form, textsim._normal_form_of(numbers)), ' '), string_to_array(normal_form, ' '),
+            least_words);
+    ELSE
+        RETURN QUERY SELECT * FROM textsim._shared_runs(
+            numbers, textsim._unit_numbers(unit, normal_form, word_ids), least_words);
+    END IF;
+END $$;
+COMMENT ON FUNCTION textsim._runs_in_document(text, integer[], text, integer[], text, integer)
+    IS 'the runs that a text, given by its unit numbers and its form, shares with a document, as _shared_runs() returns '
+    'them; the form may be NULL if all words of the text are in the dictionary';
+
 CREATE FUNCTION textsim._check_passages(c textsim.corpus, min_words integer) RETURNS integer
 LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
@@ -167,6 +253,84 @@ COMMENT ON FUNCTION textsim._check_passages(textsim.corpus, integer)
     IS 'the least words of a passage in a search, by default those of the corpus; an error if the corpus has no passages, '
     'or only longer ones';
 
+CREATE FUNCTION textsim._passage_look_up(
+    c textsim.corpus, text text, language text, scope text, max_results integer, OUT form text,
+    OUT fingerprints integer[])
+LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    chosen bigint[];
+BEGIN
+    PERFORM textsim._check_search(c, NULL, max_results);
+    IF c.id IS NULL OR text IS NULL THEN
+        RETURN;
+    END IF;
+    PERFORM textsim._check_scope(c, scope), textsim._warn_unindexed(c);
+    form := textsim._form(c, text, textsim._check_language(c, language));
+    chosen := textsim._chosen_values(c, form);
+    IF array_position(chosen, NULL) IS NOT NULL THEN
+        RAISE NOTICE 'a part of the text is in very many documents of corpus "%", which are not searched for it', c.name
+            USING HINT = 'To find them, rebuild the corpus with common_passages.';
+    END IF;
+    fingerprints := textsim._in_scope(textsim._low_halves(chosen), scope);
+END $$;
+COMMENT ON FUNCTION textsim._passage_look_up(textsim.corpus, text, text, text, integer)
+    IS 'the normal form of a text and the fingerprints by which its passages are looked up, after the arguments of the '
+    'search are checked; NULL without a text';
+
+CREATE FUNCTION textsim._find_passages(
+    c textsim.corpus, fingerprints integer[], form text, word_ids integer[], least_words integer, scope text,
+    own_id integer)
+RETURNS TABLE (key text, words integer, in_text integer, in_document integer)
+LANGUAGE plpgsql STABLE PARALLEL SAFE ROWS 10 SET search_path = pg_catalog, pg_temp SET enable_seqscan = off AS $$
+#variable_conflict use_column
+DECLARE
+    candidate record;
+    numbers integer[];
+BEGIN
+    FOR candidate IN EXECUTE format($query$
+        SELECT d.key, d.word_ids, d.normal_form
+        FROM textsim.%1$I d
+        WHERE d.id = ANY (array(SELECT p.document_id FROM textsim.%2$I p WHERE p.fingerprint = ANY ($1)))
+            AND ($2 IS NULL OR d.scope = $2) AND d.id IS DISTINCT FROM $3%3$s
+        $query$, 'document_' || c.id, 'passage_' || c.id, textsim._alive(c, 'd'))
+    USING fingerprints, scope, own_id LOOP
+        numbers := coalesce(numbers, textsim._unit_numbers(c.unit, form, word_ids));
+        RETURN QUERY SELECT candidate.key, r.words, r.in_a, r.in_b FROM textsim._runs_in_document(
+            c.unit, numbers, form, candidate.word_ids, candidate.normal_form, least_words) r;
+    END LOOP;
+END $$;
+COMMENT ON FUNCTION textsim._find_passages(
+    textsim.corpus, integer[], text, integer[], integer, text, integer)
+    IS 'the passages that a text shares with the documents that have one of the fingerprints, except its own document; '
+    'the form may be NULL if the word ids of the text are known';
+
+-- The private functions have other names for the key, which is also a column of the result.
+CREATE FUNCTION textsim._passages_of(corpus text, own_key text, min_words integer, max_results integer)
+RETURNS TABLE (key text, words integer, in_text integer, in_document integer)
+LANGUAGE plpgsql STABLE PARALLEL SAFE ROWS 10
+SET search_path = pg_catalog, pg_temp SET enable_seqscan = off
+AS $$
+DECLARE
+    c textsim.corpus := textsim._corpus(corpus);
+    least_words integer := textsim._check_passages(c, min_words);
+    own record;
+BEGIN
+    PERFORM textsim._check_search(c, NULL, max_results);
+    IF c.id IS NULL OR own_key IS NULL THEN
+        RETURN;
+    END IF;
+    PERFORM textsim._warn_unindexed(c);
+    EXECUTE format('SELECT d.id, d.scope, d.word_ids, d.normal_form, d.fingerprints FROM textsim.%I d WHERE d.key = $1%s',
+        'document_' || c.id, textsim._alive(c, 'd'))
+    INTO own USING own_key;
+    RETURN QUERY SELECT * FROM textsim._find_passages(
+        c, textsim._in_scope(own.fingerprints, own.scope), own.normal_form, own.word_ids, least_words, own.scope,
+        own.id) p
+    ORDER BY p.words DESC, p.key COLLATE "C", p.in_document LIMIT max_results;
+END $$;
+COMMENT ON FUNCTION textsim._passages_of(text, text, integer, integer)
+    IS 'the passages that a document shares with others; see passages_of()';
+
 -- Public functions
 
 CREATE FUNCTION textsim.passages(
@@ -176,60 +340,87 @@ RETURNS TABLE (key text, words integer, in_text integer, in_document integer)
 LANGUAGE plpgsql STABLE PARALLEL SAFE ROWS 10
 SET search_path = pg_catalog, pg_temp SET enable_seqscan = off
 AS $$
-#variable_conflict use_column
 DECLARE
     c textsim.corpus := textsim._corpus(corpus);
     least_words integer := textsim._check_passages(c, min_words);
-    form text;
-    fingerprints integer[];
-    rare integer[];
+    query record := textsim._passage_look_up(c, text, NULL, scope, max_results);
+    rare integer[] := query.fingerprints;
 BEGIN
-    PERFORM textsim._check_search(c, NULL, max_results);
     IF max_documents < 1 THEN
         RAISE EXCEPTION 'max_documents is %; expected 1 or more, or NULL for all', max_documents
             USING ERRCODE = 'invalid_parameter_value';
     END IF;
-    IF c.id IS NULL OR text IS NULL THEN
+    IF query.form IS NULL THEN
         RETURN;
     END IF;
-    PERFORM textsim._check_scope(c, scope), textsim._warn_unindexed(c);
-    form := textsim._form(c, text);
-    fingerprints := textsim._in_scope(textsim._fingerprints(c, form), scope);
-    rare := fingerprints;
     IF max_documents IS NOT NULL THEN
         EXECUTE format($query$
             SELECT array_agg(q.fingerprint) FROM unnest($1) q (fingerprint)
             WHERE (SELECT count(*) FROM (
                 SELECT FROM textsim.%I p WHERE p.fingerprint = q.fingerprint LIMIT $2::bigint + 1) s) <= $2
-            $query$, 'passage_' || c.id) INTO rare USING fingerprints, max_documents;
-        IF cardinality(fingerprints) > coalesce(cardinality(rare), 0) THEN
+            $query$, 'passage_' || c.id) INTO rare USING query.fingerprints, max_documents;
+        IF cardinality(query.fingerprints) > coalesce(cardinality(rare), 0) THEN
             RAISE NOTICE 'a part of the text is in more than % documents, which are not all compared', max_documents;
         END IF;
     END IF;
-    RETURN QUERY EXECUTE format($query$
-        SELECT d.key, r.words, r.in_a, r.in_b
-        FROM textsim.%1$I d
-        CROSS JOIN LATERAL (
-            SELECT s.* FROM textsim._shared_runs($2, d.word_ids, $3) s WHERE d.word_ids IS NOT NULL
-            UNION ALL
-            SELECT s.* FROM textsim._shared_runs($4, string_to_array(d.normal_form, ' '), $3) s
-            WHERE d.normal_form IS NOT NULL
-        ) r
-        WHERE d.id = ANY (array(SELECT p.document_id FROM textsim.%2$I p WHERE p.fingerprint = ANY ($1)))
-            AND ($5 IS NULL OR d.scope = $5)%3$s
-        ORDER BY r.words DESC, d.key COLLATE "C", r.in_b
-        LIMIT $6
-        $query$, 'document_' || c.id, 'passage_' || c.id, textsim._alive(c, 'd'))
-    USING rare, textsim._word_numbers(form), least_words, string_to_array(form, ' '), scope, max_results;
+    RETURN QUERY SELECT * FROM textsim._find_passages(c, rare, query.form, NULL, least_words, scope, NULL) p
+    ORDER BY p.words DESC, p.key COLLATE "C", p.in_document LIMIT max_results;
 END $$;
 COMMENT ON FUNCTION textsim.passages(text, text, integer, integer, text, integer)
     IS 'Returns the passages that a text shares with documents, the longest first: runs of at least min_words words that '
     'are in no longer run of the document that the text has. in_text and in_document are the numbers of words before '
-    'the passage. Words are those of the normal form, without the stop words of the corpus. The corpus must have '
-    'passages, which is the default of min_words and its least value: every such run is found. If a run is at several '
-    'places of the text, the first place is returned; at more than ten places, it may be returned in parts. In a scoped '
-    'corpus, scope is required. With max_documents, a part of the text that more documents have '
-    'is not searched for: a notice warns that a passage in it may be missed. Raises an error if min_words is too small.';
+    'the passage. Words are those of the normal form, without the stop words of the corpus; if its shingles are '
+    'characters, characters are counted instead. The corpus must have passages, which is the default of min_words and its '
+    'least value: every such run is found, unless all its shingles are in very many documents; then a notice says so. If '
+    'a run is at several places of the text, the first place is returned; at more than ten places, it may be returned in '
+    'parts. In a scoped corpus, scope is required. With max_documents, a part of the text that more documents have is not '
+    'searched for: a notice warns that a passage in it may be missed. Raises an error if min_words is too small.';
+
+CREATE FUNCTION textsim.passages_of(
+    corpus text, key text, min_words integer DEFAULT NULL, max_results integer DEFAULT NULL)
+RETURNS TABLE (key text, words integer, in_text integer, in_document integer)
+LANGUAGE sql STABLE PARALLEL SAFE ROWS 10
+BEGIN ATOMIC
+    SELECT p.key, p.words, p.in_text, p.in_document FROM textsim._passages_of($1, $2, $3, $4) p;
+END;
+COMMENT ON FUNCTION textsim.passages_of(text, text, integer, integer)
+    IS 'Returns the passages that the document with this key shares with other documents. The result and the other '
+    'arguments are those of passages(). Returns no rows if no document has the key. In a scoped corpus, only documents of '
+    'its scope are compared.';
+
+CREATE FUNCTION textsim.shared_passages(corpus text, min_words integer DEFAULT NULL)
+RETURNS TABLE (a text, b text, words integer, in_a integer, in_b integer)
+LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE ROWS 1000
+SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+    c textsim.corpus := textsim._lock_corpus(corpus);
+    least_words integer := textsim._check_passages(c, min_words);
+BEGIN
+    IF c.id IS NULL THEN
+        RETURN;
+    END IF;
+    PERFORM textsim._warn_unindexed(c);
+    RETURN QUERY EXECUTE format($query$
+        SELECT d.key, e.key, r.words, r.in_a, r.in_b
+        FROM (
+            SELECT DISTINCT x.document_id AS x, y.document_id AS y
+            FROM textsim.%1$I x JOIN textsim.%1$I y
+                ON y.fingerprint = x.fingerprint AND y.document_id > x.document_id
+        ) p
+        JOIN textsim.%2$I d ON d.id = p.x
+        JOIN textsim.%2$I e ON e.id = p.y
+        CROSS JOIN LATERAL (SELECT textsim._unit_numbers($1, d.normal_form, d.word_ids) OFFSET 0) n (numbers)
+        CROSS JOIN LATERAL textsim._runs_in_document(
+            $1, n.numbers, d.normal_form, e.word_ids, e.normal_form, $2) r
+        WHERE true%3$s
+        $query$, 'passage_' || c.id, 'document_' || c.id, textsim._may_meet(c))
+    USING c.unit, least_words;
+END $$;
+COMMENT ON FUNCTION textsim.shared_passages(text, integer)
+    IS 'Returns the passages of at least min_words words that documents of a corpus share, for all pairs of documents. '
+    'in_a and in_b are the numbers of words before the passage. In a scoped corpus, both documents have the same scope. '
+    'A header that many documents have makes a passage of every two of them.';
 
 CREATE FUNCTION textsim.containing(
     corpus text, text text, threshold double precision, max_results integer DEFAULT NULL,
@@ -241,24 +432,21 @@ AS $$
 #variable_conflict use_column
 DECLARE
     c textsim.corpus := textsim._corpus(corpus);
-    form text := textsim._form(c, text, textsim._check_language(c, language));
-    shingles text[];
+    least_words integer := textsim._check_passages(c, NULL);
+    query record := textsim._passage_look_up(c, text, language, scope, max_results);
+    shingles text[] := textsim._shingles_of_form(query.form, c.unit, c.shingle_length);
+    units integer := cardinality(textsim._units(query.form, c.unit));
+    unit_name text := CASE c.unit WHEN 'word' THEN 'words' ELSE 'characters' END;
 BEGIN
-    PERFORM textsim._check_passages(c, NULL), textsim._check_search(c, NULL, max_results),
-        textsim._check_given('the threshold', threshold IS NOT NULL);
+    PERFORM textsim._check_given('the threshold', threshold IS NOT NULL);
     IF NOT (threshold > 0 AND threshold <= 1) THEN
         RAISE EXCEPTION 'threshold is %; expected above 0, at most 1', threshold
             USING ERRCODE = 'invalid_parameter_value';
     END IF;
-    IF c.id IS NULL OR form IS NULL THEN
-        RETURN;
+    IF units BETWEEN 1 AND least_words - 1 THEN
+        RAISE WARNING 'the text has % %, and only documents that share % % in a row with it are found in corpus "%"',
+            units, unit_name, least_words, unit_name, c.name;
     END IF;
-    PERFORM textsim._check_scope(c, scope), textsim._warn_unindexed(c);
-    IF cardinality(string_to_array(form, ' ')) BETWEEN 1 AND c.passages - 1 THEN
-        RAISE WARNING 'the text has % words, and only documents that share % words in a row with it are found in '
-            'corpus "%"', cardinality(string_to_array(form, ' ')), c.passages, c.name;
-    END IF;
-    shingles := textsim._shingles_of_form(form, c.unit, c.shingle_length);
     RETURN QUERY EXECUTE format($query$
         SELECT s.key, s.similarity
         FROM (
@@ -273,7 +461,7 @@ BEGIN
         ORDER BY s.similarity DESC, s.key COLLATE "C"
         LIMIT $8
         $query$, 'document_' || c.id, 'passage_' || c.id, textsim._alive(c, 'd'))
-    USING textsim._in_scope(textsim._fingerprints(c, form), scope), shingles, c.unit, c.shingle_length, scope, language,
+    USING query.fingerprints, shingles, c.unit, c.shingle_length, scope, language,
         threshold, max_results;
 END $$;
 COMMENT ON FUNCTION textsim.containing(text, text, double precision, integer, text, text)

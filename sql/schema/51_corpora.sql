@@ -143,7 +143,8 @@ CREATE FUNCTION textsim.create_corpus(
     recall double precision DEFAULT 0.95, num_hashes integer DEFAULT 128, seed bigint DEFAULT 1,
     bands integer DEFAULT NULL, rows integer DEFAULT NULL, stop_words text[] DEFAULT '{}',
     language text DEFAULT NULL, is_unique boolean DEFAULT false, scoped boolean DEFAULT false,
-    keep_for interval DEFAULT NULL, boilerplate double precision DEFAULT NULL, passages integer DEFAULT NULL)
+    keep_for interval DEFAULT NULL, boilerplate double precision DEFAULT NULL, passages integer DEFAULT NULL,
+    common_passages boolean DEFAULT false)
 RETURNS void
 LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -159,6 +160,7 @@ BEGIN
         RAISE EXCEPTION '%', fault USING ERRCODE = 'invalid_parameter_value';
     END IF;
     PERFORM textsim._check_given('is_unique', is_unique IS NOT NULL),
+        textsim._check_given('common_passages', common_passages IS NOT NULL),
         textsim._check_given('scoped', scoped IS NOT NULL),
         textsim._check_given('stop_words or one of them',
             stop_words IS NOT NULL AND array_position(stop_words, NULL) IS NULL);
@@ -177,6 +179,10 @@ BEGIN
     END IF;
     IF passages NOT BETWEEN 4 AND 100 THEN
         RAISE EXCEPTION 'passages is %; expected 4 to 100', passages
+            USING ERRCODE = 'invalid_parameter_value';
+    END IF;
+    IF common_passages AND passages IS NULL THEN
+        RAISE EXCEPTION 'common_passages needs passages; set both, or neither'
             USING ERRCODE = 'invalid_parameter_value';
     END IF;
     IF language <> 'auto' THEN
@@ -209,11 +215,11 @@ BEGIN
             'चतुर लोमड़ी, الثعلب السريع, สุนัขจิ้งจอก, İstanbul’da 12½ km², e\0301te\0301 \+01F98A.'));
     INSERT INTO textsim.corpus (
         name, unit, shingle_length, threshold, recall, num_hashes, bands, rows, seed, recipe,
-        stop_words, language, is_unique, scoped, keep_for, boilerplate, passages, base, golden_signature,
-        golden_buckets)
+        stop_words, language, is_unique, scoped, keep_for, boilerplate, passages, common_passages, base,
+        golden_signature, golden_buckets)
     VALUES (
         name, unit, n, threshold, recall, num_hashes, bands, rows, seed, 2,
-        c.stop_words, language, is_unique, scoped, keep_for, boilerplate, passages, c.base, golden,
+        c.stop_words, language, is_unique, scoped, keep_for, boilerplate, passages, common_passages, c.base, golden,
         CASE WHEN bands IS NULL THEN golden ELSE textsim._buckets(golden::smallint[], bands, rows) END)
     ON CONFLICT ON CONSTRAINT corpus_name_key DO NOTHING
     RETURNING id INTO corpus_id;
@@ -231,7 +237,7 @@ EXCEPTION WHEN out_of_memory THEN
 END $$;
 COMMENT ON FUNCTION textsim.create_corpus(
     text, text, double precision, double precision, integer, bigint, integer, integer, text[], text,
-    boolean, boolean, interval, double precision, integer)
+    boolean, boolean, interval, double precision, integer, boolean)
     IS 'Creates a corpus. shingle is word:N or char:N. threshold is the least similarity of a match. '
     'recall is the probability that a pair at the threshold is found; 1 makes an exact corpus, which '
     'finds every pair. bands and rows follow from threshold, recall and num_hashes, unless both are '
@@ -242,7 +248,10 @@ COMMENT ON FUNCTION textsim.create_corpus(
     'it was last written: searches do not find it, and a worker or expire() removes it. A month has 30 days here, '
     'and a year 365.25 days. If boilerplate is set, such as 0.01, the next textsim rebuild learns the shingles that '
     'more than this share of the documents has; from then on their words are removed from every text. If passages is '
-    'set, such as 13, passages() finds every run of at least this many words that a text shares with a document.';
+    'set, such as 13, passages() finds every run of at least this many words that a text shares with a document; with '
+    'char:N, of characters. The corpus learns which shingles of passages are in very many documents, from its first load '
+    'or by textsim rebuild. A passage of such shingles alone, such as a header, is not found unless common_passages is '
+    'true.';
 
 CREATE FUNCTION textsim.drop_corpus(name text) RETURNS void
 LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$

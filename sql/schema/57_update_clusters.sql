@@ -5,7 +5,7 @@
 --     _move_to_nodes     take these documents out of their nodes, and give each the node of its words
 --     _lost_parts        single: find the parts into which clusters fall, because nodes are gone
 --     _store_links       compare new nodes with all others, and store their matches
---     _kept_groups, _joined_groups, or for linkage complete _group_nodes
+--     _kept_groups, _joined_groups or _complete_groups
 --                        compute the clusters of the documents that may have changed theirs
 --     _store_groups      give the clusters their ids, and write members and events
 --
@@ -183,7 +183,8 @@ COMMENT ON FUNCTION textsim._most_read()
 -- STABLE, so its statements see the same: the documents as they are when the log has no entries for them.
 CREATE FUNCTION textsim._find_matches(
     c textsim.corpus, threshold double precision, nodes integer[],
-    OUT lefts integer[], OUT rights integer[], OUT similarities double precision[], OUT crowded integer[])
+    OUT lefts integer[], OUT rights integer[], OUT similarities double precision[], OUT crowded integer[],
+    OUT full_nodes integer[])
 LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     changed integer[] := textsim._logged_ids(c.id);
@@ -237,11 +238,11 @@ BEGIN
                     ) > textsim._most_read())) AS cut
     FROM candidate k
     INTO candidates;
-    crowded := array(
+    full_nodes := array(
         SELECT k.node FROM unnest(candidates.nodes, candidates.xs, candidates.ys) k (node, x, y)
-        WHERE k.y < k.x GROUP BY k.node HAVING count(*) > textsim._most_compared()
-        UNION SELECT unnest(candidates.cut));
-    IF crowded <> '{}' THEN
+        WHERE k.y < k.x GROUP BY k.node HAVING count(*) > textsim._most_compared());
+    crowded := array(SELECT unnest(full_nodes) UNION SELECT unnest(candidates.cut));
+    IF full_nodes <> '{}' THEN
         SELECT array_agg(k.node) AS nodes, array_agg(k.other) AS others, array_agg(k.x) AS xs, array_agg(k.y) AS ys,
             array_agg(k.shared) AS shared, array_agg(k.shingles) AS shingles
         FROM (
@@ -254,7 +255,7 @@ BEGIN
         ) k
         -- The later node of a pair decides.
         WHERE k.y < k.x AND k.place <= textsim._most_compared()
-            OR CASE WHEN k.y < k.x THEN k.node ELSE k.other END NOT IN (SELECT unnest(crowded))
+            OR CASE WHEN k.y < k.x THEN k.node ELSE k.other END NOT IN (SELECT unnest(full_nodes))
         INTO candidates;
     END IF;
     WITH pair AS (
@@ -282,7 +283,8 @@ BEGIN
 END $$;
 COMMENT ON FUNCTION textsim._find_matches(textsim.corpus, double precision, integer[])
     IS 'the matches of nodes, found anew from their documents: pairs of nodes, the lower id first, and the similarity '
-    'of each. crowded: those of the nodes that were compared with some of their earlier candidates only';
+    'of each. crowded: those of the nodes that were compared with some of their earlier candidates only; full_nodes: '
+    'those of them that have more earlier candidates than are compared';
 
 CREATE FUNCTION textsim._connected_nodes(seeds integer[]) RETURNS integer[]
 LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE
@@ -344,17 +346,24 @@ BEGIN
         RETURN;
     END IF;
     WITH node AS MATERIALIZED (
-        SELECT k.id, k.place::integer, k.id IN (SELECT unnest(outside)) AS is_outside
+        SELECT k.id, k.place::integer, k.id IN (SELECT unnest(outside)) AS is_outside,
+            linkage = 'complete' AND coalesce((
+                SELECT r.is_full FROM textsim.crowded r WHERE r.node = k.id), false) AS is_full
         FROM unnest(numbered) WITH ORDINALITY k (id, place)
     ), link AS (
         SELECT least(x.place, y.place) AS x, greatest(x.place, y.place) AS y, m.similarity,
             CASE WHEN x.place > y.place THEN x.is_outside ELSE y.is_outside END AS leads_outside
         FROM (
-            SELECT m.* FROM textsim.match m WHERE m.a = ANY (nodes)
+            -- Most nodes have many matches with later nodes only.
+            SELECT m.* FROM textsim.match m WHERE m.b = ANY (nodes)
             UNION ALL
-            SELECT m.* FROM textsim.match m WHERE m.b = ANY (nodes) AND m.a NOT IN (SELECT unnest(nodes))
+            SELECT m.* FROM textsim.match m
+            WHERE outside <> '{}' AND m.a = ANY (nodes) AND m.b NOT IN (SELECT unnest(nodes))
         ) m
         JOIN node x ON x.id = m.a JOIN node y ON y.id = m.b
+        -- A full node has more matches than are stored. So it is in no complete cluster, except with its copies, and
+        -- with a node that was judged the same.
+        WHERE x.is_full = y.is_full AND (NOT x.is_full OR m.similarity = 1) OR m.similarity = 2
     )
     SELECT array_agg(l.x ORDER BY l.leads_outside) AS lefts, array_agg(l.y ORDER BY l.leads_outside) AS rights,
         array_agg(l.similarity ORDER BY l.leads_outside) AS similarities,
@@ -792,6 +801,152 @@ COMMENT ON FUNCTION textsim._joined_groups(integer[], integer[], integer[], inte
     IS 'linkage single: the documents whose clusters may have changed, the representative of each, and the rests of '
     'their clusters with theirs. lost and lost_parts: the documents of parts that fall away, and the part of each';
 
+CREATE FUNCTION textsim._with_clusters(nodes integer[], logged integer[]) RETURNS integer[]
+LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE
+SET search_path = pg_catalog, pg_temp
+SET enable_nestloop = off
+AS $$
+DECLARE
+    documents integer[] := array(
+        SELECT (
+            SELECT n.document_id FROM textsim.node n
+            WHERE n.node = k.node AND n.document_id NOT IN (SELECT unnest(logged)) LIMIT 1)
+        FROM unnest(nodes) k (node));
+BEGIN
+    RETURN array(
+        SELECT unnest(nodes)
+        UNION
+        SELECT o.node
+        FROM (
+            SELECT (SELECT n.node FROM textsim.node n WHERE n.document_id = m.document_id) AS node
+            FROM textsim.member m
+            WHERE m.cluster = ANY (array(
+                SELECT m.cluster FROM textsim.member m WHERE m.document_id = ANY (documents || logged)))
+        ) o
+        WHERE o.node IS NOT NULL);
+END $$;
+COMMENT ON FUNCTION textsim._with_clusters(integer[], integer[])
+    IS 'nodes, and those of all members of their clusters and of the clusters of logged documents, as the last update '
+    'has left them';
+
+-- A judgement may cut one of two copies from a node, and then the other copy is no copy of it. So both ends are needed.
+CREATE FUNCTION textsim._with_judged_clusters(corpus_origin integer, nodes integer[], logged integer[]) RETURNS integer[]
+LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    size integer;
+BEGIN
+    nodes := textsim._with_clusters(nodes, logged);
+    WHILE textsim._has_verdicts(corpus_origin) AND cardinality(nodes) IS DISTINCT FROM size LOOP
+        size := cardinality(nodes);
+        nodes := textsim._with_clusters(textsim._with_judged(corpus_origin, nodes, logged), logged);
+    END LOOP;
+    RETURN nodes;
+END $$;
+COMMENT ON FUNCTION textsim._with_judged_clusters(integer, integer[], integer[])
+    IS 'nodes, and all that clusters and judgements connect with them';
+
+CREATE FUNCTION textsim._touching_nodes(nodes integer[], walks boolean) RETURNS integer[]
+LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE
+SET search_path = pg_catalog, pg_temp
+-- Each round looks its nodes up in the indexes.
+SET enable_seqscan = off
+SET enable_hashjoin = off
+SET enable_mergejoin = off
+AS $$
+BEGIN
+    RETURN array(
+        -- Whether a node is full is looked up once, although many of its neighbours are in the walk.
+        WITH RECURSIVE walk (node, of_full) AS (
+            SELECT unnest(nodes), NULL::boolean
+            UNION
+            SELECT e.node, w.is_full
+            FROM (
+                SELECT w.node, w.of_full, coalesce((
+                    SELECT r.is_full FROM textsim.crowded r WHERE r.node = w.node), false) AS is_full
+                FROM walk w WHERE w.of_full IS NULL OR walks
+            ) w
+            CROSS JOIN LATERAL (
+                SELECT m.b FROM textsim.match m WHERE NOT w.is_full AND m.a = w.node
+                UNION ALL SELECT m.a FROM textsim.match m WHERE NOT w.is_full AND m.b = w.node
+                UNION ALL SELECT m.b FROM textsim.match m WHERE w.is_full AND m.a = w.node AND m.similarity = 1
+                UNION ALL SELECT m.a FROM textsim.match m WHERE w.is_full AND m.b = w.node AND m.similarity = 1
+            ) e (node)
+            WHERE w.of_full IS NULL OR w.of_full = w.is_full
+        )
+        SELECT w.node FROM walk w
+        WHERE w.of_full = coalesce((SELECT r.is_full FROM textsim.crowded r WHERE r.node = w.node), false));
+END $$;
+COMMENT ON FUNCTION textsim._touching_nodes(integer[], boolean)
+    IS 'the nodes that may be in a complete cluster with one of these nodes, because they match it, and neither of the '
+    'two is full, or both are copies and full. walks: also the nodes that touch those, and so on';
+
+CREATE FUNCTION textsim._regrouped_nodes(documents integer[], representatives integer[]) RETURNS integer[]
+LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE
+SET search_path = pg_catalog, pg_temp
+SET enable_nestloop = off
+AS $$
+BEGIN
+    RETURN array(
+        SELECT DISTINCT (SELECT n.node FROM textsim.node n WHERE n.document_id = o.document_id)
+        FROM (
+            SELECT g.document_id, min(g.old) OVER n <> max(g.old) OVER n OR min(g.new) OVER o <> max(g.new) OVER o AS is_other
+            FROM (
+                SELECT g.document_id, g.representative AS new, coalesce(m.cluster, -g.document_id) AS old
+                FROM unnest(documents, representatives) g (document_id, representative)
+                LEFT JOIN textsim.member m ON m.document_id = g.document_id AND m.document_id = ANY (documents)
+            ) g
+            WINDOW n AS (PARTITION BY g.new), o AS (PARTITION BY g.old)
+        ) o
+        WHERE o.is_other);
+END $$;
+COMMENT ON FUNCTION textsim._regrouped_nodes(integer[], integer[])
+    IS 'the nodes of documents whose cluster has other members than before; the representatives are those of the new '
+    'clusters';
+
+-- Which links a cluster is made of depends on its own members only. So two clusters can be computed apart, unless parts
+-- of both would merge. The changed clusters are computed with all clusters that they touch. If a touched cluster comes
+-- out otherwise than stored, the clusters that it touches are computed too. A long chain would take many rounds, so
+-- after some rounds all that may change are computed.
+CREATE FUNCTION textsim._complete_groups(
+    c textsim.corpus, logged integer[], changed integer[], neighbours integer[],
+    OUT documents integer[], OUT representatives integer[])
+LANGUAGE plpgsql STABLE PARALLEL SAFE
+SET search_path = pg_catalog, pg_temp
+SET enable_nestloop = off
+AS $$
+DECLARE
+    origin integer := coalesce(c.origin, c.id);
+    -- If a node is gone that a judgement cut from one of two copies, the two are copies now.
+    nodes integer[] := textsim._with_judged_clusters(origin, array(
+        SELECT DISTINCT unnest(changed || CASE WHEN textsim._has_verdicts(origin) THEN neighbours END)), logged);
+    regrouped integer[] := nodes;
+    fresh integer[] := nodes;
+    touched integer[];
+    round integer := 0;
+BEGIN
+    LOOP
+        round := round + 1;
+        touched := array(
+            SELECT unnest(textsim._with_judged_clusters(
+                origin, textsim._touching_nodes(fresh, round > 4), logged))
+            EXCEPT SELECT unnest(nodes));
+        EXIT WHEN round > 1 AND touched = '{}';
+        nodes := nodes || touched;
+        SELECT g.* INTO documents, representatives FROM textsim._group_nodes(c, 'complete', nodes) g;
+        fresh := array(
+            SELECT unnest(textsim._regrouped_nodes(documents, representatives)) EXCEPT SELECT unnest(regrouped));
+        EXIT WHEN fresh = '{}';
+        regrouped := regrouped || fresh;
+    END LOOP;
+    SELECT array_agg(g.document_id), array_agg(g.representative) INTO documents, representatives
+    FROM unnest(documents, representatives) g (document_id, representative)
+    WHERE (SELECT n.node FROM textsim.node n WHERE n.document_id = g.document_id) IN (SELECT unnest(regrouped));
+END $$;
+COMMENT ON FUNCTION textsim._complete_groups(textsim.corpus, integer[], integer[], integer[])
+    IS 'linkage complete: the documents whose clusters may have changed, and the representative of each. changed: the '
+    'nodes with other documents or matches than before; neighbours: the nodes that lost a match, because a node is left '
+    'without documents';
+
 -- The heir of an old cluster is the new cluster that has its representative, or else most of its members. A new
 -- cluster keeps, of the clusters whose heir it is, the id of the largest, or of the oldest of these.
 CREATE FUNCTION textsim._store_groups(
@@ -985,7 +1140,7 @@ BEGIN
         grouped := textsim._joined_groups(logged, moved.nodes, moved.searched, lost.documents, lost.parts);
     WHEN 'complete' THEN
         SELECT g.documents, g.representatives, NULL::bigint[] AS clusters, NULL::integer[] AS rests INTO grouped
-        FROM textsim._group_nodes(c, 'complete', textsim._connected_nodes(moved.nodes || moved.neighbours)) g;
+        FROM textsim._complete_groups(c, logged, moved.nodes || moved.searched, moved.neighbours) g;
     END CASE;
     -- A document that is gone, or has no words, is in no cluster.
     gone := array(SELECT unnest(logged) EXCEPT SELECT unnest(grouped.documents));

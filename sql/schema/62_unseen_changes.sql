@@ -44,18 +44,21 @@ COMMENT ON FUNCTION textsim._renamed_columns(textsim.source)
     IS 'the columns of an attached table that are read and were renamed, with their new names, unless another column '
     'has the old name';
 
-CREATE FUNCTION textsim._new_partitions(before text[], after text[]) RETURNS oid[]
+CREATE FUNCTION textsim._changed_partitions(before text[], after text[], OUT added oid[], OUT has_fewer boolean)
 LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
 BEGIN ATOMIC
-    WITH added AS (
-        SELECT split_part(e, ' ', 1)::oid AS relation FROM unnest(after) e WHERE e <> ALL (before)
-    )
-    SELECT CASE WHEN before <@ after AND NOT EXISTS (
-            SELECT FROM added a JOIN unnest(before) e ON split_part(e, ' ', 1)::oid = a.relation)
-        THEN array(SELECT DISTINCT a.relation FROM added a) END;
+    WITH old (element, relation) AS (SELECT e, split_part(e, ' ', 1)::oid FROM unnest(before) e),
+    new (element, relation) AS (SELECT e, split_part(e, ' ', 1)::oid FROM unnest(after) e)
+    SELECT CASE WHEN NOT EXISTS (
+            SELECT FROM old FULL JOIN new USING (element)
+            WHERE (old.relation IS NULL OR new.relation IS NULL)
+                AND coalesce(old.relation, new.relation) IN (SELECT o.relation FROM old o)
+                AND coalesce(old.relation, new.relation) IN (SELECT n.relation FROM new n))
+            THEN array(SELECT DISTINCT n.relation FROM new n WHERE n.relation NOT IN (SELECT o.relation FROM old o)) END,
+        EXISTS (SELECT FROM old o WHERE o.relation NOT IN (SELECT n.relation FROM new n));
 END;
-COMMENT ON FUNCTION textsim._new_partitions(text[], text[])
-    IS 'the partitions that a shape has gained; NULL if anything else changed';
+COMMENT ON FUNCTION textsim._changed_partitions(text[], text[])
+    IS 'the partitions that a shape has gained, and whether it has lost any; added is NULL if anything else changed';
 
 CREATE FUNCTION textsim._note_shape(number integer, before text[], after text[]) RETURNS void
 LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
@@ -65,14 +68,22 @@ END $$;
 COMMENT ON FUNCTION textsim._note_shape(integer, text[], text[])
     IS 'store the shape of a table, if everything that triggers missed has been logged';
 
-CREATE FUNCTION textsim._log_partition(source textsim.source, part regclass) RETURNS void
+CREATE FUNCTION textsim._lock_to_read(relation regclass) RETURNS void
 LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     PERFORM set_config('lock_timeout', '100ms', true);
-    EXECUTE format('LOCK TABLE ONLY %s IN ACCESS SHARE MODE', part);
-    IF row_security_active(part) THEN
+    EXECUTE format('LOCK TABLE ONLY %s IN ACCESS SHARE MODE', relation);
+    IF row_security_active(relation) THEN
         RAISE EXCEPTION 'row security hides rows' USING ERRCODE = 'insufficient_privilege';
     END IF;
+END $$;
+COMMENT ON FUNCTION textsim._lock_to_read(regclass)
+    IS 'lock a table whose rows are about to be read; an error if this role does not see all rows';
+
+CREATE FUNCTION textsim._log_partition(source textsim.source, part regclass) RETURNS void
+LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    PERFORM textsim._lock_to_read(part);
     EXECUTE format($query$
         INSERT INTO textsim.pending (kind, corpus_id, source_id, keys)
         SELECT 'change', $1, $2, array_agg(r.key)
@@ -89,24 +100,51 @@ EXCEPTION WHEN OTHERS THEN
 END $$;
 COMMENT ON FUNCTION textsim._log_partition(textsim.source, regclass) IS 'log the rows of a new partition';
 
+CREATE FUNCTION textsim._log_gone_rows(source textsim.source) RETURNS void
+LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    c textsim.corpus := (SELECT k FROM textsim.corpus k WHERE k.id = source.corpus_id);
+BEGIN
+    PERFORM textsim._lock_to_read(source.relation);
+    EXECUTE format($query$
+        INSERT INTO textsim.pending (kind, corpus_id, source_id, keys)
+        SELECT 'change', $1, $2, array_agg(r.key)
+        FROM (
+            SELECT d.key, (row_number() OVER () - 1) / 10000 AS number
+            FROM textsim.%1$I d
+            WHERE d.source_id = $2%2$s AND NOT EXISTS (SELECT FROM %3$s t WHERE %4$s AND %5$s)
+        ) r
+        GROUP BY r.number
+        $query$, 'document_' || c.id, textsim._alive(c, 'd'), source.relation,
+        textsim._has_key(source, 't', 'd.key'), textsim._has_document(source, 't'))
+    USING source.corpus_id, source.id;
+-- If the table is locked or not readable by this role, a worker compares it.
+EXCEPTION WHEN OTHERS THEN
+    PERFORM textsim._enqueue_comparison(source.corpus_id, source.id);
+END $$;
+COMMENT ON FUNCTION textsim._log_gone_rows(textsim.source) IS 'log the documents of an attached table that have no row';
+
 CREATE FUNCTION textsim._compare_changed(number integer) RETURNS boolean
 LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     source textsim.source;
     current_shape text[];
-    partitions oid[];
+    changed record;
 BEGIN
     SELECT * INTO source FROM textsim.source s WHERE s.id = number AND s.active;
     current_shape := textsim._shape(source);
     IF source.id IS NULL OR source.shape = current_shape THEN
         RETURN false;
     END IF;
-    partitions := textsim._new_partitions(source.shape, current_shape);
-    IF partitions IS NULL THEN
+    changed := textsim._changed_partitions(source.shape, current_shape);
+    IF changed.added IS NULL THEN
         PERFORM textsim._enqueue_comparison(source.corpus_id, number);
     ELSE
         PERFORM textsim._log_partition(source, p.oid::regclass)
-        FROM unnest(partitions) p (oid) JOIN pg_class c ON c.oid = p.oid AND c.relkind = 'r';
+        FROM unnest(changed.added) p (oid) JOIN pg_class c ON c.oid = p.oid AND c.relkind = 'r';
+        IF changed.has_fewer THEN
+            PERFORM textsim._log_gone_rows(source);
+        END IF;
     END IF;
     -- This comes last, because until the end of this transaction the table cannot be detached.
     PERFORM textsim._note_shape(number, source.shape, current_shape);

@@ -107,7 +107,7 @@ END $$;
 COMMENT ON FUNCTION textsim._corpus_metrics(textsim.corpus)
     IS 'the metrics of a corpus';
 
--- A container gives each worker the same process id, and the row of a killed worker stays for ten minutes.
+-- A container gives each worker the same process id, and the row of a killed worker can stay for ten minutes.
 CREATE FUNCTION textsim._worker_metrics() RETURNS TABLE (name text, labels jsonb, value double precision)
 LANGUAGE plpgsql STABLE PARALLEL SAFE ROWS 20 SET search_path = pg_catalog, pg_temp AS $$
 BEGIN

@@ -12,8 +12,8 @@ from tests.support.commands import (
 
 def test_create_shows_the_settings(textsim: Textsim) -> None:
     shown = textsim("corpus", "create", "news").stdout
-    assert "bands       18\n" in shown
-    assert "rows        7\n" in shown
+    assert "bands            18\n" in shown
+    assert "rows             7\n" in shown
     assert "        0.8                   0.9855 \n" in shown
     assert textsim("corpus", "show", "news").stdout == shown
 
@@ -49,10 +49,10 @@ def test_rebuild_makes_a_corpus_unique(textsim: Textsim) -> None:
     assert (
         '1 pair of its documents match: "a" and "b" (0.875); nothing was changed' in result.stderr
     )
-    assert "unique      no\n" in textsim("corpus", "show", "news").stdout
+    assert "unique           no\n" in textsim("corpus", "show", "news").stdout
     textsim("remove", "news", "b")
-    assert "unique      yes\n" in textsim("rebuild", "news", "--unique").stdout
-    assert "unique      no\n" in textsim("rebuild", "news", "--no-unique").stdout
+    assert "unique           yes\n" in textsim("rebuild", "news", "--unique").stdout
+    assert "unique           no\n" in textsim("rebuild", "news", "--no-unique").stdout
 
 
 def test_list(news: Textsim) -> None:
@@ -89,11 +89,11 @@ def test_stop_words(textsim: Textsim, tmp_path: Path) -> None:
     words = tmp_path / "words.txt"
     words.write_text("The\nof\n\nDon't\n")
     result = textsim("corpus", "create", "news", "--stop-words", str(words))
-    assert "stop words  don of t the" in result.stdout
+    assert "stop words       don of t the" in result.stdout
     textsim("corpus", "create", "news", "--stop-words", str(words), "--exist-ok")
     wrong = textsim("corpus", "create", "news", "--stop-words", "en", "--exist-ok", status=2)
     assert "stop words is 4 words (don, of, t, the) there, not" in wrong.stderr
-    assert "stop words  none" in textsim("corpus", "create", "plain").stdout
+    assert "stop words       none" in textsim("corpus", "create", "plain").stdout
     wrong = textsim("corpus", "create", "other", "--stop-words", "xx", status=2)
     assert 'there are no stop words for "xx"' in wrong.stderr
     wrong = textsim("corpus", "create", "other", "--stop-words", "no/such/file", status=2)

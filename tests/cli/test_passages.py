@@ -18,17 +18,23 @@ def create(textsim: Textsim) -> None:
 
 def test_passages_are_shown_in_their_context(textsim: Textsim) -> None:
     create(textsim)
-    listed = textsim("passages", "c", f"P q r s t {RUN.upper()}! u v", "--format", "jsonl")
+    text = f"P q,\nr s (t {RUN.upper()}! u v)"
+    listed = textsim("passages", "c", text, "--format", "jsonl")
     assert rows(listed) == [
         {
             "words": 8,
             "key": "a",
             "in_text": 5,
             "in_document": 2,
-            "passage": f"q r s t [{RUN}] u v",
+            "start": 12,
+            "end": 12 + len(RUN),
+            "passage": f"P q, r s (t [{RUN.upper()}]! u v)",
         }
     ]
     assert "1 passage in 1 document found" in listed.stderr
+    long = textsim("passages", "c", f"{'earlier ' * 9}{RUN} {'later ' * 9}", "--format", "jsonl")
+    before, after = " ".join(["earlier"] * 3), " ".join(["later"] * 5)
+    assert rows(long)[0]["passage"] == f"{before} [{RUN}] {after}"
     none = textsim("passages", "c", RUN, "--words", "9")
     assert "0 passages in 0 documents found" in none.stderr
     refused = textsim("passages", "c", RUN, "--words", "5", status=2)
@@ -37,15 +43,23 @@ def test_passages_are_shown_in_their_context(textsim: Textsim) -> None:
 
 def test_the_records_of_a_test_set_are_compared(textsim: Textsim, tmp_path: Path) -> None:
     create(textsim)
-    records = [{"id": "q1", "text": f"{RUN} so what"}, {"id": "q2", "text": "a b c d e f g h"}]
+    texts = {"q1": f"{RUN} so what", "q2": "a b c d e f g h", "q3": "too short"}
+    records = [{"id": key, "text": text} for key, text in texts.items()]
     testset, report = tmp_path / "testset.jsonl", tmp_path / "report.jsonl"
     testset.write_text("\n".join(map(json.dumps, records)), encoding="utf-8")
     listed = textsim("contamination", str(testset), "--against", "c", "--format", "jsonl")
     first = {"key": "q1", "words": 10, "coverage": 0.8, "documents": "a"}
     assert rows(listed) == [first]
-    assert "1 of 2 records share a passage with a document" in listed.stderr
+    assert "1 of 3 records share a passage with a document" in listed.stderr
+    assert "1 record of fewer than 6 words, which can share no passage" in listed.stderr
     textsim("contamination", str(testset), "--against", "c", "--report", str(report))
     assert [json.loads(line) for line in report.read_text(encoding="utf-8").splitlines()] == [
         first | {"documents": ["a"]},
         {"key": "q2", "words": 8, "coverage": 0.0, "documents": []},
+        {"key": "q3", "words": 2, "coverage": 0.0, "documents": []},
     ]
+    missing = tmp_path / "missing" / "report.jsonl"
+    refused = textsim(
+        "contamination", str(testset), "--against", "c", "--report", str(missing), status=2
+    )
+    assert "there is no folder" in refused.stderr

@@ -12,6 +12,7 @@ import pytest
 import textsim_db as ts
 from benchmarks.generate import documents
 from tests.support.commands import Textsim, process
+from tests.support.connections import Connection
 from textsim_db.read import measure_recall
 
 
@@ -24,6 +25,20 @@ def test_without_a_corpus(textsim: Textsim) -> None:
     rows = [json.loads(line) for line in textsim("plan", "--format", "jsonl").stdout.splitlines()]
     assert [row["rows"] for row in rows] == [None, *range(2, 129)]
     assert [row["bands"] for row in rows if row["chosen"]] == [18]
+
+
+def test_passages_are_counted(textsim: Textsim, db: ts.Database, connection: Connection) -> None:
+    (row, *_) = textsim("plan", "--passages", "13", "--format", "jsonl").stdout.splitlines()
+    assert json.loads(row)["fingerprints/document"] == 43
+    assert "fingerprints" not in textsim("plan").stdout
+    corpus = db.create_corpus("c", passages=13)
+    corpus.add_many(documents(200, 100))
+    lines = textsim("plan", "c", "--format", "jsonl").stdout.splitlines()
+    planned = json.loads(lines[0])["fingerprints/document"]
+    ((stored,),) = connection.execute("SELECT count(*) FROM textsim.passage_1")
+    assert planned == pytest.approx(stored / 200, rel=0.1)
+    assert corpus.plan()[0].fingerprints == planned
+    assert "passages is 3; expected 4 to 100" in textsim("plan", "--passages", "3", status=2).stderr
 
 
 def test_a_banding_may_find_less_than_the_formula_promises(textsim: Textsim) -> None:

@@ -18,6 +18,8 @@ HEAVY = ("numba", "numpy", "scipy", "textsim_db.text.unicode_data")
 COMMANDS = [
     "",
     "--help",
+    "corpus create titles --threshold 0.6 --recall 1 --unique",
+    "corpus create titles --exist-ok --threshold 0.6 --recall 1 --unique",
     "corpus list",
     "corpus show news",
     "corpus list --format jsonl",
@@ -41,20 +43,21 @@ COMMANDS = [
     "db install --no-warm",
     "db upgrade --no-warm",
     "db stop",
+    "remove news key",
     "detach news article",
     "corpus drop news --yes",
     "db downgrade base --yes",
 ]
 COMPUTING = {
-    *("dedupe", "compare", "demo", "index", "remove", "query", "nearest", "neighbours", "pairs"),
+    *("dedupe", "compare", "demo", "index", "query", "nearest", "neighbours", "pairs"),
     *("clusters", "review", "track", "attach", "worker", "reconcile", "plan", "rebuild", "stats"),
-    *("boilerplate", "check", "warm", "corpus create", "passages", "contamination"),
+    *("boilerplate", "check", "warm", "passages", "contamination"),
 }
-"""Commands that compute signatures, or compare with those of the server. Their help does not."""
+"""Commands that compute signatures, as check does for each document. Their help does not."""
 RUN = f"""
 import sys
 from textsim_db.cli import main
-for command in {[*COMMANDS[:-3], *(f"{name} --help" for name in sorted(COMPUTING)), *COMMANDS[-3:]]}:
+for command in {[*COMMANDS[:-4], *(f"{name} --help" for name in sorted(COMPUTING)), *COMMANDS[-4:]]}:
     sys.argv = ["textsim", *command.split()]
     try:
         main()

@@ -84,7 +84,7 @@ def check_words(
         cache.add(words, numbers[part] + 1)
     expected = np.where(np.isin(numbers, numbers[cached]), numbers + 1, 0)
     assert np.array_equal(cache.find(tokens._replace(hashes=hashes)), expected)
-    without_stop_words = stop_words.without(tokens, STOP_WORDS)
+    without_stop_words = leave_out(tokens, stop_words.are_stop_words(tokens, STOP_WORDS))
     check_tokens(without_stop_words, tokens.documents)
     kept = [word for word in tokens.words(np.arange(len(hashes))) if word not in STOP_WORDS]
     assert without_stop_words.words(np.arange(len(without_stop_words.starts))) == kept

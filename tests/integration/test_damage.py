@@ -20,7 +20,7 @@ from tests.support.commands import Textsim
 from tests.support.connections import Connection
 from tests.support.sampling import sample
 from tests.support.servers import Server, database_of
-from textsim_db.read import check_catalog, statements
+from textsim_db.integrity import check_catalog, statements
 
 FOX = "a quick brown fox jumps over the lazy dog near the river bank on day"
 A = "(SELECT id FROM textsim.document_1 WHERE key = 'a')"
@@ -397,6 +397,7 @@ SETTINGS = {
     "keep_for": "interval '1 day'",
     "boilerplate": "0.5",
     "passages": "13",
+    "common_passages": "true, passages = 13",
     "boilerplate_values": "'{1}', boilerplate = 0.5",
     "base": "base + 1",
     "golden_signature": "golden_signature || 1",

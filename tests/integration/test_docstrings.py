@@ -1,6 +1,8 @@
 """The examples in the docstrings of public objects print the output that they show."""
 
 import doctest
+import pkgutil
+from importlib import import_module
 from typing import Any
 
 import pytest
@@ -11,9 +13,16 @@ from textsim_db.aio import database as aio_database
 from textsim_db.aio import streams
 from textsim_db.dedupe import dedupe_frame
 
+MODULES = [
+    *(
+        import_module(found.name)
+        for found in pkgutil.iter_modules(corpus.__path__, "textsim_db.corpus.")
+    ),
+    *(database, dedupe_frame, aio_corpus, aio_database, streams),
+]
 EXAMPLES = [
     example
-    for module in (corpus, database, dedupe_frame, aio_corpus, aio_database, streams)
+    for module in MODULES
     for example in doctest.DocTestFinder().find(module)
     if example.examples
 ]

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
+import random
 import re
 import shutil
 import signal
@@ -18,10 +20,15 @@ from urllib.parse import quote
 
 import psycopg
 import pytest
+from sqlalchemy.pool import QueuePool
 
 import textsim_db as ts
 from benchmarks.generate import documents
+from tests.support import aio as support
 from tests.support.connections import engine_of
+from tests.support.documents import documents as numbered_documents
+from tests.support.random_cancels import cancel_at_random
+from textsim_db import aio
 from textsim_db.db import stored_corpus
 from textsim_db.db.engine import is_pooled, open_engine, sqlalchemy_url
 from textsim_db.settings import CorpusSettings
@@ -225,6 +232,34 @@ def test_prepared_statements_work_if_pgbouncer_supports_them(database_url: str) 
             driver = connection.connection.driver_connection
             assert driver is not None
             assert driver.prepare_threshold == 1
+
+
+def test_cancelled_tasks_cancel_no_statement_of_others_behind_a_pooler(
+    database_url: str, rng: random.Random
+) -> None:
+    # The pooler passes each request to cancel to a session that other clients share. A task that was not
+    # cancelled itself raises its error here.
+    with run_pgbouncer(database_url) as address, ts.connect(database_url) as db:
+        corpus = db.create_corpus("c")
+        corpus.add_many(numbered_documents(1000))
+        corpus.track()
+        corpus.update_clusters()
+
+        async def main() -> None:
+            async with aio.connect(address, threads=8) as pooled:
+                shared = await pooled.corpus("c")
+                cancelled = await cancel_at_random(shared, rng, 60)
+                print(f"cancelled: {dict(cancelled)}")
+                pool = pooled.engine.pool
+                assert isinstance(pool, QueuePool)
+                await support.wait_for(lambda: pool.checkedout() == 0)
+                texts = [text for _, text in numbered_documents(64)]
+                found = await asyncio.gather(*(shared.query(text, 0.9) for text in texts))
+                assert all(found)
+
+        support.run(main())
+        corpus.update_clusters()
+        assert corpus.check() == []
 
 
 def test_the_prepare_threshold_of_a_users_engine_is_restored(pooled_url: str) -> None:

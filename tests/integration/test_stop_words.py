@@ -13,9 +13,9 @@ from tests.support.connections import tables_of
 from tests.support.sampling import sample
 from textsim_db.measures import without_stop_words
 from textsim_db.sketch import sketch_texts
-from textsim_db.text.stop_words import stop_words, without
+from textsim_db.text.stop_words import are_stop_words, stop_words
 from textsim_db.text.storable_text import to_bytes
-from textsim_db.text.tokens import tokenize
+from textsim_db.text.tokens import leave_out, tokenize
 
 
 def test_lists_of_stop_words_are_normalised() -> None:
@@ -34,7 +34,8 @@ def test_lists_of_stop_words_are_normalised() -> None:
 def test_texts_without_stop_words_keep_all_other_words(rng: random.Random) -> None:
     texts = ["", "the", "a b the c", "漢字 the 漢", *(text for _, text in documents(300, 60))]
     words_to_remove = stop_words(rng.sample([w for text in texts for w in text.split()], 30))
-    remaining = without(tokenize([to_bytes(text) for text in texts]), words_to_remove)
+    tokens = tokenize([to_bytes(text) for text in texts])
+    remaining = leave_out(tokens, are_stop_words(tokens, words_to_remove))
     for i, text in enumerate(texts):
         expected = without_stop_words(text, words_to_remove)
         first, last = remaining.word_offsets[i : i + 2].tolist()

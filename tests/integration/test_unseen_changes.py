@@ -103,6 +103,31 @@ def test_changes_of_a_partition_created_later_are_mended(
     check_equal(corpus, set(range(ROWS)))
 
 
+@pytest.mark.parametrize(
+    "statement", ["DROP TABLE t_late", "ALTER TABLE t DETACH PARTITION t_late"]
+)
+def test_only_the_keys_of_a_lost_partition_are_logged(
+    db: ts.Database, corpus: ts.Corpus, connection: Connection, statement: LiteralString
+) -> None:
+    """A new partition in its place is logged too, and a changed table is compared as a whole."""
+    make_partitions(db, connection, corpus, "queue")
+    connection.execute(statement)
+    connection.execute("CREATE TABLE t_other PARTITION OF t FOR VALUES FROM (200) TO (300)")
+    connection.execute("INSERT INTO t VALUES (200, 'a row of a new partition')")
+    connection.execute("DELETE FROM textsim.pending")
+    connection.execute("SELECT textsim._compare_changed(id) FROM textsim.source")
+    logged = connection.execute("SELECT keys FROM textsim.pending ORDER BY id").fetchall()
+    late = [str(i) for i in range(FIRST_LATE, FIRST_LATE + ROWS)]
+    assert [sorted(keys) for (keys,) in logged] == [["200"], late]
+    connection.execute("ALTER TABLE t DETACH PARTITION t_other")
+    connection.execute("TRUNCATE t_early")
+    connection.execute("SELECT textsim._compare_changed(id) FROM textsim.source")
+    last = connection.execute("SELECT kind, keys FROM textsim.pending ORDER BY id DESC LIMIT 1")
+    assert last.fetchone() == ("compare", None)
+    db.worker().run(until_idle=True)
+    check_equal(corpus, set())
+
+
 @pytest.mark.sampled
 @mending
 @in_both_modes

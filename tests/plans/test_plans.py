@@ -14,6 +14,7 @@ from psycopg import sql
 import textsim_db as ts
 from tests.support.servers import Server, database_of
 from textsim_db.db.stored_corpus import load
+from textsim_db.integrity import statements as integrity_statements
 from textsim_db.read import statements
 from textsim_db.sketch.sketch_texts import sketch
 from textsim_db.text.shingles import shingles
@@ -217,7 +218,7 @@ def test_check_joins_documents_and_log_by_hash_or_merge(db: ts.Database) -> None
         connection.execute("DELETE FROM textsim.pending WHERE keys = '{7}'")
         connection.execute("VACUUM ANALYZE")
     plan, shown = explain(
-        db.url, load(db.engine, "c").statement(statements.FORGOTTEN_DOCUMENTS), [1]
+        db.url, load(db.engine, "c").statement(integrity_statements.FORGOTTEN_DOCUMENTS), [1]
     )
     assert plan["Actual Rows"] == 1, shown
     joins = {node["Node Type"] for node in nodes(plan) if "Anti" in node.get("Join Type", "")}

@@ -78,12 +78,14 @@ PUBLIC = {
     "create_corpus(name text, shingle text, threshold double precision, recall double precision, "
     "num_hashes integer, seed bigint, bands integer, rows integer, stop_words text[], "
     "language text, is_unique boolean, scoped boolean, keep_for interval, "
-    "boilerplate double precision, passages integer)": "volatile",
+    "boilerplate double precision, passages integer, common_passages boolean)": "volatile",
     "drop_corpus(name text)": "volatile",
     "containing(corpus text, text text, threshold double precision, max_results integer, "
     "language text, scope text)": "stable",
     "passages(corpus text, text text, min_words integer, max_results integer, scope text, "
     "max_documents integer)": "stable",
+    "passages_of(corpus text, key text, min_words integer, max_results integer)": "stable",
+    "shared_passages(corpus text, min_words integer)": "volatile",
     "containment(a text, b text, unit text, n integer)": "immutable strict",
     "cosine_similarity(a text, b text)": "immutable strict",
     "levenshtein_words(a text, b text, insertion double precision, deletion double precision, "
@@ -290,7 +292,7 @@ def test_a_null_argument_of_a_change_is_refused(connection: Connection) -> None:
 def test_every_change_is_tried_with_null() -> None:
     volatile = {name.partition("(")[0] for name, kind in PUBLIC.items() if kind == "volatile"}
     searches = {"pairs", "candidate_pairs", "clusters", "duplicates", "group_pairs"}
-    searches |= {"twins_of", "index_pending", "expire", "update_clusters"}
+    searches |= {"twins_of", "index_pending", "expire", "update_clusters", "shared_passages"}
     assert volatile - searches == {name.strip() for name in CHANGES}
 
 

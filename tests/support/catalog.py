@@ -11,7 +11,7 @@ CORPUS_FUNCTION = re.compile(r"(?:textsim\.)?_(?:candidates|write)_\d+\(")
 """Matches the functions that are created for each corpus."""
 
 PLANNED_ONCE = re.compile(
-    r"(?:textsim\.)?(?:matches|nearest|candidates|_search|_neighbours|signature|jaccard|add|twins_of|_changes_\d+|_smallest_values"
+    r"(?:textsim\.)?(?:matches|nearest|candidates|_search|_neighbours|signature|jaccard|add|twins_of|_changes_\d+|_smallest_values|_chosen_values"
     r"|_claim|_ready_entries|_pending_batch|_lease_entries|_delete_entries|_update_clusters"
     r"|_waiting)\("
 )
@@ -19,9 +19,9 @@ PLANNED_ONCE = re.compile(
 
 WITHOUT_SCANS = re.compile(
     r"(?:textsim\.)?(?:_(?:candidates|write)_\d+|_smallest_values|_normal_form_of|_word_numbers"
-    r"|_store_form|_remove_document|_awaited_twins|_uncompared|_claim|_ready_entries|_pending_batch|_lease_entries|_delete_entries|_expire"
-    r"|_logged_documents|_connected_nodes(?:_\d+)?|_connected_keys|_update_clusters|_waiting|_replaced_ids"
-    r"|_write_passage_rows|passages|containing)\("
+    r"|_store_form|_remove_documents?|_delete_locked|_awaited_twins|_uncompared|_claim|_ready_entries|_pending_batch|_lease_entries|_delete_entries|_expire"
+    r"|_logged_documents|(?:_connected_nodes|_touching_nodes)(?:_\d+)?|_connected_keys|_update_clusters|_waiting|_replaced_ids"
+    r"|_write_passage_rows|_chosen_values|_find_passages|_passages_of|passages|containing)\("
 )
 """Matches functions whose plans were made when the table was empty, and are used when it is full."""
 
@@ -32,7 +32,7 @@ WALKS_INDEX = re.compile(
 
 WITHOUT_NESTED_LOOPS = re.compile(
     r"(?:textsim\.)?(?:_move_to_nodes|_group_nodes|_nodes_after_kept|_kept_neighbours|_followers|_kept_groups|_lost_parts"
-    r"|_joined_groups|_store_groups|_judged_links|_with_judged|_place_judged)(?:_\d+)?\("
+    r"|_joined_groups|_with_clusters|_regrouped_nodes|_complete_groups|_store_groups|_judged_links|_with_judged|_place_judged)(?:_\d+)?\("
 )
 """Matches functions of tracked clusters, in which the sizes of CTEs are guessed."""
 
@@ -120,7 +120,11 @@ def expected_settings(function: str) -> list[str]:
         settings.append("enable_nestloop=off")
     if "_update_clusters(" in function:
         settings += ["enable_hashjoin=on", "enable_mergejoin=on", "jit=off"]
-    if "_connected_nodes" in function or "_connected_keys" in function:
+    if (
+        "_connected_nodes" in function
+        or "_touching_nodes" in function
+        or "_connected_keys" in function
+    ):
         settings += ["enable_hashjoin=off", "enable_mergejoin=off"]
     if WRITES_NUMBERS.match(function):
         settings += ["extra_float_digits=1", "IntervalStyle=postgres"]

@@ -9,13 +9,14 @@ import numpy as np
 import pytest
 
 from tests.support import reference
-from textsim_db.settings import Shingle
-from textsim_db.sketch.common_shingles import class_of, common_values, learn_common
+from textsim_db.settings import CorpusSettings
+from textsim_db.sketch.common_shingles import NO_COMMON, class_of, common_values
 from textsim_db.sketch.exact_prefix import smallest_values
+from textsim_db.sketch.learn_classes import learn_common
 from textsim_db.text.shingles import find_shingles
 from textsim_db.text.tokens import tokens_of
 
-SHINGLE = Shingle("word", 1)
+EXACT = CorpusSettings(shingle="word:1", recall=1).complete()
 
 
 @pytest.mark.parametrize("documents", [0, 99, 100, 3000])
@@ -23,16 +24,18 @@ SHINGLE = Shingle("word", 1)
 def test_common_shingles_are_those_of_several_documents(
     documents: int, share: float, rng: random.Random, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("textsim_db.sketch.common_shingles.COMMON_SHARE", share)
+    monkeypatch.setattr("textsim_db.sketch.learn_classes.COMMON_SHARE", share)
     texts = [
         f"all own{i} {rng.choice(['a', 'b'])} w{rng.randrange(2000)}" for i in range(documents)
     ]
     parts = [tokens_of([t.encode() for t in texts[i : i + 700]]) for i in range(0, documents, 700)]
-    hashes = [value for part in parts for value in find_shingles(part, SHINGLE).hashes.tolist()]
+    hashes = [
+        value for part in parts for value in find_shingles(part, EXACT.shingle).hashes.tolist()
+    ]
     counts = Counter(reference.signed(value, 64) for value in hashes)
     least = max(2, documents * share)
     expected = {v: n.bit_length() - 1 for v, n in counts.items() if n >= least}
-    listed = learn_common(parts, SHINGLE)
+    listed = learn_common(parts, EXACT).common or NO_COMMON
     classes = dict(zip(listed.values.tolist(), listed.classes.tolist(), strict=True))
     assert classes == (expected if documents >= 100 else {})
     assert listed.values.tolist() == sorted(classes)

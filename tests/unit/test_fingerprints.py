@@ -3,70 +3,128 @@
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 
+import numpy as np
 import pytest
 
 from tests.support import reference
-from textsim_db.sketch.fingerprints import fingerprints_of, window_of
+from textsim_db.settings import CorpusConfig, CorpusSettings
+from textsim_db.sketch.common_shingles import CommonValues, common_values
+from textsim_db.sketch.fingerprints import (
+    LEFT_OUT,
+    classes_of,
+    fingerprints_of,
+    passage_values,
+)
+from textsim_db.sketch.learn_classes import LEAST_OF_PASSAGES, learn_common
+from textsim_db.sketch.passage_window import window_of
 from textsim_db.sketch.sketch_texts import GOLDEN_TEXT
 from textsim_db.text.tokens import tokenize
 
 GOLDEN = [-2146757830, -2063575466, -2020580243, -1520447165, 716691761, 893099795, 917844098]
 
 
-def computed(texts: list[str], words: int) -> list[list[int]]:
-    fingerprints = fingerprints_of(tokenize([text.encode() for text in texts]), words)
+def settings(length: int, unit: str = "word") -> CorpusConfig:
+    return CorpusSettings(shingle=f"{unit}:3", passages=length).complete()
+
+
+def computed(texts: list[str], config: CorpusConfig) -> list[list[int]]:
+    fingerprints = fingerprints_of(tokenize([text.encode() for text in texts]), config)
+    assert fingerprints is not None
     return [fingerprints.of(i).tolist() for i in range(len(texts))]
 
 
-def by_reference(text: str, words: int) -> list[int]:
-    hashes = [reference.text_hash(word) for word in reference.words(text)]
-    n, width = window_of(words)
+def values_of(text: str, config: CorpusConfig) -> list[int]:
+    assert config.passages is not None
+    words = reference.words(text)
+    units = words if config.shingle.unit == "word" else list(" ".join(words))
+    hashes = [reference.text_hash(unit) for unit in units]
+    n, _ = window_of(config.passages)
     values = [reference.array_hash(hashes[i : i + n], 0) for i in range(len(hashes) - n + 1)]
-    smallest = {
-        min(reference.signed(value, 64) for value in values[i : i + width])
-        for i in range(len(values) - width + 1)
-    }
-    return sorted({reference.signed(value, 32) for value in smallest})
+    return [reference.signed(value, 64) for value in values]
 
 
-def test_a_window_covers_the_words_of_a_passage() -> None:
-    for words in range(4, 101):
-        n, width = window_of(words)
-        assert n + width - 1 == words
+def by_reference(text: str, config: CorpusConfig, classes: dict[int, int]) -> list[int]:
+    assert config.passages is not None
+    values = values_of(text, config)
+    _, width = window_of(config.passages)
+    order = [(classes.get(value, 0), value >> 32, -place) for place, value in enumerate(values)]
+    chosen = [min(order[i : i + width]) for i in range(len(values) - width + 1)]
+    kept = [values[-place] for commonness, _, place in chosen if commonness < LEFT_OUT]
+    return sorted({reference.signed(value, 32) for value in kept})
+
+
+def random_texts(rng: random.Random) -> list[str]:
+    texts = [GOLDEN_TEXT, "", "one", "again " * 100]
+    return texts + [
+        " ".join(f"w{rng.randrange(rng.choice((2, 10, 1000)))}" for _ in range(rng.randrange(90)))
+        for _ in range(60)
+    ]
+
+
+def listed(classes: dict[int, int]) -> CommonValues:
+    values = sorted(classes)
+    return common_values(
+        np.array(values, np.int64), np.array([classes[value] for value in values], np.int16)
+    )
+
+
+def test_a_window_covers_the_units_of_a_passage() -> None:
+    for length in range(4, 101):
+        n, width = window_of(length)
+        assert n + width - 1 == length
         assert min(n, width) >= 2
     assert window_of(13) == (6, 8)
 
 
 def test_fingerprints_are_the_golden_values() -> None:
-    assert computed([GOLDEN_TEXT], 13) == [GOLDEN]
+    assert computed([GOLDEN_TEXT], settings(13)) == [GOLDEN]
 
 
-@pytest.mark.parametrize("words", [4, 5, 13, 40])
-def test_fingerprints_equal_those_of_the_reference(words: int, seed: int) -> None:
+@pytest.mark.parametrize("unit", ["word", "char"])
+@pytest.mark.parametrize("length", [4, 5, 13, 40])
+def test_fingerprints_equal_those_of_the_reference(length: int, unit: str, seed: int) -> None:
     rng = random.Random(seed)
-    texts = [GOLDEN_TEXT, "", "one", "again " * 100]
-    texts += [
-        " ".join(f"w{rng.randrange(rng.choice((2, 10, 1000)))}" for _ in range(rng.randrange(90)))
-        for _ in range(60)
+    texts, config = random_texts(rng), settings(length, unit)
+    assert computed(texts, config) == [by_reference(text, config, {}) for text in texts]
+
+
+@pytest.mark.parametrize("unit", ["word", "char"])
+def test_classes_come_before_values(unit: str, seed: int) -> None:
+    rng = random.Random(seed)
+    texts, config = random_texts(rng), settings(8, unit)
+    values = {value for text in texts for value in values_of(text, config)}
+    for share, highest in ((0.5, 4), (0.9, 15), (1.0, 15)):
+        classes = {
+            value: rng.randrange(1, highest + 1) for value in sorted(values) if rng.random() < share
+        }
+        learned = replace(config, common_of_passages=listed(classes))
+        expected = [by_reference(text, learned, classes) for text in texts]
+        assert computed(texts, learned) == expected, (share, highest)
+
+
+@pytest.mark.parametrize("unit", ["word", "char"])
+def test_classes_are_learned_by_documents(unit: str, seed: int) -> None:
+    """A repetition in one document does not count, and too few documents make no class."""
+    rng = random.Random(seed)
+    config = settings(8, unit)
+    header = "this whole header is in every single document of the sample"
+    few = "эти слова есть только в пятнадцати текстах а не в шестнадцати"
+    texts = [
+        f"{header} {f'x{i} y{i} z{i} ' * 20} {few if i < LEAST_OF_PASSAGES - 1 else ''} {rng.random()}"
+        for i in range(1100)
     ]
-    assert computed(texts, words) == [by_reference(text, words) for text in texts]
-
-
-def test_two_texts_that_share_a_run_share_a_fingerprint(seed: int) -> None:
-    rng = random.Random(seed)
-    for words in (4, 13, 30):
-        for _ in range(200):
-            run = [f"w{rng.randrange(50)}" for _ in range(words)]
-            one, other = (
-                " ".join(
-                    [
-                        *(f"w{rng.randrange(50)}" for _ in range(rng.randrange(40))),
-                        *run,
-                        *(f"w{rng.randrange(50)}" for _ in range(rng.randrange(40))),
-                    ]
-                )
-                for _ in range(2)
-            )
-            left, right = computed([one, other], words)
-            assert set(left) & set(right), (words, one, other)
+    tokens = tokenize([text.encode() for text in texts])
+    for stored in (False, True):
+        learned = learn_common([tokens], replace(config, common_passages=stored))
+        own = passage_values(tokenize([header.encode()]), learned)
+        assert set(classes_of(own, learned).tolist()) == {LEFT_OUT - 1 if stored else LEFT_OUT}
+        assert computed([header], learned) == ([[]] if not stored else computed([header], config))
+        rare = passage_values(tokenize([few.encode()]), learned)
+        assert not classes_of(rare, learned).any()
+        common = learned.common_of_passages
+        classes = dict(zip(common.values.tolist(), common.classes.tolist(), strict=True))
+        assert computed(texts[:20], learned) == [
+            by_reference(text, learned, classes) for text in texts[:20]
+        ]

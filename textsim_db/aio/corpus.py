@@ -21,11 +21,13 @@ class ManagedCorpus(Derived[corpus.Corpus]):
         return self._synchronous.config
 
     count = coroutine(corpus.Corpus.__len__)
+    contains = coroutine(corpus.Corpus.__contains__)
     status = coroutine(corpus.Corpus.status)
     activity = coroutine(corpus.Corpus.activity)
     failures = coroutine(corpus.Corpus.failures)
     retry_failures = coroutine(corpus.Corpus.retry_failures)
     detach = coroutine(corpus.Corpus.detach)
+    remove = coroutine(corpus.Corpus.remove)
     expire = coroutine(corpus.Corpus.expire)
     scopes = coroutine(corpus.Corpus.scopes)
     untrack = coroutine(corpus.Corpus.untrack)
@@ -57,8 +59,6 @@ class Corpus(ManagedCorpus):
     add = coroutine(corpus.Corpus.add)
     add_many = coroutine(corpus.Corpus.add_many)
     add_unique = coroutine(corpus.Corpus.add_unique)
-    remove = coroutine(corpus.Corpus.remove)
-    contains = coroutine(corpus.Corpus.__contains__)
 
     query = coroutine(corpus.Corpus.query)
     query_many = coroutine(corpus.Corpus.query_many)
@@ -67,6 +67,7 @@ class Corpus(ManagedCorpus):
     candidates = coroutine(corpus.Corpus.candidates)
     passages = coroutine(corpus.Corpus.passages)
     passages_of = coroutine(corpus.Corpus.passages_of)
+    characters = coroutine(corpus.Corpus.characters)
     shared_passages = stream(corpus.Corpus.shared_passages)
     contamination = stream(corpus.Corpus.contamination)
     containing = coroutine(corpus.Corpus.containing)

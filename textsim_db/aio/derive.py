@@ -18,15 +18,16 @@ from textsim_db.aio.threads import Threads
 from textsim_db.frames import arrow_results
 
 Synchronous = TypeVar("Synchronous")
+Synchronous_co = TypeVar("Synchronous_co", covariant=True)
 Parameters = ParamSpec("Parameters")
 Result = TypeVar("Result")
 Row = TypeVar("Row", bound=NamedTuple)
 
 
-class Derived(Generic[Synchronous]):
+class Derived(Generic[Synchronous_co]):
     """An object whose methods run those of a synchronous object in threads."""
 
-    def __init__(self, synchronous: Synchronous, threads: Threads) -> None:
+    def __init__(self, synchronous: Synchronous_co, threads: Threads) -> None:
         self._synchronous = synchronous
         self._threads = threads
 

@@ -20,12 +20,13 @@ from textsim_db.cli.settings_options import (
     settings_of,
     with_settings,
 )
-from textsim_db.errors import RecipeError, shown
-from textsim_db.settings import CHANGEABLE, SETTINGS
+from textsim_db.errors import CorpusExists, RecipeError, shown
+from textsim_db.settings import CHANGEABLE, SETTINGS, CorpusSettings
 from textsim_db.show.numbers import count
 
 if TYPE_CHECKING:
     from textsim_db.corpus import Corpus, ManagedCorpus
+    from textsim_db.database import Database
     from textsim_db.settings import CorpusConfig
 
 app = typer.Typer(no_args_is_help=True, help="Create, list, show and drop corpora.")
@@ -58,11 +59,13 @@ def create(
 
     """
     with connect(database_url) as db:
-        if exist_ok and corpus in db.corpora():
-            opened = db.corpus(corpus)
-            check_existing(opened, settings)
-        else:
-            opened = db.create_corpus(corpus, exist_ok=exist_ok, **settings)
+        try:
+            _create(db, corpus, settings)
+        except CorpusExists:
+            if not exist_ok:
+                raise
+            check_existing(db.manage(corpus), settings)
+        opened = db.manage(corpus)
         _show_or_print_object(opened)
         _print_unlearned(opened)
 
@@ -119,6 +122,18 @@ def drop(corpus: CorpusName, yes: Yes = False, database_url: DatabaseUrl = None)
     print_result(message, corpus=corpus, documents=number)
 
 
+def _create(db: Database, name: str, settings: PartialSettings) -> None:
+    """Create a corpus; kernels are loaded only to split stop words."""
+    if "stop_words" in settings:
+        db.create_corpus(name, **settings)
+        return
+    from textsim_db.db import stored_corpus
+    from textsim_db.write.temporary_corpora import check_not_reserved
+
+    check_not_reserved(name)
+    stored_corpus.create_by_server(db.engine, name, CorpusSettings(**settings))
+
+
 @with_settings(*CHANGEABLE, default=UNCHANGED)
 def rebuild(
     corpus: CorpusName, settings: PartialSettings, database_url: DatabaseUrl = None
@@ -157,7 +172,7 @@ def rebuild(
             _print_documents_of_nothing_else(opened)
 
 
-def _print_unlearned(corpus: Corpus) -> None:
+def _print_unlearned(corpus: ManagedCorpus) -> None:
     if corpus.config.learns_boilerplate:
         print_message(
             f"no boilerplate is learned yet, because too few documents show it; when the corpus has "
@@ -199,7 +214,7 @@ def _show(corpus: ManagedCorpus) -> None:
     from rich.text import Text
 
     out = console()
-    out.print(Text("\n".join(f"{name:<12}{value}" for name, value in _lines(corpus))))
+    out.print(Text("\n".join(f"{name:<17}{value}" for name, value in _lines(corpus))))
     out.print()
     if corpus.config.is_exact:
         out.print(f"exact: every pair of similarity {corpus.config.threshold:g} or more is found")
@@ -215,7 +230,7 @@ def _lines(corpus: ManagedCorpus) -> list[tuple[str, str]]:
         settings["stop_words"] = f"{' '.join(words[:_SHOWN_WORDS])} and {rest:,} more"
     for name in ("stop_words", "language", "keep_for", "boilerplate", "passages"):
         settings[name] = settings[name] or "none"
-    for name in ("is_unique", "scoped"):
+    for name in ("is_unique", "scoped", "common_passages"):
         settings[name] = "yes" if settings[name] else "no"
     if corpus.config.is_exact:
         settings = {name: value for name, value in settings.items() if name not in _OF_BANDS}

@@ -117,7 +117,7 @@ def check(
     - `textsim check news --format jsonl`
 
     """
-    from textsim_db.read import check_catalog
+    from textsim_db.integrity import check_catalog
 
     with connect(database_url) as db:
         rows = [("", *problem) for problem in check_catalog.check_installation(db.engine)]
@@ -215,7 +215,7 @@ def _problems_without_rows(
 ) -> list[Problem]:
     """Return why the rows of a corpus cannot be read, such as a changed setting or a lost table."""
     from textsim_db.db import stored_corpus
-    from textsim_db.read import check_catalog
+    from textsim_db.integrity import check_catalog
 
     stored = stored_corpus.load_unchecked(db.engine, name)
     if problems := check_catalog.check_objects(db.engine, stored):

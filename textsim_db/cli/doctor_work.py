@@ -98,7 +98,7 @@ def find_workers(db: Database, workers: Workers) -> Iterator[Finding]:
 
 def find_installation(engine: Engine) -> Iterator[Finding]:
     """Yield the objects of the schema that are missing or changed."""
-    from textsim_db.read import check_catalog
+    from textsim_db.integrity import check_catalog
 
     problems = check_catalog.check_installation(engine)
     yield from _problem_findings(problems)
@@ -109,7 +109,7 @@ def find_installation(engine: Engine) -> Iterator[Finding]:
 def _object_findings(engine: Engine, corpus: str) -> Iterator[Finding]:
     """Yield the settings, tables, indexes and functions of a corpus that are missing or changed."""
     from textsim_db.db import stored_corpus
-    from textsim_db.read import check_catalog
+    from textsim_db.integrity import check_catalog
 
     stored = stored_corpus.load_unchecked(engine, corpus)
     yield from _problem_findings(

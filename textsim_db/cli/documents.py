@@ -139,7 +139,7 @@ def remove(
     Example: `textsim remove news article-17 article-18`
     """
     with connect(database_url) as db:
-        opened = db.corpus(corpus)
+        opened = db.manage(corpus)
         unknown = [key for key in dict.fromkeys(keys) if key not in opened]
         removed = opened.remove(keys)
     print_result(

@@ -17,19 +17,19 @@ from textsim_db.cli.options import (
     choice_of,
     positive_number,
 )
-from textsim_db.cli.output import Format, FormatOption, write
+from textsim_db.cli.output import Format, FormatOption, check_writable, write
 from textsim_db.cli.searches import MaxResults, SearchedFile, SearchedText, searched_text
 from textsim_db.files.kind_by_name import Kind
 from textsim_db.show.numbers import count
+from textsim_db.show.word_borders import end_of_start, start_of_end
 
 if TYPE_CHECKING:
-    from textsim_db.results import Contamination, Passage
-    from textsim_db.settings import CorpusConfig
+    from textsim_db.results import CommonRun, Contamination, Passage
 
-_AROUND = 4
-"""The words of the text that a table shows before and after a passage."""
-_MOST_SHOWN = 24
-"""A longer passage is shown without its middle."""
+_AROUND = 30
+"""The characters of the text that a table shows before and after a passage."""
+_MOST_SHOWN = 160
+"""A passage of more characters is shown without its middle."""
 
 LeastWords = Annotated[
     int | None,
@@ -63,47 +63,46 @@ def passages(
     """List the runs of words that a text shares with documents, the longest first.
 
     The corpus must have passages. It prints the words of each run, the key of the document, and the
-    numbers of words before the run in the text and in the document. Then it prints the run itself in
-    brackets, between the words of the text around it.
+    numbers of words before the run in the text and in the document. start and end are the characters of
+    the text before the run, and up to its end. Then it prints the run itself in brackets, as the text
+    has it, between the words around it.
 
     Examples:
     - `textsim passages letters --file letter.txt`
     - `textsim passages letters "the text to look for" --words 20 --format jsonl`
 
     """
+    from textsim_db.sketch.sketch_texts import places_of_units
+
     searched = searched_text(text, file)
     with connect(database_url) as db:
         opened = db.corpus(corpus)
         found = opened.passages(searched, words, max_results, scope, max_documents)
-        own = _words(searched, opened.config)
-    columns = ("words", "key", "in_text", "in_document", "passage")
-    write(
-        columns, ((p.words, p.key, p.in_text, p.in_document, _marked(own, p)) for p in found), form
-    )
+        places = places_of_units(searched, opened.config)
+
+    def marked(run: Passage | CommonRun) -> str:
+        return _marked(searched, *places.span(run.in_text, run.words))
+
+    columns = ("words", "key", "in_text", "in_document", "start", "end", "passage")
+    rows = ((p.words, p.key, p.in_text, p.in_document, p.start, p.end, marked(p)) for p in found)
+    write(columns, rows, form)
     for run in found.common:
-        text_of_run = " ".join(own[run.in_text : run.in_text + run.words])
-        print_message(f"in some {count(run.documents, 'document')}, not listed: {text_of_run}")
+        print_message(f"in some {count(run.documents, 'document')}, not listed: {marked(run)}")
     documents = len({passage.key for passage in found})
     print_message(f"{count(len(found), 'passage')} in {count(documents, 'document')} found")
 
 
-def _words(text: str, config: CorpusConfig) -> list[str]:
-    """Return the words of a text that a corpus compares."""
-    from textsim_db.sketch.sketch_texts import tokens_without
-    from textsim_db.text.storable_text import to_bytes
-
-    (form,) = tokens_without([to_bytes(text)], config).forms()
-    return form.split()
-
-
-def _marked(words: list[str], passage: Passage) -> str:
-    """Return a passage in brackets, between the words around it."""
-    start, end = passage.in_text, passage.in_text + passage.words
-    run = words[start:end]
+def _marked(text: str, start: int, end: int) -> str:
+    """Return a part of a text in brackets, between the words around it, on one line."""
+    before, run, after = text[:start], text[start:end], text[end:]
+    if len(before) > _AROUND:
+        before = before[start_of_end(before, _AROUND) :]
+    if len(after) > _AROUND:
+        after = after[: end_of_start(after, _AROUND)]
     if len(run) > _MOST_SHOWN:
-        run = [*run[: _MOST_SHOWN // 2], "...", *run[-_MOST_SHOWN // 2 :]]
-    before, after = words[max(start - _AROUND, 0) : start], words[end : end + _AROUND]
-    return " ".join([*before, f"[{' '.join(run)}]", *after])
+        half = _MOST_SHOWN // 2
+        run = f"{run[: end_of_start(run, half)]} ... {run[start_of_end(run, half) :]}"
+    return " ".join(f"{before}[{run}]{after}".split())
 
 
 def contamination(
@@ -143,7 +142,8 @@ def contamination(
 
     The corpus must have passages. Of each record that shares one, it prints the key, the number of its
     words, the share of them that are in passages, and the keys of the documents. --report writes all
-    records to a file instead.
+    records to a file instead. A table needs all its rows in memory; the report and other formats are
+    written row by row, so the test set may have any size.
 
     Examples:
     - `textsim contamination questions.jsonl --against training`
@@ -152,11 +152,15 @@ def contamination(
     """
     from textsim_db.files.read_documents import Inputs
 
-    refusals, tally = Refusals(), _Tally()
+    if report is not None:
+        check_writable(report)
+    refusals = Refusals()
     inputs = Inputs(paths, refusals.add, kind, key, text)
     with connect(database_url) as db:
+        corpus = db.corpus(against)
+        tally = _Tally(words or corpus.config.passages or 0)
         records = ((document[0], document[1]) for document in inputs)
-        rows = tally.counted(db.corpus(against).contamination(records, words, scope))
+        rows = tally.counted(corpus.contamination(records, words, scope))
         if report is None:
             shared = ((*row[:3], ", ".join(row.documents)) for row in rows if row.documents)
             write(("key", "words", "coverage", "documents"), shared, form)
@@ -165,6 +169,11 @@ def contamination(
     print_message(
         f"{tally.contaminated:,} of {count(tally.records, 'record')} share a passage with a document"
     )
+    if tally.short:
+        records_below = count(tally.short, "record")
+        print_message(
+            f"{records_below} of fewer than {tally.least_words} words, which can share no passage"
+        )
     refusals.show()
     if refusals.count:
         raise typer.Exit(1 if tally.records else 2)
@@ -173,15 +182,18 @@ def contamination(
 class _Tally:
     """How many records there are, and how many of them share passages."""
 
-    def __init__(self) -> None:
+    def __init__(self, least_words: int) -> None:
+        self.least_words = least_words
         self.records = 0
         self.contaminated = 0
+        self.short = 0
 
     def counted(self, rows: Iterable[Contamination]) -> Iterator[Contamination]:
         """Yield records, and count them."""
         for row in rows:
             self.records += 1
             self.contaminated += bool(row.documents)
+            self.short += row.words < self.least_words
             yield row
 
 

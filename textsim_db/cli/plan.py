@@ -41,7 +41,11 @@ _MANY_BAND_ROWS = 400
 """With more band rows of a document, an exact corpus is several times slower than bands."""
 
 
-@with_settings("threshold", "recall", "num_hashes", default="{}, or the corpus's own", panel=None)
+@with_settings(
+    *("threshold", "recall", "num_hashes", "passages"),
+    default="{}, or the corpus's own",
+    panel=None,
+)
 def plan(
     settings: PartialSettings,
     corpus: Annotated[
@@ -95,7 +99,8 @@ def plan(
     """Show how many similar documents bands and rows find and what they cost; or measure a corpus.
 
     Without CORPUS it prints the possible bandings: the probability that a pair becomes a candidate,
-    the bytes of a document, and the expected candidates. With CORPUS it compares a sample of the
+    the bytes of a document, and the expected candidates; with --passages also the fingerprints of a
+    document. With CORPUS it compares a sample of the
     documents with all documents by brute force, and prints the recall and the missed pairs.
 
     With --clients, or if CORPUS is unique, it prints how many locks a document takes, and the setting
@@ -180,10 +185,13 @@ def _plan_existing_corpus(
             report = opened.measure_recall(threshold, progress=show, **chosen)
         with db.engine.connect() as connection:
             connections = int(connection.exec_driver_sql("SHOW max_connections").scalar_one())
-    options = cost_of_bands.options(
-        threshold, recall, num_hashes, report.words, distribution(report)
-    )
     config = opened.config
+    fingerprints = cost_of_bands.count_fingerprints(
+        report.words, settings.get("passages", config.passages), config.shingle.unit
+    )
+    options = cost_of_bands.options(
+        threshold, recall, num_hashes, report.words, distribution(report), fingerprints
+    )
     return _Plan(
         options,
         config.banding,
@@ -220,7 +228,9 @@ def _write_options(options: list[Option], threshold: float, every: bool, form: F
         options = _near(options)
     similarities = sorted({0.3, 0.5, 0.7, 0.9, threshold})
     columns = ["bands", "rows", *(f"found at {s:g}" for s in similarities)]
-    columns += ["keys/document", "bytes/document", "candidates/document", "chosen"]
+    has_passages = any(option.fingerprints for option in options)
+    columns += ["keys/document", *(["fingerprints/document"] if has_passages else [])]
+    columns += ["bytes/document", "candidates/document", "chosen"]
     rows: list[Sequence[Any]] = []
     for option in options:
         probabilities = [option.probability(s) for s in similarities]
@@ -229,7 +239,8 @@ def _write_options(options: list[Option], threshold: float, every: bool, form: F
         bands: Any = option.bands
         if option.banding is None and form is Format.TABLE:
             bands = "exact"
-        costs = (option.band_rows, option.storage, candidates)
+        fingerprints = (option.fingerprints,) if has_passages else ()
+        costs = (option.band_rows, *fingerprints, option.storage, candidates)
         of_band = "" if option.rows is None and form is Format.TABLE else option.rows
         rows.append((bands, of_band, *probabilities, *costs, mark))
     write(columns, rows, form)

@@ -13,7 +13,7 @@ from textsim_db.cli.options import number, whole_number
 from textsim_db.settings import AUTO, DEFAULTS, SETTINGS, CorpusConfig, CorpusSettings, metadata_of
 
 if TYPE_CHECKING:
-    from textsim_db.corpus import Corpus
+    from textsim_db.corpus import ManagedCorpus
 
 PartialSettings = dict[str, Any]
 """The settings that the user typed, by name; CorpusSettings has the defaults."""
@@ -61,7 +61,7 @@ def check_settings(settings: PartialSettings) -> None:
     _with_lists(settings).complete()
 
 
-def check_existing(corpus: Corpus, settings: PartialSettings) -> None:
+def check_existing(corpus: ManagedCorpus, settings: PartialSettings) -> None:
     """Raise CorpusExists unless the corpus has these settings."""
     _with_lists(settings).check_same(corpus.name, corpus.config)
 
@@ -79,6 +79,8 @@ def settings_of(corpus_config: CorpusConfig) -> dict[str, Any]:
 
 
 def _with_lists(settings: PartialSettings) -> CorpusSettings:
+    if "stop_words" not in settings:
+        return CorpusSettings(**settings)
     from textsim_db.text.stop_words import with_lists
 
     return with_lists(CorpusSettings(**settings))

@@ -114,17 +114,27 @@ SELECT EXISTS (
 
 ALIVE: Final[LiteralString] = " AND (d.expires_at IS NULL OR d.expires_at > pg_catalog.now())"
 """The condition {alive} of StoredCorpus.statement()."""
+
+
+def _common(condition: LiteralString) -> LiteralString:
+    """Return an expression for the values and classes of common shingles; NULL if there are none."""
+    return (
+        "(SELECT ARRAY[pg_catalog.array_send(pg_catalog.array_agg(k.value ORDER BY k.value)), "
+        "pg_catalog.array_send(pg_catalog.array_agg(k.class ORDER BY k.value))] "
+        f"FROM textsim.common k WHERE k.corpus_id = corpus.id AND {condition} "
+        "HAVING pg_catalog.count(*) > 0)"
+    )
+
+
 _COLUMNS: Final[LiteralString] = (
     "corpus.*, coalesce(origin, id) AS first_id, "
     "(extract(epoch FROM keep_for) * 1000000)::bigint AS microseconds_kept, "
-    "(SELECT pg_catalog.array_send(pg_catalog.array_agg(k.value ORDER BY k.value)) "
-    "FROM textsim.common k WHERE k.corpus_id = corpus.id) AS common_values, "
-    "(SELECT pg_catalog.array_send(pg_catalog.array_agg(k.class ORDER BY k.value)) "
-    "FROM textsim.common k WHERE k.corpus_id = corpus.id) AS common_classes"
+    f"{_common('NOT k.of_passages')} AS common, {_common('k.of_passages')} AS common_of_passages"
 )
 CORPUS_BY_NAME: Final[LiteralString] = f"SELECT {_COLUMNS} FROM textsim.corpus WHERE name = %s"
 CORPUS_BY_ID: Final[LiteralString] = f"SELECT {_COLUMNS} FROM textsim.corpus WHERE id = %s"
 CORPUS_NAMES: Final[LiteralString] = 'SELECT name FROM textsim.corpus ORDER BY name COLLATE "C"'
+CREATE_CORPUS: Final[LiteralString] = "SELECT textsim.create_corpus({})"
 INSERT_CORPUS: Final[LiteralString] = """
 INSERT INTO textsim.corpus ({columns}) VALUES ({values})
 ON CONFLICT (name) DO NOTHING
@@ -144,8 +154,8 @@ MAKE_TRIGGER_FUNCTIONS: Final[LiteralString] = """
 SELECT textsim._make_trigger_function(s) FROM textsim.source s WHERE s.corpus_id = %s AND s.active
 """
 INSERT_COMMON: Final[LiteralString] = """
-INSERT INTO textsim.common (corpus_id, value, class)
-SELECT %s, value, class FROM unnest(%s::bigint[], %s::smallint[]) q (value, class)
+INSERT INTO textsim.common (corpus_id, of_passages, value, class)
+SELECT %s, %s, value, class FROM unnest(%s::bigint[], %s::smallint[]) q (value, class)
 """
 CREATE_RELATIONS: Final[LiteralString] = "SELECT textsim._create_relations(%s)"
 LOCK_CORPUS_BY_NAME: Final[LiteralString] = (

@@ -23,11 +23,12 @@ from textsim_db.db.engine import autocommit, database_errors, transaction, wait_
 from textsim_db.db.retries import Attempts
 from textsim_db.errors import ConfigurationError, CorpusExists, CorpusNotFound
 from textsim_db.lazy_imports import lazy
-from textsim_db.settings import CorpusConfig, Shingle
+from textsim_db.settings import SETTINGS, CorpusConfig, CorpusSettings, Shingle
 
 if TYPE_CHECKING:
     from textsim_db.db import stored_signatures
     from textsim_db.sketch import fast_similarity, sketch_texts
+    from textsim_db.sketch.common_shingles import CommonValues
 else:
     stored_signatures = lazy("textsim_db.db.stored_signatures", globals())
     fast_similarity = lazy("textsim_db.sketch.fast_similarity", globals())
@@ -103,10 +104,36 @@ def create(engine: Engine, name: str, config: CorpusConfig) -> StoredCorpus:
         if row is None:
             raise CorpusExists(f'corpus "{name}" exists already')
         connection.execute(statements.CREATE_RELATIONS, row)
-        if config.common:
-            lists = stored_signatures.common_parameters(config.common)
-            connection.execute(statements.INSERT_COMMON, [row[0], *lists])
+        for of_passages, common in enumerate((config.common, config.common_of_passages)):
+            if common is not None:
+                lists = stored_signatures.common_parameters(common)
+                connection.execute(statements.INSERT_COMMON, [row[0], bool(of_passages), *lists])
     return StoredCorpus(int(row[0]), name, config, int(row[0]))
+
+
+def create_by_server(engine: Engine, name: str, settings: CorpusSettings) -> None:
+    """Store a new corpus whose golden signature the server computes, so no kernel is loaded.
+
+    The signature is compared when the corpus is opened to add or search. settings: without stop words.
+    Raises CorpusExists and ConfigurationError.
+    """
+    check_name(name)
+    config = settings.complete()
+    arguments = {
+        "name": name,
+        **{each: getattr(config, each) for each in SETTINGS if each != "stop_words"},
+        "shingle": str(config.shingle),
+        "bands": settings.bands,
+        "rows": settings.rows,
+    }
+    call = sql.SQL(statements.CREATE_CORPUS).format(
+        sql.SQL(", ").join(sql.SQL("{} => %s").format(sql.Identifier(each)) for each in arguments)
+    )
+    with database_errors(), transaction(engine) as connection:
+        try:
+            connection.execute(call, [*arguments.values()])
+        except pg.DuplicateObject:
+            raise CorpusExists(f'corpus "{name}" exists already') from None
 
 
 def load(engine: Engine, name: str, check_golden: bool = True) -> StoredCorpus:
@@ -211,7 +238,7 @@ def _build_band_index(engine: Engine, corpus: StoredCorpus, patience: str | None
 
 
 def alter(engine: Engine, corpus: StoredCorpus, config: CorpusConfig) -> None:
-    """Store settings on which no stored row depends: CorpusConfig.needs_rebuild() is false."""
+    """Store settings on which no stored row depends."""
     columns = _columns_of(config)
     changed = {name: columns[name] for name in corpus.config.differences(config)}
     pairs = [sql.SQL("{} = %s").format(sql.Identifier(name)) for name in changed]
@@ -284,10 +311,16 @@ def _corpus(row: dict[str, Any]) -> StoredCorpus:
         "keep_for": None if microseconds is None else timedelta(microseconds=microseconds),
     }
     config = CorpusConfig(**columns)
-    if row["common_values"] is not None:
-        common = stored_signatures.load_common(row["common_values"], row["common_classes"])
-        config = replace(config, common=common)
+    config = replace(
+        config,
+        common=_common(row["common"]),
+        common_of_passages=_common(row["common_of_passages"]),
+    )
     return StoredCorpus(row["id"], row["name"], config, row["first_id"])
+
+
+def _common(lists: list[bytes] | None) -> CommonValues | None:
+    return None if lists is None else stored_signatures.load_common(*lists)
 
 
 def check_name(name: str) -> None:

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from textsim_db.cluster.keep_rule import Preference
-from textsim_db.corpus import load_modules
+from textsim_db.corpus.load_modules import load_modules
 from textsim_db.db import stored_corpus
 from textsim_db.dedupe.against_corpora import AgainstCorpora, Standing
 from textsim_db.errors import CorpusNotFound

@@ -3,28 +3,15 @@
 from __future__ import annotations
 
 import re
-import unicodedata
 from collections.abc import Iterable, Iterator
 from enum import StrEnum
-from itertools import groupby, pairwise
+from itertools import groupby
 from typing import NamedTuple
 
-import numpy as np
-
 from textsim_db.measures.alignment import alignment
-from textsim_db.text.storable_text import to_bytes
-from textsim_db.text.tokens import tokenize
-from textsim_db.text.unicode_tables import (
-    MARK,
-    SEPARATOR,
-    SPACELESS,
-    UNASSIGNED,
-    numerals,
-    tables,
-)
+from textsim_db.text.unicode_tables import numerals
+from textsim_db.text.word_places import PIECES, cut_before_words, words_of_pieces
 
-_SPACE = r"\t-\r\x1c-\x20\x85\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000"
-_PIECES = re.compile(f"[{_SPACE}]+|[^{_SPACE}]+[{_SPACE}]*")
 _CANNOT = re.compile("cannot", re.IGNORECASE | re.ASCII)
 _CONTRACTED = ("n'", "n’", "N'", "N’")
 _STEMS = {"ca": "can", "wo": "will", "sha": "shall"}
@@ -109,12 +96,12 @@ def tokens(text: str) -> list[Token]:
     "not". A text without words is one token with an empty word. Raises DocumentError for NUL and lone
     surrogates.
     """
-    pieces = _PIECES.findall(text)
+    pieces = PIECES.findall(text)
     separate: list[Token] = []
-    for piece, words in zip(pieces, _words(pieces), strict=True):
+    for piece, words in zip(pieces, words_of_pieces(pieces), strict=True):
         if len(words) > 1:
-            smaller = list(_split(piece))
-            separate += _with_not(list(map(_token, smaller, _words(smaller))))
+            smaller = list(cut_before_words(piece))
+            separate += _with_not(list(map(_token, smaller, words_of_pieces(smaller))))
         elif words == ["cannot"] and (cannot := _CANNOT.search(piece)):
             middle = cannot.start() + len("can")
             separate += [Token("can", piece[:middle]), Token("not", piece[middle:])]
@@ -168,48 +155,12 @@ def _part(same: bool, run: list[tuple[bool, str, str]]) -> Part:
     return Part(Change.CHANGED if a and b else Change.REMOVED if a else Change.ADDED, a, b)
 
 
-def _words(pieces: list[str]) -> list[list[str]]:
-    """Return the words of each piece of a text."""
-    normal = tokenize([to_bytes(piece) for piece in pieces])
-    words = normal.words(np.arange(len(normal.starts)))
-    return [words[i:j] for i, j in pairwise(normal.word_offsets.tolist())]
-
-
-def _split(piece: str) -> Iterator[str]:
-    """Cut a piece before each character whose NFKC form begins a word.
-
-    A character that also continues a word, such as the fraction in "x½", is not cut off.
-    """
-    start, inside = 0, SEPARATOR
-    for i, character in enumerate(piece):
-        begins, continues = False, False
-        for k, now in enumerate(_kinds_of(character)):
-            if now == SEPARATOR:
-                inside = SEPARATOR
-            elif inside == SEPARATOR or now == SPACELESS or (inside == SPACELESS and now != MARK):
-                begins, inside = True, now
-            else:
-                continues |= k == 0
-        if begins and not continues and i > start:
-            yield piece[start:i]
-            start = i
-    yield piece[start:]
-
-
-def _kinds_of(character: str) -> list[int]:
-    """Return the kind of each character in the NFKC form of a character."""
-    table = tables()
-    if table.order[ord(character)] == UNASSIGNED:
-        return [SEPARATOR]
-    return [int(table.kind[ord(each)]) for each in unicodedata.normalize("NFKC", character)]
-
-
 def _with_not(tokens: list[Token]) -> Iterator[Token]:
     """Replace the words of contractions such as "don't" by "do" and "not"."""
     waiting = tokens[0]
     for token in tokens[1:]:
         stem, end = waiting.text[:-2], waiting.text[-2:]
-        if token.word == "t" and end in _CONTRACTED and (words := _words([stem])[0]):
+        if token.word == "t" and end in _CONTRACTED and (words := words_of_pieces([stem])[0]):
             word = " ".join(words)
             yield Token(_STEMS.get(word, word), stem)
             waiting = Token("not", end + token.text)

@@ -1,5 +1,5 @@
 """read: a stored corpus in; matches, pairs, clusters and statistics out.
 
-Also measures recall by brute force, and checks the integrity of all stored rows.
+Also measures recall by brute force.
 Never writes.
 """

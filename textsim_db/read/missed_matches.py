@@ -39,12 +39,16 @@ def warn_of_misses(
     log.warning("%s", message, extra={"corpus": corpus.name})
 
 
-def warn_of_a_short_text(corpus: StoredCorpus, words: int) -> None:
-    """Log a warning if a text is shorter than the passages by which documents are found."""
-    if 0 < words < (corpus.config.passages or 0):
+def warn_of_a_short_text(corpus: StoredCorpus, units: int) -> None:
+    """Log a warning if a text is shorter than the passages by which documents are found.
+
+    units: the words of the text, or its characters if the corpus compares characters.
+    """
+    name = "words" if corpus.config.shingle.unit == "word" else "characters"
+    if 0 < units < (corpus.config.passages or 0):
         message = (
-            f"the text has {words} words, and only documents that share {corpus.config.passages} words "
-            f'in a row with it are found in corpus "{corpus.name}"'
+            f"the text has {units} {name}, and only documents that share {corpus.config.passages} "
+            f'{name} in a row with it are found in corpus "{corpus.name}"'
         )
         log.warning("%s", message, extra={"corpus": corpus.name})
 

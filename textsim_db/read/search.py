@@ -15,12 +15,14 @@ from itertools import chain
 from typing import Any, NamedTuple
 
 import numpy as np
+import psycopg
 
 from textsim_db.compare.document_rows import Rows, concatenated
 from textsim_db.compare.verify import Criterion, values_of_pairs
 from textsim_db.db.binary_rows import load_int4_arrays
 from textsim_db.db.engine import autocommit
 from textsim_db.db.store import Store
+from textsim_db.db.stored_corpus import StoredCorpus
 from textsim_db.errors import DatabaseError, DocumentError, DocumentNotFound
 from textsim_db.frames.query_texts import QueryTexts
 from textsim_db.measures.by_name import CONTAINMENT, JACCARD
@@ -43,6 +45,7 @@ from textsim_db.read.stored_documents import (
 from textsim_db.results import Candidate, Match
 from textsim_db.sketch.exact_prefix import smallest_of
 from textsim_db.sketch.fast_similarity import estimates
+from textsim_db.sketch.fingerprints import count_units
 from textsim_db.sketch.ragged import Signatures
 from textsim_db.sketch.scopes import Scopes, in_scopes
 from textsim_db.sketch.sketch_texts import Sketches, buckets_of, sketch, sketch_tokens
@@ -74,7 +77,7 @@ def query(store: Store, text: str, criterion: Criterion) -> list[Match]:
     scopes = None if criterion.scope is None else [criterion.scope]
     sketches = sketch([to_bytes(text)], store.corpus.config, criterion.language, scopes)
     if _finds_passages(store, criterion):
-        warn_of_a_short_text(store.corpus, len(sketches.tokens.starts))
+        warn_of_a_short_text(store.corpus, count_units(sketches.tokens, store.corpus.config))
     else:
         warn_of_misses(store.corpus, criterion, int(sketches.shingle_counts[0]))
     candidates = _candidates(store, sketches, scopes, criterion)
@@ -164,7 +167,7 @@ def neighbours(store: Store, key: str, criterion: Criterion) -> list[Match]:
     if config.is_exact:
         signatures = smallest_of(signatures, document.shingle_counts, config.threshold)
     if _finds_passages(store, criterion):
-        tokens = tokens_of([_form_of_row(store, stored).encode()])
+        tokens = tokens_of([form_of_row(store, stored).encode()])
         look_up = passage_look_up(sketch_tokens(tokens, config), document.scopes)
     else:
         warn_of_misses(store.corpus, criterion, int(document.shingle_counts[0]))
@@ -191,16 +194,11 @@ def candidates_of(
 
 def normal_form_of(store: Store, key: str) -> str:
     """Return the normal form of an indexed document; raises DocumentNotFound."""
-    return normal_form_and_scope(store, key)[0]
+    return form_of_row(store, _row_of_key(store, key))
 
 
-def normal_form_and_scope(store: Store, key: str) -> tuple[str, str | None]:
-    """Return the normal form and the scope of an indexed document; raises DocumentNotFound."""
-    row = _row_of_key(store, key)
-    return _form_of_row(store, row), row[5]
-
-
-def _form_of_row(store: Store, row: tuple[Any, ...]) -> str:
+def form_of_row(store: Store, row: tuple[Any, ...]) -> str:
+    """Return the normal form of a document, given its row as row_of_key returns it."""
     _, _, _, word_ids, form, _, _ = row
     if form is None:
         (form,) = normal_forms(*load_int4_arrays([word_ids]), store.dictionary)
@@ -339,11 +337,16 @@ def _best_first(matches: list[Match], criterion: Criterion) -> list[Match]:
 
 
 def _row_of_key(store: Store, key: str) -> tuple[Any, ...]:
-    statement = store.corpus.statement(statements.DOCUMENT_OF_KEY)
     with autocommit(store.engine) as connection:
-        row = connection.cursor(binary=True).execute(statement, [key], prepare=True).fetchone()
+        return row_of_key(connection.cursor(binary=True), store.corpus, key)
+
+
+def row_of_key(cursor: psycopg.Cursor[Any], corpus: StoredCorpus, key: str) -> tuple[Any, ...]:
+    """Return the row of an indexed document as StoredDocuments expects it; raises DocumentNotFound."""
+    statement = corpus.statement(statements.DOCUMENT_OF_KEY)
+    row: tuple[Any, ...] | None = cursor.execute(statement, [key], prepare=True).fetchone()
     if row is None:
-        raise DocumentNotFound(f'corpus "{store.corpus.name}" has no document "{key}"')
+        raise DocumentNotFound(f'corpus "{corpus.name}" has no document "{key}"')
     return row
 
 

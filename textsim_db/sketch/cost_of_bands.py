@@ -9,13 +9,22 @@ from typing import NamedTuple
 
 from textsim_db.choose_bands import MIN_ROWS, Bands, probability_of
 from textsim_db.errors import ConfigurationError
-from textsim_db.settings import DEFAULTS, CorpusSettings, check_count, is_number
+from textsim_db.settings import (
+    DEFAULTS,
+    MAX_PASSAGE,
+    MIN_PASSAGE,
+    CorpusSettings,
+    check_count,
+    is_number,
+)
+from textsim_db.sketch.passage_window import expected_fingerprints
 
 MAX_WORDS = 10_000_000
 _PAGE_BYTES = 8168  # bytes of a page of 8 kB without its header
 _LONGEST_ROW = 4080  # bytes; the words of a longer row are stored out of line
 _PAGE_FILL = 0.9  # how full the server packs the pages of a B-tree
 _KEY = 12  # bytes of an average key
+_CHARACTERS = 6  # characters of an average word, with the space after it
 _BUCKETS = 2**32
 UNRELATED = 0.1
 """Documents below this similarity share only shingles that many documents have."""
@@ -43,6 +52,8 @@ class Option(NamedTuple):
     """Whether `create_corpus` chooses this option."""
     threshold: float
     """The similarity from which an exact corpus finds every pair."""
+    fingerprints: int = 0
+    """The fingerprints of a document, each a row; 0 in a corpus without passages."""
 
     @property
     def banding(self) -> Bands | None:
@@ -122,6 +133,7 @@ def plan(
     words: float = 200,
     documents: int = 1_000_000,
     background: float = 0.05,
+    passages: int | None = None,
 ) -> list[Option]:
     """Return an `Option` for an exact corpus, and one for each number of rows from 2 to `num_hashes`.
 
@@ -130,6 +142,7 @@ def plan(
     - `documents`: the number of documents in the corpus.
     - `background`: the similarity of two unrelated documents. The expected number of candidates
       depends on it.
+    - `passages`: as in `create_corpus`, with shingles of words.
 
     Raises `ConfigurationError` if a value is out of range, or if no banding reaches the recall.
 
@@ -140,17 +153,38 @@ def plan(
     if not is_number(background) or not 0 <= background < 1:
         raise ConfigurationError(f"background is {background!r}; expected 0 or more, below 1")
     distribution = Distribution([float(background)], [documents], documents)
-    return options(threshold, recall, num_hashes, words, distribution)
+    if passages is not None:
+        check_count(passages, "passages", MIN_PASSAGE, MAX_PASSAGE)
+    fingerprints = count_fingerprints(words, passages)
+    return options(threshold, recall, num_hashes, words, distribution, fingerprints)
+
+
+def count_fingerprints(words: float, passages: int | None, unit: str = "word") -> int:
+    """Return about how many fingerprints a document of this many words has.
+
+    passages, unit: the units of a passage, words or characters; passages is None without passages.
+    """
+    if passages is None:
+        return 0
+    return round(expected_fingerprints(words * (1 if unit == "word" else _CHARACTERS), passages))
 
 
 def options(
-    threshold: float, recall: float, num_hashes: int, words: float, distribution: Distribution
+    threshold: float,
+    recall: float,
+    num_hashes: int,
+    words: float,
+    distribution: Distribution,
+    fingerprints: int = 0,
 ) -> list[Option]:
-    """Return the options for documents with this distribution, the exact corpus first."""
+    """Return the options for documents with this distribution, the exact corpus first.
+
+    fingerprints: those of a document.
+    """
     chosen = choose(threshold, recall, num_hashes)
     if not is_number(words) or not 0 <= words <= MAX_WORDS:
         raise ConfigurationError(f"words is {words!r}; expected 0 to {MAX_WORDS}")
-    possible = [_exact_option(threshold, words, distribution, chosen is None)]
+    possible = [_exact_option(threshold, words, distribution, chosen is None, fingerprints)]
     for rows in range(MIN_ROWS, num_hashes + 1):
         banding = Bands(num_hashes // rows, rows)
         possible.append(
@@ -158,17 +192,18 @@ def options(
                 *banding,
                 banding.probability(threshold),
                 banding.bands,
-                round(storage(words, 2 * num_hashes, banding.bands)),
+                round(storage(words, 2 * num_hashes, banding.bands, fingerprints)),
                 distribution.candidates(banding),
                 banding == chosen,
                 threshold,
+                fingerprints,
             )
         )
     return possible
 
 
 def _exact_option(
-    threshold: float, words: float, distribution: Distribution, is_chosen: bool
+    threshold: float, words: float, distribution: Distribution, is_chosen: bool, fingerprints: int
 ) -> Option:
     rows = round(count_rows_of(words, threshold))
     return Option(
@@ -176,10 +211,11 @@ def _exact_option(
         None,
         1.0,
         rows,
-        round(storage(words, 4 * rows, rows)),
+        round(storage(words, 4 * rows, rows, fingerprints)),
         distribution.exact_candidates(threshold, words),
         is_chosen,
         threshold,
+        fingerprints,
     )
 
 
@@ -189,18 +225,23 @@ def choose(threshold: float, recall: float, num_hashes: int) -> Bands | None:
     return settings.complete().banding
 
 
-def storage(words: float, signature_bytes: float, band_rows: float) -> float:
+def storage(
+    words: float, signature_bytes: float, band_rows: float, fingerprints: float = 0
+) -> float:
     """Return the bytes of a document, with its index entries and its share of unused space.
 
     The layout of a page is described in PostgreSQL's documentation, "Database Physical Storage".
     """
     row = 24 + 4 + 4 + 1 + _KEY + 3 + (24 + 4 * words) + (24 + signature_bytes)
+    if fingerprints:
+        row += 24 + 4 * fingerprints
     row = _aligned(row) + 4
     # A page holds whole rows only, so on average the space of half a row stays unused.
     document = _PAGE_BYTES / max(_PAGE_BYTES / row - 0.5, 1) if row <= _LONGEST_ROW else row + 200
     by_id, by_key = 16 + 4, _aligned(8 + 1 + _KEY) + 4
-    band, by_bucket = 32 + 4, 16 + 4
-    return document + (by_id + by_key) / _PAGE_FILL + band_rows * (band + by_bucket / _PAGE_FILL)
+    # Both are two integers with a B-tree on both.
+    rows, entry = band_rows + fingerprints, 16 + 4
+    return document + (by_id + by_key) / _PAGE_FILL + rows * (32 + 4 + entry / _PAGE_FILL)
 
 
 def wilson(hits: int, pairs: int) -> tuple[float, float]:

@@ -1,10 +1,14 @@
-"""Fingerprints: few values of a text, of which two texts with a shared run of words have one in common.
+"""Fingerprints: few values of a text, of which two texts with a shared passage have one in common.
 
-Each window of words chooses the smallest value of the shingles in it. The choice depends on no other
-words, so equal windows of two texts choose the same shingle. Schleimer, Wilkerson and Aiken, "Winnowing:
-Local Algorithms for Document Fingerprinting", SIGMOD 2003.
+A text is a row of units: its words, or its characters if the corpus has shingles of characters. A
+shingle is n units here, and a window is as many shingles as a passage of the least length has. Each
+window chooses one of its shingles: the first in the order of their classes of commonness, then of the
+high halves of their values, and of equals the rightmost. The choice depends on no other units, so equal
+windows of two texts choose the same shingle. Schleimer, Wilkerson and Aiken, "Winnowing: Local
+Algorithms for Document Fingerprinting", SIGMOD 2003.
 
-A fingerprint is the low half of this value: the high half of a smallest value is always small.
+A fingerprint is the low half of the value: the high half of a value that comes first is always small. A
+window whose shingles all have the class LEFT_OUT or a higher one chooses none.
 """
 
 from __future__ import annotations
@@ -13,69 +17,146 @@ from typing import NamedTuple
 
 import numpy as np
 
+from textsim_db.settings import CorpusConfig
+from textsim_db.sketch.common_shingles import NO_COMMON, CommonValues, class_of
+from textsim_db.sketch.passage_window import Window, window_of
 from textsim_db.sketch.ragged import Ragged
-from textsim_db.text.array_types import HashArray, Int32Array, Int64Array, longest
+from textsim_db.text.array_types import HashArray, Int16Array, Int32Array, Int64Array, longest
+from textsim_db.text.hashing import hash_span
 from textsim_db.text.numba_compiler import inlined_kernel, kernel
 from textsim_db.text.shingles import array_elements
 from textsim_db.text.tokens import Tokens
+from textsim_db.text.utf8 import decode
+
+LEFT_OUT = 10
+"""Shingles of this class and above are no fingerprints: 1,024 documents of the sample have them. A lower
+class leaves more passages out, and a higher one lets a search read more documents."""
+
+_LEAST_LEFT_OUT = (LEFT_OUT << 32) - (1 << 31)
+"""The least key of a shingle of the class LEFT_OUT."""
 
 Fingerprints = Ragged
 """The distinct fingerprints of documents, in order: int32."""
 
 
-class Window(NamedTuple):
-    """The shingles of which a fingerprint is chosen."""
+class Units(NamedTuple):
+    """The units of documents."""
 
-    n: int
-    """The words in a shingle."""
-    width: int
-    """The shingles in a window."""
+    elements: HashArray
+    """hashint8extended of the hash of each unit, as array_elements() returns it: (units,)."""
+    offsets: Int64Array
+    """The bounds of each document: (documents + 1,)."""
 
 
-def window_of(words: int) -> Window:
-    """Return the window of a passage of this many words.
+def fingerprints_of(tokens: Tokens, config: CorpusConfig) -> Fingerprints | None:
+    """Return the fingerprints of texts; None in a corpus without passages.
 
-    Longer shingles are in fewer documents by chance, and shorter ones make fewer fingerprints.
+    A text that is shorter than a passage has none.
     """
-    n = max(3, words // 2)
-    return Window(n, words - n + 1)
+    if config.passages is None:
+        return None
+    common = config.common_of_passages or NO_COMMON
+    units = _units_of(tokens, config)
+    return Ragged(*_fingerprints(units, window_of(config.passages), common))
 
 
-def fingerprints_of(tokens: Tokens, words: int) -> Fingerprints:
-    """Return the fingerprints of texts; words: the words of the shortest passage that is found.
+def passage_values(tokens: Tokens, config: CorpusConfig) -> Int64Array:
+    """Return the value of each shingle of one text, repeated ones included: (shingles,).
 
-    A text of fewer words has none.
+    The corpus has passages.
     """
-    elements = array_elements(tokens.hashes)
-    return Ragged(*_fingerprints(elements, tokens.word_offsets, window_of(words)))
+    return _values(_units_of(tokens, config), _window(config).n)
 
 
-def all_fingerprints(tokens: Tokens, words: int) -> Int32Array:
-    """Return the low half of the value of each shingle of one text: int32 of shape (shingles,)."""
-    return _low_halves(array_elements(tokens.hashes), window_of(words).n)
+def distinct_passage_values(tokens: Tokens, config: CorpusConfig) -> Int64Array:
+    """Return the distinct shingle values of each text, one text after another: (values,)."""
+    return _distinct_values(_units_of(tokens, config), _window(config).n)
+
+
+def classes_of(values: Int64Array, config: CorpusConfig) -> Int16Array:
+    """Return the class of commonness of each value: (values,)."""
+    return _classes(values, config.common_of_passages or NO_COMMON)
+
+
+def count_units(tokens: Tokens, config: CorpusConfig) -> int:
+    """Return the number of words of one text, or of characters if the corpus compares these."""
+    return len(tokens.starts) if config.shingle.unit == "word" else len(tokens.forms()[0])
+
+
+def _window(config: CorpusConfig) -> Window:
+    assert config.passages is not None
+    return window_of(config.passages)
+
+
+def _units_of(tokens: Tokens, config: CorpusConfig) -> Units:
+    """Return the words of texts, or their characters if the shingles of the corpus are characters."""
+    if config.shingle.unit == "word":
+        return Units(array_elements(tokens.hashes), tokens.word_offsets)
+    hashes, offsets = _hash_characters(tokens)
+    return Units(array_elements(hashes), offsets)
 
 
 @kernel
-def _low_halves(elements: HashArray, n: int) -> Int32Array:
-    values = np.empty(len(elements), np.int64)
-    fingerprints = np.empty(_write_values(elements, n, values), np.int32)
-    for k in range(len(fingerprints)):
-        fingerprints[k] = np.int32(values[k])
-    return fingerprints
+def _hash_characters(tokens: Tokens) -> tuple[Int64Array, Int64Array]:
+    """Return hashtextextended(character, 0) of each character of the normal forms, and the bounds."""
+    bounds = tokens.normal_offsets
+    hashes = np.empty(bounds[-1] - bounds[0], np.int64)
+    offsets = np.zeros(len(bounds), np.int64)
+    count = 0
+    for i in range(len(bounds) - 1):
+        at = bounds[i]
+        while at < bounds[i + 1]:
+            _, end = decode(tokens.normal, at)
+            hashes[count] = np.int64(hash_span(tokens.normal, at, end))
+            count += 1
+            at = end
+        offsets[i + 1] = count
+    return hashes[:count].copy(), offsets
+
+
+@kernel
+def _values(units: Units, n: int) -> Int64Array:
+    values = np.empty(len(units.elements), np.int64)
+    count = _write_values(units.elements, n, values)
+    return values[:count].copy()
+
+
+@kernel
+def _classes(values: Int64Array, common: CommonValues) -> Int16Array:
+    classes = np.empty(len(values), np.int16)
+    for k in range(len(values)):
+        classes[k] = class_of(values[k], common)
+    return classes
+
+
+@kernel
+def _distinct_values(units: Units, n: int) -> Int64Array:
+    values = np.empty(len(units.elements), np.int64)
+    total = 0
+    for i in range(len(units.offsets) - 1):
+        document = units.elements[units.offsets[i] : units.offsets[i + 1]]
+        own = values[total:]
+        count = _write_values(document, n, own)
+        own[:count].sort()
+        total += _keep_distinct(own, count)
+    return values[:total].copy()
 
 
 @kernel
 def _fingerprints(
-    elements: HashArray, word_offsets: Int64Array, window: Window
+    units: Units, window: Window, common: CommonValues
 ) -> tuple[Int32Array, Int64Array]:
-    offsets = np.zeros(len(word_offsets), np.int64)
-    fingerprints = np.empty(len(elements), np.int32)
-    values = np.empty(longest(word_offsets), np.int64)
+    offsets = np.zeros(len(units.offsets), np.int64)
+    fingerprints = np.empty(len(units.elements), np.int32)
+    values = np.empty(longest(units.offsets), np.int64)
+    keys = np.empty_like(values)
     for i in range(len(offsets) - 1):
-        document = elements[word_offsets[i] : word_offsets[i + 1]]
+        document = units.elements[units.offsets[i] : units.offsets[i + 1]]
         shingles = _write_values(document, window.n, values)
+        for k in range(shingles):
+            keys[k] = (class_of(values[k], common) << 32) + (values[k] >> 32)
         chosen = fingerprints[offsets[i] :]
-        count = _choose(values, shingles, window.width, chosen)
+        count = _choose(values, keys[:shingles], window.width, chosen)
         chosen[:count].sort()
         offsets[i + 1] = offsets[i] + _keep_distinct(chosen, count)
     return fingerprints[: offsets[-1]].copy(), offsets
@@ -85,7 +166,7 @@ def _fingerprints(
 def _write_values(elements: HashArray, n: int, values: Int64Array) -> int:
     """Write the value of each shingle of a text, repeated shingles included; return how many there are.
 
-    The value is hash_array_extended of n words; see textsim_db.text.shingles.
+    The value is hash_array_extended of n units; see textsim_db.text.shingles.
     """
     power, total = np.uint64(1), np.uint64(0)
     for k in range(len(elements)):
@@ -100,26 +181,36 @@ def _write_values(elements: HashArray, n: int, values: Int64Array) -> int:
 
 
 @inlined_kernel
-def _choose(values: Int64Array, shingles: int, width: int, chosen: Int32Array) -> int:
-    """Write the fingerprint of each window unless the last window has chosen it; return how many."""
-    count, smallest = 0, -1
-    for first in range(shingles - width + 1):
-        before = smallest
-        if smallest < first:  # it has left the window
-            smallest = first
-            for k in range(first + 1, first + width):
-                if values[k] < values[smallest]:
-                    smallest = k
-        elif values[first + width - 1] < values[smallest]:
-            smallest = first + width - 1
-        if smallest != before:
-            chosen[count] = np.int32(values[smallest])
+def _choose(values: Int64Array, keys: Int64Array, width: int, chosen: Int32Array) -> int:
+    """Write the fingerprint of each window unless the last window has chosen it; return how many.
+
+    keys: the numbers by which the shingles are ordered.
+    """
+    count, first = 0, -1
+    for start in range(len(keys) - width + 1):
+        before, last = first, start + width - 1
+        if first < start:  # it has left the window
+            first = _first_in_order(keys, start, last)
+        elif keys[last] <= keys[first]:
+            first = last
+        if first != before and keys[first] < _LEAST_LEFT_OUT:
+            chosen[count] = np.int32(values[first])
             count += 1
     return count
 
 
 @inlined_kernel
-def _keep_distinct(values: Int32Array, count: int) -> int:
+def _first_in_order(keys: Int64Array, start: int, last: int) -> int:
+    """Return the place of the smallest key of a window, the rightmost of equals."""
+    place = start
+    for k in range(start + 1, last + 1):
+        if keys[k] <= keys[place]:
+            place = k
+    return place
+
+
+@inlined_kernel
+def _keep_distinct(values: Int32Array | Int64Array, count: int) -> int:
     """Move the distinct ones of sorted values to the front; return how many there are."""
     kept = 0
     for k in range(count):

@@ -21,9 +21,10 @@ from textsim_db.text.boilerplate import words_of_shingles
 from textsim_db.text.hashing import hash_bands
 from textsim_db.text.languages import identify
 from textsim_db.text.shingles import find_shingles
-from textsim_db.text.stop_words import without, without_by_language
+from textsim_db.text.stop_words import are_stop_words, are_stop_words_of_languages
 from textsim_db.text.storable_text import to_bytes
 from textsim_db.text.tokens import Tokens, leave_out, tokenize
+from textsim_db.text.word_places import WordPlaces, word_places
 
 GOLDEN_TEXT = (
     "The 3 QUICK brown foxes — naïve, ﬁne — jumped; Быстрая ЛИСА, ταχεία ΑΛΕΠΟΎΣ, 素早い狐が跳ぶ, "
@@ -66,16 +67,53 @@ def tokens_without(
     texts: Sequence[bytes], config: CorpusConfig, language: str | None = None
 ) -> Tokens:
     """Return the words of texts without the stop words and the boilerplate of the configuration."""
-    return _words_that_count(tokenize(texts), config, language)
+    languages = None if language is None else [language] * len(texts)
+    return _words_that_count(tokenize(texts), config, languages)
 
 
-def _words_that_count(tokens: Tokens, config: CorpusConfig, language: str | None = None) -> Tokens:
-    if config.stop_words_by_language:
-        languages = identify(tokens) if language is None else [language] * tokens.documents
-        tokens = without_by_language(tokens, languages, config.stop_words_by_language)
-    elif config.stop_words:
-        tokens = without(tokens, config.stop_words)
+def places_of_units(text: str, config: CorpusConfig) -> WordPlaces:
+    """Return the places of the units of a text: its words, or the characters of its normal form.
+
+    Words that the configuration leaves out have no place.
+    """
+    places = word_places(text)
+    has_words_left_out = config.stop_words or config.stop_words_by_language
+    is_char = config.shingle.unit == "char"
+    if not (has_words_left_out or config.boilerplate_values or is_char):
+        return places
+    tokens = tokenize([to_bytes(text)])
+    are_left_out = _are_stop_words(tokens, config, None)
+    if are_left_out is not None:
+        places, tokens = places.take(~are_left_out), leave_out(tokens, are_left_out)
+    if config.boilerplate_values:
+        are_left_out = boilerplate_words(tokens, config)
+        places, tokens = places.take(~are_left_out), leave_out(tokens, are_left_out)
+    if is_char:
+        return places.of_characters(text, tokens.words(np.arange(len(tokens.starts))))
+    return places
+
+
+def _words_that_count(
+    tokens: Tokens, config: CorpusConfig, languages: Sequence[str] | None = None
+) -> Tokens:
+    are_left_out = _are_stop_words(tokens, config, languages)
+    if are_left_out is not None:
+        tokens = leave_out(tokens, are_left_out)
     return without_boilerplate(tokens, config)
+
+
+def _are_stop_words(
+    tokens: Tokens, config: CorpusConfig, languages: Sequence[str] | None
+) -> BoolArray | None:
+    """Say which words of texts are stop words: (words,), or None if the configuration has none.
+
+    languages: those of the texts; if None, they are identified if stop words depend on them.
+    """
+    if config.stop_words_by_language:
+        if languages is None:
+            languages = identify(tokens)
+        return are_stop_words_of_languages(tokens, languages, config.stop_words_by_language)
+    return are_stop_words(tokens, config.stop_words) if config.stop_words else None
 
 
 def without_boilerplate(tokens: Tokens, config: CorpusConfig) -> Tokens:
@@ -99,8 +137,7 @@ def tokens_and_languages(tokens: Tokens, config: CorpusConfig) -> tuple[Tokens, 
     """
     if config.stop_words_by_language:
         languages = identify(tokens)
-        tokens = without_by_language(tokens, languages, config.stop_words_by_language)
-        return without_boilerplate(tokens, config), languages
+        return _words_that_count(tokens, config, languages), languages
     tokens = _words_that_count(tokens, config)
     return tokens, None if config.language is None else identify(tokens)
 
@@ -113,9 +150,7 @@ def sketch_tokens(tokens: Tokens, config: CorpusConfig, scopes: Scopes = None) -
         counts = np.concatenate([counts for counts, _ in parts])
         signatures = joined([signatures for _, signatures in parts])
     buckets = in_scopes(buckets_of(signatures, config), scopes)
-    passages = config.passages
-    fingerprints = None if passages is None else fingerprints_of(tokens, passages)
-    return Sketches(tokens, counts, signatures, buckets, fingerprints)
+    return Sketches(tokens, counts, signatures, buckets, fingerprints_of(tokens, config))
 
 
 def _counts_and_signatures(tokens: Tokens, config: CorpusConfig) -> tuple[Int64Array, Signatures]:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from textsim_db.read.boilerplate import SAMPLE_DOCUMENTS
 from textsim_db.settings import CorpusConfig
-from textsim_db.sketch.common_shingles import learn_common
+from textsim_db.sketch.learn_classes import learn_common
 from textsim_db.sketch.sketch_texts import tokens_without
 from textsim_db.spark.refuse_rows import accept
 
@@ -32,5 +31,4 @@ def with_common(source: DataFrame, config: CorpusConfig) -> CorpusConfig:
     batches = sample.toArrow().combine_chunks().to_batches(max_chunksize=5_000)
     texts = (accept(batch, is_scoped=False).texts for batch in batches)
     parts = (tokens_without(part, config) for part in texts if part)
-    common = learn_common(parts, config.shingle)
-    return replace(config, common=common if len(common.values) else None)
+    return learn_common(parts, config)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from pyspark.sql import DataFrame
@@ -25,7 +25,7 @@ from textsim_db.errors import ConfigurationError, CorpusNotFound, InputError, su
 from textsim_db.read.boilerplate import SAMPLE_DOCUMENTS
 from textsim_db.results import AddReport, Refusal
 from textsim_db.settings import SETTINGS, CorpusConfig, CorpusSettings, check_count
-from textsim_db.sketch.common_shingles import FEWEST_DOCUMENTS, learn_common
+from textsim_db.sketch.learn_classes import FEWEST_DOCUMENTS, learn_common, learns
 from textsim_db.spark.columns import FrameColumns
 from textsim_db.spark.task_store import Target
 from textsim_db.spark.write_hidden import (
@@ -197,8 +197,8 @@ class _Load:
         return report
 
     def _learned(self, config: CorpusConfig) -> CorpusConfig:
-        """Return the configuration with common shingles, if the corpus is exact and has none yet."""
-        if not config.is_exact or config.common or self.survey.rows < FEWEST_DOCUMENTS:
+        """Return the configuration with common shingles, if the corpus learns them."""
+        if not learns(config) or self.survey.rows < FEWEST_DOCUMENTS:
             return config
         share = min(
             SAMPLE_DOCUMENTS / self.survey.rows,
@@ -206,8 +206,7 @@ class _Load:
         )
         rows = sample(self.documents, share).collect()
         batches = (prepare(batch, config) for batch in in_batches(map(tuple, rows)))
-        common = learn_common((batch.sketches.tokens for batch in batches), config.shingle)
-        return replace(config, common=common if len(common.values) else None)
+        return learn_common((batch.sketches.tokens for batch in batches), config)
 
     def _run(self, task: WriteTask) -> AddReport:
         """Run a task on each partition, and return the sum of their reports."""

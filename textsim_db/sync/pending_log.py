@@ -31,8 +31,8 @@ def delete(connection: Connection, ids: Sequence[int]) -> None:
 
 def delete_done(connection: Connection, piece: Piece) -> None:
     """Delete the entries of a piece, and the failures of its keys."""
-    connection.execute(statements.DELETE_FAILURES, [piece.corpus.id, piece.source_id, piece.keys])
-    delete(connection, piece.entries)
+    parameters = [piece.corpus.id, piece.source_id, piece.keys, list(piece.entries)]
+    connection.execute(statements.DELETE_DONE, parameters)
 
 
 def fail(connection: Connection, piece: Piece, refused: Iterable[Refusal]) -> None:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Final, LiteralString
 
-from textsim_db.read.statements import READING_FAULT
+from textsim_db.integrity.statements import READING_FAULT
 
 # Attached tables, as users see them.
 
@@ -192,10 +192,13 @@ UPDATE textsim.pending SET kind = 'failed', error = %s, lease_until = NULL WHERE
 COMPARISONS: Final[LiteralString] = """
 SELECT p.id FROM textsim.pending p WHERE p.source_id = %s AND p.kind = 'compare'
 """
-DELETE_FAILURES: Final[LiteralString] = """
-DELETE FROM textsim.pending p
-WHERE p.corpus_id = %s AND p.kind = 'failed' AND (p.source_id IS NULL OR p.source_id = %s)
-    AND p.keys[1] = ANY (%s::text[])
+DELETE_DONE: Final[LiteralString] = """
+WITH failures AS (
+    DELETE FROM textsim.pending p
+    WHERE p.corpus_id = %s AND p.kind = 'failed' AND (p.source_id IS NULL OR p.source_id = %s)
+        AND p.keys[1] = ANY (%s::text[])
+)
+SELECT textsim._delete_entries(%s::bigint[])
 """
 FAIL: Final[LiteralString] = """
 INSERT INTO textsim.pending (kind, corpus_id, source_id, keys, tries, error)
@@ -232,6 +235,10 @@ SET reported_at = excluded.reported_at, claimed_at = excluded.claimed_at,
     clustered = excluded.clustered, retries = excluded.retries
 """
 FORGET_WORKER: Final[LiteralString] = "DELETE FROM textsim.worker WHERE id = %(id)s"
+PROCESSES_OF_HOST: Final[LiteralString] = "SELECT process FROM textsim.worker WHERE host = %(host)s"
+FORGET_PROCESSES: Final[LiteralString] = (
+    "DELETE FROM textsim.worker WHERE host = %(host)s AND process = ANY (%(processes)s::integer[])"
+)
 WORKERS: Final[LiteralString] = """
 SELECT w.host, w.process, extract(epoch FROM n.now - w.reported_at)::float8,
     extract(epoch FROM n.now - w.claimed_at)::float8, extract(epoch FROM n.now - w.wrote_at)::float8,
@@ -296,7 +303,9 @@ COPY_NODES: Final[LiteralString] = (
 COPY_MATCHES: Final[LiteralString] = (
     "COPY textsim.match_{id} (a, b, similarity) FROM STDIN (FORMAT BINARY)"
 )
-COPY_CROWDED: Final[LiteralString] = "COPY textsim.crowded_{id} (node) FROM STDIN (FORMAT BINARY)"
+COPY_CROWDED: Final[LiteralString] = (
+    "COPY textsim.crowded_{id} (node, is_full) FROM STDIN (FORMAT BINARY)"
+)
 REMOVE_CHANGED_NODES: Final[LiteralString] = """
 DELETE FROM textsim.node_{id} n WHERE n.document_id IN (
     SELECT pg_catalog.unnest(p.document_ids) FROM textsim.pending p

@@ -28,7 +28,7 @@ from textsim_db.text.hash_table import (
 from textsim_db.text.hashing import hash_span
 from textsim_db.text.numba_compiler import inlined_kernel, kernel
 from textsim_db.text.storable_text import to_bytes
-from textsim_db.text.tokens import Tokens, leave_out, tokenize
+from textsim_db.text.tokens import Tokens, tokenize
 from textsim_db.text.utf8 import Utf8, concatenate, same_spans
 
 
@@ -80,24 +80,24 @@ def stop_words_by_language() -> WordsByLanguage:
     return tuple((language, stop_words(language)) for language in _languages())
 
 
-def without(tokens: Tokens, words: tuple[str, ...]) -> Tokens:
-    """Return the texts without these stop words, in the form that stop_words() returns."""
-    return leave_out(
-        tokens, find_words(tokens, np.arange(len(tokens.starts)), _cached_table(words))
-    )
+def are_stop_words(tokens: Tokens, words: tuple[str, ...]) -> BoolArray:
+    """Say which words of texts are stop words, in the form that stop_words() returns: (words,)."""
+    return find_words(tokens, np.arange(len(tokens.starts)), _cached_table(words))
 
 
-def without_by_language(tokens: Tokens, languages: Sequence[str], words: WordsByLanguage) -> Tokens:
-    """Return the texts, each without the stop words of its language."""
+def are_stop_words_of_languages(
+    tokens: Tokens, languages: Sequence[str], words: WordsByLanguage
+) -> BoolArray:
+    """Say which words of texts are stop words of the language of their text: (words,)."""
     numbers: dict[str, int] = {}
     of_text = np.array([numbers.setdefault(code, len(numbers)) for code in languages], np.int64)
     of_word = np.repeat(of_text, np.diff(tokens.word_offsets))
-    is_left_out = np.zeros(len(tokens.starts), np.bool_)
+    are_there = np.zeros(len(tokens.starts), np.bool_)
     for language, stop_words_of_language in words:
         if language in numbers:
             chosen = np.flatnonzero(of_word == numbers[language])
-            is_left_out[chosen] = find_words(tokens, chosen, _cached_table(stop_words_of_language))
-    return leave_out(tokens, is_left_out)
+            are_there[chosen] = find_words(tokens, chosen, _cached_table(stop_words_of_language))
+    return are_there
 
 
 @lru_cache(maxsize=128)

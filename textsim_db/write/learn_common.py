@@ -1,7 +1,7 @@
 """Learns from a sample of documents what is frozen with a corpus: common shingles and boilerplate.
 
-An exact corpus learns its common shingles from its first load, or from what it holds. A corpus learns
-its boilerplate from what it holds, by a rebuild.
+An exact corpus and a corpus with passages learn their common shingles from the first load, or from what
+they hold. A corpus learns its boilerplate from what it holds, by a rebuild.
 
 The list is frozen with the corpus, because the keys of all documents depend on it. So an empty corpus
 that learns a list is rebuilt, which gives it another id. Other sessions notice the id, and read the
@@ -21,7 +21,7 @@ from textsim_db.db.store import Store
 from textsim_db.db.stored_corpus import StoredCorpus
 from textsim_db.read.boilerplate import SAMPLE_DOCUMENTS, read_sample
 from textsim_db.settings import CorpusConfig
-from textsim_db.sketch.common_shingles import FEWEST_DOCUMENTS, learn_common
+from textsim_db.sketch.learn_classes import FEWEST_DOCUMENTS, learn_common, learns
 from textsim_db.sketch.sketch_texts import without_boilerplate
 from textsim_db.text.boilerplate import learn_boilerplate
 from textsim_db.text.run_ahead import cut
@@ -35,14 +35,14 @@ log = logging.getLogger(__name__)
 def learn_from_load(
     store: Store, documents: Iterator[Any]
 ) -> tuple[StoredCorpus | None, Iterator[Any]]:
-    """Let an empty exact corpus learn from the first documents of a load.
+    """Let an empty corpus learn its common shingles from the first documents of a load.
 
     Returns the corpus that takes the place of this one, or None, and all the documents. Only the owner
     of a corpus can rebuild it, so a corpus learns nothing from the first load of another role. A tracked
     corpus learns nothing either.
     """
     corpus = store.corpus
-    if not corpus.config.is_exact or corpus.config.common or not _can_learn(store):
+    if not learns(corpus.config) or not _can_learn(store):
         return None, documents
     pieces = cut(documents, SAMPLE_DOCUMENTS, _weight)
     head = next(pieces, [])
@@ -51,25 +51,27 @@ def learn_from_load(
     if len(head) < FEWEST_DOCUMENTS:
         return None, documents
     samples = (words_of(batch, corpus.config) for batch in in_batches(head))
-    common = learn_common(samples, corpus.config.shingle)
-    if not len(common.values):
+    config = learn_common(samples, corpus.config)
+    lists = [each for each in (config.common, config.common_of_passages) if each is not None]
+    if not lists:
         return None, documents
+    count = sum(len(each.values) for each in lists)
     log.info(
         "corpus %s: learned %s common shingles",
-        *(corpus.name, len(common.values)),
-        extra={"corpus": corpus.name, "shingles": len(common.values)},
+        *(corpus.name, count),
+        extra={"corpus": corpus.name, "shingles": count},
     )
-    return rebuild(store, replace(corpus.config, common=common)), documents
+    return rebuild(store, config), documents
 
 
 def learn_from_corpus(store: Store, config: CorpusConfig) -> CorpusConfig:
     """Return a configuration for a rebuild; it learns from the documents of the corpus.
 
-    It learns the common shingles if the configuration is exact, and the boilerplate if it was not
-    learned before.
+    It learns the common shingles if the configuration is exact or has passages, and the boilerplate if
+    it was not learned before.
     """
-    config = replace(config, common=None)
-    if not config.is_exact and not config.learns_boilerplate:
+    config = replace(config, common=None, common_of_passages=None)
+    if not learns(config) and not config.learns_boilerplate:
         return config
     tokens = read_sample(store).tokens
     if config.boilerplate is not None and config.learns_boilerplate:
@@ -81,10 +83,7 @@ def learn_from_corpus(store: Store, config: CorpusConfig) -> CorpusConfig:
             *(store.corpus.name, len(values)),
             extra={"corpus": store.corpus.name, "shingles": len(values)},
         )
-    if not config.is_exact:
-        return config
-    common = learn_common([tokens], config.shingle)
-    return replace(config, common=common if len(common.values) else None)
+    return learn_common([tokens], config) if learns(config) else config
 
 
 def _weight(document: Any) -> int:

@@ -27,21 +27,19 @@ from textsim_db.db.store import Store
 from textsim_db.errors import DocumentError
 from textsim_db.results import AddReport, Match, Twin
 from textsim_db.text.array_types import BoolArray
-from textsim_db.text.run_ahead import ahead, cut
+from textsim_db.text.run_ahead import ahead
 from textsim_db.write import statements
 from textsim_db.write.deferred_index import DeferredIndex
 from textsim_db.write.detect_changes import ADDED, REPLACED, TWIN
 from textsim_db.write.document_inputs import Key
 from textsim_db.write.loaded_keys import KeySet
 from textsim_db.write.prepare_batches import (
-    BATCH_DOCUMENTS,
     Batch,
     in_batches,
     prepare,
     without_words,
 )
-from textsim_db.write.retry_batch import remove_or_retry, write_or_retry
-from textsim_db.write.storable_keys import possible_key
+from textsim_db.write.retry_batch import write_or_retry
 from textsim_db.write.vacuum_after_load import settle
 from textsim_db.write.write_batch import Written
 
@@ -94,13 +92,6 @@ def add(
     report, written = AddReport(), write_or_retry(store, batch, force=force)
     _count(report, batch, written, np.zeros(1, np.bool_))
     return report, written.twins[0].matches if written.twins else []
-
-
-def remove(store: Store, keys: Iterable[Key]) -> int:
-    """Remove documents by key and return how many were removed; unknown keys are skipped."""
-    stored_keys = (key for key in map(possible_key, keys) if key is not None)
-    batches = cut(stored_keys, BATCH_DOCUMENTS, len)
-    return sum(remove_or_retry(store, sorted(set(batch))) for batch in batches)
 
 
 def with_word_ids(batch: Batch, store: Store) -> Batch:

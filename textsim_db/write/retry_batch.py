@@ -1,4 +1,4 @@
-"""Writes or removes a batch, and tries again after a collision, a lost connection or a time-out."""
+"""Writes a batch, and tries again after a collision, a lost connection or a time-out."""
 
 from __future__ import annotations
 
@@ -7,15 +7,12 @@ from functools import reduce
 import numpy as np
 
 from textsim_db.db.engine import transaction
-from textsim_db.db.retries import Attempts
 from textsim_db.db.store import Store
-from textsim_db.write import statements, write_batch
+from textsim_db.write import write_batch
+from textsim_db.write.attempts import attempts_of_writer, queue
 from textsim_db.write.detect_changes import EXTENDED, TWIN, UNCHANGED, StoredByKey
 from textsim_db.write.prepare_batches import Batch, part_of
 from textsim_db.write.write_batch import Written
-
-QUEUE_FROM = 2
-"""After this number of failures writers of the corpus queue, so that they no longer collide."""
 
 
 def write_or_retry(
@@ -28,13 +25,13 @@ def write_or_retry(
     force: a unique corpus leaves nothing out.
     """
     written = Written(np.empty(len(batch.keys), np.int8), [])
-    for attempt in _attempts(store, batch.keys):
+    for attempt in attempts_of_writer(store, batch.keys):
         part = part_of(batch, attempt.part)
         locked: StoredByKey | None = {} if are_new and not attempt.failures else None
         with attempt:
             with transaction(store.engine) as connection:
                 cursor = connection.cursor(binary=True)
-                _queue(cursor, store, attempt)
+                queue(connection, store, attempt)
                 attempt.results.append(
                     write_batch.write(cursor, store, part, locked=locked, force=force)
                 )
@@ -44,32 +41,6 @@ def write_or_retry(
                 twin._replace(place=twin.place + attempt.part.start) for twin in twins
             )
     return written
-
-
-def remove_or_retry(store: Store, keys: list[str]) -> int:
-    """Remove documents, in halves if that takes too long; return how many were removed."""
-    removed = 0
-    for attempt in _attempts(store, keys):
-        with attempt:
-            with transaction(store.engine) as connection:
-                cursor = connection.cursor(binary=True)
-                _queue(cursor, store, attempt)
-                locked = write_batch.lock(cursor, store.corpus, keys[attempt.part])
-                write_batch.refuse_attached(cursor, store.corpus, list(locked))
-                attempt.results.append(
-                    write_batch.remove_locked(cursor, store.corpus, list(locked.values()))
-                )
-            removed += max(attempt.results)
-    return removed
-
-
-def _attempts(store: Store, keys: list[str]) -> Attempts:
-    return Attempts(store.engine, len(keys), lambda place: f'document "{keys[place][:100]}"')
-
-
-def _queue(cursor: write_batch.Cursor, store: Store, attempt: Attempts) -> None:
-    if attempt.failures >= QUEUE_FROM:
-        cursor.execute(statements.QUEUE_OF_WRITERS, [store.corpus.id])
 
 
 def _outcomes_of_both(before: Written, now: Written) -> Written:

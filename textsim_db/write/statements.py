@@ -50,6 +50,9 @@ EXTEND_DOCUMENTS: Final[LiteralString] = """
 /* textsim-db: extend documents of corpus {id} */
 UPDATE {document} SET expires_at = %s WHERE id = ANY (%s::integer[])
 """
+REMOVE_DOCUMENTS: Final[LiteralString] = """
+/* textsim-db: remove documents of corpus {id} */ SELECT textsim._remove_documents({id}, %s::text[])
+"""
 EXPIRE: Final[LiteralString] = """
 /* textsim-db: remove expired documents */ SELECT textsim._expire(%s)
 """

@@ -69,6 +69,8 @@ def lock_free(
     A transaction that never waits for a lock cannot be part of a deadlock.
     """
     locked = _fetch(cursor, corpus.statement(statements.LOCK_FREE_DOCUMENTS), keys)
+    if len(locked) == len(keys):
+        return locked, set()
     stored = cursor.execute(corpus.statement(statements.STORED_KEYS), [list(keys)]).fetchall()
     return locked, {key for (key,) in stored} - locked.keys()
 
@@ -113,17 +115,21 @@ def write(
     """
     if not batch.keys:
         return Written(np.empty(0, np.int8), [])
-    batch = _with_expiries(cursor, store.corpus, batch)
+    corpus = store.corpus
+    batch = _with_expiries(cursor, corpus, batch)
     decision = _decide(cursor, store, batch, source_id, locked)
-    twins = _twins(cursor, store, batch, decision)
+    outcome, twins = decision.outcomes, _twins(cursor, store, batch, decision)
+    if not force:
+        twins = _without_standing(cursor, corpus, batch, outcome, twins)
+        outcome[[twin.place for twin in twins]] = TWIN
+    _update(cursor, corpus, batch, decision, source_id)
+    added = np.flatnonzero(outcome == ADDED)
+    if len(added):
+        source_ids = np.full(len(added), NO_SOURCE if source_id is None else source_id)
+        insert(cursor, corpus, batch, added, next_ids(cursor, corpus, len(added)), source_ids)
     if force:
-        _apply(cursor, store.corpus, batch, decision, source_id)
-        mark_forced(cursor, store.corpus, [batch.keys[twin.place] for twin in twins])
-        return Written(decision.outcomes, [])
-    twins = _without_standing(cursor, store.corpus, batch, decision.outcomes, twins)
-    decision.outcomes[[twin.place for twin in twins]] = TWIN
-    _apply(cursor, store.corpus, batch, decision, source_id)
-    return Written(decision.outcomes, twins)
+        mark_forced(cursor, corpus, [batch.keys[twin.place] for twin in twins])
+    return Written(outcome, [] if force else twins)
 
 
 def _with_expiries(cursor: Cursor, corpus: StoredCorpus, batch: Batch) -> Batch:
@@ -215,14 +221,14 @@ def _is_extended(batch: Batch, decision: _Decision, i: int) -> bool:
     return decision.stored[batch.keys[i]].expires_at != batch.expiry_of(i)
 
 
-def _apply(
+def _update(
     cursor: Cursor,
     corpus: StoredCorpus,
     batch: Batch,
     decision: _Decision,
     source_id: int | None,
 ) -> None:
-    """Write the documents that are added, replaced, completed, extended or adopted."""
+    """Rewrite the stored documents that are replaced, completed, extended or adopted."""
     outcome = decision.outcomes
     changed = np.flatnonzero((outcome == REPLACED) | (outcome == COMPLETED))
     if len(changed):
@@ -236,11 +242,6 @@ def _apply(
     if decision.adopted:
         parameters = [source_id, Array(np.array(decision.adopted, np.int32))]
         cursor.execute(corpus.statement(statements.ADOPT_DOCUMENTS), parameters)
-    added = np.flatnonzero(outcome == ADDED)
-    if len(added):
-        ids = next_ids(cursor, corpus, len(added))
-        source_ids = np.full(len(added), NO_SOURCE if source_id is None else source_id)
-        insert(cursor, corpus, batch, added, ids, source_ids)
 
 
 def _extend(cursor: Cursor, corpus: StoredCorpus, batch: Batch, decision: _Decision) -> None:
@@ -278,11 +279,6 @@ def refuse_attached(cursor: Cursor, corpus: StoredCorpus, keys: Sequence[str]) -
     """Raise ObjectInUse if the corpus is unique and an attached table has one of the documents."""
     if corpus.config.is_unique and keys:
         cursor.execute(statements.REFUSE_ATTACHED, [corpus.id, list(keys)])
-
-
-def remove(cursor: Cursor, corpus: StoredCorpus, keys: Sequence[str]) -> int:
-    """Remove documents with their band rows, and return how many were removed."""
-    return remove_locked(cursor, corpus, list(lock(cursor, corpus, keys).values()))
 
 
 def remove_locked(cursor: Cursor, corpus: StoredCorpus, documents: Sequence[Stored]) -> int:

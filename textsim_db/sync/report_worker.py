@@ -16,7 +16,7 @@ import psycopg
 from sqlalchemy import Engine
 
 from textsim_db.db import cancellation
-from textsim_db.db.engine import transaction, wait_at_most
+from textsim_db.db.engine import Connection, transaction, wait_at_most
 from textsim_db.db.statement_timeout import Supervisor
 from textsim_db.errors import DatabaseError
 from textsim_db.sync import statements
@@ -102,7 +102,34 @@ class Watch:
         try:
             with transaction(self._engine) as connection:
                 wait_at_most(connection, _LEASE_PATIENCE)
+                if not self._has_row:
+                    _forget_ended_processes(connection)
                 connection.execute(statement.encode(), parameters)
             self._has_row = True
         except (psycopg.Error, DatabaseError) as error:
             log.debug("cannot report the progress: %s", error)
+
+
+def _forget_ended_processes(connection: Connection) -> None:
+    """Remove the rows of workers of this machine whose processes have ended: a new worker replaces them.
+
+    If a live process is not visible here, as from another container, its worker writes its row again.
+    """
+    host = {"host": socket.gethostname()}
+    rows = connection.execute(statements.PROCESSES_OF_HOST, host).fetchall()
+    ended = [process for (process,) in rows if not _exists(process)]
+    if ended:
+        connection.execute(statements.FORGET_PROCESSES, {**host, "processes": ended})
+
+
+def _exists(process: int) -> bool:
+    """Return whether a process of this machine exists; True if the system cannot say it."""
+    if os.name != "posix":
+        return True
+    try:
+        os.kill(process, 0)  # signal 0 is not sent
+    except ProcessLookupError:
+        return False
+    except PermissionError:  # it belongs to another user
+        return True
+    return True

@@ -23,9 +23,9 @@ from textsim_db.db.binary_format import load_float8_array, load_int4_array
 from textsim_db.db.engine import Connection
 from textsim_db.db.store import Store
 from textsim_db.db.stored_corpus import StoredCorpus
+from textsim_db.integrity import statements
+from textsim_db.integrity.check_catalog import Tracking
 from textsim_db.measures.by_name import JACCARD
-from textsim_db.read import statements
-from textsim_db.read.check_catalog import Tracking
 from textsim_db.read.pairs import StoredHost
 from textsim_db.results import Problem
 from textsim_db.settings import Shingle

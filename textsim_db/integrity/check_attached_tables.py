@@ -16,7 +16,7 @@ from psycopg import sql
 from textsim_db.db.engine import Connection
 from textsim_db.db.statements import ALIVE
 from textsim_db.db.stored_corpus import StoredCorpus
-from textsim_db.read import statements
+from textsim_db.integrity import statements
 from textsim_db.results import Problem
 
 log = logging.getLogger(__name__)

@@ -22,11 +22,11 @@ from textsim_db.db.engine import Connection, autocommit
 from textsim_db.db.store import Store
 from textsim_db.db.stored_corpus import StoredCorpus
 from textsim_db.frames.arrow_results import rows_of
+from textsim_db.integrity import statements
+from textsim_db.integrity.check_attached_tables import source_problems
+from textsim_db.integrity.check_catalog import FROM_BACKUP, object_problems, tracking
+from textsim_db.integrity.check_tracked_clusters import Fault, faults, shingle_hashes
 from textsim_db.measures.by_name import JACCARD
-from textsim_db.read import statements
-from textsim_db.read.check_attached_tables import source_problems
-from textsim_db.read.check_catalog import FROM_BACKUP, object_problems, tracking
-from textsim_db.read.check_tracked import Fault, faults, shingle_hashes
 from textsim_db.read.normal_forms import compose_forms
 from textsim_db.read.pairs import forced_keys, pairs
 from textsim_db.read.snapshot import on_each, snapshot, with_second

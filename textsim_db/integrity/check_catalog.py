@@ -16,7 +16,7 @@ from sqlalchemy import Engine
 
 from textsim_db.db.engine import Connection, autocommit, database_errors
 from textsim_db.db.stored_corpus import StoredCorpus
-from textsim_db.read import statements
+from textsim_db.integrity import statements
 from textsim_db.results import Problem
 
 log = logging.getLogger(__name__)

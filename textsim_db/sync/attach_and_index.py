@@ -12,7 +12,8 @@ from textsim_db.db.store import Store
 from textsim_db.errors import ConfigurationError, TextsimError
 from textsim_db.read.boilerplate import SAMPLE_DOCUMENTS
 from textsim_db.results import ChangeReport
-from textsim_db.sync import read_source, sources
+from textsim_db.sketch.learn_classes import learns
+from textsim_db.sync import attached_tables, read_source
 from textsim_db.sync.table_names import SourceNames
 from textsim_db.sync.worker import Worker
 from textsim_db.sync.worker_settings import WorkerSettings, WorkReport
@@ -26,17 +27,17 @@ _ROWS_AT_ONCE = 1000
 def attach_and_index(
     store: Store,
     names: SourceNames,
-    rules: sources.AttachRules,
+    rules: attached_tables.AttachRules,
     progress: Callable[[int], None] | None = None,
 ) -> ChangeReport:
     """Attach a table and index its rows; see Corpus.attach.
 
-    If indexing is interrupted, another worker continues it. An empty exact corpus learns its common
+    If indexing is interrupted, another worker continues it. An empty corpus learns its common
     shingles first. In a unique corpus the rows are indexed when the table is attached, so the worker
     only gives word ids, and a rebuild learns.
     """
-    number = sources.attach(store, names, rules)
-    if store.corpus.config.is_exact and not store.corpus.config.is_unique:
+    number = attached_tables.attach(store, names, rules)
+    if learns(store.corpus.config) and not store.corpus.config.is_unique:
         _learn(store, number)
     report = None if progress is None else _Progress(progress).report
     worker = Worker(
@@ -50,12 +51,12 @@ def attach_and_index(
             "role that can read all rows, or detach the table"
         )
     if store.corpus.config.is_unique:
-        return ChangeReport(added=sources.count_documents(store, number))
+        return ChangeReport(added=attached_tables.count_documents(store, number))
     return changes
 
 
 def _learn(store: Store, number: int) -> None:
-    """Let an empty exact corpus learn from the rows of a source.
+    """Let an empty corpus learn from the rows of a source.
 
     Without a list it finds the same, so the table is indexed even if the corpus cannot learn.
     """

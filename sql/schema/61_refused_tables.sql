@@ -171,11 +171,13 @@ BEGIN ATOMIC
         FROM pg_statistic_ext x WHERE x.stxrelid = part.oid
     ) expression (class, oid)
     JOIN pg_depend d ON d.classid = expression.class AND d.objid = expression.oid
-    LEFT JOIN pg_proc f ON d.refclassid = 'pg_proc'::regclass AND f.oid = d.refobjid
-    LEFT JOIN pg_operator o ON d.refclassid = 'pg_operator'::regclass AND o.oid = d.refobjid
-    LEFT JOIN pg_type t
-        ON d.refclassid = 'pg_type'::regclass AND t.oid = d.refobjid AND t.typtype = 'd'
-    JOIN pg_roles w ON w.oid = coalesce(f.proowner, o.oprowner, t.typowner)
+    -- Joins would read these three tables whole.
+    JOIN pg_roles w ON w.oid = CASE d.refclassid
+        WHEN 'pg_proc'::regclass THEN (SELECT f.proowner FROM pg_proc f WHERE f.oid = d.refobjid)
+        WHEN 'pg_operator'::regclass THEN (SELECT o.oprowner FROM pg_operator o WHERE o.oid = d.refobjid)
+        WHEN 'pg_type'::regclass
+            THEN (SELECT t.typowner FROM pg_type t WHERE t.oid = d.refobjid AND t.typtype = 'd')
+    END
     WHERE NOT w.rolsuper AND w.rolname <> current_user;
 END;
 COMMENT ON FUNCTION textsim._foreign_code(oid)

@@ -1,0 +1,79 @@
+"""Runs of words cut from documents, written in another form: other case, punctuation and line breaks."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from benchmarks.harness import read_corpora
+from textsim_db.text.tokens import normal_form
+
+MOST_WORDS = 200
+"""The words of the longest quotation."""
+LIMITS = {"arxiv": 20_000, "licences": 1500, "articles": 1000, "languages": 7500, "scripture": 866}
+"""The real texts, by file: how many of its documents are read."""
+_SEPARATORS = (" ", "\n", ", ", ";\n\n", " -- ", "\t(", "... ")
+
+
+class Quotation(NamedTuple):
+    """A run of words that was cut from a document, and a text that has it in another form."""
+
+    key: str
+    """The key of the document."""
+    start: int
+    """The words of the document before the run."""
+    length: int
+    """The words of the run."""
+    before: int
+    """The words of the text before the run."""
+    words: list[str]
+    """The words of the text."""
+    text: str
+    """The text."""
+
+    def is_at(self, key: str, words: int, in_document: int) -> bool:
+        """Say whether a passage has the place of the run.
+
+        Words of the same document before or after it may be in the text by chance.
+        """
+        return key == self.key and in_document <= self.start <= in_document + words - self.length
+
+
+def real_texts(folder: Path) -> dict[str, str]:
+    """Return the real texts by key; raises FileNotFoundError if a file is missing."""
+    return {
+        f"{name} {number}": document["text"]
+        for name, most in LIMITS.items()
+        for _, documents in read_corpora([folder / f"{name}.jsonl.gz"], most)
+        for number, document in enumerate(documents)
+    }
+
+
+def words_of(texts: Mapping[str, str]) -> dict[str, list[str]]:
+    """Return the words of the normal form of each text."""
+    return {key: normal_form(text).split() for key, text in texts.items()}
+
+
+def quotations(
+    rng: random.Random, documents: Mapping[str, Sequence[str]], least: int, count: int
+) -> Iterator[Quotation]:
+    """Yield quotations of least to MOST_WORDS words of documents, given as their words."""
+    long_enough = [key for key, words in documents.items() if len(words) >= least]
+    for _ in range(count):
+        key = rng.choice(long_enough)
+        yield _quotation(rng, key, documents[key], least)
+
+
+def _quotation(rng: random.Random, key: str, words: Sequence[str], least: int) -> Quotation:
+    count = rng.randint(least, min(MOST_WORDS, len(words)))
+    start = rng.randrange(len(words) - count + 1)
+    before, after = ([f"qx{rng.randrange(10**9)}" for _ in range(rng.randrange(4))] for _ in "ab")
+    text_words = [*before, *words[start : start + count], *after]
+    text = "".join(
+        (rng.choice((str.upper, str.title, str))(word) if word.isascii() else word)
+        + rng.choice(_SEPARATORS)
+        for word in text_words
+    )
+    return Quotation(key, start, count, len(before), text_words, text)

@@ -1,0 +1,212 @@
+"""Passages of hostile texts: forged fingerprints, short periods, runs at the ends, other scripts."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from collections.abc import Sequence
+from itertools import pairwise
+
+import numpy as np
+
+import textsim_db as ts
+from tests.support.connections import Connection
+from tests.support.suffix_array import runs_with, suffix_array
+from textsim_db.text.shingles import array_elements
+from textsim_db.text.tokens import normal_form, tokens_of
+
+WORDS = 8
+"""The words of the shortest passage; its shingles have four words."""
+Run = tuple[str, int, int, int]
+
+
+def create(db: ts.Database) -> ts.Corpus:
+    return db.create_corpus("c", passages=WORDS)
+
+
+def expected(text: str, documents: dict[str, str]) -> list[Run]:
+    """Return the passages of a text as a suffix array finds them."""
+    forms = [normal_form(each).split() for each in (text, *documents.values())]
+    runs = runs_with(suffix_array(forms), 0, WORDS)
+    keys = list(documents)
+    found = [(keys[place - 1], *run) for place, of_one in runs.items() for run in of_one]
+    return sorted(found, key=lambda run: (-run[1], run[0], run[3]))
+
+
+def in_python(corpus: ts.Corpus, text: str) -> list[Run]:
+    return [(p.key, p.words, p.in_text, p.in_document) for p in corpus.passages(text)]
+
+
+def in_sql(connection: Connection, text: str) -> list[Run]:
+    statement = "SELECT key, words, in_text, in_document FROM textsim.passages('c', %s)"
+    return [tuple(row) for row in connection.execute(statement, [text])]
+
+
+# Forged fingerprints
+
+
+def forged_shingles(rng: random.Random, count: int) -> list[str]:
+    """Return shingles of four words whose values are small, and have the same low half.
+
+    The value of a shingle is a sum of multiples of the hashes of its words. So all sums of two words
+    before, and of two words after, are compared.
+    """
+    vocabulary = np.array([f"w{rng.randrange(10**9)}" for _ in range(2000)])
+    hashes = array_elements(tokens_of([" ".join(vocabulary).encode()]).hashes)
+    first, last = (
+        (hashes[:, None] * np.uint64(31**power) + hashes * np.uint64(31 ** (power - 1))).ravel()
+        for power in (3, 1)
+    )
+    low = np.uint64(2**32 - 1)
+    order = np.argsort(last & low)
+    in_order = (last & low)[order]
+    rest = (np.uint64(rng.randrange(2**32)) - first) & low
+    places = np.searchsorted(in_order, rest)
+    has_rest = np.flatnonzero(in_order[places % len(order)] == rest)
+    ends = order[places[has_rest]]
+    values = first[has_rest] + last[ends] + np.uint64(31**4)
+    smallest = np.argsort(values.astype(np.int64))[:count]
+    pairs = ((has_rest[i], ends[i]) for i in smallest)
+    return [
+        " ".join(vocabulary[[*divmod(int(a), len(vocabulary)), *divmod(int(b), len(vocabulary))]])
+        for a, b in pairs
+    ]
+
+
+def test_a_crowd_that_shares_a_forged_fingerprint_shares_no_passage(
+    db: ts.Database, connection: Connection, seed: int
+) -> None:
+    rng = random.Random(seed)
+    texts = [
+        f"{shingle} {' '.join(f'x{rng.randrange(10**9)}' for _ in range(4))}"
+        for shingle in forged_shingles(rng, 300)
+    ]
+    corpus = create(db)
+    corpus.add_many((f"{number:03}", text) for number, text in enumerate(texts))
+    statement = "SELECT array_agg(document_id) FROM textsim.passage_1 GROUP BY fingerprint"
+    crowd = max((row[0] for row in connection.execute(statement)), key=len)
+    assert len(crowd) > 120
+    statement = "SELECT key FROM textsim.document_1 WHERE id = ANY (%s) ORDER BY key"
+    keys = [row[0] for row in connection.execute(statement, [crowd])]
+    text = f"before {texts[int(keys[0])]} after"
+    assert in_python(corpus, text) == in_sql(connection, text) == [(keys[0], WORDS, 1, 0)]
+    assert [match.key for match in corpus.containing(text, 0.1)] == keys[:1]
+    assert list(corpus.shared_passages()) == []
+    assert corpus.passages_of(keys[0]) == []
+    guarded = corpus.passages(text, max_documents=100)
+    assert [run.documents for run in guarded.common] == [len(crowd)]
+    assert corpus.check() == []
+
+
+# Periodic texts
+
+
+def periodic(rng: random.Random) -> str:
+    """Return a text of a short period, with a few other words."""
+    words = (rng.sample("abc", rng.randrange(1, 4)) * 60)[: rng.randrange(8, 60)]
+    for _ in range(rng.randrange(3)):
+        words[rng.randrange(len(words))] = rng.choice("abcd")
+    return " ".join(words)
+
+
+def has_many_places(words: Sequence[str]) -> bool:
+    """Say whether the text has a run at more than ten places, of which SQL compares only ten."""
+    windows = Counter(tuple(words[i : i + WORDS]) for i in range(len(words) - WORDS + 1))
+    return max(windows.values(), default=0) > 10
+
+
+def test_periodic_texts_are_found_as_a_suffix_array_finds_them(
+    db: ts.Database, connection: Connection, seed: int
+) -> None:
+    rng = random.Random(seed)
+    documents = {f"{number:02}": periodic(rng) for number in range(40)}
+    corpus = create(db)
+    corpus.add_many(documents.items())
+    compared = 0
+    for text in [*documents.values(), *(periodic(rng) for _ in range(40))]:
+        runs = expected(text, documents)
+        assert in_python(corpus, text) == runs, text
+        from_sql = in_sql(connection, text)
+        if not has_many_places(text.split()):
+            assert from_sql == runs, text
+            compared += 1
+        # Else a run may be returned in parts.
+        assert {run[0] for run in from_sql} == {run[0] for run in runs}, text
+        for key, words, in_text, in_document in from_sql:
+            run = documents[key].split()[in_document : in_document + words]
+            assert run == text.split()[in_text : in_text + words], text
+    assert compared > 10
+
+
+def test_one_word_a_million_times(db: ts.Database) -> None:
+    corpus = create(db)
+    corpus.add("long", "again " * 1_000_000)
+    assert in_python(corpus, "again " * 1_000_000) == [("long", 1_000_000, 0, 0)]
+    assert in_python(corpus, f"once {'again ' * 200} once") == [("long", 200, 1, 0)]
+    assert list(corpus.shared_passages()) == []
+
+
+# Runs at the ends
+
+
+def test_no_run_goes_over_the_end_of_a_text(
+    db: ts.Database, connection: Connection, seed: int
+) -> None:
+    rng = random.Random(seed)
+    documents = {
+        f"{number:02}": " ".join(f"w{rng.randrange(10**9)}" for _ in range(rng.randrange(1, 20)))
+        for number in range(60)
+    }
+    corpus = create(db)
+    corpus.add_many(documents.items())
+    found = 0
+    for (_, a), (_, b) in pairwise(documents.items()):
+        a_words, b_words = a.split(), b.split()
+        end, start = a_words[-rng.randrange(1, 20) :], b_words[: rng.randrange(1, 20)]
+        for text in (" ".join(end + start), " ".join(start + end), f"{b} {a}", f"{a} {b}"):
+            runs = expected(text, documents)
+            assert in_python(corpus, text) == in_sql(connection, text) == runs, text
+            found += len(runs)
+    assert found > 60
+
+
+# Scripts without spaces
+
+SCRIPTS = {
+    "Han": "漢字文章検索比較重複部分引用条項契約家屋庭園樹木同意借主",
+    "kana": "あいうえおかきくけこさしすせそがぎぐアイウエオカキクケコガギグ",
+    "half-width": "ｱｲｳｴｵｶｷｸｹｺｶﾞｷﾞｸﾞ",
+    "Thai": "กขคงจฉชซญดตถทธนบปผพฟภมยรลวศสหอ" + "\u0e31\u0e34\u0e35\u0e38\u0e48\u0e49",
+    "Khmer": "កខគឃងចឆជឈញ" + "\u17b6\u17b7\u17d2",
+}
+
+
+def spaceless(rng: random.Random, characters: str) -> str:
+    """Return a text of a script, with marks anywhere, and now and then a Latin word or punctuation."""
+    others = ["、", "。", " ", "\n", " Latin ", "7"]
+    return "".join(
+        rng.choice(characters) if rng.random() < 0.9 else rng.choice(others)
+        for _ in range(rng.randrange(80))
+    )
+
+
+def test_runs_of_scripts_without_spaces_are_found(
+    db: ts.Database, connection: Connection, seed: int
+) -> None:
+    rng = random.Random(seed)
+    documents = {
+        f"{script} {number}": spaceless(rng, characters)
+        for script, characters in SCRIPTS.items()
+        for number in range(12)
+    }
+    corpus = create(db)
+    corpus.add_many(documents.items())
+    found = 0
+    for key, document in documents.items():
+        start, end = sorted(rng.choices(range(len(document) + 1), k=2))
+        own = spaceless(rng, SCRIPTS[key.split(" ")[0]])
+        text = own[:20] + document[start:end] + own[20:]
+        runs = expected(text, documents)
+        assert in_python(corpus, text) == in_sql(connection, text) == runs, (key, text)
+        found += len(runs)
+    assert found > 15

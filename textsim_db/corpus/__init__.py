@@ -1,0 +1,10 @@
+"""corpus: the methods of a Corpus, which check arguments and call the packages that do the work.
+
+Texts, keys and settings come in; results go out. Each file has the methods of one subject. The package
+never writes SQL, and never computes a signature itself.
+"""
+
+from textsim_db.corpus.corpus import Corpus
+from textsim_db.corpus.managed_corpus import ManagedCorpus
+
+__all__ = ["Corpus", "ManagedCorpus"]

@@ -1,0 +1,120 @@
+"""CheckedArguments: the store of a corpus, and the checks of arguments that many methods take."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from textsim_db.db.current_store import CurrentStore
+from textsim_db.db.store import Store
+from textsim_db.errors import ConfigurationError, DocumentError, DocumentNotFound, MeasureError
+from textsim_db.lazy_imports import lazy
+from textsim_db.settings import AUTO, CorpusConfig, check_count, check_threshold
+from textsim_db.write.document_inputs import Key, Scope
+
+if TYPE_CHECKING:
+    from textsim_db.compare import verify
+    from textsim_db.compare.verify import Criterion
+    from textsim_db.measures import by_name
+    from textsim_db.text import languages
+    from textsim_db.write import storable_keys
+else:
+    by_name = lazy("textsim_db.measures.by_name", globals())
+    languages = lazy("textsim_db.text.languages", globals())
+    storable_keys = lazy("textsim_db.write.storable_keys", globals())
+    verify = lazy("textsim_db.compare.verify", globals())
+
+
+class CheckedArguments:
+    """The store of a corpus, and the checks of arguments that many methods take."""
+
+    def __init__(self, store: Store) -> None:
+        self._current = CurrentStore(store)
+
+    @property
+    def name(self) -> str:
+        """The name of the corpus."""
+        return self._current.store.corpus.name
+
+    @property
+    def config(self) -> CorpusConfig:
+        """The settings of the corpus, which determine its signatures and buckets."""
+        return self._current.store.corpus.config
+
+    def _threshold(self, threshold: float | None) -> float:
+        return self.config.threshold if threshold is None else check_threshold(threshold)
+
+    def _search_threshold(self, threshold: float | None) -> float:
+        checked = self._threshold(threshold)
+        if self.config.is_exact and checked < self.config.threshold:
+            raise ConfigurationError(
+                f'threshold is {checked:g}; the exact corpus "{self.name}" finds every pair from '
+                f"{self.config.threshold:g} on, but not below; to lower its threshold: "
+                f"textsim rebuild {shlex.quote(self.name)} --threshold {checked:g}"
+            )
+        return checked
+
+    def _key(self, key: Key) -> str:
+        stored = storable_keys.possible_key(key)
+        if stored is None:
+            raise DocumentNotFound(f'corpus "{self.name}" has no document {key!r}')
+        return stored
+
+    def _criterion(
+        self,
+        measure: str,
+        threshold: float | None,
+        language: str | None,
+        scope: str | None = None,
+    ) -> Criterion:
+        by = by_name.measure_of(measure)
+        limit = self._language(language)
+        if by is by_name.JACCARD:
+            return verify.Criterion(by, self._search_threshold(threshold), limit, scope)
+        if threshold is None:
+            raise MeasureError(
+                f"{by.name} needs a threshold, because the threshold of the corpus is for jaccard"
+            )
+        return verify.Criterion(by, by.check_threshold(threshold), limit, scope)
+
+    def _scope(self, scope: Scope | None) -> str | None:
+        """Return the scope of a document or a search as it is stored."""
+        self.config.check_scope(self.name, scope is not None)
+        return self._scope_of_pairs(scope)
+
+    def _scope_of_pairs(self, scope: Scope | None) -> str | None:
+        """Return the scope that limits a list as it is stored; None: all scopes."""
+        if scope is None:
+            return None
+        self.config.check_scope(self.name, True)
+        try:
+            return storable_keys.stored_scope(scope)
+        except DocumentError as error:
+            raise ConfigurationError(str(error)) from error
+
+    def _scopes(self, scope: Scope | Sequence[Scope] | None, count: int) -> list[str] | None:
+        """Return the scope of each of several texts, or None if the corpus is not scoped."""
+        if scope is None or isinstance(scope, Scope):
+            stored = self._scope(scope)
+            return None if stored is None else [stored] * count
+        if len(scope) != count:
+            raise ConfigurationError(
+                f"there are {len(scope)} scopes and {count} texts; expected a scope for each text"
+            )
+        return [str(self._scope(each)) for each in scope]
+
+    def _language(self, language: str | None) -> str | None:
+        if language is None:
+            return None
+        if self.config.language is None:
+            raise ConfigurationError(
+                f'the languages of the documents of corpus "{self.name}" are not identified; '
+                f'create a corpus with language="{AUTO}" to identify them'
+            )
+        return languages.check_language(language)
+
+
+def checked_count(count: int | None, name: str) -> int | None:
+    """Return the largest number of results, None for all; raises ConfigurationError."""
+    return None if count is None else check_count(count, name, 1, 2**63 - 1)

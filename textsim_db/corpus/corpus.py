@@ -1,0 +1,55 @@
+"""Corpus: the object through which a user adds, searches and compares documents."""
+
+from __future__ import annotations
+
+from textsim_db.corpus.attached_tables import TableMethods
+from textsim_db.corpus.documents import DocumentMethods
+from textsim_db.corpus.judgements import JudgementMethods
+from textsim_db.corpus.pairs_and_clusters import ClusterMethods
+from textsim_db.corpus.passages import PassageMethods
+from textsim_db.corpus.rebuild import RebuildMethods
+from textsim_db.corpus.searches import SearchMethods
+from textsim_db.corpus.statistics import StatisticMethods
+from textsim_db.corpus.status import StatusMethods
+from textsim_db.corpus.tracked_clusters import TrackingMethods
+
+
+class Corpus(  # the reference lists the methods of the last class first
+    RebuildMethods,
+    TrackingMethods,
+    TableMethods,
+    StatusMethods,
+    StatisticMethods,
+    JudgementMethods,
+    ClusterMethods,
+    PassageMethods,
+    SearchMethods,
+    DocumentMethods,
+):
+    """A named collection of documents with one configuration.
+
+    Database.create_corpus() and Database.corpus() return it. Threads may share a corpus. Every method
+    that reaches the database raises DatabaseError if a statement fails, and DatabaseUnavailable if
+    there is no connection.
+
+    Examples:
+        The examples of the methods use this corpus:
+
+        >>> import textsim_db
+        >>> db = textsim_db.connect()
+        >>> corpus = db.create_corpus("news", threshold=0.6)
+        >>> report = corpus.add_many({
+        ...     "monday": "The city council approved the new budget for schools on Monday evening.",
+        ...     "update": "The city council approved the new budget for schools on Monday.",
+        ...     "recipe": "Whisk two eggs with sugar and fold in the sifted flour.",
+        ... })
+        >>> report
+        AddReport(added=3, replaced=0, unchanged=0, repeated_keys=0, refused=[], twins=[])
+    """
+
+    def __repr__(self) -> str:
+        config = self.config
+        return (
+            f"Corpus({self.name!r}, shingle={str(config.shingle)!r}, threshold={config.threshold}, "
+            f"bands={config.bands}, rows={config.rows})"
+        )

@@ -1,0 +1,263 @@
+"""All pairs, clusters and duplicates of a corpus, and what holds a cluster together."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Iterable
+from functools import partial
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec
+
+from textsim_db.corpus.arguments import CheckedArguments
+from textsim_db.db.store import Store
+from textsim_db.errors import ConfigurationError, MeasureError
+from textsim_db.frames.arrow_results import ResultColumns, Results
+from textsim_db.lazy_imports import lazy
+from textsim_db.results import Cluster, Duplicate, InspectedCluster, Inspection, Pair
+from textsim_db.settings import (
+    check_callable,
+    check_count,
+    check_flag,
+    check_linkage,
+    check_several,
+)
+from textsim_db.show.result_list import ResultList
+from textsim_db.sync import status
+from textsim_db.write.document_inputs import Key, Scope
+
+if TYPE_CHECKING:
+    from textsim_db.diff import cluster_explanation
+    from textsim_db.diff.cluster_explanation import ExplainedCluster
+    from textsim_db.read import clusters, inspect_clusters, pairs, search
+else:
+    cluster_explanation = lazy("textsim_db.diff.cluster_explanation", globals())
+    clusters = lazy("textsim_db.read.clusters", globals())
+    inspect_clusters = lazy("textsim_db.read.inspect_clusters", globals())
+    pairs = lazy("textsim_db.read.pairs", globals())
+    search = lazy("textsim_db.read.search", globals())
+
+Parameters = ParamSpec("Parameters")
+
+
+class ClusterMethods(CheckedArguments):
+    """Methods that compare all documents with each other."""
+
+    def pairs(
+        self,
+        threshold: float | None = None,
+        measure: str = "jaccard",
+        language: str | None = None,
+        scope: Scope | None = None,
+    ) -> Results[Pair]:
+        """Return all pairs of similar documents, each pair once and verified exactly.
+
+        In each pair a < b. The pairs come from one snapshot, whose transaction stays open until the
+        results are exhausted or closed. threshold and measure are those of query(), with the same
+        warnings. With a measure other than jaccard all pairs of a bucket are compared, even in a bucket
+        with many documents.
+
+        Args:
+            language: a code of ISO 639; both documents must be of this language.
+            scope: only documents of this scope are compared. By default those of all scopes are, each
+                scope by itself.
+
+        Raises:
+            MeasureError: the measure depends on the order of the documents, as containment does.
+            ConfigurationError: an argument is out of range.
+
+        Examples:
+            >>> list(corpus.pairs())
+            [Pair(a='monday', b='update', similarity=0.9)]
+        """
+        criterion = self._criterion(measure, threshold, language, self._scope_of_pairs(scope))
+        if not criterion.measure.is_symmetric:
+            raise MeasureError(f"{measure} depends on the order of two documents; use overlap")
+
+        return Results(Pair, partial(self._pairs, pairs.pairs, criterion))
+
+    def clusters(
+        self,
+        threshold: float | None = None,
+        linkage: str = "single",
+        rank: Callable[[str], Any] | None = None,
+        language: str | None = None,
+        scope: Scope | None = None,
+        *,
+        judgements: bool = False,
+    ) -> Results[Cluster[str]]:
+        """Return the clusters of similar documents, the largest first; each has two keys or more.
+
+        Only verified pairs connect documents. `weakest` is the similarity of the weakest link that
+        connects a cluster. If more than 256 different documents share a bucket, only some of their
+        pairs are verified, and `weakest` may be lower than with all pairs.
+
+        Args:
+            threshold: the lowest similarity of a pair; by default the threshold of the corpus.
+            linkage: how pairs make clusters.
+                `"single"`: the connected components of the pairs; a chain of pairs may connect
+                dissimilar documents.
+                `"complete"`: every two members are a pair; this needs memory for all pairs.
+                `"kept"`: one member is kept, and every other member is a pair with it.
+            rank: for linkage `"kept"`, returns the rank of a key. The document with the lowest rank is
+                considered first, so it is kept. By default the order of the keys counts.
+            language: a code of ISO 639, to cluster only the documents of this language.
+            scope: only documents of this scope are compared. By default those of all scopes are, each
+                scope by itself.
+            judgements: whether the judgements of the corpus are obeyed; see judge().
+
+        Raises:
+            ConfigurationError: an argument is out of range.
+
+        Examples:
+            >>> list(corpus.clusters())
+            [Cluster(keys=('monday', 'update'), weakest=0.9, kept=None)]
+        """
+        limit = self._scope_of_pairs(scope)
+        criterion = self._criterion("jaccard", threshold, language, limit)
+        how = check_linkage(linkage)
+        check_callable(rank, "rank")
+        rules = clusters.ClusterRules(how, rank, check_flag(judgements, "judgements"))
+
+        return Results(Cluster, partial(self._pairs, clusters.clusters, criterion, rules))
+
+    def duplicates(
+        self,
+        threshold: float | None = None,
+        linkage: str = "kept",
+        rank: Callable[[str], Any] | None = None,
+        language: str | None = None,
+        scope: Scope | None = None,
+        *,
+        judgements: bool = False,
+    ) -> Results[Duplicate]:
+        """Return the documents to remove so that each cluster keeps one document.
+
+        Nothing is removed; pass the keys to remove(). With linkage `"kept"` each document to remove
+        is a verified pair with the document that is kept in its place. With the other linkages of
+        clusters() their similarity may be below the threshold.
+
+        Args:
+            threshold: the lowest similarity of a pair; by default the threshold of the corpus.
+            linkage: how pairs make clusters; see clusters().
+            rank: returns the rank of a key; the document with the lowest rank of a cluster is kept. By
+                default the lowest key is kept.
+            language: a code of ISO 639, to compare only the documents of this language.
+            scope: only documents of this scope are compared. By default those of all scopes are, each
+                scope by itself.
+            judgements: whether the judgements of the corpus are obeyed; see judge().
+
+        Raises:
+            ConfigurationError: an argument is out of range.
+
+        Examples:
+            >>> duplicates = list(corpus.duplicates())
+            >>> duplicates
+            [Duplicate(key='update', kept='monday', similarity=0.9)]
+            >>> corpus.remove(duplicate.key for duplicate in duplicates)
+            1
+        """
+        limit = self._scope_of_pairs(scope)
+        criterion = self._criterion("jaccard", threshold, language, limit)
+        how = check_linkage(linkage)
+        check_callable(rank, "rank")
+        rules = clusters.ClusterRules(how, rank, check_flag(judgements, "judgements"))
+
+        return Results(Duplicate, partial(self._pairs, clusters.duplicates, criterion, rules))
+
+    def inspect_clusters(
+        self,
+        threshold: float | None = None,
+        linkage: str = "single",
+        language: str | None = None,
+        scope: Scope | None = None,
+        *,
+        judgements: bool = False,
+        fewest: int = 2,
+    ) -> list[InspectedCluster]:
+        """Return the clusters of clusters(), each with an inspection.
+
+        At most 50 members of a cluster are compared with each other. A cluster that a template holds
+        together is often false: rebuild(boilerplate=...) leaves the template out.
+
+        Args:
+            threshold: the lowest similarity of a pair; by default the threshold of the corpus.
+            linkage: how pairs make clusters, as in clusters().
+            language: a code of ISO 639, to cluster only the documents of this language.
+            scope: only documents of this scope are compared.
+            judgements: whether the judgements of the corpus are obeyed; see judge().
+            fewest: the members of the smallest cluster that is returned.
+
+        Raises:
+            ConfigurationError: an argument is out of range.
+
+        Examples:
+            >>> [(cluster, inspection)] = corpus.inspect_clusters()
+            >>> inspection.least, inspection.is_exact, inspection.held_by_template
+            (0.9, True, False)
+        """
+        criterion = self._criterion("jaccard", threshold, language, self._scope_of_pairs(scope))
+        check_count(fewest, "fewest", 2, 2**31)
+        how = check_linkage(linkage)
+        rules = clusters.ClusterRules(how, None, check_flag(judgements, "judgements"))
+        return ResultList(self._current.search(clusters.inspected, criterion, rules, fewest))
+
+    def inspect_keys(self, clusters: Iterable[Iterable[Key]]) -> list[Inspection]:
+        """Return what holds clusters together that are given by the keys of their documents.
+
+        Args:
+            clusters: the keys of each cluster. Unknown keys are ignored.
+
+        Raises:
+            ConfigurationError: a cluster has no document of the corpus.
+
+        Examples:
+            >>> corpus.inspect_keys([["monday", "update"]])[0].least
+            0.9
+        """
+        keys = [[self._key(key) for key in cluster] for cluster in clusters]
+        found = self._current.search(inspect_clusters.inspect_keys, keys, self.config.threshold)
+        return ResultList(found)
+
+    def explain_cluster(
+        self, cluster: Cluster[str] | Iterable[Key], most: int = 20
+    ) -> ExplainedCluster:
+        """Compare the documents of a cluster with the kept one, word by word.
+
+        If none is kept, they are compared with the first one. Only the words of a document are stored,
+        so the result shows texts in normal form.
+
+        Args:
+            cluster: a cluster of clusters(), or the keys of some documents.
+            most: the number of documents to compare at most, the first ones.
+
+        Raises:
+            DocumentNotFound: no document has one of the keys.
+            ConfigurationError: the cluster is empty, or an argument is out of range.
+            MeasureError: the documents have millions of words and little in common.
+
+        Examples:
+            >>> (cluster,) = corpus.clusters()
+            >>> found = corpus.explain_cluster(cluster)
+            >>> found.key, [(member.key, member.similarity) for member in found.members]
+            ('monday', [('update', 0.9)])
+        """
+        keys: Any = cluster.keys if isinstance(cluster, Cluster) else cluster
+        kept = cluster.kept if isinstance(cluster, Cluster) else None
+        check_several(keys, "explain_cluster() takes a cluster, or several keys such as [a, b]")
+        check_count(most, "most", 1, 2**31)
+        stored = list(dict.fromkeys(self._key(key) for key in keys))
+        if not stored:
+            raise ConfigurationError("the cluster is empty; expected the keys of documents")
+        key = kept or stored[0]
+        compared = [key, *[each for each in stored if each != key][:most]]
+        forms = {each: self._current.read(search.normal_form_of, each) for each in compared}
+        left_out = len(stored) - len(compared)
+        return cluster_explanation.explain_cluster(forms, key, left_out, self.config)
+
+    def _pairs(
+        self,
+        function: Callable[Concatenate[Store, Parameters], Generator[ResultColumns, None, None]],
+        *args: Parameters.args,
+        **kwargs: Parameters.kwargs,
+    ) -> Generator[ResultColumns, None, None]:
+        """Yield the columns of a reader of all pairs, after a warning about unindexed changes."""
+        self._current.read(status.warn_unindexed)
+        yield from self._current.stream(function, *args, **kwargs)

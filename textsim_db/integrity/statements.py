@@ -1,0 +1,537 @@
+"""The SQL statements of this package, grouped by task.
+
+A statement that may run for long begins with a comment, which pg_stat_activity shows.
+"""
+
+from __future__ import annotations
+
+from typing import Final, LiteralString, NamedTuple
+
+# Integrity: these find stored rows that contradict each other.
+
+WRONG_WORD_HASHES: Final[LiteralString] = """
+/* textsim-db: check the dictionary */
+SELECT w.id, w.word FROM textsim.word w WHERE w.hash <> pg_catalog.hashtextextended(w.word, 0)
+"""
+DOCUMENTS_TO_CHECK: Final[LiteralString] = """
+SELECT d.key, d.shingle_count, pg_catalog.array_send(d.word_ids), pg_catalog.array_send(d.signature),
+    d.normal_form, d.language, pg_catalog.array_send(d.fingerprints)
+FROM {document} d
+"""
+TRACKED_DOCUMENTS_TO_CHECK: Final[LiteralString] = """
+SELECT d.key, d.shingle_count, pg_catalog.array_send(d.word_ids), pg_catalog.array_send(d.signature),
+    d.normal_form, d.language, pg_catalog.array_send(d.fingerprints), d.id, d.scope, n.node, EXISTS (
+        SELECT FROM textsim.node_{id} o WHERE o.node = n.node AND o.document_id <> n.document_id)
+FROM {document} d LEFT JOIN textsim.node_{id} n ON n.document_id = d.id
+"""
+WORDS_OF_IDS: Final[LiteralString] = """
+/* textsim-db: check documents: words */
+SELECT id, word FROM textsim.word WHERE id = ANY (%s::integer[])
+"""
+# Documents whose words have no ids, and which no entry of the log names, so that no worker will give
+# them ids. unnest() lets the planner hash the keys; d.key = ANY (p.keys) would compare each document
+# with each entry.
+FORGOTTEN_DOCUMENTS: Final[LiteralString] = """
+/* textsim-db: check corpus {id}: words that wait for ids */
+SELECT d.key FROM {document} d
+WHERE d.word_ids IS NULL AND NOT EXISTS (
+    SELECT FROM textsim.pending p CROSS JOIN pg_catalog.unnest(p.keys) k (key)
+    WHERE p.corpus_id = %s AND k.key = d.key
+)
+"""
+SOURCE_PROBLEMS: Final[LiteralString] = """
+/* textsim-db: check attached tables */
+SELECT s.relation::text, p.problem
+FROM textsim.source s CROSS JOIN LATERAL textsim._source_problems(s) p (problem)
+WHERE s.corpus_id = %s AND s.active
+"""
+BUCKETS_OF_BANDS: Final[LiteralString] = """
+    SELECT d.id, (pg_catalog.hash_array_extended(
+        d.signature[j * %(rows)s + 1:(j + 1) * %(rows)s], j) << 32 >> 32)::integer AS bucket
+    FROM {document} d CROSS JOIN pg_catalog.generate_series(0, %(bands)s - 1) j
+    WHERE pg_catalog.cardinality(d.signature) > 0"""
+BUCKETS_OF_VALUES: Final[LiteralString] = """
+    SELECT d.id, u.bucket FROM {document} d CROSS JOIN LATERAL unnest(d.signature) u (bucket)
+    WHERE true"""
+"""The buckets that signatures give, in a corpus of bands and in an exact one."""
+BUCKETS_IN_SCOPES: Final[LiteralString] = """
+    SELECT d.id, u.bucket FROM {document} d CROSS JOIN LATERAL pg_catalog.unnest(
+        textsim._in_scope(textsim._buckets(d.signature, %(bands)s, %(rows)s), d.scope)) u (bucket)
+    WHERE true"""
+"""The buckets that signatures give in a scoped corpus."""
+
+
+FINGERPRINTS: Final[LiteralString] = """
+    SELECT d.id, u.fingerprint FROM {document} d CROSS JOIN LATERAL pg_catalog.unnest(
+        textsim._in_scope(d.fingerprints, d.scope)) u (fingerprint)
+    WHERE true"""
+"""The fingerprints of documents, as their rows have them."""
+
+
+class RowsToCheck(NamedTuple):
+    """The statements that compare a table of rows, each a value and a document, with the documents."""
+
+    noun: str
+    """The word for one row."""
+    column: str
+    """The word for its value."""
+    sums_of_stored: LiteralString
+    """One sum of hashes for the rows of neighbouring ids, which needs no sorting."""
+    sums_of_documents: LiteralString
+    """The same sums of the rows that follow from the documents."""
+    wrong: LiteralString
+    """The rows that are missing, a positive count, or extra, a negative count."""
+
+
+def band_rows(buckets: LiteralString) -> RowsToCheck:
+    """Return the statements for the band rows; buckets: a query for those that signatures give."""
+    return _rows_to_check("band row", "bucket", "{band}", buckets)
+
+
+def _rows_to_check(
+    noun: LiteralString, column: LiteralString, table: LiteralString, expected: LiteralString
+) -> RowsToCheck:
+    """Return the statements for a table; expected: a query for the id and the value of each row.
+
+    The seed of the hashes is secret, so nobody can prepare other rows with the same sum. Both sides are
+    multisets.
+    """
+    return RowsToCheck(
+        noun,
+        column,
+        f"""
+/* textsim-db: check corpus {{id}}: {noun}s */
+SELECT document_id >> %(bits)s, count(*), sum(pg_catalog.hashint4extended(
+    {column}, pg_catalog.hashint4extended(document_id, %(seed)s)))
+FROM {table} GROUP BY 1
+""",
+        f"""
+/* textsim-db: check corpus {{id}}: {noun}s of documents */
+SELECT b.id >> %(bits)s, count(*), sum(pg_catalog.hashint4extended(
+    b.{column}, pg_catalog.hashint4extended(b.id, %(seed)s)))
+FROM ({expected}
+) b GROUP BY 1
+""",
+        f"""
+/* textsim-db: check corpus {{id}}: wrong {noun}s */
+SELECT b.id, d.key, b.{column}, sum(b.sign)
+FROM (
+    SELECT document_id AS id, {column}, -1 AS sign FROM {table}
+    WHERE document_id >> %(bits)s = ANY (%(blocks)s::integer[])
+    UNION ALL
+    SELECT c.id, c.{column}, 1
+    FROM ({expected} AND d.id >> %(bits)s = ANY (%(blocks)s::integer[])
+    ) c
+) b
+LEFT JOIN {{document}} d ON d.id = b.id
+GROUP BY b.id, d.key, b.{column}
+HAVING sum(b.sign) <> 0
+""",
+    )
+
+
+PASSAGE_ROWS: Final = _rows_to_check("fingerprint", "fingerprint", "{passage}", FINGERPRINTS)
+"""The statements for the fingerprints."""
+
+
+# Integrity of the installation: the catalog against what was installed, and the tables of all corpora.
+
+WRONG_OBJECTS: Final[LiteralString] = """
+SELECT i.kind, i.name, i.definition, c.definition
+FROM textsim.installed i
+LEFT JOIN textsim._catalog() c ON c.kind = i.kind AND c.name = i.name
+WHERE c.definition IS DISTINCT FROM i.definition
+ORDER BY pg_catalog.array_position(
+    '{table,column,constraint,index,sequence,function,view}'::text[], i.kind), i.name
+"""
+IS_RECORDED: Final[LiteralString] = "SELECT EXISTS (SELECT FROM textsim.installed)"
+UNOWNED_OBJECTS: Final[LiteralString] = """
+SELECT c.oid::regclass::text, 'corpus', n.id
+FROM pg_catalog.pg_class c
+CROSS JOIN LATERAL (SELECT pg_catalog.substring(c.relname, '[0-9]+$')::integer) n (id)
+WHERE c.relnamespace = 'textsim'::regnamespace AND c.relkind = 'r'
+    AND c.relname ~ '_[0-9]+$'
+    AND NOT EXISTS (SELECT FROM textsim.corpus k WHERE k.id = n.id)
+UNION ALL
+SELECT p.oid::regprocedure::text, 'source', n.id
+FROM pg_catalog.pg_proc p
+CROSS JOIN LATERAL (SELECT pg_catalog.substring(p.proname, '[0-9]+$')::integer) n (id)
+WHERE p.pronamespace = 'textsim'::regnamespace AND p.proname ~ '^_(changes|filter)_[0-9]+$'
+    AND NOT EXISTS (SELECT FROM textsim.source s WHERE s.id = n.id AND s.active)
+ORDER BY 1
+"""
+# Only roles that may use a sequence can read its last value. Ids that were given out but not committed
+# are above the largest id, never below it.
+SHARED_SEQUENCES: Final[LiteralString] = """
+SELECT s.name, s.used, pg_catalog.has_sequence_privilege(s.name, 'SELECT, USAGE'),
+    CASE WHEN pg_catalog.has_sequence_privilege(s.name, 'SELECT, USAGE')
+        THEN coalesce(pg_catalog.pg_sequence_last_value(s.name::regclass), 0) END
+FROM (VALUES
+    ('textsim.corpus_id_seq', (SELECT max(id)::bigint FROM textsim.corpus)),
+    ('textsim.word_id_seq', (SELECT max(id)::bigint FROM textsim.word)),
+    ('textsim.source_id_seq', (SELECT max(id)::bigint FROM textsim.source)),
+    ('textsim.pending_id_seq', (SELECT max(id) FROM textsim.pending))
+) s (name, used)
+WHERE pg_catalog.to_regclass(s.name) IS NOT NULL
+"""
+# No worker claims the entries of an unknown table, or entries that are leased for longer than a worker
+# leases them.
+STUCK_ENTRIES: Final[LiteralString] = """
+SELECT count(*) FILTER (WHERE u.is_unknown), count(*) FILTER (WHERE u.is_held)
+FROM (
+    SELECT p.source_id IS NOT NULL AND s.id IS NULL
+            OR p.source_id IS NULL
+            AND NOT EXISTS (SELECT FROM textsim.corpus c WHERE c.id = p.corpus_id),
+        p.lease_until > pg_catalog.now() + interval '1 day'
+    FROM textsim.pending p LEFT JOIN textsim.source s ON s.id = p.source_id
+) u (is_unknown, is_held)
+"""
+
+# Integrity of a corpus: its settings, and its tables, indexes and functions against what would be
+# created now.
+
+CHANGED_SETTINGS: Final[LiteralString] = """
+SELECT c.created_with <> '{{}}', s.name, pg_catalog.left(s.value::text, 60),
+    pg_catalog.left((c.created_with -> s.name)::text, 60)
+FROM textsim.corpus c CROSS JOIN LATERAL pg_catalog.jsonb_each(textsim._settings(c)) s (name, value)
+-- A later version may have more settings than the version that created the corpus.
+WHERE c.id = {id} AND (c.created_with = '{{}}' OR s.value <> c.created_with -> s.name)
+"""
+RELATIONS_OF_CORPUS: Final[LiteralString] = """
+SELECT r.kind, r.name, r.statement, o.oid IS NOT NULL,
+    CASE WHEN r.kind = 'index' THEN pg_catalog.pg_get_indexdef(o.oid) END,
+    i.indisvalid AND i.indisready, o.relpersistence = 'p', o.relrowsecurity
+FROM textsim.corpus c
+CROSS JOIN LATERAL (
+    SELECT r.kind, r.name, r.statement FROM textsim._corpus_relations(c) r
+    UNION ALL SELECT r.kind, r.name, r.statement
+    FROM textsim.tracked t CROSS JOIN LATERAL textsim._tracking_relations(t.corpus_id) r
+    WHERE t.corpus_id = c.id
+) r
+LEFT JOIN pg_catalog.pg_class o
+    ON o.oid = pg_catalog.to_regclass(pg_catalog.format('textsim.%I', r.name))
+LEFT JOIN pg_catalog.pg_index i ON i.indexrelid = o.oid
+WHERE c.id = {id}
+ORDER BY pg_catalog.array_position('{{table,index,sequence}}'::text[], r.kind), r.name
+"""
+# Columns and constraints of a pattern, with those of the table that was made from it. In an exact corpus
+# the signature has another type, and in a scoped corpus each document has a scope.
+COLUMNS_OF_CORPUS: Final[LiteralString] = """
+SELECT pg_catalog.format('textsim.%I', t.name), p.attname, e.type, e.is_not_null,
+    pg_catalog.format_type(a.atttypid, a.atttypmod), a.attnotnull
+FROM textsim.corpus c
+CROSS JOIN LATERAL (
+    SELECT p.relname, p.relname || '_' || c.id FROM pg_catalog.pg_class p
+    WHERE p.relnamespace = 'textsim'::regnamespace AND p.relkind = 'r'
+) t (pattern, name)
+JOIN pg_catalog.pg_attribute p ON p.attrelid = pg_catalog.to_regclass('textsim.' || t.pattern)
+    AND p.attnum > 0 AND NOT p.attisdropped
+CROSS JOIN LATERAL (
+    SELECT CASE WHEN p.attname = 'signature' AND c.bands IS NULL THEN 'integer[]'
+        ELSE pg_catalog.format_type(p.atttypid, p.atttypmod) END,
+        p.attnotnull OR p.attname = 'scope' AND c.scoped
+) e (type, is_not_null)
+LEFT JOIN pg_catalog.pg_attribute a ON a.attrelid = pg_catalog.to_regclass('textsim.' || t.name)
+    AND a.attname = p.attname AND a.attnum > 0 AND NOT a.attisdropped
+WHERE c.id = {id} AND pg_catalog.to_regclass('textsim.' || t.name) IS NOT NULL
+    AND (pg_catalog.format_type(a.atttypid, a.atttypmod), a.attnotnull)
+        IS DISTINCT FROM (e.type, e.is_not_null)
+"""
+CONSTRAINTS_OF_CORPUS: Final[LiteralString] = """
+SELECT pg_catalog.format('textsim.%I', t.name), p.conname, pg_catalog.pg_get_constraintdef(p.oid)
+FROM (
+    SELECT p.relname, p.relname || '_' || {id} FROM pg_catalog.pg_class p
+    WHERE p.relnamespace = 'textsim'::regnamespace AND p.relkind = 'r'
+) t (pattern, name)
+JOIN pg_catalog.pg_constraint p ON p.conrelid = pg_catalog.to_regclass('textsim.' || t.pattern)
+    AND p.contype = 'c'
+WHERE pg_catalog.to_regclass('textsim.' || t.name) IS NOT NULL AND NOT EXISTS (
+    SELECT FROM pg_catalog.pg_constraint a
+    WHERE a.conrelid = pg_catalog.to_regclass('textsim.' || t.name) AND a.contype = 'c'
+        AND pg_catalog.pg_get_constraintdef(a.oid) = pg_catalog.pg_get_constraintdef(p.oid))
+"""
+# The body of a function, its volatility and its settings, as the filled template states them.
+FUNCTIONS_OF_CORPUS: Final[LiteralString] = """
+SELECT f.name, EXISTS (
+    SELECT FROM pg_catalog.pg_proc o
+    WHERE o.pronamespace = 'textsim'::regnamespace AND o.proname = f.name)
+FROM textsim.corpus c
+CROSS JOIN LATERAL textsim._corpus_functions(c) f
+CROSS JOIN LATERAL (
+    SELECT pg_catalog.substring(f.statement, '^(.*?)\\nAS [$][$]'),
+        pg_catalog.substring(f.statement, '\\nAS [$][$](.*)[$][$];')
+) e (head, body)
+CROSS JOIN LATERAL (
+    SELECT pg_catalog.array_agg(m[1] || '=' || m[2])
+    FROM pg_catalog.regexp_matches(e.head, '\\nSET (\\w+) = ([^\\n]+)', 'g') m
+) s (settings)
+WHERE c.id = {id} AND NOT EXISTS (
+    SELECT FROM pg_catalog.pg_proc p
+    WHERE p.pronamespace = 'textsim'::regnamespace AND p.proname = f.name AND p.prosrc = e.body
+        AND p.proconfig @> s.settings AND p.proconfig <@ s.settings
+        AND p.provolatile = CASE WHEN e.head ~ 'VOLATILE' THEN 'v' ELSE 's' END::"char")
+UNION ALL
+SELECT f.name, o.oid IS NOT NULL
+FROM textsim.tracked t
+CROSS JOIN LATERAL textsim._tracking_functions(t.corpus_id) f
+JOIN pg_catalog.pg_proc p ON p.oid = f.pattern
+LEFT JOIN pg_catalog.pg_proc o ON o.pronamespace = p.pronamespace AND o.proname = f.name
+WHERE t.corpus_id = {id}
+    AND (o.prosrc, o.proconfig, o.provolatile) IS DISTINCT FROM (f.body, p.proconfig, p.provolatile)
+"""
+TRIGGER_FUNCTIONS: Final[LiteralString] = """
+SELECT s.id, pg_catalog.format('%I.%I', n.nspname, r.relname), p.oid IS NULL
+FROM textsim.source s
+JOIN pg_catalog.pg_class r ON r.oid = s.relation
+JOIN pg_catalog.pg_namespace n ON n.oid = r.relnamespace
+LEFT JOIN pg_catalog.pg_proc p ON p.oid = textsim._trigger_function(s.id)
+WHERE s.corpus_id = {id} AND s.active AND (
+    p.oid IS NULL OR p.prosrc <> textsim._trigger_body(s) OR NOT p.prosecdef OR p.provolatile <> 'v'
+    OR NOT coalesce('search_path=pg_catalog, pg_temp' = ANY (p.proconfig), false)
+    OR pg_catalog.has_function_privilege('public', p.oid, 'EXECUTE'))
+"""
+PASSAGE_TRIGGERS: Final[LiteralString] = """
+SELECT g.relation, g.name, g.statement
+FROM textsim.corpus c CROSS JOIN LATERAL textsim._passage_triggers(c) g
+WHERE c.id = {id} AND NOT EXISTS (
+    SELECT FROM pg_catalog.pg_trigger o
+    WHERE o.tgrelid = pg_catalog.to_regclass('textsim.' || g.relation) AND o.tgname = g.name
+        AND o.tgenabled IN ('O', 'A') AND o.tgfoid = 'textsim._write_passage_rows'::pg_catalog.regproc)
+"""
+TRACKING_TRIGGERS: Final[LiteralString] = """
+SELECT g.relation, g.name
+FROM textsim.tracked t CROSS JOIN LATERAL textsim._tracking_triggers(t.corpus_id) g
+WHERE t.corpus_id = {id} AND NOT EXISTS (
+    SELECT FROM pg_catalog.pg_trigger o
+    WHERE o.tgrelid = pg_catalog.to_regclass('textsim.' || g.relation) AND o.tgname = g.name
+        AND o.tgenabled IN ('O', 'A') AND o.tgfoid = ('textsim.' || g.function)::pg_catalog.regproc)
+"""
+SEQUENCE_OF_CORPUS: Final[LiteralString] = """
+SELECT {sequence_name}, (SELECT max(id) FROM {document}),
+    pg_catalog.has_sequence_privilege({sequence_name}, 'SELECT, USAGE'),
+    CASE WHEN pg_catalog.has_sequence_privilege({sequence_name}, 'SELECT, USAGE')
+        THEN coalesce(pg_catalog.pg_sequence_last_value({sequence_name}::regclass), 0) END
+"""
+
+# Integrity of a tracked corpus: its nodes follow from the documents, its matches from the nodes, and its
+# clusters from the matches. Documents that the log names are excused.
+
+TRACKED: Final[LiteralString] = (
+    "SELECT t.linkage, t.threshold FROM textsim.tracked t WHERE t.corpus_id = {id}"
+)
+TRACKING_SEQUENCES: Final[LiteralString] = """
+SELECT s.name, s.used, pg_catalog.has_sequence_privilege(s.name, 'SELECT, USAGE'),
+    CASE WHEN pg_catalog.has_sequence_privilege(s.name, 'SELECT, USAGE')
+        THEN coalesce(pg_catalog.pg_sequence_last_value(s.name::regclass), 0) END
+FROM (VALUES
+    ('textsim.node_' || {id} || '_id_seq', (SELECT max(n.node)::bigint FROM textsim.node_{id} n)),
+    ('textsim.cluster_id_seq', greatest(
+        (SELECT max(c.id) FROM textsim.cluster_{id} c),
+        (SELECT max(a.old) FROM textsim.cluster_alias_{id} a),
+        (SELECT max(e.id) FROM textsim.cluster_event_{id} e)))
+) s (name, used)
+"""
+# The subject, the detail, and the documents to compute anew. The log excuses documents; the last two
+# branches compare nodes with each other.
+WRONG_NODES: Final[LiteralString] = """
+/* textsim-db: check corpus {id}: nodes */
+SELECT d.key, CASE WHEN n.node IS NULL THEN 'it has no node' ELSE 'it has no words, and a node' END,
+    ARRAY[d.id]
+FROM {document} d LEFT JOIN textsim.node_{id} n ON n.document_id = d.id
+WHERE d.id = ANY (%(suspects)s::integer[])
+    AND d.id NOT IN (SELECT pg_catalog.unnest(textsim._logged_ids({id})))
+    AND textsim._has_node(
+        (SELECT coalesce(c.origin, c.id) FROM textsim.corpus c WHERE c.id = {id}),
+        d.shingle_count, d.key) = (n.node IS NULL)
+UNION ALL
+SELECT 'document ' || n.document_id, 'it was removed, and has a node', ARRAY[n.document_id]
+FROM textsim.node_{id} n
+WHERE NOT EXISTS (SELECT FROM {document} d WHERE d.id = n.document_id)
+    AND n.document_id NOT IN (SELECT pg_catalog.unnest(textsim._logged_ids({id})))
+UNION ALL
+SELECT 'node ' || s.node, 'its documents have different shingles', s.ids
+FROM (
+    SELECT n.node, pg_catalog.array_agg(d.id ORDER BY d.id) AS ids,
+        count(DISTINCT coalesce(d.scope, '')) AS scopes
+    FROM textsim.node_{id} n JOIN {document} d ON d.id = n.document_id
+    WHERE n.node IN (
+            SELECT o.node FROM textsim.node_{id} o WHERE o.document_id = ANY (%(suspects)s::integer[]))
+        AND d.id NOT IN (SELECT pg_catalog.unnest(textsim._logged_ids({id})))
+    GROUP BY n.node HAVING count(*) > 1
+) s
+CROSS JOIN LATERAL (
+    SELECT count(*) AS copies FROM textsim._verify_pairs(
+        (SELECT c FROM textsim.corpus c WHERE c.id = {id}),
+        pg_catalog.array_fill(s.ids[1], ARRAY[pg_catalog.cardinality(s.ids) - 1]), s.ids[2:], 1)
+) e
+WHERE s.scopes > 1 OR e.copies < pg_catalog.cardinality(s.ids) - 1
+"""
+MATCHES_WITHOUT_NODES: Final[LiteralString] = """
+SELECT 'node ' || m.a, 'it matches node ' || m.b || ', and one of them has no documents', ARRAY(
+    SELECT n.document_id FROM textsim.node_{id} n WHERE n.node IN (m.a, m.b))
+FROM textsim.match_{id} m
+WHERE NOT EXISTS (SELECT FROM textsim.node_{id} n WHERE n.node = m.a)
+    OR NOT EXISTS (SELECT FROM textsim.node_{id} n WHERE n.node = m.b)
+UNION ALL
+SELECT 'node ' || k.node, 'it is crowded, and has no documents', '{{}}'::integer[]
+FROM textsim.crowded_{id} k
+WHERE NOT EXISTS (SELECT FROM textsim.node_{id} n WHERE n.node = k.node)
+"""
+# The documents that the log does not name, sorted, and their nodes.
+NODES_OF_DOCUMENTS: Final[LiteralString] = """
+/* textsim-db: check corpus {id}: nodes of documents */
+SELECT pg_catalog.array_send(pg_catalog.array_agg(n.document_id ORDER BY n.document_id)),
+    pg_catalog.array_send(pg_catalog.array_agg(n.node ORDER BY n.document_id))
+FROM textsim.node_{id} n
+WHERE n.document_id NOT IN (SELECT pg_catalog.unnest(textsim._logged_ids({id})))
+"""
+JUDGED_NODES: Final[LiteralString] = """
+SELECT DISTINCT n.node FROM textsim.corpus c
+JOIN textsim.judgement j ON j.origin = coalesce(c.origin, c.id) AND j.verdict <> 'unsure'
+JOIN {document} d ON d.key IN (j.a, j.b)
+JOIN textsim.node_{id} n ON n.document_id = d.id
+WHERE c.id = {id}
+"""
+STORED_MATCHES: Final[LiteralString] = """
+/* textsim-db: check corpus {id}: stored matches */
+SELECT pg_catalog.array_send(pg_catalog.array_agg(m.a)),
+    pg_catalog.array_send(pg_catalog.array_agg(m.b)),
+    pg_catalog.array_send(pg_catalog.array_agg(m.similarity))
+FROM textsim.match_{id} m
+"""
+CROWDED_NODES: Final[LiteralString] = """
+SELECT textsim._most_compared(), ARRAY(SELECT k.node FROM textsim.crowded_{id} k)
+"""
+# A match is excused if each of the documents of one of its nodes is named by the log, or if one
+# is crowded.
+WRONG_MATCHES: Final[LiteralString] = """
+/* textsim-db: check corpus {id}: matches */
+WITH stored AS MATERIALIZED (
+    SELECT m.a, m.b, m.similarity FROM textsim.match_{id} m
+    WHERE m.a = ANY (%(nodes)s::integer[]) OR m.b = ANY (%(nodes)s::integer[])
+), found AS MATERIALIZED (
+    SELECT f.a, f.b, f.similarity
+    FROM textsim._find_links_{id}(
+        (SELECT c FROM textsim.corpus c WHERE c.id = {id}), %(threshold)s, %(nodes)s::integer[]) l
+    CROSS JOIN LATERAL ROWS FROM (
+        pg_catalog.unnest(l.lefts), pg_catalog.unnest(l.rights), pg_catalog.unnest(l.similarities)
+    ) f (a, b, similarity)
+)
+SELECT x.key, y.key, s.similarity, f.similarity, ARRAY[x.id, y.id]
+FROM stored s FULL JOIN found f ON f.a = s.a AND f.b = s.b
+CROSS JOIN LATERAL (
+    SELECT d.key, d.id FROM textsim.node_{id} n JOIN {document} d ON d.id = n.document_id
+    WHERE n.node = coalesce(s.a, f.a)
+        AND d.id NOT IN (SELECT pg_catalog.unnest(textsim._logged_ids({id})))
+    ORDER BY d.id LIMIT 1
+) x
+CROSS JOIN LATERAL (
+    SELECT d.key, d.id FROM textsim.node_{id} n JOIN {document} d ON d.id = n.document_id
+    WHERE n.node = coalesce(s.b, f.b)
+        AND d.id NOT IN (SELECT pg_catalog.unnest(textsim._logged_ids({id})))
+    ORDER BY d.id LIMIT 1
+) y
+WHERE s.similarity IS DISTINCT FROM f.similarity
+    AND coalesce(s.a, f.a) <> ALL (%(crowded)s::integer[])
+    AND coalesce(s.b, f.b) <> ALL (%(crowded)s::integer[])
+"""
+WRONG_CLUSTERS: Final[LiteralString] = """
+/* textsim-db: check corpus {id}: clusters */
+WITH changed AS MATERIALIZED (
+    SELECT DISTINCT m.cluster FROM textsim.pending p
+    CROSS JOIN LATERAL pg_catalog.unnest(p.document_ids) i (id)
+    JOIN textsim.member_{id} m ON m.document_id = i.id
+    WHERE p.corpus_id = {id} AND p.document_ids IS NOT NULL
+), expected AS MATERIALIZED (
+    SELECT e.document_id, e.representative, count(*) OVER (PARTITION BY e.representative) AS size
+    FROM textsim._group_nodes_{id}(
+        (SELECT c FROM textsim.corpus c WHERE c.id = {id}), %(linkage)s,
+        ARRAY(SELECT DISTINCT n.node FROM textsim.node_{id} n)) g
+    CROSS JOIN LATERAL ROWS FROM (
+        pg_catalog.unnest(g.documents), pg_catalog.unnest(g.representatives)
+    ) e (document_id, representative)
+), stored AS (
+    SELECT m.document_id, m.cluster, c.representative, c.size
+    FROM textsim.member_{id} m LEFT JOIN textsim.cluster_{id} c ON c.id = m.cluster
+)
+SELECT coalesce(d.key, 'document ' || coalesce(s.document_id, e.document_id)),
+    'its cluster is not that of its matches', ARRAY[coalesce(s.document_id, e.document_id)]
+FROM stored s
+FULL JOIN (SELECT e.* FROM expected e WHERE e.size > 1) e ON e.document_id = s.document_id
+LEFT JOIN {document} d ON d.id = coalesce(s.document_id, e.document_id)
+WHERE (s.representative, s.size) IS DISTINCT FROM (e.representative, e.size)
+    AND (s.cluster IS NULL OR s.cluster NOT IN (SELECT k.cluster FROM changed k))
+UNION ALL
+SELECT 'cluster ' || c.id, 'it has no members', ARRAY[c.representative] FROM textsim.cluster_{id} c
+WHERE NOT EXISTS (SELECT FROM textsim.member_{id} m WHERE m.cluster = c.id)
+"""
+WRONG_ALIASES: Final[LiteralString] = """
+SELECT 'cluster ' || a.old, 'it exists, and its alias leads to cluster ' || a.new, '{{}}'::integer[]
+FROM textsim.cluster_alias_{id} a JOIN textsim.cluster_{id} c ON c.id = a.old
+UNION ALL
+SELECT 'cluster ' || a.old, 'its alias leads to cluster ' || a.new || ', which became part of another',
+    '{{}}'::integer[]
+FROM textsim.cluster_alias_{id} a JOIN textsim.cluster_alias_{id} n ON n.old = a.new
+UNION ALL
+SELECT 'cluster ' || e.cluster, 'it became part of cluster ' || e.other || ', and has no alias',
+    '{{}}'::integer[]
+FROM textsim.cluster_event_{id} e
+WHERE e.what = 'merged' AND NOT EXISTS (SELECT FROM textsim.cluster_alias_{id} a WHERE a.old = e.cluster)
+"""
+
+# Integrity of documents and attached tables: each row has its document, and each document its row.
+
+UNKNOWN_SOURCES: Final[LiteralString] = """
+/* textsim-db: check corpus {id}: documents of unknown tables */
+SELECT d.source_id, count(*), min(d.key) FROM {document} d
+WHERE d.source_id IS NOT NULL AND NOT EXISTS (
+    SELECT FROM textsim.source s WHERE s.id = d.source_id AND s.corpus_id = {id})
+GROUP BY d.source_id ORDER BY d.source_id
+"""
+# Why this role cannot read the table r of a row s of textsim.source: the conditions of
+# textsim._source_fault, without the right to write.
+READING_FAULT: Final[
+    LiteralString
+] = """CASE WHEN textsim._table_fault(s) IS NOT NULL THEN textsim._table_fault(s)
+        WHEN pg_catalog.row_security_active(r.oid) THEN 'row security hides rows of it from this role'
+        WHEN NOT pg_catalog.has_table_privilege(r.oid, 'SELECT')
+            OR NOT pg_catalog.has_schema_privilege(n.oid, 'USAGE') THEN 'this role may not read it'
+        WHEN textsim._foreign_code(r.oid) IS NOT NULL THEN textsim._foreign_code(r.oid)
+            || ' calls a function of another role' END"""
+# Changes that wait in the log excuse their keys, and a waiting comparison excuses the whole table.
+COMPARABLE_SOURCES: Final[LiteralString] = f"""
+SELECT s.id, pg_catalog.format('%I.%I', n.nspname, r.relname), n.nspname, r.relname,
+    textsim._key_of(s, 't'), textsim._has_document(s, 't'), {READING_FAULT}
+FROM textsim.source s
+JOIN pg_catalog.pg_class r ON r.oid = s.relation
+JOIN pg_catalog.pg_namespace n ON n.oid = r.relnamespace
+WHERE s.corpus_id = {{id}} AND s.active AND s.shape = textsim._shape(s) AND NOT EXISTS (
+    SELECT FROM textsim.pending p WHERE p.source_id = s.id AND p.kind = 'compare')
+ORDER BY s.id
+"""
+ROWS_WITHOUT_DOCUMENT: Final[LiteralString] = """
+/* textsim-db: check attached tables: rows without a document */
+SELECT {key} FROM {relation} t
+WHERE {has_document}
+    AND NOT EXISTS (
+        SELECT FROM {document} d
+        WHERE d.key = {key} AND d.source_id = {source}{alive})
+    AND NOT EXISTS (
+        SELECT FROM textsim.pending p CROSS JOIN pg_catalog.unnest(p.keys) k (key)
+        WHERE p.source_id = {source} AND k.key = {key})
+ORDER BY 1
+"""
+DOCUMENTS_WITHOUT_ROW: Final[LiteralString] = """
+/* textsim-db: check attached tables: documents without a row */
+SELECT d.key FROM {document} d
+WHERE d.source_id = {source}{alive}
+    AND NOT EXISTS (
+        SELECT FROM {relation} t WHERE {key} = d.key AND {has_document})
+    AND NOT EXISTS (
+        SELECT FROM textsim.pending p CROSS JOIN pg_catalog.unnest(p.keys) k (key)
+        WHERE p.source_id = {source} AND k.key = d.key)
+ORDER BY 1
+"""
+REMOVE_DOCUMENT: Final[LiteralString] = (
+    "SELECT textsim._remove_document(c, {source}, {key}) FROM textsim.corpus c WHERE c.id = {id}"
+)

@@ -1,0 +1,74 @@
+"""What searches for passages return."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from textsim_db.show.result_list import ResultList
+
+
+class Passage(NamedTuple):
+    """A run of words that a text shares with a document; the document has no longer run around it."""
+
+    key: str
+    """The key of the document."""
+    words: int
+    """The words in the run."""
+    in_text: int
+    """The words of the text before the run; if the text has the run several times, before the first."""
+    in_document: int
+    """The words of the document before the run."""
+    start: int | None = None
+    """The characters of the text before the run; None if the text is a stored document."""
+    end: int | None = None
+    """The characters of the text up to the end of the run; None if the text is a stored document."""
+
+
+class CommonRun(NamedTuple):
+    """A run of words of a text that too many documents have, so that a search did not read them."""
+
+    words: int
+    """The words in the run."""
+    in_text: int
+    """The words of the text before the run."""
+    documents: int
+    """About how many documents have a part of it: counted up to 100,000, or estimated from the sample
+    of which the corpus has learned its common shingles."""
+
+
+class PassageList(ResultList[Passage]):
+    """The passages of a text, the longest first."""
+
+    def __init__(self, passages: Iterable[Passage] = (), common: Iterable[CommonRun] = ()) -> None:
+        super().__init__(passages)
+        self.common = list(common)
+        """The runs whose parts are in very many documents, or in more than max_documents."""
+
+
+class Contamination(NamedTuple):
+    """The passages that a record of a test set shares with the documents of a corpus."""
+
+    key: str
+    """The key of the record."""
+    words: int
+    """The words of the record."""
+    coverage: float
+    """The share of its words that are in passages, 0 to 1."""
+    documents: list[str]
+    """The keys of the documents that share passages with it, in order."""
+
+
+class SharedPassage(NamedTuple):
+    """A run of words that two documents share; `b` has no longer run around it that `a` has."""
+
+    a: str
+    """The key of one document."""
+    b: str
+    """The key of the other document."""
+    words: int
+    """The words in the run."""
+    in_a: int
+    """The words of a before the run; if a has the run several times, before the first."""
+    in_b: int
+    """The words of b before the run."""

@@ -1,0 +1,77 @@
+"""Learns from a sample of documents which shingles are common, and their classes; pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+from math import ceil
+
+import numpy as np
+
+from textsim_db.settings import CorpusConfig
+from textsim_db.sketch.common_shingles import CommonValues, common_values
+from textsim_db.sketch.fingerprints import LEFT_OUT, distinct_passage_values
+from textsim_db.text.array_types import Int64Array
+from textsim_db.text.shingles import find_shingles
+from textsim_db.text.tokens import Tokens
+
+FEWEST_DOCUMENTS = 100
+"""A sample of fewer documents does not show which shingles are common."""
+COMMON_SHARE = 1 / 20_000
+"""A shingle is common if this share of the documents of a sample has it, and enough documents."""
+LEAST_OF_SHINGLES, LEAST_OF_PASSAGES = 2, 16
+"""The documents of a sample that have a common shingle. Passages are longer, so fewer are common."""
+_MOST_CLASS = 15
+"""The highest class: _fingerprints() in SQL has four bits for it."""
+
+
+def learns(config: CorpusConfig) -> bool:
+    """Say whether a corpus learns common shingles, which it has not learned yet."""
+    learns_shingles = config.is_exact and config.common is None
+    return learns_shingles or (config.passages is not None and config.common_of_passages is None)
+
+
+def learn_common(samples: Iterable[Tokens], config: CorpusConfig) -> CorpusConfig:
+    """Return the configuration with the common shingles of a sample of documents, in parts.
+
+    An exact corpus learns those of its shingles, and a corpus with passages those of its passages. If
+    there are fewer than FEWEST_DOCUMENTS documents, it learns none.
+    """
+    documents = 0
+    shingles, passages = [np.empty(0, np.int64)], [np.empty(0, np.int64)]
+    for tokens in samples:
+        documents += tokens.documents
+        if config.is_exact:
+            shingles.append(find_shingles(tokens, config.shingle).hashes.view(np.int64))
+        if config.passages is not None:
+            passages.append(distinct_passage_values(tokens, config))
+    config = replace(config, common=None, common_of_passages=None)
+    if documents < FEWEST_DOCUMENTS:
+        return config
+    share = ceil(documents * COMMON_SHARE)
+    most_class = LEFT_OUT - 1 if config.common_passages else _MOST_CLASS
+    return replace(
+        config,
+        common=_values_with(np.concatenate(shingles), max(LEAST_OF_SHINGLES, share)),
+        common_of_passages=_values_with(
+            np.concatenate(passages), max(LEAST_OF_PASSAGES, share), most_class
+        ),
+    )
+
+
+def _values_with(
+    hashes: Int64Array, least: int, most_class: int = _MOST_CLASS
+) -> CommonValues | None:
+    """Return the values that occur `least` times or more, with their classes; sorts the hashes.
+
+    least: 2 or more. most_class: higher classes become this class. Returns None if there are none.
+    """
+    hashes.sort()
+    # A value that occurs n times is here n - least + 1 times.
+    repeated = hashes[: 1 - least][hashes[: 1 - least] == hashes[least - 1 :]]
+    if not len(repeated):
+        return None
+    starts = np.flatnonzero(np.append(True, repeated[1:] != repeated[:-1]))
+    counts = np.diff(starts, append=len(repeated)) + least - 1
+    classes = np.minimum(np.log2(counts), most_class)
+    return common_values(repeated[starts], classes.astype(np.int16))
