@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
+
+from tests.support.commands import NEWS, Textsim
+from textsim_db.cli import progress
 
 ALLOCATE = """
 import resource, sys
@@ -37,3 +42,21 @@ def fresh_pages(way: str) -> int:
 @pytest.mark.skipif(sys.platform != "linux", reason="mallopt() is Linux's")
 def test_a_thread_gets_its_pages_again() -> None:
     assert fresh_pages("kept") < fresh_pages("returned") / 2
+
+
+@pytest.mark.parametrize("command", ["index", "dedupe"])
+def test_commands_that_load_keep_memory(
+    textsim: Textsim, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: str
+) -> None:
+    calls: list[str] = []
+    monkeypatch.setattr(progress, "keep_freed_memory", lambda: calls.append(command))
+    path = tmp_path / "news.jsonl"
+    path.write_text(
+        "".join(json.dumps({"id": key, "text": text}) + "\n" for key, text in NEWS.items()),
+        encoding="utf-8",
+    )
+    if command == "index":
+        textsim("index", "news", str(path), "--create")
+    else:
+        textsim("dedupe", str(path), "-o", str(tmp_path / "unique.jsonl"))
+    assert calls == [command]
