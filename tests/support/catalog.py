@@ -120,7 +120,11 @@ def expected_settings(function: str) -> list[str]:
         settings.append("enable_nestloop=off")
     if "_update_clusters(" in function:
         settings += ["enable_hashjoin=on", "enable_mergejoin=on", "jit=off"]
-    if "_connected_nodes" in function or "_uncrowded_neighbours" in function or "_connected_keys" in function:
+    if (
+        "_connected_nodes" in function
+        or "_uncrowded_neighbours" in function
+        or "_connected_keys" in function
+    ):
         settings += ["enable_hashjoin=off", "enable_mergejoin=off"]
     if WRITES_NUMBERS.match(function):
         settings += ["extra_float_digits=1", "IntervalStyle=postgres"]
