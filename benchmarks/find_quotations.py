@@ -8,7 +8,7 @@ documents share a run of 13 words with a query, the suffix array decides.
 - passages: a corpus with passages, in Python and in SQL.
 - containment: a corpus without passages, whose candidates share a bucket with the text.
 - phrase: PostgreSQL's phraseto_tsquery and a GIN index, over texts without punctuation. It gets the
-  words of the quotation alone, so it is told where the quotation begins and ends.
+  words of the quotation alone, so the side need not find the start and the end.
 - any phrase: the same with the whole text: one phrase for each run of 13 words, any of which may match.
 - suffix array: libdivsufsort over the normal forms, in the memory of the client.
 """

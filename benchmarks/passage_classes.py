@@ -117,7 +117,8 @@ def main() -> None:
         for name, records in read_corpora(given.files, given.documents):
             figures[name] = measure(bench, name, records)
             sides = {"smallest value": figures[name]["plain"], "rarest": figures[name]["classes"]}
-            tables[name] = table_of(sides, LABELS, f"{len(records):,} texts of {name}")
+            corner = f"{len(records):,} texts of {name}"
+            tables[f"passage_classes_{name}"] = table_of(sides, LABELS, corner)
     publish(given.record, "passage_classes", figures, tables)
 
 

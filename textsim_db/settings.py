@@ -408,18 +408,6 @@ class CorpusConfig(CorpusSettings):
         """Whether the next rebuild learns the boilerplate."""
         return self.boilerplate is not None and not self.boilerplate_values
 
-    def needs_rebuild(self, changed: CorpusConfig) -> bool:
-        """Return whether a change of settings changes stored rows, or needs a search for matches.
-
-        The prefixes of an exact corpus depend on its threshold, but the buckets of bands do not. A
-        corpus that becomes unique must have no matches at its threshold.
-        """
-        altered = {"recall", "is_unique"}
-        if not changed.is_exact:
-            altered.add("threshold")
-        may_match = not self.is_unique or changed.threshold < self.threshold
-        return bool(set(self.differences(changed)) - altered) or (changed.is_unique and may_match)
-
 
 DEFAULTS = CorpusSettings()
 """The default settings."""

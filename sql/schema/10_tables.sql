@@ -275,12 +275,16 @@ COMMENT ON COLUMN textsim.match.similarity IS 'exact similarity of their documen
 
 CREATE TABLE textsim.crowded (
     node integer NOT NULL,
+    is_full boolean NOT NULL,
     lost integer NOT NULL DEFAULT 0
 );
 COMMENT ON TABLE textsim.crowded
     IS 'Pattern of the tables crowded_N: the nodes of a tracked corpus that were compared with some of their candidates '
     'only, because they have too many. It has no rows.';
 COMMENT ON COLUMN textsim.crowded.node IS 'id of the node';
+COMMENT ON COLUMN textsim.crowded.is_full
+    IS 'whether it has more earlier candidates than it was compared with; otherwise a bucket has more documents than '
+    'are read. With linkage complete, a full node is in no cluster but that of its own documents';
 COMMENT ON COLUMN textsim.crowded.lost
     IS 'how many matches it has lost since then; if they are many, it is compared again';
 

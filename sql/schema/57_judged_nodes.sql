@@ -140,12 +140,14 @@ COMMENT ON FUNCTION textsim._judged_links(integer, integer[])
 -- in the functions that it calls, and _find_matches looks few documents up.
 CREATE FUNCTION textsim._find_links(
     c textsim.corpus, threshold double precision, nodes integer[],
-    OUT lefts integer[], OUT rights integer[], OUT similarities double precision[], OUT crowded integer[])
+    OUT lefts integer[], OUT rights integer[], OUT similarities double precision[], OUT crowded integer[],
+    OUT full_nodes integer[])
 LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     corpus_origin integer := coalesce(c.origin, c.id);
 BEGIN
-    SELECT f.* FROM textsim._find_matches(c, threshold, nodes) f INTO lefts, rights, similarities, crowded;
+    SELECT f.* FROM textsim._find_matches(c, threshold, nodes) f
+    INTO lefts, rights, similarities, crowded, full_nodes;
     IF NOT textsim._has_verdicts(corpus_origin) THEN
         RETURN;
     END IF;
@@ -172,8 +174,10 @@ BEGIN
     SELECT f.a, f.b, f.similarity FROM unnest(found.lefts, found.rights, found.similarities) f (a, b, similarity)
     ON CONFLICT (a, b) DO NOTHING;
     GET DIAGNOSTICS stored = ROW_COUNT;
+    DELETE FROM textsim.crowded k WHERE k.node = ANY (nodes);
     IF found.crowded <> '{}' THEN
-        INSERT INTO textsim.crowded (node) SELECT unnest(found.crowded) ON CONFLICT (node) DO NOTHING;
+        INSERT INTO textsim.crowded (node, is_full)
+        SELECT f.node, f.node IN (SELECT unnest(found.full_nodes)) FROM unnest(found.crowded) f (node);
     END IF;
     RETURN stored;
 END $$;

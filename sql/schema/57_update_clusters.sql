@@ -183,7 +183,8 @@ COMMENT ON FUNCTION textsim._most_read()
 -- STABLE, so its statements see the same: the documents as they are when the log has no entries for them.
 CREATE FUNCTION textsim._find_matches(
     c textsim.corpus, threshold double precision, nodes integer[],
-    OUT lefts integer[], OUT rights integer[], OUT similarities double precision[], OUT crowded integer[])
+    OUT lefts integer[], OUT rights integer[], OUT similarities double precision[], OUT crowded integer[],
+    OUT full_nodes integer[])
 LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     changed integer[] := textsim._logged_ids(c.id);
@@ -237,11 +238,11 @@ BEGIN
                     ) > textsim._most_read())) AS cut
     FROM candidate k
     INTO candidates;
-    crowded := array(
+    full_nodes := array(
         SELECT k.node FROM unnest(candidates.nodes, candidates.xs, candidates.ys) k (node, x, y)
-        WHERE k.y < k.x GROUP BY k.node HAVING count(*) > textsim._most_compared()
-        UNION SELECT unnest(candidates.cut));
-    IF crowded <> '{}' THEN
+        WHERE k.y < k.x GROUP BY k.node HAVING count(*) > textsim._most_compared());
+    crowded := array(SELECT unnest(full_nodes) UNION SELECT unnest(candidates.cut));
+    IF full_nodes <> '{}' THEN
         SELECT array_agg(k.node) AS nodes, array_agg(k.other) AS others, array_agg(k.x) AS xs, array_agg(k.y) AS ys,
             array_agg(k.shared) AS shared, array_agg(k.shingles) AS shingles
         FROM (
@@ -254,7 +255,7 @@ BEGIN
         ) k
         -- The later node of a pair decides.
         WHERE k.y < k.x AND k.place <= textsim._most_compared()
-            OR CASE WHEN k.y < k.x THEN k.node ELSE k.other END NOT IN (SELECT unnest(crowded))
+            OR CASE WHEN k.y < k.x THEN k.node ELSE k.other END NOT IN (SELECT unnest(full_nodes))
         INTO candidates;
     END IF;
     WITH pair AS (
@@ -282,7 +283,8 @@ BEGIN
 END $$;
 COMMENT ON FUNCTION textsim._find_matches(textsim.corpus, double precision, integer[])
     IS 'the matches of nodes, found anew from their documents: pairs of nodes, the lower id first, and the similarity '
-    'of each. crowded: those of the nodes that were compared with some of their earlier candidates only';
+    'of each. crowded: those of the nodes that were compared with some of their earlier candidates only; full_nodes: '
+    'those of them that have more earlier candidates than are compared';
 
 CREATE FUNCTION textsim._connected_nodes(seeds integer[]) RETURNS integer[]
 LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE
@@ -344,10 +346,10 @@ BEGIN
         RETURN;
     END IF;
     WITH node AS MATERIALIZED (
-        SELECT k.id, k.place::integer, k.id IN (SELECT unnest(outside)) AS is_outside
+        SELECT k.id, k.place::integer, k.id IN (SELECT unnest(outside)) AS is_outside,
+            linkage = 'complete' AND coalesce((
+                SELECT r.is_full FROM textsim.crowded r WHERE r.node = k.id), false) AS is_full
         FROM unnest(numbered) WITH ORDINALITY k (id, place)
-        -- A crowded node was not compared with all, so nobody knows which clusters it completes.
-        WHERE linkage <> 'complete' OR (SELECT r.node FROM textsim.crowded r WHERE r.node = k.id) IS NULL
     ), link AS (
         SELECT least(x.place, y.place) AS x, greatest(x.place, y.place) AS y, m.similarity,
             CASE WHEN x.place > y.place THEN x.is_outside ELSE y.is_outside END AS leads_outside
@@ -359,6 +361,9 @@ BEGIN
             WHERE outside <> '{}' AND m.a = ANY (nodes) AND m.b NOT IN (SELECT unnest(nodes))
         ) m
         JOIN node x ON x.id = m.a JOIN node y ON y.id = m.b
+        -- A full node has more matches than are stored. So it is in no complete cluster, except with its copies, and
+        -- with a node that was judged the same.
+        WHERE x.is_full = y.is_full AND (NOT x.is_full OR m.similarity = 1) OR m.similarity = 2
     )
     SELECT array_agg(l.x ORDER BY l.leads_outside) AS lefts, array_agg(l.y ORDER BY l.leads_outside) AS rights,
         array_agg(l.similarity ORDER BY l.leads_outside) AS similarities,
@@ -824,7 +829,23 @@ COMMENT ON FUNCTION textsim._with_clusters(integer[], integer[])
     IS 'nodes, and those of all members of their clusters and of the clusters of logged documents, as the last update '
     'has left them';
 
-CREATE FUNCTION textsim._uncrowded_neighbours(nodes integer[], walks boolean) RETURNS integer[]
+-- A judgement may cut one of two copies from a node, and then the other copy is no copy of it. So both ends are needed.
+CREATE FUNCTION textsim._with_judged_clusters(corpus_origin integer, nodes integer[], logged integer[]) RETURNS integer[]
+LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    size integer;
+BEGIN
+    nodes := textsim._with_clusters(nodes, logged);
+    WHILE textsim._has_verdicts(corpus_origin) AND cardinality(nodes) IS DISTINCT FROM size LOOP
+        size := cardinality(nodes);
+        nodes := textsim._with_clusters(textsim._with_judged(corpus_origin, nodes, logged), logged);
+    END LOOP;
+    RETURN nodes;
+END $$;
+COMMENT ON FUNCTION textsim._with_judged_clusters(integer, integer[], integer[])
+    IS 'nodes, and all that clusters and judgements connect with them';
+
+CREATE FUNCTION textsim._touching_nodes(nodes integer[], walks boolean) RETURNS integer[]
 LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE
 SET search_path = pg_catalog, pg_temp
 -- Each round looks its nodes up in the indexes.
@@ -834,27 +855,30 @@ SET enable_mergejoin = off
 AS $$
 BEGIN
     RETURN array(
-        -- A node is looked up once, although many of its neighbours are in the walk.
-        WITH RECURSIVE walk (node, is_given) AS (
-            SELECT unnest(nodes), true
+        -- Whether a node is full is looked up once, although many of its neighbours are in the walk.
+        WITH RECURSIVE walk (node, of_full) AS (
+            SELECT unnest(nodes), NULL::boolean
             UNION
-            SELECT e.node, false
+            SELECT e.node, w.is_full
             FROM (
-                SELECT w.node FROM walk w
-                WHERE (w.is_given OR walks)
-                    AND (SELECT r.node FROM textsim.crowded r WHERE r.node = w.node) IS NULL
+                SELECT w.node, w.of_full, coalesce((
+                    SELECT r.is_full FROM textsim.crowded r WHERE r.node = w.node), false) AS is_full
+                FROM walk w WHERE w.of_full IS NULL OR walks
             ) w
             CROSS JOIN LATERAL (
-                SELECT m.b FROM textsim.match m WHERE m.a = w.node
-                UNION ALL SELECT m.a FROM textsim.match m WHERE m.b = w.node
+                SELECT m.b FROM textsim.match m WHERE NOT w.is_full AND m.a = w.node
+                UNION ALL SELECT m.a FROM textsim.match m WHERE NOT w.is_full AND m.b = w.node
+                UNION ALL SELECT m.b FROM textsim.match m WHERE w.is_full AND m.a = w.node AND m.similarity = 1
+                UNION ALL SELECT m.a FROM textsim.match m WHERE w.is_full AND m.b = w.node AND m.similarity = 1
             ) e (node)
+            WHERE w.of_full IS NULL OR w.of_full = w.is_full
         )
         SELECT w.node FROM walk w
-        WHERE NOT w.is_given AND (SELECT r.node FROM textsim.crowded r WHERE r.node = w.node) IS NULL);
+        WHERE w.of_full = coalesce((SELECT r.is_full FROM textsim.crowded r WHERE r.node = w.node), false));
 END $$;
-COMMENT ON FUNCTION textsim._uncrowded_neighbours(integer[], boolean)
-    IS 'the nodes that match these nodes, if neither of the two is crowded. walks: also the nodes that match those, and '
-    'so on';
+COMMENT ON FUNCTION textsim._touching_nodes(integer[], boolean)
+    IS 'the nodes that may be in a complete cluster with one of these nodes, because they match it, and neither of the '
+    'two is full, or both are copies and full. walks: also the nodes that touch those, and so on';
 
 CREATE FUNCTION textsim._regrouped_nodes(documents integer[], representatives integer[]) RETURNS integer[]
 LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE
@@ -891,10 +915,10 @@ SET search_path = pg_catalog, pg_temp
 SET enable_nestloop = off
 AS $$
 DECLARE
-    has_verdicts boolean := textsim._has_verdicts(coalesce(c.origin, c.id));
-    -- A judgement may cut one of two nodes with the same shingles from a node that is gone.
-    nodes integer[] := textsim._with_clusters(
-        array(SELECT DISTINCT unnest(changed || CASE WHEN has_verdicts THEN neighbours END)), logged);
+    origin integer := coalesce(c.origin, c.id);
+    -- If a node is gone that a judgement cut from one of two copies, the two are copies now.
+    nodes integer[] := textsim._with_judged_clusters(origin, array(
+        SELECT DISTINCT unnest(changed || CASE WHEN textsim._has_verdicts(origin) THEN neighbours END)), logged);
     regrouped integer[] := nodes;
     fresh integer[] := nodes;
     touched integer[];
@@ -903,7 +927,8 @@ BEGIN
     LOOP
         round := round + 1;
         touched := array(
-            SELECT unnest(textsim._with_clusters(textsim._uncrowded_neighbours(fresh, round > 4), logged))
+            SELECT unnest(textsim._with_judged_clusters(
+                origin, textsim._touching_nodes(fresh, round > 4), logged))
             EXCEPT SELECT unnest(nodes));
         EXIT WHEN round > 1 AND touched = '{}';
         nodes := nodes || touched;

@@ -26,7 +26,7 @@ from tests.support.connections import Connection
 from tests.support.proxy import Proxy
 from tests.support.waiting import wait_for
 from textsim_db.cli import prometheus
-from textsim_db.sync.health import ALIVE_SECONDS, READY_SECONDS, why_not_ready, why_stuck
+from textsim_db.sync.is_worker_stuck import ALIVE_SECONDS, READY_SECONDS, why_not_ready, why_stuck
 from textsim_db.sync.progress import Progress, Report
 
 FILES = Path(__file__).parents[2] / "docs" / "monitoring"

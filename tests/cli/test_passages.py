@@ -43,15 +43,23 @@ def test_passages_are_shown_in_their_context(textsim: Textsim) -> None:
 
 def test_the_records_of_a_test_set_are_compared(textsim: Textsim, tmp_path: Path) -> None:
     create(textsim)
-    records = [{"id": "q1", "text": f"{RUN} so what"}, {"id": "q2", "text": "a b c d e f g h"}]
+    texts = {"q1": f"{RUN} so what", "q2": "a b c d e f g h", "q3": "too short"}
+    records = [{"id": key, "text": text} for key, text in texts.items()]
     testset, report = tmp_path / "testset.jsonl", tmp_path / "report.jsonl"
     testset.write_text("\n".join(map(json.dumps, records)), encoding="utf-8")
     listed = textsim("contamination", str(testset), "--against", "c", "--format", "jsonl")
     first = {"key": "q1", "words": 10, "coverage": 0.8, "documents": "a"}
     assert rows(listed) == [first]
-    assert "1 of 2 records share a passage with a document" in listed.stderr
+    assert "1 of 3 records share a passage with a document" in listed.stderr
+    assert "1 record of fewer than 6 words, which can share no passage" in listed.stderr
     textsim("contamination", str(testset), "--against", "c", "--report", str(report))
     assert [json.loads(line) for line in report.read_text(encoding="utf-8").splitlines()] == [
         first | {"documents": ["a"]},
         {"key": "q2", "words": 8, "coverage": 0.0, "documents": []},
+        {"key": "q3", "words": 2, "coverage": 0.0, "documents": []},
     ]
+    missing = tmp_path / "missing" / "report.jsonl"
+    refused = textsim(
+        "contamination", str(testset), "--against", "c", "--report", str(missing), status=2
+    )
+    assert "there is no folder" in refused.stderr

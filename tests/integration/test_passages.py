@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
 from typing import Any
 
 import psycopg
@@ -135,14 +136,14 @@ def test_passages_have_their_characters(db: ts.Database, seed: int) -> None:
         for passage in corpus.passages(text):
             run = normal_form(text[passage.start : passage.end]).split()
             counted = [word for word in run if word not in ("the", "of")]
-            start, end = corpus.characters(document, passage)
+            start, end = corpus.characters(passage, document)
             in_document = normal_form(document[start:end]).split()
             assert counted == [word for word in in_document if word not in ("the", "of")]
             assert len(counted) == passage.words, (number, passage, text)
             found += 1
     assert found > 30
     with pytest.raises(ts.DocumentError, match="this is another text"):
-        corpus.characters("another text", passage)
+        corpus.characters(passage, "another text")
     (other, *_) = [*corpus.passages_of("a"), ts.Passage("a", 9, 0, 0)]
     assert (other.start, other.end) == (None, None)
 
@@ -189,9 +190,14 @@ def test_passages_of_characters(db: ts.Database, connection: Connection, seed: i
             for run in maximal_runs(list(forms[key]), list(form), 20)
         ]
         runs.sort(key=lambda run: (-run[1], run[0], run[3]))
-        assert places(corpus.passages(text)) == runs, key
-        pieces = [forms[key][i : i + 20] for i in range(len(forms[key]) - 19)]
-        if not any(pieces.count(piece) > 10 for piece in set(pieces)):
+        found = corpus.passages(text)
+        assert places(found) == runs, key
+        for passage in found:
+            _, length, start, _ = passage[:4]
+            own = normal_form(text[passage.start : passage.end])
+            assert own == forms[key][start : start + length].strip(), (text, passage)
+        windows = [forms[key][i : i + 20] for i in range(len(forms[key]) - 19)]
+        if not any(windows.count(window) > 10 for window in set(windows)):
             assert from_sql(connection, text) == runs, key
             compared += len(runs)
     assert compared > len(documents)
@@ -303,7 +309,7 @@ def test_a_run_that_thousands_have_is_left_out(db: ts.Database, connection: Conn
     ]
     # A run that is common only in part is found, with all its words.
     text = f"{HEADER} and body7 number7 w7"
-    assert places(corpus.passages(text))[0] == from_sql(connection, text)[0] == ("0007", 14, 0, 0)
+    assert corpus.passages(text)[0][:4] == from_sql(connection, text)[0] == ("0007", 14, 0, 0)
     connection.execute("SELECT textsim.add('c', 'new', %s)", [text])
     corpus.add("newer", text)
     stored = connection.execute(
@@ -352,8 +358,9 @@ def test_classes_do_not_change_what_is_found(
     plain.add_many(documents.items())
     assert plain.config.common_of_passages is None
     for text in list(documents.values())[:40]:
-        assert learned.passages(text) == plain.passages(text)
-        assert places(plain.passages(text)) == from_sql(connection, text)
+        found = learned.passages(text)
+        assert found == plain.passages(text)
+        assert places(found) == from_sql(connection, text)
     assert learned.check() == plain.check() == []
 
 
@@ -479,8 +486,12 @@ def test_an_attached_table_has_passages(db: ts.Database, connection: Connection)
     assert places(corpus.passages(text)) == [("a", 9, 0, 0)]
     connection.execute("INSERT INTO t VALUES ('b', %s)", [f"and {text}"])
     assert places(corpus.passages(text)) == [("a", 9, 0, 0), ("b", 9, 0, 1)]
+    passage = corpus.passages(text)[1]
+    assert corpus.characters(passage) == (4, 4 + len(text))
     connection.execute("UPDATE t SET body = 'other words' WHERE id = 'a'")
     connection.execute("DELETE FROM t WHERE id = 'b'")
+    with pytest.raises(ts.DocumentNotFound, match='no attached table of corpus "c" has "b"'):
+        corpus.characters(passage)
     assert corpus.passages(text) == []
     assert corpus.check() == []
 
@@ -506,6 +517,27 @@ def test_an_expired_document_has_no_passages(db: ts.Database, connection: Connec
     assert places(corpus.passages(text)) == from_sql(connection, text) == []
     assert corpus.expire() == 1
     assert corpus.check() == []
+
+
+def test_a_test_set_of_any_size_is_compared_record_by_record(db: ts.Database) -> None:
+    corpus = create(db)
+    corpus.add("a", "one two three four five six seven eight nine")
+    read = 0
+
+    def records() -> Iterator[tuple[str, str]]:
+        nonlocal read
+        for read in range(1, 10**9):
+            yield (
+                f"q{read}",
+                f"{'other words ' * (read % 3)}one two three four five six seven eight",
+            )
+
+    found = corpus.contamination(records())
+    for number, record in enumerate(islice(found, 500), 1):
+        assert (record.key, record.documents) == (f"q{number}", ["a"])
+        assert record.coverage == 8 / record.words
+        assert read <= number + 1
+    found.close()
 
 
 def test_wrong_arguments_are_refused(db: ts.Database, connection: Connection) -> None:
@@ -541,15 +573,3 @@ def test_check_finds_wrong_fingerprints(db: ts.Database, connection: Connection)
     with psycopg.connect(db.url) as other:
         other.execute("DROP TRIGGER passage_update ON textsim.document_2")
     assert {p.kind for p in corpus.check()} == {"trigger"}
-
-
-def test_a_passage_of_characters_is_marked_up_to_the_borders_of_its_words(db: ts.Database) -> None:
-    corpus = create(db, shingle="char:5", passages=20)
-    document = "They said the old stone bridge -- of GRANITE -- would be rebuilt, before winter."
-    corpus.add("a", document)
-    text = "Bold stone bridge, of granite, would begin"
-    (passage,) = corpus.passages(text)
-    assert passage[:4] == ("a", 36, 1, 14)
-    assert text[passage.start : passage.end] == text
-    start, end = corpus.characters(document, passage)
-    assert document[start:end] == "old stone bridge -- of GRANITE -- would be"

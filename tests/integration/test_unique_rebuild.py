@@ -12,7 +12,7 @@ from tests.support.connections import Connection
 from tests.support.threads import repeating
 from textsim_db.db import stored_corpus
 from textsim_db.results import Problem
-from textsim_db.write import copy_corpus, refuse_rebuild
+from textsim_db.write import copy_corpus, rebuild_without_twins
 
 TEXT = "the quick brown fox jumps over the lazy dog and runs into the dark green forest"
 NEAR = TEXT + " again"
@@ -82,7 +82,7 @@ def test_rebuild_lists_the_twins_that_stand(db: ts.Database) -> None:
 def test_rebuild_with_very_many_twins_is_refused_at_once(
     db: ts.Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(refuse_rebuild, "MOST_LISTED", 5)
+    monkeypatch.setattr(rebuild_without_twins, "MOST_LISTED", 5)
     corpus = with_twins(db, 12)
     with pytest.raises(ts.ConfigurationError, match="12 pairs of its documents match"):
         corpus.rebuild(is_unique=True)
@@ -117,13 +117,13 @@ def test_twins_that_writers_make_during_a_rebuild_are_seen(
 ) -> None:
     corpus = db.create_corpus("c", threshold=0.6, recall=1)
     corpus.add_many({"a": TEXT, "b": OTHER})
-    compare = refuse_rebuild.TwinCheck.compare_all
+    compare = rebuild_without_twins.TwinCheck.compare_all
 
-    def compare_and_add(self: refuse_rebuild.TwinCheck) -> None:
+    def compare_and_add(self: rebuild_without_twins.TwinCheck) -> None:
         compare(self)
         db.corpus("c").add("late", NEAR)
 
-    monkeypatch.setattr(refuse_rebuild.TwinCheck, "compare_all", compare_and_add)
+    monkeypatch.setattr(rebuild_without_twins.TwinCheck, "compare_all", compare_and_add)
     with pytest.raises(
         ts.ConfigurationError, match=r'1 pair of its documents match: "a" and "late"'
     ):
@@ -134,14 +134,14 @@ def test_documents_that_no_longer_match_at_the_end_are_no_twins(
     db: ts.Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     corpus = with_twins(db, 2)
-    compare = refuse_rebuild.TwinCheck.compare_all
+    compare = rebuild_without_twins.TwinCheck.compare_all
 
-    def compare_and_remove(self: refuse_rebuild.TwinCheck) -> None:
+    def compare_and_remove(self: rebuild_without_twins.TwinCheck) -> None:
         compare(self)
         db.corpus("c").remove(["000b"])
         db.corpus("c").add("001b", TEXT)
 
-    monkeypatch.setattr(refuse_rebuild.TwinCheck, "compare_all", compare_and_remove)
+    monkeypatch.setattr(rebuild_without_twins.TwinCheck, "compare_all", compare_and_remove)
     assert corpus.rebuild(is_unique=True)
     assert corpus.check() == []
 

@@ -25,7 +25,7 @@ from tests.support.sources import (
 from tests.support.waiting import CLIENT_WAITS_FOR_A_LOCK, PATIENCE_SECONDS, wait_for, wait_until
 from tests.support.workers import running_worker
 from textsim_db.db import statement_timeout
-from textsim_db.sync import read_source, watch_worker
+from textsim_db.sync import read_source, report_worker
 from textsim_db.sync.apply_row_changes import RowPiece
 from textsim_db.sync.leases import FAIL_TRIES
 
@@ -184,7 +184,8 @@ def test_a_statement_that_takes_too_long_is_cancelled_and_repeated(
     monkeypatch.setattr(statement_timeout, "STATEMENT_SECONDS", 0.2)
     make_table(connection)
     corpus.attach("t", "id", "body")
-    with running_worker(db):
+    # A busy machine may cancel a statement for row 10 too. Then its entry waits until its lease is over.
+    with running_worker(db, lease=5.0):
         connection.execute("INSERT INTO t VALUES (10, 'before the log is locked')")
         wait_for(lambda: "10" in corpus)
         with psycopg.connect(db.url) as blocking:
@@ -209,7 +210,7 @@ def test_stop_ends_a_worker_whose_claim_is_blocked(
 def test_a_worker_reports_its_progress_and_removes_the_rows_of_dead_workers(
     db: ts.Database, corpus: ts.Corpus, connection: Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(watch_worker, "REPORT_SECONDS", 0.1)
+    monkeypatch.setattr(report_worker, "REPORT_SECONDS", 0.1)
     make_table(connection)
     corpus.attach("t", "id", "body")
     connection.execute(

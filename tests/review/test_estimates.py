@@ -11,7 +11,9 @@ import pytest
 
 from tests.support.sampling import sample
 from textsim_db.results import Pair
-from textsim_db.review.estimates import (
+from textsim_db.review.pair_arrays import Pairs
+from textsim_db.review.survey import read_pairs
+from textsim_db.review.threshold_estimates import (
     Precision,
     Suggestion,
     Verdicts,
@@ -19,8 +21,6 @@ from textsim_db.review.estimates import (
     suggest,
     wilson_interval,
 )
-from textsim_db.review.pair_table import Pairs
-from textsim_db.review.survey import read_pairs
 from textsim_db.text.array_types import BoolArray
 
 JUDGED, FAIR = 50, 30

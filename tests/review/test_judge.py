@@ -13,9 +13,9 @@ import numpy as np
 import pytest
 
 import textsim_db as ts
-from textsim_db.review.estimates import Verdicts, precision, suggest
-from textsim_db.review.pair_table import Pairs
+from textsim_db.review.pair_arrays import Pairs
 from textsim_db.review.survey import read_pairs
+from textsim_db.review.threshold_estimates import Verdicts, precision, suggest
 
 DATA = Path(__file__).resolve().parents[3] / "shared" / "data"
 RUNS, FAIR, JUDGED = 20, 30, 50

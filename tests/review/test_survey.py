@@ -11,7 +11,7 @@ import textsim_db as ts
 from textsim_db.results import Pair
 from textsim_db.review import survey
 from textsim_db.review.clusters import ChainClusters, Judged
-from textsim_db.review.pair_table import Pairs, bins_of
+from textsim_db.review.pair_arrays import Pairs, bins_of
 from textsim_db.review.survey import read_pairs
 
 

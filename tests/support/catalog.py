@@ -20,7 +20,7 @@ PLANNED_ONCE = re.compile(
 WITHOUT_SCANS = re.compile(
     r"(?:textsim\.)?(?:_(?:candidates|write)_\d+|_smallest_values|_normal_form_of|_word_numbers"
     r"|_store_form|_remove_documents?|_delete_locked|_awaited_twins|_uncompared|_claim|_ready_entries|_pending_batch|_lease_entries|_delete_entries|_expire"
-    r"|_logged_documents|(?:_connected_nodes|_uncrowded_neighbours)(?:_\d+)?|_connected_keys|_update_clusters|_waiting|_replaced_ids"
+    r"|_logged_documents|(?:_connected_nodes|_touching_nodes)(?:_\d+)?|_connected_keys|_update_clusters|_waiting|_replaced_ids"
     r"|_write_passage_rows|_chosen_values|_find_passages|_passages_of|passages|containing)\("
 )
 """Matches functions whose plans were made when the table was empty, and are used when it is full."""
@@ -122,7 +122,7 @@ def expected_settings(function: str) -> list[str]:
         settings += ["enable_hashjoin=on", "enable_mergejoin=on", "jit=off"]
     if (
         "_connected_nodes" in function
-        or "_uncrowded_neighbours" in function
+        or "_touching_nodes" in function
         or "_connected_keys" in function
     ):
         settings += ["enable_hashjoin=off", "enable_mergejoin=off"]

@@ -61,7 +61,7 @@ def suffix_array(documents: Iterable[Sequence[str]]) -> SuffixArray:
 
 
 def runs_with(array: SuffixArray, document: int, least: int) -> dict[int, list[Run]]:
-    """Return the runs of at least so many words of each other document that a document has.
+    """Return the runs of each other document that a document has, if they have at least `least` words.
 
     A run is in no longer run of the other document. Of overlapping places of one run, the first counts.
     """

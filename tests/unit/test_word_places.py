@@ -1,4 +1,4 @@
-"""Where the words of a normal form are in the text."""
+"""The words of a normal form have places in the text."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ from textsim_db.cli.options import (
     choice_of,
     positive_number,
 )
-from textsim_db.cli.output import Format, FormatOption, write
+from textsim_db.cli.output import Format, FormatOption, check_writable, write
 from textsim_db.cli.searches import MaxResults, SearchedFile, SearchedText, searched_text
 from textsim_db.files.kind_by_name import Kind
 from textsim_db.show.numbers import count
@@ -142,7 +142,8 @@ def contamination(
 
     The corpus must have passages. Of each record that shares one, it prints the key, the number of its
     words, the share of them that are in passages, and the keys of the documents. --report writes all
-    records to a file instead.
+    records to a file instead. A table needs all its rows in memory; the report and other formats are
+    written row by row, so the test set may have any size.
 
     Examples:
     - `textsim contamination questions.jsonl --against training`
@@ -151,11 +152,15 @@ def contamination(
     """
     from textsim_db.files.read_documents import Inputs
 
-    refusals, tally = Refusals(), _Tally()
+    if report is not None:
+        check_writable(report)
+    refusals = Refusals()
     inputs = Inputs(paths, refusals.add, kind, key, text)
     with connect(database_url) as db:
+        corpus = db.corpus(against)
+        tally = _Tally(words or corpus.config.passages or 0)
         records = ((document[0], document[1]) for document in inputs)
-        rows = tally.counted(db.corpus(against).contamination(records, words, scope))
+        rows = tally.counted(corpus.contamination(records, words, scope))
         if report is None:
             shared = ((*row[:3], ", ".join(row.documents)) for row in rows if row.documents)
             write(("key", "words", "coverage", "documents"), shared, form)
@@ -164,6 +169,11 @@ def contamination(
     print_message(
         f"{tally.contaminated:,} of {count(tally.records, 'record')} share a passage with a document"
     )
+    if tally.short:
+        records_below = count(tally.short, "record")
+        print_message(
+            f"{records_below} of fewer than {tally.least_words} words, which can share no passage"
+        )
     refusals.show()
     if refusals.count:
         raise typer.Exit(1 if tally.records else 2)
@@ -172,15 +182,18 @@ def contamination(
 class _Tally:
     """How many records there are, and how many of them share passages."""
 
-    def __init__(self) -> None:
+    def __init__(self, least_words: int) -> None:
+        self.least_words = least_words
         self.records = 0
         self.contaminated = 0
+        self.short = 0
 
     def counted(self, rows: Iterable[Contamination]) -> Iterator[Contamination]:
         """Yield records, and count them."""
         for row in rows:
             self.records += 1
             self.contaminated += bool(row.documents)
+            self.short += row.words < self.least_words
             yield row
 
 

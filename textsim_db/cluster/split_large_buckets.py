@@ -18,7 +18,7 @@ from textsim_db.compare.packed_pairs import (
     pack,
     right_of,
 )
-from textsim_db.compare.pairs_in_large_buckets import promising_pairs
+from textsim_db.compare.promising_pairs import promising_pairs
 from textsim_db.text.array_types import Int64Array
 
 LARGE_BUCKET = 256

@@ -14,9 +14,11 @@ from textsim_db.write.document_inputs import Key, Scope
 
 if TYPE_CHECKING:
     from textsim_db.read import passages, search
+    from textsim_db.sync import original_texts
 else:
     passages = lazy("textsim_db.read.passages", globals())
     search = lazy("textsim_db.read.search", globals())
+    original_texts = lazy("textsim_db.sync.original_texts", globals())
 
 
 class PassageMethods(CheckedArguments):
@@ -56,7 +58,7 @@ class PassageMethods(CheckedArguments):
             >>> reports.add("a", "On Monday the city council approved the new budget for schools.").added
             1
             >>> reports.passages("They say the city council approved the new budget at last.")
-            [Passage(key='a', words=7, in_text=2, in_document=2, start=9, end=50)]
+            [Passage(key='a', words=7, in_text=2, in_document=2, start=9, end=49)]
         """
         most = checked_count(max_results, "max_results")
         limit = checked_count(max_documents, "max_documents")
@@ -64,18 +66,19 @@ class PassageMethods(CheckedArguments):
         found = self._current.search(passages.passages, text, min_words, limit, self._scope(scope))
         return PassageList(found[:most], found.common)
 
-    def characters(self, text: str, passage: Passage) -> tuple[int, int]:
+    def characters(self, passage: Passage, text: str | None = None) -> tuple[int, int]:
         """Return the characters before a passage in the text of its document, and up to its end.
 
-        A corpus stores only words, so the caller has the text, for example from the row of an attached
-        table. `start` and `end` of the passage are characters of the searched text.
+        `start` and `end` of the passage are characters of the text that was searched for.
 
         Args:
-            text: the text of the document.
-            passage: a passage of this document.
+            passage: a passage of the document.
+            text: the text of the document, because a corpus stores only words; None reads the row of the
+                attached table.
 
         Raises:
             DocumentError: the text has too few words, so it is another text, or it has a NUL character.
+            DocumentNotFound: no text is given, and no attached table has the document.
 
         Examples:
             >>> letters = db.create_corpus("letters", passages=6)
@@ -83,10 +86,12 @@ class PassageMethods(CheckedArguments):
             >>> letters.add("a", letter).added
             1
             >>> (passage,) = letters.passages("They say the city council approved the new budget.")
-            >>> start, end = letters.characters(letter, passage)
+            >>> start, end = letters.characters(passage, letter)
             >>> letter[start:end]
             'the city COUNCIL approved the new budget'
         """
+        if text is None:
+            text = self._current.read(original_texts.original_text, passage.key)
         return self._current.read(passages.characters, text, passage)
 
     def passages_of(

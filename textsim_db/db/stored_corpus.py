@@ -238,7 +238,7 @@ def _build_band_index(engine: Engine, corpus: StoredCorpus, patience: str | None
 
 
 def alter(engine: Engine, corpus: StoredCorpus, config: CorpusConfig) -> None:
-    """Store settings on which no stored row depends: CorpusConfig.needs_rebuild() is false."""
+    """Store settings on which no stored row depends."""
     columns = _columns_of(config)
     changed = {name: columns[name] for name in corpus.config.differences(config)}
     pairs = [sql.SQL("{} = %s").format(sql.Identifier(name)) for name in changed]

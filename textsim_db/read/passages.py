@@ -101,13 +101,14 @@ def _with_characters(found: list[Passage], text: str, config: CorpusConfig) -> l
 
 def characters(store: Store, text: str, passage: Passage) -> tuple[int, int]:
     """Return the characters of a document before a passage, and up to its end; text: the document's."""
-    places = places_of_units(text, store.corpus.config)
+    config = store.corpus.config
+    places = places_of_units(text, config)
     end, units = passage.in_document + passage.words, len(places.starts)
     if end > units:
-        length = count(units, store.corpus.config.shingle.unit)
+        noun = "word" if config.shingle.unit == "word" else "character"
         raise DocumentError(
-            f'the text of document "{passage.key}" has {length}; the passage ends after {end:,}, '
-            "so this is another text"
+            f'the text of document "{passage.key}" has {count(units, noun)}; the passage ends after '
+            f"{end:,}, so this is another text"
         )
     return places.span(passage.in_document, passage.words)
 

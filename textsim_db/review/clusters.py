@@ -10,7 +10,7 @@ import numpy as np
 from textsim_db.cluster.judged_groups import JUDGED_SAME
 from textsim_db.cluster.spanning_forest import Links, join, joined_links, roots
 from textsim_db.results import ClusterEvent, Judgement
-from textsim_db.review.pair_table import Pairs
+from textsim_db.review.pair_arrays import Pairs
 from textsim_db.settings import Verdict
 from textsim_db.text.array_types import Int64Array
 

@@ -6,8 +6,6 @@ import shlex
 from collections.abc import Callable, Generator, Iterable, Mapping
 from contextlib import closing
 
-from psycopg import Error
-
 from textsim_db.compare.verify import Criterion
 from textsim_db.corpus import Corpus
 from textsim_db.db.store import Store
@@ -17,8 +15,8 @@ from textsim_db.read import documents_by_key
 from textsim_db.read.documents_by_key import RandomMatches, Traits
 from textsim_db.results import ClusterEvent, Inspection, Judgement, Member, Pair, Source
 from textsim_db.review.reviewed import JudgedPair, NextCommand, Text
-from textsim_db.sync import read_source, sources
-from textsim_db.sync.read_source import StoredSource
+from textsim_db.sync import sources
+from textsim_db.sync.original_texts import original_texts, sources_of
 from textsim_db.text.run_ahead import cut
 from textsim_db.write.storable_keys import possible_key
 
@@ -54,7 +52,7 @@ class CorpusDocuments:
         self._corpus = corpus
         self._threshold = threshold
         self._pairs = corpus.pairs(threshold)  # raises an error for a threshold out of range
-        self._sources = read_source.readable_sources(self._store.engine, self._store.corpus.id)
+        self._sources = sources_of(self._store)
         self._source = source
         self._source_id = None if source is None else sources.id_of(self._store, source.table)
         config = corpus.config
@@ -102,29 +100,14 @@ class CorpusDocuments:
 
     def texts(self, keys: list[str]) -> dict[str, Text]:
         """Return the texts of the documents that exist: those of attached tables in the original."""
-        texts: dict[str, Text] = {}
         keys = _possible(keys)
-        if self._sources:
-            traits = self.traits(keys)
-            for source in self._sources:
-                own = [key for key, each in traits.items() if each.source == source.id]
-                texts |= self._originals(source, own)
+        originals = original_texts(self._store, self._sources, keys)
+        texts = {key: Text(text, True) for key, text in originals.items()}
         rest = [key for key in keys if key not in texts]
         if rest:
             stored = self._corpus._current.read(documents_by_key.forms, rest)
             texts |= {key: Text(form, False) for key, form in stored.items()}
         return texts
-
-    def _originals(self, source: StoredSource, keys: list[str]) -> dict[str, Text]:
-        """Return the texts of rows; none if the table was altered, or is locked for long."""
-        if not keys:
-            return {}
-        try:
-            with read_source.reading(self._store.engine, source) as connection:
-                rows = read_source.read_rows(connection, source, keys)
-        except Error:
-            return {}
-        return {key: Text(row.text, True) for key, row in rows.items()}
 
     def judgements(self) -> Iterable[Judgement]:
         """Return all judgements."""

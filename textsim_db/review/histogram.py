@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from textsim_db.review.pair_table import HUNDREDTHS
+from textsim_db.review.pair_arrays import HUNDREDTHS
 
 _MOST_COUNTS = 4
 """The counts that are marked at the axis."""

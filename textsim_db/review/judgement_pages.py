@@ -18,7 +18,7 @@ from starlette.responses import Response
 from textsim_db.errors import InputError, shown
 from textsim_db.files.read_judgements import read_judgements
 from textsim_db.results import Judgement
-from textsim_db.review.pair_table import Pairs
+from textsim_db.review.pair_arrays import Pairs
 from textsim_db.review.site import ON_A_PAGE, Site, body_of, see, whole_number
 
 _MOST_BYTES = 20_000_000

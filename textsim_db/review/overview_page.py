@@ -8,10 +8,10 @@ import numpy as np
 from starlette.requests import Request
 from starlette.responses import Response
 
-from textsim_db.review.estimates import suggest, verdicts_of
 from textsim_db.review.histogram import histogram_of
-from textsim_db.review.pair_table import HUNDREDTHS, Pairs
+from textsim_db.review.pair_arrays import HUNDREDTHS, Pairs
 from textsim_db.review.site import Site, shown_threshold
+from textsim_db.review.threshold_estimates import suggest, verdicts_of
 
 _BESIDE = 3
 

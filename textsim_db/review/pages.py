@@ -17,8 +17,8 @@ from textsim_db.errors import DatabaseError, DocumentNotFound, TextsimError, sho
 from textsim_db.review.cluster_pages import ClusterPages
 from textsim_db.review.judgement_pages import JudgementPages
 from textsim_db.review.overview_page import OverviewPage
+from textsim_db.review.pair_arrays import Pairs
 from textsim_db.review.pair_pages import PairPages
-from textsim_db.review.pair_table import Pairs
 from textsim_db.review.precision_page import PrecisionPage
 from textsim_db.review.reviewed import Reviewed
 from textsim_db.review.site import FOLDER, Site

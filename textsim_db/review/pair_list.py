@@ -8,9 +8,9 @@ from itertools import islice
 import numpy as np
 
 from textsim_db.results import Pair
-from textsim_db.review.filters import ANY, JUDGED, Filter, moment_of
+from textsim_db.review.filter_and_order import ANY, JUDGED, Filter, moment_of
 from textsim_db.review.judging import Judgements
-from textsim_db.review.pair_table import Pairs
+from textsim_db.review.pair_arrays import Pairs
 from textsim_db.review.reviewed import Text
 from textsim_db.text.array_types import BoolArray, Int64Array
 

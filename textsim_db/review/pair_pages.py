@@ -12,10 +12,10 @@ from starlette.responses import Response
 from textsim_db.diff.html_page import warning
 from textsim_db.errors import JudgementExists
 from textsim_db.results import Pair
-from textsim_db.review.filters import OPEN, ORDERS, STATES, Filter
+from textsim_db.review.filter_and_order import OPEN, ORDERS, STATES, Filter
 from textsim_db.review.judging import Judgements
+from textsim_db.review.pair_arrays import Pairs
 from textsim_db.review.pair_list import MOST_READ, PairList
-from textsim_db.review.pair_table import Pairs
 from textsim_db.review.side_by_side import compare_texts
 from textsim_db.review.site import ON_A_PAGE, Site, form_of, see, two_keys, whole_number
 from textsim_db.settings import Verdict

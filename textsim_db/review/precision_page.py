@@ -5,9 +5,9 @@ from __future__ import annotations
 from starlette.requests import Request
 from starlette.responses import Response
 
-from textsim_db.review import estimates
+from textsim_db.review import threshold_estimates
 from textsim_db.review.overview_page import bars_of
-from textsim_db.review.pair_table import HUNDREDTHS, Pairs
+from textsim_db.review.pair_arrays import HUNDREDTHS, Pairs
 from textsim_db.review.site import Site
 from textsim_db.settings import Verdict
 
@@ -21,14 +21,14 @@ class PrecisionPage:
     def precision(self, request: Request, pairs: Pairs) -> Response:
         """Return the page."""
         judgements = self._site.judging.all().values()
-        verdicts = estimates.verdicts_of(pairs, judgements)
+        verdicts = threshold_estimates.verdicts_of(pairs, judgements)
         found = [
-            estimates.precision(verdicts, pairs.histogram, step / HUNDREDTHS)
+            threshold_estimates.precision(verdicts, pairs.histogram, step / HUNDREDTHS)
             for step in range(bars_of(pairs)[0][0], HUNDREDTHS + 1)
         ]
         rows = [row for row in found if row is not None]
         in_use = self._site.reviewed.threshold
-        suggestion = estimates.suggest(verdicts, pairs.histogram)
+        suggestion = threshold_estimates.suggest(verdicts, pairs.histogram)
         threshold = suggestion.threshold if suggestion else in_use
         at = next(
             (row for row in rows if round((row.threshold - threshold) * HUNDREDTHS) == 0), None
@@ -43,8 +43,8 @@ class PrecisionPage:
             judged=len(judgements),
             used=len(verdicts.is_same),
             unsure=unsure,
-            fewest=estimates.FEWEST,
-            half_width=estimates.HALF_WIDTH,
+            fewest=threshold_estimates.FEWEST,
+            half_width=threshold_estimates.HALF_WIDTH,
             effect=None if pairs.sampled or not suggestion else pairs.effect(threshold),
             commands=self._site.reviewed.commands(threshold) if suggestion else [],
         )

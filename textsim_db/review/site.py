@@ -16,9 +16,9 @@ from starlette.responses import HTMLResponse, RedirectResponse, Response
 from textsim_db.errors import DocumentNotFound, shown
 from textsim_db.results import Pair
 from textsim_db.review.clusters import ChainClusters, Clusters, Judged
-from textsim_db.review.filters import fraction
+from textsim_db.review.filter_and_order import fraction
 from textsim_db.review.judging import Judgements, Judging, mark
-from textsim_db.review.pair_table import HUNDREDTHS, Largest, Pairs
+from textsim_db.review.pair_arrays import HUNDREDTHS, Largest, Pairs
 from textsim_db.review.reviewed import Reviewed, Text
 from textsim_db.review.side_by_side import Summary, begin_of, summary
 from textsim_db.review.survey import Survey

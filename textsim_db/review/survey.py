@@ -13,7 +13,7 @@ from textsim_db.cluster.spanning_forest import Forest, Links, joined_links
 from textsim_db.errors import TextsimError
 from textsim_db.read.documents_by_key import RandomMatches
 from textsim_db.results import Pair
-from textsim_db.review.pair_table import HUNDREDTHS, Column, Pairs, bins_of
+from textsim_db.review.pair_arrays import HUNDREDTHS, Column, Pairs, bins_of
 from textsim_db.review.reviewed import Reviewed
 from textsim_db.review.side_by_side import compare_texts
 from textsim_db.review.stored_clusters import StoredClusters

@@ -72,10 +72,9 @@ def tokens_without(
 
 
 def places_of_units(text: str, config: CorpusConfig) -> WordPlaces:
-    """Return the places of the words of a text, without those that the configuration leaves out.
+    """Return the places of the units of a text: its words, or the characters of its normal form.
 
-    If the shingles are characters, it returns for each character of the normal form the place of the
-    word that has it.
+    Words that the configuration leaves out have no place.
     """
     places, tokens = word_places(text), tokenize([to_bytes(text)])
     are_left_out = _are_stop_words(tokens, config, None)
@@ -84,13 +83,9 @@ def places_of_units(text: str, config: CorpusConfig) -> WordPlaces:
     if config.boilerplate_values:
         are_left_out = boilerplate_words(tokens, config)
         places, tokens = places.take(~are_left_out), leave_out(tokens, are_left_out)
-    return places if config.shingle.unit == "word" else places.take(_words_of_characters(tokens))
-
-
-def _words_of_characters(tokens: Tokens) -> Int64Array:
-    """Return the word of each character of one normal form; a space belongs to the word before it."""
-    ends_of_characters = np.flatnonzero((np.append(tokens.normal[1:], 0) & 0xC0) != 0x80)
-    return np.searchsorted(tokens.starts, ends_of_characters, side="right") - 1
+    if config.shingle.unit == "char":
+        return places.of_characters(text, tokens.words(np.arange(len(tokens.starts))))
+    return places
 
 
 def _words_that_count(

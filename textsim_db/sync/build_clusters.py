@@ -64,8 +64,8 @@ def build(store: Store, waits: bool) -> int:
         links = zip(*(column.tolist() for column in found.matches), strict=True)
         types = ["int4", "int4", "float8"]
         _copy(connection, corpus.statement(statements.COPY_MATCHES), types, links)
-        crowded = ([node] for node in found.crowded.tolist())
-        _copy(connection, corpus.statement(statements.COPY_CROWDED), ["int4"], crowded)
+        crowded = ([node, True] for node in found.crowded.tolist())
+        _copy(connection, corpus.statement(statements.COPY_CROWDED), ["int4", "bool"], crowded)
         # From here on, what the log names has changed since it was read.
         for statement in (
             *(statements.REMOVE_CHANGED_NODES, statements.REMOVE_MATCHES_WITHOUT_NODES),

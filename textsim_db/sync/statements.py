@@ -303,7 +303,9 @@ COPY_NODES: Final[LiteralString] = (
 COPY_MATCHES: Final[LiteralString] = (
     "COPY textsim.match_{id} (a, b, similarity) FROM STDIN (FORMAT BINARY)"
 )
-COPY_CROWDED: Final[LiteralString] = "COPY textsim.crowded_{id} (node) FROM STDIN (FORMAT BINARY)"
+COPY_CROWDED: Final[LiteralString] = (
+    "COPY textsim.crowded_{id} (node, is_full) FROM STDIN (FORMAT BINARY)"
+)
 REMOVE_CHANGED_NODES: Final[LiteralString] = """
 DELETE FROM textsim.node_{id} n WHERE n.document_id IN (
     SELECT pg_catalog.unnest(p.document_ids) FROM textsim.pending p

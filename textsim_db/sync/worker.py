@@ -34,7 +34,7 @@ from textsim_db.db.statement_timeout import Supervisor
 from textsim_db.db.store import Store
 from textsim_db.errors import DatabaseError, DatabaseUnavailable
 from textsim_db.results import ChangeReport
-from textsim_db.sync import health
+from textsim_db.sync import is_worker_stuck
 from textsim_db.sync.apply_changes import Resolved, resolve_piece, write_piece
 from textsim_db.sync.entries_to_pieces import ClaimedPieces, CorpusReplaced
 from textsim_db.sync.leases import Claims
@@ -42,10 +42,10 @@ from textsim_db.sync.notifications import NextPoll
 from textsim_db.sync.pieces import Piece
 from textsim_db.sync.progress import Progress
 from textsim_db.sync.remove_expired import ExpiredDocuments
+from textsim_db.sync.report_worker import Watch
 from textsim_db.sync.stop_flag import Stop
 from textsim_db.sync.tracked_clusters import OutdatedClusters
 from textsim_db.sync.usable_sources import Complaints, UsableSources
-from textsim_db.sync.watch_worker import Watch
 from textsim_db.sync.worker_settings import POLL_SECONDS, WorkerSettings, WorkReport
 from textsim_db.text.run_ahead import ahead
 from textsim_db.write.vacuum_after_load import settle
@@ -110,11 +110,11 @@ class Worker:
 
         A worker that waits for its server is not stuck.
         """
-        return health.why_stuck(self._progress.report(), self._settings.poll)
+        return is_worker_stuck.why_stuck(self._progress.report(), self._settings.poll)
 
     def why_not_ready(self) -> str | None:
         """Return why the worker indexes no changes at present; None if it does."""
-        return health.why_not_ready(self._progress.report(), self._settings.poll)
+        return is_worker_stuck.why_not_ready(self._progress.report(), self._settings.poll)
 
     def run(self, until_idle: bool = False) -> ChangeReport:
         """Index changes until stop() is called, and return a report of all of them.

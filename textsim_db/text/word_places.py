@@ -1,4 +1,4 @@
-"""Where the words of a normal form are in the text: a text in, the characters of each word out.
+"""The places of words: a text in, the characters of each word of its normal form out.
 
 A text is cut at spaces, and then before each character that begins a word. The normal form of each part
 has the words of this part, because the normal form joins no characters across such a border.
@@ -38,6 +38,22 @@ class WordPlaces(NamedTuple):
         """Return the places of some words, given a mask or their indices."""
         return WordPlaces(self.starts[are_chosen], self.ends[are_chosen])
 
+    def of_characters(self, text: str, words: Sequence[str]) -> WordPlaces:
+        """Return the places of the characters of words with one space between them.
+
+        If the characters of a word are others in the text, such as "ﬁ" for "fi", each has the place of
+        the word.
+        """
+        places: list[tuple[int, int]] = []
+        for word, start, end in zip(words, self.starts.tolist(), self.ends.tolist(), strict=True):
+            if places:
+                places.append((places[-1][1], start))
+            if _characters_of(text[start:end]) == list(word):
+                places += [(start + k, start + k + 1) for k in range(len(word))]
+            else:
+                places += [(start, end)] * len(word)
+        return _of_pairs(places)
+
     def span(self, first: int, count: int) -> tuple[int, int]:
         """Return the characters before a run of words, and up to its end."""
         return int(self.starts[first]), int(self.ends[first + count - 1])
@@ -63,7 +79,10 @@ def word_places(text: str) -> WordPlaces:
     words = words_of_pieces([part for _, part in parts])
     for (start, part), own in zip(parts, words, strict=True):
         places += [(start, start + _length_of_words(part))] * len(own)
-    places.sort()
+    return _of_pairs(sorted(places))
+
+
+def _of_pairs(places: list[tuple[int, int]]) -> WordPlaces:
     starts, ends = np.array(places, np.int64).reshape(-1, 2).T
     return WordPlaces(starts, ends)
 
@@ -102,6 +121,11 @@ def _length_of_words(part: str) -> int:
     while end and all(kind == SEPARATOR for kind in _kinds_of(part[end - 1])):
         end -= 1
     return end
+
+
+def _characters_of(text: str) -> list[str]:
+    """Return the normal form of each character alone."""
+    return [unicodedata.normalize("NFKC", character).lower() for character in text]
 
 
 @lru_cache(maxsize=4096)

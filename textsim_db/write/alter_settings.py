@@ -9,6 +9,9 @@ from textsim_db.read.statements import IS_TRACKED
 from textsim_db.settings import CorpusConfig
 from textsim_db.write.rebuild import lock_of_rebuilds
 
+FREE = frozenset({"recall", "is_unique"})
+"""The settings on which no stored row depends. With bands, the threshold is one of them."""
+
 
 def is_enough(store: Store, config: CorpusConfig) -> bool:
     """Return whether alter() can store these settings: no stored row depends on those that change.
@@ -16,7 +19,7 @@ def is_enough(store: Store, config: CorpusConfig) -> bool:
     The matches of a tracked corpus depend on its threshold.
     """
     old = store.corpus.config
-    if old.needs_rebuild(config):
+    if changes_rows(old, config):
         return False
     with autocommit(store.engine) as connection:
         row = connection.execute(IS_TRACKED, [store.corpus.id]).fetchone()
@@ -30,3 +33,14 @@ def alter(store: Store, config: CorpusConfig) -> None:
     """
     with lock_of_rebuilds(store):
         stored_corpus.alter(store.engine, store.corpus, config)
+
+
+def changes_rows(old: CorpusConfig, new: CorpusConfig) -> bool:
+    """Return whether a change of settings changes stored rows, or needs a search for matches.
+
+    The prefixes of an exact corpus depend on its threshold, but the buckets of bands do not. A corpus
+    that becomes unique must have no matches at its threshold.
+    """
+    free = FREE if new.is_exact else FREE | {"threshold"}
+    may_match = not old.is_unique or new.threshold < old.threshold
+    return not free.issuperset(old.differences(new)) or (new.is_unique and may_match)

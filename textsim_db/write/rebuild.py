@@ -33,7 +33,7 @@ from textsim_db.errors import (
 from textsim_db.settings import CorpusConfig
 from textsim_db.write import statements
 from textsim_db.write.copy_corpus import CorpusCopier
-from textsim_db.write.refuse_rebuild import TwinCheck
+from textsim_db.write.rebuild_without_twins import TwinCheck
 from textsim_db.write.temporary_corpora import locked, temporary_name
 from textsim_db.write.vacuum_after_load import settle
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from textsim_db.results import Judgement
 from textsim_db.review.judging import Judgements
-from textsim_db.review.pair_table import Column, Pairs
+from textsim_db.review.pair_arrays import Column, Pairs
 from textsim_db.text.array_types import BoolArray, Int64Array
 
 ANY, OPEN, JUDGED = "any", "open", "judged"

@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from textsim_db.results import Judgement
-from textsim_db.review.pair_table import HUNDREDTHS, Pairs, bins_of
+from textsim_db.review.pair_arrays import HUNDREDTHS, Pairs, bins_of
 from textsim_db.settings import Verdict
 from textsim_db.text.array_types import BoolArray, FloatArray, Int64Array
 
