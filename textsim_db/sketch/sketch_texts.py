@@ -76,14 +76,19 @@ def places_of_units(text: str, config: CorpusConfig) -> WordPlaces:
 
     Words that the configuration leaves out have no place.
     """
-    places, tokens = word_places(text), tokenize([to_bytes(text)])
+    places = word_places(text)
+    has_words_left_out = config.stop_words or config.stop_words_by_language
+    is_char = config.shingle.unit == "char"
+    if not (has_words_left_out or config.boilerplate_values or is_char):
+        return places
+    tokens = tokenize([to_bytes(text)])
     are_left_out = _are_stop_words(tokens, config, None)
     if are_left_out is not None:
         places, tokens = places.take(~are_left_out), leave_out(tokens, are_left_out)
     if config.boilerplate_values:
         are_left_out = boilerplate_words(tokens, config)
         places, tokens = places.take(~are_left_out), leave_out(tokens, are_left_out)
-    if config.shingle.unit == "char":
+    if is_char:
         return places.of_characters(text, tokens.words(np.arange(len(tokens.starts))))
     return places
 

@@ -65,21 +65,18 @@ def word_places(text: str) -> WordPlaces:
     If one character makes several words, such as the fraction in "½", they have the same place. Raises
     DocumentError for NUL and lone surrogates.
     """
+    if text.isascii():
+        return _of_pairs([word.span() for word in _ASCII_WORDS.finditer(text)])
     places: list[tuple[int, int]] = []
-    parts: list[tuple[int, str]] = []
     for piece in PIECES.finditer(text):
         start, characters = piece.start(), piece.group()
         if characters.isascii():
-            spans = (word.span() for word in _ASCII_WORDS.finditer(characters))
-            places += [(start + first, start + end) for first, end in spans]
+            places += [word.span() for word in _ASCII_WORDS.finditer(text, *piece.span())]
             continue
-        for part in cut_before_words(characters):
-            parts.append((start, part))
-            start += len(part)
-    words = words_of_pieces([part for _, part in parts])
-    for (start, part), own in zip(parts, words, strict=True):
-        places += [(start, start + _length_of_words(part))] * len(own)
-    return _of_pairs(sorted(places))
+        for part in _parts(characters):
+            last = start + part.first + _length_of_words(characters[part.first : part.end])
+            places += [(start + part.first, last)] * part.words
+    return _of_pairs(places)
 
 
 def _of_pairs(places: list[tuple[int, int]]) -> WordPlaces:
@@ -99,20 +96,36 @@ def cut_before_words(piece: str) -> Iterator[str]:
 
     A character that also continues a word, such as the fraction in "x½", is not cut off.
     """
-    start, inside = 0, SEPARATOR
+    return (piece[part.first : part.end] for part in _parts(piece))
+
+
+class _Part(NamedTuple):
+    """A part of a piece that begins with a word, or is the first part."""
+
+    first: int
+    """The characters before it."""
+    end: int
+    """The characters up to its end."""
+    words: int
+    """The words that begin in it."""
+
+
+def _parts(piece: str) -> Iterator[_Part]:
+    start, words, inside = 0, 0, SEPARATOR
     for i, character in enumerate(piece):
-        begins, continues = False, False
+        begun, continues = 0, False
         for k, now in enumerate(_kinds_of(character)):
             if now == SEPARATOR:
                 inside = SEPARATOR
             elif inside == SEPARATOR or now == SPACELESS or (inside == SPACELESS and now != MARK):
-                begins, inside = True, now
+                begun, inside = begun + 1, now
             else:
                 continues |= k == 0
-        if begins and not continues and i > start:
-            yield piece[start:i]
-            start = i
-    yield piece[start:]
+        if begun and not continues and i > start:
+            yield _Part(start, i, words)
+            start, words = i, 0
+        words += begun
+    yield _Part(start, len(piece), words)
 
 
 def _length_of_words(part: str) -> int:
