@@ -228,14 +228,15 @@ BEGIN
     SELECT array_agg(k.node) AS nodes, array_agg(k.other) AS others, array_agg(k.x) AS xs, array_agg(k.y) AS ys,
         array_agg(k.shared) AS shared, array_agg(k.shingles) AS shingles, array(
             SELECT s.node FROM searching s
-            WHERE s.node IN (
+            -- Few nodes meet so many documents. CASE, because the buckets of all nodes would be read first.
+            WHERE CASE WHEN s.node IN (
                     SELECT m.node FROM meeting m GROUP BY m.node HAVING count(*) >= textsim._most_read() - 1)
-                AND EXISTS (
+                THEN EXISTS (
                     SELECT FROM unnest(s.buckets) q (bucket)
                     WHERE (
                         SELECT count(*) FROM (
                             SELECT FROM textsim.band r WHERE r.bucket = q.bucket LIMIT textsim._most_read() + 1) r
-                    ) > textsim._most_read())) AS cut
+                    ) > textsim._most_read()) END) AS cut
     FROM candidate k
     INTO candidates;
     full_nodes := array(

@@ -162,7 +162,11 @@ def test_a_crowd_of_complete_linkage_is_one_cluster_and_documents_alone(
         corpus.remove(["00000"])
         corpus.update_clusters()
         members = {member.key: member.representative for member in corpus.members()}
-        assert members == {**dict.fromkeys(first - {"00000"}, "00001"), "copy": "00299", "00299": "00299"}
+        assert members == {
+            **dict.fromkeys(first - {"00000"}, "00001"),
+            "copy": "00299",
+            "00299": "00299",
+        }
         assert corpus.check() == []
 
 
