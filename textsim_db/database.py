@@ -21,7 +21,7 @@ from textsim_db.lazy_imports import lazy
 from textsim_db.results import Metric, Source, WorkerState
 from textsim_db.settings import SETTINGS, CorpusSettings, Settings
 from textsim_db.show.result_list import ResultList
-from textsim_db.sync import sources
+from textsim_db.sync import attached_tables, status
 from textsim_db.sync.worker_settings import (
     LEASE_SECONDS,
     POLL_SECONDS,
@@ -188,17 +188,17 @@ class Database:
     def sources(self) -> list[Source]:
         """Return the attached tables of all corpora."""
         with engines.database_errors():
-            return ResultList(sources.attached(self._engine))
+            return ResultList(attached_tables.attached(self._engine))
 
     def workers(self) -> list[WorkerState]:
         """Return what each running worker does, as the workers reported it."""
         with engines.database_errors():
-            return ResultList(sources.workers(self._engine))
+            return ResultList(status.workers(self._engine))
 
     def metrics(self) -> list[Metric]:
         """Return the rows of the view textsim.metrics, ordered by name."""
         with engines.database_errors():
-            return sources.metrics(self._engine)
+            return status.metrics(self._engine)
 
     def corpora(self) -> list[str]:
         """Return the names of all corpora in alphabetical order, except temporary corpora."""

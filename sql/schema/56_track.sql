@@ -208,7 +208,7 @@ DECLARE
         '_hashes_of', '_move_to_nodes', '_find_matches', '_judged_links', '_with_judged', '_find_links',
         '_store_links', '_place_judged', '_connected_nodes', '_group_nodes', '_nodes_after_kept',
         '_kept_neighbours', '_followers',
-        '_kept_groups', '_lost_parts', '_joined_groups', '_with_clusters', '_touching_nodes',
+        '_kept_groups', '_lost_parts', '_joined_groups', '_with_clusters', '_with_judged_clusters', '_touching_nodes',
         '_regrouped_nodes', '_complete_groups', '_store_groups', '_are_alone', '_update_batch',
         '_log_whole_clusters', '_mend_tracked'];
 BEGIN

@@ -228,14 +228,15 @@ BEGIN
     SELECT array_agg(k.node) AS nodes, array_agg(k.other) AS others, array_agg(k.x) AS xs, array_agg(k.y) AS ys,
         array_agg(k.shared) AS shared, array_agg(k.shingles) AS shingles, array(
             SELECT s.node FROM searching s
-            WHERE s.node IN (
+            -- Few nodes meet so many documents. CASE, because the buckets of all nodes would be read first.
+            WHERE CASE WHEN s.node IN (
                     SELECT m.node FROM meeting m GROUP BY m.node HAVING count(*) >= textsim._most_read() - 1)
-                AND EXISTS (
+                THEN EXISTS (
                     SELECT FROM unnest(s.buckets) q (bucket)
                     WHERE (
                         SELECT count(*) FROM (
                             SELECT FROM textsim.band r WHERE r.bucket = q.bucket LIMIT textsim._most_read() + 1) r
-                    ) > textsim._most_read())) AS cut
+                    ) > textsim._most_read()) END) AS cut
     FROM candidate k
     INTO candidates;
     full_nodes := array(
@@ -346,10 +347,10 @@ BEGIN
         RETURN;
     END IF;
     WITH node AS MATERIALIZED (
-        SELECT k.id, k.place::integer, k.id IN (SELECT unnest(outside)) AS is_outside
+        SELECT k.id, k.place::integer, k.id IN (SELECT unnest(outside)) AS is_outside,
+            linkage = 'complete' AND coalesce((
+                SELECT r.is_full FROM textsim.crowded r WHERE r.node = k.id), false) AS is_full
         FROM unnest(numbered) WITH ORDINALITY k (id, place)
-        -- A full node has more matches than are stored, so it matches members that it was not compared with.
-        WHERE linkage <> 'complete' OR (SELECT r.is_full FROM textsim.crowded r WHERE r.node = k.id) IS NOT TRUE
     ), link AS (
         SELECT least(x.place, y.place) AS x, greatest(x.place, y.place) AS y, m.similarity,
             CASE WHEN x.place > y.place THEN x.is_outside ELSE y.is_outside END AS leads_outside
@@ -361,6 +362,9 @@ BEGIN
             WHERE outside <> '{}' AND m.a = ANY (nodes) AND m.b NOT IN (SELECT unnest(nodes))
         ) m
         JOIN node x ON x.id = m.a JOIN node y ON y.id = m.b
+        -- A full node has more matches than are stored. So it is in no complete cluster, except with its copies, and
+        -- with a node that was judged the same.
+        WHERE x.is_full = y.is_full AND (NOT x.is_full OR m.similarity = 1) OR m.similarity = 2
     )
     SELECT array_agg(l.x ORDER BY l.leads_outside) AS lefts, array_agg(l.y ORDER BY l.leads_outside) AS rights,
         array_agg(l.similarity ORDER BY l.leads_outside) AS similarities,
@@ -826,6 +830,22 @@ COMMENT ON FUNCTION textsim._with_clusters(integer[], integer[])
     IS 'nodes, and those of all members of their clusters and of the clusters of logged documents, as the last update '
     'has left them';
 
+-- A judgement may cut one of two copies from a node, and then the other copy is no copy of it. So both ends are needed.
+CREATE FUNCTION textsim._with_judged_clusters(corpus_origin integer, nodes integer[], logged integer[]) RETURNS integer[]
+LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    size integer;
+BEGIN
+    nodes := textsim._with_clusters(nodes, logged);
+    WHILE textsim._has_verdicts(corpus_origin) AND cardinality(nodes) IS DISTINCT FROM size LOOP
+        size := cardinality(nodes);
+        nodes := textsim._with_clusters(textsim._with_judged(corpus_origin, nodes, logged), logged);
+    END LOOP;
+    RETURN nodes;
+END $$;
+COMMENT ON FUNCTION textsim._with_judged_clusters(integer, integer[], integer[])
+    IS 'nodes, and all that clusters and judgements connect with them';
+
 CREATE FUNCTION textsim._touching_nodes(nodes integer[], walks boolean) RETURNS integer[]
 LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE
 SET search_path = pg_catalog, pg_temp
@@ -836,27 +856,30 @@ SET enable_mergejoin = off
 AS $$
 BEGIN
     RETURN array(
-        -- A node is looked up once, although many of its neighbours are in the walk.
-        WITH RECURSIVE walk (node, is_given) AS (
-            SELECT unnest(nodes), true
+        -- Whether a node is full is looked up once, although many of its neighbours are in the walk.
+        WITH RECURSIVE walk (node, of_full) AS (
+            SELECT unnest(nodes), NULL::boolean
             UNION
-            SELECT e.node, false
+            SELECT e.node, w.is_full
             FROM (
-                SELECT w.node FROM walk w
-                WHERE (w.is_given OR walks)
-                    AND (SELECT r.is_full FROM textsim.crowded r WHERE r.node = w.node) IS NOT TRUE
+                SELECT w.node, w.of_full, coalesce((
+                    SELECT r.is_full FROM textsim.crowded r WHERE r.node = w.node), false) AS is_full
+                FROM walk w WHERE w.of_full IS NULL OR walks
             ) w
             CROSS JOIN LATERAL (
-                SELECT m.b FROM textsim.match m WHERE m.a = w.node
-                UNION ALL SELECT m.a FROM textsim.match m WHERE m.b = w.node
+                SELECT m.b FROM textsim.match m WHERE NOT w.is_full AND m.a = w.node
+                UNION ALL SELECT m.a FROM textsim.match m WHERE NOT w.is_full AND m.b = w.node
+                UNION ALL SELECT m.b FROM textsim.match m WHERE w.is_full AND m.a = w.node AND m.similarity = 1
+                UNION ALL SELECT m.a FROM textsim.match m WHERE w.is_full AND m.b = w.node AND m.similarity = 1
             ) e (node)
+            WHERE w.of_full IS NULL OR w.of_full = w.is_full
         )
         SELECT w.node FROM walk w
-        WHERE NOT w.is_given AND (SELECT r.is_full FROM textsim.crowded r WHERE r.node = w.node) IS NOT TRUE);
+        WHERE w.of_full = coalesce((SELECT r.is_full FROM textsim.crowded r WHERE r.node = w.node), false));
 END $$;
 COMMENT ON FUNCTION textsim._touching_nodes(integer[], boolean)
-    IS 'the nodes that match these nodes, if neither of the two is full. walks: also the nodes that match those, and so '
-    'on';
+    IS 'the nodes that may be in a complete cluster with one of these nodes, because they match it, and neither of the '
+    'two is full, or both are copies and full. walks: also the nodes that touch those, and so on';
 
 CREATE FUNCTION textsim._regrouped_nodes(documents integer[], representatives integer[]) RETURNS integer[]
 LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE
@@ -893,10 +916,10 @@ SET search_path = pg_catalog, pg_temp
 SET enable_nestloop = off
 AS $$
 DECLARE
-    has_verdicts boolean := textsim._has_verdicts(coalesce(c.origin, c.id));
-    -- A judgement may cut one of two nodes with the same shingles from a node that is gone.
-    nodes integer[] := textsim._with_clusters(
-        array(SELECT DISTINCT unnest(changed || CASE WHEN has_verdicts THEN neighbours END)), logged);
+    origin integer := coalesce(c.origin, c.id);
+    -- If a node is gone that a judgement cut from one of two copies, the two are copies now.
+    nodes integer[] := textsim._with_judged_clusters(origin, array(
+        SELECT DISTINCT unnest(changed || CASE WHEN textsim._has_verdicts(origin) THEN neighbours END)), logged);
     regrouped integer[] := nodes;
     fresh integer[] := nodes;
     touched integer[];
@@ -905,7 +928,8 @@ BEGIN
     LOOP
         round := round + 1;
         touched := array(
-            SELECT unnest(textsim._with_clusters(textsim._touching_nodes(fresh, round > 4), logged))
+            SELECT unnest(textsim._with_judged_clusters(
+                origin, textsim._touching_nodes(fresh, round > 4), logged))
             EXCEPT SELECT unnest(nodes));
         EXIT WHEN round > 1 AND touched = '{}';
         nodes := nodes || touched;

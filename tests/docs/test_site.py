@@ -8,13 +8,13 @@ import re
 import subprocess
 import sys
 from collections.abc import Iterator
-from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
 
 import textsim_db
 from tests.docs.page import ROOT
+from tests.support.html import Html
 from textsim_db import measures
 
 pytestmark = pytest.mark.more
@@ -38,22 +38,11 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-class Resources(HTMLParser):
-    """The addresses that a browser loads by itself when it shows a page."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.addresses: list[str] = []
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.addresses += [value for name, value in attrs if value and LOADED.get(tag) == name]
-
-
 def resources(site: Path) -> Iterator[str]:
     for page in site.rglob("*.html"):
-        parser = Resources()
-        parser.feed(page.read_text("utf-8"))
-        yield from parser.addresses
+        for tag, attributes in Html(page.read_text("utf-8")).elements:
+            if address := attributes.get(LOADED.get(tag, "")):
+                yield address
     for style in site.rglob("*.css"):
         yield from re.findall(r"url\([\"']?([^\"')]+)", style.read_text("utf-8"))
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 import copy
 import pickle
 import re
-from html.parser import HTMLParser
 from typing import Any
 
 import pytest
 
 import textsim_db as ts
+from tests.support.html import Html
 from tests.support.review import HOSTILE
 from textsim_db.results import Refusal
 from textsim_db.show.result_list import SHOWN_ROWS, ResultList
@@ -37,38 +37,15 @@ ALLOWED = {
 }
 
 
-class Output(HTMLParser):
-    """The elements and the texts of an output; every element must be closed and known."""
-
-    def __init__(self, html: str) -> None:
-        super().__init__()
-        self.text = ""
-        self.rows = 0
-        self._open: list[str] = []
-        self.feed(html)
-        self.close()
-        assert self._open == []
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        assert tag in ALLOWED
-        assert not [name for name, _ in attrs if name.startswith("on") or name in ("src", "href")]
-        self.rows += tag == "tr"
-        self._open.append(tag)
-
-    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        assert tag in ALLOWED
-
-    def handle_endtag(self, tag: str) -> None:
-        assert self._open.pop() == tag
-
-    def handle_data(self, data: str) -> None:
-        self.text += data if "style" not in self._open else ""
-
-
-def shown(value: Any) -> Output:
+def shown(value: Any) -> Html:
     html = value._repr_html_()
     assert not re.search(r"https?:|url\(|@import", html)
-    return Output(html)
+    output = Html(html)
+    assert output.unclosed == []
+    assert set(output.tags) <= ALLOWED
+    names = {name for element in output.elements for name in element.attributes}
+    assert not [name for name in names if name.startswith("on") or name in ("src", "href")]
+    return output
 
 
 def test_every_result_shows_itself(corpus: ts.Corpus) -> None:
@@ -76,18 +53,18 @@ def test_every_result_shows_itself(corpus: ts.Corpus) -> None:
         {"a": WORDS, "b": f"{WORDS} today", "c": f"{WORDS} tomorrow", "d": "other words"}
     )
     assert "key" in shown(corpus.query(WORDS)).text
-    assert shown(corpus.query(WORDS)).rows == 4
+    assert len(shown(corpus.query(WORDS)).rows) == 4
     assert shown(corpus.query("nothing else")).text.strip() == "no rows"
-    assert shown(corpus.candidates(WORDS)).rows == 4
-    assert shown(corpus.neighbours("a")).rows == 3
+    assert len(shown(corpus.candidates(WORDS)).rows) == 4
+    assert len(shown(corpus.neighbours("a")).rows) == 3
     assert "query" in shown(corpus.query_many([WORDS, "x", WORDS])).text
-    assert shown(corpus.query_many([WORDS, "x", WORDS])).rows == 7
+    assert len(shown(corpus.query_many([WORDS, "x", WORDS])).rows) == 7
     assert "no rows for 2 queries" in shown(corpus.query_many(["x", "y"])).text
     assert "weakest member" in shown(corpus.inspect_clusters()).text.replace("_", " ")
     (cluster,) = corpus.clusters(linkage="kept")
     assert "3 documents, the weakest link 0." in shown(cluster).text
     assert "kept" in shown(cluster).text
-    assert shown(corpus.plan()).rows > 5
+    assert len(shown(corpus.plan()).rows) > 5
     statistics = shown(corpus.statistics())
     assert "word1" in statistics.text
     comparison = corpus.explain("b", "c")
@@ -150,11 +127,11 @@ def test_an_iterator_of_results_is_shown_without_losing_rows(corpus: ts.Corpus) 
     assert repr(pairs) == "<Results of Pair>"
     first = next(pairs)
     output = shown(pairs)
-    assert output.rows == SHOWN_ROWS + 1
+    assert len(output.rows) == SHOWN_ROWS + 1
     assert f"the first {SHOWN_ROWS} rows and there are more" in output.text
     assert len([first, *pairs]) == 45
-    assert shown(corpus.duplicates()).rows == 10
-    assert shown(corpus.clusters()).rows == 2
+    assert len(shown(corpus.duplicates()).rows) == 10
+    assert len(shown(corpus.clusters()).rows) == 2
 
 
 def test_hostile_keys_and_texts_do_nothing(db: ts.Database) -> None:
@@ -196,7 +173,7 @@ def test_a_list_of_results_is_a_list() -> None:
     assert rows[3].key == "3"
     for other in (pickle.loads(pickle.dumps(rows)), copy.copy(rows), copy.deepcopy(rows)):
         assert (type(other), other) == (ResultList, rows)
-    assert shown(rows).rows == SHOWN_ROWS + 1
+    assert len(shown(rows).rows) == SHOWN_ROWS + 1
     long = shown(ResultList([Refusal("k" * 10_000, "r")]))
     assert len(long.text) < 1000
     assert "… 9,700 characters …" in long.text

@@ -68,6 +68,43 @@ def test_clusters_follow_random_changes(
     assert corpus.check() == []
 
 
+@pytest.mark.parametrize("judges", [False, True])
+def test_complete_clusters_of_a_large_group_follow_random_changes(
+    db: ts.Database, connection: Connection, rng: random.Random, judges: bool
+) -> None:
+    """Chains of many equal similarities: a change may move all clusters beside it, or none."""
+    corpus = db.create_corpus("c", shingle="word:1", threshold=0.6, recall=1.0)
+    places = [(f"{number:03}", rng.randrange(250)) for number in range(200)]
+
+    def text(place: int) -> str:
+        return " ".join(f"w{place + offset}" for offset in range(12))
+
+    corpus.add_many((key, text(place)) for key, place in places)
+    corpus.track("complete")
+    corpus.update_clusters()
+    changes = set()
+    for _ in range(20):
+        keys = rng.sample([key for key, _ in places], rng.choice((1, 1, 2, 8)))
+        if rng.random() < 0.4:
+            corpus.remove(keys)
+        else:
+            corpus.add_many((key, text(rng.randrange(250))) for key in keys)
+        if judges:
+            (a, place), (b, other) = rng.sample(places, 2)
+            if rng.random() < 0.5:
+                # Copies and their neighbours, of which a judgement may concern one only.
+                near = min(249, place + rng.choice((0, 1, 2)))
+                corpus.add_many([(a, text(place)), (b, text(near)), (f"{a} copy", text(place))])
+            corpus.judge(a, b, rng.choice(("same", "different", "different")))
+        last = max(event.id for event in corpus.cluster_events())
+        connection.execute("CALL textsim.update_clusters('c')")
+        clusters = compare(connection, corpus, "complete", 0.6)
+        changes.add(len(list(corpus.cluster_events(after=last))))
+        assert len(clusters) > 20
+    assert len(changes) > 2
+    assert corpus.check() == []
+
+
 def test_a_later_copy_goes_to_a_document_that_was_kept_meanwhile(
     db: ts.Database, connection: Connection
 ) -> None:

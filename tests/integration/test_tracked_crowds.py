@@ -139,3 +139,47 @@ def test_many_copies_hide_no_text_of_a_small_group(db: ts.Database) -> None:
     assert {member.representative for member in members} == {"copy 0"}
     assert {member.key for member in members if member.crowded} >= {key for key, _ in others[1:]}
     assert corpus.check() == []
+
+
+def test_a_crowd_of_complete_linkage_is_one_cluster_and_documents_alone(
+    db: ts.Database, connection: Connection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A document that was not compared with all of its candidates is in no cluster but that of its copies."""
+    monkeypatch.setattr(build_clusters, "LEAST_DOCUMENTS", 100)
+    for is_bulk in (False, True):
+        corpus = db.create_corpus(f"{is_bulk}", shingle="word:1", threshold=0.7)
+        corpus.track("complete")
+        corpus.add_many(filled(range(300)))
+        if is_bulk:
+            corpus.update_clusters()
+        else:
+            connection.execute("CALL textsim.update_clusters(%s)", [corpus.name])
+        first = {key for key, _ in filled(range(MOST + 1))}
+        check_one_cluster(corpus, first, "00000")
+        assert corpus.status().crowded == 300 - MOST - 1
+        [(_, text)] = filled(range(299, 300))
+        corpus.add("copy", text)
+        corpus.remove(["00000"])
+        corpus.update_clusters()
+        members = {member.key: member.representative for member in corpus.members()}
+        assert members == {
+            **dict.fromkeys(first - {"00000"}, "00001"),
+            "copy": "00299",
+            "00299": "00299",
+        }
+        assert corpus.check() == []
+
+
+def test_copies_of_a_text_do_not_hide_a_complete_cluster(db: ts.Database) -> None:
+    """A bucket has more documents than are read, but few different texts."""
+    corpus = tracked(db, "complete")
+    (_, text), *others = filled(range(4))
+    corpus.add_many((f"copy {number}", text) for number in range(1200))
+    corpus.update_clusters()
+    corpus.add_many(others)
+    corpus.update_clusters()
+    members = list(corpus.members())
+    assert len({member.cluster for member in members}) == 1
+    assert len(members) == 1203
+    assert {member.key for member in members if member.crowded} >= {key for key, _ in others}
+    assert corpus.check() == []

@@ -18,6 +18,7 @@ from textsim_db.db.dictionary import Dictionary
 from textsim_db.db.store import Store
 from textsim_db.write import load_batches, write_batch
 from textsim_db.write.prepare_batches import prepare
+from textsim_db.write.remove_documents import remove_within
 
 pytestmark = pytest.mark.more
 
@@ -112,7 +113,7 @@ class Writer:
         corpus = stored_corpus.load(engine, "c")
         cursor = connection.cursor(binary=True)
         if write.text is None:
-            return write_batch.remove(cursor, corpus, [write.key])
+            return remove_within(cursor, corpus, [write.key])
         batch = prepare([(write.key, write.text)], corpus.config)
         store = Store(engine, Dictionary(engine), corpus)
         return write_batch.write(cursor, store, load_batches.with_word_ids(batch, store))

@@ -9,41 +9,32 @@ import psycopg
 import pytest
 
 import textsim_db as ts
-from tests.support.clients import Clients, Isolation
-from tests.support.connections import Connection
-from tests.support.interleaving import ADD, LEVELS, REMOVE
-from tests.support.sources import expected_forms, index_all_pending, make_table, stored_forms
+from tests.support.clients import Isolation
+from tests.support.interleaving import ADD, LEVELS, REMOVE, Scene
+from tests.support.sources import expected_forms, make_table
 
 
 @LEVELS
-def test_a_rebuild_waits_for_an_add(
-    db: ts.Database,
-    corpus: ts.Corpus,
-    make_client: Clients,
-    connection: Connection,
-    level: Isolation,
-) -> None:
-    corpus.add("z", "not touched")
-    a, b = make_client("a", level), make_client("b")
+def test_a_rebuild_waits_for_an_add(scene: Scene, level: Isolation) -> None:
+    scene.corpus.add("z", "not touched")
+    a, b = scene.client("a", level), scene.client("b")
     a.does(a.sql(ADD, "k", "from SQL"))
     b.waits(lambda: b.db.corpus("c").rebuild(shingle="word:1"))
     a.commit()
     assert b.end() is True
-    rebuilt = db.corpus("c")
+    rebuilt = scene.db.corpus("c")
     assert str(rebuilt.config.shingle) == "word:1"
-    assert stored_forms(connection) == {"k": "from sql", "z": "not touched"}
-    index_all_pending(db, rebuilt)
+    assert scene.forms() == {"k": "from sql", "z": "not touched"}
+    scene.settle(rebuilt)
 
 
-def test_lists_wait_for_the_end_of_a_rebuild_and_read_the_new_corpus(
-    db: ts.Database, corpus: ts.Corpus, make_client: Clients, connection: Connection
-) -> None:
+def test_lists_wait_for_the_end_of_a_rebuild_and_read_the_new_corpus(scene: Scene) -> None:
     """Each list has read the old corpus's number; when it gets the locks, those tables are dropped."""
-    corpus.add_many([("x", "one two three four"), ("y", "one two three four")])
-    new = db.create_corpus("new", seed=2)
+    scene.corpus.add_many([("x", "one two three four"), ("y", "one two three four")])
+    new = scene.db.create_corpus("new", seed=2)
     new.add_many([("x", "one two three four"), ("y", "one two three four")])
-    gate, a, b = make_client("gate"), make_client("a"), make_client("b")
-    lists = [make_client(f"list {number}") for number in range(4)]
+    gate, a, b = scene.client("gate"), scene.client("a"), scene.client("b")
+    lists = [scene.client(f"list {number}") for number in range(4)]
     corpora = [client.db.corpus("c") for client in lists]
     gate.does(gate.sql("SELECT textsim._replace_corpus(1, 2)"))
     gate.does(gate.sql("DELETE FROM textsim.corpus WHERE id = 1"))
@@ -61,21 +52,15 @@ def test_lists_wait_for_the_end_of_a_rebuild_and_read_the_new_corpus(
 
 
 @LEVELS
-def test_writers_wait_for_a_rebuild_and_are_refused(
-    db: ts.Database,
-    corpus: ts.Corpus,
-    make_client: Clients,
-    connection: Connection,
-    level: Isolation,
-) -> None:
+def test_writers_wait_for_a_rebuild_and_are_refused(scene: Scene, level: Isolation) -> None:
     """The gate locks the row of the corpus, so the rebuild waits just before it takes the name."""
-    corpus.add("z", "not touched")
+    scene.corpus.add("z", "not touched")
     gate, rebuilder, a, b, c = (
-        make_client("gate"),
-        make_client("rebuilder"),
-        make_client("a", level),
-        make_client("b"),
-        make_client("c"),
+        scene.client("gate"),
+        scene.client("rebuilder"),
+        scene.client("a", level),
+        scene.client("b"),
+        scene.client("c"),
     )
     old = b.db.corpus("c")
     gate.does(gate.sql("SELECT FROM textsim.corpus WHERE name = 'c' FOR SHARE"))
@@ -91,24 +76,22 @@ def test_writers_wait_for_a_rebuild_and_are_refused(
         client.rollback()
     with pytest.raises(ts.CorpusChanged):
         b.end()
-    rebuilt = db.corpus("c")
-    assert stored_forms(connection) == {"z": "not touched"}
+    rebuilt = scene.db.corpus("c")
+    assert scene.forms() == {"z": "not touched"}
     a.does(a.sql(ADD, "a", "from SQL"))
     a.commit()
     b.does(lambda: old.add("b", "from Python"))
     c.does(c.sql(REMOVE, "z"))
     c.commit()
-    assert stored_forms(connection) == {"a": "from sql", "b": "from python"}
-    index_all_pending(db, rebuilt)
+    assert scene.forms() == {"a": "from sql", "b": "from python"}
+    scene.settle(rebuilt)
 
 
 @pytest.mark.parametrize("mode", ["queue", "inline"])
-def test_a_row_that_changes_during_a_rebuild_is_indexed(
-    db: ts.Database, corpus: ts.Corpus, make_client: Clients, connection: Connection, mode: str
-) -> None:
-    make_table(connection, 3)
-    corpus.attach("t", "id", "body", mode)
-    a, rebuilder, worker = make_client("a"), make_client("rebuilder"), make_client("worker")
+def test_a_row_that_changes_during_a_rebuild_is_indexed(scene: Scene, mode: str) -> None:
+    make_table(scene.connection, 3)
+    scene.corpus.attach("t", "id", "body", mode)
+    a, rebuilder, worker = scene.client("a"), scene.client("rebuilder"), scene.client("worker")
     a.does(a.sql("UPDATE t SET body = 'changed' WHERE id = '2'"))
     step: Callable[[], Any] = lambda: rebuilder.db.corpus("c").rebuild(shingle="word:1")  # noqa: E731
     if mode == "inline":
@@ -119,7 +102,7 @@ def test_a_row_that_changes_during_a_rebuild_is_indexed(
     a.commit()
     if mode == "inline":
         rebuilder.end()
-    rebuilt = db.corpus("c")
+    rebuilt = scene.db.corpus("c")
     assert str(rebuilt.config.shingle) == "word:1"
-    index_all_pending(db, rebuilt)
-    assert stored_forms(connection) == expected_forms(connection, "t")
+    scene.settle(rebuilt)
+    assert scene.forms() == expected_forms(scene.connection, "t")

@@ -7,10 +7,9 @@ import pytest
 from psycopg import errors as pg
 
 import textsim_db as ts
-from tests.support.clients import Client, Clients, Isolation
-from tests.support.connections import Connection, value
-from tests.support.interleaving import ADD, REMOVE
-from tests.support.sources import stored_forms
+from tests.support.clients import Client, Isolation
+from tests.support.connections import value
+from tests.support.interleaving import ADD, REMOVE, Scene
 
 COMMON = "one two three four five six seven eight nine ten"
 RED, BLUE, OTHER = f"{COMMON} red", f"{COMMON} blue", "nothing that any other text in here contains"
@@ -62,21 +61,17 @@ def end_both(a: Client, b: Client) -> list[str | None]:
 
 
 @pytest.mark.parametrize("commit", [True, False], ids=["commit", "rollback"])
-def test_a_twin_waits_for_the_first_text(
-    corpus: ts.Corpus, make_client: Clients, connection: Connection, commit: bool
-) -> None:
-    a, b = make_client("a"), make_client("b")
+def test_a_twin_waits_for_the_first_text(scene: Scene, commit: bool) -> None:
+    a, b = scene.client("a"), scene.client("b")
     a.does(a.sql(ADD, "a", RED))
     b.waits(b.sql(ADD, "b", BLUE))
     ends(a, commit)
     end_add(b, is_twin=commit)
-    assert list(stored_forms(connection)) == ["a" if commit else "b"]
+    assert list(scene.forms()) == ["a" if commit else "b"]
 
 
-def test_add_unique_waits_and_returns_the_first_text(
-    corpus: ts.Corpus, make_client: Clients
-) -> None:
-    a, b = make_client("a"), make_client("b")
+def test_add_unique_waits_and_returns_the_first_text(scene: Scene) -> None:
+    a, b = scene.client("a"), scene.client("b")
     a.does(a.sql(ADD, "a", RED))
     b.waits(b.sql("SELECT key FROM textsim.add_unique('c', 'b', %s)", BLUE))
     a.commit()
@@ -87,8 +82,8 @@ def test_add_unique_waits_and_returns_the_first_text(
     assert a.end() == [(True,)]
 
 
-def test_texts_without_a_common_bucket_do_not_wait(corpus: ts.Corpus, make_client: Clients) -> None:
-    a, b = make_client("a"), make_client("b")
+def test_texts_without_a_common_bucket_do_not_wait(scene: Scene) -> None:
+    a, b = scene.client("a"), scene.client("b")
     a.does(a.sql(ADD, "a", RED))
     b.does(b.sql(ADD, "b", OTHER))
     a.does(a.sql(ADD, "empty", "!"))
@@ -97,22 +92,18 @@ def test_texts_without_a_common_bucket_do_not_wait(corpus: ts.Corpus, make_clien
     a.commit()
 
 
-def test_a_key_that_is_replaced_does_not_wait_for_other_texts(
-    corpus: ts.Corpus, make_client: Clients
-) -> None:
-    corpus.add("a", RED)
-    corpus.add("b", OTHER)
-    a, b = make_client("a"), make_client("b")
+def test_a_key_that_is_replaced_does_not_wait_for_other_texts(scene: Scene) -> None:
+    scene.corpus.add("a", RED)
+    scene.corpus.add("b", OTHER)
+    a, b = scene.client("a"), scene.client("b")
     a.does(a.sql(ADD, "a", BLUE))
     assert b.does(b.sql(ADD, "b", f"{OTHER} too")) == [(True,)]
     assert b.does(b.sql(ADD, "b", f"{OTHER} too")) == [(False,)]
 
 
-def test_the_look_up_sees_what_was_committed_since_the_statement_began(
-    corpus: ts.Corpus, make_client: Clients, connection: Connection
-) -> None:
+def test_the_look_up_sees_what_was_committed_since_the_statement_began(scene: Scene) -> None:
     """The snapshot of the outer statement is older than the lock; the look-up has its own."""
-    gate, a, b = make_client("gate"), make_client("a"), make_client("b")
+    gate, a, b = scene.client("gate"), scene.client("a"), scene.client("b")
     gate.does(gate.sql("SELECT pg_advisory_xact_lock(1)"))
     b.waits(
         b.sql(
@@ -129,13 +120,11 @@ def test_the_look_up_sees_what_was_committed_since_the_statement_began(
 
 
 @pytest.mark.parametrize("level", [Isolation.REPEATABLE_READ, Isolation.SERIALIZABLE])
-def test_other_isolation_levels_are_refused(
-    corpus: ts.Corpus, make_client: Clients, connection: Connection, level: Isolation
-) -> None:
-    connection.execute("CREATE TABLE t (id text PRIMARY KEY, body text)")
-    connection.execute("SELECT textsim.attach('c', 't', 'id', 'body')")
-    corpus.add("old", OTHER)
-    a = make_client("a", level)
+def test_other_isolation_levels_are_refused(scene: Scene, level: Isolation) -> None:
+    scene.connection.execute("CREATE TABLE t (id text PRIMARY KEY, body text)")
+    scene.connection.execute("SELECT textsim.attach('c', 't', 'id', 'body')")
+    scene.corpus.add("old", OTHER)
+    a = scene.client("a", level)
     for step in (
         a.sql(ADD, "a", RED),
         a.sql("SELECT * FROM textsim.add_unique('c', 'a', %s)", RED),
@@ -149,7 +138,7 @@ def test_other_isolation_levels_are_refused(
         a.rollback()
     assert a.does(a.sql(REMOVE, "old")) == [(True,)]
     a.commit()
-    assert stored_forms(connection) == {}
+    assert scene.forms() == {}
 
 
 @pytest.mark.sampled
@@ -165,29 +154,27 @@ def test_other_isolation_levels_are_refused(
     ids=["remove", "replace", "delete", "update"],
 )
 def test_a_match_that_another_transaction_removes_or_changes_is_waited_for(
-    corpus: ts.Corpus, make_client: Clients, connection: Connection, change: str, commit: bool
+    scene: Scene, change: str, commit: bool
 ) -> None:
-    connection.execute("CREATE TABLE t (id text PRIMARY KEY, body text)")
-    connection.execute("SELECT textsim.attach('c', 't', 'id', 'body')")
+    scene.connection.execute("CREATE TABLE t (id text PRIMARY KEY, body text)")
+    scene.connection.execute("SELECT textsim.attach('c', 't', 'id', 'body')")
     if change.startswith("SELECT"):  # the row of an attached table is changed by the table only
-        corpus.add("a", RED)
+        scene.corpus.add("a", RED)
     else:
-        connection.execute("INSERT INTO t VALUES ('a', %s)", [RED])
-    a, b = make_client("a"), make_client("b")
+        scene.connection.execute("INSERT INTO t VALUES ('a', %s)", [RED])
+    a, b = scene.client("a"), scene.client("b")
     a.does(a.sql(change))
     b.waits(b.sql(ADD, "b", BLUE))
     ends(a, commit)
     end_add(b, is_twin=not commit)
-    forms = stored_forms(connection)
+    forms = scene.forms()
     assert forms["b"] == BLUE if commit else forms == {"a": RED}
 
 
-def test_a_match_is_replaced_by_another_match(
-    corpus: ts.Corpus, make_client: Clients, connection: Connection
-) -> None:
+def test_a_match_is_replaced_by_another_match(scene: Scene) -> None:
     """The writer that waits looks again, and finds the new text under another key."""
-    corpus.add("a", RED)
-    a, b = make_client("a"), make_client("b")
+    scene.corpus.add("a", RED)
+    a, b = scene.client("a"), scene.client("b")
     a.does(a.sql(REMOVE, "a"))
     a.does(a.sql(ADD, "c", f"{COMMON} green"))
     b.waits(b.sql(ADD, "b", BLUE))
@@ -196,12 +183,10 @@ def test_a_match_is_replaced_by_another_match(
         b.end()
 
 
-def test_a_change_of_a_match_does_not_deadlock_with_its_twin(
-    corpus: ts.Corpus, make_client: Clients, connection: Connection
-) -> None:
+def test_a_change_of_a_match_does_not_deadlock_with_its_twin(scene: Scene) -> None:
     """A writer locks buckets before it locks the document that it replaces."""
-    corpus.add("a", RED)
-    gate, a, b = make_client("gate"), make_client("a"), make_client("b")
+    scene.corpus.add("a", RED)
+    gate, a, b = scene.client("gate"), scene.client("a"), scene.client("b")
     gate.does(gate.sql("SELECT FROM textsim.document_1 WHERE key = 'a' FOR UPDATE"))
     b.waits(b.sql(ADD, "b", BLUE))
     a.waits(a.sql(ADD, "a", f"{COMMON} green"))
@@ -212,42 +197,36 @@ def test_a_change_of_a_match_does_not_deadlock_with_its_twin(
     assert a.end() == [(True,)]
 
 
-def test_two_transactions_that_cross(
-    corpus: ts.Corpus, make_client: Clients, connection: Connection
-) -> None:
+def test_two_transactions_that_cross(scene: Scene) -> None:
     """Each has what the other one wants: the server ends one, as with a unique index."""
-    a, b = (make_client(name, options="-c deadlock_timeout=10ms") for name in "ab")
+    a, b = (scene.client(name, options="-c deadlock_timeout=10ms") for name in "ab")
     a.does(a.sql(ADD, "a1", RED))
     b.does(b.sql(ADD, "b1", OTHER))
     a.waits(a.sql(ADD, "a2", f"{OTHER} too"))
     b.begin(b.sql(ADD, "b2", BLUE))
     assert end_both(a, b) == ["40P01"]
-    assert len(stored_forms(connection)) == 2
+    assert len(scene.forms()) == 2
 
 
 # The number of locks
 
 
-def test_a_transaction_that_locks_many_buckets_locks_the_corpus(
-    corpus: ts.Corpus, make_client: Clients, connection: Connection
-) -> None:
-    a, b = make_client("a"), make_client("b", options="-c textsim.max_bucket_locks=0")
+def test_a_transaction_that_locks_many_buckets_locks_the_corpus(scene: Scene) -> None:
+    a, b = scene.client("a"), scene.client("b", options="-c textsim.max_bucket_locks=0")
     for number in range(400):
         a.does(a.sql(ADD, f"{number}", " ".join(f"w{number}x{i}" for i in range(12))))
-    assert value(connection, BUCKET_LOCKS) <= 256
+    assert value(scene.connection, BUCKET_LOCKS) <= 256
     b.waits(b.sql(ADD, "b", OTHER))
     a.commit()
     assert b.end() == [(True,)]
     b.commit()
-    assert len(stored_forms(connection)) == 401
-    assert value(connection, BUCKET_LOCKS) == 0
+    assert len(scene.forms()) == 401
+    assert value(scene.connection, BUCKET_LOCKS) == 0
 
 
-def test_two_transactions_that_lock_the_corpus_after_a_write_deadlock(
-    corpus: ts.Corpus, make_client: Clients, connection: Connection
-) -> None:
+def test_two_transactions_that_lock_the_corpus_after_a_write_deadlock(scene: Scene) -> None:
     options = "-c deadlock_timeout=10ms -c textsim.max_bucket_locks=30"
-    a, b = make_client("a", options=options), make_client("b", options=options)
+    a, b = scene.client("a", options=options), scene.client("b", options=options)
     long_text = " ".join(f"w{i}" for i in range(200))
     a.does(a.sql(ADD, "a1", RED))
     b.does(b.sql(ADD, "b1", OTHER))
@@ -256,11 +235,9 @@ def test_two_transactions_that_lock_the_corpus_after_a_write_deadlock(
     assert end_both(a, b) == ["40P01"]
 
 
-def test_lock_corpus_first_avoids_the_deadlock(
-    corpus: ts.Corpus, make_client: Clients, connection: Connection
-) -> None:
+def test_lock_corpus_first_avoids_the_deadlock(scene: Scene) -> None:
     options = "-c deadlock_timeout=10ms -c textsim.max_bucket_locks=30"
-    a, b = make_client("a", options=options), make_client("b", options=options)
+    a, b = scene.client("a", options=options), scene.client("b", options=options)
     a.does(a.sql("SELECT textsim.lock_corpus('c')"))
     b.waits(b.sql("SELECT textsim.lock_corpus('c')"))
     a.does(a.sql(ADD, "a1", RED))
@@ -270,25 +247,22 @@ def test_lock_corpus_first_avoids_the_deadlock(
     b.does(b.sql(ADD, "b1", OTHER))
     b.does(b.sql(ADD, "b2", " ".join(f"v{i}" for i in range(200))))
     b.commit()
-    assert len(stored_forms(connection)) == 4
+    assert len(scene.forms()) == 4
 
 
-def test_two_long_texts_wait_for_each_other_and_do_not_deadlock(
-    corpus: ts.Corpus, make_client: Clients
-) -> None:
+def test_two_long_texts_wait_for_each_other_and_do_not_deadlock(scene: Scene) -> None:
     """A transaction that begins with a long text locks the corpus at once."""
     options = "-c deadlock_timeout=10ms -c textsim.max_bucket_locks=10"
-    a, b = make_client("a", options=options), make_client("b", options=options)
+    a, b = scene.client("a", options=options), scene.client("b", options=options)
     a.does(a.sql(ADD, "a", " ".join(f"w{i}" for i in range(300))))
     b.waits(b.sql(ADD, "b", " ".join(f"v{i}" for i in range(300))))
     a.commit()
     assert b.end() == [(True,)]
 
 
-def test_locks_of_two_corpora_are_apart(db: ts.Database, make_client: Clients) -> None:
-    for name in ("c", "d"):
-        db.create_corpus(name, shingle="word:2", threshold=0.7, recall=1, is_unique=True)
-    a, b = make_client("a"), make_client("b")
+def test_locks_of_two_corpora_are_apart(scene: Scene) -> None:
+    scene.db.create_corpus("d", shingle="word:2", threshold=0.7, recall=1, is_unique=True)
+    a, b = scene.client("a"), scene.client("b")
     a.does(a.sql(ADD, "a", RED))
     b.does(b.sql("SELECT textsim.add('d', 'b', %s)", RED))
     a.does(a.sql("SELECT textsim.lock_corpus('c')"))
@@ -298,18 +272,16 @@ def test_locks_of_two_corpora_are_apart(db: ts.Database, make_client: Clients) -
 # Locks that end
 
 
-def test_a_rollback_to_a_savepoint_releases_its_locks(
-    corpus: ts.Corpus, make_client: Clients, connection: Connection
-) -> None:
-    a, b = make_client("a"), make_client("b")
+def test_a_rollback_to_a_savepoint_releases_its_locks(scene: Scene) -> None:
+    a, b = scene.client("a"), scene.client("b")
     a.does(a.sql(ADD, "a1", OTHER))
     count = "SELECT current_setting('textsim.bucket_locks')"
-    before, locks = a.does(a.sql(count)), value(connection, BUCKET_LOCKS)
+    before, locks = a.does(a.sql(count)), value(scene.connection, BUCKET_LOCKS)
     a.does(a.sql("SAVEPOINT s"))
     a.does(a.sql(ADD, "a2", RED))
     assert a.does(a.sql(count)) != before
     a.does(a.sql("ROLLBACK TO s"))
-    assert (a.does(a.sql(count)), value(connection, BUCKET_LOCKS)) == (before, locks)
+    assert (a.does(a.sql(count)), value(scene.connection, BUCKET_LOCKS)) == (before, locks)
     b.does(b.sql(ADD, "b", BLUE))
     b.commit()
     with pytest.raises(pg.UniqueViolation, match='document "a2" matches document "b"'):
@@ -324,32 +296,28 @@ def test_a_rollback_to_a_savepoint_releases_its_locks(
         b.end()
 
 
-def test_a_session_that_dies_lets_its_twin_in(
-    corpus: ts.Corpus, make_client: Clients, connection: Connection
-) -> None:
-    a, b = make_client("a"), make_client("b")
+def test_a_session_that_dies_lets_its_twin_in(scene: Scene) -> None:
+    a, b = scene.client("a"), scene.client("b")
     a.does(a.sql(ADD, "a", RED))
     b.waits(b.sql(ADD, "b", BLUE))
-    connection.execute("SELECT pg_terminate_backend(%s)", [a.connection.info.backend_pid])
+    scene.connection.execute("SELECT pg_terminate_backend(%s)", [a.connection.info.backend_pid])
     assert b.end() == [(True,)]
     b.commit()
-    assert stored_forms(connection) == {"b": BLUE}
+    assert scene.forms() == {"b": BLUE}
 
 
 @pytest.mark.parametrize("commit", [True, False], ids=["commit", "rollback"])
-def test_a_prepared_transaction_keeps_its_locks(
-    corpus: ts.Corpus, make_client: Clients, connection: Connection, commit: bool
-) -> None:
-    if value(connection, "SHOW max_prepared_transactions") == "0":
+def test_a_prepared_transaction_keeps_its_locks(scene: Scene, commit: bool) -> None:
+    if value(scene.connection, "SHOW max_prepared_transactions") == "0":
         pytest.skip("needs a server with max_prepared_transactions")
-    a, b = make_client("a"), make_client("b")
-    name = connection.info.dbname
+    a, b = scene.client("a"), scene.client("b")
+    name = scene.connection.info.dbname
     a.does(a.sql(ADD, "a", RED))
     a.does(a.sql(f"PREPARE TRANSACTION '{name}'"))
     a.connection.close()
     b.waits(b.sql(ADD, "b", BLUE))
     ending = "COMMIT" if commit else "ROLLBACK"
-    connection.execute(f"{ending} PREPARED '{name}'".encode())
+    scene.connection.execute(f"{ending} PREPARED '{name}'".encode())
     end_add(b, is_twin=commit)
 
 
@@ -357,10 +325,8 @@ def test_a_prepared_transaction_keeps_its_locks(
 
 
 @pytest.mark.parametrize("commit", [True, False], ids=["commit", "rollback"])
-def test_a_list_waits_for_a_text_that_another_transaction_adds(
-    corpus: ts.Corpus, make_client: Clients, commit: bool
-) -> None:
-    a, b = make_client("a"), make_client("b")
+def test_a_list_waits_for_a_text_that_another_transaction_adds(scene: Scene, commit: bool) -> None:
+    a, b = scene.client("a"), scene.client("b")
     a.does(a.sql(ADD, "a", RED))
     b.waits(b.sql(TWINS_OF, ["o", "b"], [OTHER, BLUE]))
     ends(a, commit)
@@ -368,16 +334,14 @@ def test_a_list_waits_for_a_text_that_another_transaction_adds(
 
 
 @pytest.mark.parametrize("commit", [True, False], ids=["commit", "rollback"])
-def test_a_writer_waits_for_a_list(
-    corpus: ts.Corpus, make_client: Clients, connection: Connection, commit: bool
-) -> None:
-    a, b = make_client("a"), make_client("b")
+def test_a_writer_waits_for_a_list(scene: Scene, commit: bool) -> None:
+    a, b = scene.client("a"), scene.client("b")
     a.does(a.sql(TWINS_OF, ["a", "o"], [RED, OTHER]))
     b.waits(b.sql(ADD, "b", BLUE))
     a.does(a.sql(ADD, "a", RED))
     ends(a, commit)
     end_add(b, is_twin=commit)
-    assert list(stored_forms(connection)) == ["a" if commit else "b"]
+    assert list(scene.forms()) == ["a" if commit else "b"]
 
 
 @pytest.mark.parametrize("commit", [True, False], ids=["commit", "rollback"])
@@ -387,10 +351,10 @@ def test_a_writer_waits_for_a_list(
     ids=["remove", "replace"],
 )
 def test_a_list_waits_for_who_removes_or_changes_the_standing_document(
-    corpus: ts.Corpus, make_client: Clients, statement: str, commit: bool
+    scene: Scene, statement: str, commit: bool
 ) -> None:
-    corpus.add("a", RED)
-    a, b = make_client("a"), make_client("b")
+    scene.corpus.add("a", RED)
+    a, b = scene.client("a"), scene.client("b")
     a.does(a.sql(statement))
     b.waits(b.sql(TWINS_OF, ["b", "c"], [BLUE, BLUE]))
     ends(a, commit)
@@ -398,11 +362,9 @@ def test_a_list_waits_for_who_removes_or_changes_the_standing_document(
     assert b.end() == expected
 
 
-def test_the_standing_document_stays_until_the_end_of_the_transaction(
-    corpus: ts.Corpus, make_client: Clients
-) -> None:
-    corpus.add("a", RED)
-    a, b = make_client("a"), make_client("b")
+def test_the_standing_document_stays_until_the_end_of_the_transaction(scene: Scene) -> None:
+    scene.corpus.add("a", RED)
+    a, b = scene.client("a"), scene.client("b")
     b.does(b.sql(TWINS_OF, ["b"], [BLUE]))
     a.waits(a.sql(REMOVE, "a"))
     b.commit()
@@ -412,26 +374,22 @@ def test_the_standing_document_stays_until_the_end_of_the_transaction(
 # Attached tables
 
 
-def test_attaching_waits_for_a_writer_of_the_corpus(
-    corpus: ts.Corpus, make_client: Clients, connection: Connection
-) -> None:
-    connection.execute("CREATE TABLE t (id text PRIMARY KEY, body text)")
-    connection.execute("INSERT INTO t VALUES ('t', %s)", [BLUE])
-    a, b = make_client("a"), make_client("b")
+def test_attaching_waits_for_a_writer_of_the_corpus(scene: Scene) -> None:
+    scene.connection.execute("CREATE TABLE t (id text PRIMARY KEY, body text)")
+    scene.connection.execute("INSERT INTO t VALUES ('t', %s)", [BLUE])
+    a, b = scene.client("a"), scene.client("b")
     a.does(a.sql(ADD, "a", RED))
     b.waits(b.sql("SELECT textsim.attach('c', 't', 'id', 'body')"))
     a.commit()
     with pytest.raises(pg.UniqueViolation, match=r"1 rows of table public\.t match"):
         b.end()
-    assert stored_forms(connection) == {"a": RED}
+    assert scene.forms() == {"a": RED}
 
 
-def test_a_writer_waits_for_attaching(
-    corpus: ts.Corpus, make_client: Clients, connection: Connection
-) -> None:
-    connection.execute("CREATE TABLE t (id text PRIMARY KEY, body text)")
-    connection.execute("INSERT INTO t VALUES ('t', %s)", [BLUE])
-    a, b, c = make_client("a"), make_client("b"), make_client("c")
+def test_a_writer_waits_for_attaching(scene: Scene) -> None:
+    scene.connection.execute("CREATE TABLE t (id text PRIMARY KEY, body text)")
+    scene.connection.execute("INSERT INTO t VALUES ('t', %s)", [BLUE])
+    a, b, c = scene.client("a"), scene.client("b"), scene.client("c")
     a.does(a.sql("SELECT textsim.attach('c', 't', 'id', 'body')"))
     b.waits(b.sql(ADD, "b", RED))
     c.waits(c.sql("INSERT INTO t VALUES ('c', %s)", RED))
@@ -442,12 +400,10 @@ def test_a_writer_waits_for_attaching(
         client.rollback()
 
 
-def test_a_writer_that_waited_for_a_rebuild_is_refused(
-    corpus: ts.Corpus, make_client: Clients, connection: Connection
-) -> None:
+def test_a_writer_that_waited_for_a_rebuild_is_refused(scene: Scene) -> None:
     """The lock is that of the first id, so the writer waits, and then its corpus is gone."""
-    corpus.add("a", RED)
-    a, b = make_client("a"), make_client("b")
+    scene.corpus.add("a", RED)
+    a, b = scene.client("a"), scene.client("b")
     a.does(a.sql("SELECT textsim._lock_unique(1, true)"))
     b.waits(b.sql(ADD, "b", BLUE))
     a.does(a.sql("SELECT textsim.create_corpus('new', 'word:2', 0.7, is_unique => true)"))

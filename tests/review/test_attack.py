@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Mapping
-from html.parser import HTMLParser
 from urllib.parse import quote, urlencode
 
 import pytest
 
 import textsim_db as ts
 from tests.review.conftest import HOME, PORT, TOKEN, Open
+from tests.support.html import Html
 from tests.support.review import HOSTILE
 
 PATHS = [
@@ -198,30 +198,16 @@ def check(headers: Mapping[str, str], page: str) -> None:
         # A browser shows no export as a page.
         assert headers["x-content-type-options"] == "nosniff"
         return
-    elements = _Elements(page)
-    assert elements.names <= ALLOWED, elements.names - ALLOWED
-    assert elements.scripts <= {"/static/review.js"}
-    assert not elements.foreign
-
-
-class _Elements(HTMLParser):
-    """The names of the elements of a page, its scripts, and what a hostile page would have."""
-
-    def __init__(self, page: str) -> None:
-        super().__init__()
-        self.names: set[str] = set()
-        self.scripts: set[str | None] = set()
-        self.foreign: list[tuple[str, str | None]] = []
-        self.feed(page)
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.names.add(tag)
-        for name, value in attrs:
-            if tag == "script" and name == "src":
-                self.scripts.add(value)
-            leads_away = name in ("href", "src", "action") and not _is_own(value or "")
-            if leads_away or name.startswith("on") or name == "style":
-                self.foreign.append((name, value))
+    read = Html(page)
+    tags = set(read.tags)
+    assert tags <= ALLOWED, tags - ALLOWED
+    scripts = {
+        e.attributes["src"] for e in read.elements if e.tag == "script" and "src" in e.attributes
+    }
+    assert scripts <= {"/static/review.js"}
+    assert all(map(_is_own, read.values("href", "src", "action")))
+    names = {name for element in read.elements for name in element.attributes}
+    assert not [name for name in names if name.startswith("on") or name == "style"]
 
 
 def _is_own(address: str) -> bool:

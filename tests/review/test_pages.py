@@ -8,7 +8,6 @@ import threading
 import time
 from collections.abc import Generator
 from html import unescape
-from html.parser import HTMLParser
 from urllib.parse import quote, urlencode
 
 import pytest
@@ -16,6 +15,7 @@ from starlette.testclient import TestClient
 
 import textsim_db as ts
 from tests.review.conftest import Open
+from tests.support.html import Html
 from tests.support.review import HOSTILE
 from textsim_db.results import Pair
 from textsim_db.review.corpus_documents import CorpusDocuments
@@ -319,7 +319,7 @@ def test_texts_and_keys_are_escaped_on_every_page(corpus: ts.Corpus, open_review
         outside = re.sub(r'name="text"[^>]*>', "", page)
         assert "\u202e" not in outside
         assert "\u2066" not in outside
-        elements = _Elements(page).found
+        elements = Html(page).elements
         assert [name for name, _ in elements].count("script") == 1
         assert {name for name, _ in elements}.isdisjoint({"img", "iframe", "object", "style"})
         for name, attributes in elements:
@@ -347,18 +347,6 @@ def test_a_huge_word_is_cut_and_the_page_stays_small(corpus: ts.Corpus, open_rev
     assert len(page.content) < 200_000
     assert "more are not on this page" in page.text
     assert "first 20,000 words" in client.get("/pair?a=big&b=long").text
-
-
-class _Elements(HTMLParser):
-    """The elements of a page with their attributes, as a browser reads them."""
-
-    def __init__(self, page: str) -> None:
-        super().__init__()
-        self.found: list[tuple[str, dict[str, str]]] = []
-        self.feed(page)
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.found.append((tag, {name: value or "" for name, value in attrs}))
 
 
 def _listed(client: TestClient, path: str) -> list[tuple[str, str]]:

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from typing import Generic, Protocol, TypeVar
 
 from textsim_db.cli.logs import log_options
+from textsim_db.cli.memory import keep_freed_memory
 from textsim_db.cli.messages import print_message
 from textsim_db.progress_bar import bar
 from textsim_db.results import AddReport
@@ -52,6 +53,7 @@ def progress(action: str, noun: str) -> Iterator[Show]:
 @contextmanager
 def loading(measured: Measured | None, documents: Iterable[Loaded]) -> Iterator[Load[Loaded]]:
     """Yield a load of documents and show its progress."""
+    keep_freed_memory()
     with progress("indexing", "documents") as show:
         yield Load(measured if sys.stderr.isatty() else None, documents, show)
 

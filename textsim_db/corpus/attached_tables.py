@@ -11,13 +11,13 @@ from textsim_db.lazy_imports import lazy
 from textsim_db.progress_bar import shown
 from textsim_db.results import ChangeReport, Drift
 from textsim_db.settings import Existing
-from textsim_db.sync import sources
+from textsim_db.sync import attached_tables
 from textsim_db.sync.table_names import ColumnName, TableName, names_of
 
 if TYPE_CHECKING:
-    from textsim_db.sync import attach, reconcile
+    from textsim_db.sync import attach_and_index, reconcile
 else:
-    attach = lazy("textsim_db.sync.attach", globals())
+    attach_and_index = lazy("textsim_db.sync.attach_and_index", globals())
     reconcile = lazy("textsim_db.sync.reconcile", globals())
 
 
@@ -88,9 +88,11 @@ class TableMethods(CheckedArguments):
             raise ConfigurationError("key and key_columns are both given; leave one of them out")
         keys = key_columns or [] if key is None else [key]
         names = names_of(table, keys, text, scope, time, expires)
-        rules = sources.AttachRules(mode, existing, row_filter)
+        rules = attached_tables.AttachRules(mode, existing, row_filter)
         with shown(progress, "indexing", "rows") as show:
-            changes = self._current.loaded().write(attach.attach_and_index, names, rules, show)
+            changes = self._current.loaded().write(
+                attach_and_index.attach_and_index, names, rules, show
+            )
         self._current.load()  # it may have learned its common shingles
         return changes
 
@@ -102,7 +104,7 @@ class TableMethods(CheckedArguments):
         Raises:
             ConfigurationError: the table is not attached to the corpus.
         """
-        self._current.loaded().write(sources.detach, table)
+        self._current.loaded().write(attached_tables.detach, table)
 
     def reconcile(self, progress: Callable[[int], None] | bool | None = None) -> ChangeReport:
         """Compare the corpus with its attached tables, and write what differs.

@@ -20,7 +20,7 @@ from textsim_db.settings import (
     check_several,
 )
 from textsim_db.show.result_list import ResultList
-from textsim_db.sync import sources
+from textsim_db.sync import status
 from textsim_db.write.document_inputs import Key, Scope
 
 if TYPE_CHECKING:
@@ -259,5 +259,5 @@ class ClusterMethods(CheckedArguments):
         **kwargs: Parameters.kwargs,
     ) -> Generator[ResultColumns, None, None]:
         """Yield the columns of a reader of all pairs, after a warning about unindexed changes."""
-        self._current.read(sources.warn_unindexed)
+        self._current.read(status.warn_unindexed)
         yield from self._current.stream(function, *args, **kwargs)

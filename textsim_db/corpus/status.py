@@ -12,7 +12,7 @@ from textsim_db.lazy_imports import lazy
 from textsim_db.progress_bar import shown
 from textsim_db.results import Activity, Failure, Problem, ScopeStatus, Status
 from textsim_db.show.result_list import ResultList
-from textsim_db.sync import pending_log, sources
+from textsim_db.sync import pending_log, status
 
 if TYPE_CHECKING:
     from textsim_db.integrity import check_corpus
@@ -31,7 +31,7 @@ class StatusMethods(CheckedArguments):
             >>> status.indexed, status.pending
             (3, 0)
         """
-        return self._current.loaded().read(sources.status)
+        return self._current.loaded().read(status.status)
 
     def scopes(self) -> list[ScopeStatus]:
         """Return the scopes with the number of their documents, the largest scope first.
@@ -41,11 +41,11 @@ class StatusMethods(CheckedArguments):
         """
         if not self.config.scoped:
             raise ConfigurationError(f'corpus "{self.name}" is not scoped')
-        return ResultList(self._current.loaded().read(sources.scopes))
+        return ResultList(self._current.loaded().read(status.scopes))
 
     def activity(self) -> Activity:
         """Return the age of the oldest pending change, and the number of writes to the corpus so far."""
-        return self._current.read(sources.activity)
+        return self._current.read(status.activity)
 
     def failures(self, last: int | None = None) -> list[Failure]:
         """Return the documents that were set aside because they could not be indexed, with reasons.

@@ -15,7 +15,7 @@ from textsim_db.read import documents_by_key
 from textsim_db.read.documents_by_key import RandomMatches, Traits
 from textsim_db.results import ClusterEvent, Inspection, Judgement, Member, Pair, Source
 from textsim_db.review.reviewed import JudgedPair, NextCommand, Text
-from textsim_db.sync import sources
+from textsim_db.sync import attached_tables
 from textsim_db.sync.original_texts import original_texts, sources_of
 from textsim_db.text.run_ahead import cut
 from textsim_db.write.storable_keys import possible_key
@@ -54,7 +54,9 @@ class CorpusDocuments:
         self._pairs = corpus.pairs(threshold)  # raises an error for a threshold out of range
         self._sources = sources_of(self._store)
         self._source = source
-        self._source_id = None if source is None else sources.id_of(self._store, source.table)
+        self._source_id = (
+            None if source is None else attached_tables.id_of(self._store, source.table)
+        )
         config = corpus.config
         self.name = corpus.name if source is None else f"{source.table} in {corpus.name}"
         self.threshold = config.threshold
@@ -70,7 +72,7 @@ class CorpusDocuments:
         """Return the number of documents."""
         if self._source_id is None:
             return len(self._corpus)
-        return self._corpus._current.read(sources.count_documents, self._source_id)
+        return self._corpus._current.read(attached_tables.count_documents, self._source_id)
 
     def random_matches(self) -> RandomMatches | None:
         """Return the matches of some documents; None for a table, which may have few of them."""

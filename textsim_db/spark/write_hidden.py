@@ -22,10 +22,10 @@ from textsim_db.errors import CorpusExists, CorpusNotFound
 from textsim_db.settings import CorpusConfig
 from textsim_db.spark import statements
 from textsim_db.spark.write_survey import SourceSize
-from textsim_db.write import write_batch
 from textsim_db.write.copy_corpus import Copy, CorpusCopier, Cursor, NewIds
 from textsim_db.write.rebuild import drop_replaced, replace_corpus
 from textsim_db.write.rebuild_without_twins import TwinCheck
+from textsim_db.write.remove_documents import remove_within
 
 
 def digits_of(name: str, old: StoredCorpus | None, config: CorpusConfig, survey: SourceSize) -> str:
@@ -98,5 +98,5 @@ class _CopierOfNewer(CorpusCopier):
     """Copies documents to a corpus that may have other documents with their keys."""
 
     def _write(self, cursor: Cursor, copy: Copy) -> NewIds:
-        write_batch.remove(cursor, self.new, [row.key for row in copy.rows])
+        remove_within(cursor, self.new, [row.key for row in copy.rows])
         return super()._write(cursor, copy)

@@ -8,9 +8,10 @@ from contextlib import closing
 from textsim_db.db.engine import autocommit, transaction
 from textsim_db.db.retries import Attempts
 from textsim_db.db.store import Store
+from textsim_db.errors import ConfigurationError
 from textsim_db.integrity import check_corpus
 from textsim_db.results import ChangeReport, Drift
-from textsim_db.sync import pending_log, read_source, sources, statements, tracked_clusters
+from textsim_db.sync import pending_log, read_source, statements, tracked_clusters
 from textsim_db.sync.apply_changes import resolve_piece, write_piece
 from textsim_db.sync.apply_row_changes import RowPiece
 from textsim_db.sync.apply_word_ids import waiting_pieces
@@ -25,11 +26,26 @@ _KINDS = {ADDED: "missing", REPLACED: "different", EXTENDED: "different"}
 
 def drift(store: Store) -> Generator[Drift, None, None]:
     """Yield the documents of a corpus that differ from its tables; writes no document."""
-    for source in sources.dropped(store):
+    for source in _sources(store, is_gone=True):
         yield from (Drift(key, "surplus") for key in document_keys(store, source))
-    for source in sources.usable(store):
+    for source in _usable(store):
         for piece in sweep_table(store, source):
             yield from _drift_of(piece)
+
+
+def _usable(store: Store) -> list[StoredSource]:
+    """Return the tables of a corpus; raises ConfigurationError if this role cannot index one of them."""
+    existing = _sources(store, is_gone=False)
+    for source in existing:
+        if source.fault is not None:
+            raise ConfigurationError(f"table {source.name} cannot be read: {source.fault}")
+    return existing
+
+
+def _sources(store: Store, is_gone: bool) -> list[StoredSource]:
+    """Return the attached tables of a corpus that still exist, or those that were dropped."""
+    stored = read_source.sources(store.engine)
+    return [each for each in stored if (each.corpus_id, each.is_gone) == (store.corpus.id, is_gone)]
 
 
 def _drift_of(piece: RowPiece) -> list[Drift]:
@@ -48,7 +64,7 @@ def _drift_of(piece: RowPiece) -> list[Drift]:
 def reconcile(store: Store, progress: Callable[[int], None] | None = None) -> ChangeReport:
     """Make a corpus equal to its tables, with changes that triggers missed, and mend its clusters."""
     report = ChangeReport(removed=read_source.release_dropped(store.engine, store.corpus.id))
-    for source in sources.usable(store):
+    for source in _usable(store):
         report.include(_reconcile_source(store, source, progress))
     report.include(_write_all(waiting_pieces(store), None))
     report.mended = _mend_clusters(store)

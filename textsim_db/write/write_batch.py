@@ -281,11 +281,6 @@ def refuse_attached(cursor: Cursor, corpus: StoredCorpus, keys: Sequence[str]) -
         cursor.execute(statements.REFUSE_ATTACHED, [corpus.id, list(keys)])
 
 
-def remove(cursor: Cursor, corpus: StoredCorpus, keys: Sequence[str]) -> int:
-    """Remove documents with their band rows, and return how many were removed."""
-    return remove_locked(cursor, corpus, list(lock(cursor, corpus, keys).values()))
-
-
 def remove_locked(cursor: Cursor, corpus: StoredCorpus, documents: Sequence[Stored]) -> int:
     """Remove documents that the caller has locked, and return how many were removed."""
     if documents:

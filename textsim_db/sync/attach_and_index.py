@@ -13,7 +13,7 @@ from textsim_db.errors import ConfigurationError, TextsimError
 from textsim_db.read.boilerplate import SAMPLE_DOCUMENTS
 from textsim_db.results import ChangeReport
 from textsim_db.sketch.learn_classes import learns
-from textsim_db.sync import read_source, sources
+from textsim_db.sync import attached_tables, read_source
 from textsim_db.sync.table_names import SourceNames
 from textsim_db.sync.worker import Worker
 from textsim_db.sync.worker_settings import WorkerSettings, WorkReport
@@ -27,7 +27,7 @@ _ROWS_AT_ONCE = 1000
 def attach_and_index(
     store: Store,
     names: SourceNames,
-    rules: sources.AttachRules,
+    rules: attached_tables.AttachRules,
     progress: Callable[[int], None] | None = None,
 ) -> ChangeReport:
     """Attach a table and index its rows; see Corpus.attach.
@@ -36,7 +36,7 @@ def attach_and_index(
     shingles first. In a unique corpus the rows are indexed when the table is attached, so the worker
     only gives word ids, and a rebuild learns.
     """
-    number = sources.attach(store, names, rules)
+    number = attached_tables.attach(store, names, rules)
     if learns(store.corpus.config) and not store.corpus.config.is_unique:
         _learn(store, number)
     report = None if progress is None else _Progress(progress).report
@@ -51,7 +51,7 @@ def attach_and_index(
             "role that can read all rows, or detach the table"
         )
     if store.corpus.config.is_unique:
-        return ChangeReport(added=sources.count_documents(store, number))
+        return ChangeReport(added=attached_tables.count_documents(store, number))
     return changes
 
 

@@ -1,4 +1,4 @@
-"""Attached tables: attaches, detaches and lists them, and reads their status."""
+"""Attached tables: attaches, detaches and lists them."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from sqlalchemy import Engine
 
 from textsim_db.db.engine import Connection, autocommit, transaction
 from textsim_db.errors import ConfigurationError
-from textsim_db.results import Activity, Metric, ScopeStatus, Source, Status, WorkerState
+from textsim_db.results import Source
 from textsim_db.settings import Existing
-from textsim_db.sync import read_source, statements
-from textsim_db.sync.read_source import StoredSource
+from textsim_db.sync import statements
 from textsim_db.sync.table_names import SourceNames, TableName, table_name, table_oid
 
 if TYPE_CHECKING:
     from textsim_db.db.store import Store
+
 
 log = logging.getLogger(__name__)
 
@@ -77,31 +77,6 @@ def attached(engine: Engine) -> list[Source]:
     return [Source(corpus, table, tuple(keys), *others) for corpus, table, keys, *others in rows]
 
 
-def metrics(engine: Engine) -> list[Metric]:
-    """Return the figures of the view textsim.metrics, ordered by name."""
-    with autocommit(engine) as connection:
-        return [Metric(*row) for row in connection.execute(statements.METRICS)]
-
-
-def workers(engine: Engine) -> list[WorkerState]:
-    """Return the progress of the workers that have reported within the last minutes."""
-    with autocommit(engine) as connection:
-        rows = connection.execute(statements.WORKERS).fetchall()
-    return [WorkerState(*row) for row in rows]
-
-
-def usable(store: Store) -> list[StoredSource]:
-    """Return the attached tables of a corpus that were not dropped.
-
-    Raises ConfigurationError if this role cannot index one of them.
-    """
-    existing = [source for source in _sources_of(store) if not source.is_gone]
-    for source in existing:
-        if source.fault is not None:
-            raise ConfigurationError(f"table {source.name} cannot be read: {source.fault}")
-    return existing
-
-
 def id_of(store: Store, table: TableName) -> int:
     """Return the id of an attached table; raises ConfigurationError."""
     with transaction(store.engine) as connection:
@@ -119,50 +94,6 @@ def count_documents(store: Store, source_id: int) -> int:
         row = connection.execute(statement, [source_id]).fetchone()
     assert row is not None
     return int(row[0])
-
-
-def dropped(store: Store) -> list[StoredSource]:
-    """Return the attached tables of a corpus that were dropped."""
-    return [source for source in _sources_of(store) if source.is_gone]
-
-
-def status(store: Store) -> Status:
-    """Return how many documents of a corpus are indexed, pending and set aside."""
-    with autocommit(store.engine) as connection:
-        row = connection.execute(statements.STATUS, [store.corpus.name]).fetchone()
-    assert row is not None
-    return Status(*row)
-
-
-def scopes(store: Store) -> list[ScopeStatus]:
-    """Return the scopes of a corpus, the largest first."""
-    with autocommit(store.engine) as connection:
-        rows = connection.execute(statements.SCOPES, [store.corpus.name]).fetchall()
-    return [ScopeStatus(*row) for row in rows]
-
-
-def activity(store: Store) -> Activity:
-    """Return how far a corpus is behind its tables, and how much was written to it."""
-    with autocommit(store.engine) as connection:
-        row = connection.execute(store.corpus.statement(statements.ACTIVITY)).fetchone()
-    assert row is not None
-    return Activity(*row)
-
-
-def warn_unindexed(store: Store) -> None:
-    """Log a warning for each attached table that has not yet been compared with its documents."""
-    with autocommit(store.engine) as connection:
-        for (table,) in connection.execute(statements.UNCOMPARED_TABLES, [store.corpus.id]):
-            log.warning(
-                "table %s is not completely indexed in corpus %s: results may be missing; run a worker",
-                *(table, store.corpus.name),
-                extra={"table": table, "corpus": store.corpus.name},
-            )
-
-
-def _sources_of(store: Store) -> list[StoredSource]:
-    stored = read_source.sources(store.engine)
-    return [source for source in stored if source.corpus_id == store.corpus.id]
 
 
 @contextmanager

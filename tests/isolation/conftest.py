@@ -1,0 +1,15 @@
+"""The scene of tests that take steps."""
+
+import pytest
+
+import textsim_db as ts
+from tests.support.clients import Clients
+from tests.support.connections import Connection
+from tests.support.interleaving import Scene
+
+
+@pytest.fixture
+def scene(
+    db: ts.Database, corpus: ts.Corpus, connection: Connection, make_client: Clients
+) -> Scene:
+    return Scene(db, corpus, connection, make_client)
