@@ -9,7 +9,6 @@ corpus. A false candidate is another document that shares a fingerprint with the
 
 from __future__ import annotations
 
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -18,9 +17,7 @@ from benchmarks.harness import (
     Bench,
     Figures,
     fresh_database,
-    in_turns,
     median_and_p99,
-    milliseconds,
     options,
     publish,
     read_corpora,
@@ -37,8 +34,6 @@ LABELS = {
     "candidates": "candidates of a query, mean",
     "candidates_p99": "&emsp;p99",
     "false": "&emsp;false candidates, mean",
-    "ms": "passages(), median ms",
-    "p99_ms": "&emsp;p99 ms",
     "passages": "passages found",
 }
 ROWS = """
@@ -63,7 +58,7 @@ def load(bench: Bench, name: str, documents: list[tuple[str, str]], classes: boo
     return corpus
 
 
-def figures_of(bench: Bench, corpus: ts.Corpus, queries: list[str]) -> Figures:
+def figures_of(bench: Bench, corpus: ts.Corpus, keys: list[str]) -> Figures:
     """Return the fingerprints and candidates of a corpus."""
     execute = bench.connection.execute
     ((corpus_id,),) = execute("SELECT id FROM textsim.corpus WHERE name = %s", [corpus.name])
@@ -73,17 +68,17 @@ def figures_of(bench: Bench, corpus: ts.Corpus, queries: list[str]) -> Figures:
         ((value,),) = execute(statement.format(id=corpus_id).encode(), parameters)
         return value
 
-    candidates = [one(CANDIDATES, key) for key in queries]
-    found = [corpus.passages_of(key) for key in queries]
+    candidates = [one(CANDIDATES, key) for key in keys]
+    found = [corpus.passages_of(key) for key in keys]
     true = [len({passage.key for passage in passages}) for passages in found]
     common = corpus.config.common_of_passages
     return {
         "rows": one(ROWS),
         "listed": 0 if common is None else len(common.values),
         "longest": one(LONGEST),
-        "candidates": sum(candidates) / len(queries),
+        "candidates": sum(candidates) / len(keys),
         "candidates_p99": median_and_p99(candidates)[1],
-        "false": (sum(candidates) - sum(true)) / len(queries),
+        "false": (sum(candidates) - sum(true)) / len(keys),
         "passages": sum(map(len, found)),
     }
 
@@ -95,16 +90,8 @@ def measure(bench: Bench, name: str, records: list[dict[str, Any]]) -> dict[str,
         "plain": load(bench, f"{name} plain", documents, classes=False),
         "classes": load(bench, f"{name} classes", documents, classes=True),
     }
-    queries = documents[:: max(1, len(documents) // QUERIES)][:QUERIES]
-    keys = [key for key, _ in queries]
-    figures = {side: figures_of(bench, corpus, keys) for side, corpus in corpora.items()}
-    calls = {
-        side: partial(lambda corpus, n: milliseconds(corpus.passages, queries[n][1]), corpus)
-        for side, corpus in corpora.items()
-    }
-    for side, times in in_turns(calls, len(queries)).items():
-        figures[side]["ms"], figures[side]["p99_ms"] = median_and_p99(times[10:])
-    return figures
+    keys = [key for key, _ in documents[:: max(1, len(documents) // QUERIES)][:QUERIES]]
+    return {side: figures_of(bench, corpus, keys) for side, corpus in corpora.items()}
 
 
 def main() -> None:
@@ -117,7 +104,8 @@ def main() -> None:
         for name, records in read_corpora(given.files, given.documents):
             figures[name] = measure(bench, name, records)
             sides = {"smallest value": figures[name]["plain"], "rarest": figures[name]["classes"]}
-            tables[name] = table_of(sides, LABELS, f"{len(records):,} texts of {name}")
+            corner = f"{len(records):,} texts of {name}"
+            tables[f"passage_classes_{name}"] = table_of(sides, LABELS, corner)
     publish(given.record, "passage_classes", figures, tables)
 
 

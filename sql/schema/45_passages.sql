@@ -55,8 +55,7 @@ BEGIN
     RETURN chosen;
 END $$;
 COMMENT ON FUNCTION textsim._chosen_values(textsim.corpus, text)
-    IS 'the distinct values that the windows of a normal form choose; NULL stands for windows whose shingles are all in '
-    'so many documents that they are no fingerprints';
+    IS 'the distinct values that the windows of a normal form choose, with NULL for the windows that choose none';
 
 CREATE FUNCTION textsim._low_halves(chosen bigint[]) RETURNS integer[]
 LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
@@ -371,7 +370,7 @@ COMMENT ON FUNCTION textsim.passages(text, text, integer, integer, text, integer
     'are in no longer run of the document that the text has. in_text and in_document are the numbers of words before '
     'the passage. Words are those of the normal form, without the stop words of the corpus; if its shingles are '
     'characters, characters are counted instead. The corpus must have passages, which is the default of min_words and its '
-    'least value: every such run is found, unless all its shingles are in very many documents; then a notice says so. If '
+    'least value. Every such run is found, unless all its shingles are in very many documents: a notice warns of it. If '
     'a run is at several places of the text, the first place is returned; at more than ten places, it may be returned in '
     'parts. In a scoped corpus, scope is required. With max_documents, a part of the text that more documents have is not '
     'searched for: a notice warns that a passage in it may be missed. Raises an error if min_words is too small.';

@@ -27,6 +27,7 @@ pytestmark = pytest.mark.more
         ),
         ({"text": "texts"}, 'text="texts" names no column .*did you mean "text"'),
         ({"treshold": 0.5}, '"treshold" is not a setting .*did you mean "threshold"'),
+        ({"passages": 13}, 'does not compare by "passages", but a corpus does: .*write'),
         ({"threshold": 2}, "threshold is 2; expected above 0"),
         ({"partitions": 0}, "partitions is 0; expected 1 to"),
     ],

@@ -130,7 +130,7 @@ def _runs_without_fingerprints(store: Store, values: Int64Array) -> Iterator[Com
 def _estimate_documents(store: Store, commonness: int) -> int:
     """Return how many documents have a shingle of a class, if they are as the learned sample was."""
     with autocommit(store.engine) as connection:
-        row = connection.execute(store.corpus.statement(statements.COUNT_DOCUMENTS)).fetchone()
+        row = connection.execute(store.corpus.statement(statements.ESTIMATE_DOCUMENTS)).fetchone()
     documents = int(row[0]) if row else 0
     return int(2**commonness * max(1.0, documents / SAMPLE_DOCUMENTS))
 

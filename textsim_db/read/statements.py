@@ -206,6 +206,9 @@ SELECT pg_catalog.array_send(ARRAY(
     WHERE (SELECT count(*) FROM (
         SELECT FROM {passage} p WHERE p.fingerprint = q.fingerprint LIMIT %s::bigint + 1) s) > %s))
 """
+ESTIMATE_DOCUMENTS: Final[LiteralString] = (
+    "SELECT textsim._estimated_rows({document_name}::pg_catalog.regclass)"
+)
 COUNT_DOCUMENTS_OF_FINGERPRINT: Final[LiteralString] = """
 SELECT count(*) FROM (SELECT FROM {passage} p WHERE p.fingerprint = %s::integer LIMIT 100000) s
 """

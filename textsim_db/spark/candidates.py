@@ -15,6 +15,7 @@ from textsim_db.errors import ConfigurationError, suggestion
 from textsim_db.results import Refusal
 from textsim_db.settings import (
     PAIR_SETTINGS,
+    SETTINGS,
     CorpusConfig,
     CorpusSettings,
     check_count,
@@ -293,6 +294,11 @@ def _partitions_for(df: DataFrame) -> int:
 
 def _config(settings: dict[str, Any], is_scoped: bool) -> CorpusConfig:
     for name in settings:
+        if name not in PAIR_SETTINGS and name in SETTINGS:
+            raise ConfigurationError(
+                f'Spark does not compare by "{name}", but a corpus does: write the DataFrame to one '
+                f"with textsim_db.spark.write(..., {name}=...), and ask the corpus"
+            )
         if name not in PAIR_SETTINGS:
             raise ConfigurationError(
                 f'"{name}" is not a setting of Spark; expected one of {", ".join(PAIR_SETTINGS)}'
