@@ -1,4 +1,4 @@
-"""What searches for passages return."""
+"""The results of searches for passages."""
 
 from __future__ import annotations
 
