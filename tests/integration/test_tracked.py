@@ -90,7 +90,7 @@ def test_complete_clusters_of_a_large_group_follow_random_changes(
         else:
             corpus.add_many((key, text(rng.randrange(250))) for key in keys)
         if judges:
-            (a, place), (b, other) = rng.sample(places, 2)
+            (a, place), (b, _) = rng.sample(places, 2)
             if rng.random() < 0.5:
                 # Copies and their neighbours, of which a judgement may concern one only.
                 near = min(249, place + rng.choice((0, 1, 2)))
