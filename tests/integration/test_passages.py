@@ -496,6 +496,21 @@ def test_an_attached_table_has_passages(db: ts.Database, connection: Connection)
     assert corpus.check() == []
 
 
+def test_an_attached_table_teaches_what_is_common(db: ts.Database, connection: Connection) -> None:
+    corpus = create(db)
+    connection.execute("CREATE TABLE t (id text PRIMARY KEY, body text)")
+    with connection.cursor() as cursor:
+        cursor.executemany("INSERT INTO t VALUES (%s, %s)", list(with_header(1100)))
+    corpus.attach("t", "id", "body")
+    assert corpus.config.common_of_passages is not None
+    assert corpus.passages(HEADER) == []
+    assert from_sql(connection, HEADER) == []
+    assert [run.words for run in corpus.passages(HEADER).common] == [10]
+    connection.execute("UPDATE t SET body = body || ' more' WHERE id < '0010'")
+    db.worker().run(until_idle=True)
+    assert corpus.check() == []
+
+
 def test_passages_of_a_scope(db: ts.Database, connection: Connection) -> None:
     text = "one two three four five six seven eight nine"
     corpus = create(db, scoped=True)
