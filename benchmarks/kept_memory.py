@@ -53,7 +53,7 @@ def load(corpus: ts.Corpus, texts: Texts) -> Figures:
 
 
 def serve(url: str, way: str, folder: Path, pipe: Connection) -> None:
-    """Load the documents into a new corpus each time the pipe says so."""
+    """Load the documents into a new corpus for each request of the pipe."""
     if way == "kept":
         assert keep_freed_memory()
     texts = read_texts(folder)

@@ -61,7 +61,7 @@ def by_threads(corpus: ts.Corpus, texts: Sequence[str], threads: int) -> float:
 
 
 def serve(url: str, texts: Sequence[str], pipe: Connection) -> None:
-    """Ask for all texts each time the pipe says so; answer with the processor time."""
+    """Ask for all texts at each request of the pipe, and answer with the processor time."""
     with ts.connect(url) as db:
         corpus = db.corpus("threads")
         by_threads(corpus, texts, 1)

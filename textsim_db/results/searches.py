@@ -1,4 +1,4 @@
-"""What searches return."""
+"""Results of searches."""
 
 from __future__ import annotations
 

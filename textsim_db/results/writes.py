@@ -1,4 +1,4 @@
-"""Reports of what was written, and of what was not."""
+"""Reports of written and of refused documents."""
 
 from __future__ import annotations
 

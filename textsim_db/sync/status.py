@@ -1,4 +1,4 @@
-"""What is indexed, waits or failed in attached tables; what workers do; the figures for Prometheus."""
+"""Status of attached tables and workers: indexed, waiting and failed rows; figures for Prometheus."""
 
 from __future__ import annotations
 
