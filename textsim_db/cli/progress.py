@@ -52,7 +52,7 @@ def progress(action: str, noun: str) -> Iterator[Show]:
 
 @contextmanager
 def loading(measured: Measured | None, documents: Iterable[Loaded]) -> Iterator[Load[Loaded]]:
-    """Yield a load of documents and show its progress."""
+    """Yield a load of documents and show its progress; from then on the process keeps freed memory."""
     keep_freed_memory()
     with progress("indexing", "documents") as show:
         yield Load(measured if sys.stderr.isatty() else None, documents, show)

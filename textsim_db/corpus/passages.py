@@ -63,8 +63,10 @@ class PassageMethods(CheckedArguments):
         most = checked_count(max_results, "max_results")
         limit = checked_count(max_documents, "max_documents")
         self._check_passages(min_words)
-        found = self._current.search(passages.passages, text, min_words, limit, self._scope(scope))
-        return PassageList(found[:most], found.common)
+        all_passages = self._current.search(
+            passages.passages, text, min_words, limit, self._scope(scope)
+        )
+        return PassageList(all_passages[:most], all_passages.common)
 
     def characters(self, passage: Passage, text: str | None = None) -> tuple[int, int]:
         """Return the characters before a passage in the text of its document, and up to its end.
@@ -116,8 +118,8 @@ class PassageMethods(CheckedArguments):
         """
         most = checked_count(max_results, "max_results")
         self._check_passages(min_words)
-        found = self._current.search(passages.passages_of, self._key(key), min_words)
-        return ResultList(found[:most])
+        all_passages = self._current.search(passages.passages_of, self._key(key), min_words)
+        return ResultList(all_passages[:most])
 
     def shared_passages(self, min_words: int | None = None) -> Generator[SharedPassage, None, None]:
         """Yield the runs of words that documents of the corpus share, for all pairs, in one snapshot.

@@ -84,18 +84,19 @@ def passages(
     if max_documents is not None:
         look_up, fingerprints = without_common(store, look_up, max_documents)
         common += _runs_with(store, values, fingerprints, scopes)
-    found = _passages(store, sketches, look_up, least)
-    return PassageList(_with_characters(found, text, store.corpus.config), common)
+    verified = _passages(store, sketches, look_up, least)
+    return PassageList(_with_characters(verified, text, store.corpus.config), common)
 
 
-def _with_characters(found: list[Passage], text: str, config: CorpusConfig) -> list[Passage]:
+def _with_characters(verified: list[Passage], text: str, config: CorpusConfig) -> list[Passage]:
     """Return passages with their characters in the text."""
-    if not found:
-        return found
+    if not verified:
+        return verified
     places = places_of_units(text, config)
-    spans = (places.span(each.in_text, each.words) for each in found)
+    spans = (places.span(each.in_text, each.words) for each in verified)
     return [
-        each._replace(start=start, end=end) for each, (start, end) in zip(found, spans, strict=True)
+        each._replace(start=start, end=end)
+        for each, (start, end) in zip(verified, spans, strict=True)
     ]
 
 
@@ -168,8 +169,8 @@ def passages_of(store: Store, key: str, min_words: int | None) -> list[Passage]:
         sketches = sketch_tokens(tokens, store.corpus.config)
         look_up = passage_look_up(sketches, None if row[5] is None else [row[5]])
         candidates = read_candidates(cursor, store.corpus, look_up)
-    found = _verified(store, sketches, candidates, least)
-    return [passage for passage in found if passage.key != key]
+    verified = _verified(store, sketches, candidates, least)
+    return [passage for passage in verified if passage.key != key]
 
 
 def shared_passages(store: Store, min_words: int | None) -> Generator[SharedPassage, None, None]:
@@ -220,16 +221,16 @@ def contamination(
     for key, text in records:
         sketches = sketch([to_bytes(text)], store.corpus.config)
         look_up = passage_look_up(sketches, None if scope is None else [scope])
-        found = _passages(store, sketches, look_up, least)
+        verified = _passages(store, sketches, look_up, least)
         words = count_units(sketches.tokens, store.corpus.config)
-        coverage = _count_covered(found, words) / max(words, 1)
-        yield Contamination(str(key), words, coverage, sorted({each.key for each in found}))
+        coverage = _count_covered(verified, words) / max(words, 1)
+        yield Contamination(str(key), words, coverage, sorted({each.key for each in verified}))
 
 
-def _count_covered(found: Sequence[Passage], words: int) -> int:
+def _count_covered(verified: Sequence[Passage], words: int) -> int:
     """Return how many words of a text are in passages."""
     is_covered = np.zeros(words, np.bool_)
-    for passage in found:
+    for passage in verified:
         is_covered[passage.in_text : passage.in_text + passage.words] = True
     return int(is_covered.sum())
 
@@ -250,5 +251,5 @@ def _verified(
     runs = shared_runs(text.tokens, words, offsets, min_words)
     keys = [documents.keys[place] for place in runs.documents.tolist()]
     columns = (runs.words.tolist(), runs.in_text.tolist(), runs.in_document.tolist())
-    found = [Passage(*each) for each in zip(keys, *columns, strict=True)]
-    return sorted(found, key=lambda each: (-each.words, each.key, each.in_document))
+    verified = [Passage(*each) for each in zip(keys, *columns, strict=True)]
+    return sorted(verified, key=lambda each: (-each.words, each.key, each.in_document))

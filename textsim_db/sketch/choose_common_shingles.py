@@ -22,7 +22,7 @@ COMMON_SHARE = 1 / 20_000
 LEAST_OF_SHINGLES, LEAST_OF_PASSAGES = 2, 16
 """The documents of a sample that have a common shingle. Passages are longer, so fewer are common."""
 _MOST_CLASS = 15
-"""The highest class: _fingerprints() in SQL has four bits for it."""
+"""The highest class: textsim._choose() in SQL has four bits for it."""
 
 
 def learns(config: CorpusConfig) -> bool:
