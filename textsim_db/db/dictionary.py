@@ -20,6 +20,7 @@ from textsim_db.db import statements
 from textsim_db.db.engine import Connection, autocommit, transaction
 from textsim_db.db.retries import Attempts
 from textsim_db.errors import DatabaseError
+from textsim_db.text.run_ahead import ahead
 
 if TYPE_CHECKING:
     from textsim_db.db.binary_format import Array, TextArray
@@ -28,6 +29,9 @@ if TYPE_CHECKING:
     from textsim_db.text.tokens import Tokens
 
 WORDS_AT_ONCE = 10_000
+"""The words of one transaction."""
+WRITERS = 2
+"""The transactions that add the words of one batch at once. The first batch of a load waits for them."""
 BULK_WORDS = 1_000
 """From this number on, new words are a bulk, which the server adds a third faster."""
 MAX_TEXTS = 500_000
@@ -122,10 +126,12 @@ class Dictionary:
 
         numbers = range(0, len(words.hashes), WORDS_AT_ONCE)
         chunks = [_part(words, slice(i, i + WORDS_AT_ONCE)) for i in numbers]
-        if add:
-            return np.concatenate([self._add(chunk) for chunk in chunks])
-        with autocommit(self._engine) as connection:
-            return np.concatenate([_select(connection, chunk) for chunk in chunks])
+        if not add:
+            with autocommit(self._engine) as connection:
+                return np.concatenate([_select(connection, chunk) for chunk in chunks])
+        if len(chunks) == 1:
+            return self._add(words)
+        return np.concatenate([*ahead(chunks, self._add, WRITERS, WRITERS)])
 
     def _add(self, words: Tokens) -> Int32Array:
         """Add the missing words, in halves if that exceeds a time limit of the server."""
