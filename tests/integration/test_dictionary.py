@@ -156,12 +156,11 @@ def test_a_bulk_of_words_meets_the_words_of_another_client(
     corpus = db.create_corpus("c", shingle="word:1")
     bulk = [f"w{i}" for i in range(2 * WORDS_AT_ONCE + BULK_WORDS)]
     add = "INSERT INTO textsim.word (hash, word) SELECT hashtextextended(%s, 0), %s"
-    with ExitStack() as threads:
-        with psycopg.connect(db.url) as other:
-            other.execute(add, [bulk[0], bulk[0]])
-            loading = in_thread(lambda: corpus.add_many([("a", " ".join(bulk))]))
-            failures = threads.enter_context(loading)
-            wait_until(connection, CLIENT_WAITS_FOR_A_LOCK)
+    with ExitStack() as threads, psycopg.connect(db.url) as other:
+        other.execute(add, [bulk[0], bulk[0]])
+        loading = in_thread(lambda: corpus.add_many([("a", " ".join(bulk))]))
+        failures = threads.enter_context(loading)
+        wait_until(connection, CLIENT_WAITS_FOR_A_LOCK)
     assert failures == []
     assert corpus.normal_form("a") == " ".join(bulk)
     assert corpus.check() == []
