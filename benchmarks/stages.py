@@ -17,6 +17,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from functools import partial
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
@@ -172,13 +173,12 @@ class Phases:
 
     def __init__(self, bench: Bench) -> None:
         self._bench = bench
-        self._begun: dict[str, tuple[float, float, float]] = {}
+        self._begun: dict[str, tuple[float, float]] = {}
 
     def begin(self, phase: str) -> None:
         """Begin a phase, unless it has begun already."""
         if phase not in self._begun:
-            times = time.perf_counter(), time.process_time(), self._bench.server_seconds()
-            self._begun[phase] = times
+            self._begun[phase] = time.process_time(), self._bench.server_seconds()
 
     def beginning_with(self, owner: Any, name: str, phase: str) -> AbstractContextManager[Any]:
         """Let a function begin a phase meanwhile."""
@@ -190,13 +190,10 @@ class Phases:
 
         return patch.object(owner, name, begins)
 
-    def seconds(self) -> dict[str, tuple[float, float, float]]:
-        """Return the seconds of each phase but the last: by the clock, of the client, of the server."""
-        ends = [*self._begun.values()][1:]
-        return {
-            phase: (end[0] - begin[0], end[1] - begin[1], end[2] - begin[2])
-            for (phase, begin), end in zip(self._begun.items(), ends, strict=False)
-        }
+    def seconds(self) -> dict[str, tuple[float, float]]:
+        """Return the processor time of client and server in each phase but the last."""
+        times = pairwise(self._begun.items())
+        return {phase: (end[0] - begin[0], end[1] - begin[1]) for (phase, begin), (_, end) in times}
 
 
 def load(bench: Bench, texts: Texts) -> tuple[ts.Corpus, dict[str, Table], Figures]:
@@ -213,7 +210,7 @@ def load(bench: Bench, texts: Texts) -> tuple[ts.Corpus, dict[str, Table], Figur
         spent = bench.spend(lambda: corpus.add_many(texts.documents()))
         phases.begin("")
     seconds = phases.seconds()
-    end = seconds[PHASES[2]][2]
+    end = seconds[PHASES[2]][1]
     count = spent.result.added
     rows = {stage: stages.seconds[stage] for _, _, stage in LOAD}
     rows["threads, memory and the rest of the client"] = spent.client - sum(rows.values())
@@ -223,7 +220,7 @@ def load(bench: Bench, texts: Texts) -> tuple[ts.Corpus, dict[str, Table], Figur
     rows["the server together"] = spent.server
     microseconds = {stage: seconds * 1e6 / count for stage, seconds in rows.items()}
     header = ["load, processor time of a document", "us"]
-    by_phase = [["a load, phase by phase", "by the clock, s", "client, s", "server, s"]]
+    by_phase = [["a load, processor time of its phases", "client, s", "server, s"]]
     by_phase += [[phase, *map(shown, spans)] for phase, spans in seconds.items()]
     tables = {"load_phases": by_phase, "load_stages": _table(header, microseconds)}
     return corpus, tables, microseconds
