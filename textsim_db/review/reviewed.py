@@ -67,7 +67,11 @@ class Reviewed(Protocol):
     """Below this similarity only a part of the pairs is found; None if all pairs are found."""
     facts: Mapping[str, str]
     """Other facts for the overview, by title."""
-    judgement_store: JudgementStore
+
+    @property
+    def judgement_store(self) -> JudgementStore:
+        """What people said of the pairs."""
+        ...
 
     def count(self) -> int:
         """Return the number of documents."""
