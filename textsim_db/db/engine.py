@@ -221,6 +221,15 @@ def database_errors() -> Iterator[None]:
         raise translated(error) from error
 
 
+@contextmanager
+def configuration_errors(*errors: type[psycopg.Error]) -> Iterator[None]:
+    """Turn these errors, with which a function of the schema refuses, into ConfigurationError."""
+    try:
+        yield
+    except errors as error:
+        raise ConfigurationError(error.diag.message_primary or str(error)) from error
+
+
 def is_lost(error: psycopg.Error) -> bool:
     """Return whether the error means that there is no connection, or that it was lost."""
     if isinstance(error, _LOST):

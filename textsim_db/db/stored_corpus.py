@@ -19,7 +19,13 @@ from psycopg.types.string import TextLoader
 from sqlalchemy import Engine
 
 from textsim_db.db import statements
-from textsim_db.db.engine import autocommit, database_errors, transaction, wait_at_most
+from textsim_db.db.engine import (
+    autocommit,
+    configuration_errors,
+    database_errors,
+    transaction,
+    wait_at_most,
+)
 from textsim_db.db.retries import Attempts
 from textsim_db.errors import ConfigurationError, CorpusExists, CorpusNotFound
 from textsim_db.lazy_imports import lazy
@@ -279,10 +285,8 @@ def _drop(engine: Engine, statement: LiteralString, value: int | str, patience: 
         row = connection.execute(statement, [value]).fetchone()
         if row is None:
             return False
-        try:
+        with configuration_errors(pg.DependentObjectsStillExist):
             connection.execute(statements.DROP_CORPUS, row)
-        except pg.DependentObjectsStillExist as error:
-            raise ConfigurationError(error.diag.message_primary or str(error)) from error
     return True
 
 

@@ -11,7 +11,7 @@ import psycopg
 from psycopg import errors as pg
 from sqlalchemy import Engine
 
-from textsim_db.db.engine import Connection, autocommit, transaction
+from textsim_db.db.engine import Connection, autocommit, configuration_errors, transaction
 from textsim_db.errors import ConfigurationError
 from textsim_db.results import Source
 from textsim_db.settings import Existing
@@ -114,14 +114,12 @@ def _logged_warnings(connection: Connection) -> Iterator[None]:
 
 def _call(connection: Connection, statement: str, parameters: list[Any]) -> None:
     try:
-        connection.execute(statement.encode(), parameters)
+        with configuration_errors(*_REFUSED):
+            connection.execute(statement.encode(), parameters)
     except pg.UniqueViolation as error:  # rows of the table match
         lines = str(error).partition("\nCONTEXT:")[0].splitlines()
         sentences = " ".join(f"{line.rstrip('.')}." for line in lines)
         raise ConfigurationError(" ".join(sentences.split())) from error
-    except _REFUSED as error:
-        message = error.diag.message_primary or str(error)
-        raise ConfigurationError(message) from error
     except (psycopg.DataError, UnicodeEncodeError) as error:
         raise ConfigurationError(
             f"the name of a column has a NUL character or a lone surrogate: {error}"
