@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
-from textsim_db.cli.add_documents import add_documents, print_report
+from textsim_db.cli.add_documents import add_documents, print_report, speed
 from textsim_db.cli.connections import connect
 from textsim_db.cli.dedupe_reports import (
     Page,
@@ -19,7 +19,7 @@ from textsim_db.cli.dedupe_reports import (
     is_page,
     write_clusters,
 )
-from textsim_db.cli.messages import Refusals, print_message
+from textsim_db.cli.messages import Refusals, print_first, print_message
 from textsim_db.cli.options import (
     DatabaseUrl,
     LinkageOption,
@@ -51,7 +51,6 @@ if TYPE_CHECKING:
     from textsim_db.files.read_judgements import ReadJudgement
     from textsim_db.files.record_files import RecordFile
 
-_SHOWN_FAULTS = 20
 _KINDS = "|".join(kind for kind in Kind if kind is not Kind.TEXT)
 
 
@@ -364,7 +363,7 @@ def _dedupe_file(
         write_clusters(outputs.report, result, texts.keys)
     seconds = time.monotonic() - start
     print_message(_summary(result, "removed", seconds))
-    _print_faults("kept, because it cannot be compared: ", faults)
+    print_first([f"kept, because it cannot be compared: {fault}" for fault in faults])
     if added:
         refusals = Refusals()
         refusals.add_documents(added.refused)
@@ -450,22 +449,15 @@ def _dedupe_table(
             texts = (by_key.get(key, "") for key in keys)
             page.write(into.report, name, texts, keys, refused, into.name)
     print_message(_summary(result, "to remove", time.monotonic() - start))
-    _print_faults("skipped, because it cannot be compared: ", refused)
+    print_first([f"skipped, because it cannot be compared: {fault}" for fault in refused])
     if refused:
         raise typer.Exit(1)
-
-
-def _print_faults(introduction: str, faults: list[str]) -> None:
-    for fault in faults[:_SHOWN_FAULTS]:
-        print_message(introduction + fault)
-    if len(faults) > _SHOWN_FAULTS:
-        print_message(f"... and {len(faults) - _SHOWN_FAULTS:,} more")
 
 
 def _summary(result: Deduplication, removal: str, seconds: float) -> str:
     removed, known = len(result.removals), len(result.standing)
     clusters = len({removal.kept for removal in result.removals})
-    rate = f", {result.documents / seconds:,.0f} documents/s" if result.documents >= 1000 else ""
+    rate = speed(result.documents, seconds)
     return (
         f"{count(result.documents, 'document')}: {result.documents - removed - known:,} kept, "
         + (f"{known:,} {removal} that match a corpus, " if known else "")

@@ -95,14 +95,9 @@ class StatisticMethods(CheckedArguments):
         num_hashes = self.config.num_hashes if num_hashes is None else num_hashes
         cost_of_bands.choose(threshold, recall, num_hashes)  # raises an error before the long work
         report = self.measure_recall(threshold, sample, seed, scope=scope)
-        similarities = measure_recall.distribution(report)
-        fingerprints = cost_of_bands.count_fingerprints(
-            report.words, self.config.passages, self.config.shingle.unit
-        )
+        passages, unit = self.config.passages, self.config.shingle.unit
         return ResultList(
-            cost_of_bands.options(
-                threshold, recall, num_hashes, report.words, similarities, fingerprints
-            )
+            measure_recall.measured_options(report, recall, num_hashes, passages, unit)
         )
 
     def statistics(
