@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
-from itertools import groupby
+from itertools import count, takewhile
 
 import unicodedataplus as unicode
 
@@ -94,16 +94,29 @@ def runs() -> Iterator[tuple[int, int, int]]:
             previous = now
 
 
-def numerals() -> Iterator[tuple[int, int]]:
-    """Yield the first and last code points of each run of characters with a numeric value."""
-    points = [
-        point
+def lower_runs() -> Iterator[tuple[int, int, int, int]]:
+    """Yield (first point, last point, step, shift) for each run of letters with one shift to lower case.
+
+    In many alphabets capitals and small letters alternate: the step is then 2.
+    """
+    shifts = {
+        point: lower - point
         for point in range(sys.maxunicode + 1)
-        if assigned(point) and unicode.numeric(chr(point), None) is not None
-    ]
-    for _, group in groupby(enumerate(points), lambda pair: pair[1] - pair[0]):
-        run = [point for _, point in group]
-        yield run[0], run[-1]
+        if not 0xD800 <= point <= 0xDFFF and (lower := simple_lower(point)) != point
+    }
+    while shifts:
+        first, shift = next(iter(shifts.items()))
+        length, step = max((run_length(shifts, first, step), step) for step in (2, 1))
+        last = first + (length - 1) * step
+        yield first, last, step, shift
+        for point in range(first, last + 1, step):
+            del shifts[point]
+
+
+def run_length(shifts: dict[int, int], first: int, step: int) -> int:
+    """Return how many points from the first one, a step apart, have its shift."""
+    points = takewhile(lambda point: shifts.get(point) == shifts[first], count(first, step))
+    return sum(1 for _ in points)
 
 
 def main() -> None:
@@ -126,19 +139,12 @@ def main() -> None:
     print(")")
     print()
     print(
-        "# First and last code points of runs with a numeric value: digits, fractions, Han numerals."
+        "# (first code point, last code point, step, shift to the simple, one-to-one, lower case)."
     )
-    print("NUMERALS = (")
-    for first, last in numerals():
-        print(f"    (0x{first:X}, 0x{last:X}),")
+    print("LOWER = (")
+    for first, last, step, shift in lower_runs():
+        print(f"    (0x{first:X}, 0x{last:X}, {step}, {shift}),")
     print(")")
-    print()
-    print("# Code point to its simple (one-to-one) lower case.")
-    print("LOWER = {")
-    for point in range(sys.maxunicode + 1):
-        if not 0xD800 <= point <= 0xDFFF and (lower := simple_lower(point)) != point:
-            print(f"    0x{point:X}: 0x{lower:X},")
-    print("}")
 
 
 if __name__ == "__main__":

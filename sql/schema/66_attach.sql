@@ -165,7 +165,7 @@ BEGIN
                 HINT = 'Attach the table with textsim.attach, which creates the triggers.';
     END IF;
     IF compare THEN
-        PERFORM textsim._enqueue_comparison(activated.corpus_id, activated.id);
+        PERFORM textsim._enqueue(activated.corpus_id, activated.id);
     END IF;
 END $$;
 COMMENT ON FUNCTION textsim._activate_source(integer, boolean)

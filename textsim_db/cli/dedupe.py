@@ -20,7 +20,13 @@ from textsim_db.cli.dedupe_reports import (
     write_clusters,
 )
 from textsim_db.cli.messages import Refusals, print_message
-from textsim_db.cli.options import DatabaseUrl, LinkageOption, choice_of
+from textsim_db.cli.options import (
+    DatabaseUrl,
+    LinkageOption,
+    column_option,
+    path_option,
+    record_kind_option,
+)
 from textsim_db.cli.output import check_writable
 from textsim_db.cli.progress import loading
 from textsim_db.cli.settings_options import (
@@ -69,22 +75,20 @@ def dedupe(
     ] = None,
     output: Annotated[
         str | None,
-        typer.Option(
-            "--output",
-            "-o",
-            metavar="PATH",
-            help="Write the records that stay to this file, in the format of its ending: .jsonl, .csv, "
+        path_option(
+            "Write the records that stay to this file, in the format of its ending: .jsonl, .csv, "
             '.tsv or .parquet, each also with .gz. Standard output, "-", and a name without an ending '
             "keep the format of INPUT.",
+            "--output",
+            "-o",
         ),
     ] = None,
     report: Annotated[
         str | None,
-        typer.Option(
-            metavar="PATH",
-            help="Write what was removed to this file. With the ending .jsonl it has a line of JSON for "
+        path_option(
+            "Write what was removed to this file. With the ending .jsonl it has a line of JSON for "
             "each cluster. With .html it is a page that stands alone, with the largest clusters and a "
-            "sample of each tenth of similarity. With --table it is a page.",
+            "sample of each tenth of similarity. With --table it is a page."
         ),
     ] = None,
     table: Annotated[
@@ -113,10 +117,9 @@ def dedupe(
     ] = None,
     judgements: Annotated[
         str | None,
-        typer.Option(
-            metavar="PATH",
-            help="Obey the judgements of this file, which name records by their keys (--key). It is a "
-            "file as textsim judgements import reads it, and textsim judgements list writes it.",
+        path_option(
+            "Obey the judgements of this file, which name records by their keys (--key). It is a "
+            "file as textsim judgements import reads it, and textsim judgements list writes it."
         ),
     ] = None,
     add: Annotated[
@@ -131,37 +134,25 @@ def dedupe(
     ] = False,
     kind: Annotated[
         Kind,
-        typer.Option(
-            parser=choice_of(Kind),
-            metavar=_KINDS,
-            help="Format of INPUT; auto decides by its name.",
-        ),
+        record_kind_option("Format of INPUT; auto decides by its name."),
     ] = Kind.AUTO,
     output_kind: Annotated[
         Kind,
-        typer.Option(
-            parser=choice_of(Kind),
-            metavar=_KINDS,
-            help="Format of the output; auto decides by its name.",
-        ),
+        record_kind_option("Format of the output; auto decides by its name."),
     ] = Kind.AUTO,
-    text: Annotated[
-        str, typer.Option(metavar="COLUMN", help="Column, or member in JSON, with the text.")
-    ] = "text",
+    text: Annotated[str, column_option("Column, or member in JSON, with the text.")] = "text",
     key: Annotated[
         list[str] | None,
-        typer.Option(
-            metavar="COLUMN",
-            help="Column, or member in JSON, with the key, for the report. Default: id if it exists. "
-            "Repeat it if the key of a table has several columns.",
+        column_option(
+            "Column, or member in JSON, with the key, for the report. Default: id if it exists. "
+            "Repeat it if the key of a table has several columns."
         ),
     ] = None,
     scope: Annotated[
         str | None,
-        typer.Option(
-            metavar="COLUMN",
-            help="Column, or member in JSON, with the scope, such as a tenant: only documents of one "
-            "scope are compared with each other.",
+        column_option(
+            "Column, or member in JSON, with the scope, such as a tenant: only documents of one "
+            "scope are compared with each other."
         ),
     ] = None,
     keep: Annotated[

@@ -13,7 +13,7 @@ import typer
 from textsim_db.cli.add_documents import add_documents, print_report
 from textsim_db.cli.connections import connect, open_corpus
 from textsim_db.cli.messages import Refusals, print_message, print_result
-from textsim_db.cli.options import CorpusName, DatabaseUrl, choice_of
+from textsim_db.cli.options import CorpusName, DatabaseUrl, choice_option, column_option
 from textsim_db.cli.progress import progress
 from textsim_db.cli.query_documents import QueryDocuments
 from textsim_db.cli.settings_options import (
@@ -53,26 +53,17 @@ def index(
     ] = None,
     kind: Annotated[
         Kind,
-        typer.Option(
-            "--kind",
-            parser=choice_of(Kind),
-            metavar="|".join(Kind),
-            help="Format of the files. auto: .jsonl, .csv, .tsv and .parquet are read as such, any "
+        choice_option(
+            Kind,
+            "Format of the files. auto: .jsonl, .csv, .tsv and .parquet are read as such, any "
             "other file is one document. Each may be gzip'ed (.gz).",
         ),
     ] = Kind.AUTO,
-    key: Annotated[
-        str, typer.Option(metavar="COLUMN", help="Column, or member in JSON, with the key.")
-    ] = "id",
-    text: Annotated[
-        str, typer.Option(metavar="COLUMN", help="Column, or member in JSON, with the text.")
-    ] = "text",
+    key: Annotated[str, column_option("Column, or member in JSON, with the key.")] = "id",
+    text: Annotated[str, column_option("Column, or member in JSON, with the text.")] = "text",
     scope: Annotated[
         str | None,
-        typer.Option(
-            metavar="COLUMN",
-            help="Column, or member in JSON, with the scope. A scoped corpus requires it.",
-        ),
+        column_option("Column, or member in JSON, with the scope. A scoped corpus requires it."),
     ] = None,
     glob: Annotated[
         str,

@@ -14,7 +14,9 @@ from textsim_db.cli.options import (
     DatabaseUrl,
     Threshold,
     check_port,
+    column_option,
     needs_extra,
+    path_option,
     whole_number_option,
 )
 from textsim_db.cli.output import check_writable
@@ -40,36 +42,26 @@ def review(
     ] = None,
     report: Annotated[
         str | None,
-        typer.Option(
-            metavar="PATH", help="Show the clusters of a report that textsim dedupe has written."
-        ),
+        path_option("Show the clusters of a report that textsim dedupe has written."),
     ] = None,
     records: Annotated[
         str | None,
-        typer.Option(
-            "--input", metavar="PATH", help="With --report: the file that dedupe has read."
-        ),
+        path_option("With --report: the file that dedupe has read.", "--input"),
     ] = None,
-    text: Annotated[
-        str, typer.Option(metavar="COLUMN", help="With --input: column or member with the text.")
-    ] = "text",
+    text: Annotated[str, column_option("With --input: column or member with the text.")] = "text",
     key: Annotated[
         str | None,
-        typer.Option(
-            metavar="COLUMN",
-            help="With --input: column or member with the key. Default: id if it exists.",
-        ),
+        column_option("With --input: column or member with the key. Default: id if it exists."),
     ] = None,
     scope: Annotated[
         str | None,
-        typer.Option(metavar="COLUMN", help="With --input: column or member with the scope."),
+        column_option("With --input: column or member with the scope."),
     ] = None,
     judgements: Annotated[
         str | None,
-        typer.Option(
-            metavar="PATH",
-            help="With --report: the file of judgements, JSON lines. Default: the name of the report "
-            "with .judgements.jsonl in the place of .jsonl.",
+        path_option(
+            "With --report: the file of judgements, JSON lines. Default: the name of the report "
+            "with .judgements.jsonl in the place of .jsonl."
         ),
     ] = None,
     threshold: Threshold = None,

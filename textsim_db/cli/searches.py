@@ -18,7 +18,8 @@ from textsim_db.cli.options import (
     ScopeLimit,
     ScopeOfPairs,
     Threshold,
-    positive_number,
+    path_option,
+    positive_number_option,
 )
 from textsim_db.cli.output import Format, FormatOption, write
 from textsim_db.show.numbers import count
@@ -42,10 +43,8 @@ MeasureOption = Annotated[
 ]
 MaxResults = Annotated[
     int | None,
-    typer.Option(
-        parser=positive_number,
-        metavar="NUMBER",
-        help="Print at most this many results, the most similar first. Default: all.",
+    positive_number_option(
+        "Print at most this many results, the most similar first. Default: all."
     ),
 ]
 
@@ -58,9 +57,7 @@ SearchedText = Annotated[
 ]
 SearchedFile = Annotated[
     str | None,
-    typer.Option(
-        "--file", metavar="PATH", help='Read the text from a file; "-" is standard input.'
-    ),
+    path_option('Read the text from a file; "-" is standard input.', "--file"),
 ]
 
 
@@ -100,9 +97,7 @@ def nearest(
     file: SearchedFile = None,
     k: Annotated[
         int,
-        typer.Option(
-            "--k", "-k", parser=positive_number, metavar="NUMBER", help="Print this many."
-        ),
+        positive_number_option("Print this many.", "--k", "-k"),
     ] = 10,
     language: LanguageLimit = None,
     scope: ScopeLimit = None,

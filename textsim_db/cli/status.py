@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import logging
 import time
 from collections.abc import Iterator
@@ -13,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 import typer
 
 from textsim_db.cli.connections import connect, each_corpus
-from textsim_db.cli.json_option import json_option
+from textsim_db.cli.json_option import json_option, print_object
 from textsim_db.cli.messages import print_message
 from textsim_db.cli.options import DatabaseUrl, OptionalCorpus, needs_extra, number_option
 from textsim_db.cli.output import Format, FormatOption, write
@@ -104,7 +103,7 @@ def status(
     with connect(database_url) as db:
         for sample in _samples(db, corpus, watch):
             if form is Format.JSONL:
-                typer.echo(json.dumps(sample.as_object()))
+                print_object(sample.as_object())
             else:
                 _show(sample, form)
     lag = max(sample.lags, default=0)
