@@ -197,7 +197,8 @@ COMMENT ON COLUMN textsim.band.bucket
     'bits of hashtextextended(scope, 0)';
 COMMENT ON COLUMN textsim.band.document_id IS 'a document that has this bucket';
 
--- Only a corpus with passages has a table passage_N. Triggers on document_N write it.
+-- Only a corpus with passages has a table passage_N. Writers store the rows of new documents; triggers on document_N
+-- change the rows of stored ones.
 CREATE TABLE textsim.passage (
     fingerprint integer NOT NULL,
     document_id integer NOT NULL

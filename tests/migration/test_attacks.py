@@ -23,7 +23,7 @@ WHERE p.pronamespace = 'textsim'::regnamespace AND p.prokind = 'f' ORDER BY 1
 """
 TRIGGER_FUNCTIONS = (
     *("textsim._refuse_write()", "textsim._log_documents()", "textsim._after_events()"),
-    *("textsim._log_judged()", "textsim._write_passage_rows()"),
+    *("textsim._log_judged()", "textsim._change_passage_rows()"),
 )
 VALUES = {
     "text": ["'news'", "'a'", "'word:2'", "'inline'", "NULL"],

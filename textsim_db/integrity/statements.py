@@ -305,7 +305,7 @@ FROM textsim.corpus c CROSS JOIN LATERAL textsim._passage_triggers(c) g
 WHERE c.id = {id} AND NOT EXISTS (
     SELECT FROM pg_catalog.pg_trigger o
     WHERE o.tgrelid = pg_catalog.to_regclass('textsim.' || g.relation) AND o.tgname = g.name
-        AND o.tgenabled IN ('O', 'A') AND o.tgfoid = 'textsim._write_passage_rows'::pg_catalog.regproc)
+        AND o.tgenabled IN ('O', 'A') AND o.tgfoid = 'textsim._change_passage_rows'::pg_catalog.regproc)
 """
 TRACKING_TRIGGERS: Final[LiteralString] = """
 SELECT g.relation, g.name

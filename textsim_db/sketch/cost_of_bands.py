@@ -72,7 +72,7 @@ def is_optimistic(probability: float) -> bool:
 
     The real probability is up to 0.013 lower if the formula gives 0.2 to 0.6, and not lower if the
     formula gives more. The number of equal values varies less than with independent values, so
-    chance decides fewer pairs. benchmarks/sketch_distribution.py measures this.
+    chance decides fewer pairs. A test measures this.
     """
     return 0.2 <= probability <= 0.6
 
