@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
+from textsim_db.check_values import check_count
 from textsim_db.choose_bands import Bands
 from textsim_db.cli.connections import connect
 from textsim_db.cli.messages import print_message
@@ -24,7 +25,7 @@ from textsim_db.cli.output import (
 from textsim_db.cli.progress import progress
 from textsim_db.cli.settings_options import PartialSettings, with_settings
 from textsim_db.errors import shown
-from textsim_db.settings import DEFAULTS, check_count
+from textsim_db.settings import DEFAULTS
 from textsim_db.show.numbers import count
 from textsim_db.show.numbers import similarity as shown_similarity
 

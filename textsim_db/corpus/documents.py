@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, LiteralString
 
+from textsim_db.check_values import check_several
 from textsim_db.corpus.arguments import CheckedArguments
 from textsim_db.db.engine import autocommit
 from textsim_db.db.store import Store
@@ -15,7 +16,6 @@ from textsim_db.lazy_imports import lazy
 from textsim_db.progress_bar import shown
 from textsim_db.read import statements
 from textsim_db.results import AddReport, Match
-from textsim_db.settings import check_several
 from textsim_db.show.result_list import ResultList
 from textsim_db.write.document_inputs import Documents, Key, Scope, stream_documents
 

@@ -6,19 +6,14 @@ from collections.abc import Callable, Generator, Iterable
 from functools import partial
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec
 
+from textsim_db.check_values import check_callable, check_count, check_flag, check_several
 from textsim_db.corpus.arguments import CheckedArguments
 from textsim_db.db.store import Store
 from textsim_db.errors import ConfigurationError, MeasureError
 from textsim_db.frames.arrow_results import ResultColumns, Results
 from textsim_db.lazy_imports import lazy
 from textsim_db.results import Cluster, Duplicate, InspectedCluster, Inspection, Pair
-from textsim_db.settings import (
-    check_callable,
-    check_count,
-    check_flag,
-    check_linkage,
-    check_several,
-)
+from textsim_db.settings import check_linkage
 from textsim_db.show.result_list import ResultList
 from textsim_db.sync import status
 from textsim_db.write.document_inputs import Key, Scope

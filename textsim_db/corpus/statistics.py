@@ -6,11 +6,11 @@ from collections.abc import Callable
 from math import log
 from typing import TYPE_CHECKING
 
+from textsim_db.check_values import check_count, check_flag, check_threshold
 from textsim_db.corpus.arguments import CheckedArguments, checked_count
 from textsim_db.lazy_imports import lazy
 from textsim_db.progress_bar import shown
 from textsim_db.results import Boilerplate, RecallReport, Statistics
-from textsim_db.settings import check_count, check_flag, check_threshold
 from textsim_db.show.result_list import ResultList
 from textsim_db.sketch import cost_of_bands
 from textsim_db.write.document_inputs import Scope

@@ -7,16 +7,10 @@ from math import ceil, sqrt
 from statistics import NormalDist
 from typing import NamedTuple
 
+from textsim_db.check_values import check_count, is_number
 from textsim_db.choose_bands import MIN_ROWS, Bands, probability_of
 from textsim_db.errors import ConfigurationError
-from textsim_db.settings import (
-    DEFAULTS,
-    MAX_PASSAGE,
-    MIN_PASSAGE,
-    CorpusSettings,
-    check_count,
-    is_number,
-)
+from textsim_db.settings import DEFAULTS, MAX_PASSAGE, MIN_PASSAGE, CorpusSettings
 from textsim_db.sketch.passage_window import expected_fingerprints
 
 MAX_WORDS = 10_000_000
