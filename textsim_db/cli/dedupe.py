@@ -24,6 +24,7 @@ from textsim_db.cli.options import (
     DatabaseUrl,
     LinkageOption,
     column_option,
+    misused,
     path_option,
     record_kind_option,
 )
@@ -202,7 +203,7 @@ def dedupe(
     _check_usage(path, table, output, report, into, replace_rows)
     _check_against(against or [], table, settings)
     if judgements is not None and table is not None:
-        raise typer.BadParameter("it needs a file, not --table", param_hint="--judgements")
+        raise misused("--judgements", "it needs a file, not --table")
     if add:
         _check_add(against or [], outputs)
     rule = Rule(keep, CorpusSettings(**settings, scoped=scope is not None), linkage)
@@ -215,7 +216,7 @@ def dedupe(
     assert path is not None
     key_needed = add or bool(key) or judgements is not None
     if len(key or []) > 1:
-        raise typer.BadParameter("only a table has a key of several columns", param_hint="--key")
+        raise misused("--key", "only a table has a key of several columns")
     wanted = RecordColumns(text, key[0] if key else "id", keep.column, key_needed, scope)
     judged = None if judgements is None else read_judgements(judgements)
     with RecordFile(path, wanted, kind) as records:
@@ -226,21 +227,18 @@ def dedupe(
 
 def _check_against(against: list[str], table: str | None, settings: PartialSettings) -> None:
     if against and table is not None:
-        raise typer.BadParameter("it needs a file, not --table", param_hint="--against")
+        raise misused("--against", "it needs a file, not --table")
     if against and settings:
         options = ", ".join(f"--{name.replace('_', '-')}" for name in settings)
-        raise typer.BadParameter(
-            f"the corpus has settings already; leave out {options}", param_hint="--against"
-        )
+        raise misused("--against", f"the corpus has settings already; leave out {options}")
 
 
 def _check_add(against: list[str], outputs: _Outputs) -> None:
     if not against:
-        raise typer.BadParameter("it needs --against CORPUS", param_hint="--add")
+        raise misused("--add", "it needs --against CORPUS")
     if outputs.lasting() is None:
-        raise typer.BadParameter(
-            "it needs a file for --output or --report, so that it can go on after a kill",
-            param_hint="--add",
+        raise misused(
+            "--add", "it needs a file for --output or --report, so that it can go on after a kill"
         )
 
 
@@ -253,22 +251,20 @@ def _check_usage(
     replace_rows: bool,
 ) -> None:
     if (path is None) == (table is None):
-        raise typer.BadParameter("give either a file or --table TABLE", param_hint="INPUT")
+        raise misused("INPUT", "give either a file or --table TABLE")
     if table is not None:
         if into is None or output is not None:
-            raise typer.BadParameter(
-                "it needs --into TABLE for the clusters, and no --output", param_hint="--table"
-            )
+            raise misused("--table", "it needs --into TABLE for the clusters, and no --output")
         if report is not None:
             check_table_report(report)
             check_writable(report)
         return
     if into is not None:
-        raise typer.BadParameter("it needs --table TABLE as well", param_hint="--into")
+        raise misused("--into", "it needs --table TABLE as well")
     if replace_rows:
-        raise typer.BadParameter("it needs --table and --into", param_hint="--replace")
+        raise misused("--replace", "it needs --table and --into")
     if output is None and report is None:
-        raise typer.BadParameter("give --output, or --report, or both", param_hint="--output")
+        raise misused("--output", "give --output, or --report, or both")
     if report is not None:
         check_report(report, path, output)
     for written in filter(None, (output, report)):

@@ -23,6 +23,7 @@ from textsim_db.db.engine import (
     autocommit,
     configuration_errors,
     database_errors,
+    read_rows,
     transaction,
     wait_at_most,
 )
@@ -219,9 +220,7 @@ def build_band_index(engine: Engine, corpus: StoredCorpus, patience: str | None 
 
 
 def _build_band_index(engine: Engine, corpus: StoredCorpus, patience: str | None) -> None:
-    with autocommit(engine) as connection:
-        row = connection.execute(corpus.statement(statements.HAS_BAND_INDEX)).fetchone()
-    if row != (False,):
+    if read_rows(engine, corpus.statement(statements.HAS_BAND_INDEX)) != [(False,)]:
         return
     start = time.monotonic()
     with transaction(engine) as connection:
@@ -258,9 +257,8 @@ def alter(engine: Engine, corpus: StoredCorpus, config: CorpusConfig) -> None:
 
 def names(engine: Engine) -> list[str]:
     """Return the names of all corpora in alphabetical order."""
-    with database_errors(), autocommit(engine) as connection:
-        rows = connection.execute(statements.CORPUS_NAMES)
-        return [row[0] for row in rows]
+    with database_errors():
+        return [name for (name,) in read_rows(engine, statements.CORPUS_NAMES)]
 
 
 def drop(engine: Engine, corpus: StoredCorpus, patience: str | None = None) -> None:

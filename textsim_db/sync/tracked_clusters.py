@@ -15,7 +15,7 @@ from sqlalchemy import Engine
 
 from textsim_db.db import stored_corpus
 from textsim_db.db.dictionary import Dictionary
-from textsim_db.db.engine import autocommit, configuration_errors, is_trouble, transaction
+from textsim_db.db.engine import configuration_errors, is_trouble, read_rows, transaction
 from textsim_db.db.retries import OUTDATED, PASSING, Attempts, is_timeout
 from textsim_db.db.store import Store
 from textsim_db.errors import CorpusNotFound
@@ -112,9 +112,9 @@ def cluster_events(store: Store, after: int) -> Generator[ClusterEvent, None, No
 
 def cluster_of(store: Store, key: str) -> Member | None:
     """Return a document as a member of its cluster; None if it has none. Raises ConfigurationError."""
-    with configuration_errors(*_REFUSED), autocommit(store.engine) as connection:
-        row = connection.execute(statements.CLUSTER_OF, [store.corpus.name, key]).fetchone()
-    return None if row is None else Member(key, *row)
+    with configuration_errors(*_REFUSED):
+        rows = read_rows(store.engine, statements.CLUSTER_OF, [store.corpus.name, key])
+    return Member(key, *rows[0]) if rows else None
 
 
 class OutdatedClusters:
@@ -145,10 +145,8 @@ class OutdatedClusters:
 
     def _update_each(self) -> int:
         """Process a batch of each corpus."""
-        with autocommit(self._engine) as connection:
-            names = connection.execute(statements.OUTDATED_CLUSTERS).fetchall()
         updated = 0
-        for name, waiting in names:
+        for name, waiting in read_rows(self._engine, statements.OUTDATED_CLUSTERS):
             with suppress(*_PASSED_OVER, CorpusNotFound):
                 updated += self._build(name, waiting) or self._update(name)
         return updated
@@ -174,12 +172,11 @@ class OutdatedClusters:
                 if not self._is_of_entries(error):
                     raise
                 self._failing.add(name)
-        with autocommit(self._engine) as connection:
-            row = connection.execute(statements.FIRST_CLUSTER_ENTRY, [name]).fetchone()
-        if row is None:
+        rows = read_rows(self._engine, statements.FIRST_CLUSTER_ENTRY, [name])
+        if not rows:
             self._failing.discard(name)
             return 0
-        entry, size = row
+        ((entry, size),) = rows
         try:
             return update_some(self._engine, name, waits=False, entry=entry)
         except psycopg.Error as error:
