@@ -10,11 +10,15 @@ from tests.support.sources import text_of
 def test_check_reports_documents_without_ids_and_log_entry(
     corpus: ts.Corpus, connection: Connection
 ) -> None:
-    connection.execute("SELECT textsim.add('c', 'a', 'one two three')")
+    connection.execute(
+        "SELECT textsim.add('c', k, 'one two three') FROM unnest('{a,\"\"}'::text[]) k"
+    )
     assert corpus.check() == []
     connection.execute("DELETE FROM textsim.pending")
-    (problem,) = corpus.check()
-    assert problem[:2] == ("words", "a")
+    problems = corpus.check()
+    assert {problem[:2] for problem in problems} == {("words", "a"), ("words", "")}
+    assert corpus.reconcile().completed == 2
+    assert corpus.check() == []
 
 
 def test_documents_of_every_origin_are_stored_as_the_same_rows(
