@@ -11,14 +11,14 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
-from itertools import count, takewhile
+from itertools import count, groupby, takewhile
 
 import unicodedataplus as unicode
 
 UNICODE_VERSION = (13, 0)
 SPACELESS_SCRIPTS = {"Han", "Hiragana", "Katakana", "Thai", "Lao", "Khmer", "Myanmar"}
 SEPARATOR, WORD, MARK, SPACELESS = range(4)
-UNSTABLE, UNASSIGNED, JOINING = 253, 254, 255
+UNSTABLE, JOINING = 253, 255
 HANGUL_VOWELS_AND_TAILS = [*range(0x1161, 0x1176), *range(0x11A8, 0x11C3)]
 
 
@@ -42,13 +42,11 @@ def composes_with_previous() -> set[int]:
 
 
 def kind(point: int) -> int:
-    """Return the kind of a code point: SEPARATOR, WORD, MARK or SPACELESS.
+    """Return the kind of an assigned code point: SEPARATOR, WORD, MARK or SPACELESS.
 
     A letter that NFKC turns into a mark (U+FF9E and U+FF9F) is a mark. Otherwise it would end a run
     of marks that NFKC joins again.
     """
-    if not assigned(point):
-        return SEPARATOR
     category = unicode.category(chr(point))[0]
     if category == "M" or unicode.combining(unicode.normalize("NFKD", chr(point))[0]):
         return MARK
@@ -58,10 +56,8 @@ def kind(point: int) -> int:
 
 
 def order(point: int, seconds: set[int]) -> int:
-    """Return the combining class of a code point, or a marker if NFKC may change it."""
+    """Return the combining class of an assigned code point, or a marker if NFKC may change it."""
     character = chr(point)
-    if not assigned(point):
-        return UNASSIGNED
     if point in seconds:
         return JOINING
     if unicode.normalize("NFKC", character) != character:
@@ -84,14 +80,22 @@ def simple_lower(point: int) -> int:
 
 
 def runs() -> Iterator[tuple[int, int, int]]:
-    """Yield (first point, kind, order) for each run of equal properties."""
+    """Yield (first point, kind, order) for each run of equal properties, across points not assigned."""
     seconds = composes_with_previous()
     previous = None
-    for point in range(sys.maxunicode + 1):
+    for point in filter(assigned, range(sys.maxunicode + 1)):
         now = (kind(point), order(point, seconds))
         if now != previous:
             yield (point, *now)
             previous = now
+
+
+def unassigned_runs() -> Iterator[tuple[int, int]]:
+    """Yield the first and the last point of each run of points that are not assigned."""
+    for is_assigned, group in groupby(range(sys.maxunicode + 1), assigned):
+        if not is_assigned:
+            first, *rest = group
+            yield first, (rest or [first])[-1]
 
 
 def lower_runs() -> Iterator[tuple[int, int, int, int]]:
@@ -131,11 +135,16 @@ def main() -> None:
     print(
         "# Kinds: 0 separator, 1 letter or number, 2 mark, 3 letter or number of a spaceless script."
     )
-    print("# Markers: 253 NFKC changes it, 254 not assigned, 255 NFKC may join it with the")
-    print("# characters before it.")
+    print("# Markers: 253 NFKC changes it, 255 NFKC may join it with the characters before it.")
     print("RUNS = (")
     for first, kind_, order_ in runs():
         print(f"    (0x{first:X}, {kind_}, {order_}),")
+    print(")")
+    print()
+    print("# (first code point, last code point) of those that are not assigned, and cut no run.")
+    print("UNASSIGNED = (")
+    for first, last in unassigned_runs():
+        print(f"    (0x{first:X}, 0x{last:X}),")
     print(")")
     print()
     print(

@@ -54,7 +54,8 @@ BEGIN ATOMIC
             WHERE (old.relation IS NULL OR new.relation IS NULL)
                 AND coalesce(old.relation, new.relation) IN (SELECT o.relation FROM old o)
                 AND coalesce(old.relation, new.relation) IN (SELECT n.relation FROM new n))
-            THEN array(SELECT DISTINCT n.relation FROM new n WHERE n.relation NOT IN (SELECT o.relation FROM old o)) END,
+            THEN array(
+                SELECT DISTINCT n.relation FROM new n WHERE n.relation NOT IN (SELECT o.relation FROM old o)) END,
         EXISTS (SELECT FROM old o WHERE o.relation NOT IN (SELECT n.relation FROM new n));
 END;
 COMMENT ON FUNCTION textsim._changed_partitions(text[], text[])

@@ -19,8 +19,8 @@ from textsim_db.review.threshold_estimates import (
     Verdicts,
     precision,
     suggest,
-    wilson_interval,
 )
+from textsim_db.sketch.cost_of_bands import wilson
 from textsim_db.text.array_types import BoolArray
 
 JUDGED, FAIR = 50, 30
@@ -81,7 +81,7 @@ def test_similarities_without_a_judged_pair_widen_the_interval() -> None:
     histogram = np.zeros(101, np.int64)
     histogram[[50, 90]] = 100
     verdicts = Verdicts(np.full(100, 0.9), np.ones(100, np.bool_))
-    low, high = wilson_interval(1, 100)
+    low, high = wilson(1, 100)
     found = precision(verdicts, histogram, 0.5)
     assert found is not None
     assert found.unseen == 0.5
@@ -115,7 +115,7 @@ def test_too_few_verdicts_suggest_nothing(is_same: Callable[[int], bool]) -> Non
 
 def test_wilson_intervals_are_known() -> None:
     # Newcombe, "Two-sided confidence intervals for the single proportion", 1998, table I, method 3.
-    assert wilson_interval(81 / 263, 263) == pytest.approx((0.2553, 0.3662), abs=5e-5)
-    assert wilson_interval(15 / 148, 148) == pytest.approx((0.0624, 0.1605), abs=5e-5)
-    assert wilson_interval(0, 20) == pytest.approx((0, 0.1611), abs=5e-5)
-    assert wilson_interval(1 / 29, 29) == pytest.approx((0.0061, 0.1718), abs=5e-5)
+    assert wilson(81 / 263, 263) == pytest.approx((0.2553, 0.3662), abs=5e-5)
+    assert wilson(15 / 148, 148) == pytest.approx((0.0624, 0.1605), abs=5e-5)
+    assert wilson(0, 20) == pytest.approx((0, 0.1611), abs=5e-5)
+    assert wilson(1 / 29, 29) == pytest.approx((0.0061, 0.1718), abs=5e-5)

@@ -17,6 +17,11 @@ Choice = TypeVar("Choice", bound=StrEnum)
 _LAST_PORT = 65535
 
 
+def misused(option: str, message: str) -> typer.BadParameter:
+    """Return the error of an option or an argument that does not go with the others."""
+    return typer.BadParameter(message, param_hint=option)
+
+
 def number(text: str) -> float:
     """Read a number of the command line; Typer's own message would not quote it."""
     try:
@@ -94,8 +99,7 @@ def path_option(text: str, *flags: str) -> Any:
 def check_port(port: int, option: str) -> None:
     """Raise an error unless this is the number of a port; 0 stands for any free port."""
     if not 0 <= port <= _LAST_PORT:
-        message = f"port {port} is out of range; expected 0 to {_LAST_PORT}"
-        raise typer.BadParameter(message, param_hint=option)
+        raise misused(option, f"port {port} is out of range; expected 0 to {_LAST_PORT}")
 
 
 @contextmanager

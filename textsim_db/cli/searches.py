@@ -18,6 +18,7 @@ from textsim_db.cli.options import (
     ScopeLimit,
     ScopeOfPairs,
     Threshold,
+    misused,
     path_option,
     positive_number_option,
 )
@@ -262,7 +263,7 @@ def _write_inspected(found: list[InspectedCluster], form: Format) -> None:
 def searched_text(text: str | None, file: str | None) -> str:
     """Return the text of a search, given as an argument or in a file."""
     if (text is None) == (file is None):
-        raise typer.BadParameter("give either a text or --file", param_hint="TEXT")
+        raise misused("TEXT", "give either a text or --file")
     name = "-" if text == "-" else file
     return read_one_text(name, "searched for") if name is not None else str(text)
 

@@ -9,6 +9,7 @@ import numpy as np
 
 from textsim_db.text.array_types import ByteArray, Int32Array
 from textsim_db.text.unicode_data import LOWER, RUNS
+from textsim_db.text.unicode_data import UNASSIGNED as UNASSIGNED_RUNS
 
 POINTS = 0x110000
 SEPARATOR, WORD, MARK, SPACELESS = range(4)
@@ -38,6 +39,8 @@ def tables() -> Tables:
     lengths = np.diff(firsts)
     kind = np.repeat(np.array([run[1] for run in RUNS], np.uint8), lengths)
     order = np.repeat(np.array([run[2] for run in RUNS], np.uint8), lengths)
+    for first, last in UNASSIGNED_RUNS:
+        kind[first : last + 1], order[first : last + 1] = SEPARATOR, UNASSIGNED
     lower = np.arange(POINTS, dtype=np.int32)
     for first, last, step, shift in LOWER:
         lower[first : last + 1 : step] += shift
