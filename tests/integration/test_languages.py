@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import gzip
 import json
 import random
 import sys
 import unicodedata
 from collections import Counter
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -21,6 +19,7 @@ import textsim_db as ts
 from tests.support.bandings import banding_of
 from tests.support.commands import Textsim
 from tests.support.connections import tables_of
+from tests.support.real_corpora import records
 from tests.support.sampling import sample
 from textsim_db.measures import without_stop_words
 from textsim_db.text import languages
@@ -30,7 +29,6 @@ from textsim_db.text.storable_text import to_bytes
 from textsim_db.text.tokens import normal_form, tokenize
 from textsim_db.write.prepare_batches import part_of, prepare
 
-DATA = Path(__file__).parents[3] / "shared" / "data"
 TEXTS = {
     "en": "The weather in the north of the country was so bad that nobody went out of the house.",
     "de": "Das Wetter im Norden des Landes war so schlecht, dass niemand aus dem Haus ging.",
@@ -38,14 +36,6 @@ TEXTS = {
     "ru": "Погода на севере страны была такой плохой, что никто не выходил из дома.",
     "ja": "国の北部の天気はとても悪かったので、誰も家から出ませんでした。",
 }
-
-
-def corpus_of(name: str) -> Iterator[dict[str, str]]:
-    path = DATA / f"{name}.jsonl.gz"
-    if not path.exists():
-        pytest.skip(f"needs {path.name} in ../shared/data")
-    with gzip.open(path, "rt") as lines:
-        yield from map(json.loads, lines)
 
 
 def stories(rng: random.Random) -> dict[str, str]:
@@ -88,7 +78,7 @@ def test_languages_are_identified_like_the_library_does(name: str, rng: random.R
         letters = "".join(map(chr, range(0x20, 0x3000))) + "".join(TEXTS.values())
         texts = ["".join(rng.choices(letters, k=rng.randrange(300))) for _ in range(400)]
     else:
-        texts = [document["text"] for document in corpus_of(name)]
+        texts = [document["text"] for document in records(name)]
     # The library converts a text to NFC; a normal form need not be NFC.
     forms = [form for form in map(normal_form, texts) if unicodedata.is_normalized("NFC", form)]
     forms = [form for form in forms if form and len(form.encode()) <= READ_BYTES]
@@ -102,7 +92,7 @@ def test_languages_are_identified_like_the_library_does(name: str, rng: random.R
 
 
 def test_more_than_90_percent_of_texts_are_identified_correctly() -> None:
-    documents = list(corpus_of("languages"))
+    documents = list(records("languages"))
     identified = identify_texts(*(document["text"] for document in documents))
     right = sum(
         code == document["language"] for code, document in zip(identified, documents, strict=True)

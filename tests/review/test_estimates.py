@@ -10,20 +10,13 @@ import numpy as np
 import pytest
 
 from tests.support.sampling import sample
+from tests.support.simulated_judge import judge
 from textsim_db.results import Pair
 from textsim_db.review.pair_arrays import Pairs
 from textsim_db.review.survey import read_pairs
-from textsim_db.review.threshold_estimates import (
-    Precision,
-    Suggestion,
-    Verdicts,
-    precision,
-    suggest,
-    wilson_interval,
-)
+from textsim_db.review.threshold_estimates import Verdicts, precision, suggest, wilson_interval
 from textsim_db.text.array_types import BoolArray
 
-JUDGED, FAIR = 50, 30
 RUNS = 20
 
 
@@ -41,40 +34,16 @@ def simulated(
     return found, np.array(same)
 
 
-def judge(pairs: Pairs, same: BoolArray) -> tuple[Suggestion, Precision]:
-    """Judge a fair sample, and then around the suggested threshold, as the page says."""
-    similarity = pairs.links.similarity
-    chosen = pairs.spread[:FAIR].tolist()
-    while True:
-        verdicts = Verdicts(similarity[chosen], same[chosen])
-        suggestion = suggest(verdicts, pairs.histogram)
-        assert suggestion is not None
-        if len(chosen) == JUDGED:
-            found = precision(verdicts, pairs.histogram, suggestion.threshold)
-            assert found is not None
-            return suggestion, found
-        order = pairs.nearest(suggestion.threshold).tolist()
-        chosen.append(next(number for number in order if number not in chosen))
-
-
 @pytest.mark.parametrize(
     ("turn", "steepness"), sample([(0.6, 30), (0.5, 60), (0.7, 60)], 3, "more")
 )
 def test_after_fifty_judgements_the_threshold_is_near_the_best(
     rng: random.Random, turn: float, steepness: float
 ) -> None:
-    is_near, is_covered = 0, 0
-    for _ in range(RUNS):
-        pairs, same = simulated(rng, turn, steepness)
-        suggestion, found = judge(pairs, same)
-        at = [pairs.links.similarity >= step / 100 for step in range(101)]
-        f1 = [2 * same[chosen].sum() / (chosen.sum() + same.sum()) for chosen in at]
-        is_near += abs(int(np.argmax(f1)) / 100 - suggestion.threshold) <= 0.0501
-        truth = same[pairs.links.similarity >= suggestion.threshold].mean()
-        is_covered += found.interval[0] <= truth <= found.interval[1]
+    outcomes = [judge(*simulated(rng, turn, steepness)) for _ in range(RUNS)]
     # Chance may spoil some of the runs.
-    assert is_near >= RUNS - 4
-    assert is_covered >= RUNS - 3
+    assert sum(outcome.is_near for outcome in outcomes) >= RUNS - 4
+    assert sum(outcome.is_covered for outcome in outcomes) >= RUNS - 3
 
 
 def test_similarities_without_a_judged_pair_widen_the_interval() -> None:

@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
-import gzip
-import json
-from itertools import islice
-from pathlib import Path
-
 import pytest
 
 import textsim_db as ts
 
 pytest.importorskip("pyspark")
 
+from tests.support.real_corpora import records
 from tests.support.spark_stages import find, results
 from textsim_db.settings import Linkage
 from textsim_db.spark import stage_3_results
 
-FOLDER = Path(__file__).parents[3] / "shared" / "data"
 MOST = 400
 """The documents that are read of each corpus."""
 
@@ -34,11 +29,7 @@ pytestmark = pytest.mark.more
 def test_results_are_those_of_a_corpus(
     db: ts.Database, name: str, shingle: str, threshold: float, recall: float
 ) -> None:
-    path = FOLDER / f"{name}.jsonl.gz"
-    if not path.exists():
-        pytest.skip(f"needs {path.name} in ../shared/data")
-    with gzip.open(path, "rt", encoding="utf-8") as file:
-        texts = {row["id"]: row["text"] for row in map(json.loads, islice(file, MOST))}
+    texts = {row["id"]: row["text"] for row in records(name, MOST)}
     corpus = db.create_corpus("c", shingle=shingle, threshold=threshold, recall=recall)
     corpus.add_many(texts)
     documents, config = list(texts.items()), corpus.config

@@ -5,7 +5,6 @@ from __future__ import annotations
 import random
 from collections.abc import Iterator
 from itertools import product
-from pathlib import Path
 from typing import Any, LiteralString
 
 import psycopg
@@ -16,13 +15,12 @@ from benchmarks.generate import documents
 from tests.support import reference
 from tests.support.catalog import expected_settings
 from tests.support.connections import Connection
-from tests.support.parity import create_corpora, differences, real_texts
+from tests.support.parity import create_corpora, differences
 from tests.support.random_texts import ALPHABET, JAMO, MARKS, random_text
+from tests.support.real_corpora import records
 from tests.support.sampling import sample
 from textsim_db.sketch.sketch_texts import GOLDEN_TEXT
 from textsim_db.text.tokens import normal_form
-
-DATA = Path(__file__).parents[3] / "shared" / "data"
 
 PUBLIC = {
     "normal_form(text text)": "immutable strict",
@@ -126,11 +124,8 @@ def test_random_texts_have_equal_buckets_in_sql_and_python(
 def test_real_texts_have_equal_buckets_in_sql_and_python(
     db: ts.Database, connection: Connection, rng: random.Random, name: str
 ) -> None:
-    file = DATA / f"{name}.jsonl.gz"
-    if not file.exists():
-        pytest.skip(f"needs {file.name} in ../shared/data")
+    texts = [record["text"][:3000] for record in rng.sample(records(name), 60)]
     corpora = create_corpora(db)
-    texts = rng.sample([text[:3000] for text in real_texts(file)], 60)
     assert list(differences(connection, corpora, texts)) == []
 
 

@@ -12,7 +12,8 @@ import numpy as np
 import pytest
 
 import textsim_db as ts
-from tests.support.groups import expected_clusters, random_pairs
+from tests.support.groups import random_pairs
+from tests.support.judgements import expected_clusters_of_pairs
 from textsim_db.cluster import given_pairs
 
 
@@ -25,9 +26,11 @@ def test_clusters_of_random_pairs_equal_brute_force(
     for _ in range(100):
         pairs = [(kind(a), kind(b), s) for a, b, s in random_pairs(rng)]
         rng.shuffle(pairs)
-        assert ts.group_pairs(pairs, linkage) == expected_clusters(pairs, linkage)
+        assert ts.group_pairs(pairs, linkage) == expected_clusters_of_pairs(pairs, linkage)
         order = sorted({key for pair in pairs for key in pair[:2]}, key=lambda _: rng.random())
-        assert ts.group_pairs(pairs, linkage, order) == expected_clusters(pairs, linkage, order)
+        assert ts.group_pairs(pairs, linkage, order) == expected_clusters_of_pairs(
+            pairs, linkage, order
+        )
 
 
 def test_single_linkage_gives_the_components_of_a_graph(rng: random.Random) -> None:
