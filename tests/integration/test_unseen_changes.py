@@ -75,34 +75,6 @@ def check_reported(corpus: ts.Corpus, message: str) -> None:
     assert any(message in problem.detail for problem in corpus.check())
 
 
-@pytest.mark.sampled
-@mending
-@in_both_modes
-@pytest.mark.parametrize(
-    "statements",
-    [
-        ["TRUNCATE t_late"],
-        ["DROP TABLE t_late"],
-        ["ALTER TABLE t DETACH PARTITION t_late"],
-    ],
-    ids=["truncate", "drop", "detach"],
-)
-def test_changes_of_a_partition_created_later_are_mended(
-    db: ts.Database,
-    corpus: ts.Corpus,
-    connection: Connection,
-    mode: str,
-    statements: list[LiteralString],
-    mend: Mender,
-) -> None:
-    make_partitions(db, connection, corpus, mode)
-    for statement in statements:
-        connection.execute(statement)
-    check_reported(corpus, "it changed in a way that triggers miss")
-    mend(db, corpus, connection)
-    check_equal(corpus, set(range(ROWS)))
-
-
 @pytest.mark.parametrize(
     "statement", ["DROP TABLE t_late", "ALTER TABLE t DETACH PARTITION t_late"]
 )
@@ -149,22 +121,6 @@ def test_rows_of_a_partition_attached_later_are_indexed(
     mend(db, corpus, connection)
     late = set(range(FIRST_LATE, FIRST_LATE + ROWS))
     check_equal(corpus, set(range(ROWS)) | late | set(range(200, 206)))
-
-
-@pytest.mark.sampled
-@mending
-@in_both_modes
-def test_rows_deleted_while_detached_lose_their_documents(
-    db: ts.Database, corpus: ts.Corpus, connection: Connection, mode: str, mend: Mender
-) -> None:
-    make_table(connection)
-    corpus.attach("t", "id", "body", mode)
-    corpus.detach("t")
-    connection.execute("DELETE FROM t WHERE id < 10")
-    connection.execute("UPDATE t SET body = 'a text that changed' WHERE id = 10")
-    connection.execute("SELECT textsim.attach('c', 't', 'id', 'body', %s)", [mode])
-    mend(db, corpus, connection)
-    check_equal(corpus, set(range(10, ROWS)))
 
 
 @pytest.mark.sampled

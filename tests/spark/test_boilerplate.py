@@ -3,20 +3,14 @@
 from __future__ import annotations
 
 import random
-from typing import TYPE_CHECKING
 
 import pytest
+from pyspark.sql import SparkSession
 
 import textsim_db as ts
 from tests.integration.test_boilerplate import templated
 from tests.support.rebuilds import stored_rows
-
-pytest.importorskip("pyspark")
-
 from textsim_db.spark import write
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
 pytestmark = pytest.mark.more
 

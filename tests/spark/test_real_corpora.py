@@ -5,9 +5,6 @@ from __future__ import annotations
 import pytest
 
 import textsim_db as ts
-
-pytest.importorskip("pyspark")
-
 from tests.support.real_corpora import records
 from tests.support.spark_stages import find, results
 from textsim_db.settings import Linkage

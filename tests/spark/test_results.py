@@ -6,15 +6,11 @@ import random
 from typing import Any
 
 import pytest
+from pyspark.sql import functions as F  # noqa: N812
 
 import textsim_db as ts
 from tests.support.sampling import sample
 from tests.support.spark import Documents, frame, near_duplicates, rows
-
-pytest.importorskip("pyspark")
-
-from pyspark.sql import functions as F  # noqa: N812
-
 from textsim_db.errors import ConfigurationError
 from textsim_db.spark import candidates as engine
 

@@ -11,9 +11,6 @@ import pytest
 
 from tests.support.sampling import sample
 from tests.support.spark import near_duplicates
-
-pytest.importorskip("pyspark")
-
 from tests.support.spark_stages import find, number_of, receive, results, rows_of
 from textsim_db.cluster import linkages, split_large_buckets
 from textsim_db.cluster.join import Join

@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
+from pyspark.sql import SparkSession
 
 import textsim_db as ts
 from benchmarks.generate import documents
 from tests.support.rebuilds import stored_rows
 from tests.support.sampling import sample
 from textsim_db.db import stored_corpus
-
-pytest.importorskip("pyspark")
-
 from textsim_db.spark import write
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
 pytestmark = pytest.mark.more
 

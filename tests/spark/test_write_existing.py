@@ -2,23 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import psycopg
 import pytest
+from pyspark.sql import SparkSession
 
 import textsim_db as ts
 from tests.support.rebuilds import TEXTS, stored_rows
 from textsim_db.db import stored_corpus
-from textsim_db.write.temporary_corpora import temporary_name
-
-pytest.importorskip("pyspark")
-
 from textsim_db.spark import write, write_corpus
 from textsim_db.spark.write_hidden import count_documents
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+from textsim_db.write.temporary_corpora import temporary_name
 
 pytestmark = pytest.mark.more
 

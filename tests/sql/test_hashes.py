@@ -115,7 +115,8 @@ def test_golden_values_follow_from_the_servers_hash_functions(
     c = golden_config(golden.shingle)
     parts = reference.shingles(golden.text, *c.shingle)
     values = values_in_sql(shared_connection, parts, *c.shingle)
-    signature, buckets = [], []
+    signature: list[int] = []
+    buckets: list[int] = []
     if parts:
         signature, _ = signature_in_sql(shared_connection, values, c.seed, c.num_hashes)
         buckets = buckets_in_sql(shared_connection, signature, c.bands, c.rows)
