@@ -132,12 +132,31 @@ COMMENT ON FUNCTION textsim._change_passage_rows()
     IS 'keep the fingerprints of the documents that a statement has changed or removed';
 
 -- A slice of a stored array reads the whole array, so both are read once, before they are cut. A run at many places of
--- the text is compared at the first ten, so that the work stays linear on every input.
+-- the text is compared at the first ten, so that the work stays linear on every input. Of a long document, the parts at
+-- every width-th place are looked up first: each run has one of them, so only the words around them are compared.
 CREATE FUNCTION textsim._shared_runs(a anyarray, b anyarray, min_words integer)
 RETURNS TABLE (words integer, in_a integer, in_b integer)
 LANGUAGE plpgsql STABLE PARALLEL SAFE ROWS 5 SET search_path = pg_catalog, pg_temp AS $$
 #variable_conflict use_column
+DECLARE
+    n integer := least(greatest(3, min_words / 2), min_words);
+    width integer := min_words - n + 1;
+    skipped integer := 0;
+    last_place integer;
 BEGIN
+    IF cardinality(b) > 500 THEN
+        SELECT greatest(min(s.j) - width, 0), max(s.j) + min_words - 1 INTO skipped, last_place
+        FROM (SELECT _shared_runs.b[:] OFFSET 0) t (b)
+        CROSS JOIN generate_series(1, cardinality(t.b) - n + 1, width) s (j)
+        WHERE t.b[s.j:s.j + n - 1] IN (
+            SELECT u.a[r.i:r.i + n - 1]
+            FROM (SELECT _shared_runs.a[:] OFFSET 0) u (a)
+            CROSS JOIN generate_series(1, cardinality(u.a) - n + 1) r (i));
+        IF last_place IS NULL THEN
+            RETURN;
+        END IF;
+        b := b[skipped + 1:last_place];
+    END IF;
     RETURN QUERY WITH texts AS MATERIALIZED (SELECT _shared_runs.a[:] AS a, _shared_runs.b[:] AS b),
     window_of_a AS MATERIALIZED (
         SELECT s.i, s.words FROM (
@@ -171,7 +190,7 @@ BEGIN
         ) m
         WHERE m.j + m.words > coalesce(m.earlier_end, 0)
     )
-    SELECT s.words, s.i - 1, s.j - 1
+    SELECT s.words, s.i - 1, s.j - 1 + skipped
     FROM (
         SELECT m.words, m.i, m.j,
             lag(m.words) OVER w = m.words AND lag(m.i) OVER w = m.i AND lag(m.j + m.words) OVER w > m.j AS is_repeated

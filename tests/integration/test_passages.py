@@ -112,6 +112,31 @@ def test_every_maximal_run_is_found(db: ts.Database, connection: Connection, see
     assert corpus.check() == []
 
 
+def test_runs_of_long_documents_are_found(
+    db: ts.Database, connection: Connection, seed: int
+) -> None:
+    """SQL compares of a long document only the words around parts of the text."""
+    rng = random.Random(seed)
+    texts = [[f"w{rng.randrange(300)}" for _ in range(rng.randrange(10, 90))] for _ in range(20)]
+    documents = {}
+    for number in range(30):
+        words = [f"w{rng.randrange(300)}" for _ in range(rng.randrange(490, 800))]
+        for place in (0, len(words), rng.randrange(len(words)), rng.randrange(len(words))):
+            text = rng.choice(texts)
+            start = rng.randrange(len(text))
+            words[place:place] = text[start : start + rng.randrange(WORDS - 1, 40)]
+        documents[f"d{number:02}"] = " ".join(words)
+    corpus = create(db)
+    corpus.add_many(documents.items())
+    compared = 0
+    for least in (WORDS, 9, 21):
+        for text in [*map(" ".join, texts), *islice(documents.values(), 5)]:
+            runs = places(corpus.passages(text, least))
+            assert from_sql(connection, text, least) == runs, (text, least)
+            compared += len(runs)
+    assert compared > len(documents)
+
+
 def test_a_passage_survives_another_form(db: ts.Database, connection: Connection) -> None:
     corpus = create(db)
     corpus.add("a", "Before it, one two three four five six seven eight nine. After it.")
