@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from itertools import pairwise
 
 import numpy as np
+import pytest
 
 import textsim_db as ts
 from tests.support.connections import Connection
@@ -74,7 +75,7 @@ def forged_shingles(rng: random.Random, count: int) -> list[str]:
 
 
 def test_a_crowd_that_shares_a_forged_fingerprint_shares_no_passage(
-    db: ts.Database, connection: Connection, seed: int
+    db: ts.Database, connection: Connection, seed: int, caplog: pytest.LogCaptureFixture
 ) -> None:
     rng = random.Random(seed)
     texts = [
@@ -92,6 +93,9 @@ def test_a_crowd_that_shares_a_forged_fingerprint_shares_no_passage(
     assert in_python(corpus, text) == in_sql(connection, text) == [(keys[0], WORDS, 1, 0)]
     assert [match.key for match in corpus.containing(text, 0.1)] == keys[:1]
     assert list(corpus.shared_passages()) == []
+    assert not caplog.records
+    assert list(corpus.shared_passages(max_documents=100)) == []
+    assert "more than 100 documents" in caplog.text
     assert corpus.passages_of(keys[0]) == []
     guarded = corpus.passages(text, max_documents=100)
     assert [run.documents for run in guarded.common] == [len(crowd)]

@@ -312,6 +312,33 @@ def test_a_run_of_many_documents_is_named_and_not_followed(
 HEADER = "this header of ten words is in each of them"
 
 
+def test_all_pairs_of_a_crowd_need_not_be_compared(
+    db: ts.Database, connection: Connection, caplog: pytest.LogCaptureFixture
+) -> None:
+    header = "this header of ten words is in each of them"
+    quotation = "one two three four five six seven eight nine"
+    corpus = create(db)
+    corpus.add_many((f"{n:02}", header) for n in range(20))
+    corpus.add_many([("a", f"it said {quotation} again"), ("b", f"they say {quotation}")])
+    assert len(list(corpus.shared_passages())) == 20 * 19 // 2 + 1
+    assert not caplog.records
+    notices: list[str] = []
+    connection.add_notice_handler(lambda notice: notices.append(str(notice.message_primary)))
+    query = "SELECT * FROM textsim.shared_passages('c', max_documents => %s)"
+    pair = ts.SharedPassage("a", "b", 9, 2, 2)
+    assert list(corpus.shared_passages(max_documents=19)) == [pair]
+    assert connection.execute(query, [19]).fetchall() == [pair]
+    assert notices[0] in caplog.text
+    assert "more than 19 documents" in notices[0]
+    assert len(list(corpus.shared_passages(max_documents=20))) == 191
+    assert len(connection.execute(query, [20]).fetchall()) == 191
+    assert len(notices) == len(caplog.records) == 1
+    with pytest.raises(ts.ConfigurationError, match="max_documents is 0"):
+        list(corpus.shared_passages(max_documents=0))
+    with pytest.raises(pg.InvalidParameterValue, match="max_documents is 0"):
+        connection.execute(query, [0])
+
+
 def with_header(count: int) -> Iterator[tuple[str, str]]:
     return ((f"{n:04}", f"{HEADER} and body{n} number{n} " + f"w{n} " * 3) for n in range(count))
 

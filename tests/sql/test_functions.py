@@ -85,7 +85,7 @@ PUBLIC = {
     "passages(corpus text, text text, min_words integer, max_results integer, scope text, "
     "max_documents integer)": "stable",
     "passages_of(corpus text, key text, min_words integer, max_results integer)": "stable",
-    "shared_passages(corpus text, min_words integer)": "volatile",
+    "shared_passages(corpus text, min_words integer, max_documents integer)": "volatile",
     "containment(a text, b text, unit text, n integer)": "immutable strict",
     "cosine_similarity(a text, b text)": "immutable strict",
     "levenshtein_words(a text, b text, insertion double precision, deletion double precision, "

@@ -121,7 +121,9 @@ class PassageMethods(CheckedArguments):
         all_passages = self._current.search(passages.passages_of, self._key(key), min_words)
         return ResultList(all_passages[:most])
 
-    def shared_passages(self, min_words: int | None = None) -> Generator[SharedPassage, None, None]:
+    def shared_passages(
+        self, min_words: int | None = None, max_documents: int | None = None
+    ) -> Generator[SharedPassage, None, None]:
         """Yield the runs of words that documents of the corpus share, for all pairs, in one snapshot.
 
         In a scoped corpus, both documents have the same scope. A header that many documents have makes a
@@ -129,9 +131,12 @@ class PassageMethods(CheckedArguments):
 
         Args:
             min_words: the words of the shortest passage; by default `passages`, and not fewer.
+            max_documents: do not compare documents because of a part that more documents have, such as a
+                header. A warning is logged, because a passage in such a part may be missed. The work
+                and the passages of a part grow with the square of its documents. None compares all.
 
         Raises:
-            ConfigurationError: the corpus has no passages, or min_words is out of range.
+            ConfigurationError: the corpus has no passages, or an argument is out of range.
 
         Examples:
             >>> leases = db.create_corpus("leases", passages=6)
@@ -142,7 +147,8 @@ class PassageMethods(CheckedArguments):
             >>> list(leases.shared_passages())
             [SharedPassage(a='a', b='b', words=7, in_a=2, in_b=2)]
         """
-        yield from self._current.loaded().stream(passages.shared_passages, min_words)
+        limit = checked_count(max_documents, "max_documents")
+        yield from self._current.loaded().stream(passages.shared_passages, min_words, limit)
 
     def contamination(
         self,

@@ -8,6 +8,7 @@ The stages:
 
 from __future__ import annotations
 
+import logging
 import shlex
 from collections.abc import Generator, Iterable, Iterator, Sequence
 
@@ -15,7 +16,7 @@ import numpy as np
 
 from textsim_db.cluster.spanning_forest import Ids
 from textsim_db.compare.shared_runs import shared_runs
-from textsim_db.db.binary_format import load_int4_array
+from textsim_db.db.binary_format import Array, load_int4_array
 from textsim_db.db.engine import Connection, autocommit
 from textsim_db.db.store import Store
 from textsim_db.db.stored_corpus import StoredCorpus
@@ -50,6 +51,8 @@ from textsim_db.sketch.sketch_texts import Sketches, places_of_units, sketch, sk
 from textsim_db.text.array_types import Int32Array, Int64Array
 from textsim_db.text.storable_text import to_bytes
 from textsim_db.text.tokens import tokens_of
+
+log = logging.getLogger(__name__)
 
 
 def least_words(store: Store, min_words: int | None) -> int:
@@ -173,19 +176,44 @@ def passages_of(store: Store, key: str, min_words: int | None) -> list[Passage]:
     return [passage for passage in verified if passage.key != key]
 
 
-def shared_passages(store: Store, min_words: int | None) -> Generator[SharedPassage, None, None]:
-    """Yield the passages of at least min_words words that documents share, in one snapshot."""
+def shared_passages(
+    store: Store, min_words: int | None, max_documents: int | None
+) -> Generator[SharedPassage, None, None]:
+    """Yield the passages of at least min_words words that documents share, in one snapshot.
+
+    max_documents: documents are not compared because of a fingerprint that more documents have.
+    """
     least = least_words(store, min_words)
     with snapshot(store.engine) as connection:
+        common = _fingerprints_of_many(connection, store.corpus, max_documents)
         cache = DocumentCache(connection, store.corpus, store.dictionary)
         expired = _expired(connection, store.corpus)
         with connection.cursor(store.corpus.label("shared passages"), binary=True) as cursor:
-            cursor.execute(store.corpus.statement(statements.SHARED_FINGERPRINTS))
+            cursor.execute(store.corpus.statement(statements.SHARED_FINGERPRINTS), [Array(common)])
             for document_id, data in cursor:
                 others = np.setdiff1d(load_int4_array(data), expired)
                 if document_id not in expired:
                     for part in cache.parts(others.astype(np.int64)):
                         yield from _shared_with(cache, document_id, part, least)
+
+
+def _fingerprints_of_many(
+    connection: Connection, corpus: StoredCorpus, max_documents: int | None
+) -> Int32Array:
+    """Return the fingerprints of more documents, and log a warning if there are any."""
+    if max_documents is None:
+        return np.empty(0, np.int32)
+    cursor = connection.cursor(binary=True)
+    statement = corpus.statement(statements.FINGERPRINTS_OF_MANY)
+    row = cursor.execute(statement, [max_documents]).fetchone()
+    common = load_int4_array(row[0] if row else b"")
+    if len(common):
+        log.warning(
+            "corpus %s: left out fingerprints that more than %s documents have: %s",
+            *(corpus.name, max_documents, len(common)),
+            extra={"corpus": corpus.name, "fingerprints": len(common)},
+        )
+    return common
 
 
 def _expired(connection: Connection, corpus: StoredCorpus) -> Ids:
