@@ -300,6 +300,11 @@ def test_a_run_of_many_documents_is_named_and_not_followed(
     assert run.in_text >= 1
     assert run.in_text + run.words <= 11
     assert corpus.passages(text, max_documents=20).common == []
+    for limit in (10, 20):
+        (record,) = corpus.contamination([("q", text)], max_documents=limit)
+        alone = corpus.passages(text, max_documents=limit)
+        assert record.common == alone.common
+        assert record.documents == sorted({passage.key for passage in alone})
     notices: list[str] = []
     connection.add_notice_handler(lambda notice: notices.append(str(notice.message_primary)))
     query = "SELECT * FROM textsim.passages('c', %s, max_documents => 10)"
@@ -355,6 +360,8 @@ def test_a_run_that_thousands_have_is_left_out(db: ts.Database, connection: Conn
     found = corpus.passages(f"Before. {HEADER}, after")
     assert found == []
     assert found.common == [ts.CommonRun(10, 1, 1024)]
+    (record,) = corpus.contamination([("q", f"Before. {HEADER}, after")])
+    assert record == ("q", 12, 0.0, [], found.common)
     assert from_sql(connection, f"Before. {HEADER}, after") == []
     assert notices == [
         'a part of the text is in very many documents of corpus "c", which are not searched for it'

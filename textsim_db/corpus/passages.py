@@ -155,6 +155,7 @@ class PassageMethods(CheckedArguments):
         records: Iterable[tuple[Key, str]],
         min_words: int | None = None,
         scope: Scope | None = None,
+        max_documents: int | None = None,
     ) -> Generator[Contamination, None, None]:
         """Yield what each record of a test set shares with the documents, in the order of the records.
 
@@ -162,6 +163,8 @@ class PassageMethods(CheckedArguments):
             records: pairs of key and text, which are read as they are needed.
             min_words: the words of the shortest passage; by default `passages`, and not fewer.
             scope: only documents of this scope are compared; a scoped corpus requires it.
+            max_documents: do not read the documents of a run that more documents have, as in passages().
+                Each record has the runs that were left out of its search.
 
         Raises:
             DocumentError: a text could not be stored, for example because of a NUL character.
@@ -172,10 +175,13 @@ class PassageMethods(CheckedArguments):
             >>> seen.add("a", "On Monday the city council approved the new budget for schools.").added
             1
             >>> list(seen.contamination([("q", "The city council approved the new budget, or not?")]))
-            [Contamination(key='q', words=9, coverage=0.7777777777777778, documents=['a'])]
+            [Contamination(key='q', words=9, coverage=0.7777777777777778, documents=['a'], common=[])]
         """
         texts, in_scope = ((str(key), text) for key, text in records), self._scope(scope)
-        yield from self._current.loaded().stream(passages.contamination, texts, min_words, in_scope)
+        limit = checked_count(max_documents, "max_documents")
+        yield from self._current.loaded().stream(
+            passages.contamination, texts, min_words, limit, in_scope
+        )
 
     def containing(
         self,
