@@ -109,7 +109,7 @@ def test_a_crowd_that_shares_a_forged_fingerprint_shares_no_passage(
 def alike_shingles(rng: random.Random) -> list[list[str]]:
     """Return texts of six words: two shingles of three words whose values have equal high halves.
 
-    Both come before the shingles between them. Each text comes twice, with either shingle first.
+    Each pair makes two texts, one with either shingle first.
     """
     words = np.array([f"w{rng.randrange(10**9)}" for _ in range(900)])
     hashes = array_elements(tokens_of([" ".join(words).encode()]).hashes)
@@ -130,7 +130,7 @@ def alike_shingles(rng: random.Random) -> list[list[str]]:
 def test_of_equal_high_halves_the_rightmost_shingle_is_chosen(
     db: ts.Database, connection: Connection, seed: int
 ) -> None:
-    """Whatever the low halves are: in the bulk load, text by text, and in SQL."""
+    """The low halves do not matter, in the bulk load, in a search, and in SQL."""
     corpus = db.create_corpus("c", passages=6)
     texts, chosen = [], []
     for words in alike_shingles(random.Random(seed))[:400]:

@@ -122,9 +122,9 @@ def test_runs_of_long_documents_are_found(
     for number in range(30):
         words = [f"w{rng.randrange(300)}" for _ in range(rng.randrange(490, 800))]
         for place in (0, len(words), rng.randrange(len(words)), rng.randrange(len(words))):
-            text = rng.choice(texts)
-            start = rng.randrange(len(text))
-            words[place:place] = text[start : start + rng.randrange(WORDS - 1, 40)]
+            quoted = rng.choice(texts)
+            start = rng.randrange(len(quoted))
+            words[place:place] = quoted[start : start + rng.randrange(WORDS - 1, 40)]
         documents[f"d{number:02}"] = " ".join(words)
     corpus = create(db)
     corpus.add_many(documents.items())
@@ -378,6 +378,13 @@ def test_a_run_that_thousands_have_is_left_out(db: ts.Database, connection: Conn
     assert corpus.check() == []
     assert corpus.passages_of("0007")[0] == ts.Passage("new", 14, 0, 0)
     assert db.corpus("c").config.common_of_passages.values.tolist() == common.values.tolist()
+
+
+def test_sql_leaves_out_the_same_classes(connection: Connection) -> None:
+    for commonness in range(16):
+        query = "SELECT textsim._choose(ARRAY[7::bigint], ARRAY[%s]::smallint[], 1)"
+        row = connection.execute(query, [commonness]).fetchone()
+        assert row == ([7 if commonness < LEFT_OUT else None],), commonness
 
 
 def test_a_corpus_may_store_common_passages(db: ts.Database, connection: Connection) -> None:
