@@ -72,7 +72,7 @@ def test_the_tables_of_a_corpus_have_their_indexes(db: ts.Database) -> None:
         r"WHERE schemaname = 'textsim' AND tablename ~ '_\d+$'",
     )
     assert [row[0] for row in definitions] == [
-        "textsim.band_1 USING btree (bucket, document_id)",
+        "textsim.band_1 USING btree (bucket, document_id) WITH (deduplicate_items=off)",
         "textsim.document_1 USING btree (id)",
         "textsim.document_1 USING btree (key)",
     ]
