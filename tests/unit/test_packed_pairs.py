@@ -25,7 +25,6 @@ from textsim_db.compare.packed_pairs import (
     offsets_of,
     pack,
     right_of,
-    same_anywhere,
 )
 from textsim_db.sketch.ragged import Ragged
 
@@ -124,16 +123,6 @@ def test_empty_buckets_give_no_pairs() -> None:
     ).tolist() == [-1]
 
 
-def test_negative_ids_of_damaged_rows_are_packed_exactly() -> None:
-    ids = [-(2**31), -5, 3, 2**31 - 1]
-    (of_buckets, _) = grouped(rows_of([ids, [7, 7]]), 4)
-    assert of_buckets.ids.tolist() == ids
-    ((pairs, _),) = pair_counts.lists(of_buckets)
-    assert sorted(to_list(pairs)) == list(combinations(ids, 2))
-    left, right = np.array(ids[:2], np.int32), np.array(ids[2:], np.int32)
-    assert to_list(pack(left, right)) == [(-(2**31), 3), (-5, 2**31 - 1)]
-
-
 def test_buckets_and_documents_can_be_selected(rng: random.Random) -> None:
     buckets = random_buckets(rng, 100)
     of_buckets = members(buckets)
@@ -158,16 +147,6 @@ def test_a_pair_counts_for_the_first_bucket_that_it_shares(rng: random.Random) -
     for (a, b), number in zip(pairs, shared, strict=True):
         both = [i for i, ids in enumerate(buckets) if a in ids and b in ids]
         assert number == min(both, default=-1)
-
-
-def test_equal_values_of_one_band_are_seen(rng: random.Random) -> None:
-    rows = [[rng.randrange(12) for _ in range(4)] for _ in range(40)]
-    values = np.array(rows, np.int16)
-    left = np.repeat(np.arange(40), 40)
-    right = np.tile(np.arange(40), 40)
-    same = same_anywhere(values, left, right).tolist()
-    for a, b, in_a_column in zip(left, right, same, strict=True):
-        assert in_a_column == any(x == y for x, y in zip(rows[a], rows[b], strict=True))
 
 
 def test_shared_buckets_are_counted_as_a_join_counts_them(rng: random.Random) -> None:
