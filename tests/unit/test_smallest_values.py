@@ -202,8 +202,6 @@ def test_no_pair_of_tiny_sets_with_colliding_values_is_missed(
         assert missed(sets * 3, threshold, threshold, bits, rng) == 0
 
 
-
-
 def test_values_are_counted_with_multiplicity() -> None:
     """Two documents of the same three shingles share three rows, even if their values are equal."""
     signatures = signatures_of([[5, 5, 5], [5, 5, 5], [5, 7, 9]], 0.9)
