@@ -76,15 +76,14 @@ COMMENT ON FUNCTION textsim._fingerprints(textsim.corpus, text)
 
 CREATE FUNCTION textsim._passage_triggers(c textsim.corpus)
 RETURNS TABLE (relation text, name text, statement text)
-LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE ROWS 3 SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE ROWS 2 SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     RETURN QUERY
         SELECT 'document_' || c.id, 'passage_' || t.event, format(
             'CREATE TRIGGER %I AFTER %s ON textsim.%I REFERENCING %s '
-            'FOR EACH STATEMENT EXECUTE FUNCTION textsim._write_passage_rows(%L)',
+            'FOR EACH STATEMENT EXECUTE FUNCTION textsim._change_passage_rows(%L)',
             'passage_' || t.event, upper(t.event), 'document_' || c.id, t.tables, c.id)
         FROM (VALUES
-            ('insert', 'NEW TABLE AS new_documents'),
             ('update', 'OLD TABLE AS old_documents NEW TABLE AS new_documents'),
             ('delete', 'OLD TABLE AS old_documents'))
             t (event, tables)
@@ -94,26 +93,21 @@ COMMENT ON FUNCTION textsim._passage_triggers(textsim.corpus)
     IS 'the triggers on the documents of a corpus with passages, with the statements that create them';
 
 CREATE FUNCTION textsim._passage_rows(documents text) RETURNS text
-LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
-BEGIN
-    RETURN format($query$
-        SELECT f.fingerprint # s.hash, d.id
-        FROM %s d
-        CROSS JOIN LATERAL (SELECT textsim._scope_hash(d.scope) OFFSET 0) s (hash)  -- computed once a document
-        CROSS JOIN LATERAL unnest(d.fingerprints) f (fingerprint)
+LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
+RETURN format($query$
+        SELECT f.fingerprint, d.id
+        FROM %s d CROSS JOIN LATERAL unnest(textsim._in_scope(d.fingerprints, d.scope)) f (fingerprint)
         WHERE true$query$, documents);
-END $$;
 COMMENT ON FUNCTION textsim._passage_rows(text)
     IS 'a query for the rows that documents have in passage_N, to which a condition may be appended';
 
--- The writers of documents write only the column fingerprints.
-CREATE FUNCTION textsim._write_passage_rows() RETURNS trigger
+-- Writers store the rows of new documents. A writer that changes documents writes only the column fingerprints.
+CREATE FUNCTION textsim._change_passage_rows() RETURNS trigger
 LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp SET enable_seqscan = off AS $$
 DECLARE
-    old_rows text := textsim._passage_rows('old_documents');
-    new_rows text := textsim._passage_rows('new_documents');
-    gone text := old_rows;
-    added text := new_rows;
+    passage text := 'passage_' || TG_ARGV[0];
+    gone text := textsim._passage_rows('old_documents');
+    added text;
     changed integer[];
 BEGIN
     IF TG_OP = 'UPDATE' THEN
@@ -123,24 +117,19 @@ BEGIN
         IF changed = '{}' THEN
             RETURN NULL;
         END IF;
-        old_rows := old_rows || ' AND d.id = ANY ($1)';
-        new_rows := new_rows || ' AND d.id = ANY ($1)';
-        gone := format('(%s) EXCEPT (%s)', old_rows, new_rows);
-        added := format('(%s) EXCEPT (%s)', new_rows, old_rows);
-    END IF;
-    IF TG_OP <> 'INSERT' THEN
-        EXECUTE format('DELETE FROM textsim.%I p USING (%s) g (fingerprint, id) '
-            'WHERE p.fingerprint = g.fingerprint AND p.document_id = g.id', 'passage_' || TG_ARGV[0], gone)
+        gone := gone || ' AND d.id = ANY ($1)';
+        added := textsim._passage_rows('new_documents') || ' AND d.id = ANY ($1)';
+        EXECUTE format('INSERT INTO textsim.%I (fingerprint, document_id) (%s) EXCEPT (%s)', passage, added, gone)
         USING changed;
+        gone := format('(%s) EXCEPT (%s)', gone, added);
     END IF;
-    IF TG_OP <> 'DELETE' THEN
-        EXECUTE format('INSERT INTO textsim.%I (fingerprint, document_id) %s', 'passage_' || TG_ARGV[0], added)
-        USING changed;
-    END IF;
+    EXECUTE format('DELETE FROM textsim.%I p USING (%s) g (fingerprint, id) '
+        'WHERE p.fingerprint = g.fingerprint AND p.document_id = g.id', passage, gone)
+    USING changed;
     RETURN NULL;
 END $$;
-COMMENT ON FUNCTION textsim._write_passage_rows()
-    IS 'store the fingerprints of the documents that a statement has added, changed or removed';
+COMMENT ON FUNCTION textsim._change_passage_rows()
+    IS 'keep the fingerprints of the documents that a statement has changed or removed';
 
 -- A slice of a stored array reads the whole array, so both are read once, before they are cut. A run at many places of
 -- the text is compared at the first ten, so that the work stays linear on every input.

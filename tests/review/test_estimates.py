@@ -17,7 +17,8 @@ from tests.support.simulated_judge import judge
 from textsim_db.results import Pair
 from textsim_db.review.pair_arrays import Pairs
 from textsim_db.review.survey import read_pairs
-from textsim_db.review.threshold_estimates import Verdicts, precision, suggest, wilson_interval
+from textsim_db.review.threshold_estimates import Verdicts, precision, suggest
+from textsim_db.sketch.cost_of_bands import wilson
 from textsim_db.text.array_types import BoolArray
 
 RUNS = 20
@@ -53,7 +54,7 @@ def test_similarities_without_a_judged_pair_widen_the_interval() -> None:
     histogram = np.zeros(101, np.int64)
     histogram[[50, 90]] = 100
     verdicts = Verdicts(np.full(100, 0.9), np.ones(100, np.bool_))
-    low, high = wilson_interval(1, 100)
+    low, high = wilson(1, 100)
     found = precision(verdicts, histogram, 0.5)
     assert found is not None
     assert found.unseen == 0.5
@@ -87,10 +88,10 @@ def test_too_few_verdicts_suggest_nothing(is_same: Callable[[int], bool]) -> Non
 
 def test_wilson_intervals_are_known() -> None:
     # Newcombe, "Two-sided confidence intervals for the single proportion", 1998, table I, method 3.
-    assert wilson_interval(81 / 263, 263) == pytest.approx((0.2553, 0.3662), abs=5e-5)
-    assert wilson_interval(15 / 148, 148) == pytest.approx((0.0624, 0.1605), abs=5e-5)
-    assert wilson_interval(0, 20) == pytest.approx((0, 0.1611), abs=5e-5)
-    assert wilson_interval(1 / 29, 29) == pytest.approx((0.0061, 0.1718), abs=5e-5)
+    assert wilson(81 / 263, 263) == pytest.approx((0.2553, 0.3662), abs=5e-5)
+    assert wilson(15 / 148, 148) == pytest.approx((0.0624, 0.1605), abs=5e-5)
+    assert wilson(0, 20) == pytest.approx((0, 0.1611), abs=5e-5)
+    assert wilson(1 / 29, 29) == pytest.approx((0.0061, 0.1718), abs=5e-5)
 
 
 SHARE = 0.7

@@ -10,10 +10,10 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
 import textsim_db as ts
-from tests.integration.test_boilerplate import templated
 from tests.support.rebuilds import stored_rows
 from tests.support.sampling import sample
 from tests.support.spark import Documents, frame, near_duplicates, rows
+from tests.support.templated_texts import templated
 from textsim_db.errors import ConfigurationError
 from textsim_db.spark import candidates as engine
 from textsim_db.spark import write

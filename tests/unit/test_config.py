@@ -226,6 +226,6 @@ def test_fewer_pairs_than_the_formula_are_found_only_where_it_is_optimistic(size
 
 def test_the_interval_is_wilsons() -> None:
     assert wilson(0, 0) == (0.0, 1.0)
-    low, high = wilson(95, 100)  # equals R's prop.test(95, 100, correct = FALSE)
+    low, high = wilson(0.95, 100)  # equals R's prop.test(95, 100, correct = FALSE)
     assert (round(low, 4), round(high, 4)) == (0.8882, 0.9785)
-    assert wilson(100, 100)[1] == 1.0
+    assert wilson(1, 100)[1] == 1.0

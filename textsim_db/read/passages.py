@@ -13,6 +13,7 @@ from collections.abc import Generator, Iterable, Iterator, Sequence
 
 import numpy as np
 
+from textsim_db.check_values import check_count
 from textsim_db.cluster.spanning_forest import Ids
 from textsim_db.compare.shared_runs import shared_runs
 from textsim_db.db.binary_format import load_int4_array
@@ -35,7 +36,7 @@ from textsim_db.read.search import form_of_row, row_of_key
 from textsim_db.read.snapshot import snapshot
 from textsim_db.read.stored_documents import StoredDocuments, WordNumbers, rows_of_tokens
 from textsim_db.results import CommonRun, Contamination, Passage, PassageList, SharedPassage
-from textsim_db.settings import CorpusConfig, check_count
+from textsim_db.settings import CorpusConfig
 from textsim_db.show.numbers import count
 from textsim_db.sketch.fingerprints import (
     LEFT_OUT,
