@@ -58,8 +58,8 @@ BEGIN
     GROUP BY i.indpred, i.indrelid;
 END $$;
 COMMENT ON FUNCTION textsim._read_filter(regclass, regclass)
-    IS 'the condition of an index, which is the row filter of a table, with its columns and their types; an error if it '
-    'uses code of a user';
+    IS 'the condition of an index, which is the row filter of a table, with its columns and their types; an error if '
+    'it uses code of a user';
 
 CREATE FUNCTION textsim._make_filter_function(source textsim.source) RETURNS void
 LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
@@ -165,7 +165,7 @@ BEGIN
                 HINT = 'Attach the table with textsim.attach, which creates the triggers.';
     END IF;
     IF compare THEN
-        PERFORM textsim._enqueue_comparison(activated.corpus_id, activated.id);
+        PERFORM textsim._enqueue(activated.corpus_id, activated.id);
     END IF;
 END $$;
 COMMENT ON FUNCTION textsim._activate_source(integer, boolean)
@@ -480,22 +480,21 @@ BEGIN
     END IF;
 END $$;
 COMMENT ON FUNCTION textsim.attach(text, regclass, name, name, text, text, name, name, name, text, name[])
-    IS 'Keeps a table indexed in a corpus: creates triggers that see every change of the '
-    'columns. In mode queue a worker indexes changes; in mode inline the transaction that makes a '
-    'change indexes it. Existing rows wait for a worker or index_pending(). Raises an error if '
-    'the caller does not own the table, or if the key column may be NULL or is not unique. '
-    'If the key has several columns, name them in key_columns instead of key_column, such as ARRAY[''day'', ''id'']; '
-    'they must be unique together, and their values are joined as by join_key(). '
-    'A unique corpus takes mode inline only, which is its default, and existing rows are indexed at once. A '
-    'change that makes two documents match raises unique_violation. If existing rows match, attach raises '
-    'unique_violation; if existing is keep, it keeps them with a warning, as if add() was called with force. A scoped corpus needs scope_column, '
-    'whose value, as text, is the scope of the row''s document. A row whose scope is NULL is refused by a '
-    'unique corpus, and set aside with an error by another. A corpus with keep_for needs one of two columns of type '
-    'timestamptz, timestamp or date: a row counts until keep_for after the time in time_column, or until the time '
-    'in expires_column. If the column is NULL, the row counts for ever. Times without a time zone are of UTC. '
-    'The expired rows stay in the table. With row_filter, a condition such as status = ''published'', only the rows for '
-    'which it is true have a document. It has the columns of the row, and immutable functions and operators of PostgreSQL. '
-    'A column of another type than those of PostgreSQL is read as text.';
+    IS 'Keeps a table indexed in a corpus: creates triggers that see every change of the columns. In mode queue a '
+    'worker indexes changes; in mode inline the transaction that makes a change indexes it. Existing rows wait for a '
+    'worker or index_pending(). Raises an error if the caller does not own the table, or if the key column may be NULL '
+    'or is not unique. If the key has several columns, name them in key_columns instead of key_column, such as '
+    'ARRAY[''day'', ''id'']; they must be unique together, and their values are joined as by join_key(). A unique '
+    'corpus takes mode inline only, which is its default, and existing rows are indexed at once. A change that makes '
+    'two documents match raises unique_violation. If existing rows match, attach raises unique_violation; if existing '
+    'is keep, it keeps them with a warning, as if add() was called with force. A scoped corpus needs scope_column, '
+    'whose value, as text, is the scope of the row''s document. A row whose scope is NULL is refused by a unique '
+    'corpus, and set aside with an error by another. A corpus with keep_for needs one of two columns of type '
+    'timestamptz, timestamp or date: a row counts until keep_for after the time in time_column, or until the time in '
+    'expires_column. If the column is NULL, the row counts for ever. Times without a time zone are of UTC. The expired '
+    'rows stay in the table. With row_filter, a condition such as status = ''published'', only the rows for which it '
+    'is true have a document. It has the columns of the row, and immutable functions and operators of PostgreSQL. A '
+    'column of another type than those of PostgreSQL is read as text.';
 
 CREATE FUNCTION textsim.detach(corpus text, relation regclass) RETURNS void
 LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$

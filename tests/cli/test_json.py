@@ -1,9 +1,10 @@
-"""Every command prints its result as JSON lines with --json."""
+"""Every command prints its result as JSON lines with --json, and its messages with --log-json."""
 
 from __future__ import annotations
 
 import json
 import shlex
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ import psycopg
 
 from scripts.write_reference import each_command
 from tests.support.commands import NEWS, Textsim
+from textsim_db.cli import logs
 from textsim_db.cli.app import _WITHOUT_JSON
 
 WITHOUT_RESULTS = {"pending", "check", "judgements contradictions"}
@@ -73,8 +75,8 @@ ELSEWHERE = {"warm", "db stop"}
 def test_every_command_prints_json(textsim: Textsim, database_url: str) -> None:
     groups = {name for name, command in each_command() if hasattr(command, "commands")}
     names = {name for name, _ in each_command()} - groups
-    words = {line: line.split() for line, _ in LINES}
-    tried = {" ".join(w[: 2 if w[0] in groups else 1]) for w in words.values()}
+    split = [line.split() for line, _ in LINES]
+    tried = {" ".join(words[: 2 if words[0] in groups else 1]) for words in split}
     assert tried == names - _WITHOUT_JSON - ELSEWHERE
     records = [json.dumps({"id": key, "text": text}) for key, text in NEWS.items()]
     Path("news.jsonl").write_text("\n".join(records))
@@ -84,7 +86,14 @@ def test_every_command_prints_json(textsim: Textsim, database_url: str) -> None:
         connection.execute("CREATE TABLE article (id text PRIMARY KEY, body text)")
         connection.execute("INSERT INTO article VALUES ('x', 'one two three four')")
     for line, members in LINES:
-        result = textsim(*shlex.split(line), "--json", status=1 if "unknown" in line else 0)
+        words = [*shlex.split(line), "--json", "--log-json"]
+        result = textsim(*words, status=1 if "unknown" in line else 0)
+        for record in map(json.loads, result.stderr.splitlines()):
+            assert list(record)[:4] == ["time", "level", "logger", "message"]
+            assert datetime.fromisoformat(record["time"]).utcoffset() == timedelta(0)
+            assert record["level"] in logs.LEVELS
+            assert record["logger"].startswith("textsim_db")
+            assert isinstance(record.get("seconds", 0.0), float)
         objects = [json.loads(each) for each in result.stdout.splitlines()]
         assert objects or line in WITHOUT_RESULTS or line.split(" news")[0] in WITHOUT_RESULTS, line
         assert all(isinstance(each, dict) for each in objects), line

@@ -17,7 +17,7 @@ from tests.support.connections import Connection, value
 from tests.support.sampling import sample
 from tests.support.scopes import THRESHOLD, Document, random_documents, true_pairs
 from tests.support.threads import repeating
-from textsim_db.settings import check_duration
+from textsim_db.check_values import check_duration
 from textsim_db.write import load_batches, prepare_batches, write_batch
 
 TEXT = "the quick brown fox jumps over the lazy dog"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-from itertools import combinations
 from statistics import mean
 
 import pytest
@@ -12,26 +11,9 @@ import textsim_db as ts
 from benchmarks.generate import documents
 from tests.support.connections import Connection
 from tests.support.sampling import sample
+from tests.support.truth import brute_force
 from textsim_db.measures import words
 from textsim_db.read.measure_recall import distribution
-from textsim_db.text.shingles import shingles
-
-Pairs = dict[tuple[str, str], float]
-
-
-def brute_force(texts: dict[str, str], shingle: str, threshold: float) -> tuple[Pairs, list[float]]:
-    """Return the pairs that reach the threshold, and all similarities above 0."""
-    sets = {key: frozenset(shingles(text, shingle)) for key, text in texts.items()}
-    similar: Pairs = {}
-    similarities = []
-    for a, b in combinations(sorted(sets), 2):
-        shared = len(sets[a] & sets[b])
-        if shared:
-            value = shared / len(sets[a] | sets[b])
-            similarities.append(value)
-            if value >= threshold:
-                similar[a, b] = value
-    return similar, similarities
 
 
 @pytest.mark.parametrize("shingle", sample(["word:3", "word:1", "char:5"], 3))
@@ -44,7 +26,8 @@ def test_measured_recall_equals_a_brute_force(
     corpus = db.create_corpus("c", shingle=shingle, threshold=0.5, bands=3, rows=5)
     corpus.add_many(texts.items())
     report = corpus.measure_recall(sample=1000)
-    expected, similarities = brute_force(texts, shingle, 0.5)
+    similarities = brute_force(texts, shingle, 1e-9)  # all pairs that share a shingle
+    expected = {pair: value for pair, value in similarities.items() if value >= 0.5}
     reported = {pair[:2]: pair.similarity for pair in corpus.pairs()}
     assert (report.documents, report.sampled, report.empty) == (403, 402, 1)
     assert report.threshold == 0.5
@@ -55,7 +38,7 @@ def test_measured_recall_equals_a_brute_force(
     assert report.recall == len(reported) / len(expected)
     assert report.promised == pytest.approx(mean(map(corpus.config.probability, expected.values())))
     assert sum(report.histogram) == len(similarities)
-    assert report.histogram[100] == sum(value == 1 for value in similarities)
+    assert report.histogram[100] == sum(value == 1 for value in similarities.values())
     assert sum(report.histogram[50:]) == len(expected)
     assert report.sampled_histogram == report.histogram
     reached = {key for pair in reported for key in pair}
@@ -73,7 +56,7 @@ def test_a_sample_measures_the_recall_of_some_documents(
     seed = rng.randrange(2**32)
     report = corpus.measure_recall(sample=200, seed=seed)
     assert report == corpus.measure_recall(sample=200, seed=seed)
-    expected, _ = brute_force(texts, "word:3", 0.5)
+    expected = brute_force(texts, "word:3", 0.5)
     assert report.sampled == len(report.candidates) == 200
     assert 0 < report.pairs < len(expected)
     assert sum(report.histogram[50:]) == report.pairs

@@ -81,7 +81,7 @@ VALID = [
     "_log_ids(1, '{1}')",
     "_make_functions(1)",
     "_grant_ids(1)",
-    "_enqueue_comparison(1, 1)",
+    "_enqueue(1, 1, NULL)",
     "_replace_corpus(1, 2)",
 ]
 

@@ -53,21 +53,6 @@ def test_every_object_of_the_schema_has_a_comment(db: ts.Database, kind: str, qu
     assert fetch_sorted(db.url, query) == [], f"{kind} without a comment"
 
 
-def test_functions_without_parsed_bodies_name_a_search_path(database_url: str) -> None:
-    # A body in BEGIN ATOMIC is bound at creation, so it needs no search path. A procedure with a search
-    # path may not commit, so procedures have none.
-    functions = fetch_sorted(
-        database_url,
-        """
-        SELECT p.oid::regprocedure::text FROM pg_proc p
-        WHERE p.pronamespace = 'textsim'::regnamespace AND p.prokind = 'f'
-            AND p.prosqlbody IS NULL
-            AND NOT coalesce(p.proconfig::text LIKE '%search_path=%', false)
-        """,
-    )
-    assert functions == []
-
-
 def test_functions_state_volatility_and_parallel_safety() -> None:
     statements = schema.script().split("CREATE FUNCTION ")[1:]
     assert statements

@@ -5,13 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-
-from tests.support.spark import frame
-
-pytest.importorskip("pyspark")
-
 from pyspark.sql import functions as F  # noqa: N812
 
+from tests.support.spark import frame
 from textsim_db.errors import ConfigurationError
 from textsim_db.spark import find_candidates
 

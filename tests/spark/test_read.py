@@ -3,21 +3,15 @@
 from __future__ import annotations
 
 import random
-from typing import TYPE_CHECKING
 
 import pytest
+from pyspark.errors import PythonException
+from pyspark.sql import SparkSession
 
 import textsim_db as ts
-from textsim_db.text.tokens import normal_form
-
-pytest.importorskip("pyspark")
-from pyspark.errors import PythonException
-
 from textsim_db.spark import read
 from textsim_db.spark.read_task import PAGE
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+from textsim_db.text.tokens import normal_form
 
 pytestmark = pytest.mark.more
 

@@ -4,20 +4,14 @@ from __future__ import annotations
 
 import random
 from datetime import date, datetime, timedelta
-from typing import TYPE_CHECKING
 from uuid import UUID
 
 import pytest
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
 
 import textsim_db as ts
-
-pytest.importorskip("pyspark")
-from pyspark.errors import PySparkException
-
 from textsim_db.spark import join_key, split_key
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
 pytestmark = pytest.mark.more
 

@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-import gzip
-import json
 import random
-from pathlib import Path
 from typing import LiteralString
 
 import psycopg
 import pytest
 
 from tests.support.connections import Connection
+from tests.support.real_corpora import records
 from textsim_db import measures
 from textsim_db.measures import shingles, words
 
 pytestmark = pytest.mark.both_servers
 
-DATA = Path(__file__).parents[2].parent / "shared" / "data"
 _MEASURES = """
 SELECT textsim.containment(a, b), textsim.containment(a, b, 'char', 4),
     textsim.containment(b, a, 'word', 2), textsim.cosine_similarity(a, b),
@@ -63,11 +60,7 @@ def test_measures_of_random_texts_equal_pythons(
 def test_measures_of_real_texts_equal_pythons(
     shared_connection: Connection, rng: random.Random, name: str
 ) -> None:
-    file = DATA / f"{name}.jsonl.gz"
-    if not file.exists():
-        pytest.skip(f"needs {file.name} in ../shared/data")
-    with gzip.open(file, "rt", encoding="utf-8") as lines:
-        texts = [json.loads(line)["text"][:600] for _, line in zip(range(400), lines, strict=False)]
+    texts = [record["text"][:600] for record in records(name, 400)]
     assert_equal_measures(
         shared_connection, [(rng.choice(texts), rng.choice(texts)) for _ in range(40)]
     )

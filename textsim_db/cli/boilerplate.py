@@ -8,7 +8,12 @@ import typer
 
 from textsim_db.cli.connections import connect
 from textsim_db.cli.messages import print_message
-from textsim_db.cli.options import CorpusName, DatabaseUrl, number_option, positive_number
+from textsim_db.cli.options import (
+    CorpusName,
+    DatabaseUrl,
+    number_option,
+    positive_number_option,
+)
 from textsim_db.cli.output import Format, FormatOption, write
 from textsim_db.show.numbers import count
 
@@ -21,11 +26,7 @@ def boilerplate(
     ] = 0.01,
     last: Annotated[
         int,
-        typer.Option(
-            parser=positive_number,
-            metavar="NUMBER",
-            help="List at most this many shingles, the most frequent first.",
-        ),
+        positive_number_option("List at most this many shingles, the most frequent first."),
     ] = 20,
     clusters: Annotated[
         bool,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import json
 import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -11,9 +10,10 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from textsim_db.cli.connections import connect
+from textsim_db.cli.json_option import print_object
 from textsim_db.cli.messages import print_message
 from textsim_db.cli.one_text import read_one_text
-from textsim_db.cli.options import DatabaseUrl, whole_number
+from textsim_db.cli.options import DatabaseUrl, path_option, whole_number_option
 from textsim_db.cli.output import Format, FormatOption, check_writable, console, table, write
 from textsim_db.errors import ConfigurationError, InputError, shown
 from textsim_db.settings import DEFAULTS
@@ -47,16 +47,11 @@ def compare(
     ] = None,
     shingles: Annotated[
         int,
-        typer.Option(
-            "--shingles",
-            parser=whole_number,
-            metavar="NUMBER",
-            help="Show this many shingles of each list: shared, only in A, only in B.",
-        ),
+        whole_number_option("Show this many shingles of each list: shared, only in A, only in B."),
     ] = 5,
     html: Annotated[
         str | None,
-        typer.Option(metavar="PATH", help="Write an HTML page with both texts side by side."),
+        path_option("Write an HTML page with both texts side by side."),
     ] = None,
     form: FormatOption = Format.TABLE,
     database_url: DatabaseUrl = None,
@@ -122,7 +117,7 @@ def _write_explanation(explanation: Explanation, shingles: int, form: Format) ->
     elif form is Format.CSV:
         write(("measure", "value"), explanation.measures.items(), form)
     else:
-        print(json.dumps(dataclasses.asdict(explanation), ensure_ascii=False))
+        print_object(dataclasses.asdict(explanation))
     if explanation.distinctions:
         print_message(html_page.warning(explanation.distinctions))
 

@@ -8,8 +8,7 @@ from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from typing import IO, TYPE_CHECKING, Any
 
-import typer
-
+from textsim_db.cli.options import misused
 from textsim_db.errors import shown
 
 if TYPE_CHECKING:
@@ -27,23 +26,18 @@ def is_page(report: str | None) -> bool:
 def check_table_report(report: str) -> None:
     """Raise an error if the name of the report on a table does not mean a page."""
     if not is_page(report):
-        raise typer.BadParameter(
-            f"with --table the report is a page; {report} does not end in {_PAGE}",
-            param_hint="--report",
+        raise misused(
+            "--report", f"with --table the report is a page; {report} does not end in {_PAGE}"
         )
 
 
 def check_report(report: str, path: str | None, output: str | None) -> None:
     """Raise an error if the name of a report means no format, or another file of the command."""
     if not report.endswith((_LINES, _PAGE)):
-        raise typer.BadParameter(
-            f"{report} does not end in {_LINES} or {_PAGE}", param_hint="--report"
-        )
+        raise misused("--report", f"{report} does not end in {_LINES} or {_PAGE}")
     for argument, other, stream in (("INPUT", path, 0), ("OUTPUT", output, 1)):
         if other is not None and _is_same(report, other, stream):
-            raise typer.BadParameter(
-                f"{shown(report)} is also {argument}; name another file", param_hint="--report"
-            )
+            raise misused("--report", f"{shown(report)} is also {argument}; name another file")
 
 
 def _is_same(report: str, other: str, stream: int) -> bool:

@@ -68,11 +68,10 @@ class Workers(NamedTuple):
 
 def read_workers(db: Database) -> Workers:
     """Return the state of all workers."""
-    from textsim_db.db.engine import autocommit, database_errors
+    from textsim_db.db.engine import database_errors, read_rows
 
-    with database_errors(), autocommit(db.engine) as connection:
-        row = connection.execute(_WORKERS).fetchone()
-    assert row is not None
+    with database_errors():
+        (row,) = read_rows(db.engine, _WORKERS)
     return Workers(*row)
 
 

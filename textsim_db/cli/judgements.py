@@ -8,7 +8,13 @@ import typer
 
 from textsim_db.cli.connections import connect
 from textsim_db.cli.messages import print_message, print_result
-from textsim_db.cli.options import CorpusName, DatabaseUrl, choice_of
+from textsim_db.cli.options import (
+    CorpusName,
+    DatabaseUrl,
+    choice_of,
+    choice_option,
+    record_kind_option,
+)
 from textsim_db.cli.output import Format, FormatOption, write
 from textsim_db.files.kind_by_name import Kind
 from textsim_db.results import Contradiction, Judgement
@@ -42,10 +48,9 @@ def judge(
     ] = None,
     replaces: Annotated[
         Verdict | None,
-        typer.Option(
-            parser=choice_of(Verdict),
-            metavar=_VERDICTS,
-            help="Replace the stored judgement of the pair, which has this verdict. Without it a "
+        choice_option(
+            Verdict,
+            "Replace the stored judgement of the pair, which has this verdict. Without it a "
             "judgement is never replaced.",
         ),
     ] = None,
@@ -101,11 +106,7 @@ def import_(
     ],
     kind: Annotated[
         Kind,
-        typer.Option(
-            parser=choice_of(Kind),
-            metavar="|".join(kind for kind in Kind if kind is not Kind.TEXT),
-            help="Format of the file; auto decides by its name.",
-        ),
+        record_kind_option("Format of the file; auto decides by its name."),
     ] = Kind.AUTO,
     replace: Annotated[
         bool,

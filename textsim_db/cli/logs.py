@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -136,7 +136,7 @@ def _choose_level(value: str | None) -> None:
     _configure()
 
 
-def _declare_options(
+def declare_options(
     log_json: Annotated[
         bool,
         typer.Option(
@@ -164,10 +164,10 @@ def _declare_options(
 
 
 @cache
-def options() -> list[Any]:
-    """Return the log options, which every command has."""
+def declared_by(function: Callable[..., None]) -> list[Any]:
+    """Return the options that a function declares."""
     app = typer.Typer(add_completion=False)
-    app.command()(_declare_options)
+    app.command()(function)
     parameters: list[Any] = typer.main.get_command(app).params
     return parameters
 
@@ -177,7 +177,7 @@ class Command(TyperCommand):
 
     def get_params(self, ctx: Any) -> list[Any]:
         """Return the parameters of the command and the log options."""
-        return [*super().get_params(ctx), *options()]
+        return [*super().get_params(ctx), *declared_by(declare_options)]
 
     def invoke(self, ctx: Any) -> Any:
         """Note the name of the command and run it."""

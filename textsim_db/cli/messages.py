@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
 
@@ -17,7 +17,7 @@ from textsim_db.errors import EmbeddedServerError, shown
 if TYPE_CHECKING:
     from textsim_db.results import Refusal
 
-_SHOWN_REFUSALS = 20
+_SHOWN = 20
 
 log = logging.getLogger(COMMANDS)
 
@@ -90,6 +90,14 @@ def confirm(action: str, yes: bool) -> None:
         raise typer.Exit(2)
 
 
+def print_first(messages: Sequence[str], level: int = logging.INFO) -> None:
+    """Print the first messages, and how many others there are."""
+    for message in messages[:_SHOWN]:
+        print_message(message, level)
+    if len(messages) > _SHOWN:
+        print_message(f"... and {len(messages) - _SHOWN:,} more", level)
+
+
 class Refusals:
     """Counts refused records and keeps the first messages."""
 
@@ -115,7 +123,7 @@ class Refusals:
 
     def _note(self, line: str) -> None:
         self.count += 1
-        if len(self._first) < _SHOWN_REFUSALS:
+        if len(self._first) < _SHOWN:
             self._first.append(line)
 
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from textsim_db.cli.json_option import json_option
-from textsim_db.cli.options import choice_of
+from textsim_db.cli.options import choice_of, misused
 from textsim_db.errors import InputError, shown
 from textsim_db.show.numbers import similarity
 
@@ -44,7 +44,7 @@ def _form(ctx: typer.Context, value: Format) -> Format:
         return value
     source = ctx.get_parameter_source("form")
     if value is not Format.JSONL and source is not None and source.name == "COMMANDLINE":
-        raise typer.BadParameter(f"--json is --format jsonl, and not {value}", param_hint="--json")
+        raise misused("--json", f"--json is --format jsonl, and not {value}")
     return Format.JSONL
 
 

@@ -14,8 +14,10 @@ from textsim_db.cli.options import (
     CorpusName,
     DatabaseUrl,
     ScopeLimit,
-    choice_of,
-    positive_number,
+    choice_option,
+    column_option,
+    path_option,
+    positive_number_option,
 )
 from textsim_db.cli.output import Format, FormatOption, check_writable, write
 from textsim_db.cli.searches import MaxResults, SearchedFile, SearchedText, searched_text
@@ -33,20 +35,15 @@ _MOST_SHOWN = 160
 
 LeastWords = Annotated[
     int | None,
-    typer.Option(
+    positive_number_option(
+        "The words of the shortest passage. Default: --passages of the corpus, and not fewer.",
         "--words",
-        parser=positive_number,
-        metavar="NUMBER",
-        help="The words of the shortest passage. Default: --passages of the corpus, and not fewer.",
     ),
 ]
 MostDocuments = Annotated[
     int | None,
-    typer.Option(
-        "--max-documents",
-        parser=positive_number,
-        metavar="NUMBER",
-        help="Do not list a run that more documents have, such as a header. Default: list all.",
+    positive_number_option(
+        "Do not list a run that more documents have, such as a header. Default: list all."
     ),
 ]
 
@@ -120,22 +117,14 @@ def contamination(
     words: LeastWords = None,
     report: Annotated[
         str | None,
-        typer.Option(
-            "--report", metavar="PATH", help="Write a line of JSON for each record to this file."
-        ),
+        path_option("Write a line of JSON for each record to this file."),
     ] = None,
     kind: Annotated[
         Kind,
-        typer.Option(
-            "--kind", parser=choice_of(Kind), metavar="|".join(Kind), help="Format of the files."
-        ),
+        choice_option(Kind, "Format of the files."),
     ] = Kind.AUTO,
-    key: Annotated[
-        str, typer.Option(metavar="COLUMN", help="Column, or member in JSON, with the key.")
-    ] = "id",
-    text: Annotated[
-        str, typer.Option(metavar="COLUMN", help="Column, or member in JSON, with the text.")
-    ] = "text",
+    key: Annotated[str, column_option("Column, or member in JSON, with the key.")] = "id",
+    text: Annotated[str, column_option("Column, or member in JSON, with the text.")] = "text",
     scope: ScopeLimit = None,
     max_documents: MostDocuments = None,
     form: FormatOption = Format.TABLE,

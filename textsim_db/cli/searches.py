@@ -18,7 +18,9 @@ from textsim_db.cli.options import (
     ScopeLimit,
     ScopeOfPairs,
     Threshold,
-    positive_number,
+    misused,
+    path_option,
+    positive_number_option,
 )
 from textsim_db.cli.output import Format, FormatOption, write
 from textsim_db.show.numbers import count
@@ -42,10 +44,8 @@ MeasureOption = Annotated[
 ]
 MaxResults = Annotated[
     int | None,
-    typer.Option(
-        parser=positive_number,
-        metavar="NUMBER",
-        help="Print at most this many results, the most similar first. Default: all.",
+    positive_number_option(
+        "Print at most this many results, the most similar first. Default: all."
     ),
 ]
 
@@ -58,9 +58,7 @@ SearchedText = Annotated[
 ]
 SearchedFile = Annotated[
     str | None,
-    typer.Option(
-        "--file", metavar="PATH", help='Read the text from a file; "-" is standard input.'
-    ),
+    path_option('Read the text from a file; "-" is standard input.', "--file"),
 ]
 
 
@@ -100,9 +98,7 @@ def nearest(
     file: SearchedFile = None,
     k: Annotated[
         int,
-        typer.Option(
-            "--k", "-k", parser=positive_number, metavar="NUMBER", help="Print this many."
-        ),
+        positive_number_option("Print this many.", "--k", "-k"),
     ] = 10,
     language: LanguageLimit = None,
     scope: ScopeLimit = None,
@@ -267,7 +263,7 @@ def _write_inspected(found: list[InspectedCluster], form: Format) -> None:
 def searched_text(text: str | None, file: str | None) -> str:
     """Return the text of a search, given as an argument or in a file."""
     if (text is None) == (file is None):
-        raise typer.BadParameter("give either a text or --file", param_hint="TEXT")
+        raise misused("TEXT", "give either a text or --file")
     name = "-" if text == "-" else file
     return read_one_text(name, "searched for") if name is not None else str(text)
 

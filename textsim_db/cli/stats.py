@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
-import json
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from textsim_db.cli.connections import connect
+from textsim_db.cli.json_option import print_object
 from textsim_db.cli.messages import print_message
 from textsim_db.cli.options import (
     CorpusName,
@@ -70,7 +70,7 @@ def stats(
     if form is Format.TABLE:
         _show(statistics)
     else:
-        print(json.dumps(dataclasses.asdict(statistics), ensure_ascii=False))
+        print_object(dataclasses.asdict(statistics))
 
 
 def _show(statistics: Statistics) -> None:

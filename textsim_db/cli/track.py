@@ -8,7 +8,13 @@ import typer
 
 from textsim_db.cli.connections import connect
 from textsim_db.cli.messages import print_result
-from textsim_db.cli.options import CorpusName, DatabaseUrl, LinkageOption, choice_of, number_option
+from textsim_db.cli.options import (
+    CorpusName,
+    DatabaseUrl,
+    LinkageOption,
+    choice_option,
+    number_option,
+)
 from textsim_db.errors import shown
 from textsim_db.settings import Mode
 from textsim_db.show.numbers import count
@@ -22,10 +28,9 @@ TrackedThreshold = Annotated[
 
 TrackedMode = Annotated[
     Mode,
-    typer.Option(
-        parser=choice_of(Mode),
-        metavar="|".join(Mode),
-        help="queue: workers update clusters moments later. inline: the transaction that writes "
+    choice_option(
+        Mode,
+        "queue: workers update clusters moments later. inline: the transaction that writes "
         "documents also updates their clusters, one transaction after the other.",
     ),
 ]

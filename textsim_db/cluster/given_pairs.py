@@ -7,11 +7,12 @@ from typing import Any, NoReturn, TypeVar
 
 import numpy as np
 
+from textsim_db.check_values import is_number
 from textsim_db.cluster.linkages import groups_of_links
 from textsim_db.cluster.spanning_forest import Links
 from textsim_db.errors import InputError, shown
 from textsim_db.results import Cluster
-from textsim_db.settings import check_linkage, is_number
+from textsim_db.settings import check_linkage
 from textsim_db.show.result_list import ResultList
 
 Key = TypeVar("Key", str, int)

@@ -14,7 +14,7 @@ from textsim_db.dedupe.shown_removals import (
     Tenth,
 )
 from textsim_db.dedupe.shown_texts import ShownTexts
-from textsim_db.diff.html_page import warning
+from textsim_db.diff.html_page import warning_note
 from textsim_db.diff.marked_parts import (
     COMPARED,
     StartDifferences,
@@ -191,10 +191,7 @@ def _remarks(found: StartDifferences) -> str:
         remarks.append("no word differs")
     if found.is_cut:
         remarks.append(f"only the first {COMPARED:,} characters are compared here")
-    warned = warning(found.distinctions)
-    return (note("; ".join(remarks)) if remarks else "") + (
-        f'<p class="warning">{warned}</p>\n' if warned else ""
-    )
+    return (note("; ".join(remarks)) if remarks else "") + warning_note(found.distinctions)
 
 
 def _clusters(shown: ShownRemovals, names: _Names, texts: ShownTexts) -> Iterator[str]:

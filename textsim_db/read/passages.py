@@ -15,6 +15,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from textsim_db.check_values import check_count
 from textsim_db.cluster.spanning_forest import Ids
 from textsim_db.compare.document_rows import code_points
 from textsim_db.compare.shared_runs import shared_runs
@@ -37,7 +38,7 @@ from textsim_db.read.search import form_of_row, row_of_key
 from textsim_db.read.snapshot import snapshot
 from textsim_db.read.stored_documents import StoredDocuments, WordNumbers
 from textsim_db.results import CommonRun, Contamination, Passage, PassageList, SharedPassage
-from textsim_db.settings import CorpusConfig, check_count
+from textsim_db.settings import CorpusConfig
 from textsim_db.show.numbers import count
 from textsim_db.sketch.fingerprints import (
     PassageShingles,

@@ -15,12 +15,13 @@ from starlette.responses import HTMLResponse, RedirectResponse, Response
 
 from textsim_db.errors import DocumentNotFound, shown
 from textsim_db.results import Pair
-from textsim_db.review.clusters import ChainClusters, Clusters, Judged
+from textsim_db.review.clusters import ChainClusters, Judged
 from textsim_db.review.filter_and_order import fraction
 from textsim_db.review.judging import Judgements, Judging, mark
 from textsim_db.review.pair_arrays import HUNDREDTHS, Largest, Pairs
 from textsim_db.review.reviewed import Reviewed, Text
 from textsim_db.review.side_by_side import Summary, begin_of, summary
+from textsim_db.review.stored_clusters import StoredClusters
 from textsim_db.review.survey import Survey
 
 FOLDER = Path(__file__).parent
@@ -35,13 +36,17 @@ _MOST_CLUSTERINGS = 4
 """The thresholds whose clusters are kept in memory."""
 
 
+Clusters = ChainClusters | StoredClusters
+"""The clusters of the pages, the largest first."""
+
+
 class Site:
     """The reviewed documents, and what the pages need to show them."""
 
     def __init__(self, reviewed: Reviewed, read_only: bool) -> None:
         self.reviewed = reviewed
         self.read_only = read_only
-        self.judging = Judging(reviewed)
+        self.judging = Judging(reviewed.judgement_store)
         self.survey = Survey(reviewed)
         self._clusterings: dict[tuple[object, ...], ChainClusters] = {}
         self._templates = jinja2.Environment(

@@ -11,16 +11,10 @@ import pyarrow as pa
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - the name that PySpark's users know
 
+from textsim_db.check_values import check_count
 from textsim_db.errors import ConfigurationError, suggestion
 from textsim_db.results import Refusal
-from textsim_db.settings import (
-    PAIR_SETTINGS,
-    SETTINGS,
-    CorpusConfig,
-    CorpusSettings,
-    check_count,
-    check_linkage,
-)
+from textsim_db.settings import PAIR_SETTINGS, SETTINGS, CorpusConfig, CorpusSettings, check_linkage
 from textsim_db.spark import stage_3_results
 from textsim_db.spark.columns import FrameColumns, RankColumn
 from textsim_db.spark.components import find_components

@@ -238,12 +238,12 @@ BEGIN
     END LOOP;
 END $$;
 COMMENT ON FUNCTION textsim.judge(text, text, text, text, text, text)
-    IS 'Records what a person says of two documents: verdict is same, different or unsure. Tracked clusters '
-    'obey it; clusters() and duplicates() do if judgements is true. The documents are named by their keys, and need not exist; the judgement stays '
-    'when they change or are removed. A pair has one judgement. If the pair was judged otherwise, or the note '
-    'differs, raises restrict_violation, unless replaces names the stored verdict: so nobody replaces a judgement '
-    'that they have not seen. Returns false if the judgement is stored already. Raises an error if both keys are '
-    'equal, or if both documents exist and have different scopes.';
+    IS 'Records what a person says of two documents: verdict is same, different or unsure. Tracked clusters obey it; '
+    'clusters() and duplicates() do if judgements is true. The documents are named by their keys, and need not exist; '
+    'the judgement stays when they change or are removed. A pair has one judgement. If the pair was judged otherwise, '
+    'or the note differs, raises restrict_violation, unless replaces names the stored verdict: so nobody replaces a '
+    'judgement that they have not seen. Returns false if the judgement is stored already. Raises an error if both keys '
+    'are equal, or if both documents exist and have different scopes.';
 
 CREATE FUNCTION textsim.unjudge(corpus text, a text, b text) RETURNS boolean
 LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$

@@ -33,8 +33,8 @@ BEGIN
         format('node_%s_id_seq', corpus_id), 'node_' || corpus_id);
 END $$;
 COMMENT ON FUNCTION textsim._tracking_relations(integer)
-    IS 'the tables, the indexes and the sequence of a tracked corpus besides those of every corpus, with the statements '
-    'that create them; check compares the definitions';
+    IS 'the tables, the indexes and the sequence of a tracked corpus besides those of every corpus, with the '
+    'statements that create them; check compares the definitions';
 
 CREATE FUNCTION textsim._tracking_triggers(corpus_id integer)
 RETURNS TABLE (relation text, name text, function text, statement text)
@@ -43,7 +43,8 @@ BEGIN
     RETURN QUERY
         SELECT t.relation, 'track_' || t.event, t.function, format(
             'CREATE TRIGGER %I %s %s ON textsim.%I %sFOR EACH STATEMENT EXECUTE FUNCTION textsim.%I(%L)',
-            'track_' || t.event, t.moment, upper(t.event), t.relation, 'REFERENCING ' || t.tables, t.function, corpus_id)
+            'track_' || t.event, t.moment, upper(t.event), t.relation, 'REFERENCING ' || t.tables, t.function,
+            corpus_id)
         FROM (VALUES
             ('document_' || corpus_id, 'insert', 'AFTER', 'NEW TABLE AS new_documents ', '_log_documents'),
             ('document_' || corpus_id, 'update', 'AFTER', 'OLD TABLE AS old_documents NEW TABLE AS new_documents ',
@@ -300,16 +301,15 @@ BEGIN
     UPDATE textsim.tracked t SET mode = track.mode WHERE t.corpus_id = c.id;
 END $$;
 COMMENT ON FUNCTION textsim.track(text, text, double precision, text, interval)
-    IS 'Keeps the matches and clusters of a corpus in tables that stay current: members() and match_pairs() read '
-    'them. They obey judgements. A worker or update_clusters() computes them, first of all documents, and then, in '
-    'mode queue, of each change. In mode inline the transaction that writes documents updates their clusters when it commits; such '
-    'transactions wait for each other, and need the isolation level READ COMMITTED. linkage says '
-    'how matches make clusters. kept: one document of a cluster is kept, and every other member matches it; documents '
-    'are considered in the order in which they were added. single: the connected components of the matches. '
-    'complete: every two members of a cluster match. threshold is the least similarity of a match, by default that of '
-    'the corpus, and not lower. If a rebuild changes the threshold of the corpus, an equal or lower threshold follows '
-    'it. Events are removed after the time keep_events; NULL keeps them. Raises an error if the corpus is tracked '
-    'already.';
+    IS 'Keeps the matches and clusters of a corpus in tables that stay current: members() and match_pairs() read them. '
+    'They obey judgements. A worker or update_clusters() computes them, first of all documents, and then, in mode '
+    'queue, of each change. In mode inline the transaction that writes documents updates their clusters when it '
+    'commits; such transactions wait for each other, and need the isolation level READ COMMITTED. linkage says how '
+    'matches make clusters. kept: one document of a cluster is kept, and every other member matches it; documents are '
+    'considered in the order in which they were added. single: the connected components of the matches. complete: '
+    'every two members of a cluster match. threshold is the least similarity of a match, by default that of the '
+    'corpus, and not lower. If a rebuild changes the threshold of the corpus, an equal or lower threshold follows it. '
+    'Events are removed after the time keep_events; NULL keeps them. Raises an error if the corpus is tracked already.';
 
 CREATE FUNCTION textsim.untrack(corpus text) RETURNS void
 LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$

@@ -313,8 +313,9 @@ COMMENT ON FUNCTION textsim._apart(text, text[], integer[], integer[], double pr
     'their groups: all of them one after the other, and the place of the last one of each document';
 
 CREATE FUNCTION textsim._read_pairs(
-    query text, caller_path text, highest double precision DEFAULT 1,
-    OUT keys text[], OUT lefts integer[], OUT rights integer[], OUT similarities double precision[])
+    query text, caller_path text, linkage text, judged_corpus text DEFAULT NULL,
+    OUT keys text[], OUT lefts integer[], OUT rights integer[], OUT similarities double precision[],
+    OUT apart_ends integer[], OUT apart integer[])
 LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     -- In a subquery nothing but a SELECT is possible. Without a third column, the similarity is 1.
@@ -365,17 +366,21 @@ BEGIN
                 ORDER BY p.place LIMIT 1
             )
         FROM link l
-        $query$, columns[1], columns[2], pair, highest);
+        $query$, columns[1], columns[2], pair, CASE WHEN judged_corpus IS NULL THEN 1 ELSE 2 END);
     PERFORM set_config('search_path', caller_path, true);
     EXECUTE statement INTO keys, lefts, rights, similarities, fault;
     PERFORM pg_catalog.set_config('search_path', 'pg_catalog, pg_temp', true);
     IF fault IS NOT NULL THEN
         RAISE EXCEPTION '%', fault USING ERRCODE = 'invalid_parameter_value';
     END IF;
+    IF judged_corpus IS NOT NULL AND linkage = 'kept' AND keys IS NOT NULL THEN
+        SELECT a.* INTO apart_ends, apart FROM textsim._apart(judged_corpus, keys, lefts, rights, similarities) a;
+    END IF;
 END $$;
-COMMENT ON FUNCTION textsim._read_pairs(text, text, double precision)
+COMMENT ON FUNCTION textsim._read_pairs(text, text, text, text)
     IS 'the keys of the pairs of a query in their order, and the links; texts are in byte order, whatever their '
-    'collation; the arrays are NULL without pairs';
+    'collation; the arrays are NULL without pairs. judged_corpus: the corpus whose judgements are obeyed, if '
+    '_pairs_query() has returned the query; with linkage kept they also keep documents apart';
 
 CREATE FUNCTION textsim._group_pairs(
     query text, linkage text, caller_path text, judged_corpus text DEFAULT NULL)
@@ -383,18 +388,11 @@ RETURNS TABLE (key text, cluster integer, kept text, weakest double precision)
 LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE ROWS 1000 SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     pairs record;
-    apart_ends integer[];
-    apart integer[];
 BEGIN
     PERFORM textsim._check_given('the query', query IS NOT NULL), textsim._check_linkage(linkage);
-    SELECT p.* INTO pairs
-    FROM textsim._read_pairs(query, caller_path, CASE WHEN judged_corpus IS NULL THEN 1 ELSE 2 END) p;
+    pairs := textsim._read_pairs(query, caller_path, linkage, judged_corpus);
     IF pairs.keys IS NULL THEN
         RETURN;
-    END IF;
-    IF judged_corpus IS NOT NULL AND linkage = 'kept' THEN
-        SELECT p.* INTO apart_ends, apart
-        FROM textsim._apart(judged_corpus, pairs.keys, pairs.lefts, pairs.rights, pairs.similarities) p;
     END IF;
     -- A statement that is executed knows the sizes of its arrays, so its plan fits them.
     RETURN QUERY EXECUTE $query$
@@ -413,11 +411,10 @@ BEGIN
         LEFT JOIN unnest($1) WITH ORDINALITY r (key, number) ON r.number = g.root AND $5 = 'kept'
         ORDER BY g.cluster, g.document
         $query$
-    USING pairs.keys, pairs.lefts, pairs.rights, pairs.similarities, linkage, apart_ends, apart;
+    USING pairs.keys, pairs.lefts, pairs.rights, pairs.similarities, linkage, pairs.apart_ends, pairs.apart;
 END $$;
 COMMENT ON FUNCTION textsim._group_pairs(text, text, text, text)
-    IS 'the work of group_pairs(), with the search path of the caller; judged_corpus: the corpus whose judgements '
-    'are obeyed, if _pairs_query() has returned the query';
+    IS 'the work of group_pairs(), with the search path of the caller; judged_corpus: see _read_pairs()';
 
 CREATE FUNCTION textsim._pairs_query(
     corpus text, threshold double precision, language text, scope text, judgements boolean)
@@ -487,8 +484,6 @@ DECLARE
         WHEN 'longest' THEN '-' || words WHEN 'shortest' THEN words END;
     pairs record;
     ranks integer[];
-    apart_ends integer[];
-    apart integer[];
 BEGIN
     IF ordering IS NULL THEN
         RAISE EXCEPTION 'keep is %; expected first, last, longest or shortest', quote_nullable(keep)
@@ -498,16 +493,11 @@ BEGIN
     IF c.id IS NULL THEN
         RETURN;
     END IF;
-    SELECT p.* INTO pairs
-    FROM textsim._read_pairs(
-        textsim._pairs_query(corpus, threshold, language, scope, judgements), 'pg_catalog, pg_temp',
-        CASE WHEN judgements THEN 2 ELSE 1 END) p;
+    pairs := textsim._read_pairs(
+        textsim._pairs_query(corpus, threshold, language, scope, judgements), 'pg_catalog, pg_temp', linkage,
+        CASE WHEN judgements THEN corpus END);
     IF pairs.keys IS NULL THEN
         RETURN;
-    END IF;
-    IF judgements AND linkage = 'kept' THEN
-        SELECT p.* INTO apart_ends, apart
-        FROM textsim._apart(corpus, pairs.keys, pairs.lefts, pairs.rights, pairs.similarities) p;
     END IF;
     EXECUTE format($query$
         SELECT array_agg(o.rank::integer ORDER BY o.number)
@@ -535,7 +525,7 @@ BEGIN
         WHERE g.document <> g.kept
         $query$, 'document_' || c.id)
     USING pairs.keys, pairs.lefts, pairs.rights, pairs.similarities, linkage, c.unit, c.shingle_length, ranks,
-        apart_ends, apart;
+        pairs.apart_ends, pairs.apart;
 END $$;
 COMMENT ON FUNCTION textsim.duplicates(text, text, double precision, text, text, text, boolean)
     IS 'Returns the documents to remove so that each cluster keeps one document: key, the key that is kept in '

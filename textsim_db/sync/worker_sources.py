@@ -46,7 +46,7 @@ class Complaints:
         self._problems[source.id] = set(source.problems)
 
 
-class UsableSources:
+class WorkerSources:
     """The usable tables by the number of their source, and their corpora; at most a second old."""
 
     def __init__(
