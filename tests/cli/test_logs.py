@@ -1,4 +1,4 @@
-"""Messages on standard error with --log-json and --log-level, and the output of `textsim status`."""
+"""Messages on standard error with --log-json and --log-level, progress, and textsim status."""
 
 from __future__ import annotations
 
@@ -20,9 +20,11 @@ import pytest
 import textsim_db as ts
 from benchmarks.generate import documents
 from tests.support.commands import Textsim, process
+from tests.support.terminal import replace_standard_error
 from tests.support.waiting import PATIENCE_SECONDS, wait_for
 from textsim_db.cli import app, logs, progress
 from textsim_db.db.engine import plain_url, sqlalchemy_url
+from textsim_db.results import AddReport
 from textsim_db.text import numba_compiler
 
 
@@ -279,3 +281,35 @@ def test_status_shows_rates(textsim: Textsim, database_url: str) -> None:
         ).total_seconds()
         written = last["corpora"][0]["written"] - first["corpora"][0]["written"]
         assert sum(rates[2:]) / 2 == pytest.approx(written / seconds, rel=0.2)
+
+
+def test_a_known_total(monkeypatch: pytest.MonkeyPatch) -> None:
+    terminal = replace_standard_error(monkeypatch)
+    with progress.progress("checking", "documents") as show:
+        show(5_000, 20_000)
+    assert "checking" in terminal.getvalue()
+    assert "5,000 of 20,000 documents" in terminal.getvalue()
+
+
+def test_an_unknown_total(monkeypatch: pytest.MonkeyPatch) -> None:
+    terminal = replace_standard_error(monkeypatch)
+    with progress.progress("indexing", "rows") as show:
+        show(5_000)
+    assert "5,000 rows, " in terminal.getvalue()
+
+
+def test_the_share_of_bytes_that_a_load_has_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    terminal = replace_standard_error(monkeypatch)
+
+    class Half:
+        bytes_read = 50
+
+        def total_bytes(self) -> int:
+            return 100
+
+    with progress.loading(Half(), [("key", "text")] * 3) as load:
+        assert len(list(load)) == 3
+        load.after_batch(AddReport(added=3))
+    assert load.report.received == 3
+    assert "3 documents, " in terminal.getvalue()
+    assert "━" in terminal.getvalue()

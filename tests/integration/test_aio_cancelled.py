@@ -72,7 +72,7 @@ def test_a_cancelled_call_ends_its_statement_and_keeps_its_connection(
     assert names == ["c"], "a cancelled rebuild leaves no hidden corpus"
 
 
-def test_a_call_that_pauses_before_another_attempt_ends_at_once(
+async def test_a_call_that_pauses_before_another_attempt_ends_at_once(
     filled: ts.Corpus,
     proxy: Proxy,
     caplog: pytest.LogCaptureFixture,
@@ -80,88 +80,74 @@ def test_a_call_that_pauses_before_another_attempt_ends_at_once(
 ) -> None:
     monkeypatch.setattr(retries, "LOST_SECONDS", (3600.0, 3600.0))
     caplog.set_level(logging.INFO, "textsim_db")
-
-    async def main() -> None:
-        async with support.connect(proxy.url) as db, asyncio.timeout(PATIENCE_SECONDS):
-            corpus = await db.corpus("c")
-            await corpus.query(TEXT)
-            proxy.cut = lambda proxy, data: "before" if COMMIT in data else None
-            task = asyncio.create_task(corpus.add("new", "the text of a document that is lost"))
-            await asyncio.to_thread(wait_for, lambda: "trying again in" in caplog.text)
-            task.cancel()
-            with pytest.raises(asyncio.CancelledError):
-                await task
-            proxy.cut = lambda proxy, data: None
-            assert not await corpus.contains("new")
-            assert await corpus.check() == []
-
-    support.run(main())
+    async with support.connect(proxy.url) as db, asyncio.timeout(PATIENCE_SECONDS):
+        corpus = await db.corpus("c")
+        await corpus.query(TEXT)
+        proxy.cut = lambda proxy, data: "before" if COMMIT in data else None
+        task = asyncio.create_task(corpus.add("new", "the text of a document that is lost"))
+        await asyncio.to_thread(wait_for, lambda: "trying again in" in caplog.text)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        proxy.cut = lambda proxy, data: None
+        assert not await corpus.contains("new")
+        assert await corpus.check() == []
 
 
-def test_a_cancelled_add_stores_all_documents_of_a_batch_or_none(
+async def test_a_cancelled_add_stores_all_documents_of_a_batch_or_none(
     filled: ts.Corpus, database_url: str, connection: Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(batch_size, "BATCH_DOCUMENTS", 100)
     written, before = asyncio.Event(), len(filled)
+    loop = asyncio.get_running_loop()
 
-    async def main() -> None:
-        loop = asyncio.get_running_loop()
+    def report(_: ts.AddReport) -> None:
+        loop.call_soon_threadsafe(written.set)
 
-        def report(_: ts.AddReport) -> None:
-            loop.call_soon_threadsafe(written.set)
+    async with support.connect(database_url) as db:
+        corpus = await db.corpus("c")
+        new = [(f"new {key}", text) for key, text in documents(2000)]
+        task = asyncio.create_task(corpus.add_many(new, report))
+        await written.wait()
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        stored = await corpus.count() - before
+        assert stored >= 100
+        assert stored % 100 == 0
+        assert await corpus.check() == []
 
-        async with support.connect(database_url) as db:
-            corpus = await db.corpus("c")
-            new = [(f"new {key}", text) for key, text in documents(2000)]
-            task = asyncio.create_task(corpus.add_many(new, report))
-            await written.wait()
-            task.cancel()
+
+async def test_a_call_that_waits_for_a_thread_never_begins(
+    filled: ts.Corpus, database_url: str, connection: Connection
+) -> None:
+    async with support.connect(database_url, threads=1) as db:
+        corpus = await db.corpus("c")
+        with support.locked(connection, "c"):
+            first = asyncio.create_task(corpus.query(TEXT))
+            await support.blocked(connection)
+            second = asyncio.create_task(corpus.remove(["k1"]))
+            await asyncio.sleep(0)
+            second.cancel()
             with pytest.raises(asyncio.CancelledError):
-                await task
-            stored = await corpus.count() - before
-            assert stored >= 100
-            assert stored % 100 == 0
-            assert await corpus.check() == []
-
-    support.run(main())
+                await second
+            assert not first.done()
+        assert [match.key for match in await first][:1] == ["k0"]
+        assert await corpus.contains("k1")
 
 
-def test_a_call_that_waits_for_a_thread_never_begins(
+async def test_a_task_that_is_cancelled_again_still_waits_for_the_end(
     filled: ts.Corpus, database_url: str, connection: Connection
 ) -> None:
-    async def main() -> None:
-        async with support.connect(database_url, threads=1) as db:
-            corpus = await db.corpus("c")
-            with support.locked(connection, "c"):
-                first = asyncio.create_task(corpus.query(TEXT))
-                await support.blocked(connection)
-                second = asyncio.create_task(corpus.remove(["k1"]))
+    async with support.connect(database_url) as db:
+        corpus = await db.corpus("c")
+        with support.locked(connection, "c"):
+            task = asyncio.create_task(corpus.query(TEXT))
+            await support.blocked(connection)
+            while not task.done():
+                task.cancel()
                 await asyncio.sleep(0)
-                second.cancel()
-                with pytest.raises(asyncio.CancelledError):
-                    await second
-                assert not first.done()
-            assert [match.key for match in await first][:1] == ["k0"]
-            assert await corpus.contains("k1")
-
-    support.run(main())
-
-
-def test_a_task_that_is_cancelled_again_still_waits_for_the_end(
-    filled: ts.Corpus, database_url: str, connection: Connection
-) -> None:
-    async def main() -> None:
-        async with support.connect(database_url) as db:
-            corpus = await db.corpus("c")
-            with support.locked(connection, "c"):
-                task = asyncio.create_task(corpus.query(TEXT))
-                await support.blocked(connection)
-                while not task.done():
-                    task.cancel()
-                    await asyncio.sleep(0)
-                assert support.busy(connection) == []
-
-    support.run(main())
+            assert support.busy(connection) == []
 
 
 @pytest.mark.parametrize("way", ["timeout", "task group"])
@@ -240,22 +226,18 @@ def test_an_event_loop_that_shuts_down_ends_tasks_and_iterators(
     assert [task.cancelled() for task in held if isinstance(task, asyncio.Task)] == [True] * 4
 
 
-def test_an_iterator_begins_when_another_one_ends(
+async def test_an_iterator_begins_when_another_one_ends(
     filled: ts.Corpus, database_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(threads, "OPEN_PATIENCE_SECONDS", 0.05)
     monkeypatch.setattr(streams, "MOST_ITEMS", 2)
-
-    async def main() -> None:
-        async with support.connect(database_url, threads=1) as db:
-            corpus = await db.corpus("c")
-            async with corpus.pairs() as pairs:
-                await anext(pairs)
-                with pytest.raises(ts.DatabaseUnavailable, match="1 iterators were open"):
-                    await anext(corpus.pairs())
-            await anext(corpus.pairs())
-
-    support.run(main())
+    async with support.connect(database_url, threads=1) as db:
+        corpus = await db.corpus("c")
+        async with corpus.pairs() as pairs:
+            await anext(pairs)
+            with pytest.raises(ts.DatabaseUnavailable, match="1 iterators were open"):
+                await anext(corpus.pairs())
+        await anext(corpus.pairs())
 
 
 def test_a_cancelled_attach_and_worker_leave_changes_to_the_next_worker(

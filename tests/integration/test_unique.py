@@ -14,6 +14,7 @@ from psycopg.errors import UniqueViolation
 import textsim_db as ts
 from tests.support.commands import Textsim
 from tests.support.connections import Connection
+from tests.support.reference import similarity
 from tests.support.sampling import sample
 from tests.support.threads import in_thread
 from tests.support.waiting import CLIENT_WAITS_FOR_A_LOCK, wait_until
@@ -38,16 +39,6 @@ def unique_corpus(db: ts.Database, **settings: Any) -> ts.Corpus:
 )
 def titles(request: pytest.FixtureRequest, db: ts.Database) -> ts.Corpus:
     return unique_corpus(db, **request.param)
-
-
-def shingles(text: str) -> set[tuple[str, ...]]:
-    words = text.split()
-    return {tuple(words[i : i + 3]) for i in range(max(len(words) - 2, 1))} if words else set()
-
-
-def similarity(a: str, b: str) -> float:
-    x, y = shingles(a), shingles(b)
-    return len(x & y) / len(x | y) if x and y else 0.0
 
 
 def replay(documents: Iterable[tuple[str, str]]) -> tuple[dict[str, str], list[str]]:

@@ -25,6 +25,7 @@ from benchmarks.harness import (
     table_of,
 )
 from benchmarks.peers import THRESHOLD, word_trigrams
+from tests.support.reference import similarity
 from textsim_db.text.shingles import shingles
 
 
@@ -109,11 +110,6 @@ def test_recall_and_precision_are_counted_over_the_pairs_of_all_rounds() -> None
     assert summary(rounds) == {"version": "1", "rate": 3.0} | expected
     missing = {"missing": "not measured: no such module"}
     assert summary([rounds[0], missing]) == missing
-
-
-def similarity(a: str, b: str) -> float:
-    one, other = set(shingles(a, "word:3")), set(shingles(b, "word:3"))
-    return len(one & other) / len(one | other)
 
 
 @pytest.mark.long

@@ -43,7 +43,8 @@ LeastWords = Annotated[
 MostDocuments = Annotated[
     int | None,
     positive_number_option(
-        "Do not list a run that more documents have, such as a header. Default: list all."
+        "Do not list a run that more documents have, such as a header. Default: list all.",
+        "--max-documents",
     ),
 ]
 
