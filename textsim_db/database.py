@@ -21,12 +21,7 @@ from textsim_db.results import Metric, Source, WorkerState
 from textsim_db.settings import SETTINGS, CorpusSettings, Settings
 from textsim_db.show.result_list import ResultList
 from textsim_db.sync import attached_tables, status
-from textsim_db.sync.worker_settings import (
-    LEASE_SECONDS,
-    POLL_SECONDS,
-    WorkerSettings,
-    WorkReport,
-)
+from textsim_db.sync.worker_settings import LEASE_SECONDS, POLL_SECONDS, WorkerSettings, WorkReport
 from textsim_db.write.temporary_corpora import check_not_reserved, is_temporary
 
 if TYPE_CHECKING:

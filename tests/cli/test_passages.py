@@ -49,17 +49,35 @@ def test_the_records_of_a_test_set_are_compared(textsim: Textsim, tmp_path: Path
     testset.write_text("\n".join(map(json.dumps, records)), encoding="utf-8")
     listed = textsim("contamination", str(testset), "--against", "c", "--format", "jsonl")
     first = {"key": "q1", "words": 10, "coverage": 0.8, "documents": "a"}
-    assert rows(listed) == [first]
+    assert rows(listed) == [first | {"left_out": 0}]
     assert "1 of 3 records share a passage with a document" in listed.stderr
     assert "1 record of fewer than 6 words, which can share no passage" in listed.stderr
     textsim("contamination", str(testset), "--against", "c", "--report", str(report))
     assert [json.loads(line) for line in report.read_text(encoding="utf-8").splitlines()] == [
-        first | {"documents": ["a"]},
-        {"key": "q2", "words": 8, "coverage": 0.0, "documents": []},
-        {"key": "q3", "words": 2, "coverage": 0.0, "documents": []},
+        first | {"documents": ["a"], "common": []},
+        {"key": "q2", "words": 8, "coverage": 0.0, "documents": [], "common": []},
+        {"key": "q3", "words": 2, "coverage": 0.0, "documents": [], "common": []},
     ]
     missing = tmp_path / "missing" / "report.jsonl"
     refused = textsim(
         "contamination", str(testset), "--against", "c", "--report", str(missing), status=2
     )
     assert "there is no folder" in refused.stderr
+
+
+def test_runs_that_a_record_leaves_out_are_counted(textsim: Textsim, tmp_path: Path) -> None:
+    textsim("corpus", "create", "c", "--passages", "6")
+    lines = [{"id": str(number), "text": RUN} for number in range(3)]
+    textsim("index", "c", "-", input="\n".join(map(json.dumps, lines)))
+    testset, report = tmp_path / "testset.jsonl", tmp_path / "report.jsonl"
+    testset.write_text(json.dumps({"id": "q", "text": f"{RUN} so what"}), encoding="utf-8")
+    guarded = ["contamination", str(testset), "--against", "c", "--max-documents", "2"]
+    listed = textsim(*guarded, "--format", "jsonl")
+    (row,) = rows(listed)
+    assert row["documents"] == ""
+    assert 3 <= row["left_out"] <= 8
+    assert "1 record with runs in too many documents to list" in listed.stderr
+    textsim(*guarded, "--report", str(report))
+    (run,) = json.loads(report.read_text(encoding="utf-8"))["common"]
+    assert run["documents"] == 3
+    assert run["words"] == row["left_out"]

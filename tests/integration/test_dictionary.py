@@ -195,11 +195,15 @@ def test_a_query_does_not_wait_for_the_words_of_another_thread(
 def test_check_reports_documents_without_ids_and_log_entry(
     corpus: ts.Corpus, connection: Connection
 ) -> None:
-    connection.execute("SELECT textsim.add('c', 'a', 'one two three')")
+    connection.execute(
+        "SELECT textsim.add('c', k, 'one two three') FROM unnest('{a,\"\"}'::text[]) k"
+    )
     assert corpus.check() == []
     connection.execute("DELETE FROM textsim.pending")
-    (problem,) = corpus.check()
-    assert problem[:2] == ("words", "a")
+    problems = corpus.check()
+    assert {problem[:2] for problem in problems} == {("words", "a"), ("words", "")}
+    assert corpus.reconcile().completed == 2
+    assert corpus.check() == []
 
 
 def test_documents_of_every_origin_are_stored_as_the_same_rows(

@@ -16,9 +16,9 @@ from textsim_db.sketch.common_values import NO_COMMON, CommonValues, class_of, c
 from textsim_db.sketch.exact_prefix import smallest_values
 from textsim_db.sketch.fingerprints import (
     LEFT_OUT,
-    classes_of,
     fingerprints_of,
-    passage_values,
+    fingerprints_of_shingles,
+    passage_shingles,
 )
 from textsim_db.sketch.passage_window import window_of
 from textsim_db.sketch.sketch_texts import GOLDEN_TEXT
@@ -33,9 +33,13 @@ def settings(length: int, unit: str = "word") -> CorpusConfig:
 
 
 def computed(texts: list[str], config: CorpusConfig) -> list[list[int]]:
+    """Return the fingerprints of texts, which are the same for all texts at once and text by text."""
     fingerprints = fingerprints_of(tokenize([text.encode() for text in texts]), config)
     assert fingerprints is not None
-    return [fingerprints.of(i).tolist() for i in range(len(texts))]
+    of_each = [fingerprints.of(i).tolist() for i in range(len(texts))]
+    shingles = (passage_shingles(tokenize([text.encode()]), config) for text in texts)
+    assert of_each == [fingerprints_of_shingles(each, config).tolist() for each in shingles]
+    return of_each
 
 
 def values_of(text: str, config: CorpusConfig) -> list[int]:
@@ -121,11 +125,10 @@ def test_classes_are_learned_by_documents(unit: str, seed: int) -> None:
     tokens = tokenize([text.encode() for text in texts])
     for stored in (False, True):
         learned = learn_common([tokens], replace(config, common_passages=stored))
-        own = passage_values(tokenize([header.encode()]), learned)
-        assert set(classes_of(own, learned).tolist()) == {LEFT_OUT - 1 if stored else LEFT_OUT}
+        own = passage_shingles(tokenize([header.encode()]), learned)
+        assert set(own.classes.tolist()) == {LEFT_OUT - 1 if stored else LEFT_OUT}
         assert computed([header], learned) == ([[]] if not stored else computed([header], config))
-        rare = passage_values(tokenize([few.encode()]), learned)
-        assert not classes_of(rare, learned).any()
+        assert not passage_shingles(tokenize([few.encode()]), learned).classes.any()
         common = learned.common_of_passages
         classes = dict(zip(common.values.tolist(), common.classes.tolist(), strict=True))
         assert computed(texts[:20], learned) == [

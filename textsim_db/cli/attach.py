@@ -42,8 +42,7 @@ def attach(
     ] = None,
     text: Annotated[str, column_option("Column with the text.")] = "text",
     scope: Annotated[
-        str | None,
-        column_option("Column with the scope. A scoped corpus requires it."),
+        str | None, column_option("Column with the scope. A scoped corpus requires it.")
     ] = None,
     time_column: Annotated[
         str | None,
@@ -54,8 +53,7 @@ def attach(
         ),
     ] = None,
     expires: Annotated[
-        str | None,
-        column_option("Column with the time from which a row no longer counts."),
+        str | None, column_option("Column with the time from which a row no longer counts.")
     ] = None,
     row_filter: Annotated[
         str | None,

@@ -50,8 +50,7 @@ def compare(
         whole_number_option("Show this many shingles of each list: shared, only in A, only in B."),
     ] = 5,
     html: Annotated[
-        str | None,
-        path_option("Write an HTML page with both texts side by side."),
+        str | None, path_option("Write an HTML page with both texts side by side.")
     ] = None,
     form: FormatOption = Format.TABLE,
     database_url: DatabaseUrl = None,

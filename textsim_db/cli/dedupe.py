@@ -30,11 +30,7 @@ from textsim_db.cli.options import (
 )
 from textsim_db.cli.output import check_writable
 from textsim_db.cli.progress import loading
-from textsim_db.cli.settings_options import (
-    PartialSettings,
-    check_settings,
-    with_settings,
-)
+from textsim_db.cli.settings_options import PartialSettings, check_settings, with_settings
 from textsim_db.errors import ConfigurationError, InputError, shown
 from textsim_db.files.kind_by_name import Kind
 from textsim_db.settings import PAIR_SETTINGS, CorpusSettings
@@ -42,12 +38,7 @@ from textsim_db.show.numbers import count
 
 if TYPE_CHECKING:
     from textsim_db.cluster.keep_rule import Preference
-    from textsim_db.dedupe.by_temporary_corpus import (
-        Deduplication,
-        Document,
-        JudgedDocuments,
-        Rule,
-    )
+    from textsim_db.dedupe.by_temporary_corpus import Deduplication, Document, JudgedDocuments, Rule
     from textsim_db.dedupe.table_clusters import Columns
     from textsim_db.files.read_judgements import ReadJudgement
     from textsim_db.files.record_files import RecordFile
@@ -92,8 +83,7 @@ def dedupe(
         ),
     ] = None,
     table: Annotated[
-        str | None,
-        typer.Option(metavar="TABLE", help="Read a table of the database, not a file."),
+        str | None, typer.Option(metavar="TABLE", help="Read a table of the database, not a file.")
     ] = None,
     into: Annotated[
         str | None,
@@ -133,12 +123,10 @@ def dedupe(
         ),
     ] = False,
     kind: Annotated[
-        Kind,
-        record_kind_option("Format of INPUT; auto decides by its name."),
+        Kind, record_kind_option("Format of INPUT; auto decides by its name.")
     ] = Kind.AUTO,
     output_kind: Annotated[
-        Kind,
-        record_kind_option("Format of the output; auto decides by its name."),
+        Kind, record_kind_option("Format of the output; auto decides by its name.")
     ] = Kind.AUTO,
     text: Annotated[str, column_option("Column, or member in JSON, with the text.")] = "text",
     key: Annotated[

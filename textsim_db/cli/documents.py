@@ -134,10 +134,7 @@ def remove(
         unknown = [key for key in dict.fromkeys(keys) if key not in opened]
         removed = opened.remove(keys)
     print_result(
-        f"removed {count(removed, 'document')}",
-        corpus=corpus,
-        documents=removed,
-        unknown=unknown,
+        f"removed {count(removed, 'document')}", corpus=corpus, documents=removed, unknown=unknown
     )
     for key in unknown:
         message = f'no document "{key}" in the corpus'
@@ -174,11 +171,7 @@ def _check_usage(settings: PartialSettings, glob: str, create: bool) -> None:
 
 
 def _open_or_create(
-    db: Database,
-    name: str,
-    create: bool,
-    settings: PartialSettings,
-    documents: Iterator[Any],
+    db: Database, name: str, create: bool, settings: PartialSettings, documents: Iterator[Any]
 ) -> tuple[Corpus | None, Iterator[Any]]:
     """Return the corpus and all documents; None if there is neither a corpus nor a document.
 

@@ -105,8 +105,7 @@ def import_(
         ),
     ],
     kind: Annotated[
-        Kind,
-        record_kind_option("Format of the file; auto decides by its name."),
+        Kind, record_kind_option("Format of the file; auto decides by its name.")
     ] = Kind.AUTO,
     replace: Annotated[
         bool,

@@ -96,7 +96,7 @@ def log_to_stderr() -> Iterator[None]:
     levels = {name: logging.getLogger(name).level for name in (LIBRARY, COMMANDS, COMPILER)}
     library.addHandler(handler)
     try:
-        _configure()
+        configure()
         yield
     finally:
         library.removeHandler(handler)
@@ -104,7 +104,8 @@ def log_to_stderr() -> Iterator[None]:
             logging.getLogger(name).setLevel(level)
 
 
-def _configure(default: int | None = None) -> None:
+def configure(default: int | None = None) -> None:
+    """Log as the options say; default: the level without --log-level."""
     for handler in logging.getLogger(LIBRARY).handlers:
         if isinstance(handler, _Handler):
             plain = PlainFormatter("%(asctime)s %(message)s")
@@ -116,14 +117,9 @@ def _configure(default: int | None = None) -> None:
         logging.getLogger(name).setLevel(log_options.level or level)
 
 
-def set_default_level(level: int) -> None:
-    """Log messages of this level and above, unless --log-level was given."""
-    _configure(level)
-
-
 def _choose_json(value: bool) -> None:
     log_options.json = log_options.json or value
-    _configure()
+    configure()
 
 
 def _choose_level(value: str | None) -> None:
@@ -133,7 +129,7 @@ def _choose_level(value: str | None) -> None:
         near = suggestion(value, LEVELS)
         raise typer.BadParameter(f'"{value}" is not one of {", ".join(LEVELS)}{near}')
     log_options.level = getattr(logging, value.upper())
-    _configure()
+    configure()
 
 
 def declare_options(

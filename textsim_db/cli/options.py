@@ -128,14 +128,13 @@ DatabaseUrl = Annotated[
 ]
 CorpusName = Annotated[str, typer.Argument(metavar="CORPUS", help="Name of the corpus.")]
 OptionalCorpus = Annotated[
-    str | None,
-    typer.Argument(metavar="CORPUS", help="Name of the corpus. Default: every corpus."),
+    str | None, typer.Argument(metavar="CORPUS", help="Name of the corpus. Default: every corpus.")
 ]
 Threshold = Annotated[
     float | None,
     number_option(
         "Least similarity of a result: above 0, at most 1. Default: the corpus's threshold. "
-        "Below it some similar documents are missed: textsim corpus show prints the share.",
+        "Below it some similar documents are missed: textsim corpus show prints the share."
     ),
 ]
 LanguageLimit = Annotated[

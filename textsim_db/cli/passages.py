@@ -40,6 +40,13 @@ LeastWords = Annotated[
         "--words",
     ),
 ]
+MostDocuments = Annotated[
+    int | None,
+    positive_number_option(
+        "Do not list a run that more documents have, such as a header. Default: list all.",
+        "--max-documents",
+    ),
+]
 
 
 def passages(
@@ -49,12 +56,7 @@ def passages(
     words: LeastWords = None,
     max_results: MaxResults = None,
     scope: ScopeLimit = None,
-    max_documents: Annotated[
-        int | None,
-        positive_number_option(
-            "Do not list a run that more documents have, such as a header. Default: list all."
-        ),
-    ] = None,
+    max_documents: MostDocuments = None,
     form: FormatOption = Format.TABLE,
     database_url: DatabaseUrl = None,
 ) -> None:
@@ -125,14 +127,16 @@ def contamination(
     key: Annotated[str, column_option("Column, or member in JSON, with the key.")] = "id",
     text: Annotated[str, column_option("Column, or member in JSON, with the text.")] = "text",
     scope: ScopeLimit = None,
+    max_documents: MostDocuments = None,
     form: FormatOption = Format.TABLE,
     database_url: DatabaseUrl = None,
 ) -> None:
     """Say which records of a test set share passages with the documents of a corpus.
 
     The corpus must have passages. Of each record that shares one, it prints the key, the number of its
-    words, the share of them that are in passages, and the keys of the documents. --report writes all
-    records to a file instead. A table needs all its rows in memory; the report and other formats are
+    words, the share of them that are in passages, the keys of the documents, and the number of words in
+    runs that very many documents have, whose documents are not listed. --report writes all records and
+    their runs to a file instead. A table needs all its rows in memory; the report and other formats are
     written row by row, so the test set may have any size.
 
     Examples:
@@ -150,15 +154,21 @@ def contamination(
         corpus = db.corpus(against)
         tally = _Tally(words or corpus.config.passages or 0)
         records = ((document[0], document[1]) for document in inputs)
-        rows = tally.counted(corpus.contamination(records, words, scope))
+        rows = tally.counted(corpus.contamination(records, words, scope, max_documents))
         if report is None:
-            shared = ((*row[:3], ", ".join(row.documents)) for row in rows if row.documents)
-            write(("key", "words", "coverage", "documents"), shared, form)
+            shared = (
+                (*row[:3], ", ".join(row.documents), _count_words(row.common))
+                for row in rows
+                if row.documents or row.common
+            )
+            write(("key", "words", "coverage", "documents", "left_out"), shared, form)
         else:
             _write_report(report, rows)
     print_message(
         f"{tally.contaminated:,} of {count(tally.records, 'record')} share a passage with a document"
     )
+    if tally.left_out:
+        print_message(f"{count(tally.left_out, 'record')} with runs in too many documents to list")
     if tally.short:
         records_below = count(tally.short, "record")
         print_message(
@@ -169,6 +179,11 @@ def contamination(
         raise typer.Exit(1 if tally.records else 2)
 
 
+def _count_words(runs: Iterable[CommonRun]) -> int:
+    """Return the number of words in runs, which may overlap."""
+    return len({place for run in runs for place in range(run.in_text, run.in_text + run.words)})
+
+
 class _Tally:
     """How many records there are, and how many of them share passages."""
 
@@ -176,6 +191,7 @@ class _Tally:
         self.least_words = least_words
         self.records = 0
         self.contaminated = 0
+        self.left_out = 0
         self.short = 0
 
     def counted(self, rows: Iterable[Contamination]) -> Iterator[Contamination]:
@@ -183,6 +199,7 @@ class _Tally:
         for row in rows:
             self.records += 1
             self.contaminated += bool(row.documents)
+            self.left_out += bool(row.common)
             self.short += row.words < self.least_words
             yield row
 
@@ -192,4 +209,5 @@ def _write_report(path: str, rows: Iterable[Contamination]) -> None:
 
     with replacing(path) as file:
         for row in rows:
-            file.write(json.dumps(row._asdict(), ensure_ascii=False).encode() + b"\n")
+            members = row._asdict() | {"common": [run._asdict() for run in row.common]}
+            file.write(json.dumps(members, ensure_ascii=False).encode() + b"\n")

@@ -56,13 +56,9 @@ def plan(
         ),
     ] = None,
     documents: Annotated[
-        int,
-        whole_number_option("Without a corpus: the expected number of documents."),
+        int, whole_number_option("Without a corpus: the expected number of documents.")
     ] = 1_000_000,
-    words: Annotated[
-        float,
-        number_option("Without a corpus: words of a document."),
-    ] = 200,
+    words: Annotated[float, number_option("Without a corpus: words of a document.")] = 200,
     background: Annotated[
         float,
         number_option(
@@ -71,8 +67,7 @@ def plan(
         ),
     ] = 0.05,
     sample: Annotated[
-        int,
-        whole_number_option("With a corpus: compare this many documents with all documents."),
+        int, whole_number_option("With a corpus: compare this many documents with all documents.")
     ] = 1000,
     seed: Annotated[
         int | None,

@@ -42,12 +42,10 @@ def review(
         typer.Option(metavar="TABLE", help="Show the pairs of this attached table only."),
     ] = None,
     report: Annotated[
-        str | None,
-        path_option("Show the clusters of a report that textsim dedupe has written."),
+        str | None, path_option("Show the clusters of a report that textsim dedupe has written.")
     ] = None,
     records: Annotated[
-        str | None,
-        path_option("With --report: the file that dedupe has read.", "--input"),
+        str | None, path_option("With --report: the file that dedupe has read.", "--input")
     ] = None,
     text: Annotated[str, column_option("With --input: column or member with the text.")] = "text",
     key: Annotated[
@@ -55,8 +53,7 @@ def review(
         column_option("With --input: column or member with the key. Default: id if it exists."),
     ] = None,
     scope: Annotated[
-        str | None,
-        column_option("With --input: column or member with the scope."),
+        str | None, column_option("With --input: column or member with the scope.")
     ] = None,
     judgements: Annotated[
         str | None,

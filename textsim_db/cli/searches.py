@@ -57,8 +57,7 @@ SearchedText = Annotated[
     ),
 ]
 SearchedFile = Annotated[
-    str | None,
-    path_option('Read the text from a file; "-" is standard input.', "--file"),
+    str | None, path_option('Read the text from a file; "-" is standard input.', "--file")
 ]
 
 
@@ -96,10 +95,7 @@ def nearest(
     corpus: CorpusName,
     text: SearchedText = None,
     file: SearchedFile = None,
-    k: Annotated[
-        int,
-        positive_number_option("Print this many.", "--k", "-k"),
-    ] = 10,
+    k: Annotated[int, positive_number_option("Print this many.", "--k", "-k")] = 10,
     language: LanguageLimit = None,
     scope: ScopeLimit = None,
     form: FormatOption = Format.TABLE,

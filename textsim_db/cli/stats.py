@@ -27,13 +27,9 @@ if TYPE_CHECKING:
 
 def stats(
     corpus: CorpusName,
-    words: Annotated[
-        int,
-        whole_number_option("Print this many of the most frequent words."),
-    ] = 10,
+    words: Annotated[int, whole_number_option("Print this many of the most frequent words.")] = 10,
     sample: Annotated[
-        int,
-        whole_number_option("Compare this many documents with their candidates."),
+        int, whole_number_option("Compare this many documents with their candidates.")
     ] = 1000,
     seed: Annotated[int, whole_number_option("Seed of the sample.")] = 1,
     plot: Annotated[

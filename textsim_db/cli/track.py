@@ -38,8 +38,7 @@ TrackedMode = Annotated[
 KeepEvents = Annotated[
     str,
     typer.Option(
-        metavar="TIME",
-        help="How long textsim.cluster_events() lists what happened to clusters.",
+        metavar="TIME", help="How long textsim.cluster_events() lists what happened to clusters."
     ),
 ]
 

@@ -67,9 +67,7 @@ def group_pairs(
     return ResultList(sorted(clusters, key=lambda cluster: (-len(cluster.keys), cluster.keys)))
 
 
-def _read(
-    pairs: Iterable[tuple[Any, ...]],
-) -> tuple[dict[tuple[Any, Any], float], dict[Any, int]]:
+def _read(pairs: Iterable[tuple[Any, ...]]) -> tuple[dict[tuple[Any, Any], float], dict[Any, int]]:
     """Return the similarity of each pair, and for each key the place of its first pair."""
     if hasattr(pairs, "columns"):
         raise InputError(

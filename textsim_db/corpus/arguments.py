@@ -63,11 +63,7 @@ class CheckedArguments:
         return stored
 
     def _criterion(
-        self,
-        measure: str,
-        threshold: float | None,
-        language: str | None,
-        scope: str | None = None,
+        self, measure: str, threshold: float | None, language: str | None, scope: str | None = None
     ) -> Criterion:
         by = by_name.measure_of(measure)
         limit = self._language(language)

@@ -24,13 +24,7 @@ class JudgementMethods(CheckedArguments):
     """Methods that record and list judgements."""
 
     def judge(
-        self,
-        a: Key,
-        b: Key,
-        verdict: str,
-        note: str | None = None,
-        *,
-        replaces: str | None = None,
+        self, a: Key, b: Key, verdict: str, note: str | None = None, *, replaces: str | None = None
     ) -> bool:
         """Record what a person says of two documents, and return whether that was new.
 

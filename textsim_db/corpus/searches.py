@@ -192,11 +192,7 @@ class SearchMethods(CheckedArguments):
         return ResultList(self._current.search(search.neighbours, stored_key, criterion)[:most])
 
     def nearest(
-        self,
-        text: str,
-        k: int = 10,
-        language: str | None = None,
-        scope: Scope | None = None,
+        self, text: str, k: int = 10, language: str | None = None, scope: Scope | None = None
     ) -> list[Match]:
         """Return the k documents that are most similar to a text, best first, without a threshold.
 

@@ -314,9 +314,7 @@ def _corpus(row: dict[str, Any]) -> StoredCorpus:
     }
     config = CorpusConfig(**columns)
     config = replace(
-        config,
-        common=_common(row["common"]),
-        common_of_passages=_common(row["common_of_passages"]),
+        config, common=_common(row["common"]), common_of_passages=_common(row["common_of_passages"])
     )
     return StoredCorpus(row["id"], row["name"], config, row["first_id"])
 

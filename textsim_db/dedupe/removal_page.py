@@ -118,10 +118,7 @@ def _facts(summary: Summary, shown: ShownRemovals) -> str:
         ("threshold", f"{settings.threshold:g}"),
         ("shingle", str(settings.shingle)),
         ("linkage", str(summary.rule.linkage)),
-        (
-            f"kept {summary.noun} of a cluster",
-            ":".join(filter(None, preference)),
-        ),
+        (f"kept {summary.noun} of a cluster", ":".join(filter(None, preference))),
     ]
     if result.standing:
         values.insert(3, (f"{summary.removed}, because a corpus has a match", len(result.standing)))

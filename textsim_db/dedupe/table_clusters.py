@@ -221,8 +221,7 @@ def deduplicate_attached(
     numbers = {key: number for number, key in enumerate(keys)}
     # A row may have been added or removed since the table was read.
     duplicates = corpus.duplicates(
-        linkage=rule.linkage,
-        rank=lambda key: ranks[numbers[key]] if key in numbers else len(ranks),
+        linkage=rule.linkage, rank=lambda key: ranks[numbers[key]] if key in numbers else len(ranks)
     )
     removals = [
         Removal(numbers[d.key], numbers[d.kept], d.similarity)

@@ -68,11 +68,7 @@ JACCARD = Measure(
     "jaccard", jaccard, OfSets(lambda sets: sets.similarity), least_jaccard=lambda least: least
 )
 CONTAINMENT = Measure(
-    "containment",
-    containment,
-    OfSets(batches.containments),
-    is_symmetric=False,
-    finds_parts=True,
+    "containment", containment, OfSets(batches.containments), is_symmetric=False, finds_parts=True
 )
 MEASURES: dict[str, Measure] = {
     measure.name: measure

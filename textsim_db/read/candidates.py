@@ -19,6 +19,7 @@ from textsim_db.db.stored_corpus import StoredCorpus
 from textsim_db.read import statements
 from textsim_db.settings import CorpusConfig
 from textsim_db.sketch.exact_prefix import least_needed
+from textsim_db.sketch.fingerprints import Fingerprints
 from textsim_db.sketch.ragged import Buckets, Ragged
 from textsim_db.sketch.scopes import Scopes, in_scopes
 from textsim_db.sketch.sketch_texts import Sketches
@@ -57,12 +58,11 @@ def look_up_of(
     return LookUp(buckets, shingle_counts.astype(np.int32), scopes, threshold)
 
 
-def passage_look_up(sketches: Sketches, scopes: Scopes) -> LookUp:
+def passage_look_up(fingerprints: Fingerprints | None, scopes: Scopes) -> LookUp:
     """Return the look-up of queries by their fingerprints; the corpus has passages."""
-    assert sketches.fingerprints is not None
-    fingerprints = in_scopes(sketches.fingerprints, scopes)
-    sizes = sketches.shingle_counts.astype(np.int32)
-    return LookUp(fingerprints, sizes, scopes, None, of_passages=True)
+    assert fingerprints is not None
+    sizes = np.zeros(len(fingerprints.sizes), np.int32)  # any size may share a passage
+    return LookUp(in_scopes(fingerprints, scopes), sizes, scopes, None, of_passages=True)
 
 
 def without_common(store: Store, look_up: LookUp, max_documents: int) -> tuple[LookUp, Int32Array]:

@@ -208,10 +208,16 @@ ESTIMATE_DOCUMENTS: Final[LiteralString] = (
 COUNT_DOCUMENTS_OF_FINGERPRINT: Final[LiteralString] = """
 SELECT count(*) FROM (SELECT FROM {passage} p WHERE p.fingerprint = %s::integer LIMIT 100000) s
 """
+FINGERPRINTS_OF_MANY: Final[LiteralString] = """
+/* textsim-db: shared passages of corpus {id}: fingerprints of many documents */
+SELECT pg_catalog.array_send(ARRAY(
+    SELECT p.fingerprint FROM {passage} p GROUP BY 1 HAVING count(*) > %s))
+"""
 SHARED_FINGERPRINTS: Final[LiteralString] = """
 /* textsim-db: shared passages of corpus {id} */
 SELECT x.document_id, pg_catalog.array_send(pg_catalog.array_agg(DISTINCT y.document_id))
 FROM {passage} x JOIN {passage} y ON y.fingerprint = x.fingerprint AND y.document_id > x.document_id
+WHERE x.fingerprint NOT IN (SELECT unnest(%s::integer[]))
 GROUP BY x.document_id
 """
 DOCUMENTS_OF_IDS: Final[LiteralString] = f"""

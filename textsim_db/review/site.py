@@ -23,6 +23,7 @@ from textsim_db.review.reviewed import Reviewed, Text
 from textsim_db.review.side_by_side import Summary, begin_of, summary
 from textsim_db.review.stored_clusters import StoredClusters
 from textsim_db.review.survey import Survey
+from textsim_db.show.numbers import count
 
 FOLDER = Path(__file__).parent
 ON_A_PAGE = 25
@@ -57,7 +58,7 @@ class Site:
             lstrip_blocks=True,
         )
         self._templates.filters |= {
-            "shown": shown, "similarity": _similarity, "count": _count, "time": _time, "mark": mark,
+            "shown": shown, "similarity": _similarity, "count": count, "time": _time, "mark": mark,
             "percent": _percent, "interval": _interval, "threshold": shown_threshold, "part": _part,
         }  # fmt: skip
 
@@ -175,10 +176,6 @@ def shown_threshold(value: float) -> str:
 
 def _similarity(value: float) -> str:
     return "0.999" if 0.9995 <= value < 1 else f"{value:.3f}"
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
 def _part(place: float) -> str:

@@ -54,7 +54,10 @@ def copy_new_rows(
     numbers: Int64Array,
     ids: Int64Array,
 ) -> None:
-    """Write the rows of new documents; numbers, ids: (documents,), their places in the batch and ids."""
+    """Write the band rows and fingerprints of new documents.
+
+    numbers, ids: (documents,), the places of the documents in the batch, and their ids.
+    """
     sketches, scopes = batch.sketches, batch.scopes
     if sketches.fingerprints is not None:
         fingerprints = in_scopes(sketches.fingerprints, scopes)
