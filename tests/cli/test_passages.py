@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 
 from tests.support.commands import Textsim, rows
@@ -63,6 +64,30 @@ def test_the_records_of_a_test_set_are_compared(textsim: Textsim, tmp_path: Path
         "contamination", str(testset), "--against", "c", "--report", str(missing), status=2
     )
     assert "there is no folder" in refused.stderr
+
+
+def test_a_report_spares_the_test_set_and_needs_records(textsim: Textsim) -> None:
+    create(textsim)
+    testset, folder = Path("testset.jsonl"), Path("folder")
+    testset.write_text(json.dumps({"id": "q", "text": RUN}))
+    folder.mkdir()
+    os.symlink("testset.jsonl", "link.jsonl")
+    os.link("testset.jsonl", "folder/hard.jsonl")
+    command = ("contamination", "--against", "c")
+    for arguments, message in [
+        (["testset.jsonl", "--report", "testset.jsonl"], "testset.jsonl is also TESTSET"),
+        (["testset.jsonl", "--report", "link.jsonl"], "link.jsonl is also TESTSET"),
+        (["folder", "--report", "testset.jsonl"], "testset.jsonl is also TESTSET"),
+        (["testset.jsonl", "--report", "r.html"], "r.html does not end in .jsonl"),
+        (["testset.jsonl", "--report", "r.jsonl", "--format", "csv"], "--report writes JSON lines"),
+        (["none.jsonl", "--report", "r.jsonl"], "no record could be compared"),
+        (["testset.jsonl", "--key", "nr", "--report", "r.jsonl"], "no record could be compared"),
+    ]:
+        refused = textsim(*command, *arguments, status=2).stderr
+        assert message in " ".join(refused.replace("│", " ").split())
+        assert "0 of 0" not in refused
+        assert json.loads(testset.read_text()) == {"id": "q", "text": RUN}
+        assert not Path("r.jsonl").exists()
 
 
 def test_runs_that_a_record_leaves_out_are_counted(textsim: Textsim, tmp_path: Path) -> None:

@@ -28,7 +28,7 @@ from textsim_db.cli.options import (
     path_option,
     record_kind_option,
 )
-from textsim_db.cli.output import check_writable
+from textsim_db.cli.output import check_output, check_writable
 from textsim_db.cli.progress import loading
 from textsim_db.cli.settings_options import PartialSettings, check_settings, with_settings
 from textsim_db.errors import ConfigurationError, InputError, shown
@@ -188,7 +188,7 @@ def dedupe(
 
     check_settings(settings)
     outputs = _Outputs(output, report)
-    _check_usage(path, table, output, report, into, replace_rows)
+    _check_usage(path, table, outputs, judgements, into, replace_rows)
     _check_against(against or [], table, settings)
     if judgements is not None and table is not None:
         raise misused("--judgements", "it needs a file, not --table")
@@ -233,11 +233,12 @@ def _check_add(against: list[str], outputs: _Outputs) -> None:
 def _check_usage(
     path: str | None,
     table: str | None,
-    output: str | None,
-    report: str | None,
+    outputs: _Outputs,
+    judgements: str | None,
     into: str | None,
     replace_rows: bool,
 ) -> None:
+    output, report = outputs
     if (path is None) == (table is None):
         raise misused("INPUT", "give either a file or --table TABLE")
     if table is not None:
@@ -253,10 +254,15 @@ def _check_usage(
         raise misused("--replace", "it needs --table and --into")
     if output is None and report is None:
         raise misused("--output", "give --output, or --report, or both")
+    files = [("INPUT", path), ("--judgements", judgements)]
+    read = [(argument, name) for argument, name in files if name is not None]
+    if output is not None:
+        way_out = "name another file, which may replace this file afterwards"
+        check_output("--output", output, read, way_out)
     if report is not None:
-        check_report(report, path, output)
-    for written in filter(None, (output, report)):
-        check_writable(written)
+        check_report(report)
+        written = [] if output is None else [("OUTPUT", 1 if output == "-" else output)]
+        check_output("--report", report, [*read, *written])
 
 
 class _Outputs(NamedTuple):

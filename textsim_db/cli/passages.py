@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator
+from itertools import chain, islice
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from textsim_db.cli.connections import connect
+from textsim_db.cli.dedupe_reports import LINES, check_report
 from textsim_db.cli.messages import Refusals, print_message
 from textsim_db.cli.options import (
     CorpusName,
@@ -16,11 +18,13 @@ from textsim_db.cli.options import (
     ScopeLimit,
     choice_option,
     column_option,
+    misused,
     path_option,
     positive_number_option,
 )
-from textsim_db.cli.output import Format, FormatOption, check_writable, write
+from textsim_db.cli.output import Format, FormatOption, check_output, write
 from textsim_db.cli.searches import MaxResults, SearchedFile, SearchedText, searched_text
+from textsim_db.errors import InputError
 from textsim_db.files.kind_by_name import Kind
 from textsim_db.show.numbers import count
 from textsim_db.show.word_borders import end_of_start, start_of_end
@@ -118,7 +122,9 @@ def contamination(
     words: LeastWords = None,
     report: Annotated[
         str | None,
-        path_option("Write a line of JSON for each record to this file."),
+        path_option(
+            "Write a line of JSON for each record to this file, whose name ends in .jsonl."
+        ),
     ] = None,
     kind: Annotated[
         Kind,
@@ -146,15 +152,23 @@ def contamination(
     """
     from textsim_db.files.read_documents import Inputs
 
-    if report is not None:
-        check_writable(report)
     refusals = Refusals()
     inputs = Inputs(paths, refusals.add, kind, key, text)
+    if report is not None:
+        if form is Format.CSV:
+            raise misused("--format", "--report writes JSON lines; leave out one of the two")
+        check_report(report, LINES)
+        check_output("--report", report, (("TESTSET", name) for name in inputs.files()))
     with connect(database_url) as db:
         corpus = db.corpus(against)
         tally = _Tally(words or corpus.config.passages or 0)
         records = ((document[0], document[1]) for document in inputs)
         rows = tally.counted(corpus.contamination(records, words, scope, max_documents))
+        first = list(islice(rows, 1))
+        if refusals.count and not first:
+            refusals.show()
+            raise InputError("no record could be compared")
+        rows = chain(first, rows)
         if report is None:
             shared = (
                 (*row[:3], ", ".join(row.documents), _count_words(row.common))
@@ -176,7 +190,7 @@ def contamination(
         )
     refusals.show()
     if refusals.count:
-        raise typer.Exit(1 if tally.records else 2)
+        raise typer.Exit(1)
 
 
 def _count_words(runs: Iterable[CommonRun]) -> int:
