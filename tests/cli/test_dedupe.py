@@ -325,6 +325,36 @@ def test_a_report_overwrites_no_standard_stream(
     assert file.read_bytes() == as_jsonl(records())
 
 
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_column_that_no_record_has_is_refused(textsim: Textsim, kind: str) -> None:
+    rows = [{"id": "a", "n": 1, "body": "one two three"}, {"id": "b", "n": 2, "body": "four five"}]
+    Path(f"in.{kind}").write_bytes(KINDS[kind](rows))
+    Path("out").write_text("an earlier result")
+    command = ("dedupe", f"in.{kind}", "-o", "out", "--report", "r.jsonl", "--text", "body")
+    for arguments, name, option in [
+        (["--text", "bodi"], "bodi", "--text"),
+        (["--key", "idd"], "idd", "--key"),
+        (["--keep", "max:m"], "m", "--keep"),
+        (["--scope", "tenant"], "tenant", "--scope"),
+    ]:
+        told = textsim(*command, *arguments, status=2).stderr
+        assert f'"{name}"; found "id", "n", "body": name another with {option}' in told
+    assert 'did you mean "body"?' in textsim(*command, "--text", "bodi", status=2).stderr
+    assert sorted(os.listdir()) == [f"in.{kind}", "out"]
+    assert Path("out").read_text() == "an earlier result"
+    textsim(*command)  # no key is named, so the file needs none
+
+
+def test_a_file_without_any_text_is_refused(textsim: Textsim) -> None:
+    Path("in.jsonl").write_text('{"text": 5}\nnot JSON\n{"text": "a\\u0000"}\n')
+    told = textsim("dedupe", "in.jsonl", "-o", "out.jsonl", status=2).stderr
+    assert 'no record can be compared, so nothing was written: line 1: "text" is a number' in told
+    assert os.listdir() == ["in.jsonl"]
+    Path("in.jsonl").write_text('{"text": 5}\n{"text": "one", "n": 1}\n')
+    textsim("dedupe", "in.jsonl", "-o", "out.jsonl", "--keep", "max:n", status=1)
+    assert Path("out.jsonl").read_bytes() == Path("in.jsonl").read_bytes()
+
+
 def test_a_full_disk(textsim: Textsim) -> None:
     if not Path("/dev/full").exists():
         pytest.skip("no /dev/full here")

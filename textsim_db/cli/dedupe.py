@@ -338,14 +338,16 @@ def _dedupe_file(
                 f"{shown(addition.path)} has the result of an earlier run with the same records, which "
                 "is used; to compare them anew, remove the file"
             )
+        faults = _faults(texts, result)
+        if faults and len(faults) == result.documents:
+            raise InputError(f"no record can be compared, so nothing was written: {faults[0]}")
         page = Page(result, rule, corpora) if is_page(outputs.report) else None
         if addition:
             addition.write(result)
             added = add_documents(corpora[0], records, _documents_to_add(texts, result))
     if outputs.output is not None:
         records.write(result.mask(), outputs.output)
-    refused = [f"record {number + 1}: {reason}" for number, reason in result.refused]
-    faults = texts.faults + refused
+    faults = _faults(texts, result)
     if page is not None and outputs.report is not None:
         all_texts = (record.text for record in records)
         page.write(outputs.report, records.name, all_texts, texts.keys, faults)
@@ -360,6 +362,11 @@ def _dedupe_file(
         print_report(against[0], added, refusals, seconds)
     if faults or (added and (added.refused or added.twins)):
         raise typer.Exit(1)
+
+
+def _faults(texts: _Texts, result: Deduplication) -> list[str]:
+    """Return why records could not be compared."""
+    return texts.faults + [f"record {number + 1}: {reason}" for number, reason in result.refused]
 
 
 def _of_records(judgements: list[ReadJudgement], keys: list[str | None]) -> list[JudgedDocuments]:

@@ -68,8 +68,8 @@ def passages(
 
     The corpus must have passages. It prints the words of each run, the key of the document, and the
     numbers of words before the run in the text and in the document. start and end are the characters of
-    the text before the run, and up to its end. Then it prints the run itself in brackets, as the text
-    has it, between the words around it.
+    the text before the run, and up to its end. Then it prints the run itself, as the text has it. A
+    table shows it in brackets, between the words around it, and without its middle if it is long.
 
     Examples:
     - `textsim passages letters --file letter.txt`
@@ -87,8 +87,11 @@ def passages(
     def marked(run: Passage | CommonRun) -> str:
         return _marked(searched, *places.span(run.in_text, run.words))
 
+    def shown_run(run: Passage) -> str:
+        return marked(run) if form is Format.TABLE else searched[run.start : run.end]
+
     columns = ("words", "key", "in_text", "in_document", "start", "end", "passage")
-    rows = ((p.words, p.key, p.in_text, p.in_document, p.start, p.end, marked(p)) for p in found)
+    rows = ((p.words, p.key, p.in_text, p.in_document, p.start, p.end, shown_run(p)) for p in found)
     write(columns, rows, form)
     for run in found.common:
         print_message(f"in some {count(run.documents, 'document')}, not listed: {marked(run)}")
@@ -141,8 +144,8 @@ def contamination(
 
     The corpus must have passages. Of each record that shares one, it prints the key, the number of its
     words, the share of them that are in passages, the keys of the documents, and the number of words in
-    runs that very many documents have, whose documents are not listed. --report writes all records and
-    their runs to a file instead. A table needs all its rows in memory; the report and other formats are
+    runs that very many documents have, whose documents are not listed. --report writes all records to
+    a file instead, with the documents and the characters of each passage. A table needs all its rows in memory; the report and other formats are
     written row by row, so the test set may have any size.
 
     Examples:
@@ -223,5 +226,8 @@ def _write_report(path: str, rows: Iterable[Contamination]) -> None:
 
     with replacing(path) as file:
         for row in rows:
-            members = row._asdict() | {"common": [run._asdict() for run in row.common]}
+            members = row._asdict() | {
+                "passages": [{"key": p.key, "start": p.start, "end": p.end} for p in row.passages],
+                "common": [run._asdict() for run in row.common],
+            }
             file.write(json.dumps(members, ensure_ascii=False).encode() + b"\n")
