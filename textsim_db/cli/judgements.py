@@ -124,7 +124,8 @@ def import_(
 ) -> None:
     """Record the judgements of a file, all or none.
 
-    Other columns do not count: you are the one who judges, now. It prints how many judgements are new.
+    Other columns do not count: you are the one who judges, now. It prints how many judgements
+    are new, or with --replace new or replaced.
 
     Example: `textsim judgements import news judgements.csv`
     """
@@ -135,8 +136,9 @@ def import_(
         new = db.manage(corpus).judge_many(
             (judgement[:4] for judgement in read), replace, place_of=lambda i: read[i].place
         )
+    kind_of_new = "new or replaced" if replace else "new"
     print_result(
-        f"{count(len(read), 'judgement')} read, {new:,} new",
+        f"{count(len(read), 'judgement')} read, {new:,} {kind_of_new}",
         corpus=corpus,
         judgements=len(read),
         new=new,

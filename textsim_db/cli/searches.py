@@ -293,4 +293,4 @@ def _is_distance(measure: str) -> bool:
 def _one_row_a_key(clusters: list[Cluster[str]]) -> Iterator[tuple[Any, ...]]:
     for number, cluster in enumerate(clusters, start=1):
         for key in cluster.keys:
-            yield number, len(cluster.keys), cluster.weakest, key, key == cluster.kept
+            yield number, len(cluster.keys), cluster.weakest, key, cluster.kept

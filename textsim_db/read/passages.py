@@ -277,10 +277,12 @@ def contamination(
     least = least_words(store, min_words)
     for key, text in records:
         tokens, verified, common = _search(store, text, least, max_documents, scope)
-        words = count_units(tokens, store.corpus.config)
+        config = store.corpus.config
+        words = count_units(tokens, config)
         coverage = _count_covered(verified, words) / max(words, 1)
         keys = sorted({each.key for each in verified})
-        yield Contamination(str(key), words, coverage, keys, common)
+        located = _with_characters(verified, text, config)
+        yield Contamination(str(key), words, coverage, keys, located, common)
 
 
 def _count_covered(verified: Sequence[Passage], words: int) -> int:
