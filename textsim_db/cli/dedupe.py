@@ -20,6 +20,7 @@ from textsim_db.cli.dedupe_reports import (
     write_clusters,
 )
 from textsim_db.cli.messages import Refusals, print_first, print_message
+from textsim_db.cli.one_text import is_file_name
 from textsim_db.cli.options import (
     DatabaseUrl,
     LinkageOption,
@@ -31,13 +32,15 @@ from textsim_db.cli.options import (
 from textsim_db.cli.output import check_output, check_writable
 from textsim_db.cli.progress import loading
 from textsim_db.cli.settings_options import PartialSettings, check_settings, with_settings
-from textsim_db.errors import ConfigurationError, InputError, shown
+from textsim_db.errors import ConfigurationError, CorpusNotFound, InputError, shown
 from textsim_db.files.kind_by_name import Kind
 from textsim_db.settings import PAIR_SETTINGS, CorpusSettings
 from textsim_db.show.numbers import count
 
 if TYPE_CHECKING:
     from textsim_db.cluster.keep_rule import Preference
+    from textsim_db.corpus import Corpus
+    from textsim_db.database import Database
     from textsim_db.dedupe.by_temporary_corpus import Deduplication, Document, JudgedDocuments, Rule
     from textsim_db.dedupe.table_clusters import Columns
     from textsim_db.files.read_judgements import ReadJudgement
@@ -221,6 +224,18 @@ def _check_against(against: list[str], table: str | None, settings: PartialSetti
         raise misused("--against", f"the corpus has settings already; leave out {options}")
 
 
+def _known_corpus(db: Database, name: str) -> Corpus:
+    """Open a corpus of --against; if its name is that of a file, say how the file becomes a corpus."""
+    try:
+        return db.corpus(name)
+    except CorpusNotFound as error:
+        if is_file_name(name):
+            error.add_note(
+                f"to compare with a file, make a corpus of it: textsim index NAME {name} --create"
+            )
+        raise
+
+
 def _check_add(against: list[str], outputs: _Outputs) -> None:
     if not against:
         raise misused("--add", "it needs --against CORPUS")
@@ -324,7 +339,7 @@ def _dedupe_file(
                 *(server, *against, records.columns, rule.preference, rule.linkage, judgements),
             )
             addition = AdditionFile(f"{outputs.lasting()}.added", records.path, arguments)
-        corpora = [db.corpus(name) for name in against]
+        corpora = [_known_corpus(db, name) for name in against]
         rule = rule.against(corpora)
         result = addition.read() if addition else None
         if result is None:

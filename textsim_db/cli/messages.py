@@ -46,8 +46,12 @@ def explain(error: BaseException) -> str:
         # SQLAlchemy's own message adds the statement and an address; the driver's is inside.
         original = getattr(cause, "orig", None) or cause
         message = _message(original)
-        # The error that it caused quotes it on one line; the message with punctuation reads better.
+        # The error that it caused quotes it on one line, or without its hint. The message with
+        # punctuation reads better.
         quoted = _one_line(str(original)) or message
+        head, _, hint = message.partition(" HINT: ")
+        if hint and lines and lines[-1] == head.rstrip("."):
+            lines[-1] = message = f"{head} {hint}"
         lines = [line.replace(quoted, message) for line in lines]
         if message and not any(message in line for line in lines):
             lines.append(message)

@@ -95,6 +95,10 @@ def passages(
     write(columns, rows, form)
     for run in found.common:
         print_message(f"in some {count(run.documents, 'document')}, not listed: {marked(run)}")
+    words_of_text, least = len(places.starts), words or opened.config.passages or 0
+    if words_of_text < least:
+        units = count(words_of_text, opened.config.shingle.unit)
+        print_message(f"the text has {units}, and a passage has {least} or more")
     documents = len({passage.key for passage in found})
     print_message(f"{count(len(found), 'passage')} in {count(documents, 'document')} found")
 
