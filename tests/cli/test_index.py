@@ -81,7 +81,7 @@ def test_only_settings_that_differ_are_named(settings: str, message: str, news: 
     ("mistake", "message"),
     [
         (["none.jsonl"], "refused: none.jsonl: cannot be read: No such file or directory\n"),
-        (["news.jsonl", "--key", "k"], 'found "id", "text": name another with --key\n'),
+        (["news.jsonl", "--key", "k"], "... and 1 more for the same reason\n"),
         (["empty.jsonl"], ""),
     ],
 )

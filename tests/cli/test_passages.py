@@ -35,7 +35,7 @@ def test_passages_are_shown_in_their_context(textsim: Textsim) -> None:
     assert "1 passage in 1 document found" in listed.stderr
     long = textsim("passages", "c", f"{'earlier ' * 9}{RUN} {'later ' * 9}")
     before, after = " ".join(["earlier"] * 3), " ".join(["later"] * 5)
-    assert f"{before} [{RUN}] {after}\n" in long.stdout
+    assert f"{before} [{RUN}] {after} " in long.stdout
     assert f"P q, r s (t [{RUN.upper()}]! u v)" in textsim("passages", "c", text).stdout
     none = textsim("passages", "c", RUN, "--words", "9")
     assert "the text has 8 words, and a passage has 9 or more" in none.stderr

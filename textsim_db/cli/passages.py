@@ -148,9 +148,9 @@ def contamination(
 
     The corpus must have passages. Of each record that shares one, it prints the key, the number of its
     words, the share of them that are in passages, the keys of the documents, and the number of words in
-    runs that very many documents have, whose documents are not listed. --report writes all records to
-    a file instead, with the documents and the characters of each passage. A table needs all its rows in memory; the report and other formats are
-    written row by row, so the test set may have any size.
+    runs that very many documents have, whose documents are not listed. --report writes all records to a
+    file instead, with the document and the characters of each passage. A table needs all its rows in
+    memory; the report and other formats are written row by row, so the test set may have any size.
 
     Examples:
     - `textsim contamination questions.jsonl --against training`
