@@ -9,12 +9,10 @@ ratio compares aio with the faster threads of the same round.
 from __future__ import annotations
 
 import asyncio
-import statistics
 import time
 from collections.abc import Awaitable, Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import AsyncExitStack
-from itertools import cycle, islice
+from itertools import cycle, islice, repeat
 
 import psycopg
 
@@ -22,12 +20,11 @@ from benchmarks.generate import documents
 from benchmarks.harness import (
     Bench,
     Figures,
-    fresh_database,
+    by_clients,
+    compare,
     in_turns,
-    median_and_p99,
-    options,
-    publish,
-    table_of,
+    medians,
+    rate_and_times,
 )
 from textsim_db import aio
 from textsim_db.aio.database import THREADS
@@ -44,45 +41,19 @@ LABELS = {
 Ask = Callable[[str], Awaitable[object]]
 
 
-class Queries:
-    """The texts of one measured round, and their latencies."""
+async def by_tasks(asks: Iterator[Ask], texts: Sequence[str]) -> Figures:
+    """Let tasks ask, each by a way of its own; each takes the next text when it is ready."""
+    queue, times = iter(texts), list[float]()
 
-    def __init__(self, texts: Sequence[str]) -> None:
-        self._texts = texts
-        self._times: list[float] = []
+    async def client(ask: Ask) -> None:
+        for text in queue:
+            start = time.perf_counter()
+            await ask(text)
+            times.append((time.perf_counter() - start) * 1000)
 
-    def by_threads(self, ask: Callable[[str], object], threads: int) -> Figures:
-        """Let threads ask; each takes the next text when it is ready."""
-        queue = iter(self._texts)
-
-        def client(_: int) -> None:
-            for text in queue:
-                start = time.perf_counter()
-                ask(text)
-                self._times.append((time.perf_counter() - start) * 1000)
-
-        start = time.perf_counter()
-        with ThreadPoolExecutor(threads) as pool:
-            list(pool.map(client, range(threads)))
-        return self._figures(time.perf_counter() - start)
-
-    async def by_tasks(self, asks: Iterator[Ask]) -> Figures:
-        """Let tasks ask, each by a way of its own."""
-        queue = iter(self._texts)
-
-        async def client(ask: Ask) -> None:
-            for text in queue:
-                start = time.perf_counter()
-                await ask(text)
-                self._times.append((time.perf_counter() - start) * 1000)
-
-        start = time.perf_counter()
-        await asyncio.gather(*(client(ask) for ask in asks))
-        return self._figures(time.perf_counter() - start)
-
-    def _figures(self, seconds: float) -> Figures:
-        p50, p99 = median_and_p99(self._times)
-        return {"rate": len(self._texts) / seconds, "p50_ms": p50, "p99_ms": p99}
+    start = time.perf_counter()
+    await asyncio.gather(*(client(ask) for ask in asks))
+    return rate_and_times(times, time.perf_counter() - start)
 
 
 def by_aio(url: str, texts: Sequence[str]) -> Figures:
@@ -93,7 +64,7 @@ def by_aio(url: str, texts: Sequence[str]) -> Figures:
             corpus = await db.corpus("news")
             await corpus.query_many(texts)  # so that the words are known, as in the threads
             await asyncio.gather(*(corpus.query(text) for text in texts[:CLIENTS]))
-            return await Queries(texts).by_tasks(islice(cycle([corpus.query]), CLIENTS))
+            return await by_tasks(repeat(corpus.query, CLIENTS), texts)
 
     return asyncio.run(main())
 
@@ -105,7 +76,7 @@ def by_sql(url: str, texts: Sequence[str]) -> Figures:
         async with AsyncExitStack() as stack:
             asks = [matches(await connect(stack, url)) for _ in range(THREADS)]
             await asyncio.gather(*(ask(texts[0]) for ask in asks))
-            return await Queries(texts).by_tasks(iter(asks))
+            return await by_tasks(iter(asks), texts)
 
     return asyncio.run(main())
 
@@ -135,8 +106,8 @@ def measure(bench: Bench, count: int, words: int, queries: int, rounds: int) -> 
     for text in texts[:CLIENTS]:
         corpus.query(text)
     sides: dict[str, Callable[[int], Figures]] = {
-        f"{THREADS} threads": lambda _: Queries(texts).by_threads(corpus.query, THREADS),
-        f"{CLIENTS} threads": lambda _: Queries(texts).by_threads(corpus.query, CLIENTS),
+        f"{THREADS} threads": lambda _: by_clients([corpus.query] * THREADS, texts),
+        f"{CLIENTS} threads": lambda _: by_clients([corpus.query] * CLIENTS, texts),
         f"{CLIENTS} tasks of aio": lambda _: by_aio(bench.db.url, texts),
         f"{THREADS} tasks of textsim.matches": lambda _: by_sql(bench.db.url, texts),
     }
@@ -144,27 +115,11 @@ def measure(bench: Bench, count: int, words: int, queries: int, rounds: int) -> 
     few, many, tasks, _ = results.values()
     for ours, *threads in zip(tasks, few, many, strict=True):
         ours["ratio"] = ours["rate"] / max(side["rate"] for side in threads)
-    return {
-        name: {figure: statistics.median(r[figure] for r in of_side) for figure in of_side[0]}
-        for name, of_side in results.items()
-    }
-
-
-def main() -> None:
-    """Measure the sides in turns, and print their table."""
-    parser = options(__doc__, documents=20_000, words=50, queries=4000, rounds=5)
-    given = parser.parse_args()
-    with fresh_database() as bench:
-        figures = measure(bench, given.documents, given.words, given.queries, given.rounds)
-    few, many, tasks, sql = figures.values()
-    corner = f"{given.documents:,} documents of {given.words} words"
-    publish(
-        given.record,
-        "aio",
-        {"few_threads": few, "many_threads": many, "tasks": tasks, "sql": sql},
-        {"aio": table_of(figures, LABELS, corner)},
-    )
+    return {name: medians(of_side) for name, of_side in results.items()}
 
 
 if __name__ == "__main__":
-    main()
+    corner = "{documents:,} documents of {words} words"
+    compare(
+        "aio", __doc__, measure, LABELS, corner, documents=20_000, words=50, queries=4000, rounds=5
+    )

@@ -156,19 +156,7 @@ class Measured:
     def load(self, note: Callable[[ts.AddReport], None] | None = None) -> Figures:
         """Load the documents into a new corpus."""
         self.corpus = self.bench.db.create_corpus(self.name, **self.settings)
-        spent = self.bench.spend(lambda: self.corpus.add_many(self.texts.documents(), note))
-        count = spent.result.added
-        assert count == len(self.corpus)
-        return {
-            "documents": count,
-            "rate": count / spent.seconds,
-            "load_s": spent.seconds,
-            "processor_us": spent.processor * 1e6 / count,
-            "client_us": spent.client * 1e6 / count,
-            "server_us": spent.server * 1e6 / count,
-            "peak_mb": spent.peak_mb,
-            "bytes": self.bench.stored_bytes(self.name) / count,
-        }
+        return self.bench.load(self.corpus, self.texts.documents(), note)
 
     def query(self) -> Figures:
         """Query indexed texts one at a time."""

@@ -1,7 +1,6 @@
 """An exact corpus beside a corpus of bands, with the same documents.
 
     python -m benchmarks.exact [--documents 100000] [--words 200] [--record]
-    python -m benchmarks.exact --sets 1432693 [--record]      # load and pairs of small sets
     python -m benchmarks.exact --shapes [NAME ...] [--record]
 
 The shapes are documents of 10 to 20,000 words, documents that fill the slots of one template, many
@@ -41,12 +40,6 @@ from benchmarks.harness import (
 
 RECALLS = {"bands": 0.95, "exact": 1.0}
 """The recall of each corpus."""
-ELEMENTS = 1_600_000
-"""The elements of generated sets."""
-SKEW = 0.6
-"""The exponent of the Zipf distribution of the elements; the most frequent one is in 3 % of the sets."""
-SET_SIZE, SPREAD = 26.5, 1.0
-"""The mean size of a generated set, and the standard deviation of the logarithm of its size."""
 LABELS = {
     "rows": "band rows of a document",
     "bytes": "stored, bytes a document",
@@ -202,14 +195,6 @@ def measure_documents(given: argparse.Namespace) -> None:
     publish(given.record, name, of_labels(figures), {name: sides_table(figures)})
 
 
-def measure_sets(given: argparse.Namespace) -> None:
-    """Measure the load and the pairs of generated sets."""
-    settings: dict[str, Any] = {"shingle": "word:1", "threshold": 0.5}
-    steps = ("load", "keys", "pairs", "clusters")
-    figures = measure_both(sets(given.sets), given.sets, steps, **settings)
-    publish(given.record, "exact_sets", of_labels(figures), {"exact_sets": sides_table(figures)})
-
-
 def of_labels(figures: dict[str, Figures]) -> dict[str, Figures]:
     """Return the figures that have a label."""
     for of_side in figures.values():
@@ -228,23 +213,6 @@ def sides_table(figures: dict[str, Figures]) -> Table:
         bands, exact = figures["bands"][name], figures["exact"][name]
         row.append(f"{exact / bands:.2f}" if bands else "")
     return [[*header, "exact / bands"], *rows]
-
-
-def sets(count: int) -> Iterator[tuple[str, str]]:
-    """Yield (key, text) of sets as texts whose words are the elements.
-
-    Sizes are log-normal, and every twentieth set is a copy of the set before it, with a fifth of its
-    elements drawn anew.
-    """
-    rng = np.random.default_rng(1)
-    sizes = rng.lognormal(np.log(SET_SIZE) - SPREAD**2 / 2, SPREAD, count)
-    before = np.empty(0, np.int64)
-    for number, size in enumerate(np.maximum(1, sizes).astype(int).tolist()):
-        elements = (ELEMENTS * rng.random(size) ** (1 / (1 - SKEW))).astype(np.int64)
-        if number % 20 == 19:
-            elements = np.append(before[len(before) // 5 :], elements[: len(before) // 5])
-        before = elements
-        yield f"set-{number:07d}", " ".join(map(str, elements.tolist()))
 
 
 def templates(slots: int, count: int) -> Iterator[tuple[str, str]]:
@@ -309,14 +277,11 @@ def main() -> None:
     """Measure both corpora, and print a table."""
     parser = options(__doc__, documents=100_000, words=200)
     parser.add_argument("--threshold", type=float, default=0.8)
-    parser.add_argument("--sets", type=int, help="number of generated sets of a few elements")
     parser.add_argument(
         "--shapes", choices=SHAPES, nargs="*", help="shapes, each of at most --documents"
     )
     given = parser.parse_args()
-    if given.sets:
-        measure_sets(given)
-    elif given.shapes is not None:
+    if given.shapes is not None:
         measure_shapes(given)
     else:
         measure_documents(given)

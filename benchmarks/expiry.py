@@ -21,12 +21,9 @@ from benchmarks.generate import documents
 from benchmarks.harness import (
     Bench,
     Figures,
-    fresh_database,
-    median_and_p99,
+    compare,
     milliseconds,
-    options,
-    publish,
-    table_of,
+    rate_and_times,
 )
 
 CLIENTS = 16
@@ -64,8 +61,7 @@ class Writers:
                 is_over.set()
             times = [taken for client in writing for taken in client.result()]
         seconds = time.perf_counter() - start
-        p50, p99 = median_and_p99(times)
-        return {"rate": len(times) / seconds, "p50_ms": p50, "p99_ms": p99, "seconds": seconds}
+        return rate_and_times(times, seconds) | {"seconds": seconds}
 
     def _write(self, is_over: threading.Event) -> list[float]:
         """Add documents, and return the milliseconds of each call."""
@@ -103,21 +99,6 @@ def measure(bench: Bench, count: int, words: int, seconds: int) -> dict[str, Fig
     return {"alone": alone, "beside the expiry": beside}
 
 
-def main() -> None:
-    """Measure writers alone and beside the expiry, and print their table."""
-    parser = options(__doc__, documents=1_000_000, words=50, seconds=60)
-    given = parser.parse_args()
-    with fresh_database() as bench:
-        figures = measure(bench, given.documents, given.words, given.seconds)
-    alone, beside = figures.values()
-    corner = f"{given.documents:,} expired documents, {CLIENTS} clients"
-    publish(
-        given.record,
-        "expiry",
-        {"documents": given.documents, "alone": alone, "beside": beside},
-        {"expiry": table_of(figures, LABELS, corner)},
-    )
-
-
 if __name__ == "__main__":
-    main()
+    corner = f"{{documents:,}} expired documents, {CLIENTS} clients"
+    compare("expiry", __doc__, measure, LABELS, corner, documents=1_000_000, words=50, seconds=60)

@@ -18,8 +18,10 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from datetime import UTC, datetime
+from functools import partial
 from itertools import islice
 from multiprocessing import get_context
 from pathlib import Path
@@ -50,9 +52,9 @@ JOIN pg_class r ON r.relname IN ('document_' || c.id, 'band_' || c.id, 'passage_
 WHERE c.name = %s
 """
 HELP = {
-    "documents": "number of documents",
     "words": "words in a document",
     "rounds": "number of rounds; a figure is the median of them",
+    "seed": "seed of random choices",
 }
 
 
@@ -63,7 +65,7 @@ def options(description: str | None, **numbers: int) -> argparse.ArgumentParser:
     """Return a parser with options for these numbers, such as documents=20_000, and with --record."""
     parser = argparse.ArgumentParser(description=(description or "").split("\n\n")[0])
     for name, default in numbers.items():
-        text = f"{HELP.get(name, '')} (default: {default})".strip()
+        text = f"{HELP.get(name, f'number of {name}')} (default: {default})"
         parser.add_argument(f"--{name.replace('_', '-')}", type=int, default=default, help=text)
     parser.add_argument(
         "--record",
@@ -128,6 +130,27 @@ class Bench:
         result = function()
         seconds, own = time.perf_counter() - start, time.process_time() - client
         return Spent(result, seconds, own, self.server_seconds() - before, peak_mb())
+
+    def load(
+        self,
+        corpus: ts.Corpus,
+        documents: Iterable[Any],
+        note: Callable[[ts.AddReport], None] | None = None,
+    ) -> Figures:
+        """Load documents into an empty corpus, and return what a document took."""
+        spent = self.spend(lambda: corpus.add_many(documents, note))
+        count = spent.result.added
+        assert count == len(corpus)
+        return {
+            "documents": count,
+            "rate": count / spent.seconds,
+            "load_s": spent.seconds,
+            "processor_us": spent.processor * 1e6 / count,
+            "client_us": spent.client * 1e6 / count,
+            "server_us": spent.server * 1e6 / count,
+            "peak_mb": spent.peak_mb,
+            "bytes": self.stored_bytes(corpus.name) / count,
+        }
 
     def stored_bytes(self, corpus: str) -> int:
         """Return the bytes of the tables and indexes of a corpus."""
@@ -213,6 +236,32 @@ def median_and_p99(values: Iterable[float]) -> tuple[float, float]:
     """Return the median and the 99th percentile."""
     ordered = sorted(values)
     return statistics.median(ordered), ordered[int(len(ordered) * 0.99)]
+
+
+def by_clients(clients: Sequence[Callable[[T], object]], items: Iterable[T]) -> Figures:
+    """Let clients, each in a thread, call with the items; each takes the next item when it is ready."""
+    queue = iter(items)
+
+    def run(client: Callable[[T], object]) -> list[float]:
+        return [milliseconds(client, item) for item in queue]
+
+    start = time.perf_counter()
+    with ThreadPoolExecutor(len(clients)) as threads:
+        times = [each for of_client in threads.map(run, clients) for each in of_client]
+    return rate_and_times(times, time.perf_counter() - start)
+
+
+def rate_and_times(times: Sequence[float], seconds: float) -> Figures:
+    """Return the calls a second, and the median and the 99th percentile of their milliseconds."""
+    p50, p99 = median_and_p99(times)
+    return {"rate": len(times) / seconds, "p50_ms": p50, "p99_ms": p99}
+
+
+def times_in_turns(calls: Mapping[str, Callable[[int], object]], count: int) -> dict[str, Figures]:
+    """Return the times of calls that take turns; each gets the numbers from 0 on. Ten warm it up."""
+    timed = {name: partial(milliseconds, call) for name, call in calls.items()}
+    measured = {name: median_and_p99(times[10:]) for name, times in in_turns(timed, count).items()}
+    return {name: {"ms": median, "p99_ms": p99} for name, (median, p99) in measured.items()}
 
 
 def in_turns(
@@ -303,6 +352,28 @@ def publish(is_recorded: bool, name: str, figures: Figures, tables: Mapping[str,
     text = re.sub(r"\[\n[^\[\]{}]*\]", lambda row: " ".join(row[0].split()), text)  # a row, a line
     (FOLDER / f"{name}.json").write_text(text + "\n", encoding="utf-8")
     print(f"recorded in benchmarks/figures/{name}.json; now: make figures", file=sys.stderr)
+
+
+def compare(
+    name: str,
+    description: str | None,
+    measure: Callable[..., Mapping[str, Figures]],
+    labels: Mapping[str, str],
+    corner: str,
+    **numbers: int,
+) -> None:
+    """Measure sides in a fresh database, and print them as columns of a table with these labels.
+
+    The numbers are options with their defaults. `measure` gets the database and the numbers in their
+    order, and returns the figures of each side. The corner of the table may name the numbers in braces.
+    """
+    given = vars(options(description, **numbers).parse_args())
+    chosen = {number: given[number] for number in numbers}
+    with fresh_database() as bench:
+        sides = measure(bench, *chosen.values())
+    named = {identifier(side): figures for side, figures in sides.items()}
+    table = table_of(sides, labels, corner.format(**chosen))
+    publish(given["record"], name, chosen | named, {name: table})
 
 
 def recorded(name: str) -> Figures:

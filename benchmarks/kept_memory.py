@@ -21,15 +21,13 @@ import textsim_db as ts
 from benchmarks.corpus_steps import Texts, read_texts, write_texts
 from benchmarks.generate import documents
 from benchmarks.harness import (
+    Bench,
     Figures,
+    compare,
     forget_peak,
-    fresh_database,
     in_turns,
     medians,
-    options,
     peak_mb,
-    publish,
-    table_of,
 )
 from textsim_db.cli.memory import keep_freed_memory
 
@@ -81,19 +79,16 @@ def start(stack: ExitStack, url: str, way: str, folder: Path) -> Callable[[int],
     return ask
 
 
-def main() -> None:
-    """Measure both ways in turns, and print their table."""
-    given = options(__doc__, documents=20_000, words=200, rounds=5).parse_args()
-    with tempfile.TemporaryDirectory() as name, fresh_database() as bench, ExitStack() as stack:
+def measure(bench: Bench, count: int, words: int, rounds: int) -> dict[str, Figures]:
+    """Return the figures of both ways, which take turns."""
+    with tempfile.TemporaryDirectory() as name, ExitStack() as stack:
         folder = Path(name)
-        write_texts(folder, documents(given.documents, given.words), given.documents)
-        sides = {way: start(stack, bench.db.url, way, folder) for way in WAYS}
+        write_texts(folder, documents(count, words), count)
+        sides = {WAYS[way]: start(stack, bench.db.url, way, folder) for way in WAYS}
         in_turns(sides, 1)
-        figures = {way: medians(rounds) for way, rounds in in_turns(sides, given.rounds).items()}
-    corner = f"{given.documents:,} documents of {given.words} words"
-    table = table_of({WAYS[way]: of_way for way, of_way in figures.items()}, LABELS, corner)
-    publish(given.record, "kept_memory", figures, {"kept_memory": table})
+        return {way: medians(of_way) for way, of_way in in_turns(sides, rounds).items()}
 
 
 if __name__ == "__main__":
-    main()
+    corner = "{documents:,} documents of {words} words"
+    compare("kept_memory", __doc__, measure, LABELS, corner, documents=20_000, words=200, rounds=5)

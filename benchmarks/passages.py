@@ -9,20 +9,15 @@ text comes from another one.
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
 
 import textsim_db as ts
 from benchmarks.generate import documents
 from benchmarks.harness import (
     Bench,
     Figures,
-    fresh_database,
-    in_turns,
-    median_and_p99,
+    compare,
     milliseconds,
-    options,
-    publish,
-    table_of,
+    times_in_turns,
 )
 
 PASSAGE = 13
@@ -55,15 +50,6 @@ class Side:
         self.name = "plain" if passages is None else "passages"
         self.corpus = bench.db.create_corpus(self.name, passages=passages)
 
-    def load(self, count: int, words: int) -> Figures:
-        """Load all documents."""
-        spent = self.bench.spend(lambda: self.corpus.add_many(documents(count, words)))
-        return {
-            "rate": count / spent.seconds,
-            "processor_us": spent.processor * 1e6 / count,
-            "bytes": self.bench.stored_bytes(self.name) / count,
-        }
-
     def add(self, number: int, text: str) -> None:
         """Write a new document in SQL."""
         self.bench.connection.execute(
@@ -88,18 +74,12 @@ def quoting(texts: list[str]) -> list[str]:
     return result
 
 
-def times(calls: dict[str, Callable[[int], object]], count: int) -> dict[str, tuple[float, float]]:
-    """Return the median and the 99th percentile in milliseconds of calls that take turns."""
-    timed = {name: partial(milliseconds, call) for name, call in calls.items()}
-    return {name: median_and_p99(values[10:]) for name, values in in_turns(timed, count).items()}
-
-
 def processor_ms(bench: Bench, call: Callable[[str], object], texts: list[str]) -> float:
     """Return the processor time of a call in milliseconds, which depends little on other work."""
     return bench.spend(lambda: [call(text) for text in texts]).processor * 1000 / len(texts)
 
 
-def measure(bench: Bench, count: int, words: int) -> tuple[Figures, Figures]:
+def measure(bench: Bench, count: int, words: int) -> dict[str, Figures]:
     """Return the figures of the corpus without passages, and of the other."""
     step = count // QUERIES
     chosen = [
@@ -107,10 +87,10 @@ def measure(bench: Bench, count: int, words: int) -> tuple[Figures, Figures]:
     ]
     queries = quoting(chosen[:QUERIES])
     plain, quoted = Side(bench, None), Side(bench, PASSAGE)
-    figures = {side.name: side.load(count, words) for side in (plain, quoted)}
+    loads = [bench.load(side.corpus, documents(count, words)) for side in (plain, quoted)]
     bench.connection.execute("CHECKPOINT")
     found = sum(has_quotation(quoted.corpus.passages(text)) for text in queries)
-    measured = times(
+    measured = times_in_turns(
         {
             "query plain": lambda number: plain.corpus.query(queries[number]),
             "query passages": lambda number: quoted.corpus.query(queries[number]),
@@ -119,32 +99,32 @@ def measure(bench: Bench, count: int, words: int) -> tuple[Figures, Figures]:
         },
         len(queries),
     )
-    added = times(
+    added = times_in_turns(
         {
             plain.name: lambda number: plain.add(number, queries[number]),
             quoted.name: lambda number: quoted.add(number, queries[number]),
         },
         200,
     )
-    for side in (plain, quoted):
-        median, p99 = measured[f"query {side.name}"]
-        figures[side.name] |= {
-            "add_ms": added[side.name][0],
-            "query_ms": median,
-            "query_p99_ms": p99,
+    for side, figures in zip((plain, quoted), loads, strict=True):
+        query = measured[f"query {side.name}"]
+        figures |= {
+            "add_ms": added[side.name]["ms"],
+            "query_ms": query["ms"],
+            "query_p99_ms": query["p99_ms"],
         }
     long_text = " ".join(" ".join(queries).split()[:LONG])
-    figures[quoted.name] |= {
-        "passages_ms": measured["passages"][0],
-        "passages_p99_ms": measured["passages"][1],
-        "sql_ms": measured["sql"][0],
-        "sql_p99_ms": measured["sql"][1],
+    passages = {
+        "passages_ms": measured["passages"]["ms"],
+        "passages_p99_ms": measured["passages"]["p99_ms"],
+        "sql_ms": measured["sql"]["ms"],
+        "sql_p99_ms": measured["sql"]["p99_ms"],
         "processor_ms": processor_ms(bench, quoted.corpus.passages, queries),
         "sql_processor_ms": processor_ms(bench, quoted.passages_in_sql, queries),
         "found": found / len(queries),
         "long_s": milliseconds(quoted.corpus.passages, long_text) / 1000,
     }
-    return figures[plain.name], figures[quoted.name]
+    return {"without passages": loads[0], f"passages of {PASSAGE} words": loads[1] | passages}
 
 
 def has_quotation(passages: list[ts.Passage]) -> bool:
@@ -152,20 +132,6 @@ def has_quotation(passages: list[ts.Passage]) -> bool:
     return any(passage.words >= 30 and passage.in_document <= 20 for passage in passages)
 
 
-def main() -> None:
-    """Measure both corpora, and print their table."""
-    given = options(__doc__, documents=1_000_000, words=200).parse_args()
-    with fresh_database() as bench:
-        plain, quoted = measure(bench, given.documents, given.words)
-    corner = f"{given.documents:,} documents of {given.words} words"
-    sides = {"without passages": plain, f"passages of {PASSAGE} words": quoted}
-    publish(
-        given.record,
-        "passages",
-        {"plain": plain, "passages": quoted},
-        {"passages": table_of(sides, LABELS, corner)},
-    )
-
-
 if __name__ == "__main__":
-    main()
+    corner = "{documents:,} documents of {words} words"
+    compare("passages", __doc__, measure, LABELS, corner, documents=1_000_000, words=200)

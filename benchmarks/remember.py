@@ -12,9 +12,8 @@ from __future__ import annotations
 
 import random
 import statistics
-import time
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import Any, NamedTuple
 
 import psutil
@@ -23,15 +22,11 @@ import psycopg
 from benchmarks.generate import documents, vocabulary
 from benchmarks.harness import (
     Bench,
-    Connection,
     Figures,
-    fresh_database,
+    by_clients,
+    compare,
     in_turns,
-    median_and_p99,
-    milliseconds,
-    options,
-    publish,
-    table_of,
+    medians,
 )
 
 CLIENTS = 16
@@ -121,20 +116,10 @@ class Design:
         self._connections = [psycopg.connect(bench.db.url, autocommit=True) for _ in range(CLIENTS)]
 
     def run(self, requests: list[Request]) -> Figures:
-        """Let the clients take the requests from one queue; return the rate and each latency."""
-        queue = iter(requests)
-        start = time.perf_counter()
-        with ThreadPoolExecutor(CLIENTS) as threads:
-            times = list(threads.map(lambda own: self._serve(own, queue), self._connections))
-        seconds = time.perf_counter() - start
-        return {"rate": len(requests) / seconds, "times": [t for client in times for t in client]}
-
-    def _serve(self, connection: Connection, queue: Iterator[Request]) -> list[float]:
+        """Let the clients take the requests from one queue."""
         statement = f"SELECT remember_{self.name}(%s, %s)".encode()
-        return [
-            milliseconds(lambda: connection.execute(statement, request, prepare=True))  # noqa: B023
-            for request in queue
-        ]
+        clients = [partial(own.execute, statement, prepare=True) for own in self._connections]
+        return by_clients(clients, requests)
 
     def result(self, rounds: list[Figures]) -> Figures:
         """Return the figures of all rounds, and close the connections."""
@@ -142,13 +127,9 @@ class Design:
         own = statistics.mean(psutil.Process(pid).memory_full_info().uss for pid in pids)
         for connection in self._connections:
             connection.close()
-        p50, p99 = median_and_p99([t for figures in rounds for t in figures["times"]])
         kept = self.bench.number(f"SELECT count(*) FROM {self.name}")
         twins = TWINS.format(name=self.name)
-        return {
-            "rate": statistics.median(figures["rate"] for figures in rounds),
-            "p50_ms": p50,
-            "p99_ms": p99,
+        return medians(rounds) | {
             "kept": kept,
             "twins": sum(self.bench.number(twins, corpus) for corpus in self.corpora),
             "bytes": sum(map(self.bench.stored_bytes, self.corpora)) / kept,
@@ -197,21 +178,6 @@ def measure(bench: Bench, count: int, words: int, rounds: int) -> dict[str, Figu
     return {name: design.result(results[name]) for name, design in designs.items()}
 
 
-def main() -> None:
-    """Measure the three designs, and print their table."""
-    parser = options(__doc__, requests=20_000, words=50, rounds=5)
-    given = parser.parse_args()
-    with fresh_database() as bench:
-        figures = measure(bench, given.requests, given.words, given.rounds)
-    many, locked, scoped = figures.values()
-    corner = f"{given.requests:,} requests, {TENANTS} tenants, {CLIENTS} clients"
-    publish(
-        given.record,
-        "remember",
-        {"many": many, "locked": locked, "scoped": scoped},
-        {"remember": table_of(figures, LABELS, corner)},
-    )
-
-
 if __name__ == "__main__":
-    main()
+    corner = f"{{requests:,}} requests, {TENANTS} tenants, {CLIENTS} clients"
+    compare("remember", __doc__, measure, LABELS, corner, requests=20_000, words=50, rounds=5)

@@ -15,7 +15,6 @@ import subprocess
 import sys
 import time
 import urllib.request
-from collections.abc import Callable
 from html import unescape
 from urllib.parse import quote, urlencode
 
@@ -82,8 +81,8 @@ def measure(client: Client) -> Figures:
     # Warnings are looked for after the pairs were read.
     time.sleep(10)
     figures["pages"] = {}
-    for name, path in {**PAGES, "a verdict": "/judge"}.items():
-        times = _times(_asking(client, name, path))
+    for name in (*PAGES, "a verdict"):
+        times = [_ask(client, name) for _ in range(ROUNDS)]
         figures["pages"][name] = {"first_ms": times[0], "median_ms": sorted(times)[ROUNDS // 2],
                                   "worst_ms": max(times)}  # fmt: skip
         print(name, [round(value) for value in times], flush=True)
@@ -92,34 +91,16 @@ def measure(client: Client) -> Figures:
     return figures
 
 
-def _asking(client: Client, name: str, path: str) -> Callable[[], object]:
-    listed = client.get("/pairs")
-    pair = unescape(re.findall(r'href="/pair\?([^"]*)"', listed)[0])
+def _ask(client: Client, name: str) -> float:
+    """Return the milliseconds of a page, or of a verdict, which leads to the page of the next pair."""
+    pair = unescape(re.findall(r'href="/pair\?([^"]*)"', client.get("/pairs"))[0])
     if name == "a verdict":
-        # Each verdict leads to the next pair, which is part of the time.
-        return lambda: _judge_next(client)
+        page = client.get(f"/pair?{pair}")
+        action = unescape(re.findall(r'action="(/judge[^"]*)"', page)[0])
+        seen = re.findall(r'name="seen" value="([^"]*)"', page)[0]
+        return milliseconds(client.judge, action, seen, "same")
     key = re.findall(r'class="key">([^<]*)<', client.get("/clusters"))[0]
-    word = "zzz" if "{word}" in path else ""
-    return lambda: client.get(path.format(pair=pair, key=quote(key), word=word))
-
-
-def _judge_next(client: Client) -> None:
-    page = client.get("/pair?" + unescape(re.findall(r'/pair\?([^"]*)"', client.get("/pairs"))[0]))
-    action = unescape(re.findall(r'action="(/judge[^"]*)"', page)[0])
-    seen = re.findall(r'name="seen" value="([^"]*)"', page)[0]
-    _VERDICT.append(milliseconds(client.judge, action, seen, "same"))
-
-
-_VERDICT: list[float] = []
-
-
-def _times(ask: Callable[[], object]) -> list[float]:
-    times = []
-    for _ in range(ROUNDS):
-        _VERDICT.clear()
-        spent = milliseconds(ask)
-        times.append(_VERDICT[0] if _VERDICT else spent)
-    return times
+    return milliseconds(client.get, PAGES[name].format(pair=pair, key=quote(key), word="zzz"))
 
 
 def main() -> None:

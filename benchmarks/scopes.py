@@ -7,7 +7,7 @@ Searches and single writes of the two corpora take turns. Bulk loads run one aft
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import NamedTuple
 
 import textsim_db as ts
@@ -16,13 +16,8 @@ from benchmarks.generate import documents
 from benchmarks.harness import (
     Bench,
     Figures,
-    fresh_database,
-    in_turns,
-    median_and_p99,
-    milliseconds,
-    options,
-    publish,
-    table_of,
+    compare,
+    times_in_turns,
 )
 
 QUERIES = 1000
@@ -60,16 +55,9 @@ class Side:
     def load(self, made: Iterator[Document]) -> Figures:
         """Load all documents, and list all pairs."""
         stream = made if self.is_scoped else (document[:2] for document in made)
-        spent = self.bench.spend(lambda: self.corpus.add_many(stream))
-        count = spent.result.added
+        loaded = self.bench.load(self.corpus, stream)
         pairs = self.bench.spend(lambda: sum(1 for _ in self.corpus.pairs()))
-        return {
-            "rate": count / spent.seconds,
-            "processor_us": spent.processor * 1e6 / count,
-            "bytes": self.bench.stored_bytes(self.corpus.name) / count,
-            "pairs_s": pairs.seconds,
-            "pairs": pairs.result,
-        }
+        return loaded | {"pairs_s": pairs.seconds, "pairs": pairs.result}
 
     def query(self, document: Document) -> list[ts.Match]:
         """Search for a document in Python."""
@@ -89,18 +77,6 @@ class Side:
         self.bench.connection.execute(
             statement, [self.corpus.name, f"new {document.key}", document.text, scope]
         )
-
-
-def timed(
-    sides: dict[str, Side], action: Callable[[Side, Document], object], chosen: list[Document]
-) -> dict[str, tuple[float, float]]:
-    """Return the median and the 99th percentile in milliseconds of an action of each side."""
-    calls = {
-        name: lambda number, side=side: milliseconds(action, side, chosen[number])
-        for name, side in sides.items()
-    }
-    times = in_turns(calls, len(chosen))
-    return {name: median_and_p99(values[10:]) for name, values in times.items()}
 
 
 def measure(bench: Bench, count: int, scopes: int, words: int) -> dict[str, Figures]:
@@ -125,27 +101,17 @@ def measure(bench: Bench, count: int, scopes: int, words: int) -> dict[str, Figu
         ("matches", Side.matches, chosen),
         ("insert", Side.insert, new),
     ):
-        for side, (median, p99) in timed(sides, action, texts).items():
-            figures[side] |= {f"{name}_ms": median, f"{name}_p99_ms": p99}
+        calls = {
+            side: lambda number, own=own, action=action, texts=texts: action(own, texts[number])
+            for side, own in sides.items()
+        }
+        for side, times in times_in_turns(calls, len(texts)).items():
+            figures[side] |= {f"{name}_{figure}": time for figure, time in times.items()}
     return figures
 
 
-def main() -> None:
-    """Measure both corpora, and print their table."""
-    parser = options(__doc__, documents=1_000_000, words=50)
-    parser.add_argument("--scopes", type=int, default=10_000, help="number of scopes")
-    given = parser.parse_args()
-    with fresh_database() as bench:
-        figures = measure(bench, given.documents, given.scopes, given.words)
-    plain, scoped = figures.values()
-    corner = f"{given.documents:,} documents of {given.words} words"
-    publish(
-        given.record,
-        "scopes",
-        {"plain": plain, "scoped": scoped},
-        {"scopes": table_of(figures, LABELS, corner)},
-    )
-
-
 if __name__ == "__main__":
-    main()
+    corner = "{documents:,} documents of {words} words"
+    compare(
+        "scopes", __doc__, measure, LABELS, corner, documents=1_000_000, scopes=10_000, words=50
+    )

@@ -1,10 +1,10 @@
 """Clusters and removals of documents that share one header and footer, without and with boilerplate.
 
-    python -m benchmarks.templated [--folder FOLDER] [--documents 20000] [--words 100] [--record]
+    python -m benchmarks.templated [--documents 20000] [--words 100] [--record]
 
-The folder has two files of JSON lines: arxiv_revisions.jsonl.gz, whose papers come in two versions, and
-arxiv.jsonl.gz. Bodies are the first words of their texts. The header and footer are 60 % of each full
-text. Two versions are a true pair if their bodies alone reach the threshold.
+The folder ../shared/data has two files of JSON lines: arxiv_revisions.jsonl.gz, whose papers come in
+two versions, and arxiv.jsonl.gz. Bodies are the first words of their texts. The header and footer are
+60 % of each full text. Two versions are a true pair if their bodies alone reach the threshold.
 """
 
 from __future__ import annotations
@@ -18,11 +18,8 @@ import textsim_db as ts
 from benchmarks.harness import (
     Bench,
     Figures,
-    fresh_database,
-    options,
-    publish,
+    compare,
     read_corpora,
-    table_of,
 )
 from textsim_db.measures import jaccard, shingles
 
@@ -44,10 +41,10 @@ LABELS = {
 }
 
 
-def bodies(folder: Path, count: int, words: int) -> dict[str, str]:
+def bodies(count: int, words: int) -> dict[str, str]:
     """Return the first words of texts that have as many, by key."""
     chosen: dict[str, str] = {}
-    for name, records in read_corpora([folder / file for file in FILES], 10**6):
+    for name, records in read_corpora([FOLDER / file for file in FILES], 10**6):
         for number, record in enumerate(records):
             body = str(record["text"]).split()[:words]
             if len(body) == words and len(chosen) < count:
@@ -90,8 +87,9 @@ def full_texts(texts: dict[str, str], words: int) -> Iterator[tuple[str, str]]:
         yield key, f"{header} {body} {footer}"
 
 
-def measure(bench: Bench, texts: dict[str, str], words: int) -> dict[str, Figures]:
+def measure(bench: Bench, count: int, words: int) -> dict[str, Figures]:
     """Return the figures of bodies alone, of full texts, and of full texts without boilerplate."""
+    texts = bodies(count, words)
     exact = bench.db.create_corpus("exact", threshold=THRESHOLD, recall=1)
     exact.add_many(texts.items())
     true = {each.key for each in exact.duplicates(linkage="kept")}
@@ -109,17 +107,6 @@ def measure(bench: Bench, texts: dict[str, str], words: int) -> dict[str, Figure
     return figures
 
 
-def main() -> None:
-    """Measure, and print the table."""
-    parser = options(__doc__, documents=20_000, words=100)
-    parser.add_argument("--folder", type=Path, default=FOLDER, help="folder of the two files")
-    given = parser.parse_args()
-    texts = bodies(given.folder, given.documents, given.words)
-    with fresh_database() as bench:
-        figures = measure(bench, texts, given.words)
-    corner = f"{len(texts):,} bodies of {given.words} words"
-    publish(given.record, "templated", figures, {"templated": table_of(figures, LABELS, corner)})
-
-
 if __name__ == "__main__":
-    main()
+    corner = "{documents:,} bodies of {words} words"
+    compare("templated", __doc__, measure, LABELS, corner, documents=20_000, words=100)

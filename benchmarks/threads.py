@@ -11,10 +11,8 @@ threads get a larger share of it than two processes: then compare the processor 
 
 from __future__ import annotations
 
-import statistics
 import time
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from functools import partial
 from itertools import cycle, islice
@@ -28,12 +26,10 @@ from benchmarks.generate import documents
 from benchmarks.harness import (
     Bench,
     Figures,
-    fresh_database,
-    identifier,
+    by_clients,
+    compare,
     in_turns,
-    options,
-    publish,
-    table_of,
+    medians,
 )
 
 PROCESSES = 2
@@ -47,16 +43,9 @@ LABELS = {
 
 
 def by_threads(corpus: ts.Corpus, texts: Sequence[str], threads: int) -> float:
-    """Return the seconds in which threads ask for all texts; each takes the next text when ready."""
-    queue = iter(texts)
-
-    def client(_: int) -> None:
-        for text in queue:
-            corpus.query(text)
-
+    """Return the seconds in which threads ask for all texts."""
     start = time.perf_counter()
-    with ThreadPoolExecutor(threads) as pool:
-        list(pool.map(client, range(threads)))
+    by_clients([corpus.query] * threads, texts)
     return time.perf_counter() - start
 
 
@@ -152,22 +141,19 @@ def measure(bench: Bench, count: int, words: int, queries: int, rounds: int) -> 
     for of_side in results.values():
         for ours, theirs in zip(of_side, base, strict=True):
             ours["ratio"] = ours["rate"] / theirs["rate"]
-    return {
-        name: {figure: statistics.median(r[figure] for r in of_side) for figure in of_side[0]}
-        for name, of_side in results.items()
-    }
-
-
-def main() -> None:
-    """Measure the sides in turns, and print their table."""
-    parser = options(__doc__, documents=20_000, words=200, queries=4000, rounds=5)
-    given = parser.parse_args()
-    with fresh_database() as bench:
-        figures = measure(bench, given.documents, given.words, given.queries, given.rounds)
-    corner = f"{given.documents:,} documents of {given.words} words"
-    named = {identifier(name): of_side for name, of_side in figures.items()}
-    publish(given.record, "threads", named, {"threads": table_of(figures, LABELS, corner)})
+    return {name: medians(of_side) for name, of_side in results.items()}
 
 
 if __name__ == "__main__":
-    main()
+    corner = "{documents:,} documents of {words} words"
+    compare(
+        "threads",
+        __doc__,
+        measure,
+        LABELS,
+        corner,
+        documents=20_000,
+        words=200,
+        queries=4000,
+        rounds=5,
+    )

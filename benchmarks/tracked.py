@@ -15,11 +15,8 @@ from benchmarks.generate import documents
 from benchmarks.harness import (
     Bench,
     Figures,
-    fresh_database,
+    compare,
     milliseconds,
-    options,
-    publish,
-    table_of,
 )
 
 ADD = b"SELECT textsim.add(%s, %s, %s)"
@@ -189,25 +186,17 @@ class Tracked:
         return 1000 * total / count
 
 
-def main() -> None:
-    """Measure a tracked corpus beside one that is not, and print their table."""
-    given = options(__doc__, documents=1_000_000, words=100).parse_args()
-    with fresh_database() as bench:
-        corpora = Tracked(bench, given.documents, given.words)
-        for step in (
-            *(corpora.load, corpora.work, corpora.add, corpora.update),
-            *(corpora.remove_kept, corpora.follow, corpora.join),
-        ):
-            step()
-    plain, tracked = corpora.sides.values()
-    corner = f"{given.documents:,} documents of {given.words} words"
-    publish(
-        given.record,
-        "tracked",
-        {"documents": given.documents, "plain": plain, "tracked": tracked},
-        {"tracked": table_of(corpora.sides, LABELS, corner)},
-    )
+def measure(bench: Bench, count: int, words: int) -> dict[str, Figures]:
+    """Return the figures of a corpus that is not tracked, and of tracked ones."""
+    corpora = Tracked(bench, count, words)
+    for step in (
+        *(corpora.load, corpora.work, corpora.add, corpora.update),
+        *(corpora.remove_kept, corpora.follow, corpora.join),
+    ):
+        step()
+    return corpora.sides
 
 
 if __name__ == "__main__":
-    main()
+    corner = "{documents:,} documents of {words} words"
+    compare("tracked", __doc__, measure, LABELS, corner, documents=1_000_000, words=100)

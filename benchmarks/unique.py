@@ -57,10 +57,7 @@ def races(pairs: int) -> list[Race]:
     tenth = pairs // 10
     return [
         Race("textsim.add, 16 sessions", "sql", 16, pairs, EXACT),
-        Race("textsim.add_unique, 32 sessions", "sql_reporting", 32, tenth, EXACT),
         Race("attached table", "table", 16, tenth, EXACT),
-        Race("attached table, twins_of", "table_by_list", 16, tenth, EXACT),
-        Race("Python, add", "python", 16, tenth, EXACT),
         Race("Python, add_many", "python_many", 16, tenth, EXACT),
         Race("textsim.add, 18 bands of 7 rows", "sql", 16, tenth, BANDS),
     ]

@@ -28,8 +28,7 @@ WORDS = 20
 CHANGED_WORDS = (0, 1, 2, 2)
 """Last words that differ in the texts of a pair: similarities of 1, 17/19 and 16/20."""
 BATCH = 20
-"""Documents of each call of add_many, and of each list of twins_of."""
-BATCHED = ("python_many", "table_by_list")
+"""Documents of each call of add_many."""
 CORPUS = "race"
 
 
@@ -75,66 +74,9 @@ def sql(url: str, is_unique: bool) -> Insert:
     return _statements(url, is_unique, "SELECT textsim.add('race', %s, %s)")
 
 
-def sql_reporting(url: str, is_unique: bool) -> Insert:
-    """Call textsim.add_unique, which returns the standing documents."""
-    if not is_unique:
-        return sql(url, is_unique)
-    connection = psycopg.connect(url, autocommit=True)
-
-    def insert(documents: list[Document]) -> int:
-        statement = "SELECT key FROM textsim.add_unique('race', %s, %s)"
-        return sum(
-            bool(connection.execute(statement, document, prepare=True).fetchall())
-            for document in documents
-        )
-
-    return insert
-
-
 def table(url: str, is_unique: bool) -> Insert:
     """Insert rows into an attached table, which raises unique_violation."""
     return _statements(url, is_unique, "INSERT INTO race VALUES (%s, %s)")
-
-
-def table_by_list(url: str, is_unique: bool) -> Insert:
-    """Insert the rows of a list that have no twin into an attached table, which raises no error."""
-    connection = psycopg.connect(url, autocommit=True)
-    twin = (
-        "SELECT FROM textsim.twins_of('race', %(keys)s, %(bodies)s) t WHERE t.key = s.id"
-        if is_unique
-        else "SELECT FROM textsim.matches('race', s.body, max_results => 1)"
-    )
-    statement = (
-        "INSERT INTO race SELECT s.id::bigint, s.body "
-        "FROM unnest(%(keys)s::text[], %(bodies)s::text[]) AS s (id, body) "
-        f"WHERE NOT EXISTS ({twin})"
-    )
-
-    def insert(documents: list[Document]) -> int:
-        keys, bodies = map(list, zip(*documents, strict=True))
-        values = {"keys": keys, "bodies": bodies}
-        return len(documents) - connection.execute(statement.encode(), values).rowcount
-
-    return insert
-
-
-def python(url: str, is_unique: bool) -> Insert:
-    """Call corpus.add, which raises DuplicateError."""
-    corpus = ts.connect(url).corpus(CORPUS)
-
-    def insert(documents: list[Document]) -> int:
-        left_out = 0
-        for key, text in documents:
-            if not is_unique and corpus.query(text):
-                left_out += 1
-                continue
-            try:
-                corpus.add(key, text)
-            except ts.DuplicateError:
-                left_out += 1
-        return left_out
-
-    return insert
 
 
 def python_many(url: str, is_unique: bool) -> Insert:
@@ -181,8 +123,7 @@ def _statements(url: str, is_unique: bool, statement: str) -> Insert:
 
 _FIND = "SELECT key FROM textsim.matches('race', %s, max_results => 1)"
 WAYS: dict[str, Callable[[str, bool], Insert]] = {
-    function.__name__: function
-    for function in (sql, sql_reporting, table, table_by_list, python, python_many)
+    function.__name__: function for function in (sql, table, python_many)
 }
 
 
@@ -209,7 +150,7 @@ def run(race: Race, is_unique: bool) -> Outcome:
 def _prepare(bench: Bench, race: Race, is_unique: bool) -> ts.Corpus:
     settings = {"threshold": 0.8, "recall": 1.0, "is_unique": is_unique} | race.settings
     corpus = bench.db.create_corpus(CORPUS, **settings)
-    if race.way.startswith("table"):
+    if race.way == "table":
         bench.connection.execute("CREATE TABLE race (id bigint PRIMARY KEY, body text)")
         corpus.attach("race", "id", "body", "inline")
     return corpus
@@ -244,7 +185,7 @@ def _session(
 ) -> None:
     """Insert documents until the counter is at the end."""
     insert = WAYS[race.way](url, is_unique)
-    size = BATCH if race.way in BATCHED else 1
+    size = BATCH if race.way == "python_many" else 1
     failures: Counter[str] = Counter()
     left_out = 0
     barrier.wait()
@@ -267,7 +208,7 @@ def _session(
 def _stored(bench: Bench, race: Race) -> list[int]:
     """Return the numbers of the stored documents; or of the rows of an attached table."""
     column, relation = "key", bench.relation("document", CORPUS)
-    if race.way.startswith("table"):
+    if race.way == "table":
         column, relation = "id", "race"
     rows = bench.connection.execute(f"SELECT {column}::bigint FROM {relation}".encode())
     return [number for (number,) in rows]

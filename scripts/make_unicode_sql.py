@@ -14,11 +14,12 @@ from itertools import groupby
 
 import numpy as np
 
-from textsim_db.text.unicode_data import LOWER, UNICODE_VERSION
+from textsim_db.text.unicode_data import UNICODE_VERSION
 from textsim_db.text.unicode_tables import (
     JOINING,
     MARK,
     MAX_MARKS,
+    POINTS,
     SEPARATOR,
     SPACELESS,
     UNASSIGNED,
@@ -74,12 +75,12 @@ def function(name: str, comment: str, body: str, properties: str = SQL) -> str:
 
 def fold() -> str:
     """Return the function that folds capitals; NFKC has replaced the other capitals."""
+    kind, _, lower_case, _ = tables()
     left = {
-        point: lower
-        for point, lower in LOWER.items()
+        point: int(lower_case[point])
+        for point in np.flatnonzero(lower_case != np.arange(POINTS)).tolist()
         if point > 0x7F and unicodedata.normalize("NFKC", chr(point)) == chr(point)
     }
-    kind = tables().kind
     assert all(kind[point] == WORD and kind[lower] == WORD for point, lower in left.items())
     lines = [
         '    body := lower(body COLLATE "C");',

@@ -11,14 +11,14 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
-from itertools import groupby
+from itertools import count, groupby, takewhile
 
 import unicodedataplus as unicode
 
 UNICODE_VERSION = (13, 0)
 SPACELESS_SCRIPTS = {"Han", "Hiragana", "Katakana", "Thai", "Lao", "Khmer", "Myanmar"}
 SEPARATOR, WORD, MARK, SPACELESS = range(4)
-UNSTABLE, UNASSIGNED, JOINING = 253, 254, 255
+UNSTABLE, JOINING = 253, 255
 HANGUL_VOWELS_AND_TAILS = [*range(0x1161, 0x1176), *range(0x11A8, 0x11C3)]
 
 
@@ -42,13 +42,11 @@ def composes_with_previous() -> set[int]:
 
 
 def kind(point: int) -> int:
-    """Return the kind of a code point: SEPARATOR, WORD, MARK or SPACELESS.
+    """Return the kind of an assigned code point: SEPARATOR, WORD, MARK or SPACELESS.
 
     A letter that NFKC turns into a mark (U+FF9E and U+FF9F) is a mark. Otherwise it would end a run
     of marks that NFKC joins again.
     """
-    if not assigned(point):
-        return SEPARATOR
     category = unicode.category(chr(point))[0]
     if category == "M" or unicode.combining(unicode.normalize("NFKD", chr(point))[0]):
         return MARK
@@ -58,10 +56,8 @@ def kind(point: int) -> int:
 
 
 def order(point: int, seconds: set[int]) -> int:
-    """Return the combining class of a code point, or a marker if NFKC may change it."""
+    """Return the combining class of an assigned code point, or a marker if NFKC may change it."""
     character = chr(point)
-    if not assigned(point):
-        return UNASSIGNED
     if point in seconds:
         return JOINING
     if unicode.normalize("NFKC", character) != character:
@@ -84,26 +80,47 @@ def simple_lower(point: int) -> int:
 
 
 def runs() -> Iterator[tuple[int, int, int]]:
-    """Yield (first point, kind, order) for each run of equal properties."""
+    """Yield (first point, kind, order) for each run of equal properties, across points not assigned."""
     seconds = composes_with_previous()
     previous = None
-    for point in range(sys.maxunicode + 1):
+    for point in filter(assigned, range(sys.maxunicode + 1)):
         now = (kind(point), order(point, seconds))
         if now != previous:
             yield (point, *now)
             previous = now
 
 
-def numerals() -> Iterator[tuple[int, int]]:
-    """Yield the first and last code points of each run of characters with a numeric value."""
-    points = [
-        point
+def unassigned_runs() -> Iterator[tuple[int, int]]:
+    """Yield the first and the last point of each run of points that are not assigned."""
+    for is_assigned, group in groupby(range(sys.maxunicode + 1), assigned):
+        if not is_assigned:
+            first, *rest = group
+            yield first, (rest or [first])[-1]
+
+
+def lower_runs() -> Iterator[tuple[int, int, int, int]]:
+    """Yield (first point, last point, step, shift) for each run of letters with one shift to lower case.
+
+    In many alphabets capitals and small letters alternate: the step is then 2.
+    """
+    shifts = {
+        point: lower - point
         for point in range(sys.maxunicode + 1)
-        if assigned(point) and unicode.numeric(chr(point), None) is not None
-    ]
-    for _, group in groupby(enumerate(points), lambda pair: pair[1] - pair[0]):
-        run = [point for _, point in group]
-        yield run[0], run[-1]
+        if not 0xD800 <= point <= 0xDFFF and (lower := simple_lower(point)) != point
+    }
+    while shifts:
+        first, shift = next(iter(shifts.items()))
+        length, step = max((run_length(shifts, first, step), step) for step in (2, 1))
+        last = first + (length - 1) * step
+        yield first, last, step, shift
+        for point in range(first, last + 1, step):
+            del shifts[point]
+
+
+def run_length(shifts: dict[int, int], first: int, step: int) -> int:
+    """Return how many points from the first one, a step apart, have its shift."""
+    points = takewhile(lambda point: shifts.get(point) == shifts[first], count(first, step))
+    return sum(1 for _ in points)
 
 
 def main() -> None:
@@ -118,27 +135,25 @@ def main() -> None:
     print(
         "# Kinds: 0 separator, 1 letter or number, 2 mark, 3 letter or number of a spaceless script."
     )
-    print("# Markers: 253 NFKC changes it, 254 not assigned, 255 NFKC may join it with the")
-    print("# characters before it.")
+    print("# Markers: 253 NFKC changes it, 255 NFKC may join it with the characters before it.")
     print("RUNS = (")
     for first, kind_, order_ in runs():
         print(f"    (0x{first:X}, {kind_}, {order_}),")
     print(")")
     print()
-    print(
-        "# First and last code points of runs with a numeric value: digits, fractions, Han numerals."
-    )
-    print("NUMERALS = (")
-    for first, last in numerals():
+    print("# (first code point, last code point) of those that are not assigned, and cut no run.")
+    print("UNASSIGNED = (")
+    for first, last in unassigned_runs():
         print(f"    (0x{first:X}, 0x{last:X}),")
     print(")")
     print()
-    print("# Code point to its simple (one-to-one) lower case.")
-    print("LOWER = {")
-    for point in range(sys.maxunicode + 1):
-        if not 0xD800 <= point <= 0xDFFF and (lower := simple_lower(point)) != point:
-            print(f"    0x{point:X}: 0x{lower:X},")
-    print("}")
+    print(
+        "# (first code point, last code point, step, shift to the simple, one-to-one, lower case)."
+    )
+    print("LOWER = (")
+    for first, last, step, shift in lower_runs():
+        print(f"    (0x{first:X}, 0x{last:X}, {step}, {shift}),")
+    print(")")
 
 
 if __name__ == "__main__":

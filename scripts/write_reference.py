@@ -59,7 +59,11 @@ def command_words(example: str) -> list[str]:
 def commands_page() -> str:
     """Return the page of the commands."""
     commands = dict(each_command())
-    options = [*commands["query"].params, *json_option.options(), *logs.options()]
+    options = [
+        *commands["query"].params,
+        *logs.declared_by(json_option.declare_option),
+        *logs.declared_by(logs.declare_options),
+    ]
     common = [option for option in options if option.name in _COMMON]
     parts = [_COMMANDS_INTRODUCTION, _parameter_list(common)]
     panels = dict.fromkeys(command.rich_help_panel for command in commands.values())

@@ -20,6 +20,7 @@ import signal
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from functools import cache
+from inspect import iscoroutinefunction
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +32,7 @@ from typer.main import get_command
 from typer.testing import CliRunner, Result
 
 import textsim_db
+from tests.support.aio import run
 from tests.support.clients import Clients, open_clients
 from tests.support.commands import Textsim
 from tests.support.connections import Connection
@@ -105,6 +107,16 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     """Leave out the tests that the options do not ask for."""
     mark_repetitions(items)
     items[:] = [item for item in items if _is_asked_for(item)]
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
+    """Run a test that is a coroutine in an event loop of its own."""
+    if not iscoroutinefunction(pyfuncitem.obj):
+        return None
+    names = pyfuncitem._fixtureinfo.argnames
+    run(pyfuncitem.obj(**{name: pyfuncitem.funcargs[name] for name in names}))
+    return True
 
 
 def pytest_collection_finish() -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from types import TracebackType
 from typing import TYPE_CHECKING, Unpack
 
 from sqlalchemy import URL, Engine
@@ -22,12 +21,7 @@ from textsim_db.results import Metric, Source, WorkerState
 from textsim_db.settings import SETTINGS, CorpusSettings, Settings
 from textsim_db.show.result_list import ResultList
 from textsim_db.sync import attached_tables, status
-from textsim_db.sync.worker_settings import (
-    LEASE_SECONDS,
-    POLL_SECONDS,
-    WorkerSettings,
-    WorkReport,
-)
+from textsim_db.sync.worker_settings import LEASE_SECONDS, POLL_SECONDS, WorkerSettings, WorkReport
 from textsim_db.write.temporary_corpora import check_not_reserved, is_temporary
 
 if TYPE_CHECKING:
@@ -63,12 +57,7 @@ class Database:
     def __enter__(self) -> Database:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self.close()
 
     def __repr__(self) -> str:

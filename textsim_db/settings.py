@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import operator
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields, replace
 from datetime import timedelta
 from enum import StrEnum
-from numbers import Real
 from typing import Any, NamedTuple, TypedDict
 
+from textsim_db.check_values import check_count, check_duration, check_flag, check_threshold
 from textsim_db.choose_bands import MIN_ROWS, Bands, choose_bands, probability_of
 from textsim_db.errors import ConfigurationError, CorpusExists, RecipeError, suggestion
 
@@ -362,13 +361,10 @@ class CorpusConfig(CorpusSettings):
     def check_scope(self, name: str, is_given: bool) -> None:
         """Raise ConfigurationError if a scope is given to a corpus that is not scoped, or missing."""
         if self.scoped and not is_given:
-            raise ConfigurationError(
-                f'corpus "{name}" is scoped, and no scope is given; name it: scope=...'
-            )
+            raise ConfigurationError(f'corpus "{name}" is scoped, and no scope is given; name one')
         if is_given and not self.scoped:
             raise ConfigurationError(
-                f'corpus "{name}" is not scoped; leave the scope out, or create a corpus with '
-                "scoped=True"
+                f'corpus "{name}" is not scoped; leave the scope out, or create a scoped corpus'
             )
 
     def differences(self, other: CorpusConfig) -> list[str]:
@@ -436,26 +432,6 @@ def metadata_of(name: str) -> Mapping[str, Any]:
     return next(each.metadata for each in fields(CorpusSettings) if each.name == name)
 
 
-def is_number(value: object) -> bool:
-    """Say whether the value is a real number of Python or NumPy, but not a bool."""
-    return isinstance(value, Real) and not isinstance(value, bool)
-
-
-def check_callable(value: object, name: str) -> None:
-    """Raise ConfigurationError unless the value is a function or None."""
-    if value is not None and not callable(value):
-        raise ConfigurationError(f"{name} is {value!r:.100}; expected a function or None")
-
-
-def check_threshold(threshold: float, name: str = "threshold") -> float:
-    """Return the threshold as a float; raise ConfigurationError unless 0 < threshold <= 1."""
-    if not is_number(threshold):
-        raise ConfigurationError(f"{name} is {threshold!r}; expected a number above 0, at most 1")
-    if not 0 < threshold <= 1:
-        raise ConfigurationError(f"{name} is {threshold}; expected above 0, at most 1")
-    return float(threshold)
-
-
 def check_boilerplate(share: float | None, shingle: Shingle) -> float | None:
     """Return the share as a float; raise ConfigurationError unless it is in (0, 1), or None."""
     if share is None:
@@ -480,73 +456,6 @@ def check_linkage(linkage: str) -> Linkage:
         raise ConfigurationError(
             f"linkage is {linkage!r}; expected one of {expected}{near}"
         ) from None
-
-
-def check_flag(value: bool, name: str) -> bool:
-    """Return the value; raise ConfigurationError unless it is True or False."""
-    if not isinstance(value, bool):
-        raise ConfigurationError(f"{name} is {value!r}; expected True or False")
-    return value
-
-
-_SECONDS = {
-    "second": 1,
-    "minute": 60,
-    "hour": 3600,
-    "day": 86_400,
-    "week": 7 * 86_400,
-    "month": 30 * 86_400,
-    "year": 31_557_600,
-}
-"""The seconds of the units of a duration, as the server counts them."""
-
-
-def check_duration(value: timedelta | str | None, name: str) -> timedelta | None:
-    """Return a duration such as "30 days" or "1 day 12 hours" as a timedelta, None if it is None.
-
-    Raises ConfigurationError unless it is above 0 and at most 1000 years.
-    """
-    if value is None:
-        return None
-    duration = value
-    if isinstance(value, str):
-        parts = re.findall(r"\s*([0-9]{1,9}) *([a-z]+?)s?\b\s*", value)
-        is_complete = re.fullmatch(r"(\s*[0-9]{1,9} *[a-z]+\s*)+", value) is not None
-        if not is_complete or any(unit not in _SECONDS for _, unit in parts):
-            raise ConfigurationError(
-                f'{name} is {value!r}; expected a time such as "30 days" or "12 hours", in '
-                f"{', '.join(f'{unit}s' for unit in _SECONDS)}"
-            )
-        seconds = sum(int(number) * _SECONDS[unit] for number, unit in parts)
-        duration = timedelta(seconds=min(seconds, 10**13))
-    if not isinstance(duration, timedelta):
-        raise ConfigurationError(f"{name} is {value!r}; expected a timedelta or a str")
-    if not timedelta(0) < duration <= timedelta(seconds=1000 * _SECONDS["year"]):
-        raise ConfigurationError(
-            f"{name} is {value!r}; expected more than nothing, at most 1000 years"
-        )
-    return duration
-
-
-def check_count(value: int, name: str, low: int, high: int) -> int:
-    """Return the value; raise ConfigurationError unless it is a whole number in [low, high]."""
-    try:
-        number = operator.index(value)
-    except TypeError:
-        raise ConfigurationError(f"{name} is {value!r}; expected a whole number") from None
-    if isinstance(value, bool) or not low <= number <= high:
-        raise ConfigurationError(f"{name} is {value}; expected {low} to {high}")
-    return number
-
-
-def check_several(values: object, expected: str) -> None:
-    """Raise ConfigurationError unless the values are an iterable other than a str or a data frame.
-
-    A str would yield its characters, and a data frame the names of its columns.
-    """
-    is_one = isinstance(values, str | bytes | bytearray | memoryview) or hasattr(values, "columns")
-    if is_one or not isinstance(values, Iterable):
-        raise ConfigurationError(f"{expected}; it got one {type(values).__name__}")
 
 
 def _shown(value: object) -> object:

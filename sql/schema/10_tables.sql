@@ -197,7 +197,8 @@ COMMENT ON COLUMN textsim.band.bucket
     'bits of hashtextextended(scope, 0)';
 COMMENT ON COLUMN textsim.band.document_id IS 'a document that has this bucket';
 
--- Only a corpus with passages has a table passage_N. Triggers on document_N write it.
+-- Only a corpus with passages has a table passage_N. Writers store the rows of new documents; triggers on document_N
+-- change the rows of stored ones.
 CREATE TABLE textsim.passage (
     fingerprint integer NOT NULL,
     document_id integer NOT NULL
@@ -222,8 +223,8 @@ COMMENT ON TABLE textsim.common
 COMMENT ON COLUMN textsim.common.corpus_id IS 'the corpus that has learned the shingle';
 COMMENT ON COLUMN textsim.common.value IS 'the shingle value';
 COMMENT ON COLUMN textsim.common.class
-    IS 'logarithm to base 2 of the number of documents with the shingle, in a sample; shingles of passages from class 10 '
-    'on are no fingerprints';
+    IS 'logarithm to base 2 of the number of documents with the shingle, in a sample; shingles of passages from class '
+    '10 on are no fingerprints';
 COMMENT ON COLUMN textsim.common.of_passages
     IS 'whether it is a shingle of passages; otherwise it is one of the measure';
 
@@ -279,8 +280,8 @@ CREATE TABLE textsim.crowded (
     lost integer NOT NULL DEFAULT 0
 );
 COMMENT ON TABLE textsim.crowded
-    IS 'Pattern of the tables crowded_N: the nodes of a tracked corpus that were compared with some of their candidates '
-    'only, because they have too many. It has no rows.';
+    IS 'Pattern of the tables crowded_N: the nodes of a tracked corpus that were compared with some of their '
+    'candidates only, because they have too many. It has no rows.';
 COMMENT ON COLUMN textsim.crowded.node IS 'id of the node';
 COMMENT ON COLUMN textsim.crowded.is_full
     IS 'whether it has more earlier candidates than it was compared with; otherwise a bucket has more documents than '

@@ -248,16 +248,6 @@ END $$;
 COMMENT ON FUNCTION textsim._neighbours(text, text, double precision, integer, text)
     IS 'the work of neighbours(), because a plpgsql parameter and column cannot both be named key';
 
-CREATE FUNCTION textsim._check_scope_of_pairs(c textsim.corpus, scope text) RETURNS void
-LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
-BEGIN
-    IF scope IS NOT NULL THEN
-        PERFORM textsim._check_scope(c, scope);
-    END IF;
-END $$;
-COMMENT ON FUNCTION textsim._check_scope_of_pairs(textsim.corpus, text)
-    IS 'raise an error if a list of pairs cannot be limited to this scope; without a scope it has those of all';
-
 CREATE FUNCTION textsim._meetings(c textsim.corpus, scope text) RETURNS text
 LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
@@ -504,7 +494,9 @@ BEGIN
     IF c.id IS NULL THEN
         RETURN;
     END IF;
-    PERFORM textsim._check_scope_of_pairs(c, scope), textsim._warn_unindexed(c);
+    -- Without a scope, the pairs of all scopes are listed.
+    PERFORM textsim._check_scope(c, scope) WHERE scope IS NOT NULL;
+    PERFORM textsim._warn_unindexed(c);
     RETURN QUERY EXECUTE format($query$
         SELECT least(d.key COLLATE "C", e.key), greatest(d.key COLLATE "C", e.key), p.shared::integer
         FROM (%1$s) p
@@ -544,7 +536,9 @@ BEGIN
     IF c.id IS NULL THEN
         RETURN;
     END IF;
-    PERFORM textsim._check_scope_of_pairs(c, scope), textsim._warn_unindexed(c);
+    -- Without a scope, the pairs of all scopes are listed.
+    PERFORM textsim._check_scope(c, scope) WHERE scope IS NOT NULL;
+    PERFORM textsim._warn_unindexed(c);
     threshold := textsim._search_threshold(c, threshold);
     FOR batch IN EXECUTE format($query$
         SELECT array_agg(n.x) AS xs, array_agg(n.y) AS ys

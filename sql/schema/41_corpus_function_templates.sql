@@ -51,6 +51,7 @@ AS $$
 DECLARE
     stored textsim._stored;
     forced boolean;
+    own_fingerprints integer[];
 BEGIN
     SELECT d.id, d.source_id, d.expires_at, d.scope, d.word_ids, d.normal_form, d.signature,
         d.forced, NULL INTO stored
@@ -68,7 +69,8 @@ BEGIN
         document_expires_at, source, {forced}, document_key, textsim._first_language(c, form), document_scope,
         CASE form WHEN '' THEN '{}'::integer[] END, sketched.signature, {fingerprints}, nullif(form, ''))
     ON CONFLICT (key) DO NOTHING
-    RETURNING id, 'written' INTO stored.id, stored.outcome;
+    RETURNING id, 'written', fingerprints INTO stored.id, stored.outcome, own_fingerprints;
+    {fingerprint_rows}
     INSERT INTO textsim.band_{id} (bucket, document_id)
     SELECT b, stored.id FROM unnest(sketched.buckets) b WHERE stored.id IS NOT NULL;
     RETURN stored;
@@ -121,6 +123,14 @@ COMMENT ON FUNCTION textsim._keep_out_part(boolean)
     IS 'the statements of the write template that look for twins in a unique corpus, whose text is sketched before '
     'it is locked; or sketch the text';
 
+CREATE FUNCTION textsim._fingerprint_rows_part() RETURNS text
+LANGUAGE sql IMMUTABLE PARALLEL SAFE
+RETURN $part$INSERT INTO textsim.passage_{id} (fingerprint, document_id)
+    SELECT f, stored.id FROM unnest(textsim._in_scope(own_fingerprints, document_scope)) f
+    WHERE stored.id IS NOT NULL;$part$;
+COMMENT ON FUNCTION textsim._fingerprint_rows_part()
+    IS 'the statement of the write template that stores the fingerprints of a document';
+
 CREATE FUNCTION textsim._filled(template text, c textsim.corpus) RETURNS text
 LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -131,6 +141,7 @@ BEGIN
         SELECT * FROM (VALUES
             ('candidates', textsim._candidates_part(c.bands IS NULL)),
             ('keep_out', textsim._keep_out_part(c.is_unique)),
+            ('fingerprint_rows', CASE WHEN c.passages IS NULL THEN '' ELSE textsim._fingerprint_rows_part() END),
             ('fingerprints', CASE WHEN c.passages IS NULL THEN 'NULL' ELSE 'textsim._fingerprints(c, form)' END),
             ('forced', CASE WHEN c.is_unique THEN 'forced IS TRUE' ELSE 'false' END), ('alive', textsim._alive(c, 'd')),
             ('id', c.id::text)

@@ -263,11 +263,7 @@ BEGIN
                 HINT = 'Create a corpus with is_unique => true.';
     END IF;
     -- Its writers wait for the locks that the caller takes, so a role that only reads may not take them.
-    IF NOT has_table_privilege(format('textsim.%I', 'document_' || c.id), 'INSERT') THEN
-        RAISE EXCEPTION 'this role may not write to corpus "%"', corpus
-            USING ERRCODE = 'insufficient_privilege',
-                HINT = 'Let the owner of the schema call textsim.grant_writer for this role.';
-    END IF;
+    PERFORM textsim._check_writer(c.id);
     RETURN c;
 END $$;
 COMMENT ON FUNCTION textsim._required_unique(text)

@@ -69,19 +69,6 @@ END $$;
 COMMENT ON FUNCTION textsim._listed_texts(textsim.corpus, text[], text[], text[])
     IS 'the texts of a list, with their buckets, in order';
 
-CREATE FUNCTION textsim._lock_list(c textsim.corpus, listed textsim._listed_text[]) RETURNS void
-LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
-BEGIN
-    PERFORM textsim._lock_buckets(c.id, array(
-        SELECT DISTINCT b
-        FROM unnest(listed) t
-        CROSS JOIN LATERAL unnest(CASE WHEN c.bands IS NULL
-            THEN t.buckets[1:textsim._count_locks(t.shingle_count, c.threshold)]
-            ELSE t.buckets END) b), array(SELECT DISTINCT t.scope FROM unnest(listed) t), 2);
-END $$;
-COMMENT ON FUNCTION textsim._lock_list(textsim.corpus, textsim._listed_text[])
-    IS 'lock the buckets of a list, which the statement that writes the texts locks once more';
-
 CREATE FUNCTION textsim._stored_twins(c textsim.corpus, listed textsim._listed_text[])
 RETURNS TABLE (place integer, is_unchanged boolean, key text, similarity double precision, version tid)
 LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
@@ -265,7 +252,13 @@ BEGIN
         RETURN;
     END IF;
     listed := textsim._listed_texts(c, keys, texts, scopes);
-    PERFORM textsim._lock_list(c, listed);
+    -- The statement that writes the texts locks these buckets once more.
+    PERFORM textsim._lock_buckets(c.id, array(
+        SELECT DISTINCT b
+        FROM unnest(listed) t
+        CROSS JOIN LATERAL unnest(CASE WHEN c.bands IS NULL
+            THEN t.buckets[1:textsim._count_locks(t.shingle_count, c.threshold)]
+            ELSE t.buckets END) b), array(SELECT DISTINCT t.scope FROM unnest(listed) t), 2);
     LOOP
         -- A later statement than the locks: its snapshot has what their last holders have written.
         SELECT array_agg(t.key) AS keys, array_agg(t.standing) AS standing,

@@ -76,15 +76,14 @@ COMMENT ON FUNCTION textsim._fingerprints(textsim.corpus, text)
 
 CREATE FUNCTION textsim._passage_triggers(c textsim.corpus)
 RETURNS TABLE (relation text, name text, statement text)
-LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE ROWS 3 SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE ROWS 2 SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     RETURN QUERY
         SELECT 'document_' || c.id, 'passage_' || t.event, format(
             'CREATE TRIGGER %I AFTER %s ON textsim.%I REFERENCING %s '
-            'FOR EACH STATEMENT EXECUTE FUNCTION textsim._write_passage_rows(%L)',
+            'FOR EACH STATEMENT EXECUTE FUNCTION textsim._change_passage_rows(%L)',
             'passage_' || t.event, upper(t.event), 'document_' || c.id, t.tables, c.id)
         FROM (VALUES
-            ('insert', 'NEW TABLE AS new_documents'),
             ('update', 'OLD TABLE AS old_documents NEW TABLE AS new_documents'),
             ('delete', 'OLD TABLE AS old_documents'))
             t (event, tables)
@@ -94,26 +93,21 @@ COMMENT ON FUNCTION textsim._passage_triggers(textsim.corpus)
     IS 'the triggers on the documents of a corpus with passages, with the statements that create them';
 
 CREATE FUNCTION textsim._passage_rows(documents text) RETURNS text
-LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
-BEGIN
-    RETURN format($query$
-        SELECT f.fingerprint # s.hash, d.id
-        FROM %s d
-        CROSS JOIN LATERAL (SELECT textsim._scope_hash(d.scope) OFFSET 0) s (hash)  -- computed once a document
-        CROSS JOIN LATERAL unnest(d.fingerprints) f (fingerprint)
+LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
+RETURN format($query$
+        SELECT f.fingerprint, d.id
+        FROM %s d CROSS JOIN LATERAL unnest(textsim._in_scope(d.fingerprints, d.scope)) f (fingerprint)
         WHERE true$query$, documents);
-END $$;
 COMMENT ON FUNCTION textsim._passage_rows(text)
     IS 'a query for the rows that documents have in passage_N, to which a condition may be appended';
 
--- The writers of documents write only the column fingerprints.
-CREATE FUNCTION textsim._write_passage_rows() RETURNS trigger
+-- Writers store the rows of new documents. A writer that changes documents writes only the column fingerprints.
+CREATE FUNCTION textsim._change_passage_rows() RETURNS trigger
 LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp SET enable_seqscan = off AS $$
 DECLARE
-    old_rows text := textsim._passage_rows('old_documents');
-    new_rows text := textsim._passage_rows('new_documents');
-    gone text := old_rows;
-    added text := new_rows;
+    passage text := 'passage_' || TG_ARGV[0];
+    gone text := textsim._passage_rows('old_documents');
+    added text;
     changed integer[];
 BEGIN
     IF TG_OP = 'UPDATE' THEN
@@ -123,32 +117,46 @@ BEGIN
         IF changed = '{}' THEN
             RETURN NULL;
         END IF;
-        old_rows := old_rows || ' AND d.id = ANY ($1)';
-        new_rows := new_rows || ' AND d.id = ANY ($1)';
-        gone := format('(%s) EXCEPT (%s)', old_rows, new_rows);
-        added := format('(%s) EXCEPT (%s)', new_rows, old_rows);
-    END IF;
-    IF TG_OP <> 'INSERT' THEN
-        EXECUTE format('DELETE FROM textsim.%I p USING (%s) g (fingerprint, id) '
-            'WHERE p.fingerprint = g.fingerprint AND p.document_id = g.id', 'passage_' || TG_ARGV[0], gone)
+        gone := gone || ' AND d.id = ANY ($1)';
+        added := textsim._passage_rows('new_documents') || ' AND d.id = ANY ($1)';
+        EXECUTE format('INSERT INTO textsim.%I (fingerprint, document_id) (%s) EXCEPT (%s)', passage, added, gone)
         USING changed;
+        gone := format('(%s) EXCEPT (%s)', gone, added);
     END IF;
-    IF TG_OP <> 'DELETE' THEN
-        EXECUTE format('INSERT INTO textsim.%I (fingerprint, document_id) %s', 'passage_' || TG_ARGV[0], added)
-        USING changed;
-    END IF;
+    EXECUTE format('DELETE FROM textsim.%I p USING (%s) g (fingerprint, id) '
+        'WHERE p.fingerprint = g.fingerprint AND p.document_id = g.id', passage, gone)
+    USING changed;
     RETURN NULL;
 END $$;
-COMMENT ON FUNCTION textsim._write_passage_rows()
-    IS 'store the fingerprints of the documents that a statement has added, changed or removed';
+COMMENT ON FUNCTION textsim._change_passage_rows()
+    IS 'keep the fingerprints of the documents that a statement has changed or removed';
 
 -- A slice of a stored array reads the whole array, so both are read once, before they are cut. A run at many places of
--- the text is compared at the first ten, so that the work stays linear on every input.
+-- the text is compared at the first ten, so that the work stays linear on every input. Of a long document, the parts at
+-- every width-th place are looked up first: each run has one of them, so only the words around them are compared.
 CREATE FUNCTION textsim._shared_runs(a anyarray, b anyarray, min_words integer)
 RETURNS TABLE (words integer, in_a integer, in_b integer)
 LANGUAGE plpgsql STABLE PARALLEL SAFE ROWS 5 SET search_path = pg_catalog, pg_temp AS $$
 #variable_conflict use_column
+DECLARE
+    n integer := least(greatest(3, min_words / 2), min_words);
+    width integer := min_words - n + 1;
+    skipped integer := 0;
+    last_place integer;
 BEGIN
+    IF cardinality(b) > 500 THEN
+        SELECT greatest(min(s.j) - width, 0), max(s.j) + min_words - 1 INTO skipped, last_place
+        FROM (SELECT _shared_runs.b[:] OFFSET 0) t (b)
+        CROSS JOIN generate_series(1, cardinality(t.b) - n + 1, width) s (j)
+        WHERE t.b[s.j:s.j + n - 1] IN (
+            SELECT u.a[r.i:r.i + n - 1]
+            FROM (SELECT _shared_runs.a[:] OFFSET 0) u (a)
+            CROSS JOIN generate_series(1, cardinality(u.a) - n + 1) r (i));
+        IF last_place IS NULL THEN
+            RETURN;
+        END IF;
+        b := b[skipped + 1:last_place];
+    END IF;
     RETURN QUERY WITH texts AS MATERIALIZED (SELECT _shared_runs.a[:] AS a, _shared_runs.b[:] AS b),
     window_of_a AS MATERIALIZED (
         SELECT s.i, s.words FROM (
@@ -182,7 +190,7 @@ BEGIN
         ) m
         WHERE m.j + m.words > coalesce(m.earlier_end, 0)
     )
-    SELECT s.words, s.i - 1, s.j - 1
+    SELECT s.words, s.i - 1, s.j - 1 + skipped
     FROM (
         SELECT m.words, m.i, m.j,
             lag(m.words) OVER w = m.words AND lag(m.i) OVER w = m.i AND lag(m.j + m.words) OVER w > m.j AS is_repeated
@@ -234,23 +242,29 @@ COMMENT ON FUNCTION textsim._runs_in_document(text, integer[], text, integer[], 
     IS 'the runs that a text, given by its unit numbers and its form, shares with a document, as _shared_runs() returns '
     'them; the form may be NULL if all words of the text are in the dictionary';
 
-CREATE FUNCTION textsim._check_passages(c textsim.corpus, min_words integer) RETURNS integer
+CREATE FUNCTION textsim._check_passages(c textsim.corpus, min_words integer, max_documents integer DEFAULT NULL)
+RETURNS integer
 LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     IF c.id IS NOT NULL AND c.passages IS NULL THEN
         RAISE EXCEPTION 'corpus "%" has no passages', c.name
             USING ERRCODE = 'object_not_in_prerequisite_state',
-                HINT = 'Rebuild it with passages, such as: textsim rebuild --passages 13.';
+                HINT = format('Rebuild it with passages, such as: textsim rebuild %s --passages 13.', c.name);
     END IF;
     IF min_words < c.passages THEN
-        RAISE EXCEPTION 'min_words is %; expected % or more, the passages of corpus "%"', min_words, c.passages, c.name
-            USING ERRCODE = 'invalid_parameter_value', HINT = 'Shorter runs would be found by chance.';
+        RAISE EXCEPTION 'corpus "%" finds passages of % words or more, and not of %', c.name, c.passages, min_words
+            USING ERRCODE = 'invalid_parameter_value', HINT = format('For shorter ones, rebuild it, such as: '
+                'textsim rebuild %s --passages %s.', c.name, greatest(min_words, 4));
+    END IF;
+    IF max_documents < 1 THEN
+        RAISE EXCEPTION 'max_documents is %; expected 1 or more, or NULL for all', max_documents
+            USING ERRCODE = 'invalid_parameter_value';
     END IF;
     RETURN coalesce(min_words, c.passages);
 END $$;
-COMMENT ON FUNCTION textsim._check_passages(textsim.corpus, integer)
+COMMENT ON FUNCTION textsim._check_passages(textsim.corpus, integer, integer)
     IS 'the least words of a passage in a search, by default those of the corpus; an error if the corpus has no passages, '
-    'or only longer ones';
+    'or only longer ones, or if max_documents is not positive';
 
 CREATE FUNCTION textsim._passage_look_up(
     c textsim.corpus, text text, language text, scope text, max_results integer, OUT form text,
@@ -341,14 +355,10 @@ SET search_path = pg_catalog, pg_temp SET enable_seqscan = off
 AS $$
 DECLARE
     c textsim.corpus := textsim._corpus(corpus);
-    least_words integer := textsim._check_passages(c, min_words);
+    least_words integer := textsim._check_passages(c, min_words, max_documents);
     query record := textsim._passage_look_up(c, text, NULL, scope, max_results);
     rare integer[] := query.fingerprints;
 BEGIN
-    IF max_documents < 1 THEN
-        RAISE EXCEPTION 'max_documents is %; expected 1 or more, or NULL for all', max_documents
-            USING ERRCODE = 'invalid_parameter_value';
-    END IF;
     IF query.form IS NULL THEN
         RETURN;
     END IF;
@@ -387,25 +397,35 @@ COMMENT ON FUNCTION textsim.passages_of(text, text, integer, integer)
     'arguments are those of passages(). Returns no rows if no document has the key. In a scoped corpus, only documents of '
     'its scope are compared.';
 
-CREATE FUNCTION textsim.shared_passages(corpus text, min_words integer DEFAULT NULL)
+CREATE FUNCTION textsim.shared_passages(
+    corpus text, min_words integer DEFAULT NULL, max_documents integer DEFAULT NULL)
 RETURNS TABLE (a text, b text, words integer, in_a integer, in_b integer)
 LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE ROWS 1000
 SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
     c textsim.corpus := textsim._lock_corpus(corpus);
-    least_words integer := textsim._check_passages(c, min_words);
+    least_words integer := textsim._check_passages(c, min_words, max_documents);
+    common integer[];
 BEGIN
     IF c.id IS NULL THEN
         RETURN;
     END IF;
     PERFORM textsim._warn_unindexed(c);
+    IF max_documents IS NOT NULL THEN
+        EXECUTE format('SELECT array(SELECT p.fingerprint FROM textsim.%I p GROUP BY 1 HAVING count(*) > $1)',
+            'passage_' || c.id) INTO common USING max_documents;
+        IF common <> '{}' THEN
+            RAISE NOTICE 'left out fingerprints that more than % documents have: %', max_documents, cardinality(common);
+        END IF;
+    END IF;
     RETURN QUERY EXECUTE format($query$
         SELECT d.key, e.key, r.words, r.in_a, r.in_b
         FROM (
             SELECT DISTINCT x.document_id AS x, y.document_id AS y
             FROM textsim.%1$I x JOIN textsim.%1$I y
                 ON y.fingerprint = x.fingerprint AND y.document_id > x.document_id
+            WHERE x.fingerprint NOT IN (SELECT unnest($3))
         ) p
         JOIN textsim.%2$I d ON d.id = p.x
         JOIN textsim.%2$I e ON e.id = p.y
@@ -414,12 +434,13 @@ BEGIN
             $1, n.numbers, d.normal_form, e.word_ids, e.normal_form, $2) r
         WHERE true%3$s
         $query$, 'passage_' || c.id, 'document_' || c.id, textsim._may_meet(c))
-    USING c.unit, least_words;
+    USING c.unit, least_words, common;
 END $$;
-COMMENT ON FUNCTION textsim.shared_passages(text, integer)
+COMMENT ON FUNCTION textsim.shared_passages(text, integer, integer)
     IS 'Returns the passages of at least min_words words that documents of a corpus share, for all pairs of documents. '
     'in_a and in_b are the numbers of words before the passage. In a scoped corpus, both documents have the same scope. '
-    'A header that many documents have makes a passage of every two of them.';
+    'A header that many documents have makes a passage of every two of them. With max_documents, documents are not compared '
+    'because of a part that more documents have: a notice warns that a passage in such a part may be missed.';
 
 CREATE FUNCTION textsim.containing(
     corpus text, text text, threshold double precision, max_results integer DEFAULT NULL,

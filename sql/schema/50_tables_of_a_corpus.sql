@@ -57,7 +57,8 @@ END $$;
 COMMENT ON FUNCTION textsim._settings(textsim.corpus)
     IS 'the columns of a corpus that never change; a rebuild makes another corpus';
 
--- The definitions of indexes are written as the server prints them.
+-- The definitions of indexes are written as the server prints them. The entries of the indexes on buckets and on
+-- fingerprints are distinct, so to look for equal ones would only take time.
 CREATE FUNCTION textsim._corpus_relations(c textsim.corpus)
 RETURNS TABLE (kind text, name text, statement text)
 LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE ROWS 6 SET search_path = pg_catalog, pg_temp AS $$
@@ -84,7 +85,8 @@ BEGIN
         ('index', document || '_key', format(
             'CREATE UNIQUE INDEX %I ON textsim.%I USING btree (key)', document || '_key', document)),
         ('index', band || '_bucket', format(
-            'CREATE INDEX %I ON textsim.%I USING btree (bucket, document_id)', band || '_bucket', band)),
+            'CREATE INDEX %I ON textsim.%I USING btree (bucket, document_id) WITH (deduplicate_items=off)',
+            band || '_bucket', band)),
         ('sequence', document || '_id_seq', format(
             'CREATE SEQUENCE textsim.%I OWNED BY textsim.%I.id', document || '_id_seq', document));
     IF c.keep_for IS NOT NULL THEN
@@ -96,8 +98,8 @@ BEGIN
             ('table', passage, format('CREATE TABLE textsim.%I (LIKE textsim.passage INCLUDING ALL) '
                 'INHERITS (textsim.corpus_table) WITH (autovacuum_vacuum_scale_factor = 0.05)', passage)),
             ('index', passage || '_fingerprint', format(
-                'CREATE INDEX %I ON textsim.%I USING btree (fingerprint, document_id)', passage || '_fingerprint',
-                passage));
+                'CREATE INDEX %I ON textsim.%I USING btree (fingerprint, document_id) WITH (deduplicate_items=off)',
+                passage || '_fingerprint', passage));
     END IF;
 END $$;
 COMMENT ON FUNCTION textsim._corpus_relations(textsim.corpus)

@@ -238,20 +238,19 @@ END $$;
 COMMENT ON FUNCTION textsim.create_corpus(
     text, text, double precision, double precision, integer, bigint, integer, integer, text[], text,
     boolean, boolean, interval, double precision, integer, boolean)
-    IS 'Creates a corpus. shingle is word:N or char:N. threshold is the least similarity of a match. '
-    'recall is the probability that a pair at the threshold is found; 1 makes an exact corpus, which '
-    'finds every pair. bands and rows follow from threshold, recall and num_hashes, unless both are '
-    'given. stop_words are removed from every text. If language is auto, the language of each document '
-    'is identified. If is_unique is true, no document may match another document of the corpus: add() raises '
-    'unique_violation. If scoped is true, each document has a scope, such as a tenant, and documents of '
-    'different scopes never meet. If keep_for is set, a document no longer counts when this time has passed since '
-    'it was last written: searches do not find it, and a worker or expire() removes it. A month has 30 days here, '
-    'and a year 365.25 days. If boilerplate is set, such as 0.01, the next textsim rebuild learns the shingles that '
-    'more than this share of the documents has; from then on their words are removed from every text. If passages is '
-    'set, such as 13, passages() finds every run of at least this many words that a text shares with a document; with '
-    'char:N, of characters. The corpus learns which shingles of passages are in very many documents, from its first load '
-    'or by textsim rebuild. A passage of such shingles alone, such as a header, is not found unless common_passages is '
-    'true.';
+    IS 'Creates a corpus. shingle is word:N or char:N. threshold is the least similarity of a match. recall is the '
+    'probability that a pair at the threshold is found; 1 makes an exact corpus, which finds every pair. bands and '
+    'rows follow from threshold, recall and num_hashes, unless both are given. stop_words are removed from every text. '
+    'If language is auto, the language of each document is identified. If is_unique is true, no document may match '
+    'another document of the corpus: add() raises unique_violation. If scoped is true, each document has a scope, such '
+    'as a tenant, and documents of different scopes never meet. If keep_for is set, a document no longer counts when '
+    'this time has passed since it was last written: searches do not find it, and a worker or expire() removes it. A '
+    'month has 30 days here, and a year 365.25 days. If boilerplate is set, such as 0.01, the next textsim rebuild '
+    'learns the shingles that more than this share of the documents has; from then on their words are removed from '
+    'every text. If passages is set, such as 13, passages() finds every run of at least this many words that a text '
+    'shares with a document; with char:N, of characters. The corpus learns which shingles of passages are in very many '
+    'documents, from its first load or by textsim rebuild. A passage of such shingles alone, such as a header, is not '
+    'found unless common_passages is true.';
 
 CREATE FUNCTION textsim.drop_corpus(name text) RETURNS void
 LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$

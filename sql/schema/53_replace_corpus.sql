@@ -48,4 +48,5 @@ BEGIN
     UPDATE textsim.pending p SET corpus_id = new, lease_until = NULL WHERE p.corpus_id = old;
 END $$;
 COMMENT ON FUNCTION textsim._replace_corpus(integer, integer)
-    IS 'give a new corpus the name, the attached tables, the tracked clusters and the pending changes of the old corpus';
+    IS 'give a new corpus the name, the attached tables, the tracked clusters and the pending changes of the old '
+    'corpus';

@@ -138,5 +138,5 @@ BEGIN
     USING new, coalesce(documents || new_ids, documents, '{}');
 END $$;
 COMMENT ON FUNCTION textsim._move_tracking(integer, integer)
-    IS 'let a rebuilt corpus be tracked as the corpus was that it replaces: clusters, aliases and events move to the new '
-    'ids of documents, and all documents are logged, so that the next update finds their matches';
+    IS 'let a rebuilt corpus be tracked as the corpus was that it replaces: clusters, aliases and events move to the '
+    'new ids of documents, and all documents are logged, so that the next update finds their matches';

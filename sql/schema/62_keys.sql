@@ -21,7 +21,8 @@ RETURN replace(replace(part COLLATE "C", '~', '~0'), '/', '~1');
 COMMENT ON FUNCTION textsim._escape_part(text) IS 'a value as it stands in a key of several values: without a slash';
 
 -- concat_ws() calls the output functions of the types. With one column there is no slash, and nothing to escape.
--- JSON has dates in ISO format, whatever the settings of the session. A function with settings takes three times as long.
+-- JSON has dates in ISO format, whatever the settings of the session. A function with settings takes three times as
+-- long.
 CREATE FUNCTION textsim._key_of(source textsim.source, version text) RETURNS text
 LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
 RETURN (

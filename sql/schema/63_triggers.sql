@@ -17,28 +17,18 @@ BEGIN
 END $$;
 COMMENT ON FUNCTION textsim._wake() IS 'notify the workers, at most once in 20 milliseconds';
 
-CREATE FUNCTION textsim._enqueue(corpus_id integer, source_id integer, keys text[]) RETURNS void
-LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+CREATE FUNCTION textsim._enqueue(corpus_id integer, source_id integer, keys text[] DEFAULT NULL) RETURNS void
+LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     INSERT INTO textsim.pending (kind, corpus_id, source_id, keys)
-    VALUES ('change', corpus_id, source_id, keys);
+    VALUES (CASE WHEN keys IS NULL THEN 'compare' ELSE 'change' END, corpus_id, source_id, keys);
     IF current_setting('textsim.notify', true) = 'on' THEN
         PERFORM textsim._wake();
     END IF;
 END $$;
 COMMENT ON FUNCTION textsim._enqueue(integer, integer, text[])
-    IS 'log that the rows of an attached table with these keys changed';
-
-CREATE FUNCTION textsim._enqueue_comparison(corpus_id integer, source_id integer) RETURNS void
-LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
-BEGIN
-    INSERT INTO textsim.pending (kind, corpus_id, source_id) VALUES ('compare', corpus_id, source_id);
-    IF current_setting('textsim.notify', true) = 'on' THEN
-        PERFORM textsim._wake();
-    END IF;
-END $$;
-COMMENT ON FUNCTION textsim._enqueue_comparison(integer, integer)
-    IS 'log that an attached table must be compared with its documents';
+    IS 'log that the rows of an attached table with these keys changed; without keys, that the table must be compared '
+    'with its documents';
 
 CREATE FUNCTION textsim._attached_corpus(corpus_id integer) RETURNS textsim.corpus
 LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
@@ -69,7 +59,7 @@ BEGIN
         IF changed_table = (SELECT s.relation FROM textsim.source s WHERE s.id = source) THEN
             PERFORM textsim._remove_documents_of(c, source);
         END IF;
-        PERFORM textsim._enqueue_comparison(c.id, source);
+        PERFORM textsim._enqueue(c.id, source);
         RETURN;
     END IF;
     IF operation = 'DELETE' THEN

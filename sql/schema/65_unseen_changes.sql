@@ -54,7 +54,8 @@ BEGIN ATOMIC
             WHERE (old.relation IS NULL OR new.relation IS NULL)
                 AND coalesce(old.relation, new.relation) IN (SELECT o.relation FROM old o)
                 AND coalesce(old.relation, new.relation) IN (SELECT n.relation FROM new n))
-            THEN array(SELECT DISTINCT n.relation FROM new n WHERE n.relation NOT IN (SELECT o.relation FROM old o)) END,
+            THEN array(
+                SELECT DISTINCT n.relation FROM new n WHERE n.relation NOT IN (SELECT o.relation FROM old o)) END,
         EXISTS (SELECT FROM old o WHERE o.relation NOT IN (SELECT n.relation FROM new n));
 END;
 COMMENT ON FUNCTION textsim._changed_partitions(text[], text[])
@@ -68,7 +69,7 @@ END $$;
 COMMENT ON FUNCTION textsim._note_shape(integer, text[], text[])
     IS 'store the shape of a table, if everything that triggers missed has been logged';
 
-CREATE FUNCTION textsim._lock_to_read(relation regclass) RETURNS void
+CREATE FUNCTION textsim._log_keys(source textsim.source, relation regclass, query text) RETURNS void
 LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     PERFORM set_config('lock_timeout', '100ms', true);
@@ -76,53 +77,29 @@ BEGIN
     IF row_security_active(relation) THEN
         RAISE EXCEPTION 'row security hides rows' USING ERRCODE = 'insufficient_privilege';
     END IF;
-END $$;
-COMMENT ON FUNCTION textsim._lock_to_read(regclass)
-    IS 'lock a table whose rows are about to be read; an error if this role does not see all rows';
-
-CREATE FUNCTION textsim._log_partition(source textsim.source, part regclass) RETURNS void
-LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
-BEGIN
-    PERFORM textsim._lock_to_read(part);
     EXECUTE format($query$
         INSERT INTO textsim.pending (kind, corpus_id, source_id, keys)
         SELECT 'change', $1, $2, array_agg(r.key)
-        FROM (
-            SELECT %1$s AS key, (row_number() OVER () - 1) / 10000 AS number
-            FROM ONLY %2$s t WHERE %3$s
-        ) r
+        FROM (SELECT q.key, (row_number() OVER () - 1) / 10000 AS number FROM (%s) q (key)) r
         GROUP BY r.number
-        $query$, textsim._key_of(source, 't'), part, textsim._has_document(source, 't'))
+        $query$, query)
     USING source.corpus_id, source.id;
--- If the partition is locked, dropped or not readable by this role, the whole table is compared.
+-- If the table is locked, dropped or not readable by this role, a worker compares the whole attached table.
 EXCEPTION WHEN OTHERS THEN
-    PERFORM textsim._enqueue_comparison(source.corpus_id, source.id);
+    PERFORM textsim._enqueue(source.corpus_id, source.id);
 END $$;
-COMMENT ON FUNCTION textsim._log_partition(textsim.source, regclass) IS 'log the rows of a new partition';
+COMMENT ON FUNCTION textsim._log_keys(textsim.source, regclass, text)
+    IS 'log the keys that a query returns, which reads an attached table or one of its partitions';
 
-CREATE FUNCTION textsim._log_gone_rows(source textsim.source) RETURNS void
-LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
-DECLARE
-    c textsim.corpus := (SELECT k FROM textsim.corpus k WHERE k.id = source.corpus_id);
-BEGIN
-    PERFORM textsim._lock_to_read(source.relation);
-    EXECUTE format($query$
-        INSERT INTO textsim.pending (kind, corpus_id, source_id, keys)
-        SELECT 'change', $1, $2, array_agg(r.key)
-        FROM (
-            SELECT d.key, (row_number() OVER () - 1) / 10000 AS number
-            FROM textsim.%1$I d
-            WHERE d.source_id = $2%2$s AND NOT EXISTS (SELECT FROM %3$s t WHERE %4$s AND %5$s)
-        ) r
-        GROUP BY r.number
-        $query$, 'document_' || c.id, textsim._alive(c, 'd'), source.relation,
+CREATE FUNCTION textsim._gone_rows(source textsim.source) RETURNS text
+LANGUAGE sql STABLE STRICT PARALLEL SAFE
+RETURN (
+    SELECT format('SELECT d.key FROM textsim.%I d WHERE d.source_id = %s%s AND NOT EXISTS ('
+        'SELECT FROM %s t WHERE %s AND %s)', 'document_' || c.id, source.id, textsim._alive(c, 'd'), source.relation,
         textsim._has_key(source, 't', 'd.key'), textsim._has_document(source, 't'))
-    USING source.corpus_id, source.id;
--- If the table is locked or not readable by this role, a worker compares it.
-EXCEPTION WHEN OTHERS THEN
-    PERFORM textsim._enqueue_comparison(source.corpus_id, source.id);
-END $$;
-COMMENT ON FUNCTION textsim._log_gone_rows(textsim.source) IS 'log the documents of an attached table that have no row';
+    FROM textsim.corpus c WHERE c.id = source.corpus_id);
+COMMENT ON FUNCTION textsim._gone_rows(textsim.source)
+    IS 'a query for the keys of the documents of an attached table that have no row';
 
 CREATE FUNCTION textsim._compare_changed(number integer) RETURNS boolean
 LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
@@ -138,12 +115,13 @@ BEGIN
     END IF;
     changed := textsim._changed_partitions(source.shape, current_shape);
     IF changed.added IS NULL THEN
-        PERFORM textsim._enqueue_comparison(source.corpus_id, number);
+        PERFORM textsim._enqueue(source.corpus_id, number);
     ELSE
-        PERFORM textsim._log_partition(source, p.oid::regclass)
+        PERFORM textsim._log_keys(source, p.oid::regclass, format('SELECT %s FROM ONLY %s t WHERE %s',
+            textsim._key_of(source, 't'), p.oid::regclass, textsim._has_document(source, 't')))
         FROM unnest(changed.added) p (oid) JOIN pg_class c ON c.oid = p.oid AND c.relkind = 'r';
         IF changed.has_fewer THEN
-            PERFORM textsim._log_gone_rows(source);
+            PERFORM textsim._log_keys(source, source.relation, textsim._gone_rows(source));
         END IF;
     END IF;
     -- This comes last, because until the end of this transaction the table cannot be detached.

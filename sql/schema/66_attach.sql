@@ -58,8 +58,8 @@ BEGIN
     GROUP BY i.indpred, i.indrelid;
 END $$;
 COMMENT ON FUNCTION textsim._read_filter(regclass, regclass)
-    IS 'the condition of an index, which is the row filter of a table, with its columns and their types; an error if it '
-    'uses code of a user';
+    IS 'the condition of an index, which is the row filter of a table, with its columns and their types; an error if '
+    'it uses code of a user';
 
 CREATE FUNCTION textsim._make_filter_function(source textsim.source) RETURNS void
 LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
@@ -165,7 +165,7 @@ BEGIN
                 HINT = 'Attach the table with textsim.attach, which creates the triggers.';
     END IF;
     IF compare THEN
-        PERFORM textsim._enqueue_comparison(activated.corpus_id, activated.id);
+        PERFORM textsim._enqueue(activated.corpus_id, activated.id);
     END IF;
 END $$;
 COMMENT ON FUNCTION textsim._activate_source(integer, boolean)
@@ -174,10 +174,17 @@ COMMENT ON FUNCTION textsim._activate_source(integer, boolean)
 
 CREATE FUNCTION textsim._release_source(number integer) RETURNS void
 LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    function regproc;
 BEGIN
-    -- The server raises an error here while a trigger uses the function.
-    EXECUTE format('DROP FUNCTION IF EXISTS textsim.%I()', '_changes_' || number);
-    EXECUTE format('DROP FUNCTION IF EXISTS textsim.%I', '_filter_' || number);
+    FOREACH function IN ARRAY ARRAY[
+        to_regproc('textsim._changes_' || number), to_regproc('textsim._filter_' || number)]
+    LOOP
+        IF function IS NOT NULL THEN
+            -- The server raises an error here while a trigger uses the function.
+            EXECUTE format('DROP FUNCTION %s', function);
+        END IF;
+    END LOOP;
     UPDATE textsim.source s SET active = false WHERE s.id = number;
     -- The words of documents that were written inline may still need ids.
     UPDATE textsim.pending p SET kind = 'words', source_id = NULL
@@ -293,30 +300,25 @@ END;
 COMMENT ON FUNCTION textsim._mode_fault(textsim.corpus, text, text)
     IS 'the reason why a corpus does not take a table in this way, or NULL';
 
-CREATE FUNCTION textsim._scope_column_fault(c textsim.corpus, scope_column name) RETURNS text
-LANGUAGE sql IMMUTABLE PARALLEL SAFE
-RETURN CASE
-    WHEN c.scoped AND scope_column IS NULL THEN
-        format('corpus "%s" is scoped; name the column of the scopes: scope_column => ...', c.name)
-    WHEN NOT c.scoped AND scope_column IS NOT NULL THEN
-        format('corpus "%s" is not scoped; leave out scope_column', c.name)
-END;
-COMMENT ON FUNCTION textsim._scope_column_fault(textsim.corpus, name)
-    IS 'the reason why a corpus does not take a table with or without this scope column, or NULL';
-
-CREATE FUNCTION textsim._time_columns_fault(c textsim.corpus, time_column name, expires_column name)
+CREATE FUNCTION textsim._optional_columns_fault(
+    c textsim.corpus, scope_column name, time_column name, expires_column name)
 RETURNS text
 LANGUAGE sql IMMUTABLE PARALLEL SAFE
 RETURN CASE
+    WHEN c.scoped AND scope_column IS NULL THEN
+        format('corpus "%s" is scoped; name the column of the scopes', c.name)
+    WHEN NOT c.scoped AND scope_column IS NOT NULL THEN
+        format('corpus "%s" is not scoped; leave out the column of scopes, or create a scoped corpus', c.name)
     WHEN time_column IS NOT NULL AND expires_column IS NOT NULL THEN
         'time_column and expires_column are both given; leave one of them out'
     WHEN c.keep_for IS NOT NULL AND time_column IS NULL AND expires_column IS NULL THEN
-        format('documents of corpus "%s" expire; name the column of their times: time_column => ... or '
-            'expires_column => ...', c.name)
+        format('documents of corpus "%s" expire; name the column of their times, or of the times when they '
+            'expire', c.name)
     WHEN c.keep_for IS NULL AND coalesce(time_column, expires_column) IS NOT NULL THEN
-        format('documents of corpus "%s" never expire; leave out time_column and expires_column', c.name)
+        format('documents of corpus "%s" never expire; leave out the column of times, or create a corpus with '
+            'keep_for', c.name)
 END;
-COMMENT ON FUNCTION textsim._time_columns_fault(textsim.corpus, name, name)
+COMMENT ON FUNCTION textsim._optional_columns_fault(textsim.corpus, name, name, name)
     IS 'the reason why a corpus does not take a table with or without these columns, or NULL';
 
 CREATE FUNCTION textsim._unique_table_fault(relation regclass, key_columns name[]) RETURNS text
@@ -454,9 +456,9 @@ BEGIN
     PERFORM textsim._check_choice('mode', mode, '{queue,inline}');
     PERFORM textsim._check_choice('existing', existing, '{refuse,keep}');
     PERFORM textsim._refuse_table(relation, coalesce(
-        textsim._mode_fault(c, mode, existing), textsim._scope_column_fault(c, scope_column),
-        textsim._time_columns_fault(c, time_column, expires_column), textsim._relation_fault(relation),
-        textsim._unlogged_fault(relation)));
+        textsim._mode_fault(c, mode, existing),
+        textsim._optional_columns_fault(c, scope_column, time_column, expires_column),
+        textsim._relation_fault(relation), textsim._unlogged_fault(relation)));
     PERFORM textsim._check_owner(relation, 'attach');
     PERFORM textsim._lock_tree(relation, false);
     PERFORM textsim._refuse_table(relation, coalesce(
@@ -480,22 +482,21 @@ BEGIN
     END IF;
 END $$;
 COMMENT ON FUNCTION textsim.attach(text, regclass, name, name, text, text, name, name, name, text, name[])
-    IS 'Keeps a table indexed in a corpus: creates triggers that see every change of the '
-    'columns. In mode queue a worker indexes changes; in mode inline the transaction that makes a '
-    'change indexes it. Existing rows wait for a worker or index_pending(). Raises an error if '
-    'the caller does not own the table, or if the key column may be NULL or is not unique. '
-    'If the key has several columns, name them in key_columns instead of key_column, such as ARRAY[''day'', ''id'']; '
-    'they must be unique together, and their values are joined as by join_key(). '
-    'A unique corpus takes mode inline only, which is its default, and existing rows are indexed at once. A '
-    'change that makes two documents match raises unique_violation. If existing rows match, attach raises '
-    'unique_violation; if existing is keep, it keeps them with a warning, as if add() was called with force. A scoped corpus needs scope_column, '
-    'whose value, as text, is the scope of the row''s document. A row whose scope is NULL is refused by a '
-    'unique corpus, and set aside with an error by another. A corpus with keep_for needs one of two columns of type '
-    'timestamptz, timestamp or date: a row counts until keep_for after the time in time_column, or until the time '
-    'in expires_column. If the column is NULL, the row counts for ever. Times without a time zone are of UTC. '
-    'The expired rows stay in the table. With row_filter, a condition such as status = ''published'', only the rows for '
-    'which it is true have a document. It has the columns of the row, and immutable functions and operators of PostgreSQL. '
-    'A column of another type than those of PostgreSQL is read as text.';
+    IS 'Keeps a table indexed in a corpus: creates triggers that see every change of the columns. In mode queue a '
+    'worker indexes changes; in mode inline the transaction that makes a change indexes it. Existing rows wait for a '
+    'worker or index_pending(). Raises an error if the caller does not own the table, or if the key column may be NULL '
+    'or is not unique. If the key has several columns, name them in key_columns instead of key_column, such as '
+    'ARRAY[''day'', ''id'']; they must be unique together, and their values are joined as by join_key(). A unique '
+    'corpus takes mode inline only, which is its default, and existing rows are indexed at once. A change that makes '
+    'two documents match raises unique_violation. If existing rows match, attach raises unique_violation; if existing '
+    'is keep, it keeps them with a warning, as if add() was called with force. A scoped corpus needs scope_column, '
+    'whose value, as text, is the scope of the row''s document. A row whose scope is NULL is refused by a unique '
+    'corpus, and set aside with an error by another. A corpus with keep_for needs one of two columns of type '
+    'timestamptz, timestamp or date: a row counts until keep_for after the time in time_column, or until the time in '
+    'expires_column. If the column is NULL, the row counts for ever. Times without a time zone are of UTC. The expired '
+    'rows stay in the table. With row_filter, a condition such as status = ''published'', only the rows for which it '
+    'is true have a document. It has the columns of the row, and immutable functions and operators of PostgreSQL. A '
+    'column of another type than those of PostgreSQL is read as text.';
 
 CREATE FUNCTION textsim.detach(corpus text, relation regclass) RETURNS void
 LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$

@@ -366,16 +366,16 @@ BEGIN
     RETURN NEXT;
 END $$;
 COMMENT ON FUNCTION textsim.status(text)
-    IS 'Returns one row: the numbers of documents indexed, pending and failed, and the problems of '
-    'attached tables. oldest_pending is the time of the oldest pending change, and pending_age is '
-    'its age. Above ten thousand the numbers are estimates, so that the answer takes milliseconds: see '
-    'indexed_is_estimate for indexed, and is_estimate for pending and as_text. pending is an estimate too '
-    'while a table is compared with its documents. as_text is the number of documents in the log that are stored as text: they are complete, '
-    'and textsim worker or index_pending() gives their words ids, which saves about saved_by_ids bytes. It also '
-    'counts documents that were removed since. linkage and tracked_threshold say how the corpus is tracked, and are '
-    'NULL if it is not. outdated is the number of documents that have changed since its clusters were updated, the '
-    'first of them at outdated_since. crowded is the number of texts that were compared with some of their candidates '
-    'only, as members() says.';
+    IS 'Returns one row: the numbers of documents indexed, pending and failed, and the problems of attached tables. '
+    'oldest_pending is the time of the oldest pending change, and pending_age is its age. Above ten thousand the '
+    'numbers are estimates, so that the answer takes milliseconds: see indexed_is_estimate for indexed, and '
+    'is_estimate for pending and as_text. pending is an estimate too while a table is compared with its documents. '
+    'as_text is the number of documents in the log that are stored as text: they are complete, and textsim worker or '
+    'index_pending() gives their words ids, which saves about saved_by_ids bytes. It also counts documents that were '
+    'removed since. linkage and tracked_threshold say how the corpus is tracked, and are NULL if it is not. outdated '
+    'is the number of documents that have changed since its clusters were updated, the first of them at '
+    'outdated_since. crowded is the number of texts that were compared with some of their candidates only, as '
+    'members() says.';
 
 CREATE FUNCTION textsim.scopes(corpus text)
 RETURNS TABLE (scope text, indexed bigint, as_text bigint)

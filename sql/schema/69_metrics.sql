@@ -60,7 +60,8 @@ END $$;
 COMMENT ON FUNCTION textsim._unique_locks(textsim.corpus)
     IS 'how many locks of a unique corpus sessions hold, and for how many they wait';
 
-CREATE FUNCTION textsim._corpus_metrics(c textsim.corpus) RETURNS TABLE (name text, labels jsonb, value double precision)
+CREATE FUNCTION textsim._corpus_metrics(c textsim.corpus)
+RETURNS TABLE (name text, labels jsonb, value double precision)
 LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE ROWS 20 SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     document regclass := to_regclass('textsim.document_' || c.id);

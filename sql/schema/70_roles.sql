@@ -1,7 +1,8 @@
 -- Rights. A role that only writes attached tables needs no rights here. Only writers may call the functions
 -- that run with the rights of the schema's owner.
 
-REVOKE EXECUTE ON FUNCTION textsim._prepare_source(text, regclass, name[], name, text, name, name, name, regclass) FROM PUBLIC;
+REVOKE EXECUTE ON FUNCTION textsim._prepare_source(
+    text, regclass, name[], name, text, name, name, name, regclass) FROM PUBLIC;
 REVOKE EXECUTE ON FUNCTION textsim._activate_source(integer, boolean) FROM PUBLIC;
 REVOKE EXECUTE ON FUNCTION textsim._release_source(integer) FROM PUBLIC;
 REVOKE EXECUTE ON FUNCTION textsim._note_shape(integer, text[], text[]) FROM PUBLIC;

@@ -1,13 +1,18 @@
-"""textsim corpus: corpora are created, listed, shown and dropped."""
+"""Corpora of all kinds in a shell: scopes, boilerplate, expiry, tracked clusters."""
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
+import pytest
+
 from tests.support.commands import (
+    NEWS,
     Textsim,
     rows,
 )
+from tests.support.connections import Connection
 
 
 def test_create_shows_the_settings(textsim: Textsim) -> None:
@@ -102,3 +107,208 @@ def test_stop_words(textsim: Textsim, tmp_path: Path) -> None:
     file.write_text('{"id": 1, "text": "the bridge of"}\n{"id": 2, "text": "of the bridge"}\n')
     result = textsim("dedupe", str(file), "-o", "-", "--stop-words", "en", "--shingle", "word:1")
     assert result.stdout.splitlines() == ['{"id": 1, "text": "the bridge of"}']
+
+
+SCOPES = {"a": "anna", "b": "bert", "c": "bert", "d": "7"}
+
+
+@pytest.fixture
+def scoped(textsim: Textsim) -> Textsim:
+    records = [
+        {"id": key, "text": text, "user": SCOPES[key] if key != "d" else 7}
+        for key, text in NEWS.items()
+    ]
+    lines = "\n".join(map(json.dumps, [*records, {"id": "e", "text": "no user", "user": None}]))
+    Path("notes.jsonl").write_text(lines)
+    result = textsim("index", "notes", "notes.jsonl", "--scope", "user", "--create", status=1)
+    assert "4 added" in result.stderr
+    assert '"user" is null' in result.stderr
+    return textsim
+
+
+def test_searches_are_of_one_scope(scoped: Textsim) -> None:
+    for scope, keys in (("anna", ["a"]), ("bert", ["b", "c"]), ("7", [])):
+        result = scoped("query", "notes", NEWS["a"], "--scope", scope, "--format", "jsonl")
+        assert [row["key"] for row in rows(result)] == keys
+    result = scoped("query", "notes", NEWS["a"], status=2)
+    assert 'corpus "notes" is scoped, and no scope is given' in result.stderr
+    assert [
+        row["key"] for row in rows(scoped("neighbours", "notes", "b", "--format", "jsonl"))
+    ] == ["c"]
+
+
+def test_status_lists_the_scopes(scoped: Textsim) -> None:
+    listed = rows(scoped("status", "notes", "--scopes", "--format", "jsonl"))
+    assert [(row["scope"], row["indexed"]) for row in listed] == [
+        ("bert", 2),
+        ("7", 1),
+        ("anna", 1),
+    ]
+    assert "--scopes: name the corpus" in " ".join(
+        scoped("status", "--scopes", status=2).stderr.replace("'", "").split()
+    )
+    watching = scoped("status", "notes", "--scopes", "--watch", "1", status=2)
+    assert "--scopes, which lists once" in watching.stderr
+
+
+def test_pairs_and_clusters_are_of_each_scope_or_of_one(scoped: Textsim) -> None:
+    for scope, count in (((), 1), (("--scope", "bert"), 1), (("--scope", "anna"), 0)):
+        for command in ("pairs", "clusters"):
+            assert len(rows(scoped(command, "notes", *scope, "--format", "jsonl"))) == count
+    result = json.loads(scoped("stats", "notes", "--scope", "bert", "--format", "jsonl").stdout)
+    assert result["documents"] == 2
+    assert "1 of 1 pair" in scoped("plan", "notes", "--scope", "bert").stdout
+
+
+def test_a_scope_is_refused_without_scopes(textsim: Textsim) -> None:
+    Path("plain.jsonl").write_text(json.dumps({"id": "a", "text": NEWS["a"], "user": "anna"}))
+    textsim("index", "plain", "plain.jsonl", "--create")
+    for command in (("query", "plain", "text"), ("pairs", "plain")):
+        result = textsim(*command, "--scope", "anna", status=2)
+        assert 'corpus "plain" is not scoped; leave the scope out' in result.stderr
+    result = textsim("index", "plain", "plain.jsonl", "--scope", "user", status=2)
+    assert "the document has a scope, and the corpus is not scoped" in result.stderr
+
+
+def test_attach_creates_a_scoped_corpus(textsim: Textsim, connection: Connection) -> None:
+    connection.execute("CREATE TABLE note (id text PRIMARY KEY, body text, owner int)")
+    connection.execute("INSERT INTO note VALUES ('1', %(a)s, 1), ('2', %(b)s, 2)", NEWS)
+    options = "--text", "body", "--scope", "owner", "--create"
+    assert "2 added" in textsim("attach", "notes", "note", *options).stderr
+    result = textsim("query", "notes", NEWS["a"], "--scope", "2", "--format", "jsonl")
+    assert [row["key"] for row in rows(result)] == ["2"]
+    assert "owner" in connection.execute("SELECT scope_column FROM textsim.sources").fetchall()[0]
+
+
+def test_dedupe_compares_records_of_one_scope(textsim: Textsim, connection: Connection) -> None:
+    records: list[dict[str, str | None]] = [
+        {"id": key, "text": text, "user": SCOPES[key]} for key, text in NEWS.items()
+    ]
+    records.append({"id": "e", "text": NEWS["a"], "user": None})
+    Path("in.jsonl").write_text("".join(json.dumps(record) + "\n" for record in records))
+    result = textsim("dedupe", "in.jsonl", "--scope", "user", "-o", "out.jsonl", status=1)
+    assert "record 5" in result.stderr or "line 5" in result.stderr
+    kept = [json.loads(line)["id"] for line in Path("out.jsonl").read_text().splitlines()]
+    assert kept == ["a", "b", "d", "e"]
+    connection.execute("CREATE TABLE note (id text PRIMARY KEY, body text, owner text)")
+    rows_of_table = [(record["id"], record["text"], record["user"]) for record in records]
+    connection.cursor().executemany("INSERT INTO note VALUES (%s, %s, %s)", rows_of_table)
+    options = "--text", "body", "--scope", "owner", "--into", "cluster"
+    result = textsim("dedupe", "--table", "note", *options, status=1)
+    assert 'the row with key "e": the scope is missing' in result.stderr
+    found = connection.execute("SELECT key, kept FROM cluster ORDER BY key").fetchall()
+    assert found == [("b", "b"), ("c", "b")]
+
+
+HEADER = " ".join(f"head{i}" for i in range(30))
+
+
+def test_boilerplate_is_listed_learned_and_left_out(textsim: Textsim) -> None:
+    created = textsim("corpus", "create", "news", "--boilerplate", "0.5", "--threshold", "0.4")
+    assert "boilerplate 0.5" in " ".join(created.stdout.split())
+    assert "no boilerplate is learned yet" in created.stderr
+    lines = [{"id": f"{n:03}", "text": f"{HEADER} {_body(n)}"} for n in range(150)]
+    lines += [{"id": "nothing", "text": HEADER}]
+    textsim("index", "news", "-", input="\n".join(map(json.dumps, lines)))
+    listed = textsim("boilerplate", "news", "--share", "0.5", "--format", "jsonl", "--last", "30")
+    assert rows(listed)[0]["shingle"] == "head0 head1 head2"
+    assert len(rows(listed)) == 28
+    assert "from a sample of 151 of 151 documents" in listed.stderr
+    assert "clusters" not in rows(listed)[0]
+    (held, *_) = rows(textsim("boilerplate", "news", "--clusters", "--format", "jsonl"))
+    assert held["clusters"] == 1
+    inspected = textsim("clusters", "news", "--inspect", "--format", "jsonl")
+    (cluster,) = rows(inspected)
+    assert cluster["size"] == 151
+    assert cluster["held_by_template"] is True
+    assert "1 of them held together by a template" in inspected.stderr
+    rebuilt = textsim("rebuild", "news")
+    assert "1 document without words, or of boilerplate alone, match" in rebuilt.stderr
+    assert "nothing" in rebuilt.stderr
+    assert rows(textsim("clusters", "news", "--format", "jsonl")) == []
+
+
+def _body(number: int) -> str:
+    return " ".join(f"w{number}x{k}" for k in range(20))
+
+
+def test_a_table_with_times_and_its_removal(textsim: Textsim, connection: Connection) -> None:
+    connection.execute("CREATE TABLE post (id text PRIMARY KEY, body text, written timestamptz)")
+    connection.execute("INSERT INTO post SELECT 'a', %s, now()", [NEWS["a"]])
+    connection.execute("INSERT INTO post SELECT 'c', %s, now() - interval '1 day'", [NEWS["c"]])
+    textsim("corpus", "create", "posts", "--keep-for", "2 days")
+    textsim("attach", "posts", "post", "--text", "body", "--time", "written")
+    query = "query", "posts", NEWS["a"], "--format", "jsonl"
+    assert [row["key"] for row in rows(textsim(*query))] == ["a", "c"]
+    connection.execute("UPDATE textsim.document_1 SET expires_at = now() WHERE key = 'c'")
+    assert [row["key"] for row in rows(textsim(*query))] == ["a"]
+    assert textsim("expire", "posts").stderr == "removed 1 document\n"
+    assert textsim("expire", "posts").stderr == "removed 0 documents\n"
+    textsim("corpus", "create", "plain")
+    assert "keeps its documents for ever" in textsim("expire", "plain", status=2).stderr
+
+
+def test_a_corpus_is_tracked_and_untracked(textsim: Textsim, connection: Connection) -> None:
+    textsim("corpus", "create", "news")
+    for key in ("a", "b"):
+        connection.execute("SELECT textsim.add('news', %s, %s)", [key, NEWS["a"]])
+    assert textsim("track", "news", "--linkage", "single").stderr == "compared 2 documents\n"
+    query = "SELECT key FROM textsim.members('news') ORDER BY key"
+    assert connection.execute(query).fetchall() == [("a",), ("b",)]
+    assert textsim("track", "news", status=2).stderr == (
+        'error: corpus "news" is tracked already. A worker or textsim.update_clusters() brings its '
+        "clusters up to date. To track it otherwise, call textsim.untrack() first: that removes its "
+        "clusters.\n"
+    )
+    assert "give --yes" in textsim("untrack", "news", status=2).stderr
+    textsim("untrack", "news", "--yes")
+    assert "is not tracked" in textsim("untrack", "news", "--yes", status=2).stderr
+
+
+def test_status_and_doctor_show_how_far_clusters_are_behind(
+    textsim: Textsim, connection: Connection
+) -> None:
+    textsim("corpus", "create", "news")
+    textsim("track", "news", "--linkage", "single", "--threshold", "0.9")
+    assert "its clusters are up to date" in textsim("doctor").stdout
+    for key in ("a", "b", "a"):
+        connection.execute("SELECT textsim.add('news', %s, %s)", [key, NEWS[key] + NEWS["d"]])
+        connection.execute("SELECT textsim.add('news', %s, %s)", [key, NEWS[key]])
+    result = textsim("status")
+    assert "tracked   linkage   threshold   outdated   outdated_since" in result.stdout
+    assert "news      single       0.9000          2   0." in result.stdout
+    doctor = textsim("doctor", status=1).stdout
+    assert "no worker is connected: tracked clusters are not updated" in doctor
+    assert "2 documents changed since its clusters were updated" in doctor
+    assert "textsim worker, or: CALL textsim.update_clusters('news')" in doctor
+    connection.execute("UPDATE textsim.pending SET created_at = now() - interval '1 hour'")
+    assert "no worker is connected, and changes wait" in textsim("status").stderr
+    [state] = json.loads(textsim("status", "--format", "jsonl").stdout)["corpora"]
+    assert (state["linkage"], state["tracked_threshold"], state["outdated"]) == ("single", 0.9, 2)
+    assert state["cluster_lag"] >= 3600
+    connection.execute("CALL textsim.index_pending('news')")
+    query = "SELECT outdated, outdated_since FROM textsim.status('news')"
+    assert connection.execute(query).fetchall() == [(0, None)]
+    query = "SELECT key FROM textsim.members('news') ORDER BY key"
+    assert connection.execute(query).fetchall() == [("a",), ("b",)]
+
+
+def test_pending_lists_documents_whose_clusters_cannot_be_updated(
+    textsim: Textsim, connection: Connection
+) -> None:
+    textsim("corpus", "create", "news")
+    textsim("track", "news")
+    for key in ("a", "b", "c"):
+        connection.execute("SELECT textsim.add('news', %s, %s)", [key, NEWS[key]])
+    connection.execute("ALTER TABLE textsim.node_1 ADD CHECK (document_id NOT IN (1, 2))")
+    textsim("worker", "--once")
+    connection.execute("SELECT textsim.remove('news', 'b')")
+    failures = [(row["key"], row["error"]) for row in rows(textsim("pending", "--format", "jsonl"))]
+    assert [key for key, _ in failures] == ["a", None]
+    assert all(error.startswith("its cluster cannot be updated: ") for _, error in failures)
+    assert "2 documents set aside" in textsim("doctor", status=1).stdout
+    connection.execute("ALTER TABLE textsim.node_1 DROP CONSTRAINT node_1_document_id_check")
+    assert "2 documents will be tried again" in textsim("pending", "--retry").stderr
+    textsim("worker", "--once")
+    query = "SELECT key FROM textsim.members('news') ORDER BY key"
+    assert connection.execute(query).fetchall() == [("a",), ("c",)]

@@ -1,18 +1,29 @@
-"""Every command prints its result as JSON lines with --json."""
+"""All commands: their results and messages as JSON, and those that load no kernels."""
 
 from __future__ import annotations
 
 import json
+import os
 import shlex
+import subprocess
+import sys
+from collections.abc import Iterable
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import psycopg
 
+import textsim_db as ts
 from scripts.write_reference import each_command
 from tests.support.commands import NEWS, Textsim
+from textsim_db.cli import logs
 from textsim_db.cli.app import _WITHOUT_JSON
+from textsim_db.database import URL_VARIABLE
+from textsim_db.db.embedded_server import DATA_DIR_VARIABLE
 
+GROUPS = {name for name, command in each_command() if hasattr(command, "commands")}
+COMMANDS = {name for name, _ in each_command()} - GROUPS
 WITHOUT_RESULTS = {"pending", "check", "judgements contradictions"}
 """Commands that list nothing here, because all is well."""
 LINES: list[tuple[str, dict[str, Any]]] = [
@@ -37,7 +48,7 @@ LINES: list[tuple[str, dict[str, Any]]] = [
     ("judgements contradictions news", {}),
     ("judgements remove news a b", {"is_removed": True}),
     ("track news", {"corpus": "news", "documents": 4}),
-    ("untrack news", {"corpus": "news"}),
+    ("untrack news --yes", {"corpus": "news"}),
     ("attach news article --key id --text body", {"corpus": "news", "added": 1}),
     ("worker --once", {"documents": 0}),
     ("status", {"workers": []}),
@@ -70,12 +81,14 @@ ELSEWHERE = {"warm", "db stop"}
 """Commands that change the machine of the tests."""
 
 
+def named(lines: Iterable[str]) -> set[str]:
+    """Return the commands of command lines; the command of a group has two words."""
+    words = [line.split() for line in lines]
+    return {" ".join(w[: 2 if w[0] in GROUPS else 1]) for w in words}
+
+
 def test_every_command_prints_json(textsim: Textsim, database_url: str) -> None:
-    groups = {name for name, command in each_command() if hasattr(command, "commands")}
-    names = {name for name, _ in each_command()} - groups
-    words = {line: line.split() for line, _ in LINES}
-    tried = {" ".join(w[: 2 if w[0] in groups else 1]) for w in words.values()}
-    assert tried == names - _WITHOUT_JSON - ELSEWHERE
+    assert named(line for line, _ in LINES) == COMMANDS - _WITHOUT_JSON - ELSEWHERE
     records = [json.dumps({"id": key, "text": text}) for key, text in NEWS.items()]
     Path("news.jsonl").write_text("\n".join(records))
     Path("other.jsonl").write_text(records[0])
@@ -84,7 +97,14 @@ def test_every_command_prints_json(textsim: Textsim, database_url: str) -> None:
         connection.execute("CREATE TABLE article (id text PRIMARY KEY, body text)")
         connection.execute("INSERT INTO article VALUES ('x', 'one two three four')")
     for line, members in LINES:
-        result = textsim(*shlex.split(line), "--json", status=1 if "unknown" in line else 0)
+        words = [*shlex.split(line), "--json", "--log-json"]
+        result = textsim(*words, status=1 if "unknown" in line else 0)
+        for record in map(json.loads, result.stderr.splitlines()):
+            assert list(record)[:4] == ["time", "level", "logger", "message"]
+            assert datetime.fromisoformat(record["time"]).utcoffset() == timedelta(0)
+            assert record["level"] in logs.LEVELS
+            assert record["logger"].startswith("textsim_db")
+            assert isinstance(record.get("seconds", 0.0), float)
         objects = [json.loads(each) for each in result.stdout.splitlines()]
         assert objects or line in WITHOUT_RESULTS or line.split(" news")[0] in WITHOUT_RESULTS, line
         assert all(isinstance(each, dict) for each in objects), line
@@ -103,3 +123,85 @@ def test_json_stands_for_the_format(textsim: Textsim) -> None:
     assert "news" in textsim("corpus", "list").stdout.splitlines()[-1]
     assert not textsim("corpus", "list").stdout.startswith("{")
     assert "--prometheus" in textsim("status", "--prometheus", "--json", status=2).stderr
+
+
+HEAVY = ("numba", "numpy", "scipy", "textsim_db.text.unicode_data")
+ADMINISTRATIVE = [
+    "",
+    "--help",
+    "corpus create titles --threshold 0.6 --recall 1 --unique",
+    "corpus create titles --exist-ok --threshold 0.6 --recall 1 --unique",
+    "corpus list",
+    "corpus show news",
+    "corpus list --format jsonl",
+    "status",
+    "status --scopes tenants",
+    "status --prometheus",
+    "status --max-lag 1000",
+    "pending",
+    "pending --retry",
+    "judge news key other same",
+    "judgements list news",
+    "judgements import news judgements.csv",
+    "judgements import news judgements.jsonl",
+    "judgements contradictions news",
+    "judgements remove news key other",
+    "untrack news --yes",
+    "expire tenants",
+    "doctor",
+    "db url",
+    "db sql",
+    "db install --no-warm",
+    "db upgrade --no-warm",
+    "db stop",
+    "remove news key",
+    "detach news article",
+    "corpus drop news --yes",
+    "db downgrade base --yes",
+]
+COMPUTING = {
+    *("dedupe", "compare", "demo", "index", "query", "nearest", "neighbours", "pairs"),
+    *("clusters", "review", "track", "attach", "worker", "reconcile", "plan", "rebuild", "stats"),
+    *("boilerplate", "check", "warm", "passages", "contamination"),
+}
+"""Commands that compute signatures, as check does for each document. Their help does not."""
+RUN = f"""
+import sys
+from textsim_db.cli import main
+for command in {ADMINISTRATIVE[:-4] + [f"{name} --help" for name in COMPUTING] + ADMINISTRATIVE[-4:]}:
+    sys.argv = ["textsim", *command.split()]
+    try:
+        main()
+    except SystemExit as end:
+        assert not end.code, command
+    loaded = [name for name in {HEAVY} if name in sys.modules]
+    assert not loaded, (command, loaded)
+"""
+
+
+def test_every_command_is_named_here() -> None:
+    administrative = named(line for line in ADMINISTRATIVE if line and line != "--help")
+    assert administrative | COMPUTING == COMMANDS
+    assert not administrative & COMPUTING
+
+
+def test_administrative_commands_load_no_kernels(db: ts.Database, tmp_path: Path) -> None:
+    corpus = db.create_corpus("news")
+    with psycopg.connect(db.url, autocommit=True) as connection:
+        connection.execute("CREATE TABLE article (id text PRIMARY KEY, text text)")
+    corpus.attach("article", "id", "text")
+    corpus.add("key", "some text")
+    (tmp_path / "judgements.csv").write_text("a,b,verdict\nx,y,same\n")
+    (tmp_path / "judgements.jsonl").write_text('{"a": "x", "b": "z", "verdict": "same"}\n')
+    corpus.track()
+    db.create_corpus("tenants", scoped=True, keep_for="1 day")
+    paths = {"PYTHONPATH": str(Path(ts.__file__).parents[1]), URL_VARIABLE: db.url}
+    done = subprocess.run(
+        [sys.executable, "-c", RUN],
+        cwd=tmp_path,
+        env={**os.environ, **paths, DATA_DIR_VARIABLE: str(tmp_path / "home")},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr

@@ -1,4 +1,4 @@
-"""Messages on standard error with --log-json and --log-level, and the output of `textsim status`."""
+"""Messages on standard error with --log-json and --log-level, progress, and textsim status."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import subprocess
 import sys
 import threading
 import time
-from datetime import datetime, timedelta
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -20,33 +20,12 @@ import pytest
 import textsim_db as ts
 from benchmarks.generate import documents
 from tests.support.commands import Textsim, process
+from tests.support.terminal import replace_standard_error
 from tests.support.waiting import PATIENCE_SECONDS, wait_for
 from textsim_db.cli import app, logs, progress
 from textsim_db.db.engine import plain_url, sqlalchemy_url
+from textsim_db.results import AddReport
 from textsim_db.text import numba_compiler
-
-COMMANDS = [
-    ("corpus", "list"),
-    ("corpus", "show", "news"),
-    ("index", "news", "more.jsonl"),
-    ("remove", "news", "a"),
-    ("query", "news", "some text"),
-    ("neighbours", "news", "b"),
-    ("pairs", "news"),
-    ("clusters", "news"),
-    ("stats", "news"),
-    ("plan", "news"),
-    ("attach", "news", "article", "--key", "id"),
-    ("worker", "--once"),
-    ("status",),
-    ("pending",),
-    ("reconcile", "news"),
-    ("rebuild", "news", "--threshold", "0.5"),
-    ("check",),
-    ("db", "install", "--no-warm"),
-    ("detach", "news", "article"),
-    ("corpus", "drop", "news", "--yes"),
-]
 
 
 def test_commands_announce_that_kernels_are_compiled(
@@ -72,29 +51,14 @@ def write_texts(path: str, count: int) -> None:
     Path(path).write_text("\n".join(lines))
 
 
-@pytest.mark.long
-def test_all_commands_log_json(textsim: Textsim, database_url: str) -> None:
+def test_the_summary_of_a_load_is_a_record(textsim: Textsim) -> None:
     write_texts("news.jsonl", 1500)
-    write_texts("more.jsonl", 20)
-    with psycopg.connect(database_url, autocommit=True) as connection:
-        connection.execute("CREATE TABLE article (id text PRIMARY KEY, text text)")
-        connection.execute("INSERT INTO article VALUES ('x', 'one two three four')")
-    told = records(textsim("index", "news", "news.jsonl", "--create", "--log-json").stderr)
+    told = records(textsim("--log-json", "index", "news", "news.jsonl", "--create").stderr)
     summary = told[-1]
     assert summary["logger"] == "textsim_db.cli"
     assert (summary["corpus"], summary["documents"], summary["added"]) == ("news", 1500, 1500)
     assert summary["rate"] > 0
     assert {"built the band index"} & {r["message"][:20] for r in told}
-    for command in COMMANDS:
-        for args in ((*command, "--log-json"), ("--log-json", *command)):
-            result = textsim(*args, status=None)
-            for record in records(result.stderr):
-                assert list(record)[:4] == ["time", "level", "logger", "message"]
-                assert datetime.fromisoformat(record["time"]).utcoffset() == timedelta(0)
-                assert record["level"] in logs.LEVELS
-                assert record["logger"].startswith("textsim_db")
-                if "seconds" in record:
-                    assert isinstance(record["seconds"], float)
 
 
 def test_errors_are_json_too(textsim: Textsim) -> None:
@@ -276,7 +240,7 @@ def test_status(textsim: Textsim, database_url: str) -> None:
         assert 90 <= news["lag"] < 150
         assert [error["key"][1001:] for error in news["errors"]] == ["3", "4", "5"]
         assert all("bytes long" in error["error"] for error in news["errors"])
-        assert "is a worker running?" in result.stderr
+        assert "no worker is connected, and changes wait" in result.stderr
         shown = textsim("status").stdout
         assert "s ago" in shown
         assert "bytes long" in shown
@@ -317,3 +281,35 @@ def test_status_shows_rates(textsim: Textsim, database_url: str) -> None:
         ).total_seconds()
         written = last["corpora"][0]["written"] - first["corpora"][0]["written"]
         assert sum(rates[2:]) / 2 == pytest.approx(written / seconds, rel=0.2)
+
+
+def test_a_known_total(monkeypatch: pytest.MonkeyPatch) -> None:
+    terminal = replace_standard_error(monkeypatch)
+    with progress.progress("checking", "documents") as show:
+        show(5_000, 20_000)
+    assert "checking" in terminal.getvalue()
+    assert "5,000 of 20,000 documents" in terminal.getvalue()
+
+
+def test_an_unknown_total(monkeypatch: pytest.MonkeyPatch) -> None:
+    terminal = replace_standard_error(monkeypatch)
+    with progress.progress("indexing", "rows") as show:
+        show(5_000)
+    assert "5,000 rows, " in terminal.getvalue()
+
+
+def test_the_share_of_bytes_that_a_load_has_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    terminal = replace_standard_error(monkeypatch)
+
+    class Half:
+        bytes_read = 50
+
+        def total_bytes(self) -> int:
+            return 100
+
+    with progress.loading(Half(), [("key", "text")] * 3) as load:
+        assert len(list(load)) == 3
+        load.after_batch(AddReport(added=3))
+    assert load.report.received == 3
+    assert "3 documents, " in terminal.getvalue()
+    assert "━" in terminal.getvalue()

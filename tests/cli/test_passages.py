@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 
 from tests.support.commands import Textsim, rows
@@ -28,17 +29,22 @@ def test_passages_are_shown_in_their_context(textsim: Textsim) -> None:
             "in_document": 2,
             "start": 12,
             "end": 12 + len(RUN),
-            "passage": f"P q, r s (t [{RUN.upper()}]! u v)",
+            "passage": RUN.upper(),
         }
     ]
     assert "1 passage in 1 document found" in listed.stderr
-    long = textsim("passages", "c", f"{'earlier ' * 9}{RUN} {'later ' * 9}", "--format", "jsonl")
+    long = textsim("passages", "c", f"{'earlier ' * 9}{RUN} {'later ' * 9}")
     before, after = " ".join(["earlier"] * 3), " ".join(["later"] * 5)
-    assert rows(long)[0]["passage"] == f"{before} [{RUN}] {after}"
+    assert f"{before} [{RUN}] {after} " in long.stdout
+    assert f"P q, r s (t [{RUN.upper()}]! u v)" in textsim("passages", "c", text).stdout
     none = textsim("passages", "c", RUN, "--words", "9")
+    assert "the text has 8 words, and a passage has 9 or more" in none.stderr
     assert "0 passages in 0 documents found" in none.stderr
     refused = textsim("passages", "c", RUN, "--words", "5", status=2)
-    assert "min_words is 5; expected 6" in refused.stderr
+    assert "rebuild it, such as: textsim rebuild c --passages 5" in refused.stderr
+    Path("letter.txt").write_text(RUN, encoding="utf-8")
+    named = textsim("passages", "c", "letter.txt")
+    assert "to search for its content: --file letter.txt" in named.stderr
 
 
 def test_the_records_of_a_test_set_are_compared(textsim: Textsim, tmp_path: Path) -> None:
@@ -49,17 +55,64 @@ def test_the_records_of_a_test_set_are_compared(textsim: Textsim, tmp_path: Path
     testset.write_text("\n".join(map(json.dumps, records)), encoding="utf-8")
     listed = textsim("contamination", str(testset), "--against", "c", "--format", "jsonl")
     first = {"key": "q1", "words": 10, "coverage": 0.8, "documents": "a"}
-    assert rows(listed) == [first]
+    assert rows(listed) == [first | {"left_out": 0}]
     assert "1 of 3 records share a passage with a document" in listed.stderr
     assert "1 record of fewer than 6 words, which can share no passage" in listed.stderr
     textsim("contamination", str(testset), "--against", "c", "--report", str(report))
     assert [json.loads(line) for line in report.read_text(encoding="utf-8").splitlines()] == [
-        first | {"documents": ["a"]},
-        {"key": "q2", "words": 8, "coverage": 0.0, "documents": []},
-        {"key": "q3", "words": 2, "coverage": 0.0, "documents": []},
+        first
+        | {
+            "documents": ["a"],
+            "passages": [{"key": "a", "start": 0, "end": len(RUN)}],
+            "common": [],
+        },
+        {"key": "q2", "words": 8, "coverage": 0.0, "documents": [], "passages": [], "common": []},
+        {"key": "q3", "words": 2, "coverage": 0.0, "documents": [], "passages": [], "common": []},
     ]
     missing = tmp_path / "missing" / "report.jsonl"
     refused = textsim(
         "contamination", str(testset), "--against", "c", "--report", str(missing), status=2
     )
     assert "there is no folder" in refused.stderr
+
+
+def test_a_report_spares_the_test_set_and_needs_records(textsim: Textsim) -> None:
+    create(textsim)
+    testset, folder = Path("testset.jsonl"), Path("folder")
+    testset.write_text(json.dumps({"id": "q", "text": RUN}))
+    folder.mkdir()
+    os.symlink("testset.jsonl", "link.jsonl")
+    os.link("testset.jsonl", "folder/hard.jsonl")
+    command = ("contamination", "--against", "c")
+    for arguments, message in [
+        (["testset.jsonl", "--report", "testset.jsonl"], "testset.jsonl is also TESTSET"),
+        (["testset.jsonl", "--report", "link.jsonl"], "link.jsonl is also TESTSET"),
+        (["folder", "--report", "testset.jsonl"], "testset.jsonl is also TESTSET"),
+        (["testset.jsonl", "--report", "r.html"], "r.html does not end in .jsonl"),
+        (["testset.jsonl", "--report", "r.jsonl", "--format", "csv"], "--report writes JSON lines"),
+        (["none.jsonl", "--report", "r.jsonl"], "no record could be compared"),
+        (["testset.jsonl", "--key", "nr", "--report", "r.jsonl"], "no record could be compared"),
+    ]:
+        refused = textsim(*command, *arguments, status=2).stderr
+        assert message in " ".join(refused.replace("│", " ").split())
+        assert "0 of 0" not in refused
+        assert json.loads(testset.read_text()) == {"id": "q", "text": RUN}
+        assert not Path("r.jsonl").exists()
+
+
+def test_runs_that_a_record_leaves_out_are_counted(textsim: Textsim, tmp_path: Path) -> None:
+    textsim("corpus", "create", "c", "--passages", "6")
+    lines = [{"id": str(number), "text": RUN} for number in range(3)]
+    textsim("index", "c", "-", input="\n".join(map(json.dumps, lines)))
+    testset, report = tmp_path / "testset.jsonl", tmp_path / "report.jsonl"
+    testset.write_text(json.dumps({"id": "q", "text": f"{RUN} so what"}), encoding="utf-8")
+    guarded = ["contamination", str(testset), "--against", "c", "--max-documents", "2"]
+    listed = textsim(*guarded, "--format", "jsonl")
+    (row,) = rows(listed)
+    assert row["documents"] == ""
+    assert 3 <= row["left_out"] <= 8
+    assert "1 record with runs in too many documents to list" in listed.stderr
+    textsim(*guarded, "--report", str(report))
+    (run,) = json.loads(report.read_text(encoding="utf-8"))["common"]
+    assert run["documents"] == 3
+    assert run["words"] == row["left_out"]

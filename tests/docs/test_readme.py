@@ -1,4 +1,4 @@
-"""The README and the docs state facts of the project; test_pages.py runs their examples."""
+"""The README and the docs state facts in plain English; test_pages.py runs their examples."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import pytest
 import yaml
 from platformdirs.unix import Unix
 
+from scripts.plain_english import faults, paragraphs, project_files, sentences
 from tests.docs.page import PAGES, ROOT
 from textsim_db.db import embedded_server
 from textsim_db.db.embedded_server import DATA_DIR_VARIABLE
@@ -67,3 +68,34 @@ def test_the_docs_name_the_address_of_the_compose_file() -> None:
     assert pages
     for text in pages:
         assert f"postgresql://{user}:textsim@127.0.0.1:5432/{name}" in text
+
+
+@pytest.mark.more
+def test_no_sentence_is_inverted_or_a_riddle() -> None:
+    faulty = [
+        f"{block.path.relative_to(ROOT)}:{block.line}: {sentence}"
+        for block in paragraphs(project_files([]))
+        for sentence in sentences(block.text)
+        if faults(sentence)
+    ]
+    assert not faulty
+
+
+def test_faults_are_seen() -> None:
+    assert faults("What a worker waits out is trouble.") == ["inverted", "riddle"]
+    assert faults("A worker retries when the server is lost.") == []
+
+
+ROOT = Path(__file__).parents[2]
+FROM_AN_INDEX = re.compile(r"""pip install (--\S+ )*['"]?textsim[-_]db""")
+
+
+def test_nobody_is_advised_to_install_a_package_that_is_not_published() -> None:
+    files = [
+        ROOT / "README.md",
+        *(ROOT / "docs").rglob("*.md"),
+        *(ROOT / "textsim_db").rglob("*.py"),
+        *(ROOT / "examples").rglob("*.md"),
+    ]
+    assert len(files) > 200
+    assert [str(file) for file in files if FROM_AN_INDEX.search(file.read_text("utf-8"))] == []

@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-import gzip
-import json
 import random
 import unicodedata
 from collections.abc import Callable
-from itertools import islice
-from pathlib import Path
 
 import numpy as np
 
 from tests.support.random_texts import ALPHABET, CODE_POINTS, MARKS, random_text
+from tests.support.real_corpora import DATA, records
 from textsim_db.db.binary_format import dump_array
 
-DATA = Path(__file__).parents[2].parent / "shared" / "data"
 REAL_TEXTS = 300
 
 # Characters that NFKC expands: U+FDFA becomes eighteen characters.
@@ -57,8 +53,8 @@ def real_texts() -> list[str]:
         "चतुर लोमड़ी, الثعلب السريع, สุนัขจิ้งจอก, İstanbul’da 12½ km², 빠른 여우, Đường Việt."
     ]
     for file in sorted(DATA.glob("*.jsonl.gz")):
-        with gzip.open(file, "rt", encoding="utf-8") as lines:
-            texts_of_file = [str(json.loads(line)["text"])[:4000] for line in islice(lines, 20_000)]
+        rows = records(file.name.removesuffix(".jsonl.gz"), 20_000)
+        texts_of_file = [str(row["text"])[:4000] for row in rows]
         texts += random.Random(file.name).sample(texts_of_file, min(REAL_TEXTS, len(texts_of_file)))
     return [text.replace("\0", " ") for text in texts if text]
 

@@ -24,72 +24,60 @@ def filled(corpus: ts.Corpus, database_url: str) -> ts.Corpus:
     return corpus
 
 
-def test_coroutines_and_iterators_return_what_the_methods_return(
+async def test_coroutines_and_iterators_return_what_the_methods_return(
     filled: ts.Corpus, database_url: str
 ) -> None:
-    async def main() -> None:
-        async with support.connect(database_url) as db:
-            assert await db.corpora() == ["c"]
-            corpus = await db.corpus("c")
-            assert (corpus.name, corpus.config) == (filled.name, filled.config)
-            assert await corpus.count() == len(filled) == 120
-            assert [await corpus.contains(key) for key in ("k3", "none")] == [True, False]
-            assert await corpus.query(TEXTS[0][1]) == filled.query(TEXTS[0][1])
-            assert [pair async for pair in corpus.pairs()] == list(filled.pairs())
-            assert [each async for each in corpus.clusters()] == list(filled.clusters())
-            assert (await corpus.pairs().to_arrow()).equals(filled.pairs().to_arrow())
-            assert [drift async for drift in corpus.drift()] == []
-            managed = await db.manage("c")
-            assert (await managed.status()).indexed == 120
-
-    support.run(main())
+    async with support.connect(database_url) as db:
+        assert await db.corpora() == ["c"]
+        corpus = await db.corpus("c")
+        assert (corpus.name, corpus.config) == (filled.name, filled.config)
+        assert await corpus.count() == len(filled) == 120
+        assert [await corpus.contains(key) for key in ("k3", "none")] == [True, False]
+        assert await corpus.query(TEXTS[0][1]) == filled.query(TEXTS[0][1])
+        assert [pair async for pair in corpus.pairs()] == list(filled.pairs())
+        assert [each async for each in corpus.clusters()] == list(filled.clusters())
+        assert (await corpus.pairs().to_arrow()).equals(filled.pairs().to_arrow())
+        assert [drift async for drift in corpus.drift()] == []
+        managed = await db.manage("c")
+        assert (await managed.status()).indexed == 120
 
 
-def test_many_tasks_write_and_search(database_url: str, db: ts.Database) -> None:
-    async def main() -> None:
-        async with support.connect(database_url) as aio_db:
-            corpus = await aio_db.create_corpus("many", shingle="word:2")
-            async with asyncio.TaskGroup() as tasks:
-                for key, text in TEXTS:
-                    tasks.create_task(corpus.add(key, text))
-            found = await asyncio.gather(*(corpus.query(text, 0.9) for _, text in TEXTS))
-            assert [len(matches) for matches in found] == [3] * 120
-            assert await corpus.check() == []
-
-    support.run(main())
+async def test_many_tasks_write_and_search(database_url: str, db: ts.Database) -> None:
+    async with support.connect(database_url) as aio_db:
+        corpus = await aio_db.create_corpus("many", shingle="word:2")
+        async with asyncio.TaskGroup() as tasks:
+            for key, text in TEXTS:
+                tasks.create_task(corpus.add(key, text))
+        found = await asyncio.gather(*(corpus.query(text, 0.9) for _, text in TEXTS))
+        assert [len(matches) for matches in found] == [3] * 120
+        assert await corpus.check() == []
 
 
-def test_errors_are_those_of_the_methods(database_url: str, filled: ts.Corpus) -> None:
-    async def main() -> None:
-        async with support.connect(database_url) as db:
-            with pytest.raises(ts.CorpusNotFound):
-                await db.corpus("none")
-            corpus = await db.corpus("c")
-            with pytest.raises(ts.ConfigurationError, match="threshold is 2"):
-                await corpus.query("a", threshold=2)
-            with pytest.raises(ts.ConfigurationError, match="threshold is 2"):
-                await anext(corpus.pairs(threshold=2))
-            with pytest.raises(ts.ConfigurationError, match="not tracked"):
-                await anext(corpus.members())
-        with pytest.raises(ts.DatabaseUnavailable, match="the database was closed"):
-            await corpus.count()
-        with pytest.raises(ts.DatabaseUnavailable, match="the database was closed"):
-            await anext(corpus.pairs())
-        await db.close()
-
-    support.run(main())
+async def test_errors_are_those_of_the_methods(database_url: str, filled: ts.Corpus) -> None:
+    async with support.connect(database_url) as db:
+        with pytest.raises(ts.CorpusNotFound):
+            await db.corpus("none")
+        corpus = await db.corpus("c")
+        with pytest.raises(ts.ConfigurationError, match="threshold is 2"):
+            await corpus.query("a", threshold=2)
+        with pytest.raises(ts.ConfigurationError, match="threshold is 2"):
+            await anext(corpus.pairs(threshold=2))
+        with pytest.raises(ts.ConfigurationError, match="not tracked"):
+            await anext(corpus.members())
+    with pytest.raises(ts.DatabaseUnavailable, match="the database was closed"):
+        await corpus.count()
+    with pytest.raises(ts.DatabaseUnavailable, match="the database was closed"):
+        await anext(corpus.pairs())
+    await db.close()
 
 
-def test_connect_refuses_what_it_cannot_open(database_url: str) -> None:
-    async def main() -> None:
-        with pytest.raises(ts.ConfigurationError, match="threads is 0; expected 1 to 1000"):
-            async with aio.connect(database_url, threads=0):
-                pass
-        with pytest.raises(ts.DatabaseUnavailable):
-            async with aio.connect("postgresql://nobody@127.0.0.1:1/none"):
-                pass
-
-    support.run(main())
+async def test_connect_refuses_what_it_cannot_open(database_url: str) -> None:
+    with pytest.raises(ts.ConfigurationError, match="threads is 0; expected 1 to 1000"):
+        async with aio.connect(database_url, threads=0):
+            pass
+    with pytest.raises(ts.DatabaseUnavailable):
+        async with aio.connect("postgresql://nobody@127.0.0.1:1/none"):
+            pass
 
 
 @pytest.mark.parametrize("way", ["break", "aclose", "async with", "error"])
@@ -142,26 +130,23 @@ def test_a_database_that_is_closed_ends_its_iterators(
         support.run(main())
 
 
-def test_a_database_that_is_closed_waits_for_its_calls(
+async def test_a_database_that_is_closed_waits_for_its_calls(
     filled: ts.Corpus, database_url: str, connection: Connection
 ) -> None:
-    async def main() -> None:
-        async with support.connect(database_url) as db:
-            corpus = await db.corpus("c")
-            with support.locked(connection, "c"):
-                call = asyncio.create_task(corpus.query(TEXTS[0][1]))
-                await support.blocked(connection)
-                closing = asyncio.create_task(db.close())
-                await asyncio.sleep(0)
-                assert not closing.done()
-            await closing
-            assert call.done()
-            assert await call == filled.query(TEXTS[0][1])
-
-    support.run(main())
+    async with support.connect(database_url) as db:
+        corpus = await db.corpus("c")
+        with support.locked(connection, "c"):
+            call = asyncio.create_task(corpus.query(TEXTS[0][1]))
+            await support.blocked(connection)
+            closing = asyncio.create_task(db.close())
+            await asyncio.sleep(0)
+            assert not closing.done()
+        await closing
+        assert call.done()
+        assert await call == filled.query(TEXTS[0][1])
 
 
-def test_an_iterator_reads_no_more_than_a_step_ahead(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_an_iterator_reads_no_more_than_a_step_ahead(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(streams, "MOST_ITEMS", 3)
     produced: list[int] = []
 
@@ -170,36 +155,30 @@ def test_an_iterator_reads_no_more_than_a_step_ahead(monkeypatch: pytest.MonkeyP
             produced.append(number)
             yield number
 
-    async def main() -> None:
-        threads = Threads(1)
-        stream = streams.Stream(threads, numbers)
-        assert produced == []
-        read = []
-        async for number in stream:
-            read.append(number)
-            await asyncio.sleep(0)
-            assert len(produced) <= len(read) + 2
-        assert read == list(range(10))
-        await threads.close(lambda: None)
-
-    support.run(main())
+    threads = Threads(1)
+    stream = streams.Stream(threads, numbers)
+    assert produced == []
+    read = []
+    async for number in stream:
+        read.append(number)
+        await asyncio.sleep(0)
+        assert len(produced) <= len(read) + 2
+    assert read == list(range(10))
+    await threads.close(lambda: None)
 
 
-def test_items_come_before_the_error_that_ends_them() -> None:
+async def test_items_come_before_the_error_that_ends_them() -> None:
     def numbers() -> Generator[int, None, None]:
         yield 1
         yield 2
         raise ts.DatabaseError("lost")
 
-    async def main() -> None:
-        threads = Threads(1)
-        stream = streams.Stream(threads, numbers)
-        assert [await anext(stream), await anext(stream)] == [1, 2]
-        with pytest.raises(ts.DatabaseError, match="lost"):
-            await anext(stream)
-        await threads.close(lambda: None)
-
-    support.run(main())
+    threads = Threads(1)
+    stream = streams.Stream(threads, numbers)
+    assert [await anext(stream), await anext(stream)] == [1, 2]
+    with pytest.raises(ts.DatabaseError, match="lost"):
+        await anext(stream)
+    await threads.close(lambda: None)
 
 
 @pytest.mark.more

@@ -4,20 +4,26 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import random
+from collections import Counter
 from collections.abc import Callable, Coroutine
+from concurrent.futures import Future
 from typing import Any
 
 import pytest
+from sqlalchemy.pool import QueuePool
 
 import textsim_db as ts
 from tests.support import aio as support
-from tests.support.connections import Connection, value
+from tests.support.connections import Connection, tables_of, value
 from tests.support.documents import documents
 from tests.support.proxy import COMMIT, Proxy
+from tests.support.random_cancels import GROUP, cancel_at_random
 from tests.support.waiting import PATIENCE_SECONDS, wait_for
 from textsim_db import aio
 from textsim_db.aio import streams, threads
 from textsim_db.db import retries
+from textsim_db.db.cancellation import Cancellation
 from textsim_db.write import batch_size
 
 TEXT = documents(1)[0][1]
@@ -66,7 +72,7 @@ def test_a_cancelled_call_ends_its_statement_and_keeps_its_connection(
     assert names == ["c"], "a cancelled rebuild leaves no hidden corpus"
 
 
-def test_a_call_that_pauses_before_another_attempt_ends_at_once(
+async def test_a_call_that_pauses_before_another_attempt_ends_at_once(
     filled: ts.Corpus,
     proxy: Proxy,
     caplog: pytest.LogCaptureFixture,
@@ -74,88 +80,74 @@ def test_a_call_that_pauses_before_another_attempt_ends_at_once(
 ) -> None:
     monkeypatch.setattr(retries, "LOST_SECONDS", (3600.0, 3600.0))
     caplog.set_level(logging.INFO, "textsim_db")
-
-    async def main() -> None:
-        async with support.connect(proxy.url) as db, asyncio.timeout(PATIENCE_SECONDS):
-            corpus = await db.corpus("c")
-            await corpus.query(TEXT)
-            proxy.cut = lambda proxy, data: "before" if COMMIT in data else None
-            task = asyncio.create_task(corpus.add("new", "the text of a document that is lost"))
-            await asyncio.to_thread(wait_for, lambda: "trying again in" in caplog.text)
-            task.cancel()
-            with pytest.raises(asyncio.CancelledError):
-                await task
-            proxy.cut = lambda proxy, data: None
-            assert not await corpus.contains("new")
-            assert await corpus.check() == []
-
-    support.run(main())
+    async with support.connect(proxy.url) as db, asyncio.timeout(PATIENCE_SECONDS):
+        corpus = await db.corpus("c")
+        await corpus.query(TEXT)
+        proxy.cut = lambda proxy, data: "before" if COMMIT in data else None
+        task = asyncio.create_task(corpus.add("new", "the text of a document that is lost"))
+        await asyncio.to_thread(wait_for, lambda: "trying again in" in caplog.text)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        proxy.cut = lambda proxy, data: None
+        assert not await corpus.contains("new")
+        assert await corpus.check() == []
 
 
-def test_a_cancelled_add_stores_all_documents_of_a_batch_or_none(
+async def test_a_cancelled_add_stores_all_documents_of_a_batch_or_none(
     filled: ts.Corpus, database_url: str, connection: Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(batch_size, "BATCH_DOCUMENTS", 100)
     written, before = asyncio.Event(), len(filled)
+    loop = asyncio.get_running_loop()
 
-    async def main() -> None:
-        loop = asyncio.get_running_loop()
+    def report(_: ts.AddReport) -> None:
+        loop.call_soon_threadsafe(written.set)
 
-        def report(_: ts.AddReport) -> None:
-            loop.call_soon_threadsafe(written.set)
+    async with support.connect(database_url) as db:
+        corpus = await db.corpus("c")
+        new = [(f"new {key}", text) for key, text in documents(2000)]
+        task = asyncio.create_task(corpus.add_many(new, report))
+        await written.wait()
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        stored = await corpus.count() - before
+        assert stored >= 100
+        assert stored % 100 == 0
+        assert await corpus.check() == []
 
-        async with support.connect(database_url) as db:
-            corpus = await db.corpus("c")
-            new = [(f"new {key}", text) for key, text in documents(2000)]
-            task = asyncio.create_task(corpus.add_many(new, report))
-            await written.wait()
-            task.cancel()
+
+async def test_a_call_that_waits_for_a_thread_never_begins(
+    filled: ts.Corpus, database_url: str, connection: Connection
+) -> None:
+    async with support.connect(database_url, threads=1) as db:
+        corpus = await db.corpus("c")
+        with support.locked(connection, "c"):
+            first = asyncio.create_task(corpus.query(TEXT))
+            await support.blocked(connection)
+            second = asyncio.create_task(corpus.remove(["k1"]))
+            await asyncio.sleep(0)
+            second.cancel()
             with pytest.raises(asyncio.CancelledError):
-                await task
-            stored = await corpus.count() - before
-            assert stored >= 100
-            assert stored % 100 == 0
-            assert await corpus.check() == []
-
-    support.run(main())
+                await second
+            assert not first.done()
+        assert [match.key for match in await first][:1] == ["k0"]
+        assert await corpus.contains("k1")
 
 
-def test_a_call_that_waits_for_a_thread_never_begins(
+async def test_a_task_that_is_cancelled_again_still_waits_for_the_end(
     filled: ts.Corpus, database_url: str, connection: Connection
 ) -> None:
-    async def main() -> None:
-        async with support.connect(database_url, threads=1) as db:
-            corpus = await db.corpus("c")
-            with support.locked(connection, "c"):
-                first = asyncio.create_task(corpus.query(TEXT))
-                await support.blocked(connection)
-                second = asyncio.create_task(corpus.remove(["k1"]))
+    async with support.connect(database_url) as db:
+        corpus = await db.corpus("c")
+        with support.locked(connection, "c"):
+            task = asyncio.create_task(corpus.query(TEXT))
+            await support.blocked(connection)
+            while not task.done():
+                task.cancel()
                 await asyncio.sleep(0)
-                second.cancel()
-                with pytest.raises(asyncio.CancelledError):
-                    await second
-                assert not first.done()
-            assert [match.key for match in await first][:1] == ["k0"]
-            assert await corpus.contains("k1")
-
-    support.run(main())
-
-
-def test_a_task_that_is_cancelled_again_still_waits_for_the_end(
-    filled: ts.Corpus, database_url: str, connection: Connection
-) -> None:
-    async def main() -> None:
-        async with support.connect(database_url) as db:
-            corpus = await db.corpus("c")
-            with support.locked(connection, "c"):
-                task = asyncio.create_task(corpus.query(TEXT))
-                await support.blocked(connection)
-                while not task.done():
-                    task.cancel()
-                    await asyncio.sleep(0)
-                assert support.busy(connection) == []
-
-    support.run(main())
+            assert support.busy(connection) == []
 
 
 @pytest.mark.parametrize("way", ["timeout", "task group"])
@@ -234,22 +226,18 @@ def test_an_event_loop_that_shuts_down_ends_tasks_and_iterators(
     assert [task.cancelled() for task in held if isinstance(task, asyncio.Task)] == [True] * 4
 
 
-def test_an_iterator_begins_when_another_one_ends(
+async def test_an_iterator_begins_when_another_one_ends(
     filled: ts.Corpus, database_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(threads, "OPEN_PATIENCE_SECONDS", 0.05)
     monkeypatch.setattr(streams, "MOST_ITEMS", 2)
-
-    async def main() -> None:
-        async with support.connect(database_url, threads=1) as db:
-            corpus = await db.corpus("c")
-            async with corpus.pairs() as pairs:
-                await anext(pairs)
-                with pytest.raises(ts.DatabaseUnavailable, match="1 iterators were open"):
-                    await anext(corpus.pairs())
-            await anext(corpus.pairs())
-
-    support.run(main())
+    async with support.connect(database_url, threads=1) as db:
+        corpus = await db.corpus("c")
+        async with corpus.pairs() as pairs:
+            await anext(pairs)
+            with pytest.raises(ts.DatabaseUnavailable, match="1 iterators were open"):
+                await anext(corpus.pairs())
+        await anext(corpus.pairs())
 
 
 def test_a_cancelled_attach_and_worker_leave_changes_to_the_next_worker(
@@ -284,3 +272,54 @@ def test_a_cancelled_attach_and_worker_leave_changes_to_the_next_worker(
 
     support.run(main())
     support.wait_until_disconnected(connection)
+
+
+THREADS = 16
+
+
+@pytest.mark.parametrize("number", [30, pytest.param(1000, marks=pytest.mark.more)])
+def test_cancelled_tasks_lose_no_connection(
+    number: int,
+    corpus: ts.Corpus,
+    database_url: str,
+    connection: Connection,
+    rng: random.Random,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    running: list[Cancellation] = []
+
+    class NotedCancellation(Cancellation):
+        def cancel_until_done(self, call: Future[Any]) -> None:
+            running.append(self)
+            super().cancel_until_done(call)
+
+    monkeypatch.setattr(threads, "Cancellation", NotedCancellation)
+    corpus.add_many(documents(1000))
+    corpus.track()
+    corpus.update_clusters()
+
+    async def main() -> None:
+        async with support.connect(database_url, THREADS) as db:
+            shared = await db.corpus("c")
+            cancelled = await cancel_at_random(shared, rng, number)
+            print(f"{len(running)} of {cancelled.total()} while they ran: {dict(cancelled)}")
+            assert len(running) >= number / 2, "most tasks were cancelled before they began"
+            assert cancelled.total() >= number
+            await support.wait_for(lambda: support.busy(connection) == [])
+            pool = db.engine.pool
+            assert isinstance(pool, QueuePool)
+            await support.wait_for(lambda: pool.checkedout() == 0)
+            await support.wait_for(lambda: len(support.backends(connection)) == pool.checkedin())
+            texts = [text for _, text in documents(64)]
+            found = await asyncio.gather(*(shared.query(text, 0.9) for text in texts))
+            assert all(found)
+
+    support.run(main())
+    support.wait_until_disconnected(connection)
+    assert corpus.check() == []
+    table, _ = tables_of(connection, "c")
+    keys = connection.execute(f"SELECT key FROM {table} WHERE key LIKE 'group %'".encode())
+    groups = Counter(key.split()[1] for (key,) in keys)
+    assert set(groups.values()) <= {GROUP}
+    corpus.update_clusters()
+    assert corpus.check() == []

@@ -1,12 +1,18 @@
-"""Impossible names, settings and thresholds, and damaged stored settings, are refused."""
+"""Impossible names, settings and values of wrong types are refused, and so are damaged settings."""
 
 from __future__ import annotations
 
+import re
+import uuid
 from collections.abc import Callable
-from typing import Any
+from fractions import Fraction
+from pathlib import Path
+from typing import Any, cast
 
+import numpy as np
 import psycopg
 import pytest
+import sqlalchemy
 
 import textsim_db as ts
 
@@ -133,3 +139,154 @@ def test_a_corpus_of_another_recipe_can_be_dropped(db: ts.Database) -> None:
     assert db.corpora() == []
     with pytest.raises(ts.CorpusNotFound):
         db.drop_corpus("old")
+
+
+WRONG_VALUES: list[Any] = [
+    True,
+    b"x",
+    -1,
+    float("nan"),
+    10**400,
+    Path("a"),
+    [["a"]],
+    object(),
+    "x\0",
+    "\udc00",
+    uuid.UUID(int=1),
+]
+NO_FUNCTIONS: list[Any] = [5, "id", b"x", [print]]
+
+
+@pytest.fixture
+def corpus(corpus_db: ts.Database) -> ts.Corpus:
+    corpus = corpus_db.create_corpus("c", shingle="word:1")
+    corpus.add_many({"a": "one two three", "b": "one two three four"})
+    return corpus
+
+
+NUMBERS: dict[str, Callable[[ts.Corpus, Any], object]] = {
+    "threshold": lambda corpus, value: corpus.query("one", value),
+    "threshold of a count": lambda corpus, value: corpus.query("a", value, measure="levenshtein"),
+    "max_results": lambda corpus, value: corpus.query("one", max_results=value),
+    "max_results of many": lambda corpus, value: corpus.query_many(["one"], max_results=value),
+    "max_results of neighbours": lambda corpus, value: corpus.neighbours("a", max_results=value),
+    "last": lambda corpus, value: corpus.failures(last=value),
+    "sample": lambda corpus, value: corpus.measure_recall(sample=value),
+    "recall": lambda corpus, value: corpus.plan(recall=value),
+    "words": lambda corpus, value: corpus.statistics(words=value),
+    "rebuild": lambda corpus, value: corpus.rebuild(threshold=value),
+    "words of a plan": lambda corpus, value: ts.plan(words=value),
+    "background": lambda corpus, value: ts.plan(background=value),
+}
+
+
+@pytest.mark.parametrize("name", NUMBERS)
+def test_numbers_of_wrong_types_are_refused_by_name(corpus: ts.Corpus, name: str) -> None:
+    for value in WRONG_VALUES:
+        with pytest.raises(
+            (ts.ConfigurationError, ts.MeasureError), match=f"{name.split()[0]}|is "
+        ):
+            NUMBERS[name](corpus, value)
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["max_results", "max_results of many", "max_results of neighbours", "last", "sample", "words"],
+)
+def test_limits_are_checked_before_the_search(corpus: ts.Corpus, name: str) -> None:
+    corpus.drop()  # any work would raise CorpusNotFound
+    with pytest.raises(ts.ConfigurationError, match=f"^{name.split()[0]} is -1; expected"):
+        NUMBERS[name](corpus, -1)
+    with pytest.raises(ts.CorpusNotFound):
+        NUMBERS[name](corpus, 1)
+
+
+def test_numbers_of_numpy_and_fractions_are_accepted(corpus: ts.Corpus, db: ts.Database) -> None:
+    thresholds: list[Any] = [np.float32(0.5), np.float64(0.5), Fraction(1, 2)]
+    for threshold in thresholds:
+        assert [m.key for m in corpus.query("one two three", threshold)] == ["a", "b"]
+        assert db.create_corpus("d", threshold=threshold).config.threshold == 0.5
+        db.drop_corpus("d")
+    one, half = cast(int, np.int64(1)), cast(float, np.float32(0.5))
+    assert len(corpus.query("one two three", 0.5, max_results=one)) == 1
+    assert db.worker(poll=half).run(until_idle=True).written == 0
+
+
+FUNCTIONS: dict[str, Callable[[ts.Corpus, Any], object]] = {
+    "progress": lambda corpus, value: corpus.add_many([("z", "z")], value),
+    "progress of attach": lambda corpus, value: corpus.attach("t", "id", "body", progress=value),
+    "progress of recall": lambda corpus, value: corpus.measure_recall(progress=value),
+    "progress of statistics": lambda corpus, value: corpus.statistics(progress=value),
+    "progress of check": lambda corpus, value: corpus.check(value),
+    "progress of reconcile": lambda corpus, value: corpus.reconcile(value),
+    "progress of rebuild": lambda corpus, value: corpus.rebuild(threshold=0.7, progress=value),
+    "rank": lambda corpus, value: corpus.clusters(rank=value),
+    "rank of duplicates": lambda corpus, value: corpus.duplicates(rank=value),
+}
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_values_that_are_no_functions_are_refused_by_name(corpus: ts.Corpus, name: str) -> None:
+    for value in NO_FUNCTIONS:
+        with pytest.raises(ts.ConfigurationError, match=f"^{name.split()[0]} is .* a function"):
+            FUNCTIONS[name](corpus, value)
+    assert len(corpus) == 2
+
+
+def test_a_report_that_is_no_function_is_refused(db: ts.Database) -> None:
+    with pytest.raises(ts.ConfigurationError, match="report is 'x'"):
+        db.worker(report="x")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("value", [None, True, 5, b"ab", Path("a"), object()])
+def test_one_value_instead_of_several_is_refused(
+    corpus: ts.Corpus, db: ts.Database, value: Any
+) -> None:
+    for function in (
+        corpus.remove,
+        corpus.query_many,
+        lambda words: db.create_corpus("d", stop_words=words),
+    ):
+        with pytest.raises(ts.ConfigurationError, match=f"several.*one {type(value).__name__}"):
+            function(value)
+    assert db.corpora() == ["c"]
+
+
+@pytest.mark.parametrize("value", [{"a": "one"}, {"one"}])
+def test_queries_without_an_order_are_refused(corpus: ts.Corpus, value: Any) -> None:
+    with pytest.raises(ts.ConfigurationError, match=f"got a {type(value).__name__}"):
+        corpus.query_many(value)
+
+
+@pytest.mark.parametrize("value", ["\udc00", "a\0b"])
+def test_impossible_names_of_tables_and_columns_are_refused(
+    corpus: ts.Corpus, db: ts.Database, value: str
+) -> None:
+    with db.engine.begin() as connection:
+        connection.exec_driver_sql("CREATE TABLE t (id int PRIMARY KEY, body text)")
+    for function in (
+        lambda: corpus.attach(value, "id", "body"),
+        lambda: corpus.attach("t", value, "body"),
+        lambda: corpus.attach("t", "id", value),
+        lambda: corpus.detach(value),
+    ):
+        with pytest.raises(ts.ConfigurationError, match="name of a"):
+            function()
+
+
+@pytest.mark.parametrize("value", [0, False, [], {}, b"", Path("a"), object()])
+def test_addresses_of_wrong_types_are_refused(value: Any) -> None:
+    for function in (ts.connect, ts.install):
+        with pytest.raises(ts.ConfigurationError, match="the address is of type"):
+            function(value)
+
+
+def test_an_address_may_be_a_url_of_sqlalchemy(database_url: str) -> None:
+    url = sqlalchemy.make_url(database_url)
+    with ts.connect(url) as db:
+        assert db.corpora() == []
+    with ts.connect(url.set(drivername="postgresql+psycopg")) as db:
+        assert db.corpora() == []
+    for name in (5, None, "\udc00"):
+        with pytest.raises(ts.ConfigurationError, match=re.escape(f"application_name is {name!r}")):
+            ts.connect(url, name)  # type: ignore[arg-type]

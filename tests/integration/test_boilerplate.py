@@ -10,24 +10,11 @@ import pytest
 
 import textsim_db as ts
 from tests.support.connections import tables_of
+from tests.support.templated_texts import FOOTER, HEADER, templated
 from textsim_db.settings import Shingle
 from textsim_db.text.boilerplate import learn_boilerplate, words_of_shingles
 from textsim_db.text.shingles import find_shingles
 from textsim_db.text.tokens import tokenize
-
-HEADER = [f"head{i}" for i in range(30)]
-FOOTER = [f"foot{i}" for i in range(30)]
-
-
-def templated(rng: random.Random, count: int) -> dict[str, str]:
-    """Return texts of a header, a body of 40 words and a footer; each body comes in two versions."""
-    texts = {}
-    for number in range(count // 2):
-        body = [f"w{rng.randrange(5000)}" for _ in range(40)]
-        texts[f"{number:04}a"] = " ".join([*HEADER, *body, *FOOTER])
-        body[rng.randrange(40)] = "changed"
-        texts[f"{number:04}b"] = " ".join([*HEADER, *body, *FOOTER])
-    return texts
 
 
 @pytest.mark.parametrize("n", [1, 2, 3, 7])

@@ -10,7 +10,7 @@ import psycopg
 import pytest
 
 import textsim_db as ts
-from tests.support import reference
+from tests.support.reference import similarity
 from textsim_db.write.vacuum_after_load import ANALYZE_DOCUMENTS
 
 TEXTS = {
@@ -20,12 +20,6 @@ TEXTS = {
     "d": "an entirely different sentence about databases and their indexes",
     "e": "",
 }
-
-
-def similarity(left: str, right: str, unit: str = "word", n: int = 3) -> float:
-    return reference.jaccard(
-        set(reference.shingles(left, unit, n)), set(reference.shingles(right, unit, n))
-    )
 
 
 @pytest.fixture

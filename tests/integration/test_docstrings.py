@@ -1,4 +1,6 @@
-"""The examples in the docstrings of public objects print the output that they show."""
+"""The examples in docstrings of public objects print the output that they show."""
+
+from __future__ import annotations
 
 import doctest
 import pkgutil
@@ -7,6 +9,7 @@ from typing import Any
 
 import pytest
 
+import textsim_db.measures
 from textsim_db import corpus, database
 from textsim_db.aio import corpus as aio_corpus
 from textsim_db.aio import database as aio_database
@@ -46,3 +49,23 @@ def test_example_of_a_docstring(
     if "db" in names:
         names["db"].close()
     assert result.failed == 0, "".join(output)
+
+
+PURE_MODULES = [
+    "textsim_db.diff.explanation",
+    "textsim_db.settings",
+    "textsim_db.choose_bands",
+    "textsim_db.keys",
+    "textsim_db.sketch.cost_of_bands",
+    "textsim_db.text.shingles",
+    "textsim_db.text.tokens",
+    *(
+        f"textsim_db.measures.{module.name}"
+        for module in pkgutil.iter_modules(textsim_db.measures.__path__)
+    ),
+]
+
+
+@pytest.mark.parametrize("name", PURE_MODULES)
+def test_an_example_gives_the_result_that_it_shows(name: str) -> None:
+    assert doctest.testmod(import_module(name)).failed == 0

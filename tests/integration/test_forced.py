@@ -11,6 +11,7 @@ from psycopg import errors as pg
 
 import textsim_db as ts
 from tests.support.connections import Connection, engine_of, value
+from tests.support.reference import similarity
 from tests.support.sampling import sample
 from tests.support.sources import index_all_pending
 
@@ -108,7 +109,7 @@ class Life:
             other
             for other, document in self.stored.items()
             if other != key and not document.expired and document.scope == scope
-            if self.corpus.config.threshold <= similarity(document.text, text)
+            if self.corpus.config.threshold <= similarity(document.text, text, n=2)
         ]
         known = self.stored.get(key)
         is_same = known is not None and (known.text, known.scope) == (text, scope)
@@ -125,11 +126,6 @@ class Life:
         assert forced_keys(self._connection) == {k for k, d in self.stored.items() if d.forced}
         assert len(self.corpus) == sum(not document.expired for document in self.stored.values())
         assert self.corpus.check() == []
-
-
-def similarity(a: str, b: str) -> float:
-    one, other = ({*zip(text.split(), text.split()[1:], strict=False)} for text in (a, b))
-    return 1.0 if a == b else len(one & other) / max(1, len(one | other))
 
 
 @pytest.mark.parametrize(

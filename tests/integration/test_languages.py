@@ -1,14 +1,12 @@
-"""Languages are identified like py3langid does, stored with documents, and limit searches."""
+"""Languages are identified and limit searches, and stop words are left out."""
 
 from __future__ import annotations
 
-import gzip
 import json
 import random
 import sys
 import unicodedata
 from collections import Counter
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -18,19 +16,21 @@ import psycopg
 import pytest
 
 import textsim_db as ts
+from benchmarks.generate import documents
 from tests.support.bandings import banding_of
 from tests.support.commands import Textsim
 from tests.support.connections import tables_of
+from tests.support.real_corpora import records
 from tests.support.sampling import sample
 from textsim_db.measures import without_stop_words
+from textsim_db.sketch import sketch_texts
 from textsim_db.text import languages
 from textsim_db.text.languages import READ_BYTES, UNDETERMINED, identify
-from textsim_db.text.stop_words import stop_words, stop_words_by_language
+from textsim_db.text.stop_words import are_stop_words, stop_words, stop_words_by_language
 from textsim_db.text.storable_text import to_bytes
-from textsim_db.text.tokens import normal_form, tokenize
+from textsim_db.text.tokens import leave_out, normal_form, tokenize
 from textsim_db.write.prepare_batches import part_of, prepare
 
-DATA = Path(__file__).parents[3] / "shared" / "data"
 TEXTS = {
     "en": "The weather in the north of the country was so bad that nobody went out of the house.",
     "de": "Das Wetter im Norden des Landes war so schlecht, dass niemand aus dem Haus ging.",
@@ -38,14 +38,6 @@ TEXTS = {
     "ru": "Погода на севере страны была такой плохой, что никто не выходил из дома.",
     "ja": "国の北部の天気はとても悪かったので、誰も家から出ませんでした。",
 }
-
-
-def corpus_of(name: str) -> Iterator[dict[str, str]]:
-    path = DATA / f"{name}.jsonl.gz"
-    if not path.exists():
-        pytest.skip(f"needs {path.name} in ../shared/data")
-    with gzip.open(path, "rt") as lines:
-        yield from map(json.loads, lines)
 
 
 def stories(rng: random.Random) -> dict[str, str]:
@@ -88,7 +80,7 @@ def test_languages_are_identified_like_the_library_does(name: str, rng: random.R
         letters = "".join(map(chr, range(0x20, 0x3000))) + "".join(TEXTS.values())
         texts = ["".join(rng.choices(letters, k=rng.randrange(300))) for _ in range(400)]
     else:
-        texts = [document["text"] for document in corpus_of(name)]
+        texts = [document["text"] for document in records(name)]
     # The library converts a text to NFC; a normal form need not be NFC.
     forms = [form for form in map(normal_form, texts) if unicodedata.is_normalized("NFC", form)]
     forms = [form for form in forms if form and len(form.encode()) <= READ_BYTES]
@@ -102,7 +94,7 @@ def test_languages_are_identified_like_the_library_does(name: str, rng: random.R
 
 
 def test_more_than_90_percent_of_texts_are_identified_correctly() -> None:
-    documents = list(corpus_of("languages"))
+    documents = list(records("languages"))
     identified = identify_texts(*(document["text"] for document in documents))
     right = sum(
         code == document["language"] for code, document in zip(identified, documents, strict=True)
@@ -126,7 +118,7 @@ def test_adding_without_the_library_is_refused(
     corpus.add("a", TEXTS["en"])
     monkeypatch.setitem(sys.modules, "py3langid.langid", None)
     monkeypatch.setattr(languages, "_model", languages._model.__wrapped__)
-    with pytest.raises(ts.ConfigurationError, match=r"pip install '\.\[languages\]'"):
+    with pytest.raises(ts.ConfigurationError, match=r"pip install -e '\.\[languages\]'"):
         corpus.add("b", TEXTS["de"])
     # Stored documents can still be searched.
     assert [match.key for match in db.corpus("c").query(TEXTS["en"], language="en")] == ["a"]
@@ -152,7 +144,7 @@ def test_a_worker_without_the_library_skips_tables_that_need_it(
         patch.setattr(languages, "_model", languages._model.__wrapped__)
         worker = db.worker()
         worker.run(until_idle=True)
-        assert "pip install '.[languages]'" in worker.unusable["public.story"]
+        assert "pip install -e '.[languages]'" in worker.unusable["public.story"]
         assert "a" in plain
         if stop_words:
             with pytest.raises(ts.RecipeError, match="textsim-db"):
@@ -369,3 +361,102 @@ def test_the_commands_show_and_limit_languages(textsim: Textsim, tmp_path: Path)
     textsim("index", "again", str(path), "--create", "--language", "auto")
     assert "undetermined" not in textsim("stats", "again").stdout
     assert stop_words("de")
+
+
+def test_lists_of_stop_words_are_normalised() -> None:
+    assert stop_words(["The", "don't", "A", "a"]) == ("a", "don", "t", "the")
+    assert stop_words([]) == ()
+    assert {"the", "of", "and"} <= set(stop_words("en"))
+    assert "und" in stop_words("de")
+    with pytest.raises(
+        ts.ConfigurationError, match='there are no stop words for "xx"; give words, or'
+    ):
+        stop_words("xx")
+    with pytest.raises(ts.ConfigurationError, match="a stop word is 5; expected a str"):
+        stop_words([5])  # type: ignore[list-item]
+
+
+def test_texts_without_stop_words_keep_all_other_words(rng: random.Random) -> None:
+    texts = ["", "the", "a b the c", "漢字 the 漢", *(text for _, text in documents(300, 60))]
+    words_to_remove = stop_words(rng.sample([w for text in texts for w in text.split()], 30))
+    tokens = tokenize([to_bytes(text) for text in texts])
+    remaining = leave_out(tokens, are_stop_words(tokens, words_to_remove))
+    for i, text in enumerate(texts):
+        expected = without_stop_words(text, words_to_remove)
+        first, last = remaining.word_offsets[i : i + 2].tolist()
+        words_of_text = [
+            remaining.span(int(remaining.starts[k]), int(remaining.ends[k]))
+            for k in range(first, last)
+        ]
+        assert words_of_text == expected
+        assert remaining.span(*remaining.normal_offsets[i : i + 2].tolist()) == " ".join(expected)
+
+
+@pytest.mark.parametrize("shingle", sample(["word:2", "char:5"], 2))
+def test_stop_words_are_removed_from_documents_of_every_origin(
+    db: ts.Database, rng: random.Random, shingle: str
+) -> None:
+    texts = dict(documents(200, 40, planted=0.5, seed=rng.randrange(10**6)))
+    frequent = [word for _, word in zip(range(12), " ".join(texts.values()).split(), strict=False)]
+    texts |= {"nothing": " ".join(frequent), "empty": ""}
+    corpus = db.create_corpus("python", shingle=shingle, stop_words=[*frequent, "THE"])
+    corpus.add_many(texts.items())
+    plain = db.create_corpus("plain", shingle=shingle)
+    plain.add_many((k, " ".join(without_stop_words(t, frequent))) for k, t in texts.items())
+    with psycopg.connect(db.url, autocommit=True) as connection:
+        connection.execute(
+            "SELECT textsim.create_corpus('sql', %s, stop_words => %s)",
+            [shingle, [*frequent, "The"]],
+        )
+        with connection.cursor() as cursor:
+            cursor.executemany("SELECT textsim.add('sql', %s, %s)", list(texts.items()))
+        assert db.corpus("sql").config == corpus.config
+        connection.execute("CREATE TABLE story (id text PRIMARY KEY, body text)")
+        for name, mode in (("inline", "inline"), ("queue", "queue")):
+            source_corpus = db.create_corpus(name, shingle=shingle, stop_words=[*frequent, "the"])
+            source_corpus.attach("story", "id", "body", mode)
+        with connection.cursor() as cursor:
+            cursor.executemany("INSERT INTO story VALUES (%s, %s)", list(texts.items()))
+        db.worker().run(until_idle=True)
+        rows = {
+            name: connection.execute(
+                "SELECT d.key, d.word_ids, d.normal_form, d.signature, d.shingle_count "
+                f"FROM {tables_of(connection, name)[0]} d ORDER BY 1".encode()
+            ).fetchall()
+            for name in db.corpora()
+        }
+        for name in ("sql", "inline", "queue", "plain"):
+            assert rows[name] == rows["python"], name
+            assert db.corpus(name).check() == []
+        assert corpus.check() == []
+        assert list(db.corpus("queue").drift()) == []
+        for text in rng.sample(sorted(texts.values()), 10):
+            matches = corpus.query(text, 0.3)
+            assert matches == plain.query(" ".join(without_stop_words(text, frequent)), 0.3)
+            rows_of_sql = connection.execute(
+                "SELECT * FROM textsim.matches('python', %s, 0.3)", [text]
+            )
+            assert rows_of_sql.fetchall() == [match[:2] for match in matches]
+            signature = connection.execute("SELECT textsim.signature('python', %s)", [text])
+            assert signature.fetchall() == [(corpus.signature(text).tolist(),)]
+    assert sorted(corpus.pairs(0.5)) == sorted(plain.pairs(0.5))
+    report = corpus.add_many(texts.items())
+    assert report.unchanged == len(texts)
+    corpus.rebuild(threshold=0.5)
+    rebuilt = db.corpus("python")
+    assert rebuilt.config.stop_words == corpus.config.stop_words
+    assert rebuilt.check() == []
+
+
+def test_the_list_of_stop_words_is_a_setting(db: ts.Database) -> None:
+    corpus = db.create_corpus("c", stop_words="en")
+    assert db.create_corpus("c", stop_words="en", exist_ok=True).config == corpus.config
+    with pytest.raises(ts.CorpusExists, match=r"stop words is \d+ words .* there, not none"):
+        db.create_corpus("c", exist_ok=True)
+    with pytest.raises(ts.CorpusExists, match=r"stop words is .* there, not 1 words \(x\)"):
+        db.create_corpus("c", stop_words=["x"], exist_ok=True)
+    assert sketch_texts.signature("the of and", corpus.config).tolist() == []
+    assert corpus.query("the of and") == []
+    golden_text = sketch_texts.GOLDEN_TEXT
+    without_words = db.create_corpus("nothing", stop_words=[golden_text])
+    assert db.corpus("nothing").config == without_words.config

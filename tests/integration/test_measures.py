@@ -1,15 +1,20 @@
-"""Searches by any measure equal the measures of every candidate."""
+"""Searches by every measure, and for the nearest documents."""
 
 from __future__ import annotations
 
 import math
 import random
 from itertools import combinations
+from typing import Any
 
 import pytest
+from psycopg import errors as pg
 
 import textsim_db as ts
 from benchmarks.generate import documents
+from tests.support import reference
+from tests.support.commands import Textsim
+from tests.support.connections import Connection
 from tests.support.sampling import sample
 from textsim_db.cluster import split_large_buckets
 from textsim_db.measures import MEASURES, Measure, shingles, words
@@ -115,3 +120,102 @@ def test_impossible_measures_and_thresholds_are_refused(db: ts.Database) -> None
         corpus.query("a", 1.5)
     assert corpus.query("a", 5, measure="euclidean") == []
     assert list(corpus.pairs(0, measure="levenshtein")) == []
+
+
+def ranked(texts: dict[str, str], text: str, shingle: str) -> list[tuple[str, float]]:
+    """Return all documents that share a shingle with a text, the most similar first."""
+    unit, _, length = shingle.partition(":")
+    own = set(reference.shingles(text, unit, int(length)))
+    similarities = {
+        key: reference.jaccard(own, set(reference.shingles(other, unit, int(length))))
+        for key, other in texts.items()
+    }
+    met = [(key, similarity) for key, similarity in similarities.items() if similarity > 0]
+    return sorted(met, key=lambda each: (-each[1], each[0]))
+
+
+def with_changes(text: str, rng: random.Random) -> str:
+    """Return a text in which about a third of the words is missing, and one is new."""
+    return " ".join(["changed", *(word for word in text.split() if rng.random() < 0.7)])
+
+
+@pytest.mark.sampled
+@pytest.mark.parametrize("shingle", sample(["word:2", "word:1", "word:4", "char:4"], 2))
+@pytest.mark.parametrize("threshold", [0.02, 0.6])
+def test_sql_and_python_find_the_nearest(
+    db: ts.Database, connection: Connection, shingle: str, threshold: float, rng: random.Random
+) -> None:
+    texts = dict(documents(300, words=20, planted=0.5, boilerplate=30, seed=rng.randrange(1000)))
+    texts |= {"empty": "", "one word": "word"}
+    corpus = db.create_corpus("c", shingle=shingle, threshold=threshold, recall=1)
+    corpus.add_many(list(texts.items())[:200])
+    for key, text in list(texts.items())[200:]:  # some keep their words without ids
+        connection.execute("SELECT textsim.add('c', %s, %s)", [key, text])
+    for text in [with_changes(texts[key], rng) for key in rng.sample(sorted(texts), 20)]:
+        k = rng.choice([1, 10, 1000])
+        matches = [match[:2] for match in corpus.nearest(text, k)]
+        query = "SELECT * FROM textsim.nearest('c', %s, %s)"
+        assert connection.execute(query, [text, k]).fetchall() == matches
+        truth = ranked(texts, text, shingle)
+        if threshold < 0.1:  # the prefixes are whole documents
+            assert matches == truth[:k]
+        found = set(truth)
+        assert found.issuperset(matches)
+        assert matches == sorted(matches, key=lambda each: (-each[1], each[0]))
+        similar = [each for each in truth if each[1] >= threshold]
+        assert matches[: len(similar)] == similar[:k]
+
+
+def test_only_documents_of_the_scope_that_count_are_found(
+    db: ts.Database, connection: Connection
+) -> None:
+    corpus = db.create_corpus("c", recall=1, scoped=True, keep_for="1 day", language="auto")
+    text = "the city council approved the new budget for schools"
+    corpus.add_many([("a", text, "x"), ("b", text, "y"), ("old", text, "x")])
+    connection.execute(
+        "UPDATE textsim.document_1 SET expires_at = now() - interval '1 s' WHERE key = 'old'"
+    )
+    assert [match.key for match in corpus.nearest(text, scope="x")] == ["a"]
+    assert [match.key for match in corpus.nearest(text, language="en", scope="y")] == ["b"]
+    assert corpus.nearest(text, language="de", scope="y") == []
+    for options, keys in (("scope => 'x'", ["a"]), ("language => 'de', scope => 'y'", [])):
+        query = f"SELECT key FROM textsim.nearest('c', %s, {options})"
+        rows = connection.execute(query.encode(), [text]).fetchall()
+        assert [key for (key,) in rows] == keys
+
+
+def test_a_corpus_with_bands_and_a_bad_number_are_refused(
+    db: ts.Database, connection: Connection
+) -> None:
+    banded = db.create_corpus("banded")
+    with pytest.raises(ts.ConfigurationError, match=r"is not exact.*with recall=1"):
+        banded.nearest("some text")
+    with pytest.raises(pg.ObjectNotInPrerequisiteState, match='"banded" is not exact') as error:
+        connection.execute("SELECT * FROM textsim.nearest('banded', 'some text')")
+    assert "recall => 1" in str(error.value.diag.message_hint)
+    exact = db.create_corpus("exact", recall=1)
+    bad: list[Any] = [0, -1, 1.5, None]
+    for k in bad:
+        with pytest.raises(ts.ConfigurationError, match="k is"):
+            exact.nearest("some text", k)
+    for k in (0, None):
+        with pytest.raises(pg.InvalidParameterValue, match=r"k is .*; expected 1 or more"):
+            connection.execute("SELECT * FROM textsim.nearest('exact', 'some text', %s)", [k])
+    assert exact.nearest("some text") == exact.nearest("") == []
+    query = "SELECT * FROM textsim.nearest('exact', %s)"
+    for text in ("", None, "some text"):
+        assert connection.execute(query, [text]).fetchall() == []
+
+
+def test_the_command_says_when_there_are_fewer(db: ts.Database, textsim: Textsim) -> None:
+    corpus = db.create_corpus("c", shingle="word:1", recall=1)
+    corpus.add_many({"a": "the old bridge", "b": "an old tower", "c": "nothing else"})
+    result = textsim("nearest", "c", "the old bridge over the river", "-k", "3")
+    assert [line.split() for line in result.stdout.splitlines()][-2:] == [
+        ["0.6000", "a"],
+        ["0.1429", "b"],
+    ]
+    assert "2 documents found, not 3" in result.stderr
+    result = textsim("nearest", "c", "the old bridge", "-k", "1", "--format", "jsonl")
+    assert result.stdout == '{"similarity": 1.0, "key": "a"}\n'
+    assert result.stderr == ""

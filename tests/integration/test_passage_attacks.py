@@ -8,10 +8,12 @@ from collections.abc import Sequence
 from itertools import pairwise
 
 import numpy as np
+import pytest
 
 import textsim_db as ts
 from tests.support.connections import Connection
 from tests.support.suffix_array import runs_with, suffix_array
+from textsim_db.sketch.fingerprints import fingerprints_of_shingles, passage_shingles
 from textsim_db.text.shingles import array_elements
 from textsim_db.text.tokens import normal_form, tokens_of
 
@@ -74,7 +76,7 @@ def forged_shingles(rng: random.Random, count: int) -> list[str]:
 
 
 def test_a_crowd_that_shares_a_forged_fingerprint_shares_no_passage(
-    db: ts.Database, connection: Connection, seed: int
+    db: ts.Database, connection: Connection, seed: int, caplog: pytest.LogCaptureFixture
 ) -> None:
     rng = random.Random(seed)
     texts = [
@@ -92,10 +94,59 @@ def test_a_crowd_that_shares_a_forged_fingerprint_shares_no_passage(
     assert in_python(corpus, text) == in_sql(connection, text) == [(keys[0], WORDS, 1, 0)]
     assert [match.key for match in corpus.containing(text, 0.1)] == keys[:1]
     assert list(corpus.shared_passages()) == []
+    assert not caplog.records
+    assert list(corpus.shared_passages(max_documents=100)) == []
+    assert "more than 100 documents" in caplog.text
     assert corpus.passages_of(keys[0]) == []
     guarded = corpus.passages(text, max_documents=100)
     assert [run.documents for run in guarded.common] == [len(crowd)]
     assert corpus.check() == []
+
+
+# Shingles that only the low half of their values distinguishes
+
+
+def alike_shingles(rng: random.Random) -> list[list[str]]:
+    """Return texts of six words: two shingles of three words whose values have equal high halves.
+
+    Each pair makes two texts, one with either shingle first.
+    """
+    words = np.array([f"w{rng.randrange(10**9)}" for _ in range(900)])
+    hashes = array_elements(tokens_of([" ".join(words).encode()]).hashes)
+    first, second = hashes[:1] * np.uint64(31**2), hashes[1:, None] * np.uint64(31)
+    values = np.uint64(31**3) + first + second + hashes[1:]
+    high = (values.ravel().view(np.int64) >> 32).astype(np.int32)
+    order = np.argsort(high, kind="stable")
+    places = order[:-1][np.diff(high[order]) == 0]
+    following = order[1:][np.diff(high[order]) == 0]
+
+    def shingle(place: int) -> list[str]:
+        return [str(words[0]), *(str(words[1 + each]) for each in divmod(place, len(words) - 1))]
+
+    pairs = [(shingle(int(a)), shingle(int(b))) for a, b in zip(places, following, strict=True)]
+    return [text for a, b in pairs for text in (a + b, b + a)]
+
+
+def test_of_equal_high_halves_the_rightmost_shingle_is_chosen(
+    db: ts.Database, connection: Connection, seed: int
+) -> None:
+    """The low halves do not matter, in the bulk load, in a search, and in SQL."""
+    corpus = db.create_corpus("c", passages=6)
+    texts, chosen = [], []
+    for words in alike_shingles(random.Random(seed))[:400]:
+        shingles = passage_shingles(tokens_of([" ".join(words).encode()]), corpus.config)
+        high = (shingles.values >> 32).tolist()
+        assert high[0] == high[3]
+        if high[0] < min(high[1:3]):
+            texts.append(" ".join(words))
+            chosen.append([int(shingles.values[3].astype(np.int32))])
+            assert fingerprints_of_shingles(shingles, corpus.config).tolist() == chosen[-1]
+    assert len(texts) > 20
+    corpus.add_many((f"bulk {number:03}", text) for number, text in enumerate(texts))
+    for number, text in enumerate(texts):
+        connection.execute("SELECT textsim.add('c', %s, %s)", [f"sql {number:03}", text])
+    statement = "SELECT fingerprints FROM textsim.document_1 ORDER BY key"
+    assert [row[0] for row in connection.execute(statement)] == chosen * 2
 
 
 # Periodic texts

@@ -112,6 +112,31 @@ def test_every_maximal_run_is_found(db: ts.Database, connection: Connection, see
     assert corpus.check() == []
 
 
+def test_runs_of_long_documents_are_found(
+    db: ts.Database, connection: Connection, seed: int
+) -> None:
+    """SQL compares of a long document only the words around parts of the text."""
+    rng = random.Random(seed)
+    texts = [[f"w{rng.randrange(300)}" for _ in range(rng.randrange(10, 90))] for _ in range(20)]
+    documents = {}
+    for number in range(30):
+        words = [f"w{rng.randrange(300)}" for _ in range(rng.randrange(490, 800))]
+        for place in (0, len(words), rng.randrange(len(words)), rng.randrange(len(words))):
+            quoted = rng.choice(texts)
+            start = rng.randrange(len(quoted))
+            words[place:place] = quoted[start : start + rng.randrange(WORDS - 1, 40)]
+        documents[f"d{number:02}"] = " ".join(words)
+    corpus = create(db)
+    corpus.add_many(documents.items())
+    compared = 0
+    for least in (WORDS, 9, 21):
+        for text in [*map(" ".join, texts), *islice(documents.values(), 5)]:
+            runs = places(corpus.passages(text, least))
+            assert from_sql(connection, text, least) == runs, (text, least)
+            compared += len(runs)
+    assert compared > len(documents)
+
+
 def test_a_passage_survives_another_form(db: ts.Database, connection: Connection) -> None:
     corpus = create(db)
     corpus.add("a", "Before it, one two three four five six seven eight nine. After it.")
@@ -275,6 +300,11 @@ def test_a_run_of_many_documents_is_named_and_not_followed(
     assert run.in_text >= 1
     assert run.in_text + run.words <= 11
     assert corpus.passages(text, max_documents=20).common == []
+    for limit in (10, 20):
+        (record,) = corpus.contamination([("q", text)], max_documents=limit)
+        alone = corpus.passages(text, max_documents=limit)
+        assert record.common == alone.common
+        assert record.documents == sorted({passage.key for passage in alone})
     notices: list[str] = []
     connection.add_notice_handler(lambda notice: notices.append(str(notice.message_primary)))
     query = "SELECT * FROM textsim.passages('c', %s, max_documents => 10)"
@@ -285,6 +315,33 @@ def test_a_run_of_many_documents_is_named_and_not_followed(
 
 
 HEADER = "this header of ten words is in each of them"
+
+
+def test_all_pairs_of_a_crowd_need_not_be_compared(
+    db: ts.Database, connection: Connection, caplog: pytest.LogCaptureFixture
+) -> None:
+    header = "this header of ten words is in each of them"
+    quotation = "one two three four five six seven eight nine"
+    corpus = create(db)
+    corpus.add_many((f"{n:02}", header) for n in range(20))
+    corpus.add_many([("a", f"it said {quotation} again"), ("b", f"they say {quotation}")])
+    assert len(list(corpus.shared_passages())) == 20 * 19 // 2 + 1
+    assert not caplog.records
+    notices: list[str] = []
+    connection.add_notice_handler(lambda notice: notices.append(str(notice.message_primary)))
+    query = "SELECT * FROM textsim.shared_passages('c', max_documents => %s)"
+    pair = ts.SharedPassage("a", "b", 9, 2, 2)
+    assert list(corpus.shared_passages(max_documents=19)) == [pair]
+    assert connection.execute(query, [19]).fetchall() == [pair]
+    assert notices[0] in caplog.text
+    assert "more than 19 documents" in notices[0]
+    assert len(list(corpus.shared_passages(max_documents=20))) == 191
+    assert len(connection.execute(query, [20]).fetchall()) == 191
+    assert len(notices) == len(caplog.records) == 1
+    with pytest.raises(ts.ConfigurationError, match="max_documents is 0"):
+        list(corpus.shared_passages(max_documents=0))
+    with pytest.raises(pg.InvalidParameterValue, match="max_documents is 0"):
+        connection.execute(query, [0])
 
 
 def with_header(count: int) -> Iterator[tuple[str, str]]:
@@ -303,6 +360,8 @@ def test_a_run_that_thousands_have_is_left_out(db: ts.Database, connection: Conn
     found = corpus.passages(f"Before. {HEADER}, after")
     assert found == []
     assert found.common == [ts.CommonRun(10, 1, 1024)]
+    (record,) = corpus.contamination([("q", f"Before. {HEADER}, after")])
+    assert record == ("q", 12, 0.0, [], [], found.common)
     assert from_sql(connection, f"Before. {HEADER}, after") == []
     assert notices == [
         'a part of the text is in very many documents of corpus "c", which are not searched for it'
@@ -319,6 +378,13 @@ def test_a_run_that_thousands_have_is_left_out(db: ts.Database, connection: Conn
     assert corpus.check() == []
     assert corpus.passages_of("0007")[0] == ts.Passage("new", 14, 0, 0)
     assert db.corpus("c").config.common_of_passages.values.tolist() == common.values.tolist()
+
+
+def test_sql_leaves_out_the_same_classes(connection: Connection) -> None:
+    for commonness in range(16):
+        query = "SELECT textsim._choose(ARRAY[7::bigint], ARRAY[%s]::smallint[], 1)"
+        row = connection.execute(query, [commonness]).fetchone()
+        assert row == ([7 if commonness < LEFT_OUT else None],), commonness
 
 
 def test_a_corpus_may_store_common_passages(db: ts.Database, connection: Connection) -> None:
@@ -562,9 +628,9 @@ def test_wrong_arguments_are_refused(db: ts.Database, connection: Connection) ->
         with pytest.raises(pg.InvalidParameterValue, match="expected 4 to 100"):
             connection.execute("SELECT textsim.create_corpus('wrong', passages => %s)", [passages])
     corpus, without = create(db), db.create_corpus("without")
-    with pytest.raises(ts.ConfigurationError, match=f"min_words is 7; expected {WORDS}"):
+    with pytest.raises(ts.ConfigurationError, match=f"of {WORDS} words or more, and not of 7"):
         corpus.passages("a text", 7)
-    with pytest.raises(pg.InvalidParameterValue, match=f"min_words is 7; expected {WORDS}"):
+    with pytest.raises(pg.InvalidParameterValue, match=f"of {WORDS} words or more, and not of 7"):
         from_sql(connection, "a text", 7)
     with pytest.raises(ts.ConfigurationError, match="has no passages"):
         without.passages("a text")

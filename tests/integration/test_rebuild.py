@@ -1,4 +1,4 @@
-"""Rebuilds: their result, refused settings, and the state after a rebuild that fails."""
+"""Rebuilds: their result, the views that follow it, and the state after a rebuild that fails."""
 
 from __future__ import annotations
 
@@ -8,8 +8,10 @@ from typing import Any
 import numpy as np
 import psycopg
 import pytest
+from psycopg import errors as pg
 
 import textsim_db as ts
+from benchmarks.generate import documents
 from tests.support.proxy import cut_commit, open_proxy
 from tests.support.rebuilds import TEXTS, stored_rows
 from tests.support.sampling import sample
@@ -270,3 +272,47 @@ def test_impossible_settings_are_refused(db: ts.Database) -> None:
     with pytest.raises(ts.ConfigurationError, match="no bands of 128 hashes reach recall"):
         corpus.rebuild(threshold=0.001, recall=0.9999)
     assert not corpus.rebuild(threshold=0.8)
+
+
+GENERATED = dict(documents(120, words=40, planted=0.3, seed=8))
+
+
+def test_a_view_of_candidate_pairs_follows_a_rebuild(db: ts.Database) -> None:
+    corpus = db.create_corpus("c", threshold=0.5)
+    corpus.add_many(GENERATED.items())
+    with psycopg.connect(db.url, autocommit=True) as connection:
+        connection.execute(
+            "CREATE SCHEMA mine; SELECT textsim.create_view('c', 'mine.\"Near\"');"
+            'ALTER VIEW mine."Near" SET (security_barrier = true);'
+            'GRANT SELECT ON mine."Near" TO PUBLIC;'
+            'CREATE VIEW counted AS SELECT a, count(*) FROM mine."Near" GROUP BY a'
+        )
+        settings = "SELECT reloptions, relacl::text FROM pg_class WHERE relname = 'Near'"
+        before = connection.execute(settings).fetchall()
+        assert corpus.rebuild(shingle="char:4")
+        assert connection.execute(settings).fetchall() == before
+        rows = connection.execute('SELECT a, b, shared FROM mine."Near" WHERE a < b').fetchall()
+        expected = connection.execute("SELECT * FROM textsim.candidate_pairs('c')").fetchall()
+        assert len(rows) == len(expected) > 0
+        assert connection.execute("SELECT count(*) > 0 FROM counted").fetchone() == (True,)
+        refused = r'view mine."Near" reads the corpus; drop the view first: DROP VIEW mine."Near"'
+        with pytest.raises(pg.DependentObjectsStillExist, match=refused):
+            connection.execute("SELECT textsim.drop_corpus('c')")
+        for drop in (corpus.drop, lambda: db.drop_corpus("c")):
+            with pytest.raises(ts.ConfigurationError, match=refused):
+                drop()
+        number = connection.execute("SELECT id FROM textsim.corpus").fetchone()
+        assert number is not None
+        connection.execute(
+            f"CREATE MATERIALIZED VIEW own AS SELECT key FROM textsim.document_{number[0]}".encode()
+        )
+        with pytest.raises(
+            ts.ConfigurationError,
+            match=r"view public.own reads the corpus and cannot follow a rebuild.* drop the view first: "
+            "DROP MATERIALIZED VIEW public.own",
+        ):
+            corpus.rebuild(seed=9)
+        assert stored_corpus.names(db.engine) == ["c"]
+        connection.execute('DROP MATERIALIZED VIEW own; DROP VIEW counted; DROP VIEW mine."Near"')
+    assert corpus.rebuild(seed=9)
+    corpus.drop()

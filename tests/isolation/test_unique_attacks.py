@@ -9,9 +9,9 @@ import pytest
 
 import textsim_db as ts
 from tests.support.connections import Connection
+from tests.support.reference import similarity
 from tests.support.sampling import sample
 from tests.support.sources import expected_forms, stored_forms
-from tests.support.unique_writers import shingles, similarity
 
 pytestmark = pytest.mark.both_servers
 
@@ -44,11 +44,10 @@ def attempt(connection: Connection, statement: str) -> str | None:
 def matching_rows(connection: Connection) -> list[tuple[str, str]]:
     """Return the rows that match each other, by brute force."""
     rows = connection.execute("SELECT id::text, body FROM t WHERE body IS NOT NULL").fetchall()
-    sets = [(key, shingles(body)) for key, body in rows]
     return [
         (a, b)
-        for i, (a, one) in enumerate(sets)
-        for b, other in sets[:i]
+        for i, (a, one) in enumerate(rows)
+        for b, other in rows[:i]
         if similarity(one, other) >= THRESHOLD
     ]
 

@@ -60,14 +60,41 @@ def end_both(a: Client, b: Client) -> list[str | None]:
     return errors
 
 
+CHANGES = {
+    "add": f"SELECT textsim.add('c', 'a', '{RED}')",
+    "remove": "SELECT textsim.remove('c', 'a')",
+    "replace": f"SELECT textsim.add('c', 'a', '{OTHER}')",
+    "delete": "DELETE FROM t",
+    "update": f"UPDATE t SET body = '{OTHER}'",
+}
+"""How "a" begins to match "b", or no longer matches it."""
+
+
+@pytest.mark.sampled
 @pytest.mark.parametrize("commit", [True, False], ids=["commit", "rollback"])
-def test_a_twin_waits_for_the_first_text(scene: Scene, commit: bool) -> None:
+@pytest.mark.parametrize("by_list", [False, True], ids=["add", "twins_of"])
+@pytest.mark.parametrize("change", CHANGES)
+def test_a_twin_waits_for_a_change_of_its_match(
+    scene: Scene, change: str, by_list: bool, commit: bool
+) -> None:
+    scene.connection.execute("CREATE TABLE t (id text PRIMARY KEY, body text)")
+    scene.connection.execute("SELECT textsim.attach('c', 't', 'id', 'body')")
+    if change in ("delete", "update"):  # the row of an attached table is changed by the table only
+        scene.connection.execute("INSERT INTO t VALUES ('a', %s)", [RED])
+    elif change != "add":
+        scene.corpus.add("a", RED)
     a, b = scene.client("a"), scene.client("b")
-    a.does(a.sql(ADD, "a", RED))
-    b.waits(b.sql(ADD, "b", BLUE))
+    a.does(a.sql(CHANGES[change]))
+    b.waits(b.sql(TWINS_OF, ["b", "c"], [BLUE, BLUE]) if by_list else b.sql(ADD, "b", BLUE))
     ends(a, commit)
-    end_add(b, is_twin=commit)
-    assert list(scene.forms()) == ["a" if commit else "b"]
+    is_twin = commit == (change == "add")
+    if by_list:
+        twins = [("b", "a", 9 / 11), ("c", "a", 9 / 11)]
+        assert b.end() == (twins if is_twin else [("c", "b", 1.0)])
+    else:
+        end_add(b, is_twin)
+        forms = scene.forms()
+        assert forms == {"a": RED} if is_twin else forms["b"] == BLUE
 
 
 def test_add_unique_waits_and_returns_the_first_text(scene: Scene) -> None:
@@ -139,36 +166,6 @@ def test_other_isolation_levels_are_refused(scene: Scene, level: Isolation) -> N
     assert a.does(a.sql(REMOVE, "old")) == [(True,)]
     a.commit()
     assert scene.forms() == {}
-
-
-@pytest.mark.sampled
-@pytest.mark.parametrize("commit", [True, False], ids=["commit", "rollback"])
-@pytest.mark.parametrize(
-    "change",
-    [
-        "SELECT textsim.remove('c', 'a')",
-        f"SELECT textsim.add('c', 'a', '{OTHER}')",
-        "DELETE FROM t",
-        f"UPDATE t SET body = '{OTHER}'",
-    ],
-    ids=["remove", "replace", "delete", "update"],
-)
-def test_a_match_that_another_transaction_removes_or_changes_is_waited_for(
-    scene: Scene, change: str, commit: bool
-) -> None:
-    scene.connection.execute("CREATE TABLE t (id text PRIMARY KEY, body text)")
-    scene.connection.execute("SELECT textsim.attach('c', 't', 'id', 'body')")
-    if change.startswith("SELECT"):  # the row of an attached table is changed by the table only
-        scene.corpus.add("a", RED)
-    else:
-        scene.connection.execute("INSERT INTO t VALUES ('a', %s)", [RED])
-    a, b = scene.client("a"), scene.client("b")
-    a.does(a.sql(change))
-    b.waits(b.sql(ADD, "b", BLUE))
-    ends(a, commit)
-    end_add(b, is_twin=not commit)
-    forms = scene.forms()
-    assert forms["b"] == BLUE if commit else forms == {"a": RED}
 
 
 def test_a_match_is_replaced_by_another_match(scene: Scene) -> None:
@@ -325,15 +322,6 @@ def test_a_prepared_transaction_keeps_its_locks(scene: Scene, commit: bool) -> N
 
 
 @pytest.mark.parametrize("commit", [True, False], ids=["commit", "rollback"])
-def test_a_list_waits_for_a_text_that_another_transaction_adds(scene: Scene, commit: bool) -> None:
-    a, b = scene.client("a"), scene.client("b")
-    a.does(a.sql(ADD, "a", RED))
-    b.waits(b.sql(TWINS_OF, ["o", "b"], [OTHER, BLUE]))
-    ends(a, commit)
-    assert b.end() == ([("b", "a", 9 / 11)] if commit else [])
-
-
-@pytest.mark.parametrize("commit", [True, False], ids=["commit", "rollback"])
 def test_a_writer_waits_for_a_list(scene: Scene, commit: bool) -> None:
     a, b = scene.client("a"), scene.client("b")
     a.does(a.sql(TWINS_OF, ["a", "o"], [RED, OTHER]))
@@ -342,24 +330,6 @@ def test_a_writer_waits_for_a_list(scene: Scene, commit: bool) -> None:
     ends(a, commit)
     end_add(b, is_twin=commit)
     assert list(scene.forms()) == ["a" if commit else "b"]
-
-
-@pytest.mark.parametrize("commit", [True, False], ids=["commit", "rollback"])
-@pytest.mark.parametrize(
-    "statement",
-    ["SELECT textsim.remove('c', 'a')", f"SELECT textsim.add('c', 'a', '{OTHER}')"],
-    ids=["remove", "replace"],
-)
-def test_a_list_waits_for_who_removes_or_changes_the_standing_document(
-    scene: Scene, statement: str, commit: bool
-) -> None:
-    scene.corpus.add("a", RED)
-    a, b = scene.client("a"), scene.client("b")
-    a.does(a.sql(statement))
-    b.waits(b.sql(TWINS_OF, ["b", "c"], [BLUE, BLUE]))
-    ends(a, commit)
-    expected = [("c", "b", 1.0)] if commit else [("b", "a", 9 / 11), ("c", "a", 9 / 11)]
-    assert b.end() == expected
 
 
 def test_the_standing_document_stays_until_the_end_of_the_transaction(scene: Scene) -> None:

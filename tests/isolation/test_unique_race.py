@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import threading
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from typing import LiteralString
@@ -43,47 +44,54 @@ def twins(rng: random.Random) -> list[str]:
     return [" ".join([*words, last]) for last in ("red", "blue")]
 
 
+def race(url: str, rounds: int, insert: Callable[[Connection, int, int], int]) -> int:
+    """Let all sessions insert in each round at the same moment; return how much got in.
+
+    insert: gets the connection, the round and the session, and returns how much got in.
+    """
+    barrier = threading.Barrier(SESSIONS)
+
+    def run(session: int) -> int:
+        inserted = 0
+        with psycopg.connect(url, autocommit=True) as own:
+            for number in range(rounds):
+                barrier.wait(PATIENCE_SECONDS)
+                with suppress(psycopg.errors.UniqueViolation):
+                    inserted += insert(own, number, session)
+        return inserted
+
+    with ThreadPoolExecutor(SESSIONS) as pool:
+        return sum(pool.map(run, range(SESSIONS)))
+
+
+def check(connection: Connection, inserted: int, expected: int) -> None:
+    """Assert that one text of each pair got in, and is stored."""
+    assert connection.execute("SELECT * FROM textsim.pairs('c')").fetchall() == []
+    assert inserted == expected
+    assert value(connection, "SELECT count(*) FROM textsim.document_1") == inserted
+
+
 @pytest.mark.parametrize("settings", sample(SETTINGS, 9))
 @pytest.mark.parametrize("how", INSERTS)
 def test_of_two_similar_texts_one_gets_in(
-    db: ts.Database,
-    connection: Connection,
-    rng: random.Random,
-    seed: int,
-    how: str,
-    settings: str,
+    db: ts.Database, connection: Connection, rng: random.Random, how: str, settings: str
 ) -> None:
     db.create_corpus("c", is_unique=True, **SETTINGS[settings])  # type: ignore[arg-type]
     if how == "insert":
         connection.execute("CREATE TABLE t (id text PRIMARY KEY, body text)")
         connection.execute("SELECT textsim.attach('c', 't', 'id', 'body')")
     pairs = [[twins(rng) for _ in range(SESSIONS // 2)] for _ in range(ROUNDS)]
-    barrier = threading.Barrier(SESSIONS)
 
-    def add_texts(session: int) -> int:
-        """Add one text of a pair in each round, and return how many got in."""
-        added = 0
-        with psycopg.connect(db.url, autocommit=True) as own:
-            for number, round_ in enumerate(pairs):
-                barrier.wait(PATIENCE_SECONDS)
-                key, text = f"{number} {session}", round_[session // 2][session % 2]
-                try:
-                    cursor = own.execute(INSERTS[how], [key, text])
-                except psycopg.errors.UniqueViolation:
-                    continue
-                added += cursor.rowcount == ADDED[how]
-        return added
+    def insert(own: Connection, number: int, session: int) -> int:
+        text = pairs[number][session // 2][session % 2]
+        return own.execute(INSERTS[how], [f"{number} {session}", text]).rowcount == ADDED[how]
 
-    with ThreadPoolExecutor(SESSIONS) as pool:
-        added = sum(pool.map(add_texts, range(SESSIONS)))
-    assert connection.execute("SELECT * FROM textsim.pairs('c')").fetchall() == [], f"--seed {seed}"
-    assert added == ROUNDS * SESSIONS // 2, f"--seed {seed}"
-    assert value(connection, "SELECT count(*) FROM textsim.document_1") == added
+    check(connection, race(db.url, ROUNDS, insert), ROUNDS * SESSIONS // 2)
 
 
 @pytest.mark.parametrize("settings", sample(SETTINGS, 9))
 def test_of_two_similar_rows_of_a_partitioned_table_one_gets_in(
-    db: ts.Database, connection: Connection, rng: random.Random, seed: int, settings: str
+    db: ts.Database, connection: Connection, rng: random.Random, settings: str
 ) -> None:
     """The two rows of a pair are in different partitions, and an UPDATE moves rows between them.
 
@@ -97,32 +105,20 @@ def test_of_two_similar_rows_of_a_partitioned_table_one_gets_in(
         "CREATE TABLE t_1 PARTITION OF t FOR VALUES IN (1)"
     )
     pairs = [[twins(rng) for _ in range(SESSIONS // 2)] for _ in range(ROUNDS)]
-    barrier = threading.Barrier(SESSIONS)
 
-    def add_rows(session: int) -> int:
-        """Add one text of a pair in each round, move the row, and return how many got in."""
-        added = 0
-        day = session % 2
-        with psycopg.connect(db.url, autocommit=True) as own:
-            own.execute("SET deadlock_timeout = '20ms'")
-            for number, round_ in enumerate(pairs):
-                barrier.wait(PATIENCE_SECONDS)
-                key, text = f"{number}/{session}", round_[session // 2][day]
-                try:
-                    repeat(own, "INSERT INTO t VALUES (%s, %s, %s)", [key, day, text])
-                except psycopg.errors.UniqueViolation:
-                    continue
-                added += 1
-                repeat(own, "UPDATE t SET day = %s WHERE id = %s", [1 - day, key])
-        return added
+    def insert(own: Connection, number: int, session: int) -> int:
+        """Add one text of a pair, and move the row."""
+        day, key = session % 2, f"{number}/{session}"
+        own.execute("SET deadlock_timeout = '20ms'")
+        repeat(
+            own, "INSERT INTO t VALUES (%s, %s, %s)", [key, day, pairs[number][session // 2][day]]
+        )
+        repeat(own, "UPDATE t SET day = %s WHERE id = %s", [1 - day, key])
+        return 1
 
-    with ThreadPoolExecutor(SESSIONS) as pool:
-        added = sum(pool.map(add_rows, range(SESSIONS)))
-    assert connection.execute("SELECT * FROM textsim.pairs('c')").fetchall() == [], f"--seed {seed}"
-    assert added == ROUNDS * SESSIONS // 2, f"--seed {seed}"
+    check(connection, race(db.url, ROUNDS, insert), ROUNDS * SESSIONS // 2)
     rows = connection.execute("SELECT textsim.join_key(day::text, id) FROM t ORDER BY 1").fetchall()
-    keys = connection.execute("SELECT key FROM textsim.document_1 ORDER BY 1").fetchall()
-    assert rows == keys, f"--seed {seed}"
+    assert rows == connection.execute("SELECT key FROM textsim.document_1 ORDER BY 1").fetchall()
 
 
 LISTED = "textsim.twins_of('c', %(keys)s::text[], %(bodies)s::text[])"
@@ -147,12 +143,11 @@ def test_sessions_that_ask_twins_of_first_meet_no_twin(
     db: ts.Database,
     connection: Connection,
     rng: random.Random,
-    seed: int,
     write: str,
     settings: str,
     size: int,
 ) -> None:
-    """Lists that lock buckets, and lists that lock the corpus; no error, and one text of each pair."""
+    """Lists that lock buckets, and lists that lock the corpus. A refused list would be missed."""
     db.create_corpus("c", is_unique=True, **SETTINGS[settings])  # type: ignore[arg-type]
     connection.execute("CREATE TABLE t (id text PRIMARY KEY, body text)")
     connection.execute("SELECT textsim.attach('c', 't', 'id', 'body')")
@@ -160,30 +155,17 @@ def test_sessions_that_ask_twins_of_first_meet_no_twin(
         [[twins(rng) for _ in range(size)] for _ in range(SESSIONS // 2)]
         for _ in range(max(2, 24 // size))
     ]
-    barrier = threading.Barrier(SESSIONS)
+    orders = [[rng.sample(range(size), size) for _ in range(SESSIONS)] for _ in rounds]
 
-    def insert_lists(session: int) -> int:
-        """Insert a list in each round, in an order of its own, and return how many rows got in."""
-        own_rng = random.Random(f"{seed} {session}")
-        inserted = 0
-        with psycopg.connect(db.url) as own:
-            for number, round_ in enumerate(rounds):
-                texts = {
-                    f"{number} {session} {i}": pair[session % 2]
-                    for i, pair in enumerate(round_[session // 2])
-                }
-                keys = own_rng.sample(list(texts), size)
-                values = {"keys": keys, "bodies": [texts[key] for key in keys], "left_out": [""]}
-                barrier.wait(PATIENCE_SECONDS)
-                for statement in WRITES[write]:
-                    rows = own.execute(statement.encode(), values).fetchall()
-                    values["left_out"] = [key for (key,) in rows]
-                own.commit()
-                inserted += len(rows)
-        return inserted
+    def insert(own: Connection, number: int, session: int) -> int:
+        """Insert a list, in an order of its own."""
+        pairs = rounds[number][session // 2]
+        texts = {f"{number} {session} {i}": pairs[i][session % 2] for i in orders[number][session]}
+        values = {"keys": [*texts], "bodies": [*texts.values()], "left_out": [""]}
+        with own.transaction():
+            for statement in WRITES[write]:
+                rows = own.execute(statement.encode(), values).fetchall()
+                values["left_out"] = [key for (key,) in rows]
+        return len(rows)
 
-    with ThreadPoolExecutor(SESSIONS) as pool:
-        inserted = sum(pool.map(insert_lists, range(SESSIONS)))
-    assert connection.execute("SELECT * FROM textsim.pairs('c')").fetchall() == [], f"--seed {seed}"
-    assert inserted == len(rounds) * size * SESSIONS // 2, f"--seed {seed}"
-    assert value(connection, "SELECT count(*) FROM textsim.document_1") == inserted
+    check(connection, race(db.url, len(rounds), insert), len(rounds) * size * SESSIONS // 2)

@@ -2,26 +2,23 @@
 
 from __future__ import annotations
 
-import gzip
 import itertools
-import json
 import math
 import random
 from functools import cache
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from scipy.spatial import distance
 
+from tests.support.real_corpora import records
 from textsim_db import measures
 from textsim_db.measures import words
 
 pytestmark = pytest.mark.more
 
 PAIRS = 2000
-DATA = Path(__file__).parents[2].parent / "shared" / "data"
 CORPORA = ["arxiv", "arxiv_revisions", "licences", "articles", "scripture", "languages"]
 Pair = tuple[list[str], list[str]]
 
@@ -41,13 +38,7 @@ def random_pairs(rng: random.Random) -> list[Pair]:
 
 @cache
 def real_pairs(name: str) -> list[Pair]:
-    file = DATA / f"{name}.jsonl.gz"
-    if not file.exists():
-        pytest.skip(f"needs {file.name} in ../shared/data")
-    with gzip.open(file, "rt", encoding="utf-8") as lines:
-        texts = [json.loads(line)["text"] for _, line in zip(range(800), lines, strict=False)]
-    sequences = [words(text)[:400] for text in texts]
-    return list(itertools.pairwise(sequences))
+    return list(itertools.pairwise(words(record["text"])[:400] for record in records(name, 800)))
 
 
 @pytest.fixture(params=["random", *CORPORA])

@@ -23,7 +23,7 @@ WHERE p.pronamespace = 'textsim'::regnamespace AND p.prokind = 'f' ORDER BY 1
 """
 TRIGGER_FUNCTIONS = (
     *("textsim._refuse_write()", "textsim._log_documents()", "textsim._after_events()"),
-    *("textsim._log_judged()", "textsim._write_passage_rows()"),
+    *("textsim._log_judged()", "textsim._change_passage_rows()"),
 )
 VALUES = {
     "text": ["'news'", "'a'", "'word:2'", "'inline'", "NULL"],
@@ -81,7 +81,7 @@ VALID = [
     "_log_ids(1, '{1}')",
     "_make_functions(1)",
     "_grant_ids(1)",
-    "_enqueue_comparison(1, 1)",
+    "_enqueue(1, 1, NULL)",
     "_replace_corpus(1, 2)",
 ]
 

@@ -2,15 +2,32 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
+
 import pytest
 
 import textsim_db as ts
 from tests.support.catalog import fetch_sorted
 from textsim_db.db import schema
 
-pytestmark = pytest.mark.both_servers
+FILES = sorted((Path(__file__).parents[2] / "sql" / "schema").glob("*.sql"))
+FUNCTION = re.compile(r"^CREATE (?:FUNCTION|PROCEDURE) textsim\.(\w+)", re.M)
 
 
+@pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
+def test_private_functions_come_first(file: Path) -> None:
+    """Each kind stands under a heading; the name of a private function begins with an underscore."""
+    text = file.read_text(encoding="utf-8")
+    private, heading, public = text.partition("-- Public functions\n")
+    assert text.startswith("-- ")
+    assert all(name.startswith("_") for name in FUNCTION.findall(private))
+    assert not any(name.startswith("_") for name in FUNCTION.findall(public))
+    assert ("-- Private functions\n" in private) == bool(FUNCTION.findall(private))
+    assert bool(heading) == bool(FUNCTION.findall(public))
+
+
+@pytest.mark.both_servers
 @pytest.mark.parametrize(
     ("kind", "query"),
     [
@@ -53,21 +70,7 @@ def test_every_object_of_the_schema_has_a_comment(db: ts.Database, kind: str, qu
     assert fetch_sorted(db.url, query) == [], f"{kind} without a comment"
 
 
-def test_functions_without_parsed_bodies_name_a_search_path(database_url: str) -> None:
-    # A body in BEGIN ATOMIC is bound at creation, so it needs no search path. A procedure with a search
-    # path may not commit, so procedures have none.
-    functions = fetch_sorted(
-        database_url,
-        """
-        SELECT p.oid::regprocedure::text FROM pg_proc p
-        WHERE p.pronamespace = 'textsim'::regnamespace AND p.prokind = 'f'
-            AND p.prosqlbody IS NULL
-            AND NOT coalesce(p.proconfig::text LIKE '%search_path=%', false)
-        """,
-    )
-    assert functions == []
-
-
+@pytest.mark.both_servers
 def test_functions_state_volatility_and_parallel_safety() -> None:
     statements = schema.script().split("CREATE FUNCTION ")[1:]
     assert statements
@@ -79,6 +82,7 @@ def test_functions_state_volatility_and_parallel_safety() -> None:
         assert any(f"PARALLEL {word}" in head for word in ("SAFE", "RESTRICTED", "UNSAFE")), name
 
 
+@pytest.mark.both_servers
 def test_the_tables_of_a_corpus_have_their_indexes(db: ts.Database) -> None:
     corpus = db.create_corpus("news")
     definitions = fetch_sorted(
@@ -87,7 +91,7 @@ def test_the_tables_of_a_corpus_have_their_indexes(db: ts.Database) -> None:
         r"WHERE schemaname = 'textsim' AND tablename ~ '_\d+$'",
     )
     assert [row[0] for row in definitions] == [
-        "textsim.band_1 USING btree (bucket, document_id)",
+        "textsim.band_1 USING btree (bucket, document_id) WITH (deduplicate_items=off)",
         "textsim.document_1 USING btree (id)",
         "textsim.document_1 USING btree (key)",
     ]

@@ -1,4 +1,4 @@
-"""Statements on the log use its indexes and read few rows, whatever the statistics say."""
+"""Updates of clusters and statements over the log read few rows."""
 
 from __future__ import annotations
 
@@ -10,10 +10,63 @@ import psycopg
 import pytest
 
 import textsim_db as ts
+from benchmarks.generate import documents
 from tests.support.connections import Connection
 from tests.support.waiting import wait_for
+from textsim_db.db import stored_corpus
+from textsim_db.sync import statements
 
-pytestmark = pytest.mark.more
+READ = """
+SELECT coalesce(sum(pg_stat_get_xact_tuples_returned(c.oid)), 0)
+FROM pg_class c
+WHERE c.relnamespace = 'textsim'::regnamespace
+    AND c.relname ~ '^(document|node|band|match|member|cluster)_1(_|$)'
+"""
+
+TEXT = " ".join(f"word{number}" for number in range(30))
+
+
+@pytest.mark.more
+@pytest.mark.parametrize("linkage", ["kept", "single", "complete"])
+@pytest.mark.parametrize("is_judged", [False, True])
+def test_an_update_for_one_document_reads_few_rows(
+    db: ts.Database, connection: Connection, linkage: str, is_judged: bool
+) -> None:
+    corpus = db.create_corpus("c")
+    corpus.add_many(documents(20_000, words=40, planted=0.1, seed=1))
+    corpus.track(linkage)
+    corpus.update_clusters()
+    if is_judged:
+        first, second, *_ = [pair[:2] for pair in corpus.pairs()]
+        corpus.judge(*first, "different")
+        corpus.judge(*second, "same")
+        corpus.update_clusters()
+    for number in range(8):  # plans change after five executions
+        corpus.add(f"new {number}", f"a text of its own, number {number}, without any match")
+        corpus.add(f"near {number}", f"{TEXT} {number}")
+        with connection.transaction():
+            connection.execute("SELECT textsim._update_clusters('c')")
+            (read,) = connection.execute(READ).fetchone() or (0,)
+        print(f"{read} rows and entries of indexes were read")
+        assert 0 < read < 4_000
+
+
+@pytest.mark.parametrize("statement", ["REMOVE_MATCHES_WITHOUT_NODES", "LOG_UNSEEN"])
+def test_more_nodes_than_fit_into_memory_are_looked_up(
+    db: ts.Database, connection: Connection, statement: str
+) -> None:
+    corpus = db.create_corpus("c")
+    corpus.add_many(documents(5_000, words=10, planted=0.1, seed=1))
+    corpus.track()
+    corpus.update_clusters()
+    connection.execute("ANALYZE")
+    connection.execute("SET work_mem = '64kB'")
+    config = stored_corpus.load(db.engine, "c")
+    explained = f"EXPLAIN {config.statement(getattr(statements, statement))}"
+    plan = "\n".join(line for (line,) in connection.execute(explained.encode()).fetchall())
+    assert "SubPlan" in plan
+    assert "Materialize" not in plan, plan  # NOT IN would read all nodes again and again
+
 
 ENTRIES = 100_000
 MOST = 1000
@@ -84,6 +137,7 @@ def log(corpus: ts.Corpus, connection: Connection) -> Connection:
 
 
 # A statement that writes comes last: its versions of the rows stay in the indexes after a rollback.
+@pytest.mark.more
 @pytest.mark.parametrize(
     "statements", [("comparisons", "batch of index_pending", "claim"), ("lease",), ("delete",)]
 )
@@ -117,6 +171,7 @@ def test_statements_read_few_rows_of_a_huge_log(
             assert by_index <= 4 * MOST + 100, case
 
 
+@pytest.mark.more
 def test_a_walk_does_not_read_deleted_entries_again(log: Connection) -> None:
     """While an old transaction is open, deleted entries stay in the indexes."""
     fill(log)

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import gzip
-import json
 import random
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable
-from functools import cache
+from collections.abc import Iterable
+from functools import cache, partial
 from itertools import combinations
-from pathlib import Path
 from typing import Any
 
 import networkx
@@ -20,6 +17,7 @@ import textsim_db as ts
 from benchmarks.generate import documents
 from tests.support import reference
 from tests.support.connections import Connection
+from tests.support.real_corpora import records
 from tests.support.sampling import sample
 from tests.support.scopes import scopes_of_one_hash
 from tests.support.truth import Pairs, brute_force
@@ -27,7 +25,6 @@ from textsim_db.sketch import sketch_texts
 from textsim_db.sketch.exact_prefix import smallest_values
 from textsim_db.text.shingles import shingles
 
-DATA = Path(__file__).parents[2].parent / "shared" / "data"
 THRESHOLDS = [0.5, 0.55, 0.7, 0.8, 0.9]
 SHINGLES = ["word:3", "word:1", "char:5"]
 Texts = dict[str, str]
@@ -46,19 +43,12 @@ def tiny() -> Texts:
     return {f"{i}": " ".join(rng.sample(words, rng.randrange(13))) for i in range(700)}
 
 
-def real(name: str) -> Callable[[], Texts]:
-    def read() -> Texts:
-        path = DATA / f"{name}.jsonl.gz"
-        if not path.exists():
-            pytest.skip(f"needs {path.name} in ../shared/data")
-        with gzip.open(path, "rt", encoding="utf-8") as file:
-            return {f"{i} {row['id']}": row["text"] for i, row in enumerate(map(json.loads, file))}
-
-    return read
+def real(name: str) -> Texts:
+    return {f"{i} {row['id']}": row["text"] for i, row in enumerate(records(name))}
 
 
 REAL = ("arxiv", "arxiv_revisions", "licences", "articles", "scripture", "languages")
-CORPORA = {"generated": generated, "tiny": tiny} | {name: real(name) for name in REAL}
+CORPORA = {"generated": generated, "tiny": tiny} | {name: partial(real, name) for name in REAL}
 
 
 @cache

@@ -5,15 +5,12 @@ The seed of the hash functions is fixed, so a corpus has the same pairs in every
 
 from __future__ import annotations
 
-import gzip
-import json
 import math
 import random
 import sysconfig
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Callable
 from functools import cache
-from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -21,25 +18,15 @@ import networkx
 import pytest
 
 import textsim_db as ts
+from tests.support.real_corpora import records
 from tests.support.reference import jaccard
+from tests.support.truth import Pairs, brute_force
 from textsim_db.text.shingles import shingles
 
 pytestmark = pytest.mark.more
 
-DATA = Path(__file__).parents[2].parent / "shared" / "data"
 THRESHOLD = 0.8
-PREFIX_SHARED = 12
 Texts = dict[str, str]
-Pairs = dict[tuple[str, str], float]
-
-
-def shared(name: str, count: int | None = None) -> list[dict[str, Any]]:
-    path = DATA / f"{name}.jsonl.gz"
-    if not path.exists():
-        pytest.skip(f"needs {path.name} in ../shared/data")
-    with gzip.open(path, "rt", encoding="utf-8") as file:
-        rows = [json.loads(line) for line in file]
-    return rows if count is None else random.Random(name).sample(rows, count)
 
 
 def standard_library() -> Texts:
@@ -52,21 +39,25 @@ def standard_library() -> Texts:
 
 
 def arxiv_revisions() -> Texts:
-    return {
-        f"{i} {row['id']}": row["text"] for i, row in enumerate(shared("arxiv_revisions", 3000))
-    }
+    return numbered("arxiv_revisions", 3000)
 
 
 def licences() -> Texts:
-    return {f"{row['source']} {row['id']}": row["text"] for row in shared("licences")}
+    return {f"{row['source']} {row['id']}": row["text"] for row in records("licences")}
 
 
 def articles() -> Texts:
-    return {row["id"]: row["text"] for row in shared("articles")}
+    return {row["id"]: row["text"] for row in records("articles")}
 
 
 def scripture() -> Texts:
-    return {f"{i} {row['id']}": row["text"] for i, row in enumerate(shared("scripture", 400))}
+    return numbered("scripture", 400)
+
+
+def numbered(name: str, count: int) -> Texts:
+    """Return random texts of a corpus, in which an id may come again."""
+    chosen = random.Random(name).sample(records(name), count)
+    return {f"{i} {row['id']}": row["text"] for i, row in enumerate(chosen)}
 
 
 CORPORA: dict[str, Callable[[], Texts]] = {
@@ -87,47 +78,6 @@ def sets_of(name: str, shingle: str) -> dict[str, set[str]]:
     return {key: set(shingles(text, shingle)) for key, text in texts_of(name, shingle).items()}
 
 
-@cache
-def brute_force(name: str, shingle: str) -> Pairs:
-    """Return every pair that reaches the threshold.
-
-    Fix any order of the elements, and take the first |x| - ceil(t |x|) + l elements of each set x. Two
-    sets with similarity t or more share l of these (Chaudhuri, Ganti and Kaushik, "A primitive operator
-    for similarity joins in data cleaning", 2006). So comparing only such pairs misses none.
-    """
-    sets = sets_of(name, shingle)
-    frequency = Counter(element for elements in sets.values() for element in elements)
-    earlier_keys: defaultdict[str, list[str]] = defaultdict(list)
-    pairs: Pairs = {}
-    for key, elements in sets.items():
-        required = math.ceil(THRESHOLD * len(elements) - 1e-9)
-        rarest = sorted(elements, key=lambda element: (frequency[element], element))
-        prefix = rarest[: len(elements) - required + PREFIX_SHARED]
-        counts = Counter(chain.from_iterable(earlier_keys[element] for element in prefix))
-        for other, count in counts.items():
-            if count >= min(PREFIX_SHARED, required):
-                similarity = jaccard(elements, sets[other])
-                if similarity >= THRESHOLD:
-                    pairs[min(key, other), max(key, other)] = similarity
-        for element in prefix:
-            earlier_keys[element].append(key)
-    return pairs
-
-
-def test_brute_force_with_prefixes_misses_no_pair() -> None:
-    sets = sets_of("standard_library", "word:3")
-    keys = sorted(sets)[:150]
-    expected = {
-        (a, b): jaccard(sets[a], sets[b])
-        for i, a in enumerate(keys)
-        for b in keys[i + 1 :]
-        if jaccard(sets[a], sets[b]) >= THRESHOLD
-    }
-    pairs = brute_force("standard_library", "word:3")
-    assert expected
-    assert {pair: s for pair, s in pairs.items() if {*pair} <= set(keys)} == expected
-
-
 @pytest.mark.parametrize("shingle", ["word:3", pytest.param("char:5", marks=pytest.mark.long)])
 @pytest.mark.parametrize(
     "name", [pytest.param(n, marks=pytest.mark.long if n == "licences" else ()) for n in CORPORA]
@@ -142,7 +92,7 @@ def test_pairs_of_real_texts_are_exact_and_reach_the_recall(
     reported = {(pair.a, pair.b): pair.similarity for pair in pairs}
     assert len(reported) == len(pairs)
     check_similarities(reported, sets_of(name, shingle))
-    check_recall(reported, brute_force(name, shingle), corpus)
+    check_recall(reported, brute_force(texts, shingle, THRESHOLD), corpus)
     check_clusters(corpus, reported)
     check_lower_threshold(corpus, reported, sets_of(name, shingle))
     check_queries(corpus, reported, texts, rng)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import random
 from collections import defaultdict
-from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
@@ -12,11 +11,11 @@ import pytest
 
 import textsim_db as ts
 from benchmarks.quotations import quotations, real_texts, words_of
+from tests.support.real_corpora import DATA
 from tests.support.suffix_array import Run, runs_with, suffix_array
 
 pytestmark = pytest.mark.more
 
-DATA = Path(__file__).parents[2].parent / "shared" / "data"
 WORDS = 13
 QUOTATIONS = 10_000
 

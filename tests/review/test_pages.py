@@ -360,3 +360,85 @@ def _words(page: str) -> str:
 
 def _seen(page: str) -> str:
     return unescape(re.findall(r'name="seen" value="([^"]*)"', page)[0])
+
+
+PAIRS = 25
+TURN = 12
+"""Pairs with fewer different words are the same."""
+
+
+@pytest.fixture
+def graded(db: ts.Database) -> ts.Corpus:
+    """A corpus of pairs, of which number i has i of 50 words changed."""
+    corpus = db.create_corpus("graded", threshold=0.3, recall=1.0, shingle="word:1")
+    for i in range(PAIRS):
+        words = [f"p{i}w{j}" for j in range(50)]
+        corpus.add(f"a{i:02}", " ".join(words))
+        corpus.add(f"b{i:02}", " ".join(words[i:] + [f"p{i}x{j}" for j in range(i)]))
+    return corpus
+
+
+def test_without_judgements_nobody_can_say(graded: ts.Corpus, open_review: Open) -> None:
+    page = words(open_review(graded).get("/precision").text)
+    assert "Nobody can say yet whether the threshold in use, 0.30, is good" in page
+    assert "judgements are used" not in page
+    assert "textsim" not in page
+
+
+def test_the_page_begins_with_a_verdict(graded: ts.Corpus, open_review: Open) -> None:
+    for i in range(PAIRS):
+        graded.judge(f"a{i:02}", f"b{i:02}", "same" if i < TURN else "different")
+    graded.judge("a00", "b00", "unsure", replaces="same")
+    graded.judge("a00", "b01", "different")
+    page = words(open_review(graded).get("/precision").text)
+    assert "The threshold 0.63 is better than 0.30, which is in use." in page
+    assert "This is not settled yet" in page
+    assert (
+        "24 of 26 judgements are used here. Left out: 1 unsure, 1 of pairs that were not read."
+        in page
+    )
+    assert "100 % (95 % interval:" in page
+    order = ["is better than", "Judge more", "textsim rebuild graded --threshold 0.63"]
+    places = [page.index(each) for each in order]
+    assert places == sorted(places)
+    assert "It replaces the index; searches go on" in page
+    assert "It changes nothing" in page
+
+
+def test_verdicts_of_one_kind_point_to_another_threshold(
+    graded: ts.Corpus, open_review: Open
+) -> None:
+    client = open_review(graded)
+    for verdict, bound, threshold in [("same", "least", 0.2), ("different", "most", 0.4)]:
+        for i in range(PAIRS):
+            other = {"same": None, "different": "same"}[verdict]
+            graded.judge(f"a{i:02}", f"b{i:02}", verdict, replaces=other)
+        page = words(client.get("/precision").text)
+        assert (
+            f"All 25 pairs that were judged are {'the same' if other is None else verdict}" in page
+        )
+        found = re.findall(f"At 0.30 or above, at {bound} (.*) % of the pairs are the same", page)
+        # Wilson's interval for 25 of 25 pairs ends at 87 %, and some pairs count more than others.
+        assert 70 <= (int(found[0]) if verdict == "same" else 100 - int(found[0])) <= 87
+        assert f"textsim rebuild graded --threshold {threshold:.2f}" in page
+        assert "Nobody can say" not in page
+
+
+def test_a_rebuild_is_noticed(graded: ts.Corpus, open_review: Open) -> None:
+    client = open_review(graded)
+    assert "was rebuilt" not in client.get("/").text
+    graded.rebuild(threshold=0.5)
+    for path in ("/", "/pairs", "/clusters", "/precision", "/judgements"):
+        page = words(client.get(path).text)
+        assert "The corpus was rebuilt meanwhile." in page, path
+
+
+def test_a_good_threshold_is_called_good(graded: ts.Corpus, open_review: Open) -> None:
+    for i in range(PAIRS):
+        graded.judge(f"a{i:02}", f"b{i:02}", "same" if i < PAIRS - 1 else "different")
+    page = words(open_review(graded).get("/precision").text)
+    assert "The threshold in use, 0.30, is good: none is clearly better." in page
+
+
+def words(page: str) -> str:
+    return " ".join(unescape(re.sub("<[^>]+>", "", page)).split())

@@ -16,8 +16,6 @@ the right to mount a file system.
 
 from __future__ import annotations
 
-import argparse
-import random
 import signal
 import subprocess
 import sys
@@ -25,28 +23,24 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable
-from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
-import psycopg
-
-import textsim_db as ts
-from tests.soak.load import Texts
 from tests.soak.prometheus import Alert, Prometheus, free_port, is_installed, prometheus
-from tests.soak.run import finish
 from tests.soak.week import (
     WORKERS,
     Week,
+    busy,
     drop_partition,
-    fill,
-    small_disk,
+    full_disk,
+    lose_server,
+    run,
     update_all,
     wait_until_current,
 )
 from tests.support.waiting import wait_for
-from textsim_db.db import embedded_server
 
 FACTOR = 6.0
 """By which the times of the alert rules are divided."""
@@ -82,10 +76,6 @@ class Day(Week):
 # The events.
 
 
-def update_all_rows(day: Day) -> None:
-    update_all(day)
-
-
 def kill_worker(day: Day) -> None:
     """Kill one of two workers; its machine is away."""
     day.is_kept.clear()
@@ -110,26 +100,11 @@ def kill_all_workers(day: Day) -> None:
     day.is_kept.set()
 
 
-def lose_server(day: Day) -> None:
-    embedded_server.stop(day.folder)
-    time.sleep(FAULT_SECONDS)
-    embedded_server.start(day.folder)
-
-
 def fill_disk(day: Day) -> None:
-    if not day.is_small_disk:
-        print("the disk is not filled: that needs the right to mount a file system")
-        return
     # Longer texts: their documents do not fit into the space that vacuum has freed.
     day.execute("UPDATE post SET body = concat_ws(' g ', body, body, body)")
-    filler = day.folder / "filler"
-    with suppress(OSError), filler.open("wb") as file:
-        while True:
-            file.write(bytes(1 << 20))
-    time.sleep(FAULT_SECONDS)
-    filler.unlink()
-    with suppress(psycopg.Error):
-        embedded_server.start(day.folder)  # a full disk may have stopped the server
+    with full_disk(day, FAULT_SECONDS):
+        pass
 
 
 SILENT = "TextsimWorkerSilent"
@@ -160,11 +135,11 @@ EVENTS = (
         stop_worker,
         frozenset({SILENT}),
     ),
-    Event(200, "all rows are updated", update_all_rows),
+    Event(200, "all rows are updated", update_all),
     Event(
         270,
         "the server is stopped, and starts again later",
-        lose_server,
+        partial(lose_server, seconds=FAULT_SECONDS),
         frozenset({"TextsimDatabaseUnreachable"}),
     ),
     Event(
@@ -191,18 +166,13 @@ class Operator(threading.Thread):
         super().__init__()
         self._day = day
         self._asked = asked
-        self._stop_looking = threading.Event()
         self.firing: set[Alert] = set()
         self.fired: set[str] = set()
         """The names of the alerts that have fired since it was last emptied."""
 
-    def end(self) -> None:
-        self._stop_looking.set()
-        self.join()
-
     def run(self) -> None:
         next_minute = 0
-        while not self._stop_looking.wait(1.0):
+        while not self._day.stop.wait(1.0):
             if time.monotonic() - self._day.began >= next_minute * 60:
                 self._day.note(self._figures())
                 next_minute += 1
@@ -232,15 +202,8 @@ def live(day: Day, asked: Prometheus, seed: int) -> list[str]:
     """Let all events happen; return the faults."""
     faults = []
     operator = Operator(day, asked)
-    threads = [
-        threading.Thread(target=day.keep_workers),
-        threading.Thread(target=day.write_steadily, args=[seed]),
-        operator,
-    ]
     day.began = time.monotonic()
-    for thread in threads:
-        thread.start()
-    try:
+    with busy(day, seed, operator):
         for event in EVENTS:
             wait_until_second(day, event.second)
             operator.fired = set()
@@ -253,11 +216,6 @@ def live(day: Day, asked: Prometheus, seed: int) -> list[str]:
                 faults.append(f"{event.name}: none of {sorted(event.alerts)} fired")
         wait_until_second(day, END)
         faults += [f"still fires: {alert.name} {alert.labels}" for alert in operator.firing]
-    finally:
-        day.stop.set()
-        operator.end()
-        for thread in threads:
-            thread.join()
     return faults
 
 
@@ -265,36 +223,19 @@ def wait_until_second(day: Day, second: float) -> None:
     time.sleep(max(0.0, day.began + second - time.monotonic()))
 
 
-def main() -> int:
-    parser = argparse.ArgumentParser(prog="python -m tests.soak.day")
-    parser.add_argument("--rows", type=int, default=50_000)
-    parser.add_argument("--seed", type=int, default=random.randrange(2**32))
-    arguments = parser.parse_args()
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
-    if not is_installed():
-        print("the program prometheus is not installed")
-        return 1
-    print(f"--seed {arguments.seed}", flush=True)
-    with small_disk() as (folder, is_small_disk), tempfile.TemporaryDirectory() as series:
-        url = embedded_server.start(folder)
-        ts.install(url)
-        day = Day(folder, url, arguments.rows, Texts(arguments.seed), is_small_disk)
-        fill(day)
-        day.workers = [day.start_worker(number) for number in range(WORKERS)]
-        try:
-            wait_until_current(day)
-            day.is_kept.set()
-            with prometheus(Path(series), day.ports, FACTOR) as asked:
-                wait_for(lambda: asked.value("sum(textsim_up)") == WORKERS)
-                faults = live(day, asked, arguments.seed)
-            with ts.connect(url) as db, psycopg.connect(url, autocommit=True) as connection:
-                faults += finish(connection, db.corpus("posts"), "post")
-        finally:
-            day.end_workers()
-    for message in faults:
-        print(f"FAILED: {message}")
-    return 1 if faults else 0
+def live_with_prometheus(day: Day, seed: int) -> list[str]:
+    """Live beside a Prometheus that scrapes the workers."""
+    wait_until_current(day)
+    day.is_kept.set()
+    with (
+        tempfile.TemporaryDirectory() as series,
+        prometheus(Path(series), day.ports, FACTOR) as asked,
+    ):
+        wait_for(lambda: asked.value("sum(textsim_up)") == WORKERS)
+        return live(day, asked, seed)
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    if not is_installed():
+        sys.exit("the program prometheus is not installed")
+    sys.exit(run("tests.soak.day", Day, 50_000, live_with_prometheus))

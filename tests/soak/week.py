@@ -25,7 +25,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import psycopg
 
@@ -129,6 +129,9 @@ class Week:
             self.stop.wait(0.2)
 
 
+AnyWeek = TypeVar("AnyWeek", bound=Week)
+
+
 def connect(url: str) -> Connection:
     return psycopg.connect(url, autocommit=True, connect_timeout=5)
 
@@ -159,26 +162,33 @@ def update_all_after_an_empty_log(week: Week) -> None:
     week.execute("UPDATE post SET body = body || ' d'")
 
 
-def lose_server(week: Week) -> None:
+def lose_server(week: Week, seconds: float = 10) -> None:
     embedded_server.stop(week.folder)
-    time.sleep(10)
+    time.sleep(seconds)
     embedded_server.start(week.folder)
 
 
-def fill_disk(week: Week) -> None:
+@contextmanager
+def full_disk(week: Week, seconds: float) -> Iterator[None]:
+    """Keep the disk full for a while after a block."""
     if not week.is_small_disk:
         print("the disk is not filled: that needs the right to mount a file system")
+        yield
         return
     filler = week.folder / "filler"
     with suppress(OSError), filler.open("wb") as file:
         while True:
             file.write(bytes(1 << 20))
-    with suppress(psycopg.Error):
-        week.execute("UPDATE post SET body = body || ' e'")
-    time.sleep(10)
+    yield
+    time.sleep(seconds)
     filler.unlink()
     with suppress(psycopg.Error):
         embedded_server.start(week.folder)  # a full disk may have stopped the server
+
+
+def fill_disk(week: Week) -> None:
+    with full_disk(week, 10), suppress(psycopg.Error):
+        week.execute("UPDATE post SET body = body || ' e'")
 
 
 def make_read_only(week: Week) -> None:
@@ -252,17 +262,28 @@ def wait_until_current(week: Week) -> float:
     return float("inf")
 
 
-def live(week: Week, seed: int) -> list[str]:
-    """Let all events happen; return the faults."""
-    faults = []
-    week.workers = [week.start_worker(number) for number in range(WORKERS)]
+@contextmanager
+def busy(week: Week, seed: int, *others: threading.Thread) -> Iterator[None]:
+    """Keep the workers running and write rows, beside other threads, until the block ends."""
     threads = [
         threading.Thread(target=week.keep_workers),
         threading.Thread(target=week.write_steadily, args=[seed]),
+        *others,
     ]
     for thread in threads:
         thread.start()
     try:
+        yield
+    finally:
+        week.stop.set()
+        for thread in threads:
+            thread.join()
+
+
+def live(week: Week, seed: int) -> list[str]:
+    """Let all events happen; return the faults."""
+    faults = []
+    with busy(week, seed):
         print(f"all rows are new: current after {wait_until_current(week):.1f} s", flush=True)
         print(f"{'event':<42}{'seconds':>9}{'waiting':>10}{'current after s':>17}{'limit':>7}")
         for event in EVENTS:
@@ -276,15 +297,6 @@ def live(week: Week, seed: int) -> list[str]:
             )
             if lag > event.limit:
                 faults.append(f"{event.name}: the lag was under a second after {lag:.1f} s only")
-    finally:
-        week.stop.set()
-        for thread in threads:
-            thread.join()
-        try:
-            with ts.connect(week.url) as db, connect(week.url) as connection:
-                faults += finish(connection, db.corpus("posts"), "post")
-        finally:
-            week.end_workers()
     print(f"{week.failed_writes} single updates failed while the server could not take them")
     return faults
 
@@ -324,9 +336,12 @@ def small_disk() -> Iterator[tuple[Path, bool]]:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def main() -> int:
-    parser = argparse.ArgumentParser(prog="python -m tests.soak.week")
-    parser.add_argument("--rows", type=int, default=105_000)
+def run(
+    program: str, kind: type[AnyWeek], rows: int, live: Callable[[AnyWeek, int], list[str]]
+) -> int:
+    """Fill a table on a small disk, start workers, live, and compare; return the status."""
+    parser = argparse.ArgumentParser(prog=f"python -m {program}")
+    parser.add_argument("--rows", type=int, default=rows)
     parser.add_argument("--seed", type=int, default=random.randrange(2**32))
     arguments = parser.parse_args()
     signal.signal(signal.SIGTERM, signal.default_int_handler)
@@ -334,13 +349,19 @@ def main() -> int:
     with small_disk() as (folder, is_small_disk):
         url = embedded_server.start(folder)
         ts.install(url)
-        week = Week(folder, url, arguments.rows, Texts(arguments.seed), is_small_disk)
+        week = kind(folder, url, arguments.rows, Texts(arguments.seed), is_small_disk)
         fill(week)
-        faults = live(week, arguments.seed)
+        week.workers = [week.start_worker(number) for number in range(WORKERS)]
+        try:
+            faults = live(week, arguments.seed)
+            with ts.connect(url) as db, connect(url) as connection:
+                faults += finish(connection, db.corpus("posts"), "post")
+        finally:
+            week.end_workers()
     for message in faults:
         print(f"FAILED: {message}")
     return 1 if faults else 0
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(run("tests.soak.week", Week, 105_000, live))

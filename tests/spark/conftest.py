@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
 import pytest
@@ -11,6 +12,8 @@ from tests.support import spark as support
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+collect_ignore_glob = [] if find_spec("pyspark") else ["test_*.py"]
 
 
 @pytest.fixture(scope="session")

@@ -14,9 +14,6 @@ from typer.testing import CliRunner
 
 from tests.support.commands import Textsim
 from tests.support.spark import Documents, near_duplicates
-
-pytest.importorskip("pyspark")
-
 from textsim_db.spark.command import app
 
 pytestmark = pytest.mark.more

@@ -6,17 +6,17 @@ import random
 from typing import Any
 
 import pytest
-
-import textsim_db as ts
-from tests.support.sampling import sample
-from tests.support.spark import Documents, frame, near_duplicates, rows
-
-pytest.importorskip("pyspark")
-
+from pyspark.sql import SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
+import textsim_db as ts
+from tests.support.rebuilds import stored_rows
+from tests.support.sampling import sample
+from tests.support.spark import Documents, frame, near_duplicates, rows
+from tests.support.templated_texts import templated
 from textsim_db.errors import ConfigurationError
 from textsim_db.spark import candidates as engine
+from textsim_db.spark import write
 
 pytestmark = pytest.mark.more
 
@@ -145,3 +145,45 @@ def test_an_empty_frame_has_no_pairs(spark: Any) -> None:
     found = engine.find_candidates(frame(spark, []))
     assert (found.documents, found.candidates) == (0, 0)
     assert rows(found.pairs()) == rows(found.clusters()) == rows(found.duplicates()) == []
+
+
+@pytest.mark.parametrize("recall", [0.95, 1])
+def test_spark_leaves_out_the_boilerplate_of_a_corpus(
+    spark: SparkSession, db: ts.Database, rng: random.Random, recall: float
+) -> None:
+    texts, more = templated(rng, 200), templated(rng, 300)
+    for name in ("spark", "added"):
+        corpus = db.create_corpus(name, boilerplate=0.2, recall=recall)
+        corpus.add_many(texts.items())
+        corpus.rebuild()
+        corpus.remove(texts)
+    assert db.corpus("spark").config.boilerplate_values
+    write(spark.createDataFrame([*more.items()], "id string, text string"), db.url, "spark")
+    db.corpus("added").add_many(more.items())
+    assert db.corpus("spark").config == db.corpus("added").config
+    assert stored_rows(db, "spark") == stored_rows(db, "added")
+
+
+TEXTS = {i: f"the quick brown fox number {i // 2} jumps over the lazy dog" for i in range(300)}
+
+
+def test_a_data_frame_of_spark_is_indexed_searched_and_deduplicated(
+    spark: SparkSession, db: ts.Database
+) -> None:
+    frame = spark.createDataFrame(list(TEXTS.items()), "id int, body string")
+    corpus = db.create_corpus("c", shingle="word:1", threshold=0.95)
+    assert corpus.add_many(frame, key="id", text="body").added == len(TEXTS)
+    found = {
+        (match.query, match.key)
+        for match in corpus.query_many(frame.where("id < 4"), key="id", text="body")
+    }
+    assert found == {(a, str(b)) for a, b in [(0, 0), (0, 1), (1, 0), (1, 1)]} | {
+        (a, str(b)) for a, b in [(2, 2), (2, 3), (3, 2), (3, 3)]
+    }
+    unique, report = ts.dedupe_frame(
+        frame, text="body", key="id", database=db, shingle="word:1", threshold=0.95
+    )
+    kept = unique["id"].to_pylist()
+    assert {number // 2 for number in kept} == set(range(150))
+    assert len(kept) == 150
+    assert {row.key for row in report.removed} == TEXTS.keys() - set(kept)

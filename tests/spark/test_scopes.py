@@ -7,20 +7,17 @@ import json
 import random
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812
 from typer.testing import CliRunner
 
 import textsim_db as ts
 from tests.support.rebuilds import stored_rows
 from tests.support.scopes import THRESHOLD, Document, random_documents, true_pairs
 from tests.support.spark import rows
-
-pytest.importorskip("pyspark")
-
-from pyspark.sql import functions as F  # noqa: N812
-
 from tests.support.spark_stages import find, results
 from textsim_db.cluster import split_large_buckets
 from textsim_db.compare import pair_counts
@@ -35,9 +32,6 @@ from textsim_db.spark import (
 )
 from textsim_db.spark.command import app
 from textsim_db.spark.write_survey import survey
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
 
 pytestmark = pytest.mark.more
 

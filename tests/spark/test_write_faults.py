@@ -10,29 +10,24 @@ import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import psycopg
 import pyarrow as pa
 import pytest
+from pyspark.errors import PythonException
+from pyspark.sql import DataFrame, SparkSession
 
 import textsim_db as ts
 from tests.support.rebuilds import stored_rows
 from tests.support.waiting import wait_for
 from textsim_db.db import stored_corpus
 from textsim_db.settings import CorpusSettings
-from textsim_db.write.temporary_corpora import PREFIX, is_temporary, temporary_name
-
-pytest.importorskip("pyspark")
-from pyspark.errors import PythonException
-
 from textsim_db.spark import write
 from textsim_db.spark.task_store import Target
 from textsim_db.spark.write_hidden import open_hidden, take_name
 from textsim_db.spark.write_task import WriteTask, task_into_hidden
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+from textsim_db.write.temporary_corpora import PREFIX, is_temporary, temporary_name
 
 pytestmark = pytest.mark.more
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import random
 from collections.abc import Iterator
 from itertools import product
-from pathlib import Path
 from typing import Any, LiteralString
 
 import psycopg
@@ -16,87 +15,32 @@ from benchmarks.generate import documents
 from tests.support import reference
 from tests.support.catalog import expected_settings
 from tests.support.connections import Connection
-from tests.support.parity import create_corpora, differences, real_texts
+from tests.support.parity import create_corpora, differences
 from tests.support.random_texts import ALPHABET, JAMO, MARKS, random_text
+from tests.support.real_corpora import records
 from tests.support.sampling import sample
 from textsim_db.sketch.sketch_texts import GOLDEN_TEXT
 from textsim_db.text.tokens import normal_form
 
-DATA = Path(__file__).parents[3] / "shared" / "data"
-
 PUBLIC = {
-    "normal_form(text text)": "immutable strict",
-    "words(text text)": "immutable strict",
-    "shingles(text text, unit text, n integer)": "immutable strict",
-    "signature(corpus text, text text, language text)": "stable",
-    "buckets(corpus text, signature integer[], scope text)": "stable",
-    "estimate(a integer[], b integer[])": "immutable strict",
-    "jaccard(corpus text, a text, b text, language text)": "stable",
-    "candidates(corpus text, text text, language text, scope text)": "stable",
-    "candidates_of(corpus text, key text)": "stable",
-    "matches(corpus text, text text, threshold double precision, max_results integer, "
-    "language text, scope text)": "stable",
-    "nearest(corpus text, text text, k integer, language text, scope text)": "stable",
-    "neighbours(corpus text, key text, threshold double precision, max_results integer, "
-    "language text)": "stable",
-    "candidate_pairs(corpus text, scope text)": "volatile",
-    "create_view(corpus text, view_name text)": "volatile",
-    "pairs(corpus text, threshold double precision, language text, scope text)": "volatile",
-    "group_pairs(query text, linkage text)": "volatile",
-    "join_key(VARIADIC parts text[])": "immutable strict",
-    "key_part(key text, number integer)": "immutable strict",
-    "clusters(corpus text, threshold double precision, linkage text, language text, "
-    "scope text, judgements boolean)": "volatile",
-    "duplicates(corpus text, keep text, threshold double precision, linkage text, language text, "
-    "scope text, judgements boolean)": "volatile",
-    "judge(corpus text, a text, b text, verdict text, note text, replaces text)": "volatile",
-    "unjudge(corpus text, a text, b text)": "volatile",
-    "judgements(corpus text)": "stable",
-    "contradictions(corpus text)": "stable",
-    "add(corpus text, key text, text text, scope text, force boolean)": "volatile",
-    "add_unique(corpus text, key text, text text, scope text, force boolean)": "volatile",
-    "lock_corpus(corpus text)": "volatile",
-    "twins_of(corpus text, keys text[], texts text[], scopes text[])": "volatile",
-    "remove(corpus text, key text)": "volatile",
-    "expire(IN corpus text)": "volatile",
-    "attach(corpus text, relation regclass, key_column name, text_column name, mode text, "
-    "existing text, scope_column name, time_column name, expires_column name, "
-    "row_filter text, key_columns name[])": "volatile",
-    "detach(corpus text, relation regclass)": "volatile",
-    "status(corpus text)": "stable strict",
-    "scopes(corpus text)": "stable strict",
-    "index_pending(IN corpus text)": "volatile",
-    "track(corpus text, linkage text, threshold double precision, mode text, "
-    "keep_events interval)": "volatile",
-    "untrack(corpus text)": "volatile",
-    "update_clusters(IN corpus text)": "volatile",
-    "members(corpus text)": "stable",
-    "create_members_view(corpus text, view_name text)": "volatile",
-    "match_pairs(corpus text)": "stable",
-    "cluster_events(corpus text, after bigint)": "stable",
-    "cluster_of(corpus text, key text)": "stable",
-    "create_corpus(name text, shingle text, threshold double precision, recall double precision, "
-    "num_hashes integer, seed bigint, bands integer, rows integer, stop_words text[], "
-    "language text, is_unique boolean, scoped boolean, keep_for interval, "
-    "boilerplate double precision, passages integer, common_passages boolean)": "volatile",
-    "drop_corpus(name text)": "volatile",
-    "containing(corpus text, text text, threshold double precision, max_results integer, "
-    "language text, scope text)": "stable",
-    "passages(corpus text, text text, min_words integer, max_results integer, scope text, "
-    "max_documents integer)": "stable",
-    "passages_of(corpus text, key text, min_words integer, max_results integer)": "stable",
-    "shared_passages(corpus text, min_words integer)": "volatile",
-    "containment(a text, b text, unit text, n integer)": "immutable strict",
-    "cosine_similarity(a text, b text)": "immutable strict",
-    "levenshtein_words(a text, b text, insertion double precision, deletion double precision, "
-    "substitution double precision)": "immutable strict",
-    "grant_reader(role regrole)": "volatile",
-    "grant_reader(role regrole, corpus text)": "volatile",
-    "grant_writer(role regrole)": "volatile",
-    "grant_writer(role regrole, corpus text)": "volatile",
-    "revoke_all(role regrole)": "volatile",
-    "set_owner(role regrole)": "volatile",
+    "immutable strict": (
+        "containment cosine_similarity estimate join_key key_part levenshtein_words "
+        "normal_form shingles words"
+    ),
+    "stable": (
+        "buckets candidates candidates_of cluster_events cluster_of containing "
+        "contradictions jaccard judgements match_pairs matches members nearest neighbours "
+        "passages passages_of signature"
+    ),
+    "volatile": (
+        "add add_unique attach candidate_pairs clusters create_corpus create_members_view "
+        "create_view detach drop_corpus duplicates expire grant_reader grant_writer "
+        "group_pairs index_pending judge lock_corpus pairs remove revoke_all set_owner "
+        "shared_passages track twins_of unjudge untrack update_clusters"
+    ),
+    "stable strict": ("scopes status"),
 }
+"""The public functions by their properties. The reference of SQL has their arguments."""
 DEFINERS = {
     *("_prepare_source", "_activate_source", "_release_source", "_note_shape"),
     "_update_at_commit",
@@ -126,11 +70,8 @@ def test_random_texts_have_equal_buckets_in_sql_and_python(
 def test_real_texts_have_equal_buckets_in_sql_and_python(
     db: ts.Database, connection: Connection, rng: random.Random, name: str
 ) -> None:
-    file = DATA / f"{name}.jsonl.gz"
-    if not file.exists():
-        pytest.skip(f"needs {file.name} in ../shared/data")
+    texts = [record["text"][:3000] for record in rng.sample(records(name), 60)]
     corpora = create_corpora(db)
-    texts = rng.sample([text[:3000] for text in real_texts(file)], 60)
     assert list(differences(connection, corpora, texts)) == []
 
 
@@ -290,7 +231,7 @@ def test_a_null_argument_of_a_change_is_refused(connection: Connection) -> None:
 
 
 def test_every_change_is_tried_with_null() -> None:
-    volatile = {name.partition("(")[0] for name, kind in PUBLIC.items() if kind == "volatile"}
+    volatile = set(PUBLIC["volatile"].split())
     searches = {"pairs", "candidate_pairs", "clusters", "duplicates", "group_pairs"}
     searches |= {"twins_of", "index_pending", "expire", "update_clusters", "shared_passages"}
     assert volatile - searches == {name.strip() for name in CHANGES}
@@ -585,7 +526,7 @@ def test_a_corpus_of_another_recipe_is_refused(db: ts.Database, connection: Conn
 def test_the_catalog_declares_every_function(shared_connection: Connection) -> None:
     rows = shared_connection.execute(
         """
-        SELECT p.proname || '(' || pg_get_function_identity_arguments(p.oid) || ')',
+        SELECT p.proname, p.oid::regprocedure::text,
             CASE p.provolatile WHEN 'i' THEN 'immutable' WHEN 's' THEN 'stable' ELSE 'volatile' END
                 || CASE WHEN p.proisstrict THEN ' strict' ELSE '' END,
             p.proparallel, l.lanname, p.proconfig, p.prosqlbody IS NOT NULL, p.prosecdef,
@@ -594,17 +535,16 @@ def test_the_catalog_declares_every_function(shared_connection: Connection) -> N
         WHERE p.pronamespace = 'textsim'::regnamespace
         """
     ).fetchall()
-    rows_by_name = {row[0]: row for row in rows}
-    assert {name: rows_by_name[name][1] for name in PUBLIC} == PUBLIC
-    assert {name for name in rows_by_name if not name.startswith("_")} == set(PUBLIC)
-    for name, volatility, parallel, language, settings, parsed, definer, comment in rows:
+    declared = {(name, kind) for kind, names in PUBLIC.items() for name in names.split()}
+    assert {(row[0], row[2]) for row in rows if not row[0].startswith("_")} == declared
+    for name, function, volatility, parallel, language, settings, parsed, definer, comment in rows:
         assert comment, name
-        assert definer == (name.partition("(")[0] in DEFINERS), name
+        assert definer == (name in DEFINERS), name
         assert parallel == ("u" if volatility.startswith("volatile") else "s"), name
         # The names in a body that was parsed at creation are fixed; any other body needs a search path.
-        if not parsed and name.partition("(")[0] not in COMMITTING:
+        if not parsed and name not in COMMITTING:
             assert language == "plpgsql", name
-            assert settings == expected_settings(name), name
+            assert settings == expected_settings(function), name
 
 
 @pytest.mark.both_servers

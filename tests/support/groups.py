@@ -1,9 +1,9 @@
-"""Random pairs, and their clusters by brute force."""
+"""Random pairs, and clusters of graphs by brute force."""
 
 from __future__ import annotations
 
 import random
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from itertools import combinations, pairwise
 from typing import Any
 
@@ -24,24 +24,6 @@ def random_pairs(rng: random.Random) -> list[GivenPair]:
     return [(a, b, rng.choice(values)) for a, b in ends]
 
 
-def expected_clusters(
-    pairs: Iterable[GivenPair], linkage: str, order: Sequence[Any] | None = None
-) -> list[Cluster[Any]]:
-    """Return the clusters of pairs by brute force."""
-    graph: nx.Graph[Any] = nx.Graph()
-    for a, b, value in sorted(pairs, key=lambda pair: pair[2]):
-        graph.add_edge(a, b, weight=value)
-    order = sorted(graph) if order is None else order
-    rank = {key: place for place, key in enumerate(order)}
-    if linkage == "single":
-        clusters = single_clusters(graph)
-    elif linkage == "complete":
-        clusters = complete_clusters(graph, rank)
-    else:
-        clusters = _kept(graph, rank)
-    return sorted(clusters, key=lambda cluster: (-len(cluster.keys), cluster.keys))
-
-
 def single_clusters(graph: nx.Graph[Any]) -> list[Cluster[Any]]:
     """Return the connected components of a graph, with their weakest links."""
     return [
@@ -52,22 +34,6 @@ def single_clusters(graph: nx.Graph[Any]) -> list[Cluster[Any]]:
             ),
         )
         for keys in nx.connected_components(graph)
-    ]
-
-
-def _kept(graph: nx.Graph[Any], rank: dict[Any, int]) -> list[Cluster[Any]]:
-    members: dict[Any, list[tuple[float, Any]]] = {}
-    for key in sorted(graph, key=lambda key: rank[key]):
-        kept = [(-graph.edges[key, k]["weight"], rank[k], k) for k in members if k in graph[key]]
-        if kept:
-            value, _, best = min(kept)
-            members[best].append((-value, key))
-        else:
-            members[key] = []
-    return [
-        Cluster(tuple(sorted([kept, *(key for _, key in others)])), min(others)[0], kept)
-        for kept, others in members.items()
-        if others
     ]
 
 

@@ -47,6 +47,17 @@ def judged_groups(judgements: Judgements) -> tuple[list[set[str]], list[Pair]]:
     return joined, sorted(contradictions)
 
 
+def expected_clusters_of_pairs(
+    pairs: Iterable[tuple[Any, Any, float]], linkage: str, order: Sequence[Any] | None = None
+) -> list[Cluster[Any]]:
+    """Return the clusters of pairs, some of which come again; the keys are in this order, or sorted."""
+    matches: dict[Any, float] = {}
+    for a, b, value in pairs:
+        matches[ordered(a, b)] = max(value, matches.get(ordered(a, b), 0))
+    keys = {key: None for pair in matches for key in pair}
+    return expected_clusters(keys, matches, {}, linkage, order or sorted(keys))
+
+
 def expected_clusters(
     scopes: Mapping[str, str | None],
     pairs: Mapping[Pair, float],

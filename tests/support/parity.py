@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import gzip
-import json
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 from typing import Any
 
 import psycopg
@@ -95,10 +92,3 @@ def shingles_without_stop_words(text: str, config: CorpusConfig) -> list[str]:
     """Return the shingles that a corpus makes of a text, without its stop words."""
     tokens = sketch_texts.tokens_without([to_bytes(text)], config)
     return find_shingles(tokens, config.shingle).texts(tokens)
-
-
-def real_texts(file: Path) -> Iterator[str]:
-    """Yield the texts of one of the real corpora."""
-    with gzip.open(file, "rt", encoding="utf-8") as lines:
-        for line in lines:
-            yield str(json.loads(line)["text"])

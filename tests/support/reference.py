@@ -95,6 +95,11 @@ MASK32 = 2**32 - 1
 State = tuple[int, int, int]
 
 
+def similarity(left: str, right: str, unit: str = "word", n: int = 3) -> float:
+    """Return the similarity of two texts."""
+    return jaccard(set(shingles(left, unit, n)), set(shingles(right, unit, n)))
+
+
 def signed(value: int, bits: int) -> int:
     """Return the low bits of an integer as a signed integer."""
     return (value + (1 << bits - 1)) % (1 << bits) - (1 << bits - 1)

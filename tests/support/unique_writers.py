@@ -11,6 +11,7 @@ from psycopg import errors
 
 import textsim_db as ts
 from tests.support.connections import Connection
+from tests.support.reference import jaccard, shingles
 
 THRESHOLD = 0.8
 FAMILIES = 60
@@ -23,8 +24,6 @@ TABLES = ("t_one", "t_other")
 PROBES = 10
 """Number of texts that are tried after each round."""
 
-Shingles = frozenset[tuple[str, ...]]
-
 
 def text(rng: random.Random) -> str:
     """Return a text of a family, with some words replaced: many texts match, and many nearly do."""
@@ -35,17 +34,6 @@ def text(rng: random.Random) -> str:
         place = rng.choice([0, 1, WORDS - 2, WORDS - 1, rng.randrange(WORDS)])
         words[place] = f"e{rng.randrange(3)}"
     return " ".join(words[: rng.choice([WORDS, WORDS, WORDS - 2])])
-
-
-def shingles(body: str) -> Shingles:
-    """Return the shingles of three words."""
-    words = body.split()
-    return frozenset(tuple(words[i : i + 3]) for i in range(len(words) - 2))
-
-
-def similarity(a: Shingles, b: Shingles) -> float:
-    """Return the Jaccard similarity."""
-    return len(a & b) / len(a | b)
 
 
 class Client:
@@ -177,13 +165,13 @@ def prepare(db: ts.Database, connection: Connection) -> None:
 def faults_of(connection: Connection, rng: random.Random) -> list[str]:
     """Return what brute force finds wrong while no client writes."""
     documents = dict(connection.execute(_documents(connection)).fetchall())
-    sets = {key: shingles(form) for key, form in documents.items()}
+    sets = {key: set(shingles(form, "word", 3)) for key, form in documents.items()}
     keys = sorted(sets)
     faults = [
         f"{a} and {b} match: {documents[a]!r} {documents[b]!r}"
         for i, a in enumerate(keys)
         for b in keys[:i]
-        if similarity(sets[a], sets[b]) >= THRESHOLD
+        if jaccard(sets[a], sets[b]) >= THRESHOLD
     ]
     for number, table in enumerate(TABLES):
         rows = dict(connection.execute(f"SELECT id::text, body FROM {table}".encode()).fetchall())
@@ -205,17 +193,15 @@ def _documents(connection: Connection) -> bytes:
 
 
 def _wrong_answers(
-    connection: Connection, sets: dict[str, Shingles], rng: random.Random
+    connection: Connection, sets: dict[str, set[str]], rng: random.Random
 ) -> list[str]:
     """Try texts, and return those that are refused or added against brute force."""
     faults = []
     for _ in range(PROBES):
         body = text(rng)
-        own = shingles(body)
+        own = set(shingles(body, "word", 3))
         expected = {
-            key: value
-            for key, other in sets.items()
-            if (value := similarity(own, other)) >= THRESHOLD
+            key: value for key, other in sets.items() if (value := jaccard(own, other)) >= THRESHOLD
         }
         with connection.transaction() as savepoint:
             query = "SELECT key, similarity FROM textsim.add_unique('c', 'probe', %s)"

@@ -1,12 +1,13 @@
-"""PostgreSQL's array format, written and read without a server."""
+"""PostgreSQL's array format without a server, and the rows of buckets that are written."""
 
 from __future__ import annotations
 
 import random
 import struct
-from itertools import pairwise
+from collections import Counter
 
 import numpy as np
+import numpy.typing as npt
 import pytest
 
 from textsim_db.db.binary_format import (
@@ -16,13 +17,11 @@ from textsim_db.db.binary_format import (
     load_int8_array,
 )
 from textsim_db.db.binary_rows import (
-    Contents,
-    Identities,
-    copy_bands,
-    copy_documents,
     load_int2_arrays,
     load_int4_arrays,
 )
+from textsim_db.sketch.ragged import of_rows
+from textsim_db.write.band_rows import band_rows, changed_rows
 
 SMALL = [0, 1, -1, 2**15 - 1, -(2**15), 255, 256, -256]
 NULL = struct.pack(">i", -1)
@@ -92,55 +91,40 @@ def test_arrays_of_other_types_are_refused(dtype: type) -> None:
         Array(np.zeros(3, dtype))
 
 
-def test_band_rows_are_written_as_copy_reads_them(seed: int) -> None:
-    rng = random.Random(seed)
-    numbers = [rng.choice((*EXTREMES, rng.randrange(-(2**31), 2**31))) for _ in range(200)]
-    rows = [number << 32 | other & 0xFFFFFFFF for number, other in pairwise(numbers)]
-    for count in (0, 1, len(rows)):
-        parts = [struct.pack(">hiiii", 2, 4, bucket, 4, id_) for bucket, id_ in pairwise(numbers)]
-        assert copy_bands(np.array(rows[:count], np.int64)).tobytes() == b"".join(parts[:count])
+def rows_of(buckets: list[list[int]], ids: list[int]) -> npt.NDArray[np.int64]:
+    matrix = np.array(buckets, np.int32).reshape(len(ids), -1)
+    return band_rows(of_rows(matrix, np.ones(len(ids), np.bool_)), np.array(ids, np.int64))
 
 
-@pytest.mark.parametrize("has_passages", [False, True])
-@pytest.mark.parametrize("value_type", [np.int16, np.int32])
-def test_documents_are_written_as_copy_reads_them(
-    seed: int, value_type: type, has_passages: bool
-) -> None:
-    rng = random.Random(seed)
-    oid, code, edges = (21, "h", SMALL) if value_type is np.int16 else (23, "i", EXTREMES)
-    words = [[rng.choice(EXTREMES) for _ in range(rng.choice((0, 1, 2, 50)))] for _ in range(60)]
-    values = [[rng.choice(edges) for _ in range(rng.choice((0, 1, 126)))] for _ in words]
-    fingerprints = [[rng.choice(EXTREMES) for _ in range(rng.choice((0, 1, 30)))] for _ in words]
-    keys = [rng.randbytes(rng.choice((0, 1, 7, 8, 9, 1000))) for _ in words]
-    chosen = rng.sample(range(len(words)), 40)
-    contents = Contents(
-        np.arange(len(words)),
-        np.array([word for each in words for word in each], np.int32),
-        np.cumsum([0, *map(len, words)]),
-        np.array([value for each in values for value in each], value_type),
-        np.cumsum([0, *map(len, values)]),
-    )
-    if has_passages:
-        contents = contents._replace(
-            fingerprints=np.array([value for each in fingerprints for value in each], np.int32),
-            fingerprint_offsets=np.cumsum([0, *map(len, fingerprints)]),
-        )
-    identities = Identities(
-        np.arange(2**31 - 40, 2**31), [keys[i] for i in chosen], np.full(40, -1)
-    )
+def pairs(rows: npt.NDArray[np.int64]) -> list[tuple[int, int]]:
+    return [(int(row) >> 32, int(row) & 0xFFFFFFFF) for row in rows]
+
+
+def test_rows_are_in_the_order_of_the_index() -> None:
+    buckets = [[2**31 - 1, -(2**31), 0], [0, -1, 0]]
+    rows = rows_of(buckets, [2**31 - 1, 1])
     expected = [
-        struct.pack(">hii", 10, 4, 2**31 - 40 + row)
-        + struct.pack(">i", len(keys[i]))
-        + keys[i]
-        + struct.pack(">iiiiii", -1, 4, i, -1, -1, -1)
-        + _with_length(array_send(words[i], 23, "i"))
-        + _with_length(array_send(values[i], oid, code))
-        + (_with_length(array_send(fingerprints[i], 23, "i")) if has_passages else NULL)
-        for row, i in enumerate(chosen)
+        (value, id_) for row, id_ in zip(buckets, (2**31 - 1, 1), strict=True) for value in row
     ]
-    data = copy_documents(identities, contents, np.array(chosen, np.int64))
-    assert data.tobytes() == b"".join(expected)
+    assert pairs(rows) == sorted(expected)
 
 
-def _with_length(data: bytes) -> bytes:
-    return struct.pack(">i", len(data)) + data
+def test_rows_whose_number_changes_are_removed_and_written_again() -> None:
+    before = rows_of([[1, 1, 2, 3]], [7])
+    after = rows_of([[1, 2, 2, 4]], [7])
+    removed, added = changed_rows(before, after)
+    assert pairs(removed) == [(1, 7), (2, 7), (3, 7)]
+    assert pairs(added) == [(1, 7), (2, 7), (2, 7), (4, 7)]
+    assert [len(rows) for rows in changed_rows(before, before)] == [0, 0]
+
+
+def test_applying_the_changes_gives_the_new_multiset(seed: int) -> None:
+    rng = random.Random(seed)
+    for _ in range(200):
+        ids = list(range(1, rng.randrange(2, 6)))
+        before, after = (
+            rows_of([[rng.randrange(-2, 3) for _ in range(5)] for _ in ids], ids) for _ in range(2)
+        )
+        removed, added = changed_rows(before, after)
+        kept = [row for row in before.tolist() if row not in set(removed.tolist())]
+        assert Counter(kept + added.tolist()) == Counter(after.tolist())

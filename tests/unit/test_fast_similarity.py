@@ -98,12 +98,13 @@ def test_estimates_over_many_seeds_are_unbiased_and_precise(
     for seed in range(SEEDS):
         left, right = sketch_sets(sets, seed, NUM_HASHES)
         sampled.append(np.mean(np.array(left) == right))
-    # The variance is at most classic MinHash's, and about half of it for small sets.
+    # The variance is at most classic MinHash's, and half of it for small sets.
     error = math.sqrt(exact * (1 - exact) / NUM_HASHES)
     mean = sum(sampled) / SEEDS
     assert abs(mean - exact) <= 4 * error / math.sqrt(SEEDS) + 2**-16, f"mean {mean}, exact {exact}"
     spread = math.sqrt(sum((estimate - mean) ** 2 for estimate in sampled) / SEEDS)
-    assert spread <= 1.15 * error, f"spread {spread}, at most {error}"
+    most = 0.85 if size < NUM_HASHES / 2 else 1.15
+    assert spread <= most * error, f"spread {spread}, classic MinHash {error}"
 
 
 @pytest.mark.parametrize("shingle", ["word:1", "word:3", "char:4"])

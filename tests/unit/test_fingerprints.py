@@ -1,8 +1,9 @@
-"""Fingerprints equal those of a slow reference, and golden values, which stored rows depend on."""
+"""Fingerprints and common shingles equal those of slow references, and golden values."""
 
 from __future__ import annotations
 
 import random
+from collections import Counter
 from dataclasses import replace
 
 import numpy as np
@@ -11,16 +12,18 @@ import pytest
 from tests.support import reference
 from textsim_db.settings import CorpusConfig, CorpusSettings
 from textsim_db.sketch.choose_common_shingles import LEAST_OF_PASSAGES, learn_common
-from textsim_db.sketch.common_values import CommonValues, common_values
+from textsim_db.sketch.common_values import NO_COMMON, CommonValues, class_of, common_values
+from textsim_db.sketch.exact_prefix import smallest_values
 from textsim_db.sketch.fingerprints import (
     LEFT_OUT,
-    classes_of,
     fingerprints_of,
-    passage_values,
+    fingerprints_of_shingles,
+    passage_shingles,
 )
 from textsim_db.sketch.passage_window import window_of
 from textsim_db.sketch.sketch_texts import GOLDEN_TEXT
-from textsim_db.text.tokens import tokenize
+from textsim_db.text.shingles import find_shingles
+from textsim_db.text.tokens import tokenize, tokens_of
 
 GOLDEN = [-2146757830, -2063575466, -2020580243, -1520447165, 716691761, 893099795, 917844098]
 
@@ -30,9 +33,13 @@ def settings(length: int, unit: str = "word") -> CorpusConfig:
 
 
 def computed(texts: list[str], config: CorpusConfig) -> list[list[int]]:
+    """Return the fingerprints of texts, which are the same for all texts at once and text by text."""
     fingerprints = fingerprints_of(tokenize([text.encode() for text in texts]), config)
     assert fingerprints is not None
-    return [fingerprints.of(i).tolist() for i in range(len(texts))]
+    of_each = [fingerprints.of(i).tolist() for i in range(len(texts))]
+    shingles = (passage_shingles(tokenize([text.encode()]), config) for text in texts)
+    assert of_each == [fingerprints_of_shingles(each, config).tolist() for each in shingles]
+    return of_each
 
 
 def values_of(text: str, config: CorpusConfig) -> list[int]:
@@ -118,13 +125,58 @@ def test_classes_are_learned_by_documents(unit: str, seed: int) -> None:
     tokens = tokenize([text.encode() for text in texts])
     for stored in (False, True):
         learned = learn_common([tokens], replace(config, common_passages=stored))
-        own = passage_values(tokenize([header.encode()]), learned)
-        assert set(classes_of(own, learned).tolist()) == {LEFT_OUT - 1 if stored else LEFT_OUT}
+        own = passage_shingles(tokenize([header.encode()]), learned)
+        assert set(own.classes.tolist()) == {LEFT_OUT - 1 if stored else LEFT_OUT}
         assert computed([header], learned) == ([[]] if not stored else computed([header], config))
-        rare = passage_values(tokenize([few.encode()]), learned)
-        assert not classes_of(rare, learned).any()
+        assert not passage_shingles(tokenize([few.encode()]), learned).classes.any()
         common = learned.common_of_passages
         classes = dict(zip(common.values.tolist(), common.classes.tolist(), strict=True))
         assert computed(texts[:20], learned) == [
             by_reference(text, learned, classes) for text in texts[:20]
         ]
+
+
+EXACT = CorpusSettings(shingle="word:1", recall=1).complete()
+
+
+@pytest.mark.parametrize("documents", [0, 99, 100, 3000])
+@pytest.mark.parametrize("share", [1, 1 / 4, 1 / 1000])
+def test_common_shingles_are_those_of_several_documents(
+    documents: int, share: float, rng: random.Random, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("textsim_db.sketch.choose_common_shingles.COMMON_SHARE", share)
+    texts = [
+        f"all own{i} {rng.choice(['a', 'b'])} w{rng.randrange(2000)}" for i in range(documents)
+    ]
+    parts = [tokens_of([t.encode() for t in texts[i : i + 700]]) for i in range(0, documents, 700)]
+    hashes = [
+        value for part in parts for value in find_shingles(part, EXACT.shingle).hashes.tolist()
+    ]
+    counts = Counter(reference.signed(value, 64) for value in hashes)
+    least = max(2, documents * share)
+    expected = {v: n.bit_length() - 1 for v, n in counts.items() if n >= least}
+    listed = learn_common(parts, EXACT).common or NO_COMMON
+    classes = dict(zip(listed.values.tolist(), listed.classes.tolist(), strict=True))
+    assert classes == (expected if documents >= 100 else {})
+    assert listed.values.tolist() == sorted(classes)
+
+
+@pytest.mark.parametrize("count", [0, 1, 2, 3, 4, 100, 5000])
+@pytest.mark.parametrize("bits", [6, 20, 63])
+def test_listed_values_are_found_and_no_others(count: int, bits: int, rng: random.Random) -> None:
+    """With few bits, all values have the same leading bits."""
+    chosen = {rng.getrandbits(bits) - 2 ** (bits - 1) for _ in range(count)}
+    values = sorted(chosen | ({-(2**63), 2**63 - 1} if count > 2 else set()))
+    classes = {value: rng.randrange(1, 20) for value in values}
+    listed = common_values(np.array(values, np.int64), np.array(list(classes.values()), np.int16))
+    asked = [*values, *(max(-(2**63), v - 1) for v in values), *range(-3, 3), -(2**63), 2**63 - 1]
+    for value in asked:
+        assert class_of(np.int64(value), listed) == classes.get(value, 0)
+
+
+def test_values_with_equal_leading_bits_are_sorted(rng: random.Random) -> None:
+    """Somebody who chooses words by their hashes can make them equal in their leading bits."""
+    for size in (10, 1000, 20_000):
+        values = [rng.getrandbits(30) - 2**63 for _ in range(size)]
+        rows = smallest_values(np.array(values, np.int64).view(np.uint64), np.array([0, size]), 0.8)
+        assert rows.values.tolist() == reference.exact_signature(values, 0.8)

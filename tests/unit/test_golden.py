@@ -7,61 +7,43 @@ import pytest
 
 from tests.support import reference
 from tests.support.golden import (
-    EXACT_GOLDEN,
+    EXACT_DIGESTS,
     EXACT_THRESHOLD,
     GOLDEN,
+    TEXTS,
     Golden,
+    digest,
     exact_golden_config,
     golden_config,
 )
 from tests.support.hashes import hash_array, hash_integers
-from textsim_db.settings import Shingle
 from textsim_db.sketch import sketch_texts
 from textsim_db.sketch.fast_similarity import base
 from textsim_db.text.hashing import hash_texts
 from textsim_db.text.shingles import find_shingles
 from textsim_db.text.tokens import normal_form, tokenize
 
-parametrized = pytest.mark.parametrize(
-    "golden", GOLDEN, ids=lambda golden: f"{golden.name} {golden.shingle}"
-)
+
+@pytest.mark.parametrize("golden", GOLDEN, ids=lambda golden: f"{golden.name} {golden.shingle}")
+def test_the_golden_values(golden: Golden) -> None:
+    text, config = golden.text, golden_config(golden.shingle)
+    assert normal_form(text) == reference.normal_form(text) == golden.normal_form
+    shingles = find_shingles(tokenize([text.encode()]), config.shingle)
+    values = shingles.hashes.astype(np.int64).tolist()
+    assert values == reference.shingle_values(text, *config.shingle)
+    signature = sketch_texts.signature(text, config).tolist()
+    buckets = sketch_texts.buckets(text, config).tolist()
+    assert digest(values, signature, buckets) == golden.digest
 
 
-@parametrized
-def test_the_normal_form_is_the_golden_value(golden: Golden) -> None:
-    assert normal_form(golden.text) == golden.normal_form
-    assert reference.normal_form(golden.text) == golden.normal_form
-
-
-@parametrized
-def test_the_shingle_values_are_the_golden_values(golden: Golden) -> None:
-    shingles = find_shingles(tokenize([golden.text.encode()]), Shingle.parse(golden.shingle))
-    assert shingles.hashes[:3].astype(np.int64).tolist() == golden.values
-    unit, n = golden_config(golden.shingle).shingle
-    assert reference.shingle_values(golden.text, unit, n)[:3] == golden.values
-
-
-@parametrized
-def test_the_signature_is_the_golden_value(golden: Golden) -> None:
-    config = golden_config(golden.shingle)
-    assert sketch_texts.signature(golden.text, config).tolist() == golden.signature
-
-
-@parametrized
-def test_the_buckets_are_the_golden_values(golden: Golden) -> None:
-    config = golden_config(golden.shingle)
-    assert sketch_texts.buckets(golden.text, config).tolist() == golden.buckets
-
-
-@pytest.mark.parametrize(("name", "shingle"), EXACT_GOLDEN)
+@pytest.mark.parametrize(("name", "shingle"), EXACT_DIGESTS)
 def test_the_signature_of_an_exact_corpus_is_the_golden_value(name: str, shingle: str) -> None:
-    (text,) = [g.text for g in GOLDEN if (g.name, g.shingle) == (name, shingle)]
-    config = exact_golden_config(shingle)
-    signature = EXACT_GOLDEN[name, shingle]
-    assert sketch_texts.signature(text, config).tolist() == signature
+    text, config = TEXTS[name][0], exact_golden_config(shingle)
+    signature = sketch_texts.signature(text, config).tolist()
     assert sketch_texts.buckets(text, config).tolist() == signature
     values = reference.shingle_values(text, *config.shingle)
     assert reference.exact_signature(values, EXACT_THRESHOLD) == signature
+    assert digest(signature) == EXACT_DIGESTS[name, shingle]
 
 
 def test_the_base_is_a_number_of_splitmix64() -> None:

@@ -1,10 +1,11 @@
-"""group_pairs: clusters of given pairs, compared with brute force and a graph library."""
+"""Clusters of pairs, compared with brute force and a graph library."""
 
 from __future__ import annotations
 
 import doctest
 import random
 from collections.abc import Callable
+from itertools import combinations
 from typing import Any
 
 import networkx as nx
@@ -12,8 +13,11 @@ import numpy as np
 import pytest
 
 import textsim_db as ts
-from tests.support.groups import expected_clusters, random_pairs
+from tests.support.groups import random_pairs
+from tests.support.judgements import expected_clusters_of_pairs
 from textsim_db.cluster import given_pairs
+from textsim_db.cluster.complete_linkage import complete
+from textsim_db.cluster.spanning_forest import Links
 
 
 @pytest.mark.sampled
@@ -25,9 +29,11 @@ def test_clusters_of_random_pairs_equal_brute_force(
     for _ in range(100):
         pairs = [(kind(a), kind(b), s) for a, b, s in random_pairs(rng)]
         rng.shuffle(pairs)
-        assert ts.group_pairs(pairs, linkage) == expected_clusters(pairs, linkage)
+        assert ts.group_pairs(pairs, linkage) == expected_clusters_of_pairs(pairs, linkage)
         order = sorted({key for pair in pairs for key in pair[:2]}, key=lambda _: rng.random())
-        assert ts.group_pairs(pairs, linkage, order) == expected_clusters(pairs, linkage, order)
+        assert ts.group_pairs(pairs, linkage, order) == expected_clusters_of_pairs(
+            pairs, linkage, order
+        )
 
 
 def test_single_linkage_gives_the_components_of_a_graph(rng: random.Random) -> None:
@@ -99,3 +105,43 @@ def test_bad_arguments_are_refused() -> None:
 def test_the_examples_of_the_docstring_run() -> None:
     (example,) = doctest.DocTestFinder().find(given_pairs.group_pairs, globs={"textsim_db": ts})
     assert doctest.DocTestRunner().run(example) == (0, 2)
+
+
+def _links(pairs: dict[tuple[int, int], float]) -> Links:
+    left, right = (np.array(side, np.int64) for side in zip(*pairs, strict=True))
+    return Links(left, right, np.array(list(pairs.values()), np.float64))
+
+
+def test_ties_go_to_the_lowest_numbers() -> None:
+    assert [c.tolist() for c, _ in complete(_links({(2, 3): 0.9, (1, 2): 0.9}))] == [[1, 2]]
+
+
+def test_copies_change_no_cluster_of_other_documents(rng: random.Random) -> None:
+    for _ in range(200):
+        count = rng.randrange(2, 9)
+        # Judgements cut links between equal documents, and make links of similarity 2.
+        values = (0, 0.8, 0.9, 1, 1, 2) if rng.random() < 0.5 else (0, 0.8, 0.9)
+        drawn = {pair: rng.choice(values) for pair in combinations(range(count), 2)}
+        between = {pair: value for pair, value in drawn.items() if value}
+        copies = {i: [10 * i + k for k in range(rng.randrange(1, 4))] for i in range(count)}
+        pairs = {pair: 1.0 for numbers in copies.values() for pair in combinations(numbers, 2)}
+        for (a, b), value in between.items():
+            pairs |= {(x, y): value for x in copies[a] for y in copies[b]}
+        if not pairs or not between:
+            continue
+        items = list(pairs.items())
+        rng.shuffle(items)
+        # Callers show a similarity of 2 as 1.
+        clusters = {
+            tuple(c.tolist()): min(weakest, 1) for c, weakest in complete(_links(dict(items)))
+        }
+        expected: dict[tuple[int, ...], float] = {}
+        unlinked = set(copies)
+        for members, weakest in complete(_links(between)):
+            unlinked -= set(members.tolist())
+            keys = tuple(sorted(x for i in members.tolist() for x in copies[i]))
+            expected[keys] = min(weakest, 1)
+        expected |= {tuple(copies[i]): 1.0 for i in unlinked if len(copies[i]) > 1}
+        assert clusters == expected
+        for cluster in clusters:
+            assert all(pair in pairs for pair in combinations(cluster, 2))

@@ -78,16 +78,6 @@ def test_the_number_of_rows_is_exact_at_every_quotient(
         assert rows == reference.count_rows(size, threshold)
 
 
-def test_products_of_doubles_would_lose_pairs() -> None:
-    """These sizes are why the kernels divide: the product is rounded up, and asks for one too many."""
-    assert np.ceil(0.55 * 100) == 56
-    assert 55 / 100 >= 0.55
-    assert np.ceil(0.07 * 100) == 8
-    assert 7 / 100 >= 0.07
-    assert count_rows(np.array([100]), 0.55).tolist() == [100 - 55 + 3]
-    assert count_rows(np.array([100]), 0.07).tolist() == [100 - 7 + 3]
-
-
 @pytest.mark.parametrize("threshold", THRESHOLDS)
 def test_a_candidate_shares_what_its_sizes_require(threshold: float) -> None:
     sides = np.array([(a, b) for a in range(1, 31) for b in range(1, 31)])
@@ -210,26 +200,6 @@ def test_no_pair_of_tiny_sets_with_colliding_values_is_missed(
     for threshold in sorted({c / (c + a + b) for c, a, b in every}):
         sets = [s for s in every if s[0] / sum(s) >= threshold]
         assert missed(sets * 3, threshold, threshold, bits, rng) == 0
-
-
-sizes = st.integers(0, 12)
-
-
-@given(
-    st.integers(1, 12),
-    sizes,
-    sizes,
-    st.integers(1, 6),
-    st.floats(0.01, 1),
-    st.randoms(use_true_random=False),
-)
-def test_candidates_of_any_pair_follow_from_what_it_shares(
-    common: int, left: int, right: int, bits: int, lower: float, rng: random.Random
-) -> None:
-    for threshold in thresholds_around(common, common + left + right)[:2]:
-        sets = [(common, left, right)] * 5
-        assert missed(sets, threshold, threshold, bits, rng) == 0
-        assert missed(sets, lower * threshold, threshold, bits, rng) == 0
 
 
 def test_values_are_counted_with_multiplicity() -> None:

@@ -15,10 +15,10 @@ from textsim_db import database
 from textsim_db.aio.corpus import Corpus, ManagedCorpus
 from textsim_db.aio.derive import Derived, coroutine, opening
 from textsim_db.aio.threads import Threads, ended
+from textsim_db.check_values import check_count
 from textsim_db.db.engine import APPLICATION_NAME
 from textsim_db.errors import TextsimError
 from textsim_db.results import ChangeReport
-from textsim_db.settings import check_count
 from textsim_db.sync import worker
 
 THREADS = 8

@@ -9,7 +9,6 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Generator
-from types import TracebackType
 from typing import Any, Generic, NamedTuple, TypeVar
 
 from textsim_db.aio.threads import Call, Threads
@@ -59,12 +58,7 @@ class Stream(AsyncIterator[Item]):
     async def __aenter__(self: Iterated) -> Iterated:
         return self
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, *error: object) -> None:
         await self.aclose()
 
 

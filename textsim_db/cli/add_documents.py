@@ -76,9 +76,9 @@ def _summary(report: AddReport, refused: int, seconds: float) -> str:
         parts.append(f"{len(report.twins):,} left out")
     if refused:
         parts.append(f"{refused:,} refused")
-    speed = (
-        f", {report.received / seconds:,.0f} documents/s"
-        if report.received >= _ENOUGH_FOR_SPEED
-        else ""
-    )
-    return f"{', '.join(parts)}; {seconds:.1f} s{speed}"
+    return f"{', '.join(parts)}; {seconds:.1f} s{speed(report.received, seconds)}"
+
+
+def speed(documents: int, seconds: float) -> str:
+    """Return the speed as the end of a message; empty for few documents."""
+    return f", {documents / seconds:,.0f} documents/s" if documents >= _ENOUGH_FOR_SPEED else ""

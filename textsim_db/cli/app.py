@@ -70,7 +70,7 @@ class CommandGroup(TyperGroup):
 
     def get_params(self, ctx: Any) -> list[Any]:
         """Return the parameters and the log options."""
-        return [*super().get_params(ctx), *logs.options()]
+        return [*super().get_params(ctx), *logs.declared_by(logs.declare_options)]
 
     def main(self, *args: Any, **options: Any) -> Any:
         """Run the command line, and write log records to standard error."""

@@ -12,7 +12,7 @@ import typer
 from textsim_db.cli.connections import connect, open_corpus
 from textsim_db.cli.log_changes import exit_if_set_aside, print_changes
 from textsim_db.cli.messages import print_message, print_result
-from textsim_db.cli.options import CorpusName, DatabaseUrl, choice_of
+from textsim_db.cli.options import CorpusName, DatabaseUrl, choice_option, column_option
 from textsim_db.cli.output import Format, FormatOption, write
 from textsim_db.cli.progress import progress
 from textsim_db.errors import ConfigurationError, shown
@@ -35,31 +35,25 @@ def attach(
     table: TableName,
     key: Annotated[
         list[str] | None,
-        typer.Option(
-            metavar="COLUMN",
-            help="Column with the key: unique and NOT NULL, of type integer, uuid, text, varchar, date, "
-            "timestamp or timestamptz. Default: id. Repeat it if the key has several columns.",
+        column_option(
+            "Column with the key: unique and NOT NULL, of type integer, uuid, text, varchar, date, "
+            "timestamp or timestamptz. Default: id. Repeat it if the key has several columns."
         ),
     ] = None,
-    text: Annotated[str, typer.Option(metavar="COLUMN", help="Column with the text.")] = "text",
+    text: Annotated[str, column_option("Column with the text.")] = "text",
     scope: Annotated[
-        str | None,
-        typer.Option(metavar="COLUMN", help="Column with the scope. A scoped corpus requires it."),
+        str | None, column_option("Column with the scope. A scoped corpus requires it.")
     ] = None,
     time_column: Annotated[
         str | None,
-        typer.Option(
-            "--time",
-            metavar="COLUMN",
-            help="Column with the time from which a row counts, for as long as the corpus keeps "
+        column_option(
+            "Column with the time from which a row counts, for as long as the corpus keeps "
             "documents.",
+            "--time",
         ),
     ] = None,
     expires: Annotated[
-        str | None,
-        typer.Option(
-            metavar="COLUMN", help="Column with the time from which a row no longer counts."
-        ),
+        str | None, column_option("Column with the time from which a row no longer counts.")
     ] = None,
     row_filter: Annotated[
         str | None,
@@ -71,20 +65,18 @@ def attach(
     ] = None,
     mode: Annotated[
         Mode | None,
-        typer.Option(
-            parser=choice_of(Mode),
-            metavar="|".join(Mode),
-            help="queue: workers index changed rows moments later. inline: the transaction that "
+        choice_option(
+            Mode,
+            "queue: workers index changed rows moments later. inline: the transaction that "
             "writes a row also indexes it, and takes some milliseconds longer. Default: queue, or "
             "inline if the corpus is unique.",
         ),
     ] = None,
     existing: Annotated[
         Existing,
-        typer.Option(
-            parser=choice_of(Existing),
-            metavar="|".join(Existing),
-            help="If the corpus is unique, what happens if rows of the table match. refuse: the table "
+        choice_option(
+            Existing,
+            "If the corpus is unique, what happens if rows of the table match. refuse: the table "
             "is not attached. keep: it is attached with these rows.",
         ),
     ] = Existing.REFUSE,

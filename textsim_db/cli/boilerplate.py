@@ -8,7 +8,7 @@ import typer
 
 from textsim_db.cli.connections import connect
 from textsim_db.cli.messages import print_message
-from textsim_db.cli.options import CorpusName, DatabaseUrl, number_option, positive_number
+from textsim_db.cli.options import CorpusName, DatabaseUrl, number_option, positive_number_option
 from textsim_db.cli.output import Format, FormatOption, write
 from textsim_db.show.numbers import count
 
@@ -16,16 +16,10 @@ from textsim_db.show.numbers import count
 def boilerplate(
     corpus: CorpusName,
     share: Annotated[
-        float,
-        number_option("List shingles that more than this share of the texts has."),
+        float, number_option("List shingles that more than this share of the texts has.")
     ] = 0.01,
     last: Annotated[
-        int,
-        typer.Option(
-            parser=positive_number,
-            metavar="NUMBER",
-            help="List at most this many shingles, the most frequent first.",
-        ),
+        int, positive_number_option("List at most this many shingles, the most frequent first.")
     ] = 20,
     clusters: Annotated[
         bool,

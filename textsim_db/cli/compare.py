@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import json
 import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -11,10 +10,11 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from textsim_db.cli.connections import connect
+from textsim_db.cli.json_option import print_object
 from textsim_db.cli.messages import print_message
 from textsim_db.cli.one_text import read_one_text
-from textsim_db.cli.options import DatabaseUrl, whole_number
-from textsim_db.cli.output import Format, FormatOption, check_writable, console, table, write
+from textsim_db.cli.options import DatabaseUrl, path_option, whole_number_option
+from textsim_db.cli.output import Format, FormatOption, check_output, console, table, write
 from textsim_db.errors import ConfigurationError, InputError, shown
 from textsim_db.settings import DEFAULTS
 from textsim_db.show.numbers import count
@@ -47,16 +47,10 @@ def compare(
     ] = None,
     shingles: Annotated[
         int,
-        typer.Option(
-            "--shingles",
-            parser=whole_number,
-            metavar="NUMBER",
-            help="Show this many shingles of each list: shared, only in A, only in B.",
-        ),
+        whole_number_option("Show this many shingles of each list: shared, only in A, only in B."),
     ] = 5,
     html: Annotated[
-        str | None,
-        typer.Option(metavar="PATH", help="Write an HTML page with both texts side by side."),
+        str | None, path_option("Write an HTML page with both texts side by side.")
     ] = None,
     form: FormatOption = Format.TABLE,
     database_url: DatabaseUrl = None,
@@ -122,7 +116,7 @@ def _write_explanation(explanation: Explanation, shingles: int, form: Format) ->
     elif form is Format.CSV:
         write(("measure", "value"), explanation.measures.items(), form)
     else:
-        print(json.dumps(dataclasses.asdict(explanation), ensure_ascii=False))
+        print_object(dataclasses.asdict(explanation))
     if explanation.distinctions:
         print_message(html_page.warning(explanation.distinctions))
 
@@ -157,12 +151,8 @@ def _shortened(name: str) -> str:
 
 
 def _check_page(html: str, *inputs: str) -> None:
-    check_writable(html)
-    for name in inputs:
-        if _is_file(name) and Path(html).exists() and Path(html).samefile(name):
-            raise InputError(
-                f"{shown(html)}: the page would overwrite a file that is compared; name another file"
-            )
+    compared = [("a file that is compared", name) for name in inputs if _is_file(name)]
+    check_output("--html", html, compared)
 
 
 def _printable(text: str) -> str:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
-from textsim_db.cli.add_documents import add_documents, print_report
+from textsim_db.cli.add_documents import add_documents, print_report, speed
 from textsim_db.cli.connections import connect
 from textsim_db.cli.dedupe_reports import (
     Page,
@@ -19,33 +19,33 @@ from textsim_db.cli.dedupe_reports import (
     is_page,
     write_clusters,
 )
-from textsim_db.cli.messages import Refusals, print_message
-from textsim_db.cli.options import DatabaseUrl, LinkageOption, choice_of
-from textsim_db.cli.output import check_writable
-from textsim_db.cli.progress import loading
-from textsim_db.cli.settings_options import (
-    PartialSettings,
-    check_settings,
-    with_settings,
+from textsim_db.cli.messages import Refusals, print_first, print_message
+from textsim_db.cli.one_text import is_file_name
+from textsim_db.cli.options import (
+    DatabaseUrl,
+    LinkageOption,
+    column_option,
+    misused,
+    path_option,
+    record_kind_option,
 )
-from textsim_db.errors import ConfigurationError, InputError, shown
+from textsim_db.cli.output import check_output, check_writable
+from textsim_db.cli.progress import loading
+from textsim_db.cli.settings_options import PartialSettings, check_settings, with_settings
+from textsim_db.errors import ConfigurationError, CorpusNotFound, InputError, shown
 from textsim_db.files.kind_by_name import Kind
 from textsim_db.settings import PAIR_SETTINGS, CorpusSettings
 from textsim_db.show.numbers import count
 
 if TYPE_CHECKING:
     from textsim_db.cluster.keep_rule import Preference
-    from textsim_db.dedupe.by_temporary_corpus import (
-        Deduplication,
-        Document,
-        JudgedDocuments,
-        Rule,
-    )
+    from textsim_db.corpus import Corpus
+    from textsim_db.database import Database
+    from textsim_db.dedupe.by_temporary_corpus import Deduplication, Document, JudgedDocuments, Rule
     from textsim_db.dedupe.table_clusters import Columns
     from textsim_db.files.read_judgements import ReadJudgement
     from textsim_db.files.record_files import RecordFile
 
-_SHOWN_FAULTS = 20
 _KINDS = "|".join(kind for kind in Kind if kind is not Kind.TEXT)
 
 
@@ -69,27 +69,24 @@ def dedupe(
     ] = None,
     output: Annotated[
         str | None,
-        typer.Option(
-            "--output",
-            "-o",
-            metavar="PATH",
-            help="Write the records that stay to this file, in the format of its ending: .jsonl, .csv, "
+        path_option(
+            "Write the records that stay to this file, in the format of its ending: .jsonl, .csv, "
             '.tsv or .parquet, each also with .gz. Standard output, "-", and a name without an ending '
             "keep the format of INPUT.",
+            "--output",
+            "-o",
         ),
     ] = None,
     report: Annotated[
         str | None,
-        typer.Option(
-            metavar="PATH",
-            help="Write what was removed to this file. With the ending .jsonl it has a line of JSON for "
+        path_option(
+            "Write what was removed to this file. With the ending .jsonl it has a line of JSON for "
             "each cluster. With .html it is a page that stands alone, with the largest clusters and a "
-            "sample of each tenth of similarity. With --table it is a page.",
+            "sample of each tenth of similarity. With --table it is a page."
         ),
     ] = None,
     table: Annotated[
-        str | None,
-        typer.Option(metavar="TABLE", help="Read a table of the database, not a file."),
+        str | None, typer.Option(metavar="TABLE", help="Read a table of the database, not a file.")
     ] = None,
     into: Annotated[
         str | None,
@@ -113,10 +110,9 @@ def dedupe(
     ] = None,
     judgements: Annotated[
         str | None,
-        typer.Option(
-            metavar="PATH",
-            help="Obey the judgements of this file, which name records by their keys (--key). It is a "
-            "file as textsim judgements import reads it, and textsim judgements list writes it.",
+        path_option(
+            "Obey the judgements of this file, which name records by their keys (--key). It is a "
+            "file as textsim judgements import reads it, and textsim judgements list writes it."
         ),
     ] = None,
     add: Annotated[
@@ -130,38 +126,24 @@ def dedupe(
         ),
     ] = False,
     kind: Annotated[
-        Kind,
-        typer.Option(
-            parser=choice_of(Kind),
-            metavar=_KINDS,
-            help="Format of INPUT; auto decides by its name.",
-        ),
+        Kind, record_kind_option("Format of INPUT; auto decides by its name.")
     ] = Kind.AUTO,
     output_kind: Annotated[
-        Kind,
-        typer.Option(
-            parser=choice_of(Kind),
-            metavar=_KINDS,
-            help="Format of the output; auto decides by its name.",
-        ),
+        Kind, record_kind_option("Format of the output; auto decides by its name.")
     ] = Kind.AUTO,
-    text: Annotated[
-        str, typer.Option(metavar="COLUMN", help="Column, or member in JSON, with the text.")
-    ] = "text",
+    text: Annotated[str, column_option("Column, or member in JSON, with the text.")] = "text",
     key: Annotated[
         list[str] | None,
-        typer.Option(
-            metavar="COLUMN",
-            help="Column, or member in JSON, with the key, for the report. Default: id if it exists. "
-            "Repeat it if the key of a table has several columns.",
+        column_option(
+            "Column, or member in JSON, with the key, for the report. Default: id if it exists. "
+            "Repeat it if the key of a table has several columns."
         ),
     ] = None,
     scope: Annotated[
         str | None,
-        typer.Option(
-            metavar="COLUMN",
-            help="Column, or member in JSON, with the scope, such as a tenant: only documents of one "
-            "scope are compared with each other.",
+        column_option(
+            "Column, or member in JSON, with the scope, such as a tenant: only documents of one "
+            "scope are compared with each other."
         ),
     ] = None,
     keep: Annotated[
@@ -209,10 +191,10 @@ def dedupe(
 
     check_settings(settings)
     outputs = _Outputs(output, report)
-    _check_usage(path, table, output, report, into, replace_rows)
+    _check_usage(path, table, outputs, judgements, into, replace_rows)
     _check_against(against or [], table, settings)
     if judgements is not None and table is not None:
-        raise typer.BadParameter("it needs a file, not --table", param_hint="--judgements")
+        raise misused("--judgements", "it needs a file, not --table")
     if add:
         _check_add(against or [], outputs)
     rule = Rule(keep, CorpusSettings(**settings, scoped=scope is not None), linkage)
@@ -225,7 +207,7 @@ def dedupe(
     assert path is not None
     key_needed = add or bool(key) or judgements is not None
     if len(key or []) > 1:
-        raise typer.BadParameter("only a table has a key of several columns", param_hint="--key")
+        raise misused("--key", "only a table has a key of several columns")
     wanted = RecordColumns(text, key[0] if key else "id", keep.column, key_needed, scope)
     judged = None if judgements is None else read_judgements(judgements)
     with RecordFile(path, wanted, kind) as records:
@@ -236,53 +218,66 @@ def dedupe(
 
 def _check_against(against: list[str], table: str | None, settings: PartialSettings) -> None:
     if against and table is not None:
-        raise typer.BadParameter("it needs a file, not --table", param_hint="--against")
+        raise misused("--against", "it needs a file, not --table")
     if against and settings:
         options = ", ".join(f"--{name.replace('_', '-')}" for name in settings)
-        raise typer.BadParameter(
-            f"the corpus has settings already; leave out {options}", param_hint="--against"
-        )
+        raise misused("--against", f"the corpus has settings already; leave out {options}")
+
+
+def _known_corpus(db: Database, name: str) -> Corpus:
+    """Open a corpus of --against; if its name is that of a file, say how the file becomes a corpus."""
+    try:
+        return db.corpus(name)
+    except CorpusNotFound as error:
+        if is_file_name(name):
+            error.add_note(
+                f"to compare with a file, make a corpus of it: textsim index NAME {name} --create"
+            )
+        raise
 
 
 def _check_add(against: list[str], outputs: _Outputs) -> None:
     if not against:
-        raise typer.BadParameter("it needs --against CORPUS", param_hint="--add")
+        raise misused("--add", "it needs --against CORPUS")
     if outputs.lasting() is None:
-        raise typer.BadParameter(
-            "it needs a file for --output or --report, so that it can go on after a kill",
-            param_hint="--add",
+        raise misused(
+            "--add", "it needs a file for --output or --report, so that it can go on after a kill"
         )
 
 
 def _check_usage(
     path: str | None,
     table: str | None,
-    output: str | None,
-    report: str | None,
+    outputs: _Outputs,
+    judgements: str | None,
     into: str | None,
     replace_rows: bool,
 ) -> None:
+    output, report = outputs
     if (path is None) == (table is None):
-        raise typer.BadParameter("give either a file or --table TABLE", param_hint="INPUT")
+        raise misused("INPUT", "give either a file or --table TABLE")
     if table is not None:
         if into is None or output is not None:
-            raise typer.BadParameter(
-                "it needs --into TABLE for the clusters, and no --output", param_hint="--table"
-            )
+            raise misused("--table", "it needs --into TABLE for the clusters, and no --output")
         if report is not None:
             check_table_report(report)
             check_writable(report)
         return
     if into is not None:
-        raise typer.BadParameter("it needs --table TABLE as well", param_hint="--into")
+        raise misused("--into", "it needs --table TABLE as well")
     if replace_rows:
-        raise typer.BadParameter("it needs --table and --into", param_hint="--replace")
+        raise misused("--replace", "it needs --table and --into")
     if output is None and report is None:
-        raise typer.BadParameter("give --output, or --report, or both", param_hint="--output")
+        raise misused("--output", "give --output, or --report, or both")
+    files = [("INPUT", path), ("--judgements", judgements)]
+    read = [(argument, name) for argument, name in files if name is not None]
+    if output is not None:
+        way_out = "name another file, which may replace this file afterwards"
+        check_output("--output", output, read, way_out)
     if report is not None:
-        check_report(report, path, output)
-    for written in filter(None, (output, report)):
-        check_writable(written)
+        check_report(report)
+        written = [] if output is None else [("OUTPUT", 1 if output == "-" else output)]
+        check_output("--report", report, [*read, *written])
 
 
 class _Outputs(NamedTuple):
@@ -344,7 +339,7 @@ def _dedupe_file(
                 *(server, *against, records.columns, rule.preference, rule.linkage, judgements),
             )
             addition = AdditionFile(f"{outputs.lasting()}.added", records.path, arguments)
-        corpora = [db.corpus(name) for name in against]
+        corpora = [_known_corpus(db, name) for name in against]
         rule = rule.against(corpora)
         result = addition.read() if addition else None
         if result is None:
@@ -358,14 +353,16 @@ def _dedupe_file(
                 f"{shown(addition.path)} has the result of an earlier run with the same records, which "
                 "is used; to compare them anew, remove the file"
             )
+        faults = _faults(texts, result)
+        if faults and len(faults) == result.documents:
+            raise InputError(f"no record can be compared, so nothing was written: {faults[0]}")
         page = Page(result, rule, corpora) if is_page(outputs.report) else None
         if addition:
             addition.write(result)
             added = add_documents(corpora[0], records, _documents_to_add(texts, result))
     if outputs.output is not None:
         records.write(result.mask(), outputs.output)
-    refused = [f"record {number + 1}: {reason}" for number, reason in result.refused]
-    faults = texts.faults + refused
+    faults = _faults(texts, result)
     if page is not None and outputs.report is not None:
         all_texts = (record.text for record in records)
         page.write(outputs.report, records.name, all_texts, texts.keys, faults)
@@ -373,13 +370,18 @@ def _dedupe_file(
         write_clusters(outputs.report, result, texts.keys)
     seconds = time.monotonic() - start
     print_message(_summary(result, "removed", seconds))
-    _print_faults("kept, because it cannot be compared: ", faults)
+    print_first([f"kept, because it cannot be compared: {fault}" for fault in faults])
     if added:
         refusals = Refusals()
         refusals.add_documents(added.refused)
         print_report(against[0], added, refusals, seconds)
     if faults or (added and (added.refused or added.twins)):
         raise typer.Exit(1)
+
+
+def _faults(texts: _Texts, result: Deduplication) -> list[str]:
+    """Return why records could not be compared."""
+    return texts.faults + [f"record {number + 1}: {reason}" for number, reason in result.refused]
 
 
 def _of_records(judgements: list[ReadJudgement], keys: list[str | None]) -> list[JudgedDocuments]:
@@ -459,22 +461,15 @@ def _dedupe_table(
             texts = (by_key.get(key, "") for key in keys)
             page.write(into.report, name, texts, keys, refused, into.name)
     print_message(_summary(result, "to remove", time.monotonic() - start))
-    _print_faults("skipped, because it cannot be compared: ", refused)
+    print_first([f"skipped, because it cannot be compared: {fault}" for fault in refused])
     if refused:
         raise typer.Exit(1)
-
-
-def _print_faults(introduction: str, faults: list[str]) -> None:
-    for fault in faults[:_SHOWN_FAULTS]:
-        print_message(introduction + fault)
-    if len(faults) > _SHOWN_FAULTS:
-        print_message(f"... and {len(faults) - _SHOWN_FAULTS:,} more")
 
 
 def _summary(result: Deduplication, removal: str, seconds: float) -> str:
     removed, known = len(result.removals), len(result.standing)
     clusters = len({removal.kept for removal in result.removals})
-    rate = f", {result.documents / seconds:,.0f} documents/s" if result.documents >= 1000 else ""
+    rate = speed(result.documents, seconds)
     return (
         f"{count(result.documents, 'document')}: {result.documents - removed - known:,} kept, "
         + (f"{known:,} {removal} that match a corpus, " if known else "")

@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Iterable, Sequence
-from contextlib import suppress
 from typing import IO, TYPE_CHECKING, Any
 
-import typer
-
+from textsim_db.cli.options import misused
 from textsim_db.errors import shown
 
 if TYPE_CHECKING:
     from textsim_db.corpus import Corpus
     from textsim_db.dedupe.by_temporary_corpus import Deduplication, Rule
 
-_LINES, _PAGE = ".jsonl", ".html"
+LINES, _PAGE = ".jsonl", ".html"
 
 
 def is_page(report: str | None) -> bool:
@@ -27,31 +24,16 @@ def is_page(report: str | None) -> bool:
 def check_table_report(report: str) -> None:
     """Raise an error if the name of the report on a table does not mean a page."""
     if not is_page(report):
-        raise typer.BadParameter(
-            f"with --table the report is a page; {report} does not end in {_PAGE}",
-            param_hint="--report",
+        raise misused(
+            "--report", f"with --table the report is a page; {report} does not end in {_PAGE}"
         )
 
 
-def check_report(report: str, path: str | None, output: str | None) -> None:
-    """Raise an error if the name of a report means no format, or another file of the command."""
-    if not report.endswith((_LINES, _PAGE)):
-        raise typer.BadParameter(
-            f"{report} does not end in {_LINES} or {_PAGE}", param_hint="--report"
-        )
-    for argument, other, stream in (("INPUT", path, 0), ("OUTPUT", output, 1)):
-        if other is not None and _is_same(report, other, stream):
-            raise typer.BadParameter(
-                f"{shown(report)} is also {argument}; name another file", param_hint="--report"
-            )
-
-
-def _is_same(report: str, other: str, stream: int) -> bool:
-    """Say whether two names mean one file; "-" stands for the stream with that file descriptor."""
-    with suppress(OSError):
-        status = os.fstat(stream) if other == "-" else os.stat(other)
-        return os.path.samestat(os.stat(report), status)
-    return os.path.realpath(report) == os.path.realpath(other)
+def check_report(report: str, *endings: str) -> None:
+    """Raise an error if the name of a report has none of the endings, by default .jsonl and .html."""
+    allowed = endings or (LINES, _PAGE)
+    if not report.endswith(allowed):
+        raise misused("--report", f"{shown(report)} does not end in {' or '.join(allowed)}")
 
 
 def write_clusters(path: str, result: Deduplication, keys: Sequence[str | None]) -> None:

@@ -12,6 +12,7 @@ from textsim_db.cli.json_option import json_option, print_object
 from textsim_db.cli.options import DatabaseUrl
 from textsim_db.cli.output import console
 from textsim_db.errors import ConfigurationError, DatabaseError
+from textsim_db.show.numbers import count
 
 if TYPE_CHECKING:
     from rich.text import Text
@@ -142,7 +143,7 @@ def _show(report: Findings) -> None:
             out.print(_lines(finding), soft_wrap=True)
     faults = len(report.faults)
     out.print(
-        "all is well" if not faults else f"{faults} {'fault' if faults == 1 else 'faults'} to mend",
+        "all is well" if not faults else f"{count(faults, 'fault')} to mend",
         style="bold",
     )
 

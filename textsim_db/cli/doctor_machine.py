@@ -62,10 +62,7 @@ def _extra_finding(extra: _Extra) -> Finding:
     missing = [name for name in extra.modules if find_spec(name) is None]
     if not missing:
         return ok(f"extra {extra.name}: {extra.purpose}")
-    return note(
-        f"extra {extra.name} is not installed: {extra.purpose}",
-        install_extra(extra.name),
-    )
+    return note(f"extra {extra.name} is not installed: {extra.purpose}", install_extra(extra.name))
 
 
 def _kernel_cache_finding() -> Finding:

@@ -13,7 +13,7 @@ import typer
 from textsim_db.cli.add_documents import add_documents, print_report
 from textsim_db.cli.connections import connect, open_corpus
 from textsim_db.cli.messages import Refusals, print_message, print_result
-from textsim_db.cli.options import CorpusName, DatabaseUrl, choice_of
+from textsim_db.cli.options import CorpusName, DatabaseUrl, choice_option, column_option, misused
 from textsim_db.cli.progress import progress
 from textsim_db.cli.query_documents import QueryDocuments
 from textsim_db.cli.settings_options import (
@@ -53,26 +53,17 @@ def index(
     ] = None,
     kind: Annotated[
         Kind,
-        typer.Option(
-            "--kind",
-            parser=choice_of(Kind),
-            metavar="|".join(Kind),
-            help="Format of the files. auto: .jsonl, .csv, .tsv and .parquet are read as such, any "
+        choice_option(
+            Kind,
+            "Format of the files. auto: .jsonl, .csv, .tsv and .parquet are read as such, any "
             "other file is one document. Each may be gzip'ed (.gz).",
         ),
     ] = Kind.AUTO,
-    key: Annotated[
-        str, typer.Option(metavar="COLUMN", help="Column, or member in JSON, with the key.")
-    ] = "id",
-    text: Annotated[
-        str, typer.Option(metavar="COLUMN", help="Column, or member in JSON, with the text.")
-    ] = "text",
+    key: Annotated[str, column_option("Column, or member in JSON, with the key.")] = "id",
+    text: Annotated[str, column_option("Column, or member in JSON, with the text.")] = "text",
     scope: Annotated[
         str | None,
-        typer.Option(
-            metavar="COLUMN",
-            help="Column, or member in JSON, with the scope. A scoped corpus requires it.",
-        ),
+        column_option("Column, or member in JSON, with the scope. A scoped corpus requires it."),
     ] = None,
     glob: Annotated[
         str,
@@ -103,7 +94,7 @@ def index(
         settings = {"scoped": True} | settings
     _check_usage(settings, glob, create)
     if bool(paths) == (query is not None):
-        raise typer.BadParameter("name files or a query, and not both", param_hint="PATH")
+        raise misused("PATH", "name files or a query, and not both")
     refusals = Refusals()
     with connect(database_url) as db:
         inputs: Inputs | QueryDocuments = (
@@ -143,10 +134,7 @@ def remove(
         unknown = [key for key in dict.fromkeys(keys) if key not in opened]
         removed = opened.remove(keys)
     print_result(
-        f"removed {count(removed, 'document')}",
-        corpus=corpus,
-        documents=removed,
-        unknown=unknown,
+        f"removed {count(removed, 'document')}", corpus=corpus, documents=removed, unknown=unknown
     )
     for key in unknown:
         message = f'no document "{key}" in the corpus'
@@ -171,25 +159,19 @@ def expire(corpus: CorpusName, database_url: DatabaseUrl = None) -> None:
 def _check_usage(settings: PartialSettings, glob: str, create: bool) -> None:
     """Raise BadParameter for options that exclude each other, before any file is read."""
     if not glob:
-        raise typer.BadParameter(
-            'it is empty; expected a pattern such as "*.md"', param_hint="--glob"
-        )
+        raise misused("--glob", 'it is empty; expected a pattern such as "*.md"')
     if settings and not create:
         name = next(iter(settings)).replace("_", "-")
-        raise typer.BadParameter(
+        raise misused(
+            f"--{name}",
             "settings are for a new corpus: give --create, or change them with textsim rebuild",
-            param_hint=f"--{name}",
         )
     if settings:
         check_settings(settings)
 
 
 def _open_or_create(
-    db: Database,
-    name: str,
-    create: bool,
-    settings: PartialSettings,
-    documents: Iterator[Any],
+    db: Database, name: str, create: bool, settings: PartialSettings, documents: Iterator[Any]
 ) -> tuple[Corpus | None, Iterator[Any]]:
     """Return the corpus and all documents; None if there is neither a corpus nor a document.
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
-from functools import cache
 from typing import Annotated, Any
 
 import typer
@@ -32,7 +31,7 @@ def _note(value: bool) -> None:
     json_option.is_given = value
 
 
-def _declare_option(
+def declare_option(
     as_json: Annotated[
         bool,
         typer.Option(
@@ -48,18 +47,9 @@ def _declare_option(
     """Declare the option: Typer makes options only from a function's parameters."""
 
 
-@cache
-def options() -> list[Any]:
-    """Return the option as a list, as logs.options() does."""
-    app = typer.Typer(add_completion=False)
-    app.command()(_declare_option)
-    return [each for each in typer.main.get_command(app).params if each.name == "as_json"]
-
-
 class JsonCommand(logs.Command):
     """A command that has --json and the log options."""
 
     def get_params(self, ctx: Any) -> list[Any]:
         """Return the parameters of the command, --json, and the log options."""
-        own = super().get_params(ctx)
-        return [*own, *options()]
+        return [*super().get_params(ctx), *logs.declared_by(declare_option)]

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -96,7 +96,7 @@ def log_to_stderr() -> Iterator[None]:
     levels = {name: logging.getLogger(name).level for name in (LIBRARY, COMMANDS, COMPILER)}
     library.addHandler(handler)
     try:
-        _configure()
+        configure()
         yield
     finally:
         library.removeHandler(handler)
@@ -104,7 +104,8 @@ def log_to_stderr() -> Iterator[None]:
             logging.getLogger(name).setLevel(level)
 
 
-def _configure(default: int | None = None) -> None:
+def configure(default: int | None = None) -> None:
+    """Log as the options say; default: the level without --log-level."""
     for handler in logging.getLogger(LIBRARY).handlers:
         if isinstance(handler, _Handler):
             plain = PlainFormatter("%(asctime)s %(message)s")
@@ -116,14 +117,9 @@ def _configure(default: int | None = None) -> None:
         logging.getLogger(name).setLevel(log_options.level or level)
 
 
-def set_default_level(level: int) -> None:
-    """Log messages of this level and above, unless --log-level was given."""
-    _configure(level)
-
-
 def _choose_json(value: bool) -> None:
     log_options.json = log_options.json or value
-    _configure()
+    configure()
 
 
 def _choose_level(value: str | None) -> None:
@@ -133,10 +129,10 @@ def _choose_level(value: str | None) -> None:
         near = suggestion(value, LEVELS)
         raise typer.BadParameter(f'"{value}" is not one of {", ".join(LEVELS)}{near}')
     log_options.level = getattr(logging, value.upper())
-    _configure()
+    configure()
 
 
-def _declare_options(
+def declare_options(
     log_json: Annotated[
         bool,
         typer.Option(
@@ -164,10 +160,10 @@ def _declare_options(
 
 
 @cache
-def options() -> list[Any]:
-    """Return the log options, which every command has."""
+def declared_by(function: Callable[..., None]) -> list[Any]:
+    """Return the options that a function declares."""
     app = typer.Typer(add_completion=False)
-    app.command()(_declare_options)
+    app.command()(function)
     parameters: list[Any] = typer.main.get_command(app).params
     return parameters
 
@@ -177,7 +173,7 @@ class Command(TyperCommand):
 
     def get_params(self, ctx: Any) -> list[Any]:
         """Return the parameters of the command and the log options."""
-        return [*super().get_params(ctx), *options()]
+        return [*super().get_params(ctx), *declared_by(declare_options)]
 
     def invoke(self, ctx: Any) -> Any:
         """Note the name of the command and run it."""

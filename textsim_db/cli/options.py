@@ -10,10 +10,16 @@ from typing import Annotated, Any, TypeVar
 import typer
 
 from textsim_db.errors import ConfigurationError, install_extra, shown, suggestion
+from textsim_db.files.kind_by_name import Kind
 from textsim_db.settings import Linkage
 
 Choice = TypeVar("Choice", bound=StrEnum)
 _LAST_PORT = 65535
+
+
+def misused(option: str, message: str) -> typer.BadParameter:
+    """Return the error of an option or an argument that does not go with the others."""
+    return typer.BadParameter(message, param_hint=option)
 
 
 def number(text: str) -> float:
@@ -64,11 +70,36 @@ def whole_number_option(text: str) -> Any:
     return typer.Option(parser=whole_number, metavar="NUMBER", help=text)
 
 
+def positive_number_option(text: str, *flags: str) -> Any:
+    """Return an option with a whole number above 0; text is its help."""
+    return typer.Option(*flags, parser=positive_number, metavar="NUMBER", help=text)
+
+
+def choice_option(choices: type[Choice], text: str, *flags: str) -> Any:
+    """Return an option with a member of choices; text is its help."""
+    return typer.Option(*flags, parser=choice_of(choices), metavar="|".join(choices), help=text)
+
+
+def record_kind_option(text: str) -> Any:
+    """Return an option with the format of a file of records; text is its help."""
+    kinds = "|".join(kind for kind in Kind if kind is not Kind.TEXT)
+    return typer.Option(parser=choice_of(Kind), metavar=kinds, help=text)
+
+
+def column_option(text: str, *flags: str) -> Any:
+    """Return an option with the name of a column; text is its help."""
+    return typer.Option(*flags, metavar="COLUMN", help=text)
+
+
+def path_option(text: str, *flags: str) -> Any:
+    """Return an option with the name of a file; text is its help."""
+    return typer.Option(*flags, metavar="PATH", help=text)
+
+
 def check_port(port: int, option: str) -> None:
     """Raise an error unless this is the number of a port; 0 stands for any free port."""
     if not 0 <= port <= _LAST_PORT:
-        message = f"port {port} is out of range; expected 0 to {_LAST_PORT}"
-        raise typer.BadParameter(message, param_hint=option)
+        raise misused(option, f"port {port} is out of range; expected 0 to {_LAST_PORT}")
 
 
 @contextmanager
@@ -97,16 +128,13 @@ DatabaseUrl = Annotated[
 ]
 CorpusName = Annotated[str, typer.Argument(metavar="CORPUS", help="Name of the corpus.")]
 OptionalCorpus = Annotated[
-    str | None,
-    typer.Argument(metavar="CORPUS", help="Name of the corpus. Default: every corpus."),
+    str | None, typer.Argument(metavar="CORPUS", help="Name of the corpus. Default: every corpus.")
 ]
 Threshold = Annotated[
     float | None,
-    typer.Option(
-        parser=number,
-        metavar="NUMBER",
-        help="Least similarity of a result: above 0, at most 1. Default: the corpus's threshold. "
-        "Below it some similar documents are missed: textsim corpus show prints the share.",
+    number_option(
+        "Least similarity of a result: above 0, at most 1. Default: the corpus's threshold. "
+        "Below it some similar documents are missed: textsim corpus show prints the share."
     ),
 ]
 LanguageLimit = Annotated[
@@ -137,12 +165,10 @@ ScopeOfPairs = Annotated[
 ]
 LinkageOption = Annotated[
     str,
-    typer.Option(
-        "--linkage",
-        parser=choice_of(Linkage),
-        metavar="|".join(Linkage),
-        help="What makes a cluster. single: chains of similar documents. complete: every two "
-        "members are similar. kept: each member is similar to the member that is kept.",
+    choice_option(
+        Linkage,
+        "What makes a cluster. single: chains of similar documents. complete: every two members are "
+        "similar. kept: each member is similar to the member that is kept.",
     ),
 ]
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmation.")]

@@ -4,21 +4,27 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator
+from itertools import chain, islice
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from textsim_db.cli.connections import connect
+from textsim_db.cli.dedupe_reports import LINES, check_report
 from textsim_db.cli.messages import Refusals, print_message
 from textsim_db.cli.options import (
     CorpusName,
     DatabaseUrl,
     ScopeLimit,
-    choice_of,
-    positive_number,
+    choice_option,
+    column_option,
+    misused,
+    path_option,
+    positive_number_option,
 )
-from textsim_db.cli.output import Format, FormatOption, check_writable, write
+from textsim_db.cli.output import Format, FormatOption, check_output, write
 from textsim_db.cli.searches import MaxResults, SearchedFile, SearchedText, searched_text
+from textsim_db.errors import InputError
 from textsim_db.files.kind_by_name import Kind
 from textsim_db.show.numbers import count
 from textsim_db.show.word_borders import end_of_start, start_of_end
@@ -33,11 +39,16 @@ _MOST_SHOWN = 160
 
 LeastWords = Annotated[
     int | None,
-    typer.Option(
+    positive_number_option(
+        "The words of the shortest passage. Default: --passages of the corpus, and not fewer.",
         "--words",
-        parser=positive_number,
-        metavar="NUMBER",
-        help="The words of the shortest passage. Default: --passages of the corpus, and not fewer.",
+    ),
+]
+MostDocuments = Annotated[
+    int | None,
+    positive_number_option(
+        "Do not list a run that more documents have, such as a header. Default: list all.",
+        "--max-documents",
     ),
 ]
 
@@ -49,14 +60,7 @@ def passages(
     words: LeastWords = None,
     max_results: MaxResults = None,
     scope: ScopeLimit = None,
-    max_documents: Annotated[
-        int | None,
-        typer.Option(
-            parser=positive_number,
-            metavar="NUMBER",
-            help="Do not list a run that more documents have, such as a header. Default: list all.",
-        ),
-    ] = None,
+    max_documents: MostDocuments = None,
     form: FormatOption = Format.TABLE,
     database_url: DatabaseUrl = None,
 ) -> None:
@@ -64,8 +68,8 @@ def passages(
 
     The corpus must have passages. It prints the words of each run, the key of the document, and the
     numbers of words before the run in the text and in the document. start and end are the characters of
-    the text before the run, and up to its end. Then it prints the run itself in brackets, as the text
-    has it, between the words around it.
+    the text before the run, and up to its end. Then it prints the run itself, as the text has it. A
+    table shows it in brackets, between the words around it, and without its middle if it is long.
 
     Examples:
     - `textsim passages letters --file letter.txt`
@@ -83,11 +87,18 @@ def passages(
     def marked(run: Passage | CommonRun) -> str:
         return _marked(searched, *places.span(run.in_text, run.words))
 
+    def shown_run(run: Passage) -> str:
+        return marked(run) if form is Format.TABLE else searched[run.start : run.end]
+
     columns = ("words", "key", "in_text", "in_document", "start", "end", "passage")
-    rows = ((p.words, p.key, p.in_text, p.in_document, p.start, p.end, marked(p)) for p in found)
+    rows = ((p.words, p.key, p.in_text, p.in_document, p.start, p.end, shown_run(p)) for p in found)
     write(columns, rows, form)
     for run in found.common:
         print_message(f"in some {count(run.documents, 'document')}, not listed: {marked(run)}")
+    words_of_text, least = len(places.starts), words or opened.config.passages or 0
+    if words_of_text < least:
+        units = count(words_of_text, opened.config.shingle.unit)
+        print_message(f"the text has {units}, and a passage has {least} or more")
     documents = len({passage.key for passage in found})
     print_message(f"{count(len(found), 'passage')} in {count(documents, 'document')} found")
 
@@ -118,32 +129,28 @@ def contamination(
     words: LeastWords = None,
     report: Annotated[
         str | None,
-        typer.Option(
-            "--report", metavar="PATH", help="Write a line of JSON for each record to this file."
+        path_option(
+            "Write a line of JSON for each record to this file, whose name ends in .jsonl."
         ),
     ] = None,
     kind: Annotated[
         Kind,
-        typer.Option(
-            "--kind", parser=choice_of(Kind), metavar="|".join(Kind), help="Format of the files."
-        ),
+        choice_option(Kind, "Format of the files."),
     ] = Kind.AUTO,
-    key: Annotated[
-        str, typer.Option(metavar="COLUMN", help="Column, or member in JSON, with the key.")
-    ] = "id",
-    text: Annotated[
-        str, typer.Option(metavar="COLUMN", help="Column, or member in JSON, with the text.")
-    ] = "text",
+    key: Annotated[str, column_option("Column, or member in JSON, with the key.")] = "id",
+    text: Annotated[str, column_option("Column, or member in JSON, with the text.")] = "text",
     scope: ScopeLimit = None,
+    max_documents: MostDocuments = None,
     form: FormatOption = Format.TABLE,
     database_url: DatabaseUrl = None,
 ) -> None:
     """Say which records of a test set share passages with the documents of a corpus.
 
     The corpus must have passages. Of each record that shares one, it prints the key, the number of its
-    words, the share of them that are in passages, and the keys of the documents. --report writes all
-    records to a file instead. A table needs all its rows in memory; the report and other formats are
-    written row by row, so the test set may have any size.
+    words, the share of them that are in passages, the keys of the documents, and the number of words in
+    runs that very many documents have, whose documents are not listed. --report writes all records to a
+    file instead, with the document and the characters of each passage. A table needs all its rows in
+    memory; the report and other formats are written row by row, so the test set may have any size.
 
     Examples:
     - `textsim contamination questions.jsonl --against training`
@@ -152,23 +159,37 @@ def contamination(
     """
     from textsim_db.files.read_documents import Inputs
 
-    if report is not None:
-        check_writable(report)
     refusals = Refusals()
     inputs = Inputs(paths, refusals.add, kind, key, text)
+    if report is not None:
+        if form is Format.CSV:
+            raise misused("--format", "--report writes JSON lines; leave out one of the two")
+        check_report(report, LINES)
+        check_output("--report", report, (("TESTSET", name) for name in inputs.files()))
     with connect(database_url) as db:
         corpus = db.corpus(against)
         tally = _Tally(words or corpus.config.passages or 0)
         records = ((document[0], document[1]) for document in inputs)
-        rows = tally.counted(corpus.contamination(records, words, scope))
+        rows = tally.counted(corpus.contamination(records, words, scope, max_documents))
+        first = list(islice(rows, 1))
+        if refusals.count and not first:
+            refusals.show()
+            raise InputError("no record could be compared")
+        rows = chain(first, rows)
         if report is None:
-            shared = ((*row[:3], ", ".join(row.documents)) for row in rows if row.documents)
-            write(("key", "words", "coverage", "documents"), shared, form)
+            shared = (
+                (*row[:3], ", ".join(row.documents), _count_words(row.common))
+                for row in rows
+                if row.documents or row.common
+            )
+            write(("key", "words", "coverage", "documents", "left_out"), shared, form)
         else:
             _write_report(report, rows)
     print_message(
         f"{tally.contaminated:,} of {count(tally.records, 'record')} share a passage with a document"
     )
+    if tally.left_out:
+        print_message(f"{count(tally.left_out, 'record')} with runs in too many documents to list")
     if tally.short:
         records_below = count(tally.short, "record")
         print_message(
@@ -176,7 +197,12 @@ def contamination(
         )
     refusals.show()
     if refusals.count:
-        raise typer.Exit(1 if tally.records else 2)
+        raise typer.Exit(1)
+
+
+def _count_words(runs: Iterable[CommonRun]) -> int:
+    """Return the number of words in runs, which may overlap."""
+    return len({place for run in runs for place in range(run.in_text, run.in_text + run.words)})
 
 
 class _Tally:
@@ -186,6 +212,7 @@ class _Tally:
         self.least_words = least_words
         self.records = 0
         self.contaminated = 0
+        self.left_out = 0
         self.short = 0
 
     def counted(self, rows: Iterable[Contamination]) -> Iterator[Contamination]:
@@ -193,6 +220,7 @@ class _Tally:
         for row in rows:
             self.records += 1
             self.contaminated += bool(row.documents)
+            self.left_out += bool(row.common)
             self.short += row.words < self.least_words
             yield row
 
@@ -202,4 +230,8 @@ def _write_report(path: str, rows: Iterable[Contamination]) -> None:
 
     with replacing(path) as file:
         for row in rows:
-            file.write(json.dumps(row._asdict(), ensure_ascii=False).encode() + b"\n")
+            members = row._asdict() | {
+                "passages": [{"key": p.key, "start": p.start, "end": p.end} for p in row.passages],
+                "common": [run._asdict() for run in row.common],
+            }
+            file.write(json.dumps(members, ensure_ascii=False).encode() + b"\n")

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
+from textsim_db.check_values import check_count
 from textsim_db.choose_bands import Bands
 from textsim_db.cli.connections import connect
 from textsim_db.cli.messages import print_message
@@ -24,7 +25,7 @@ from textsim_db.cli.output import (
 from textsim_db.cli.progress import progress
 from textsim_db.cli.settings_options import PartialSettings, with_settings
 from textsim_db.errors import shown
-from textsim_db.settings import DEFAULTS, check_count
+from textsim_db.settings import DEFAULTS
 from textsim_db.show.numbers import count
 from textsim_db.show.numbers import similarity as shown_similarity
 
@@ -55,13 +56,9 @@ def plan(
         ),
     ] = None,
     documents: Annotated[
-        int,
-        whole_number_option("Without a corpus: the expected number of documents."),
+        int, whole_number_option("Without a corpus: the expected number of documents.")
     ] = 1_000_000,
-    words: Annotated[
-        float,
-        number_option("Without a corpus: words of a document."),
-    ] = 200,
+    words: Annotated[float, number_option("Without a corpus: words of a document.")] = 200,
     background: Annotated[
         float,
         number_option(
@@ -70,8 +67,7 @@ def plan(
         ),
     ] = 0.05,
     sample: Annotated[
-        int,
-        whole_number_option("With a corpus: compare this many documents with all documents."),
+        int, whole_number_option("With a corpus: compare this many documents with all documents.")
     ] = 1000,
     seed: Annotated[
         int | None,
@@ -171,7 +167,7 @@ def _plan_corpus_to_come(
 def _plan_existing_corpus(
     corpus: str, settings: PartialSettings, chosen: dict[str, Any], database_url: str | None
 ) -> _Plan:
-    from textsim_db.read.measure_recall import distribution
+    from textsim_db.read.measure_recall import measured_options
     from textsim_db.sketch import cost_of_bands
 
     with connect(database_url) as db:
@@ -186,12 +182,8 @@ def _plan_existing_corpus(
         with db.engine.connect() as connection:
             connections = int(connection.exec_driver_sql("SHOW max_connections").scalar_one())
     config = opened.config
-    fingerprints = cost_of_bands.count_fingerprints(
-        report.words, settings.get("passages", config.passages), config.shingle.unit
-    )
-    options = cost_of_bands.options(
-        threshold, recall, num_hashes, report.words, distribution(report), fingerprints
-    )
+    passages = settings.get("passages", config.passages)
+    options = measured_options(report, recall, num_hashes, passages, config.shingle.unit)
     return _Plan(
         options,
         config.banding,

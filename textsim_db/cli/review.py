@@ -14,10 +14,13 @@ from textsim_db.cli.options import (
     DatabaseUrl,
     Threshold,
     check_port,
+    column_option,
+    misused,
     needs_extra,
+    path_option,
     whole_number_option,
 )
-from textsim_db.cli.output import check_writable
+from textsim_db.cli.output import check_output
 
 if TYPE_CHECKING:
     from textsim_db.review.reviewed import Reviewed
@@ -39,37 +42,24 @@ def review(
         typer.Option(metavar="TABLE", help="Show the pairs of this attached table only."),
     ] = None,
     report: Annotated[
-        str | None,
-        typer.Option(
-            metavar="PATH", help="Show the clusters of a report that textsim dedupe has written."
-        ),
+        str | None, path_option("Show the clusters of a report that textsim dedupe has written.")
     ] = None,
     records: Annotated[
-        str | None,
-        typer.Option(
-            "--input", metavar="PATH", help="With --report: the file that dedupe has read."
-        ),
+        str | None, path_option("With --report: the file that dedupe has read.", "--input")
     ] = None,
-    text: Annotated[
-        str, typer.Option(metavar="COLUMN", help="With --input: column or member with the text.")
-    ] = "text",
+    text: Annotated[str, column_option("With --input: column or member with the text.")] = "text",
     key: Annotated[
         str | None,
-        typer.Option(
-            metavar="COLUMN",
-            help="With --input: column or member with the key. Default: id if it exists.",
-        ),
+        column_option("With --input: column or member with the key. Default: id if it exists."),
     ] = None,
     scope: Annotated[
-        str | None,
-        typer.Option(metavar="COLUMN", help="With --input: column or member with the scope."),
+        str | None, column_option("With --input: column or member with the scope.")
     ] = None,
     judgements: Annotated[
         str | None,
-        typer.Option(
-            metavar="PATH",
-            help="With --report: the file of judgements, JSON lines. Default: the name of the report "
-            "with .judgements.jsonl in the place of .jsonl.",
+        path_option(
+            "With --report: the file of judgements, JSON lines. Default: the name of the report "
+            "with .judgements.jsonl in the place of .jsonl."
         ),
     ] = None,
     threshold: Threshold = None,
@@ -130,15 +120,13 @@ def _check_usage(
     judgements: str | None,
 ) -> None:
     if (report is None) != (records is None):
-        raise typer.BadParameter("--report and --input need each other", param_hint="--report")
+        raise misused("--report", "--report and --input need each other")
     if report is not None and (corpus or source):
-        raise typer.BadParameter("it takes neither a corpus nor --source", param_hint="--report")
+        raise misused("--report", "it takes neither a corpus nor --source")
     if report is None and judgements is not None:
-        raise typer.BadParameter(
-            "it needs --report; a corpus has its own", param_hint="--judgements"
-        )
+        raise misused("--judgements", "it needs --report; a corpus has its own")
     if corpus is None and source is None and report is None:
-        raise typer.BadParameter("name a corpus, or give --source or --report", param_hint="CORPUS")
+        raise misused("CORPUS", "name a corpus, or give --source or --report")
 
 
 @contextmanager
@@ -167,8 +155,8 @@ def _report(
     text, key, scope = columns
     path = judgements or f"{report.removesuffix('.jsonl')}.judgements.jsonl"
     if not path.endswith(".jsonl"):
-        raise typer.BadParameter(f"{path} does not end in .jsonl", param_hint="--judgements")
-    check_writable(path)
+        raise misused("--judgements", f"{path} does not end in .jsonl")
+    check_output("--judgements", path, [("--report", report), ("--input", records)])
     wanted = RecordColumns(text, key or "id", None, key is not None, scope)
     with (
         RecordFile(records, wanted) as file,

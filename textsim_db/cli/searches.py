@@ -9,7 +9,7 @@ import typer
 
 from textsim_db.cli.connections import connect
 from textsim_db.cli.messages import print_message
-from textsim_db.cli.one_text import read_one_text
+from textsim_db.cli.one_text import is_file_name, read_one_text
 from textsim_db.cli.options import (
     CorpusName,
     DatabaseUrl,
@@ -18,7 +18,9 @@ from textsim_db.cli.options import (
     ScopeLimit,
     ScopeOfPairs,
     Threshold,
-    positive_number,
+    misused,
+    path_option,
+    positive_number_option,
 )
 from textsim_db.cli.output import Format, FormatOption, write
 from textsim_db.show.numbers import count
@@ -42,10 +44,8 @@ MeasureOption = Annotated[
 ]
 MaxResults = Annotated[
     int | None,
-    typer.Option(
-        parser=positive_number,
-        metavar="NUMBER",
-        help="Print at most this many results, the most similar first. Default: all.",
+    positive_number_option(
+        "Print at most this many results, the most similar first. Default: all."
     ),
 ]
 
@@ -57,10 +57,7 @@ SearchedText = Annotated[
     ),
 ]
 SearchedFile = Annotated[
-    str | None,
-    typer.Option(
-        "--file", metavar="PATH", help='Read the text from a file; "-" is standard input.'
-    ),
+    str | None, path_option('Read the text from a file; "-" is standard input.', "--file")
 ]
 
 
@@ -98,12 +95,7 @@ def nearest(
     corpus: CorpusName,
     text: SearchedText = None,
     file: SearchedFile = None,
-    k: Annotated[
-        int,
-        typer.Option(
-            "--k", "-k", parser=positive_number, metavar="NUMBER", help="Print this many."
-        ),
-    ] = 10,
+    k: Annotated[int, positive_number_option("Print this many.", "--k", "-k")] = 10,
     language: LanguageLimit = None,
     scope: ScopeLimit = None,
     form: FormatOption = Format.TABLE,
@@ -267,8 +259,10 @@ def _write_inspected(found: list[InspectedCluster], form: Format) -> None:
 def searched_text(text: str | None, file: str | None) -> str:
     """Return the text of a search, given as an argument or in a file."""
     if (text is None) == (file is None):
-        raise typer.BadParameter("give either a text or --file", param_hint="TEXT")
+        raise misused("TEXT", "give either a text or --file")
     name = "-" if text == "-" else file
+    if text is not None and is_file_name(text):
+        print_message(f"the text is the name of a file; to search for its content: --file {text}")
     return read_one_text(name, "searched for") if name is not None else str(text)
 
 
@@ -299,4 +293,4 @@ def _is_distance(measure: str) -> bool:
 def _one_row_a_key(clusters: list[Cluster[str]]) -> Iterator[tuple[Any, ...]]:
     for number, cluster in enumerate(clusters, start=1):
         for key in cluster.keys:
-            yield number, len(cluster.keys), cluster.weakest, key, key == cluster.kept
+            yield number, len(cluster.keys), cluster.weakest, key, cluster.kept

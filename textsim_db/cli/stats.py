@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
-import json
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from textsim_db.cli.connections import connect
+from textsim_db.cli.json_option import print_object
 from textsim_db.cli.messages import print_message
 from textsim_db.cli.options import (
     CorpusName,
@@ -27,13 +27,9 @@ if TYPE_CHECKING:
 
 def stats(
     corpus: CorpusName,
-    words: Annotated[
-        int,
-        whole_number_option("Print this many of the most frequent words."),
-    ] = 10,
+    words: Annotated[int, whole_number_option("Print this many of the most frequent words.")] = 10,
     sample: Annotated[
-        int,
-        whole_number_option("Compare this many documents with their candidates."),
+        int, whole_number_option("Compare this many documents with their candidates.")
     ] = 1000,
     seed: Annotated[int, whole_number_option("Seed of the sample.")] = 1,
     plot: Annotated[
@@ -70,7 +66,7 @@ def stats(
     if form is Format.TABLE:
         _show(statistics)
     else:
-        print(json.dumps(dataclasses.asdict(statistics), ensure_ascii=False))
+        print_object(dataclasses.asdict(statistics))
 
 
 def _show(statistics: Statistics) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import logging
 import time
 from collections.abc import Iterator
@@ -13,9 +12,9 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 import typer
 
 from textsim_db.cli.connections import connect, each_corpus
-from textsim_db.cli.json_option import json_option
+from textsim_db.cli.json_option import json_option, print_object
 from textsim_db.cli.messages import print_message
-from textsim_db.cli.options import DatabaseUrl, OptionalCorpus, needs_extra, number_option
+from textsim_db.cli.options import DatabaseUrl, OptionalCorpus, misused, needs_extra, number_option
 from textsim_db.cli.output import Format, FormatOption, write
 from textsim_db.errors import shown
 from textsim_db.results import ScopeStatus, Source
@@ -84,27 +83,23 @@ def status(
 
     """
     if watch is not None and not 0 < watch <= _LONGEST_WATCH:
-        raise typer.BadParameter(
-            f"expected seconds above 0, at most {_LONGEST_WATCH}", param_hint="--watch"
-        )
+        raise misused("--watch", f"expected seconds above 0, at most {_LONGEST_WATCH}")
     if max_lag is not None and (watch is not None or scopes or as_metrics):
-        raise typer.BadParameter("it asks once, and for the lag only", param_hint="--max-lag")
+        raise misused("--max-lag", "it asks once, and for the lag only")
     if scopes:
         if watch is not None:
-            raise typer.BadParameter(
-                "it is not for --scopes, which lists once", param_hint="--watch"
-            )
+            raise misused("--watch", "it is not for --scopes, which lists once")
         _list_scopes(corpus, form, database_url)
         return
     if as_metrics and json_option.is_given:
-        raise typer.BadParameter("--prometheus has a format of its own", param_hint="--json")
+        raise misused("--json", "--prometheus has a format of its own")
     if as_metrics:
         _print_metrics(database_url)
         return
     with connect(database_url) as db:
         for sample in _samples(db, corpus, watch):
             if form is Format.JSONL:
-                typer.echo(json.dumps(sample.as_object()))
+                print_object(sample.as_object())
             else:
                 _show(sample, form)
     lag = max(sample.lags, default=0)
@@ -112,9 +107,12 @@ def status(
         message = f"a change has waited for {lag:,.1f} s, longer than {max_lag:g} s"
         print_message(message, logging.WARNING)
         raise typer.Exit(1)
-    if lag > _LATE_SECONDS:
+    if not sample.workers and any(s.status.pending or s.status.outdated for s in sample.states):
+        message = "no worker is connected, and changes wait; to start a worker: textsim worker"
+        print_message(message, logging.WARNING)
+    elif lag > _LATE_SECONDS:
         print_message(
-            "some changes have waited for over a minute: is a worker running? To start a worker: "
+            "some changes have waited for over a minute; if the workers make progress, start more: "
             "textsim worker",
             logging.WARNING,
         )
@@ -123,7 +121,7 @@ def status(
 def _list_scopes(corpus: str | None, form: Format, database_url: str | None) -> None:
     """Print the scopes of a corpus, the largest first."""
     if corpus is None:
-        raise typer.BadParameter("name the corpus whose scopes to list", param_hint="--scopes")
+        raise misused("--scopes", "name the corpus whose scopes to list")
     with connect(database_url) as db:
         write(ScopeStatus._fields, db.manage(corpus).scopes(), form)
 
@@ -318,8 +316,8 @@ def _row(state: State, form: Format) -> tuple[Any, ...]:
     if form is Format.TABLE and lag is not None:
         oldest = f"{lag:,.1f} s ago"
     if form is Format.TABLE and status.is_estimate:
-        pending = f"about {status.pending}"
+        pending = f"about {status.pending:,}"
     indexed: int | str = status.indexed
     if form is Format.TABLE and status.indexed_is_estimate:
-        indexed = f"about {status.indexed}"
+        indexed = f"about {status.indexed:,}"
     return (state.corpus, indexed, pending, oldest, status.failed)

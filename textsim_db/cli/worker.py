@@ -15,7 +15,7 @@ import typer
 from textsim_db.cli.connections import connect
 from textsim_db.cli.json_option import json_option, print_object
 from textsim_db.cli.log_changes import WorkLog, counts, log, summary
-from textsim_db.cli.logs import set_default_level
+from textsim_db.cli.logs import configure
 from textsim_db.cli.options import (
     DatabaseUrl,
     check_port,
@@ -103,7 +103,7 @@ def worker(
     """
     if poll is None:
         poll = _LISTEN_POLL_SECONDS if listen else POLL_SECONDS
-    set_default_level(logging.WARNING if quiet else logging.INFO)
+    configure(logging.WARNING if quiet else logging.INFO)
     with connect(database_url) as db:
         work = WorkLog()
         indexer = db.worker(poll, lease, listen, work.add)

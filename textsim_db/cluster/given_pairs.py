@@ -7,11 +7,12 @@ from typing import Any, NoReturn, TypeVar
 
 import numpy as np
 
+from textsim_db.check_values import is_number
 from textsim_db.cluster.linkages import groups_of_links
 from textsim_db.cluster.spanning_forest import Links
 from textsim_db.errors import InputError, shown
 from textsim_db.results import Cluster
-from textsim_db.settings import check_linkage, is_number
+from textsim_db.settings import check_linkage
 from textsim_db.show.result_list import ResultList
 
 Key = TypeVar("Key", str, int)
@@ -66,9 +67,7 @@ def group_pairs(
     return ResultList(sorted(clusters, key=lambda cluster: (-len(cluster.keys), cluster.keys)))
 
 
-def _read(
-    pairs: Iterable[tuple[Any, ...]],
-) -> tuple[dict[tuple[Any, Any], float], dict[Any, int]]:
+def _read(pairs: Iterable[tuple[Any, ...]]) -> tuple[dict[tuple[Any, Any], float], dict[Any, int]]:
     """Return the similarity of each pair, and for each key the place of its first pair."""
     if hasattr(pairs, "columns"):
         raise InputError(

@@ -9,13 +9,7 @@ import numpy as np
 
 from textsim_db.cluster.spanning_forest import Links
 from textsim_db.compare.document_rows import Rows
-from textsim_db.compare.jaccard import (
-    ShingleSet,
-    may_reach,
-    set_of,
-    shingle_set,
-    similarity_with,
-)
+from textsim_db.compare.jaccard import ShingleSet, may_reach, set_of, shingle_set, similarity_with
 from textsim_db.sketch.ragged import Buckets
 from textsim_db.text.array_types import FloatArray, Int64Array
 from textsim_db.text.hash_table import (
@@ -53,11 +47,7 @@ class _Chains(NamedTuple):
 
 
 def keep_representatives(
-    rows: Rows,
-    buckets: Buckets,
-    settled: int,
-    threshold: float,
-    replaced: Int64Array | None = None,
+    rows: Rows, buckets: Buckets, settled: int, threshold: float, replaced: Int64Array | None = None
 ) -> Kept:
     """Go through documents in order, and keep each document that matches no kept document.
 
@@ -97,12 +87,7 @@ def keep_linked(links: Links, apart: Mapping[int, Set[int]]) -> Links:
 
 @kernel
 def _keep(
-    rows: Rows,
-    buckets: Buckets,
-    settled: int,
-    replaced: Int64Array,
-    threshold: float,
-    spread: int,
+    rows: Rows, buckets: Buckets, settled: int, replaced: Int64Array, threshold: float, spread: int
 ) -> tuple[Int64Array, FloatArray]:
     documents = len(rows.shingle_counts)
     kept = Kept(np.arange(documents), np.ones(documents))

@@ -56,9 +56,7 @@ class Forest:
         if self._count > max(MERGE_LINKS, len(self._kept.left)):
             self._merge()
 
-    def components(
-        self,
-    ) -> tuple[Int64Array, Int64Array, FloatArray]:
+    def components(self) -> tuple[Int64Array, Int64Array, FloatArray]:
         """Return the members, the number of each member's component, and each component's weakest link.
 
         Members and numbers have the shape (members,), the weakest links (components,).

@@ -12,14 +12,7 @@ import numpy as np
 from textsim_db.compare.document_rows import Rows, most_shingles, rolling_hashes
 from textsim_db.compare.jaccard import similarity_of
 from textsim_db.text.array_types import HashArray, Int64Array, longest
-from textsim_db.text.hash_table import (
-    SPREAD,
-    HashTable,
-    find,
-    is_taken,
-    number_at,
-    table_of,
-)
+from textsim_db.text.hash_table import SPREAD, HashTable, find, is_taken, number_at, table_of
 from textsim_db.text.numba_compiler import inlined_kernel, kernel
 
 BINS = 100

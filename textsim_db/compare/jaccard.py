@@ -7,13 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from textsim_db.compare.document_rows import Rows, rolling_hashes, width_of
-from textsim_db.text.array_types import (
-    FloatArray,
-    HashArray,
-    Int32Array,
-    Int64Array,
-    longest,
-)
+from textsim_db.text.array_types import FloatArray, HashArray, Int32Array, Int64Array, longest
 from textsim_db.text.hash_table import (
     SPREAD,
     HashTable,

@@ -6,11 +6,12 @@ import shlex
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from textsim_db.check_values import check_count, check_threshold
 from textsim_db.db.current_store import CurrentStore
 from textsim_db.db.store import Store
 from textsim_db.errors import ConfigurationError, DocumentError, DocumentNotFound, MeasureError
 from textsim_db.lazy_imports import lazy
-from textsim_db.settings import AUTO, CorpusConfig, check_count, check_threshold
+from textsim_db.settings import AUTO, CorpusConfig
 from textsim_db.write.document_inputs import Key, Scope
 
 if TYPE_CHECKING:
@@ -62,11 +63,7 @@ class CheckedArguments:
         return stored
 
     def _criterion(
-        self,
-        measure: str,
-        threshold: float | None,
-        language: str | None,
-        scope: str | None = None,
+        self, measure: str, threshold: float | None, language: str | None, scope: str | None = None
     ) -> Criterion:
         by = by_name.measure_of(measure)
         limit = self._language(language)

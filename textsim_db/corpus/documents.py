@@ -7,15 +7,15 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, LiteralString
 
+from textsim_db.check_values import check_several
 from textsim_db.corpus.arguments import CheckedArguments
-from textsim_db.db.engine import autocommit
+from textsim_db.db.engine import read_rows
 from textsim_db.db.store import Store
 from textsim_db.errors import ConfigurationError, DuplicateError
 from textsim_db.lazy_imports import lazy
 from textsim_db.progress_bar import shown
 from textsim_db.read import statements
 from textsim_db.results import AddReport, Match
-from textsim_db.settings import check_several
 from textsim_db.show.result_list import ResultList
 from textsim_db.write.document_inputs import Documents, Key, Scope, stream_documents
 
@@ -216,7 +216,5 @@ class DocumentMethods(CheckedArguments):
 
 
 def _value(store: Store, statement: LiteralString, *parameters: str) -> Any:
-    with autocommit(store.engine) as connection:
-        row = connection.execute(store.corpus.statement(statement), parameters).fetchone()
-    assert row is not None
-    return row[0]
+    ((value,),) = read_rows(store.engine, store.corpus.statement(statement), parameters)
+    return value

@@ -24,13 +24,7 @@ class JudgementMethods(CheckedArguments):
     """Methods that record and list judgements."""
 
     def judge(
-        self,
-        a: Key,
-        b: Key,
-        verdict: str,
-        note: str | None = None,
-        *,
-        replaces: str | None = None,
+        self, a: Key, b: Key, verdict: str, note: str | None = None, *, replaces: str | None = None
     ) -> bool:
         """Record what a person says of two documents, and return whether that was new.
 
@@ -67,7 +61,7 @@ class JudgementMethods(CheckedArguments):
         replace: bool = False,
         place_of: Callable[[int], str] | None = None,
     ) -> int:
-        """Record several judgements, all or none, and return how many were new.
+        """Record several judgements, all or none, and return how many were new or replaced others.
 
         Args:
             judgements: (a, b, verdict) or (a, b, verdict, note), as in judge().

@@ -6,19 +6,14 @@ from collections.abc import Callable, Generator, Iterable
 from functools import partial
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec
 
+from textsim_db.check_values import check_callable, check_count, check_flag, check_several
 from textsim_db.corpus.arguments import CheckedArguments
 from textsim_db.db.store import Store
 from textsim_db.errors import ConfigurationError, MeasureError
 from textsim_db.frames.arrow_results import ResultColumns, Results
 from textsim_db.lazy_imports import lazy
 from textsim_db.results import Cluster, Duplicate, InspectedCluster, Inspection, Pair
-from textsim_db.settings import (
-    check_callable,
-    check_count,
-    check_flag,
-    check_linkage,
-    check_several,
-)
+from textsim_db.settings import check_linkage
 from textsim_db.show.result_list import ResultList
 from textsim_db.sync import status
 from textsim_db.write.document_inputs import Key, Scope
@@ -27,6 +22,7 @@ if TYPE_CHECKING:
     from textsim_db.diff import cluster_explanation
     from textsim_db.diff.cluster_explanation import ExplainedCluster
     from textsim_db.read import clusters, inspect_clusters, pairs, search
+    from textsim_db.read.clusters import ClusterRules
 else:
     cluster_explanation = lazy("textsim_db.diff.cluster_explanation", globals())
     clusters = lazy("textsim_db.read.clusters", globals())
@@ -110,12 +106,8 @@ class ClusterMethods(CheckedArguments):
             >>> list(corpus.clusters())
             [Cluster(keys=('monday', 'update'), weakest=0.9, kept=None)]
         """
-        limit = self._scope_of_pairs(scope)
-        criterion = self._criterion("jaccard", threshold, language, limit)
-        how = check_linkage(linkage)
-        check_callable(rank, "rank")
-        rules = clusters.ClusterRules(how, rank, check_flag(judgements, "judgements"))
-
+        criterion = self._criterion("jaccard", threshold, language, self._scope_of_pairs(scope))
+        rules = _rules(linkage, rank, judgements)
         return Results(Cluster, partial(self._pairs, clusters.clusters, criterion, rules))
 
     def duplicates(
@@ -154,12 +146,8 @@ class ClusterMethods(CheckedArguments):
             >>> corpus.remove(duplicate.key for duplicate in duplicates)
             1
         """
-        limit = self._scope_of_pairs(scope)
-        criterion = self._criterion("jaccard", threshold, language, limit)
-        how = check_linkage(linkage)
-        check_callable(rank, "rank")
-        rules = clusters.ClusterRules(how, rank, check_flag(judgements, "judgements"))
-
+        criterion = self._criterion("jaccard", threshold, language, self._scope_of_pairs(scope))
+        rules = _rules(linkage, rank, judgements)
         return Results(Duplicate, partial(self._pairs, clusters.duplicates, criterion, rules))
 
     def inspect_clusters(
@@ -195,8 +183,7 @@ class ClusterMethods(CheckedArguments):
         """
         criterion = self._criterion("jaccard", threshold, language, self._scope_of_pairs(scope))
         check_count(fewest, "fewest", 2, 2**31)
-        how = check_linkage(linkage)
-        rules = clusters.ClusterRules(how, None, check_flag(judgements, "judgements"))
+        rules = _rules(linkage, None, judgements)
         return ResultList(self._current.search(clusters.inspected, criterion, rules, fewest))
 
     def inspect_keys(self, clusters: Iterable[Iterable[Key]]) -> list[Inspection]:
@@ -261,3 +248,9 @@ class ClusterMethods(CheckedArguments):
         """Yield the columns of a reader of all pairs, after a warning about unindexed changes."""
         self._current.read(status.warn_unindexed)
         yield from self._current.stream(function, *args, **kwargs)
+
+
+def _rules(linkage: str, rank: Callable[[str], Any] | None, judgements: bool) -> ClusterRules:
+    how = check_linkage(linkage)
+    check_callable(rank, "rank")
+    return clusters.ClusterRules(how, rank, check_flag(judgements, "judgements"))

@@ -121,7 +121,9 @@ class PassageMethods(CheckedArguments):
         all_passages = self._current.search(passages.passages_of, self._key(key), min_words)
         return ResultList(all_passages[:most])
 
-    def shared_passages(self, min_words: int | None = None) -> Generator[SharedPassage, None, None]:
+    def shared_passages(
+        self, min_words: int | None = None, max_documents: int | None = None
+    ) -> Generator[SharedPassage, None, None]:
         """Yield the runs of words that documents of the corpus share, for all pairs, in one snapshot.
 
         In a scoped corpus, both documents have the same scope. A header that many documents have makes a
@@ -129,9 +131,12 @@ class PassageMethods(CheckedArguments):
 
         Args:
             min_words: the words of the shortest passage; by default `passages`, and not fewer.
+            max_documents: do not compare documents because of a part that more documents have, such as a
+                header. A warning is logged, because a passage in such a part may be missed. The work
+                and the passages of a part grow with the square of its documents. None compares all.
 
         Raises:
-            ConfigurationError: the corpus has no passages, or min_words is out of range.
+            ConfigurationError: the corpus has no passages, or an argument is out of range.
 
         Examples:
             >>> leases = db.create_corpus("leases", passages=6)
@@ -142,13 +147,15 @@ class PassageMethods(CheckedArguments):
             >>> list(leases.shared_passages())
             [SharedPassage(a='a', b='b', words=7, in_a=2, in_b=2)]
         """
-        yield from self._current.loaded().stream(passages.shared_passages, min_words)
+        limit = checked_count(max_documents, "max_documents")
+        yield from self._current.loaded().stream(passages.shared_passages, min_words, limit)
 
     def contamination(
         self,
         records: Iterable[tuple[Key, str]],
         min_words: int | None = None,
         scope: Scope | None = None,
+        max_documents: int | None = None,
     ) -> Generator[Contamination, None, None]:
         """Yield what each record of a test set shares with the documents, in the order of the records.
 
@@ -156,6 +163,8 @@ class PassageMethods(CheckedArguments):
             records: pairs of key and text, which are read as they are needed.
             min_words: the words of the shortest passage; by default `passages`, and not fewer.
             scope: only documents of this scope are compared; a scoped corpus requires it.
+            max_documents: do not read the documents of a run that more documents have, as in passages().
+                Each record has the runs that were left out of its search.
 
         Raises:
             DocumentError: a text could not be stored, for example because of a NUL character.
@@ -165,11 +174,16 @@ class PassageMethods(CheckedArguments):
             >>> seen = db.create_corpus("seen", passages=6)
             >>> seen.add("a", "On Monday the city council approved the new budget for schools.").added
             1
-            >>> list(seen.contamination([("q", "The city council approved the new budget, or not?")]))
-            [Contamination(key='q', words=9, coverage=0.7777777777777778, documents=['a'])]
+            >>> question = "The city council approved the new budget, or not?"
+            >>> (record,) = seen.contamination([("q", question)])
+            >>> record.coverage, record.passages
+            (0.7777777777777778, [Passage(key='a', words=7, in_text=0, in_document=2, start=0, end=40)])
         """
         texts, in_scope = ((str(key), text) for key, text in records), self._scope(scope)
-        yield from self._current.loaded().stream(passages.contamination, texts, min_words, in_scope)
+        limit = checked_count(max_documents, "max_documents")
+        yield from self._current.loaded().stream(
+            passages.contamination, texts, min_words, limit, in_scope
+        )
 
     def containing(
         self,

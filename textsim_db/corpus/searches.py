@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence, Set
 from typing import TYPE_CHECKING, Any, overload
 
+from textsim_db.check_values import check_count, check_several
 from textsim_db.corpus.arguments import CheckedArguments, checked_count
 from textsim_db.errors import ConfigurationError
 from textsim_db.frames.arrow_results import Results
 from textsim_db.frames.read_frame import ArrowTable
 from textsim_db.lazy_imports import lazy
 from textsim_db.results import Candidate, Match, QueryMatch
-from textsim_db.settings import check_count, check_several
 from textsim_db.show.result_list import ResultList
 from textsim_db.write.document_inputs import Key, Scope
 
@@ -192,11 +192,7 @@ class SearchMethods(CheckedArguments):
         return ResultList(self._current.search(search.neighbours, stored_key, criterion)[:most])
 
     def nearest(
-        self,
-        text: str,
-        k: int = 10,
-        language: str | None = None,
-        scope: Scope | None = None,
+        self, text: str, k: int = 10, language: str | None = None, scope: Scope | None = None
     ) -> list[Match]:
         """Return the k documents that are most similar to a text, best first, without a threshold.
 

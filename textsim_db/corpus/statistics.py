@@ -6,11 +6,11 @@ from collections.abc import Callable
 from math import log
 from typing import TYPE_CHECKING
 
+from textsim_db.check_values import check_count, check_flag, check_threshold
 from textsim_db.corpus.arguments import CheckedArguments, checked_count
 from textsim_db.lazy_imports import lazy
 from textsim_db.progress_bar import shown
 from textsim_db.results import Boilerplate, RecallReport, Statistics
-from textsim_db.settings import check_count, check_flag, check_threshold
 from textsim_db.show.result_list import ResultList
 from textsim_db.sketch import cost_of_bands
 from textsim_db.write.document_inputs import Scope
@@ -95,14 +95,9 @@ class StatisticMethods(CheckedArguments):
         num_hashes = self.config.num_hashes if num_hashes is None else num_hashes
         cost_of_bands.choose(threshold, recall, num_hashes)  # raises an error before the long work
         report = self.measure_recall(threshold, sample, seed, scope=scope)
-        similarities = measure_recall.distribution(report)
-        fingerprints = cost_of_bands.count_fingerprints(
-            report.words, self.config.passages, self.config.shingle.unit
-        )
+        passages, unit = self.config.passages, self.config.shingle.unit
         return ResultList(
-            cost_of_bands.options(
-                threshold, recall, num_hashes, report.words, similarities, fingerprints
-            )
+            measure_recall.measured_options(report, recall, num_hashes, passages, unit)
         )
 
     def statistics(

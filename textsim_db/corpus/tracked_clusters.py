@@ -7,11 +7,12 @@ from datetime import timedelta
 from functools import partial
 from typing import TYPE_CHECKING
 
+from textsim_db.check_values import check_duration, check_threshold
 from textsim_db.corpus.arguments import CheckedArguments
 from textsim_db.frames.arrow_results import Results
 from textsim_db.lazy_imports import lazy
 from textsim_db.results import ClusterEvent, Member
-from textsim_db.settings import check_duration, check_linkage, check_threshold
+from textsim_db.settings import check_linkage
 from textsim_db.write.document_inputs import Key
 
 if TYPE_CHECKING:

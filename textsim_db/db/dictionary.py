@@ -17,7 +17,7 @@ from psycopg import errors as pg
 from sqlalchemy import Engine
 
 from textsim_db.db import statements
-from textsim_db.db.engine import Connection, autocommit, transaction
+from textsim_db.db.engine import Connection, autocommit, read_rows, transaction
 from textsim_db.db.retries import Attempts
 from textsim_db.errors import DatabaseError
 from textsim_db.text.run_ahead import ahead
@@ -69,15 +69,12 @@ class Dictionary:
 
     def last(self) -> int:
         """Return the highest id in the dictionary, 0 if it is empty."""
-        with autocommit(self._engine) as connection:
-            (last,) = connection.execute(statements.LAST_WORD_ID).fetchone() or (0,)
+        ((last,),) = read_rows(self._engine, statements.LAST_WORD_ID)
         return int(last)
 
     def _read_texts(self, ids: set[int]) -> dict[int, str]:
-        parameter = _array(sorted(ids), "int32")
-        with autocommit(self._engine) as connection:
-            cursor = connection.cursor(binary=True).execute(statements.WORDS_BY_ID, [parameter])
-            texts = dict(cursor.fetchall())
+        parameters = [_array(sorted(ids), "int32")]
+        texts = dict(read_rows(self._engine, statements.WORDS_BY_ID, parameters, binary=True))
         if absent := ids - texts.keys():
             raise unknown_word(min(absent))
         with self._lock:

@@ -6,12 +6,13 @@ import os
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, LiteralString, cast
 from urllib.parse import unquote
 
 import psycopg
 import sqlalchemy
 from psycopg import errors as pg
+from psycopg import sql
 from sqlalchemy import Engine
 from sqlalchemy.engine import URL, make_url
 from sqlalchemy.pool import AssertionPool, SingletonThreadPool, StaticPool
@@ -19,6 +20,9 @@ from sqlalchemy.pool import AssertionPool, SingletonThreadPool, StaticPool
 from textsim_db.db import connections, limit_worker_statements, statements
 from textsim_db.db.connections import ENCODING, lend
 from textsim_db.errors import ConfigurationError, DatabaseError, DatabaseUnavailable
+
+if TYPE_CHECKING:
+    from psycopg.abc import Params
 
 Connection = connections.Connection
 APPLICATION_NAME = "textsim-db"
@@ -221,6 +225,15 @@ def database_errors() -> Iterator[None]:
         raise translated(error) from error
 
 
+@contextmanager
+def configuration_errors(*errors: type[psycopg.Error]) -> Iterator[None]:
+    """Turn these errors, with which a function of the schema refuses, into ConfigurationError."""
+    try:
+        yield
+    except errors as error:
+        raise ConfigurationError(error.diag.message_primary or str(error)) from error
+
+
 def is_lost(error: psycopg.Error) -> bool:
     """Return whether the error means that there is no connection, or that it was lost."""
     if isinstance(error, _LOST):
@@ -255,6 +268,19 @@ def autocommit(engine: Engine) -> Iterator[Connection]:
         finally:
             if not (connection.closed or connections.is_idle(connection)):
                 connection.rollback()
+
+
+def read_rows(
+    engine: Engine,
+    statement: LiteralString | sql.Composed,
+    parameters: Params | None = None,
+    *,
+    binary: bool = False,
+    prepare: bool | None = None,
+) -> list[tuple[Any, ...]]:
+    """Run a statement as a transaction of its own, and return its rows; see psycopg for the options."""
+    with autocommit(engine) as connection:
+        return connection.execute(statement, parameters, binary=binary, prepare=prepare).fetchall()
 
 
 @contextmanager

@@ -182,12 +182,14 @@ DROP_BAND_INDEX: Final[LiteralString] = "DROP INDEX textsim.{index}"
 BUILD_BAND_INDEX: Final[LiteralString] = """
 /* textsim-db: build the band index of corpus {id} */
 CREATE INDEX IF NOT EXISTS {index} ON {band} (bucket, document_id)
+WITH (deduplicate_items = off)
 """
 # In a corpus with passages, the index on the fingerprints is dropped and built with the band index.
 DROP_PASSAGE_INDEX: Final[LiteralString] = "DROP INDEX textsim.{passage_index}"
 BUILD_PASSAGE_INDEX: Final[LiteralString] = """
 /* textsim-db: build the index of the fingerprints of corpus {id} */
 CREATE INDEX IF NOT EXISTS {passage_index} ON {passage} (fingerprint, document_id)
+WITH (deduplicate_items = off)
 """
 
 # The dictionary

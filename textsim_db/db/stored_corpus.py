@@ -19,7 +19,14 @@ from psycopg.types.string import TextLoader
 from sqlalchemy import Engine
 
 from textsim_db.db import statements
-from textsim_db.db.engine import autocommit, database_errors, transaction, wait_at_most
+from textsim_db.db.engine import (
+    autocommit,
+    configuration_errors,
+    database_errors,
+    read_rows,
+    transaction,
+    wait_at_most,
+)
 from textsim_db.db.retries import Attempts
 from textsim_db.errors import ConfigurationError, CorpusExists, CorpusNotFound
 from textsim_db.lazy_imports import lazy
@@ -213,9 +220,7 @@ def build_band_index(engine: Engine, corpus: StoredCorpus, patience: str | None 
 
 
 def _build_band_index(engine: Engine, corpus: StoredCorpus, patience: str | None) -> None:
-    with autocommit(engine) as connection:
-        row = connection.execute(corpus.statement(statements.HAS_BAND_INDEX)).fetchone()
-    if row != (False,):
+    if read_rows(engine, corpus.statement(statements.HAS_BAND_INDEX)) != [(False,)]:
         return
     start = time.monotonic()
     with transaction(engine) as connection:
@@ -252,9 +257,8 @@ def alter(engine: Engine, corpus: StoredCorpus, config: CorpusConfig) -> None:
 
 def names(engine: Engine) -> list[str]:
     """Return the names of all corpora in alphabetical order."""
-    with database_errors(), autocommit(engine) as connection:
-        rows = connection.execute(statements.CORPUS_NAMES)
-        return [row[0] for row in rows]
+    with database_errors():
+        return [name for (name,) in read_rows(engine, statements.CORPUS_NAMES)]
 
 
 def drop(engine: Engine, corpus: StoredCorpus, patience: str | None = None) -> None:
@@ -279,10 +283,8 @@ def _drop(engine: Engine, statement: LiteralString, value: int | str, patience: 
         row = connection.execute(statement, [value]).fetchone()
         if row is None:
             return False
-        try:
+        with configuration_errors(pg.DependentObjectsStillExist):
             connection.execute(statements.DROP_CORPUS, row)
-        except pg.DependentObjectsStillExist as error:
-            raise ConfigurationError(error.diag.message_primary or str(error)) from error
     return True
 
 
@@ -312,9 +314,7 @@ def _corpus(row: dict[str, Any]) -> StoredCorpus:
     }
     config = CorpusConfig(**columns)
     config = replace(
-        config,
-        common=_common(row["common"]),
-        common_of_passages=_common(row["common_of_passages"]),
+        config, common=_common(row["common"]), common_of_passages=_common(row["common_of_passages"])
     )
     return StoredCorpus(row["id"], row["name"], config, row["first_id"])
 

@@ -14,7 +14,7 @@ from textsim_db.dedupe.shown_removals import (
     Tenth,
 )
 from textsim_db.dedupe.shown_texts import ShownTexts
-from textsim_db.diff.html_page import warning
+from textsim_db.diff.html_page import warning_note
 from textsim_db.diff.marked_parts import (
     COMPARED,
     StartDifferences,
@@ -118,10 +118,7 @@ def _facts(summary: Summary, shown: ShownRemovals) -> str:
         ("threshold", f"{settings.threshold:g}"),
         ("shingle", str(settings.shingle)),
         ("linkage", str(summary.rule.linkage)),
-        (
-            f"kept {summary.noun} of a cluster",
-            ":".join(filter(None, preference)),
-        ),
+        (f"kept {summary.noun} of a cluster", ":".join(filter(None, preference))),
     ]
     if result.standing:
         values.insert(3, (f"{summary.removed}, because a corpus has a match", len(result.standing)))
@@ -191,10 +188,7 @@ def _remarks(found: StartDifferences) -> str:
         remarks.append("no word differs")
     if found.is_cut:
         remarks.append(f"only the first {COMPARED:,} characters are compared here")
-    warned = warning(found.distinctions)
-    return (note("; ".join(remarks)) if remarks else "") + (
-        f'<p class="warning">{warned}</p>\n' if warned else ""
-    )
+    return (note("; ".join(remarks)) if remarks else "") + warning_note(found.distinctions)
 
 
 def _clusters(shown: ShownRemovals, names: _Names, texts: ShownTexts) -> Iterator[str]:

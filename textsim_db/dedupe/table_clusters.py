@@ -12,7 +12,7 @@ from psycopg import sql
 from sqlalchemy import Engine
 
 from textsim_db.cluster.keep_rule import Preference
-from textsim_db.db.engine import Connection, transaction
+from textsim_db.db.engine import Connection, read_rows, transaction
 from textsim_db.dedupe.by_temporary_corpus import Deduplication, Document, Removal, Rule
 from textsim_db.errors import ConfigurationError, suggestion
 from textsim_db.read.snapshot import snapshot
@@ -176,8 +176,7 @@ def documents(engine: Engine, table: Table, keys: list[str]) -> Iterator[Documen
 
 def texts_by_key(engine: Engine, table: Table, keys: list[str]) -> dict[str, str]:
     """Return the texts of rows by their keys; a row that was removed since has none."""
-    with transaction(engine) as connection:
-        rows = connection.execute(table.statement(_TEXTS), [keys]).fetchall()
+    rows = read_rows(engine, table.statement(_TEXTS), [keys])
     return {key: text for key, text in rows if text is not None}
 
 
@@ -222,8 +221,7 @@ def deduplicate_attached(
     numbers = {key: number for number, key in enumerate(keys)}
     # A row may have been added or removed since the table was read.
     duplicates = corpus.duplicates(
-        linkage=rule.linkage,
-        rank=lambda key: ranks[numbers[key]] if key in numbers else len(ranks),
+        linkage=rule.linkage, rank=lambda key: ranks[numbers[key]] if key in numbers else len(ranks)
     )
     removals = [
         Removal(numbers[d.key], numbers[d.kept], d.similarity)

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from textsim_db.diff.explanation import Side, side_of_form
-from textsim_db.diff.html_page import warning
+from textsim_db.diff.html_page import warning_note
 from textsim_db.diff.marked_parts import excerpt_of_both
 from textsim_db.diff.word_diff import Part, differences
 from textsim_db.measures.sets import jaccard
@@ -80,9 +80,7 @@ def _member(key: str, first: Side, other: Side) -> ExplainedMember:
 
 
 def _member_as_html(member: ExplainedMember) -> str:
-    warned = warning(member.distinctions)
     return (
         f"<p><b><bdi>{escaped(member.key)}</bdi></b>, similarity {similarity(member.similarity)}</p>\n"
-        f"{excerpt_of_both(member.parts)}\n"
-        + (f'<p class="warning">{warned}</p>\n' if warned else "")
+        f"{excerpt_of_both(member.parts)}\n{warning_note(member.distinctions)}"
     )

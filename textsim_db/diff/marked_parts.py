@@ -21,14 +21,17 @@ _MOST = 1_600
 
 def side_by_side(parts: Sequence[Part], a: str, b: str) -> str:
     """Return both texts in two columns, whole; a, b: the HTML that names them."""
-    left, right = (_joined(parts, side, whole=True) for side in ("a", "b"))
-    return _columns(a, b, left, right)
+    left, right = ("".join(marked(part, side) for part in parts) for side in ("a", "b"))
+    return columns(a, b, left, right)
 
 
 def excerpts_side_by_side(parts: Sequence[Part], a: str, b: str) -> str:
     """Return both texts in two columns, with long runs shortened."""
-    left, right = (_joined(parts, side, whole=False) for side in ("a", "b"))
-    return _columns(a, b, left, right)
+    left, right = (
+        _shortened([(_tag(part, side), getattr(part, side)) for part in parts])
+        for side in ("a", "b")
+    )
+    return columns(a, b, left, right)
 
 
 def excerpt_of_both(parts: Sequence[Part]) -> str:
@@ -65,21 +68,21 @@ def compare_starts(a: str, b: str, cut: Callable[[str], list[Token]] = tokens) -
     return StartDifferences(parts, [], True)
 
 
-def _columns(a: str, b: str, left: str, right: str) -> str:
+def columns(a: str, b: str, left: str, right: str) -> str:
+    """Return two texts as HTML in two columns, below the HTML that names them."""
     return (
         f'<div class="texts"><div>{a}</div><div>{b}</div>\n'
         f'<div class="text" dir="auto">{left}</div>\n<div class="text" dir="auto">{right}</div></div>\n'
     )
 
 
-def _joined(parts: Sequence[Part], side: str, whole: bool) -> str:
-    tag = "del" if side == "a" else "ins"
-    runs = [
-        ("" if part.change is Change.SAME else tag, text)
-        for part in parts
-        if (text := getattr(part, side))
-    ]
-    return "".join(_tagged(tag, escaped(text)) for tag, text in runs) if whole else _shortened(runs)
+def marked(part: Part, side: str) -> str:
+    """Return the words of one text in a part; side: "a" or "b"."""
+    return _tagged(_tag(part, side), escaped(getattr(part, side)))
+
+
+def _tag(part: Part, side: str) -> str:
+    return "" if part.change is Change.SAME else "del" if side == "a" else "ins"
 
 
 def _shortened(runs: Sequence[tuple[str, str]]) -> str:

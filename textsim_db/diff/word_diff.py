@@ -9,7 +9,6 @@ from itertools import groupby
 from typing import NamedTuple
 
 from textsim_db.measures.alignment import alignment
-from textsim_db.text.unicode_tables import numerals
 from textsim_db.text.word_places import PIECES, cut_before_words, words_of_pieces
 
 _CANNOT = re.compile("cannot", re.IGNORECASE | re.ASCII)
@@ -138,14 +137,12 @@ def _kinds(left: str, right: str) -> set[str]:
     if left and right and _without_digits(left) == _without_digits(right):
         return {"numbers"}
     return {
-        "numbers" if word[0] in numerals() else _KINDS.get(word, "")
-        for word in (left, right)
-        if word
+        "numbers" if word[0].isnumeric() else _KINDS.get(word, "") for word in (left, right) if word
     }
 
 
 def _without_digits(word: str) -> str:
-    return "".join(character for character in word if character not in numerals())
+    return "".join(character for character in word if not character.isnumeric())
 
 
 def _part(same: bool, run: list[tuple[bool, str, str]]) -> Part:

@@ -81,10 +81,7 @@ class ParquetReader(RecordReader):
         import pyarrow
 
         texts = [f.name for f in self._schema if f.type in (pyarrow.string(), pyarrow.binary())]
-        with (
-            self._errors(),
-            self._parquet.ParquetFile(self._file, read_dictionary=texts) as file,
-        ):
+        with self._errors(), self._parquet.ParquetFile(self._file, read_dictionary=texts) as file:
             yield file
 
     @contextmanager

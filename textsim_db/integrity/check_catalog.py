@@ -212,16 +212,8 @@ def _settings(connection: Connection, corpus: StoredCorpus) -> Iterator[Problem]
 
 
 def _relations(connection: Connection, corpus: StoredCorpus) -> Iterator[Problem]:
-    for (
-        kind,
-        name,
-        statement,
-        exists,
-        definition,
-        is_valid,
-        is_logged,
-        has_policy,
-    ) in connection.execute(corpus.statement(statements.RELATIONS_OF_CORPUS)):
+    for row in connection.execute(corpus.statement(statements.RELATIONS_OF_CORPUS)):
+        kind, name, statement, exists, definition, is_valid, is_logged, has_policy = row
         place = f"textsim.{name}"
         if not exists:
             # The rows of a new band table are missing at the next check, and a rebuild adds them.

@@ -160,20 +160,29 @@ WHERE p.pronamespace = 'textsim'::regnamespace AND p.proname ~ '^_(changes|filte
     AND NOT EXISTS (SELECT FROM textsim.source s WHERE s.id = n.id AND s.active)
 ORDER BY 1
 """
-# Only roles that may use a sequence can read its last value. Ids that were given out but not committed
-# are above the largest id, never below it.
-SHARED_SEQUENCES: Final[LiteralString] = """
-SELECT s.name, s.used, pg_catalog.has_sequence_privilege(s.name, 'SELECT, USAGE'),
-    CASE WHEN pg_catalog.has_sequence_privilege(s.name, 'SELECT, USAGE')
-        THEN coalesce(pg_catalog.pg_sequence_last_value(s.name::regclass), 0) END
-FROM (VALUES
+
+
+def _sequences(names_and_ids: LiteralString) -> LiteralString:
+    """Return the statement for the last values of sequences; given: the name and the largest id of each.
+
+    Only roles that may use a sequence can read its last value. Ids that were given out but not committed
+    are above the largest id, never below it.
+    """
+    return f"""
+SELECT s.name, s.used, r.is_readable,
+    CASE WHEN r.is_readable THEN coalesce(pg_catalog.pg_sequence_last_value(s.name::regclass), 0) END
+FROM (VALUES {names_and_ids}) s (name, used)
+CROSS JOIN LATERAL (SELECT pg_catalog.has_sequence_privilege(s.name, 'SELECT, USAGE')) r (is_readable)
+WHERE pg_catalog.to_regclass(s.name) IS NOT NULL
+"""
+
+
+SHARED_SEQUENCES: Final = _sequences("""
     ('textsim.corpus_id_seq', (SELECT max(id)::bigint FROM textsim.corpus)),
     ('textsim.word_id_seq', (SELECT max(id)::bigint FROM textsim.word)),
     ('textsim.source_id_seq', (SELECT max(id)::bigint FROM textsim.source)),
     ('textsim.pending_id_seq', (SELECT max(id) FROM textsim.pending))
-) s (name, used)
-WHERE pg_catalog.to_regclass(s.name) IS NOT NULL
-"""
+""")
 # No worker claims the entries of an unknown table, or entries that are leased for longer than a worker
 # leases them.
 STUCK_ENTRIES: Final[LiteralString] = """
@@ -296,7 +305,7 @@ FROM textsim.corpus c CROSS JOIN LATERAL textsim._passage_triggers(c) g
 WHERE c.id = {id} AND NOT EXISTS (
     SELECT FROM pg_catalog.pg_trigger o
     WHERE o.tgrelid = pg_catalog.to_regclass('textsim.' || g.relation) AND o.tgname = g.name
-        AND o.tgenabled IN ('O', 'A') AND o.tgfoid = 'textsim._write_passage_rows'::pg_catalog.regproc)
+        AND o.tgenabled IN ('O', 'A') AND o.tgfoid = 'textsim._change_passage_rows'::pg_catalog.regproc)
 """
 TRACKING_TRIGGERS: Final[LiteralString] = """
 SELECT g.relation, g.name
@@ -306,12 +315,9 @@ WHERE t.corpus_id = {id} AND NOT EXISTS (
     WHERE o.tgrelid = pg_catalog.to_regclass('textsim.' || g.relation) AND o.tgname = g.name
         AND o.tgenabled IN ('O', 'A') AND o.tgfoid = ('textsim.' || g.function)::pg_catalog.regproc)
 """
-SEQUENCE_OF_CORPUS: Final[LiteralString] = """
-SELECT {sequence_name}, (SELECT max(id) FROM {document}),
-    pg_catalog.has_sequence_privilege({sequence_name}, 'SELECT, USAGE'),
-    CASE WHEN pg_catalog.has_sequence_privilege({sequence_name}, 'SELECT, USAGE')
-        THEN coalesce(pg_catalog.pg_sequence_last_value({sequence_name}::regclass), 0) END
-"""
+SEQUENCE_OF_CORPUS: Final = _sequences(
+    "({sequence_name}, (SELECT max(id)::bigint FROM {document}))"
+)
 
 # Integrity of a tracked corpus: its nodes follow from the documents, its matches from the nodes, and its
 # clusters from the matches. Documents that the log names are excused.
@@ -319,18 +325,13 @@ SELECT {sequence_name}, (SELECT max(id) FROM {document}),
 TRACKED: Final[LiteralString] = (
     "SELECT t.linkage, t.threshold FROM textsim.tracked t WHERE t.corpus_id = {id}"
 )
-TRACKING_SEQUENCES: Final[LiteralString] = """
-SELECT s.name, s.used, pg_catalog.has_sequence_privilege(s.name, 'SELECT, USAGE'),
-    CASE WHEN pg_catalog.has_sequence_privilege(s.name, 'SELECT, USAGE')
-        THEN coalesce(pg_catalog.pg_sequence_last_value(s.name::regclass), 0) END
-FROM (VALUES
+TRACKING_SEQUENCES: Final = _sequences("""
     ('textsim.node_' || {id} || '_id_seq', (SELECT max(n.node)::bigint FROM textsim.node_{id} n)),
     ('textsim.cluster_id_seq', greatest(
         (SELECT max(c.id) FROM textsim.cluster_{id} c),
         (SELECT max(a.old) FROM textsim.cluster_alias_{id} a),
         (SELECT max(e.id) FROM textsim.cluster_event_{id} e)))
-) s (name, used)
-"""
+""")
 # The subject, the detail, and the documents to compute anew. The log excuses documents; the last two
 # branches compare nodes with each other.
 WRONG_NODES: Final[LiteralString] = """

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from textsim_db.check_values import is_number
 from textsim_db.errors import MeasureError, suggestion
 from textsim_db.measures import batches
 from textsim_db.measures.batches import Formula, OfCounts, OfEdits, OfSets
@@ -14,7 +15,6 @@ from textsim_db.measures.frequencies import jaccard_of_counts
 from textsim_db.measures.sequences import MAX_COUNT
 from textsim_db.measures.sets import containment, dice, jaccard, overlap
 from textsim_db.measures.vectors import cosine_distance, cosine_similarity, euclidean, manhattan
-from textsim_db.settings import is_number
 
 
 def _unknown(_: float) -> None:
@@ -68,11 +68,7 @@ JACCARD = Measure(
     "jaccard", jaccard, OfSets(lambda sets: sets.similarity), least_jaccard=lambda least: least
 )
 CONTAINMENT = Measure(
-    "containment",
-    containment,
-    OfSets(batches.containments),
-    is_symmetric=False,
-    finds_parts=True,
+    "containment", containment, OfSets(batches.containments), is_symmetric=False, finds_parts=True
 )
 MEASURES: dict[str, Measure] = {
     measure.name: measure

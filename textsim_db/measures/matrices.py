@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING, NamedTuple, cast
 import numpy as np
 import numpy.typing as npt
 
+from textsim_db.check_values import check_count
 from textsim_db.errors import ConfigurationError, install_extra
 from textsim_db.measures import classic_minhash
 from textsim_db.measures.by_name import measure_of
 from textsim_db.measures.sequences import Sequence, hashable, items_of
 from textsim_db.measures.vocabulary import Vocabulary
-from textsim_db.settings import MAX_HASHES, check_count
+from textsim_db.settings import MAX_HASHES
 from textsim_db.text.hashing import hash_texts
 
 if TYPE_CHECKING:

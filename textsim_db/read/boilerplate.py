@@ -12,7 +12,7 @@ from textsim_db.cluster.join import Join
 from textsim_db.compare.verify import Criterion
 from textsim_db.db.binary_format import Array
 from textsim_db.db.binary_rows import load_int4_arrays
-from textsim_db.db.engine import autocommit
+from textsim_db.db.engine import read_rows
 from textsim_db.db.store import Store
 from textsim_db.read import statements
 from textsim_db.read.pairs import StoredHost
@@ -52,14 +52,10 @@ class Owned(NamedTuple):
 
 def read_sample(store: Store) -> SampledDocuments:
     """Read a sample of the documents."""
-    with autocommit(store.engine) as connection:
-        cursor = connection.cursor(binary=True)
-        ((count, size),) = cursor.execute(
-            store.corpus.statement(statements.SIZE_OF_CORPUS)
-        ).fetchall()
-        share = min(1.0, SAMPLE_DOCUMENTS / max(count, 1), SAMPLE_BYTES / max(size, 1))
-        statement = store.corpus.statement(statements.SAMPLE_OF_WORDS)
-        rows = cursor.execute(statement, [100 * share]).fetchall()
+    ((count, size),) = read_rows(store.engine, store.corpus.statement(statements.SIZE_OF_CORPUS))
+    share = min(1.0, SAMPLE_DOCUMENTS / max(count, 1), SAMPLE_BYTES / max(size, 1))
+    statement = store.corpus.statement(statements.SAMPLE_OF_WORDS)
+    rows = read_rows(store.engine, statement, [100 * share], binary=True)
     return sample_of_rows(store, count, rows)
 
 
@@ -148,7 +144,5 @@ def _labels(store: Store, ids: Int64Array, criterion: Criterion | None) -> Int64
 
 def without_words(store: Store) -> tuple[int, list[str]]:
     """Return the number of documents without shingles, and the first keys."""
-    with autocommit(store.engine) as connection:
-        row = connection.execute(store.corpus.statement(statements.WITHOUT_WORDS)).fetchone()
-    assert row is not None
-    return row
+    ((count, keys),) = read_rows(store.engine, store.corpus.statement(statements.WITHOUT_WORDS))
+    return count, keys

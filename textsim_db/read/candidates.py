@@ -13,12 +13,13 @@ import psycopg
 
 from textsim_db.db.binary_format import Array, load_int4_array
 from textsim_db.db.binary_rows import load_int4_arrays
-from textsim_db.db.engine import autocommit
+from textsim_db.db.engine import autocommit, read_rows
 from textsim_db.db.store import Store
 from textsim_db.db.stored_corpus import StoredCorpus
 from textsim_db.read import statements
 from textsim_db.settings import CorpusConfig
 from textsim_db.sketch.exact_prefix import least_needed
+from textsim_db.sketch.fingerprints import Fingerprints
 from textsim_db.sketch.ragged import Buckets, Ragged
 from textsim_db.sketch.scopes import Scopes, in_scopes
 from textsim_db.sketch.sketch_texts import Sketches
@@ -57,23 +58,20 @@ def look_up_of(
     return LookUp(buckets, shingle_counts.astype(np.int32), scopes, threshold)
 
 
-def passage_look_up(sketches: Sketches, scopes: Scopes) -> LookUp:
+def passage_look_up(fingerprints: Fingerprints | None, scopes: Scopes) -> LookUp:
     """Return the look-up of queries by their fingerprints; the corpus has passages."""
-    assert sketches.fingerprints is not None
-    fingerprints = in_scopes(sketches.fingerprints, scopes)
-    sizes = sketches.shingle_counts.astype(np.int32)
-    return LookUp(fingerprints, sizes, scopes, None, of_passages=True)
+    assert fingerprints is not None
+    sizes = np.zeros(len(fingerprints.sizes), np.int32)  # any size may share a passage
+    return LookUp(in_scopes(fingerprints, scopes), sizes, scopes, None, of_passages=True)
 
 
 def without_common(store: Store, look_up: LookUp, max_documents: int) -> tuple[LookUp, Int32Array]:
     """Return the look-up of one query without the fingerprints of more documents, and those."""
     fingerprints = look_up.buckets.values
     parameters = [Array(fingerprints), max_documents, max_documents]
-    with autocommit(store.engine) as connection:
-        cursor = connection.cursor(binary=True)
-        statement = store.corpus.statement(statements.COMMON_FINGERPRINTS)
-        row = cursor.execute(statement, parameters, prepare=True).fetchone()
-    common = load_int4_array(row[0] if row else b"")
+    statement = store.corpus.statement(statements.COMMON_FINGERPRINTS)
+    ((sent,),) = read_rows(store.engine, statement, parameters, binary=True, prepare=True)
+    common = load_int4_array(sent)
     rare = np.setdiff1d(fingerprints, common)
     return look_up._replace(buckets=Ragged(rare, np.array([0, len(rare)]))), common
 
@@ -164,8 +162,5 @@ def count_shared_buckets(
         statement, parameters = statement + statements.OF_LANGUAGE, [*parameters, language]
     if scope is not None:
         statement, parameters = statement + statements.OF_SCOPE, [*parameters, scope]
-    with autocommit(store.engine) as connection:
-        cursor = connection.cursor(binary=True)
-        return cursor.execute(
-            store.corpus.statement(statement), parameters, prepare=True
-        ).fetchall()
+    filled = store.corpus.statement(statement)
+    return read_rows(store.engine, filled, parameters, binary=True, prepare=True)

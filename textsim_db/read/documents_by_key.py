@@ -11,7 +11,7 @@ import numpy as np
 from textsim_db.compare.verify import Criterion
 from textsim_db.db.binary_format import Array
 from textsim_db.db.binary_rows import load_int4_arrays
-from textsim_db.db.engine import autocommit
+from textsim_db.db.engine import read_rows
 from textsim_db.db.store import Store
 from textsim_db.read import search, statements
 from textsim_db.read.stored_documents import normal_forms
@@ -39,27 +39,23 @@ class RandomMatches(NamedTuple):
 def traits(store: Store, keys: Sequence[str]) -> dict[str, Traits]:
     """Return the languages, scopes and tables of the documents with these keys, if they exist."""
     statement = store.corpus.statement(statements.TRAITS_OF_KEYS)
-    with autocommit(store.engine) as connection:
-        rows = connection.execute(statement, [list(keys)]).fetchall()
+    rows = read_rows(store.engine, statement, [list(keys)])
     return {key: Traits(*row) for key, *row in rows}
 
 
 def forms(store: Store, keys: Sequence[str]) -> dict[str, str]:
     """Return the normal forms of the documents with these keys, if they exist."""
     statement = store.corpus.statement(statements.DOCUMENTS_OF_KEYS)
-    with autocommit(store.engine) as connection:
-        rows = connection.cursor(binary=True).execute(statement, [list(keys)]).fetchall()
+    rows = read_rows(store.engine, statement, [list(keys)], binary=True)
     return dict(zip((row[1] for row in rows), _forms_of_rows(store, rows), strict=True))
 
 
 def random_matches(store: Store, criterion: Criterion, count: int, seed: int) -> RandomMatches:
     """Return the matches of at most this many random documents; it takes as many look-ups."""
-    with autocommit(store.engine) as connection:
-        cursor = connection.cursor(binary=True)
-        ((highest,),) = cursor.execute(store.corpus.statement(statements.HIGHEST_ID)).fetchall()
-        ids = random.Random(seed).sample(range(1, highest + 1), min(count, highest))  # noqa: S311
-        statement = store.corpus.statement(statements.DOCUMENTS_OF_IDS)
-        rows = cursor.execute(statement, [Array(np.array(ids, np.int32))]).fetchall()
+    ((highest,),) = read_rows(store.engine, store.corpus.statement(statements.HIGHEST_ID))
+    ids = random.Random(seed).sample(range(1, highest + 1), min(count, highest))  # noqa: S311
+    statement = store.corpus.statement(statements.DOCUMENTS_OF_IDS)
+    rows = read_rows(store.engine, statement, [Array(np.array(ids, np.int32))], binary=True)
     scopes = [str(row[5]) for row in rows] if store.corpus.config.scoped else None
     found = search.query_forms(store, _forms_of_rows(store, rows), criterion, scopes)
     pairs = [

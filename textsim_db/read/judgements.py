@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Generator
 from typing import Any, LiteralString
 
-from textsim_db.db.engine import autocommit
+from textsim_db.db.engine import read_rows
 from textsim_db.db.store import Store
 from textsim_db.frames.arrow_results import ResultColumns, columns_of
 from textsim_db.read import statements
@@ -24,7 +24,5 @@ def contradictions(store: Store) -> Generator[ResultColumns, None, None]:
 
 
 def _rows(store: Store, statement: LiteralString) -> list[tuple[Any, ...]]:
-    with autocommit(store.engine) as connection:
-        # A binary time is read whatever the DateStyle is.
-        cursor = connection.cursor(binary=True)
-        return cursor.execute(statement, [store.corpus.name]).fetchall()
+    # A binary time is read whatever the DateStyle is.
+    return read_rows(store.engine, statement, [store.corpus.name], binary=True)

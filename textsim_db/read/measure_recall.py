@@ -22,7 +22,13 @@ from textsim_db.read.candidates import LookUp, look_up_of
 from textsim_db.read.snapshot import snapshot
 from textsim_db.read.stored_documents import DOCUMENTS_AT_ONCE, StoredDocuments, WordNumbers
 from textsim_db.results import Pair, RecallReport
-from textsim_db.sketch.cost_of_bands import Distribution, wilson
+from textsim_db.sketch.cost_of_bands import (
+    Distribution,
+    Option,
+    count_fingerprints,
+    options,
+    wilson,
+)
 from textsim_db.sketch.exact_prefix import share_enough
 from textsim_db.sketch.scopes import in_scopes
 from textsim_db.sketch.sketch_texts import buckets_of
@@ -108,7 +114,7 @@ class _SampleComparison:
             pairs=count,
             candidate_pairs=shared,
             recall=shared / count if count else None,
-            interval=wilson(shared, count),
+            interval=wilson(shared / max(count, 1), count),
             promised=sum(promised) / count if count else None,
             histogram=(self._histogram - sampled_histogram).tolist(),
             sampled_histogram=sampled_histogram.tolist(),
@@ -206,3 +212,12 @@ def distribution(report: RecallReport) -> Distribution:
     # A pair of two sampled documents gives each of them a similar document.
     counts = zip(report.histogram, report.sampled_histogram, strict=True)
     return Distribution(middles, [sum(pairs) / share for pairs in counts], report.documents)
+
+
+def measured_options(
+    report: RecallReport, recall: float, num_hashes: int, passages: int | None, unit: str
+) -> list[Option]:
+    """Return the options for a corpus that was measured, with their cost in it."""
+    fingerprints = count_fingerprints(report.words, passages, unit)
+    measured = distribution(report)
+    return options(report.threshold, recall, num_hashes, report.words, measured, fingerprints)

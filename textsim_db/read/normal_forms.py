@@ -16,9 +16,7 @@ _SPACE = 0x20
 
 
 def compose_forms(
-    word_ids: Int32Array,
-    offsets: Int64Array,
-    texts_of: Callable[[list[int]], Mapping[int, str]],
+    word_ids: Int32Array, offsets: Int64Array, texts_of: Callable[[list[int]], Mapping[int, str]]
 ) -> list[bytes]:
     """Return the normal form of each document in UTF-8.
 

@@ -74,11 +74,7 @@ class StoredHost(CandidatePairs):
     """The documents of a corpus, in one snapshot, as a join reads them."""
 
     def __init__(
-        self,
-        connection: Connection,
-        store: Store,
-        criterion: Criterion,
-        only: Ids | None = None,
+        self, connection: Connection, store: Store, criterion: Criterion, only: Ids | None = None
     ) -> None:
         if only is None:
             warn_of_misses(store.corpus, criterion)

@@ -8,14 +8,18 @@ The stages:
 
 from __future__ import annotations
 
+import logging
 import shlex
 from collections.abc import Generator, Iterable, Iterator, Sequence
+from typing import NamedTuple
 
 import numpy as np
 
+from textsim_db.check_values import check_count
 from textsim_db.cluster.spanning_forest import Ids
+from textsim_db.compare.document_rows import code_points
 from textsim_db.compare.shared_runs import shared_runs
-from textsim_db.db.binary_format import load_int4_array
+from textsim_db.db.binary_format import Array, load_int4_array
 from textsim_db.db.engine import Connection, autocommit
 from textsim_db.db.store import Store
 from textsim_db.db.stored_corpus import StoredCorpus
@@ -24,7 +28,6 @@ from textsim_db.read import statements
 from textsim_db.read.boilerplate import SAMPLE_DOCUMENTS
 from textsim_db.read.candidates import (
     CandidateRows,
-    LookUp,
     find_candidates,
     passage_look_up,
     read_candidates,
@@ -33,23 +36,26 @@ from textsim_db.read.candidates import (
 from textsim_db.read.document_cache import DocumentCache
 from textsim_db.read.search import form_of_row, row_of_key
 from textsim_db.read.snapshot import snapshot
-from textsim_db.read.stored_documents import StoredDocuments, WordNumbers, rows_of_tokens
+from textsim_db.read.stored_documents import StoredDocuments, WordNumbers
 from textsim_db.results import CommonRun, Contamination, Passage, PassageList, SharedPassage
-from textsim_db.settings import CorpusConfig, check_count
+from textsim_db.settings import CorpusConfig
 from textsim_db.show.numbers import count
 from textsim_db.sketch.fingerprints import (
-    LEFT_OUT,
-    classes_of,
+    PassageShingles,
     count_units,
-    passage_values,
+    fingerprints_of,
+    fingerprints_of_shingles,
+    passage_shingles,
 )
 from textsim_db.sketch.passage_window import window_of
 from textsim_db.sketch.ragged import Ragged
 from textsim_db.sketch.scopes import Scopes, in_scopes
-from textsim_db.sketch.sketch_texts import Sketches, places_of_units, sketch, sketch_tokens
-from textsim_db.text.array_types import Int32Array, Int64Array
+from textsim_db.sketch.sketch_texts import places_of_units, tokens_without
+from textsim_db.text.array_types import Int32Array
 from textsim_db.text.storable_text import to_bytes
-from textsim_db.text.tokens import tokens_of
+from textsim_db.text.tokens import Tokens, tokens_of
+
+log = logging.getLogger(__name__)
 
 
 def least_words(store: Store, min_words: int | None) -> int:
@@ -63,7 +69,23 @@ def least_words(store: Store, min_words: int | None) -> int:
             f'corpus "{name}" has no passages; rebuild it with passages, such as: '
             f"textsim rebuild {shlex.quote(name)} --passages 13"
         )
-    return least if min_words is None else check_count(min_words, "min_words", least, 2**31 - 1)
+    words = least if min_words is None else check_count(min_words, "min_words", 1, 2**31 - 1)
+    if words < least:
+        raise ConfigurationError(
+            f'corpus "{name}" finds passages of {least} words or more, and not of {words}: for shorter '
+            f"ones, rebuild it, such as: textsim rebuild {shlex.quote(name)} --passages {max(words, 4)}"
+        )
+    return words
+
+
+class _Searched(NamedTuple):
+    """A text, and what it shares with documents."""
+
+    tokens: Tokens
+    passages: list[Passage]
+    """Those of at least min_words words, the longest first."""
+    common: list[CommonRun]
+    """The runs whose documents were not read."""
 
 
 def passages(
@@ -75,17 +97,25 @@ def passages(
     the text with such fingerprints are returned beside the passages; None reads all. The runs without
     fingerprints are returned too.
     """
-    least = least_words(store, min_words)
-    sketches = sketch([to_bytes(text)], store.corpus.config)
-    scopes = None if scope is None else [scope]
-    look_up = passage_look_up(sketches, scopes)
-    values = passage_values(sketches.tokens, store.corpus.config)
-    common = list(_runs_without_fingerprints(store, values))
+    searched = _search(store, text, least_words(store, min_words), max_documents, scope)
+    located = _with_characters(searched.passages, text, store.corpus.config)
+    return PassageList(located, searched.common)
+
+
+def _search(
+    store: Store, text: str, min_words: int, max_documents: int | None, scope: str | None
+) -> _Searched:
+    config, scopes = store.corpus.config, None if scope is None else [scope]
+    tokens = tokens_without([to_bytes(text)], config)
+    shingles = passage_shingles(tokens, config)
+    fingerprints = fingerprints_of_shingles(shingles, config)
+    look_up = passage_look_up(Ragged(fingerprints, np.array([0, len(fingerprints)])), scopes)
+    common = list(_runs_without_fingerprints(store, shingles))
     if max_documents is not None:
-        look_up, fingerprints = without_common(store, look_up, max_documents)
-        common += _runs_with(store, values, fingerprints, scopes)
-    verified = _passages(store, sketches, look_up, least)
-    return PassageList(_with_characters(verified, text, store.corpus.config), common)
+        look_up, of_many = without_common(store, look_up, max_documents)
+        common += _runs_with(store, shingles, of_many, scopes)
+    candidates = find_candidates(store, look_up, None)
+    return _Searched(tokens, _verified(store, tokens, candidates, min_words), common)
 
 
 def _with_characters(verified: list[Passage], text: str, config: CorpusConfig) -> list[Passage]:
@@ -114,17 +144,15 @@ def characters(store: Store, text: str, passage: Passage) -> tuple[int, int]:
     return places.span(passage.in_document, passage.words)
 
 
-def _runs_without_fingerprints(store: Store, values: Int64Array) -> Iterator[CommonRun]:
-    """Yield the runs of one text whose windows choose no shingle, given all its shingle values."""
-    config = store.corpus.config
-    classes = classes_of(values, config)
-    places = np.flatnonzero(classes >= LEFT_OUT)
+def _runs_without_fingerprints(store: Store, shingles: PassageShingles) -> Iterator[CommonRun]:
+    """Yield the runs of one text whose windows choose no shingle."""
+    places = np.flatnonzero(shingles.are_left_out)
     if not len(places):
         return
-    n, width = window_of(config.passages or 0)
+    n, width = window_of(store.corpus.config.passages or 0)
     for run in np.split(places, np.flatnonzero(np.diff(places) > 1) + 1):
         if len(run) >= width:
-            documents = _estimate_documents(store, int(classes[run].min()))
+            documents = _estimate_documents(store, int(shingles.classes[run].min()))
             yield CommonRun(len(run) + n - 1, int(run[0]), documents)
 
 
@@ -137,10 +165,10 @@ def _estimate_documents(store: Store, commonness: int) -> int:
 
 
 def _runs_with(
-    store: Store, values: Int64Array, fingerprints: Int32Array, scopes: Scopes
+    store: Store, shingles: PassageShingles, fingerprints: Int32Array, scopes: Scopes
 ) -> Iterator[CommonRun]:
-    """Yield the runs of one text whose shingles have these fingerprints, given all its values."""
-    own = Ragged(values.astype(np.int32), np.array([0, len(values)]))
+    """Yield the runs of one text whose shingles have these fingerprints."""
+    own = Ragged(shingles.values.astype(np.int32), np.array([0, len(shingles.values)]))
     mixed = in_scopes(own, scopes).values
     places = np.flatnonzero(np.isin(mixed, fingerprints))
     if not len(places):
@@ -166,26 +194,51 @@ def passages_of(store: Store, key: str, min_words: int | None) -> list[Passage]:
         cursor = connection.cursor(binary=True)
         row = row_of_key(cursor, store.corpus, key)
         tokens = tokens_of([form_of_row(store, row).encode()])
-        sketches = sketch_tokens(tokens, store.corpus.config)
-        look_up = passage_look_up(sketches, None if row[5] is None else [row[5]])
+        fingerprints = fingerprints_of(tokens, store.corpus.config)
+        look_up = passage_look_up(fingerprints, None if row[5] is None else [row[5]])
         candidates = read_candidates(cursor, store.corpus, look_up)
-    verified = _verified(store, sketches, candidates, least)
+    verified = _verified(store, tokens, candidates, least)
     return [passage for passage in verified if passage.key != key]
 
 
-def shared_passages(store: Store, min_words: int | None) -> Generator[SharedPassage, None, None]:
-    """Yield the passages of at least min_words words that documents share, in one snapshot."""
+def shared_passages(
+    store: Store, min_words: int | None, max_documents: int | None
+) -> Generator[SharedPassage, None, None]:
+    """Yield the passages of at least min_words words that documents share, in one snapshot.
+
+    max_documents: documents are not compared because of a fingerprint that more documents have.
+    """
     least = least_words(store, min_words)
     with snapshot(store.engine) as connection:
+        common = _fingerprints_of_many(connection, store.corpus, max_documents)
         cache = DocumentCache(connection, store.corpus, store.dictionary)
         expired = _expired(connection, store.corpus)
         with connection.cursor(store.corpus.label("shared passages"), binary=True) as cursor:
-            cursor.execute(store.corpus.statement(statements.SHARED_FINGERPRINTS))
+            cursor.execute(store.corpus.statement(statements.SHARED_FINGERPRINTS), [Array(common)])
             for document_id, data in cursor:
                 others = np.setdiff1d(load_int4_array(data), expired)
                 if document_id not in expired:
                     for part in cache.parts(others.astype(np.int64)):
                         yield from _shared_with(cache, document_id, part, least)
+
+
+def _fingerprints_of_many(
+    connection: Connection, corpus: StoredCorpus, max_documents: int | None
+) -> Int32Array:
+    """Return the fingerprints of more documents, and log a warning if there are any."""
+    if max_documents is None:
+        return np.empty(0, np.int32)
+    cursor = connection.cursor(binary=True)
+    statement = corpus.statement(statements.FINGERPRINTS_OF_MANY)
+    row = cursor.execute(statement, [max_documents]).fetchone()
+    common = load_int4_array(row[0] if row else b"")
+    if len(common):
+        log.warning(
+            "corpus %s: left out fingerprints that more than %s documents have: %s",
+            *(corpus.name, max_documents, len(common)),
+            extra={"corpus": corpus.name, "fingerprints": len(common)},
+        )
+    return common
 
 
 def _expired(connection: Connection, corpus: StoredCorpus) -> Ids:
@@ -214,17 +267,22 @@ def _shared_with(
 
 
 def contamination(
-    store: Store, records: Iterable[tuple[str, str]], min_words: int | None, scope: str | None
+    store: Store,
+    records: Iterable[tuple[str, str]],
+    min_words: int | None,
+    max_documents: int | None,
+    scope: str | None,
 ) -> Generator[Contamination, None, None]:
-    """Yield what each record shares with the documents."""
+    """Yield what each record shares with the documents; max_documents: as in passages()."""
     least = least_words(store, min_words)
     for key, text in records:
-        sketches = sketch([to_bytes(text)], store.corpus.config)
-        look_up = passage_look_up(sketches, None if scope is None else [scope])
-        verified = _passages(store, sketches, look_up, least)
-        words = count_units(sketches.tokens, store.corpus.config)
+        tokens, verified, common = _search(store, text, least, max_documents, scope)
+        config = store.corpus.config
+        words = count_units(tokens, config)
         coverage = _count_covered(verified, words) / max(words, 1)
-        yield Contamination(str(key), words, coverage, sorted({each.key for each in verified}))
+        keys = sorted({each.key for each in verified})
+        located = _with_characters(verified, text, config)
+        yield Contamination(str(key), words, coverage, keys, located, common)
 
 
 def _count_covered(verified: Sequence[Passage], words: int) -> int:
@@ -235,20 +293,18 @@ def _count_covered(verified: Sequence[Passage], words: int) -> int:
     return int(is_covered.sum())
 
 
-def _passages(store: Store, sketches: Sketches, look_up: LookUp, min_words: int) -> list[Passage]:
-    return _verified(store, sketches, find_candidates(store, look_up, None), min_words)
-
-
 def _verified(
-    store: Store, sketches: Sketches, candidates: CandidateRows, min_words: int
+    store: Store, tokens: Tokens, candidates: CandidateRows, min_words: int
 ) -> list[Passage]:
+    """Return the passages that a text shares with candidates, given its words."""
     vocabulary = WordNumbers(store.dictionary)
     documents = StoredDocuments(store.corpus, vocabulary, candidates.rows)
     words, offsets, *_ = documents.rows()
-    text = rows_of_tokens(
-        sketches.tokens, sketches.shingle_counts, vocabulary, store.corpus.config.shingle, True
-    )
-    runs = shared_runs(text.tokens, words, offsets, min_words)
+    if store.corpus.config.shingle.unit == "char":
+        text = code_points(tokens.forms())[0]
+    else:
+        text = vocabulary.numbers(tokens)
+    runs = shared_runs(text, words, offsets, min_words)
     keys = [documents.keys[place] for place in runs.documents.tolist()]
     columns = (runs.words.tolist(), runs.in_text.tolist(), runs.in_document.tolist())
     verified = [Passage(*each) for each in zip(keys, *columns, strict=True)]

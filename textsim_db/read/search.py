@@ -45,7 +45,7 @@ from textsim_db.read.stored_documents import (
 from textsim_db.results import Candidate, Match
 from textsim_db.sketch.exact_prefix import smallest_of
 from textsim_db.sketch.fast_similarity import estimates
-from textsim_db.sketch.fingerprints import count_units
+from textsim_db.sketch.fingerprints import count_units, fingerprints_of
 from textsim_db.sketch.ragged import Signatures
 from textsim_db.sketch.scopes import Scopes, in_scopes
 from textsim_db.sketch.sketch_texts import Sketches, buckets_of, sketch, sketch_tokens
@@ -168,7 +168,7 @@ def neighbours(store: Store, key: str, criterion: Criterion) -> list[Match]:
         signatures = smallest_of(signatures, document.shingle_counts, config.threshold)
     if _finds_passages(store, criterion):
         tokens = tokens_of([form_of_row(store, stored).encode()])
-        look_up = passage_look_up(sketch_tokens(tokens, config), document.scopes)
+        look_up = passage_look_up(fingerprints_of(tokens, config), document.scopes)
     else:
         warn_of_misses(store.corpus, criterion, int(document.shingle_counts[0]))
         buckets = in_scopes(buckets_of(signatures, config), document.scopes)
@@ -236,7 +236,9 @@ def _candidates(
     store: Store, sketches: Sketches, scopes: Scopes, criterion: Criterion
 ) -> CandidateRows:
     if _finds_passages(store, criterion):
-        return find_candidates(store, passage_look_up(sketches, scopes), criterion.language)
+        return find_candidates(
+            store, passage_look_up(sketches.fingerprints, scopes), criterion.language
+        )
     look_up = look_up_of(sketches.buckets, sketches.shingle_counts, store.corpus.config, scopes)
     return find_candidates(store, look_up, criterion.language)
 

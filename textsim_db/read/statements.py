@@ -50,24 +50,32 @@ WHERE true{{alive}}
 """
 
 
-def _candidates_of_many(table: LiteralString, column: LiteralString) -> LiteralString:
-    """Return the statement that finds the documents with one of the values of each query."""
+def _of_many(pairs: LiteralString) -> LiteralString:
+    """Return the statement that finds the documents of many queries.
+
+    pairs: a query for the id of each document and the number of each query that finds it.
+    """
     return f"""
 /* textsim-db: candidates of many texts in corpus {{id}} */
 SELECT {_FIELDS}, pg_catalog.array_send(c.queries)
 FROM (
     SELECT p.document_id, pg_catalog.array_agg(p.query) AS queries
-    FROM (
-        SELECT b.document_id, q.query
-        FROM unnest(%s::integer[], %s::integer[]) q (query, value)
-        JOIN {table} b ON b.{column} = q.value
-        GROUP BY b.document_id, q.query
+    FROM ({pairs}
     ) p
     GROUP BY p.document_id
 ) c
 JOIN {{document}} d ON d.id = c.document_id
 WHERE true{{alive}}
 """
+
+
+def _candidates_of_many(table: LiteralString, column: LiteralString) -> LiteralString:
+    """Return the statement that finds the documents with one of the values of each query."""
+    return _of_many(f"""
+        SELECT b.document_id, q.query
+        FROM unnest(%s::integer[], %s::integer[]) q (query, value)
+        JOIN {table} b ON b.{column} = q.value
+        GROUP BY b.document_id, q.query""")
 
 
 CANDIDATES_OF_ONE: Final = _candidates_of_one("{band}", "bucket")
@@ -87,7 +95,7 @@ FROM (
 JOIN {{document}} d ON d.id = c.document_id
 WHERE textsim._is_candidate(c.shared, d.shingle_count, %s, %s){{alive}}
 """
-_EXACT_PAIRS_OF_MANY: Final[LiteralString] = """
+EXACT_CANDIDATES_OF_MANY: Final = _of_many("""
         SELECT s.document_id, s.query
         FROM (
             SELECT b.document_id, q.query, count(*) AS shared
@@ -97,19 +105,7 @@ _EXACT_PAIRS_OF_MANY: Final[LiteralString] = """
         ) s
         JOIN {document} e ON e.id = s.document_id
         WHERE textsim._is_candidate(
-            s.shared, e.shingle_count, (%s::integer[])[s.query + 1], %s)"""
-EXACT_CANDIDATES_OF_MANY: Final[LiteralString] = f"""
-/* textsim-db: candidates of many texts in corpus {{id}} */
-SELECT {_FIELDS}, pg_catalog.array_send(c.queries)
-FROM (
-    SELECT p.document_id, pg_catalog.array_agg(p.query) AS queries
-    FROM ({_EXACT_PAIRS_OF_MANY}
-    ) p
-    GROUP BY p.document_id
-) c
-JOIN {{document}} d ON d.id = c.document_id
-WHERE true{{alive}}
-"""
+            s.shared, e.shingle_count, (%s::integer[])[s.query + 1], %s)""")
 OF_LANGUAGE: Final[LiteralString] = " AND d.language = %s"
 OF_SCOPE: Final[LiteralString] = " AND d.scope = %s"
 """Limit the statements above to the documents of one language, or of one scope."""
@@ -212,10 +208,16 @@ ESTIMATE_DOCUMENTS: Final[LiteralString] = (
 COUNT_DOCUMENTS_OF_FINGERPRINT: Final[LiteralString] = """
 SELECT count(*) FROM (SELECT FROM {passage} p WHERE p.fingerprint = %s::integer LIMIT 100000) s
 """
+FINGERPRINTS_OF_MANY: Final[LiteralString] = """
+/* textsim-db: shared passages of corpus {id}: fingerprints of many documents */
+SELECT pg_catalog.array_send(ARRAY(
+    SELECT p.fingerprint FROM {passage} p GROUP BY 1 HAVING count(*) > %s))
+"""
 SHARED_FINGERPRINTS: Final[LiteralString] = """
 /* textsim-db: shared passages of corpus {id} */
 SELECT x.document_id, pg_catalog.array_send(pg_catalog.array_agg(DISTINCT y.document_id))
 FROM {passage} x JOIN {passage} y ON y.fingerprint = x.fingerprint AND y.document_id > x.document_id
+WHERE x.fingerprint NOT IN (SELECT unnest(%s::integer[]))
 GROUP BY x.document_id
 """
 DOCUMENTS_OF_IDS: Final[LiteralString] = f"""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 import numpy as np
 
@@ -28,24 +28,6 @@ class ShownCluster(NamedTuple):
 
     The similarity is None if the documents are linked because somebody judged them the same.
     """
-
-
-class Clusters(Protocol):
-    """The clusters of the pages, the largest first."""
-
-    def __len__(self) -> int: ...
-
-    def page(self, start: int, count: int) -> list[ShownCluster]:
-        """Return some clusters in order."""
-        ...
-
-    def cluster_of(self, key: str) -> ShownCluster | None:
-        """Return the cluster of a document."""
-        ...
-
-    def events(self, cluster: ShownCluster, most: int) -> list[ClusterEvent]:
-        """Return the last events of a cluster."""
-        ...
 
 
 class Judged(NamedTuple):

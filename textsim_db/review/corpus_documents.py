@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable, Generator, Iterable, Mapping
+from collections.abc import Generator, Mapping
 from contextlib import closing
 
 from textsim_db.compare.verify import Criterion
@@ -13,8 +13,9 @@ from textsim_db.errors import ConfigurationError
 from textsim_db.measures.by_name import JACCARD
 from textsim_db.read import documents_by_key
 from textsim_db.read.documents_by_key import RandomMatches, Traits
-from textsim_db.results import ClusterEvent, Inspection, Judgement, Member, Pair, Source
-from textsim_db.review.reviewed import JudgedPair, NextCommand, Text
+from textsim_db.results import Inspection, Pair, Source
+from textsim_db.review.reviewed import JudgementStore, NextCommand, Text
+from textsim_db.review.stored_clusters import StoredClusters
 from textsim_db.sync import attached_tables
 from textsim_db.sync.original_texts import original_texts, sources_of
 from textsim_db.text.run_ahead import cut
@@ -26,22 +27,6 @@ _SEED = 1
 _PAIRS_AT_ONCE = 10_000
 
 
-class TrackedCorpus:
-    """The stored clusters of a tracked corpus."""
-
-    def __init__(self, corpus: Corpus, linkage: str) -> None:
-        self._corpus = corpus
-        self.linkage = linkage
-
-    def members(self) -> Iterable[Member]:
-        """Return the members of all clusters."""
-        return self._corpus.members()
-
-    def events(self, after: int) -> Iterable[ClusterEvent]:
-        """Return the events with a higher id than after, in order."""
-        return self._corpus.cluster_events(after)
-
-
 class CorpusDocuments:
     """The documents of a corpus, or those of one attached table; it is a Reviewed."""
 
@@ -50,6 +35,8 @@ class CorpusDocuments:
     ) -> None:
         """source: only the pairs of this table count."""
         self._corpus = corpus
+        self._first_id = self._store.corpus.id
+        self.judgement_store: JudgementStore = corpus
         self._threshold = threshold
         self._pairs = corpus.pairs(threshold)  # raises an error for a threshold out of range
         self._sources = sources_of(self._store)
@@ -63,6 +50,11 @@ class CorpusDocuments:
         is_lower = threshold is not None and threshold < config.threshold
         self.incomplete_below = config.threshold if is_lower else None
         self.facts: Mapping[str, str] = {"Shingle": str(config.shingle)}
+
+    @property
+    def is_rebuilt(self) -> bool:
+        """Whether the corpus was rebuilt after this review began, as of the last read."""
+        return self._store.corpus.id != self._first_id
 
     @property
     def _store(self) -> Store:
@@ -111,36 +103,12 @@ class CorpusDocuments:
             texts |= {key: Text(form, False) for key, form in stored.items()}
         return texts
 
-    def judgements(self) -> Iterable[Judgement]:
-        """Return all judgements."""
-        return self._corpus.judgements()
-
-    def judge(
-        self, a: str, b: str, verdict: str, note: str | None = None, *, replaces: str | None = None
-    ) -> bool:
-        """Record a judgement."""
-        return self._corpus.judge(a, b, verdict, note, replaces=replaces)
-
-    def judge_many(
-        self,
-        judgements: Iterable[JudgedPair],
-        replace: bool = False,
-        *,
-        place_of: Callable[[int], str] | None = None,
-    ) -> int:
-        """Record judgements, all or none, and return how many are new."""
-        return self._corpus.judge_many(judgements, replace, place_of)
-
-    def unjudge(self, a: str, b: str) -> bool:
-        """Remove a judgement."""
-        return self._corpus.unjudge(a, b)
-
-    def tracked(self) -> TrackedCorpus | None:
+    def stored_clusters(self) -> StoredClusters | None:
         """Return the stored clusters; None for a table, whose clusters may have other documents."""
         linkage = self._corpus.status().linkage
         if linkage is None or self._source_id is not None:
             return None
-        return TrackedCorpus(self._corpus, linkage)
+        return StoredClusters(self._corpus, linkage)
 
     def inspect(self, keys: list[str]) -> Inspection | None:
         """Return what holds a cluster together."""

@@ -52,6 +52,10 @@ class JudgementFile:
             stored[judgement.a, judgement.b] = judgement
         return stored
 
+    def judgements(self) -> Iterable[Judgement]:
+        """Return all judgements."""
+        return self.read().values()
+
     def judge(
         self, a: str, b: str, verdict: str, note: str | None = None, *, replaces: str | None = None
     ) -> bool:
@@ -63,7 +67,6 @@ class JudgementFile:
         self,
         judgements: Iterable[JudgedPair],
         replace: bool = False,
-        *,
         place_of: Callable[[int], str] | None = None,
     ) -> int:
         """Record judgements, all or none, and return how many are new."""

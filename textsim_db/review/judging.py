@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from textsim_db.errors import JudgementExists
 from textsim_db.results import Judgement
-from textsim_db.review.reviewed import Reviewed
+from textsim_db.review.reviewed import JudgementStore
 
 _MOST_UNDONE = 1000
 
@@ -31,8 +31,8 @@ def mark(judgement: Judgement | None) -> str:
 class Judging:
     """Records the judgements of the pages of one server, and takes them back, the last one first."""
 
-    def __init__(self, reviewed: Reviewed) -> None:
-        self._reviewed = reviewed
+    def __init__(self, store: JudgementStore) -> None:
+        self._store = store
         self._done: list[Done] = []
         self._lock = threading.Lock()
 
@@ -43,7 +43,7 @@ class Judging:
 
     def all(self) -> Judgements:
         """Return all judgements, also those of other people."""
-        return {(judgement.a, judgement.b): judgement for judgement in self._reviewed.judgements()}
+        return {(judgement.a, judgement.b): judgement for judgement in self._store.judgements()}
 
     def judge(self, a: str, b: str, verdict: str, note: str | None, seen: str) -> None:
         """Record a verdict; seen: the mark of the judgement that the user saw.
@@ -53,7 +53,7 @@ class Judging:
         a, b = min(a, b), max(a, b)
         with self._lock:
             before = self._checked(a, b, seen)
-            self._reviewed.judge(a, b, verdict, note, replaces=before.verdict if before else None)
+            self._store.judge(a, b, verdict, note, replaces=before.verdict if before else None)
             self._done = [*self._done, Done(before, self.all()[a, b])][-_MOST_UNDONE:]
 
     def undo(self) -> Judgement | None:
@@ -67,10 +67,10 @@ class Judging:
             before, now = self._done.pop()
             self._checked(now.a, now.b, mark(now))
             if before is None:
-                self._reviewed.unjudge(now.a, now.b)
+                self._store.unjudge(now.a, now.b)
             else:
                 verdict, note = before.verdict, before.note
-                self._reviewed.judge(now.a, now.b, verdict, note, replaces=now.verdict)
+                self._store.judge(now.a, now.b, verdict, note, replaces=now.verdict)
                 self._restored(before)
             return now
 

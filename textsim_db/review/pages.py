@@ -19,7 +19,7 @@ from textsim_db.review.judgement_pages import JudgementPages
 from textsim_db.review.overview_page import OverviewPage
 from textsim_db.review.pair_arrays import Pairs
 from textsim_db.review.pair_pages import PairPages
-from textsim_db.review.precision_page import PrecisionPage
+from textsim_db.review.precision_page import precision_page
 from textsim_db.review.reviewed import Reviewed
 from textsim_db.review.site import FOLDER, Site
 from textsim_db.review.survey import Survey
@@ -45,8 +45,7 @@ class Review:
     def app(self) -> ASGIApp:
         """Return the application, which a Guard has to protect."""
         overview, pairs = OverviewPage(self._site), PairPages(self._site)
-        clusters, precision = ClusterPages(self._site), PrecisionPage(self._site)
-        judgements = JudgementPages(self._site)
+        clusters, judgements = ClusterPages(self._site), JudgementPages(self._site)
         pages: dict[str, Page] = {
             "/": overview.overview,
             "/effect": overview.effect,
@@ -55,7 +54,7 @@ class Review:
             "/clusters": clusters.clusters,
             "/cluster": clusters.cluster,
             "/inspection": clusters.inspection,
-            "/precision": precision.precision,
+            "/precision": partial(precision_page, self._site),
             "/judgements": judgements.judgements,
         }
         return Starlette(

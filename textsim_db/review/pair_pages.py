@@ -52,10 +52,6 @@ class PairPages:
             start=start,
         )
 
-    def pair(self, request: Request, pairs: Pairs) -> Response:
-        """Return two texts side by side."""
-        return self._pair_page(request, pairs)
-
     async def judge(self, request: Request) -> Response:
         """Record a verdict."""
         form = await form_of(request)
@@ -75,9 +71,10 @@ class PairPages:
             members = [] if cluster is None else cluster.keys
         return PairList(pairs, choice, members, judgements, self._site.reviewed.texts)
 
-    def _pair_page(
+    def pair(
         self, request: Request, pairs: Pairs, message: str = "", status: int = 200
     ) -> Response:
+        """Return two texts side by side."""
         site = self._site
         a, b = two_keys(request)
         judgements = site.judging.all()
@@ -133,7 +130,7 @@ class PairPages:
         except JudgementExists as error:
             if pairs is None:
                 raise
-            return self._pair_page(request, pairs, str(error), 409)
+            return self.pair(request, pairs, str(error), 409)
         cluster = request.query_params.get("of_cluster")
         if cluster is not None:
             threshold = request.query_params.get("threshold", "")

@@ -11,40 +11,52 @@ from textsim_db.review.pair_arrays import HUNDREDTHS, Pairs
 from textsim_db.review.site import Site
 from textsim_db.settings import Verdict
 
+_STEP = 0.1
+"""If all verdicts are equal, the next threshold to try is so far away."""
 
-class PrecisionPage:
-    """Precision at each threshold, and a suggested one."""
 
-    def __init__(self, site: Site) -> None:
-        self._site = site
+def precision_page(site: Site, request: Request, pairs: Pairs) -> Response:
+    """Return precision at each threshold, and a suggested one."""
+    judgements = site.judging.all().values()
+    verdicts = threshold_estimates.verdicts_of(pairs, judgements)
+    found = [
+        threshold_estimates.precision(verdicts, pairs.histogram, step / HUNDREDTHS)
+        for step in range(bars_of(pairs)[0][0], HUNDREDTHS + 1)
+    ]
+    rows = [row for row in found if row is not None]
+    in_use = site.reviewed.threshold
+    suggestion = threshold_estimates.suggest(verdicts, pairs.histogram)
+    threshold = suggestion.threshold if suggestion else in_use
+    at = next((row for row in rows if round((row.threshold - threshold) * HUNDREDTHS) == 0), None)
+    at = at or threshold_estimates.precision(verdicts, pairs.histogram, threshold)
+    all_same = _common_verdict(verdicts)
+    next_threshold = threshold
+    if all_same is not None:
+        next_threshold = min(max(in_use - _STEP if all_same else in_use + _STEP, _STEP), 1.0)
+    unsure = sum(judgement.verdict == Verdict.UNSURE for judgement in judgements)
+    return site.render(
+        "precision.html",
+        rows=[row for row in rows if round(row.threshold * HUNDREDTHS) % 5 == 0 or row is at],
+        in_use=in_use,
+        suggestion=suggestion,
+        all_same=all_same,
+        at=at,
+        judged=len(judgements),
+        used=len(verdicts.is_same),
+        unsure=unsure,
+        fewest=threshold_estimates.FEWEST,
+        half_width=threshold_estimates.HALF_WIDTH,
+        effect=None if pairs.sampled or not suggestion else pairs.effect(threshold),
+        commands=(
+            []
+            if suggestion is None and all_same is None
+            else site.reviewed.commands(next_threshold)
+        ),
+    )
 
-    def precision(self, request: Request, pairs: Pairs) -> Response:
-        """Return the page."""
-        judgements = self._site.judging.all().values()
-        verdicts = threshold_estimates.verdicts_of(pairs, judgements)
-        found = [
-            threshold_estimates.precision(verdicts, pairs.histogram, step / HUNDREDTHS)
-            for step in range(bars_of(pairs)[0][0], HUNDREDTHS + 1)
-        ]
-        rows = [row for row in found if row is not None]
-        in_use = self._site.reviewed.threshold
-        suggestion = threshold_estimates.suggest(verdicts, pairs.histogram)
-        threshold = suggestion.threshold if suggestion else in_use
-        at = next(
-            (row for row in rows if round((row.threshold - threshold) * HUNDREDTHS) == 0), None
-        )
-        unsure = sum(judgement.verdict == Verdict.UNSURE for judgement in judgements)
-        return self._site.render(
-            "precision.html",
-            rows=[row for row in rows if round(row.threshold * HUNDREDTHS) % 5 == 0 or row is at],
-            in_use=in_use,
-            suggestion=suggestion,
-            at=at,
-            judged=len(judgements),
-            used=len(verdicts.is_same),
-            unsure=unsure,
-            fewest=threshold_estimates.FEWEST,
-            half_width=threshold_estimates.HALF_WIDTH,
-            effect=None if pairs.sampled or not suggestion else pairs.effect(threshold),
-            commands=self._site.reviewed.commands(threshold) if suggestion else [],
-        )
+
+def _common_verdict(verdicts: threshold_estimates.Verdicts) -> bool | None:
+    """Return whether all judged pairs are the same; None if they differ in it, or are few."""
+    kinds = set(verdicts.is_same.tolist())
+    is_enough = len(verdicts.is_same) >= threshold_estimates.FEWEST
+    return kinds.pop() if is_enough and len(kinds) == 1 else None

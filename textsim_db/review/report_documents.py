@@ -7,16 +7,16 @@ import math
 import os
 import shlex
 import tempfile
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
+from collections.abc import Generator, Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from textsim_db.errors import InputError, shown
 from textsim_db.files.record_files import RecordFile
 from textsim_db.read.documents_by_key import RandomMatches, Traits
-from textsim_db.results import Inspection, Judgement, Pair
+from textsim_db.results import Inspection, Pair
 from textsim_db.review.judgement_file import JudgementFile
-from textsim_db.review.reviewed import JudgedPair, NextCommand, Text
+from textsim_db.review.reviewed import NextCommand, Text
 
 
 class Removed(NamedTuple):
@@ -51,6 +51,7 @@ class ReportDocuments:
         lowest = min((each.similarity for each in self._report.removed), default=1.0)
         self.threshold = math.floor(lowest * 100) / 100 if threshold is None else threshold
         self.incomplete_below: float | None = None
+        self.is_rebuilt = False
         self.name = Path(report).name
         self._names = _names(self._report)
         self.has_keys = self._names == self._report.keys
@@ -63,7 +64,7 @@ class ReportDocuments:
         except BaseException:
             self._spool.close()
             raise
-        self._judgements = JudgementFile(judgements)
+        self.judgement_store = JudgementFile(judgements)
         facts = {"Input": Path(records.name).name, "Judgements": Path(judgements).name}
         if self._report.known:
             facts["Removed for a corpus, not shown"] = f"{self._report.known:,}"
@@ -97,31 +98,7 @@ class ReportDocuments:
         """Return the texts of the records that the report names."""
         return {key: self._text(*self._places[key]) for key in keys if key in self._places}
 
-    def judgements(self) -> Iterable[Judgement]:
-        """Return all judgements of the file."""
-        return self._judgements.read().values()
-
-    def judge(
-        self, a: str, b: str, verdict: str, note: str | None = None, *, replaces: str | None = None
-    ) -> bool:
-        """Record a judgement in the file."""
-        return self._judgements.judge(a, b, verdict, note, replaces=replaces)
-
-    def judge_many(
-        self,
-        judgements: Iterable[JudgedPair],
-        replace: bool = False,
-        *,
-        place_of: Callable[[int], str] | None = None,
-    ) -> int:
-        """Record judgements in the file, all or none."""
-        return self._judgements.judge_many(judgements, replace, place_of=place_of)
-
-    def unjudge(self, a: str, b: str) -> bool:
-        """Remove a judgement from the file."""
-        return self._judgements.unjudge(a, b)
-
-    def tracked(self) -> None:
+    def stored_clusters(self) -> None:
         """Return None: no cluster is tracked."""
 
     def inspect(self, keys: list[str]) -> Inspection | None:
@@ -140,7 +117,7 @@ class ReportDocuments:
             words += [] if value in (None, default) else [option, str(value)]
         purpose = "Remove the near-duplicates again"
         if self.has_keys:
-            words += ["--judgements", self._judgements.path]
+            words += ["--judgements", self.judgement_store.path]
             purpose += ", and obey your judgements"
         effect = (
             "Choose it to replace the result of the earlier run. It reads the input again, and writes "

@@ -6,7 +6,8 @@ from collections.abc import Callable, Generator, Iterable, Mapping
 from typing import NamedTuple, Protocol
 
 from textsim_db.read.documents_by_key import RandomMatches, Traits
-from textsim_db.results import ClusterEvent, Inspection, Judgement, Member, Pair
+from textsim_db.results import Inspection, Judgement, Pair
+from textsim_db.review.stored_clusters import StoredClusters
 
 JudgedPair = tuple[str, str, str, str | None]
 """Two keys, the verdict and the note."""
@@ -29,17 +30,30 @@ class NextCommand(NamedTuple):
     """When to choose it, and what it changes, in sentences."""
 
 
-class Tracked(Protocol):
-    """The stored clusters of a tracked corpus."""
+class JudgementStore(Protocol):
+    """What people said of pairs: a corpus, or a file of judgements."""
 
-    linkage: str
-
-    def members(self) -> Iterable[Member]:
-        """Return the members of all clusters."""
+    def judgements(self) -> Iterable[Judgement]:
+        """Return all judgements."""
         ...
 
-    def events(self, after: int) -> Iterable[ClusterEvent]:
-        """Return the events with a higher id than after, in order."""
+    def judge(
+        self, a: str, b: str, verdict: str, note: str | None = None, *, replaces: str | None = None
+    ) -> bool:
+        """Record a judgement and return whether it is new; raises JudgementExists."""
+        ...
+
+    def judge_many(
+        self,
+        judgements: Iterable[JudgedPair],
+        replace: bool = False,
+        place_of: Callable[[int], str] | None = None,
+    ) -> int:
+        """Record judgements, all or none, and return how many are new."""
+        ...
+
+    def unjudge(self, a: str, b: str) -> bool:
+        """Remove a judgement, and return whether there was one."""
         ...
 
 
@@ -53,6 +67,16 @@ class Reviewed(Protocol):
     """Below this similarity only a part of the pairs is found; None if all pairs are found."""
     facts: Mapping[str, str]
     """Other facts for the overview, by title."""
+
+    @property
+    def is_rebuilt(self) -> bool:
+        """Whether the corpus was rebuilt after this review began."""
+        ...
+
+    @property
+    def judgement_store(self) -> JudgementStore:
+        """What people said of the pairs."""
+        ...
 
     def count(self) -> int:
         """Return the number of documents."""
@@ -74,32 +98,8 @@ class Reviewed(Protocol):
         """Return the texts of the documents that exist."""
         ...
 
-    def judgements(self) -> Iterable[Judgement]:
-        """Return all judgements."""
-        ...
-
-    def judge(
-        self, a: str, b: str, verdict: str, note: str | None = None, *, replaces: str | None = None
-    ) -> bool:
-        """Record a judgement, as Corpus.judge does."""
-        ...
-
-    def judge_many(
-        self,
-        judgements: Iterable[JudgedPair],
-        replace: bool = False,
-        *,
-        place_of: Callable[[int], str] | None = None,
-    ) -> int:
-        """Record judgements, all or none, as Corpus.judge_many does; return how many are new."""
-        ...
-
-    def unjudge(self, a: str, b: str) -> bool:
-        """Remove a judgement, as Corpus.unjudge does."""
-        ...
-
-    def tracked(self) -> Tracked | None:
-        """Return the stored clusters, if there are any."""
+    def stored_clusters(self) -> StoredClusters | None:
+        """Return the clusters of a tracked corpus; None if no corpus is."""
         ...
 
     def inspect(self, keys: list[str]) -> Inspection | None:

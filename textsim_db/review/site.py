@@ -15,13 +15,15 @@ from starlette.responses import HTMLResponse, RedirectResponse, Response
 
 from textsim_db.errors import DocumentNotFound, shown
 from textsim_db.results import Pair
-from textsim_db.review.clusters import ChainClusters, Clusters, Judged
+from textsim_db.review.clusters import ChainClusters, Judged
 from textsim_db.review.filter_and_order import fraction
 from textsim_db.review.judging import Judgements, Judging, mark
 from textsim_db.review.pair_arrays import HUNDREDTHS, Largest, Pairs
 from textsim_db.review.reviewed import Reviewed, Text
 from textsim_db.review.side_by_side import Summary, begin_of, summary
+from textsim_db.review.stored_clusters import StoredClusters
 from textsim_db.review.survey import Survey
+from textsim_db.show.numbers import count
 
 FOLDER = Path(__file__).parent
 ON_A_PAGE = 25
@@ -35,13 +37,17 @@ _MOST_CLUSTERINGS = 4
 """The thresholds whose clusters are kept in memory."""
 
 
+Clusters = ChainClusters | StoredClusters
+"""The clusters of the pages, the largest first."""
+
+
 class Site:
     """The reviewed documents, and what the pages need to show them."""
 
     def __init__(self, reviewed: Reviewed, read_only: bool) -> None:
         self.reviewed = reviewed
         self.read_only = read_only
-        self.judging = Judging(reviewed)
+        self.judging = Judging(reviewed.judgement_store)
         self.survey = Survey(reviewed)
         self._clusterings: dict[tuple[object, ...], ChainClusters] = {}
         self._templates = jinja2.Environment(
@@ -52,7 +58,7 @@ class Site:
             lstrip_blocks=True,
         )
         self._templates.filters |= {
-            "shown": shown, "similarity": _similarity, "count": _count, "time": _time, "mark": mark,
+            "shown": shown, "similarity": _similarity, "count": count, "time": _time, "mark": mark,
             "percent": _percent, "interval": _interval, "threshold": shown_threshold, "part": _part,
         }  # fmt: skip
 
@@ -62,6 +68,7 @@ class Site:
             name=self.reviewed.name,
             documents=self.survey.documents,
             read_only=self.read_only,
+            is_rebuilt=self.reviewed.is_rebuilt,
             incomplete_below=self.reviewed.incomplete_below,
             is_complete=self.survey.is_complete,
             read_so_far=self.survey.count,
@@ -170,10 +177,6 @@ def shown_threshold(value: float) -> str:
 
 def _similarity(value: float) -> str:
     return "0.999" if 0.9995 <= value < 1 else f"{value:.3f}"
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
 def _part(place: float) -> str:

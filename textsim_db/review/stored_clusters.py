@@ -5,10 +5,13 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator
 from itertools import groupby
+from typing import TYPE_CHECKING
 
 from textsim_db.results import ClusterEvent, Member
 from textsim_db.review.clusters import ShownCluster
-from textsim_db.review.reviewed import Tracked
+
+if TYPE_CHECKING:
+    from textsim_db.corpus import Corpus
 
 
 class StoredClusters:
@@ -17,9 +20,9 @@ class StoredClusters:
     Each change of a member is an event, so new events say that members must be read again.
     """
 
-    def __init__(self, tracked: Tracked) -> None:
-        self.linkage = tracked.linkage
-        self._tracked = tracked
+    def __init__(self, corpus: Corpus, linkage: str) -> None:
+        self.linkage = linkage
+        self._corpus = corpus
         self._lock = threading.Lock()
         self._last_event = 0
         self._events: dict[int, list[ClusterEvent]] = {}
@@ -32,7 +35,7 @@ class StoredClusters:
         with self._lock:
             if not self._read_events() and not always:
                 return
-            members = sorted(self._tracked.members(), key=lambda member: member.cluster)
+            members = sorted(self._corpus.members(), key=lambda member: member.cluster)
             groups = groupby(members, key=lambda member: member.cluster)
             found = [_shown(number, list(group)) for number, group in groups]
             self._clusters = sorted(found, key=lambda cluster: (-len(cluster.keys), cluster.keys))
@@ -56,7 +59,7 @@ class StoredClusters:
     def _read_events(self) -> bool:
         """Read the events since the last time, and return whether there are any."""
         is_new = False
-        for event in self._tracked.events(self._last_event):
+        for event in self._corpus.cluster_events(self._last_event):
             is_new, self._last_event = True, event.id
             for cluster in {event.cluster, event.other} - {None}:
                 self._events.setdefault(cluster or 0, []).append(event)

@@ -94,8 +94,7 @@ class Survey:
 
     def _finish(self, pairs: Pairs) -> None:
         """Publish all pairs, and after that what takes longer."""
-        tracked = self._reviewed.tracked()
-        self.clusters = None if tracked is None else StoredClusters(tracked)
+        self.clusters = self._reviewed.stored_clusters()
         traits = [
             self._reviewed.traits(pairs.keys[start : start + _KEYS_AT_ONCE])
             for start in range(0, len(pairs.keys), _KEYS_AT_ONCE)

@@ -15,6 +15,7 @@ import numpy as np
 from textsim_db.results import Judgement
 from textsim_db.review.pair_arrays import HUNDREDTHS, Pairs, bins_of
 from textsim_db.settings import Verdict
+from textsim_db.sketch.cost_of_bands import Z, wilson
 from textsim_db.text.array_types import BoolArray, FloatArray, Int64Array
 
 FEWEST = 10
@@ -27,8 +28,6 @@ AS_GOOD = 0.02
 """A threshold is about as good as the suggested one if its F1 is lower by at most this."""
 HALF_WIDTH = 0.05
 """A threshold is settled when the interval of its precision is at most this far from its middle."""
-_Z = 1.959964
-"""The quantile of the normal distribution for an interval of 95 %."""
 
 
 class Verdicts(NamedTuple):
@@ -96,7 +95,7 @@ def precision(verdicts: Verdicts, histogram: Int64Array, threshold: float) -> Pr
     weights = _weights(places[chosen], histogram, first)
     share = float(weights @ verdicts.is_same[chosen])
     effective = 1 / float(weights @ weights)
-    low, high = wilson_interval(share, effective)
+    low, high = wilson(share, effective)
     unseen = _unseen(places[chosen], histogram, first)
     interval = low * (1 - unseen), high * (1 - unseen) + unseen
     missing = _missing(interval, effective, judged, int(histogram[first:].sum()))
@@ -121,14 +120,6 @@ def suggest(verdicts: Verdicts, histogram: Int64Array) -> Suggestion | None:
     # Without pairs in between, the highest threshold with the same pairs says most.
     best = int(np.flatnonzero(f1 >= f1.max() - 1e-9)[-1])
     return Suggestion(best / HUNDREDTHS, float(f1[best]), f1)
-
-
-def wilson_interval(share: float, count: float) -> tuple[float, float]:
-    """Return the 95 % interval of a share of this many independent observations."""
-    spread = _Z * math.sqrt(share * (1 - share) / count + _Z**2 / (4 * count**2))
-    middle = share + _Z**2 / (2 * count)
-    scale = 1 + _Z**2 / count
-    return max((middle - spread) / scale, 0.0), min((middle + spread) / scale, 1.0)
 
 
 def _weights(places: Int64Array, histogram: Int64Array, first: int) -> FloatArray:
@@ -157,7 +148,7 @@ def _missing(interval: tuple[float, float], effective: float, judged: int, pairs
     if high - low <= 2 * HALF_WIDTH or judged >= pairs:
         return 0
     likely = (low + high) / 2
-    needed = _Z**2 * likely * (1 - likely) / HALF_WIDTH**2
+    needed = Z**2 * likely * (1 - likely) / HALF_WIDTH**2
     # A judgement counts as much as those so far.
     return max(1, min(math.ceil((needed - effective) * judged / effective), pairs - judged))
 

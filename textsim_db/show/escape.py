@@ -5,6 +5,8 @@ from __future__ import annotations
 import html
 import re
 
+from textsim_db.show.numbers import count
+
 _CONTROLS = re.compile(
     "[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]"
 )
@@ -25,8 +27,7 @@ def shortened(text: str, most: int) -> str:
 
 def left_out(characters: int) -> str:
     """Return a mark in the place of characters that are left out."""
-    unit = "character" if characters == 1 else "characters"
-    return f' <i class="gap">… {characters:,} {unit} …</i> '
+    return f' <i class="gap">… {count(characters, "character")} …</i> '
 
 
 def _code(control: re.Match[str]) -> str:

@@ -33,6 +33,8 @@ h2 { font-size: 1.25rem; margin: 2rem 0 0.5rem; }
 h3 { font-size: 1rem; margin: 1.2rem 0 0.3rem; }
 article { border-top: 1px solid #80808060; padding: 0.6rem 0; }
 summary { cursor: pointer; }
+.text a { color: inherit; text-decoration: none; }
+.text a:hover, .text a:focus, .text a:target { background: #3b82f640; outline: 1px solid #3b82f6; }
 @media (max-width: 45rem) { .textsim .texts { grid-template-columns: 1fr; } }
 """
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'"

@@ -7,16 +7,10 @@ from math import ceil, sqrt
 from statistics import NormalDist
 from typing import NamedTuple
 
+from textsim_db.check_values import check_count, is_number
 from textsim_db.choose_bands import MIN_ROWS, Bands, probability_of
 from textsim_db.errors import ConfigurationError
-from textsim_db.settings import (
-    DEFAULTS,
-    MAX_PASSAGE,
-    MIN_PASSAGE,
-    CorpusSettings,
-    check_count,
-    is_number,
-)
+from textsim_db.settings import DEFAULTS, MAX_PASSAGE, MIN_PASSAGE, CorpusSettings
 from textsim_db.sketch.passage_window import expected_fingerprints
 
 MAX_WORDS = 10_000_000
@@ -26,6 +20,8 @@ _PAGE_FILL = 0.9  # how full the server packs the pages of a B-tree
 _KEY = 12  # bytes of an average key
 _CHARACTERS = 6  # characters of an average word, with the space after it
 _BUCKETS = 2**32
+Z = 1.959963984540054
+"""The quantile of the normal distribution for an interval of 95 %."""
 UNRELATED = 0.1
 """Documents below this similarity share only shingles that many documents have."""
 
@@ -70,7 +66,7 @@ def is_optimistic(probability: float) -> bool:
 
     The real probability is up to 0.013 lower if the formula gives 0.2 to 0.6, and not lower if the
     formula gives more. The number of equal values varies less than with independent values, so
-    chance decides fewer pairs. benchmarks/sketch_distribution.py measures this.
+    chance decides fewer pairs. A test measures this.
     """
     return 0.2 <= probability <= 0.6
 
@@ -244,18 +240,16 @@ def storage(
     return document + (by_id + by_key) / _PAGE_FILL + rows * (32 + 4 + entry / _PAGE_FILL)
 
 
-def wilson(hits: int, pairs: int) -> tuple[float, float]:
-    """Return the 95 % confidence interval of a share, from the hits in a sample of pairs.
+def wilson(share: float, count: float) -> tuple[float, float]:
+    """Return the 95 % confidence interval of a share of this many independent observations.
 
     Wilson, "Probable inference, the law of succession, and statistical inference", 1927.
     """
-    if not pairs:
+    if not count:
         return 0.0, 1.0
-    z = 1.959963984540054
-    share = hits / pairs
-    centre = share + z * z / (2 * pairs)
-    spread = z * sqrt(share * (1 - share) / pairs + z * z / (4 * pairs * pairs))
-    scale = 1 + z * z / pairs
+    centre = share + Z**2 / (2 * count)
+    spread = Z * sqrt(share * (1 - share) / count + Z**2 / (4 * count**2))
+    scale = 1 + Z**2 / count
     return max(0.0, (centre - spread) / scale), min(1.0, (centre + spread) / scale)
 
 

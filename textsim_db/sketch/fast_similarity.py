@@ -93,12 +93,7 @@ def _folded(values: Int64Array) -> UInt32Array:
 
 @inlined_kernel
 def _fill_bins(
-    folded: UInt32Array,
-    first: int,
-    last: int,
-    states: States,
-    block: _Block,
-    smallest: Int64Array,
+    folded: UInt32Array, first: int, last: int, states: States, block: _Block, smallest: Int64Array
 ) -> None:
     """Fill all bins of a document with at least one shingle."""
     num_hashes = len(smallest)
@@ -115,12 +110,7 @@ def _fill_bins(
 
 @inlined_kernel
 def _send_by_round(
-    folded: UInt32Array,
-    first: int,
-    last: int,
-    states: States,
-    block: _Block,
-    smallest: Int64Array,
+    folded: UInt32Array, first: int, last: int, states: States, block: _Block, smallest: Int64Array
 ) -> int:
     """Send all shingles to bins, round by round; return how many bins stay empty."""
     num_hashes = len(smallest)
@@ -141,12 +131,7 @@ def _send_by_round(
 
 @inlined_kernel
 def _send_by_shingle(
-    folded: UInt32Array,
-    first: int,
-    last: int,
-    states: States,
-    block: _Block,
-    smallest: Int64Array,
+    folded: UInt32Array, first: int, last: int, states: States, block: _Block, smallest: Int64Array
 ) -> int:
     """Send each shingle to bins in several rounds at once; return how many bins stay empty.
 

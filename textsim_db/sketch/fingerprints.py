@@ -21,7 +21,14 @@ from textsim_db.settings import CorpusConfig
 from textsim_db.sketch.common_values import NO_COMMON, CommonValues, class_of
 from textsim_db.sketch.passage_window import Window, window_of
 from textsim_db.sketch.ragged import Ragged
-from textsim_db.text.array_types import HashArray, Int16Array, Int32Array, Int64Array, longest
+from textsim_db.text.array_types import (
+    BoolArray,
+    HashArray,
+    Int16Array,
+    Int32Array,
+    Int64Array,
+    longest,
+)
 from textsim_db.text.hashing import hash_span
 from textsim_db.text.numba_compiler import inlined_kernel, kernel
 from textsim_db.text.shingles import array_elements
@@ -60,22 +67,33 @@ def fingerprints_of(tokens: Tokens, config: CorpusConfig) -> Fingerprints | None
     return Ragged(*_fingerprints(units, window_of(config.passages), common))
 
 
-def passage_values(tokens: Tokens, config: CorpusConfig) -> Int64Array:
-    """Return the value of each shingle of one text, repeated ones included: (shingles,).
+class PassageShingles(NamedTuple):
+    """The shingles of one text, repeated shingles included: (shingles,) each."""
 
-    The corpus has passages.
-    """
-    return _values(_units_of(tokens, config), _window(config).n)
+    values: Int64Array
+    classes: Int16Array
+    """The class of commonness of each value."""
+
+    @property
+    def are_left_out(self) -> BoolArray:
+        """Whether each shingle is too common for a fingerprint: (shingles,)."""
+        return self.classes >= LEFT_OUT
+
+
+def passage_shingles(tokens: Tokens, config: CorpusConfig) -> PassageShingles:
+    """Return the shingles of one text in a corpus with passages."""
+    values = _values(_units_of(tokens, config), _window(config).n)
+    return PassageShingles(values, _classes(values, config.common_of_passages or NO_COMMON))
+
+
+def fingerprints_of_shingles(shingles: PassageShingles, config: CorpusConfig) -> Int32Array:
+    """Return the fingerprints of one text, as fingerprints_of() does: (fingerprints,)."""
+    return _fingerprints_of_shingles(shingles, _window(config).width)
 
 
 def distinct_passage_values(tokens: Tokens, config: CorpusConfig) -> Int64Array:
     """Return the distinct shingle values of each text, one text after another: (values,)."""
     return _distinct_values(_units_of(tokens, config), _window(config).n)
-
-
-def classes_of(values: Int64Array, config: CorpusConfig) -> Int16Array:
-    """Return the class of commonness of each value: (values,)."""
-    return _classes(values, config.common_of_passages or NO_COMMON)
 
 
 def count_units(tokens: Tokens, config: CorpusConfig) -> int:
@@ -154,12 +172,29 @@ def _fingerprints(
         document = units.elements[units.offsets[i] : units.offsets[i + 1]]
         shingles = _write_values(document, window.n, values)
         for k in range(shingles):
-            keys[k] = (class_of(values[k], common) << 32) + (values[k] >> 32)
+            keys[k] = _key(values[k], class_of(values[k], common))
         chosen = fingerprints[offsets[i] :]
         count = _choose(values, keys[:shingles], window.width, chosen)
         chosen[:count].sort()
         offsets[i + 1] = offsets[i] + _keep_distinct(chosen, count)
     return fingerprints[: offsets[-1]].copy(), offsets
+
+
+@kernel
+def _fingerprints_of_shingles(shingles: PassageShingles, width: int) -> Int32Array:
+    keys = np.empty(len(shingles.values), np.int64)
+    for k in range(len(keys)):
+        keys[k] = _key(shingles.values[k], shingles.classes[k])
+    fingerprints = np.empty(len(keys), np.int32)
+    count = _choose(shingles.values, keys, width, fingerprints)
+    fingerprints[:count].sort()
+    return fingerprints[: _keep_distinct(fingerprints, count)].copy()
+
+
+@inlined_kernel
+def _key(value: int, commonness: int) -> np.int64:
+    """Return the number that orders shingles: by class, and then by the high half of the value."""
+    return (np.int64(commonness) << 32) + (value >> 32)
 
 
 @inlined_kernel

@@ -51,10 +51,7 @@ class Sketches:
 
 
 def sketch(
-    texts: Sequence[bytes],
-    config: CorpusConfig,
-    language: str | None = None,
-    scopes: Scopes = None,
+    texts: Sequence[bytes], config: CorpusConfig, language: str | None = None, scopes: Scopes = None
 ) -> Sketches:
     """Compute the words, signatures and buckets of several texts in UTF-8.
 

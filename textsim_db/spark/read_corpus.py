@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from pyspark.sql import DataFrame, SparkSession
 
+from textsim_db.check_values import check_count
 from textsim_db.database import connect
 from textsim_db.db import stored_corpus
 from textsim_db.db.engine import autocommit, database_errors
 from textsim_db.read.statements import HIGHEST_ID
-from textsim_db.settings import check_count
 from textsim_db.spark.read_task import DOCUMENTS, task_of_ranges
 from textsim_db.spark.task_store import Target
 

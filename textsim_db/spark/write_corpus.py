@@ -15,6 +15,7 @@ from typing import Any
 from pyspark.sql import DataFrame
 from sqlalchemy import Engine
 
+from textsim_db.check_values import check_count
 from textsim_db.database import connect
 from textsim_db.db import stored_corpus
 from textsim_db.db.dictionary import Dictionary
@@ -24,7 +25,7 @@ from textsim_db.db.stored_corpus import StoredCorpus
 from textsim_db.errors import ConfigurationError, CorpusNotFound, InputError, suggestion
 from textsim_db.read.boilerplate import SAMPLE_DOCUMENTS
 from textsim_db.results import AddReport, Refusal
-from textsim_db.settings import SETTINGS, CorpusConfig, CorpusSettings, check_count
+from textsim_db.settings import SETTINGS, CorpusConfig, CorpusSettings
 from textsim_db.sketch.choose_common_shingles import FEWEST_DOCUMENTS, learn_common, learns
 from textsim_db.spark.columns import FrameColumns
 from textsim_db.spark.task_store import Target

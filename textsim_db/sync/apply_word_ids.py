@@ -14,10 +14,9 @@ from textsim_db.db.engine import Connection, transaction
 from textsim_db.db.store import Store
 from textsim_db.results import ChangeReport, Refusal
 from textsim_db.sync import pending_log, statements
-from textsim_db.sync.pieces import Piece
+from textsim_db.sync.pieces import Piece, next_page
 from textsim_db.text.languages import identify
 from textsim_db.text.tokens import tokens_of
-from textsim_db.write.batch_size import BATCH_DOCUMENTS
 
 
 class _Completion(NamedTuple):
@@ -89,11 +88,11 @@ class WordIds:
 
 def waiting_pieces(store: Store) -> Iterator[WordPiece]:
     """Yield all documents of a corpus that wait for word ids, even if the log has no entry for them."""
-    last = ""
+    last: str | None = None
     while True:
         with transaction(store.engine) as connection:
             statement = store.corpus.statement(statements.WAITING_KEYS)
-            rows = connection.execute(statement, [last, BATCH_DOCUMENTS]).fetchall()
+            rows = connection.execute(statement, next_page(last)).fetchall()
         if not rows:
             return
         yield from WordPiece(store=store, keys=[key for (key,) in rows]).cut()

@@ -11,7 +11,7 @@ import psycopg
 from psycopg import errors as pg
 from sqlalchemy import Engine
 
-from textsim_db.db.engine import Connection, autocommit, transaction
+from textsim_db.db.engine import Connection, configuration_errors, read_rows, transaction
 from textsim_db.errors import ConfigurationError
 from textsim_db.results import Source
 from textsim_db.settings import Existing
@@ -57,9 +57,9 @@ def attach(store: Store, names: SourceNames, rules: AttachRules) -> int:
         columns = names.text, rules.mode, rules.existing, *names.optional
         parameters = [store.corpus.name, relation, *columns, rules.row_filter, names.keys]
         _call(connection, statements.ATTACH, parameters)
-        row = connection.execute(statements.SOURCE_NUMBER, [store.corpus.name, relation]).fetchone()
-    assert row is not None
-    return int(row[0])
+        number = _number(connection, store, relation)
+    assert number is not None
+    return number
 
 
 def detach(store: Store, table: TableName) -> None:
@@ -72,8 +72,7 @@ def detach(store: Store, table: TableName) -> None:
 
 def attached(engine: Engine) -> list[Source]:
     """Return the attached tables of all corpora."""
-    with autocommit(engine) as connection:
-        rows = connection.execute(statements.ATTACHED_TABLES).fetchall()
+    rows = read_rows(engine, statements.ATTACHED_TABLES)
     return [Source(corpus, table, tuple(keys), *others) for corpus, table, keys, *others in rows]
 
 
@@ -81,19 +80,22 @@ def id_of(store: Store, table: TableName) -> int:
     """Return the id of an attached table; raises ConfigurationError."""
     with transaction(store.engine) as connection:
         relation = table_oid(connection, table_name(table))
-        row = connection.execute(statements.SOURCE_NUMBER, [store.corpus.name, relation]).fetchone()
-    if row is None:
+        number = _number(connection, store, relation)
+    if number is None:
         raise ConfigurationError(f'{table} is not attached to the corpus "{store.corpus.name}"')
-    return int(row[0])
+    return number
+
+
+def _number(connection: Connection, store: Store, relation: int) -> int | None:
+    row = connection.execute(statements.SOURCE_NUMBER, [store.corpus.name, relation]).fetchone()
+    return None if row is None else int(row[0])
 
 
 def count_documents(store: Store, source_id: int) -> int:
     """Return the number of documents of an attached table."""
     statement = store.corpus.statement(statements.DOCUMENTS_OF_SOURCE)
-    with autocommit(store.engine) as connection:
-        row = connection.execute(statement, [source_id]).fetchone()
-    assert row is not None
-    return int(row[0])
+    ((count,),) = read_rows(store.engine, statement, [source_id])
+    return int(count)
 
 
 @contextmanager
@@ -114,14 +116,12 @@ def _logged_warnings(connection: Connection) -> Iterator[None]:
 
 def _call(connection: Connection, statement: str, parameters: list[Any]) -> None:
     try:
-        connection.execute(statement.encode(), parameters)
+        with configuration_errors(*_REFUSED):
+            connection.execute(statement.encode(), parameters)
     except pg.UniqueViolation as error:  # rows of the table match
         lines = str(error).partition("\nCONTEXT:")[0].splitlines()
         sentences = " ".join(f"{line.rstrip('.')}." for line in lines)
         raise ConfigurationError(" ".join(sentences.split())) from error
-    except _REFUSED as error:
-        message = error.diag.message_primary or str(error)
-        raise ConfigurationError(message) from error
     except (psycopg.DataError, UnicodeEncodeError) as error:
         raise ConfigurationError(
             f"the name of a column has a NUL character or a lone surrogate: {error}"

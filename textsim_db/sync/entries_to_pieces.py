@@ -21,7 +21,7 @@ from textsim_db.sync.leases import Claims, LogEntry
 from textsim_db.sync.pieces import Piece
 from textsim_db.sync.read_source import StoredSource
 from textsim_db.sync.sweep import sweep_table
-from textsim_db.sync.usable_sources import UsableSources
+from textsim_db.sync.worker_sources import WorkerSources
 
 log = logging.getLogger(__name__)
 
@@ -45,7 +45,7 @@ class _Sweep:
 class ClaimedPieces:
     """Claims entries and yields their pieces."""
 
-    def __init__(self, claims: Claims, sources: UsableSources) -> None:
+    def __init__(self, claims: Claims, sources: WorkerSources) -> None:
         self._claims = claims
         self._sources = sources
         self._sweeps: list[_Sweep] = []

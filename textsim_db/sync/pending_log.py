@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
-from textsim_db.db.engine import Connection, autocommit, transaction
+from textsim_db.db.engine import Connection, read_rows, transaction
 from textsim_db.results import Failure, Refusal
 from textsim_db.sync import statements
 
@@ -50,8 +50,7 @@ def postpone(connection: Connection, piece: Piece, keys: Sequence[str], tries: i
 
 def failures(store: Store, last: int | None = None) -> list[Failure]:
     """Return the documents that failed; last: only this number of the latest ones."""
-    with autocommit(store.engine) as connection:
-        rows = connection.execute(store.corpus.statement(statements.FAILURES), [last]).fetchall()
+    rows = read_rows(store.engine, store.corpus.statement(statements.FAILURES), [last])
     return [Failure(*row) for row in reversed(rows)]
 
 

@@ -99,3 +99,8 @@ def cut_keys(keys: list[str], sizes: Mapping[str, int], most: int) -> Iterator[l
             part, size = [], 0
     if part or not keys:
         yield part
+
+
+def next_page(after: str | None) -> dict[str, object]:
+    """Return the parameters of a statement that reads a page of keys; None: the first page."""
+    return {"after": after or "", "is_first": after is None, "most": BATCH_DOCUMENTS}

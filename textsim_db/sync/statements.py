@@ -405,14 +405,12 @@ SELECT o.cluster, o.representative, o.similarity, o.crowded FROM textsim.cluster
 
 # Documents of a source, and documents that wait for the ids of their words.
 
-FIRST_DOCUMENT_KEYS: Final[LiteralString] = """
+# The first page begins at the empty key, which a document may have.
+DOCUMENT_KEYS: Final[LiteralString] = """
 /* textsim-db: sweep documents of corpus {id} */
-SELECT d.key FROM {document} d WHERE d.source_id = %s{alive} ORDER BY d.key LIMIT %s
-"""
-NEXT_DOCUMENT_KEYS: Final[LiteralString] = """
-/* textsim-db: sweep documents of corpus {id} */
-SELECT d.key FROM {document} d WHERE d.source_id = %s AND d.key > %s{alive}
-ORDER BY d.key LIMIT %s
+SELECT d.key FROM {document} d
+WHERE d.source_id = %(source)s AND d.key >= %(after)s AND (d.key > %(after)s OR %(is_first)s){alive}
+ORDER BY d.key LIMIT %(most)s
 """
 WAITING_SIZES: Final[LiteralString] = """
 SELECT d.key, pg_catalog.octet_length(d.normal_form) FROM {document} d
@@ -420,7 +418,9 @@ WHERE d.key = ANY (%s::text[]) AND d.word_ids IS NULL
 """
 WAITING_KEYS: Final[LiteralString] = """
 /* textsim-db: documents of corpus {id} whose words wait for ids */
-SELECT d.key FROM {document} d WHERE d.word_ids IS NULL AND d.key > %s ORDER BY d.key LIMIT %s
+SELECT d.key FROM {document} d
+WHERE d.word_ids IS NULL AND d.key >= %(after)s AND (d.key > %(after)s OR %(is_first)s)
+ORDER BY d.key LIMIT %(most)s
 """
 WAITING_FORMS: Final[LiteralString] = """
 SELECT d.key, d.id, d.normal_form FROM {document} d

@@ -12,7 +12,7 @@ from textsim_db.db.retries import Attempts
 from textsim_db.db.store import Store
 from textsim_db.sync import read_source, statements
 from textsim_db.sync.apply_row_changes import RowPiece
-from textsim_db.sync.pieces import cut_keys
+from textsim_db.sync.pieces import cut_keys, next_page
 from textsim_db.sync.read_source import StoredSource
 from textsim_db.write.batch_size import BATCH_DOCUMENTS
 
@@ -70,8 +70,6 @@ def _own_keys(
     connection: Connection, store: Store, source: StoredSource, after: str | None
 ) -> list[str]:
     """Return the keys of the next documents of a source."""
-    statement = store.corpus.statement(
-        statements.FIRST_DOCUMENT_KEYS if after is None else statements.NEXT_DOCUMENT_KEYS
-    )
-    start: list[object] = [source.id] if after is None else [source.id, after]
-    return [key for (key,) in connection.execute(statement, [*start, BATCH_DOCUMENTS])]
+    statement = store.corpus.statement(statements.DOCUMENT_KEYS)
+    parameters = {"source": source.id, **next_page(after)}
+    return [key for (key,) in connection.execute(statement, parameters)]

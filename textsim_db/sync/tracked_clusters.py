@@ -5,9 +5,9 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Generator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import psycopg
 from psycopg import errors as pg
@@ -15,10 +15,10 @@ from sqlalchemy import Engine
 
 from textsim_db.db import stored_corpus
 from textsim_db.db.dictionary import Dictionary
-from textsim_db.db.engine import autocommit, is_trouble, transaction
+from textsim_db.db.engine import configuration_errors, is_trouble, read_rows, transaction
 from textsim_db.db.retries import OUTDATED, PASSING, Attempts, is_timeout
 from textsim_db.db.store import Store
-from textsim_db.errors import ConfigurationError, CorpusNotFound
+from textsim_db.errors import CorpusNotFound
 from textsim_db.frames.arrow_results import ResultColumns, columns_of
 from textsim_db.lazy_imports import lazy
 from textsim_db.results import ClusterEvent, Member
@@ -52,19 +52,19 @@ def track(
 ) -> None:
     """Keep the clusters of a corpus up to date from now on; raises ConfigurationError."""
     given = [store.corpus.name, linkage, threshold, mode, keep_events]
-    with _refusals(), transaction(store.engine) as connection:
+    with configuration_errors(*_REFUSED), transaction(store.engine) as connection:
         connection.execute(statements.TRACK, given)
 
 
 def untrack(store: Store) -> None:
     """Remove the clusters of a tracked corpus; raises ConfigurationError."""
-    with _refusals(), transaction(store.engine) as connection:
+    with configuration_errors(*_REFUSED), transaction(store.engine) as connection:
         connection.execute(statements.UNTRACK, [store.corpus.name])
 
 
 def update(store: Store) -> int:
     """Bring the clusters of a tracked corpus up to date, and return the number of changed documents."""
-    with _refusals():
+    with configuration_errors(*_REFUSED):
         updated = build_clusters.build(store, waits=True)
         while count := update_some(store.engine, store.corpus.name, waits=True):
             updated += count
@@ -88,7 +88,7 @@ def members(store: Store) -> Generator[ResultColumns, None, None]:
     """Yield the columns of the members of all clusters; raises ConfigurationError."""
     label = store.corpus.label("members")
     with (
-        _refusals(),
+        configuration_errors(*_REFUSED),
         transaction(store.engine) as connection,
         connection.cursor(label) as cursor,
     ):
@@ -101,7 +101,7 @@ def cluster_events(store: Store, after: int) -> Generator[ClusterEvent, None, No
     """Yield the events with a higher id than after, in order; raises ConfigurationError."""
     label = store.corpus.label("events of clusters")
     with (
-        _refusals(),
+        configuration_errors(*_REFUSED),
         transaction(store.engine) as connection,
         connection.cursor(label) as cursor,
     ):
@@ -112,17 +112,9 @@ def cluster_events(store: Store, after: int) -> Generator[ClusterEvent, None, No
 
 def cluster_of(store: Store, key: str) -> Member | None:
     """Return a document as a member of its cluster; None if it has none. Raises ConfigurationError."""
-    with _refusals(), autocommit(store.engine) as connection:
-        row = connection.execute(statements.CLUSTER_OF, [store.corpus.name, key]).fetchone()
-    return None if row is None else Member(key, *row)
-
-
-@contextmanager
-def _refusals() -> Generator[None, Any, None]:
-    try:
-        yield
-    except _REFUSED as error:
-        raise ConfigurationError(error.diag.message_primary or str(error)) from error
+    with configuration_errors(*_REFUSED):
+        rows = read_rows(store.engine, statements.CLUSTER_OF, [store.corpus.name, key])
+    return Member(key, *rows[0]) if rows else None
 
 
 class OutdatedClusters:
@@ -153,10 +145,8 @@ class OutdatedClusters:
 
     def _update_each(self) -> int:
         """Process a batch of each corpus."""
-        with autocommit(self._engine) as connection:
-            names = connection.execute(statements.OUTDATED_CLUSTERS).fetchall()
         updated = 0
-        for name, waiting in names:
+        for name, waiting in read_rows(self._engine, statements.OUTDATED_CLUSTERS):
             with suppress(*_PASSED_OVER, CorpusNotFound):
                 updated += self._build(name, waiting) or self._update(name)
         return updated
@@ -182,12 +172,11 @@ class OutdatedClusters:
                 if not self._is_of_entries(error):
                     raise
                 self._failing.add(name)
-        with autocommit(self._engine) as connection:
-            row = connection.execute(statements.FIRST_CLUSTER_ENTRY, [name]).fetchone()
-        if row is None:
+        rows = read_rows(self._engine, statements.FIRST_CLUSTER_ENTRY, [name])
+        if not rows:
             self._failing.discard(name)
             return 0
-        entry, size = row
+        ((entry, size),) = rows
         try:
             return update_some(self._engine, name, waits=False, entry=entry)
         except psycopg.Error as error:

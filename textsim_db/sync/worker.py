@@ -45,8 +45,8 @@ from textsim_db.sync.remove_expired import ExpiredDocuments
 from textsim_db.sync.report_worker import Watch
 from textsim_db.sync.stop_flag import Stop
 from textsim_db.sync.tracked_clusters import OutdatedClusters
-from textsim_db.sync.usable_sources import Complaints, UsableSources
 from textsim_db.sync.worker_settings import POLL_SECONDS, WorkerSettings, WorkReport
+from textsim_db.sync.worker_sources import Complaints, WorkerSources
 from textsim_db.text.run_ahead import ahead
 from textsim_db.write.vacuum_after_load import settle
 
@@ -189,7 +189,7 @@ class Worker:
         Everything that was claimed is yielded before the worker stops.
         """
         only_source = self._settings.only_source
-        sources = UsableSources(self._engine, self._dictionary, only_source, self._complaints)
+        sources = WorkerSources(self._engine, self._dictionary, only_source, self._complaints)
         claimed = ClaimedPieces(self._claims, sources)
         empty_polls = 0
         last_change = float("-inf")

@@ -6,9 +6,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from textsim_db.check_values import check_callable, is_number
 from textsim_db.errors import ConfigurationError
 from textsim_db.results import ChangeReport
-from textsim_db.settings import check_callable, is_number
 
 POLL_SECONDS = 0.025
 LEASE_SECONDS = 60.0

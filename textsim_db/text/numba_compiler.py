@@ -233,10 +233,7 @@ load64 = cast(Callable[[npt.NDArray[np.uint8], int], np.uint64], intrinsic(_load
 It compiles to one machine instruction; eight indexed loads compile to forty. data must have these
 eight bytes, because there is no bounds check.
 """
-store64 = cast(
-    Callable[[npt.NDArray[np.uint8], int, np.uint64], None],
-    intrinsic(_store64),
-)
+store64 = cast(Callable[[npt.NDArray[np.uint8], int, np.uint64], None], intrinsic(_store64))
 """Write a number as eight little-endian bytes of data from at on; data must have these bytes."""
 trailing_zeros = cast(Callable[[np.uint64], int], intrinsic(_trailing_zeros))
 """Return the number of zero bits below the lowest set bit, in a kernel; 64 for the number 0."""

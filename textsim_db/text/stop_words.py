@@ -12,8 +12,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from textsim_db.check_values import check_several
 from textsim_db.errors import ConfigurationError, install_extra, suggestion
-from textsim_db.settings import AUTO, CorpusSettings, WordsByLanguage, check_several
+from textsim_db.settings import AUTO, CorpusSettings, WordsByLanguage
 from textsim_db.text.array_types import BoolArray, Int64Array
 from textsim_db.text.hash_table import (
     SPREAD,

@@ -8,7 +8,8 @@ from typing import NamedTuple
 import numpy as np
 
 from textsim_db.text.array_types import ByteArray, Int32Array
-from textsim_db.text.unicode_data import LOWER, NUMERALS, RUNS
+from textsim_db.text.unicode_data import LOWER, RUNS
+from textsim_db.text.unicode_data import UNASSIGNED as UNASSIGNED_RUNS
 
 POINTS = 0x110000
 SEPARATOR, WORD, MARK, SPACELESS = range(4)
@@ -38,14 +39,11 @@ def tables() -> Tables:
     lengths = np.diff(firsts)
     kind = np.repeat(np.array([run[1] for run in RUNS], np.uint8), lengths)
     order = np.repeat(np.array([run[2] for run in RUNS], np.uint8), lengths)
+    for first, last in UNASSIGNED_RUNS:
+        kind[first : last + 1], order[first : last + 1] = SEPARATOR, UNASSIGNED
     lower = np.arange(POINTS, dtype=np.int32)
-    lower[list(LOWER)] = list(LOWER.values())
+    for first, last, step, shift in LOWER:
+        lower[first : last + 1 : step] += shift
     ascii_letters = np.zeros(256, np.uint8)
     ascii_letters[:128] = np.where(kind[:128] == WORD, lower[:128], 0)
     return Tables(kind, order, lower, ascii_letters)
-
-
-@cache
-def numerals() -> frozenset[str]:
-    """Return the characters that have a numeric value, such as digits, fractions and Han numerals."""
-    return frozenset(chr(point) for first, last in NUMERALS for point in range(first, last + 1))

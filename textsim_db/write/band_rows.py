@@ -2,7 +2,8 @@
 
 A row is an int64: the bucket in the high half, the id of the document in the low half. So sorted rows
 have the order of the band index, which then grows in one pass. A document with two equal buckets has
-two equal rows.
+two equal rows. Fingerprints have rows of the same form. Only those of new documents are written here:
+triggers keep the fingerprints of a document that changes or is removed.
 """
 
 from __future__ import annotations
@@ -15,9 +16,11 @@ import psycopg
 from textsim_db.db.binary_format import Array
 from textsim_db.db.binary_rows import COPY_HEADER, COPY_TRAILER, copy_bands
 from textsim_db.db.stored_corpus import StoredCorpus
-from textsim_db.sketch.ragged import Buckets
+from textsim_db.sketch.ragged import Buckets, Ragged
+from textsim_db.sketch.scopes import in_scopes
 from textsim_db.text.array_types import Int64Array
 from textsim_db.write import statements
+from textsim_db.write.prepare_batches import Batch
 
 _ID_BITS = 32
 
@@ -44,10 +47,37 @@ def changed_rows(before: Int64Array, after: Int64Array) -> tuple[Int64Array, Int
     return gone, np.repeat(rows[is_changed], counts_after[is_changed])
 
 
+def copy_new_rows(
+    cursor: psycopg.Cursor[Any],
+    corpus: StoredCorpus,
+    batch: Batch,
+    numbers: Int64Array,
+    ids: Int64Array,
+) -> None:
+    """Write the band rows and fingerprints of new documents.
+
+    numbers, ids: (documents,), the places of the documents in the batch, and their ids.
+    """
+    sketches, scopes = batch.sketches, batch.scopes
+    if sketches.fingerprints is not None:
+        fingerprints = in_scopes(sketches.fingerprints, scopes)
+        rows = band_rows(_chosen(fingerprints, numbers), ids)
+        _copy(cursor, corpus.statement(statements.COPY_PASSAGE_ROWS), rows)
+    copy_band_rows(cursor, corpus, band_rows(_chosen(sketches.buckets, numbers), ids))
+
+
+def _chosen(values: Ragged, numbers: Int64Array) -> Ragged:
+    return values if len(numbers) == len(values.offsets) - 1 else values.take(numbers)
+
+
 def copy_band_rows(cursor: psycopg.Cursor[Any], corpus: StoredCorpus, rows: Int64Array) -> None:
     """Write band rows."""
+    _copy(cursor, corpus.statement(statements.COPY_BAND_ROWS), rows)
+
+
+def _copy(cursor: psycopg.Cursor[Any], statement: str, rows: Int64Array) -> None:
     if len(rows):
-        with cursor.copy(corpus.statement(statements.COPY_BAND_ROWS)) as copy:
+        with cursor.copy(statement) as copy:
             copy.write(COPY_HEADER)
             copy.write(copy_bands(rows).data)
             copy.write(COPY_TRAILER)

@@ -26,7 +26,7 @@ from textsim_db.text.run_ahead import ahead
 from textsim_db.text.tokens import leave_out, tokens_of
 from textsim_db.text.utf8 import concatenate
 from textsim_db.write import statements, write_batch
-from textsim_db.write.band_rows import band_rows, copy_band_rows
+from textsim_db.write.band_rows import copy_new_rows
 from textsim_db.write.batch_size import BATCH_DOCUMENTS
 from textsim_db.write.detect_changes import Stored
 from textsim_db.write.prepare_batches import Batch
@@ -274,7 +274,7 @@ class CorpusCopier:
             found = (row.source_id, count, row.scope, expiry, signature, prints, row.normal_form)
             parameters.append((id_, row.key, *found))
         cursor.executemany(self.new.statement(statements.INSERT_WAITING_DOCUMENT), parameters)
-        copy_band_rows(cursor, self.new, band_rows(sketches.buckets.take(numbers), ids))
+        copy_new_rows(cursor, self.new, copy.batch, numbers, ids)
 
     def _remove(self, cursor: Cursor, old: Int32Array) -> None:
         """Remove documents from the new corpus, if it has them; old: their old ids."""

@@ -86,6 +86,10 @@ COPY_BAND_ROWS: Final[LiteralString] = """
 /* textsim-db: load band rows of corpus {id} */
 COPY {band} (bucket, document_id) FROM STDIN (FORMAT binary)
 """
+COPY_PASSAGE_ROWS: Final[LiteralString] = """
+/* textsim-db: load fingerprints of corpus {id} */
+COPY {passage} (fingerprint, document_id) FROM STDIN (FORMAT binary)
+"""
 
 # Keeping twins out of a unique corpus.
 

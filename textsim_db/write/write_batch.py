@@ -27,7 +27,13 @@ from textsim_db.sketch.scopes import in_scopes
 from textsim_db.sketch.sketch_texts import buckets_of
 from textsim_db.text.array_types import BoolArray, Int64Array
 from textsim_db.write import statements
-from textsim_db.write.band_rows import band_rows, changed_rows, copy_band_rows, delete_band_rows
+from textsim_db.write.band_rows import (
+    band_rows,
+    changed_rows,
+    copy_band_rows,
+    copy_new_rows,
+    delete_band_rows,
+)
 from textsim_db.write.detect_changes import (
     ADDED,
     COMPLETED,
@@ -298,7 +304,7 @@ def insert(
     ids: Int64Array,
     source_ids: Int64Array,
 ) -> None:
-    """Insert documents of a batch under new ids, with their band rows.
+    """Insert documents of a batch under new ids, with their band rows and fingerprints.
 
     numbers, ids, source_ids: (documents,), the places of the documents in the batch, their ids, and the
     attached tables that they come from, or NO_SOURCE.
@@ -323,9 +329,7 @@ def insert(
         copy.write(COPY_HEADER)
         copy.write(copy_documents(identities, contents, numbers).data)
         copy.write(COPY_TRAILER)
-    are_all = len(numbers) == len(batch.keys)
-    buckets = sketches.buckets if are_all else sketches.buckets.take(numbers)
-    copy_band_rows(cursor, corpus, band_rows(buckets, ids))
+    copy_new_rows(cursor, corpus, batch, numbers, ids)
 
 
 def mark_forced(cursor: Cursor, corpus: StoredCorpus, keys: Sequence[str]) -> None:

@@ -1,0 +1,98 @@
+"""Checks of single values that a user gives: each returns the value, or raises ConfigurationError."""
+
+from __future__ import annotations
+
+import operator
+import re
+from collections.abc import Iterable
+from datetime import timedelta
+from numbers import Real
+
+from textsim_db.errors import ConfigurationError
+
+
+def is_number(value: object) -> bool:
+    """Say whether the value is a real number of Python or NumPy, but not a bool."""
+    return isinstance(value, Real) and not isinstance(value, bool)
+
+
+def check_callable(value: object, name: str) -> None:
+    """Raise ConfigurationError unless the value is a function or None."""
+    if value is not None and not callable(value):
+        raise ConfigurationError(f"{name} is {value!r:.100}; expected a function or None")
+
+
+def check_threshold(threshold: float, name: str = "threshold") -> float:
+    """Return the threshold as a float; raise ConfigurationError unless 0 < threshold <= 1."""
+    if not is_number(threshold):
+        raise ConfigurationError(f"{name} is {threshold!r}; expected a number above 0, at most 1")
+    if not 0 < threshold <= 1:
+        raise ConfigurationError(f"{name} is {threshold}; expected above 0, at most 1")
+    return float(threshold)
+
+
+def check_flag(value: bool, name: str) -> bool:
+    """Return the value; raise ConfigurationError unless it is True or False."""
+    if not isinstance(value, bool):
+        raise ConfigurationError(f"{name} is {value!r}; expected True or False")
+    return value
+
+
+_SECONDS = {
+    "second": 1,
+    "minute": 60,
+    "hour": 3600,
+    "day": 86_400,
+    "week": 7 * 86_400,
+    "month": 30 * 86_400,
+    "year": 31_557_600,
+}
+"""The seconds of the units of a duration, as the server counts them."""
+
+
+def check_duration(value: timedelta | str | None, name: str) -> timedelta | None:
+    """Return a duration such as "30 days" or "1 day 12 hours" as a timedelta, None if it is None.
+
+    Raises ConfigurationError unless it is above 0 and at most 1000 years.
+    """
+    if value is None:
+        return None
+    duration = value
+    if isinstance(value, str):
+        parts = re.findall(r"\s*([0-9]{1,9}) *([a-z]+?)s?\b\s*", value)
+        is_complete = re.fullmatch(r"(\s*[0-9]{1,9} *[a-z]+\s*)+", value) is not None
+        if not is_complete or any(unit not in _SECONDS for _, unit in parts):
+            raise ConfigurationError(
+                f'{name} is {value!r}; expected a time such as "30 days" or "12 hours", in '
+                f"{', '.join(f'{unit}s' for unit in _SECONDS)}"
+            )
+        seconds = sum(int(number) * _SECONDS[unit] for number, unit in parts)
+        duration = timedelta(seconds=min(seconds, 10**13))
+    if not isinstance(duration, timedelta):
+        raise ConfigurationError(f"{name} is {value!r}; expected a timedelta or a str")
+    if not timedelta(0) < duration <= timedelta(seconds=1000 * _SECONDS["year"]):
+        raise ConfigurationError(
+            f"{name} is {value!r}; expected more than nothing, at most 1000 years"
+        )
+    return duration
+
+
+def check_count(value: int, name: str, low: int, high: int) -> int:
+    """Return the value; raise ConfigurationError unless it is a whole number in [low, high]."""
+    try:
+        number = operator.index(value)
+    except TypeError:
+        raise ConfigurationError(f"{name} is {value!r}; expected a whole number") from None
+    if isinstance(value, bool) or not low <= number <= high:
+        raise ConfigurationError(f"{name} is {value}; expected {low} to {high}")
+    return number
+
+
+def check_several(values: object, expected: str) -> None:
+    """Raise ConfigurationError unless the values are an iterable other than a str or a data frame.
+
+    A str would yield its characters, and a data frame the names of its columns.
+    """
+    is_one = isinstance(values, str | bytes | bytearray | memoryview) or hasattr(values, "columns")
+    if is_one or not isinstance(values, Iterable):
+        raise ConfigurationError(f"{expected}; it got one {type(values).__name__}")
