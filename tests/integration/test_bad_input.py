@@ -6,18 +6,10 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
-import psycopg
 import pytest
 
 import textsim_db as ts
 from textsim_db.write.batch_size import BATCH_DOCUMENTS
-
-
-def execute(url: str, statement: str, *parameters: object) -> list[Any]:
-    with psycopg.connect(url, autocommit=True) as connection:
-        cursor = connection.execute(statement.encode(), parameters)
-        return cursor.fetchall() if cursor.description else []
-
 
 BAD_TEXTS = [
     ("ab\0c", "NUL character at character 3"),
