@@ -15,8 +15,9 @@ import threading
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from functools import partial
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
@@ -36,7 +37,6 @@ from benchmarks.harness import (
     publish,
     shown,
 )
-from textsim_db.db import stored_corpus
 from textsim_db.db.dictionary import Dictionary
 from textsim_db.db.word_cache import WordCache
 from textsim_db.read import candidates, search
@@ -65,6 +65,13 @@ LOAD: list[tuple[Any, str, str]] = [
     (retry_batch, "transaction", "send, and wait for the server"),
 ]
 """The owner and the name of each function of a load, and its stage."""
+
+PHASES = (
+    "the first batch, with most of the words",
+    "the batches are written",
+    "index of the band rows, VACUUM",
+)
+"""What a load into an empty database does first, then, and at the end."""
 
 QUERY: list[tuple[Any, str, str]] = [
     (search, "sketch", "normal form, words, signature, buckets"),
@@ -161,19 +168,49 @@ class Stages:
             yield value
 
 
-def load(bench: Bench, texts: Texts) -> tuple[ts.Corpus, Table, Figures]:
-    """Load the documents; return the corpus and the processor time of each stage."""
+class Phases:
+    """The phases of a load, one after another: each begins when a function is called first."""
+
+    def __init__(self, bench: Bench) -> None:
+        self._bench = bench
+        self._begun: dict[str, tuple[float, float]] = {}
+
+    def begin(self, phase: str) -> None:
+        """Begin a phase, unless it has begun already."""
+        if phase not in self._begun:
+            self._begun[phase] = time.process_time(), self._bench.server_seconds()
+
+    def beginning_with(self, owner: Any, name: str, phase: str) -> AbstractContextManager[Any]:
+        """Let a function begin a phase meanwhile."""
+        function = getattr(owner, name)
+
+        def begins(*args: Any, **kwargs: Any) -> Any:
+            self.begin(phase)
+            return function(*args, **kwargs)
+
+        return patch.object(owner, name, begins)
+
+    def seconds(self) -> dict[str, tuple[float, float]]:
+        """Return the processor time of client and server in each phase but the last."""
+        times = pairwise(self._begun.items())
+        return {phase: (end[0] - begin[0], end[1] - begin[1]) for (phase, begin), (_, end) in times}
+
+
+def load(bench: Bench, texts: Texts) -> tuple[ts.Corpus, dict[str, Table], Figures]:
+    """Load the documents; return the corpus, and the time of each phase and of each stage."""
     corpus = bench.db.create_corpus("stages")
     stages = Stages(time.thread_time)
-    at_end: list[float] = []
-
-    def build_at_end(*args: Any) -> None:
-        at_end.append(bench.server_seconds())
-        stored_corpus.build_band_index(*args)
-
-    with stages.wrapping(LOAD), patch.object(deferred_index, "build_band_index", build_at_end):
+    phases = Phases(bench)
+    with (
+        stages.wrapping(LOAD),
+        phases.beginning_with(load_batches, "write_or_retry", PHASES[1]),
+        phases.beginning_with(deferred_index, "build_band_index", PHASES[2]),
+    ):
+        phases.begin(PHASES[0])
         spent = bench.spend(lambda: corpus.add_many(texts.documents()))
-    end = bench.server_seconds() - at_end[0]
+        phases.begin("")
+    seconds = phases.seconds()
+    end = seconds[PHASES[2]][1]
     count = spent.result.added
     rows = {stage: stages.seconds[stage] for _, _, stage in LOAD}
     rows["threads, memory and the rest of the client"] = spent.client - sum(rows.values())
@@ -183,7 +220,10 @@ def load(bench: Bench, texts: Texts) -> tuple[ts.Corpus, Table, Figures]:
     rows["the server together"] = spent.server
     microseconds = {stage: seconds * 1e6 / count for stage, seconds in rows.items()}
     header = ["load, processor time of a document", "us"]
-    return corpus, _table(header, microseconds), microseconds
+    by_phase = [["a load, processor time of its phases", "client, s", "server, s"]]
+    by_phase += [[phase, *map(shown, spans)] for phase, spans in seconds.items()]
+    tables = {"load_phases": by_phase, "load_stages": _table(header, microseconds)}
+    return corpus, tables, microseconds
 
 
 def query(corpus: ts.Corpus, bench: Bench, texts: list[str]) -> tuple[Table, Figures]:
@@ -269,13 +309,13 @@ def main() -> None:
     given = options(__doc__, documents=200_000, words=200).parse_args()
     with tempfile.TemporaryDirectory() as folder, fresh_database() as bench:
         texts = write_texts(Path(folder), documents(given.documents, given.words), given.documents)
-        corpus, load_table, load_us = load(bench, texts)
+        corpus, load_tables, load_us = load(bench, texts)
         query_table, query_us = query(corpus, bench, texts.indexed)
         matches_table, matches_us = matches(corpus, bench, texts.indexed)
         process_table, by_processes = by_process(corpus, bench, texts.indexed)
     figures = {"load_us": load_us, "query_us": query_us, "matches_us": matches_us, **by_processes}
     tables = {
-        "load_stages": load_table,
+        **load_tables,
         "query_stages": query_table,
         "matches_stages": matches_table,
         "client_and_server": process_table,

@@ -6,6 +6,7 @@ import difflib
 import inspect
 from collections.abc import Callable, Iterable, Sequence
 from functools import wraps
+from pathlib import Path
 from typing import Any, NamedTuple, ParamSpec, TypeVar
 
 from textsim_db.results import Match
@@ -114,7 +115,11 @@ class Misfit(NamedTuple):
 
 def install_extra(name: str) -> str:
     """Return the command that installs an extra; no package is published yet."""
-    return f"pip install '.[{name}]' in a checkout of textsim-db"
+    is_checkout = (Path(__file__).parents[1] / "pyproject.toml").exists()
+    how = (
+        "-e " if is_checkout else ""
+    )  # without it, a copy would replace the modules of the checkout
+    return f"pip install {how}'.[{name}]' in a checkout of textsim-db"
 
 
 def shown(text: str) -> str:

@@ -361,13 +361,10 @@ class CorpusConfig(CorpusSettings):
     def check_scope(self, name: str, is_given: bool) -> None:
         """Raise ConfigurationError if a scope is given to a corpus that is not scoped, or missing."""
         if self.scoped and not is_given:
-            raise ConfigurationError(
-                f'corpus "{name}" is scoped, and no scope is given; name it: scope=...'
-            )
+            raise ConfigurationError(f'corpus "{name}" is scoped, and no scope is given; name one')
         if is_given and not self.scoped:
             raise ConfigurationError(
-                f'corpus "{name}" is not scoped; leave the scope out, or create a corpus with '
-                "scoped=True"
+                f'corpus "{name}" is not scoped; leave the scope out, or create a scoped corpus'
             )
 
     def differences(self, other: CorpusConfig) -> list[str]:

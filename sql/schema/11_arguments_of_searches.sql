@@ -53,9 +53,7 @@ COMMENT ON FUNCTION textsim._corpus(text)
 CREATE FUNCTION textsim._required_corpus(name text) RETURNS textsim.corpus
 LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
-    IF name IS NULL THEN
-        RAISE EXCEPTION 'the name of the corpus is NULL' USING ERRCODE = 'invalid_parameter_value';
-    END IF;
+    PERFORM textsim._check_given('the name of the corpus', name IS NOT NULL);
     RETURN textsim._corpus(name);
 END $$;
 COMMENT ON FUNCTION textsim._required_corpus(text)

@@ -249,11 +249,12 @@ BEGIN
     IF c.id IS NOT NULL AND c.passages IS NULL THEN
         RAISE EXCEPTION 'corpus "%" has no passages', c.name
             USING ERRCODE = 'object_not_in_prerequisite_state',
-                HINT = 'Rebuild it with passages, such as: textsim rebuild --passages 13.';
+                HINT = format('Rebuild it with passages, such as: textsim rebuild %s --passages 13.', c.name);
     END IF;
     IF min_words < c.passages THEN
-        RAISE EXCEPTION 'min_words is %; expected % or more, the passages of corpus "%"', min_words, c.passages, c.name
-            USING ERRCODE = 'invalid_parameter_value', HINT = 'Shorter runs would be found by chance.';
+        RAISE EXCEPTION 'corpus "%" finds passages of % words or more, and not of %', c.name, c.passages, min_words
+            USING ERRCODE = 'invalid_parameter_value', HINT = format('For shorter ones, rebuild it, such as: '
+                'textsim rebuild %s --passages %s.', c.name, greatest(min_words, 4));
     END IF;
     IF max_documents < 1 THEN
         RAISE EXCEPTION 'max_documents is %; expected 1 or more, or NULL for all', max_documents

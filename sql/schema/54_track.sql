@@ -288,7 +288,8 @@ BEGIN
     ON CONFLICT (corpus_id) DO NOTHING;
     IF NOT FOUND THEN
         RAISE EXCEPTION 'corpus "%" is tracked already', corpus
-            USING ERRCODE = 'duplicate_object', HINT = 'To track it otherwise, call textsim.untrack first.';
+            USING ERRCODE = 'duplicate_object', HINT = 'A worker or textsim.update_clusters() brings its clusters up to date. To track it '
+                'otherwise, call textsim.untrack() first: that removes its clusters.';
     END IF;
     PERFORM textsim._create_tracking_relations(c.id, NULL);
     -- This waits for writers. The next statement sees what they have written, and later writers log it.

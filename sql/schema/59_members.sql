@@ -26,20 +26,6 @@ END $$;
 COMMENT ON FUNCTION textsim._members_query(integer)
     IS 'a query for the members of the clusters of a tracked corpus';
 
-CREATE FUNCTION textsim._cluster_of(corpus text, document_key text)
-RETURNS TABLE (cluster bigint, representative text, similarity double precision, crowded boolean)
-LANGUAGE plpgsql STABLE PARALLEL SAFE ROWS 1 SET search_path = pg_catalog, pg_temp AS $$
-DECLARE
-    c textsim.corpus := textsim._required_corpus(corpus);
-BEGIN
-    PERFORM textsim._tracking(c);
-    RETURN QUERY EXECUTE format(
-        'SELECT q.cluster, q.representative, q.similarity, q.crowded FROM (%s) q WHERE q.key = $1',
-        textsim._members_query(c.id)) USING document_key;
-END $$;
-COMMENT ON FUNCTION textsim._cluster_of(text, text)
-    IS 'the work of cluster_of(), because a plpgsql parameter and column cannot both be named key';
-
 -- Public functions
 
 CREATE FUNCTION textsim.members(corpus text)
@@ -99,10 +85,15 @@ COMMENT ON FUNCTION textsim.match_pairs(text)
 
 CREATE FUNCTION textsim.cluster_of(corpus text, key text)
 RETURNS TABLE (cluster bigint, representative text, similarity double precision, crowded boolean)
-LANGUAGE sql STABLE PARALLEL SAFE ROWS 1
-BEGIN ATOMIC
-    SELECT o.cluster, o.representative, o.similarity, o.crowded FROM textsim._cluster_of($1, $2) o;
-END;
+LANGUAGE plpgsql STABLE PARALLEL SAFE ROWS 1 SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    c textsim.corpus := textsim._required_corpus(corpus);
+BEGIN
+    PERFORM textsim._tracking(c);
+    RETURN QUERY EXECUTE format(
+        'SELECT q.cluster, q.representative, q.similarity, q.crowded FROM (%s) q WHERE q.key = $1',
+        textsim._members_query(c.id)) USING key;
+END $$;
 COMMENT ON FUNCTION textsim.cluster_of(text, text)
     IS 'Returns the cluster of the document with this key, as a row of members(). Returns no row if the document has '
     'no match, or if no document has the key. Raises an error if the corpus is not tracked.';

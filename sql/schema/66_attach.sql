@@ -174,10 +174,17 @@ COMMENT ON FUNCTION textsim._activate_source(integer, boolean)
 
 CREATE FUNCTION textsim._release_source(number integer) RETURNS void
 LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    function regproc;
 BEGIN
-    -- The server raises an error here while a trigger uses the function.
-    EXECUTE format('DROP FUNCTION IF EXISTS textsim.%I()', '_changes_' || number);
-    EXECUTE format('DROP FUNCTION IF EXISTS textsim.%I', '_filter_' || number);
+    FOREACH function IN ARRAY ARRAY[
+        to_regproc('textsim._changes_' || number), to_regproc('textsim._filter_' || number)]
+    LOOP
+        IF function IS NOT NULL THEN
+            -- The server raises an error here while a trigger uses the function.
+            EXECUTE format('DROP FUNCTION %s', function);
+        END IF;
+    END LOOP;
     UPDATE textsim.source s SET active = false WHERE s.id = number;
     -- The words of documents that were written inline may still need ids.
     UPDATE textsim.pending p SET kind = 'words', source_id = NULL
@@ -293,30 +300,25 @@ END;
 COMMENT ON FUNCTION textsim._mode_fault(textsim.corpus, text, text)
     IS 'the reason why a corpus does not take a table in this way, or NULL';
 
-CREATE FUNCTION textsim._scope_column_fault(c textsim.corpus, scope_column name) RETURNS text
-LANGUAGE sql IMMUTABLE PARALLEL SAFE
-RETURN CASE
-    WHEN c.scoped AND scope_column IS NULL THEN
-        format('corpus "%s" is scoped; name the column of the scopes: scope_column => ...', c.name)
-    WHEN NOT c.scoped AND scope_column IS NOT NULL THEN
-        format('corpus "%s" is not scoped; leave out scope_column', c.name)
-END;
-COMMENT ON FUNCTION textsim._scope_column_fault(textsim.corpus, name)
-    IS 'the reason why a corpus does not take a table with or without this scope column, or NULL';
-
-CREATE FUNCTION textsim._time_columns_fault(c textsim.corpus, time_column name, expires_column name)
+CREATE FUNCTION textsim._optional_columns_fault(
+    c textsim.corpus, scope_column name, time_column name, expires_column name)
 RETURNS text
 LANGUAGE sql IMMUTABLE PARALLEL SAFE
 RETURN CASE
+    WHEN c.scoped AND scope_column IS NULL THEN
+        format('corpus "%s" is scoped; name the column of the scopes', c.name)
+    WHEN NOT c.scoped AND scope_column IS NOT NULL THEN
+        format('corpus "%s" is not scoped; leave out the column of scopes, or create a scoped corpus', c.name)
     WHEN time_column IS NOT NULL AND expires_column IS NOT NULL THEN
         'time_column and expires_column are both given; leave one of them out'
     WHEN c.keep_for IS NOT NULL AND time_column IS NULL AND expires_column IS NULL THEN
-        format('documents of corpus "%s" expire; name the column of their times: time_column => ... or '
-            'expires_column => ...', c.name)
+        format('documents of corpus "%s" expire; name the column of their times, or of the times when they '
+            'expire', c.name)
     WHEN c.keep_for IS NULL AND coalesce(time_column, expires_column) IS NOT NULL THEN
-        format('documents of corpus "%s" never expire; leave out time_column and expires_column', c.name)
+        format('documents of corpus "%s" never expire; leave out the column of times, or create a corpus with '
+            'keep_for', c.name)
 END;
-COMMENT ON FUNCTION textsim._time_columns_fault(textsim.corpus, name, name)
+COMMENT ON FUNCTION textsim._optional_columns_fault(textsim.corpus, name, name, name)
     IS 'the reason why a corpus does not take a table with or without these columns, or NULL';
 
 CREATE FUNCTION textsim._unique_table_fault(relation regclass, key_columns name[]) RETURNS text
@@ -454,9 +456,9 @@ BEGIN
     PERFORM textsim._check_choice('mode', mode, '{queue,inline}');
     PERFORM textsim._check_choice('existing', existing, '{refuse,keep}');
     PERFORM textsim._refuse_table(relation, coalesce(
-        textsim._mode_fault(c, mode, existing), textsim._scope_column_fault(c, scope_column),
-        textsim._time_columns_fault(c, time_column, expires_column), textsim._relation_fault(relation),
-        textsim._unlogged_fault(relation)));
+        textsim._mode_fault(c, mode, existing),
+        textsim._optional_columns_fault(c, scope_column, time_column, expires_column),
+        textsim._relation_fault(relation), textsim._unlogged_fault(relation)));
     PERFORM textsim._check_owner(relation, 'attach');
     PERFORM textsim._lock_tree(relation, false);
     PERFORM textsim._refuse_table(relation, coalesce(

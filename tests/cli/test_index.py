@@ -81,7 +81,7 @@ def test_only_settings_that_differ_are_named(settings: str, message: str, news: 
     ("mistake", "message"),
     [
         (["none.jsonl"], "refused: none.jsonl: cannot be read: No such file or directory\n"),
-        (["news.jsonl", "--key", "k"], 'found "id", "text": name another with --key\n'),
+        (["news.jsonl", "--key", "k"], "... and 1 more for the same reason\n"),
         (["empty.jsonl"], ""),
     ],
 )
@@ -139,10 +139,20 @@ def test_refused_documents_are_listed_and_other_documents_stored(textsim: Textsi
 
 def test_only_the_first_refusals_are_listed(news: Textsim) -> None:
     Path("a.jsonl").write_text("{\n" * 1025)
-    result = news("index", "news", "a.jsonl", status=2)
-    lines = result.stderr.splitlines()
-    assert len(lines) == 22
-    assert lines[-1] == "... and 1,005 more"
+    Path("b.jsonl").write_text("".join(" " * i + "[\n" for i in range(50)))
+    lines = news("index", "news", "a.jsonl", status=2).stderr.splitlines()
+    assert [line.partition(":")[0] for line in lines[1:4]] == ["refused"] * 3
+    assert lines[4:] == ["... and 1,022 more for the same reason"]
+    lines = news("index", "news", "a.jsonl", "b.jsonl", status=2).stderr.splitlines()
+    places = [line.split(":")[1].strip() for line in lines[1:-1]]
+    assert places[:4] == [
+        "a.jsonl, line 1",
+        "a.jsonl, line 2",
+        "a.jsonl, line 3",
+        "b.jsonl, line 1",
+    ]
+    assert len(places) == 20
+    assert lines[-1] == f"... and {1025 + 50 - 20:,} more"
 
 
 def test_the_status_says_whether_anything_was_done(news: Textsim) -> None:

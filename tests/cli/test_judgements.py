@@ -82,6 +82,8 @@ def test_an_export_is_imported_whatever_the_keys_are(
     ("lines", "message"),
     [
         ("a,b\nx,y\n", 'there is no column "verdict"'),
+        ("a,b,verdikt\n", 'found "a", "b", "verdikt": rename the column'),
+        ("a,b,verdict,a\n", '2 columns are named "a"; found '),
         ("a,b,verdict\nx,y,same\nx,z,equal\n", ", line 3: \"verdict\" is 'equal'; expected one of"),
         ("a,b,verdict\nx,y,same\nx,same\n", ", line 3: the record has 2 columns"),
         ("a,b,verdict\nx,y,same\ny,x,same\n", ", line 3: this pair is judged already: "),
@@ -113,7 +115,7 @@ def test_an_import_replaces_what_it_contradicts_only_if_told_to(
     )
     textsim("judgements", "import", "news", str(path), status=2)
     result = textsim("judgements", "import", "news", str(path), "--replace")
-    assert "2 judgements read, 1 new" in result.stderr
+    assert "2 judgements read, 1 new or replaced" in result.stderr
     assert [(*j[:3], j.note) for j in corpus.judgements()] == [
         ("a", "b", "same", None),
         ("a", "c", "unsure", "keep"),

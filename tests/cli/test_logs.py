@@ -240,7 +240,7 @@ def test_status(textsim: Textsim, database_url: str) -> None:
         assert 90 <= news["lag"] < 150
         assert [error["key"][1001:] for error in news["errors"]] == ["3", "4", "5"]
         assert all("bytes long" in error["error"] for error in news["errors"])
-        assert "is a worker running?" in result.stderr
+        assert "no worker is connected, and changes wait" in result.stderr
         shown = textsim("status").stdout
         assert "s ago" in shown
         assert "bytes long" in shown

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 
 from tests.support.commands import Textsim, rows
@@ -28,17 +29,22 @@ def test_passages_are_shown_in_their_context(textsim: Textsim) -> None:
             "in_document": 2,
             "start": 12,
             "end": 12 + len(RUN),
-            "passage": f"P q, r s (t [{RUN.upper()}]! u v)",
+            "passage": RUN.upper(),
         }
     ]
     assert "1 passage in 1 document found" in listed.stderr
-    long = textsim("passages", "c", f"{'earlier ' * 9}{RUN} {'later ' * 9}", "--format", "jsonl")
+    long = textsim("passages", "c", f"{'earlier ' * 9}{RUN} {'later ' * 9}")
     before, after = " ".join(["earlier"] * 3), " ".join(["later"] * 5)
-    assert rows(long)[0]["passage"] == f"{before} [{RUN}] {after}"
+    assert f"{before} [{RUN}] {after} " in long.stdout
+    assert f"P q, r s (t [{RUN.upper()}]! u v)" in textsim("passages", "c", text).stdout
     none = textsim("passages", "c", RUN, "--words", "9")
+    assert "the text has 8 words, and a passage has 9 or more" in none.stderr
     assert "0 passages in 0 documents found" in none.stderr
     refused = textsim("passages", "c", RUN, "--words", "5", status=2)
-    assert "min_words is 5; expected 6" in refused.stderr
+    assert "rebuild it, such as: textsim rebuild c --passages 5" in refused.stderr
+    Path("letter.txt").write_text(RUN, encoding="utf-8")
+    named = textsim("passages", "c", "letter.txt")
+    assert "to search for its content: --file letter.txt" in named.stderr
 
 
 def test_the_records_of_a_test_set_are_compared(textsim: Textsim, tmp_path: Path) -> None:
@@ -54,15 +60,44 @@ def test_the_records_of_a_test_set_are_compared(textsim: Textsim, tmp_path: Path
     assert "1 record of fewer than 6 words, which can share no passage" in listed.stderr
     textsim("contamination", str(testset), "--against", "c", "--report", str(report))
     assert [json.loads(line) for line in report.read_text(encoding="utf-8").splitlines()] == [
-        first | {"documents": ["a"], "common": []},
-        {"key": "q2", "words": 8, "coverage": 0.0, "documents": [], "common": []},
-        {"key": "q3", "words": 2, "coverage": 0.0, "documents": [], "common": []},
+        first
+        | {
+            "documents": ["a"],
+            "passages": [{"key": "a", "start": 0, "end": len(RUN)}],
+            "common": [],
+        },
+        {"key": "q2", "words": 8, "coverage": 0.0, "documents": [], "passages": [], "common": []},
+        {"key": "q3", "words": 2, "coverage": 0.0, "documents": [], "passages": [], "common": []},
     ]
     missing = tmp_path / "missing" / "report.jsonl"
     refused = textsim(
         "contamination", str(testset), "--against", "c", "--report", str(missing), status=2
     )
     assert "there is no folder" in refused.stderr
+
+
+def test_a_report_spares_the_test_set_and_needs_records(textsim: Textsim) -> None:
+    create(textsim)
+    testset, folder = Path("testset.jsonl"), Path("folder")
+    testset.write_text(json.dumps({"id": "q", "text": RUN}))
+    folder.mkdir()
+    os.symlink("testset.jsonl", "link.jsonl")
+    os.link("testset.jsonl", "folder/hard.jsonl")
+    command = ("contamination", "--against", "c")
+    for arguments, message in [
+        (["testset.jsonl", "--report", "testset.jsonl"], "testset.jsonl is also TESTSET"),
+        (["testset.jsonl", "--report", "link.jsonl"], "link.jsonl is also TESTSET"),
+        (["folder", "--report", "testset.jsonl"], "testset.jsonl is also TESTSET"),
+        (["testset.jsonl", "--report", "r.html"], "r.html does not end in .jsonl"),
+        (["testset.jsonl", "--report", "r.jsonl", "--format", "csv"], "--report writes JSON lines"),
+        (["none.jsonl", "--report", "r.jsonl"], "no record could be compared"),
+        (["testset.jsonl", "--key", "nr", "--report", "r.jsonl"], "no record could be compared"),
+    ]:
+        refused = textsim(*command, *arguments, status=2).stderr
+        assert message in " ".join(refused.replace("│", " ").split())
+        assert "0 of 0" not in refused
+        assert json.loads(testset.read_text()) == {"id": "q", "text": RUN}
+        assert not Path("r.jsonl").exists()
 
 
 def test_runs_that_a_record_leaves_out_are_counted(textsim: Textsim, tmp_path: Path) -> None:

@@ -178,7 +178,7 @@ def test_wrong_usage(textsim: Textsim, monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(builtins, "__import__", without)
     message = textsim("plan", "--plot", "a.svg", status=2).stderr
-    assert "plots need matplotlib, which is not installed: pip install '.[plot]'" in message
+    assert "plots need matplotlib, which is not installed: pip install -e '.[plot]'" in message
 
 
 def test_an_exact_corpus_promises_nothing_below_its_threshold(textsim: Textsim) -> None:

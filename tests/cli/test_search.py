@@ -35,6 +35,14 @@ def test_query_formats(news: Textsim) -> None:
     assert [line["key"] for line in lines] == ["a", "b", "c"]
 
 
+def test_the_kept_document_is_named_in_each_format(news: Textsim) -> None:
+    command = ("clusters", "news", "--linkage", "kept", "--threshold", "0.7", "--format")
+    (cluster,) = rows(news(*command, "jsonl"))
+    lines = list(csv.DictReader(news(*command, "csv").stdout.splitlines()))
+    assert [line["key"] for line in lines] == cluster["keys"]
+    assert {line["kept"] for line in lines} == {cluster["kept"]}
+
+
 def test_query_from_files(news: Textsim) -> None:
     Path("q.txt").write_text(NEWS["d"])
     expected = news("query", "news", NEWS["d"]).stdout

@@ -56,7 +56,7 @@ def test_attach_status_and_detach(textsim: Textsim, connection: Connection) -> N
     assert "s ago" in shown
     assert "article" in shown
     connection.execute("UPDATE textsim.pending SET created_at = now() - interval '2 minutes'")
-    assert "is a worker running?" in textsim("status").stderr
+    assert "no worker is connected, and changes wait" in textsim("status").stderr
     assert "1 added" in textsim("worker", "--once").stderr
     assert records(textsim, "status")[0]["corpora"][0]["pending"] == 0
     result = textsim("attach", "news", "article", status=2)

@@ -16,6 +16,7 @@ from tests.support.connections import Connection, tables_of
 from tests.support.sources import text_of
 from tests.support.threads import in_thread
 from tests.support.waiting import CLIENT_WAITS_FOR_A_LOCK, wait_until
+from textsim_db.db.dictionary import BULK_WORDS, WORDS_AT_ONCE
 from textsim_db.db.engine import plain_url, sqlalchemy_url
 from textsim_db.text.hashing import hash_texts
 from textsim_db.text.tokens import words
@@ -148,6 +149,33 @@ def test_a_second_client_uses_the_same_ids(db: ts.Database, tmp_path: Path) -> N
         assert other.corpus("c").add("a", "One, two: three!").unchanged == 1
         assert other.corpus("c").add("b", "three two one zero").added == 1
     assert [m.key for m in corpus.neighbours("a", threshold=0.7)] == ["b"]
+
+
+def test_a_bulk_of_words_meets_the_words_of_another_client(
+    db: ts.Database, connection: Connection
+) -> None:
+    corpus = db.create_corpus("c", shingle="word:1")
+    bulk = [f"w{i}" for i in range(2 * WORDS_AT_ONCE + BULK_WORDS)]
+    add = "INSERT INTO textsim.word (hash, word) SELECT hashtextextended(%s, 0), %s"
+    with ExitStack() as threads, psycopg.connect(db.url) as other:
+        other.execute(add, [bulk[0], bulk[0]])
+        loading = in_thread(lambda: corpus.add_many([("a", " ".join(bulk))]))
+        failures = threads.enter_context(loading)
+        wait_until(connection, CLIENT_WAITS_FOR_A_LOCK)
+    assert failures == []
+    assert corpus.normal_form("a") == " ".join(bulk)
+    assert corpus.check() == []
+
+
+def test_a_bulk_of_words_meets_a_collision(db: ts.Database) -> None:
+    corpus = db.create_corpus("c", shingle="word:1")
+    corpus.add("a", collision.FIRST)
+    with ts.connect(db.url) as other:
+        bulk = " ".join(f"w{i}" for i in range(BULK_WORDS))
+        report = other.corpus("c").add_many([("b", bulk), ("c", collision.SECOND)])
+    assert report.added == 1
+    assert is_refused(report, "c", collision.SECOND)
+    assert corpus.check() == []
 
 
 def test_words_are_committed_durably_for_every_role(db: ts.Database) -> None:

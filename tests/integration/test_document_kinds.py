@@ -293,5 +293,5 @@ except ConfigurationError as error:
     assert result.stderr == ""
     assert result.stdout == (
         "[(1, 'text')]\nCapsules needs PyArrow, which is not installed: "
-        "pip install '.[parquet]' in a checkout of textsim-db\n"
+        "pip install -e '.[parquet]' in a checkout of textsim-db\n"
     )

@@ -118,7 +118,7 @@ def test_adding_without_the_library_is_refused(
     corpus.add("a", TEXTS["en"])
     monkeypatch.setitem(sys.modules, "py3langid.langid", None)
     monkeypatch.setattr(languages, "_model", languages._model.__wrapped__)
-    with pytest.raises(ts.ConfigurationError, match=r"pip install '\.\[languages\]'"):
+    with pytest.raises(ts.ConfigurationError, match=r"pip install -e '\.\[languages\]'"):
         corpus.add("b", TEXTS["de"])
     # Stored documents can still be searched.
     assert [match.key for match in db.corpus("c").query(TEXTS["en"], language="en")] == ["a"]
@@ -144,7 +144,7 @@ def test_a_worker_without_the_library_skips_tables_that_need_it(
         patch.setattr(languages, "_model", languages._model.__wrapped__)
         worker = db.worker()
         worker.run(until_idle=True)
-        assert "pip install '.[languages]'" in worker.unusable["public.story"]
+        assert "pip install -e '.[languages]'" in worker.unusable["public.story"]
         assert "a" in plain
         if stop_words:
             with pytest.raises(ts.RecipeError, match="textsim-db"):

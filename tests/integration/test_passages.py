@@ -628,9 +628,9 @@ def test_wrong_arguments_are_refused(db: ts.Database, connection: Connection) ->
         with pytest.raises(pg.InvalidParameterValue, match="expected 4 to 100"):
             connection.execute("SELECT textsim.create_corpus('wrong', passages => %s)", [passages])
     corpus, without = create(db), db.create_corpus("without")
-    with pytest.raises(ts.ConfigurationError, match=f"min_words is 7; expected {WORDS}"):
+    with pytest.raises(ts.ConfigurationError, match=f"of {WORDS} words or more, and not of 7"):
         corpus.passages("a text", 7)
-    with pytest.raises(pg.InvalidParameterValue, match=f"min_words is 7; expected {WORDS}"):
+    with pytest.raises(pg.InvalidParameterValue, match=f"of {WORDS} words or more, and not of 7"):
         from_sql(connection, "a text", 7)
     with pytest.raises(ts.ConfigurationError, match="has no passages"):
         without.passages("a text")

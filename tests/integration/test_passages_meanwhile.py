@@ -85,7 +85,7 @@ def test_answers_are_right_while_documents_are_replaced(db: ts.Database) -> None
         return dict([*((p.a, p.in_a) for p in found), *((p.b, p.in_b) for p in found)]).items()
 
     def of_a_test_set() -> Iterable[tuple[str, int]]:
-        ((_, words, coverage, keys, _),) = corpus.contamination([("q", QUOTATION)])
+        ((_, words, coverage, keys, *_),) = corpus.contamination([("q", QUOTATION)])
         assert (words, coverage) == (9, 1.0)
         return [(key, versions.begun) for key in keys]
 

@@ -1,20 +1,30 @@
-"""Rows that logical replication writes into an attached table of a subscriber."""
+"""A standby answers and takes over; rows of a logical replica are neither indexed nor compared."""
 
 from __future__ import annotations
 
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from typing import NamedTuple
+from urllib.parse import parse_qs, urlsplit
 
 import psycopg
 import pytest
 from psycopg import sql
 
 import textsim_db as ts
+from tests.support.commands import NEWS, Textsim
 from tests.support.connections import Connection
-from tests.support.servers import EMBEDDED_VERSIONS, Server, programs_of, run_server
-from tests.support.waiting import wait_until
+from tests.support.servers import (
+    EMBEDDED_VERSIONS,
+    SYSTEM_PROGRAMS,
+    Server,
+    programs_of,
+    run_server,
+    run_standby,
+)
+from tests.support.waiting import wait_for, wait_until
 
 TABLE = "CREATE TABLE post (id integer PRIMARY KEY, body text)"
 FOX = "the quick brown fox jumps over the lazy dog near the river"
@@ -104,3 +114,114 @@ def _enable_always(subscriber: Connection) -> None:
     for (name,) in rows:
         statement = sql.SQL("ALTER TABLE post ENABLE ALWAYS TRIGGER {}")
         subscriber.execute(statement.format(sql.Identifier(name)))
+
+
+class Pair(NamedTuple):
+    """A primary and its standby."""
+
+    primary: str
+    standby: str
+    stop: ExitStack
+    """Closing it stops the primary."""
+
+    def both(self, wanted: str) -> str:
+        """Return an address with the hosts of both, for a session of this kind."""
+        hosts = [parse_qs(urlsplit(url).query)["host"][0] for url in (self.primary, self.standby)]
+        options = f"host={','.join(hosts)}&port=5432,5432&target_session_attrs={wanted}"
+        return f"postgresql://postgres@/postgres?{options}"
+
+    def wait_for_replay(self) -> None:
+        """Wait until the standby has all that the primary has written."""
+        with psycopg.connect(self.primary) as primary, psycopg.connect(self.standby) as standby:
+            row = primary.execute("SELECT pg_current_wal_lsn()").fetchone()
+            assert row is not None
+            replayed = "SELECT pg_last_wal_replay_lsn() >= %s::pg_lsn"
+            wait_for(lambda: standby.execute(replayed, row).fetchone() == (True,))
+
+
+@contextmanager
+def folder() -> Iterator[Path]:
+    """Lend a folder that the user of PostgreSQL can read, with a path short enough for a socket."""
+    with tempfile.TemporaryDirectory(prefix="ts-", ignore_cleanup_errors=True) as name:
+        Path(name).chmod(0o755)
+        yield Path(name)
+
+
+@pytest.fixture
+def servers() -> Iterator[Pair]:
+    if not SYSTEM_PROGRAMS:
+        pytest.skip("the programs of a PostgreSQL are not installed")
+    programs = SYSTEM_PROGRAMS[-1]
+    with ExitStack() as stack, folder() as first, folder() as second:
+        primary = stack.enter_context(run_server(programs, first))
+        with run_standby(programs, second, primary) as standby:
+            yield Pair(primary, standby, stack)
+
+
+def fill(db: ts.Database) -> None:
+    """Make a tracked corpus of an attached table."""
+    with psycopg.connect(db.url, autocommit=True) as connection:
+        connection.execute("CREATE TABLE article (id text PRIMARY KEY, body text)")
+        connection.cursor().executemany("INSERT INTO article VALUES (%s, %s)", NEWS.items())
+    corpus = db.create_corpus("news", threshold=0.5)
+    corpus.attach("article", "id", "body")
+    corpus.track()
+    db.worker().run(until_idle=True)
+
+
+@pytest.mark.more
+def test_a_standby_answers_and_takes_over(servers: Pair, textsim: Textsim) -> None:
+    ts.install(servers.primary)
+    with ts.connect(servers.primary) as primary:
+        fill(primary)
+        servers.wait_for_replay()
+        expected = primary.corpus("news")
+        with ts.connect(servers.both("standby")) as db:
+            corpus = db.corpus("news")
+            # Everything that only reads gives the same results as on the primary.
+            assert corpus.query(NEWS["a"]) == expected.query(NEWS["a"])
+            assert corpus.query_many(list(NEWS.values())) == expected.query_many(
+                list(NEWS.values())
+            )
+            assert corpus.neighbours("a") == expected.neighbours("a")
+            assert list(corpus.pairs()) == list(expected.pairs())
+            assert list(corpus.clusters()) == list(expected.clusters())
+            assert corpus.status() == expected.status()
+            assert corpus.check() == []
+            assert list(corpus.drift()) == []
+            assert {m.name for m in db.metrics()} == {m.name for m in primary.metrics()}
+            with psycopg.connect(db.url) as connection:
+                assert connection.execute("SELECT pg_is_in_recovery()").fetchone() == (True,)
+                for query in (
+                    "SELECT key, similarity FROM textsim.matches('news', %s) ORDER BY key",
+                    "SELECT key FROM textsim.members('news') WHERE %s <> '' ORDER BY key",
+                ):
+                    with psycopg.connect(servers.primary) as other:
+                        wanted = other.execute(query, [NEWS["a"]]).fetchall()
+                    assert connection.execute(query, [NEWS["a"]]).fetchall() == wanted
+            # Everything that writes is refused.
+            for write in (
+                lambda: corpus.add("e", "another text of some words"),
+                lambda: corpus.remove(["a"]),
+                lambda: corpus.rebuild(threshold=0.6),
+                lambda: db.create_corpus("other"),
+                lambda: db.worker().run(until_idle=True),
+            ):
+                with pytest.raises(ts.DatabaseError, match="read-only"):
+                    write()
+        shown = textsim("doctor", "--database-url", servers.standby, status=None).stdout
+        assert "the server is a standby" in shown
+        assert "news" in textsim("status", "--database-url", servers.standby).stdout
+    with ts.connect(servers.both("read-write")) as db:
+        corpus = db.corpus("news")
+        corpus.add("e", "a text of the old primary")
+        servers.wait_for_replay()
+        servers.stop.close()
+        with psycopg.connect(servers.standby, autocommit=True) as connection:
+            connection.execute("SELECT pg_promote()")
+            # The connections of the pool are lost; the client finds the new primary.
+            corpus.add("f", "a text of the new primary")
+            connection.execute("INSERT INTO article VALUES ('g', 'a row of the new primary')")
+        db.worker().run(until_idle=True)
+        assert all(key in corpus for key in "aefg")
+        assert corpus.check() == []

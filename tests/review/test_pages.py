@@ -405,6 +405,34 @@ def test_the_page_begins_with_a_verdict(graded: ts.Corpus, open_review: Open) ->
     assert "It changes nothing" in page
 
 
+def test_verdicts_of_one_kind_point_to_another_threshold(
+    graded: ts.Corpus, open_review: Open
+) -> None:
+    client = open_review(graded)
+    for verdict, bound, threshold in [("same", "least", 0.2), ("different", "most", 0.4)]:
+        for i in range(PAIRS):
+            other = {"same": None, "different": "same"}[verdict]
+            graded.judge(f"a{i:02}", f"b{i:02}", verdict, replaces=other)
+        page = words(client.get("/precision").text)
+        assert (
+            f"All 25 pairs that were judged are {'the same' if other is None else verdict}" in page
+        )
+        found = re.findall(f"At 0.30 or above, at {bound} (.*) % of the pairs are the same", page)
+        # Wilson's interval for 25 of 25 pairs ends at 87 %, and some pairs count more than others.
+        assert 70 <= (int(found[0]) if verdict == "same" else 100 - int(found[0])) <= 87
+        assert f"textsim rebuild graded --threshold {threshold:.2f}" in page
+        assert "Nobody can say" not in page
+
+
+def test_a_rebuild_is_noticed(graded: ts.Corpus, open_review: Open) -> None:
+    client = open_review(graded)
+    assert "was rebuilt" not in client.get("/").text
+    graded.rebuild(threshold=0.5)
+    for path in ("/", "/pairs", "/clusters", "/precision", "/judgements"):
+        page = words(client.get(path).text)
+        assert "The corpus was rebuilt meanwhile." in page, path
+
+
 def test_a_good_threshold_is_called_good(graded: ts.Corpus, open_review: Open) -> None:
     for i in range(PAIRS):
         graded.judge(f"a{i:02}", f"b{i:02}", "same" if i < PAIRS - 1 else "different")

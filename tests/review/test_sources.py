@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import json
 import re
+import socket
+import time
+import urllib.error
+import urllib.request
 from html import unescape
 from pathlib import Path
 
@@ -12,7 +16,8 @@ import pytest
 
 import textsim_db as ts
 from tests.review.conftest import Open
-from tests.support.commands import Textsim
+from tests.support.commands import NEWS, Textsim
+from tests.support.review import serving
 from textsim_db.files.record_files import RecordColumns, RecordFile
 from textsim_db.review.corpus_documents import CorpusDocuments, attached_source
 from textsim_db.review.report_documents import ReportDocuments
@@ -164,3 +169,41 @@ def test_options_that_exclude_each_other_are_named(textsim: Textsim) -> None:
         (["news", "--judgements", "j.jsonl"], "it needs --report"),
     ):
         assert message in " ".join(textsim("review", *arguments, status=2).stderr.split())
+
+
+@pytest.fixture
+def news_corpus(db: ts.Database) -> ts.Corpus:
+    corpus = db.create_corpus("news_corpus", threshold=0.6)
+    corpus.add_many(NEWS)
+    return corpus
+
+
+@pytest.mark.more
+def test_it_prints_an_address_serves_it_and_ends_with_an_interrupt(
+    news_corpus: ts.Corpus, database_url: str
+) -> None:
+    with serving(database_url, "news_corpus") as address:
+        found = re.fullmatch(r"http://127\.0\.0\.1:(\d+)/\?token=[\w-]{43}", address)
+        assert found
+        opener = urllib.request.build_opener(urllib.request.HTTPCookieProcessor())
+        with opener.open(address, timeout=20) as page:
+            assert b"To the review" in page.read()
+        deadline = time.monotonic() + 60
+        while True:
+            with opener.open(f"http://127.0.0.1:{found[1]}/pairs", timeout=20) as page:
+                if b"<table" in (body := page.read()):
+                    break
+            assert time.monotonic() < deadline, body
+        assert body.count(b'href="/pair?') == 3
+        with pytest.raises(urllib.error.HTTPError, match="403"):
+            urllib.request.urlopen(f"http://127.0.0.1:{found[1]}/pairs", timeout=20)
+
+
+def test_a_port_in_use_is_named(news_corpus: ts.Corpus, textsim: Textsim) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = str(taken.getsockname()[1])
+        refused = textsim("review", "news_corpus", "--no-browser", "--port", port, status=2)
+    assert "in use" in refused.stderr
+    assert port in refused.stderr
+    assert "out of range" in textsim("review", "news_corpus", "--port", "65536", status=2).stderr
+    assert "does not exist" in textsim("review", "new", "--no-browser", status=2).stderr

@@ -1,10 +1,11 @@
-"""Documents with two equal buckets; with the default settings one document in 28 million has them."""
+"""Ids of documents, and documents that have a bucket twice."""
 
 from __future__ import annotations
 
 import random
 
 import pytest
+from psycopg import errors as pg
 
 import textsim_db as ts
 from tests.support.connections import Connection, value
@@ -192,3 +193,103 @@ def test_writes_by_sql_keep_band_rows_right_with_only_three_buckets(
     assert len(pairs) == len(set(pairs))
     candidates = connection.execute("SELECT key FROM textsim.candidates('c', 'a b c')").fetchall()
     assert len(candidates) == len(set(candidates))
+
+
+def ids_by_key(connection: Connection) -> dict[str, int]:
+    return dict(connection.execute("SELECT key, id FROM textsim.document_1").fetchall())
+
+
+def test_updates_keep_the_ids_of_documents(db: ts.Database, connection: Connection) -> None:
+    corpus = db.create_corpus("c")
+    corpus.add_many([("a", "one two three"), ("b", "four five six")])
+    connection.execute("SELECT textsim.add('c', 'd', 'seven eight nine')")
+    before = ids_by_key(connection)
+    assert before == {"a": 1, "b": 2, "d": 3}
+    corpus.add_many([("a", "another text of Python's"), ("d", "")])
+    connection.execute("SELECT textsim.add('c', 'b', 'another text of SQL''s')")
+    db.worker().run(until_idle=True)
+    assert ids_by_key(connection) == before
+    assert corpus.check() == []
+    corpus.remove(["a"])
+    corpus.add("a", "one two three")
+    assert ids_by_key(connection) == before | {"a": 4}
+    corpus.rebuild(seed=3)
+    query = "SELECT id FROM textsim.document_2 ORDER BY id"
+    assert connection.execute(query).fetchall() == [(1,), (2,), (3,)]
+
+
+def test_a_corpus_without_free_ids_refuses_new_documents(
+    db: ts.Database, connection: Connection
+) -> None:
+    corpus = db.create_corpus("my corpus")
+    corpus.add("a", "one two three")
+    connection.execute("SELECT setval('textsim.document_1_id_seq', 2147483646)")
+    assert value(connection, "SELECT textsim.add('my corpus', 'last', 'four five six')")
+    for number in range(2):
+        with pytest.raises(pg.SequenceGeneratorLimitExceeded) as refused:
+            connection.execute("SELECT textsim.add('my corpus', 'b', 'one two three')")
+        assert refused.value.diag.message_primary == (
+            'corpus "my corpus" has given out all its 2147483647 ids of documents'
+        )
+        assert refused.value.diag.message_hint == (
+            "Run textsim rebuild: it gives the documents new ids without gaps."
+        )
+        with pytest.raises(ts.DatabaseError, match="has given out all 2,147,483,647 ids") as error:
+            corpus.add_many([(f"{number}", "one two three"), ("b", "one two three")])
+        assert "textsim rebuild 'my corpus'" in str(error.value)
+    # Stored documents can still be changed.
+    assert corpus.add("last", "seven eight nine").replaced == 1
+    assert connection.execute("SELECT textsim.add('my corpus', 'a', 'ten')").fetchone() == (True,)
+    assert corpus.check() == []
+    corpus.rebuild(seed=2)
+    assert corpus.add("b", "one two three").added == 1
+    query = "SELECT key, id FROM textsim.document_2 ORDER BY id"
+    assert [id for _, id in connection.execute(query).fetchall()] == [1, 2, 3]  # noqa: A001
+    db.worker().run(until_idle=True)
+    assert corpus.check() == []
+
+
+def test_a_batch_that_does_not_fit_writes_nothing(db: ts.Database, connection: Connection) -> None:
+    corpus = db.create_corpus("c")
+    connection.execute("SELECT setval('textsim.document_1_id_seq', 2147483640)")
+    with pytest.raises(ts.DatabaseError, match="has given out all"):
+        corpus.add_many((f"{i}", f"text {i}") for i in range(10))
+    assert len(corpus) == 0
+    assert corpus.check() == []
+    connection.execute("SELECT setval('textsim.document_1_id_seq', 2147483637)")
+    assert corpus.add_many((f"{i}", f"text {i}") for i in range(10)).added == 10
+    assert max(ids_by_key(connection).values()) == 2147483647
+    assert [match.key for match in corpus.query("text 7", 1.0)] == ["7"]
+    assert corpus.check() == []
+    assert len(list(corpus.pairs(0.1))) == 0
+
+
+@pytest.mark.parametrize("mode", ["queue", "inline"])
+def test_rows_are_indexed_after_a_rebuild_frees_ids(
+    db: ts.Database, connection: Connection, mode: str
+) -> None:
+    corpus = db.create_corpus("c")
+    connection.execute("CREATE TABLE t (id bigint PRIMARY KEY, body text)")
+    corpus.attach("t", "id", "body", mode)
+    insert = "INSERT INTO t VALUES (1, 'one two three')"
+    connection.execute("SELECT setval('textsim.document_1_id_seq', 2147483647)")
+    if mode == "inline":
+        with pytest.raises(pg.SequenceGeneratorLimitExceeded, match="textsim rebuild"):
+            connection.execute(insert)
+    else:
+        connection.execute(insert)
+        for _ in range(9):  # each worker tries again, until the change is set aside
+            db.worker().run(until_idle=True)
+            connection.execute("UPDATE textsim.pending SET lease_until = NULL")
+        (failure,) = corpus.failures()
+        assert "has given out all" in failure.error
+        assert "textsim rebuild" in failure.error
+    corpus.rebuild()
+    if mode == "inline":
+        connection.execute(insert)
+    else:
+        corpus.retry_failures()
+    db.worker().run(until_idle=True)
+    assert [match.key for match in corpus.query("one two three")] == ["1"]
+    assert corpus.failures() == []
+    assert corpus.check() == []

@@ -14,7 +14,7 @@ from textsim_db.cli.json_option import print_object
 from textsim_db.cli.messages import print_message
 from textsim_db.cli.one_text import read_one_text
 from textsim_db.cli.options import DatabaseUrl, path_option, whole_number_option
-from textsim_db.cli.output import Format, FormatOption, check_writable, console, table, write
+from textsim_db.cli.output import Format, FormatOption, check_output, console, table, write
 from textsim_db.errors import ConfigurationError, InputError, shown
 from textsim_db.settings import DEFAULTS
 from textsim_db.show.numbers import count
@@ -151,12 +151,8 @@ def _shortened(name: str) -> str:
 
 
 def _check_page(html: str, *inputs: str) -> None:
-    check_writable(html)
-    for name in inputs:
-        if _is_file(name) and Path(html).exists() and Path(html).samefile(name):
-            raise InputError(
-                f"{shown(html)}: the page would overwrite a file that is compared; name another file"
-            )
+    compared = [("a file that is compared", name) for name in inputs if _is_file(name)]
+    check_output("--html", html, compared)
 
 
 def _printable(text: str) -> str:

@@ -20,6 +20,7 @@ from textsim_db.cli.dedupe_reports import (
     write_clusters,
 )
 from textsim_db.cli.messages import Refusals, print_first, print_message
+from textsim_db.cli.one_text import is_file_name
 from textsim_db.cli.options import (
     DatabaseUrl,
     LinkageOption,
@@ -28,16 +29,18 @@ from textsim_db.cli.options import (
     path_option,
     record_kind_option,
 )
-from textsim_db.cli.output import check_writable
+from textsim_db.cli.output import check_output, check_writable
 from textsim_db.cli.progress import loading
 from textsim_db.cli.settings_options import PartialSettings, check_settings, with_settings
-from textsim_db.errors import ConfigurationError, InputError, shown
+from textsim_db.errors import ConfigurationError, CorpusNotFound, InputError, shown
 from textsim_db.files.kind_by_name import Kind
 from textsim_db.settings import PAIR_SETTINGS, CorpusSettings
 from textsim_db.show.numbers import count
 
 if TYPE_CHECKING:
     from textsim_db.cluster.keep_rule import Preference
+    from textsim_db.corpus import Corpus
+    from textsim_db.database import Database
     from textsim_db.dedupe.by_temporary_corpus import Deduplication, Document, JudgedDocuments, Rule
     from textsim_db.dedupe.table_clusters import Columns
     from textsim_db.files.read_judgements import ReadJudgement
@@ -188,7 +191,7 @@ def dedupe(
 
     check_settings(settings)
     outputs = _Outputs(output, report)
-    _check_usage(path, table, output, report, into, replace_rows)
+    _check_usage(path, table, outputs, judgements, into, replace_rows)
     _check_against(against or [], table, settings)
     if judgements is not None and table is not None:
         raise misused("--judgements", "it needs a file, not --table")
@@ -221,6 +224,18 @@ def _check_against(against: list[str], table: str | None, settings: PartialSetti
         raise misused("--against", f"the corpus has settings already; leave out {options}")
 
 
+def _known_corpus(db: Database, name: str) -> Corpus:
+    """Open a corpus of --against; if its name is that of a file, say how the file becomes a corpus."""
+    try:
+        return db.corpus(name)
+    except CorpusNotFound as error:
+        if is_file_name(name):
+            error.add_note(
+                f"to compare with a file, make a corpus of it: textsim index NAME {name} --create"
+            )
+        raise
+
+
 def _check_add(against: list[str], outputs: _Outputs) -> None:
     if not against:
         raise misused("--add", "it needs --against CORPUS")
@@ -233,11 +248,12 @@ def _check_add(against: list[str], outputs: _Outputs) -> None:
 def _check_usage(
     path: str | None,
     table: str | None,
-    output: str | None,
-    report: str | None,
+    outputs: _Outputs,
+    judgements: str | None,
     into: str | None,
     replace_rows: bool,
 ) -> None:
+    output, report = outputs
     if (path is None) == (table is None):
         raise misused("INPUT", "give either a file or --table TABLE")
     if table is not None:
@@ -253,10 +269,15 @@ def _check_usage(
         raise misused("--replace", "it needs --table and --into")
     if output is None and report is None:
         raise misused("--output", "give --output, or --report, or both")
+    files = [("INPUT", path), ("--judgements", judgements)]
+    read = [(argument, name) for argument, name in files if name is not None]
+    if output is not None:
+        way_out = "name another file, which may replace this file afterwards"
+        check_output("--output", output, read, way_out)
     if report is not None:
-        check_report(report, path, output)
-    for written in filter(None, (output, report)):
-        check_writable(written)
+        check_report(report)
+        written = [] if output is None else [("OUTPUT", 1 if output == "-" else output)]
+        check_output("--report", report, [*read, *written])
 
 
 class _Outputs(NamedTuple):
@@ -318,7 +339,7 @@ def _dedupe_file(
                 *(server, *against, records.columns, rule.preference, rule.linkage, judgements),
             )
             addition = AdditionFile(f"{outputs.lasting()}.added", records.path, arguments)
-        corpora = [db.corpus(name) for name in against]
+        corpora = [_known_corpus(db, name) for name in against]
         rule = rule.against(corpora)
         result = addition.read() if addition else None
         if result is None:
@@ -332,14 +353,16 @@ def _dedupe_file(
                 f"{shown(addition.path)} has the result of an earlier run with the same records, which "
                 "is used; to compare them anew, remove the file"
             )
+        faults = _faults(texts, result)
+        if faults and len(faults) == result.documents:
+            raise InputError(f"no record can be compared, so nothing was written: {faults[0]}")
         page = Page(result, rule, corpora) if is_page(outputs.report) else None
         if addition:
             addition.write(result)
             added = add_documents(corpora[0], records, _documents_to_add(texts, result))
     if outputs.output is not None:
         records.write(result.mask(), outputs.output)
-    refused = [f"record {number + 1}: {reason}" for number, reason in result.refused]
-    faults = texts.faults + refused
+    faults = _faults(texts, result)
     if page is not None and outputs.report is not None:
         all_texts = (record.text for record in records)
         page.write(outputs.report, records.name, all_texts, texts.keys, faults)
@@ -354,6 +377,11 @@ def _dedupe_file(
         print_report(against[0], added, refusals, seconds)
     if faults or (added and (added.refused or added.twins)):
         raise typer.Exit(1)
+
+
+def _faults(texts: _Texts, result: Deduplication) -> list[str]:
+    """Return why records could not be compared."""
+    return texts.faults + [f"record {number + 1}: {reason}" for number, reason in result.refused]
 
 
 def _of_records(judgements: list[ReadJudgement], keys: list[str | None]) -> list[JudgedDocuments]:

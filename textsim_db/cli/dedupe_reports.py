@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Iterable, Sequence
-from contextlib import suppress
 from typing import IO, TYPE_CHECKING, Any
 
 from textsim_db.cli.options import misused
@@ -15,7 +13,7 @@ if TYPE_CHECKING:
     from textsim_db.corpus import Corpus
     from textsim_db.dedupe.by_temporary_corpus import Deduplication, Rule
 
-_LINES, _PAGE = ".jsonl", ".html"
+LINES, _PAGE = ".jsonl", ".html"
 
 
 def is_page(report: str | None) -> bool:
@@ -31,21 +29,11 @@ def check_table_report(report: str) -> None:
         )
 
 
-def check_report(report: str, path: str | None, output: str | None) -> None:
-    """Raise an error if the name of a report means no format, or another file of the command."""
-    if not report.endswith((_LINES, _PAGE)):
-        raise misused("--report", f"{report} does not end in {_LINES} or {_PAGE}")
-    for argument, other, stream in (("INPUT", path, 0), ("OUTPUT", output, 1)):
-        if other is not None and _is_same(report, other, stream):
-            raise misused("--report", f"{shown(report)} is also {argument}; name another file")
-
-
-def _is_same(report: str, other: str, stream: int) -> bool:
-    """Say whether two names mean one file; "-" stands for the stream with that file descriptor."""
-    with suppress(OSError):
-        status = os.fstat(stream) if other == "-" else os.stat(other)
-        return os.path.samestat(os.stat(report), status)
-    return os.path.realpath(report) == os.path.realpath(other)
+def check_report(report: str, *endings: str) -> None:
+    """Raise an error if the name of a report has none of the endings, by default .jsonl and .html."""
+    allowed = endings or (LINES, _PAGE)
+    if not report.endswith(allowed):
+        raise misused("--report", f"{shown(report)} does not end in {' or '.join(allowed)}")
 
 
 def write_clusters(path: str, result: Deduplication, keys: Sequence[str | None]) -> None:

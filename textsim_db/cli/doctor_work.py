@@ -153,9 +153,8 @@ def _corpus_findings(corpus: ManagedCorpus, tables: int, workers: Workers) -> It
     status, activity = corpus.status(), corpus.activity()
     lag = activity.lag
     about = "about " if status.is_estimate else ""
-    fact = (
-        f'corpus "{name}": {count(status.indexed, "document")}, {count(tables, "table")} attached'
-    )
+    indexed = f"{'about ' if status.indexed_is_estimate else ''}{count(status.indexed, 'document')}"
+    fact = f'corpus "{name}": {indexed}, {count(tables, "table")} attached'
     if status.pending:
         age = f", the oldest change {lag:,.0f} s old" if lag is not None else ""
         fact += f", {about}{status.pending:,} pending{age}"

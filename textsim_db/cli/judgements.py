@@ -16,6 +16,7 @@ from textsim_db.cli.options import (
     record_kind_option,
 )
 from textsim_db.cli.output import Format, FormatOption, write
+from textsim_db.errors import shown
 from textsim_db.files.kind_by_name import Kind
 from textsim_db.results import Contradiction, Judgement
 from textsim_db.settings import Verdict
@@ -67,9 +68,13 @@ def judge(
 
     """
     with connect(database_url) as db:
-        is_new = db.manage(corpus).judge(a, b, verdict, note, replaces=replaces)
+        judged = db.manage(corpus)
+        is_new = judged.judge(a, b, verdict, note, replaces=replaces)
+        absent = [key for key in (a, b) if key not in judged]
     message = "recorded" if is_new else "recorded already"
     print_result(message, corpus=corpus, a=a, b=b, verdict=verdict, is_new=is_new)
+    for key in absent:
+        print_message(f'the corpus has no document "{shown(key)}" now')
 
 
 @app.command("list")
@@ -119,7 +124,8 @@ def import_(
 ) -> None:
     """Record the judgements of a file, all or none.
 
-    Other columns do not count: you are the one who judges, now. It prints how many judgements are new.
+    Other columns do not count: you are the one who judges, now. It prints how many judgements
+    are new, or with --replace new or replaced.
 
     Example: `textsim judgements import news judgements.csv`
     """
@@ -130,8 +136,9 @@ def import_(
         new = db.manage(corpus).judge_many(
             (judgement[:4] for judgement in read), replace, place_of=lambda i: read[i].place
         )
+    kind_of_new = "new or replaced" if replace else "new"
     print_result(
-        f"{count(len(read), 'judgement')} read, {new:,} new",
+        f"{count(len(read), 'judgement')} read, {new:,} {kind_of_new}",
         corpus=corpus,
         judgements=len(read),
         new=new,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import sys
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from textsim_db.results import Refusal
 
 _SHOWN = 20
+_SHOWN_OF_A_REASON = 3
 
 log = logging.getLogger(COMMANDS)
 
@@ -44,8 +46,12 @@ def explain(error: BaseException) -> str:
         # SQLAlchemy's own message adds the statement and an address; the driver's is inside.
         original = getattr(cause, "orig", None) or cause
         message = _message(original)
-        # The error that it caused quotes it on one line; the message with punctuation reads better.
+        # The error that it caused quotes it on one line, or without its hint. The message with
+        # punctuation reads better.
         quoted = _one_line(str(original)) or message
+        head, _, hint = message.partition(" HINT: ")
+        if hint and lines and lines[-1] == head.rstrip("."):
+            lines[-1] = message = f"{head} {hint}"
         lines = [line.replace(quoted, message) for line in lines]
         if message and not any(message in line for line in lines):
             lines.append(message)
@@ -99,32 +105,36 @@ def print_first(messages: Sequence[str], level: int = logging.INFO) -> None:
 
 
 class Refusals:
-    """Counts refused records and keeps the first messages."""
+    """Counts refused records and keeps the first messages, few of them with the same reason."""
 
     def __init__(self) -> None:
         self.count = 0
         self._first: list[str] = []
+        self._reasons: Counter[str] = Counter()
+        """How many of the first messages have a reason."""
 
     def add(self, refusal: Refusal) -> None:
         """Note a record or file that cannot be read."""
-        self._note(shown(f"{refusal.key}: {refusal.reason}"))
+        self._note(refusal.key, refusal.reason)
 
     def add_documents(self, refusals: Iterable[Refusal]) -> None:
         """Note documents that cannot be stored."""
         for refusal in refusals:
-            self._note(shown(f'document "{refusal.key}": {refusal.reason}'))
+            self._note(f'document "{refusal.key}"', refusal.reason)
 
     def show(self) -> None:
         """Print the first refusals, and how many others there are."""
         for line in self._first:
             print_message(f"refused: {line}", logging.WARNING)
         if self.count > len(self._first):
-            print_message(f"... and {self.count - len(self._first):,} more", logging.WARNING)
+            same = " for the same reason" if len(self._reasons) == 1 else ""
+            print_message(f"... and {self.count - len(self._first):,} more{same}", logging.WARNING)
 
-    def _note(self, line: str) -> None:
+    def _note(self, place: str, reason: str) -> None:
         self.count += 1
-        if len(self._first) < _SHOWN:
-            self._first.append(line)
+        if len(self._first) < _SHOWN and self._reasons[reason] < _SHOWN_OF_A_REASON:
+            self._reasons[reason] += 1
+            self._first.append(shown(f"{place}: {reason}"))
 
 
 def program() -> str:

@@ -2,9 +2,19 @@
 
 from __future__ import annotations
 
+import os
+
 from textsim_db.cli.messages import print_message
 from textsim_db.errors import shown
 from textsim_db.files.kind_by_name import STDIN, Kind, kind_of
+
+
+def is_file_name(text: str) -> bool:
+    """Return whether a text is the name of an existing file."""
+    try:
+        return os.path.isfile(text)
+    except ValueError:  # a name has no NUL
+        return False
 
 
 def read_one_text(name: str, action: str) -> str:

@@ -7,6 +7,7 @@ import json
 import os
 import sys
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -124,6 +125,33 @@ def check_writable(path: str) -> None:
         )
     if not os.access(path if os.path.exists(path) else folder, os.W_OK):
         raise InputError(f"{shown(path)}: cannot be written: this user has no right to write there")
+
+
+def check_output(
+    option: str,
+    path: str,
+    others: Iterable[tuple[str, str | int]],
+    way_out: str = "name another file",
+) -> None:
+    """Raise an error unless a file can be written to this path, and it is no other file of the command.
+
+    option: names the file. others: the option and the path, or the file descriptor, of each other file;
+    "-" is standard input. Devices and pipes are not replaced, so they may occur twice.
+    """
+    from textsim_db.files.replace_file import is_special
+
+    check_writable(path)
+    if path == "-" or is_special(path):
+        return
+    for argument, other in others:
+        if _is_same(path, 0 if other == "-" else other):
+            raise misused(option, f"{shown(path)} is also {argument}; {way_out}")
+
+
+def _is_same(path: str, other: str | int) -> bool:
+    with suppress(OSError):
+        return os.path.samestat(os.stat(path), os.stat(other))
+    return isinstance(other, str) and os.path.realpath(path) == os.path.realpath(other)
 
 
 def check_plot(path: str | None) -> None:

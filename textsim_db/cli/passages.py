@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator
+from itertools import chain, islice
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from textsim_db.cli.connections import connect
+from textsim_db.cli.dedupe_reports import LINES, check_report
 from textsim_db.cli.messages import Refusals, print_message
 from textsim_db.cli.options import (
     CorpusName,
@@ -16,11 +18,13 @@ from textsim_db.cli.options import (
     ScopeLimit,
     choice_option,
     column_option,
+    misused,
     path_option,
     positive_number_option,
 )
-from textsim_db.cli.output import Format, FormatOption, check_writable, write
+from textsim_db.cli.output import Format, FormatOption, check_output, write
 from textsim_db.cli.searches import MaxResults, SearchedFile, SearchedText, searched_text
+from textsim_db.errors import InputError
 from textsim_db.files.kind_by_name import Kind
 from textsim_db.show.numbers import count
 from textsim_db.show.word_borders import end_of_start, start_of_end
@@ -64,8 +68,8 @@ def passages(
 
     The corpus must have passages. It prints the words of each run, the key of the document, and the
     numbers of words before the run in the text and in the document. start and end are the characters of
-    the text before the run, and up to its end. Then it prints the run itself in brackets, as the text
-    has it, between the words around it.
+    the text before the run, and up to its end. Then it prints the run itself, as the text has it. A
+    table shows it in brackets, between the words around it, and without its middle if it is long.
 
     Examples:
     - `textsim passages letters --file letter.txt`
@@ -83,11 +87,18 @@ def passages(
     def marked(run: Passage | CommonRun) -> str:
         return _marked(searched, *places.span(run.in_text, run.words))
 
+    def shown_run(run: Passage) -> str:
+        return marked(run) if form is Format.TABLE else searched[run.start : run.end]
+
     columns = ("words", "key", "in_text", "in_document", "start", "end", "passage")
-    rows = ((p.words, p.key, p.in_text, p.in_document, p.start, p.end, marked(p)) for p in found)
+    rows = ((p.words, p.key, p.in_text, p.in_document, p.start, p.end, shown_run(p)) for p in found)
     write(columns, rows, form)
     for run in found.common:
         print_message(f"in some {count(run.documents, 'document')}, not listed: {marked(run)}")
+    words_of_text, least = len(places.starts), words or opened.config.passages or 0
+    if words_of_text < least:
+        units = count(words_of_text, opened.config.shingle.unit)
+        print_message(f"the text has {units}, and a passage has {least} or more")
     documents = len({passage.key for passage in found})
     print_message(f"{count(len(found), 'passage')} in {count(documents, 'document')} found")
 
@@ -118,7 +129,9 @@ def contamination(
     words: LeastWords = None,
     report: Annotated[
         str | None,
-        path_option("Write a line of JSON for each record to this file."),
+        path_option(
+            "Write a line of JSON for each record to this file, whose name ends in .jsonl."
+        ),
     ] = None,
     kind: Annotated[
         Kind,
@@ -135,9 +148,9 @@ def contamination(
 
     The corpus must have passages. Of each record that shares one, it prints the key, the number of its
     words, the share of them that are in passages, the keys of the documents, and the number of words in
-    runs that very many documents have, whose documents are not listed. --report writes all records and
-    their runs to a file instead. A table needs all its rows in memory; the report and other formats are
-    written row by row, so the test set may have any size.
+    runs that very many documents have, whose documents are not listed. --report writes all records to a
+    file instead, with the document and the characters of each passage. A table needs all its rows in
+    memory; the report and other formats are written row by row, so the test set may have any size.
 
     Examples:
     - `textsim contamination questions.jsonl --against training`
@@ -146,15 +159,23 @@ def contamination(
     """
     from textsim_db.files.read_documents import Inputs
 
-    if report is not None:
-        check_writable(report)
     refusals = Refusals()
     inputs = Inputs(paths, refusals.add, kind, key, text)
+    if report is not None:
+        if form is Format.CSV:
+            raise misused("--format", "--report writes JSON lines; leave out one of the two")
+        check_report(report, LINES)
+        check_output("--report", report, (("TESTSET", name) for name in inputs.files()))
     with connect(database_url) as db:
         corpus = db.corpus(against)
         tally = _Tally(words or corpus.config.passages or 0)
         records = ((document[0], document[1]) for document in inputs)
         rows = tally.counted(corpus.contamination(records, words, scope, max_documents))
+        first = list(islice(rows, 1))
+        if refusals.count and not first:
+            refusals.show()
+            raise InputError("no record could be compared")
+        rows = chain(first, rows)
         if report is None:
             shared = (
                 (*row[:3], ", ".join(row.documents), _count_words(row.common))
@@ -176,7 +197,7 @@ def contamination(
         )
     refusals.show()
     if refusals.count:
-        raise typer.Exit(1 if tally.records else 2)
+        raise typer.Exit(1)
 
 
 def _count_words(runs: Iterable[CommonRun]) -> int:
@@ -209,5 +230,8 @@ def _write_report(path: str, rows: Iterable[Contamination]) -> None:
 
     with replacing(path) as file:
         for row in rows:
-            members = row._asdict() | {"common": [run._asdict() for run in row.common]}
+            members = row._asdict() | {
+                "passages": [{"key": p.key, "start": p.start, "end": p.end} for p in row.passages],
+                "common": [run._asdict() for run in row.common],
+            }
             file.write(json.dumps(members, ensure_ascii=False).encode() + b"\n")

@@ -20,7 +20,7 @@ from textsim_db.cli.options import (
     path_option,
     whole_number_option,
 )
-from textsim_db.cli.output import check_writable
+from textsim_db.cli.output import check_output
 
 if TYPE_CHECKING:
     from textsim_db.review.reviewed import Reviewed
@@ -156,7 +156,7 @@ def _report(
     path = judgements or f"{report.removesuffix('.jsonl')}.judgements.jsonl"
     if not path.endswith(".jsonl"):
         raise misused("--judgements", f"{path} does not end in .jsonl")
-    check_writable(path)
+    check_output("--judgements", path, [("--report", report), ("--input", records)])
     wanted = RecordColumns(text, key or "id", None, key is not None, scope)
     with (
         RecordFile(records, wanted) as file,

@@ -9,7 +9,7 @@ import typer
 
 from textsim_db.cli.connections import connect
 from textsim_db.cli.messages import print_message
-from textsim_db.cli.one_text import read_one_text
+from textsim_db.cli.one_text import is_file_name, read_one_text
 from textsim_db.cli.options import (
     CorpusName,
     DatabaseUrl,
@@ -261,6 +261,8 @@ def searched_text(text: str | None, file: str | None) -> str:
     if (text is None) == (file is None):
         raise misused("TEXT", "give either a text or --file")
     name = "-" if text == "-" else file
+    if text is not None and is_file_name(text):
+        print_message(f"the text is the name of a file; to search for its content: --file {text}")
     return read_one_text(name, "searched for") if name is not None else str(text)
 
 
@@ -291,4 +293,4 @@ def _is_distance(measure: str) -> bool:
 def _one_row_a_key(clusters: list[Cluster[str]]) -> Iterator[tuple[Any, ...]]:
     for number, cluster in enumerate(clusters, start=1):
         for key in cluster.keys:
-            yield number, len(cluster.keys), cluster.weakest, key, key == cluster.kept
+            yield number, len(cluster.keys), cluster.weakest, key, cluster.kept

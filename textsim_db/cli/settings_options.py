@@ -73,7 +73,8 @@ def settings_of(corpus_config: CorpusConfig) -> dict[str, Any]:
         **{name: getattr(corpus_config, name) for name in SETTINGS},
         "shingle": str(corpus_config.shingle),
         "stop_words": words,
-        "keep_for": corpus_config.keep_for and str(corpus_config.keep_for),
+        "keep_for": corpus_config.keep_for
+        and str(corpus_config.keep_for).removesuffix(", 0:00:00"),
         "recipe": corpus_config.recipe,
     }
 

@@ -107,9 +107,12 @@ def status(
         message = f"a change has waited for {lag:,.1f} s, longer than {max_lag:g} s"
         print_message(message, logging.WARNING)
         raise typer.Exit(1)
-    if lag > _LATE_SECONDS:
+    if not sample.workers and any(s.status.pending or s.status.outdated for s in sample.states):
+        message = "no worker is connected, and changes wait; to start a worker: textsim worker"
+        print_message(message, logging.WARNING)
+    elif lag > _LATE_SECONDS:
         print_message(
-            "some changes have waited for over a minute: is a worker running? To start a worker: "
+            "some changes have waited for over a minute; if the workers make progress, start more: "
             "textsim worker",
             logging.WARNING,
         )
@@ -313,8 +316,8 @@ def _row(state: State, form: Format) -> tuple[Any, ...]:
     if form is Format.TABLE and lag is not None:
         oldest = f"{lag:,.1f} s ago"
     if form is Format.TABLE and status.is_estimate:
-        pending = f"about {status.pending}"
+        pending = f"about {status.pending:,}"
     indexed: int | str = status.indexed
     if form is Format.TABLE and status.indexed_is_estimate:
-        indexed = f"about {status.indexed}"
+        indexed = f"about {status.indexed:,}"
     return (state.corpus, indexed, pending, oldest, status.failed)

@@ -7,11 +7,12 @@ from typing import Annotated
 import typer
 
 from textsim_db.cli.connections import connect
-from textsim_db.cli.messages import print_result
+from textsim_db.cli.messages import confirm, print_result
 from textsim_db.cli.options import (
     CorpusName,
     DatabaseUrl,
     LinkageOption,
+    Yes,
     choice_option,
     number_option,
 )
@@ -64,17 +65,31 @@ def track(
     with connect(database_url) as db:
         tracked = db.corpus(corpus)
         tracked.track(linkage, threshold, mode=mode, keep_events=keep_events)
-        documents = tracked.update_clusters()
+        try:
+            documents = tracked.update_clusters()
+        except KeyboardInterrupt as error:
+            error.add_note(
+                "the corpus is tracked; to compute the other clusters: textsim worker --once"
+            )
+            raise
     print_result(f"compared {count(documents, 'document')}", corpus=corpus, documents=documents)
 
 
-def untrack(corpus: CorpusName, database_url: DatabaseUrl = None) -> None:
+def untrack(
+    corpus: CorpusName,
+    yes: Yes = False,
+    database_url: DatabaseUrl = None,
+) -> None:
     """Remove the clusters of a tracked corpus, and their history.
 
-    The documents stay, and can be tracked again.
+    The documents stay, and can be tracked again. Then their clusters have other ids.
 
-    Example: `textsim untrack news`
+    Examples:
+    - `textsim untrack news`
+    - `textsim untrack news --yes`
+
     """
+    confirm(f'remove the clusters of the corpus "{shown(corpus)}" and their history', yes)
     with connect(database_url) as db:
         db.manage(corpus).untrack()
     print_result(f'the corpus "{shown(corpus)}" is no longer tracked', corpus=corpus)

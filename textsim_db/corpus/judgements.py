@@ -61,7 +61,7 @@ class JudgementMethods(CheckedArguments):
         replace: bool = False,
         place_of: Callable[[int], str] | None = None,
     ) -> int:
-        """Record several judgements, all or none, and return how many were new.
+        """Record several judgements, all or none, and return how many were new or replaced others.
 
         Args:
             judgements: (a, b, verdict) or (a, b, verdict, note), as in judge().

@@ -174,8 +174,10 @@ class PassageMethods(CheckedArguments):
             >>> seen = db.create_corpus("seen", passages=6)
             >>> seen.add("a", "On Monday the city council approved the new budget for schools.").added
             1
-            >>> list(seen.contamination([("q", "The city council approved the new budget, or not?")]))
-            [Contamination(key='q', words=9, coverage=0.7777777777777778, documents=['a'], common=[])]
+            >>> question = "The city council approved the new budget, or not?"
+            >>> (record,) = seen.contamination([("q", question)])
+            >>> record.coverage, record.passages
+            (0.7777777777777778, [Passage(key='a', words=7, in_text=0, in_document=2, start=0, end=40)])
         """
         texts, in_scope = ((str(key), text) for key, text in records), self._scope(scope)
         limit = checked_count(max_documents, "max_documents")

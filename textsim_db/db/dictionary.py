@@ -9,15 +9,18 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
+from contextlib import suppress
+from typing import TYPE_CHECKING, LiteralString
 from weakref import WeakSet
 
+from psycopg import errors as pg
 from sqlalchemy import Engine
 
 from textsim_db.db import statements
 from textsim_db.db.engine import Connection, autocommit, read_rows, transaction
 from textsim_db.db.retries import Attempts
 from textsim_db.errors import DatabaseError
+from textsim_db.text.run_ahead import ahead
 
 if TYPE_CHECKING:
     from textsim_db.db.binary_format import Array, TextArray
@@ -26,6 +29,11 @@ if TYPE_CHECKING:
     from textsim_db.text.tokens import Tokens
 
 WORDS_AT_ONCE = 10_000
+"""The words of one transaction."""
+WORD_WRITERS = 2
+"""The transactions that add the words of one batch at once. The first batch of a load waits for them."""
+BULK_WORDS = 1_000
+"""From this number on, new words are a bulk, which the server adds a third faster."""
 MAX_TEXTS = 500_000
 
 
@@ -115,10 +123,12 @@ class Dictionary:
 
         numbers = range(0, len(words.hashes), WORDS_AT_ONCE)
         chunks = [_part(words, slice(i, i + WORDS_AT_ONCE)) for i in numbers]
-        if add:
-            return np.concatenate([self._add(chunk) for chunk in chunks])
-        with autocommit(self._engine) as connection:
-            return np.concatenate([_select(connection, chunk) for chunk in chunks])
+        if not add:
+            with autocommit(self._engine) as connection:
+                return np.concatenate([_select(connection, chunk) for chunk in chunks])
+        if len(chunks) == 1:
+            return self._add(words)
+        return np.concatenate([*ahead(chunks, self._add, WORD_WRITERS, WORD_WRITERS)])
 
     def _add(self, words: Tokens) -> Int32Array:
         """Add the missing words, in halves if that exceeds a time limit of the server."""
@@ -170,9 +180,8 @@ def _select_or_insert(connection: Connection, words: Tokens) -> Int32Array:
     ids = _select(connection, words)
     missing = np.flatnonzero(ids == 0)
     if len(missing):
-        with connection.transaction():
-            connection.execute(statements.DURABLE, prepare=True)
-            ids[missing] = _insert(connection, _part(words, missing))
+        connection.execute(statements.DURABLE, prepare=True)
+        ids[missing] = _insert(connection, _part(words, missing))
         # Another writer may have added some of the words meanwhile.
         still_missing = np.flatnonzero(ids == 0)
         if len(still_missing):
@@ -181,14 +190,24 @@ def _select_or_insert(connection: Connection, words: Tokens) -> Int32Array:
 
 
 def _insert(connection: Connection, words: Tokens) -> Int32Array:
-    """Add words; return the id of each, 0 if the dictionary has a word with the same hash already."""
+    """Add words; return the id of each, 0 if the dictionary has a word with the same hash already.
+
+    Another writer rarely adds words of the same bulk. So the server looks for it only after a failure.
+    """
+    if len(words.hashes) >= BULK_WORDS:
+        with suppress(pg.UniqueViolation), connection.transaction():
+            return _insert_by(connection, statements.ADD_NEW_WORDS, words)
+    return _insert_by(connection, statements.ADD_MISSING_WORDS, words)
+
+
+def _insert_by(connection: Connection, statement: LiteralString, words: Tokens) -> Int32Array:
     import numpy as np
 
     from textsim_db.db.binary_format import load_int4_array, load_int8_array
 
     ids = np.zeros(len(words.hashes), np.int32)
     cursor = connection.cursor(binary=True)
-    row = cursor.execute(statements.INSERT_WORDS, _parameters(words), prepare=True).fetchone()
+    row = cursor.execute(statement, _parameters(words), prepare=True).fetchone()
     if row is not None and row[0] is not None:
         is_added = np.isin(words.hashes, load_int8_array(row[0]), assume_unique=True)
         ids[is_added] = load_int4_array(row[1])

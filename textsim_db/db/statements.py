@@ -205,18 +205,22 @@ SELECT pg_catalog.array_send(ARRAY(
     ORDER BY q.number))
 """
 # All writers insert in the order of the hashes, so that they cannot deadlock.
-INSERT_WORDS: Final[LiteralString] = """
+_ADD_WORDS: Final[LiteralString] = """
 /* textsim-db: add words to the dictionary */
 WITH added AS (
     INSERT INTO textsim.word (hash, word)
     SELECT hash, word FROM unnest(%s::bigint[], %s::text[]) q (hash, word) ORDER BY hash
-    ON CONFLICT (hash) DO NOTHING
+    {on_conflict}
     RETURNING hash, id
 )
 SELECT pg_catalog.array_send(pg_catalog.array_agg(hash ORDER BY hash)),
     pg_catalog.array_send(pg_catalog.array_agg(id ORDER BY hash))
 FROM added
 """
+ADD_NEW_WORDS: Final[LiteralString] = _ADD_WORDS.format(on_conflict="")
+ADD_MISSING_WORDS: Final[LiteralString] = _ADD_WORDS.format(
+    on_conflict="ON CONFLICT (hash) DO NOTHING"
+)
 # Documents will refer to a word by its id. If a crash lost the word, another word could get the id. So
 # the commit is durable even if the role has set synchronous_commit = off.
 DURABLE: Final[LiteralString] = """

@@ -52,7 +52,7 @@ class Inputs:
     _raw: IO[bytes] | None = field(default=None, init=False)
 
     def __iter__(self) -> Iterator[Document]:
-        for name in self._files(self.on_refused):
+        for name in self.files(self.on_refused):
             try:
                 with self._opened(name) as file:
                     yield from self._documents(name, file)
@@ -68,14 +68,15 @@ class Inputs:
     def total_bytes(self) -> int | None:
         """Return the size of all files, or None if a file has no size, such as standard input."""
         total = 0
-        for name in self._files(lambda refusal: None):
+        for name in self.files():
             if os.path.isfile(name):
                 total += os.path.getsize(name)
             elif name == STDIN or os.path.exists(name):
                 return None
         return total
 
-    def _files(self, on_refused: Callable[[Refusal], None]) -> Iterator[str]:
+    def files(self, on_refused: Callable[[Refusal], None] = lambda refusal: None) -> Iterator[str]:
+        """Yield the names of all files, those of folders included; "-" is standard input."""
         for path in self.paths:
             if path == STDIN or not os.path.isdir(path):
                 yield path

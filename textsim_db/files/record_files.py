@@ -36,6 +36,7 @@ from textsim_db.files.record_reader import (
     Values,
     expect_distinct,
     expect_members,
+    expect_names,
     key_of,
     text_of,
 )
@@ -45,6 +46,10 @@ from textsim_db.files.text_lines import unpacked
 
 if TYPE_CHECKING:
     from textsim_db.files.record_reader import Mask
+
+
+_MOST_MEMBERS = 100
+"""From so many members on, no others are noted to be suggested."""
 
 
 class RecordColumns(NamedTuple):
@@ -116,10 +121,14 @@ class RecordFile:
         with self._explained(), self._reader() as reader:
             if reader.columns is not None:
                 self._prepare(reader, reader.columns)
+            members = _Members(self.columns.wanted([]) if reader.columns is None else {})
             for number, _, record in reader:
                 if self._writer is not None:
                     self._survey(self._writer, reader.unit, number, record)
+                if members.missing and not isinstance(record, InputError):
+                    members.note(record)
                 yield self._record(reader.unit, number, record)
+            members.check()
         self.check_unchanged()
 
     def convert_for(self, output: str, kind: Kind = Kind.AUTO) -> None:
@@ -234,6 +243,26 @@ class RecordFile:
             self._raw = raw
             with read_records(unpacked(raw, self.name), self.kind) as reader:
                 yield reader
+
+
+class _Members:
+    """The members of records of JSON, as far as a member that the user named is missing."""
+
+    def __init__(self, names: dict[str, str]) -> None:
+        self.missing = names
+        """The members that no record had so far, by option."""
+        self._present: dict[str, None] = {}
+
+    def note(self, record: Values) -> None:
+        """Note the members of a record."""
+        self.missing = {option: name for option, name in self.missing.items() if name not in record}
+        if len(self._present) < _MOST_MEMBERS:
+            self._present |= dict.fromkeys(record)
+
+    def check(self) -> None:
+        """Raise InputError if there were records, and none of them had a member that the user named."""
+        if self._present:
+            expect_names(list(self._present), self.missing, "member")
 
 
 def _kept_values(reader: RecordReader, kept: Mask) -> Iterator[Values]:

@@ -112,13 +112,15 @@ def expect_names(
         if count == 1:
             continue
         first = ", ".join(f'"{shown(other[:40])}"' for other in present[:8]) or "none"
+        is_option = option.startswith("-")
         rest = ", ..." if len(present) > 8 else ""
         if count:
             raise InputError(
-                f'{count} {noun}s are named "{shown(name)}"; found {first}{rest}: rename all but one, '
-                f"or name another with {option}"
+                f'{count} {noun}s are named "{shown(name)}"; found {first}{rest}: rename all but one'
+                + (f", or name another with {option}" if is_option else "")
             )
-        advice = hint or f"name another with {option}{suggestion(name, present)}"
+        other = f"name another with {option}{suggestion(name, present)}"
+        advice = hint or (other if is_option else f"rename the {noun}")
         raise InputError(f'there is no {noun} "{shown(name)}"; found {first}{rest}: {advice}')
 
 

@@ -69,7 +69,13 @@ def least_words(store: Store, min_words: int | None) -> int:
             f'corpus "{name}" has no passages; rebuild it with passages, such as: '
             f"textsim rebuild {shlex.quote(name)} --passages 13"
         )
-    return least if min_words is None else check_count(min_words, "min_words", least, 2**31 - 1)
+    words = least if min_words is None else check_count(min_words, "min_words", 1, 2**31 - 1)
+    if words < least:
+        raise ConfigurationError(
+            f'corpus "{name}" finds passages of {least} words or more, and not of {words}: for shorter '
+            f"ones, rebuild it, such as: textsim rebuild {shlex.quote(name)} --passages {max(words, 4)}"
+        )
+    return words
 
 
 class _Searched(NamedTuple):
@@ -271,10 +277,12 @@ def contamination(
     least = least_words(store, min_words)
     for key, text in records:
         tokens, verified, common = _search(store, text, least, max_documents, scope)
-        words = count_units(tokens, store.corpus.config)
+        config = store.corpus.config
+        words = count_units(tokens, config)
         coverage = _count_covered(verified, words) / max(words, 1)
         keys = sorted({each.key for each in verified})
-        yield Contamination(str(key), words, coverage, keys, common)
+        located = _with_characters(verified, text, config)
+        yield Contamination(str(key), words, coverage, keys, located, common)
 
 
 def _count_covered(verified: Sequence[Passage], words: int) -> int:

@@ -57,6 +57,8 @@ class Contamination(NamedTuple):
     """The share of its words that are in passages, 0 to 1."""
     documents: list[str]
     """The keys of the documents that share passages with it, in order."""
+    passages: list[Passage]
+    """The passages, the longest first."""
     common: list[CommonRun]
     """The runs whose parts are in very many documents, or in more than max_documents."""
 

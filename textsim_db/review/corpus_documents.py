@@ -35,6 +35,7 @@ class CorpusDocuments:
     ) -> None:
         """source: only the pairs of this table count."""
         self._corpus = corpus
+        self._first_id = self._store.corpus.id
         self.judgement_store: JudgementStore = corpus
         self._threshold = threshold
         self._pairs = corpus.pairs(threshold)  # raises an error for a threshold out of range
@@ -49,6 +50,11 @@ class CorpusDocuments:
         is_lower = threshold is not None and threshold < config.threshold
         self.incomplete_below = config.threshold if is_lower else None
         self.facts: Mapping[str, str] = {"Shingle": str(config.shingle)}
+
+    @property
+    def is_rebuilt(self) -> bool:
+        """Whether the corpus was rebuilt after this review began, as of the last read."""
+        return self._store.corpus.id != self._first_id
 
     @property
     def _store(self) -> Store:

@@ -11,6 +11,9 @@ from textsim_db.review.pair_arrays import HUNDREDTHS, Pairs
 from textsim_db.review.site import Site
 from textsim_db.settings import Verdict
 
+_STEP = 0.1
+"""If all verdicts are equal, the next threshold to try is so far away."""
+
 
 def precision_page(site: Site, request: Request, pairs: Pairs) -> Response:
     """Return precision at each threshold, and a suggested one."""
@@ -25,12 +28,18 @@ def precision_page(site: Site, request: Request, pairs: Pairs) -> Response:
     suggestion = threshold_estimates.suggest(verdicts, pairs.histogram)
     threshold = suggestion.threshold if suggestion else in_use
     at = next((row for row in rows if round((row.threshold - threshold) * HUNDREDTHS) == 0), None)
+    at = at or threshold_estimates.precision(verdicts, pairs.histogram, threshold)
+    all_same = _common_verdict(verdicts)
+    next_threshold = threshold
+    if all_same is not None:
+        next_threshold = min(max(in_use - _STEP if all_same else in_use + _STEP, _STEP), 1.0)
     unsure = sum(judgement.verdict == Verdict.UNSURE for judgement in judgements)
     return site.render(
         "precision.html",
         rows=[row for row in rows if round(row.threshold * HUNDREDTHS) % 5 == 0 or row is at],
         in_use=in_use,
         suggestion=suggestion,
+        all_same=all_same,
         at=at,
         judged=len(judgements),
         used=len(verdicts.is_same),
@@ -38,5 +47,16 @@ def precision_page(site: Site, request: Request, pairs: Pairs) -> Response:
         fewest=threshold_estimates.FEWEST,
         half_width=threshold_estimates.HALF_WIDTH,
         effect=None if pairs.sampled or not suggestion else pairs.effect(threshold),
-        commands=site.reviewed.commands(threshold) if suggestion else [],
+        commands=(
+            []
+            if suggestion is None and all_same is None
+            else site.reviewed.commands(next_threshold)
+        ),
     )
+
+
+def _common_verdict(verdicts: threshold_estimates.Verdicts) -> bool | None:
+    """Return whether all judged pairs are the same; None if they differ in it, or are few."""
+    kinds = set(verdicts.is_same.tolist())
+    is_enough = len(verdicts.is_same) >= threshold_estimates.FEWEST
+    return kinds.pop() if is_enough and len(kinds) == 1 else None

@@ -51,6 +51,7 @@ class ReportDocuments:
         lowest = min((each.similarity for each in self._report.removed), default=1.0)
         self.threshold = math.floor(lowest * 100) / 100 if threshold is None else threshold
         self.incomplete_below: float | None = None
+        self.is_rebuilt = False
         self.name = Path(report).name
         self._names = _names(self._report)
         self.has_keys = self._names == self._report.keys

@@ -69,6 +69,11 @@ class Reviewed(Protocol):
     """Other facts for the overview, by title."""
 
     @property
+    def is_rebuilt(self) -> bool:
+        """Whether the corpus was rebuilt after this review began."""
+        ...
+
+    @property
     def judgement_store(self) -> JudgementStore:
         """What people said of the pairs."""
         ...

@@ -68,6 +68,7 @@ class Site:
             name=self.reviewed.name,
             documents=self.survey.documents,
             read_only=self.read_only,
+            is_rebuilt=self.reviewed.is_rebuilt,
             incomplete_below=self.reviewed.incomplete_below,
             is_complete=self.survey.is_complete,
             read_so_far=self.survey.count,
