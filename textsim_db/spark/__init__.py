@@ -1,4 +1,4 @@
-"""spark: DataFrames in; pairs, clusters and duplicates out, the same as a corpus finds.
+"""spark: DataFrames in; pairs, clusters, duplicates and passages out, those of a corpus.
 
 Tasks send messages of packed numbers, and only the texts of candidates are sent. write() and read()
 move documents between DataFrames and a corpus of PostgreSQL.
