@@ -361,7 +361,7 @@ def test_a_run_that_thousands_have_is_left_out(db: ts.Database, connection: Conn
     assert found == []
     assert found.common == [ts.CommonRun(10, 1, 1024)]
     (record,) = corpus.contamination([("q", f"Before. {HEADER}, after")])
-    assert record == ("q", 12, 0.0, [], found.common)
+    assert record == ("q", 12, 0.0, [], [], found.common)
     assert from_sql(connection, f"Before. {HEADER}, after") == []
     assert notices == [
         'a part of the text is in very many documents of corpus "c", which are not searched for it'

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 WORDS_AT_ONCE = 10_000
 """The words of one transaction."""
-WRITERS = 2
+WORD_WRITERS = 2
 """The transactions that add the words of one batch at once. The first batch of a load waits for them."""
 BULK_WORDS = 1_000
 """From this number on, new words are a bulk, which the server adds a third faster."""
@@ -128,7 +128,7 @@ class Dictionary:
                 return np.concatenate([_select(connection, chunk) for chunk in chunks])
         if len(chunks) == 1:
             return self._add(words)
-        return np.concatenate([*ahead(chunks, self._add, WRITERS, WRITERS)])
+        return np.concatenate([*ahead(chunks, self._add, WORD_WRITERS, WORD_WRITERS)])
 
     def _add(self, words: Tokens) -> Int32Array:
         """Add the missing words, in halves if that exceeds a time limit of the server."""

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
         find_candidates,
         pairs,
     )
+    from textsim_db.spark.passage_pairs import shared_passages
     from textsim_db.spark.read_corpus import read
     from textsim_db.spark.row_keys import join_key, split_key
     from textsim_db.spark.write_corpus import write
@@ -32,6 +33,7 @@ __all__ = [
     "join_key",
     "pairs",
     "read",
+    "shared_passages",
     "split_key",
     "write",
 ]
@@ -40,6 +42,7 @@ __all__ = [
 _LAZY = dict.fromkeys(__all__, "textsim_db.spark.candidates") | {
     "join_key": "textsim_db.spark.row_keys",
     "read": "textsim_db.spark.read_corpus",
+    "shared_passages": "textsim_db.spark.passage_pairs",
     "split_key": "textsim_db.spark.row_keys",
     "write": "textsim_db.spark.write_corpus",
 }

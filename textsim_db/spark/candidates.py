@@ -150,17 +150,8 @@ class Candidates:
         """Raise ConfigurationError if two rows have one key; different keys may have one number."""
         if not len(repeated):
             return
-        numbers = self._frame(number=repeated)
-        rows = self._columns.numbered(self._source).join(F.broadcast(numbers), "number")
-        counted = rows.groupBy("key").count().where("count > 1").orderBy("key")
-        keys = [row["key"] for row in counted.limit(_SHOWN_KEYS + 1).collect()]
-        if keys:
-            shown = ", ".join(f'"{key}"' for key in keys[:_SHOWN_KEYS])
-            more = ", ..." if len(keys) > _SHOWN_KEYS else ""
-            raise ConfigurationError(
-                f'the column "{self._columns.key}" has several rows with the key {shown}{more}; keys '
-                "must be unique: remove the other rows, for example with dropDuplicates()"
-            )
+        numbers = F.broadcast(self._frame(number=repeated))
+        check_keys(self._columns.numbered(self._source).join(numbers, "number"), self._columns.key)
 
     def _result(
         self, function: Any, schema: str, linkage: str = "kept", rank: RankColumn | None = None
@@ -213,10 +204,7 @@ def find_candidates(
     columns = FrameColumns(key, text, scope)
     config = _config(settings, scope is not None)
     columns.check(df)
-    if partitions is None:
-        partitions = _partitions_for(df)
-    check_count(partitions, "partitions", 1, MOST_PARTITIONS)
-    return Candidates(df, columns, config, partitions)
+    return Candidates(df, columns, config, checked_partitions(df, partitions))
 
 
 def pairs(df: DataFrame, key: str = "id", text: str = "text", **settings: Any) -> DataFrame:
@@ -273,6 +261,26 @@ def dedupe(
     return find_candidates(df, key, text, **settings).dedupe(linkage, rank)
 
 
+def check_keys(rows: DataFrame, column: str) -> None:
+    """Raise ConfigurationError if two rows have one key; rows: with the column key. It runs a job."""
+    counted = rows.groupBy("key").count().where("count > 1").orderBy("key")
+    keys = [row["key"] for row in counted.limit(_SHOWN_KEYS + 1).collect()]
+    if keys:
+        shown = ", ".join(f'"{key}"' for key in keys[:_SHOWN_KEYS])
+        more = ", ..." if len(keys) > _SHOWN_KEYS else ""
+        raise ConfigurationError(
+            f'the column "{column}" has several rows with the key {shown}{more}; keys must be unique: '
+            "remove the other rows, for example with dropDuplicates()"
+        )
+
+
+def checked_partitions(df: DataFrame, partitions: int | None) -> int:
+    """Return how many partitions a call uses, given its argument; raises ConfigurationError."""
+    if partitions is None:
+        return _partitions_for(df)
+    return check_count(partitions, "partitions", 1, MOST_PARTITIONS)
+
+
 def _partitions_for(df: DataFrame) -> int:
     """Return how many partitions the buckets need by Spark's estimate of the source, without a job.
 
@@ -288,6 +296,10 @@ def _partitions_for(df: DataFrame) -> int:
 
 def _config(settings: dict[str, Any], is_scoped: bool) -> CorpusConfig:
     for name in settings:
+        if name == "passages":
+            raise ConfigurationError(
+                "find_candidates compares no passages; textsim_db.spark.shared_passages does"
+            )
         if name not in PAIR_SETTINGS and name in SETTINGS:
             raise ConfigurationError(
                 f'Spark does not compare by "{name}", but a corpus does: write the DataFrame to one '

@@ -1,4 +1,4 @@
-"""Learns the common shingles of a DataFrame for an exact corpus, from a sample of its texts."""
+"""Learns the common shingles of a DataFrame from a sample of its texts."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from textsim_db.read.boilerplate import SAMPLE_DOCUMENTS
 from textsim_db.settings import CorpusConfig
-from textsim_db.sketch.choose_common_shingles import learn_common
+from textsim_db.sketch.choose_common_shingles import learn_common, learns
 from textsim_db.sketch.sketch_texts import tokens_without
 from textsim_db.spark.refuse_rows import accept
 
@@ -18,12 +18,13 @@ START_CHARACTERS = 4_000
 
 
 def with_common(source: DataFrame, config: CorpusConfig) -> CorpusConfig:
-    """Return an exact configuration with the common shingles of rows (key, text, ...).
+    """Return a configuration with the common shingles of rows (key, text, ...), if it learns any.
 
-    Every list of common shingles finds the same pairs, so the sample may be any. A good list makes
-    buckets small. Without a list, texts with a frequent shingle would be one bucket.
+    Every list of an exact configuration finds the same pairs, so the sample may be any. A good list
+    makes buckets small. Without a list, texts with a frequent shingle would be one bucket. With
+    passages, the list says which runs are left out.
     """
-    if not config.is_exact:
+    if not learns(config):
         return config
     sample = source.limit(SAMPLE_DOCUMENTS).selectExpr(
         "key", f"substring(text, 1, {START_CHARACTERS}) AS text"

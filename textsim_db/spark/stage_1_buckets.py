@@ -40,7 +40,7 @@ def send_buckets(
     batches: Iterator[pa.RecordBatch], config: CorpusConfig, partitions: int
 ) -> Iterator[pa.RecordBatch]:
     """Yield messages with the buckets of documents, which come as rows (key, text, scope, number)."""
-    outbox = _Outbox(partitions)
+    outbox = Outbox(partitions)
     for batch in batches:
         accepted = accept(batch, config.scoped)
         numbers = batch.column(3).to_numpy()[accepted.places]
@@ -53,7 +53,7 @@ def send_buckets(
 
 
 def sketch_accepted(
-    accepted: Accepted, config: CorpusConfig, outbox: _Outbox
+    accepted: Accepted, config: CorpusConfig, outbox: Outbox
 ) -> Iterator[tuple[Sketches, Int64Array]]:
     """Yield the sketches of documents, with their places; refuse texts whose normal form is too long."""
     try:
@@ -71,7 +71,7 @@ def sketch_accepted(
 
 
 @dataclass
-class _Outbox:
+class Outbox:
     """The entries of a task, the numbers of its documents, and its refused rows, until they are sent."""
 
     partitions: int
@@ -82,11 +82,13 @@ class _Outbox:
     refused_count: int = 0
 
     def add(self, entries: Entries, numbers: Int64Array) -> None:
+        """Take entries, and the numbers of their documents."""
         self.entries.append(entries)
         self.numbers.append(numbers)
         self.count += len(entries.keys) + len(numbers)
 
     def refuse(self, refused: list[Refusal]) -> None:
+        """Take rows that cannot be compared."""
         self.refused_count += len(refused)
         self.refused += refused[: MOST_NAMED - len(self.refused)]
 
