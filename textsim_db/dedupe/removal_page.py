@@ -46,7 +46,7 @@ class Faults(NamedTuple):
 
     @property
     def title(self) -> str:
-        """What happened to the records."""
+        """The outcome of these records, for a heading."""
         return f"{'kept' if self.are_kept else 'left out'}, because they cannot be compared"
 
 

@@ -49,7 +49,7 @@ if TYPE_CHECKING:
 
 
 _MOST_MEMBERS = 100
-"""From so many members on, no others are noted to be suggested."""
+"""The most members that are kept as suggestions for a misspelt name."""
 
 
 class RecordColumns(NamedTuple):

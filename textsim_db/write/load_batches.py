@@ -44,7 +44,7 @@ log = logging.getLogger(__name__)
 
 Progress = Callable[[AddReport], None]
 _MOST_NAMED = 5
-"""A report names so many repeated keys."""
+"""The most repeated keys that a report names."""
 
 
 def add_many(store: Store, documents: Iterable[Any], progress: Progress | None = None) -> AddReport:
