@@ -37,7 +37,6 @@ RIDDLES = re.compile(
     r"|\bcomes? of\b|\bmay say\b|\bsays? so\b",
     re.IGNORECASE,
 )
-COMMENT_ON = re.compile(r"COMMENT ON .*?\bIS\s+'((?:[^']|'')*)'((?:\s*'(?:[^']|'')*')*)", re.DOTALL)
 NOT_PROSE = re.compile(r"^(noqa|type:|fmt:|pragma|ruff:|mypy:|!|---|===)")
 
 

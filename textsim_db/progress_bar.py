@@ -84,6 +84,7 @@ def _on_terminal(console: Console, action: str) -> Iterator[Draw]:
         rich.TimeRemainingColumn(),
         console=console,
         transient=True,
+        redirect_stdout=False,  # results may go to a file meanwhile
         disable=not console.is_terminal,
     )
     with bars:

@@ -351,6 +351,22 @@ def test_a_file_without_any_text_is_refused(textsim: Textsim) -> None:
     assert Path("out.jsonl").read_bytes() == Path("in.jsonl").read_bytes()
 
 
+@pytest.mark.parametrize("output", ["out.jsonl", "out.csv"])
+def test_faulty_records_are_left_out_if_told_to(textsim: Textsim, output: str) -> None:
+    faulty = [b"not JSON", b'{"id": "n", "text": 5}', b'{"id": "u", "text": "a\\u0000b"}']
+    lines = as_jsonl(records()).splitlines()
+    Path("in.jsonl").write_bytes(b"\n".join([*lines[:2], *faulty, *lines[2:]]))
+    command = ("dedupe", "in.jsonl", "-o", output, "--drop-faulty")
+    told = textsim(*command, status=1).stderr
+    assert ids_of(output) == ["a", "b", "d"]
+    assert "8 documents: 3 kept, 3 left out, 2 removed from 1 cluster; " in told
+    assert "left out, because it cannot be compared: line 3: malformed JSON" in told
+    assert told.count("left out, because") == 3
+    textsim(*command, "--report", "r.html", status=1)
+    assert "Left out, because they cannot be compared" in Path("r.html").read_text()
+    assert '<th>kept</th><td class="number">3</td>' in Path("r.html").read_text()
+
+
 def test_a_full_disk(textsim: Textsim) -> None:
     if not Path("/dev/full").exists():
         pytest.skip("no /dev/full here")

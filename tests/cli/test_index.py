@@ -137,6 +137,18 @@ def test_refused_documents_are_listed_and_other_documents_stored(textsim: Textsi
     assert len(refused) == 5
 
 
+def test_some_repeated_keys_are_named(textsim: Textsim) -> None:
+    def index(*keys: str) -> str:
+        lines = [json.dumps({"id": key, "text": f"text {i}"}) for i, key in enumerate(keys)]
+        return textsim("index", "c", "-", "--create", input="\n".join(lines)).stderr
+
+    assert "again" not in index("a", "b")
+    told = index("c", "d", "c")
+    assert "1 with a repeated key (the last document stays)" in told
+    assert 'keys that came again, such as "c"\n' in told
+    assert 'such as "0", "1", "2", "3", "4"\n' in index(*map(str, [*range(9)] * 2))
+
+
 def test_only_the_first_refusals_are_listed(news: Textsim) -> None:
     Path("a.jsonl").write_text("{\n" * 1025)
     Path("b.jsonl").write_text("".join(" " * i + "[\n" for i in range(50)))

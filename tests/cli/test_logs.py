@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import io
 import json
 import logging
+import os
+import pty
 import re
 import signal
 import subprocess
@@ -20,7 +23,7 @@ import pytest
 import textsim_db as ts
 from benchmarks.generate import documents
 from tests.support.commands import Textsim, process
-from tests.support.terminal import replace_standard_error
+from tests.support.terminal import Terminal, replace_standard_error
 from tests.support.waiting import PATIENCE_SECONDS, wait_for
 from textsim_db.cli import app, logs, progress
 from textsim_db.db.engine import plain_url, sqlalchemy_url
@@ -289,6 +292,37 @@ def test_a_known_total(monkeypatch: pytest.MonkeyPatch) -> None:
         show(5_000, 20_000)
     assert "checking" in terminal.getvalue()
     assert "5,000 of 20,000 documents" in terminal.getvalue()
+
+
+def test_items_are_counted_unless_the_terminal_shows_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    for is_printed, output in ((False, Terminal()), (True, io.StringIO()), (True, Terminal())):
+        terminal = replace_standard_error(monkeypatch)
+        monkeypatch.setattr("sys.stdout", output)
+        items = progress.counted("searching", "pairs", range(3), are_printed=is_printed)
+        assert sum(items) == 3
+        told = "searching" in terminal.getvalue() and "1 pairs, " in terminal.getvalue()
+        assert told is not (is_printed and output.isatty())
+        assert output.getvalue() == ""
+
+
+@pytest.mark.more
+def test_long_commands_show_that_they_work(news: Textsim, database_url: str) -> None:
+    news("corpus", "create", "letters", "--passages", "6")
+    news("index", "letters", "news.jsonl")
+    for command, told in [
+        ("pairs news --format csv", "searching"),
+        ("track news", "computing"),
+        ("contamination news.jsonl --against letters --format csv", "comparing"),
+    ]:
+        mine, terminal = pty.openpty()
+        with process(*command.split(), url=database_url, stderr=terminal) as started:
+            results, _ = started.communicate()
+        os.close(terminal)
+        shown = os.read(mine, 10**6).decode()
+        os.close(mine)
+        assert told in shown, command
+        assert started.returncode == 0
+        assert bool(results) is not command.startswith("track")
 
 
 def test_an_unknown_total(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,11 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.commands import (
-    NEWS,
-    Textsim,
-    rows,
-)
+from tests.support.commands import NEWS, Textsim, rows
+from textsim_db.cli import output
 
 BELOW = (
     'threshold 0.5 is below 0.8, the threshold of corpus "news": 13.2 % of the documents at 0.5 are '
@@ -41,6 +38,20 @@ def test_the_kept_document_is_named_in_each_format(news: Textsim) -> None:
     lines = list(csv.DictReader(news(*command, "csv").stdout.splitlines()))
     assert [line["key"] for line in lines] == cluster["keys"]
     assert {line["kept"] for line in lines} == {cluster["kept"]}
+
+
+def test_a_long_table_looks_like_a_short_one(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    keys = ["ключ", "漢字", "e\u0301", "\u202eshalom", "a\nb", ""]
+    rows_ = [(i / 7, key * (i % 3), i, ("one", key)) for i, key in enumerate(keys * 3)]
+    columns = ("similarity", "a", "number", "keys")
+    tables = []
+    for most in (len(rows_), len(rows_) - 1):
+        monkeypatch.setattr(output, "_MOST_LAID_OUT", most)
+        assert output.write(columns, rows_, output.Format.TABLE) == len(rows_)
+        tables.append([line.rstrip() for line in capsys.readouterr().out.splitlines()])
+    assert tables[0] == tables[1]
 
 
 def test_query_from_files(news: Textsim) -> None:

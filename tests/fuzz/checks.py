@@ -28,7 +28,7 @@ from tests.fuzz.text_checks import (
 )
 from textsim_db.settings import CorpusSettings, Shingle
 from textsim_db.sketch.sketch_texts import buckets_of, sketch_tokens
-from textsim_db.text import hashing, shingles, stop_words
+from textsim_db.text import hashing, shingles
 from textsim_db.text.numba_compiler import kernel
 from textsim_db.text.shingles import find_shingles
 from textsim_db.text.storable_text import to_bytes
@@ -42,7 +42,6 @@ CONFIGS = (
     CorpusSettings("char:5", threshold=0.7, num_hashes=64).complete(),
     CorpusSettings("word:2", threshold=0.55, recall=1).complete(),
 )
-STOP_WORDS = stop_words.stop_words(["the", "a", "of", "é", "漢", "ı", "1", "ⱥ", "x" * 40])
 DOCUMENTS = 96
 """Number of documents of a batch that are compared with each other."""
 LANGUAGES_EVERY = 20

@@ -81,9 +81,15 @@ async def test_connect_refuses_what_it_cannot_open(database_url: str) -> None:
 
 
 @pytest.mark.parametrize("way", ["break", "aclose", "async with", "error"])
-def test_an_iterator_that_is_left_early_gives_its_connection_back(
-    filled: ts.Corpus, database_url: str, connection: Connection, way: str
+async def test_an_iterator_that_is_left_early_gives_its_connection_back(
+    filled: ts.Corpus,
+    database_url: str,
+    connection: Connection,
+    way: str,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    monkeypatch.setattr(streams, "MOST_ITEMS", 2)
+
     async def leave(corpus: aio.Corpus) -> None:
         if way == "break":
             async for _ in corpus.pairs():
@@ -103,31 +109,23 @@ def test_an_iterator_that_is_left_early_gives_its_connection_back(
                 async for _ in corpus.pairs():
                     raise ZeroDivisionError
 
-    async def main() -> None:
-        async with support.connect(database_url) as db:
-            await leave(await db.corpus("c"))
-            await support.wait_for(lambda: support.busy(connection) == [])
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(streams, "MOST_ITEMS", 2)
-        support.run(main())
+    async with support.connect(database_url) as db:
+        await leave(await db.corpus("c"))
+        await support.wait_for(lambda: support.busy(connection) == [])
     support.wait_until_disconnected(connection)
 
 
-def test_a_database_that_is_closed_ends_its_iterators(
-    filled: ts.Corpus, database_url: str, connection: Connection
+async def test_a_database_that_is_closed_ends_its_iterators(
+    filled: ts.Corpus, database_url: str, connection: Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async def main() -> None:
-        async with support.connect(database_url) as db:
-            pairs = (await db.corpus("c")).pairs()
-            await anext(pairs)
-        support.wait_until_disconnected(connection)
-        with pytest.raises(ts.DatabaseUnavailable, match="the database was closed"):
-            await anext(pairs)
+    monkeypatch.setattr(streams, "MOST_ITEMS", 1)
 
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(streams, "MOST_ITEMS", 1)
-        support.run(main())
+    async with support.connect(database_url) as db:
+        pairs = (await db.corpus("c")).pairs()
+        await anext(pairs)
+    support.wait_until_disconnected(connection)
+    with pytest.raises(ts.DatabaseUnavailable, match="the database was closed"):
+        await anext(pairs)
 
 
 async def test_a_database_that_is_closed_waits_for_its_calls(
@@ -182,7 +180,11 @@ async def test_items_come_before_the_error_that_ends_them() -> None:
 
 
 @pytest.mark.more
-def test_more_iterators_than_connections_take_turns(filled: ts.Corpus, database_url: str) -> None:
+async def test_more_iterators_than_connections_take_turns(
+    filled: ts.Corpus, database_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(streams, "MOST_ITEMS", 5)
+
     async def read(corpus: aio.Corpus) -> int:
         pairs = 0
         async for _ in corpus.pairs():
@@ -190,12 +192,7 @@ def test_more_iterators_than_connections_take_turns(filled: ts.Corpus, database_
             await asyncio.sleep(0)
         return pairs
 
-    async def main() -> None:
-        async with support.connect(database_url, threads=16) as db:
-            corpus = await db.corpus("c")
-            counts = await asyncio.gather(*(read(corpus) for _ in range(60)))
-            assert set(counts) == {len(list(filled.pairs()))}
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(streams, "MOST_ITEMS", 5)
-        support.run(main())
+    async with support.connect(database_url, threads=16) as db:
+        corpus = await db.corpus("c")
+        counts = await asyncio.gather(*(read(corpus) for _ in range(60)))
+        assert set(counts) == {len(list(filled.pairs()))}

@@ -151,9 +151,15 @@ async def test_a_task_that_is_cancelled_again_still_waits_for_the_end(
 
 
 @pytest.mark.parametrize("way", ["timeout", "task group"])
-def test_what_ends_a_task_in_the_middle_of_an_iterator_leaves_nothing(
-    filled: ts.Corpus, database_url: str, connection: Connection, way: str
+async def test_what_ends_a_task_in_the_middle_of_an_iterator_leaves_nothing(
+    filled: ts.Corpus,
+    database_url: str,
+    connection: Connection,
+    way: str,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    monkeypatch.setattr(streams, "MOST_ITEMS", 2)
+
     async def read(corpus: aio.Corpus, begun: asyncio.Event) -> None:
         while True:
             async for _ in corpus.pairs():
@@ -180,19 +186,14 @@ def test_what_ends_a_task_in_the_middle_of_an_iterator_leaves_nothing(
                 await begun.wait()
             raise ts.DatabaseError("another task fails")
 
-    async def main() -> None:
-        async with support.connect(database_url) as db:
-            corpus = await db.corpus("c")
-            end = end_by_timeout if way == "timeout" else end_by_failure
-            with pytest.raises((TimeoutError, ExceptionGroup)):
-                await end(corpus)
-            # The iterators have no reader any more, so the event loop closes them.
-            await support.wait_for(lambda: support.busy(connection) == [])
-            assert [match.key for match in await corpus.query(TEXT, 0.99)] == ["k0"]
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(streams, "MOST_ITEMS", 2)
-        support.run(main())
+    async with support.connect(database_url) as db:
+        corpus = await db.corpus("c")
+        end = end_by_timeout if way == "timeout" else end_by_failure
+        with pytest.raises((TimeoutError, ExceptionGroup)):
+            await end(corpus)
+        # The iterators have no reader any more, so the event loop closes them.
+        await support.wait_for(lambda: support.busy(connection) == [])
+        assert [match.key for match in await corpus.query(TEXT, 0.99)] == ["k0"]
     support.wait_until_disconnected(connection)
 
 

@@ -6,18 +6,10 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
-import psycopg
 import pytest
 
 import textsim_db as ts
 from textsim_db.write.batch_size import BATCH_DOCUMENTS
-
-
-def execute(url: str, statement: str, *parameters: object) -> list[Any]:
-    with psycopg.connect(url, autocommit=True) as connection:
-        cursor = connection.execute(statement.encode(), parameters)
-        return cursor.fetchall() if cursor.description else []
-
 
 BAD_TEXTS = [
     ("ab\0c", "NUL character at character 3"),
@@ -139,6 +131,7 @@ def test_long_and_unusual_keys_are_stored(corpus: ts.Corpus) -> None:
 def test_the_last_of_duplicate_keys_in_a_batch_is_stored(corpus: ts.Corpus) -> None:
     report = corpus.add_many([("a", "first text"), ("b", "other"), ("a", "x"), ("a", "last text")])
     assert (report.added, report.repeated_keys, report.received) == (2, 2, 4)
+    assert report.some_repeated == ["a"]
     assert [m.key for m in corpus.query("last text")] == ["a"]
     assert corpus.query("first text") == []
     again = corpus.add_many([("a", "last text"), ("a", "newer")])
@@ -156,6 +149,7 @@ def test_the_last_of_duplicate_keys_over_several_batches_is_stored(db: ts.Databa
     report = corpus.add_many(texts)
     assert (report.added, report.replaced, report.unchanged) == (last - 1, 0, 0)
     assert (report.repeated_keys, report.received) == (3, len(texts))
+    assert sorted(report.some_repeated) == ["0", "a"]
     assert [m.key for m in corpus.query("last text")] == ["a"]
     assert len(corpus) == last - 1
 

@@ -17,19 +17,13 @@ import sqlalchemy
 import textsim_db as ts
 from benchmarks import generate
 from tests.support.commands import Textsim
-from tests.support.connections import Connection
+from tests.support.connections import Connection, execute
 from tests.support.documents import documents
 from tests.support.sampling import sample
 from tests.support.servers import Server
 from textsim_db.database import connect
 from textsim_db.db import stored_corpus
 from textsim_db.write.batch_size import BATCH_DOCUMENTS
-
-
-def execute(url: str, statement: str, *parameters: object) -> list[Any]:
-    with psycopg.connect(url, autocommit=True) as connection:
-        cursor = connection.execute(statement.encode(), parameters)
-        return cursor.fetchall() if cursor.description else []
 
 
 def end_connections(url: str) -> None:

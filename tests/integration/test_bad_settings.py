@@ -10,17 +10,11 @@ from pathlib import Path
 from typing import Any, cast
 
 import numpy as np
-import psycopg
 import pytest
 import sqlalchemy
 
 import textsim_db as ts
-
-
-def execute(url: str, statement: str, *parameters: object) -> list[Any]:
-    with psycopg.connect(url, autocommit=True) as connection:
-        cursor = connection.execute(statement.encode(), parameters)
-        return cursor.fetchall() if cursor.description else []
+from tests.support.connections import execute
 
 
 def test_an_unknown_corpus_is_reported_with_the_nearest_name(db: ts.Database) -> None:

@@ -21,8 +21,6 @@ PAIRS = 3000 if LONG else 150  # for each kind of writer
 LANES = 2
 """Pairs of clients at work; the two clients of a pair wait for each other before each write."""
 
-Write = Callable[[int, str, str], None]
-
 
 def twins(number: int, seed: int) -> tuple[str, str]:
     rng = random.Random(f"{seed} {number}")

@@ -11,7 +11,7 @@ import pytest
 import textsim_db as ts
 from benchmarks.generate import documents
 from tests.support.connections import Connection
-from tests.support.groups import random_pairs
+from tests.support.judgements import random_pairs
 
 pytestmark = pytest.mark.both_servers
 

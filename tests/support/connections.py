@@ -35,6 +35,13 @@ def connection_url(connection: Connection) -> str:
     return f"postgresql://{info.user}@/{info.dbname}?host={info.host}&port={info.port}"
 
 
+def execute(url: str, statement: str, *parameters: object) -> list[Any]:
+    """Run a statement on a connection of its own, and return its rows."""
+    with psycopg.connect(url, autocommit=True) as connection:
+        cursor = connection.execute(statement.encode(), parameters)
+        return cursor.fetchall() if cursor.description else []
+
+
 def value(connection: Connection, query: LiteralString, parameters: Any = None) -> Any:
     """Return the single value that a query returns."""
     (row,) = connection.execute(query, parameters).fetchall()

@@ -24,7 +24,6 @@ from textsim_db.sketch.ragged import of_rows
 from textsim_db.write.band_rows import band_rows, changed_rows
 
 SMALL = [0, 1, -1, 2**15 - 1, -(2**15), 255, 256, -256]
-NULL = struct.pack(">i", -1)
 EXTREMES = [0, 1, -1, 2**31 - 1, -(2**31), 255, 256, 65536, -256]
 
 

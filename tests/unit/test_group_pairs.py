@@ -13,8 +13,7 @@ import numpy as np
 import pytest
 
 import textsim_db as ts
-from tests.support.groups import random_pairs
-from tests.support.judgements import expected_clusters_of_pairs
+from tests.support.judgements import expected_clusters_of_pairs, random_pairs
 from textsim_db.cluster import given_pairs
 from textsim_db.cluster.complete_linkage import complete
 from textsim_db.cluster.spanning_forest import Links

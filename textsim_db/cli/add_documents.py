@@ -49,6 +49,9 @@ def print_report(corpus: str, report: AddReport, refusals: Refusals, seconds: fl
         seconds=round(seconds, 3),
         rate=round(report.received / max(seconds, 1e-9), 1),
     )
+    if report.some_repeated:
+        names = ", ".join(f'"{key}"' for key in report.some_repeated)
+        print_message(shown(f"keys that came again, such as {names}"), logging.WARNING)
     refusals.show()
     _show_twins(report)
 

@@ -146,6 +146,14 @@ def dedupe(
             "scope are compared with each other."
         ),
     ] = None,
+    drop_faulty: Annotated[
+        bool,
+        typer.Option(
+            "--drop-faulty",
+            help="Leave records out that cannot be compared, such as a malformed line. By default they "
+            "stay, and a conversion fails at the first of them.",
+        ),
+    ] = False,
     keep: Annotated[
         Any,
         typer.Option(
@@ -212,8 +220,9 @@ def dedupe(
     judged = None if judgements is None else read_judgements(judgements)
     with RecordFile(path, wanted, kind) as records:
         if output is not None:
-            records.convert_for(output, output_kind)
-        _dedupe_file(records, rule, outputs, against or [], judged, add, database_url)
+            records.convert_for(output, output_kind, drop_faulty)
+        texts = _Texts(records, add or report is not None or judged is not None, drop_faulty)
+        _dedupe_file(texts, rule, outputs, against or [], judged, add, database_url)
 
 
 def _check_against(against: list[str], table: str | None, settings: PartialSettings) -> None:
@@ -301,23 +310,26 @@ class _Texts:
 
     records: RecordFile
     with_keys: bool
+    drop_faulty: bool
+    """Whether records with a fault do not stay."""
     keys: list[str | None] = field(default_factory=list)
-    faults: list[str] = field(default_factory=list)
+    faults: dict[int, str] = field(default_factory=dict)
+    """Why records cannot be compared, by their places."""
 
     def __iter__(self) -> Iterator[Document]:
         from textsim_db.dedupe.by_temporary_corpus import Document
 
         self.keys.clear()
         self.faults.clear()
-        for record in self.records:
+        for number, record in enumerate(self.records):
             self.keys.append(record.key if self.with_keys else None)
             if record.fault is not None:
-                self.faults.append(record.fault)
+                self.faults[number] = record.fault
             yield Document(record.text, record.value, record.scope)
 
 
 def _dedupe_file(
-    records: RecordFile,
+    texts: _Texts,
     rule: Rule,
     outputs: _Outputs,
     against: list[str],
@@ -329,8 +341,7 @@ def _dedupe_file(
     from textsim_db.dedupe.by_temporary_corpus import deduplicate
 
     start = time.monotonic()
-    with_keys = add or outputs.report is not None or judgements is not None
-    texts = _Texts(records, with_keys)
+    records = texts.records
     addition = added = None
     with connect(database_url) as db:
         if add:
@@ -355,22 +366,28 @@ def _dedupe_file(
             )
         faults = _faults(texts, result)
         if faults and len(faults) == result.documents:
-            raise InputError(f"no record can be compared, so nothing was written: {faults[0]}")
+            first = faults[min(faults)]
+            raise InputError(f"no record can be compared, so nothing was written: {first}")
         page = Page(result, rule, corpora) if is_page(outputs.report) else None
         if addition:
             addition.write(result)
             added = add_documents(corpora[0], records, _documents_to_add(texts, result))
-    if outputs.output is not None:
-        records.write(result.mask(), outputs.output)
     faults = _faults(texts, result)
+    dropped = list(faults) if texts.drop_faulty else []
+    if outputs.output is not None:
+        stays = result.mask()
+        stays[dropped] = False
+        records.write(stays, outputs.output)
     if page is not None and outputs.report is not None:
         all_texts = (record.text for record in records)
-        page.write(outputs.report, records.name, all_texts, texts.keys, faults)
+        shown_faults = list(faults.values()), not texts.drop_faulty
+        page.write(outputs.report, records.name, all_texts, texts.keys, shown_faults)
     elif outputs.report is not None:
         write_clusters(outputs.report, result, texts.keys)
     seconds = time.monotonic() - start
-    print_message(_summary(result, "removed", seconds))
-    print_first([f"kept, because it cannot be compared: {fault}" for fault in faults])
+    print_message(_summary(result, "removed", seconds, len(dropped)))
+    action = "left out" if texts.drop_faulty else "kept"
+    print_first([f"{action}, because it cannot be compared: {each}" for each in faults.values()])
     if added:
         refusals = Refusals()
         refusals.add_documents(added.refused)
@@ -379,9 +396,10 @@ def _dedupe_file(
         raise typer.Exit(1)
 
 
-def _faults(texts: _Texts, result: Deduplication) -> list[str]:
-    """Return why records could not be compared."""
-    return texts.faults + [f"record {number + 1}: {reason}" for number, reason in result.refused]
+def _faults(texts: _Texts, result: Deduplication) -> dict[int, str]:
+    """Return why records could not be compared, by their places."""
+    refused = {number: f"record {number + 1}: {reason}" for number, reason in result.refused}
+    return texts.faults | refused
 
 
 def _of_records(judgements: list[ReadJudgement], keys: list[str | None]) -> list[JudgedDocuments]:
@@ -459,19 +477,21 @@ def _dedupe_table(
             shown_keys = [keys[number] for number in page.numbers()]
             by_key = table_clusters.texts_by_key(db.engine, table, shown_keys)
             texts = (by_key.get(key, "") for key in keys)
-            page.write(into.report, name, texts, keys, refused, into.name)
+            page.write(into.report, name, texts, keys, (refused, True), into.name)
     print_message(_summary(result, "to remove", time.monotonic() - start))
     print_first([f"skipped, because it cannot be compared: {fault}" for fault in refused])
     if refused:
         raise typer.Exit(1)
 
 
-def _summary(result: Deduplication, removal: str, seconds: float) -> str:
+def _summary(result: Deduplication, removal: str, seconds: float, dropped: int = 0) -> str:
     removed, known = len(result.removals), len(result.standing)
     clusters = len({removal.kept for removal in result.removals})
     rate = speed(result.documents, seconds)
     return (
-        f"{count(result.documents, 'document')}: {result.documents - removed - known:,} kept, "
+        f"{count(result.documents, 'document')}: "
+        f"{result.documents - removed - known - dropped:,} kept, "
+        + (f"{dropped:,} left out, " if dropped else "")
         + (f"{known:,} {removal} that match a corpus, " if known else "")
         + f"{removed:,} {removal} from {count(clusters, 'cluster')}; {seconds:.1f} s{rate}"
     )

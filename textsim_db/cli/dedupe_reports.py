@@ -86,18 +86,19 @@ class Page:
         title: str,
         texts: Iterable[str | None],
         keys: Sequence[str | None],
-        faults: Sequence[str],
+        faults: tuple[Sequence[str], bool],
         table: str | None = None,
     ) -> None:
         """Write the page; texts: those of all records in order, of which the page shows some.
 
-        table: the table that has the clusters of a table.
+        faults: why records were not compared, and whether these records are kept. table: the table that
+        has the clusters of a table.
         """
-        from textsim_db.dedupe.removal_page import Summary, removal_page
+        from textsim_db.dedupe.removal_page import Faults, Summary, removal_page
         from textsim_db.dedupe.shown_texts import read_texts
         from textsim_db.files.replace_file import replacing
 
         shown_texts = read_texts(self._shown, texts, self._documents, self._rule.settings)
-        summary = Summary(title, self._rule, self._result, keys, faults, table)
+        summary = Summary(title, self._rule, self._result, keys, Faults(*faults), table)
         with replacing(path) as file:
             file.write(removal_page(summary, self._shown, shown_texts).encode())

@@ -9,6 +9,7 @@ import sys
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from enum import StrEnum
+from itertools import zip_longest
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -36,6 +37,8 @@ class Setting(float):
 
 
 _UNLIMITED = 1_000_000
+_MOST_LAID_OUT = 2_000
+"""Rich lays some thousand rows out in a second; a longer table has plain columns."""
 _BAR = 40
 
 
@@ -65,7 +68,9 @@ def write(columns: Sequence[str], rows: Iterable[Sequence[Any]], form: Format) -
     """Write rows and return their number; JSON lines and CSV are written row by row."""
     if form is Format.TABLE:
         all_rows = list(rows)
-        if all_rows:
+        if len(all_rows) > _MOST_LAID_OUT:
+            _write_plain(columns, all_rows)
+        elif all_rows:
             console().print(table(columns, all_rows))
         return len(all_rows)
     sys.stdout.reconfigure(encoding="utf-8")  # type: ignore[union-attr]
@@ -77,6 +82,30 @@ def write(columns: Sequence[str], rows: Iterable[Sequence[Any]], form: Format) -
     # The message that follows goes to standard error, and may go to the same file.
     sys.stdout.flush()
     return count
+
+
+def _write_plain(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
+    """Write rows in columns of a fixed width; a value of several lines takes several lines."""
+    from rich.cells import cell_len
+
+    is_number = [isinstance(value, int | float) for value in rows[0]]
+    lines: list[tuple[str, ...]] = [tuple(columns)]
+    for row in rows:
+        cells = (cell(value).split("\n") for value in row)
+        lines += zip_longest(*cells, fillvalue="")
+    widths = [max(map(cell_len, column)) for column in zip(*lines, strict=True)]
+    rule = "─" * (sum(widths) + 3 * len(widths) - 1)
+    for number, line in enumerate(lines):
+        if number == 1:
+            sys.stdout.write(f"{rule}\n")
+        padded = (
+            " " * (width - cell_len(text)) + text
+            if right
+            else text + " " * (width - cell_len(text))
+            for text, width, right in zip(line, widths, is_number, strict=True)
+        )
+        sys.stdout.write(f" {'   '.join(padded)}".rstrip() + "\n")
+    sys.stdout.flush()
 
 
 def table(columns: Sequence[str], rows: Sequence[Sequence[Any]], title: str | None = None) -> Table:

@@ -23,6 +23,7 @@ from textsim_db.cli.options import (
     positive_number_option,
 )
 from textsim_db.cli.output import Format, FormatOption, check_output, write
+from textsim_db.cli.progress import counted
 from textsim_db.cli.searches import MaxResults, SearchedFile, SearchedText, searched_text
 from textsim_db.errors import InputError
 from textsim_db.files.kind_by_name import Kind
@@ -170,21 +171,23 @@ def contamination(
         corpus = db.corpus(against)
         tally = _Tally(words or corpus.config.passages or 0)
         records = ((document[0], document[1]) for document in inputs)
-        rows = tally.counted(corpus.contamination(records, words, scope, max_documents))
+        found = corpus.contamination(records, words, scope, max_documents)
+        are_printed = report is None and form is not Format.TABLE
+        rows = counted("comparing", "records", tally.counted(found), inputs, are_printed)
         first = list(islice(rows, 1))
         if refusals.count and not first:
             refusals.show()
             raise InputError("no record could be compared")
-        rows = chain(first, rows)
+        all_rows = chain(first, rows)
         if report is None:
             shared = (
                 (*row[:3], ", ".join(row.documents), _count_words(row.common))
-                for row in rows
+                for row in all_rows
                 if row.documents or row.common
             )
             write(("key", "words", "coverage", "documents", "left_out"), shared, form)
         else:
-            _write_report(report, rows)
+            _write_report(report, all_rows)
     print_message(
         f"{tally.contaminated:,} of {count(tally.records, 'record')} share a passage with a document"
     )

@@ -18,6 +18,7 @@ _REFRESH_SECONDS = 0.1
 LOG_SECONDS = 5.0
 
 Loaded = TypeVar("Loaded")
+Item = TypeVar("Item")
 
 
 class Show(Protocol):
@@ -48,6 +49,31 @@ def progress(action: str, noun: str) -> Iterator[Show]:
             yield show
     else:
         yield _show_nothing
+
+
+def counted(
+    action: str,
+    noun: str,
+    items: Iterable[Item],
+    measured: Measured | None = None,
+    are_printed: bool = False,
+) -> Iterator[Item]:
+    """Yield the items; until the last one was taken, their number is shown.
+
+    measured: the input of the items, whose share is shown as well. are_printed: whether each item is
+    printed at once, which shows enough if it is printed on a terminal.
+    """
+    if are_printed and sys.stdout.isatty():
+        yield from items
+        return
+    total = measured.total_bytes() if measured and sys.stderr.isatty() else None
+    shown_at = 0.0
+    with progress(action, noun) as show:
+        for done, item in enumerate(items, 1):
+            yield item
+            if time.monotonic() - shown_at > _REFRESH_SECONDS:
+                shown_at = time.monotonic()
+                show(done, share=measured.bytes_read / total if measured and total else None)
 
 
 @contextmanager

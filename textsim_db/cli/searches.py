@@ -23,6 +23,7 @@ from textsim_db.cli.options import (
     positive_number_option,
 )
 from textsim_db.cli.output import Format, FormatOption, write
+from textsim_db.cli.progress import counted, progress
 from textsim_db.show.numbers import count
 
 if TYPE_CHECKING:
@@ -167,6 +168,7 @@ def pairs(
     with connect(database_url) as db:
         similar = db.corpus(corpus).pairs(threshold, measure, language, scope)
         rows: Iterable[tuple[float, str, str]] = ((p.similarity, p.a, p.b) for p in similar)
+        rows = counted("searching", "pairs", rows, are_printed=form is not Format.TABLE)
         if form is Format.TABLE:
             sign = 1 if _is_distance(measure) else -1
             rows = sorted(rows, key=lambda row: (sign * row[0], row[1:]))
@@ -209,14 +211,14 @@ def clusters(
     with connect(database_url) as db:
         opened = db.corpus(corpus)
         if inspect:
-            _write_inspected(
-                opened.inspect_clusters(threshold, linkage, language, scope, judgements=judgements),
-                form,
-            )
+            with progress("searching", "clusters"):
+                inspected = opened.inspect_clusters(
+                    threshold, linkage, language, scope, judgements=judgements
+                )
+            _write_inspected(inspected, form)
             return
-        similar = list(
-            opened.clusters(threshold, linkage, None, language, scope, judgements=judgements)
-        )
+        found = opened.clusters(threshold, linkage, None, language, scope, judgements=judgements)
+        similar = list(counted("searching", "clusters", found))
     if form is Format.CSV:
         columns: tuple[str, ...] = ("cluster", "size", "weakest", "key", "kept")
         rows: Iterable[tuple[Any, ...]] = _one_row_a_key(similar)

@@ -16,6 +16,7 @@ from textsim_db.cli.options import (
     choice_option,
     number_option,
 )
+from textsim_db.cli.progress import progress
 from textsim_db.errors import shown
 from textsim_db.settings import Mode
 from textsim_db.show.numbers import count
@@ -66,7 +67,8 @@ def track(
         tracked = db.corpus(corpus)
         tracked.track(linkage, threshold, mode=mode, keep_events=keep_events)
         try:
-            documents = tracked.update_clusters()
+            with progress("computing", "clusters"):
+                documents = tracked.update_clusters()
         except KeyboardInterrupt as error:
             error.add_note(
                 "the corpus is tracked; to compute the other clusters: textsim worker --once"

@@ -37,6 +37,19 @@ _LONGEST_NAME = 200
 _LONGEST_TEXT = 1_600
 
 
+class Faults(NamedTuple):
+    """The records that were not compared."""
+
+    reasons: Sequence[str] = ()
+    are_kept: bool = True
+    """Whether these records stay."""
+
+    @property
+    def title(self) -> str:
+        """The outcome of these records, for a heading."""
+        return f"{'kept' if self.are_kept else 'left out'}, because they cannot be compared"
+
+
 class Summary(NamedTuple):
     """The run that a page reports."""
 
@@ -45,8 +58,7 @@ class Summary(NamedTuple):
     result: Deduplication
     keys: Sequence[str | None]
     """The key of each record."""
-    faults: Sequence[str]
-    """Why records were not compared."""
+    faults: Faults
     table: str | None = None
     """The table that has the clusters, if rows of a table were compared; then nothing was deleted."""
 
@@ -110,9 +122,10 @@ def _name(text: str) -> str:
 def _facts(summary: Summary, shown: ShownRemovals) -> str:
     result, settings = summary.result, summary.rule.settings
     preference = summary.rule.preference
+    dropped = 0 if summary.faults.are_kept else len(summary.faults.reasons)
     values: list[tuple[str, object]] = [
         (f"{summary.noun}s", result.documents),
-        ("kept", result.documents - len(result.removals) - len(result.standing)),
+        ("kept", result.documents - len(result.removals) - len(result.standing) - dropped),
         (summary.removed, len(result.removals)),
         ("clusters", shown.all_clusters),
         ("threshold", f"{settings.threshold:g}"),
@@ -122,8 +135,8 @@ def _facts(summary: Summary, shown: ShownRemovals) -> str:
     ]
     if result.standing:
         values.insert(3, (f"{summary.removed}, because a corpus has a match", len(result.standing)))
-    if summary.faults:
-        values.insert(2, ("kept, because they cannot be compared", len(summary.faults)))
+    if summary.faults.reasons:
+        values.insert(2, (summary.faults.title, len(summary.faults.reasons)))
     return facts(values)
 
 
@@ -234,9 +247,11 @@ def _member(pair: RemovedPair, names: _Names, texts: ShownTexts) -> str:
     )
 
 
-def _faults(faults: Sequence[str]) -> str:
-    if not faults:
+def _faults(faults: Faults) -> str:
+    reasons = faults.reasons
+    if not reasons:
         return ""
-    items = "".join(f"<li>{shortened(fault, _LONGEST_TEXT)}</li>\n" for fault in faults[:_FAULTS])
-    rest = note(f"{len(faults) - _FAULTS:,} more left out") if len(faults) > _FAULTS else ""
-    return f"<h2>Kept, because they cannot be compared</h2>\n<ul>\n{items}</ul>\n{rest}"
+    items = "".join(f"<li>{shortened(each, _LONGEST_TEXT)}</li>\n" for each in reasons[:_FAULTS])
+    rest = note(f"{len(reasons) - _FAULTS:,} more not listed") if len(reasons) > _FAULTS else ""
+    title = faults.title[0].upper() + faults.title[1:]
+    return f"<h2>{title}</h2>\n<ul>\n{items}</ul>\n{rest}"

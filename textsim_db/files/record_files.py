@@ -49,7 +49,7 @@ if TYPE_CHECKING:
 
 
 _MOST_MEMBERS = 100
-"""From so many members on, no others are noted to be suggested."""
+"""The most members that are kept as suggestions for a misspelt name."""
 
 
 class RecordColumns(NamedTuple):
@@ -105,6 +105,7 @@ class RecordFile:
         self.columns = columns
         self.kind = kind_of_records(name, kind)
         self._output_kind = self.kind
+        self._drops_faulty = False
         self._writer: RecordWriter | None = None
         self.path, self._spool = _spooled(name)
         self._state = self._stat()
@@ -123,21 +124,24 @@ class RecordFile:
                 self._prepare(reader, reader.columns)
             members = _Members(self.columns.wanted([]) if reader.columns is None else {})
             for number, _, record in reader:
-                if self._writer is not None:
+                read = self._record(reader.unit, number, record)
+                if self._writer is not None and (read.fault is None or not self._drops_faulty):
                     self._survey(self._writer, reader.unit, number, record)
                 if members.missing and not isinstance(record, InputError):
                     members.note(record)
-                yield self._record(reader.unit, number, record)
+                yield read
             members.check()
         self.check_unchanged()
 
-    def convert_for(self, output: str, kind: Kind = Kind.AUTO) -> None:
+    def convert_for(self, output: str, kind: Kind = Kind.AUTO, drop_faulty: bool = False) -> None:
         """Write the kind that the name of the output means; called before the records are read.
 
         "-", and a name without an ending, keep the kind. While the records are read, an InputError is
-        raised for a record that the other kind cannot hold. Raises InputError if the name means no
+        raised for a record that the other kind cannot hold; with drop_faulty not for a record with a
+        fault, which write() then must not keep. Raises InputError if the name means no
         kind, or another one than the given.
         """
+        self._drops_faulty = drop_faulty
         self._output_kind = kind_of_output(output, kind, self.kind)
         self._writer = None if self._output_kind is self.kind else WRITERS[self._output_kind]()
 
@@ -267,10 +271,11 @@ class _Members:
 
 def _kept_values(reader: RecordReader, kept: Mask) -> Iterator[Values]:
     for (_, _, record), stays in zip(reader, kept.tolist(), strict=False):
+        if not stays:
+            continue
         if isinstance(record, InputError):
             raise record
-        if stays:
-            yield record
+        yield record
 
 
 @contextmanager

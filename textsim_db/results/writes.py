@@ -44,6 +44,8 @@ class AddReport:
     """The documents that are stored already, with the same words."""
     repeated_keys: int = 0
     """The documents whose key came again in the same call; the last document with a key is stored."""
+    some_repeated: list[str] = field(default_factory=list, repr=False, compare=False)
+    """The first different keys of these documents, at most five."""
     refused: list[Refusal] = field(default_factory=ResultList)
     """The documents that were not stored, with the reason."""
     twins: list[Twin] = field(default_factory=ResultList)

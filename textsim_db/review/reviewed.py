@@ -31,7 +31,7 @@ class NextCommand(NamedTuple):
 
 
 class JudgementStore(Protocol):
-    """What people said of pairs: a corpus, or a file of judgements."""
+    """Stores judgements of pairs: a corpus, or a file."""
 
     def judgements(self) -> Iterable[Judgement]:
         """Return all judgements."""
@@ -75,7 +75,7 @@ class Reviewed(Protocol):
 
     @property
     def judgement_store(self) -> JudgementStore:
-        """What people said of the pairs."""
+        """The store of the judgements of the pairs."""
         ...
 
     def count(self) -> int:

@@ -239,7 +239,7 @@ class CorpusCopier:
         return Copy(
             rows,
             Batch(
-                keys, concatenate([]), sketches, [], 0, languages, scopes, expiries, ids_of_words
+                keys, concatenate([]), sketches, [], [], languages, scopes, expiries, ids_of_words
             ),
         )
 

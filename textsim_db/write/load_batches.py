@@ -19,6 +19,7 @@ from contextlib import closing, contextmanager
 from contextvars import copy_context
 from dataclasses import replace
 from functools import partial
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -42,6 +43,8 @@ from textsim_db.write.write_batch import Written
 log = logging.getLogger(__name__)
 
 Progress = Callable[[AddReport], None]
+_MOST_NAMED = 5
+"""The most repeated keys that a report names."""
 
 
 def add_many(store: Store, documents: Iterable[Any], progress: Progress | None = None) -> AddReport:
@@ -124,8 +127,13 @@ def _count(report: AddReport, batch: Batch, written: Written, again: BoolArray) 
     report.added += int(np.count_nonzero(is_added))
     report.replaced += int(np.count_nonzero(is_replaced & ~again))
     report.unchanged += int(np.count_nonzero(is_unchanged & ~again))
-    report.repeated_keys += batch.repeated_keys
-    report.repeated_keys += int(np.count_nonzero(again & (is_replaced | is_unchanged)))
+    places = np.flatnonzero(again & (is_replaced | is_unchanged)).tolist()
+    report.repeated_keys += len(batch.repeated_keys) + len(places)
+    for key in chain(batch.repeated_keys, (batch.keys[place] for place in places)):
+        if len(report.some_repeated) == _MOST_NAMED:
+            break
+        if key not in report.some_repeated:
+            report.some_repeated.append(key)
     report.refused += batch.refused
     for place, matches in written.twins:
         report.twins.append(Twin(batch.keys[place], matches[0].key, matches[0].similarity))

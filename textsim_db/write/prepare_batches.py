@@ -40,8 +40,8 @@ class Batch:
     sketches: Sketches
     refused: list[Refusal]
     """The documents that are not in the batch, because they cannot be stored."""
-    repeated_keys: int
-    """How many documents are not in the batch, because a later one has the same key."""
+    repeated_keys: list[str]
+    """The keys of the documents that are not in the batch, because a later one has the same key."""
     languages: list[str] | None = None
     """The language of each document; None if the corpus does not identify languages."""
     scopes: list[str] | None = None
@@ -85,9 +85,8 @@ def prepare(items: list[Any], config: CorpusConfig) -> Batch:
     plain = _plain_texts(items, config)
     if plain is not None:
         with suppress(DocumentError):
-            return _sketch(*plain, None, config, [], 0)
-    accepted, refused = _accept_all(items, config)
-    repeated_keys = len(items) - len(refused) - len(accepted)
+            return _sketch(*plain, None, config, [], [])
+    accepted, refused, repeated_keys = _accept_all(items, config)
     try:
         return _sketch_accepted(accepted, config, refused, repeated_keys)
     except DocumentError:
@@ -99,7 +98,7 @@ def prepare(items: list[Any], config: CorpusConfig) -> Batch:
 
 def words_of(items: list[Any], config: CorpusConfig) -> Tokens:
     """Return the words of documents, which prepare() also computes, without documents it refuses."""
-    accepted, _ = _accept_all(items, config)
+    accepted, *_ = _accept_all(items, config)
     try:
         return tokens_without([text for text, _ in accepted.values()], config)
     except DocumentError:
@@ -111,19 +110,23 @@ _Accepted = dict[str, tuple[bytes, str | None]]
 """The text and the scope of each document by key."""
 
 
-def _accept_all(items: list[Any], config: CorpusConfig) -> tuple[_Accepted, list[Refusal]]:
-    """Return the documents by key, and those that cannot be stored."""
+def _accept_all(
+    items: list[Any], config: CorpusConfig
+) -> tuple[_Accepted, list[Refusal], list[str]]:
+    """Return the documents by key, those that cannot be stored, and the keys that came again."""
     accepted: _Accepted = {}
     refused: list[Refusal] = []
+    repeated_keys: list[str] = []
     for item in items:
         try:
             key, content = _accept(item, config.scoped)
         except DocumentError as error:
             refused.append(_refusal(item, str(error)))
         else:
-            accepted.pop(key, None)
+            if accepted.pop(key, None) is not None:
+                repeated_keys.append(key)
             accepted[key] = content
-    return accepted, refused
+    return accepted, refused, repeated_keys
 
 
 def _plain_texts(items: list[Any], config: CorpusConfig) -> tuple[list[str], Utf8] | None:
@@ -156,7 +159,7 @@ def _in_order(keys: Iterable[str], config: CorpusConfig) -> list[str]:
 
 
 def _sketch_accepted(
-    accepted: _Accepted, config: CorpusConfig, refused: list[Refusal], repeated_keys: int
+    accepted: _Accepted, config: CorpusConfig, refused: list[Refusal], repeated_keys: list[str]
 ) -> Batch:
     keys = _in_order(accepted, config)
     texts = [accepted[key][0] for key in keys]
@@ -171,7 +174,7 @@ def _sketch(
     scopes: list[str] | None,
     config: CorpusConfig,
     refused: list[Refusal],
-    repeated_keys: int,
+    repeated_keys: list[str],
 ) -> Batch:
     tokens, languages = tokens_and_languages(tokenize_joined(texts), config)
     sketches = sketch_tokens(tokens, config, scopes)
