@@ -273,4 +273,4 @@ def test_columns_that_are_no_key_are_refused(textsim: Textsim, database_url: str
         result = textsim("dedupe", "--table", "post", "--into", "x", *options, status=2)
         assert message in result.stderr, keys
     result = textsim("dedupe", "x.jsonl", "-o", "y.jsonl", "--key", "a", "--key", "b", status=2)
-    assert "only a table has a key of several columns" in result.stderr
+    assert "here the key of a file has one column" in result.stderr

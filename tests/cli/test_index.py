@@ -16,6 +16,7 @@ from tests.support.commands import (
     Textsim,
     rows,
 )
+from tests.support.records import KINDS
 
 
 def test_indexing_again_writes_nothing(news: Textsim) -> None:
@@ -135,6 +136,17 @@ def test_refused_documents_are_listed_and_other_documents_stored(textsim: Textsi
     ]
     assert refused[4].endswith("the key is 1001 bytes long; at most 1000 are possible")
     assert len(refused) == 5
+
+
+@pytest.mark.parametrize("kind", ["jsonl", "csv", "parquet"])
+def test_a_key_of_several_columns(textsim: Textsim, db: textsim_db.Database, kind: str) -> None:
+    rows_ = [{"id": "a/b", "text": "one", "score": 1}, {"id": "a/b", "text": "two", "score": 2}]
+    Path(f"in.{kind}").write_bytes(KINDS[kind](rows_))
+    command = ("index", "c", f"in.{kind}", "--create", "--key")
+    assert '"nr"' in textsim(*command, "id", "--key", "nr", status=2).stderr
+    textsim(*command, "id", "--key", "score")
+    corpus = db.corpus("c")
+    assert (len(corpus), [key in corpus for key in ("a~1b/1", "a~1b/2")]) == (2, [True, True])
 
 
 def test_some_repeated_keys_are_named(textsim: Textsim) -> None:

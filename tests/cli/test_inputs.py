@@ -79,7 +79,7 @@ def test_json_lines(read: Read) -> None:
 def test_columns_have_names(read: Read) -> None:
     Path("a.jsonl").write_text('{"name": "k", "body": "t"}')
     Path("a.csv").write_text("body,other,name\nt,o,k\n")
-    assert read("a.jsonl", "a.csv", key="name", text="body") == ([("k", "t")] * 2, [])
+    assert read("a.jsonl", "a.csv", keys=["name"], text="body") == ([("k", "t")] * 2, [])
 
 
 @pytest.mark.parametrize(

@@ -49,7 +49,7 @@ def test_a_misspelt_setting_is_reported_with_the_nearest_one(
 
 def test_a_misspelt_column_is_reported_with_the_nearest_one() -> None:
     with pytest.raises(InputError, match='did you mean "text"'):
-        expect_names(["id", "text"], {"--text": "txet"}, "column")
+        expect_names(["id", "text"], [("--text", "txet")], "column")
 
 
 def test_a_misspelt_argument_is_reported_with_the_nearest_one() -> None:

@@ -215,7 +215,7 @@ def dedupe(
     assert path is not None
     key_needed = add or bool(key) or judgements is not None
     if len(key or []) > 1:
-        raise misused("--key", "only a table has a key of several columns")
+        raise misused("--key", "here the key of a file has one column; a table may have several")
     wanted = RecordColumns(text, key[0] if key else "id", keep.column, key_needed, scope)
     judged = None if judgements is None else read_judgements(judgements)
     with RecordFile(path, wanted, kind) as records:

@@ -13,7 +13,14 @@ import typer
 from textsim_db.cli.add_documents import add_documents, print_report
 from textsim_db.cli.connections import connect, open_corpus
 from textsim_db.cli.messages import Refusals, print_message, print_result
-from textsim_db.cli.options import CorpusName, DatabaseUrl, choice_option, column_option, misused
+from textsim_db.cli.options import (
+    CorpusName,
+    DatabaseUrl,
+    KeyColumns,
+    choice_option,
+    column_option,
+    misused,
+)
 from textsim_db.cli.progress import progress
 from textsim_db.cli.query_documents import QueryDocuments
 from textsim_db.cli.settings_options import (
@@ -59,7 +66,7 @@ def index(
             "other file is one document. Each may be gzip'ed (.gz).",
         ),
     ] = Kind.AUTO,
-    key: Annotated[str, column_option("Column, or member in JSON, with the key.")] = "id",
+    key: KeyColumns = None,
     text: Annotated[str, column_option("Column, or member in JSON, with the text.")] = "text",
     scope: Annotated[
         str | None,
@@ -98,7 +105,7 @@ def index(
     refusals = Refusals()
     with connect(database_url) as db:
         inputs: Inputs | QueryDocuments = (
-            Inputs(paths or [], refusals.add, kind, key, text, scope, glob)
+            Inputs(paths or [], refusals.add, kind, key or ["id"], text, scope, glob)
             if query is None
             else QueryDocuments(db, query, scope is not None)
         )

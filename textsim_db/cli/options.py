@@ -91,6 +91,14 @@ def column_option(text: str, *flags: str) -> Any:
     return typer.Option(*flags, metavar="COLUMN", help=text)
 
 
+KeyColumns = Annotated[
+    list[str] | None,
+    column_option(
+        "Column, or member in JSON, with the key. Default: id. Repeat it if the key has several columns."
+    ),
+]
+
+
 def path_option(text: str, *flags: str) -> Any:
     """Return an option with the name of a file; text is its help."""
     return typer.Option(*flags, metavar="PATH", help=text)

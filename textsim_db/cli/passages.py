@@ -15,6 +15,7 @@ from textsim_db.cli.messages import Refusals, print_message
 from textsim_db.cli.options import (
     CorpusName,
     DatabaseUrl,
+    KeyColumns,
     ScopeLimit,
     choice_option,
     column_option,
@@ -138,7 +139,7 @@ def contamination(
         Kind,
         choice_option(Kind, "Format of the files."),
     ] = Kind.AUTO,
-    key: Annotated[str, column_option("Column, or member in JSON, with the key.")] = "id",
+    key: KeyColumns = None,
     text: Annotated[str, column_option("Column, or member in JSON, with the text.")] = "text",
     scope: ScopeLimit = None,
     max_documents: MostDocuments = None,
@@ -161,7 +162,7 @@ def contamination(
     from textsim_db.files.read_documents import Inputs
 
     refusals = Refusals()
-    inputs = Inputs(paths, refusals.add, kind, key, text)
+    inputs = Inputs(paths, refusals.add, kind, key or ["id"], text)
     if report is not None:
         if form is Format.CSV:
             raise misused("--format", "--report writes JSON lines; leave out one of the two")

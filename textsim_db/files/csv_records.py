@@ -12,7 +12,7 @@ from typing import IO, Any
 from textsim_db.errors import InputError, shown
 from textsim_db.files import text_lines
 from textsim_db.files.kind_by_name import RECORD_KINDS, Kind
-from textsim_db.files.record_reader import LineReader, Values, expect_names, type_name
+from textsim_db.files.record_reader import LineReader, Names, Values, expect_names, type_name
 from textsim_db.files.record_writer import RecordWriter, expect_utf8
 from textsim_db.files.text_lines import decoded, lines
 from textsim_db.text.storable_text import MAX_BYTES
@@ -44,7 +44,7 @@ class CsvReader(LineReader):
         self.columns = header
         self.raw_header = self._lines.raw
 
-    def choose(self, names: dict[str, str], read_all: bool = False) -> None:
+    def choose(self, names: Names, read_all: bool = False) -> None:
         """Check that the header has each of the columns once."""
         expect_names(self.columns, names, "column", self._separator_hint())
 

@@ -8,7 +8,7 @@ from itertools import pairwise
 from typing import IO, TYPE_CHECKING, Any
 
 from textsim_db.errors import InputError, install_extra
-from textsim_db.files.record_reader import RecordReader, Values
+from textsim_db.files.record_reader import Names, RecordReader, Values
 from textsim_db.frames.read_frame import has_strings
 from textsim_db.lazy_imports import lazy
 from textsim_db.text.storable_text import MAX_BYTES
@@ -39,16 +39,16 @@ class ParquetReader(RecordReader):
             self._schema = opened.schema_arrow
         self.columns = self._chosen = self._schema.names
 
-    def choose(self, names: dict[str, str], read_all: bool = False) -> None:
+    def choose(self, names: Names, read_all: bool = False) -> None:
         """Read only these columns; raise InputError if one is missing, or the text is no string."""
         super().choose(names)
-        text = self._schema.field(names["--text"])
+        text = self._schema.field(dict(names)["--text"])
         if not has_strings(text.type):
             raise InputError(
                 f'"{text.name}" is a column of {text.type}; expected a column of strings'
             )
         if not read_all:
-            self._chosen = sorted(set(names.values()))
+            self._chosen = sorted({name for _, name in names})
 
     def __iter__(self) -> Iterator[tuple[int, None, Values | InputError]]:
         number = 0

@@ -19,6 +19,7 @@ from textsim_db.files.kind_by_name import STDIN, Kind, kind_of, reason, shown_na
 from textsim_db.files.readers_and_writers import read_records
 from textsim_db.files.record_reader import Values, expect_members, key_of, text_of
 from textsim_db.files.text_lines import check_encoding, decoded, unpacked
+from textsim_db.keys import join_key
 from textsim_db.results import Refusal
 from textsim_db.text.storable_text import MAX_BYTES
 
@@ -40,8 +41,8 @@ class Inputs:
     """It is called with each refusal, whose key is the file and, if it is known, the line."""
     kind: Kind = Kind.AUTO
     """The kind of all files. By default standard input is JSON lines."""
-    key: str = "id"
-    """The column or member with the key."""
+    keys: Sequence[str] = ("id",)
+    """The columns or members that make the key."""
     text: str = "text"
     """The column or member with the text."""
     scope: str | None = None
@@ -102,9 +103,9 @@ class Inputs:
         if kind is Kind.TEXT:
             yield name, _whole_text(file)
             return
-        names = {"--key": self.key, "--text": self.text}
+        names = [*(("--key", key) for key in self.keys), ("--text", self.text)]
         if self.scope is not None:
-            names["--scope"] = self.scope
+            names.append(("--scope", self.scope))
         with read_records(file, kind) as records:
             records.choose(names)
             for number, _, record in records:
@@ -121,7 +122,7 @@ class Inputs:
                     yield document
 
     def _document(self, values: Values) -> Document:
-        key = key_of(values[self.key], self.key)
+        key = join_key(*(key_of(values[name], name) for name in self.keys))
         text = text_of(values[self.text], self.text)
         if self.scope is None:
             return key, text

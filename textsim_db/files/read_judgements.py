@@ -15,7 +15,7 @@ from textsim_db.files.record_reader import Values, expect_members, key_of, text_
 from textsim_db.files.text_lines import unpacked
 from textsim_db.settings import Verdict
 
-_NAMES = {"A": "a", "B": "b", "VERDICT": "verdict"}
+_NAMES = [("A", "a"), ("B", "b"), ("VERDICT", "verdict")]
 """The columns or members that a file must have."""
 
 

@@ -32,6 +32,7 @@ from textsim_db.files.kind_by_name import (
 )
 from textsim_db.files.readers_and_writers import WRITERS, read_records
 from textsim_db.files.record_reader import (
+    Names,
     RecordReader,
     Values,
     expect_distinct,
@@ -66,16 +67,16 @@ class RecordColumns(NamedTuple):
     scope: str | None = None
     """The scope, if records of different scopes are not compared."""
 
-    def wanted(self, names: list[str]) -> dict[str, str]:
-        """Return the columns to read, by option; names: the columns of the file."""
-        wanted = {"--text": self.text}
-        if self.key_needed or self.key in names:
-            wanted["--key"] = self.key
-        if self.value is not None:
-            wanted["--keep"] = self.value
-        if self.scope is not None:
-            wanted["--scope"] = self.scope
-        return wanted
+    def wanted(self, columns: list[str]) -> Names:
+        """Return the columns to read; columns: those of the file."""
+        key = self.key if self.key_needed or self.key in columns else None
+        by_option = {
+            "--text": self.text,
+            "--key": key,
+            "--keep": self.value,
+            "--scope": self.scope,
+        }
+        return [(option, name) for option, name in by_option.items() if name is not None]
 
 
 class Record(NamedTuple):
@@ -122,7 +123,7 @@ class RecordFile:
         with self._explained(), self._reader() as reader:
             if reader.columns is not None:
                 self._prepare(reader, reader.columns)
-            members = _Members(self.columns.wanted([]) if reader.columns is None else {})
+            members = _Members(self.columns.wanted([]) if reader.columns is None else [])
             for number, _, record in reader:
                 read = self._record(reader.unit, number, record)
                 if self._writer is not None and (read.fault is None or not self._drops_faulty):
@@ -199,10 +200,10 @@ class RecordFile:
         value = None if columns.value is None else record.get(columns.value)
         try:
             if columns.text not in record:
-                expect_members(record, {"--text": columns.text})
+                expect_members(record, [("--text", columns.text)])
             text, scope = text_of(record[columns.text], columns.text), None
             if columns.scope is not None:
-                expect_members(record, {"--scope": columns.scope})
+                expect_members(record, [("--scope", columns.scope)])
                 scope = key_of(record[columns.scope], columns.scope)
             return Record(text, key, value, scope)
         except InputError as error:
@@ -252,14 +253,14 @@ class RecordFile:
 class _Members:
     """The members of records of JSON, as far as a member that the user named is missing."""
 
-    def __init__(self, names: dict[str, str]) -> None:
+    def __init__(self, names: Names) -> None:
         self.missing = names
-        """The members that no record had so far, by option."""
+        """The members that no record had so far."""
         self._present: dict[str, None] = {}
 
     def note(self, record: Values) -> None:
         """Note the members of a record."""
-        self.missing = {option: name for option, name in self.missing.items() if name not in record}
+        self.missing = [named for named in self.missing if named[1] not in record]
         if len(self._present) < _MOST_MEMBERS:
             self._present |= dict.fromkeys(record)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import IO, TYPE_CHECKING, Any
 
 from textsim_db.errors import InputError, shown, suggestion
@@ -19,6 +19,10 @@ if TYPE_CHECKING:
 
 Values = dict[str, Any]
 """The values of a record by the names of its columns or members, as JSON has them."""
+
+
+Names = Sequence[tuple[str, str]]
+"""Names of columns or members to read, each with the option that names it."""
 
 
 class RecordReader(ABC):
@@ -39,8 +43,8 @@ class RecordReader(ABC):
     @abstractmethod
     def __iter__(self) -> Iterator[tuple[int, bytes | None, Values | InputError]]: ...
 
-    def choose(self, names: dict[str, str], read_all: bool = False) -> None:
-        """Read only these columns, or all columns; names: by option.
+    def choose(self, names: Names, read_all: bool = False) -> None:
+        """Read only these columns, or all columns.
 
         Raises InputError if a column is missing, or if two columns have its name.
         """
@@ -74,9 +78,9 @@ class LineReader(RecordReader):
             is_ended = raw.endswith((b"\n", b"\r"))
 
 
-def expect_members(values: Values, names: dict[str, str]) -> None:
-    """Raise InputError if a record lacks one of the names; names: by option."""
-    for name in names.values():
+def expect_members(values: Values, names: Names) -> None:
+    """Raise InputError if a record lacks one of the names."""
+    for _, name in names:
         if name not in values:
             expect_names(list(values), names, "member")
 
@@ -103,11 +107,9 @@ def type_name(value: Any) -> str:
     return names.get(type(value), f"of type {type(value).__name__}")
 
 
-def expect_names(
-    present: list[str], names: dict[str, str], noun: str, hint: str | None = None
-) -> None:
-    """Raise InputError unless each name is present once; names: by option."""
-    for option, name in names.items():
+def expect_names(present: list[str], names: Names, noun: str, hint: str | None = None) -> None:
+    """Raise InputError unless each name is present once."""
+    for option, name in names:
         count = present.count(name)
         if count == 1:
             continue
