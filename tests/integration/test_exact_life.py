@@ -221,7 +221,7 @@ DAMAGES: dict[str, tuple[str, set[str]]] = {
         {"signature", "missing band row"},
     ),
 }
-"""Damage that only an exact corpus can have; test_check.py has the damage of any corpus."""
+"""Damage of the tables that an exact corpus stores in another way; test_check.py damages the others."""
 
 
 def test_check_finds_damage(db: ts.Database, connection: Connection) -> None:

@@ -79,7 +79,8 @@ def test_a_run_that_thousands_have_is_left_out(spark: SparkSession) -> None:
 
 def test_rows_that_cannot_be_compared_share_nothing(spark: SparkSession) -> None:
     text = "one two three four five six seven eight"
-    df = frame(spark, [("a", text), ("b", None), ("c", text.upper()), ("d", "x\0y")])  # type: ignore[list-item]
+    refused: list[Any] = [("b", None), ("b", None), (None, text), (None, text), ("d", "x\0y")]
+    df = frame(spark, [("a", text), *refused, ("c", text.upper())])
     assert rows(shared_passages(df, passages=6)) == [("a", "c", 8, 0, 0)]
 
 

@@ -14,7 +14,7 @@ JUDGED, FAIR = 50, 30
 
 
 class Outcome(NamedTuple):
-    """The suggestion after fifty judgements."""
+    """The result of fifty judgements."""
 
     is_near: bool
     """Whether the suggested threshold is within 0.05 of a best one."""

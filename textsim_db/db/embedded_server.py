@@ -53,6 +53,8 @@ def start(folder: Path | None = None, version: int = SERVER_VERSION) -> str:
     cluster = _cluster(folder, version)
     with _locked(cluster):
         server = _Server(cluster, version)
+        if server.has_lost_programs():
+            server.stop()
         if not server.ready():
             server.start()
         server.ensure_database()
@@ -205,6 +207,19 @@ class _Server:
         except psutil.Error:
             return None
         return pid if alive else None
+
+    def has_lost_programs(self) -> bool:
+        """Return whether the server runs from a virtual environment that was removed.
+
+        It answers then, but finds no library: "could not access file plpgsql".
+        """
+        import psutil
+
+        pid = self.postmaster()
+        try:
+            return pid is not None and not Path(psutil.Process(pid).exe()).exists()
+        except (OSError, psutil.Error):
+            return False
 
     def leftovers(self) -> bool:
         """Return whether processes of a server that has ended still run; they end within moments."""

@@ -15,7 +15,6 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 from pyspark.sql import DataFrame
-from pyspark.sql import functions as F  # noqa: N812 - the name that PySpark's users know
 
 from textsim_db.check_values import check_count
 from textsim_db.compare.document_rows import code_points
@@ -42,6 +41,12 @@ from textsim_db.text.stop_words import with_lists
 from textsim_db.text.word_numbers import word_numbers
 
 PASSAGES = "a string, b string, words int, in_a int, in_b int"
+_ARROW = pa.schema(
+    [
+        *((name, pa.string()) for name in ("a", "b")),
+        *((name, pa.int32()) for name in ("words", "in_a", "in_b")),
+    ]
+)
 _SETTINGS = ("shingle", "stop_words", "common_passages")
 
 
@@ -84,7 +89,7 @@ def shared_passages(
     columns.check(df)
     partitions = checked_partitions(df, partitions)
     documents = columns.numbered(df)
-    check_keys(documents, columns.key)
+    check_keys(documents.dropna(subset=["key", "text"]), columns.key)
     config = with_common(documents, config)
     pairs = (
         documents.mapInArrow(lambda batches: send_fingerprints(batches, config, partitions), SCHEMA)
@@ -93,14 +98,13 @@ def shared_passages(
         .distinct()
     )
     for side in ("left", "right"):
-        number, columns_of_side = f"{side}_number", [f"{side}_key", f"{side}_text", f"{side}_scope"]
-        of_side = documents.select("number", "key", "text", "scope")
-        pairs = pairs.join(of_side.toDF(number, *columns_of_side), number)
-    names = [
-        f"{side}_{column}" for column in ("key", "text", "scope") for side in ("left", "right")
-    ]
-    return pairs.select(*map(F.col, names)).mapInArrow(
-        lambda batches: compare_pairs(batches, config, least), PASSAGES
+        names = [f"{side}_{name}" for name in ("number", "key", "text", "scope")]
+        of_side = documents.select("number", "key", "text", "scope").toDF(*names)
+        pairs = pairs.join(of_side, names[0])
+    return (
+        pairs.where("left_scope <=> right_scope")  # by chance, fingerprints of two scopes are equal
+        .select("left_key", "left_text", "right_key", "right_text")
+        .mapInArrow(lambda batches: compare_pairs(batches, config, least), PASSAGES)
     )
 
 
@@ -145,28 +149,18 @@ def find_pairs(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 def compare_pairs(
     batches: Iterator[pa.RecordBatch], config: CorpusConfig, min_words: int
 ) -> Iterator[pa.RecordBatch]:
-    """Yield the shared runs of rows (both keys, both texts, both scopes), as rows of PASSAGES."""
+    """Yield the shared runs of rows (key and text, other key and text), as rows of PASSAGES."""
     for batch in batches:
-        left_keys, right_keys, *columns = (column.to_pylist() for column in batch.columns)
-        # By chance, fingerprints of different scopes are equal.
+        keys, texts, other_keys, other_texts = (column.to_pylist() for column in batch.columns)
+        documents, others = zip(keys, texts, strict=True), zip(other_keys, other_texts, strict=True)
         pairs = [
-            ((key, text), (other_key, other_text))
-            for key, other_key, text, other_text, scope, other_scope in zip(
-                left_keys, right_keys, *columns, strict=True
-            )
-            if scope == other_scope
+            sorted(pair, key=lambda document: document[0].encode())
+            for pair in zip(documents, others, strict=True)
         ]
-        found = _runs([sorted(pair, key=_in_order) for pair in pairs], config, min_words)
-        schema = pa.schema([("a", pa.string()), ("b", pa.string())])
-        for name in ("words", "in_a", "in_b"):
-            schema = schema.append(pa.field(name, pa.int32()))
-        yield pa.RecordBatch.from_pylist(
-            [dict(zip(schema.names, row, strict=True)) for row in found], schema
-        )
-
-
-def _in_order(document: tuple[str, str]) -> bytes:
-    return document[0].encode()
+        rows = [
+            dict(zip(_ARROW.names, run, strict=True)) for run in _runs(pairs, config, min_words)
+        ]
+        yield pa.RecordBatch.from_pylist(rows, _ARROW)
 
 
 def _runs(
