@@ -89,10 +89,15 @@ class Page:
         faults: tuple[Sequence[str], bool],
         table: str | None = None,
     ) -> None:
-        """Write the page; texts: those of all records in order, of which the page shows some.
+        """Write the page.
 
-        faults: why records were not compared, and whether these records are kept. table: the table that
-        has the clusters of a table.
+        Args:
+            path: the file that is written.
+            title: the heading of the page.
+            texts: the texts of all records in order; the page shows some of them.
+            keys: the keys of all records in order.
+            faults: the reasons why records were not compared, and whether these records are kept.
+            table: the table that has the clusters, if rows of a table were compared.
         """
         from textsim_db.dedupe.removal_page import Faults, Summary, removal_page
         from textsim_db.dedupe.shown_texts import read_texts

@@ -172,9 +172,9 @@ def contamination(
         corpus = db.corpus(against)
         tally = _Tally(words or corpus.config.passages or 0)
         records = ((document[0], document[1]) for document in inputs)
-        found = corpus.contamination(records, words, scope, max_documents)
+        compared = corpus.contamination(records, words, scope, max_documents)
         are_printed = report is None and form is not Format.TABLE
-        rows = counted("comparing", "records", tally.counted(found), inputs, are_printed)
+        rows = counted("comparing", "records", tally.counted(compared), inputs, are_printed)
         first = list(islice(rows, 1))
         if refusals.count and not first:
             refusals.show()

@@ -60,8 +60,12 @@ def counted(
 ) -> Iterator[Item]:
     """Yield the items; until the last one was taken, their number is shown.
 
-    measured: the input of the items, whose share is shown as well. are_printed: whether each item is
-    printed at once, which shows enough if it is printed on a terminal.
+    Args:
+        action: what the command does, such as "comparing".
+        noun: the plural of an item.
+        items: the items.
+        measured: the input of the items; the share of it that was read is shown as well.
+        are_printed: whether each item is printed at once. On a terminal, that shows enough.
     """
     if are_printed and sys.stdout.isatty():
         yield from items

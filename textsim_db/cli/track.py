@@ -71,7 +71,7 @@ def track(
                 documents = tracked.update_clusters()
         except KeyboardInterrupt as error:
             error.add_note(
-                "the corpus is tracked; to compute the other clusters: textsim worker --once"
+                "the corpus is tracked; to compute the missing clusters: textsim worker --once"
             )
             raise
     print_result(f"compared {count(documents, 'document')}", corpus=corpus, documents=documents)

@@ -19,11 +19,11 @@ def precision_page(site: Site, request: Request, pairs: Pairs) -> Response:
     """Return precision at each threshold, and a suggested one."""
     judgements = site.judging.all().values()
     verdicts = threshold_estimates.verdicts_of(pairs, judgements)
-    found = [
+    at_each_threshold = [
         threshold_estimates.precision(verdicts, pairs.histogram, step / HUNDREDTHS)
         for step in range(bars_of(pairs)[0][0], HUNDREDTHS + 1)
     ]
-    rows = [row for row in found if row is not None]
+    rows = [row for row in at_each_threshold if row is not None]
     in_use = site.reviewed.threshold
     suggestion = threshold_estimates.suggest(verdicts, pairs.histogram)
     threshold = suggestion.threshold if suggestion else in_use
