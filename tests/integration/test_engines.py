@@ -9,6 +9,7 @@ from typing import Any
 import psycopg
 import pytest
 import sqlalchemy
+from psycopg import errors as pg
 from psycopg.rows import dict_row, namedtuple_row
 from sqlalchemy import Engine
 
@@ -160,6 +161,17 @@ def test_the_schema_is_installed_with_another_client_encoding(empty_database_url
 def test_connections_with_other_settings_work(database_url: str, arguments: dict[str, Any]) -> None:
     with engine_of(database_url, connect_args=arguments) as engine:
         use_corpus(engine)
+
+
+def test_a_cursor_whose_close_fails_is_closed(database_url: str) -> None:
+    """A call that is cancelled within CLOSE must not leave an open cursor, of which psycopg warns."""
+    with engine_of(database_url) as engine, lend(engine) as connection:
+        connection.execute("BEGIN")
+        cursor = connection.cursor("c").execute("SELECT 1")
+        connection.execute("CLOSE c")
+        with pytest.raises(pg.InvalidCursorName):
+            cursor.close()
+        assert cursor.closed
 
 
 @pytest.mark.parametrize(

@@ -19,6 +19,7 @@ from sqlalchemy.pool import PoolProxiedConnection
 from textsim_db.db import array_dumper, cancellation, limit_worker_statements
 from textsim_db.db.lent_connections import LentConnections
 from textsim_db.db.process_fork import cut_after_fork
+from textsim_db.db.server_cursor import ServerCursor
 from textsim_db.errors import ConfigurationError
 
 Connection = psycopg.Connection[tuple[Any, ...]]
@@ -26,7 +27,7 @@ ENCODING = b"UTF8"
 _DEFAULT_THRESHOLD = 5  # psycopg's
 _POOLED = "textsim-db: behind a pooler"
 _ATTRIBUTES = ("row_factory", "cursor_factory", "server_cursor_factory")
-_OURS = (tuple_row, psycopg.Cursor, psycopg.ServerCursor)
+_OURS = (tuple_row, psycopg.Cursor, ServerCursor)
 _attributes_of = attrgetter(*_ATTRIBUTES)
 
 
