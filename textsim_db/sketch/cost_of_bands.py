@@ -17,6 +17,7 @@ MAX_WORDS = 10_000_000
 _PAGE_BYTES = 8168  # bytes of a page of 8 kB without its header
 _LONGEST_ROW = 4080  # bytes; the words of a longer row are stored out of line
 _PAGE_FILL = 0.9  # how full the server packs the pages of a B-tree
+_FINGERPRINT_FILL = 0.95  # the same of the index on fingerprints
 _KEY = 12  # bytes of an average key
 _CHARACTERS = 6  # characters of an average word, with the space after it
 _BUCKETS = 2**32
@@ -235,9 +236,11 @@ def storage(
     # A page holds whole rows only, so on average the space of half a row stays unused.
     document = _PAGE_BYTES / max(_PAGE_BYTES / row - 0.5, 1) if row <= _LONGEST_ROW else row + 200
     by_id, by_key = 16 + 4, _aligned(8 + 1 + _KEY) + 4
-    # Both are two integers with a B-tree on both.
-    rows, entry = band_rows + fingerprints, 16 + 4
-    return document + (by_id + by_key) / _PAGE_FILL + rows * (32 + 4 + entry / _PAGE_FILL)
+    # Band rows and fingerprints are two integers with a B-tree on both.
+    heap, entry = 32 + 4, 16 + 4
+    rows = band_rows * (heap + entry / _PAGE_FILL)
+    rows += fingerprints * (heap + entry / _FINGERPRINT_FILL)
+    return document + (by_id + by_key) / _PAGE_FILL + rows
 
 
 def wilson(share: float, count: float) -> tuple[float, float]:
