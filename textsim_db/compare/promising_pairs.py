@@ -21,6 +21,7 @@ import numpy.typing as npt
 
 from textsim_db.compare.document_rows import Rows, most_shingles, rolling_hashes
 from textsim_db.compare.jaccard import similarity_of
+from textsim_db.sketch.ragged import begins_run
 from textsim_db.text.array_types import HashArray, Int64Array, longest
 from textsim_db.text.numba_compiler import inlined_kernel, kernel
 
@@ -101,7 +102,7 @@ def _lists_of(prefixes: _Prefixes, groups: Int64Array, shingle_counts: Int64Arra
 
 def _runs(keys: HashArray) -> tuple[Int64Array, Int64Array]:
     """Return the starts and the lengths of the runs of equal keys."""
-    starts = np.flatnonzero(np.append(True, keys[1:] != keys[:-1])[: len(keys)])
+    starts = np.flatnonzero(begins_run(keys))
     return starts, np.diff(starts, append=len(keys))
 
 

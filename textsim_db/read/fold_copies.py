@@ -13,11 +13,12 @@ from typing import Any
 import numpy as np
 
 from textsim_db.cluster.spanning_forest import Ids
-from textsim_db.compare.packed_pairs import Members, is_among, left_of, offsets_of, right_of
+from textsim_db.compare.packed_pairs import Members, is_among, left_of, right_of
 from textsim_db.db.binary_format import Array, load_int4_array, load_int8_array
 from textsim_db.db.engine import Connection
 from textsim_db.db.stored_corpus import StoredCorpus
 from textsim_db.read import statements
+from textsim_db.sketch.ragged import begins_run, offsets_of
 from textsim_db.text.array_types import BoolArray, Int32Array, Int64Array
 
 HASHES_AT_ONCE = 50_000
@@ -68,7 +69,7 @@ class CopyFinder:
         documents, hashes = (np.concatenate(column) for column in zip(*columns, strict=True))
         order = np.argsort(hashes, kind="stable")
         documents, hashes = documents[order], hashes[order]
-        starts = np.flatnonzero(np.append(True, hashes[1:] != hashes[:-1])[: len(hashes)])
+        starts = np.flatnonzero(begins_run(hashes))
         sizes = np.diff(starts, append=len(hashes))
         documents = documents[np.repeat(sizes > 1, sizes)]
         bounds = offsets_of(sizes[sizes > 1])

@@ -15,6 +15,7 @@ from textsim_db.db.binary_format import Array, load_int4_array, load_int8_array
 from textsim_db.db.engine import Connection
 from textsim_db.db.stored_corpus import StoredCorpus
 from textsim_db.read import statements
+from textsim_db.sketch.ragged import begins_run
 from textsim_db.text.array_types import Int32Array, Int64Array
 
 RANGE_BYTES = 96 * 1024 * 1024
@@ -111,8 +112,7 @@ class BucketScan:
             return rows
         order = np.lexsort((rows, scopes, buckets))
         rows, scopes, buckets = rows[order], scopes[order], buckets[order]
-        is_next = (buckets[1:] != buckets[:-1]) | (scopes[1:] != scopes[:-1])
-        numbers = np.cumsum(np.append(True, is_next)[: len(rows)], dtype=np.int64)
+        numbers = np.cumsum(begins_run(buckets, scopes), dtype=np.int64)
         return numbers << 32 | rows & 0xFFFFFFFF
 
     def _scopes_of(self, connection: Connection, ids: Int32Array) -> Int32Array:

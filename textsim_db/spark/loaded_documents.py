@@ -13,11 +13,11 @@ from textsim_db.cluster.join import PairsWithRows
 from textsim_db.cluster.spanning_forest import Ids
 from textsim_db.cluster.split_large_buckets import split_large
 from textsim_db.compare.document_rows import Rows, code_points, take
-from textsim_db.compare.packed_pairs import ONLY_ROUND, Members, left_of, offsets_of, right_of
+from textsim_db.compare.packed_pairs import ONLY_ROUND, Members, left_of, right_of
 from textsim_db.compare.pair_counts import Sizes, lists
 from textsim_db.errors import InputError
 from textsim_db.settings import CorpusConfig, Shingle
-from textsim_db.sketch.ragged import Buckets, Ragged
+from textsim_db.sketch.ragged import Buckets, Ragged, begins_run, offsets_of
 from textsim_db.sketch.scopes import Scopes, apart, numbered
 from textsim_db.sketch.sketch_texts import sketch_tokens, tokens_without
 from textsim_db.text.array_types import Int64Array
@@ -89,7 +89,7 @@ class LoadedDocuments:
         owners = self._representatives[self._buckets.owners()].astype(np.int32)
         order = np.argsort(self._buckets.values, kind="stable")
         values = self._buckets.values[order]
-        starts = np.flatnonzero(np.append(True, values[1:] != values[:-1])[: len(values)])
+        starts = np.flatnonzero(begins_run(values))
         return Members(owners[order], offsets_of(np.diff(starts, append=len(values))))
 
 
