@@ -11,7 +11,6 @@ from textsim_db.cluster import linkages
 from textsim_db.cluster.join import Join
 from textsim_db.compare.verify import Criterion
 from textsim_db.db.binary_format import Array
-from textsim_db.db.binary_rows import load_int4_arrays
 from textsim_db.db.engine import read_rows
 from textsim_db.db.store import Store
 from textsim_db.read import statements
@@ -61,9 +60,7 @@ def read_sample(store: Store) -> SampledDocuments:
 
 def sample_of_rows(store: Store, count: int, rows: list[Any]) -> SampledDocuments:
     """Return documents, read by SAMPLE_OF_WORDS, as a sample of this many."""
-    word_ids, offsets = load_int4_arrays([row[2] or b"" for row in rows])
-    composed = normal_forms(word_ids, offsets, store.dictionary)
-    forms = [form if row[3] is None else row[3] for row, form in zip(rows, composed, strict=True)]
+    forms = normal_forms([row[2] for row in rows], [row[3] for row in rows], store.dictionary)
     tokens = tokens_of([form.encode() for form in forms])
     ids = np.array([row[0] for row in rows], np.int64)
     return SampledDocuments(count, ids, [row[1] for row in rows], tokens)

@@ -9,7 +9,6 @@ import numpy as np
 
 from textsim_db.compare.brute_force import BINS
 from textsim_db.compare.verify import Criterion
-from textsim_db.db.binary_rows import load_int4_arrays
 from textsim_db.db.dictionary import unknown_word
 from textsim_db.db.engine import Connection
 from textsim_db.db.store import Store
@@ -133,12 +132,7 @@ class _Reader:
 
 def _similarities(store: Store, chosen: list[tuple[Any, ...]], language: str | None) -> list[float]:
     """Return the similarity of each sampled document to each of its candidates."""
-    word_ids = load_int4_arrays([data or b"" for _, data, _, _ in chosen])
-    from_ids = normal_forms(*word_ids, store.dictionary)
-    forms = [
-        composed if stored is None else stored
-        for composed, (_, _, stored, _) in zip(from_ids, chosen, strict=True)
-    ]
+    forms = normal_forms([row[1] for row in chosen], [row[2] for row in chosen], store.dictionary)
     scopes = [scope for *_, scope in chosen] if store.corpus.config.scoped else None
     matches = search.query_forms(store, forms, Criterion(JACCARD, 0.0, language), scopes)
     return [

@@ -10,7 +10,6 @@ import numpy as np
 
 from textsim_db.compare.verify import Criterion
 from textsim_db.db.binary_format import Array
-from textsim_db.db.binary_rows import load_int4_arrays
 from textsim_db.db.engine import read_rows
 from textsim_db.db.store import Store
 from textsim_db.read import search, statements
@@ -68,5 +67,4 @@ def random_matches(store: Store, criterion: Criterion, count: int, seed: int) ->
 
 
 def _forms_of_rows(store: Store, rows: Sequence[tuple[Any, ...]]) -> list[str]:
-    composed = normal_forms(*load_int4_arrays([row[3] or b"" for row in rows]), store.dictionary)
-    return [form if row[4] is None else row[4] for row, form in zip(rows, composed, strict=True)]
+    return normal_forms([row[3] for row in rows], [row[4] for row in rows], store.dictionary)

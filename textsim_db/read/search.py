@@ -19,7 +19,6 @@ import psycopg
 
 from textsim_db.compare.document_rows import Rows, concatenated
 from textsim_db.compare.verify import Criterion, values_of_pairs
-from textsim_db.db.binary_rows import load_int4_arrays
 from textsim_db.db.engine import autocommit
 from textsim_db.db.store import Store
 from textsim_db.db.stored_corpus import StoredCorpus
@@ -199,10 +198,7 @@ def normal_form_of(store: Store, key: str) -> str:
 
 def form_of_row(store: Store, row: tuple[Any, ...]) -> str:
     """Return the normal form of a document, given its row as row_of_key returns it."""
-    _, _, _, word_ids, form, _, _ = row
-    if form is None:
-        (form,) = normal_forms(*load_int4_arrays([word_ids]), store.dictionary)
-    return str(form)
+    return normal_forms([row[3]], [row[4]], store.dictionary)[0]
 
 
 def _in_rounds(

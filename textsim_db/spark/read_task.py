@@ -7,7 +7,6 @@ from typing import Any
 
 import pyarrow as pa
 
-from textsim_db.db.binary_rows import load_int4_arrays
 from textsim_db.db.engine import autocommit
 from textsim_db.db.store import Store
 from textsim_db.errors import CorpusChanged
@@ -64,8 +63,6 @@ def _pages(store: Store, after: int, last: int) -> RecordBatches:
 
 def _batch(store: Store, rows: list[tuple[Any, ...]]) -> pa.RecordBatch:
     _, keys, languages, scopes, counts, word_ids, waiting = zip(*rows, strict=True)
-    forms = normal_forms(*load_int4_arrays([ids or b"" for ids in word_ids]), store.dictionary)
-    shown = [form if text is None else text for form, text in zip(forms, waiting, strict=True)]
-    columns = (keys, languages, scopes, counts, shown)
+    columns = (keys, languages, scopes, counts, normal_forms(word_ids, waiting, store.dictionary))
     arrays = [pa.array(list(c), field.type) for c, field in zip(columns, _DOCUMENTS, strict=True)]
     return pa.RecordBatch.from_arrays(arrays, schema=_DOCUMENTS)

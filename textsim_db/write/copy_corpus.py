@@ -211,15 +211,12 @@ class CorpusCopier:
         """Read documents of the old corpus, and compute their batch for the new corpus."""
         fetched = cursor.execute(self._old.statement(statements.DOCUMENTS_TO_COPY), [Array(ids)])
         rows = [OldRow(*fields) for fields in fetched]
-        word_ids, offsets = load_int4_arrays([row.word_ids or b"" for row in rows])
-        composed = normal_forms(word_ids, offsets, self._dictionary)
-        forms = [
-            form if row.normal_form is None else row.normal_form
-            for row, form in zip(rows, composed, strict=True)
-        ]
+        columns = [row.word_ids for row in rows], [row.normal_form for row in rows]
+        forms = normal_forms(*columns, self._dictionary)
         tokens = tokens_of([form.encode() for form in forms])
         ids_of_words = np.zeros(len(tokens.starts), np.int32)
         has_ids = np.array([row.normal_form is None for row in rows], np.bool_)
+        word_ids, _ = load_int4_arrays([row.word_ids or b"" for row in rows])
         ids_of_words[np.repeat(has_ids, np.diff(tokens.word_offsets))] = word_ids
         scopes = [str(row.scope) for row in rows] if self.new.config.scoped else None
         if self._learned:
