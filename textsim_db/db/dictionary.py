@@ -168,10 +168,11 @@ def _select(connection: Connection, words: Tokens) -> Int32Array:
     """Return the id of each word, 0 if the dictionary does not have it."""
     from textsim_db.db.binary_format import load_int4_array
 
-    cursor = connection.cursor(binary=True)
-    row = cursor.execute(statements.SELECT_WORDS, _parameters(words), prepare=True).fetchone()
-    assert row is not None
-    return load_int4_array(row[0])
+    rows = connection.execute(
+        statements.SELECT_WORDS, _parameters(words), prepare=True, binary=True
+    )
+    ((ids,),) = rows.fetchall()
+    return load_int4_array(ids)
 
 
 def _select_or_insert(connection: Connection, words: Tokens) -> Int32Array:
@@ -206,11 +207,11 @@ def _insert_by(connection: Connection, statement: LiteralString, words: Tokens) 
     from textsim_db.db.binary_format import load_int4_array, load_int8_array
 
     ids = np.zeros(len(words.hashes), np.int32)
-    cursor = connection.cursor(binary=True)
-    row = cursor.execute(statement, _parameters(words), prepare=True).fetchone()
-    if row is not None and row[0] is not None:
-        is_added = np.isin(words.hashes, load_int8_array(row[0]), assume_unique=True)
-        ids[is_added] = load_int4_array(row[1])
+    rows = connection.execute(statement, _parameters(words), prepare=True, binary=True)
+    ((hashes, added),) = rows.fetchall()
+    if hashes is not None:
+        is_added = np.isin(words.hashes, load_int8_array(hashes), assume_unique=True)
+        ids[is_added] = load_int4_array(added)
     return ids
 
 

@@ -65,8 +65,8 @@ def _first_values(
     is_known = np.zeros(len(ids), np.bool_)
 
     def read(connection: Connection, part: Int32Array) -> None:
-        cursor = connection.cursor(binary=True)
-        row = cursor.execute(statement, [corpus.config.num_hashes, Array(part)]).fetchone()
+        parameters = [corpus.config.num_hashes, Array(part)]
+        row = connection.execute(statement, parameters, binary=True).fetchone()
         if row is not None and row[0] is not None:
             known_ids = load_int4_array(row[0])
             if len(row[1]) == _HEADER + _INT2.itemsize * bands * len(known_ids):

@@ -19,7 +19,7 @@ from textsim_db.db.store import Store
 from textsim_db.frames.arrow_results import ResultColumns, columns_of
 from textsim_db.read import inspect_clusters, statements
 from textsim_db.read.pairs import StoredHost
-from textsim_db.read.snapshot import snapshot
+from textsim_db.read.snapshot import fetch, snapshot
 from textsim_db.results import Cluster, InspectedCluster
 from textsim_db.settings import Linkage
 from textsim_db.text.array_types import Int64Array
@@ -125,9 +125,8 @@ def _judged_groups(
         return Join(StoredHost(connection, store, criterion, ids), criterion)
 
     def judged_pairs(statement: LiteralString, *parameters: str | None) -> Int64Array:
-        cursor = connection.cursor(binary=True)
-        rows = cursor.execute(store.corpus.statement(statement), [store.corpus.name, *parameters])
-        pairs = np.sort(np.array(rows.fetchall(), np.int64).reshape(-1, 2), axis=1)
+        rows = fetch(connection, store.corpus, statement, [store.corpus.name, *parameters])
+        pairs = np.sort(np.array(rows, np.int64).reshape(-1, 2), axis=1)
         return np.sort(pack(pairs[:, 0], pairs[:, 1]))
 
     judged = JudgedPairs(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any, LiteralString, NamedTuple
 
 import numpy as np
 
@@ -14,7 +14,7 @@ from textsim_db.db.engine import Connection
 from textsim_db.db.store import Store
 from textsim_db.measures.by_name import JACCARD
 from textsim_db.read import search, statements
-from textsim_db.read.snapshot import snapshot
+from textsim_db.read.snapshot import fetch, snapshot
 from textsim_db.read.stored_documents import (
     DOCUMENTS_AT_ONCE,
     WordNumbers,
@@ -101,11 +101,9 @@ class _Reader:
         self._corpus = store.corpus
         self._limits = limits._asdict()
 
-    def fetch(self, statement: Any, **parameters: Any) -> list[tuple[Any, ...]]:
+    def fetch(self, statement: LiteralString, **parameters: Any) -> list[tuple[Any, ...]]:
         """Return the rows of a statement with these parameters, and the limits."""
-        cursor = self._connection.cursor(binary=True)
-        parameters |= self._limits
-        return cursor.execute(self._corpus.statement(statement), parameters).fetchall()
+        return fetch(self._connection, self._corpus, statement, parameters | self._limits)
 
     def count_words(
         self, vocabulary: WordNumbers, total: int, progress: Progress | None

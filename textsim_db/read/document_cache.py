@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import cached_property
-from typing import Any
+from typing import Any, LiteralString
 
 import numpy as np
 
@@ -15,6 +15,7 @@ from textsim_db.db.engine import Connection
 from textsim_db.db.stored_corpus import StoredCorpus
 from textsim_db.errors import DatabaseError
 from textsim_db.read import statements
+from textsim_db.read.snapshot import fetch
 from textsim_db.read.stored_documents import StoredDocuments, WordNumbers
 from textsim_db.sketch.ragged import Signatures
 
@@ -111,8 +112,8 @@ class DocumentCache:
     @cached_property
     def _has_long(self) -> bool:
         """Whether the words of any document of the corpus are stored apart from its row."""
-        cursor = self._connection.execute(self._corpus.statement(statements.HAS_LONG_DOCUMENTS))
-        return cursor.fetchone() != (False,)
+        rows = fetch(self._connection, self._corpus, statements.HAS_LONG_DOCUMENTS)
+        return rows != [(False,)]
 
     def _size_of(self, numbers: list[int]) -> int:
         at_most = MOST_SHORT_BYTES * len(numbers)
@@ -121,10 +122,8 @@ class DocumentCache:
         ((size,),) = self._execute(statements.SIZE_OF_DOCUMENTS, np.array(numbers, np.int64))
         return ROW_BYTES * len(numbers) + int(size)
 
-    def _execute(self, statement: Any, ids: Ids) -> list[Row]:
-        cursor = self._connection.cursor(binary=True)
-        parameters = [Array(ids.astype(np.int32))]
-        return cursor.execute(self._corpus.statement(statement), parameters).fetchall()
+    def _execute(self, statement: LiteralString, ids: Ids) -> list[Row]:
+        return fetch(self._connection, self._corpus, statement, [Array(ids.astype(np.int32))])
 
 
 def _size(row: Row) -> int:

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from sqlalchemy import Engine
 
 from textsim_db.db import stored_corpus
-from textsim_db.db.engine import autocommit
+from textsim_db.db.engine import autocommit, read_rows
 from textsim_db.db.retries import Attempts
 from textsim_db.db.statements import HAS_DOCUMENTS
 from textsim_db.db.store import Store
@@ -55,17 +55,13 @@ def open_hidden(
 
 def count_documents(engine: Engine, corpus: StoredCorpus) -> int:
     """Return the number of documents in a corpus."""
-    with autocommit(engine) as connection:
-        row = connection.execute(corpus.statement(statements.COUNT_STORED_DOCUMENTS)).fetchone()
-    assert row is not None
-    return int(row[0])
+    ((count,),) = read_rows(engine, corpus.statement(statements.COUNT_STORED_DOCUMENTS))
+    return int(count)
 
 
 def has_documents(engine: Engine, corpus: StoredCorpus) -> bool:
     """Return whether a corpus has documents."""
-    with autocommit(engine) as connection:
-        row = connection.execute(corpus.statement(HAS_DOCUMENTS)).fetchone()
-    return row == (True,)
+    return read_rows(engine, corpus.statement(HAS_DOCUMENTS)) == [(True,)]
 
 
 def take_name(engine: Engine, hidden: StoredCorpus, name: str) -> None:

@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 from pyspark import TaskContext
 
-from textsim_db.db.engine import autocommit
+from textsim_db.db.engine import read_rows
 from textsim_db.db.store import Store
 from textsim_db.results import AddReport
 from textsim_db.spark.refuse_rows import accept
@@ -109,9 +109,8 @@ def _missing(
     """Yield the documents whose keys are not stored, and count the other documents."""
     statement = store.corpus.statement(statements.STORED_KEYS)
     for piece in in_batches(documents):
-        with autocommit(store.engine) as connection:
-            keys = [[key for key, *_ in piece]]
-            stored = {key for (key,) in connection.execute(statement, keys)}
+        keys = [key for key, *_ in piece]
+        stored = {key for (key,) in read_rows(store.engine, statement, [keys])}
         report.unchanged += len(stored)
         yield from (document for document in piece if document[0] not in stored)
 

@@ -19,7 +19,14 @@ from psycopg import errors as pg
 from sqlalchemy import Engine
 
 from textsim_db.db import stored_corpus
-from textsim_db.db.engine import Connection, autocommit, is_lost, transaction, wait_at_most
+from textsim_db.db.engine import (
+    Connection,
+    autocommit,
+    is_lost,
+    read_rows,
+    transaction,
+    wait_at_most,
+)
 from textsim_db.db.retries import Attempts
 from textsim_db.db.store import Store
 from textsim_db.db.stored_corpus import StoredCorpus
@@ -175,9 +182,9 @@ class _AttemptsToLock(Attempts):
 def _is_in_place(engine: Engine, name: str, new: StoredCorpus) -> bool:
     """Return whether the new corpus has the name, after a COMMIT whose result was lost."""
     for attempt in Attempts():
-        with attempt, autocommit(engine) as connection:
-            row = connection.execute(statements.IS_IN_PLACE, [new.id, name]).fetchone()
-    return row == (True,)
+        with attempt:
+            rows = read_rows(engine, statements.IS_IN_PLACE, [new.id, name])
+    return rows == [(True,)]
 
 
 def _wait_for_readers(engine: Engine) -> None:
@@ -194,8 +201,7 @@ def _wait_for_readers(engine: Engine) -> None:
 
 
 def _open_transactions(engine: Engine) -> set[str]:
-    with autocommit(engine) as connection:
-        return {number for (number,) in connection.execute(statements.OPEN_TRANSACTIONS)}
+    return {name for (name,) in read_rows(engine, statements.OPEN_TRANSACTIONS)}
 
 
 def drop_replaced(engine: Engine, old: StoredCorpus) -> None:
