@@ -192,7 +192,7 @@ class _Checker:
 
     def _read_words(self, ids: list[int]) -> dict[int, str]:
         """Return the words of ids; self._absent has the ids that are not in the dictionary."""
-        missing = [number for number in ids if number not in self._words]
+        missing = [id_ for id_ in ids if id_ not in self._words]
         if len(self._words) + len(missing) > MAX_KEPT_WORDS:
             self._words, missing = {}, ids
         if missing:

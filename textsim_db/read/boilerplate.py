@@ -119,23 +119,23 @@ def _labels(store: Store, ids: Int64Array, criterion: Criterion | None) -> Int64
 
     None: the corpus is not tracked, and there is no criterion.
     """
-    places = {number: place for place, number in enumerate(ids.tolist())}
+    places = {id_: place for place, id_ in enumerate(ids.tolist())}
     labels = np.full(len(ids), -1, np.int64)
     with snapshot(store.engine) as connection:
         if connection.execute(statements.IS_TRACKED, [store.corpus.id]).fetchone() == (True,):
             statement = store.corpus.statement(statements.CLUSTERS_OF_IDS)
             numbers: dict[int, int] = {}
-            for number, cluster in connection.execute(statement, [Array(ids.astype(np.int32))]):
-                labels[places[number]] = numbers.setdefault(cluster, len(numbers))
+            for id_, cluster in connection.execute(statement, [Array(ids.astype(np.int32))]):
+                labels[places[id_]] = numbers.setdefault(cluster, len(numbers))
             return labels
         if criterion is None:
             return None
         host = StoredHost(connection, store, criterion)
         groups = linkages.groups(Join(host, criterion), Linkage.SINGLE, lambda group: group)
         for label, group in enumerate(groups):
-            for number in group.ids.tolist():
-                if number in places:
-                    labels[places[number]] = label
+            for id_ in group.ids.tolist():
+                if id_ in places:
+                    labels[places[id_]] = label
     return labels
 
 

@@ -84,7 +84,7 @@ def _find(
     result = [
         (
             Cluster(
-                tuple(sorted(keys[number] for number in group.ids.tolist())),
+                tuple(sorted(keys[id_] for id_ in group.ids.tolist())),
                 group.weakest,
                 None if group.kept is None else keys[group.kept],
             ),
@@ -143,8 +143,8 @@ def _ranking(corpus: StoredHost, rank: Rank | None) -> Ranked:
     def ranked(ids: Ids) -> Ids:
         keys = corpus.cache.keys(ids)
 
-        def place(number: int) -> Any:
-            key = keys[number]
+        def place(id_: int) -> Any:
+            key = keys[id_]
             return key if rank is None else (rank(key), key)
 
         return np.array(sorted(ids.tolist(), key=place), np.int64)

@@ -21,7 +21,7 @@ class Traits(NamedTuple):
 
     language: str | None = None
     scope: str | None = None
-    source: int | None = None
+    source_id: int | None = None
     """The id of its attached table; None if a client added it."""
 
 

@@ -67,9 +67,7 @@ def inspect(
         chosen = [_chosen(group.ids) for group in batch]
         members = _members(connection, store, np.concatenate(chosen))
         for group, ids in zip(batch, chosen, strict=True):
-            compared = sorted(
-                (members[number] for number in ids.tolist()), key=lambda member: member.key
-            )
+            compared = sorted((members[id_] for id_ in ids.tolist()), key=lambda member: member.key)
             yield _report(group, compared, index, threshold)
 
 

@@ -111,7 +111,7 @@ class StoredHost(CandidatePairs):
         classes = self.copies.of(representatives)
         keys = self.cache.keys(classes.values)
         lowest = [
-            min(keys[number] for number in classes.of(place).tolist())
+            min(keys[id_] for id_ in classes.of(place).tolist())
             for place in range(len(representatives))
         ]
         return representatives[sorted(range(len(lowest)), key=lowest.__getitem__)]

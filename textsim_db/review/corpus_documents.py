@@ -85,7 +85,7 @@ class CorpusDocuments:
         if self._source_id is None:
             return pairs
         traits = self.traits(sorted({key for pair in pairs for key in pair[:2]}))
-        own = {key for key, each in traits.items() if each.source == self._source_id}
+        own = {key for key, each in traits.items() if each.source_id == self._source_id}
         return [pair for pair in pairs if pair.a in own and pair.b in own]
 
     def traits(self, keys: list[str]) -> dict[str, Traits]:

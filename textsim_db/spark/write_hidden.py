@@ -21,14 +21,16 @@ from textsim_db.db.stored_corpus import StoredCorpus
 from textsim_db.errors import CorpusExists, CorpusNotFound
 from textsim_db.settings import CorpusConfig
 from textsim_db.spark import statements
-from textsim_db.spark.write_survey import SourceSize
+from textsim_db.spark.write_survey import FrameSurvey
 from textsim_db.write.copy_corpus import Copy, CorpusCopier, Cursor, NewIds
 from textsim_db.write.rebuild import drop_replaced, replace_corpus
 from textsim_db.write.rebuild_without_twins import TwinCheck
 from textsim_db.write.remove_documents import remove_within
 
 
-def digits_of(name: str, old: StoredCorpus | None, config: CorpusConfig, survey: SourceSize) -> str:
+def digits_of(
+    name: str, old: StoredCorpus | None, config: CorpusConfig, survey: FrameSurvey
+) -> str:
     """Return the 16 hexadecimal digits of the hidden name, which all arguments determine.
 
     old: the empty corpus that the hidden corpus will replace, or None.
