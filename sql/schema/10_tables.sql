@@ -445,7 +445,7 @@ ALTER TABLE textsim.pending ALTER COLUMN document_ids SET STORAGE EXTERNAL;
 ALTER TABLE textsim.pending SET (
     autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 1000);
 COMMENT ON TABLE textsim.pending IS 'The log of changes that wait to be indexed.';
-COMMENT ON COLUMN textsim.pending.id IS 'later entries have higher ids, but may be committed earlier';
+COMMENT ON COLUMN textsim.pending.id IS 'the id of the entry; ids are not in the order of the commits';
 COMMENT ON COLUMN textsim.pending.kind
     IS 'change: rows of an attached table changed; deleted when they are indexed. compare: a whole table '
     'must be compared with its documents; deleted after the comparison. words: the words of stored '

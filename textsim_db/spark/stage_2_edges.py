@@ -73,7 +73,7 @@ def find_shared_rows(
     inbox = sort_by_kind(from_arrow(batches))
     entries = joined([unpack_entries(data) for data in inbox.pop("entries", [])])
     is_large = _run_sizes(entries) > LARGEST_COUNTED
-    is_direct = is_large | (entries.keys & SMALL == SMALL)
+    is_direct = is_large | (entries.buckets & SMALL == SMALL)
     messages = [*_counts(inbox), _edge_message(stars(_chosen(entries, is_direct)))]
     shared = pairs_of_buckets(_chosen(entries, ~is_direct))
     targets = (shared.left ^ shared.right).view(np.uint64) % np.uint64(partitions)
@@ -120,7 +120,7 @@ def _edge_message(edges: Edges) -> Message:
 
 def stars(entries: Entries) -> Edges:
     """Return the edges from the first document of each bucket to its other documents."""
-    is_first = begins_run(entries.keys)
+    is_first = begins_run(entries.buckets)
     others = np.flatnonzero(~is_first)
     firsts = np.maximum.accumulate(np.where(is_first, np.arange(len(is_first)), 0))[others]
     return Edges(entries.numbers[firsts], entries.numbers[others])
@@ -129,9 +129,9 @@ def stars(entries: Entries) -> Edges:
 def pairs_of_buckets(entries: Entries) -> Shared:
     """Return the pairs of all buckets, each once, with the number of buckets that the pair shares."""
     numbers, ids = np.unique(entries.numbers, return_inverse=True)
-    order = np.lexsort((ids, entries.keys))
-    starts = np.flatnonzero(begins_run(entries.keys))
-    sizes = np.diff(starts, append=len(entries.keys))
+    order = np.lexsort((ids, entries.buckets))
+    starts = np.flatnonzero(begins_run(entries.buckets))
+    sizes = np.diff(starts, append=len(entries.buckets))
     members = Members(ids[order].astype(np.int32), offsets_of(sizes)).take(sizes > 1)
     none = Listed(np.empty(0, np.int64), np.empty(0, np.uint8))
     pairs, counts = (np.concatenate(c) for c in zip(none, *lists(members), strict=True))
@@ -159,10 +159,10 @@ def spanning_edges(edges: Edges) -> Edges:
 
 def _run_sizes(entries: Entries) -> Int64Array:
     """Return the size of the bucket of each entry."""
-    starts = np.flatnonzero(begins_run(entries.keys))
-    sizes = np.diff(starts, append=len(entries.keys))
+    starts = np.flatnonzero(begins_run(entries.buckets))
+    sizes = np.diff(starts, append=len(entries.buckets))
     return np.repeat(sizes, sizes)
 
 
 def _chosen(entries: Entries, chosen: BoolArray) -> Entries:
-    return Entries(entries.keys[chosen], entries.numbers[chosen])
+    return Entries(entries.buckets[chosen], entries.numbers[chosen])
