@@ -113,6 +113,11 @@ class Misfit(NamedTuple):
     """Its row, from 0 on."""
 
 
+def lacks_right(error: Exception) -> bool:
+    """Return whether the database refused something because the role has no right to it."""
+    return getattr(error.__cause__, "sqlstate", None) == "42501"
+
+
 def install_extra(name: str) -> str:
     """Return the command that installs an extra; no package is published yet."""
     is_checkout = (Path(__file__).parents[1] / "pyproject.toml").exists()

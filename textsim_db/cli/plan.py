@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 _CLIENTS = 16
 """The clients for which the locks of a unique corpus are shown by default."""
-_AROUND = 3
+_BANDINGS_AROUND = 3
 """The table shows this many bandings before and after the chosen banding."""
 _SHOWN_LINES = 10
 _MANY_BAND_ROWS = 400
@@ -212,7 +212,7 @@ def _near(options: list[Option]) -> list[Option]:
     chosen = [i for i, option in enumerate(bandings) if option.chosen]
     likely = [i for i, option in enumerate(bandings) if option.recall >= DEFAULTS.recall]
     place = (chosen or likely[-1:] or [0])[0]
-    return [exact, *bandings[max(0, place - _AROUND) : place + _AROUND + 1]]
+    return [exact, *bandings[max(0, place - _BANDINGS_AROUND) : place + _BANDINGS_AROUND + 1]]
 
 
 def _write_options(options: list[Option], threshold: float, every: bool, form: Format) -> None:

@@ -17,6 +17,7 @@ from textsim_db.dedupe.shown_texts import ShownTexts
 from textsim_db.diff.html_page import warning_note
 from textsim_db.diff.marked_parts import (
     COMPARED,
+    LONGEST_EXCERPT,
     StartDifferences,
     compare_starts,
     excerpt_of_both,
@@ -34,7 +35,6 @@ PAGE_BYTES = 5_000_000
 """The bytes of a page from which on no further cluster is added."""
 _FAULTS = 20
 _LONGEST_NAME = 200
-_LONGEST_TEXT = 1_600
 
 
 class Faults(NamedTuple):
@@ -233,9 +233,9 @@ def _cluster(cluster: RemovedCluster, names: _Names, texts: ShownTexts) -> str:
 
 def _kept_text(kept: int | StoredDocument, texts: ShownTexts) -> str:
     text = texts.records[kept] if isinstance(kept, int) else texts.documents[kept]
-    if len(text) <= _LONGEST_TEXT:
+    if len(text) <= LONGEST_EXCERPT:
         return escaped(text)
-    return f'{escaped(text[: end_of_start(text, _LONGEST_TEXT)])} <i class="gap">…</i>'
+    return f'{escaped(text[: end_of_start(text, LONGEST_EXCERPT)])} <i class="gap">…</i>'
 
 
 def _member(pair: RemovedPair, names: _Names, texts: ShownTexts) -> str:
@@ -251,7 +251,7 @@ def _faults(faults: Faults) -> str:
     reasons = faults.reasons
     if not reasons:
         return ""
-    items = "".join(f"<li>{shortened(each, _LONGEST_TEXT)}</li>\n" for each in reasons[:_FAULTS])
+    items = "".join(f"<li>{shortened(each, LONGEST_EXCERPT)}</li>\n" for each in reasons[:_FAULTS])
     rest = note(f"{len(reasons) - _FAULTS:,} more not listed") if len(reasons) > _FAULTS else ""
     title = faults.title[0].upper() + faults.title[1:]
     return f"<h2>{title}</h2>\n<ul>\n{items}</ul>\n{rest}"

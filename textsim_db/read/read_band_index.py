@@ -17,12 +17,13 @@ from textsim_db.db.engine import Connection
 from textsim_db.db.stored_corpus import StoredCorpus
 from textsim_db.read import statements
 from textsim_db.read.snapshot import fetch, fetch_arrays
+from textsim_db.sketch.cost_of_bands import BUCKETS
 from textsim_db.sketch.ragged import begins_run
 from textsim_db.text.array_types import Int32Array, Int64Array
 
 RANGE_BYTES = 96 * 1024 * 1024
 """The bytes of band rows that one statement reads; larger ranges need more memory."""
-_LOWEST, _BUCKETS = -(2**31), 2**32
+_LOWEST = -(2**31)
 
 Range = tuple[int, int]
 """The lowest and the highest bucket of a range."""
@@ -52,7 +53,7 @@ class BucketScan:
         row = connection.execute(self._corpus.statement(statements.SIZE_OF_BANDS)).fetchone()
         # NULL if the table has just been dropped. The statement that reads the table reports that.
         parts = -(-int((row or (0,))[0] or 0) // RANGE_BYTES) or 1
-        bounds = [_LOWEST + _BUCKETS * i // parts for i in range(parts + 1)]
+        bounds = [_LOWEST + BUCKETS * i // parts for i in range(parts + 1)]
         return [(low, high - 1) for low, high in pairwise(bounds)]
 
     def rows(self, connection: Connection, buckets: Range) -> Int64Array:

@@ -26,7 +26,7 @@ MOST_WARNED = 2_000
 _PART = 50_000
 _WARNED_AT_ONCE = 100
 _KEYS_AT_ONCE = 10_000
-_PATIENCE = 5
+_END_PATIENCE = 5
 """Seconds; a large corpus yields its first pair after minutes."""
 
 
@@ -65,7 +65,7 @@ class Survey:
     def stop(self) -> None:
         """End the reading, and wait a little for its end."""
         self._is_stopped.set()
-        self._thread.join(_PATIENCE)
+        self._thread.join(_END_PATIENCE)
 
     def _read(self) -> None:
         try:

@@ -40,7 +40,7 @@ UNKNOWN_BYTES = 2**60
 """From this estimate on Spark does not know the size of a DataFrame."""
 MOST_TASKS = 50
 MOST_PARTITIONS = 100_000
-_SHOWN_KEYS = 3
+_SHOWN_REPEATED = 3
 _REMOVED = "textsim_removed_key"
 
 
@@ -264,10 +264,10 @@ def dedupe(
 def check_keys(rows: DataFrame, column: str) -> None:
     """Raise ConfigurationError if two rows have one key; rows: with the column key. It runs a job."""
     counted = rows.groupBy("key").count().where("count > 1").orderBy("key")
-    keys = [row["key"] for row in counted.limit(_SHOWN_KEYS + 1).collect()]
+    keys = [row["key"] for row in counted.limit(_SHOWN_REPEATED + 1).collect()]
     if keys:
-        shown = ", ".join(f'"{key}"' for key in keys[:_SHOWN_KEYS])
-        more = ", ..." if len(keys) > _SHOWN_KEYS else ""
+        shown = ", ".join(f'"{key}"' for key in keys[:_SHOWN_REPEATED])
+        more = ", ..." if len(keys) > _SHOWN_REPEATED else ""
         raise ConfigurationError(
             f'the column "{column}" has several rows with the key {shown}{more}; keys must be unique: '
             "remove the other rows, for example with dropDuplicates()"

@@ -9,7 +9,7 @@ from pyspark.sql import functions as F  # noqa: N812 - its usual name
 
 from textsim_db.errors import ConfigurationError
 
-SHOWN_KEYS = 5
+SHOWN_DOUBLED = 5
 
 
 class FrameSurvey(NamedTuple):
@@ -42,7 +42,7 @@ def survey(documents: DataFrame) -> FrameSurvey:
     ).first()
     assert row is not None
     if row[3]:
-        doubled = by_key.filter(is_doubled).orderBy("key").limit(SHOWN_KEYS).collect()
+        doubled = by_key.filter(is_doubled).orderBy("key").limit(SHOWN_DOUBLED).collect()
         raise ConfigurationError(_several_rows([found["key"] for found in doubled], row[3]))
     return FrameSurvey(row[0] or 0, row[1] or 0, row[2] or 0)
 

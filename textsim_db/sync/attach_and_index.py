@@ -21,7 +21,7 @@ from textsim_db.write.learn_from_sample import learn_from_load
 
 log = logging.getLogger(__name__)
 
-_ROWS_AT_ONCE = 1000
+_LOGGED_AT_ONCE = 1000
 
 
 def attach_and_index(
@@ -81,8 +81,8 @@ def _rows(store: Store, source_id: int) -> Generator[tuple[str, str, str | None]
         return
     with read_source.reading(store.engine, source) as connection:
         page = read_source.read_page(connection, source, None, SAMPLE_DOCUMENTS)
-    for start in range(0, len(page), _ROWS_AT_ONCE):
-        keys = [key for key, _ in page[start : start + _ROWS_AT_ONCE]]
+    for start in range(0, len(page), _LOGGED_AT_ONCE):
+        keys = [key for key, _ in page[start : start + _LOGGED_AT_ONCE]]
         with read_source.reading(store.engine, source) as connection:
             rows = read_source.read_rows(connection, source, keys)
         yield from ((key, row.text, row.scope) for key, row in rows.items())
