@@ -28,9 +28,6 @@ from textsim_db.text.run_ahead import cut
 GROWTH_POINTS = 20
 QUANTILES = (0, 5, 25, 50, 75, 95, 100)
 
-Progress = Callable[[int, int], None]
-"""Called with the number of documents read so far, and the number of all documents."""
-
 
 class Sample(NamedTuple):
     """The size of a random sample of documents, and the seed that chooses them."""
@@ -47,7 +44,11 @@ class Limits(NamedTuple):
 
 
 def statistics(
-    store: Store, words: int, sample: Sample, limits: Limits, progress: Progress | None
+    store: Store,
+    words: int,
+    sample: Sample,
+    limits: Limits,
+    progress: Callable[[int, int], None] | None,
 ) -> Statistics:
     """Return the statistics of a corpus; see Corpus.statistics.
 
@@ -106,7 +107,7 @@ class _Reader:
         return fetch(self._connection, self._corpus, statement, parameters | self._limits)
 
     def count_words(
-        self, vocabulary: WordNumbers, total: int, progress: Progress | None
+        self, vocabulary: WordNumbers, total: int, progress: Callable[[int, int], None] | None
     ) -> WordCounts:
         """Count the words of the documents; total is their number."""
         counts, last_id, done = WordCounts(), 0, 0

@@ -37,8 +37,6 @@ from textsim_db.text.run_ahead import cut
 if TYPE_CHECKING:
     from psycopg.abc import Params
 
-Progress = Callable[[int, int], None]
-"""Called with the number of documents compared so far, and the number of all documents."""
 Row = tuple[Any, ...]
 
 
@@ -53,7 +51,10 @@ class ScopedSample(NamedTuple):
 
 
 def measure_recall(
-    store: Store, threshold: float, sample: ScopedSample, progress: Progress | None
+    store: Store,
+    threshold: float,
+    sample: ScopedSample,
+    progress: Callable[[int, int], None] | None,
 ) -> RecallReport:
     """Compare a random sample with all documents, in one snapshot; see Corpus.measure_recall."""
     with snapshot(store.engine) as connection:
@@ -93,7 +94,7 @@ class _SampleComparison:
         self._pairs: list[tuple[Pair, bool]] = []
         self._is_reached: dict[str, bool] = {}
 
-    def report(self, with_words: int, progress: Progress | None) -> RecallReport:
+    def report(self, with_words: int, progress: Callable[[int, int], None] | None) -> RecallReport:
         """Compare the sample with all documents and return the report.
 
         with_words: the number of documents that have words.
@@ -126,7 +127,7 @@ class _SampleComparison:
             curve=[self._config.probability(step / BINS) for step in range(BINS + 1)],
         )
 
-    def _compare_all(self, total: int, progress: Progress | None) -> None:
+    def _compare_all(self, total: int, progress: Callable[[int, int], None] | None) -> None:
         index = self._index
         done = 0
         for chunk in self._chunks():

@@ -21,7 +21,7 @@ from textsim_db.write.learn_from_sample import learn_from_load
 
 log = logging.getLogger(__name__)
 
-_LOGGED_AT_ONCE = 1000
+_TEXTS_AT_ONCE = 1000
 
 
 def attach_and_index(
@@ -39,7 +39,7 @@ def attach_and_index(
     source_id = attached_tables.attach(store, names, rules)
     if learns(store.corpus.config) and not store.corpus.config.is_unique:
         _learn(store, source_id)
-    report = None if progress is None else _Progress(progress).report
+    report = None if progress is None else _WrittenRows(progress).report
     worker = Worker(
         store.engine, store.dictionary, WorkerSettings(report=report, only_source=source_id)
     )
@@ -81,14 +81,14 @@ def _rows(store: Store, source_id: int) -> Generator[tuple[str, str, str | None]
         return
     with read_source.reading(store.engine, source) as connection:
         page = read_source.read_page(connection, source, None, SAMPLE_DOCUMENTS)
-    for start in range(0, len(page), _LOGGED_AT_ONCE):
-        keys = [key for key, _ in page[start : start + _LOGGED_AT_ONCE]]
+    for start in range(0, len(page), _TEXTS_AT_ONCE):
+        keys = [key for key, _ in page[start : start + _TEXTS_AT_ONCE]]
         with read_source.reading(store.engine, source) as connection:
             rows = read_source.read_rows(connection, source, keys)
         yield from ((key, row.text, row.scope) for key, row in rows.items())
 
 
-class _Progress:
+class _WrittenRows:
     """Calls a callback with the number of rows that a worker has indexed so far."""
 
     def __init__(self, callback: Callable[[int], None]) -> None:

@@ -56,11 +56,10 @@ DROP_PATIENCE = "60s"
 OLDER_SECONDS = 2.0
 """How long older transactions can still find the replaced corpus; larger values delay rebuild()."""
 
-Progress = Callable[[int, int], None]
-"""Called with the number of documents copied so far, and the number to copy."""
 
-
-def rebuild(store: Store, config: CorpusConfig, progress: Progress | None = None) -> StoredCorpus:
+def rebuild(
+    store: Store, config: CorpusConfig, progress: Callable[[int, int], None] | None = None
+) -> StoredCorpus:
     """Build the corpus anew, replace the old corpus by the new one, and return the new one.
 
     If the rebuild fails or is interrupted, the old corpus stays as it is. Raises CorpusBusy while
@@ -111,7 +110,12 @@ def lock_of_rebuilds(store: Store) -> Iterator[None]:
         yield
 
 
-def _copy(built: Store, copier: CorpusCopier, check: TwinCheck, progress: Progress | None) -> None:
+def _copy(
+    built: Store,
+    copier: CorpusCopier,
+    check: TwinCheck,
+    progress: Callable[[int, int], None] | None,
+) -> None:
     """Copy everything, and then the changes made meanwhile, until they are few."""
     name = check.old.name
     stored_corpus.drop_band_index(built.engine, built.corpus)
