@@ -22,7 +22,7 @@ from psycopg import sql
 
 import textsim_db
 from textsim_db.db import embedded_server
-from textsim_db.db.engine import plain_url, sqlalchemy_url
+from textsim_db.db.addresses import plain_url, sqlalchemy_url
 
 URL_VARIABLE = "TEXTSIM_TEST_DATABASE_URL"
 EMBEDDED_VERSIONS = (16, 18)

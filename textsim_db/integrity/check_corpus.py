@@ -68,7 +68,7 @@ def check(store: Store, progress: Callable[[int], None] | None = None) -> list[P
             found = faults(connection, store, tracked, checker.suspects)
             problems += [fault.problem(store.corpus) for fault in found]
     with snapshot(store.engine) as connection:
-        problems += _source_problems(connection, store.corpus)
+        problems += _unusable_sources(connection, store.corpus)
         problems += source_problems(connection, store.corpus)
     if store.corpus.config.is_unique and not problems:
         problems += _twin_problems(store)
@@ -249,7 +249,7 @@ def _forgotten(connection: Connection, corpus: StoredCorpus) -> Iterator[Problem
         yield Problem("words", key, detail, _mend_words(corpus))
 
 
-def _source_problems(connection: Connection, corpus: StoredCorpus) -> Iterator[Problem]:
+def _unusable_sources(connection: Connection, corpus: StoredCorpus) -> Iterator[Problem]:
     for table, problem in connection.execute(statements.SOURCE_PROBLEMS, [corpus.id]):
         # A problem of an attached table ends with its way out.
         yield Problem("attached table", table, problem, f"textsim reconcile {quote(corpus.name)}")

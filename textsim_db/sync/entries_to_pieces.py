@@ -12,7 +12,7 @@ from textsim_db.db import stored_corpus
 from textsim_db.db.engine import is_trouble
 from textsim_db.db.retries import OUTDATED
 from textsim_db.db.store import Store
-from textsim_db.errors import RecipeError
+from textsim_db.errors import RecipeError, on_one_line
 from textsim_db.sync.apply_changes import CONFLICTS
 from textsim_db.sync.apply_row_changes import RowPiece
 from textsim_db.sync.apply_word_ids import WordPiece
@@ -151,7 +151,7 @@ class ClaimedPieces:
             raise CorpusReplaced from error
         if isinstance(error, CONFLICTS):
             self._claims.postpone(ids)
-        self._sources.complaints.set_fault(name, " ".join(str(error).split()))
+        self._sources.complaints.set_fault(name, on_one_line(error))
         self._claims.forget(ids)
 
 

@@ -14,7 +14,7 @@ from textsim_db.db.dictionary import Dictionary
 from textsim_db.db.engine import is_trouble
 from textsim_db.db.schema import check_installed
 from textsim_db.db.store import Store
-from textsim_db.errors import ConfigurationError, RecipeError
+from textsim_db.errors import ConfigurationError, RecipeError, on_one_line
 from textsim_db.sync import read_source
 from textsim_db.sync.read_source import StoredSource
 from textsim_db.text import languages
@@ -129,4 +129,4 @@ class WorkerSources:
         except psycopg.Error as error:
             if is_trouble(error):
                 raise
-            self.complaints.set_fault(source.name, " ".join(str(error).split()))
+            self.complaints.set_fault(source.name, on_one_line(error))
