@@ -24,6 +24,7 @@ from textsim_db.cli.one_text import is_file_name
 from textsim_db.cli.options import (
     DatabaseUrl,
     LinkageOption,
+    TextColumn,
     column_option,
     misused,
     path_option,
@@ -131,7 +132,7 @@ def dedupe(
     output_kind: Annotated[
         Kind, record_kind_option("Format of the output; auto decides by its name.")
     ] = Kind.AUTO,
-    text: Annotated[str, column_option("Column, or member in JSON, with the text.")] = "text",
+    text: TextColumn = "text",
     key: Annotated[
         list[str] | None,
         column_option(
