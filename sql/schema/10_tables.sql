@@ -434,8 +434,8 @@ CREATE TABLE textsim.pending (
     CHECK (array_ndims(keys) = 1 AND array_position(keys, NULL) IS NULL),
     CHECK (array_ndims(document_ids) = 1 AND array_position(document_ids, NULL) IS NULL)
 );
--- The order in which workers claim entries. The entries for clusters, and those that were set aside, are not in
--- their way.
+-- The order in which workers claim entries. Entries for clusters, and entries that were set aside, are not
+-- in their way.
 CREATE INDEX pending_ready ON textsim.pending (id) WHERE kind NOT IN ('failed', 'cluster');
 CREATE INDEX pending_corpus ON textsim.pending (corpus_id, kind, id);
 CREATE INDEX pending_compare ON textsim.pending (source_id) WHERE kind = 'compare';

@@ -9,7 +9,7 @@ from textsim_db.sketch.ragged import begins_run
 from textsim_db.text.array_types import BoolArray
 
 MOST_WAITING = 4_000_000
-"""The links that wait until those of crowded documents are removed; they take 100 MB."""
+"""The links that wait until the links of crowded documents are removed; they take 100 MB."""
 
 
 class FewLinks:

@@ -66,7 +66,7 @@ def keep_linked(links: Links, apart: Mapping[int, Set[int]]) -> Links:
 
     The rule of keep_representatives, for links that are known: the lowest number comes first. A link of
     a similarity above 1 joins a document to the cluster of an earlier one, whatever that is. apart: for
-    some documents those that may not be in one cluster with it.
+    some documents the documents that may not be in one cluster with them.
     """
     first, second = np.sort(np.stack(links[:2]), axis=0)
     order = np.lexsort((first, -links.similarity, second))

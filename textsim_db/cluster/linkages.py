@@ -50,7 +50,8 @@ def groups_of_links(
 ) -> Iterator[Group]:
     """Yield the clusters of links, each given once, in any order; the lowest number ranks first.
 
-    apart: with linkage "kept", for some documents those that may not be in one cluster with it.
+    apart: with linkage "kept", for some documents the documents that may not be in one
+    cluster with them.
     """
     if linkage is Linkage.COMPLETE:
         yield from (Group(ids, weakest) for ids, weakest in complete(links))

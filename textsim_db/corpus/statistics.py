@@ -155,7 +155,7 @@ class StatisticMethods(CheckedArguments):
         Args:
             share: the share of the texts, above 0, at most 1.
             last: the number of shingles to return at most; None: all.
-            clusters: compute the clusters of the corpus, to count those that a shingle holds. The
+            clusters: compute the clusters of the corpus, to count the clusters that a shingle holds. The
                 clusters of a tracked corpus are always counted.
 
         Raises:

@@ -58,7 +58,7 @@ class Rule(NamedTuple):
 
 
 class Document(NamedTuple):
-    """A document to compare with all others, or with those of its scope."""
+    """A document to compare with all others, or with the others of its scope."""
 
     text: str | None
     """None if it cannot be compared."""

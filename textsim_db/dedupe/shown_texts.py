@@ -49,7 +49,7 @@ def read_texts(
     documents: dict[StoredDocument, str],
     settings: CorpusSettings,
 ) -> ShownTexts:
-    """Choose the texts that are shown; texts: those of all records, in their order."""
+    """Choose the texts that are shown; texts: the texts of all records, in their order."""
     pairs = list(shown.pairs())
     wanted = {number for pair in pairs for number in pair[:2] if isinstance(number, int)}
     records = {

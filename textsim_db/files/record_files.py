@@ -68,7 +68,7 @@ class RecordColumns(NamedTuple):
     """The scope, if records of different scopes are not compared."""
 
     def wanted(self, columns: list[str]) -> Names:
-        """Return the columns to read; columns: those of the file."""
+        """Return the columns to read; columns: the columns of the file."""
         key = self.key if self.key_needed or self.key in columns else None
         by_option = {
             "--text": self.text,

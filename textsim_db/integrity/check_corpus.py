@@ -273,7 +273,7 @@ def _twin_problems(store: Store) -> Iterator[Problem]:
 
 
 def _row_problems(connection: Connection, store: Store) -> Iterator[Problem]:
-    """Yield the band rows and fingerprints that are missing, and those that documents do not have."""
+    """Yield the band rows and fingerprints that are missing, and the surplus ones."""
     config = store.corpus.config
     buckets = statements.BUCKETS_OF_VALUES if config.is_exact else statements.BUCKETS_OF_BANDS
     if config.scoped:
@@ -288,7 +288,7 @@ def _row_problems(connection: Connection, store: Store) -> Iterator[Problem]:
 def _wrong_rows(
     connection: Connection, store: Store, rows: statements.RowsToCheck
 ) -> Iterator[Problem]:
-    """Yield the rows of a table that differ from those that follow from the documents."""
+    """Yield the rows of a table that do not follow from the documents."""
     config = store.corpus.config
     shape: dict[str, Any] = {"rows": config.rows, "bands": config.bands, "bits": BLOCK_BITS}
     both = (rows.sums_of_stored, rows.sums_of_documents)

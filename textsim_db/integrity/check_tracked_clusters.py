@@ -70,10 +70,10 @@ class _Matches(NamedTuple):
 
 
 class _ToCompare(NamedTuple):
-    """Nodes whose matches are compared with those that the function of SQL finds."""
+    """Nodes whose matches are compared with the matches that the function of SQL finds."""
 
     nodes: Int64Array
-    """The judged nodes, and those with a match that is stored and not found, or the reverse."""
+    """The judged nodes, and the nodes with a match that is stored and not found, or the reverse."""
     crowded: Int64Array
     """The nodes that have only some of their matches, which are not compared."""
 

@@ -37,7 +37,7 @@ class Sample(NamedTuple):
 
 
 class Limits(NamedTuple):
-    """The documents that are counted: those of one language, of one scope, or of both."""
+    """The documents that are counted: of one language, of one scope, or of both."""
 
     language: str | None = None
     scope: str | None = None

@@ -20,7 +20,7 @@ from textsim_db.read.stored_documents import StoredDocuments, WordNumbers
 from textsim_db.sketch.ragged import Signatures
 
 CACHE_BYTES = 256 * 1024 * 1024
-"""The bytes of documents that are kept, and also of those that are read at once.
+"""The bytes of documents that are kept, and the bytes of documents that are read at once.
 
 A larger cache reads fewer documents twice.
 """

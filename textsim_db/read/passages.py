@@ -84,7 +84,7 @@ class _Searched(NamedTuple):
 
     tokens: Tokens
     passages: list[Passage]
-    """Those of at least min_words words, the longest first."""
+    """The passages of at least min_words words, the longest first."""
     common: list[CommonRun]
     """The runs whose documents were not read."""
 

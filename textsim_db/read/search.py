@@ -253,7 +253,8 @@ def _matches(
 ) -> list[list[Match]]:
     """Return the verified candidates of each query, best first.
 
-    most: the matches of a single query that are needed; the last of them brings those that equal it.
+    most: the matches of a single query that are needed; the last of them brings the matches that
+    equal it.
     """
     if not candidates.rows:
         return [[] for _ in sketches.shingle_counts]

@@ -110,7 +110,7 @@ class ChainClusters:
     def _links(
         self, threshold: float, groups: list[list[str]], different: list[tuple[str, str]]
     ) -> Links:
-        """Return links, the most similar first, and before them those of judgements."""
+        """Return links, the links of judgements first, then the most similar."""
         links = self._pairs.all_links
         count = int(np.searchsorted(-links.similarity, -threshold, "right"))
         links = Links(links.left[:count], links.right[:count], links.similarity[:count])

@@ -1,4 +1,4 @@
-"""The documents of a corpus, or those of one of its attached tables, for the pages."""
+"""The documents of a corpus or of one of its attached tables, for the pages."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _PAIRS_AT_ONCE = 10_000
 
 
 class CorpusDocuments:
-    """The documents of a corpus, or those of one attached table; it is a Reviewed."""
+    """The documents of a corpus or of one attached table; it is a Reviewed."""
 
     def __init__(
         self, corpus: Corpus, threshold: float | None = None, source: Source | None = None

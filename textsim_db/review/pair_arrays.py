@@ -116,7 +116,7 @@ class Pairs:
         return int(order[place])
 
     def numbers_of(self, pairs: Iterable[tuple[str, str]]) -> Int64Array:
-        """Return the numbers of those of these pairs that are kept."""
+        """Return the numbers of the kept pairs among these."""
         numbers = (self.number(a, b) for a, b in pairs)
         return np.array([number for number in numbers if number is not None], np.int64)
 

@@ -1,4 +1,4 @@
-"""Reads the pairs in the background, while the first pages show those of a few random documents."""
+"""Reads the pairs in the background, while the first pages show the pairs of a few random documents."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class Survey:
         self.count = 0
         """The pairs that were read so far."""
         self.pairs: Pairs | None = None
-        """All pairs, or until they were read those of a few documents; None at first."""
+        """All pairs, or until they were read the pairs of a few documents; None at first."""
         self.clusters: StoredClusters | None = None
         """The stored clusters of a tracked corpus."""
         self.is_complete = False

@@ -35,8 +35,8 @@ def learns(config: CorpusConfig) -> bool:
 def learn_common(samples: Iterable[Tokens], config: CorpusConfig) -> CorpusConfig:
     """Return the configuration with the common shingles of a sample of documents, in parts.
 
-    An exact corpus learns those of its shingles, and a corpus with passages those of its passages. If
-    there are fewer than FEWEST_DOCUMENTS documents, it learns none.
+    An exact corpus learns the list of its shingles, and a corpus with passages the list of its
+    passages. If there are fewer than FEWEST_DOCUMENTS documents, it learns none.
     """
     documents = 0
     shingles, passages = [np.empty(0, np.int64)], [np.empty(0, np.int64)]

@@ -176,7 +176,7 @@ def options(
 ) -> list[Option]:
     """Return the options for documents with this distribution, the exact corpus first.
 
-    fingerprints: those of a document.
+    fingerprints: the fingerprints of a document.
     """
     chosen = choose(threshold, recall, num_hashes)
     if not is_number(words) or not 0 <= words <= MAX_WORDS:

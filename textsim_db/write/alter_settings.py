@@ -14,7 +14,7 @@ FREE = frozenset({"recall", "is_unique"})
 
 
 def is_enough(store: Store, config: CorpusConfig) -> bool:
-    """Return whether alter() can store these settings: no stored row depends on those that change.
+    """Return whether alter() can store these settings: no stored row depends on the changed settings.
 
     The matches of a tracked corpus depend on its threshold.
     """

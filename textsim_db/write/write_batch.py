@@ -102,7 +102,7 @@ class _Decision(NamedTuple):
     adopted: list[int]
     """The ids of stored documents that only get a new source."""
     stored: StoredByKey
-    """The stored documents; those that change are locked."""
+    """The stored documents; the changing documents are locked."""
 
 
 def write(
@@ -151,7 +151,7 @@ def _with_expiries(cursor: Cursor, corpus: StoredCorpus, batch: Batch) -> Batch:
 def _decide(
     cursor: Cursor, store: Store, batch: Batch, source_id: int | None, locked: StoredByKey | None
 ) -> _Decision:
-    """Compare a batch with the stored documents, and lock those that change.
+    """Compare a batch with the stored documents, and lock the stored documents that change.
 
     The buckets of a unique corpus are locked before the documents.
     """
@@ -375,7 +375,7 @@ def _replace(
 
 
 def _stored_band_rows(corpus: StoredCorpus, documents: Sequence[Stored]) -> Int64Array:
-    """Return the band rows that stored documents have: those that their signatures give."""
+    """Return the band rows of stored documents, as their signatures give them."""
     parts = [document.signature for document in documents]
     signatures = load_signatures(parts, [document.id for document in documents], corpus.config)
     scopes = [str(each.scope) for each in documents] if corpus.config.scoped else None
