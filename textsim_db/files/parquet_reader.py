@@ -93,7 +93,7 @@ class ParquetReader(RecordReader):
         except (pyarrow.ArrowException, OSError, UnicodeDecodeError) as error:
             if isinstance(error, OSError) and error.errno is not None:
                 raise
-            raise InputError(f"damaged, or not Parquet: {' '.join(str(error).split())}") from error
+            raise InputError(f"damaged, or not Parquet: {on_one_line(error)}") from error
 
 
 def _rows_at_once(file: Any) -> int:
