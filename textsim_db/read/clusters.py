@@ -81,17 +81,7 @@ def _find(
     keys = corpus.cache.keys(
         np.concatenate([np.empty(0, np.int64), *(group.ids for group in found)])
     )
-    result = [
-        (
-            Cluster(
-                tuple(sorted(keys[id_] for id_ in group.ids.tolist())),
-                group.weakest,
-                None if group.kept is None else keys[group.kept],
-            ),
-            group,
-        )
-        for group in found
-    ]
+    result = [(group.with_keys(keys.__getitem__), group) for group in found]
     result.sort(key=lambda each: (-len(each[0].keys), each[0].keys))
     return result
 
