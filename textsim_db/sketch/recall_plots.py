@@ -28,7 +28,7 @@ def check_file(path: str) -> None:
 
 
 def s_curve(
-    path: str, bandings: list[Bands], threshold: float, report: RecallReport | None = None
+    path: str, bandings: list[Bands], threshold: float, report: RecallReport | None
 ) -> None:
     """Draw the probability of becoming a candidate over the similarity, for each banding.
 

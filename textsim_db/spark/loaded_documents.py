@@ -63,7 +63,7 @@ class LoadedDocuments:
         for pairs, _ in lists(self._listed, ONLY_ROUND, sizes, self.config.threshold):
             yield pairs[self.large.first_shared(pairs) < 0]
 
-    def with_rows(self, pairs: Int64Array, of_shingles: bool = True) -> Iterator[PairsWithRows]:
+    def with_rows(self, pairs: Int64Array, of_shingles: bool) -> Iterator[PairsWithRows]:
         """Yield the pairs with the rows of all texts."""
         left, right = (self._text_of[side(pairs)] for side in (left_of, right_of))
         yield PairsWithRows(pairs, self._rows, left, right)

@@ -56,9 +56,6 @@ class Shared(NamedTuple):
     counts: Int64Array
 
 
-NO_EDGES = Edges(np.empty(0, np.int64), np.empty(0, np.int64))
-
-
 def find_edges(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """Yield the edges of a partition of buckets, and pass on the counts."""
     inbox = sort_by_kind(from_arrow(batches))
