@@ -49,12 +49,6 @@ class Candidates:
 
     The methods return DataFrames that Spark computes when they are used; each use reads the
     DataFrame again. Cache a result if you use it twice.
-
-    - `config`: the settings, complete.
-    - `documents`: the number of documents that were compared.
-    - `refused`: the number of rows that cannot be compared.
-    - `refusals`: the first thousand of these rows by key, with the reasons.
-    - `candidates`: the number of documents that share a bucket with another document.
     """
 
     def __init__(
@@ -63,17 +57,22 @@ class Candidates:
         self._frame = frame
         self._columns = columns
         self.config = with_common(columns.numbered(frame), config)
+        """The settings, complete."""
         inbox = sort_by_kind(from_arrow(self._edges(partitions).toArrow().to_batches()))
         self.documents = sum(int(unpack_numbers(data)[0][0]) for data in inbox["documents"])
+        """The number of documents that were compared."""
         refused = [json.loads(data) for data in inbox.get("refused", [])]
         self.refused = sum(count for count, _ in refused)
+        """The number of rows that cannot be compared."""
         self.refusals = sorted(Refusal(*row) for _, rows in refused for row in rows)[:MOST_NAMED]
+        """The first thousand of the refused rows by key, with the reasons."""
         repeated = np.concatenate([unpack_numbers(data)[0] for data in inbox["repeated"]])
         self._check_keys(repeated)
         columns_of_edges = zip(*(unpack_numbers(data, 2) for data in inbox["edges"]), strict=True)
         edges = Edges(*(np.concatenate(column) for column in columns_of_edges))
         self._components = find_components(edges, repeated)
         self.candidates = len(self._components.numbers)
+        """The number of documents that share a bucket with another document."""
         log.info(
             "%s of %s documents are candidates",
             *(self.candidates, self.documents),
