@@ -98,7 +98,11 @@ def attach(
         start = time.monotonic()
         with progress("indexing", "rows") as show:
             report = opened.attach(
-                *(table, None, text, mode, show),
+                table,
+                None,
+                text,
+                mode,
+                show,
                 key_columns=key or ["id"],
                 existing=existing,
                 scope=scope,

@@ -348,7 +348,12 @@ def _dedupe_file(
         if add:
             server = db.engine.url.render_as_string(hide_password=True)
             arguments = (
-                *(server, *against, records.columns, rule.preference, rule.linkage, judgements),
+                server,
+                *against,
+                records.columns,
+                rule.preference,
+                rule.linkage,
+                judgements,
             )
             addition = AdditionFile(f"{outputs.lasting()}.added", records.path, arguments)
         corpora = [_known_corpus(db, name) for name in against]
@@ -357,7 +362,11 @@ def _dedupe_file(
         if result is None:
             with loading(records, texts) as load:
                 result = deduplicate(
-                    *(db, load, rule, load.after_batch, corpora),
+                    db,
+                    load,
+                    rule,
+                    load.after_batch,
+                    corpora,
                     None if judgements is None else partial(_of_records, judgements, texts.keys),
                 )
         elif addition:

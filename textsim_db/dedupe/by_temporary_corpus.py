@@ -172,7 +172,10 @@ def _warn_of_large_clusters(corpus: Corpus, removals: list[Removal]) -> None:
         log.warning(
             "%s documents are removed for the document in place %s; the least similarity of those "
             "compared is %.4f, and %s",
-            *(f"{removed:,}", kept + 1, inspection.least, cause),
+            f"{removed:,}",
+            kept + 1,
+            inspection.least,
+            cause,
             extra={"documents": removed, "least": inspection.least},
         )
 

@@ -75,7 +75,8 @@ class Candidates:
         """The number of documents that share a bucket with another document."""
         log.info(
             "%s of %s documents are candidates",
-            *(self.candidates, self.documents),
+            self.candidates,
+            self.documents,
             extra={"candidates": self.candidates, "documents": self.documents},
         )
 

@@ -182,8 +182,10 @@ class _Load:
             )
             log.info(
                 "corpus %s: %s %s documents in hidden corpus %s",
-                *(self.name, "going on with" if is_resumed else "writing"),
-                *(self.survey.rows, hidden.id),
+                self.name,
+                "going on with" if is_resumed else "writing",
+                self.survey.rows,
+                hidden.id,
                 extra={"corpus": self.name, "documents": self.survey.rows},
             )
             with _noting_how_to_go_on(self.name):

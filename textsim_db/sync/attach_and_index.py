@@ -66,7 +66,8 @@ def _learn(store: Store, source_id: int) -> None:
     except (psycopg.Error, TextsimError) as error:
         log.warning(
             "corpus %s has not learned its common shingles, which a rebuild learns: %s",
-            *(store.corpus.name, error),
+            store.corpus.name,
+            error,
             extra={"corpus": store.corpus.name},
         )
 

@@ -145,7 +145,8 @@ def release_dropped(engine: Engine, corpus_id: int) -> int:
     for relation, documents in rows:
         log.warning(
             "table with the oid %s was dropped: it is detached, and its %s documents are removed",
-            *(relation, documents),
+            relation,
+            documents,
             extra={"documents": documents},
         )
     return sum(documents for _, documents in rows)

@@ -59,7 +59,8 @@ def learn_from_load(
     count = sum(len(each.values) for each in lists)
     log.info(
         "corpus %s: learned %s common shingles",
-        *(corpus.name, count),
+        corpus.name,
+        count,
         extra={"corpus": corpus.name, "shingles": count},
     )
     return rebuild(store, config), documents
@@ -81,7 +82,8 @@ def learn_from_corpus(store: Store, config: CorpusConfig) -> CorpusConfig:
         tokens = without_boilerplate(tokens, config)
         log.info(
             "corpus %s: learned %s shingles of boilerplate",
-            *(store.corpus.name, len(values)),
+            store.corpus.name,
+            len(values),
             extra={"corpus": store.corpus.name, "shingles": len(values)},
         )
     return learn_common([tokens], config) if learns(config) else config

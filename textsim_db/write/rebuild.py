@@ -128,7 +128,10 @@ def _copy(
             check.compare_all()
         log.info(
             "corpus %s: round %s of the rebuild, %s documents copied, %s removed",
-            *(name, number, copied, removed),
+            name,
+            number,
+            copied,
+            removed,
             extra={"corpus": name, "documents": copied, "removed": removed},
         )
         if copied + removed < FEW_CHANGES:
@@ -218,6 +221,7 @@ def drop_replaced(engine: Engine, old: StoredCorpus) -> None:
     except TextsimError as error:
         log.warning(
             "corpus %s was rebuilt; the next rebuild drops the replaced corpus, because: %s",
-            *(old.name, error),
+            old.name,
+            error,
             extra={"corpus": old.name},
         )
