@@ -96,8 +96,8 @@ def plan(
 
     Without CORPUS it prints the possible bandings: the probability that a pair becomes a candidate,
     the bytes of a document, and the expected candidates; with --passages also the fingerprints of a
-    document. With CORPUS it compares a sample of the
-    documents with all documents by brute force, and prints the recall and the missed pairs.
+    document. With CORPUS it compares a sample of the documents with all documents by brute force, and
+    prints the recall and the missed pairs.
 
     With --clients, or if CORPUS is unique, it prints how many locks a document takes, and the setting
     of the server that the clients need.
