@@ -45,6 +45,17 @@ def test_a_constant_of_the_package_has_one_meaning() -> None:
     assert {name: found for name, found in modules.items() if len(found) > 1} == {}
 
 
+def test_a_class_of_the_package_has_a_name_of_its_own() -> None:
+    """Only the classes of aio have the names of the classes that they are derived from."""
+    modules: dict[str, list[str]] = defaultdict(list)
+    for path in sorted((ROOT / "textsim_db").rglob("*.py")):
+        for statement in ast.parse(path.read_text("utf-8")).body:
+            if isinstance(statement, ast.ClassDef) and path.parent.name != "aio":
+                modules[statement.name].append(path.stem)
+    assert len(modules) > 300
+    assert {name: found for name, found in modules.items() if len(found) > 1} == {}
+
+
 def _constants(module: ast.Module) -> Iterator[tuple[str, ast.expr]]:
     """Yield the names in capitals that a module assigns, and what it assigns to them."""
     for statement in module.body:
