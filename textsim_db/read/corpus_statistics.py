@@ -19,7 +19,7 @@ from textsim_db.read.stored_documents import (
     DOCUMENTS_AT_ONCE,
     WordNumbers,
     normal_forms,
-    word_numbers,
+    stored_word_numbers,
 )
 from textsim_db.read.word_counts import WordCounts, words_at
 from textsim_db.results import Frequency, Growth, Statistics
@@ -116,7 +116,7 @@ class _Reader:
             cursor.execute(self._corpus.statement(statements.WORDS), self._limits)
             for rows in cut(cursor, DOCUMENTS_AT_ONCE, lambda row: 4 * len(row[0] or row[1])):
                 waiting = {i: form for i, (word_ids, form) in enumerate(rows) if word_ids is None}
-                words, offsets = word_numbers([row[0] for row in rows], waiting, vocabulary)
+                words, offsets = stored_word_numbers([row[0] for row in rows], waiting, vocabulary)
                 # The array of counts is as long as the highest id, and the id of a damaged document
                 # may be any number. So an id above the dictionary's last one is refused.
                 highest = int(words.max(initial=0))

@@ -103,7 +103,7 @@ class StoredDocuments:
         return Rows(tokens, offsets, self.shingle_counts, self._shingle.n)
 
     def _words(self) -> TokensAndBounds:
-        return word_numbers([row[3] for row in self._rows], self._waiting, self._vocabulary)
+        return stored_word_numbers([row[3] for row in self._rows], self._waiting, self._vocabulary)
 
     def _characters(self) -> TokensAndBounds:
         word_ids, stored = [row[3] for row in self._rows], [row[4] for row in self._rows]
@@ -132,7 +132,7 @@ def rows_of_tokens(
     return Rows(numbers, offsets, shingle_counts, shingle.n)
 
 
-def word_numbers(
+def stored_word_numbers(
     arrays: Sequence[bytes | None], waiting: Mapping[int, str], vocabulary: WordNumbers
 ) -> TokensAndBounds:
     """Return the words of documents as numbers.

@@ -266,7 +266,8 @@ class CorpusCopier:
         parameters = []
         for i, id_ in zip(numbers.tolist(), ids.tolist(), strict=True):
             row, count = copy.rows[i], int(sketches.shingle_counts[i])
-            signature, expiry = Array(sketches.signatures.of(i)), write_batch.moment(row.expires_at)
+            signature = Array(sketches.signatures.of(i))
+            expiry = write_batch.expiry_parameter(row.expires_at)
             prints = sketches.fingerprints and Array(sketches.fingerprints.of(i))
             found = (row.source_id, count, row.scope, expiry, signature, prints, row.normal_form)
             parameters.append((id_, row.key, *found))

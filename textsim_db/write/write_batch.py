@@ -257,7 +257,7 @@ def _extend(cursor: Cursor, corpus: StoredCorpus, batch: Batch, decision: _Decis
         ids = ids_by_expiry.setdefault(batch.expiry_of(i), [])
         ids.append(decision.stored[batch.keys[i]].id)
     for expiry, ids in ids_by_expiry.items():
-        parameters = [moment(expiry), Array(np.array(ids, np.int32))]
+        parameters = [expiry_parameter(expiry), Array(np.array(ids, np.int32))]
         cursor.execute(corpus.statement(statements.EXTEND_DOCUMENTS), parameters)
 
 
@@ -359,7 +359,7 @@ def _replace(
             int(batch.sketches.shingle_counts[i]),
             batch.language_of(i),
             batch.scope_of(i),
-            moment(batch.expiry_of(i)),
+            expiry_parameter(batch.expiry_of(i)),
             source_id,
             same,
             stored.id,
@@ -383,7 +383,7 @@ def _stored_band_rows(corpus: StoredCorpus, documents: Sequence[Stored]) -> Int6
     return band_rows(buckets, _ids(documents))
 
 
-def moment(expiry: bytes | None) -> Moment | None:
+def expiry_parameter(expiry: bytes | None) -> Moment | None:
     """Return a stored expiry as a parameter."""
     return None if expiry is None else Moment(expiry)
 
