@@ -23,7 +23,7 @@ from textsim_db.diff.marked_parts import (
     excerpt_of_both,
     excerpts_side_by_side,
 )
-from textsim_db.diff.word_diff import Change, Token, tokens
+from textsim_db.diff.word_diff import Change, Token, tokens, tokens_of_form
 from textsim_db.show.charts import bars_by_name
 from textsim_db.show.escape import escaped, shortened
 from textsim_db.show.layout import note, page
@@ -187,12 +187,8 @@ def _texts(pair: RemovedPair, texts: ShownTexts) -> tuple[str, str, Callable[[st
     removed = texts.records[pair.removed]
     if isinstance(pair.kept, StoredDocument):
         # A corpus stores words only.
-        return texts.documents[pair.kept], texts.forms[pair.removed], _words
+        return texts.documents[pair.kept], texts.forms[pair.removed], tokens_of_form
     return texts.records[pair.kept], removed, tokens
-
-
-def _words(form: str) -> list[Token]:
-    return [Token(word, f"{word} ") for word in form.split()]
 
 
 def _remarks(found: StartDifferences) -> str:

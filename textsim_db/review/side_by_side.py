@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from textsim_db.diff.word_diff import Change, Part, Token, differences, tokens
+from textsim_db.diff.word_diff import Change, Part, Token, differences, tokens, tokens_of_form
 from textsim_db.errors import MeasureError
 from textsim_db.review.reviewed import Text
 from textsim_db.show.word_borders import end_of_start, start_of_end
@@ -114,9 +114,7 @@ def visible(text: str) -> str:
 
 def _tokens(text: Text) -> list[Token]:
     begin = text.text[:_MOST_READ]
-    if text.is_original:
-        return tokens(begin)
-    return [Token(word, f"{word} ") for word in begin.split(" ")]
+    return tokens(begin) if text.is_original else tokens_of_form(begin)
 
 
 def _line(text: str) -> str:
