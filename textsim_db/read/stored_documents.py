@@ -125,8 +125,7 @@ def rows_of_tokens(
 ) -> Rows:
     """Return texts that are not stored as rows that can be compared with stored documents."""
     if of_shingles and shingle.unit == "char":
-        spans = pairwise(tokens.normal_offsets.tolist())
-        numbers, offsets = code_points([tokens.span(start, end) for start, end in spans])
+        numbers, offsets = code_points(tokens.forms())
     else:
         numbers, offsets = vocabulary.numbers(tokens), tokens.word_offsets
     return Rows(numbers, offsets, shingle_counts, shingle.n)

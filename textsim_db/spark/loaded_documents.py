@@ -146,6 +146,5 @@ def _take(tokens: Tokens, documents: Int64Array) -> Tokens:
 def _rows(tokens: Tokens, shingle_counts: Int64Array, shingle: Shingle) -> Rows:
     if shingle.unit == "word":
         return Rows(word_numbers(tokens), tokens.word_offsets, shingle_counts, shingle.n)
-    spans = pairwise(tokens.normal_offsets.tolist())
-    points, offsets = code_points([tokens.span(start, end) for start, end in spans])
+    points, offsets = code_points(tokens.forms())
     return Rows(points, offsets, shingle_counts, shingle.n)

@@ -117,8 +117,7 @@ def _find(store: Store, threshold: float, most: int) -> _Nodes:
     _, nodes = np.unique(roots(parents), return_inverse=True)
     nodes = nodes.astype(np.int64) + 1
     links = links.take(~is_equal)
-    ends = (nodes[np.searchsorted(documents, side)] for side in (links.left, links.right))
-    x, y = ends
+    x, y = (nodes[np.searchsorted(documents, side)] for side in (links.left, links.right))
     pairs, places = np.unique(
         np.stack((np.minimum(x, y), np.maximum(x, y))), axis=1, return_index=True
     )
