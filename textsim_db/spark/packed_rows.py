@@ -5,8 +5,8 @@ A shuffle of single rows (bucket, document) costs about three times as much as a
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from typing import NamedTuple
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -29,8 +29,13 @@ class Message(NamedTuple):
 def to_arrow(messages: list[Message]) -> pa.RecordBatch:
     """Return messages as rows of SCHEMA."""
     columns = zip(*messages, strict=True) if messages else ([], [], [])
-    arrays = [pa.array(list(c), f.type) for c, f in zip(columns, _ARROW, strict=True)]
-    return pa.RecordBatch.from_arrays(arrays, schema=_ARROW)
+    return record_batch(columns, _ARROW)
+
+
+def record_batch(columns: Iterable[Sequence[Any]], schema: pa.Schema) -> pa.RecordBatch:
+    """Return columns of values of Python as rows of a schema."""
+    arrays = [pa.array(column, field.type) for column, field in zip(columns, schema, strict=True)]
+    return pa.RecordBatch.from_arrays(arrays, schema=schema)
 
 
 def from_arrow(batches: Iterable[pa.RecordBatch]) -> Iterator[Message]:

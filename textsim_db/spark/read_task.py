@@ -12,6 +12,7 @@ from textsim_db.db.store import Store
 from textsim_db.errors import CorpusChanged
 from textsim_db.read.stored_documents import normal_forms
 from textsim_db.spark import statements
+from textsim_db.spark.packed_rows import record_batch
 from textsim_db.spark.task_store import Target
 
 PAGE = 1000
@@ -61,6 +62,5 @@ def _pages(store: Store, after: int, last: int) -> RecordBatches:
 
 def _batch(store: Store, rows: list[tuple[Any, ...]]) -> pa.RecordBatch:
     _, keys, languages, scopes, counts, word_ids, waiting = zip(*rows, strict=True)
-    columns = (keys, languages, scopes, counts, normal_forms(word_ids, waiting, store.dictionary))
-    arrays = [pa.array(list(c), field.type) for c, field in zip(columns, _DOCUMENTS, strict=True)]
-    return pa.RecordBatch.from_arrays(arrays, schema=_DOCUMENTS)
+    forms = normal_forms(word_ids, waiting, store.dictionary)
+    return record_batch((keys, languages, scopes, counts, forms), _DOCUMENTS)

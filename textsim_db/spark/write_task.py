@@ -18,6 +18,7 @@ from pyspark import TaskContext
 from textsim_db.db.engine import read_rows
 from textsim_db.db.store import Store
 from textsim_db.results import AddReport
+from textsim_db.spark.packed_rows import record_batch
 from textsim_db.spark.refuse_rows import accept
 from textsim_db.spark.task_store import Target
 from textsim_db.write import statements
@@ -121,6 +122,4 @@ def _rows(report: AddReport) -> pa.RecordBatch:
         (refusal.key, refusal.reason, 0, 0, 0) for refusal in report.refused
     ]
     rows.append((None, None, report.added, report.replaced, report.unchanged))
-    columns = zip(zip(*rows, strict=True), _OUTPUT, strict=True)
-    arrays = [pa.array(values, field.type) for values, field in columns]
-    return pa.RecordBatch.from_arrays(arrays, schema=_OUTPUT)
+    return record_batch(zip(*rows, strict=True), _OUTPUT)
