@@ -486,7 +486,7 @@ def _dedupe_table(
     keys: list[str] = []
     with connect(database_url) as db, database_errors():
         table = table_clusters.find_table(db.engine, name, columns, rule.preference)
-        table_clusters.check_target(db.engine, table, *into[:2])
+        table_clusters.check_target(db.engine, table, into.name, into.is_replaced)
         documents = table_clusters.documents(db.engine, table, keys)
         shown_rule, rule = rule, table_clusters.by_place(rule)
         corpus = table_clusters.attached_corpus(db, table) if may_use_corpus else None
@@ -497,7 +497,9 @@ def _dedupe_table(
         else:
             with loading(None, documents) as load:
                 result = deduplicate(db, load, rule, load.after_batch)
-        if table_clusters.write_clusters(db.engine, table, *into[:2], keys, result):
+        if table_clusters.write_clusters(
+            db.engine, table, into.name, into.is_replaced, keys, result
+        ):
             print_message(f"the rows of {shown(into.name)} were replaced")
         refused = [
             f'the row with key "{keys[number]}": {reason}' for number, reason in result.refused
