@@ -321,7 +321,7 @@ BEGIN
     USING xs, ys, c.unit, c.shingle_length, threshold;
 END $$;
 COMMENT ON FUNCTION textsim._verify_pairs(textsim.corpus, integer[], integer[], double precision)
-    IS 'those of the pairs of documents, given by their ids, that reach the threshold, with their exact similarity';
+    IS 'the pairs, of the given pairs of ids of documents, that reach the threshold, with their exact similarity';
 
 CREATE FUNCTION textsim._candidates_of(corpus text, document_key text)
 RETURNS TABLE (key text, shared integer)

@@ -26,7 +26,7 @@ from tests.support.commands import Textsim, process
 from tests.support.terminal import Terminal, replace_standard_error
 from tests.support.waiting import PATIENCE_SECONDS, wait_for
 from textsim_db.cli import app, logs, progress
-from textsim_db.db.engine import plain_url, sqlalchemy_url
+from textsim_db.db.addresses import plain_url, sqlalchemy_url
 from textsim_db.results import AddReport
 from textsim_db.text import numba_compiler
 

@@ -36,9 +36,10 @@ FIRST = 100_000
 
 @dataclass
 class Running:
-    """A running process; target: the function of works.py that it runs."""
+    """A running process."""
 
     target: str
+    """The function of works.py that it runs."""
     process: BaseProcess
     job: Job
 

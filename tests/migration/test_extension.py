@@ -38,13 +38,11 @@ UTF8 = "ENCODING 'UTF8' TEMPLATE template0"
 
 @dataclass
 class Extensible(Server):
-    """A server whose databases, if created here, find the extension.
-
-    variables: of the Makefile, which installs the files for this server.
-    """
+    """A server whose databases, if created here, find the extension."""
 
     control_path: str = ""
     variables: tuple[str, ...] = ()
+    """Variables of the Makefile, which installs the files for this server."""
 
     def install(self, root: Path) -> None:
         """Install the files of the extension from a checkout."""

@@ -26,11 +26,10 @@ from textsim_db.compare.packed_pairs import (
     joined_members,
     left_of,
     of_round,
-    offsets_of,
     pack,
     right_of,
 )
-from textsim_db.sketch.ragged import Ragged
+from textsim_db.sketch.ragged import Ragged, offsets_of
 
 Documents = list[list[int]]
 

@@ -84,7 +84,7 @@ class RowsToCheck(NamedTuple):
 
 
 def band_rows(buckets: LiteralString) -> RowsToCheck:
-    """Return the statements for the band rows; buckets: a query for those that signatures give."""
+    """Return the statements for the band rows; buckets: a query for the buckets that signatures give."""
     return _rows_to_check("band row", "bucket", "{band}", buckets)
 
 

@@ -20,7 +20,7 @@ from textsim_db.cluster.spanning_forest import Ids
 from textsim_db.compare.document_rows import code_points
 from textsim_db.compare.shared_runs import shared_runs
 from textsim_db.db.binary_format import Array, load_int4_array
-from textsim_db.db.engine import Connection, autocommit
+from textsim_db.db.engine import Connection, read_rows
 from textsim_db.db.store import Store
 from textsim_db.db.stored_corpus import StoredCorpus
 from textsim_db.errors import ConfigurationError, DocumentError
@@ -34,8 +34,9 @@ from textsim_db.read.candidates import (
     without_common,
 )
 from textsim_db.read.document_cache import DocumentCache
-from textsim_db.read.search import form_of_row, row_of_key
-from textsim_db.read.snapshot import snapshot
+from textsim_db.read.read_band_index import expired_ids
+from textsim_db.read.search import forms_of_rows, row_of_key
+from textsim_db.read.snapshot import fetch_arrays, snapshot
 from textsim_db.read.stored_documents import StoredDocuments, WordNumbers
 from textsim_db.results import CommonRun, Contamination, Passage, PassageList, SharedPassage
 from textsim_db.settings import CorpusConfig
@@ -83,7 +84,7 @@ class _Searched(NamedTuple):
 
     tokens: Tokens
     passages: list[Passage]
-    """Those of at least min_words words, the longest first."""
+    """The passages of at least min_words words, the longest first."""
     common: list[CommonRun]
     """The runs whose documents were not read."""
 
@@ -158,9 +159,8 @@ def _runs_without_fingerprints(store: Store, shingles: PassageShingles) -> Itera
 
 def _estimate_documents(store: Store, commonness: int) -> int:
     """Return how many documents have a shingle of a class, if they are as the learned sample was."""
-    with autocommit(store.engine) as connection:
-        row = connection.execute(store.corpus.statement(statements.ESTIMATE_DOCUMENTS)).fetchone()
-    documents = int(row[0]) if row else 0
+    statement = store.corpus.statement(statements.ESTIMATE_DOCUMENTS)
+    ((documents,),) = read_rows(store.engine, statement)
     return int(2**commonness * max(1.0, documents / SAMPLE_DOCUMENTS))
 
 
@@ -182,9 +182,8 @@ def _runs_with(
 
 def _count_documents(store: Store, fingerprint: int) -> int:
     statement = store.corpus.statement(statements.COUNT_DOCUMENTS_OF_FINGERPRINT)
-    with autocommit(store.engine) as connection:
-        row = connection.execute(statement, [fingerprint]).fetchone()
-    return int(row[0]) if row else 0
+    ((documents,),) = read_rows(store.engine, statement, [fingerprint])
+    return int(documents)
 
 
 def passages_of(store: Store, key: str, min_words: int | None) -> list[Passage]:
@@ -193,7 +192,7 @@ def passages_of(store: Store, key: str, min_words: int | None) -> list[Passage]:
     with snapshot(store.engine) as connection:
         cursor = connection.cursor(binary=True)
         row = row_of_key(cursor, store.corpus, key)
-        tokens = tokens_of([form_of_row(store, row).encode()])
+        tokens = tokens_of([form.encode() for form in forms_of_rows(store, [row])])
         fingerprints = fingerprints_of(tokens, store.corpus.config)
         look_up = passage_look_up(fingerprints, None if row[5] is None else [row[5]])
         candidates = read_candidates(cursor, store.corpus, look_up)
@@ -212,7 +211,7 @@ def shared_passages(
     with snapshot(store.engine) as connection:
         common = _fingerprints_of_many(connection, store.corpus, max_documents)
         cache = DocumentCache(connection, store.corpus, store.dictionary)
-        expired = _expired(connection, store.corpus)
+        expired = expired_ids(connection, store.corpus)
         with connection.cursor(store.corpus.label("shared passages"), binary=True) as cursor:
             cursor.execute(store.corpus.statement(statements.SHARED_FINGERPRINTS), [Array(common)])
             for document_id, data in cursor:
@@ -228,10 +227,8 @@ def _fingerprints_of_many(
     """Return the fingerprints of more documents, and log a warning if there are any."""
     if max_documents is None:
         return np.empty(0, np.int32)
-    cursor = connection.cursor(binary=True)
-    statement = corpus.statement(statements.FINGERPRINTS_OF_MANY)
-    row = cursor.execute(statement, [max_documents]).fetchone()
-    common = load_int4_array(row[0] if row else b"")
+    statement, parameters = statements.FINGERPRINTS_OF_MANY, [max_documents]
+    common = load_int4_array(*fetch_arrays(connection, corpus, statement, parameters))
     if len(common):
         log.warning(
             "corpus %s: left out fingerprints that more than %s documents have: %s",
@@ -239,16 +236,6 @@ def _fingerprints_of_many(
             extra={"corpus": corpus.name, "fingerprints": len(common)},
         )
     return common
-
-
-def _expired(connection: Connection, corpus: StoredCorpus) -> Ids:
-    """Return the ids of the documents that have expired."""
-    if corpus.config.keep_for is None:
-        return np.empty(0, np.int64)
-    cursor = connection.cursor(binary=True)
-    row = cursor.execute(corpus.statement(statements.EXPIRED_DOCUMENTS)).fetchone()
-    data = row[0] if row else None
-    return load_int4_array(data or b"").astype(np.int64)
 
 
 def _shared_with(

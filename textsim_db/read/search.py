@@ -19,7 +19,6 @@ import psycopg
 
 from textsim_db.compare.document_rows import Rows, concatenated
 from textsim_db.compare.verify import Criterion, values_of_pairs
-from textsim_db.db.binary_rows import load_int4_arrays
 from textsim_db.db.engine import autocommit
 from textsim_db.db.store import Store
 from textsim_db.db.stored_corpus import StoredCorpus
@@ -167,7 +166,7 @@ def neighbours(store: Store, key: str, criterion: Criterion) -> list[Match]:
     if config.is_exact:
         signatures = smallest_of(signatures, document.shingle_counts, config.threshold)
     if _finds_passages(store, criterion):
-        tokens = tokens_of([form_of_row(store, stored).encode()])
+        tokens = tokens_of([form.encode() for form in forms_of_rows(store, [stored])])
         look_up = passage_look_up(fingerprints_of(tokens, config), document.scopes)
     else:
         warn_of_misses(store.corpus, criterion, int(document.shingle_counts[0]))
@@ -194,15 +193,12 @@ def candidates_of(
 
 def normal_form_of(store: Store, key: str) -> str:
     """Return the normal form of an indexed document; raises DocumentNotFound."""
-    return form_of_row(store, _row_of_key(store, key))
+    return forms_of_rows(store, [_row_of_key(store, key)])[0]
 
 
-def form_of_row(store: Store, row: tuple[Any, ...]) -> str:
-    """Return the normal form of a document, given its row as row_of_key returns it."""
-    _, _, _, word_ids, form, _, _ = row
-    if form is None:
-        (form,) = normal_forms(*load_int4_arrays([word_ids]), store.dictionary)
-    return str(form)
+def forms_of_rows(store: Store, rows: Sequence[tuple[Any, ...]]) -> list[str]:
+    """Return the normal forms of documents, given their rows as StoredDocuments expects them."""
+    return normal_forms([row[3] for row in rows], [row[4] for row in rows], store.dictionary)
 
 
 def _in_rounds(
@@ -257,7 +253,8 @@ def _matches(
 ) -> list[list[Match]]:
     """Return the verified candidates of each query, best first.
 
-    most: the matches of a single query that are needed; the last of them brings those that equal it.
+    most: the matches of a single query that are needed; the last of them brings the matches that
+    equal it.
     """
     if not candidates.rows:
         return [[] for _ in sketches.shingle_counts]

@@ -130,9 +130,9 @@ def send_fingerprints(
             assert sketches.fingerprints is not None
             scopes = accepted.scopes and [accepted.scopes[place] for place in chosen.tolist()]
             fingerprints = in_scopes(sketches.fingerprints, scopes)
-            keys = fingerprints.values.astype(np.uint32).astype(np.uint64) << np.uint64(16)
+            wide = fingerprints.values.astype(np.uint32).astype(np.uint64) << np.uint64(16)
             owners = numbers[chosen][fingerprints.owners()]
-            outbox.add(Entries(keys, owners), np.empty(0, np.int64))
+            outbox.add(Entries(wide, owners), np.empty(0, np.int64))
             if outbox.count > ENTRIES_AT_ONCE:
                 yield outbox.flush()
     yield outbox.flush()
