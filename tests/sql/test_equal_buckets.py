@@ -195,24 +195,20 @@ def test_writes_by_sql_keep_band_rows_right_with_only_three_buckets(
     assert len(candidates) == len(set(candidates))
 
 
-def ids_by_key(connection: Connection) -> dict[str, int]:
-    return dict(connection.execute("SELECT key, id FROM textsim.document_1").fetchall())
-
-
 def test_updates_keep_the_ids_of_documents(db: ts.Database, connection: Connection) -> None:
     corpus = db.create_corpus("c")
     corpus.add_many([("a", "one two three"), ("b", "four five six")])
     connection.execute("SELECT textsim.add('c', 'd', 'seven eight nine')")
-    before = ids_by_key(connection)
+    before = ids(connection)
     assert before == {"a": 1, "b": 2, "d": 3}
     corpus.add_many([("a", "another text of Python's"), ("d", "")])
     connection.execute("SELECT textsim.add('c', 'b', 'another text of SQL''s')")
     db.worker().run(until_idle=True)
-    assert ids_by_key(connection) == before
+    assert ids(connection) == before
     assert corpus.check() == []
     corpus.remove(["a"])
     corpus.add("a", "one two three")
-    assert ids_by_key(connection) == before | {"a": 4}
+    assert ids(connection) == before | {"a": 4}
     corpus.rebuild(seed=3)
     query = "SELECT id FROM textsim.document_2 ORDER BY id"
     assert connection.execute(query).fetchall() == [(1,), (2,), (3,)]
@@ -258,7 +254,7 @@ def test_a_batch_that_does_not_fit_writes_nothing(db: ts.Database, connection: C
     assert corpus.check() == []
     connection.execute("SELECT setval('textsim.document_1_id_seq', 2147483637)")
     assert corpus.add_many((f"{i}", f"text {i}") for i in range(10)).added == 10
-    assert max(ids_by_key(connection).values()) == 2147483647
+    assert max(ids(connection).values()) == 2147483647
     assert [match.key for match in corpus.query("text 7", 1.0)] == ["7"]
     assert corpus.check() == []
     assert len(list(corpus.pairs(0.1))) == 0

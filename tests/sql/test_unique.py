@@ -108,6 +108,9 @@ def test_only_unique_corpora_have_these_functions(db: ts.Database, connection: C
     ):
         with pytest.raises(pg.ObjectNotInPrerequisiteState, match='corpus "c" is not unique'):
             connection.execute(f"SELECT {call}".encode())
+    connection.execute(TABLE.encode())
+    with pytest.raises(pg.FeatureNotSupported, match='corpus "c" is not unique'):
+        connection.execute("SELECT textsim.attach('c', 't', 'id', 'body', existing => 'keep')")
     with pytest.raises(pg.UndefinedObject, match='corpus "d" does not exist'):
         connection.execute("SELECT textsim.lock_corpus('d')")
 
@@ -229,26 +232,6 @@ def test_rows_that_match_no_other_are_indexed_at_once(
     assert keys(connection) == ["a"]
 
 
-def test_error_names_the_table_the_corpus_and_the_standing_row(
-    attach: Attach, connection: Connection
-) -> None:
-    attach()
-    connection.execute("INSERT INTO t VALUES ('a', NULL, %s)", [RED])
-    with pytest.raises(pg.UniqueViolation) as raised:
-        connection.execute("INSERT INTO t VALUES ('b', NULL, %s)", [BLUE])
-    diagnostics = raised.value.diag
-    assert diagnostics.constraint_name == "c"
-    assert (diagnostics.schema_name, diagnostics.table_name) == ("public", "t")
-    assert diagnostics.message_primary == (
-        'near-duplicate text violates unique corpus "c": document "b" matches document "a" '
-        "with similarity 0.8181818181818182"
-    )
-    assert diagnostics.message_detail == (
-        "Key (a) has similarity 0.8181818181818182; the threshold is 0.7."
-    )
-    assert keys(connection) == ["a"]
-
-
 def test_a_row_is_not_compared_with_itself(attach: Attach, connection: Connection) -> None:
     attach()
     connection.execute("INSERT INTO t VALUES ('a', 'a', %s)", [RED])
@@ -365,15 +348,6 @@ def test_attach_refuses(
         connection.execute("RESET ROLE")
         if "SECURITY" in table:
             connection.execute(f"DROP OWNED BY {owner}; DROP ROLE {owner}".encode())
-
-
-def test_a_corpus_that_is_not_unique_keeps_no_twins(
-    db: ts.Database, connection: Connection
-) -> None:
-    db.create_corpus("c")
-    connection.execute(TABLE.encode())
-    with pytest.raises(pg.FeatureNotSupported, match='corpus "c" is not unique'):
-        connection.execute("SELECT textsim.attach('c', 't', 'id', 'body', existing => 'keep')")
 
 
 def test_two_tables_exclude_each_other(attach: Attach, connection: Connection) -> None:
