@@ -134,14 +134,6 @@ def test_different_shingles_with_one_hash_are_different(db: ts.Database) -> None
     assert list(corpus.pairs(0.01)) == []
 
 
-def test_words_of_a_megabyte_get_ids(db: ts.Database) -> None:
-    corpus = db.create_corpus("c", shingle="word:1")
-    long = "x" * 1024 * 1024
-    assert corpus.add_many([("a", f"{long} y"), ("b", f"{long} z"), ("c", f"{long}z")]).added == 3
-    assert [match.key for match in corpus.query(f"y {long}", threshold=1.0)] == ["a"]
-    assert corpus.check() == []
-
-
 def test_a_second_client_uses_the_same_ids(db: ts.Database, tmp_path: Path) -> None:
     corpus = db.create_corpus("c", shingle="word:1")
     corpus.add("a", "one two three")

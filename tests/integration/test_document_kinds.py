@@ -142,16 +142,6 @@ def test_integers_and_uuids_are_stored_as_text(corpus: ts.Corpus, key: Any, stor
     assert key not in corpus
 
 
-def test_a_bool_is_refused_as_a_key(corpus: ts.Corpus) -> None:
-    corpus.add(1, "a text")
-    corpus.add("True", "a text")
-    assert 1 in corpus
-    assert True not in corpus
-    assert corpus.remove([True]) == 0
-    with pytest.raises(ts.DocumentNotFound, match="True"):
-        corpus.neighbours(True)
-
-
 WRONG_DOCUMENTS: list[tuple[Any, dict[str, Any], str]] = [
     (["ab", "cd"], {}, "type list with items of type str; expected pairs"),
     (iter(["ab", "cd"]), {}, "items of type str; expected pairs"),

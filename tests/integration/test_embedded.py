@@ -224,15 +224,6 @@ def test_connect_without_an_address_uses_the_embedded_server_in_any_folder(
         embedded_server.stop(long)
 
 
-def test_a_folder_that_cannot_be_created_is_reported(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (tmp_path / "file").write_text("")
-    monkeypatch.setenv(embedded_server.DATA_DIR_VARIABLE, str(tmp_path / "file" / "below"))
-    with pytest.raises(ts.EmbeddedServerError, match="set TEXTSIM_DATA_DIR to another"):
-        ts.connect()
-
-
 def test_an_unknown_version_is_refused(folder: Path) -> None:
     with pytest.raises(ts.ConfigurationError, match=r"no embedded PostgreSQL 9.*\[16, 18\]"):
         embedded_server.start(folder, 9)

@@ -49,22 +49,6 @@ assert len(corpus) == 100 * (1 + 3 * 6), len(corpus)
 assert corpus.check() == []
 """
 
-POOL = """
-import multiprocessing
-
-db = ts.connect(url)
-corpus = db.create_corpus("c", shingle="word:2", num_hashes=16)
-
-def write(name):
-    corpus.add_many(documents(name))
-    return len(corpus.query(f"document number 7 of {name} with some words", 1.0))
-
-assert write("parent") == 1
-with multiprocessing.get_context("fork").Pool(8) as pool:
-    assert pool.map(write, map(str, range(40)), 1) == [1] * 40
-assert len(corpus) == 100 * 41
-assert corpus.check() == []
-"""
 
 LOCKED = """
 db = ts.connect(url)
@@ -137,11 +121,6 @@ threading.Event().wait()
 @pytest.mark.parametrize("own", sample([False, True], 2), ids=["address", "engine"])
 def test_children_write_while_the_parent_goes_on(database_url: str, own: bool) -> None:
     assert run_script(WRITERS.format(own=own), database_url) == (0, "", "")
-
-
-@pytest.mark.more
-def test_a_pool_of_forked_processes_writes(database_url: str) -> None:
-    assert run_script(POOL, database_url) == (0, "", "")
 
 
 @pytest.mark.more
