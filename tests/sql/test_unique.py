@@ -61,19 +61,6 @@ def test_a_document_is_replaced_and_not_compared_with_itself(
     assert corpus.check() == []
 
 
-def test_texts_below_the_threshold_and_texts_without_words_are_no_twins(
-    corpus: ts.Corpus, connection: Connection
-) -> None:
-    for key, text in [
-        ("a", RED),
-        ("b", f"{COMMON[:28]} and then some other words follow here"),
-        ("c", ""),
-        ("d", "!?"),
-    ]:
-        assert value(connection, ADD, [key, text])
-    assert len(stored_forms(connection)) == 4
-
-
 def test_add_unique_returns_the_matches_best_first(
     corpus: ts.Corpus, connection: Connection
 ) -> None:
@@ -228,20 +215,12 @@ def test_rows_that_match_no_other_are_indexed_at_once(
     assert keys(connection) == ["d", "e", "z"]
     connection.execute("TRUNCATE t")
     assert keys(connection) == []
-    connection.execute("INSERT INTO t VALUES ('a', NULL, %s)", [RED])
-    assert keys(connection) == ["a"]
-
-
-def test_a_row_is_not_compared_with_itself(attach: Attach, connection: Connection) -> None:
-    attach()
-    connection.execute("INSERT INTO t VALUES ('a', 'a', %s)", [RED])
-    connection.execute("UPDATE t SET body = %s, id = 'b'", [BLUE])
     upsert = (
-        "INSERT INTO t VALUES ('b', 'x', %s) ON CONFLICT (id) DO UPDATE SET body = excluded.body"
+        "INSERT INTO t VALUES ('a', NULL, %s) ON CONFLICT (id) DO UPDATE SET body = excluded.body"
     )
-    connection.execute(upsert, [RED])
-    assert keys(connection) == ["b"]
-    assert stored_forms(connection) == {"b": RED}
+    for text in (RED, BLUE):
+        connection.execute(upsert, [text])
+        assert stored_forms(connection) == {"a": text}
 
 
 # Attaching
