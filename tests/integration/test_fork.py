@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-import time
 from concurrent.futures import ThreadPoolExecutor
 
 import psycopg
@@ -12,7 +11,7 @@ import pytest
 import textsim_db as ts
 from tests.support.forking import run_script
 from tests.support.sampling import sample
-from tests.support.waiting import PATIENCE_SECONDS
+from tests.support.waiting import CLIENT_WAITS_FOR_A_LOCK, PATIENCE_SECONDS, wait_until
 
 WRITERS = """
 address = sqlalchemy.create_engine(url.replace("postgresql:", "postgresql+psycopg:")) if {own} else url
@@ -178,7 +177,9 @@ def test_threads_install_the_schema_at_once(empty_database_url: str) -> None:
         assert db.corpora() == []
 
 
-def test_dropping_a_corpus_does_not_delay_another(db: ts.Database) -> None:
+def test_dropping_a_corpus_does_not_delay_another(
+    db: ts.Database, connection: psycopg.Connection
+) -> None:
     dropped, kept = db.create_corpus("gone"), db.create_corpus("stays")
     for corpus in (dropped, kept):
         corpus.add("a", "one two three four")
@@ -187,8 +188,7 @@ def test_dropping_a_corpus_does_not_delay_another(db: ts.Database) -> None:
         reader.execute("SELECT count(*) FROM textsim.document_1")
         dropping = threading.Thread(target=dropped.drop)
         dropping.start()
-        time.sleep(0.5)
-        assert dropping.is_alive()
+        wait_until(connection, CLIENT_WAITS_FOR_A_LOCK)
         with psycopg.connect(db.url, options="-c lock_timeout=60000") as writer:
             writer.execute("SELECT textsim.add('stays', 'b', 'one two three five')")
             pairs = writer.execute("SELECT * FROM textsim.candidate_pairs('stays')")
