@@ -17,7 +17,6 @@ import pytest
 
 import textsim_db as ts
 from benchmarks.generate import documents
-from tests.support.bandings import banding_of
 from tests.support.commands import Textsim
 from tests.support.connections import Connection, tables_of
 from tests.support.real_corpora import records
@@ -342,7 +341,8 @@ def test_a_part_of_a_batch_equals_its_documents_prepared_alone(
 def test_a_language_limits_every_search(db: ts.Database, rng: random.Random) -> None:
     texts = stories(rng)
     corpus = db.create_corpus("c", shingle="word:1", threshold=0.3, language="auto")
-    bands = banding_of(corpus.config).bands
+    banding = corpus.config.banding
+    assert banding is not None
     corpus.add_many(texts.items())
     # A text in two languages, so that the limit changes the matches.
     both = f"{TEXTS['en']} {TEXTS['de']}"
@@ -370,7 +370,7 @@ def test_a_language_limits_every_search(db: ts.Database, rng: random.Random) -> 
         statistics = corpus.statistics(language=code)
         assert statistics.documents == len(keys[code])
         assert statistics.languages == {code: len(keys[code])}
-        assert sum(size * n for size, n in statistics.buckets) == bands * len(keys[code])
+        assert sum(size * n for size, n in statistics.buckets) == banding.bands * len(keys[code])
     assert any(p.a[:2] != p.b[:2] for p in corpus.pairs(0.3))
     expected_counts = Counter(
         {code: len(pairs_of_language) for code, pairs_of_language in keys.items()}
