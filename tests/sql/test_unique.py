@@ -46,21 +46,6 @@ def test_add_raises_the_error_of_a_unique_index(corpus: ts.Corpus, connection: C
     assert stored_forms(connection) == {"a": RED}
 
 
-def test_a_document_is_replaced_and_not_compared_with_itself(
-    corpus: ts.Corpus, connection: Connection
-) -> None:
-    assert value(connection, ADD, ["a", RED])
-    assert not value(connection, ADD, ["a", RED.upper()])
-    assert value(connection, ADD, ["a", BLUE])
-    assert value(connection, ADD, ["b", OTHER])
-    with pytest.raises(pg.UniqueViolation, match='document "b" matches document "a"'):
-        connection.execute(ADD, ["b", RED])
-    assert stored_forms(connection) == {"a": BLUE, "b": OTHER}
-    connection.execute("SELECT textsim.remove('c', 'a')")
-    assert value(connection, ADD, ["b", RED])
-    assert corpus.check() == []
-
-
 def test_add_unique_returns_the_matches_best_first(
     corpus: ts.Corpus, connection: Connection
 ) -> None:
