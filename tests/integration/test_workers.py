@@ -63,8 +63,6 @@ def test_a_listening_worker_is_woken_by_changes(
         connection.execute("SET textsim.notify = on")
         connection.execute("INSERT INTO t VALUES (10, 'it is woken up by this one')")
         wait_for(lambda: "10" in corpus)
-        # This change wakes the worker, so that it stops before the end of the poll.
-        connection.execute("INSERT INTO t VALUES (11, 'and by this one')")
 
 
 @pytest.fixture
