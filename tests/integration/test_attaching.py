@@ -46,19 +46,6 @@ def test_words_get_ids_after_their_table_is_detached(
     assert corpus.status().pending == 0
 
 
-def test_reconcile_gives_ids_to_words_without_a_log_entry(
-    corpus: ts.Corpus, connection: Connection
-) -> None:
-    """A role that may write to the log may also delete from it."""
-    connection.execute(
-        "SELECT textsim.add('c', 'k' || i, 'a text ' || i) FROM generate_series(1, 5) i"
-    )
-    connection.execute("DELETE FROM textsim.pending")
-    assert len(corpus.check()) == 5
-    assert corpus.reconcile().completed == 5
-    assert corpus.check() == []
-
-
 @in_both_modes
 def test_status_counts_indexed_and_pending_documents(
     db: ts.Database, corpus: ts.Corpus, connection: Connection, mode: str

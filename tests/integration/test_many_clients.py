@@ -191,6 +191,10 @@ class Client:
             f"{table}{key}": None if self.rng.random() < 0.3 else self.text() for key in keys
         }
         self.connection.isolation_level = psycopg.IsolationLevel.READ_COMMITTED
+        if self.rng.random() < 0.1:  # a row moves to a key that no other client uses
+            moved = f"{table} moved {self.rng.randrange(10**12)}"
+            statement = f"UPDATE {table} SET id = %s WHERE id = %s"
+            self.connection.execute(statement.encode(), [moved, f"{table}{keys[0]}"])
         for key, text in changes.items():
             self.connection.execute(f"DELETE FROM {table} WHERE id = %s".encode(), [key])
             if text is not None:

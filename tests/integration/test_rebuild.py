@@ -265,15 +265,6 @@ def test_a_rebuild_copies_long_documents_in_small_parts(
     assert (len(corpus), corpus.check()) == (25, [])
 
 
-def test_impossible_settings_are_refused(db: ts.Database) -> None:
-    corpus = db.create_corpus("c")
-    with pytest.raises(ts.ConfigurationError, match="bands and rows go together"):
-        corpus.rebuild(bands=4)
-    with pytest.raises(ts.ConfigurationError, match="no bands of 128 hashes reach recall"):
-        corpus.rebuild(threshold=0.001, recall=0.9999)
-    assert not corpus.rebuild(threshold=0.8)
-
-
 GENERATED = dict(documents(120, words=40, planted=0.3, seed=8))
 
 
