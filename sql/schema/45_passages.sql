@@ -134,7 +134,7 @@ COMMENT ON FUNCTION textsim._change_passage_rows()
 -- A slice of a stored array reads the whole array, so both are read once, before they are cut. A run at many places of
 -- the text is compared at the first ten, so that the work stays linear on every input. Of a long document, the parts at
 -- every width-th place are looked up first: each run has one of them, so only the words around them are compared.
-CREATE FUNCTION textsim._shared_runs(a anyarray, b anyarray, min_words integer)
+CREATE FUNCTION textsim._shared_runs(a integer[], b integer[], min_words integer)
 RETURNS TABLE (words integer, in_a integer, in_b integer)
 LANGUAGE plpgsql STABLE PARALLEL SAFE ROWS 5 SET search_path = pg_catalog, pg_temp AS $$
 #variable_conflict use_column
@@ -199,7 +199,7 @@ BEGIN
     WHERE s.is_repeated IS NOT TRUE
     ORDER BY s.j;
 END $$;
-COMMENT ON FUNCTION textsim._shared_runs(anyarray, anyarray, integer)
+COMMENT ON FUNCTION textsim._shared_runs(integer[], integer[], integer)
     IS 'the runs of b, of at least min_words words, that are in a, and in no longer such run: how many words, and how many '
     'words stand before it in a and in b. Of places in b that overlap, the first one of a run is returned';
 
@@ -227,15 +227,22 @@ CREATE FUNCTION textsim._runs_in_document(
     unit text, numbers integer[], form text, word_ids integer[], normal_form text, least_words integer)
 RETURNS TABLE (words integer, in_a integer, in_b integer)
 LANGUAGE plpgsql STABLE PARALLEL SAFE ROWS 5 SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    both_texts integer[];
 BEGIN
-    IF unit = 'word' AND word_ids IS NULL THEN
-        -- Numbers of two texts may differ for a word that is not in the dictionary.
-        RETURN QUERY SELECT * FROM textsim._shared_runs(
-            string_to_array(coalesce(form, textsim._normal_form_of(numbers)), ' '), string_to_array(normal_form, ' '),
-            least_words);
-    ELSE
+    IF unit = 'char' OR word_ids IS NOT NULL THEN
         RETURN QUERY SELECT * FROM textsim._shared_runs(
             numbers, textsim._unit_numbers(unit, normal_form, word_ids), least_words);
+    ELSE
+        -- Numbers of two texts may differ for a word that is not in the dictionary, so both are numbered together. A
+        -- place of an array of text is found by reading the array up to it, and of an array of integers at once.
+        both_texts := array(
+            SELECT dense_rank() OVER (ORDER BY u.word COLLATE "C")::integer
+            FROM unnest(string_to_array(concat(coalesce(form, textsim._normal_form_of(numbers)), ' ', normal_form), ' '))
+                WITH ORDINALITY u (word, place)
+            ORDER BY u.place);
+        RETURN QUERY SELECT * FROM textsim._shared_runs(
+            both_texts[:cardinality(numbers)], both_texts[cardinality(numbers) + 1:], least_words);
     END IF;
 END $$;
 COMMENT ON FUNCTION textsim._runs_in_document(text, integer[], text, integer[], text, integer)
@@ -266,12 +273,24 @@ COMMENT ON FUNCTION textsim._check_passages(textsim.corpus, integer, integer)
     IS 'the least words of a passage in a search, by default those of the corpus; an error if the corpus has no passages, '
     'or only longer ones, or if max_documents is not positive';
 
+CREATE FUNCTION textsim._fingerprints_to_find(c textsim.corpus, form text, scope text) RETURNS integer[]
+LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    chosen bigint[] := textsim._chosen_values(c, form);
+BEGIN
+    IF array_position(chosen, NULL) IS NOT NULL THEN
+        RAISE NOTICE 'a part of the text is in very many documents of corpus "%", which are not searched for it', c.name
+            USING HINT = 'To find them, rebuild the corpus with common_passages.';
+    END IF;
+    RETURN textsim._in_scope(textsim._low_halves(chosen), scope);
+END $$;
+COMMENT ON FUNCTION textsim._fingerprints_to_find(textsim.corpus, text, text)
+    IS 'the fingerprints by which the passages of a normal form are looked up in a scope; a notice if windows choose none';
+
 CREATE FUNCTION textsim._passage_look_up(
     c textsim.corpus, text text, language text, scope text, max_results integer, OUT form text,
     OUT fingerprints integer[])
 LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
-DECLARE
-    chosen bigint[];
 BEGIN
     PERFORM textsim._check_search(c, NULL, max_results);
     IF c.id IS NULL OR text IS NULL THEN
@@ -279,12 +298,7 @@ BEGIN
     END IF;
     PERFORM textsim._check_scope(c, scope), textsim._warn_unindexed(c);
     form := textsim._form(c, text, textsim._check_language(c, language));
-    chosen := textsim._chosen_values(c, form);
-    IF array_position(chosen, NULL) IS NOT NULL THEN
-        RAISE NOTICE 'a part of the text is in very many documents of corpus "%", which are not searched for it', c.name
-            USING HINT = 'To find them, rebuild the corpus with common_passages.';
-    END IF;
-    fingerprints := textsim._in_scope(textsim._low_halves(chosen), scope);
+    fingerprints := textsim._fingerprints_to_find(c, form, scope);
 END $$;
 COMMENT ON FUNCTION textsim._passage_look_up(textsim.corpus, text, text, text, integer)
     IS 'the normal form of a text and the fingerprints by which its passages are looked up, after the arguments of the '
@@ -315,7 +329,7 @@ END $$;
 COMMENT ON FUNCTION textsim._find_passages(
     textsim.corpus, integer[], text, integer[], integer, text, integer)
     IS 'the passages that a text shares with the documents that have one of the fingerprints, except its own document; '
-    'the form may be NULL if the word ids of the text are known';
+    'the word ids may be NULL';
 
 -- The private functions have other names for the key, which is also a column of the result.
 CREATE FUNCTION textsim._passages_of(corpus text, own_key text, min_words integer, max_results integer)
@@ -327,18 +341,22 @@ DECLARE
     c textsim.corpus := textsim._corpus(corpus);
     least_words integer := textsim._check_passages(c, min_words);
     own record;
+    form text;
 BEGIN
     PERFORM textsim._check_search(c, NULL, max_results);
     IF c.id IS NULL OR own_key IS NULL THEN
         RETURN;
     END IF;
     PERFORM textsim._warn_unindexed(c);
-    EXECUTE format('SELECT d.id, d.scope, d.word_ids, d.normal_form, d.fingerprints FROM textsim.%I d WHERE d.key = $1%s',
+    EXECUTE format('SELECT d.id, d.scope, d.word_ids, d.normal_form FROM textsim.%I d WHERE d.key = $1%s',
         'document_' || c.id, textsim._alive(c, 'd'))
     INTO own USING own_key;
+    IF own.id IS NULL THEN
+        RETURN;
+    END IF;
+    form := coalesce(own.normal_form, textsim._normal_form_of(own.word_ids));
     RETURN QUERY SELECT * FROM textsim._find_passages(
-        c, textsim._in_scope(own.fingerprints, own.scope), own.normal_form, own.word_ids, least_words, own.scope,
-        own.id) p
+        c, textsim._fingerprints_to_find(c, form, own.scope), form, own.word_ids, least_words, own.scope, own.id) p
     ORDER BY p.words DESC, p.key COLLATE "C", p.in_document LIMIT max_results;
 END $$;
 COMMENT ON FUNCTION textsim._passages_of(text, text, integer, integer)

@@ -250,7 +250,7 @@ COMMENT ON FUNCTION textsim.create_corpus(
     'every text. If passages is set, such as 13, passages() finds every run of at least this many words that a text '
     'shares with a document; with char:N, of characters. The corpus learns which shingles of passages are in very many '
     'documents, from its first load or by textsim rebuild. A passage of such shingles alone, such as a header, is not '
-    'found unless common_passages is true.';
+    'found unless common_passages or scoped is true.';
 
 CREATE FUNCTION textsim.drop_corpus(name text) RETURNS void
 LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$

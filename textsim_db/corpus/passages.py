@@ -98,10 +98,10 @@ class PassageMethods(CheckedArguments):
 
     def passages_of(
         self, key: Key, min_words: int | None = None, max_results: int | None = None
-    ) -> list[Passage]:
+    ) -> PassageList:
         """Return the runs of words that a document shares with others, the longest first.
 
-        The arguments and the order are those of passages(). Only documents of its scope are compared.
+        The arguments and the result are those of passages(). Only documents of its scope are compared.
 
         Raises:
             DocumentNotFound: no document has this key.
@@ -119,7 +119,7 @@ class PassageMethods(CheckedArguments):
         most = checked_count(max_results, "max_results")
         self._check_passages(min_words)
         all_passages = self._current.search(passages.passages_of, self._key(key), min_words)
-        return ResultList(all_passages[:most])
+        return PassageList(all_passages[:most], all_passages.common)
 
     def shared_passages(
         self, min_words: int | None = None, max_documents: int | None = None

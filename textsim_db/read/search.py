@@ -35,7 +35,7 @@ from textsim_db.read.candidates import (
     look_up_of,
     passage_look_up,
 )
-from textsim_db.read.missed_matches import warn_of_a_short_text, warn_of_misses
+from textsim_db.read.missed_matches import warn_of_missed_passages, warn_of_misses
 from textsim_db.read.stored_documents import (
     StoredDocuments,
     WordNumbers,
@@ -45,7 +45,7 @@ from textsim_db.read.stored_documents import (
 from textsim_db.results import Candidate, Match
 from textsim_db.sketch.exact_prefix import smallest_of
 from textsim_db.sketch.fast_similarity import estimates
-from textsim_db.sketch.fingerprints import count_units, fingerprints_of
+from textsim_db.sketch.fingerprints import fingerprints_of
 from textsim_db.sketch.ragged import Signatures
 from textsim_db.sketch.scopes import Scopes, in_scopes
 from textsim_db.sketch.sketch_texts import Sketches, buckets_of, sketch, sketch_tokens
@@ -77,7 +77,7 @@ def query(store: Store, text: str, criterion: Criterion) -> list[Match]:
     scopes = None if criterion.scope is None else [criterion.scope]
     sketches = sketch([to_bytes(text)], store.corpus.config, criterion.language, scopes)
     if _finds_passages(store, criterion):
-        warn_of_a_short_text(store.corpus, count_units(sketches.tokens, store.corpus.config))
+        warn_of_missed_passages(store.corpus, sketches.tokens)
     else:
         warn_of_misses(store.corpus, criterion, int(sketches.shingle_counts[0]))
     candidates = _candidates(store, sketches, scopes, criterion)
@@ -168,6 +168,7 @@ def neighbours(store: Store, key: str, criterion: Criterion) -> list[Match]:
         signatures = smallest_of(signatures, document.shingle_counts, config.threshold)
     if _finds_passages(store, criterion):
         tokens = tokens_of([form_of_row(store, stored).encode()])
+        warn_of_missed_passages(store.corpus, tokens)
         look_up = passage_look_up(fingerprints_of(tokens, config), document.scopes)
     else:
         warn_of_misses(store.corpus, criterion, int(document.shingle_counts[0]))
