@@ -456,9 +456,10 @@ BEGIN
 END $$;
 COMMENT ON FUNCTION textsim.shared_passages(text, integer, integer)
     IS 'Returns the passages of at least min_words words that documents of a corpus share, for all pairs of documents. '
-    'in_a and in_b are the numbers of words before the passage. In a scoped corpus, both documents have the same scope. '
-    'A header that many documents have makes a passage of every two of them. With max_documents, documents are not compared '
-    'because of a part that more documents have: a notice warns that a passage in such a part may be missed.';
+    'in_a and in_b are the numbers of words before the passage. In a scoped corpus, both documents have the same '
+    'scope. A header that many documents have makes a passage of every two of them. A run all of whose shingles are '
+    'in very many documents is left out. With max_documents, documents are not compared because of a part that more '
+    'documents have: a notice warns that a passage in such a part may be missed.';
 
 CREATE FUNCTION textsim.containing(
     corpus text, text text, threshold double precision, max_results integer DEFAULT NULL,

@@ -83,7 +83,7 @@ class Writer(threading.Thread):
 @pytest.mark.parametrize("mode", ["queue", "inline"])
 def test_every_change_of_many_writers_is_indexed(db: ts.Database, seed: int, mode: str) -> None:
     rng = random.Random(seed)
-    corpus = db.create_corpus("c", shingle="word:2")
+    corpus = db.create_corpus("c", shingle="word:2", passages=4)
     with psycopg.connect(db.url, autocommit=True) as connection:
         connection.execute("CREATE TABLE t (id bigint PRIMARY KEY, body text)")
         corpus.attach("t", "id", "body", mode)
