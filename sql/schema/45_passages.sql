@@ -464,7 +464,7 @@ COMMENT ON FUNCTION textsim.shared_passages(text, integer, integer)
 CREATE FUNCTION textsim.containing(
     corpus text, text text, threshold double precision, max_results integer DEFAULT NULL,
     language text DEFAULT NULL, scope text DEFAULT NULL)
-RETURNS TABLE (key text, similarity double precision)
+RETURNS TABLE (key text, similarity double precision, longest integer)
 LANGUAGE plpgsql STABLE PARALLEL SAFE ROWS 10
 SET search_path = pg_catalog, pg_temp SET enable_seqscan = off
 AS $$
@@ -475,6 +475,7 @@ DECLARE
     query record := textsim._passage_look_up(c, text, language, scope, max_results);
     shingles text[] := textsim._shingles_of_form(query.form, c.unit, c.shingle_length);
     units integer := cardinality(textsim._units(query.form, c.unit));
+    numbers integer[] := textsim._unit_numbers(c.unit, query.form);
     unit_name text := CASE c.unit WHEN 'word' THEN 'words' ELSE 'characters' END;
 BEGIN
     PERFORM textsim._check_given('the threshold', threshold IS NOT NULL);
@@ -487,23 +488,27 @@ BEGIN
             units, unit_name, least_words, unit_name, c.name;
     END IF;
     RETURN QUERY EXECUTE format($query$
-        SELECT s.key, s.similarity
+        SELECT s.key, s.similarity, coalesce((
+            SELECT max(r.words)
+            FROM textsim._runs_in_document($3, $9, $10, s.word_ids, s.normal_form, $11) r), 0)
         FROM (
-            SELECT d.key, textsim._count_shared($2, textsim._shingles_of_form(
+            SELECT d.key, d.word_ids, d.normal_form, textsim._count_shared($2, textsim._shingles_of_form(
                 coalesce(d.normal_form, textsim._normal_form_of(d.word_ids)), $3, $4))::double precision
                 / cardinality($2) AS similarity
             FROM textsim.%1$I d
             WHERE d.id = ANY (array(SELECT p.document_id FROM textsim.%2$I p WHERE p.fingerprint = ANY ($1)))
                 AND ($5 IS NULL OR d.scope = $5) AND ($6 IS NULL OR d.language = $6)%3$s
+            OFFSET 0  -- computed once
         ) s
         WHERE s.similarity >= $7
         ORDER BY s.similarity DESC, s.key COLLATE "C"
         LIMIT $8
         $query$, 'document_' || c.id, 'passage_' || c.id, textsim._alive(c, 'd'))
     USING query.fingerprints, shingles, c.unit, c.shingle_length, scope, language,
-        threshold, max_results;
+        threshold, max_results, numbers, query.form, least_words;
 END $$;
 COMMENT ON FUNCTION textsim.containing(text, text, double precision, integer, text, text)
     IS 'Returns the documents that contain a text or a part of it, and the exact share of its shingles that each document '
-    'has (similarity), best first. threshold is the least share. The corpus must have passages: a document that shares '
-    'no passage with the text is not found, whatever its share. The other arguments are as in matches().';
+    'has (similarity), best first. longest has the words of the longest passage that both share, 0 if they share only '
+    'shorter runs. threshold is the least share. The corpus must have passages: a document that shares no passage with '
+    'the text is not found, whatever its share. The other arguments are as in matches().';

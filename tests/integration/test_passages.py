@@ -176,12 +176,16 @@ def test_documents_that_contain_a_text_are_found(
             for other, document in documents.items()
         }
         # A document may share a fingerprint by a shorter run.
-        matches = [match[:2] for match in corpus.containing(text, 0.3)]
+        partial = corpus.containing(text, 0.3)
+        matches = [match[:2] for match in partial]
         assert {run[0] for run in runs if shares[run[0]] >= 0.3} <= dict(matches).keys()
         assert matches == sorted(matches, key=lambda match: (-match[1], match[0]))
         assert all(shares[other] == share >= 0.3 for other, share in matches)
+        longest = {other: words for other, words, *_ in reversed(runs)}
+        assert all(longest.get(match.key, 0) == match.longest for match in partial)
         query = "SELECT * FROM textsim.containing('c', %s, 0.3)"
-        assert connection.execute(query, [text]).fetchall() == matches
+        if not has_many_places(text.split()):
+            assert connection.execute(query, [text]).fetchall() == partial
         (many,) = corpus.query_many([text], 0.3, measure="containment")
         assert [match[:2] for match in many] == matches
         others = [match for match in matches if match[0] != key]

@@ -19,6 +19,7 @@ from textsim_db.check_values import check_count
 from textsim_db.cluster.spanning_forest import Ids
 from textsim_db.compare.document_rows import code_points
 from textsim_db.compare.shared_runs import shared_runs
+from textsim_db.compare.verify import Criterion
 from textsim_db.db.binary_format import Array, load_int4_array
 from textsim_db.db.engine import Connection, autocommit
 from textsim_db.db.store import Store
@@ -35,10 +36,17 @@ from textsim_db.read.candidates import (
     without_common,
 )
 from textsim_db.read.document_cache import DocumentCache
-from textsim_db.read.search import form_of_row, row_of_key
+from textsim_db.read.search import form_of_row, row_of_key, search_text
 from textsim_db.read.snapshot import snapshot
 from textsim_db.read.stored_documents import StoredDocuments, WordNumbers
-from textsim_db.results import CommonRun, Contamination, Passage, PassageList, SharedPassage
+from textsim_db.results import (
+    CommonRun,
+    Contamination,
+    PartialMatch,
+    Passage,
+    PassageList,
+    SharedPassage,
+)
 from textsim_db.settings import CorpusConfig
 from textsim_db.show.numbers import count
 from textsim_db.sketch.fingerprints import (
@@ -202,6 +210,19 @@ def passages_of(store: Store, key: str, min_words: int | None) -> PassageList:
     verified = _verified(store, tokens, candidates, least)
     of_others = [passage for passage in verified if passage.key != key]
     return PassageList(of_others, _runs_without_fingerprints(store, shingles))
+
+
+def containing(store: Store, text: str, criterion: Criterion) -> list[PartialMatch]:
+    """Return the documents that contain a text or a part of it, those with most of it first."""
+    least = least_words(store, None)
+    searched = search_text(store, text, criterion)
+    longest: dict[str, int] = {}
+    for passage in _verified(store, searched.tokens, searched.candidates, least):
+        longest.setdefault(passage.key, passage.words)
+    return [
+        PartialMatch(match.key, match.similarity, longest.get(match.key, 0))
+        for match in searched.matches
+    ]
 
 
 def shared_passages(

@@ -51,7 +51,7 @@ from textsim_db.sketch.scopes import Scopes, in_scopes
 from textsim_db.sketch.sketch_texts import Sketches, buckets_of, sketch, sketch_tokens
 from textsim_db.text.run_ahead import ahead, cut
 from textsim_db.text.storable_text import to_bytes
-from textsim_db.text.tokens import tokens_of
+from textsim_db.text.tokens import Tokens, tokens_of
 
 QUERIES_AT_ONCE = 500
 """The queries of one round of SQL; a larger number takes more memory."""
@@ -71,8 +71,23 @@ class Queries(NamedTuple):
     signatures: Signatures
 
 
+class Searched(NamedTuple):
+    """A text, and what a search for it has found."""
+
+    tokens: Tokens
+    """The words of the text."""
+    candidates: CandidateRows
+    matches: list[Match]
+    """The candidates that match, best first."""
+
+
 def query(store: Store, text: str, criterion: Criterion) -> list[Match]:
     """Return the matches of a text, best first."""
+    return search_text(store, text, criterion).matches
+
+
+def search_text(store: Store, text: str, criterion: Criterion) -> Searched:
+    """Return the candidates and the matches of a text."""
     store = _at_threshold(store, criterion)
     scopes = None if criterion.scope is None else [criterion.scope]
     sketches = sketch([to_bytes(text)], store.corpus.config, criterion.language, scopes)
@@ -81,7 +96,8 @@ def query(store: Store, text: str, criterion: Criterion) -> list[Match]:
     else:
         warn_of_misses(store.corpus, criterion, int(sketches.shingle_counts[0]))
     candidates = _candidates(store, sketches, scopes, criterion)
-    return _matches(store, sketches, candidates, criterion)[0]
+    (matches,) = _matches(store, sketches, candidates, criterion)
+    return Searched(sketches.tokens, candidates, matches)
 
 
 def nearest(
