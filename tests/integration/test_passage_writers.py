@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import random
 
-import psycopg
 import pytest
 
 import textsim_db as ts
@@ -127,21 +126,3 @@ def test_an_expired_document_has_no_passages(db: ts.Database, connection: Connec
     assert places(corpus.passages(QUOTATION)) == in_sql(connection, QUOTATION) == []
     assert corpus.expire() == 1
     assert corpus.check() == []
-
-
-def test_check_finds_wrong_fingerprints(db: ts.Database, connection: Connection) -> None:
-    corpus = create_corpus(db)
-    corpus.add_many((key, f"{key} two three four five six seven eight nine") for key in "abc")
-    connection.execute(
-        "DELETE FROM textsim.passage_1 WHERE document_id = "
-        "(SELECT id FROM textsim.document_1 WHERE key = 'a')"
-    )
-    assert {(p.kind, p.subject) for p in corpus.check()} == {("missing fingerprint", "a")}
-    connection.execute("UPDATE textsim.document_1 SET fingerprints = '{1}' WHERE key = 'b'")
-    problems = {(p.kind, p.subject) for p in corpus.check()}
-    assert problems == {("missing fingerprint", "a"), ("fingerprints", "b")}
-    corpus.rebuild(threshold=0.7)
-    assert corpus.check() == []
-    with psycopg.connect(db.url) as other:
-        other.execute("DROP TRIGGER passage_update ON textsim.document_2")
-    assert {p.kind for p in corpus.check()} == {"trigger"}
