@@ -177,8 +177,8 @@ BEGIN
             USING ERRCODE = 'invalid_parameter_value',
                 HINT = 'Most runs of characters are in many documents.';
     END IF;
-    IF passages NOT BETWEEN 4 AND 100 THEN
-        RAISE EXCEPTION 'passages is %; expected 4 to 100', passages
+    IF passages NOT BETWEEN 4 AND 1000 THEN
+        RAISE EXCEPTION 'passages is %; expected 4 to 1000', passages
             USING ERRCODE = 'invalid_parameter_value';
     END IF;
     IF common_passages AND passages IS NULL THEN

@@ -278,10 +278,10 @@ def test_a_test_set_of_any_size_is_compared_record_by_record(db: ts.Database) ->
 
 
 def test_wrong_arguments_are_refused(db: ts.Database, connection: Connection) -> None:
-    for passages in (3, 101):
-        with pytest.raises(ts.ConfigurationError, match="expected 4 to 100"):
+    for passages in (3, 1001):
+        with pytest.raises(ts.ConfigurationError, match="expected 4 to 1000"):
             create_corpus(db, "wrong", passages=passages)
-        with pytest.raises(pg.InvalidParameterValue, match="expected 4 to 100"):
+        with pytest.raises(pg.InvalidParameterValue, match="expected 4 to 1000"):
             connection.execute("SELECT textsim.create_corpus('wrong', passages => %s)", [passages])
     corpus, without = create_corpus(db), db.create_corpus("without")
     with pytest.raises(ts.ConfigurationError, match=f"of {WORDS} words or more, and not of 7"):
