@@ -37,9 +37,7 @@ def intact_url(server: Server) -> Iterator[str]:
             news = db.create_corpus("news", stop_words=["the"], passages=8)
             news.add("a", f"{FOX} zero")
             news.attach("post", "id", "body")
-            unique = db.create_corpus(
-                "unique", threshold=0.6, recall=1, is_unique=True, passages=4
-            )
+            unique = db.create_corpus("unique", threshold=0.6, recall=1, is_unique=True, passages=4)
             unique.attach("offer", "id", "body")
             with psycopg.connect(url, autocommit=True) as connection:
                 connection.execute(
@@ -349,9 +347,9 @@ CHANGES = {
     "trigger textsim.document_1.passage_delete": [
         "DROP TRIGGER passage_delete ON textsim.document_1",
         "ALTER TABLE textsim.document_1 DISABLE TRIGGER passage_delete",
-        "DROP TRIGGER passage_delete ON textsim.document_1; CREATE TRIGGER passage_delete AFTER DELETE ON "
-        "textsim.document_1 REFERENCING OLD TABLE AS old_documents FOR EACH STATEMENT EXECUTE FUNCTION "
-        "textsim._change_passage_rows('2')",
+        "DROP TRIGGER passage_delete ON textsim.document_1; CREATE TRIGGER passage_delete AFTER DELETE "
+        "ON textsim.document_1 REFERENCING OLD TABLE AS old_documents FOR EACH STATEMENT EXECUTE "
+        "FUNCTION textsim._change_passage_rows('2')",
     ],
     "sequence textsim.document_1_id_seq": ["SELECT setval('textsim.document_1_id_seq', 2)"],
     "table textsim.document_1": [

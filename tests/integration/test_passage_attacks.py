@@ -23,6 +23,7 @@ from textsim_db.sketch.fingerprints import fingerprints_of_shingles, passage_shi
 from textsim_db.text.shingles import array_elements
 from textsim_db.text.tokens import normal_form, tokens_of
 
+
 def expected(text: str, documents: dict[str, str]) -> list[Run]:
     """Return the passages of a text as a suffix array finds them."""
     forms = [normal_form(each).split() for each in (text, *documents.values())]

@@ -243,7 +243,7 @@ def test_shared_passages_are_of_one_scope_and_not_expired(
 ) -> None:
     corpus = create_corpus(db, scoped=True, keep_for="1 hour")
     for key, scope in (("a", "x"), ("b", "y"), ("c", "x"), ("d", "x")):
-        corpus.add(key, text, scope=scope)
+        corpus.add(key, QUOTATION, scope=scope)
     connection.execute(
         "UPDATE textsim.document_1 SET expires_at = now() - interval '1 second' WHERE key = 'd'"
     )

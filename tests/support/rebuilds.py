@@ -12,7 +12,7 @@ TEXTS = dict(documents(300, words=40, planted=0.3, seed=8))
 
 
 def stored_rows(db: ts.Database, name: str) -> list[list[Any]]:
-    """Return all documents, band rows and fingerprints of a corpus, without ids, which a rebuild changes."""
+    """Return all documents, band rows and fingerprints of a corpus, without their ids."""
     corpus = stored_corpus.load(db.engine, name)
     number, tables = corpus.id, [("band", "bucket")]
     if corpus.config.passages is not None:

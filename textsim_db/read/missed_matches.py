@@ -52,9 +52,10 @@ def warn_of_missed_passages(corpus: StoredCorpus, tokens: Tokens) -> None:
             f'{name} in a row with it are found in corpus "{corpus.name}"'
         )
     elif left_out_runs(passage_shingles(tokens, config), config):
+        command = f"textsim rebuild {shlex.quote(corpus.name)} --common-passages"
         message = (
             f'a part of the text is in very many documents of corpus "{corpus.name}", which are not '
-            f"searched for it; to find them: textsim rebuild {shlex.quote(corpus.name)} --common-passages"
+            f"searched for it; to find them: {command}"
         )
     else:
         return

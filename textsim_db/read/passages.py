@@ -161,9 +161,9 @@ def _runs_without_fingerprints(store: Store, shingles: PassageShingles) -> Itera
     """Yield the runs of one text whose windows choose no shingle."""
     config = store.corpus.config
     n = window_of(config.passages or 0).n
-    for start, count in left_out_runs(shingles, config):
-        commonness = int(shingles.classes[start : start + count].min())
-        yield CommonRun(count + n - 1, start, _estimate_documents(store, commonness))
+    for run in left_out_runs(shingles, config):
+        commonness = int(shingles.classes[run.start : run.start + run.shingles].min())
+        yield CommonRun(run.shingles + n - 1, run.start, _estimate_documents(store, commonness))
 
 
 def _estimate_documents(store: Store, commonness: int) -> int:
