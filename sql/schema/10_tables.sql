@@ -24,7 +24,7 @@ CREATE TABLE textsim.corpus (
     scoped boolean NOT NULL DEFAULT false,
     keep_for interval CHECK (keep_for > '0'),
     boilerplate double precision CHECK (boilerplate > 0 AND boilerplate < 1),
-    passages integer CHECK (passages BETWEEN 4 AND 100),
+    passages integer CHECK (passages BETWEEN 4 AND 1000),
     common_passages boolean NOT NULL DEFAULT false CHECK (passages IS NOT NULL OR NOT common_passages),
     boilerplate_values bigint[] NOT NULL DEFAULT '{}',
     base bigint NOT NULL CHECK (base >= 0),

@@ -38,7 +38,9 @@ def test_passages_are_counted(textsim: Textsim, db: ts.Database, connection: Con
     ((stored,),) = connection.execute("SELECT count(*) FROM textsim.passage_1")
     assert planned == pytest.approx(stored / 200, rel=0.1)
     assert corpus.plan()[0].fingerprints == planned
-    assert "passages is 3; expected 4 to 100" in textsim("plan", "--passages", "3", status=2).stderr
+    assert (
+        "passages is 3; expected 4 to 1000" in textsim("plan", "--passages", "3", status=2).stderr
+    )
 
 
 def test_a_banding_may_find_less_than_the_formula_promises(textsim: Textsim) -> None:

@@ -248,7 +248,7 @@ class Client:
 def test_sixteen_clients_lose_tear_and_double_nothing(
     db: ts.Database, rng: random.Random, seed: int, database_url: str
 ) -> None:
-    corpus = db.create_corpus("c", shingle="word:2", threshold=0.7, num_hashes=64)
+    corpus = db.create_corpus("c", shingle="word:2", threshold=0.7, num_hashes=64, passages=4)
     with psycopg.connect(database_url, autocommit=True) as connection:
         for table, mode in (("t", "queue"), ("u", "inline")):
             connection.execute(f"CREATE TABLE {table} (id text PRIMARY KEY, body text)".encode())

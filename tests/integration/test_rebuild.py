@@ -28,6 +28,7 @@ from textsim_db.write.temporary_corpora import PREFIX
             {"shingle": "char:5"},
             {"bands": 10, "rows": 3},
             {"threshold": 0.5, "num_hashes": 64},
+            {"passages": 6},
             {"seed": 7},
         ],
         2,
@@ -76,7 +77,7 @@ def test_a_document_that_changes_during_a_rebuild_keeps_its_number(
 ) -> None:
     monkeypatch.setattr(copy_corpus, "BATCH_DOCUMENTS", 100)
     monkeypatch.setattr("textsim_db.write.rebuild.FEW_CHANGES", 1)
-    corpus, other = db.create_corpus("c"), db.corpus("c")
+    corpus, other = db.create_corpus("c", passages=4), db.corpus("c")
     corpus.add_many(TEXTS.items())
     keys = [key for _, key in numbered_keys(db, "c")]
 
@@ -99,7 +100,7 @@ def test_a_document_that_changes_during_a_rebuild_keeps_its_number(
         keys[5]: "removed and added again",
     }
     del texts[keys[250]]
-    fresh = db.create_corpus("fresh", seed=7)
+    fresh = db.create_corpus("fresh", seed=7, passages=4)
     fresh.add_many(texts.items())
     assert stored_rows(db, "c") == stored_rows(db, "fresh")
 

@@ -29,7 +29,7 @@ REBUILDS: list[dict[str, Any]] = [
     {"recall": 1},
     {"shingle": "word:2"},
     {"recall": 0.95, "seed": 5},
-    {"shingle": "char:4"},
+    {"shingle": "char:4", "passages": 100},
 ]
 
 
@@ -74,7 +74,7 @@ def test_readers_and_writers_go_on_during_rebuilds(
             time.sleep(0.2)
     assert errors <= len(REBUILDS)
     assert corpus.check() == []
-    fresh = db.create_corpus("fresh", shingle="char:4", num_hashes=60, seed=5)
+    fresh = db.create_corpus("fresh", shingle="char:4", num_hashes=60, seed=5, passages=100)
     fresh.add_many(model.items())
     assert stored_rows(db, "c") == stored_rows(db, "fresh")
     assert stored_corpus.names(db.engine) == ["c", "fresh"]

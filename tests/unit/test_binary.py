@@ -51,8 +51,9 @@ def test_an_array_is_dumped_and_loaded_as_by_the_server(
     for part in (values, values[:1], []):
         sent = array_send(part, oid, code)
         assert dump_array(np.array(part, dtype)) == sent
-        if load := {"i": load_int4_array, "q": load_int8_array}.get(code):
-            assert (load(sent).dtype, load(sent).tolist()) == (dtype, part)
+        if code != "h":  # nothing reads such an array alone
+            read = load_int4_array(sent) if code == "i" else load_int8_array(sent)
+            assert (read.dtype, read.tolist()) == (dtype, part)
 
 
 @pytest.mark.parametrize("arrays", [[], [[]], [[], []], [[1]], [[], SMALL, [], [5], [7] * 100, []]])

@@ -34,7 +34,7 @@ from textsim_db.read.candidates import (
     look_up_of,
     passage_look_up,
 )
-from textsim_db.read.missed_matches import warn_of_a_short_text, warn_of_misses
+from textsim_db.read.missed_matches import warn_of_missed_passages, warn_of_misses
 from textsim_db.read.stored_documents import (
     StoredDocuments,
     WordNumbers,
@@ -44,13 +44,13 @@ from textsim_db.read.stored_documents import (
 from textsim_db.results import Candidate, Match
 from textsim_db.sketch.exact_prefix import smallest_of
 from textsim_db.sketch.fast_similarity import estimates
-from textsim_db.sketch.fingerprints import count_units, fingerprints_of
+from textsim_db.sketch.fingerprints import fingerprints_of
 from textsim_db.sketch.ragged import Signatures
 from textsim_db.sketch.scopes import Scopes, in_scopes
 from textsim_db.sketch.sketch_texts import Sketches, buckets_of, sketch, sketch_tokens
 from textsim_db.text.run_ahead import ahead, cut
 from textsim_db.text.storable_text import to_bytes
-from textsim_db.text.tokens import tokens_of
+from textsim_db.text.tokens import Tokens, tokens_of
 
 QUERIES_AT_ONCE = 500
 """The queries of one round of SQL; a larger number takes more memory."""
@@ -70,17 +70,33 @@ class Queries(NamedTuple):
     signatures: Signatures
 
 
+class Searched(NamedTuple):
+    """A text, and what a search for it has found."""
+
+    tokens: Tokens
+    """The words of the text."""
+    candidates: CandidateRows
+    matches: list[Match]
+    """The candidates that match, best first."""
+
+
 def query(store: Store, text: str, criterion: Criterion) -> list[Match]:
     """Return the matches of a text, best first."""
+    return search_text(store, text, criterion).matches
+
+
+def search_text(store: Store, text: str, criterion: Criterion) -> Searched:
+    """Return the candidates and the matches of a text."""
     store = _at_threshold(store, criterion)
     scopes = None if criterion.scope is None else [criterion.scope]
     sketches = sketch([to_bytes(text)], store.corpus.config, criterion.language, scopes)
     if _finds_passages(store, criterion):
-        warn_of_a_short_text(store.corpus, count_units(sketches.tokens, store.corpus.config))
+        warn_of_missed_passages(store.corpus, sketches.tokens)
     else:
         warn_of_misses(store.corpus, criterion, int(sketches.shingle_counts[0]))
     candidates = _candidates(store, sketches, scopes, criterion)
-    return _matches(store, sketches, candidates, criterion)[0]
+    (matches,) = _matches(store, sketches, candidates, criterion)
+    return Searched(sketches.tokens, candidates, matches)
 
 
 def nearest(
@@ -167,6 +183,7 @@ def neighbours(store: Store, key: str, criterion: Criterion) -> list[Match]:
         signatures = smallest_of(signatures, document.shingle_counts, config.threshold)
     if _finds_passages(store, criterion):
         tokens = tokens_of([form.encode() for form in forms_of_rows(store, [stored])])
+        warn_of_missed_passages(store.corpus, tokens)
         look_up = passage_look_up(fingerprints_of(tokens, config), document.scopes)
     else:
         warn_of_misses(store.corpus, criterion, int(document.shingle_counts[0]))

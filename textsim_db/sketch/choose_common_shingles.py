@@ -36,7 +36,8 @@ def learn_common(samples: Iterable[Tokens], config: CorpusConfig) -> CorpusConfi
     """Return the configuration with the common shingles of a sample of documents, in parts.
 
     An exact corpus learns the list of its shingles, and a corpus with passages the list of its
-    passages. If there are fewer than FEWEST_DOCUMENTS documents, it learns none.
+    passages. If there are fewer than FEWEST_DOCUMENTS documents, it learns none. In a scoped corpus no
+    class leaves shingles out: the documents of one scope would hide passages of another.
     """
     documents = 0
     shingles, passages = [np.empty(0, np.int64)], [np.empty(0, np.int64)]
@@ -50,7 +51,8 @@ def learn_common(samples: Iterable[Tokens], config: CorpusConfig) -> CorpusConfi
     if documents < FEWEST_DOCUMENTS:
         return config
     share = ceil(documents * COMMON_SHARE)
-    most_class = LEFT_OUT - 1 if config.common_passages else _MOST_CLASS
+    finds_all = config.common_passages or config.scoped
+    most_class = LEFT_OUT - 1 if finds_all else _MOST_CLASS
     return replace(
         config,
         common=_values_with(np.concatenate(shingles), max(LEAST_OF_SHINGLES, share)),

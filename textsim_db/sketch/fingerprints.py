@@ -22,7 +22,6 @@ from textsim_db.sketch.common_values import NO_COMMON, CommonValues, class_of
 from textsim_db.sketch.passage_window import Window, window_of
 from textsim_db.sketch.ragged import Ragged
 from textsim_db.text.array_types import (
-    BoolArray,
     HashArray,
     Int16Array,
     Int32Array,
@@ -74,16 +73,28 @@ class PassageShingles(NamedTuple):
     classes: Int16Array
     """The class of commonness of each value."""
 
-    @property
-    def are_left_out(self) -> BoolArray:
-        """Whether each shingle is too common for a fingerprint: (shingles,)."""
-        return self.classes >= LEFT_OUT
+
+class LeftOutRun(NamedTuple):
+    """A run of a text whose windows choose no shingle, because all are too common."""
+
+    start: int
+    """The place of its first shingle."""
+    shingles: int
+    """The number of its shingles."""
 
 
 def passage_shingles(tokens: Tokens, config: CorpusConfig) -> PassageShingles:
     """Return the shingles of one text in a corpus with passages."""
     values = _values(_units_of(tokens, config), _window(config).n)
     return PassageShingles(values, _classes(values, config.common_of_passages or NO_COMMON))
+
+
+def left_out_runs(shingles: PassageShingles, config: CorpusConfig) -> list[LeftOutRun]:
+    """Return the runs of one text by which no document is found."""
+    places = np.flatnonzero(shingles.classes >= LEFT_OUT)
+    runs = np.split(places, np.flatnonzero(np.diff(places) > 1) + 1)
+    least = _window(config).width
+    return [LeftOutRun(int(run[0]), len(run)) for run in runs if len(run) >= least]
 
 
 def fingerprints_of_shingles(shingles: PassageShingles, config: CorpusConfig) -> Int32Array:
