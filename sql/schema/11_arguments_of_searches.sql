@@ -1,4 +1,5 @@
--- Checks of arguments that many functions share: the corpus, the language and the threshold.
+-- Checks that many functions share: of the corpus, the language, the scope and the threshold, and that no transaction
+-- is open.
 
 -- Private functions
 
@@ -183,3 +184,32 @@ BEGIN
 END $$;
 COMMENT ON FUNCTION textsim._check_given(text, boolean)
     IS 'raise an error that names an argument, unless it is given';
+
+-- In a block with EXCEPTION no COMMIT is possible. The server says so in other words than of ROLLBACK, in each of its
+-- languages; but in a transaction block it has the same words for both. A procedure with a SET clause would always be
+-- in one.
+CREATE PROCEDURE textsim._check_no_transaction(name text)
+LANGUAGE plpgsql AS $$
+DECLARE
+    of_commit pg_catalog.text;
+    of_rollback pg_catalog.text;
+BEGIN
+    BEGIN
+        COMMIT;
+    EXCEPTION WHEN invalid_transaction_termination THEN
+        of_commit := SQLERRM;
+    END;
+    BEGIN
+        ROLLBACK;
+    EXCEPTION WHEN invalid_transaction_termination THEN
+        of_rollback := SQLERRM;
+    END;
+    IF pg_catalog.texteq(of_commit, of_rollback) THEN
+        RAISE EXCEPTION '% commits after each step, so it cannot run in a transaction block or a function', name
+            USING ERRCODE = 'invalid_transaction_termination',
+                HINT = 'End the transaction, and call it alone. If the client begins transactions by itself, '
+                    'switch on its autocommit.';
+    END IF;
+END $$;
+COMMENT ON PROCEDURE textsim._check_no_transaction(text)
+    IS 'raise an error if the caller cannot commit';

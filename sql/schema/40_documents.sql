@@ -378,6 +378,7 @@ LANGUAGE plpgsql AS $$
 DECLARE
     removed pg_catalog.int8;
 BEGIN
+    CALL textsim._check_no_transaction('expire');
     PERFORM textsim._check_expires(corpus);
     LOOP
         removed := textsim._expire(corpus);

@@ -325,6 +325,7 @@ DECLARE
     name pg_catalog.text;
     updated pg_catalog.int4;
 BEGIN
+    CALL textsim._check_no_transaction('update_clusters');
     FOREACH name IN ARRAY textsim._tracked_corpora(corpus) LOOP
         LOOP
             updated := textsim._update_clusters(name);

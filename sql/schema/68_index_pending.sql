@@ -384,6 +384,7 @@ DECLARE
     page record;
     of_documents boolean;
 BEGIN
+    CALL textsim._check_no_transaction('index_pending');
     PERFORM textsim._prepare_indexing(corpus);
     COMMIT;
     SELECT 0::pg_catalog.int8 AS after INTO batch;

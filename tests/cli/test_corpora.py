@@ -13,6 +13,7 @@ from tests.support.commands import (
     rows,
 )
 from tests.support.connections import Connection
+from textsim_db.cli import searches
 
 
 def test_create_shows_the_settings(textsim: Textsim) -> None:
@@ -123,6 +124,26 @@ def test_searches_are_of_one_scope(scoped: Textsim) -> None:
     assert [
         row["key"] for row in rows(scoped("neighbours", "notes", "b", "--format", "jsonl"))
     ] == ["c"]
+
+
+def test_a_misspelt_scope_is_named_after_an_empty_result(
+    scoped: Textsim, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scoped("corpus", "create", "letters", "--scoped", "--passages", "6", "--recall", "1")
+    scoped("index", "letters", "notes.jsonl", "--scope", "user", status=1)
+    text = NEWS["a"]
+    commands = [("pairs", "notes"), ("clusters", "notes"), ("clusters", "notes", "--inspect")]
+    commands += [("query", "notes", text), ("nearest", "letters", text), ("passages", "letters", text)]
+    commands += [("contamination", "news.jsonl", "--against", "letters")]
+    Path("news.jsonl").write_text(json.dumps({"id": "q", "text": text}))
+    unknown = 'no document has the scope "Berta"; did you mean "bert"?\n'
+    for command in commands:
+        assert unknown in scoped(*command, "--scope", "Berta").stderr
+        assert "no document has the scope" not in scoped(*command, "--scope", "bert").stderr
+    assert "no document has" not in scoped("pairs", "notes", "--scope", "anna").stderr
+    monkeypatch.setattr(searches, "_MOST_READ_FOR_SCOPES", 3)
+    far = scoped("query", "notes", text, "--scope", "Berta").stderr
+    assert far.endswith("to list the scopes: textsim status notes --scopes\n")
 
 
 def test_status_lists_the_scopes(scoped: Textsim) -> None:
@@ -251,6 +272,39 @@ def test_a_corpus_is_tracked_and_untracked(textsim: Textsim, connection: Connect
     assert "give --yes" in textsim("untrack", "news", status=2).stderr
     textsim("untrack", "news", "--yes")
     assert "is not tracked" in textsim("untrack", "news", "--yes", status=2).stderr
+
+
+def test_members_lists_tracked_clusters_and_those_of_one_document(
+    textsim: Textsim, connection: Connection
+) -> None:
+    textsim("corpus", "create", "news")
+    assert "is not tracked" in textsim("members", "news", status=2).stderr
+    textsim("track", "news")
+    texts = {"x": NEWS["d"], "y": NEWS["d"], **NEWS}
+    for key, text in texts.items():
+        connection.execute("SELECT textsim.add('news', %s, %s)", [key, text])
+    behind = textsim("members", "news")
+    assert behind.stdout == ""
+    assert "6 documents changed since the last update of the clusters" in behind.stderr
+    connection.execute("SELECT setval('textsim.cluster_id_seq', 1000)")
+    connection.execute("CALL textsim.update_clusters('news')")
+    listed = textsim("members", "news", "--format", "jsonl")
+    keys = {row["key"]: (row["cluster"], row["representative"]) for row in rows(listed)}
+    assert sorted(keys) == sorted(texts)
+    assert {keys[key] for key in "xyd"} == {(keys["x"][0], "x")}
+    assert {keys[key] for key in "abc"} == {(keys["a"][0], "a")}
+    assert listed.stderr == "2 clusters of 6 documents found\n"
+    for key, members in ("b", "abc"), ("d", "dxy"):
+        one = textsim("members", "news", key, "--format", "csv").stdout.splitlines()[1:]
+        assert [line.split(",")[1] for line in one] == list(members)
+    # An id has no separators, so that it can be copied.
+    assert f" {keys['a'][0]} " in textsim("members", "news", "a").stdout
+    assert keys["a"][0] > 1000
+    connection.execute("SELECT textsim.add('news', 'alone', 'words that nobody else has written')")
+    connection.execute("CALL textsim.update_clusters('news')")
+    assert "0 clusters of 0 documents" in textsim("members", "news", "alone").stderr
+    missing = textsim("members", "news", "nobody", status=2).stderr
+    assert missing == 'error: corpus "news" has no document "nobody"\n'
 
 
 def test_status_and_doctor_show_how_far_clusters_are_behind(

@@ -56,7 +56,8 @@ def test_the_records_of_a_test_set_are_compared(textsim: Textsim, tmp_path: Path
     listed = textsim("contamination", str(testset), "--against", "c", "--format", "jsonl")
     first = {"key": "q1", "words": 10, "coverage": 0.8, "documents": "a"}
     assert rows(listed) == [first | {"left_out": 0}]
-    assert "1 of 3 records share a passage with a document" in listed.stderr
+    shared = "1 of 3 records share a passage with a document; their coverage: 0 below 0.2, "
+    assert f"{shared}0 below 0.5, 0 below 0.8, 1 from 0.8 on\n" in listed.stderr
     assert "1 record of fewer than 6 words, which can share no passage" in listed.stderr
     textsim("contamination", str(testset), "--against", "c", "--report", str(report))
     assert [json.loads(line) for line in report.read_text(encoding="utf-8").splitlines()] == [
@@ -68,6 +69,16 @@ def test_the_records_of_a_test_set_are_compared(textsim: Textsim, tmp_path: Path
         },
         {"key": "q2", "words": 8, "coverage": 0.0, "documents": [], "passages": [], "common": []},
         {"key": "q3", "words": 2, "coverage": 0.0, "documents": [], "passages": [], "common": []},
+    ]
+    shorter = [{"id": str(n), "text": f"{RUN} {'x ' * n}"} for n in (0, 3, 3, 10, 40)]
+    testset.write_text("\n".join(map(json.dumps, shorter)), encoding="utf-8")
+    command = ("contamination", str(testset), "--against", "c", "--report", str(report))
+    assert rows(textsim(*command, "--json")) == [
+        {
+            "records": 5,
+            "contaminated": 5,
+            "contaminated_by_coverage": {"0": 1, "0.2": 1, "0.5": 2, "0.8": 1},
+        }
     ]
     missing = tmp_path / "missing" / "report.jsonl"
     refused = textsim(

@@ -115,6 +115,34 @@ def test_changes_that_cannot_be_indexed_are_set_aside_with_their_error(
     assert count_documents(connection)[:2] == (2, 0)
 
 
+def test_a_transaction_block_is_refused_with_the_way_out(connection: Connection) -> None:
+    connection.execute("SELECT textsim.create_corpus('c', keep_for => '1 day')")
+    connection.execute("SELECT textsim.track('c')")
+    connection.execute(
+        "CREATE FUNCTION call_it() RETURNS void LANGUAGE plpgsql AS "
+        "$$ BEGIN CALL textsim.index_pending('c'); END $$"
+    )
+    connection.execute(
+        "CREATE PROCEDURE nightly() LANGUAGE plpgsql AS "
+        "$$ BEGIN COMMIT; CALL textsim.index_pending('c'); COMMIT; END $$"
+    )
+    for name in ("index_pending", "update_clusters", "expire"):
+        connection.execute("SELECT textsim.add('c', %s, 'some words of a text')", [name])
+        message = f"^{name} commits after each step, so it cannot run in a transaction block"
+        with (
+            pytest.raises(pg.InvalidTransactionTermination, match=message) as raised,
+            connection.transaction(),
+        ):
+            connection.execute(f"CALL textsim.{name}('c')")
+        assert "switch on its autocommit" in (raised.value.diag.message_hint or "")
+        connection.execute(f"CALL textsim.{name}('c')")
+    with pytest.raises(pg.InvalidTransactionTermination, match="or a function"):
+        connection.execute("SELECT call_it()")
+    connection.execute("CALL nightly()")
+    connection.execute("DO $$ BEGIN CALL textsim.index_pending('c'); END $$")
+    assert count_documents(connection) == (3, 0, 0)
+
+
 def test_writers_and_a_worker_run_beside_index_pending(
     db: ts.Database, connection: Connection, database_url: str
 ) -> None:

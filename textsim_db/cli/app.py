@@ -142,6 +142,7 @@ _GROUPS: dict[str, dict[str, Callable[..., None]]] = {
         "judge": judgements.judge,
         "review": review.review,
         "track": track.track,
+        "members": track.members,
         "untrack": track.untrack,
     },
     "Tables that stay indexed": {

@@ -84,8 +84,10 @@ def index(
     """Add documents to a corpus; a document with a known key replaces the stored document.
 
     A plain text file is one document, with its path as the key. Unchanged documents are not written
-    again. It prints how many documents were added, replaced, unchanged and refused. A unique corpus
-    leaves out documents that match others. Then the command lists them, and exits with status 1.
+    again. It prints how many documents were added, replaced, unchanged and refused. If a key comes again
+    in one call, its last document stays: the command counts these documents, names some of the keys, and
+    exits with status 0. A unique corpus leaves out documents that match others. Then the command lists
+    them, and exits with status 1.
 
     Examples:
     - `textsim index news articles.jsonl.gz --create`

@@ -36,6 +36,10 @@ class Setting(float):
     """A number that a user chose: a table shows 0.8 and not 0.8000."""
 
 
+class Id(int):
+    """An id: a table shows 1234 and not 1,234."""
+
+
 _UNLIMITED = 1_000_000
 _MOST_LAID_OUT = 2_000
 """Rich lays some thousand rows out in a second; a longer table has plain columns."""
@@ -124,13 +128,15 @@ def table(columns: Sequence[str], rows: Sequence[Sequence[Any]], title: str | No
 
 
 def cell(value: Any) -> str:
-    """Return a value as a table shows it."""
+    """Return a value as a table shows it; None is empty."""
+    if value is None:
+        return ""
     if isinstance(value, Setting):
         return f"{value:.6g}"
     if isinstance(value, float):
         return similarity(value)
     if isinstance(value, int):
-        return f"{value:,}"
+        return f"{value:d}" if isinstance(value, Id) else f"{value:,}"
     if isinstance(value, tuple):
         return "\n".join(map(cell, value))
     return shown(str(value))

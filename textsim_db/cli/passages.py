@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import json
+from bisect import bisect_right
 from collections.abc import Iterable, Iterator
 from itertools import chain, islice
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from textsim_db.cli.connections import connect
 from textsim_db.cli.dedupe_reports import LINES, check_report
-from textsim_db.cli.messages import Refusals, print_message
+from textsim_db.cli.messages import Refusals, print_message, print_result
 from textsim_db.cli.options import (
     CorpusName,
     DatabaseUrl,
@@ -25,7 +26,13 @@ from textsim_db.cli.options import (
 )
 from textsim_db.cli.output import Format, FormatOption, check_output, write
 from textsim_db.cli.progress import counted
-from textsim_db.cli.searches import MaxResults, SearchedFile, SearchedText, searched_text
+from textsim_db.cli.searches import (
+    MaxResults,
+    SearchedFile,
+    SearchedText,
+    note_unknown_scope,
+    searched_text,
+)
 from textsim_db.errors import InputError
 from textsim_db.files.kind_by_name import Kind
 from textsim_db.show.numbers import count
@@ -85,6 +92,8 @@ def passages(
         opened = db.corpus(corpus)
         found = opened.passages(searched, words, max_results, scope, max_documents)
         places = places_of_units(searched, opened.config)
+        if not found:
+            note_unknown_scope(opened, scope)
 
     def marked(run: Passage | CommonRun) -> str:
         return _marked(searched, *places.span(run.in_text, run.words))
@@ -152,7 +161,9 @@ def contamination(
     words, the share of them that are in passages, the keys of the documents, and the number of words in
     runs that very many documents have, whose documents are not listed. --report writes all records to a
     file instead, with the document and the characters of each passage. A table needs all its rows in
-    memory; the report and other formats are written row by row, so the test set may have any size.
+    memory; the report and other formats are written row by row, so the test set may have any size. At
+    the end it prints how many records share a passage, by their coverage; with --report and --json as
+    an object.
 
     Examples:
     - `textsim contamination questions.jsonl --against training`
@@ -189,9 +200,11 @@ def contamination(
             write(("key", "words", "coverage", "documents", "left_out"), shared, form)
         else:
             _write_report(report, all_rows)
-    print_message(
-        f"{tally.contaminated:,} of {count(tally.records, 'record')} share a passage with a document"
-    )
+        if not tally.contaminated:
+            note_unknown_scope(corpus, scope)
+    # With --report these numbers are the result of the command, so --json prints them.
+    print_numbers = print_message if report is None else print_result
+    print_numbers(tally.summary(), **tally.numbers())
     if tally.left_out:
         print_message(f"{count(tally.left_out, 'record')} with runs in too many documents to list")
     if tally.short:
@@ -209,8 +222,12 @@ def _count_words(runs: Iterable[CommonRun]) -> int:
     return len({place for run in runs for place in range(run.in_text, run.in_text + run.words)})
 
 
+_COVERAGE_LIMITS = (0.2, 0.5, 0.8)
+"""The limits of the ranges of coverage in which records are counted; a coverage of 0 is apart."""
+
+
 class _Tally:
-    """How many records there are, and how many of them share passages."""
+    """How many records there are, how many of them share passages, and how much of them is covered."""
 
     def __init__(self, least_words: int) -> None:
         self.least_words = least_words
@@ -218,6 +235,8 @@ class _Tally:
         self.contaminated = 0
         self.left_out = 0
         self.short = 0
+        self.by_coverage = [0] * (len(_COVERAGE_LIMITS) + 1)
+        """The number of contaminated records in each range of coverage."""
 
     def counted(self, rows: Iterable[Contamination]) -> Iterator[Contamination]:
         """Yield records, and count them."""
@@ -226,7 +245,27 @@ class _Tally:
             self.contaminated += bool(row.documents)
             self.left_out += bool(row.common)
             self.short += row.words < self.least_words
+            self.by_coverage[bisect_right(_COVERAGE_LIMITS, row.coverage)] += bool(row.documents)
             yield row
+
+    def summary(self) -> str:
+        """Return the numbers in a sentence."""
+        shared = f"{self.contaminated:,} of {count(self.records, 'record')} share a passage with a document"
+        if not self.contaminated:
+            return shared
+        names = [*(f"below {limit}" for limit in _COVERAGE_LIMITS), f"from {_COVERAGE_LIMITS[-1]} on"]
+        ranges = (f"{number:,} {name}" for number, name in zip(self.by_coverage, names, strict=True))
+        return f"{shared}; their coverage: {', '.join(ranges)}"
+
+    def numbers(self) -> dict[str, Any]:
+        """Return the numbers by name; of each range of coverage with its lower limit."""
+        limits = map(str, (0, *_COVERAGE_LIMITS))
+        by_coverage = dict(zip(limits, self.by_coverage, strict=True))
+        return {
+            "records": self.records,
+            "contaminated": self.contaminated,
+            "contaminated_by_coverage": by_coverage,
+        }
 
 
 def _write_report(path: str, rows: Iterable[Contamination]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -24,6 +25,7 @@ from textsim_db.cli.options import (
 )
 from textsim_db.cli.output import Format, FormatOption, write
 from textsim_db.cli.progress import counted, progress
+from textsim_db.errors import shown, suggestion
 from textsim_db.show.numbers import count
 
 if TYPE_CHECKING:
@@ -31,6 +33,8 @@ if TYPE_CHECKING:
     from textsim_db.results import Cluster, InspectedCluster, Match
 
 _JACCARD = "jaccard"
+_MOST_READ_FOR_SCOPES = 1_000_000
+"""The scopes of a corpus of more documents are not read to explain an empty result: that takes seconds."""
 
 
 MeasureOption = Annotated[
@@ -90,6 +94,8 @@ def query(
         opened = db.corpus(corpus)
         matches = opened.query(searched, threshold, max_results, measure, language, scope)
         _write_matches(opened, matches, threshold, measure, form)
+        if not matches:
+            note_unknown_scope(opened, scope)
 
 
 def nearest(
@@ -119,6 +125,8 @@ def nearest(
         opened = db.corpus(corpus)
         matches = opened.nearest(searched, k, language, scope)
         write(("similarity", "key"), ((match.similarity, match.key) for match in matches), form)
+        if not matches:
+            note_unknown_scope(opened, scope)
     if len(matches) < k:
         print_message(
             f"{count(len(matches), 'document')} found, not {k}. Documents below "
@@ -166,13 +174,17 @@ def pairs(
     Example: `textsim pairs news --threshold 0.9 --format csv > pairs.csv`
     """
     with connect(database_url) as db:
-        similar = db.corpus(corpus).pairs(threshold, measure, language, scope)
+        opened = db.corpus(corpus)
+        similar = opened.pairs(threshold, measure, language, scope)
         rows: Iterable[tuple[float, str, str]] = ((p.similarity, p.a, p.b) for p in similar)
         rows = counted("searching", "pairs", rows, are_printed=form is not Format.TABLE)
         if form is Format.TABLE:
             sign = 1 if _is_distance(measure) else -1
             rows = sorted(rows, key=lambda row: (sign * row[0], row[1:]))
-        print_message(f"{count(write((_column(measure), 'a', 'b'), rows, form), 'pair')} found")
+        number = write((_column(measure), "a", "b"), rows, form)
+        print_message(f"{count(number, 'pair')} found")
+        if not number:
+            note_unknown_scope(opened, scope)
 
 
 def clusters(
@@ -216,9 +228,13 @@ def clusters(
                     threshold, linkage, language, scope, judgements=judgements
                 )
             _write_inspected(inspected, form)
+            if not inspected:
+                note_unknown_scope(opened, scope)
             return
         found = opened.clusters(threshold, linkage, None, language, scope, judgements=judgements)
         similar = list(counted("searching", "clusters", found))
+        if not similar:
+            note_unknown_scope(opened, scope)
     if form is Format.CSV:
         columns: tuple[str, ...] = ("cluster", "size", "weakest", "key", "kept")
         rows: Iterable[tuple[Any, ...]] = _one_row_a_key(similar)
@@ -266,6 +282,19 @@ def searched_text(text: str | None, file: str | None) -> str:
     if text is not None and is_file_name(text):
         print_message(f"the text is the name of a file; to search for its content: --file {text}")
     return read_one_text(name, "searched for") if name is not None else str(text)
+
+
+def note_unknown_scope(corpus: Corpus, scope: str | None) -> None:
+    """After an empty result, say whether any document has the scope: a misspelt scope finds nothing."""
+    if scope is None:
+        return
+    if corpus.status().indexed > _MOST_READ_FOR_SCOPES:
+        print_message(f"to list the scopes: textsim status {corpus.name} --scopes")
+        return
+    scopes = [each.scope for each in corpus.scopes()]
+    if scope not in scopes:
+        message = f'no document has the scope "{shown(scope)}"{suggestion(scope, scopes)}'
+        print_message(message, logging.WARNING)
 
 
 def _write_matches(

@@ -1,13 +1,14 @@
-"""textsim track and untrack: clusters that stay current."""
+"""textsim track, members and untrack: clusters that stay current."""
 
 from __future__ import annotations
 
-from typing import Annotated
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from textsim_db.cli.connections import connect
-from textsim_db.cli.messages import confirm, print_result
+from textsim_db.cli.messages import confirm, print_message, print_result
 from textsim_db.cli.options import (
     CorpusName,
     DatabaseUrl,
@@ -16,10 +17,17 @@ from textsim_db.cli.options import (
     choice_option,
     number_option,
 )
+from textsim_db.cli.output import Format, FormatOption, Id, write
 from textsim_db.cli.progress import progress
-from textsim_db.errors import shown
+from textsim_db.errors import DocumentNotFound, shown
 from textsim_db.settings import Mode
 from textsim_db.show.numbers import count
+
+if TYPE_CHECKING:
+    from textsim_db.corpus import ManagedCorpus
+    from textsim_db.results import Member
+
+_MEMBER_COLUMNS = ("cluster", "key", "representative", "similarity", "crowded")
 
 TrackedThreshold = Annotated[
     float | None,
@@ -56,7 +64,7 @@ def track(
     """Keep the clusters of a corpus in tables that stay current.
 
     It computes the clusters of all documents now. Later changes are processed by `textsim worker`, or by
-    textsim.update_clusters() in SQL. textsim.members() reads the clusters.
+    textsim.update_clusters() in SQL. `textsim members` lists the clusters.
 
     Examples:
     - `textsim track news`
@@ -75,6 +83,56 @@ def track(
             )
             raise
     print_result(f"compared {count(documents, 'document')}", corpus=corpus, documents=documents)
+
+
+def members(
+    corpus: CorpusName,
+    key: Annotated[
+        str | None,
+        typer.Argument(metavar="KEY", help="List only the cluster of this document."),
+    ] = None,
+    form: FormatOption = Format.TABLE,
+    database_url: DatabaseUrl = None,
+) -> None:
+    """List the documents of the clusters of a tracked corpus, one cluster after the other.
+
+    It prints the id of the cluster, the key, the representative of the cluster, and the similarity to
+    it. crowded says that the cluster may be incomplete, because too many documents are like this one.
+    Documents that changed since the last update have the clusters that they had then.
+
+    Examples:
+    - `textsim members news`
+    - `textsim members news article-17 --format jsonl`
+
+    """
+    clusters: set[int] = set()
+    with connect(database_url) as db:
+        tracked = db.manage(corpus)
+        listed = tracked.members() if key is None else _cluster_of(tracked, key)
+        documents = write(_MEMBER_COLUMNS, _member_rows(listed, clusters), form)
+        outdated = tracked.status().outdated
+    print_message(f"{count(len(clusters), 'cluster')} of {count(documents, 'document')} found")
+    if outdated:
+        print_message(
+            f"{count(outdated, 'document')} changed since the last update of the clusters; to update "
+            "them: textsim worker --once"
+        )
+
+
+def _cluster_of(corpus: ManagedCorpus, key: str) -> Iterator[Member]:
+    """Yield the members of the cluster of a document; raises DocumentNotFound."""
+    member = corpus.cluster_of(key)
+    if member is None and key not in corpus:
+        raise DocumentNotFound(f'corpus "{corpus.name}" has no document "{key}"')
+    if member is not None:
+        yield from (each for each in corpus.members() if each.cluster == member.cluster)
+
+
+def _member_rows(members: Iterable[Member], clusters: set[int]) -> Iterator[tuple[Any, ...]]:
+    """Yield the rows of members, and add the ids of their clusters to a set."""
+    for key, cluster, representative, similarity, crowded in members:
+        clusters.add(cluster)
+        yield Id(cluster), key, representative, similarity, crowded
 
 
 def untrack(

@@ -6,7 +6,15 @@ from collections.abc import Callable, Iterable
 from typing import Protocol
 
 from textsim_db.frames.arrow_results import Results
-from textsim_db.results import Activity, Contradiction, Failure, Judgement, ScopeStatus, Status
+from textsim_db.results import (
+    Activity,
+    Contradiction,
+    Failure,
+    Judgement,
+    Member,
+    ScopeStatus,
+    Status,
+)
 from textsim_db.settings import CorpusConfig
 from textsim_db.write.document_inputs import Key
 
@@ -29,6 +37,8 @@ class ManagedCorpus(Protocol):
     def expire(self, progress: Callable[[int], None] | bool | None = None) -> int: ...  # noqa: D102
     def scopes(self) -> list[ScopeStatus]: ...  # noqa: D102
     def untrack(self) -> None: ...  # noqa: D102
+    def members(self) -> Results[Member]: ...  # noqa: D102
+    def cluster_of(self, key: Key) -> Member | None: ...  # noqa: D102
     def judge(  # noqa: D102
         self, a: Key, b: Key, verdict: str, note: str | None = None, *, replaces: str | None = None
     ) -> bool: ...
