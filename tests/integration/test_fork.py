@@ -11,7 +11,7 @@ import pytest
 import textsim_db as ts
 from tests.support.forking import run_script
 from tests.support.sampling import sample
-from tests.support.waiting import CLIENT_WAITS_FOR_A_LOCK, PATIENCE_SECONDS, wait_until
+from tests.support.waiting import PATIENCE_SECONDS, wait_until
 
 WRITERS = """
 address = sqlalchemy.create_engine(url.replace("postgresql:", "postgresql+psycopg:")) if {own} else url
@@ -177,6 +177,13 @@ def test_threads_install_the_schema_at_once(empty_database_url: str) -> None:
         assert db.corpora() == []
 
 
+DROP_WAITS = b"""
+SELECT FROM pg_stat_activity
+WHERE datname = current_database() AND application_name = 'textsim-db' AND wait_event = 'PgSleep'
+"""
+"""The drop has not got its locks, and lets others go on before it tries again."""
+
+
 def test_dropping_a_corpus_does_not_delay_another(
     db: ts.Database, connection: psycopg.Connection
 ) -> None:
@@ -188,7 +195,7 @@ def test_dropping_a_corpus_does_not_delay_another(
         reader.execute("SELECT count(*) FROM textsim.document_1")
         dropping = threading.Thread(target=dropped.drop)
         dropping.start()
-        wait_until(connection, CLIENT_WAITS_FOR_A_LOCK)
+        wait_until(connection, DROP_WAITS)
         with psycopg.connect(db.url, options="-c lock_timeout=60000") as writer:
             writer.execute("SELECT textsim.add('stays', 'b', 'one two three five')")
             pairs = writer.execute("SELECT * FROM textsim.candidate_pairs('stays')")
