@@ -131,9 +131,10 @@ END $$;
 COMMENT ON FUNCTION textsim._change_passage_rows()
     IS 'keep the fingerprints of the documents that a statement has changed or removed';
 
--- A slice of a stored array reads the whole array, so both are read once, before they are cut. A run at many places of
--- the text is compared at the first ten, so that the work stays linear on every input. Of a long document, the parts at
--- every width-th place are looked up first: each run has one of them, so only the words around them are compared.
+-- A slice of a stored array reads the whole array, so both are read once, before they are cut. Slices are made before
+-- rows are hashed or sorted: otherwise each row takes a copy of the array along. A run at many places of the text is
+-- compared at the first ten, so that the work stays linear on every input. Of a long document, the parts at every
+-- width-th place are looked up first: each run has one of them, so only the words around them are compared.
 CREATE FUNCTION textsim._shared_runs(a integer[], b integer[], min_words integer)
 RETURNS TABLE (words integer, in_a integer, in_b integer)
 LANGUAGE plpgsql STABLE PARALLEL SAFE ROWS 5 SET search_path = pg_catalog, pg_temp AS $$
@@ -145,32 +146,38 @@ DECLARE
     last_place integer;
 BEGIN
     IF cardinality(b) > 500 THEN
-        SELECT greatest(min(s.j) - width, 0), max(s.j) + min_words - 1 INTO skipped, last_place
-        FROM (SELECT _shared_runs.b[:] OFFSET 0) t (b)
-        CROSS JOIN generate_series(1, cardinality(t.b) - n + 1, width) s (j)
-        WHERE t.b[s.j:s.j + n - 1] IN (
-            SELECT u.a[r.i:r.i + n - 1]
-            FROM (SELECT _shared_runs.a[:] OFFSET 0) u (a)
-            CROSS JOIN generate_series(1, cardinality(u.a) - n + 1) r (i));
+        WITH part_of_a AS MATERIALIZED (
+            SELECT u.a[i:i + n - 1] AS words
+            FROM (SELECT _shared_runs.a[:] OFFSET 0) u (a) CROSS JOIN generate_series(1, cardinality(u.a) - n + 1) i
+        ),
+        part_of_b AS MATERIALIZED (
+            SELECT j, u.b[j:j + n - 1] AS words
+            FROM (SELECT _shared_runs.b[:] OFFSET 0) u (b)
+            CROSS JOIN generate_series(1, cardinality(u.b) - n + 1, width) j
+        )
+        SELECT greatest(min(p.j) - width, 0), max(p.j) + min_words - 1 INTO skipped, last_place
+        FROM part_of_b p WHERE p.words IN (SELECT x.words FROM part_of_a x);
         IF last_place IS NULL THEN
             RETURN;
         END IF;
         b := b[skipped + 1:last_place];
     END IF;
     RETURN QUERY WITH texts AS MATERIALIZED (SELECT _shared_runs.a[:] AS a, _shared_runs.b[:] AS b),
+    window_of_b AS MATERIALIZED (
+        SELECT j, t.b[j:j + min_words - 1] AS words
+        FROM texts t CROSS JOIN generate_series(1, (SELECT cardinality(x.b) FROM texts x) - min_words + 1) j
+    ),
     window_of_a AS MATERIALIZED (
         SELECT s.i, s.words FROM (
             SELECT w.i, w.words, row_number() OVER (PARTITION BY w.words ORDER BY w.i) AS place
             FROM (
                 SELECT i, t.a[i:i + min_words - 1] AS words
                 FROM texts t CROSS JOIN generate_series(1, (SELECT cardinality(x.a) FROM texts x) - min_words + 1) i
+                OFFSET 0  -- each slice is made once
             ) w
+            WHERE w.words IN (SELECT y.words FROM window_of_b y)
         ) s
         WHERE s.place <= 10
-    ),
-    window_of_b AS MATERIALIZED (
-        SELECT j, t.b[j:j + min_words - 1] AS words
-        FROM texts t CROSS JOIN generate_series(1, (SELECT cardinality(x.b) FROM texts x) - min_words + 1) j
     ),
     run AS (
         SELECT count(*)::integer + min_words - 1 AS words, min(s.i) AS i, min(s.j) AS j

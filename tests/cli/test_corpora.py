@@ -133,7 +133,11 @@ def test_a_misspelt_scope_is_named_after_an_empty_result(
     scoped("index", "letters", "notes.jsonl", "--scope", "user", status=1)
     text = NEWS["a"]
     commands = [("pairs", "notes"), ("clusters", "notes"), ("clusters", "notes", "--inspect")]
-    commands += [("query", "notes", text), ("nearest", "letters", text), ("passages", "letters", text)]
+    commands += [
+        ("query", "notes", text),
+        ("nearest", "letters", text),
+        ("passages", "letters", text),
+    ]
     commands += [("contamination", "news.jsonl", "--against", "letters")]
     Path("news.jsonl").write_text(json.dumps({"id": "q", "text": text}))
     unknown = 'no document has the scope "Berta"; did you mean "bert"?\n'

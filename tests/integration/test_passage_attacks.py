@@ -180,6 +180,26 @@ def test_one_word_a_million_times(db: ts.Database) -> None:
     assert list(corpus.shared_passages()) == []
 
 
+# Long texts
+
+
+def test_sql_compares_long_texts_without_copies_of_them(
+    db: ts.Database, connection: Connection, seed: int
+) -> None:
+    """Rows that are hashed or sorted have a few words each, so the server needs no temporary files."""
+    rng = random.Random(seed)
+    long, short = (" ".join(f"w{rng.randrange(10**6)}" for _ in range(n)) for n in (9000, 30))
+    corpus = create_corpus(db)
+    corpus.add_many([("long", f"before {long}"), ("short", f"before {short}")])
+    connection.execute("SELECT textsim.add('c', 'waiting', %s)", [f"its words have no ids {long}"])
+    connection.execute("SET temp_file_limit = '3MB'")
+    runs = [("long", 9000, 0, 1), ("waiting", 9000, 0, 5), ("short", 30, 9000, 1)]
+    text = f"{long} {short}"
+    assert places(corpus.passages(text)) == in_sql(connection, text) == runs
+    of_long = "SELECT * FROM textsim.passages_of('c', 'long')"
+    assert connection.execute(of_long).fetchall() == [("waiting", 9000, 1, 5)]
+
+
 # Runs at the ends
 
 

@@ -21,9 +21,6 @@ TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|\\.|[{}()\[\]]|(?:[^\s{}()\[\]\\]|\\.)+',
 CLOSING = {"{": "}", "(": ")", "[": "]"}
 INNER = {"FUNCTIONSCAN", "VALUESSCAN", "MATERIAL", "RESULT", "PROJECTSET", "SUBQUERYSCAN"}
 
-TEXT_ARRAY = "1009"
-"""The oid of text[]."""
-
 Node = dict[str, Any]
 
 
@@ -70,11 +67,6 @@ def faults(plan: Any) -> Iterator[str]:
             conditions = {part["type"] for part in within(node["qual"])}
             if "SCALARARRAYOPEXPR" in conditions:
                 yield "an element is compared with all elements of an array"
-        # In an array of values of different lengths, a place is found by reading the array up to it.
-        if node["type"] == "SUBSCRIPTINGREF" and node["refcontainertype"] == [TEXT_ARRAY]:
-            indexes = within(node["refupperindexpr"] + node["reflowerindexpr"])
-            if any(part["type"] == "VAR" for part in indexes):
-                yield "an array of text is cut at many places"
         # A join without a condition has all pairs as its result, such as values and rounds of hashing.
         if node["type"] == "NESTLOOP" and list(within(node["joinqual"])):
             (inner,) = (child for child in node["righttree"] if isinstance(child, dict))
