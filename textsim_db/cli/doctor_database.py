@@ -107,7 +107,7 @@ def find_server(engine: Engine, address: Address) -> Iterator[Finding]:
     """Yield the address, the server, the schema and the rights; raises DatabaseUnavailable."""
     from textsim_db.db.engine import autocommit, database_errors, public_url
 
-    url = shown(public_url(engine.url.set(drivername="postgresql")))
+    url = shown(public_url(engine.url))
     yield ok(f"the address is {url}, from {address.origin}")
     with database_errors(), autocommit(engine) as connection:
         row = connection.execute(_SERVER).fetchone()
