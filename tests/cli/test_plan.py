@@ -155,7 +155,7 @@ def test_wrong_usage(textsim: Textsim, monkeypatch: pytest.MonkeyPatch) -> None:
         (["--background", "2"], "background is 2.0; expected 0 or more, below 1"),
         (["--background", "1e10"], "background is 10000000000.0; expected 0 or more, below 1"),
         (["--background", "nan"], "background is nan; expected 0 or more, below 1"),
-        (["--documents=-5"], "documents is -5; expected 0 to"),
+        (["--documents=-5"], "documents is -5; expected 0 or more"),
         (["--words", "inf"], "words is inf; expected 0 to"),
         (["nothing"], 'corpus "nothing" does not exist'),
         (["--sample", "many"], '"many" is not a whole number'),
@@ -166,7 +166,7 @@ def test_wrong_usage(textsim: Textsim, monkeypatch: pytest.MonkeyPatch) -> None:
         (["--threshold", "0"], "threshold is 0.0; expected above 0, at most 1"),
         (["--recall", "0"], "recall is 0.0; expected above 0, at most 1"),
         (["--num-hashes", "1"], "num_hashes is 1; expected 2 to 4096"),
-        (["--seed", "-1"], "seed is -1; expected 0 to"),
+        (["--seed", "-1"], "seed is -1; expected 0 or more"),
     ]:
         assert message in textsim("plan", "c", *arguments, status=2).stderr
     original = builtins.__import__
