@@ -250,11 +250,17 @@ class _Tally:
 
     def summary(self) -> str:
         """Return the numbers in a sentence."""
-        shared = f"{self.contaminated:,} of {count(self.records, 'record')} share a passage with a document"
+        of_all = f"{self.contaminated:,} of {count(self.records, 'record')}"
+        shared = f"{of_all} share a passage with a document"
         if not self.contaminated:
             return shared
-        names = [*(f"below {limit}" for limit in _COVERAGE_LIMITS), f"from {_COVERAGE_LIMITS[-1]} on"]
-        ranges = (f"{number:,} {name}" for number, name in zip(self.by_coverage, names, strict=True))
+        names = [
+            *(f"below {limit}" for limit in _COVERAGE_LIMITS),
+            f"from {_COVERAGE_LIMITS[-1]} on",
+        ]
+        ranges = (
+            f"{number:,} {name}" for number, name in zip(self.by_coverage, names, strict=True)
+        )
         return f"{shared}; their coverage: {', '.join(ranges)}"
 
     def numbers(self) -> dict[str, Any]:
