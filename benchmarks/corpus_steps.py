@@ -66,14 +66,12 @@ Side = Callable[[str, int], Figures]
 
 
 class Texts(NamedTuple):
-    """A folder with files of documents, and texts of some of them.
-
-    unlike: the same words in random order, so the dictionary has them, but no document is similar.
-    """
+    """A folder with files of documents, and texts of some of them."""
 
     folder: Path
     indexed: list[str]
     unlike: list[str]
+    """The same words in random order: the dictionary has them, but no document is similar."""
 
     def documents(self) -> Iterator[tuple[str, str]]:
         """Yield (key, text) of each document."""

@@ -8,7 +8,7 @@ import os
 from alembic import context
 from sqlalchemy import Connection, create_engine
 
-from textsim_db.db.engine import sqlalchemy_url
+from textsim_db.db.addresses import sqlalchemy_url
 
 
 def run(connection: Connection) -> None:

@@ -141,8 +141,8 @@ def main() -> None:
         print(f"    (0x{first:X}, {kind_}, {order_}),")
     print(")")
     print()
-    print("# (first code point, last code point) of those that are not assigned, and cut no run.")
-    print("UNASSIGNED = (")
+    print("# (first code point, last code point) of code points not assigned; they cut no run.")
+    print("UNASSIGNED_RUNS = (")
     for first, last in unassigned_runs():
         print(f"    (0x{first:X}, 0x{last:X}),")
     print(")")

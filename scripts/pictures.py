@@ -130,7 +130,7 @@ def recall(rows: Sequence[Row]) -> str:
 def growth(sizes: Mapping[str, Figures]) -> str:
     """Return lines: how seconds grow with the documents, beside growth in proportion."""
     counts = sorted(int(size[1:]) for size in sizes)
-    left, right, top, bottom = 76, WIDTH - 140, TOP, 266
+    left, right, top, bottom = 76, WIDTH - 156, TOP, 266
     across = _logarithmic((log10(counts[0]), log10(counts[-1])), left + 24, right)
     lines = {
         "load": [sizes[f"d{count}"]["load_s"] for count in counts],

@@ -10,7 +10,7 @@ from sqlalchemy import URL, Engine
 
 from textsim_db.corpus import Corpus, ManagedCorpus
 from textsim_db.corpus.load_modules import load_modules
-from textsim_db.db import embedded_server, schema, stored_corpus
+from textsim_db.db import addresses, embedded_server, schema, stored_corpus
 from textsim_db.db import engine as engines
 from textsim_db.db.dictionary import Dictionary
 from textsim_db.db.process_fork import renew_after_fork
@@ -61,12 +61,12 @@ class Database:
         self.close()
 
     def __repr__(self) -> str:
-        return f"Database({engines.public_url(self._engine.url)!r})"
+        return f"Database({addresses.public_url(self._engine.url)!r})"
 
     @property
     def url(self) -> str:
         """The address of the database for psql and other clients, with the password."""
-        return engines.plain_url(self._engine.url)
+        return addresses.plain_url(self._engine.url)
 
     @property
     def engine(self) -> Engine:

@@ -113,6 +113,16 @@ class Misfit(NamedTuple):
     """Its row, from 0 on."""
 
 
+def lacks_right(error: Exception) -> bool:
+    """Return whether the database refused something because the role has no right to it."""
+    return getattr(error.__cause__, "sqlstate", None) == "42501"
+
+
+def on_one_line(error: Exception) -> str:
+    """Return the message of an error on one line, or its type if it has none."""
+    return " ".join(str(error).split()) or type(error).__name__
+
+
 def install_extra(name: str) -> str:
     """Return the command that installs an extra; no package is published yet."""
     is_checkout = (Path(__file__).parents[1] / "pyproject.toml").exists()

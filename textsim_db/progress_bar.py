@@ -21,7 +21,7 @@ _REDRAW_SECONDS = 0.1
 
 
 @contextmanager
-def shown(
+def showing(
     progress: Callable[..., None] | bool | None, action: str, noun: str
 ) -> Iterator[Callable[..., None] | None]:
     """Yield what to call with the progress: the caller's function, a bar for True, or None.

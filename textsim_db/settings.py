@@ -21,7 +21,7 @@ AUTO = "auto"
 
 MAX_HASHES = 4096
 MAX_SHINGLE = 1000
-MIN_PASSAGE, MAX_PASSAGE = 4, 100
+MIN_PASSAGE, MAX_PASSAGE = 4, 1000
 """The words or characters of the shortest passage that a corpus finds."""
 
 

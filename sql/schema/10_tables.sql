@@ -24,7 +24,7 @@ CREATE TABLE textsim.corpus (
     scoped boolean NOT NULL DEFAULT false,
     keep_for interval CHECK (keep_for > '0'),
     boilerplate double precision CHECK (boilerplate > 0 AND boilerplate < 1),
-    passages integer CHECK (passages BETWEEN 4 AND 100),
+    passages integer CHECK (passages BETWEEN 4 AND 1000),
     common_passages boolean NOT NULL DEFAULT false CHECK (passages IS NOT NULL OR NOT common_passages),
     boilerplate_values bigint[] NOT NULL DEFAULT '{}',
     base bigint NOT NULL CHECK (base >= 0),
@@ -43,7 +43,7 @@ CREATE TABLE textsim.corpus (
 CREATE INDEX corpus_origin ON textsim.corpus (coalesce(origin, id));
 COMMENT ON TABLE textsim.corpus
     IS 'The corpora: named collections of documents, each with its settings.';
-COMMENT ON COLUMN textsim.corpus.id IS 'number in the names of the tables document_N and band_N';
+COMMENT ON COLUMN textsim.corpus.id IS 'N in the names of the tables document_N and band_N';
 COMMENT ON COLUMN textsim.corpus.name IS 'name that the user chose';
 COMMENT ON COLUMN textsim.corpus.unit IS 'unit of the shingles: word or char';
 COMMENT ON COLUMN textsim.corpus.shingle_length IS 'consecutive words or characters in a shingle';
@@ -382,7 +382,7 @@ CREATE TABLE textsim.source (
 );
 COMMENT ON TABLE textsim.source
     IS 'The attached tables. A detached table keeps its row, and with it the id in its documents.';
-COMMENT ON COLUMN textsim.source.id IS 'number in the name of the trigger function _changes_N';
+COMMENT ON COLUMN textsim.source.id IS 'N in the name of the trigger function _changes_N';
 COMMENT ON COLUMN textsim.source.corpus_id IS 'the corpus that the table is attached to';
 COMMENT ON COLUMN textsim.source.relation IS 'the attached table';
 COMMENT ON COLUMN textsim.source.key_columns IS 'the columns whose values are joined to the documents'' keys';
@@ -434,8 +434,8 @@ CREATE TABLE textsim.pending (
     CHECK (array_ndims(keys) = 1 AND array_position(keys, NULL) IS NULL),
     CHECK (array_ndims(document_ids) = 1 AND array_position(document_ids, NULL) IS NULL)
 );
--- The order in which workers claim entries. The entries for clusters, and those that were set aside, are not in
--- their way.
+-- The order in which workers claim entries. Entries for clusters, and entries that were set aside, are not
+-- in their way.
 CREATE INDEX pending_ready ON textsim.pending (id) WHERE kind NOT IN ('failed', 'cluster');
 CREATE INDEX pending_corpus ON textsim.pending (corpus_id, kind, id);
 CREATE INDEX pending_compare ON textsim.pending (source_id) WHERE kind = 'compare';
@@ -445,7 +445,7 @@ ALTER TABLE textsim.pending ALTER COLUMN document_ids SET STORAGE EXTERNAL;
 ALTER TABLE textsim.pending SET (
     autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 1000);
 COMMENT ON TABLE textsim.pending IS 'The log of changes that wait to be indexed.';
-COMMENT ON COLUMN textsim.pending.id IS 'number of the entry in the log';
+COMMENT ON COLUMN textsim.pending.id IS 'the id of the entry; ids are not in the order of the commits';
 COMMENT ON COLUMN textsim.pending.kind
     IS 'change: rows of an attached table changed; deleted when they are indexed. compare: a whole table '
     'must be compared with its documents; deleted after the comparison. words: the words of stored '

@@ -21,10 +21,10 @@ SET enable_seqscan = off  -- a plan from the time when the dictionary was empty 
 AS $$
 DECLARE
     ids integer[] := array(
-        SELECT w.id
+        SELECT (  -- each word is looked up, also by a plan from the time when the dictionary was empty
+            SELECT w.id FROM textsim.word w
+            WHERE w.hash = hashtextextended(u.word COLLATE "C", 0) AND w.word = u.word COLLATE "C")
         FROM unnest(string_to_array(form, ' ')) WITH ORDINALITY u (word, place)
-        LEFT JOIN textsim.word w
-            ON w.hash = hashtextextended(u.word COLLATE "C", 0) AND w.word = u.word COLLATE "C"
         ORDER BY u.place);
 BEGIN
     IF array_position(ids, NULL) IS NULL THEN
@@ -321,7 +321,7 @@ BEGIN
     USING xs, ys, c.unit, c.shingle_length, threshold;
 END $$;
 COMMENT ON FUNCTION textsim._verify_pairs(textsim.corpus, integer[], integer[], double precision)
-    IS 'those of the pairs of documents, given by their ids, that reach the threshold, with their exact similarity';
+    IS 'the pairs, of the given pairs of ids of documents, that reach the threshold, with their exact similarity';
 
 CREATE FUNCTION textsim._candidates_of(corpus text, document_key text)
 RETURNS TABLE (key text, shared integer)

@@ -50,16 +50,16 @@ END $$;
 COMMENT ON FUNCTION textsim._changed_buckets(integer[], integer[])
     IS 'the buckets whose number of occurrences differs between two arrays';
 
-CREATE FUNCTION textsim._checked_id(number bigint, corpus_id integer) RETURNS integer
+CREATE FUNCTION textsim._checked_id(id bigint, corpus_id integer) RETURNS integer
 LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
-    IF number > 2147483647 THEN
+    IF id > 2147483647 THEN
         RAISE EXCEPTION 'corpus "%" has given out all its % ids of documents',
             (SELECT c.name FROM textsim.corpus c WHERE c.id = corpus_id), 2147483647
             USING ERRCODE = 'sequence_generator_limit_exceeded',
                 HINT = 'Run textsim rebuild: it gives the documents new ids without gaps.';
     END IF;
-    RETURN number;
+    RETURN id;
 END $$;
 COMMENT ON FUNCTION textsim._checked_id(bigint, integer)
     IS 'the id of a new document; an error if the corpus has no more ids';

@@ -131,10 +131,11 @@ END $$;
 COMMENT ON FUNCTION textsim._change_passage_rows()
     IS 'keep the fingerprints of the documents that a statement has changed or removed';
 
--- A slice of a stored array reads the whole array, so both are read once, before they are cut. A run at many places of
--- the text is compared at the first ten, so that the work stays linear on every input. Of a long document, the parts at
--- every width-th place are looked up first: each run has one of them, so only the words around them are compared.
-CREATE FUNCTION textsim._shared_runs(a anyarray, b anyarray, min_words integer)
+-- A slice of a stored array reads the whole array, so both are read once, before they are cut. Slices are made before
+-- rows are hashed or sorted: otherwise each row takes a copy of the array along. A run at many places of the text is
+-- compared at the first ten, so that the work stays linear on every input. Of a long document, the parts at every
+-- width-th place are looked up first: each run has one of them, so only the words around them are compared.
+CREATE FUNCTION textsim._shared_runs(a integer[], b integer[], min_words integer)
 RETURNS TABLE (words integer, in_a integer, in_b integer)
 LANGUAGE plpgsql STABLE PARALLEL SAFE ROWS 5 SET search_path = pg_catalog, pg_temp AS $$
 #variable_conflict use_column
@@ -145,32 +146,38 @@ DECLARE
     last_place integer;
 BEGIN
     IF cardinality(b) > 500 THEN
-        SELECT greatest(min(s.j) - width, 0), max(s.j) + min_words - 1 INTO skipped, last_place
-        FROM (SELECT _shared_runs.b[:] OFFSET 0) t (b)
-        CROSS JOIN generate_series(1, cardinality(t.b) - n + 1, width) s (j)
-        WHERE t.b[s.j:s.j + n - 1] IN (
-            SELECT u.a[r.i:r.i + n - 1]
-            FROM (SELECT _shared_runs.a[:] OFFSET 0) u (a)
-            CROSS JOIN generate_series(1, cardinality(u.a) - n + 1) r (i));
+        WITH part_of_a AS MATERIALIZED (
+            SELECT u.a[i:i + n - 1] AS words
+            FROM (SELECT _shared_runs.a[:] OFFSET 0) u (a) CROSS JOIN generate_series(1, cardinality(u.a) - n + 1) i
+        ),
+        part_of_b AS MATERIALIZED (
+            SELECT j, u.b[j:j + n - 1] AS words
+            FROM (SELECT _shared_runs.b[:] OFFSET 0) u (b)
+            CROSS JOIN generate_series(1, cardinality(u.b) - n + 1, width) j
+        )
+        SELECT greatest(min(p.j) - width, 0), max(p.j) + min_words - 1 INTO skipped, last_place
+        FROM part_of_b p WHERE p.words IN (SELECT x.words FROM part_of_a x);
         IF last_place IS NULL THEN
             RETURN;
         END IF;
         b := b[skipped + 1:last_place];
     END IF;
     RETURN QUERY WITH texts AS MATERIALIZED (SELECT _shared_runs.a[:] AS a, _shared_runs.b[:] AS b),
+    window_of_b AS MATERIALIZED (
+        SELECT j, t.b[j:j + min_words - 1] AS words
+        FROM texts t CROSS JOIN generate_series(1, (SELECT cardinality(x.b) FROM texts x) - min_words + 1) j
+    ),
     window_of_a AS MATERIALIZED (
         SELECT s.i, s.words FROM (
             SELECT w.i, w.words, row_number() OVER (PARTITION BY w.words ORDER BY w.i) AS place
             FROM (
                 SELECT i, t.a[i:i + min_words - 1] AS words
                 FROM texts t CROSS JOIN generate_series(1, (SELECT cardinality(x.a) FROM texts x) - min_words + 1) i
+                OFFSET 0  -- each slice is made once
             ) w
+            WHERE w.words IN (SELECT y.words FROM window_of_b y)
         ) s
         WHERE s.place <= 10
-    ),
-    window_of_b AS MATERIALIZED (
-        SELECT j, t.b[j:j + min_words - 1] AS words
-        FROM texts t CROSS JOIN generate_series(1, (SELECT cardinality(x.b) FROM texts x) - min_words + 1) j
     ),
     run AS (
         SELECT count(*)::integer + min_words - 1 AS words, min(s.i) AS i, min(s.j) AS j
@@ -199,7 +206,7 @@ BEGIN
     WHERE s.is_repeated IS NOT TRUE
     ORDER BY s.j;
 END $$;
-COMMENT ON FUNCTION textsim._shared_runs(anyarray, anyarray, integer)
+COMMENT ON FUNCTION textsim._shared_runs(integer[], integer[], integer)
     IS 'the runs of b, of at least min_words words, that are in a, and in no longer such run: how many words, and how many '
     'words stand before it in a and in b. Of places in b that overlap, the first one of a run is returned';
 
@@ -227,15 +234,22 @@ CREATE FUNCTION textsim._runs_in_document(
     unit text, numbers integer[], form text, word_ids integer[], normal_form text, least_words integer)
 RETURNS TABLE (words integer, in_a integer, in_b integer)
 LANGUAGE plpgsql STABLE PARALLEL SAFE ROWS 5 SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    both_texts integer[];
 BEGIN
-    IF unit = 'word' AND word_ids IS NULL THEN
-        -- Numbers of two texts may differ for a word that is not in the dictionary.
-        RETURN QUERY SELECT * FROM textsim._shared_runs(
-            string_to_array(coalesce(form, textsim._normal_form_of(numbers)), ' '), string_to_array(normal_form, ' '),
-            least_words);
-    ELSE
+    IF unit = 'char' OR word_ids IS NOT NULL THEN
         RETURN QUERY SELECT * FROM textsim._shared_runs(
             numbers, textsim._unit_numbers(unit, normal_form, word_ids), least_words);
+    ELSE
+        -- Numbers of two texts may differ for a word that is not in the dictionary, so both are numbered together. A
+        -- place of an array of text is found by reading the array up to it, and of an array of integers at once.
+        both_texts := array(
+            SELECT dense_rank() OVER (ORDER BY u.word COLLATE "C")::integer
+            FROM unnest(string_to_array(concat(coalesce(form, textsim._normal_form_of(numbers)), ' ', normal_form), ' '))
+                WITH ORDINALITY u (word, place)
+            ORDER BY u.place);
+        RETURN QUERY SELECT * FROM textsim._shared_runs(
+            both_texts[:cardinality(numbers)], both_texts[cardinality(numbers) + 1:], least_words);
     END IF;
 END $$;
 COMMENT ON FUNCTION textsim._runs_in_document(text, integer[], text, integer[], text, integer)
@@ -266,12 +280,24 @@ COMMENT ON FUNCTION textsim._check_passages(textsim.corpus, integer, integer)
     IS 'the least words of a passage in a search, by default those of the corpus; an error if the corpus has no passages, '
     'or only longer ones, or if max_documents is not positive';
 
+CREATE FUNCTION textsim._fingerprints_to_find(c textsim.corpus, form text, scope text) RETURNS integer[]
+LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    chosen bigint[] := textsim._chosen_values(c, form);
+BEGIN
+    IF array_position(chosen, NULL) IS NOT NULL THEN
+        RAISE NOTICE 'a part of the text is in very many documents of corpus "%", which are not searched for it', c.name
+            USING HINT = 'To find them, rebuild the corpus with common_passages.';
+    END IF;
+    RETURN textsim._in_scope(textsim._low_halves(chosen), scope);
+END $$;
+COMMENT ON FUNCTION textsim._fingerprints_to_find(textsim.corpus, text, text)
+    IS 'the fingerprints by which the passages of a normal form are looked up in a scope; a notice if windows choose none';
+
 CREATE FUNCTION textsim._passage_look_up(
     c textsim.corpus, text text, language text, scope text, max_results integer, OUT form text,
     OUT fingerprints integer[])
 LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
-DECLARE
-    chosen bigint[];
 BEGIN
     PERFORM textsim._check_search(c, NULL, max_results);
     IF c.id IS NULL OR text IS NULL THEN
@@ -279,12 +305,7 @@ BEGIN
     END IF;
     PERFORM textsim._check_scope(c, scope), textsim._warn_unindexed(c);
     form := textsim._form(c, text, textsim._check_language(c, language));
-    chosen := textsim._chosen_values(c, form);
-    IF array_position(chosen, NULL) IS NOT NULL THEN
-        RAISE NOTICE 'a part of the text is in very many documents of corpus "%", which are not searched for it', c.name
-            USING HINT = 'To find them, rebuild the corpus with common_passages.';
-    END IF;
-    fingerprints := textsim._in_scope(textsim._low_halves(chosen), scope);
+    fingerprints := textsim._fingerprints_to_find(c, form, scope);
 END $$;
 COMMENT ON FUNCTION textsim._passage_look_up(textsim.corpus, text, text, text, integer)
     IS 'the normal form of a text and the fingerprints by which its passages are looked up, after the arguments of the '
@@ -315,7 +336,7 @@ END $$;
 COMMENT ON FUNCTION textsim._find_passages(
     textsim.corpus, integer[], text, integer[], integer, text, integer)
     IS 'the passages that a text shares with the documents that have one of the fingerprints, except its own document; '
-    'the form may be NULL if the word ids of the text are known';
+    'the word ids may be NULL';
 
 -- The private functions have other names for the key, which is also a column of the result.
 CREATE FUNCTION textsim._passages_of(corpus text, own_key text, min_words integer, max_results integer)
@@ -327,18 +348,22 @@ DECLARE
     c textsim.corpus := textsim._corpus(corpus);
     least_words integer := textsim._check_passages(c, min_words);
     own record;
+    form text;
 BEGIN
     PERFORM textsim._check_search(c, NULL, max_results);
     IF c.id IS NULL OR own_key IS NULL THEN
         RETURN;
     END IF;
     PERFORM textsim._warn_unindexed(c);
-    EXECUTE format('SELECT d.id, d.scope, d.word_ids, d.normal_form, d.fingerprints FROM textsim.%I d WHERE d.key = $1%s',
+    EXECUTE format('SELECT d.id, d.scope, d.word_ids, d.normal_form FROM textsim.%I d WHERE d.key = $1%s',
         'document_' || c.id, textsim._alive(c, 'd'))
     INTO own USING own_key;
+    IF own.id IS NULL THEN
+        RETURN;
+    END IF;
+    form := coalesce(own.normal_form, textsim._normal_form_of(own.word_ids));
     RETURN QUERY SELECT * FROM textsim._find_passages(
-        c, textsim._in_scope(own.fingerprints, own.scope), own.normal_form, own.word_ids, least_words, own.scope,
-        own.id) p
+        c, textsim._fingerprints_to_find(c, form, own.scope), form, own.word_ids, least_words, own.scope, own.id) p
     ORDER BY p.words DESC, p.key COLLATE "C", p.in_document LIMIT max_results;
 END $$;
 COMMENT ON FUNCTION textsim._passages_of(text, text, integer, integer)
@@ -438,14 +463,15 @@ BEGIN
 END $$;
 COMMENT ON FUNCTION textsim.shared_passages(text, integer, integer)
     IS 'Returns the passages of at least min_words words that documents of a corpus share, for all pairs of documents. '
-    'in_a and in_b are the numbers of words before the passage. In a scoped corpus, both documents have the same scope. '
-    'A header that many documents have makes a passage of every two of them. With max_documents, documents are not compared '
-    'because of a part that more documents have: a notice warns that a passage in such a part may be missed.';
+    'in_a and in_b are the numbers of words before the passage. In a scoped corpus, both documents have the same '
+    'scope. A header that many documents have makes a passage of every two of them. A run all of whose shingles are '
+    'in very many documents is left out. With max_documents, documents are not compared because of a part that more '
+    'documents have: a notice warns that a passage in such a part may be missed.';
 
 CREATE FUNCTION textsim.containing(
     corpus text, text text, threshold double precision, max_results integer DEFAULT NULL,
     language text DEFAULT NULL, scope text DEFAULT NULL)
-RETURNS TABLE (key text, similarity double precision)
+RETURNS TABLE (key text, similarity double precision, longest integer)
 LANGUAGE plpgsql STABLE PARALLEL SAFE ROWS 10
 SET search_path = pg_catalog, pg_temp SET enable_seqscan = off
 AS $$
@@ -456,6 +482,7 @@ DECLARE
     query record := textsim._passage_look_up(c, text, language, scope, max_results);
     shingles text[] := textsim._shingles_of_form(query.form, c.unit, c.shingle_length);
     units integer := cardinality(textsim._units(query.form, c.unit));
+    numbers integer[] := textsim._unit_numbers(c.unit, query.form);
     unit_name text := CASE c.unit WHEN 'word' THEN 'words' ELSE 'characters' END;
 BEGIN
     PERFORM textsim._check_given('the threshold', threshold IS NOT NULL);
@@ -468,23 +495,27 @@ BEGIN
             units, unit_name, least_words, unit_name, c.name;
     END IF;
     RETURN QUERY EXECUTE format($query$
-        SELECT s.key, s.similarity
+        SELECT s.key, s.similarity, coalesce((
+            SELECT max(r.words)
+            FROM textsim._runs_in_document($3, $9, $10, s.word_ids, s.normal_form, $11) r), 0)
         FROM (
-            SELECT d.key, textsim._count_shared($2, textsim._shingles_of_form(
+            SELECT d.key, d.word_ids, d.normal_form, textsim._count_shared($2, textsim._shingles_of_form(
                 coalesce(d.normal_form, textsim._normal_form_of(d.word_ids)), $3, $4))::double precision
                 / cardinality($2) AS similarity
             FROM textsim.%1$I d
             WHERE d.id = ANY (array(SELECT p.document_id FROM textsim.%2$I p WHERE p.fingerprint = ANY ($1)))
                 AND ($5 IS NULL OR d.scope = $5) AND ($6 IS NULL OR d.language = $6)%3$s
+            OFFSET 0  -- computed once
         ) s
         WHERE s.similarity >= $7
         ORDER BY s.similarity DESC, s.key COLLATE "C"
         LIMIT $8
         $query$, 'document_' || c.id, 'passage_' || c.id, textsim._alive(c, 'd'))
     USING query.fingerprints, shingles, c.unit, c.shingle_length, scope, language,
-        threshold, max_results;
+        threshold, max_results, numbers, query.form, least_words;
 END $$;
 COMMENT ON FUNCTION textsim.containing(text, text, double precision, integer, text, text)
     IS 'Returns the documents that contain a text or a part of it, and the exact share of its shingles that each document '
-    'has (similarity), best first. threshold is the least share. The corpus must have passages: a document that shares '
-    'no passage with the text is not found, whatever its share. The other arguments are as in matches().';
+    'has (similarity), best first. longest has the words of the longest passage that both share, 0 if they share only '
+    'shorter runs. threshold is the least share. The corpus must have passages: a document that shares no passage with '
+    'the text is not found, whatever its share. The other arguments are as in matches().';

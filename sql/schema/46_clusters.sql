@@ -432,7 +432,7 @@ BEGIN
 END $$;
 COMMENT ON FUNCTION textsim._pairs_query(text, double precision, text, text, boolean)
     IS 'a query for the pairs of a corpus; with judgements, without the pairs that were judged different, and with '
-    'those that were judged the same as links of similarity 2';
+    'the pairs that were judged the same as links of similarity 2';
 
 -- Public functions
 

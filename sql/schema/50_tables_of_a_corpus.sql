@@ -58,7 +58,8 @@ COMMENT ON FUNCTION textsim._settings(textsim.corpus)
     IS 'the columns of a corpus that never change; a rebuild makes another corpus';
 
 -- The definitions of indexes are written as the server prints them. The entries of the indexes on buckets and on
--- fingerprints are distinct, so to look for equal ones would only take time.
+-- fingerprints are distinct, so to look for equal ones would only take time. Fingerprints take the most bytes, so their
+-- pages are filled more than by default.
 CREATE FUNCTION textsim._corpus_relations(c textsim.corpus)
 RETURNS TABLE (kind text, name text, statement text)
 LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE ROWS 6 SET search_path = pg_catalog, pg_temp AS $$
@@ -98,7 +99,8 @@ BEGIN
             ('table', passage, format('CREATE TABLE textsim.%I (LIKE textsim.passage INCLUDING ALL) '
                 'INHERITS (textsim.corpus_table) WITH (autovacuum_vacuum_scale_factor = 0.05)', passage)),
             ('index', passage || '_fingerprint', format(
-                'CREATE INDEX %I ON textsim.%I USING btree (fingerprint, document_id) WITH (deduplicate_items=off)',
+                'CREATE INDEX %I ON textsim.%I USING btree (fingerprint, document_id) '
+                'WITH (deduplicate_items=off, fillfactor=''95'')',
                 passage || '_fingerprint', passage));
     END IF;
 END $$;

@@ -177,8 +177,8 @@ BEGIN
             USING ERRCODE = 'invalid_parameter_value',
                 HINT = 'Most runs of characters are in many documents.';
     END IF;
-    IF passages NOT BETWEEN 4 AND 100 THEN
-        RAISE EXCEPTION 'passages is %; expected 4 to 100', passages
+    IF passages NOT BETWEEN 4 AND 1000 THEN
+        RAISE EXCEPTION 'passages is %; expected 4 to 1000', passages
             USING ERRCODE = 'invalid_parameter_value';
     END IF;
     IF common_passages AND passages IS NULL THEN
@@ -250,7 +250,7 @@ COMMENT ON FUNCTION textsim.create_corpus(
     'every text. If passages is set, such as 13, passages() finds every run of at least this many words that a text '
     'shares with a document; with char:N, of characters. The corpus learns which shingles of passages are in very many '
     'documents, from its first load or by textsim rebuild. A passage of such shingles alone, such as a header, is not '
-    'found unless common_passages is true.';
+    'found unless common_passages or scoped is true.';
 
 CREATE FUNCTION textsim.drop_corpus(name text) RETURNS void
 LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$

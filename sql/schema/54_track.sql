@@ -1,5 +1,5 @@
 -- Tracked corpora: their matches and clusters stand in tables that stay current. Triggers on the documents log the
--- ids of those that change, in the writer's transaction, and update_clusters() processes the log.
+-- ids of changed documents, in the writer's transaction, and update_clusters() processes the log.
 
 -- Private functions
 
@@ -33,7 +33,7 @@ BEGIN
         format('node_%s_id_seq', corpus_id), 'node_' || corpus_id);
 END $$;
 COMMENT ON FUNCTION textsim._tracking_relations(integer)
-    IS 'the tables, the indexes and the sequence of a tracked corpus besides those of every corpus, with the '
+    IS 'the tables, the indexes and the sequence of a tracked corpus besides the tables of every corpus, with the '
     'statements that create them; check compares the definitions';
 
 CREATE FUNCTION textsim._tracking_triggers(corpus_id integer)
@@ -186,8 +186,8 @@ BEGIN
     PERFORM textsim._make_tracking_functions(corpus_id);
 END $$;
 COMMENT ON FUNCTION textsim._create_tracking_relations(integer, integer)
-    IS 'create the tables, the sequence and the functions of a tracked corpus, with the rights of those of another '
-    'tracked corpus, or of the documents';
+    IS 'create the tables, the sequence and the functions of a tracked corpus, with the rights that another tracked '
+    'corpus, or the table of the documents, gives';
 
 CREATE FUNCTION textsim._name_for(source text, corpus_id integer, functions text[]) RETURNS text
 LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$

@@ -40,8 +40,8 @@ BEGIN
     RETURN documents;
 END $$;
 COMMENT ON FUNCTION textsim._logged_documents(integer, bigint)
-    IS 'the documents of the first log entries of a tracked corpus, five thousand or more, or those of one entry; the '
-    'entries are deleted. NULL if there are none';
+    IS 'the documents of the first log entries of a tracked corpus, five thousand or more, or the documents of one '
+    'entry; the entries are deleted. NULL if there are none';
 
 -- An array, because the planner guesses ten elements, and so looks for them in a hash table. It would guess that a long
 -- log needs too large a table, and look through the whole log for each document.
@@ -68,7 +68,7 @@ BEGIN
     INTO ids, hashes;
 END $$;
 COMMENT ON FUNCTION textsim._hashes_of(integer, integer[])
-    IS 'those of the documents that are stored and have nodes, and their hashes; the hash of a judged document, which '
+    IS 'the stored documents among these that have nodes, and their hashes; the hash of a judged document, which '
     'has a node of its own, is that of its id';
 
 CREATE FUNCTION textsim._move_to_nodes(
@@ -141,9 +141,9 @@ BEGIN
     END IF;
 END $$;
 COMMENT ON FUNCTION textsim._move_to_nodes(textsim.corpus, integer[], integer[], uuid[])
-    IS 'take changed documents out of their nodes, and give those that are stored their nodes; ids and hashes are '
-    'those of the stored ones. nodes: the nodes that lost or got a document; searched: those of them whose matches '
-    'must be found; old_nodes and old_firsts: the nodes before, and the first document of each; neighbours and '
+    IS 'take changed documents out of their nodes, and give the stored ones their nodes; ids and hashes are the '
+    'ids and hashes of the stored ones. nodes: the nodes that lost or got a document; searched: the ones of them whose '
+    'matches must be found; old_nodes and old_firsts: the nodes before, and the first document of each; neighbours and '
     'lost_firsts: the nodes that lost a match, because a node is left without documents, and the first document of '
     'that node';
 
@@ -264,8 +264,8 @@ BEGIN
 END $$;
 COMMENT ON FUNCTION textsim._find_matches(textsim.corpus, double precision, integer[])
     IS 'the matches of nodes, found anew from their documents: pairs of nodes, the lower id first, and the similarity '
-    'of each. crowded: those of the nodes that were compared with some of their earlier candidates only; full_nodes: '
-    'those of them that have more earlier candidates than are compared';
+    'of each. crowded: the nodes that were compared with some of their earlier candidates only; full_nodes: '
+    'the nodes that have more earlier candidates than are compared';
 
 CREATE FUNCTION textsim._connected_nodes(seeds integer[]) RETURNS integer[]
 LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE

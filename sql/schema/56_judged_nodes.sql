@@ -1,6 +1,6 @@
 -- How the clusters of tracked corpora obey judgements. A document that was judged the same as another, or different,
--- has a node of its own. The pairs that were judged different do not match, and those of a group that was judged the
--- same have the similarity 2. With linkage kept, whether a judged document is kept also depends on the clusters of
+-- has a node of its own. The pairs that were judged different do not match, and the pairs of a group that was judged
+-- the same have the similarity 2. With linkage kept, whether a judged document is kept also depends on the clusters of
 -- the documents that judgements connect it with, so all of these are examined together.
 --
 -- _with_judged, _judged_links, _find_links, _store_links and _place_judged are patterns, as the functions that update
@@ -69,7 +69,7 @@ BEGIN
         SELECT w.key::text FROM walk w WHERE w.is_judged);
 END $$;
 COMMENT ON FUNCTION textsim._connected_keys(integer, text[], text[])
-    IS 'the keys that pairs with these verdicts connect with the keys: also those of the keys that are in such a pair';
+    IS 'the keys that pairs with these verdicts connect with the keys: also the given keys that are in such a pair';
 
 CREATE FUNCTION textsim._with_judged(corpus_origin integer, nodes integer[], logged integer[]) RETURNS integer[]
 LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE
@@ -99,7 +99,7 @@ BEGIN
         WHERE n.node IS NOT NULL);
 END $$;
 COMMENT ON FUNCTION textsim._with_judged(integer, integer[], integer[])
-    IS 'nodes, and those of the documents that judgements connect with their documents or with logged documents';
+    IS 'nodes, and the nodes of the documents that judgements connect with their documents or with logged documents';
 
 CREATE FUNCTION textsim._judged_links(corpus_origin integer, nodes integer[])
 RETURNS TABLE (a integer, b integer, is_same boolean)

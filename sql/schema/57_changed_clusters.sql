@@ -25,8 +25,8 @@ BEGIN
     RETURN nodes;
 END $$;
 COMMENT ON FUNCTION textsim._nodes_after_kept(integer[], integer[])
-    IS 'those of the nodes that have a document after the first document of a lost node, given for each of them, and '
-    'only if that document was kept';
+    IS 'the nodes among these that have a document after the first document of a lost node, given for each of them, '
+    'and only if that document was kept';
 
 CREATE FUNCTION textsim._kept_neighbours(nodes integer[]) RETURNS integer[]
 LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE
@@ -107,7 +107,7 @@ COMMENT ON FUNCTION textsim._followers(
     'NULL if there are none besides these nodes. walks: also the nodes that follow those, and so on';
 
 -- Whether a document is kept depends on earlier documents only. So the changed nodes are examined, and then the nodes
--- that follow those that came out otherwise than stored. A long chain would take many rounds, so after some rounds all
+-- that follow a node that came out otherwise than stored. A long chain would take many rounds, so after some rounds all
 -- that may follow are examined.
 CREATE FUNCTION textsim._kept_groups(
     c textsim.corpus, logged integer[], changed integer[], searched integer[], old_nodes integer[],
@@ -404,8 +404,8 @@ BEGIN
         WHERE o.node IS NOT NULL);
 END $$;
 COMMENT ON FUNCTION textsim._with_clusters(integer[], integer[])
-    IS 'nodes, and those of all members of their clusters and of the clusters of logged documents, as the last update '
-    'has left them';
+    IS 'nodes, and the nodes of all members of their clusters and of the clusters of logged documents, as the last '
+    'update has left them';
 
 -- A judgement may cut one of two copies from a node, and then the other copy is no copy of it. So both ends are needed.
 CREATE FUNCTION textsim._with_judged_clusters(corpus_origin integer, nodes integer[], logged integer[])

@@ -2,7 +2,7 @@
 
 -- Private functions
 
--- This function and the next are patterns, as those that update clusters are.
+-- This function and the next are patterns, as the functions that update clusters are.
 CREATE FUNCTION textsim._log_whole_clusters(corpus_id integer, ids integer[]) RETURNS void
 LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
@@ -18,7 +18,7 @@ BEGIN
     GROUP BY p.part ORDER BY p.part;
 END $$;
 COMMENT ON FUNCTION textsim._log_whole_clusters(integer, integer[])
-    IS 'log documents as _log_ids() does, those of one cluster in one entry: if their nodes are gone, a part of a '
+    IS 'log documents as _log_ids() does, all documents of a cluster in one entry: if their nodes are gone, a part of a '
     'cluster would lose its id';
 
 CREATE FUNCTION textsim._mend_tracked(corpus_id integer, documents integer[]) RETURNS void

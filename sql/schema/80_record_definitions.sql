@@ -91,6 +91,6 @@ BEGIN ATOMIC
     INSERT INTO textsim.installed SELECT * FROM textsim._catalog();
 END;
 COMMENT ON FUNCTION textsim._record_catalog()
-    IS 'record the present definitions as those that were installed; the last statement of an upgrade';
+    IS 'record the present definitions as the installed ones; the last statement of an upgrade';
 
 INSERT INTO textsim.installed SELECT * FROM textsim._catalog() ON CONFLICT DO NOTHING;

@@ -35,18 +35,6 @@ def test_create_with_settings(textsim: Textsim) -> None:
     textsim("corpus", "create", "other", "--bands", "10", "--rows", "3")
 
 
-def test_create_again(textsim: Textsim) -> None:
-    textsim("corpus", "create", "news")
-    result = textsim("corpus", "create", "news", status=2)
-    assert result.stderr == 'error: corpus "news" exists already\n'
-    textsim("corpus", "create", "news", "--exist-ok")
-    result = textsim("corpus", "create", "news", "--exist-ok", "--threshold", "0.5", status=2)
-    assert result.stderr == (
-        'error: corpus "news" exists with other settings: threshold is 0.8 there, not 0.5; '
-        "use another name, or change the settings with textsim rebuild\n"
-    )
-
-
 def test_rebuild_makes_a_corpus_unique(textsim: Textsim) -> None:
     text = "the quick brown fox jumps over the lazy dog and runs into the dark green forest"
     lines = [f'{{"id": "{key}", "text": "{text} {key}"}}' for key in "ab"]

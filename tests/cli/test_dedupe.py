@@ -218,13 +218,6 @@ def test_a_file_that_changes_while_it_is_read(
     assert os.listdir() == ["in.jsonl"]
 
 
-def test_standard_input_and_output(textsim: Textsim) -> None:
-    result = textsim("dedupe", "-", "-o", "-", input=as_jsonl(records()).decode())
-    assert [json.loads(line)["id"] for line in result.stdout.splitlines()] == ["a", "b", "d"]
-    result = textsim("dedupe", "-", "--kind", "csv", "-o", "-", input=as_csv(records()).decode())
-    assert [line[0] for line in result.stdout.splitlines()] == ["i", "a", "b", "d"]
-
-
 def test_an_earlier_output_is_replaced(textsim: Textsim) -> None:
     Path("in.jsonl").write_bytes(as_jsonl(records()))
     Path("out.jsonl").write_text("earlier")

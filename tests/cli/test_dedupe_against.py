@@ -203,18 +203,3 @@ def test_a_kill_loses_nothing_and_adds_nothing_twice(
     assert [c["removed"] for c in read("report.jsonl")] == [c["removed"] for c in report]
     assert len(db.corpus("news")) == len(db.corpus("again")) == 1_000 + len(out)
     assert db.corpus("news").check() == []
-
-
-@pytest.mark.more
-def test_thousands_of_new_records_against_many(textsim: Textsim) -> None:
-    everything = list(documents(12_000, words=40, planted=0.3, identical=20, seed=5))
-    write("old.jsonl", [{"id": k, "text": t} for k, t in everything[:9_000]])
-    write("new.jsonl", [{"id": k, "text": t} for k, t in everything[9_000:]])
-    textsim("dedupe", "old.jsonl", "-o", "kept.jsonl", "--recall", "1")
-    textsim("index", "old", "kept.jsonl", "--create", "--recall", "1")
-    textsim("dedupe", "new.jsonl", "-o", "out.jsonl", "--against", "old")
-    both = Path("kept.jsonl").read_text() + Path("new.jsonl").read_text()
-    Path("both.jsonl").write_text(both)
-    textsim("dedupe", "both.jsonl", "-o", "expected.jsonl", "--recall", "1")
-    assert read("out.jsonl") == read("expected.jsonl")[len(read("kept.jsonl")) :]
-    assert len(read("out.jsonl")) < 3_000

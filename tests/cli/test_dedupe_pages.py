@@ -20,7 +20,7 @@ from tests.support.sampling import sample
 from textsim_db.cluster.keep_rule import Preference
 from textsim_db.dedupe.against_corpora import Standing
 from textsim_db.dedupe.by_temporary_corpus import Deduplication, Removal, Rule
-from textsim_db.dedupe.removal_page import PAGE_BYTES, Faults, Summary, removal_page
+from textsim_db.dedupe.removal_page import PAGE_BYTES, Faults, ReportedRun, removal_page
 from textsim_db.dedupe.shown_removals import (
     SHOWN_CLUSTERS,
     SHOWN_MEMBERS,
@@ -165,7 +165,7 @@ def made_page(
     shown = choose_removals(result)
     keys: list[Any] = [None] * len(texts)
     return removal_page(
-        Summary("in.jsonl", rule, result, keys, Faults()),
+        ReportedRun("in.jsonl", rule, result, keys, Faults()),
         shown,
         read_texts(shown, texts, {}, rule.settings),
     )

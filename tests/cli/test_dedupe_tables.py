@@ -101,6 +101,7 @@ def test_refused_tables(textsim: Textsim, database_url: str) -> None:
     run_sql(database_url, "INSERT INTO post VALUES (1, 'a'), (1, 'b')")
     for arguments, message in [
         (["--table", "nothing", "--into", "x"], "there is no table 'nothing'"),
+        (["--table", "post", "--into", "x", "--report", "r.jsonl"], "the report is a page"),
         (
             ["--table", "post", "--into", "x"],
             'table post has no column "text"; it has "id", "body"',
@@ -216,13 +217,6 @@ def test_the_page_of_a_table(textsim: Textsim, database_url: str, is_attached: b
     assert "<del>6</del> " in html
     assert "<ins>5</ins> " in html
     assert run_sql(database_url, "SELECT count(*) FROM article") == [(5,)]
-
-
-def test_the_report_of_a_table_is_a_page(textsim: Textsim, database_url: str) -> None:
-    result = textsim(
-        *("dedupe", "--table", "article", "--into", "twins", "--report", "r.jsonl"), status=2
-    )
-    assert "with --table the report is a page" in result.stderr
 
 
 def test_a_key_of_several_columns(textsim: Textsim, database_url: str) -> None:

@@ -19,11 +19,6 @@ from tests.support.commands import (
 from tests.support.records import KINDS
 
 
-def test_indexing_again_writes_nothing(news: Textsim) -> None:
-    result = news("index", "news", "news.jsonl")
-    assert result.stderr.startswith("0 added, 0 replaced, 4 unchanged; ")
-
-
 def test_unknown_corpus(news: Textsim) -> None:
     result = news("index", "newz", "news.jsonl", status=2)
     assert result.stderr == (
@@ -204,11 +199,6 @@ def test_the_speed_of_many_documents(textsim: Textsim) -> None:
     assert re.fullmatch(
         r"1 added, .* 999 unchanged; \d+\.\d s, [\d,]+ documents/s\n", result.stderr
     )
-
-
-def test_duplicates_are_counted(news: Textsim) -> None:
-    result = news("index", "news", "news.jsonl", "news.jsonl")
-    assert "4 with a repeated key (the last document stays)" in result.stderr
 
 
 def test_remove(news: Textsim) -> None:

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import bz2
-import csv
 import gzip
 import io
-import json
 import lzma
 import sys
 import tracemalloc
@@ -269,10 +267,6 @@ def test_a_file_that_cannot_be_read_is_refused(
     assert read(name, "good.txt") == ([("good.txt", "t")], [Refusal(name, reason)])
 
 
-def test_a_missing_file_is_refused(read: Read) -> None:
-    assert read("a.txt") == ([], [Refusal("a.txt", "cannot be read: No such file or directory")])
-
-
 def test_gzip_of_everything(read: Read) -> None:
     contents = {
         "a.txt.gz": "t",
@@ -283,17 +277,6 @@ def test_gzip_of_everything(read: Read) -> None:
     for name, content in contents.items():
         Path(name).write_bytes(gzip.compress(content.encode()))
     assert read(*contents) == ([("a.txt.gz", "t"), ("b", "t"), ("c", "t"), ("d", "t")], [])
-
-
-def test_a_gzip_file_cut_short_gives_what_it_has(read: Read, rng: Any) -> None:
-    lines = [json.dumps({"id": i, "text": str(rng.random())}) for i in range(20_000)]
-    Path("a.jsonl.gz").write_bytes(gzip.compress("\n".join(lines).encode())[:-1000])
-    documents, refused = read("a.jsonl.gz")
-    assert 0 < len(documents) < len(lines)
-    assert refused[-1] == Refusal(
-        "a.jsonl.gz",
-        "the gzip file ends too early; only the part before its end was read; copy the file again",
-    )
 
 
 def test_a_damaged_gzip_file_is_refused(read: Read, rng: Any) -> None:
@@ -424,19 +407,6 @@ def test_read_text(tmp_path: Path) -> None:
         read_text(str(path))
     with pytest.raises(InputError, match="is a folder; expected a file"):
         read_text(str(tmp_path))
-
-
-@pytest.mark.long
-def test_a_text_of_50_megabytes(read: Read) -> None:
-    text = "word " * 10_000_000
-    with Path("a.csv").open("w", newline="") as file:
-        csv.writer(file).writerows([["id", "text"], ["k", text]])
-    Path("a.jsonl").write_text(json.dumps({"id": "k", "text": text}))
-    Path("a.txt").write_text(text)
-    documents, refused = read("a.csv", "a.jsonl", "a.txt")
-    assert [key for key, _ in documents] == ["k", "k", "a.txt"]
-    assert all(found == text for _, found in documents)
-    assert not refused
 
 
 def test_long_lines_and_files_are_refused(read: Read, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -151,16 +151,6 @@ def test_a_gzip_file_on_standard_input(textsim: Textsim, database_url: str) -> N
     assert json.loads(output)["key"] == "a"
 
 
-@pytest.mark.more
-def test_a_connection_that_was_cut_is_replaced(database_url: str) -> None:
-    with process("index", "c", "-", "--create", url=database_url) as started:
-        give_first_document(database_url, "c", started)
-        cut_connections(database_url, for_good=False)
-        _, messages = started.communicate('{"id": 2, "text": "some text"}\n')
-    assert started.returncode == 0
-    assert messages.startswith("2 added, ")
-
-
 @pytest.mark.long
 def test_a_server_that_stops(database_url: str) -> None:
     with process("index", "c", "-", "--create", url=database_url) as started:

@@ -96,20 +96,6 @@ def test_nothing_found(news: Textsim) -> None:
         assert news(*args, "--threshold", "0.5").stderr == BELOW + "no candidate is that similar\n"
 
 
-def test_searches_that_may_miss_documents_say_which(news: Textsim) -> None:
-    below = ["--threshold", "0.5"]
-    assert news("neighbours", "news", "a", *below).stderr == BELOW
-    assert news("pairs", "news", *below).stderr == BELOW + "3 pairs found\n"
-    assert news("clusters", "news", *below).stderr == BELOW + "1 cluster of 3 documents found\n"
-    measure = ["--measure", "containment", "--threshold", "0.9"]
-    # 13 words are 11 shingles.
-    assert news("query", "news", NEWS["a"], *measure).stderr == (
-        'containment: the candidates of corpus "news" are chosen by Jaccard similarity: of the '
-        "documents that contain the 11 shingles of the text, 13.2 % are found if they have 22, and "
-        "0.0 % if they have 110\n"
-    )
-
-
 def test_searches_list_all_results_by_default(textsim: Textsim) -> None:
     lines = (json.dumps({"id": i, "text": NEWS["a"]}) for i in range(30))
     Path("a.jsonl").write_text("\n".join(lines))

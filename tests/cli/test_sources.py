@@ -19,7 +19,7 @@ from tests.support.commands import Textsim, process
 from tests.support.connections import Connection
 from tests.support.sampling import sample
 from tests.support.waiting import LOCKS, PATIENCE_SECONDS, wait_for
-from textsim_db.db.engine import plain_url, sqlalchemy_url
+from textsim_db.db.addresses import plain_url, sqlalchemy_url
 
 WORKER_BACKENDS = b"""
 SELECT pid FROM pg_stat_activity

@@ -28,7 +28,7 @@ from textsim_db.db import embedded_server
 
 PATIENCE_SECONDS = 60.0
 CLIENT = "killed-client"
-SETTINGS: dict[str, Any] = {"shingle": "word:2", "num_hashes": 32}
+SETTINGS: dict[str, Any] = {"shingle": "word:2", "num_hashes": 32, "passages": 4}
 REBUILT_DOCUMENTS = 2000
 FIRST = 100_000
 """Distance between the first versions of two kills, so that each kill writes new texts."""
@@ -36,9 +36,10 @@ FIRST = 100_000
 
 @dataclass
 class Running:
-    """A running process; target: the function of works.py that it runs."""
+    """A running process."""
 
     target: str
+    """The function of works.py that it runs."""
     process: BaseProcess
     job: Job
 

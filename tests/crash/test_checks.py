@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import psycopg
 import pytest
 
@@ -17,7 +15,7 @@ from tests.crash.checks import (
     check_searches,
     documents,
 )
-from tests.crash.works import Journal, read, text_of
+from tests.crash.works import text_of
 from textsim_db.db import stored_corpus
 
 pytestmark = pytest.mark.long
@@ -110,13 +108,3 @@ def test_a_transaction_in_doubt_must_be_complete_or_absent() -> None:
         model.resolve_doubt(dict(changes), texts, findings)
         assert len(findings.problems) == problems
         assert (model.texts == texts) == (not problems)
-
-
-def test_a_truncated_line_of_a_journal_is_ignored(tmp_path: Path) -> None:
-    journal = Journal(tmp_path / "journal")
-    journal.note(begin=1, changes={"a": 1})
-    journal.note(done=1)
-    with (tmp_path / "journal").open("ab") as file:
-        file.write(b'{"begin": 2, "chan')
-    assert read(tmp_path / "journal") == [{"begin": 1, "changes": {"a": 1}}, {"done": 1}]
-    assert read(tmp_path / "none") == []

@@ -46,10 +46,7 @@ Changes = dict[str, int | None]
 
 @dataclass(frozen=True)
 class Job:
-    """The work of a process until it is killed or the file `stop` exists.
-
-    number: tells clients of one kind apart. first: the lowest unused version.
-    """
+    """The work of a process until it is killed or the file `stop` exists."""
 
     work: str
     url: str
@@ -57,7 +54,9 @@ class Job:
     stop: Path
     seed: str
     number: int
+    """Tells clients of one kind apart."""
     first: int
+    """The lowest unused version."""
 
     @property
     def stopped(self) -> bool:

@@ -30,20 +30,21 @@ class PageError(Exception):
 
 @dataclass(frozen=True)
 class Snippet:
-    """One piece of code.
-
-    language: console (one command), sh, python or sql. line: the first line of the code, from 1.
-    expected: the output shown, or None if the page has no place for it. first and last: the output
-    takes the lines [first, last) of the page, from 0; indent: what each of its lines begins with.
-    """
+    """One piece of code."""
 
     language: str
+    """console (one command), sh, python or sql."""
     code: str
     line: int
+    """The first line of the code, from 1."""
     expected: str | None = None
+    """The output shown, or None if the page has no place for it."""
     first: int = 0
+    """The line of the page at which the output starts, from 0."""
     last: int = 0
+    """The line after the output."""
     indent: str = ""
+    """The start of each line of the output."""
 
 
 def read_snippets(path: Path) -> list[Snippet]:

@@ -6,10 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.docs.outputs import merge_outputs, output_matches
+from tests.docs.outputs import output_matches
 from tests.docs.page import PageError, Snippet, read_snippets
 from tests.docs.session import SnippetFailed, page_session
-from tests.docs.write_outputs import write_output
 
 CONSOLE = """\
 ```console
@@ -66,18 +65,6 @@ def test_three_dots_stand_for_any_text() -> None:
     snippet = Snippet("console", "x", 1, "took ... s\nall  \n")
     assert output_matches(snippet, "took 0.12 s\nall\n")
     assert not output_matches(snippet, "took 0.12 s\nnone\n")
-
-
-def test_an_output_that_changed_keeps_the_dots_of_other_lines() -> None:
-    assert merge_outputs("took ... s\n1 row", "took 3 s\n2 rows\n") == "took ... s\n2 rows\n"
-
-
-def test_outputs_are_written_below_their_commands(tmp_path: Path) -> None:
-    first, second = snippets_of(CONSOLE, tmp_path)
-    lines = CONSOLE.splitlines()
-    write_output(lines, second, "three\n")
-    write_output(lines, first, "")
-    assert lines[3:] == ["$ true", "three", "```"]
 
 
 def test_a_page_is_one_session(tmp_path: Path) -> None:

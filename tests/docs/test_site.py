@@ -66,6 +66,10 @@ def test_a_notebook_is_a_page_with_its_outputs(site: Path) -> None:
     outputs = [output for cell in notebook["cells"] for output in cell.get("outputs", [])]
     tables = sum("text/html" in output.get("data", {}) for output in outputs)
     assert page.count('<div class="textsim">') == tables > 5
+    text = Html(page).text
+    for output in outputs:
+        for line in output.get("text", output.get("data", {}).get("text/plain", []))[:1]:
+            assert "text/html" in output.get("data", {}) or line.strip() in text
     assert '<a href="tutorial.ipynb">' in page
     assert (site / "tutorial.ipynb").exists()
 

@@ -13,6 +13,7 @@ import numpy.typing as npt
 
 from tests.fuzz.text_checks import SAMPLE, Numbers
 from tests.support import reference
+from tests.support.document_rows import grams
 from textsim_db.cluster import spanning_forest, split_large_buckets
 from textsim_db.cluster.kept_linkage import keep_representatives
 from textsim_db.compare import brute_force, packed_pairs, pair_counts
@@ -38,7 +39,7 @@ def check_documents(
     forms = [tokens.span(*tokens.normal_offsets[i : i + 2].tolist()) for i in chosen]
     points = [np.frombuffer(form.encode("utf-32-le"), "<i4").astype(np.int32) for form in forms]
     for rows, n in ((documents, 1), (documents, 3), (points, 5)):
-        sets = [_ngrams(row.tolist(), n) for row in rows]
+        sets = [grams(row.tolist(), n) for row in rows]
         check_similarities(rng, _rows(rows, sets, n), sets)
     check_measures(rng, _rows(documents, [set(d.tolist()) for d in documents], 1))
     # Stored rows may be damaged, or written by a hostile role.
@@ -107,11 +108,6 @@ def _rows(rows: list[npt.NDArray[np.int32]], sets: list[set[Any]], n: int) -> Ro
     np.cumsum([len(row) for row in rows], out=offsets[1:])
     counts = np.array([len(some) for some in sets], np.int64)
     return Rows(np.concatenate(rows).astype(np.int32), offsets, counts, n)
-
-
-def _ngrams(row: list[int], n: int) -> set[Any]:
-    width = min(n, len(row))
-    return {tuple(row[k : k + width]) for k in range(len(row) - width + 1)} if width else set()
 
 
 def check_similarities(rng: random.Random, rows: Rows, sets: list[set[Any]]) -> None:

@@ -42,17 +42,6 @@ async def test_coroutines_and_iterators_return_what_the_methods_return(
         assert (await managed.status()).indexed == 120
 
 
-async def test_many_tasks_write_and_search(database_url: str, db: ts.Database) -> None:
-    async with support.connect(database_url) as aio_db:
-        corpus = await aio_db.create_corpus("many", shingle="word:2")
-        async with asyncio.TaskGroup() as tasks:
-            for key, text in TEXTS:
-                tasks.create_task(corpus.add(key, text))
-        found = await asyncio.gather(*(corpus.query(text, 0.9) for _, text in TEXTS))
-        assert [len(matches) for matches in found] == [3] * 120
-        assert await corpus.check() == []
-
-
 async def test_errors_are_those_of_the_methods(database_url: str, filled: ts.Corpus) -> None:
     async with support.connect(database_url) as db:
         with pytest.raises(ts.CorpusNotFound):

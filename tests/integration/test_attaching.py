@@ -65,19 +65,6 @@ def test_a_table_that_is_not_attached_is_not_detached(
         corpus.detach("t")
 
 
-def test_reconcile_gives_ids_to_words_without_a_log_entry(
-    corpus: ts.Corpus, connection: Connection
-) -> None:
-    """A role that may write to the log may also delete from it."""
-    connection.execute(
-        "SELECT textsim.add('c', 'k' || i, 'a text ' || i) FROM generate_series(1, 5) i"
-    )
-    connection.execute("DELETE FROM textsim.pending")
-    assert len(corpus.check()) == 5
-    assert corpus.reconcile().completed == 5
-    assert corpus.check() == []
-
-
 @in_both_modes
 def test_status_counts_indexed_and_pending_documents(
     db: ts.Database, corpus: ts.Corpus, connection: Connection, mode: str

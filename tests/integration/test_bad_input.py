@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -207,17 +207,3 @@ def test_a_document_over_the_limit_is_refused(corpus: ts.Corpus) -> None:
     report = corpus.add_many([("small", "a b c"), ("huge", "x" * (128 * 1024 * 1024 + 1))])
     assert report.added == 1
     assert "134217729 bytes long; at most 134217728" in report.refused[0].reason
-
-
-def test_documents_before_an_error_of_the_iterable_are_stored(db: ts.Database) -> None:
-    corpus = db.create_corpus("c", shingle="word:1", num_hashes=8, bands=2, rows=4)
-
-    def source() -> Iterator[tuple[str, str]]:
-        for i in range(25_000):
-            yield f"{i}", f"number {i}"
-        raise RuntimeError("the source broke")
-
-    with pytest.raises(RuntimeError, match="the source broke"):
-        corpus.add_many(source())
-    assert len(corpus) == 25_000
-    assert corpus.check() == []

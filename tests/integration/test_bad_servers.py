@@ -173,11 +173,12 @@ def test_a_role_without_rights_is_refused_by_name(role: str, database_url: str) 
 
 @pytest.mark.parametrize(
     "address",
-    ["nonsense", "mysql://u@h/d", "sqlite://", "http://x", "postgresql://h:port/d", 5, b"x"],
+    ["nonsense", "mysql://u@h/d", "sqlite://", "http://x", "postgresql://h:port/d", 0, [], b""],
 )
 def test_malformed_addresses_are_refused(address: Any) -> None:
-    with pytest.raises(ts.ConfigurationError, match="address"):
-        ts.connect(address)
+    for function in (ts.connect, ts.install):
+        with pytest.raises(ts.ConfigurationError, match="address"):
+            function(address)
 
 
 @pytest.mark.parametrize(

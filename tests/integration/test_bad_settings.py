@@ -268,13 +268,6 @@ def test_impossible_names_of_tables_and_columns_are_refused(
             function()
 
 
-@pytest.mark.parametrize("value", [0, False, [], {}, b"", Path("a"), object()])
-def test_addresses_of_wrong_types_are_refused(value: Any) -> None:
-    for function in (ts.connect, ts.install):
-        with pytest.raises(ts.ConfigurationError, match="the address is of type"):
-            function(value)
-
-
 def test_an_address_may_be_a_url_of_sqlalchemy(database_url: str) -> None:
     url = sqlalchemy.make_url(database_url)
     with ts.connect(url) as db:

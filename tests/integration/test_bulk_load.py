@@ -54,17 +54,22 @@ def test_a_small_load_keeps_the_index(db: ts.Database) -> None:
     assert had_index == [True]
 
 
-def test_a_load_that_fails_builds_the_index(db: ts.Database) -> None:
-    corpus = db.create_corpus("c")
+@pytest.mark.parametrize("recall", [0.95, 1])
+def test_a_load_that_fails_stores_what_came_before_and_builds_the_index(
+    db: ts.Database, recall: float
+) -> None:
+    corpus = db.create_corpus("c", recall=recall)
+    count = BATCH_DOCUMENTS + 300
 
     def failing() -> Iterator[tuple[str, str]]:
-        yield from texts(2000)
+        yield from texts(count)
         raise OSError("the disk is gone")
 
     with pytest.raises(OSError, match="the disk is gone"):
         corpus.add_many(failing())
-    assert has_index(db.url)
-    assert len(corpus) == 2000
+    assert len(corpus) == count
+    assert (corpus.config.common is not None) == (recall == 1)
+    assert corpus.check() == []
 
 
 NOBODY_LOADS = f"""

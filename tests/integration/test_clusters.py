@@ -168,13 +168,6 @@ def test_links_added_in_parts_give_the_same_components(rng: random.Random) -> No
         assert weakest[label] == min(tree.edges[edge]["weight"] for edge in tree.edges)
 
 
-def test_an_empty_corpus_has_no_pairs(db: ts.Database) -> None:
-    corpus = db.create_corpus("c")
-    corpus.add_many([("a", ""), ("b", ""), ("c", "alone")])
-    assert list(corpus.pairs()) == []
-    assert list(corpus.clusters()) == []
-
-
 THRESHOLD = 0.3
 Pairs = list[tuple[str, str, float]]
 

@@ -34,10 +34,10 @@ def intact_url(server: Server) -> Iterator[str]:
             connection.execute("CREATE TABLE post (id integer PRIMARY KEY, body text)")
             connection.execute("CREATE TABLE offer (id integer PRIMARY KEY, body text)")
         with ts.connect(url) as db:
-            news = db.create_corpus("news", stop_words=["the"])
+            news = db.create_corpus("news", stop_words=["the"], passages=8)
             news.add("a", f"{FOX} zero")
             news.attach("post", "id", "body")
-            unique = db.create_corpus("unique", threshold=0.6, recall=1, is_unique=True)
+            unique = db.create_corpus("unique", threshold=0.6, recall=1, is_unique=True, passages=4)
             unique.attach("offer", "id", "body")
             with psycopg.connect(url, autocommit=True) as connection:
                 connection.execute(
@@ -264,13 +264,13 @@ def _objects(connection: Connection, corpus: str) -> list[tuple[str, str]]:
     ).fetchall()
 
 
-@pytest.mark.parametrize("number", sample(range(8), 4, "more"))
+@pytest.mark.parametrize("number", sample(range(10), 4, "more"))
 def test_every_object_of_a_corpus_is_watched(
     connection: Connection, textsim: Textsim, database_url: str, number: int
 ) -> None:
     for corpus in ("news", "unique"):
         objects = _objects(connection, corpus)
-        assert len(objects) == 8
+        assert len(objects) == 10
         kind, name = objects[number]
         connection.execute(
             sql.SQL("DROP {} {} CASCADE").format(sql.SQL(kind), sql.Identifier("textsim", name))
@@ -338,6 +338,18 @@ CHANGES = {
     ],
     "index textsim.document_1_key": [
         "DROP INDEX textsim.document_1_key; CREATE INDEX document_1_key ON textsim.document_1 (key)",
+    ],
+    "index textsim.passage_1_fingerprint": [
+        "DROP INDEX textsim.passage_1_fingerprint; "
+        "CREATE INDEX passage_1_fingerprint ON textsim.passage_1 (fingerprint)",
+    ],
+    "table textsim.passage_1": ["ALTER TABLE textsim.passage_1 SET UNLOGGED"],
+    "trigger textsim.document_1.passage_delete": [
+        "DROP TRIGGER passage_delete ON textsim.document_1",
+        "ALTER TABLE textsim.document_1 DISABLE TRIGGER passage_delete",
+        "DROP TRIGGER passage_delete ON textsim.document_1; CREATE TRIGGER passage_delete AFTER DELETE "
+        "ON textsim.document_1 REFERENCING OLD TABLE AS old_documents FOR EACH STATEMENT EXECUTE "
+        "FUNCTION textsim._change_passage_rows('2')",
     ],
     "sequence textsim.document_1_id_seq": ["SELECT setval('textsim.document_1_id_seq', 2)"],
     "table textsim.document_1": [
@@ -452,6 +464,17 @@ def test_a_lost_record_of_the_settings(textsim: Textsim, database_url: str) -> N
 
 # Rows of the other tables.
 
+
+def without(corpus: int, condition: str) -> str:
+    """Return a statement that deletes documents with the rows that lead to them."""
+    return (
+        f"WITH gone AS (DELETE FROM textsim.document_{corpus} WHERE {condition} RETURNING id), "
+        f"of_passages AS (DELETE FROM textsim.passage_{corpus} "
+        "WHERE document_id IN (SELECT id FROM gone)) "
+        f"DELETE FROM textsim.band_{corpus} WHERE document_id IN (SELECT id FROM gone)"
+    )
+
+
 ROWS = [
     ("DELETE FROM textsim.source WHERE id = 1", "function textsim._changes_1()"),
     ("UPDATE textsim.source SET active = false WHERE id = 1", "function textsim._changes_1()"),
@@ -486,21 +509,9 @@ ROWS = [
     ("UPDATE textsim.document_1 SET source_id = NULL WHERE key = '3'", "missing document 3"),
     ("UPDATE textsim.document_1 SET source_id = 1 WHERE key = 'a'", "surplus document a"),
     ("UPDATE textsim.document_1 SET key = 'other' WHERE key = '3'", "missing document 3"),
-    (
-        "WITH gone AS (DELETE FROM textsim.document_1 WHERE key = '3' RETURNING id) "
-        "DELETE FROM textsim.band_1 WHERE document_id IN (SELECT id FROM gone)",
-        "missing document 3",
-    ),
-    (
-        "WITH gone AS (DELETE FROM textsim.document_2 WHERE key = '3' RETURNING id) "
-        "DELETE FROM textsim.band_2 WHERE document_id IN (SELECT id FROM gone)",
-        "missing document 3",
-    ),
-    (
-        "WITH gone AS (DELETE FROM textsim.document_1 WHERE source_id = 1 RETURNING id) "
-        "DELETE FROM textsim.band_1 WHERE document_id IN (SELECT id FROM gone)",
-        "missing document 1",
-    ),
+    (without(1, "key = '3'"), "missing document 3"),
+    (without(2, "key = '3'"), "missing document 3"),
+    (without(1, "source_id = 1"), "missing document 1"),
     ("UPDATE post SET body = NULL WHERE id = 3", "surplus document 3"),
     ("DELETE FROM post WHERE id = 3", "surplus document 3"),
     (f"UPDATE textsim.document_1 SET id = 4711 WHERE id = {A}", "missing band row a"),
@@ -518,6 +529,11 @@ ROWS = [
     (f"DELETE FROM textsim.band_1 WHERE document_id = {A}", "missing band row a"),
     ("UPDATE textsim.band_1 SET document_id = 99999", "orphan document 99999"),
     ("UPDATE textsim.band_2 SET bucket = bucket + 1", "missing band row 1"),
+    (f"DELETE FROM textsim.passage_1 WHERE document_id = {A}", "missing fingerprint a"),
+    ("INSERT INTO textsim.passage_1 TABLE textsim.passage_1", "extra fingerprint a"),
+    ("UPDATE textsim.passage_2 SET document_id = 99999", "orphan document 99999"),
+    ("UPDATE textsim.document_1 SET fingerprints = '{1}' WHERE key = 'a'", "fingerprints a"),
+    ("UPDATE textsim.document_2 SET fingerprints = NULL WHERE key = '10'", "fingerprints 10"),
 ]
 
 
@@ -536,8 +552,7 @@ def test_damaged_rows_are_found_and_mended(
 INVISIBLE = [
     "UPDATE textsim.corpus SET name = 'olds' WHERE id = 1",
     "UPDATE textsim.document_1 SET key = 'b' WHERE key = 'a'",
-    "WITH gone AS (DELETE FROM textsim.document_1 WHERE key = 'a' RETURNING id) "
-    "DELETE FROM textsim.band_1 WHERE document_id IN (SELECT id FROM gone)",
+    without(1, "key = 'a'"),
     "INSERT INTO textsim.word (hash, word) VALUES (hashtextextended('nowhere', 0), 'nowhere')",
     "UPDATE textsim.source SET attached_at = now() - interval '1 year'",
 ]

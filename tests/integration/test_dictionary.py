@@ -12,12 +12,11 @@ import pytest
 
 import textsim_db as ts
 from tests.support import collision
-from tests.support.connections import Connection, tables_of
-from tests.support.sources import text_of
+from tests.support.connections import Connection
 from tests.support.threads import in_thread
 from tests.support.waiting import CLIENT_WAITS_FOR_A_LOCK, wait_until
+from textsim_db.db.addresses import plain_url, sqlalchemy_url
 from textsim_db.db.dictionary import BULK_WORDS, WORDS_AT_ONCE
-from textsim_db.db.engine import plain_url, sqlalchemy_url
 from textsim_db.text.hashing import hash_texts
 from textsim_db.text.tokens import words
 
@@ -134,14 +133,6 @@ def test_different_shingles_with_one_hash_are_different(db: ts.Database) -> None
     assert list(corpus.pairs(0.01)) == []
 
 
-def test_words_of_a_megabyte_get_ids(db: ts.Database) -> None:
-    corpus = db.create_corpus("c", shingle="word:1")
-    long = "x" * 1024 * 1024
-    assert corpus.add_many([("a", f"{long} y"), ("b", f"{long} z"), ("c", f"{long}z")]).added == 3
-    assert [match.key for match in corpus.query(f"y {long}", threshold=1.0)] == ["a"]
-    assert corpus.check() == []
-
-
 def test_a_second_client_uses_the_same_ids(db: ts.Database, tmp_path: Path) -> None:
     corpus = db.create_corpus("c", shingle="word:1")
     corpus.add("a", "one two three")
@@ -232,52 +223,3 @@ def test_check_reports_documents_without_ids_and_log_entry(
     assert {problem[:2] for problem in problems} == {("words", "a"), ("words", "")}
     assert corpus.reconcile().completed == 2
     assert corpus.check() == []
-
-
-def test_documents_of_every_origin_are_stored_as_the_same_rows(
-    db: ts.Database, connection: Connection
-) -> None:
-    """Documents come from Python, from SQL, or from a table in either mode."""
-    texts = {
-        "1": text_of(1),
-        "2": "Быстрая ЛИСА, 素早い狐が跳ぶ, สุนัข ½ ﬁne e\u0301",
-        "3": "short",
-        "4": "",
-        "5": "!?",
-        "6": " ".join(f"w{i}" for i in range(2000)),
-    }
-    rows = (
-        "SELECT d.key, d.word_ids, d.signature, d.shingle_count, d.normal_form, "
-        "array(SELECT b.bucket FROM {1} b WHERE b.document_id = d.id ORDER BY b.bucket) "
-        "FROM {0} d ORDER BY d.key"
-    )
-    rows_by_way = {}
-    for way in ("python", "add", "add over another", "queue", "inline", "inline over another"):
-        corpus = db.create_corpus(way)
-        table = way.replace(" ", "_")
-        if way == "python":
-            corpus.add_many(texts.items())
-        elif way.startswith("add"):
-            for key, text in texts.items():
-                if way != "add":
-                    corpus.add(key, f"{text} and what was there before it")
-                connection.execute("SELECT textsim.add(%s, %s, %s)", [way, key, text])
-        else:
-            connection.execute(f"CREATE TABLE {table} (id text PRIMARY KEY, body text)".encode())
-            corpus.attach(table, "id", "body", way.partition(" ")[0])
-            for key, text in texts.items():
-                insert = f"INSERT INTO {table} VALUES (%s, %s)".encode()
-                connection.execute(insert, [key, text + " more" * (way[-1] == "r")])
-            connection.execute(
-                f"UPDATE {table} SET body = t.body FROM unnest(%s::text[], %s::text[]) t (id, body) "
-                f"WHERE t.id = {table}.id".encode(),
-                [list(texts), list(texts.values())],
-            )
-        db.worker().run(until_idle=True)
-        rows_by_way[way] = connection.execute(
-            rows.format(*tables_of(connection, way)).encode()
-        ).fetchall()
-        assert corpus.check() == []
-        assert len(rows_by_way[way]) == len(texts)
-    for way, stored_rows in rows_by_way.items():
-        assert stored_rows == rows_by_way["python"], way

@@ -8,7 +8,6 @@ from __future__ import annotations
 import os
 import pwd
 import shutil
-import signal
 import subprocess
 import sys
 import tempfile
@@ -16,7 +15,6 @@ from collections.abc import Iterator
 from importlib.util import find_spec
 from pathlib import Path
 
-import psutil
 import psycopg
 import pytest
 
@@ -132,59 +130,12 @@ def test_processes_that_start_the_server_at_once_share_it(folder: Path) -> None:
     assert urls == {embedded_server.start(folder) + "\n"}
 
 
-@pytest.mark.long
-def test_a_client_reports_a_killed_server(folder: Path) -> None:
-    with ts.connect() as db:
-        corpus = db.create_corpus("news", shingle="word:2", num_hashes=16)
-        texts = [(f"k{i}", f"some words {i}") for i in range(25_000)]
-
-        def interrupted() -> Iterator[tuple[str, str]]:
-            for i, item in enumerate(texts):
-                if i == 22_000:
-                    kill_postmaster(folder)
-                yield item
-
-        with pytest.raises(ts.DatabaseUnavailable):
-            corpus.add_many(interrupted())
-    with ts.connect() as db:
-        corpus = db.corpus("news")
-        assert corpus.check() == []
-        assert corpus.add_many(texts).stored == len(texts)
-    check_documents(len(texts))
-
-
-@pytest.mark.more
-def test_documents_survive_a_kill_of_all_processes(folder: Path) -> None:
-    add_documents(100)
-    process = postmaster(folder)
-    for child in [*process.children(recursive=True), process]:
-        try:
-            child.kill()
-        except psutil.NoSuchProcess:
-            continue
-    process.wait(30)
-    check_documents(100)
-
-
 @pytest.mark.more
 def test_an_unfinished_initdb_is_repeated(folder: Path) -> None:
     cluster = folder / f"postgresql-{SERVER_VERSION}"
     (cluster / "base" / "1").mkdir(parents=True)
     (cluster / "PG_VERSION").write_text(f"{SERVER_VERSION}\n")
     (cluster / "postgresql.conf").write_text("")
-    add_documents(10)
-    check_documents(10)
-
-
-@pytest.mark.more
-def test_a_killed_initdb_is_repeated(folder: Path) -> None:
-    starting = subprocess.Popen(
-        [sys.executable, "-c", START, folder], cwd=ROOT, start_new_session=True
-    )
-    cluster = folder / f"postgresql-{SERVER_VERSION}"
-    wait_for((cluster / "PG_VERSION").exists)
-    os.killpg(starting.pid, signal.SIGKILL)  # the process group of `starting`
-    starting.wait()
     add_documents(10)
     check_documents(10)
 
@@ -222,15 +173,6 @@ def test_connect_without_an_address_uses_the_embedded_server_in_any_folder(
             assert documents == (10,)
     finally:
         embedded_server.stop(long)
-
-
-def test_a_folder_that_cannot_be_created_is_reported(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (tmp_path / "file").write_text("")
-    monkeypatch.setenv(embedded_server.DATA_DIR_VARIABLE, str(tmp_path / "file" / "below"))
-    with pytest.raises(ts.EmbeddedServerError, match="set TEXTSIM_DATA_DIR to another"):
-        ts.connect()
 
 
 def test_an_unknown_version_is_refused(folder: Path) -> None:

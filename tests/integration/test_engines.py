@@ -261,22 +261,6 @@ def test_connections_that_sqlalchemy_cannot_read_are_refused(
         ts.connect(engine)
 
 
-def test_a_database_has_the_address_of_its_server(db: ts.Database) -> None:
-    with psycopg.connect(db.url) as connection:
-        assert connection.info.dbname in db.url
-    assert db.url.startswith("postgresql://")
-
-
-def test_connect_by_an_engine_leaves_it_open(database_url: str) -> None:
-    with engine_of(database_url) as engine:
-        with ts.connect(engine) as db:
-            assert db.engine is engine
-            db.create_corpus("news").add("a", "text")
-        with engine.connect() as connection:
-            count = connection.execute(sqlalchemy.text("SELECT count(*) FROM textsim.document_1"))
-            assert count.scalar_one() == 1
-
-
 def test_connections_return_to_the_pool_unchanged(database_url: str) -> None:
     # A call that would use a second connection waits for the pool, and then does without.
     options = {"pool_size": 1, "max_overflow": 0, "pool_timeout": 0.1}

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
 from typing import Any
 
 import psycopg
@@ -310,17 +309,3 @@ def test_wrong_settings_are_refused(
     with pytest.raises(ts.CorpusExists, match="recall is 1"):
         db.create_corpus("c", threshold=0.6, exist_ok=True)
     assert exact_corpus(db, exist_ok=True).config == corpus.config
-
-
-def test_a_failing_iterable_stores_the_documents_before_the_error(db: ts.Database) -> None:
-    def failing() -> Iterator[tuple[str, str]]:
-        for number in range(300):
-            yield f"{number}", f"common words of each text and then number {number} of {number * 7}"
-        raise OSError("the file is gone")
-
-    corpus = db.create_corpus("c", recall=1.0)
-    with pytest.raises(OSError, match="the file is gone"):
-        corpus.add_many(failing())
-    assert len(corpus) == 300
-    assert corpus.config.common is not None
-    assert corpus.check() == []

@@ -147,15 +147,6 @@ def test_a_life_at_random_equals_its_model(
         life.check()
 
 
-def test_later_documents_are_compared_with_a_forced_one(db: ts.Database) -> None:
-    corpus = create(db)
-    corpus.add("a", RED)
-    assert corpus.add("b", BLUE, force=True).added == 1
-    corpus.remove(["a"])
-    with pytest.raises(ts.DuplicateError, match='"b"'):
-        corpus.add("c", RED)
-
-
 def test_nothing_is_forced_unless_force_is_true(db: ts.Database, connection: Connection) -> None:
     create(db)
     connection.execute("SELECT textsim.add('c', 'a', %s)", [RED])

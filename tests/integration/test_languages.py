@@ -17,9 +17,8 @@ import pytest
 
 import textsim_db as ts
 from benchmarks.generate import documents
-from tests.support.bandings import banding_of
 from tests.support.commands import Textsim
-from tests.support.connections import tables_of
+from tests.support.connections import Connection, tables_of
 from tests.support.real_corpora import records
 from tests.support.sampling import sample
 from textsim_db.measures import without_stop_words
@@ -156,52 +155,97 @@ def test_a_worker_without_the_library_skips_tables_that_need_it(
     assert corpus.check() == []
 
 
-@pytest.mark.parametrize("left_out", sample([["in", "The", "и"], []], 2))
-def test_the_language_is_stored_for_documents_of_every_origin(
-    db: ts.Database, rng: random.Random, left_out: list[str]
+@pytest.mark.parametrize(
+    "settings",
+    sample(
+        [
+            {"language": "auto", "stop_words": ["in", "The", "и"]},
+            {"language": "auto"},
+            {},
+            {"shingle": "char:5", "stop_words": ["the", "w7", "short"]},
+        ],
+        2,
+    ),
+    ids=str,
+)
+def test_documents_of_every_origin_are_stored_as_the_same_rows(
+    db: ts.Database, connection: Connection, rng: random.Random, settings: dict[str, Any]
+) -> None:
+    """Documents come from Python, from SQL, or from a table in either mode."""
+    texts = stories(rng) | {
+        "mixed": "Быстрая ЛИСА, 素早い狐が跳ぶ, สุนัข ½ ﬁne e\u0301",
+        "short": "short",
+        "long": " ".join(f"w{i}" for i in range(2000)),
+    }
+    rows = (
+        "SELECT d.key, d.word_ids, d.signature, d.shingle_count, d.normal_form, d.language, "
+        "array(SELECT b.bucket FROM {1} b WHERE b.document_id = d.id ORDER BY b.bucket) "
+        "FROM {0} d ORDER BY d.key"
+    )
+    rows_by_way = {}
+    for way in ("python", "add", "add over another", "queue", "inline", "inline over another"):
+        table = way.replace(" ", "_")
+        if way == "add":
+            named = "".join(f", {name} => %s" for name in settings)
+            create = f"SELECT textsim.create_corpus('add'{named})"
+            connection.execute(create.encode(), [*settings.values()])
+            assert db.corpus("add").config == db.corpus("python").config
+        else:
+            db.create_corpus(way, **settings)
+        corpus = db.corpus(way)
+        if way == "python":
+            corpus.add_many(texts.items())
+        elif way.startswith("add"):
+            for key, text in texts.items():
+                if way != "add":
+                    corpus.add(key, f"{text} and what was there before it")
+                connection.execute("SELECT textsim.add(%s, %s, %s)", [way, key, text])
+        else:
+            connection.execute(f"CREATE TABLE {table} (id text PRIMARY KEY, body text)".encode())
+            corpus.attach(table, "id", "body", way.partition(" ")[0])
+            for key, text in texts.items():
+                insert = f"INSERT INTO {table} VALUES (%s, %s)".encode()
+                connection.execute(insert, [key, text + " more" * (way[-1] == "r")])
+            connection.execute(
+                f"UPDATE {table} SET body = t.body FROM unnest(%s::text[], %s::text[]) t (id, body) "
+                f"WHERE t.id = {table}.id".encode(),
+                [list(texts), list(texts.values())],
+            )
+        db.worker().run(until_idle=True)
+        rows_by_way[way] = connection.execute(
+            rows.format(*tables_of(connection, way)).encode()
+        ).fetchall()
+        assert corpus.check() == []
+        assert len(rows_by_way[way]) == len(texts)
+    for way, stored_rows in rows_by_way.items():
+        assert stored_rows == rows_by_way["python"], way
+
+
+def test_the_language_is_stored_and_waits_for_a_worker(
+    db: ts.Database, connection: Connection, rng: random.Random
 ) -> None:
     texts = stories(rng)
-    corpus = db.create_corpus("python", language="auto", stop_words=left_out)
-    corpus.add_many(texts.items())
-    with psycopg.connect(db.url, autocommit=True) as connection:
-        connection.execute(
-            "SELECT textsim.create_corpus('sql', stop_words => %s, language => 'auto')", [left_out]
-        )
-        assert db.corpus("sql").config == corpus.config
-        connection.execute("CREATE TABLE story (id text PRIMARY KEY, body text)")
-        for mode in ("inline", "queue"):
-            source_corpus = db.create_corpus(mode, language="auto", stop_words=left_out)
-            source_corpus.attach("story", "id", "body", mode)
-        with connection.cursor() as cursor:
-            cursor.executemany("SELECT textsim.add('sql', %s, %s)", list(texts.items()))
-            cursor.executemany("INSERT INTO story VALUES (%s, %s)", list(texts.items()))
-        waiting = stored_columns(connection, "sql", "d.language")
-        assert {code for key, code in waiting.items() if key not in ("empty", "signs")} == {None}
-        assert db.corpus("sql").check() == []
-        db.worker().run(until_idle=True)
-        expected = {key: UNDETERMINED if key in ("empty", "signs") else key[:2] for key in texts}
-        for name in db.corpora():
-            assert stored_columns(connection, name, "d.language") == expected, name
-            assert db.corpus(name).check() == []
-        columns = "d.word_ids, d.signature, d.shingle_count"
-        for name in ("sql", "inline", "queue"):
-            assert stored_columns(connection, name, columns) == stored_columns(
-                connection, "python", columns
-            )
-        assert corpus.add_many(texts.items()).unchanged == len(texts)
-        # A document that SQL changes waits for a worker again.
-        connection.execute("SELECT textsim.add('python', 'en0', %s)", [TEXTS["fr"]])
-        assert stored_columns(connection, "python", "d.language")["en0"] is None
-        assert (
-            corpus.add("en0", TEXTS["fr"]).unchanged == 1
-        )  # the text is the same; the call adds its word ids
-        assert stored_columns(connection, "python", "d.language")["en0"] == "fr"
-        corpus.rebuild(threshold=0.5)
-        assert stored_columns(connection, "python", "d.language") == {**expected, "en0": "fr"}
-        assert db.corpus("python").config.language == "auto"
-        documents, _ = tables_of(connection, "python")
-        connection.execute(f"UPDATE {documents} SET language = NULL WHERE key = 'de1'".encode())
-        assert {problem.kind for problem in db.corpus("python").check()} == {"language"}
+    corpus = db.create_corpus("c", language="auto")
+    for key, text in texts.items():
+        connection.execute("SELECT textsim.add('c', %s, %s)", [key, text])
+    waiting = stored_columns(connection, "c", "d.language")
+    assert {code for key, code in waiting.items() if key not in ("empty", "signs")} == {None}
+    assert corpus.check() == []
+    db.worker().run(until_idle=True)
+    expected = {key: UNDETERMINED if key in ("empty", "signs") else key[:2] for key in texts}
+    assert stored_columns(connection, "c", "d.language") == expected
+    assert corpus.add_many(texts.items()).unchanged == len(texts)
+    # A document that SQL changes waits for a worker again.
+    connection.execute("SELECT textsim.add('c', 'en0', %s)", [TEXTS["fr"]])
+    assert stored_columns(connection, "c", "d.language")["en0"] is None
+    # The text is the same; the call adds its word ids.
+    assert corpus.add("en0", TEXTS["fr"]).unchanged == 1
+    corpus.rebuild(threshold=0.5)
+    assert stored_columns(connection, "c", "d.language") == {**expected, "en0": "fr"}
+    assert corpus.config.language == "auto"
+    documents, _ = tables_of(connection, "c")
+    connection.execute(f"UPDATE {documents} SET language = NULL WHERE key = 'de1'".encode())
+    assert {problem.kind for problem in corpus.check()} == {"language"}
 
 
 @pytest.mark.parametrize("shingle", sample(["word:2", "char:5"], 2))
@@ -297,7 +341,8 @@ def test_a_part_of_a_batch_equals_its_documents_prepared_alone(
 def test_a_language_limits_every_search(db: ts.Database, rng: random.Random) -> None:
     texts = stories(rng)
     corpus = db.create_corpus("c", shingle="word:1", threshold=0.3, language="auto")
-    bands = banding_of(corpus.config).bands
+    banding = corpus.config.banding
+    assert banding is not None
     corpus.add_many(texts.items())
     # A text in two languages, so that the limit changes the matches.
     both = f"{TEXTS['en']} {TEXTS['de']}"
@@ -325,7 +370,7 @@ def test_a_language_limits_every_search(db: ts.Database, rng: random.Random) -> 
         statistics = corpus.statistics(language=code)
         assert statistics.documents == len(keys[code])
         assert statistics.languages == {code: len(keys[code])}
-        assert sum(size * n for size, n in statistics.buckets) == bands * len(keys[code])
+        assert sum(size * n for size, n in statistics.buckets) == banding.bands * len(keys[code])
     assert any(p.a[:2] != p.b[:2] for p in corpus.pairs(0.3))
     expected_counts = Counter(
         {code: len(pairs_of_language) for code, pairs_of_language in keys.items()}
@@ -393,59 +438,32 @@ def test_texts_without_stop_words_keep_all_other_words(rng: random.Random) -> No
 
 
 @pytest.mark.parametrize("shingle", sample(["word:2", "char:5"], 2))
-def test_stop_words_are_removed_from_documents_of_every_origin(
-    db: ts.Database, rng: random.Random, shingle: str
+def test_a_corpus_with_stop_words_equals_one_of_texts_without_them(
+    db: ts.Database, connection: Connection, rng: random.Random, shingle: str
 ) -> None:
     texts = dict(documents(200, 40, planted=0.5, seed=rng.randrange(10**6)))
     frequent = [word for _, word in zip(range(12), " ".join(texts.values()).split(), strict=False)]
     texts |= {"nothing": " ".join(frequent), "empty": ""}
-    corpus = db.create_corpus("python", shingle=shingle, stop_words=[*frequent, "THE"])
+    corpus = db.create_corpus("c", shingle=shingle, stop_words=[*frequent, "THE"])
     corpus.add_many(texts.items())
     plain = db.create_corpus("plain", shingle=shingle)
     plain.add_many((k, " ".join(without_stop_words(t, frequent))) for k, t in texts.items())
-    with psycopg.connect(db.url, autocommit=True) as connection:
-        connection.execute(
-            "SELECT textsim.create_corpus('sql', %s, stop_words => %s)",
-            [shingle, [*frequent, "The"]],
-        )
-        with connection.cursor() as cursor:
-            cursor.executemany("SELECT textsim.add('sql', %s, %s)", list(texts.items()))
-        assert db.corpus("sql").config == corpus.config
-        connection.execute("CREATE TABLE story (id text PRIMARY KEY, body text)")
-        for name, mode in (("inline", "inline"), ("queue", "queue")):
-            source_corpus = db.create_corpus(name, shingle=shingle, stop_words=[*frequent, "the"])
-            source_corpus.attach("story", "id", "body", mode)
-        with connection.cursor() as cursor:
-            cursor.executemany("INSERT INTO story VALUES (%s, %s)", list(texts.items()))
-        db.worker().run(until_idle=True)
-        rows = {
-            name: connection.execute(
-                "SELECT d.key, d.word_ids, d.normal_form, d.signature, d.shingle_count "
-                f"FROM {tables_of(connection, name)[0]} d ORDER BY 1".encode()
-            ).fetchall()
-            for name in db.corpora()
-        }
-        for name in ("sql", "inline", "queue", "plain"):
-            assert rows[name] == rows["python"], name
-            assert db.corpus(name).check() == []
-        assert corpus.check() == []
-        assert list(db.corpus("queue").drift()) == []
-        for text in rng.sample(sorted(texts.values()), 10):
-            matches = corpus.query(text, 0.3)
-            assert matches == plain.query(" ".join(without_stop_words(text, frequent)), 0.3)
-            rows_of_sql = connection.execute(
-                "SELECT * FROM textsim.matches('python', %s, 0.3)", [text]
-            )
-            assert rows_of_sql.fetchall() == [match[:2] for match in matches]
-            signature = connection.execute("SELECT textsim.signature('python', %s)", [text])
-            assert signature.fetchall() == [(corpus.signature(text).tolist(),)]
+    columns = "d.word_ids, d.normal_form, d.signature, d.shingle_count"
+    stored = stored_columns(connection, "c", columns)
+    assert stored == stored_columns(connection, "plain", columns)
+    for text in rng.sample(sorted(texts.values()), 10):
+        matches = corpus.query(text, 0.3)
+        assert matches == plain.query(" ".join(without_stop_words(text, frequent)), 0.3)
+        rows = connection.execute("SELECT * FROM textsim.matches('c', %s, 0.3)", [text])
+        assert rows.fetchall() == [match[:2] for match in matches]
+        signature = connection.execute("SELECT textsim.signature('c', %s)", [text])
+        assert signature.fetchall() == [(corpus.signature(text).tolist(),)]
     assert sorted(corpus.pairs(0.5)) == sorted(plain.pairs(0.5))
-    report = corpus.add_many(texts.items())
-    assert report.unchanged == len(texts)
+    assert corpus.add_many(texts.items()).unchanged == len(texts)
+    stop_words = corpus.config.stop_words
     corpus.rebuild(threshold=0.5)
-    rebuilt = db.corpus("python")
-    assert rebuilt.config.stop_words == corpus.config.stop_words
-    assert rebuilt.check() == []
+    assert db.corpus("c").config.stop_words == stop_words
+    assert db.corpus("c").check() == []
 
 
 def test_the_list_of_stop_words_is_a_setting(db: ts.Database) -> None:

@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import json
-import re
 import runpy
 from collections import Counter, defaultdict
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import httpx2
-import psycopg
 import pytest
 import sqlalchemy as sa
 from sqlalchemy.exc import IntegrityError
@@ -87,32 +84,6 @@ def test_of_similar_listings_one_is_created_and_the_others_get_409_with_its_id(
     assert all(standing[kind] == set(created[kind]) for kind in range(KINDS))
     assert listings.execute("SELECT count(*) FROM listing").fetchall() == [(KINDS,)]
     assert db.corpus("listings").check() == []
-
-
-def insert_listing(connection: Connection, text: str) -> tuple[bool, str | None]:
-    """Insert a listing by plain SQL; return whether that succeeds, and the standing key."""
-    statement = "INSERT INTO listing (title, body) VALUES ('Bike', %s) RETURNING id::text"
-    try:
-        ((key,),) = connection.execute(statement, [text]).fetchall()
-    except psycopg.errors.UniqueViolation as error:
-        detail = re.match(r"Key \((\d+)\) has similarity", error.diag.message_detail or "")
-        return False, detail and detail[1]
-    return True, key
-
-
-def test_plain_sql_gets_unique_violation_with_the_standing_key(
-    listings: Connection, database_url: str
-) -> None:
-    def insert_all(client: int) -> list[tuple[bool, str | None]]:
-        with psycopg.connect(database_url, autocommit=True) as connection:
-            return [insert_listing(connection, body(kind, client)) for kind in range(KINDS)]
-
-    with ThreadPoolExecutor(CLIENTS) as threads:
-        answers = list(threads.map(insert_all, range(CLIENTS)))
-    for kind in range(KINDS):
-        of_kind = [answer[kind] for answer in answers]
-        (created,) = [key for is_created, key in of_kind if is_created]
-        assert set(of_kind) == {(True, created), (False, created)}
 
 
 def test_the_page_shows_the_example() -> None:

@@ -191,6 +191,10 @@ class Client:
             f"{table}{key}": None if self.rng.random() < 0.3 else self.text() for key in keys
         }
         self.connection.isolation_level = psycopg.IsolationLevel.READ_COMMITTED
+        if self.rng.random() < 0.1:  # a row moves to a key that no other client uses
+            moved = f"{table} moved {self.rng.randrange(10**12)}"
+            statement = f"UPDATE {table} SET id = %s WHERE id = %s"
+            self.connection.execute(statement.encode(), [moved, f"{table}{keys[0]}"])
         for key, text in changes.items():
             self.connection.execute(f"DELETE FROM {table} WHERE id = %s".encode(), [key])
             if text is not None:
@@ -244,7 +248,7 @@ class Client:
 def test_sixteen_clients_lose_tear_and_double_nothing(
     db: ts.Database, rng: random.Random, seed: int, database_url: str
 ) -> None:
-    corpus = db.create_corpus("c", shingle="word:2", threshold=0.7, num_hashes=64)
+    corpus = db.create_corpus("c", shingle="word:2", threshold=0.7, num_hashes=64, passages=4)
     with psycopg.connect(database_url, autocommit=True) as connection:
         for table, mode in (("t", "queue"), ("u", "inline")):
             connection.execute(f"CREATE TABLE {table} (id text PRIMARY KEY, body text)".encode())

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import random
-from collections import Counter
-from collections.abc import Sequence
 from itertools import pairwise
 
 import numpy as np
@@ -12,18 +10,18 @@ import pytest
 
 import textsim_db as ts
 from tests.support.connections import Connection
+from tests.support.passages import (
+    WORDS,
+    Run,
+    create_corpus,
+    has_many_places,
+    in_sql,
+    places,
+)
 from tests.support.suffix_array import runs_with, suffix_array
 from textsim_db.sketch.fingerprints import fingerprints_of_shingles, passage_shingles
 from textsim_db.text.shingles import array_elements
 from textsim_db.text.tokens import normal_form, tokens_of
-
-WORDS = 8
-"""The words of the shortest passage; its shingles have four words."""
-Run = tuple[str, int, int, int]
-
-
-def create(db: ts.Database) -> ts.Corpus:
-    return db.create_corpus("c", passages=WORDS)
 
 
 def expected(text: str, documents: dict[str, str]) -> list[Run]:
@@ -33,15 +31,6 @@ def expected(text: str, documents: dict[str, str]) -> list[Run]:
     keys = list(documents)
     found = [(keys[place - 1], *run) for place, of_one in runs.items() for run in of_one]
     return sorted(found, key=lambda run: (-run[1], run[0], run[3]))
-
-
-def in_python(corpus: ts.Corpus, text: str) -> list[Run]:
-    return [(p.key, p.words, p.in_text, p.in_document) for p in corpus.passages(text)]
-
-
-def in_sql(connection: Connection, text: str) -> list[Run]:
-    statement = "SELECT key, words, in_text, in_document FROM textsim.passages('c', %s)"
-    return [tuple(row) for row in connection.execute(statement, [text])]
 
 
 # Forged fingerprints
@@ -83,7 +72,7 @@ def test_a_crowd_that_shares_a_forged_fingerprint_shares_no_passage(
         f"{shingle} {' '.join(f'x{rng.randrange(10**9)}' for _ in range(4))}"
         for shingle in forged_shingles(rng, 300)
     ]
-    corpus = create(db)
+    corpus = create_corpus(db)
     corpus.add_many((f"{number:03}", text) for number, text in enumerate(texts))
     statement = "SELECT array_agg(document_id) FROM textsim.passage_1 GROUP BY fingerprint"
     crowd = max((row[0] for row in connection.execute(statement)), key=len)
@@ -91,7 +80,7 @@ def test_a_crowd_that_shares_a_forged_fingerprint_shares_no_passage(
     statement = "SELECT key FROM textsim.document_1 WHERE id = ANY (%s) ORDER BY key"
     keys = [row[0] for row in connection.execute(statement, [crowd])]
     text = f"before {texts[int(keys[0])]} after"
-    assert in_python(corpus, text) == in_sql(connection, text) == [(keys[0], WORDS, 1, 0)]
+    assert places(corpus.passages(text)) == in_sql(connection, text) == [(keys[0], WORDS, 1, 0)]
     assert [match.key for match in corpus.containing(text, 0.1)] == keys[:1]
     assert list(corpus.shared_passages()) == []
     assert not caplog.records
@@ -160,41 +149,55 @@ def periodic(rng: random.Random) -> str:
     return " ".join(words)
 
 
-def has_many_places(words: Sequence[str]) -> bool:
-    """Say whether the text has a run at more than ten places, of which SQL compares only ten."""
-    windows = Counter(tuple(words[i : i + WORDS]) for i in range(len(words) - WORDS + 1))
-    return max(windows.values(), default=0) > 10
-
-
 def test_periodic_texts_are_found_as_a_suffix_array_finds_them(
     db: ts.Database, connection: Connection, seed: int
 ) -> None:
     rng = random.Random(seed)
     documents = {f"{number:02}": periodic(rng) for number in range(40)}
-    corpus = create(db)
+    corpus = create_corpus(db)
     corpus.add_many(documents.items())
     compared = 0
     for text in [*documents.values(), *(periodic(rng) for _ in range(40))]:
         runs = expected(text, documents)
-        assert in_python(corpus, text) == runs, text
-        from_sql = in_sql(connection, text)
+        assert places(corpus.passages(text)) == runs, text
+        of_sql = in_sql(connection, text)
         if not has_many_places(text.split()):
-            assert from_sql == runs, text
+            assert of_sql == runs, text
             compared += 1
         # Else a run may be returned in parts.
-        assert {run[0] for run in from_sql} == {run[0] for run in runs}, text
-        for key, words, in_text, in_document in from_sql:
+        assert {run[0] for run in of_sql} == {run[0] for run in runs}, text
+        for key, words, in_text, in_document in of_sql:
             run = documents[key].split()[in_document : in_document + words]
             assert run == text.split()[in_text : in_text + words], text
     assert compared > 10
 
 
 def test_one_word_a_million_times(db: ts.Database) -> None:
-    corpus = create(db)
+    corpus = create_corpus(db)
     corpus.add("long", "again " * 1_000_000)
-    assert in_python(corpus, "again " * 1_000_000) == [("long", 1_000_000, 0, 0)]
-    assert in_python(corpus, f"once {'again ' * 200} once") == [("long", 200, 1, 0)]
+    assert places(corpus.passages("again " * 1_000_000)) == [("long", 1_000_000, 0, 0)]
+    assert places(corpus.passages(f"once {'again ' * 200} once")) == [("long", 200, 1, 0)]
     assert list(corpus.shared_passages()) == []
+
+
+# Long texts
+
+
+def test_sql_compares_long_texts_without_copies_of_them(
+    db: ts.Database, connection: Connection, seed: int
+) -> None:
+    """Rows that are hashed or sorted have a few words each, so the server needs no temporary files."""
+    rng = random.Random(seed)
+    long, short = (" ".join(f"w{rng.randrange(10**6)}" for _ in range(n)) for n in (9000, 30))
+    corpus = create_corpus(db)
+    corpus.add_many([("long", f"before {long}"), ("short", f"before {short}")])
+    connection.execute("SELECT textsim.add('c', 'waiting', %s)", [f"its words have no ids {long}"])
+    connection.execute("SET temp_file_limit = '3MB'")
+    runs = [("long", 9000, 0, 1), ("waiting", 9000, 0, 5), ("short", 30, 9000, 1)]
+    text = f"{long} {short}"
+    assert places(corpus.passages(text)) == in_sql(connection, text) == runs
+    of_long = "SELECT * FROM textsim.passages_of('c', 'long')"
+    assert connection.execute(of_long).fetchall() == [("waiting", 9000, 1, 5)]
 
 
 # Runs at the ends
@@ -208,7 +211,7 @@ def test_no_run_goes_over_the_end_of_a_text(
         f"{number:02}": " ".join(f"w{rng.randrange(10**9)}" for _ in range(rng.randrange(1, 20)))
         for number in range(60)
     }
-    corpus = create(db)
+    corpus = create_corpus(db)
     corpus.add_many(documents.items())
     found = 0
     for (_, a), (_, b) in pairwise(documents.items()):
@@ -216,7 +219,7 @@ def test_no_run_goes_over_the_end_of_a_text(
         end, start = a_words[-rng.randrange(1, 20) :], b_words[: rng.randrange(1, 20)]
         for text in (" ".join(end + start), " ".join(start + end), f"{b} {a}", f"{a} {b}"):
             runs = expected(text, documents)
-            assert in_python(corpus, text) == in_sql(connection, text) == runs, text
+            assert places(corpus.passages(text)) == in_sql(connection, text) == runs, text
             found += len(runs)
     assert found > 60
 
@@ -250,7 +253,7 @@ def test_runs_of_scripts_without_spaces_are_found(
         for script, characters in SCRIPTS.items()
         for number in range(12)
     }
-    corpus = create(db)
+    corpus = create_corpus(db)
     corpus.add_many(documents.items())
     found = 0
     for key, document in documents.items():
@@ -258,6 +261,6 @@ def test_runs_of_scripts_without_spaces_are_found(
         own = spaceless(rng, SCRIPTS[key.split(" ")[0]])
         text = own[:20] + document[start:end] + own[20:]
         runs = expected(text, documents)
-        assert in_python(corpus, text) == in_sql(connection, text) == runs, (key, text)
+        assert places(corpus.passages(text)) == in_sql(connection, text) == runs, (key, text)
         found += len(runs)
     assert found > 15

@@ -8,11 +8,10 @@ from collections.abc import Callable, Iterable
 import psycopg
 
 import textsim_db as ts
+from tests.support.passages import QUOTATION, create_corpus
 from tests.support.threads import repeating
 from tests.support.waiting import PATIENCE_SECONDS
 
-WORDS = 8
-QUOTATION = "one two three four five six seven eight nine"
 KEYS = [f"k{number}" for number in range(6)]
 VERSIONS = 60
 READS = 15
@@ -64,7 +63,7 @@ class Reader:
 
 
 def test_answers_are_right_while_documents_are_replaced(db: ts.Database) -> None:
-    corpus = db.create_corpus("c", passages=WORDS)
+    corpus = create_corpus(db)
     versions = Versions(corpus, db.url)
 
     def in_python() -> Iterable[tuple[str, int]]:

@@ -30,7 +30,9 @@ from tests.support.documents import documents as numbered_documents
 from tests.support.random_cancels import cancel_at_random
 from textsim_db import aio
 from textsim_db.db import stored_corpus
-from textsim_db.db.engine import is_pooled, open_engine, sqlalchemy_url
+from textsim_db.db.addresses import sqlalchemy_url
+from textsim_db.db.connections import is_pooled, lend
+from textsim_db.db.engine import open_engine
 from textsim_db.settings import CorpusSettings
 from textsim_db.write.temporary_corpora import temporary_name
 
@@ -116,7 +118,8 @@ def test_a_pooler_turns_off_prepared_statements(database_url: str, pooled_url: s
     for address, expected in ((database_url, False), (pooled_url, True)):
         engine = open_engine(address)
         try:
-            assert is_pooled(engine) is expected
+            with lend(engine) as lent:
+                assert is_pooled(lent) is expected
             with engine.connect() as connection:
                 driver = connection.connection.driver_connection
                 assert driver is not None

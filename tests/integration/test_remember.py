@@ -7,7 +7,6 @@ import random
 import runpy
 from collections import Counter
 from collections.abc import AsyncIterator, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -151,22 +150,6 @@ def test_each_tenant_keeps_each_thing_once_and_counts_every_request(
     owners = dict(memories.execute("SELECT id, tenant FROM memory").fetchall())
     assert all(owners[answer["id"]] == request.tenant for request, _, answer in answers)
     assert len({(answer["id"], answer["seen"]) for _, _, answer in answers}) == len(requests)
-
-
-def test_plain_sql_keeps_each_thing_once(
-    memories: Connection, database_url: str, db: ts.Database, seed: int
-) -> None:
-    requests = racing_requests(random.Random(seed))
-    queue = iter(requests)
-
-    def serve(_: int) -> None:
-        with psycopg.connect(database_url, autocommit=True) as connection:
-            for request in queue:
-                connection.execute("SELECT * FROM remember(%s, %s)", request)
-
-    with ThreadPoolExecutor(CLIENTS) as threads:
-        list(threads.map(serve, range(CLIENTS)))
-    assert_each_thing_is_kept_once(memories, db, requests)
 
 
 def test_writers_and_deleters_of_the_same_memories_get_no_errors(

@@ -35,7 +35,7 @@ def recall(request: pytest.FixtureRequest) -> float:
     return float(request.param)
 
 
-def test_pairs_are_those_of_each_scope(
+def test_pairs_and_clusters_are_those_of_each_scope(
     db: ts.Database, connection: Connection, recall: float, seed: int
 ) -> None:
     documents = random_documents(seed, 500)
@@ -55,27 +55,18 @@ def test_pairs_are_those_of_each_scope(
         own = {pair: s for pair, s in found.items() if scope_of[pair[0]] == scope}
         assert {(a, b): s for a, b, s in corpus.pairs(scope=scope)} == own
         assert {(a, b): s for a, b, s in connection.execute(query, [scope])} == own
-    assert corpus.check() == []
-
-
-def test_clusters_duplicates_and_candidates_stay_in_their_scope(
-    db: ts.Database, connection: Connection, recall: float, seed: int
-) -> None:
-    documents = random_documents(seed, 500)
-    corpus = create(db, recall=recall)
-    corpus.add_many(documents)
-    scope_of = {document.key: document.scope for document in documents}
     for linkage in ts.Linkage:
         for cluster in corpus.clusters(linkage=linkage):
             assert len({scope_of[key] for key in cluster.keys}) == 1
         for removed, kept, _ in corpus.duplicates(linkage=linkage):
             assert scope_of[removed] == scope_of[kept]
-    in_pairs = {key for pair in corpus.pairs() for key in pair[:2]}
+    in_pairs = {key for pair in found for key in pair}
     assert {key for cluster in corpus.clusters() for key in cluster.keys} == in_pairs
     connection.execute("SELECT textsim.create_view('c', 'candidate')")
     for query in ("textsim.candidate_pairs('c')", "candidate"):
         for a, b in connection.execute(f"SELECT a, b FROM {query}".encode()):
             assert scope_of[a] == scope_of[b]
+    assert corpus.check() == []
 
 
 def test_searches_find_the_documents_of_one_scope(

@@ -15,7 +15,7 @@ from tests.support.sources import MODES, index_all_pending, make_table, stored_f
 from tests.support.waiting import PATIENCE_SECONDS, wait_for
 from tests.support.workers import running_worker
 from textsim_db.cli.doctor_work import find_behind, read_workers
-from textsim_db.db.engine import plain_url, sqlalchemy_url
+from textsim_db.db.addresses import plain_url, sqlalchemy_url
 
 
 @pytest.mark.parametrize("mode", MODES)

@@ -18,18 +18,6 @@ from tests.support.sources import (
     text_of,
 )
 
-
-@pytest.mark.parametrize("mode", MODES)
-def test_attach_indexes_the_rows_of_a_table(
-    db: ts.Database, corpus: ts.Corpus, connection: Connection, mode: str
-) -> None:
-    make_table(connection)
-    report = corpus.attach("t", "id", "body", mode)
-    assert (report.added, report.unchanged) == (5, 0)
-    assert stored_forms(connection) == expected_forms(connection, "t")
-    index_all_pending(db, corpus)
-
-
 STATEMENTS: dict[str, list[LiteralString]] = {
     "insert": ["INSERT INTO t VALUES (10, 'one more text that is here')"],
     "insert many": [
@@ -126,15 +114,6 @@ def test_changes_by_every_kind_of_statement_are_indexed(
         found = corpus.query_many([body for _, body in rows])
         for (key, _), matches in zip(rows, found, strict=True):
             assert key in [match.key for match in matches], (name, key)
-
-
-def test_an_update_of_other_columns_is_not_logged(
-    corpus: ts.Corpus, connection: Connection
-) -> None:
-    make_table(connection)
-    corpus.attach("t", "id", "body")
-    connection.execute("UPDATE t SET other = 7, body = body, id = id")
-    assert corpus.status().pending == 0
 
 
 def test_texts_are_indexed_as_a_users_trigger_changes_them(

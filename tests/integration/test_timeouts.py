@@ -17,7 +17,8 @@ from benchmarks.generate import documents
 from tests.support.sampling import sample
 from tests.support.waiting import PATIENCE_SECONDS, wait_for, wait_until
 from textsim_db.db import stored_corpus
-from textsim_db.db.engine import plain_url, sqlalchemy_url, transaction, wait_at_most
+from textsim_db.db.addresses import plain_url, sqlalchemy_url
+from textsim_db.db.engine import transaction, wait_at_most
 from textsim_db.sync import pieces, read_source
 
 LOCK = {"lock_timeout": "50ms"}

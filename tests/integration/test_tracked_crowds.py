@@ -128,21 +128,6 @@ def test_a_flood_of_a_template_is_one_cluster(
     check_one_cluster(corpus, keys | {key for key, _ in copies}, "00000")
 
 
-@pytest.mark.more
-def test_many_copies_hide_no_text_of_a_small_group(db: ts.Database) -> None:
-    """The documents of a bucket that are read may all be copies of one text."""
-    corpus = tracked(db, "kept")
-    (_, text), *others = filled(range(6))
-    corpus.add_many((f"copy {number}", text) for number in range(1500))
-    corpus.add_many(others)
-    corpus.update_clusters()
-    members = list(corpus.members())
-    assert len(members) == 1505
-    assert {member.representative for member in members} == {"copy 0"}
-    assert {member.key for member in members if member.crowded} >= {key for key, _ in others[1:]}
-    assert corpus.check() == []
-
-
 def test_a_crowd_of_complete_linkage_is_one_cluster_and_documents_alone(
     db: ts.Database, connection: Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -171,9 +156,10 @@ def test_a_crowd_of_complete_linkage_is_one_cluster_and_documents_alone(
         assert corpus.check() == []
 
 
-def test_copies_of_a_text_do_not_hide_a_complete_cluster(db: ts.Database) -> None:
+@pytest.mark.parametrize("linkage", ["complete", pytest.param("kept", marks=pytest.mark.more)])
+def test_copies_of_a_text_do_not_hide_a_cluster(db: ts.Database, linkage: str) -> None:
     """A bucket has more documents than are read, but few different texts."""
-    corpus = tracked(db, "complete")
+    corpus = tracked(db, linkage)
     (_, text), *others = filled(range(4))
     corpus.add_many((f"copy {number}", text) for number in range(1200))
     corpus.update_clusters()

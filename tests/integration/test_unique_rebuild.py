@@ -57,16 +57,14 @@ def test_rebuild_lowers_the_threshold_of_bands_without_building(db: ts.Database)
     assert corpus.check() == []
 
 
-def test_a_unique_corpus_with_a_lower_threshold_is_built_anew(db: ts.Database) -> None:
-    corpus = db.create_corpus("c", threshold=0.95, bands=32, rows=4, is_unique=True)
-    corpus.add_many({"a": TEXT, "b": NEAR})
-    with pytest.raises(ts.ConfigurationError, match="documents match"):
-        corpus.rebuild(threshold=0.6, bands=32, rows=4)
-    assert corpus.config.threshold == 0.95
-
-
-def test_rebuild_lists_the_twins_that_stand(db: ts.Database) -> None:
+def test_rebuild_lists_the_twins_that_stand(
+    db: ts.Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
     corpus = with_twins(db, 12)
+    with monkeypatch.context() as patch:  # very many twins are refused at once
+        patch.setattr(rebuild_without_twins, "MOST_LISTED", 5)
+        with pytest.raises(ts.ConfigurationError, match="12 pairs of its documents match"):
+            corpus.rebuild(is_unique=True)
     with pytest.raises(ts.ConfigurationError) as caught:
         corpus.rebuild(is_unique=True)
     message = str(caught.value)
@@ -79,22 +77,16 @@ def test_rebuild_lists_the_twins_that_stand(db: ts.Database) -> None:
     assert corpus.rebuild(is_unique=True)
 
 
-def test_rebuild_with_very_many_twins_is_refused_at_once(
-    db: ts.Database, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("settings", [{"recall": 1}, {"bands": 32, "rows": 4}], ids=str)
+def test_a_lower_threshold_that_makes_twins_is_refused(
+    db: ts.Database, settings: dict[str, Any]
 ) -> None:
-    monkeypatch.setattr(rebuild_without_twins, "MOST_LISTED", 5)
-    corpus = with_twins(db, 12)
-    with pytest.raises(ts.ConfigurationError, match="12 pairs of its documents match"):
-        corpus.rebuild(is_unique=True)
-
-
-def test_a_lower_threshold_that_makes_twins_is_refused(db: ts.Database) -> None:
-    corpus = db.create_corpus("c", threshold=0.95, recall=1, is_unique=True)
+    corpus = db.create_corpus("c", threshold=0.95, is_unique=True, **settings)
     corpus.add_many({"a": TEXT, "b": NEAR})
     with pytest.raises(ts.ConfigurationError, match=r'1 pair of its documents match: "a" and "b"'):
-        corpus.rebuild(threshold=0.6)
+        corpus.rebuild(threshold=0.6, **settings)
     assert corpus.config.threshold == 0.95
-    assert corpus.rebuild(threshold=0.97)
+    corpus.rebuild(threshold=0.97, **settings)
     assert corpus.config.is_unique
 
 

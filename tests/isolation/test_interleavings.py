@@ -323,14 +323,19 @@ def test_truncate_waits_for_a_replace_and_removes_every_document(
 @LEVELS
 def test_a_rebuild_waits_for_an_add(scene: Scene, level: Isolation) -> None:
     scene.corpus.add("z", "not touched")
-    a, b = scene.client("a", level), scene.client("b")
+    a, b, c = scene.client("a", level), scene.client("b"), scene.client("c")
     a.does(a.sql(ADD, "k", "from SQL"))
     b.waits(lambda: b.db.corpus("c").rebuild(shingle="word:1"))
+    # The rebuild gives its lock up after a while, so that it delays no other session.
+    c.begin(c.sql(ADD, "l", "in the meantime"))
+    c.end()
+    c.commit()
+    assert [match.key for match in scene.corpus.query("not touched")] == ["z"]
     a.commit()
     assert b.end() is True
     rebuilt = scene.db.corpus("c")
     assert str(rebuilt.config.shingle) == "word:1"
-    assert scene.forms() == {"k": "from sql", "z": "not touched"}
+    assert scene.forms() == {"k": "from sql", "l": "in the meantime", "z": "not touched"}
     scene.settle(rebuilt)
 
 

@@ -221,17 +221,6 @@ def test_a_transaction_that_locks_many_buckets_locks_the_corpus(scene: Scene) ->
     assert value(scene.connection, BUCKET_LOCKS) == 0
 
 
-def test_two_transactions_that_lock_the_corpus_after_a_write_deadlock(scene: Scene) -> None:
-    options = "-c deadlock_timeout=10ms -c textsim.max_bucket_locks=30"
-    a, b = scene.client("a", options=options), scene.client("b", options=options)
-    long_text = " ".join(f"w{i}" for i in range(200))
-    a.does(a.sql(ADD, "a1", RED))
-    b.does(b.sql(ADD, "b1", OTHER))
-    a.waits(a.sql(ADD, "a2", long_text))
-    b.begin(b.sql(ADD, "b2", " ".join(f"v{i}" for i in range(200))))
-    assert end_both(a, b) == ["40P01"]
-
-
 def test_lock_corpus_first_avoids_the_deadlock(scene: Scene) -> None:
     options = "-c deadlock_timeout=10ms -c textsim.max_bucket_locks=30"
     a, b = scene.client("a", options=options), scene.client("b", options=options)
@@ -291,16 +280,6 @@ def test_a_rollback_to_a_savepoint_releases_its_locks(scene: Scene) -> None:
     a.commit()
     with pytest.raises(pg.UniqueViolation, match='document "b2" matches document "a3"'):
         b.end()
-
-
-def test_a_session_that_dies_lets_its_twin_in(scene: Scene) -> None:
-    a, b = scene.client("a"), scene.client("b")
-    a.does(a.sql(ADD, "a", RED))
-    b.waits(b.sql(ADD, "b", BLUE))
-    scene.connection.execute("SELECT pg_terminate_backend(%s)", [a.connection.info.backend_pid])
-    assert b.end() == [(True,)]
-    b.commit()
-    assert scene.forms() == {"b": BLUE}
 
 
 @pytest.mark.parametrize("commit", [True, False], ids=["commit", "rollback"])

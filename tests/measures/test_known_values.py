@@ -236,10 +236,6 @@ def test_signatures_of_strings_use_the_hashes_of_texts() -> None:
     assert signature_matrix([[]], 4).tolist() == [[2**31 - 1]] * 4
 
 
-SEEDS = 300
-NUM_HASHES = 64
-
-
 def plain_signature(values: list[int], seed: int, num_hashes: int) -> list[int]:
     drawn = coefficients(seed, num_hashes)
     return [
@@ -268,28 +264,3 @@ def test_signatures_equal_plain_arithmetic(rng: random.Random) -> None:
     computed = signatures(hashes, offsets, *coefficients(3, 40))
     assert computed.dtype == np.int32
     assert computed.tolist() == [plain_signature(values, 3, 40) for values in sets]
-
-
-@pytest.mark.parametrize("similarity", [0.1, 0.5, 0.8, 0.95])
-def test_estimates_over_many_seeds_are_unbiased_and_as_precise_as_expected(
-    similarity: float, rng: random.Random
-) -> None:
-    shared = round(400 * similarity)
-    unshared = (400 - shared) // 2
-    values = rng.sample(range(2**31 - 1), shared + 2 * unshared)
-    exact = shared / (shared + 2 * unshared)
-    hashes = np.array(
-        values[: shared + unshared] + values[:shared] + values[shared + unshared :], np.uint64
-    )
-    offsets = np.array([0, shared + unshared, 2 * (shared + unshared)], np.int64)
-    sampled = []
-    for seed in range(SEEDS):
-        left, right = signatures(hashes, offsets, *coefficients(seed, NUM_HASHES))
-        sampled.append(float(np.mean(left == right)))
-    error = math.sqrt(exact * (1 - exact) / NUM_HASHES)
-    mean = sum(sampled) / SEEDS
-    assert abs(mean - exact) <= 4 * error / math.sqrt(SEEDS), f"mean {mean}, exact {exact}"
-    outside = sum(abs(estimate - exact) > 3 * error for estimate in sampled)
-    assert outside <= 0.03 * SEEDS, f"{outside} of {SEEDS} further off than 3 standard errors"
-    spread = math.sqrt(sum((estimate - mean) ** 2 for estimate in sampled) / SEEDS)
-    assert 0.75 * error <= spread <= 1.25 * error, f"spread {spread}, expected {error}"

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from textsim_db.compare.document_rows import Rows
+from tests.support.document_rows import grams, rows_of
 from textsim_db.compare.verify import Criterion, values_of_pairs
 from textsim_db.errors import MeasureError
 from textsim_db.measures import (
@@ -169,29 +169,15 @@ def test_two_texts_of_ten_megabytes_are_measured(rng: random.Random) -> None:
     print(f"{time.monotonic() - start:.1f} s")
 
 
-Document = list[int]
-
-
-def shingles_of(document: Document, n: int) -> set[tuple[int, ...]]:
-    width = min(n, len(document))
-    return {tuple(document[i : i + width]) for i in range(len(document) - width + 1) if width}
-
-
 @pytest.mark.parametrize("measure", MEASURES.values(), ids=MEASURES.keys())
 def test_a_batch_has_the_values_of_the_function(measure: Measure, rng: random.Random) -> None:
     n = rng.choice((1, 2, 3))
     documents = [[rng.randrange(9) for _ in range(rng.randrange(12))] for _ in range(40)]
-    sets = [shingles_of(document, n) for document in documents]
-    rows = Rows(
-        np.array([token for document in documents for token in document], np.int32),
-        np.cumsum([0, *map(len, documents)], dtype=np.int64),
-        np.array([len(shingles) for shingles in sets], np.int64),
-        n,
-    )
+    rows = rows_of(documents, n)
     left, right = (side.ravel() for side in np.indices((40, 40)))
     loosest = 1000.0 if measure.is_distance else 1e-9
     values = values_of_pairs(Criterion(measure, loosest), rows, left, right)
-    compared = [list(s) for s in sets] if measure.of_shingles else documents
+    compared = [[*grams(each, n)] if measure.of_shingles else each for each in documents]
     pairs = zip(left.tolist(), right.tolist(), strict=True)
     assert values.tolist() == [measure.function(compared[a], compared[b]) for a, b in pairs]
 

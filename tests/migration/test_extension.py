@@ -24,7 +24,6 @@ from tests.support.catalog import CATALOG, fetch_sorted, schema_catalog
 from tests.support.roles import FOX, RIGHTS, TEXTS, Stage, as_role, new_stage
 from tests.support.servers import SYSTEM_PROGRAMS, Server, programs_of, run_server
 from tests.support.steps import FIRST, SECOND, second_step
-from tests.support.truth import brute_force
 from textsim_db.cli.doctor import examine
 from textsim_db.db import schema
 from textsim_db.db.engine import open_engine
@@ -38,13 +37,11 @@ UTF8 = "ENCODING 'UTF8' TEMPLATE template0"
 
 @dataclass
 class Extensible(Server):
-    """A server whose databases, if created here, find the extension.
-
-    variables: of the Makefile, which installs the files for this server.
-    """
+    """A server whose databases, if created here, find the extension."""
 
     control_path: str = ""
     variables: tuple[str, ...] = ()
+    """Variables of the Makefile, which installs the files for this server."""
 
     def install(self, root: Path) -> None:
         """Install the files of the extension from a checkout."""
@@ -379,6 +376,7 @@ def answers(stage: Stage) -> list[object]:
             corpus.config,
             [corpus.query(text, 0.5) for _, text in TEXTS],
             sorted(corpus.pairs(0.3)),
+            *(sorted(db.corpus(name).pairs()) for name in db.corpora() if name == "exact"),
             sorted(stage.run(stage.reader, "SELECT * FROM textsim.pairs('news', 0.3)")),
             sorted(stage.run(stage.reader, "SELECT * FROM textsim.sources")),
             len(corpus),
@@ -389,7 +387,7 @@ def answers(stage: Stage) -> list[object]:
         ]
 
 
-@pytest.mark.long
+@pytest.mark.more
 def test_a_dump_restores_everything(stage: Stage, extensible: Extensible, tmp_path: Path) -> None:
     stage.run(
         stage.writer,
@@ -399,6 +397,9 @@ def test_a_dump_restores_everything(stage: Stage, extensible: Extensible, tmp_pa
     )
     with stage.connect(stage.owner) as db:
         db.corpus("news").track()
+        exact = db.create_corpus("exact", threshold=0.5, recall=1)
+        exact.add_many(documents(200, words=30, planted=0.3, boilerplate=100, seed=7))
+        assert exact.config.common is not None
     with stage.connect(stage.writer) as db:
         db.corpus("news").attach("article", "id", "body")
         db.corpus("news").attach("note", "id", "body", "inline")
@@ -470,34 +471,6 @@ def test_a_restore_by_a_superuser_is_named_with_the_remedy(
             db.create_corpus("later").add_many(TEXTS)
         with restored.connect(stage.reader) as db:
             assert db.corpus("later").query(TEXTS[0][1])
-
-
-@pytest.mark.more
-def test_an_exact_corpus_is_dumped_with_its_common_shingles(
-    extensible: Extensible, tmp_path: Path
-) -> None:
-    texts = dict(documents(200, words=30, planted=0.3, boilerplate=100, seed=7))
-    with extensible.database(UTF8) as url, extensible.database(UTF8) as restored_url:
-        extend(url)
-        with ts.connect(url) as db:
-            corpus = db.create_corpus("c", threshold=0.6, recall=1)
-            corpus.add_many(texts)
-            assert corpus.config.common is not None
-            corpus.rebuild(threshold=0.5)
-            expected = sorted(corpus.pairs())
-            assert {(a, b): similarity for a, b, similarity in expected} == brute_force(
-                texts, "word:3", 0.5
-            )
-            dump = tmp_path / "dump.sql"
-            run_command(str(programs(extensible) / "pg_dump"), "-f", str(dump), url)
-        run_command(str(programs(extensible) / "psql"), "-X", "-q", "-f", str(dump), restored_url)
-        with ts.connect(restored_url) as db:
-            restored = db.corpus("c")
-            assert restored.config.common is not None
-            assert restored.config.common.values.tolist() == corpus.config.common.values.tolist()
-            assert restored.check() == []
-            assert sorted(restored.pairs()) == expected
-            assert restored.query(texts[expected[0].a], 0.5)
 
 
 def test_psql_creates_the_schema_from_the_script(

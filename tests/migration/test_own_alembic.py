@@ -13,7 +13,8 @@ from alembic.config import Config
 import textsim_db as ts
 from tests.support.steps import FIRST, SECOND, second_step
 from textsim_db.db import schema
-from textsim_db.db.engine import open_engine, sqlalchemy_url
+from textsim_db.db.addresses import sqlalchemy_url
+from textsim_db.db.engine import open_engine
 
 PAGE = Path(__file__).parents[2] / "docs" / "how-to" / "upgrade.md"
 ENVIRONMENT = """

@@ -76,26 +76,6 @@ def test_a_reader_and_a_writer_use_an_exact_corpus(stage: Stage) -> None:
         assert stage.allowed(stage.reader, [statement]) == []
 
 
-def test_a_reader_changes_nothing_by_python(stage: Stage) -> None:
-    stage.run(stage.reader, "CREATE TABLE article (id integer PRIMARY KEY, body text)")
-    before = rows_and_rights(stage)
-    with stage.connect(stage.reader) as db:
-        corpus = db.corpus("news")
-        refused: list[Callable[[], object]] = [
-            lambda: db.create_corpus("mine"),
-            lambda: db.drop_corpus("news"),
-            lambda: corpus.add("d", "some text"),
-            lambda: corpus.remove(["a"]),
-            lambda: corpus.attach("article", "id", "body"),
-            lambda: corpus.retry_failures(),
-            lambda: db.worker().run(until_idle=True),
-        ]
-        for call in refused:
-            with pytest.raises(ts.TextsimError, match="permission denied"):
-                call()
-    assert rows_and_rights(stage) == before
-
-
 def test_a_writer_adds_and_removes_documents(stage: Stage) -> None:
     with stage.connect(stage.writer) as db:
         corpus = db.corpus("news")

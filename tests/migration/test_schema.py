@@ -54,14 +54,6 @@ def test_private_functions_come_first(file: Path) -> None:
                 AND c.relname <> 'alembic_version' AND col_description(c.oid, a.attnum) IS NULL
             """,
         ),
-        (
-            "function",
-            """
-            SELECT p.oid::regprocedure::text FROM pg_proc p
-            WHERE p.pronamespace = 'textsim'::regnamespace
-                AND obj_description(p.oid, 'pg_proc') IS NULL
-            """,
-        ),
         ("schema", "SELECT 'textsim' WHERE obj_description('textsim'::regnamespace) IS NULL"),
     ],
 )

@@ -126,7 +126,7 @@ class PlansOf:
 def test_no_statement_compares_all_elements_of_two_arrays(
     db: ts.Database, rng: random.Random, unit: str, is_unique: bool, recall: float
 ) -> None:
-    db.create_corpus("c", shingle=unit, recall=recall, is_unique=is_unique)
+    db.create_corpus("c", shingle=unit, recall=recall, is_unique=is_unique, passages=8)
     words = [f"w{rng.randrange(10**6)}" for _ in range(WORDS)]
     changed = [*words[: WORDS - 5], *["other", "words", "at", "the", "end"]]
     text, near = " ".join(words), " ".join(changed)
@@ -137,6 +137,9 @@ def test_no_statement_compares_all_elements_of_two_arrays(
         for _ in range(2):  # first with a document that is stored as text, then with word ids
             assert plans.check("SELECT key FROM textsim.matches('c', %s)", near) == "a"
             assert plans.check("SELECT key FROM textsim.candidates('c', %s)", near) == "a"
+            assert plans.check("SELECT key FROM textsim.passages('c', %s)", near) == "a"
+            assert plans.check("SELECT key FROM textsim.containing('c', %s, 0.5)", near) == "a"
+            plans.check("SELECT key FROM textsim.passages_of('c', 'a')")
             plans.check("SELECT key FROM textsim.neighbours('c', 'a')")
             plans.check("SELECT key FROM textsim.candidates_of('c', 'a')")
             plans.check("CALL textsim.index_pending('c')")

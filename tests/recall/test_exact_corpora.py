@@ -1,12 +1,15 @@
-"""Exact corpora find every pair at or above the threshold, and no pair below it."""
+"""Exact corpora find every pair at or above the threshold, and those of bands as many as promised."""
 
 from __future__ import annotations
 
+import math
 import random
+import sysconfig
 from collections import Counter, defaultdict
 from collections.abc import Iterable
 from functools import cache, partial
 from itertools import combinations
+from pathlib import Path
 from typing import Any
 
 import networkx
@@ -47,13 +50,22 @@ def real(name: str) -> Texts:
     return {f"{i} {row['id']}": row["text"] for i, row in enumerate(records(name))}
 
 
+def standard_library() -> Texts:
+    folder = Path(sysconfig.get_path("stdlib"))
+    return {
+        str(path.relative_to(folder)): path.read_text(encoding="utf-8", errors="replace")
+        for path in sorted(folder.rglob("*.py"))
+        if not {"site-packages", "test", "tests"} & set(path.parts) and path.stat().st_size < 50_000
+    }
+
+
 REAL = ("arxiv", "arxiv_revisions", "licences", "articles", "scripture", "languages")
 CORPORA = {"generated": generated, "tiny": tiny} | {name: partial(real, name) for name in REAL}
 
 
 @cache
 def texts_of(name: str) -> Texts:
-    return CORPORA[name]()
+    return standard_library() if name == "standard_library" else CORPORA[name]()
 
 
 def some_texts(name: str, shingle: str, rng: random.Random) -> Texts:
@@ -222,7 +234,8 @@ def check_searches(corpus: ts.Corpus, texts: Texts, truth: Pairs, keys: list[str
     expected = [neighbours[key] | ({key: 1.0} if has_words(texts[key]) else {}) for key in keys]
     many = corpus.query_many([texts[key] for key in keys])
     assert [{m.key: m.similarity for m in matches} for matches in many] == expected
-    assert all(match.estimate is None for matches in many for match in matches)
+    estimates = {match.estimate for matches in many for match in matches}
+    assert (estimates <= {None}) == corpus.config.is_exact
     higher = 1 - 0.6 * (1 - corpus.config.threshold)
     for key, matches in zip(keys, many, strict=True):
         assert corpus.query(texts[key]) == matches
@@ -343,6 +356,54 @@ def test_values_that_collide_lose_no_pair(
         check_candidates(corpus, connection, texts, rng.sample(sorted(texts), 10))
         connection.execute("DROP VIEW v")
         db.drop_corpus("c")
+
+
+WHOLE = ("standard_library", "licences", "articles")
+BANDED = dict.fromkeys(WHOLE, 10**6) | {"arxiv_revisions": 3000, "scripture": 400}
+"""How many texts of each corpus are in corpora of bands."""
+
+
+@pytest.mark.more
+@pytest.mark.parametrize("shingle", ["word:3", pytest.param("char:5", marks=pytest.mark.long)])
+@pytest.mark.parametrize(
+    "name", [pytest.param(n, marks=pytest.mark.long if n == "licences" else ()) for n in BANDED]
+)
+def test_pairs_of_bands_are_exact_and_reach_the_recall(
+    db: ts.Database, name: str, shingle: str, rng: random.Random
+) -> None:
+    """The texts and the seed of the hash functions are fixed, so a corpus has the same pairs again."""
+    longest = 10_000 if shingle.startswith("char") else 1_000_000
+    texts = {key: text for key, text in texts_of(name).items() if len(text) <= longest}
+    count = min(BANDED[name], len(texts))
+    texts = dict(random.Random(name).sample(sorted(texts.items()), count))
+    corpus = db.create_corpus(name, shingle=shingle, threshold=0.8, recall=0.95)
+    assert corpus.add_many(texts.items()).added == len(texts)
+    lower = brute_force(texts, shingle, 0.6)
+    reported = dictionary(corpus.pairs())
+    check_recall(reported, reaching(lower, 0.8), corpus)
+    found = dictionary(corpus.pairs(threshold=0.6))
+    assert found.items() <= lower.items()
+    assert reaching(found, 0.8) == reported
+    check_lists(corpus, reported)
+    in_pairs = sorted({key for pair in reported for key in pair})
+    keys = rng.sample(in_pairs, min(30, len(in_pairs))) + rng.sample(sorted(texts), 30)
+    check_searches(corpus, texts, reported, keys)
+
+
+def check_recall(reported: Pairs, expected: Pairs, corpus: ts.Corpus) -> None:
+    assert reported.items() <= expected.items()
+    chances = [corpus.config.probability(s) for s in expected.values()]
+    mean = sum(chances)
+    spread = math.sqrt(sum(p * (1 - p) for p in chances))
+    text = (
+        f"{len(reported)} of {len(expected)} pairs found, expected {mean:.1f} with a standard "
+        f"deviation of {spread:.1f}; recall {len(reported) / max(1, len(expected)):.4f}, "
+        f"promised {corpus.config.recall}"
+    )
+    print(text)
+    assert len(expected) > 0, text
+    assert len(reported) >= mean - 3 * spread, text
+    assert len(reported) >= corpus.config.recall * len(expected), text
 
 
 @pytest.mark.parametrize("threshold", sample([1e-300, 0.001, 1.0, 0.05], 2))

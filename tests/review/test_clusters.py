@@ -111,6 +111,7 @@ def test_a_reader_sees_no_word_of_buttons(corpus: ts.Corpus, open_review: Open) 
     for is_read_only in (False, True):
         page = open_review(corpus, read_only=is_read_only).get("/cluster?key=a").text
         assert ("<em>Different</em> cuts" in page) == ("<button" in page) == (not is_read_only)
+        assert ("Read only" in page) == is_read_only
 
 
 def _press(client: TestClient, page: str, label: str) -> str:

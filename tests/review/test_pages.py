@@ -15,8 +15,7 @@ from starlette.testclient import TestClient
 
 import textsim_db as ts
 from tests.review.conftest import Open
-from tests.support.html import Html
-from tests.support.review import HOSTILE
+from tests.support.review import HOSTILE, check_elements, seen_of, words_of
 from textsim_db.results import Pair
 from textsim_db.review.corpus_documents import CorpusDocuments
 
@@ -89,7 +88,7 @@ def test_the_count_is_that_of_the_pairs_one_steps_through(
         ("judged", "1 pair judged (6 in all, 5 not judged)."),
         ("any", "6 pairs (1 judged, 5 not judged)."),
     ):
-        assert count in _words(client.get(f"/pairs?state={state}").text)
+        assert count in words_of(client.get(f"/pairs?state={state}").text)
     assert "Pair 1 of 1" in client.get("/pair?a=0&b=1&state=judged").text
     assert "Pair 1 of" not in client.get("/pair?a=0&b=1").text
 
@@ -107,7 +106,7 @@ def test_the_count_is_that_of_the_pairs_one_steps_through(
         assert f"Pair {i} of 5" in page
         address = unescape("".join(re.findall(r'href="([^"]*)" data-key="p"', page)))
     assert address == ""
-    assert "0 pairs not judged (6 in all, 6 judged)" in _words(client.get("/pairs").text)
+    assert "0 pairs not judged (6 in all, 6 judged)" in words_of(client.get("/pairs").text)
 
 
 def test_pairs_of_a_language_a_scope_or_a_cluster_are_listed(
@@ -198,16 +197,16 @@ def test_a_pair_stands_side_by_side_with_its_differences(
 def test_clusters_show_their_members_and_weakest_link(some: ts.Corpus, open_review: Open) -> None:
     client = open_review(some)
     assert "2 clusters" in client.get("/clusters").text
-    page = _words(client.get("/cluster?key=b").text)
+    page = words_of(client.get("/cluster?key=b").text)
     assert "Cluster of 3 documents" in page
     assert "Representative: a" in page
-    assert "Cluster of 1 document" in _words(client.get("/cluster?key=f").text)
+    assert "Cluster of 1 document" in words_of(client.get("/cluster?key=f").text)
     assert client.get("/cluster?key=none").status_code == 404
     some.track()
     some.update_clusters()
     client = open_review(some)
     assert "linkage kept" in client.get("/clusters").text
-    page = _words(client.get("/cluster?key=b").text)
+    page = words_of(client.get("/cluster?key=b").text)
     assert "Cluster of 3 documents" in page
     assert "created" in page
 
@@ -219,12 +218,12 @@ def test_a_cluster_with_a_large_part_of_the_documents_is_warned_of(
     client = open_review(corpus)
     pages = ("/", "/effect?threshold=0.7", "/clusters")
     for path in pages:
-        page = _words(client.get(path).text)
+        page = words_of(client.get(path).text)
         assert "One cluster has 10 of 10 documents (100 %)" in page, path
     assert "One cluster has" not in client.get("/effect?threshold=1").text
     (link,) = re.findall('href="(/cluster[^"]*inspect=1)"', client.get("/").text)
     assert "Cluster of 10 documents" in client.get(unescape(link)).text
-    remedy = _words(client.get("/help").text)
+    remedy = words_of(client.get("/help").text)
     assert f"textsim rebuild {corpus.name} --boilerplate 0.01" in remedy
     corpus.add_many({f"other{i}": f"a{i} b{i} c{i} d{i} e{i}" for i in range(91)})
     for path in pages:
@@ -236,7 +235,7 @@ def test_a_cluster_shows_similarities_and_says_when_a_cut_splits_it(
 ) -> None:
     corpus = db.create_corpus("chain", threshold=0.6, recall=1.0, shingle="word:1")
     corpus.add_many({"a": text(), "b": text(*range(8)), "c": text(*range(16))})
-    page = _words(open_review(corpus).get("/cluster?key=a").text)
+    page = words_of(open_review(corpus).get("/cluster?key=a").text)
     assert "the cluster splits only if no other chain of pairs connects the two sides" in page
     assert "Compared with a" in page
     ab, ac = 32 / 48, "no pair"
@@ -265,7 +264,7 @@ def test_counts_of_clusters_with_and_without_judgements_are_explained(
     client = open_review(some)
     assert "The overview counts" not in client.get("/clusters").text
     some.judge("d", "e", "different")
-    page = _words(client.get("/clusters").text)
+    page = words_of(client.get("/clusters").text)
     assert "1 cluster at" in page
     assert "The overview counts 2, because there no judgement cuts or joins a cluster." in page
 
@@ -319,19 +318,13 @@ def test_texts_and_keys_are_escaped_on_every_page(corpus: ts.Corpus, open_review
         outside = re.sub(r'name="text"[^>]*>', "", page)
         assert "\u202e" not in outside
         assert "\u2066" not in outside
-        elements = Html(page).elements
-        assert [name for name, _ in elements].count("script") == 1
-        assert {name for name, _ in elements}.isdisjoint({"img", "iframe", "object", "style"})
-        for name, attributes in elements:
-            assert not any(each.startswith("on") or each == "style" for each in attributes), name
-            for each in ("href", "src", "action"):
-                assert re.match("/(?!/)|#", attributes.get(each, "/")), attributes
+        check_elements(page)
     for key in HOSTILE[1:]:
         address = "/pair?" + urlencode({"a": HOSTILE[0], "b": key})
         (form,) = re.findall(
             r'<form class="judge" method="post" action="([^"]*)"', client.get(address).text
         )
-        note = {"verdict": "different", "seen": _seen(client.get(address).text)}
+        note = {"verdict": "different", "seen": seen_of(client.get(address).text)}
         assert client.post(unescape(form), data=note).status_code == 303, key
     judged = {(j.a, j.b) for j in corpus.judgements()}
     assert judged == {(min(HOSTILE[0], key), max(HOSTILE[0], key)) for key in HOSTILE[1:]}
@@ -354,14 +347,6 @@ def _listed(client: TestClient, path: str) -> list[tuple[str, str]]:
     return list(zip(keys[::2], keys[1::2], strict=True))
 
 
-def _words(page: str) -> str:
-    return " ".join(unescape(re.sub("<[^>]+>", "", page)).split())
-
-
-def _seen(page: str) -> str:
-    return unescape(re.findall(r'name="seen" value="([^"]*)"', page)[0])
-
-
 PAIRS = 25
 TURN = 12
 """Pairs with fewer different words are the same."""
@@ -379,7 +364,7 @@ def graded(db: ts.Database) -> ts.Corpus:
 
 
 def test_without_judgements_nobody_can_say(graded: ts.Corpus, open_review: Open) -> None:
-    page = words(open_review(graded).get("/precision").text)
+    page = words_of(open_review(graded).get("/precision").text)
     assert "Nobody can say yet whether the threshold in use, 0.30, is good" in page
     assert "judgements are used" not in page
     assert "textsim" not in page
@@ -390,7 +375,7 @@ def test_the_page_begins_with_a_verdict(graded: ts.Corpus, open_review: Open) ->
         graded.judge(f"a{i:02}", f"b{i:02}", "same" if i < TURN else "different")
     graded.judge("a00", "b00", "unsure", replaces="same")
     graded.judge("a00", "b01", "different")
-    page = words(open_review(graded).get("/precision").text)
+    page = words_of(open_review(graded).get("/precision").text)
     assert "The threshold 0.63 is better than 0.30, which is in use." in page
     assert "This is not settled yet" in page
     assert (
@@ -413,7 +398,7 @@ def test_verdicts_of_one_kind_point_to_another_threshold(
         for i in range(PAIRS):
             other = {"same": None, "different": "same"}[verdict]
             graded.judge(f"a{i:02}", f"b{i:02}", verdict, replaces=other)
-        page = words(client.get("/precision").text)
+        page = words_of(client.get("/precision").text)
         assert (
             f"All 25 pairs that were judged are {'the same' if other is None else verdict}" in page
         )
@@ -429,16 +414,12 @@ def test_a_rebuild_is_noticed(graded: ts.Corpus, open_review: Open) -> None:
     assert "was rebuilt" not in client.get("/").text
     graded.rebuild(threshold=0.5)
     for path in ("/", "/pairs", "/clusters", "/precision", "/judgements"):
-        page = words(client.get(path).text)
+        page = words_of(client.get(path).text)
         assert "The corpus was rebuilt meanwhile." in page, path
 
 
 def test_a_good_threshold_is_called_good(graded: ts.Corpus, open_review: Open) -> None:
     for i in range(PAIRS):
         graded.judge(f"a{i:02}", f"b{i:02}", "same" if i < PAIRS - 1 else "different")
-    page = words(open_review(graded).get("/precision").text)
+    page = words_of(open_review(graded).get("/precision").text)
     assert "The threshold in use, 0.30, is good: none is clearly better." in page
-
-
-def words(page: str) -> str:
-    return " ".join(unescape(re.sub("<[^>]+>", "", page)).split())

@@ -63,24 +63,20 @@ def test_it_keeps_the_rows_that_textsim_dedupe_keeps(
     assert _read("report/refused") == [{"key": "none", "reason": "the text is null"}]
 
 
-def test_csv_with_line_breaks_and_quotes(spark: Any, textsim: Textsim) -> None:
-    rows = [["id", "text"], ["1", 'a "b"\nc'], ["2", 'A "B" c'], ["3", "other, words"]]
-    with Path("in.csv").open("w", encoding="utf-8", newline="") as file:
-        csv.writer(file).writerows(rows)
-    _run("in.csv", "out", "--format", "csv")
-    (part,) = Path("out").glob("*.csv")
-    with part.open(encoding="utf-8", newline="") as file:
-        assert sorted(csv.reader(file)) == sorted([rows[0], rows[1], rows[3]])
-
-
-def test_tsv_and_gzip(spark: Any, textsim: Textsim) -> None:
-    rows = [["id", "text"], ["1", 'a "b"\tc'], ["2", 'A "B" c'], ["3", "other, words"]]
-    with Path("in.tsv").open("w", encoding="utf-8", newline="") as file:
-        csv.writer(file, delimiter="\t").writerows(rows)
-    _run("in.tsv", "out.tsv.gz")
-    (part,) = Path("out.tsv.gz").glob("*.gz")
-    with gzip.open(part, "rt", encoding="utf-8", newline="") as file:
-        assert sorted(csv.reader(file, delimiter="\t")) == sorted([rows[0], rows[1], rows[3]])
+@pytest.mark.parametrize(
+    ("source", "output", "delimiter", "read"),
+    [("in.csv", "out", ",", open), ("in.tsv", "out.tsv.gz", "\t", gzip.open)],
+)
+def test_tables_with_line_breaks_and_quotes(
+    spark: Any, textsim: Textsim, source: str, output: str, delimiter: str, read: Any
+) -> None:
+    rows = [["id", "text"], ["1", 'a "b"\n\tc'], ["2", 'A "B" c'], ["3", "other, words"]]
+    with Path(source).open("w", encoding="utf-8", newline="") as file:
+        csv.writer(file, delimiter=delimiter).writerows(rows)
+    _run(source, output, *(["--format", "csv"] if output == "out" else []))
+    (part,) = (path for path in Path(output).iterdir() if path.name.startswith("part-"))
+    with read(part, "rt", encoding="utf-8", newline="") as file:
+        assert sorted(csv.reader(file, delimiter=delimiter)) == sorted([rows[0], rows[1], rows[3]])
 
 
 @pytest.mark.parametrize(

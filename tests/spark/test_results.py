@@ -44,22 +44,12 @@ def test_results_are_those_of_a_corpus(
     pairs = rows(found.pairs())
     assert pairs == sorted(corpus.pairs())
     assert len(pairs) > 50
+    for count in (1, 7):  # the results do not depend on partitions
+        df = frame(spark, documents, count)
+        assert rows(engine.pairs(df, partitions=count, **settings)) == pairs
     for linkage in ts.Linkage:
         assert rows(found.clusters(linkage)) == sorted(corpus.clusters(linkage=linkage))
         assert rows(found.duplicates(linkage)) == sorted(corpus.duplicates(linkage=linkage))
-
-
-@pytest.mark.sampled
-@pytest.mark.parametrize("partitions", [1, 7])
-@pytest.mark.parametrize("recall", [0.95, 1])
-def test_pairs_do_not_depend_on_partitions(
-    spark: Any, db: ts.Database, documents: Documents, partitions: int, recall: float
-) -> None:
-    corpus = db.create_corpus("c", threshold=0.7, recall=recall)
-    corpus.add_many(documents)
-    df = frame(spark, documents, partitions)
-    found = rows(engine.pairs(df, threshold=0.7, recall=recall, partitions=partitions))
-    assert found == sorted(corpus.pairs())
 
 
 @pytest.mark.parametrize("recall", sample([1, 0.95], 2))

@@ -9,25 +9,12 @@ import pytest
 from pyspark.sql import SparkSession
 
 import textsim_db as ts
+from tests.support.passages import HEADER, QUOTATION, related_texts
 from tests.support.spark import frame, rows
 from textsim_db.errors import ConfigurationError
 from textsim_db.spark import shared_passages
 
 pytestmark = pytest.mark.more
-
-
-def quoting_texts(rng: random.Random, count: int) -> list[tuple[str, str]]:
-    """Return texts that quote each other and themselves, of large and of small vocabularies."""
-    texts: list[list[str]] = [["a", "text"]]
-    for _ in range(count):
-        vocabulary = rng.choice((30, 3000))
-        words = [f"w{rng.randrange(vocabulary)}" for _ in range(rng.randrange(60))]
-        for _ in range(rng.randrange(3)):
-            quoted = rng.choice(texts)
-            start, place = rng.randrange(len(quoted) + 1), rng.randrange(len(words) + 1)
-            words[place:place] = quoted[start : start + rng.choice((7, 8, 20))]
-        texts.append(words)
-    return [(f"d{number:03}", " ".join(words)) for number, words in enumerate(texts)]
 
 
 @pytest.mark.parametrize(
@@ -47,7 +34,7 @@ def test_shared_passages_are_those_of_a_corpus(
     least: int | None,
     partitions: int | None,
 ) -> None:
-    documents = quoting_texts(random.Random(seed), 150)
+    documents = [*related_texts(random.Random(seed), 150).items()]
     corpus = db.create_corpus("c", **settings)
     corpus.add_many(documents)
     expected = sorted(corpus.shared_passages(least))
@@ -59,7 +46,7 @@ def test_shared_passages_are_those_of_a_corpus(
 
 def test_documents_of_different_scopes_share_nothing(spark: SparkSession, seed: int) -> None:
     rng = random.Random(seed)
-    documents = [(*document, rng.choice("xyz")) for document in quoting_texts(rng, 100)]
+    documents = [(*document, rng.choice("xyz")) for document in related_texts(rng, 100).items()]
     scope_of = {key: scope for key, _, scope in documents}
     df = spark.createDataFrame(documents, "id string, text string, tenant string")
     everything = rows(shared_passages(df, passages=8))
@@ -69,10 +56,8 @@ def test_documents_of_different_scopes_share_nothing(spark: SparkSession, seed: 
 
 
 def test_a_run_that_thousands_have_is_left_out(spark: SparkSession) -> None:
-    header = "this header of ten words is in each of them"
-    documents = [(f"{number:04}", f"{header} w{number}") for number in range(1100)]
-    quotation = "one two three four five six seven eight nine"
-    documents += [("a", f"it said {quotation}"), ("b", f"they say {quotation} too")]
+    documents = [(f"{number:04}", f"{HEADER} w{number}") for number in range(1100)]
+    documents += [("a", f"it said {QUOTATION}"), ("b", f"they say {QUOTATION} too")]
     found = shared_passages(frame(spark, documents), passages=8)
     assert rows(found) == [("a", "b", 9, 2, 2)]
 

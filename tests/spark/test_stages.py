@@ -83,7 +83,7 @@ def test_entries_are_packed_without_loss() -> None:
         keys = random_numbers.integers(0, 2**48, count, np.uint64)
         entries = sorted_entries(keys, random_numbers.integers(-(2**63), 2**63, count))
         unpacked = unpack_entries(pack_entries(entries))
-        assert np.array_equal(unpacked.keys, entries.keys)
+        assert np.array_equal(unpacked.buckets, entries.buckets)
         assert np.array_equal(unpacked.numbers, entries.numbers)
 
 
@@ -133,24 +133,6 @@ def test_the_best_rank_is_kept_as_without_folding_copies(rng: random.Random) -> 
         plain = keep_representatives(rows, buckets, 0, config.threshold)
         assert np.array_equal(kept.kept_by, plain.kept_by)
         assert np.array_equal(kept.similarity, plain.similarity)
-
-
-@pytest.mark.parametrize(("recall", "most_met"), [(0.95, 0), (1, 0), (1, 10**9)])
-def test_links_of_large_buckets_join_the_same_documents(
-    rng: random.Random, monkeypatch: pytest.MonkeyPatch, recall: float, most_met: int
-) -> None:
-    monkeypatch.setattr(split_large_buckets, "MOST_MET", most_met)
-    monkeypatch.setattr(split_large_buckets, "FIRST_PAIRS", 5)
-    monkeypatch.setattr(split_large_buckets, "LARGE_BUCKET", 3)
-    config = CorpusSettings("word:1", 0.6, recall).complete()
-    texts = [text.encode() for _, text in near_duplicates(rng, 150, 25)]
-    criterion = Criterion(JACCARD, config.threshold)
-    found, _ = linkages.components(Join(load(texts, config), criterion))
-    monkeypatch.setattr(split_large_buckets, "LARGE_BUCKET", 10_000)
-    expected, _ = linkages.components(Join(load(texts, config), criterion))
-    assert len(found.sizes) > 5
-    assert np.array_equal(found.values, expected.values)
-    assert np.array_equal(found.offsets, expected.offsets)
 
 
 def test_a_frame_that_changes_between_readings_is_an_error() -> None:

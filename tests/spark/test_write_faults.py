@@ -2,14 +2,8 @@
 
 from __future__ import annotations
 
-import os
-import signal
-import subprocess
-import sys
-import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 from typing import Any
 
 import psycopg
@@ -150,50 +144,6 @@ def test_a_rebuild_drops_what_a_dead_call_left(db: ts.Database) -> None:
     leave_hidden_corpus(db)
     db.create_corpus("other").rebuild()
     assert stored_corpus.names(db.engine) == ["other"]
-
-
-@pytest.mark.long
-def test_a_killed_call_leaves_nothing_visible(
-    spark: SparkSession, db: ts.Database, tmp_path: Path
-) -> None:
-    program = tmp_path / "program.py"
-    program.write_text(PROGRAM)
-    driver = subprocess.Popen([sys.executable, program, db.url, tmp_path], start_new_session=True)
-    try:
-        wait_for(lambda: hidden_documents(db.url), 300)
-    finally:
-        os.killpg(driver.pid, signal.SIGKILL)
-        driver.wait()
-    assert db.corpora() == []
-    report = write(one_partition(spark, MANY), db.url, "c")
-    assert report == ts.AddReport(added=len(MANY))
-    assert db.corpus("c").check() == []
-    assert len(db.corpus("c")) == len(MANY)
-
-
-PROGRAM = """
-import sys
-from pathlib import Path
-from tests.spark.test_write_faults import COLUMNS, MANY, one_partition, waiting_for_ever
-from tests.support.spark import open_session
-from textsim_db.spark import write
-
-url, folder = sys.argv[1:]
-for spark in open_session(Path(folder), "local[1]"):
-    df = one_partition(spark, MANY).mapInArrow(waiting_for_ever(url), COLUMNS)
-    write(df, url, "c")
-"""
-
-
-def waiting_for_ever(url: str) -> WriteTask:
-    """Return a function that passes rows on, and never ends while there is a hidden corpus."""
-
-    def pass_on(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        yield from batches
-        while hidden_documents(url) is not None:
-            time.sleep(0.1)
-
-    return pass_on
 
 
 def test_a_data_frame_that_changes_is_refused(spark: SparkSession, db: ts.Database) -> None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import random
-
 import pytest
 from psycopg import errors as pg
 
@@ -20,10 +18,6 @@ FIRST, SECOND, SINGLE = (f"some words and {number}" for number in (5592, 9978, 9
 def corpus(db: ts.Database) -> ts.Corpus:
     """A corpus in which one document in some 2,048 has two equal buckets."""
     return db.create_corpus("c", shingle="word:1", num_hashes=4096, bands=2048, rows=2)
-
-
-def problems(corpus: ts.Corpus) -> set[tuple[str, str]]:
-    return {(problem.kind, problem.subject) for problem in corpus.check()}
 
 
 def count_band_rows(connection: Connection) -> dict[str, tuple[int, int]]:
@@ -60,35 +54,6 @@ def test_documents_with_equal_buckets_are_written_replaced_and_removed(
     assert count_band_rows(connection) == {}
     db.worker().run(until_idle=True)
     assert corpus.check() == []
-
-
-@pytest.mark.parametrize(
-    ("damage", "kinds"),
-    [
-        ("DELETE FROM textsim.band_1 WHERE ctid = ({one_equal})", {"missing band row"}),
-        ("DELETE FROM textsim.band_1 WHERE {is_equal}", {"missing band row"}),
-        (
-            "INSERT INTO textsim.band_1 SELECT * FROM textsim.band_1 WHERE {is_equal}",
-            {"extra band row"},
-        ),
-        (
-            "UPDATE textsim.band_1 SET bucket = bucket # 1 WHERE ctid = ({one_equal})",
-            {"missing band row", "extra band row"},
-        ),
-    ],
-)
-def test_check_counts_equal_band_rows(
-    corpus: ts.Corpus, connection: Connection, damage: str, kinds: set[str]
-) -> None:
-    corpus.add_many([("k", FIRST), ("other", SINGLE)])
-    assert corpus.check() == []
-    equal = (
-        "SELECT bucket, document_id FROM textsim.band_1 GROUP BY 1, 2 HAVING count(*) > 1 LIMIT 1"
-    )
-    is_equal = f"(bucket, document_id) = ({equal})"
-    one_equal = f"SELECT min(ctid) FROM textsim.band_1 WHERE {is_equal}"
-    connection.execute(damage.format(is_equal=is_equal, one_equal=one_equal).encode())
-    assert problems(corpus) == {(kind, "k") for kind in kinds}
 
 
 def test_a_pair_with_several_equal_buckets_is_listed_once(
@@ -143,76 +108,20 @@ def ids(connection: Connection) -> dict[str, int]:
     return dict(connection.execute("SELECT key, id FROM textsim.document_1").fetchall())
 
 
-def band_rows(connection: Connection) -> list[tuple[int, int]]:
-    return connection.execute(
-        "SELECT document_id, bucket FROM textsim.band_1 ORDER BY 1, 2"
-    ).fetchall()
-
-
-EQUAL_BUCKETS = """
-CREATE OR REPLACE FUNCTION textsim._bucket(signature smallint[], rows integer, band integer)
-RETURNS integer LANGUAGE sql IMMUTABLE PARALLEL SAFE
-RETURN ((hash_array_extended(signature[band * rows + 1:(band + 1) * rows], band) << 32) >> 32)::integer
-    % 3
-"""
-
-
-def test_writes_by_sql_keep_band_rows_right_with_only_three_buckets(
-    db: ts.Database, connection: Connection
-) -> None:
-    """With only three buckets, every document has some bucket several times."""
-    db.create_corpus("c", shingle="word:1", bands=8, rows=2, num_hashes=16)
-    connection.execute(EQUAL_BUCKETS.encode())
-    buckets = (
-        "SELECT unnest(textsim._buckets(signature, 8, 2)) FROM textsim.document_1 WHERE key = %s"
-    )
-
-    def check(keys: set[str]) -> None:
-        expected = sorted(
-            (number, bucket)
-            for key, number in ids(connection).items()
-            for (bucket,) in connection.execute(buckets, [key]).fetchall()
-        )
-        assert band_rows(connection) == expected
-        assert ids(connection).keys() == keys
-
-    rng = random.Random(4)
-    keys: set[str] = set()
-    for number in range(60):
-        key = f"k{rng.randrange(6)}"
-        if rng.random() < 0.25:
-            connection.execute("SELECT textsim.remove('c', %s)", [key])
-            keys.discard(key)
-        else:
-            text = " ".join(rng.choices("abcdef", k=rng.randrange(4))) + f" {number % 4}"
-            connection.execute("SELECT textsim.add('c', %s, %s)", [key, text])
-            keys.add(key)
-        check(keys)
-    # Every two documents share several buckets; each pair is listed once.
-    pairs = connection.execute("SELECT a, b FROM textsim.candidate_pairs('c')").fetchall()
-    assert len(pairs) == len(set(pairs))
-    candidates = connection.execute("SELECT key FROM textsim.candidates('c', 'a b c')").fetchall()
-    assert len(candidates) == len(set(candidates))
-
-
-def ids_by_key(connection: Connection) -> dict[str, int]:
-    return dict(connection.execute("SELECT key, id FROM textsim.document_1").fetchall())
-
-
 def test_updates_keep_the_ids_of_documents(db: ts.Database, connection: Connection) -> None:
     corpus = db.create_corpus("c")
     corpus.add_many([("a", "one two three"), ("b", "four five six")])
     connection.execute("SELECT textsim.add('c', 'd', 'seven eight nine')")
-    before = ids_by_key(connection)
+    before = ids(connection)
     assert before == {"a": 1, "b": 2, "d": 3}
     corpus.add_many([("a", "another text of Python's"), ("d", "")])
     connection.execute("SELECT textsim.add('c', 'b', 'another text of SQL''s')")
     db.worker().run(until_idle=True)
-    assert ids_by_key(connection) == before
+    assert ids(connection) == before
     assert corpus.check() == []
     corpus.remove(["a"])
     corpus.add("a", "one two three")
-    assert ids_by_key(connection) == before | {"a": 4}
+    assert ids(connection) == before | {"a": 4}
     corpus.rebuild(seed=3)
     query = "SELECT id FROM textsim.document_2 ORDER BY id"
     assert connection.execute(query).fetchall() == [(1,), (2,), (3,)]
@@ -258,7 +167,7 @@ def test_a_batch_that_does_not_fit_writes_nothing(db: ts.Database, connection: C
     assert corpus.check() == []
     connection.execute("SELECT setval('textsim.document_1_id_seq', 2147483637)")
     assert corpus.add_many((f"{i}", f"text {i}") for i in range(10)).added == 10
-    assert max(ids_by_key(connection).values()) == 2147483647
+    assert max(ids(connection).values()) == 2147483647
     assert [match.key for match in corpus.query("text 7", 1.0)] == ["7"]
     assert corpus.check() == []
     assert len(list(corpus.pairs(0.1))) == 0

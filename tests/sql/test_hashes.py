@@ -26,7 +26,7 @@ from tests.support.golden import (
 )
 from tests.support.hashes import hash_array, hash_integers
 from textsim_db.settings import Shingle
-from textsim_db.sketch import fast_similarity, sketch_texts
+from textsim_db.sketch import fast_similarity
 from textsim_db.sketch.sketch_texts import GOLDEN_TEXT
 from textsim_db.text.hashing import hash_bands, hash_texts
 from textsim_db.text.shingles import find_shingles
@@ -177,9 +177,13 @@ def test_shingle_values_equal_the_definition(
 def test_signatures_equal_the_definition(
     shared_connection: Connection, rng: random.Random, t: int, n: int
 ) -> None:
-    """Python and the schema stop early; the definition computes every round."""
+    """Python and the schema stop early; the definition computes every round.
+
+    With two bins and one shingle, no round fills a bin of every second signature.
+    """
     extremes = [-(2**63), 2**63 - 1, 0, -1]
-    for seed in (0, 7, 2**63 - 1):
+    others = [rng.randrange(2**63) for _ in range(40 if t < 4 and n < 3 else 0)]
+    for seed in (0, 7, 2**63 - 1, *others):
         values = rng.sample(extremes, rng.randrange(min(n, 4) + 1))
         values += [rng.randrange(-(2**63), 2**63) for _ in range(n - len(values))]
         expected, _ = signature_in_sql(shared_connection, values, seed, t)
@@ -189,23 +193,6 @@ def test_signatures_equal_the_definition(
         assert value(shared_connection, query, parameters) == expected
         parameters[0] = values * 2  # a repeated value changes nothing
         assert value(shared_connection, query, parameters) == expected
-
-
-def test_bins_that_no_round_fills_equal_the_definition(
-    shared_connection: Connection, rng: random.Random
-) -> None:
-    """With two bins and one shingle, every second signature has an empty bin."""
-    empty_bins = 0
-    for t in (2, 3, 4):
-        for _ in range(60):
-            values = [rng.randrange(-(2**63), 2**63) for _ in range(rng.choice((1, 1, 2)))]
-            seed = rng.randrange(2**63)
-            expected, empty = signature_in_sql(shared_connection, values, seed, t)
-            empty_bins += empty
-            assert signature_in_python(values, seed, t) == expected
-            query = "SELECT textsim._sketch(%s::bigint[], %s, %s)"
-            assert value(shared_connection, query, [values, t, reference.base(seed)]) == expected
-    assert empty_bins > 20
 
 
 @pytest.mark.parametrize(("bands", "rows"), [(12, 1), (1, 2), (18, 7), (64, 2), (3, 31)])
@@ -245,26 +232,3 @@ def test_integers_hash_as_on_the_server(shared_connection: Connection, rng: rand
         assert hash_integers(np.array(numbers), seed).tolist() == expected
         query = "SELECT hash_array_extended(%s::bigint[], %s)"
         assert hash_array(numbers, seed) == value(shared_connection, query, [numbers, seed])
-
-
-def test_a_corpus_stores_the_signatures_and_buckets_of_its_recipe(
-    db: ts.Database, connection: Connection, rng: random.Random
-) -> None:
-    corpus = db.create_corpus("stored", shingle="char:3", num_hashes=32)
-    c = corpus.config
-    texts = {f"k{i}": " ".join(rng.choices(["ab", "Çd", "漢字", "e"], k=i)) for i in range(20)}
-    corpus.add_many(texts.items())
-    rows = connection.execute(
-        """
-        SELECT d.key, d.signature, array(
-            SELECT b.bucket FROM textsim.band_1 b WHERE b.document_id = d.id ORDER BY b.bucket
-        )
-        FROM textsim.document_1 d
-        """
-    ).fetchall()
-    assert len(rows) == len(texts)
-    for key, signature, buckets in rows:
-        assert signature == sketch_texts.signature(texts[key], c).tolist()
-        assert buckets == sorted(sketch_texts.buckets(texts[key], c).tolist())
-        if signature:
-            assert sorted(buckets_in_sql(connection, signature, c.bands, c.rows)) == buckets

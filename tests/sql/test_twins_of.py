@@ -46,23 +46,6 @@ def twins_of(connection: Connection, texts: dict[str, str], corpus: str = "c") -
     ).fetchall()
 
 
-def test_it_names_the_twin_of_each_text(corpus: ts.Corpus, connection: Connection) -> None:
-    corpus.add("stored", RED)
-    texts = {"a": OTHER, "b": BLUE, "c": f"{OTHER} again", "d": "some other words", "e": OTHER}
-    assert twins_of(connection, texts) == [
-        ("b", "stored", 9 / 11),
-        ("c", "a", 7 / 8),
-        ("e", "a", 1.0),
-    ]
-
-
-def test_a_text_whose_only_twin_is_left_out_stays_in(
-    corpus: ts.Corpus, connection: Connection
-) -> None:
-    first, second, third = (" ".join(COMMON.split()[i : i + 8]) for i in range(3))
-    assert twins_of(connection, {"a": first, "b": second, "c": third}) == [("b", "a", 0.75)]
-
-
 def test_the_most_similar_document_stands(corpus: ts.Corpus, connection: Connection) -> None:
     """Ties go to a stored document, and among these to the smallest key."""
     for key in ("B", "a"):

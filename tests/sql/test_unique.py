@@ -46,34 +46,6 @@ def test_add_raises_the_error_of_a_unique_index(corpus: ts.Corpus, connection: C
     assert stored_forms(connection) == {"a": RED}
 
 
-def test_a_document_is_replaced_and_not_compared_with_itself(
-    corpus: ts.Corpus, connection: Connection
-) -> None:
-    assert value(connection, ADD, ["a", RED])
-    assert not value(connection, ADD, ["a", RED.upper()])
-    assert value(connection, ADD, ["a", BLUE])
-    assert value(connection, ADD, ["b", OTHER])
-    with pytest.raises(pg.UniqueViolation, match='document "b" matches document "a"'):
-        connection.execute(ADD, ["b", RED])
-    assert stored_forms(connection) == {"a": BLUE, "b": OTHER}
-    connection.execute("SELECT textsim.remove('c', 'a')")
-    assert value(connection, ADD, ["b", RED])
-    assert corpus.check() == []
-
-
-def test_texts_below_the_threshold_and_texts_without_words_are_no_twins(
-    corpus: ts.Corpus, connection: Connection
-) -> None:
-    for key, text in [
-        ("a", RED),
-        ("b", f"{COMMON[:28]} and then some other words follow here"),
-        ("c", ""),
-        ("d", "!?"),
-    ]:
-        assert value(connection, ADD, [key, text])
-    assert len(stored_forms(connection)) == 4
-
-
 def test_add_unique_returns_the_matches_best_first(
     corpus: ts.Corpus, connection: Connection
 ) -> None:
@@ -108,6 +80,9 @@ def test_only_unique_corpora_have_these_functions(db: ts.Database, connection: C
     ):
         with pytest.raises(pg.ObjectNotInPrerequisiteState, match='corpus "c" is not unique'):
             connection.execute(f"SELECT {call}".encode())
+    connection.execute(TABLE.encode())
+    with pytest.raises(pg.FeatureNotSupported, match='corpus "c" is not unique'):
+        connection.execute("SELECT textsim.attach('c', 't', 'id', 'body', existing => 'keep')")
     with pytest.raises(pg.UndefinedObject, match='corpus "d" does not exist'):
         connection.execute("SELECT textsim.lock_corpus('d')")
 
@@ -225,40 +200,12 @@ def test_rows_that_match_no_other_are_indexed_at_once(
     assert keys(connection) == ["d", "e", "z"]
     connection.execute("TRUNCATE t")
     assert keys(connection) == []
-    connection.execute("INSERT INTO t VALUES ('a', NULL, %s)", [RED])
-    assert keys(connection) == ["a"]
-
-
-def test_error_names_the_table_the_corpus_and_the_standing_row(
-    attach: Attach, connection: Connection
-) -> None:
-    attach()
-    connection.execute("INSERT INTO t VALUES ('a', NULL, %s)", [RED])
-    with pytest.raises(pg.UniqueViolation) as raised:
-        connection.execute("INSERT INTO t VALUES ('b', NULL, %s)", [BLUE])
-    diagnostics = raised.value.diag
-    assert diagnostics.constraint_name == "c"
-    assert (diagnostics.schema_name, diagnostics.table_name) == ("public", "t")
-    assert diagnostics.message_primary == (
-        'near-duplicate text violates unique corpus "c": document "b" matches document "a" '
-        "with similarity 0.8181818181818182"
-    )
-    assert diagnostics.message_detail == (
-        "Key (a) has similarity 0.8181818181818182; the threshold is 0.7."
-    )
-    assert keys(connection) == ["a"]
-
-
-def test_a_row_is_not_compared_with_itself(attach: Attach, connection: Connection) -> None:
-    attach()
-    connection.execute("INSERT INTO t VALUES ('a', 'a', %s)", [RED])
-    connection.execute("UPDATE t SET body = %s, id = 'b'", [BLUE])
     upsert = (
-        "INSERT INTO t VALUES ('b', 'x', %s) ON CONFLICT (id) DO UPDATE SET body = excluded.body"
+        "INSERT INTO t VALUES ('a', NULL, %s) ON CONFLICT (id) DO UPDATE SET body = excluded.body"
     )
-    connection.execute(upsert, [RED])
-    assert keys(connection) == ["b"]
-    assert stored_forms(connection) == {"b": RED}
+    for text in (RED, BLUE):
+        connection.execute(upsert, [text])
+        assert stored_forms(connection) == {"a": text}
 
 
 # Attaching
@@ -365,15 +312,6 @@ def test_attach_refuses(
         connection.execute("RESET ROLE")
         if "SECURITY" in table:
             connection.execute(f"DROP OWNED BY {owner}; DROP ROLE {owner}".encode())
-
-
-def test_a_corpus_that_is_not_unique_keeps_no_twins(
-    db: ts.Database, connection: Connection
-) -> None:
-    db.create_corpus("c")
-    connection.execute(TABLE.encode())
-    with pytest.raises(pg.FeatureNotSupported, match='corpus "c" is not unique'):
-        connection.execute("SELECT textsim.attach('c', 't', 'id', 'body', existing => 'keep')")
 
 
 def test_two_tables_exclude_each_other(attach: Attach, connection: Connection) -> None:

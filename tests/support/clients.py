@@ -18,7 +18,7 @@ import textsim_db as ts
 from tests.support.connections import Connection
 from tests.support.waiting import PATIENCE_SECONDS
 from textsim_db.db import array_dumper
-from textsim_db.db.engine import plain_url, sqlalchemy_url
+from textsim_db.db.addresses import plain_url, sqlalchemy_url
 
 Isolation = psycopg.IsolationLevel
 
@@ -30,11 +30,7 @@ WHERE datname = current_database() AND application_name = %s
 
 
 class Client:
-    """One session, whose steps run one after another in a thread.
-
-    connection: in a transaction from the first statement on. db: the same database through the package,
-    on separate connections.
-    """
+    """One session, whose steps run one after another in a thread."""
 
     def __init__(self, url: str, name: str, isolation: Isolation, options: str = "") -> None:
         named = sqlalchemy_url(url).update_query_dict(
@@ -42,12 +38,14 @@ class Client:
         )
         self._name = name
         self.connection: Connection = psycopg.connect(plain_url(named))
+        """In a transaction from the first statement on."""
         self.connection.isolation_level = isolation
         array_dumper.register(self.connection)
         self._monitor: Connection = psycopg.connect(url, autocommit=True)
         self._thread = ThreadPoolExecutor(1)
         self._step: Future[Any] | None = None
         self.db = ts.connect(plain_url(named))
+        """The same database through the package, on other connections."""
 
     def close(self) -> None:
         # Closing the connection first lets the sessions go on that wait for this client.

@@ -11,7 +11,7 @@ import psycopg
 import sqlalchemy
 from sqlalchemy import Engine
 
-from textsim_db.db.engine import sqlalchemy_url
+from textsim_db.db.addresses import sqlalchemy_url
 
 Connection = psycopg.Connection[Any]
 

@@ -21,11 +21,7 @@ None: the connection stays.
 
 
 class Proxy:
-    """Listens on the loopback interface and forwards everything to a server.
-
-    url: the address of the proxy. cut: called with all data that clients send. replies: changes the
-    server's data, keeping its length.
-    """
+    """Listens on the loopback interface and forwards everything to a server."""
 
     def __init__(self, url: str) -> None:
         with psycopg.connect(url) as connection:
@@ -35,10 +31,13 @@ class Proxy:
         self._target = f"{host}/.s.PGSQL.{port}" if host.startswith("/") else (host, port)
         self._listener = socket.create_server(("127.0.0.1", 0))
         self.url %= self._listener.getsockname()[1]
+        """The address of the proxy."""
         self._sockets: list[socket.socket] = []
         self._threads: list[threading.Thread] = []
         self.cut: Cut = lambda proxy, data: None
+        """Called with all data that clients send."""
         self.replies: Callable[[bytes], bytes] = lambda data: data
+        """Changes the server's data, keeping its length."""
         self.cuts = 0
         self.commits = 0
         self.sent = 0

@@ -6,22 +6,27 @@ from typing import Any
 
 import textsim_db as ts
 from benchmarks.generate import documents
+from textsim_db.db import stored_corpus
 
 TEXTS = dict(documents(300, words=40, planted=0.3, seed=8))
 
 
-def stored_rows(db: ts.Database, name: str) -> tuple[list[Any], list[Any]]:
-    """Return all document and band rows of a corpus, without the ids that a rebuild renumbers."""
+def stored_rows(db: ts.Database, name: str) -> list[list[Any]]:
+    """Return all documents, band rows and fingerprints of a corpus, without their ids."""
+    corpus = stored_corpus.load(db.engine, name)
+    number, tables = corpus.id, [("band", "bucket")]
+    if corpus.config.passages is not None:
+        tables.append(("passage", "fingerprint"))
     with db.engine.connect() as connection:
-        number = connection.exec_driver_sql(
-            "SELECT id FROM textsim.corpus WHERE name = %s", (name,)
-        ).scalar_one()
         rows = connection.exec_driver_sql(
             "SELECT key, source_id, shingle_count, scope, word_ids, signature, fingerprints, "
             f"normal_form FROM textsim.document_{number} ORDER BY key"
         ).all()
-        bands = connection.exec_driver_sql(
-            f"SELECT d.key, b.bucket FROM textsim.band_{number} b "
-            f"LEFT JOIN textsim.document_{number} d ON d.id = b.document_id ORDER BY 1, 2"
-        ).all()
-    return [tuple(row) for row in rows], [tuple(row) for row in bands]
+        tables_of_rows = [
+            connection.exec_driver_sql(
+                f"SELECT d.key, r.{column} FROM textsim.{table}_{number} r "
+                f"LEFT JOIN textsim.document_{number} d ON d.id = r.document_id ORDER BY 1, 2"
+            ).all()
+            for table, column in tables
+        ]
+    return [[tuple(row) for row in each] for each in (rows, *tables_of_rows)]

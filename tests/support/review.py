@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import re
 import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
+from html import unescape
 
 from tests.support.commands import process
+from tests.support.html import Html
 
 HOSTILE = [
     "<script>alert(1)</script>",
@@ -40,3 +43,23 @@ def serving(url: str, *args: str) -> Iterator[str]:
     finally:
         started.kill()
         started.communicate()
+
+
+def check_elements(page: str) -> None:
+    """Assert that the texts of a page have added no element, script or foreign address."""
+    read = Html(page)
+    assert {"img", "iframe", "object", "style", "b"}.isdisjoint(read.tags)
+    for element in read.elements:
+        assert not [n for n in element.attributes if n.startswith("on") or n == "style"], element
+        if element.tag == "script":
+            assert element.attributes == {"src": "/static/review.js", "defer": ""}
+    assert all(re.match("/(?!/)|#|$", address) for address in read.values("href", "src", "action"))
+
+
+def words_of(page: str) -> str:
+    return " ".join(unescape(re.sub("<[^>]+>", "", page)).split())
+
+
+def seen_of(page: str) -> str:
+    """Return what the form of a pair says that its user has seen."""
+    return unescape(re.findall(r'name="seen" value="([^"]*)"', page)[0])

@@ -13,7 +13,7 @@ from psycopg import sql
 
 import textsim_db as ts
 from tests.support.servers import Server, database_of
-from textsim_db.db.engine import plain_url, sqlalchemy_url
+from textsim_db.db.addresses import plain_url, sqlalchemy_url
 
 PASSWORD = "secret"
 TEXTS = [

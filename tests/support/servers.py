@@ -22,7 +22,7 @@ from psycopg import sql
 
 import textsim_db
 from textsim_db.db import embedded_server
-from textsim_db.db.engine import plain_url, sqlalchemy_url
+from textsim_db.db.addresses import plain_url, sqlalchemy_url
 
 URL_VARIABLE = "TEXTSIM_TEST_DATABASE_URL"
 EMBEDDED_VERSIONS = (16, 18)
@@ -47,14 +47,12 @@ SETTINGS_FROM_18 = {"io_method": "sync"}
 
 @dataclass
 class Server:
-    """A server that tests may create databases on.
-
-    url: the address of a database from which databases are created. prefix: begins the name of every
-    database created here, so that two runs never use the same names.
-    """
+    """A server that tests may create databases on."""
 
     url: str
+    """The address of a database from which databases are created."""
     prefix: str
+    """The start of the name of every database created here: two runs never use the same names."""
     _numbers: Iterator[int] = field(default_factory=itertools.count)
 
     def address(self, database: str) -> str:

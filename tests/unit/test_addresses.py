@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from psycopg.conninfo import conninfo_to_dict
 
-from textsim_db.db.engine import plain_url, public_url, sqlalchemy_url
+from textsim_db.db.addresses import plain_url, public_url, sqlalchemy_url
 
 ADDRESSES = [
     "postgresql:///name",

@@ -45,43 +45,26 @@ def array_send(values: list[int], oid: int, code: str) -> bytes:
         (np.int64, 20, "q", [*EXTREMES, 2**63 - 1, -(2**63), 2**32]),
     ],
 )
-def test_an_array_is_dumped_as_the_server_does(
+def test_an_array_is_dumped_and_loaded_as_by_the_server(
     dtype: type, oid: int, code: str, values: list[int]
 ) -> None:
     for part in (values, values[:1], []):
-        assert dump_array(np.array(part, dtype)) == array_send(part, oid, code)
+        sent = array_send(part, oid, code)
+        assert dump_array(np.array(part, dtype)) == sent
+        if code != "h":  # nothing reads such an array alone
+            read = load_int4_array(sent) if code == "i" else load_int8_array(sent)
+            assert read.dtype == dtype
+            assert read.tolist() == part
 
 
-@pytest.mark.parametrize("values", [[], [7], EXTREMES, list(range(-500, 500))])
-def test_an_int4_array_is_loaded(values: list[int]) -> None:
-    loaded = load_int4_array(array_send(values, 23, "i"))
-    assert loaded.dtype == np.int32
-    assert loaded.tolist() == values
-
-
-@pytest.mark.parametrize("values", [[], [7], SMALL])
-def test_an_int8_array_is_loaded(values: list[int]) -> None:
-    loaded = load_int8_array(array_send(values, 20, "q"))
-    assert loaded.dtype == np.int64
-    assert loaded.tolist() == values
-
-
-@pytest.mark.parametrize("arrays", [[], [[]], [[1]], [[], SMALL, [], list(range(100)), []]])
-def test_int2_arrays_are_loaded_with_offsets(arrays: list[list[int]]) -> None:
-    values, offsets = load_int2_arrays([array_send(array, 21, "h") for array in arrays])
-    assert values.dtype == np.int16
-    assert values.tolist() == [value for array in arrays for value in array]
-    assert offsets.tolist() == np.cumsum([0, *map(len, arrays)]).tolist()
-
-
-@pytest.mark.parametrize(
-    "arrays", [[], [[]], [[], []], [[1]], [[], EXTREMES, [], [5], list(range(100)), []]]
-)
-def test_int4_arrays_are_loaded_with_offsets(arrays: list[list[int]]) -> None:
-    values, offsets = load_int4_arrays([array_send(array, 23, "i") for array in arrays])
-    assert values.dtype == np.int32
-    assert values.tolist() == [value for array in arrays for value in array]
-    assert offsets.tolist() == np.cumsum([0, *map(len, arrays)]).tolist()
+@pytest.mark.parametrize("arrays", [[], [[]], [[], []], [[1]], [[], SMALL, [], [5], [7] * 100, []]])
+def test_arrays_are_loaded_with_offsets(arrays: list[list[int]]) -> None:
+    for load, oid, code in ((load_int2_arrays, 21, "h"), (load_int4_arrays, 23, "i")):
+        own = [array + EXTREMES if code == "i" else array for array in arrays]
+        values, offsets = load([array_send(array, oid, code) for array in own])
+        assert values.dtype == (np.int16 if code == "h" else np.int32)
+        assert values.tolist() == [value for array in own for value in array]
+        assert offsets.tolist() == np.cumsum([0, *map(len, own)]).tolist()
 
 
 @pytest.mark.parametrize("dtype", [np.uint8, np.uint32, np.uint64, np.float64, np.bool_])
@@ -106,15 +89,6 @@ def test_rows_are_in_the_order_of_the_index() -> None:
         (value, id_) for row, id_ in zip(buckets, (2**31 - 1, 1), strict=True) for value in row
     ]
     assert pairs(rows) == sorted(expected)
-
-
-def test_rows_whose_number_changes_are_removed_and_written_again() -> None:
-    before = rows_of([[1, 1, 2, 3]], [7])
-    after = rows_of([[1, 2, 2, 4]], [7])
-    removed, added = changed_rows(before, after)
-    assert pairs(removed) == [(1, 7), (2, 7), (3, 7)]
-    assert pairs(added) == [(1, 7), (2, 7), (2, 7), (4, 7)]
-    assert [len(rows) for rows in changed_rows(before, before)] == [0, 0]
 
 
 def test_applying_the_changes_gives_the_new_multiset(seed: int) -> None:

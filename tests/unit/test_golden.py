@@ -16,10 +16,8 @@ from tests.support.golden import (
     exact_golden_config,
     golden_config,
 )
-from tests.support.hashes import hash_array, hash_integers
 from textsim_db.sketch import sketch_texts
 from textsim_db.sketch.fast_similarity import base
-from textsim_db.text.hashing import hash_texts
 from textsim_db.text.shingles import find_shingles
 from textsim_db.text.tokens import normal_form, tokenize
 
@@ -51,25 +49,3 @@ def test_the_base_is_a_number_of_splitmix64() -> None:
     assert base(0) == 0xE220A8397B1DCDAF & (2**62 - 1)
     assert base(7) == 0x23CBE1E459320DD7
     assert all(base(seed) == reference.base(seed) for seed in (0, 1, 2**63 - 1))
-
-
-def test_texts_hash_as_in_postgresql() -> None:
-    # Values of hashtextextended(text, 0) in PostgreSQL 14 to 18.
-    assert hash_texts(["", "a", "twelve bytes"]) == [
-        -6939563903564495251,
-        3591986179850072241,
-        -7123776401673968163,
-    ]
-
-
-def test_integers_hash_as_in_postgresql() -> None:
-    # Values of hashint8extended(value, 0), and of hash_array_extended(all values, 5).
-    values = [0, -1, 2**63 - 1, -(2**63), 1234567890123456789]
-    assert hash_integers(np.array(values), 0).tolist() == [
-        4154612158245552303,
-        -1888257769727981238,
-        1977219185673256887,
-        -9109110466470504941,
-        -1348933112428498873,
-    ]
-    assert hash_array(values, 5) == 1544605549728209741

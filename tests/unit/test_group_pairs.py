@@ -8,7 +8,6 @@ from collections.abc import Callable
 from itertools import combinations
 from typing import Any
 
-import networkx as nx
 import numpy as np
 import pytest
 
@@ -33,16 +32,6 @@ def test_clusters_of_random_pairs_equal_brute_force(
         assert ts.group_pairs(pairs, linkage, order) == expected_clusters_of_pairs(
             pairs, linkage, order
         )
-
-
-def test_single_linkage_gives_the_components_of_a_graph(rng: random.Random) -> None:
-    pairs = [(a, b) for a, b, _ in random_pairs(rng)]
-    graph: nx.Graph[int] = nx.Graph(pairs)
-    clusters = ts.group_pairs(pairs, "single")
-    assert {c.keys for c in clusters} == {
-        tuple(sorted(keys)) for keys in nx.connected_components(graph)
-    }
-    assert {c.weakest for c in clusters} == {1.0}
 
 
 def test_equal_documents_need_not_be_a_pair() -> None:

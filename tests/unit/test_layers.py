@@ -5,6 +5,8 @@ from __future__ import annotations
 import ast
 import re
 from collections import defaultdict
+from collections.abc import Iterator
+from itertools import zip_longest
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
@@ -36,16 +38,38 @@ def test_every_test_module_has_a_docstring() -> None:
 def test_a_constant_of_the_package_has_one_meaning() -> None:
     modules: dict[str, list[str]] = defaultdict(list)
     for path in sorted((ROOT / "textsim_db").rglob("*.py")):
-        for name in _constants(ast.parse(path.read_text("utf-8"))):
-            modules[name].append(path.stem)
+        for name, value in _constants(ast.parse(path.read_text("utf-8"))):
+            if not name.startswith("_") or _is_number(value):
+                modules[name].append(path.stem)
+    assert len(modules) > 700
+    assert {name: found for name, found in modules.items() if len(found) > 1} == {}
+
+
+def test_a_class_of_the_package_has_a_name_of_its_own() -> None:
+    """Only the classes of aio have the names of the classes that they are derived from."""
+    modules: dict[str, list[str]] = defaultdict(list)
+    for path in sorted((ROOT / "textsim_db").rglob("*.py")):
+        for statement in ast.parse(path.read_text("utf-8")).body:
+            if isinstance(statement, ast.ClassDef) and path.parent.name != "aio":
+                modules[statement.name].append(path.stem)
     assert len(modules) > 300
     assert {name: found for name, found in modules.items() if len(found) > 1} == {}
 
 
-def _constants(module: ast.Module) -> list[str]:
-    """Return the public names in capitals that a module assigns."""
-    targets: list[ast.expr] = []
+def _constants(module: ast.Module) -> Iterator[tuple[str, ast.expr]]:
+    """Yield the names in capitals that a module assigns, and what it assigns to them."""
     for statement in module.body:
-        targets += getattr(statement, "targets", [getattr(statement, "target", statement)])
-    names = [target.id for target in targets if isinstance(target, ast.Name)]
-    return [name for name in names if name.isupper() and not name.startswith("_")]
+        if not (isinstance(statement, ast.Assign | ast.AnnAssign) and statement.value is not None):
+            continue
+        for target in getattr(statement, "targets", [getattr(statement, "target", None)]):
+            several = isinstance(target, ast.Tuple)
+            values = getattr(statement.value, "elts", None) if several else [statement.value]
+            for name, value in zip_longest(target.elts if several else [target], values or ()):
+                if isinstance(name, ast.Name) and name.id.isupper():
+                    yield name.id, value or statement.value
+
+
+def _is_number(value: ast.expr) -> bool:
+    """Return whether a value is a number, or computed from one without any text."""
+    parts = [part.value for part in ast.walk(value) if isinstance(part, ast.Constant)]
+    return bool(parts) and all(isinstance(part, int | float) for part in parts)

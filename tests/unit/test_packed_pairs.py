@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 
 from tests.support import reference
+from tests.support.document_rows import grams, rows_of
 from tests.support.reference import jaccard
 from textsim_db.cluster.split_large_buckets import SAME, all_links, groups_of, joining_links
 from textsim_db.compare import pair_counts
-from textsim_db.compare.document_rows import Rows
 from textsim_db.compare.packed_pairs import (
     ONLY_ROUND,
     BucketsOfDocuments,
@@ -26,27 +26,12 @@ from textsim_db.compare.packed_pairs import (
     joined_members,
     left_of,
     of_round,
-    offsets_of,
     pack,
     right_of,
 )
-from textsim_db.sketch.ragged import Ragged
+from textsim_db.sketch.ragged import Ragged, offsets_of
 
 Documents = list[list[int]]
-
-
-def grams(document: list[int], n: int) -> set[tuple[int, ...]]:
-    width = min(n, len(document))
-    return {tuple(document[i : i + width]) for i in range(len(document) - width + 1)}
-
-
-def rows_of(documents: Documents, n: int) -> Rows:
-    return Rows(
-        np.array([token for document in documents for token in document], np.int32),
-        np.cumsum([0, *map(len, documents)], dtype=np.int64),
-        np.array([len(grams(document, n)) for document in documents], np.int64),
-        n,
-    )
 
 
 def expected_links(documents: Documents, n: int, threshold: float) -> dict[tuple[int, int], float]:

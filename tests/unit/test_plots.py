@@ -11,7 +11,7 @@ from xml.etree import ElementTree
 import pytest
 
 from benchmarks.harness import FOLDER
-from scripts.pictures import LEFT, RIGHT, WIDTH, pictures
+from scripts.pictures import WIDTH, pictures
 from tests.support.sampling import sample
 from textsim_db.choose_bands import Bands
 from textsim_db.results import Frequency, Growth, RecallReport, Statistics
@@ -129,29 +129,6 @@ def test_each_library_has_a_row_with_its_figures() -> None:
         assert [text for text in texts(shown[name]) if text in names] == names, name
     assert f"{ours['rate']:,.0f}" in texts(shown["benchmark-rate"])
     assert f"{ours['recall']:.3f}, {ours['precision']:.2f}" in texts(shown["benchmark-recall"])
-
-
-def test_the_longest_bar_is_the_highest_rate() -> None:
-    compare = recorded("compare")
-    rates = [
-        figures["rate"]
-        for figures in compare["figures"].values()
-        if isinstance(figures, dict) and "rate" in figures
-    ]
-    bars = [float(bar.attrib["width"]) for bar in drawn()["benchmark-rate"].iter(f"{SVG}rect")][1:]
-    assert max(bars) == RIGHT - LEFT
-    assert sorted(range(len(bars)), key=bars.__getitem__) == sorted(
-        range(len(rates)), key=rates.__getitem__
-    )
-
-
-def test_a_library_that_was_not_measured_has_no_row() -> None:
-    compare = recorded("compare")
-    names = [row[0] for row in compare["tables"]["alternatives"][1:]]
-    compare["figures"]["rensa"] = {"missing": "not measured: no such module"}
-    compare["tables"]["alternatives"] = [[name] for name in ["", *names] if name != "rensa"]
-    for name, svg in pictures(compare, recorded("scale")).items():
-        assert "rensa" not in svg, name
 
 
 def test_texts_stay_inside_and_do_not_overlap() -> None:

@@ -186,22 +186,6 @@ def test_no_pair_at_the_threshold_is_missed(
     assert missed(sets, nextafter(threshold, 0), nextafter(threshold, 0), bits, rng) == 0
 
 
-@pytest.mark.parametrize("bits", [2, 6])
-def test_no_pair_of_tiny_sets_with_colliding_values_is_missed(
-    bits: int, rng: random.Random
-) -> None:
-    """All pairs of sets of 1 to 10 elements, at each similarity that they can have."""
-    every = [
-        (common, left, right)
-        for common in range(1, 11)
-        for left in range(11 - common)
-        for right in range(11 - common)
-    ]
-    for threshold in sorted({c / (c + a + b) for c, a, b in every}):
-        sets = [s for s in every if s[0] / sum(s) >= threshold]
-        assert missed(sets * 3, threshold, threshold, bits, rng) == 0
-
-
 def test_values_are_counted_with_multiplicity() -> None:
     """Two documents of the same three shingles share three rows, even if their values are equal."""
     signatures = signatures_of([[5, 5, 5], [5, 5, 5], [5, 7, 9]], 0.9)

@@ -15,6 +15,7 @@ import unicodedataplus
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from tests.fuzz.text_checks import check_reference
 from tests.support import collision, reference
 from tests.support.random_texts import ALPHABET, CODE_POINTS, JAMO, MARKS, random_text
 from textsim_db import ConfigurationError, DocumentError
@@ -23,7 +24,7 @@ from textsim_db.settings import Shingle
 from textsim_db.text.nfkc import PIECE_BYTES, prepare_pieces
 from textsim_db.text.shingles import find_shingles, shingles
 from textsim_db.text.storable_text import to_bytes
-from textsim_db.text.tokens import Tokens, leave_out, normal_form, tokenize, words
+from textsim_db.text.tokens import normal_form, tokenize, words
 from textsim_db.text.unicode_tables import tables
 from textsim_db.text.word_places import word_places
 
@@ -135,14 +136,6 @@ def test_lower_case_may_change_the_length_in_bytes(character: str) -> None:
         assert normal_form(text) == reference.normal_form(text)
 
 
-def test_a_text_in_a_batch_has_the_words_that_it_has_alone(rng: random.Random) -> None:
-    texts = [random_text(rng) for _ in range(200)] + ["", " ", "", "x"]
-    rng.shuffle(texts)
-    together = tokenize([to_bytes(text) for text in texts])
-    for i, text in enumerate(texts):
-        assert words_of(together, i) == words_of(tokenize([to_bytes(text)]), 0)
-
-
 @pytest.mark.parametrize("others", ["", "é", "漢\u0301"])
 @pytest.mark.parametrize("letters", ["a", "aZ09" * 9])
 def test_ascii_texts_of_every_length_equal_the_reference(
@@ -155,11 +148,6 @@ def test_ascii_texts_of_every_length_equal_the_reference(
         f"{' ' * i}{'A' * (62 + j)}{end}" for i in range(4) for j in range(6) for end in " -x"
     ]
     assert_tokens(texts)
-
-
-def test_every_ascii_character_equals_the_reference() -> None:
-    assert_tokens([chr(c) for c in range(1, 128)])
-    assert_tokens([f"a{chr(c)}B {chr(c)} {chr(c) * 9}" for c in range(1, 128)])
 
 
 @pytest.mark.parametrize("shingle", ["word:1", "word:2", "word:3", "char:24"])
@@ -187,12 +175,6 @@ def test_shingle_values_equal_the_reference(text: str, n: int, unit: str) -> Non
         len(expected),
         2 * len(expected),
     ]
-
-
-def test_words_keep_their_hashes_when_other_words_are_left_out() -> None:
-    tokens = leave_out(tokenize([b"one two three", b"two four"]), np.array([0, 1, 0, 1, 0], bool))
-    assert tokens.words(np.arange(3)) == ["one", "three", "four"]
-    assert tokens.hashes.tolist() == [reference.text_hash(w) for w in ("one", "three", "four")]
 
 
 @pytest.mark.parametrize("unit", ["word", "char"])
@@ -273,18 +255,10 @@ def test_the_unicode_tables_equal_the_output_of_their_script(script: str, writte
 
 
 def assert_tokens(texts: list[str]) -> None:
-    tokens = tokenize([to_bytes(text) for text in texts])
+    data = [to_bytes(text) for text in texts]
+    tokens = tokenize(data)
     for i, text in enumerate(texts):
-        start, end = int(tokens.normal_offsets[i]), int(tokens.normal_offsets[i + 1])
-        expected = reference.words(text)
-        assert tokens.span(start, end) == " ".join(expected), f"{text!r}"
-        assert words_of(tokens, i) == expected, f"{text!r}"
-
-
-def words_of(tokens: Tokens, document: int) -> list[str]:
-    chosen = slice(*tokens.word_offsets[document : document + 2].tolist())
-    spans = zip(tokens.starts[chosen].tolist(), tokens.ends[chosen].tolist(), strict=True)
-    return [tokens.span(start, end) for start, end in spans]
+        check_reference(text, data[i], tokens, i)
 
 
 def parts(text: str) -> list[str]:

@@ -31,6 +31,8 @@ class ManagedCorpus(Derived[corpus.Corpus]):
     expire = coroutine(corpus.Corpus.expire)
     scopes = coroutine(corpus.Corpus.scopes)
     untrack = coroutine(corpus.Corpus.untrack)
+    members = results(corpus.Corpus.members)
+    cluster_of = coroutine(corpus.Corpus.cluster_of)
     judge = coroutine(corpus.Corpus.judge)
     judge_many = coroutine(corpus.Corpus.judge_many)
     unjudge = coroutine(corpus.Corpus.unjudge)
@@ -97,9 +99,7 @@ class Corpus(ManagedCorpus):
 
     track = coroutine(corpus.Corpus.track)
     update_clusters = coroutine(corpus.Corpus.update_clusters)
-    members = results(corpus.Corpus.members)
     cluster_events = stream(corpus.Corpus.cluster_events)
-    cluster_of = coroutine(corpus.Corpus.cluster_of)
 
     rebuild = coroutine(corpus.Corpus.rebuild)
     drop = coroutine(corpus.Corpus.drop)

@@ -15,7 +15,7 @@ from textsim_db.show.numbers import count
 if TYPE_CHECKING:
     from textsim_db.corpus import Corpus
 
-_ENOUGH_FOR_SPEED = 1000
+_DOCUMENTS_FOR_SPEED = 1000
 """From this many documents on, the message shows the speed."""
 _SHOWN_TWINS = 20
 
@@ -84,4 +84,4 @@ def _summary(report: AddReport, refused: int, seconds: float) -> str:
 
 def speed(documents: int, seconds: float) -> str:
     """Return the speed as the end of a message; empty for few documents."""
-    return f", {documents / seconds:,.0f} documents/s" if documents >= _ENOUGH_FOR_SPEED else ""
+    return f", {documents / seconds:,.0f} documents/s" if documents >= _DOCUMENTS_FOR_SPEED else ""

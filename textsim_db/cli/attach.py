@@ -12,7 +12,7 @@ import typer
 from textsim_db.cli.connections import connect, open_corpus
 from textsim_db.cli.log_changes import exit_if_set_aside, print_changes
 from textsim_db.cli.messages import print_message, print_result
-from textsim_db.cli.options import CorpusName, DatabaseUrl, choice_option, column_option
+from textsim_db.cli.options import CorpusName, Create, DatabaseUrl, choice_option, column_option
 from textsim_db.cli.output import Format, FormatOption, write
 from textsim_db.cli.progress import progress
 from textsim_db.errors import ConfigurationError, shown
@@ -80,9 +80,7 @@ def attach(
             "is not attached. keep: it is attached with these rows.",
         ),
     ] = Existing.REFUSE,
-    create: Annotated[
-        bool, typer.Option("--create", help="Create the corpus if it does not exist.")
-    ] = False,
+    create: Create = False,
     database_url: DatabaseUrl = None,
 ) -> None:
     """Keep a table indexed: index its rows now, and its changes from now on.
@@ -100,7 +98,11 @@ def attach(
         start = time.monotonic()
         with progress("indexing", "rows") as show:
             report = opened.attach(
-                *(table, None, text, mode, show),
+                table,
+                None,
+                text,
+                mode,
+                show,
                 key_columns=key or ["id"],
                 existing=existing,
                 scope=scope,

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from textsim_db.diff.explanation import Explanation
 
-_NAME = 60
+_LONGEST_LABEL = 60
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 
 
@@ -147,7 +147,7 @@ def _is_file(name: str) -> bool:
 
 
 def _shortened(name: str) -> str:
-    return shown(name if len(name) <= _NAME else f"{name[: _NAME - 3]}...")
+    return shown(name if len(name) <= _LONGEST_LABEL else f"{name[: _LONGEST_LABEL - 3]}...")
 
 
 def _check_page(html: str, *inputs: str) -> None:

@@ -17,14 +17,13 @@ from textsim_db.errors import (
     DatabaseError,
     DatabaseUnavailable,
     RecipeError,
+    lacks_right,
     shown,
 )
 
 if TYPE_CHECKING:
     from textsim_db.corpus import Corpus, ManagedCorpus
     from textsim_db.database import Database
-
-_NO_RIGHT = "42501"
 
 Result = TypeVar("Result")
 
@@ -93,7 +92,7 @@ def skip_unreadable(db: Database, name: str) -> Iterator[None]:
     except (CorpusNotFound, DatabaseError) as error:
         if name not in db.corpora():
             return
-        if getattr(error.__cause__, "sqlstate", None) != _NO_RIGHT:
+        if not lacks_right(error):
             raise
         message = f'skipped: this role may not read the corpus "{shown(name)}"'
         print_message(message, logging.WARNING, corpus=name)

@@ -14,7 +14,7 @@ from textsim_db.cli.options import CorpusName, DatabaseUrl, Yes
 from textsim_db.cli.output import Format, FormatOption, Setting, cell, console, table, write
 from textsim_db.cli.progress import progress
 from textsim_db.cli.settings_options import (
-    UNCHANGED,
+    LEFT_AS_IT_IS,
     PartialSettings,
     check_existing,
     settings_of,
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 app = typer.Typer(no_args_is_help=True, help="Create, list, show and drop corpora.")
 
-_SHOWN_WORDS = 10
+_SHOWN_STOP_WORDS = 10
 _OF_BANDS = {"num_hashes", "bands", "rows", "seed"}
 """Settings that mean nothing in an exact corpus."""
 
@@ -134,7 +134,7 @@ def _create(db: Database, name: str, settings: PartialSettings) -> None:
     stored_corpus.create_by_server(db.engine, name, CorpusSettings(**settings))
 
 
-@with_settings(*CHANGEABLE, default=UNCHANGED)
+@with_settings(*CHANGEABLE, default=LEFT_AS_IT_IS)
 def rebuild(
     corpus: CorpusName, settings: PartialSettings, database_url: DatabaseUrl = None
 ) -> None:
@@ -225,9 +225,9 @@ def _show(corpus: ManagedCorpus) -> None:
 def _lines(corpus: ManagedCorpus) -> list[tuple[str, str]]:
     settings: dict[str, Any] = {"corpus": corpus.name, **settings_of(corpus.config)}
     words = corpus.config.stop_words
-    if len(words) > _SHOWN_WORDS:
-        rest = len(words) - _SHOWN_WORDS
-        settings["stop_words"] = f"{' '.join(words[:_SHOWN_WORDS])} and {rest:,} more"
+    if len(words) > _SHOWN_STOP_WORDS:
+        rest = len(words) - _SHOWN_STOP_WORDS
+        settings["stop_words"] = f"{' '.join(words[:_SHOWN_STOP_WORDS])} and {rest:,} more"
     for name in ("stop_words", "language", "keep_for", "boilerplate", "passages"):
         settings[name] = settings[name] or "none"
     for name in ("is_unique", "scoped", "common_passages"):

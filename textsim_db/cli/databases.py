@@ -91,7 +91,7 @@ def downgrade(
     Example: `textsim db downgrade base --yes`
     """
     from textsim_db.db import schema
-    from textsim_db.db.engine import public_url
+    from textsim_db.db.addresses import public_url
 
     with _engine(database_url) as engine:
         target = f"to revision {revision}" if revision != "base" else "to nothing, with all corpora"
@@ -155,7 +155,7 @@ def url(database_url: DatabaseUrl = None) -> None:
 
     Example: `textsim db url`
     """
-    from textsim_db.db.engine import plain_url
+    from textsim_db.db.addresses import plain_url
 
     with _engine(database_url) as engine:
         address = plain_url(engine.url)

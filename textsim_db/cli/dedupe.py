@@ -24,6 +24,7 @@ from textsim_db.cli.one_text import is_file_name
 from textsim_db.cli.options import (
     DatabaseUrl,
     LinkageOption,
+    TextColumn,
     column_option,
     misused,
     path_option,
@@ -41,12 +42,11 @@ if TYPE_CHECKING:
     from textsim_db.cluster.keep_rule import Preference
     from textsim_db.corpus import Corpus
     from textsim_db.database import Database
+    from textsim_db.dedupe.addition_file import AdditionFile
     from textsim_db.dedupe.by_temporary_corpus import Deduplication, Document, JudgedDocuments, Rule
     from textsim_db.dedupe.table_clusters import Columns
     from textsim_db.files.read_judgements import ReadJudgement
     from textsim_db.files.record_files import RecordFile
-
-_KINDS = "|".join(kind for kind in Kind if kind is not Kind.TEXT)
 
 
 def _keep(text: str) -> Preference:
@@ -131,7 +131,7 @@ def dedupe(
     output_kind: Annotated[
         Kind, record_kind_option("Format of the output; auto decides by its name.")
     ] = Kind.AUTO,
-    text: Annotated[str, column_option("Column, or member in JSON, with the text.")] = "text",
+    text: TextColumn = "text",
     key: Annotated[
         list[str] | None,
         column_option(
@@ -337,55 +337,34 @@ def _dedupe_file(
     add: bool,
     database_url: str | None,
 ) -> None:
-    from textsim_db.dedupe.addition_file import AdditionFile
     from textsim_db.dedupe.by_temporary_corpus import deduplicate
 
     start = time.monotonic()
-    records = texts.records
-    addition = added = None
+    added = None
     with connect(database_url) as db:
-        if add:
-            server = db.engine.url.render_as_string(hide_password=True)
-            arguments = (
-                *(server, *against, records.columns, rule.preference, rule.linkage, judgements),
-            )
-            addition = AdditionFile(f"{outputs.lasting()}.added", records.path, arguments)
         corpora = [_known_corpus(db, name) for name in against]
         rule = rule.against(corpora)
-        result = addition.read() if addition else None
+        addition = None
+        if add:
+            addition = _addition_file(db, texts.records, rule, outputs, against, judgements)
+        result = None if addition is None else _earlier_result(addition)
         if result is None:
-            with loading(records, texts) as load:
-                result = deduplicate(
-                    *(db, load, rule, load.after_batch, corpora),
-                    None if judgements is None else partial(_of_records, judgements, texts.keys),
-                )
-        elif addition:
-            print_message(
-                f"{shown(addition.path)} has the result of an earlier run with the same records, which "
-                "is used; to compare them anew, remove the file"
-            )
+            judged = None if judgements is None else partial(_of_records, judgements, texts.keys)
+            with loading(texts.records, texts) as load:
+                result = deduplicate(db, load, rule, load.after_batch, corpora, judged)
         faults = _faults(texts, result)
         if faults and len(faults) == result.documents:
             first = faults[min(faults)]
             raise InputError(f"no record can be compared, so nothing was written: {first}")
         page = Page(result, rule, corpora) if is_page(outputs.report) else None
-        if addition:
+        if addition is not None:
             addition.write(result)
-            added = add_documents(corpora[0], records, _documents_to_add(texts, result))
+            added = add_documents(corpora[0], texts.records, _documents_to_add(texts, result))
     faults = _faults(texts, result)
-    dropped = list(faults) if texts.drop_faulty else []
-    if outputs.output is not None:
-        stays = result.mask()
-        stays[dropped] = False
-        records.write(stays, outputs.output)
-    if page is not None and outputs.report is not None:
-        all_texts = (record.text for record in records)
-        shown_faults = list(faults.values()), not texts.drop_faulty
-        page.write(outputs.report, records.name, all_texts, texts.keys, shown_faults)
-    elif outputs.report is not None:
-        write_clusters(outputs.report, result, texts.keys)
+    _write_outputs(texts, result, outputs, page, faults)
     seconds = time.monotonic() - start
-    print_message(_summary(result, "removed", seconds, len(dropped)))
+    dropped = len(faults) if texts.drop_faulty else 0
+    print_message(_summary(result, "removed", seconds, dropped))
     action = "left out" if texts.drop_faulty else "kept"
     print_first([f"{action}, because it cannot be compared: {each}" for each in faults.values()])
     if added:
@@ -394,6 +373,57 @@ def _dedupe_file(
         print_report(against[0], added, refusals, seconds)
     if faults or (added and (added.refused or added.twins)):
         raise typer.Exit(1)
+
+
+def _addition_file(
+    db: Database,
+    records: RecordFile,
+    rule: Rule,
+    outputs: _Outputs,
+    against: list[str],
+    judgements: list[ReadJudgement] | None,
+) -> AdditionFile:
+    """Return the file that notes the result beside an output, for the same records and arguments."""
+    from textsim_db.dedupe.addition_file import AdditionFile
+
+    server = db.engine.url.render_as_string(hide_password=True)
+    how = (records.columns, rule.preference, rule.linkage, judgements)
+    return AdditionFile(f"{outputs.lasting()}.added", records.path, (server, *against, *how))
+
+
+def _earlier_result(addition: AdditionFile) -> Deduplication | None:
+    """Return the result of an earlier run, and say so; None if there is none."""
+    result = addition.read()
+    if result is not None:
+        print_message(
+            f"{shown(addition.path)} has the result of an earlier run with the same records, which "
+            "is used; to compare them anew, remove the file"
+        )
+    return result
+
+
+def _write_outputs(
+    texts: _Texts,
+    result: Deduplication,
+    outputs: _Outputs,
+    page: Page | None,
+    faults: dict[int, str],
+) -> None:
+    """Write the records that stay, and the report."""
+    records = texts.records
+    if outputs.output is not None:
+        stays = result.mask()
+        if texts.drop_faulty:
+            stays[list(faults)] = False
+        records.write(stays, outputs.output)
+    if outputs.report is None:
+        return
+    if page is None:
+        write_clusters(outputs.report, result, texts.keys)
+        return
+    all_texts = (record.text for record in records)
+    shown_faults = list(faults.values()), not texts.drop_faulty
+    page.write(outputs.report, records.name, all_texts, texts.keys, shown_faults)
 
 
 def _faults(texts: _Texts, result: Deduplication) -> dict[int, str]:
@@ -456,7 +486,7 @@ def _dedupe_table(
     keys: list[str] = []
     with connect(database_url) as db, database_errors():
         table = table_clusters.find_table(db.engine, name, columns, rule.preference)
-        table_clusters.check_target(db.engine, table, *into[:2])
+        table_clusters.check_target(db.engine, table, into.name, into.is_replaced)
         documents = table_clusters.documents(db.engine, table, keys)
         shown_rule, rule = rule, table_clusters.by_place(rule)
         corpus = table_clusters.attached_corpus(db, table) if may_use_corpus else None
@@ -467,7 +497,9 @@ def _dedupe_table(
         else:
             with loading(None, documents) as load:
                 result = deduplicate(db, load, rule, load.after_batch)
-        if table_clusters.write_clusters(db.engine, table, *into[:2], keys, result):
+        if table_clusters.write_clusters(
+            db.engine, table, into.name, into.is_replaced, keys, result
+        ):
             print_message(f"the rows of {shown(into.name)} were replaced")
         refused = [
             f'the row with key "{keys[number]}": {reason}' for number, reason in result.refused

@@ -99,11 +99,11 @@ class Page:
             faults: the reasons why records were not compared, and whether these records are kept.
             table: the table that has the clusters, if rows of a table were compared.
         """
-        from textsim_db.dedupe.removal_page import Faults, Summary, removal_page
+        from textsim_db.dedupe.removal_page import Faults, ReportedRun, removal_page
         from textsim_db.dedupe.shown_texts import read_texts
         from textsim_db.files.replace_file import replacing
 
         shown_texts = read_texts(self._shown, texts, self._documents, self._rule.settings)
-        summary = Summary(title, self._rule, self._result, keys, Faults(*faults), table)
+        run = ReportedRun(title, self._rule, self._result, keys, Faults(*faults), table)
         with replacing(path) as file:
-            file.write(removal_page(summary, self._shown, shown_texts).encode())
+            file.write(removal_page(run, self._shown, shown_texts).encode())

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from textsim_db.results import Cluster
 
 CORPUS = "demo-python-stdlib"
-SHOWN_CLUSTERS, SHOWN_KEYS = 15, 4
+_EXAMPLES, _KEYS_OF_EXAMPLE = 15, 4
 QUERY_THRESHOLD = 0.3
 _NOT_STANDARD = {"site-packages", "dist-packages", "__pycache__"}
 
@@ -129,7 +129,7 @@ def _example(library: StandardLibrary) -> tuple[str, str]:
 
 
 def _print_clusters(out: Console, clusters: list[Cluster[str]]) -> None:
-    shown = clusters[:SHOWN_CLUSTERS]
+    shown = clusters[:_EXAMPLES]
     which = "" if len(shown) == len(clusters) else f", the {len(shown)} largest of {len(clusters)}"
     out.print(
         f"\nClusters of near-duplicates, at {DEFAULTS.threshold} or more{which}", style="bold"
@@ -139,8 +139,8 @@ def _print_clusters(out: Console, clusters: list[Cluster[str]]) -> None:
 
 
 def _shortened(keys: tuple[str, ...]) -> str:
-    rest = f" and {len(keys) - SHOWN_KEYS} more" if len(keys) > SHOWN_KEYS else ""
-    return ", ".join(keys[:SHOWN_KEYS]) + rest
+    rest = f" and {len(keys) - _KEYS_OF_EXAMPLE} more" if len(keys) > _KEYS_OF_EXAMPLE else ""
+    return ", ".join(keys[:_KEYS_OF_EXAMPLE]) + rest
 
 
 def _print_next(out: Console, library: StandardLibrary, database_url: str | None) -> None:

@@ -105,7 +105,8 @@ def open_address(address: Address) -> Engine:
 
 def find_server(engine: Engine, address: Address) -> Iterator[Finding]:
     """Yield the address, the server, the schema and the rights; raises DatabaseUnavailable."""
-    from textsim_db.db.engine import autocommit, database_errors, public_url
+    from textsim_db.db.addresses import public_url
+    from textsim_db.db.engine import autocommit, database_errors
 
     url = shown(public_url(engine.url))
     yield ok(f"the address is {url}, from {address.origin}")

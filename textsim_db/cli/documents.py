@@ -15,8 +15,10 @@ from textsim_db.cli.connections import connect, open_corpus
 from textsim_db.cli.messages import Refusals, print_message, print_result
 from textsim_db.cli.options import (
     CorpusName,
+    Create,
     DatabaseUrl,
     KeyColumns,
+    TextColumn,
     choice_option,
     column_option,
     misused,
@@ -67,7 +69,7 @@ def index(
         ),
     ] = Kind.AUTO,
     key: KeyColumns = None,
-    text: Annotated[str, column_option("Column, or member in JSON, with the text.")] = "text",
+    text: TextColumn = "text",
     scope: Annotated[
         str | None,
         column_option("Column, or member in JSON, with the scope. A scoped corpus requires it."),
@@ -76,9 +78,7 @@ def index(
         str,
         typer.Option(metavar="PATTERN", help="Read these files of a folder and its subfolders."),
     ] = "*",
-    create: Annotated[
-        bool, typer.Option("--create", help="Create the corpus if it does not exist.")
-    ] = False,
+    create: Create = False,
     database_url: DatabaseUrl = None,
 ) -> None:
     """Add documents to a corpus; a document with a known key replaces the stored document.

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 log = logging.getLogger(f"{COMMANDS}.worker")
 
 _REPORT_SECONDS = 1.0
-_ENOUGH_FOR_SPEED = 100
+_CHANGES_FOR_SPEED = 100
 """From this many documents on, the message shows the speed."""
 
 
@@ -85,7 +85,7 @@ class WorkLog:
             origin = "added by hand" if table is None else f"from {table}"
             seconds = max(self._logged - self._since, 1e-9)
             rate = changes.written / seconds
-            speed = f" ({rate:,.0f}/s)" if changes.written >= _ENOUGH_FOR_SPEED else ""
+            speed = f" ({rate:,.0f}/s)" if changes.written >= _CHANGES_FOR_SPEED else ""
             log.info(
                 "%s, %s: %s%s",
                 *(corpus, origin, summary(changes), speed),

@@ -18,7 +18,7 @@ from textsim_db.errors import EmbeddedServerError, shown
 if TYPE_CHECKING:
     from textsim_db.results import Refusal
 
-_SHOWN = 20
+_SHOWN_MESSAGES = 20
 _SHOWN_OF_A_REASON = 3
 
 log = logging.getLogger(COMMANDS)
@@ -98,10 +98,10 @@ def confirm(action: str, yes: bool) -> None:
 
 def print_first(messages: Sequence[str], level: int = logging.INFO) -> None:
     """Print the first messages, and how many others there are."""
-    for message in messages[:_SHOWN]:
+    for message in messages[:_SHOWN_MESSAGES]:
         print_message(message, level)
-    if len(messages) > _SHOWN:
-        print_message(f"... and {len(messages) - _SHOWN:,} more", level)
+    if len(messages) > _SHOWN_MESSAGES:
+        print_message(f"... and {len(messages) - _SHOWN_MESSAGES:,} more", level)
 
 
 class Refusals:
@@ -132,7 +132,7 @@ class Refusals:
 
     def _note(self, place: str, reason: str) -> None:
         self.count += 1
-        if len(self._first) < _SHOWN and self._reasons[reason] < _SHOWN_OF_A_REASON:
+        if len(self._first) < _SHOWN_MESSAGES and self._reasons[reason] < _SHOWN_OF_A_REASON:
             self._reasons[reason] += 1
             self._first.append(shown(f"{place}: {reason}"))
 

@@ -99,6 +99,9 @@ KeyColumns = Annotated[
 ]
 
 
+TextColumn = Annotated[str, column_option("Column, or member in JSON, with the text.")]
+
+
 def path_option(text: str, *flags: str) -> Any:
     """Return an option with the name of a file; text is its help."""
     return typer.Option(*flags, metavar="PATH", help=text)
@@ -179,4 +182,5 @@ LinkageOption = Annotated[
         "similar. kept: each member is similar to the member that is kept.",
     ),
 ]
+Create = Annotated[bool, typer.Option("--create", help="Create the corpus if it does not exist.")]
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmation.")]

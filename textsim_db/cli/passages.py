@@ -18,8 +18,8 @@ from textsim_db.cli.options import (
     DatabaseUrl,
     KeyColumns,
     ScopeLimit,
+    TextColumn,
     choice_option,
-    column_option,
     misused,
     path_option,
     positive_number_option,
@@ -41,7 +41,7 @@ from textsim_db.show.word_borders import end_of_start, start_of_end
 if TYPE_CHECKING:
     from textsim_db.results import CommonRun, Contamination, Passage
 
-_AROUND = 30
+_SHOWN_AROUND = 30
 """The characters of the text that a table shows before and after a passage."""
 _MOST_SHOWN = 160
 """A passage of more characters is shown without its middle."""
@@ -117,10 +117,10 @@ def passages(
 def _marked(text: str, start: int, end: int) -> str:
     """Return a part of a text in brackets, between the words around it, on one line."""
     before, run, after = text[:start], text[start:end], text[end:]
-    if len(before) > _AROUND:
-        before = before[start_of_end(before, _AROUND) :]
-    if len(after) > _AROUND:
-        after = after[: end_of_start(after, _AROUND)]
+    if len(before) > _SHOWN_AROUND:
+        before = before[start_of_end(before, _SHOWN_AROUND) :]
+    if len(after) > _SHOWN_AROUND:
+        after = after[: end_of_start(after, _SHOWN_AROUND)]
     if len(run) > _MOST_SHOWN:
         half = _MOST_SHOWN // 2
         run = f"{run[: end_of_start(run, half)]} ... {run[start_of_end(run, half) :]}"
@@ -149,7 +149,7 @@ def contamination(
         choice_option(Kind, "Format of the files."),
     ] = Kind.AUTO,
     key: KeyColumns = None,
-    text: Annotated[str, column_option("Column, or member in JSON, with the text.")] = "text",
+    text: TextColumn = "text",
     scope: ScopeLimit = None,
     max_documents: MostDocuments = None,
     form: FormatOption = Format.TABLE,
@@ -250,8 +250,8 @@ class _Tally:
 
     def summary(self) -> str:
         """Return the numbers in a sentence."""
-        of_all = f"{self.contaminated:,} of {count(self.records, 'record')}"
-        shared = f"{of_all} share a passage with a document"
+        records = count(self.records, "record")
+        shared = f"{self.contaminated:,} of {records} share a passage with a document"
         if not self.contaminated:
             return shared
         names = [

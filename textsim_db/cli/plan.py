@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 _CLIENTS = 16
 """The clients for which the locks of a unique corpus are shown by default."""
-_AROUND = 3
+_BANDINGS_AROUND = 3
 """The table shows this many bandings before and after the chosen banding."""
 _SHOWN_LINES = 10
 _MANY_BAND_ROWS = 400
@@ -97,8 +97,8 @@ def plan(
 
     Without CORPUS it prints the possible bandings: the probability that a pair becomes a candidate,
     the bytes of a document, and the expected candidates; with --passages also the fingerprints of a
-    document. With CORPUS it compares a sample of the
-    documents with all documents by brute force, and prints the recall and the missed pairs.
+    document. With CORPUS it compares a sample of the documents with all documents by brute force, and
+    prints the recall and the missed pairs.
 
     With --clients, or if CORPUS is unique, it prints how many locks a document takes, and the setting
     of the server that the clients need.
@@ -215,7 +215,7 @@ def _near(options: list[Option]) -> list[Option]:
     chosen = [i for i, option in enumerate(bandings) if option.chosen]
     likely = [i for i, option in enumerate(bandings) if option.recall >= DEFAULTS.recall]
     place = (chosen or likely[-1:] or [0])[0]
-    return [exact, *bandings[max(0, place - _AROUND) : place + _AROUND + 1]]
+    return [exact, *bandings[max(0, place - _BANDINGS_AROUND) : place + _BANDINGS_AROUND + 1]]
 
 
 def _write_options(options: list[Option], threshold: float, every: bool, form: Format) -> None:
@@ -224,7 +224,7 @@ def _write_options(options: list[Option], threshold: float, every: bool, form: F
     similarities = sorted({0.3, 0.5, 0.7, 0.9, threshold})
     columns = ["bands", "rows", *(f"found at {s:g}" for s in similarities)]
     has_passages = any(option.fingerprints for option in options)
-    columns += ["keys/document", *(["fingerprints/document"] if has_passages else [])]
+    columns += ["band rows/document", *(["fingerprints/document"] if has_passages else [])]
     columns += ["bytes/document", "candidates/document", "chosen"]
     rows: list[Sequence[Any]] = []
     for option in options:
@@ -274,7 +274,7 @@ def _write_caution(banding: Bands | None, threshold: float) -> None:
 
 
 def _advise_bands(options: list[Option]) -> None:
-    """Advise bands if documents are so long that an exact corpus stores many keys of each."""
+    """Advise bands if documents are so long that an exact corpus stores many band rows of each."""
     exact, *bandings = options
     likely = [option for option in bandings if option.recall >= DEFAULTS.recall]
     if exact.band_rows <= _MANY_BAND_ROWS or not likely:
@@ -343,12 +343,12 @@ def _tenths(histogram: list[int]) -> list[tuple[str, int]]:
 def _lines(report: RecallReport, banding: Bands | None) -> list[str]:
     candidates = report.candidates or [0]
     mean = sum(candidates) / len(candidates)
-    keys = "exact" if banding is None else f"{banding.bands} bands of {banding.rows} rows"
+    kind = "exact" if banding is None else f"{banding.bands} bands of {banding.rows} rows"
     left_out = f"; {report.empty:,} without words left out" if report.empty else ""
     lines = [
         f"{count(report.sampled, 'document')} of {report.documents:,}, compared with all documents; "
         f"{report.words:.0f} words on average{left_out}",
-        f"{keys}, threshold {report.threshold:g}",
+        f"{kind}, threshold {report.threshold:g}",
         f"candidates of a document: {mean:.3g} on average, "
         f"median {candidates[len(candidates) // 2]:,}, {candidates[-1]:,} at most",
     ]

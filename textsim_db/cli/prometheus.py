@@ -50,7 +50,7 @@ def _up(value: float) -> results.Metric:
     return results.Metric("textsim_up", {}, value, "Whether the database could be asked.")
 
 
-class _Server(ThreadingHTTPServer):
+class _MetricsServer(ThreadingHTTPServer):
     daemon_threads = True
 
     def handle_error(self, request: object, client_address: object) -> None:
@@ -92,7 +92,7 @@ def served(
             self.end_headers()
             self.wfile.write(body)
 
-    with _Server((host, port), Handler) as server:
+    with _MetricsServer((host, port), Handler) as server:
         thread = threading.Thread(target=server.serve_forever, name="textsim-metrics", daemon=True)
         thread.start()
         try:

@@ -10,7 +10,7 @@ from textsim_db.errors import InputError
 if TYPE_CHECKING:
     from textsim_db.database import Database
 
-_ROWS_AT_ONCE = 1000
+_RESULTS_AT_ONCE = 1000
 
 
 class QueryDocuments:
@@ -41,7 +41,7 @@ class QueryDocuments:
                     f"the query returns {len(cursor.description or ())} columns; expected "
                     + ("key, text and scope" if self._columns == 3 else "key and text")
                 )
-            while rows := cursor.fetchmany(_ROWS_AT_ONCE):
+            while rows := cursor.fetchmany(_RESULTS_AT_ONCE):
                 for row in rows:
                     self.bytes_read += len(row[1]) if isinstance(row[1], str) else 0
                     yield row

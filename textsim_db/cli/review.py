@@ -25,7 +25,7 @@ from textsim_db.cli.output import check_output
 if TYPE_CHECKING:
     from textsim_db.review.reviewed import Reviewed
 
-_PATIENCE = 10
+_OPEN_PATIENCE = 10
 """Seconds that the address waits for the first pairs."""
 
 
@@ -105,7 +105,7 @@ def review(
         pages.survey.start()
         try:
             # The kernels are loaded meanwhile, so the first page comes at once.
-            pages.survey.wait_for_some(_PATIENCE)
+            pages.survey.wait_for_some(_OPEN_PATIENCE)
             serve(pages.app(), port, not no_browser, show)
         finally:
             pages.survey.stop()

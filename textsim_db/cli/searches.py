@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 _JACCARD = "jaccard"
 _MOST_READ_FOR_SCOPES = 1_000_000
-"""In a larger corpus an empty result is not explained by the scopes: reading them takes long."""
+"""The scopes of a larger corpus are not read to explain an empty result: that takes seconds."""
 
 
 MeasureOption = Annotated[

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 PartialSettings = dict[str, Any]
 """The settings that the user typed, by name; CorpusSettings has the defaults."""
 
-UNCHANGED = "unchanged"
+LEFT_AS_IT_IS = "unchanged"
 """The default of settings that a command changes."""
 NEW_CORPUS = "Configuration of a new corpus"
 _PARSERS: dict[type, Callable[[str], object]] = {float: number, int: whole_number}
@@ -102,7 +102,7 @@ def _option(name: str, default: str, panel: str | None) -> inspect.Parameter:
     hint = get_type_hints(CorpusSettings)[name]
     kind = next((k for k in (bool, *_PARSERS) if k in (hint, *get_args(hint))), str)
     flag = name.removeprefix("is_").replace("_", "-")
-    flags = f"--{flag}/--no-{flag}" if kind is bool and default == UNCHANGED else f"--{flag}"
+    flags = f"--{flag}/--no-{flag}" if kind is bool and default == LEFT_AS_IT_IS else f"--{flag}"
     option = typer.Option(
         flags,
         parser=_PARSERS.get(kind),
@@ -120,7 +120,7 @@ def _option(name: str, default: str, panel: str | None) -> inspect.Parameter:
 
 def _default_text(name: str, default: str) -> str:
     value = getattr(DEFAULTS, name)
-    if value is None or (value is False and default != UNCHANGED):
+    if value is None or (value is False and default != LEFT_AS_IT_IS):
         return ""
     shown_value = "none" if value == () else f'"{value}"' if isinstance(value, str) else str(value)
     return f" Default: {default.format(shown_value)}."

@@ -132,7 +132,7 @@ def _metrics_served(db: Database, indexer: Worker, host: str, port: int | None) 
 
 
 def _run(db: Database, indexer: Worker, once: bool) -> ChangeReport:
-    from textsim_db.db.engine import public_url
+    from textsim_db.db.addresses import public_url
 
     address = public_url(db.engine.url)
     log.info("working for %s", address, extra={"database": address})

@@ -8,7 +8,7 @@ import numpy as np
 
 from textsim_db.cluster.spanning_forest import Ids, Links
 from textsim_db.compare.packed_pairs import is_among
-from textsim_db.sketch.ragged import Ragged, joined
+from textsim_db.sketch.ragged import Ragged, joined, offsets_of
 from textsim_db.text.array_types import Int64Array
 
 PAIRS_OF_COPIES = 100_000
@@ -22,9 +22,8 @@ class CopyClasses:
         """Take the ids of each class, which are sorted."""
         classes = sorted(classes, key=lambda ids: int(ids[0]))
         sizes = np.array([len(ids) for ids in classes], np.int64)
-        self.classes = Ragged(
-            np.concatenate([np.empty(0, np.int64), *classes]), np.append(0, np.cumsum(sizes))
-        )
+        ids = np.concatenate([np.empty(0, np.int64), *classes])
+        self.classes = Ragged(ids, offsets_of(sizes))
         self.representatives: Ids = np.array([ids[0] for ids in classes], np.int64)
         represented = np.repeat(self.representatives, sizes)
         self._order = np.argsort(self.classes.values)

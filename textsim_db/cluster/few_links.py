@@ -5,10 +5,11 @@ from __future__ import annotations
 import numpy as np
 
 from textsim_db.cluster.spanning_forest import Ids, Links, joined_links
+from textsim_db.sketch.ragged import begins_run
 from textsim_db.text.array_types import BoolArray
 
 MOST_WAITING = 4_000_000
-"""The links that wait until those of crowded documents are removed; they take 100 MB."""
+"""The links that wait until the links of crowded documents are removed; they take 100 MB."""
 
 
 class FewLinks:
@@ -46,8 +47,7 @@ class FewLinks:
         links = joined_links([self._kept, *self._waiting])
         order = np.lexsort((links.left, links.right))
         links = links.take(order)
-        is_first = np.append(True, links.right[1:] != links.right[:-1])[: len(links.right)]
-        starts = np.flatnonzero(is_first)
+        starts = np.flatnonzero(begins_run(links.right))
         places = np.arange(len(links.right)) - np.repeat(
             starts, np.diff(starts, append=len(links.right))
         )

@@ -56,14 +56,7 @@ def group_pairs(
     left = np.array([numbers[a] for a, _ in similarities], np.int64)
     right = np.array([numbers[b] for _, b in similarities], np.int64)
     links = Links(left, right, np.array([*similarities.values()], np.float64))
-    clusters = [
-        Cluster(
-            tuple(sorted(keys[number] for number in group.ids.tolist())),
-            group.weakest,
-            None if group.kept is None else keys[group.kept],
-        )
-        for group in groups_of_links(links, how)
-    ]
+    clusters = [group.with_keys(keys.__getitem__) for group in groups_of_links(links, how)]
     return ResultList(sorted(clusters, key=lambda cluster: (-len(cluster.keys), cluster.keys)))
 
 

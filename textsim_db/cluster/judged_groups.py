@@ -47,7 +47,7 @@ class JudgedPairs(NamedTuple):
         return joined_links([*kept, Links(left_of(self.same), right_of(self.same), ones)])
 
     def apart(self) -> dict[int, set[int]]:
-        """Return for each document those that may not be in its cluster: they are judged different.
+        """Return for each document the documents that are judged different, so not in its cluster.
 
         Documents of two groups are, if any two documents of these groups are.
         """

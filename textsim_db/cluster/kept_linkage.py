@@ -9,7 +9,7 @@ import numpy as np
 
 from textsim_db.cluster.spanning_forest import Links
 from textsim_db.compare.document_rows import Rows
-from textsim_db.compare.jaccard import ShingleSet, may_reach, set_of, shingle_set, similarity_with
+from textsim_db.compare.jaccard import ShingleSet, may_reach, refilled, shingle_set, similarity_with
 from textsim_db.sketch.ragged import Buckets
 from textsim_db.text.array_types import FloatArray, Int64Array
 from textsim_db.text.hash_table import (
@@ -66,7 +66,7 @@ def keep_linked(links: Links, apart: Mapping[int, Set[int]]) -> Links:
 
     The rule of keep_representatives, for links that are known: the lowest number comes first. A link of
     a similarity above 1 joins a document to the cluster of an earlier one, whatever that is. apart: for
-    some documents those that may not be in one cluster with it.
+    some documents the documents that may not be in one cluster with them.
     """
     first, second = np.sort(np.stack(links[:2]), axis=0)
     order = np.lexsort((first, -links.similarity, second))
@@ -99,7 +99,7 @@ def _keep(
             _take_out(chains, replaced[document], document)
             count = _find_candidates(chains, buckets, rows, document, threshold, candidates)
             if count:
-                shingles = set_of(shingles, rows, document)
+                shingles = refilled(shingles, rows, document)
                 _choose_kept(shingles, rows, candidates[:count], threshold, kept)
         if kept.kept_by[document] == document:
             _take_out(chains, replaced[document], documents)

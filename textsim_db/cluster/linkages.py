@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Set
 from itertools import pairwise
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 
@@ -14,6 +14,7 @@ from textsim_db.cluster.kept_linkage import Kept, keep_linked, keep_representati
 from textsim_db.cluster.spanning_forest import Forest, Ids, Links, joined_links
 from textsim_db.compare.document_rows import take
 from textsim_db.compare.packed_pairs import is_among, pack
+from textsim_db.results import Cluster
 from textsim_db.settings import Linkage
 from textsim_db.sketch.ragged import Ragged
 from textsim_db.text.array_types import FloatArray
@@ -24,6 +25,8 @@ MOST_RANKED = 10_000
 Ranked = Callable[[Ids], Ids]
 """Sorts documents by rank, the document to keep first."""
 
+Key = TypeVar("Key", str, int)
+
 
 class Group(NamedTuple):
     """The documents of one cluster."""
@@ -33,6 +36,11 @@ class Group(NamedTuple):
     """The weakest link that holds the cluster together."""
     kept: int | None = None
     """With linkage "kept", the document that is kept."""
+
+    def with_keys(self, key_of: Callable[[int], Key]) -> Cluster[Key]:
+        """Return the cluster with keys in the place of ids."""
+        keys = tuple(sorted(map(key_of, self.ids.tolist())))
+        return Cluster(keys, self.weakest, None if self.kept is None else key_of(self.kept))
 
 
 def groups(join: Join, linkage: Linkage, ranked: Ranked) -> Iterator[Group]:
@@ -50,7 +58,8 @@ def groups_of_links(
 ) -> Iterator[Group]:
     """Yield the clusters of links, each given once, in any order; the lowest number ranks first.
 
-    apart: with linkage "kept", for some documents those that may not be in one cluster with it.
+    apart: with linkage "kept", for some documents the documents that may not be in one
+    cluster with them.
     """
     if linkage is Linkage.COMPLETE:
         yield from (Group(ids, weakest) for ids, weakest in complete(links))

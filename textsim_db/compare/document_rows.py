@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from textsim_db.sketch.ragged import Ragged
+from textsim_db.sketch.ragged import Ragged, offsets_of
 from textsim_db.text.array_types import HashArray, Int32Array, Int64Array
 from textsim_db.text.numba_compiler import inlined_kernel
 
@@ -43,9 +43,8 @@ def concatenated(rows: Rows, others: Rows) -> Rows:
 
 def code_points(forms: Sequence[str]) -> tuple[Int32Array, Int64Array]:
     """Return the code points of texts, one text after another, and their bounds."""
-    offsets = np.zeros(len(forms) + 1, np.int64)
-    np.cumsum(np.fromiter(map(len, forms), np.int64, len(forms)), out=offsets[1:])
-    return np.frombuffer("".join(forms).encode("utf-32-le"), "<i4").astype(np.int32), offsets
+    points = np.frombuffer("".join(forms).encode("utf-32-le"), "<i4").astype(np.int32)
+    return points, offsets_of(np.fromiter(map(len, forms), np.int64, len(forms)))
 
 
 @inlined_kernel

@@ -54,7 +54,7 @@ def _jaccard_pairs(rows: Rows, left: Int64Array, right: Int64Array, spread: int)
     shingles = shingle_set(rows, spread)
     for pair in range(len(left)):
         if left[pair] != shingles.document:
-            shingles = set_of(shingles, rows, left[pair])
+            shingles = refilled(shingles, rows, left[pair])
         similarities[pair] = similarity_with(shingles, rows, right[pair], pair)
     return similarities
 
@@ -68,7 +68,7 @@ def shingle_set(rows: Rows, spread: int) -> ShingleSet:
 
 
 @kernel
-def set_of(shingles: ShingleSet, rows: Rows, document: int) -> ShingleSet:
+def refilled(shingles: ShingleSet, rows: Rows, document: int) -> ShingleSet:
     """Return the set with the shingles of this document instead of the last document."""
     table, hashes = shingles.table, shingles.table.hashes
     table = emptied(table, hashes, table.first + len(hashes), len(hashes))

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from textsim_db.sketch.ragged import Ragged
+from textsim_db.sketch.ragged import Ragged, offsets_of
 from textsim_db.text.array_types import BoolArray, Int16Array, Int32Array, Int64Array
 from textsim_db.text.numba_compiler import inlined_kernel, kernel
 
@@ -51,13 +51,6 @@ class Round(NamedTuple):
 
 
 ONLY_ROUND = Round(0, 1)
-
-
-def offsets_of(sizes: npt.NDArray[np.integer[Any] | np.bool_]) -> Int64Array:
-    """Return the bounds of parts of these sizes: int64 of shape (parts + 1,)."""
-    offsets = np.zeros(len(sizes) + 1, np.int64)
-    np.cumsum(sizes, out=offsets[1:])
-    return offsets
 
 
 def grouped(rows: Int64Array, crowded: int) -> tuple[Members, Members]:

@@ -21,6 +21,7 @@ import numpy.typing as npt
 
 from textsim_db.compare.document_rows import Rows, most_shingles, rolling_hashes
 from textsim_db.compare.jaccard import similarity_of
+from textsim_db.sketch.ragged import begins_run
 from textsim_db.text.array_types import HashArray, Int64Array, longest
 from textsim_db.text.numba_compiler import inlined_kernel, kernel
 
@@ -35,7 +36,7 @@ _ANY_NUMBER = np.int64(2**31)
 class _Prefixes(NamedTuple):
     """The rarest shingles of each document."""
 
-    keys: HashArray
+    elements: HashArray
     """The hashes of the shingles: (entries,)."""
     owners: Int64Array
     """The document of each shingle: (entries,)."""
@@ -44,12 +45,12 @@ class _Prefixes(NamedTuple):
 
 
 class _Lists(NamedTuple):
-    """The documents of each key as one list after another, and the entries of each document."""
+    """The documents of each element as one list after another, and the entries of each document."""
 
     owners: Int64Array
     """The document of each entry: (entries,)."""
     starts: Int64Array
-    """The start of the list of each entry's key: (entries,)."""
+    """The start of the list of each entry's element: (entries,)."""
     by_owner: Int64Array
     """The numbers of the entries, sorted by document: (entries,)."""
     bounds: Int64Array
@@ -83,34 +84,34 @@ def promising_pairs(
 
 
 def _lists_of(prefixes: _Prefixes, groups: Int64Array, shingle_counts: Int64Array) -> _Lists:
-    """Return the lists of the keys that occur in more than one group.
+    """Return the lists of the elements that occur in more than one group.
 
     Documents are numbered group by group.
     """
-    order = np.lexsort((prefixes.owners, prefixes.keys))
-    keys, owners = prefixes.keys[order], prefixes.owners[order]
-    starts, lengths = _runs(keys)
+    order = np.lexsort((prefixes.owners, prefixes.elements))
+    elements, owners = prefixes.elements[order], prefixes.owners[order]
+    starts, lengths = _runs(elements)
     several = groups[owners[starts]] != groups[owners[starts + lengths - 1]]
     kept = np.repeat(several, lengths)
-    keys, owners = keys[kept], owners[kept]
+    elements, owners = elements[kept], owners[kept]
     by_owner = np.argsort(owners, kind="stable")
     bounds = np.searchsorted(owners[by_owner], np.arange(len(groups) + 1))
-    starts = np.repeat(*_runs(keys))
+    starts = np.repeat(*_runs(elements))
     return _Lists(owners, starts, by_owner, bounds, groups, shingle_counts, prefixes.others)
 
 
-def _runs(keys: HashArray) -> tuple[Int64Array, Int64Array]:
-    """Return the starts and the lengths of the runs of equal keys."""
-    starts = np.flatnonzero(np.append(True, keys[1:] != keys[:-1])[: len(keys)])
-    return starts, np.diff(starts, append=len(keys))
+def _runs(elements: HashArray) -> tuple[Int64Array, Int64Array]:
+    """Return the starts and the lengths of the runs of equal elements."""
+    starts = np.flatnonzero(begins_run(elements))
+    return starts, np.diff(starts, append=len(elements))
 
 
 @kernel
 def _prefixes(rows: Rows, threshold: float) -> tuple[HashArray, Int64Array, Int64Array]:
-    """Return the prefix of each document: the keys of its rarest shingles.
+    """Return the prefix of each document: the elements of its rarest shingles.
 
-    The high bits of a key are the approximate frequency of the shingle, the low bits come from its
-    hash. The highest bit is 0, so keys sort as signed numbers. A shingle has the same key in all
+    The high bits of an element are the approximate frequency of its shingle, the low bits come from the
+    hash. The highest bit is 0, so elements sort as signed numbers. A shingle has the same element in all
     documents, so all documents have one order.
     """
     frequencies = np.zeros(1 << _FREQUENCY_BITS, np.uint32)
@@ -123,16 +124,16 @@ def _prefixes(rows: Rows, threshold: float) -> tuple[HashArray, Int64Array, Int6
         _count_frequencies(rows, document, hashes, frequencies)
     end = 0
     for document in range(documents):
-        count = _write_keys(rows, document, frequencies, hashes)
+        count = _write_elements(rows, document, frequencies, hashes)
         hashes[:count].view(np.int64).sort()  # one compiled sort serves all kernels
         # A match shares at least ceil(threshold * shingles) shingles, so one is in this prefix.
         shingles = rows.shingle_counts[document]
         wanted = shingles - np.int64(np.ceil(threshold * shingles - 1e-9)) + 1
         end = _append_distinct(hashes[:count], wanted, document, prefixes, end)
-        # If two shingles have one key, the shared keys are fewer than the shared shingles.
+        # If two shingles have one element, the shared elements are fewer than the shared shingles.
         are_distinct = _count_distinct(hashes[:count]) == shingles
         others[document] = shingles - wanted if are_distinct else _ANY_NUMBER
-    return prefixes.keys[:end], prefixes.owners[:end], others
+    return prefixes.elements[:end], prefixes.owners[:end], others
 
 
 @inlined_kernel
@@ -149,39 +150,39 @@ def _place_of(mixed: np.uint64) -> np.uint64:
 
 
 @inlined_kernel
-def _write_keys(
-    rows: Rows, document: int, frequencies: npt.NDArray[np.uint32], keys: HashArray
+def _write_elements(
+    rows: Rows, document: int, frequencies: npt.NDArray[np.uint32], elements: HashArray
 ) -> int:
     """Write the hashes of a document's shingles, and return their number."""
-    count = rolling_hashes(rows, document, _BASE, keys)
+    count = rolling_hashes(rows, document, _BASE, elements)
     for k in range(count):
-        mixed = keys[k] * np.uint64(_BASE)
+        mixed = elements[k] * np.uint64(_BASE)
         frequency = min(frequencies[_place_of(mixed)], np.uint32(0x7FFFFF))
-        keys[k] = (np.uint64(frequency) << np.uint64(40)) | (mixed & np.uint64(0xFFFFFFFFFF))
+        elements[k] = (np.uint64(frequency) << np.uint64(40)) | (mixed & np.uint64(0xFFFFFFFFFF))
     return count
 
 
 @inlined_kernel
 def _append_distinct(
-    keys: HashArray, wanted: int, owner: int, prefixes: _Prefixes, end: int
+    elements: HashArray, wanted: int, owner: int, prefixes: _Prefixes, end: int
 ) -> int:
-    """Append the first distinct keys, which are sorted, and return the new end."""
+    """Append the first distinct elements, which are sorted, and return the new end."""
     last = end + wanted
-    for k in range(len(keys)):
+    for k in range(len(elements)):
         if end >= last:
             break
-        if k == 0 or keys[k] != keys[k - 1]:
-            prefixes.keys[end], prefixes.owners[end] = keys[k], owner
+        if k == 0 or elements[k] != elements[k - 1]:
+            prefixes.elements[end], prefixes.owners[end] = elements[k], owner
             end += 1
     return end
 
 
 @inlined_kernel
-def _count_distinct(keys: HashArray) -> int:
-    """Return the number of distinct keys, which are sorted."""
-    count = min(len(keys), 1)
-    for k in range(1, len(keys)):
-        count += keys[k] != keys[k - 1]
+def _count_distinct(elements: HashArray) -> int:
+    """Return the number of distinct elements, which are sorted."""
+    count = min(len(elements), 1)
+    for k in range(1, len(elements)):
+        count += elements[k] != elements[k - 1]
     return count
 
 
@@ -233,7 +234,7 @@ def _pair_document(
 
 @inlined_kernel
 def _is_promising(lists: _Lists, document: int, other: int, shared: int, threshold: float) -> bool:
-    """Say whether two documents may reach the threshold; shared: the keys that both prefixes have."""
+    """Say whether two documents may reach the threshold; shared: the elements of both prefixes."""
     count, other_count = lists.shingle_counts[document], lists.shingle_counts[other]
     others = max(lists.others[document], lists.others[other])
     common = max(1, min(count, other_count, shared + others))

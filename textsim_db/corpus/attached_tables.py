@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from textsim_db.corpus.arguments import CheckedArguments
 from textsim_db.errors import ConfigurationError
 from textsim_db.lazy_imports import lazy
-from textsim_db.progress_bar import shown
+from textsim_db.progress_bar import showing
 from textsim_db.results import ChangeReport, Drift
 from textsim_db.settings import Existing
 from textsim_db.sync import attached_tables
@@ -89,7 +89,7 @@ class TableMethods(CheckedArguments):
         keys = key_columns or [] if key is None else [key]
         names = names_of(table, keys, text, scope, time, expires)
         rules = attached_tables.AttachRules(mode, existing, row_filter)
-        with shown(progress, "indexing", "rows") as show:
+        with showing(progress, "indexing", "rows") as show:
             changes = self._current.loaded().write(
                 attach_and_index.attach_and_index, names, rules, show
             )
@@ -119,7 +119,7 @@ class TableMethods(CheckedArguments):
         Raises:
             ConfigurationError: this role cannot read an attached table.
         """
-        with shown(progress, "comparing", "rows") as show:
+        with showing(progress, "comparing", "rows") as show:
             return self._current.loaded().write(reconcile.reconcile, show)
 
     def drift(self) -> Generator[Drift, None, None]:

@@ -13,7 +13,7 @@ from textsim_db.db.engine import read_rows
 from textsim_db.db.store import Store
 from textsim_db.errors import ConfigurationError, DuplicateError
 from textsim_db.lazy_imports import lazy
-from textsim_db.progress_bar import shown
+from textsim_db.progress_bar import showing
 from textsim_db.read import statements
 from textsim_db.results import AddReport, Match
 from textsim_db.show.result_list import ResultList
@@ -85,7 +85,7 @@ class DocumentMethods(CheckedArguments):
             AddReport(added=1, replaced=0, unchanged=0, repeated_keys=0, refused=[], twins=[])
         """
         stream = stream_documents(documents, key, text, scope)
-        with shown(progress, "indexing", "documents") as show:
+        with showing(progress, "indexing", "documents") as show:
             learned, stream = self._current.write(learn_from_sample.learn_from_load, stream)
             if learned is not None:
                 self._current.store = replace(self._current.store, corpus=learned)
@@ -184,7 +184,7 @@ class DocumentMethods(CheckedArguments):
         """
         if self.config.keep_for is None:
             raise ConfigurationError(f'corpus "{self.name}" keeps its documents for ever')
-        with shown(progress, "removing", "documents") as show:
+        with showing(progress, "removing", "documents") as show:
             return self._current.write(expire_documents.expire, show)
 
     def normal_form(self, key: Key) -> str:

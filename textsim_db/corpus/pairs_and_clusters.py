@@ -52,8 +52,8 @@ class ClusterMethods(CheckedArguments):
 
         Args:
             language: a code of ISO 639; both documents must be of this language.
-            scope: only documents of this scope are compared. By default those of all scopes are, each
-                scope by itself.
+            scope: only documents of this scope are compared. By default the documents of
+                all scopes are, each scope by itself.
 
         Raises:
             MeasureError: the measure depends on the order of the documents, as containment does.
@@ -95,8 +95,8 @@ class ClusterMethods(CheckedArguments):
             rank: for linkage `"kept"`, returns the rank of a key. The document with the lowest rank is
                 considered first, so it is kept. By default the order of the keys counts.
             language: a code of ISO 639, to cluster only the documents of this language.
-            scope: only documents of this scope are compared. By default those of all scopes are, each
-                scope by itself.
+            scope: only documents of this scope are compared. By default the documents of
+                all scopes are, each scope by itself.
             judgements: whether the judgements of the corpus are obeyed; see judge().
 
         Raises:
@@ -132,8 +132,8 @@ class ClusterMethods(CheckedArguments):
             rank: returns the rank of a key; the document with the lowest rank of a cluster is kept. By
                 default the lowest key is kept.
             language: a code of ISO 639, to compare only the documents of this language.
-            scope: only documents of this scope are compared. By default those of all scopes are, each
-                scope by itself.
+            scope: only documents of this scope are compared. By default the documents of
+                all scopes are, each scope by itself.
             judgements: whether the judgements of the corpus are obeyed; see judge().
 
         Raises:

@@ -8,16 +8,21 @@ from typing import TYPE_CHECKING
 from textsim_db.corpus.arguments import CheckedArguments, checked_count
 from textsim_db.errors import ConfigurationError
 from textsim_db.lazy_imports import lazy
-from textsim_db.results import Contamination, Match, Passage, PassageList, SharedPassage
+from textsim_db.results import (
+    Contamination,
+    PartialMatch,
+    Passage,
+    PassageList,
+    SharedPassage,
+)
 from textsim_db.show.result_list import ResultList
 from textsim_db.write.document_inputs import Key, Scope
 
 if TYPE_CHECKING:
-    from textsim_db.read import passages, search
+    from textsim_db.read import passages
     from textsim_db.sync import original_texts
 else:
     passages = lazy("textsim_db.read.passages", globals())
-    search = lazy("textsim_db.read.search", globals())
     original_texts = lazy("textsim_db.sync.original_texts", globals())
 
 
@@ -98,10 +103,10 @@ class PassageMethods(CheckedArguments):
 
     def passages_of(
         self, key: Key, min_words: int | None = None, max_results: int | None = None
-    ) -> list[Passage]:
+    ) -> PassageList:
         """Return the runs of words that a document shares with others, the longest first.
 
-        The arguments and the order are those of passages(). Only documents of its scope are compared.
+        The arguments and the result are those of passages(). Only documents of its scope are compared.
 
         Raises:
             DocumentNotFound: no document has this key.
@@ -119,7 +124,7 @@ class PassageMethods(CheckedArguments):
         most = checked_count(max_results, "max_results")
         self._check_passages(min_words)
         all_passages = self._current.search(passages.passages_of, self._key(key), min_words)
-        return ResultList(all_passages[:most])
+        return PassageList(all_passages[:most], all_passages.common)
 
     def shared_passages(
         self, min_words: int | None = None, max_documents: int | None = None
@@ -127,7 +132,7 @@ class PassageMethods(CheckedArguments):
         """Yield the runs of words that documents of the corpus share, for all pairs, in one snapshot.
 
         In a scoped corpus, both documents have the same scope. A header that many documents have makes a
-        passage of every two of them.
+        passage of every two of them. A run all of whose parts are in very many documents is left out.
 
         Args:
             min_words: the words of the shortest passage; by default `passages`, and not fewer.
@@ -192,12 +197,12 @@ class PassageMethods(CheckedArguments):
         max_results: int | None = None,
         language: str | None = None,
         scope: Scope | None = None,
-    ) -> list[Match]:
+    ) -> list[PartialMatch]:
         """Return the documents that contain a text, or a part of it, those with most of it first.
 
         The similarity is the exact share of the shingles of the text that the document has. A document
         that shares no run of `passages` words with the text is not found, whatever its share; query()
-        with the measure containment finds the same.
+        with the measure containment finds the same. `longest` has the words of the longest passage.
 
         Args:
             text: the text to compare; it is not stored.
@@ -215,12 +220,12 @@ class PassageMethods(CheckedArguments):
             >>> minutes.add("a", "On Monday the city council approved the new budget for schools.").added
             1
             >>> minutes.containing("The city council approved the new budget at last.", threshold=0.6)
-            [Match(key='a', similarity=0.7142857142857143, estimate=0.4296875)]
+            [PartialMatch(key='a', similarity=0.7142857142857143, longest=7)]
         """
         self._check_passages(None)
         criterion = self._criterion("containment", threshold, language, self._scope(scope))
         most = checked_count(max_results, "max_results")
-        return ResultList(self._current.search(search.query, text, criterion)[:most])
+        return ResultList(self._current.search(passages.containing, text, criterion)[:most])
 
     def _check_passages(self, min_words: int | None) -> None:
         """Raise ConfigurationError unless the corpus finds passages of min_words words.

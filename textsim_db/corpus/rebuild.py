@@ -10,7 +10,7 @@ from textsim_db.corpus.arguments import CheckedArguments
 from textsim_db.db import stored_corpus
 from textsim_db.errors import suggest_settings
 from textsim_db.lazy_imports import lazy
-from textsim_db.progress_bar import shown
+from textsim_db.progress_bar import showing
 from textsim_db.settings import CHANGEABLE, Settings
 
 if TYPE_CHECKING:
@@ -77,7 +77,7 @@ class RebuildMethods(CheckedArguments):
                 self._current.load()
             return False
         changed = self._current.write(learn_from_sample.learn_from_corpus, changed)
-        with shown(progress, "rebuilding", "documents") as show:
+        with showing(progress, "rebuilding", "documents") as show:
             rebuilt = self._current.write(rebuild.rebuild, changed, show)
         self._current.store = replace(self._current.store, corpus=rebuilt)
         return True

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from textsim_db.check_values import check_count, check_flag, check_threshold
 from textsim_db.corpus.arguments import CheckedArguments, checked_count
 from textsim_db.lazy_imports import lazy
-from textsim_db.progress_bar import shown
+from textsim_db.progress_bar import showing
 from textsim_db.results import Boilerplate, RecallReport, Statistics
 from textsim_db.show.result_list import ResultList
 from textsim_db.sketch import cost_of_bands
@@ -59,7 +59,7 @@ class StatisticMethods(CheckedArguments):
         if seed is not None:
             check_count(seed, "seed", 0, 2**63 - 1)
         chosen = measure_recall.ScopedSample(sample, seed, self._scope(scope))
-        with shown(progress, "comparing", "documents") as show:
+        with showing(progress, "comparing", "documents") as show:
             return self._current.search(measure_recall.measure_recall, checked, chosen, show)
 
     def plan(
@@ -134,7 +134,7 @@ class StatisticMethods(CheckedArguments):
         check_count(words, "words", 0, 2**31)
         check_count(sample, "sample", 0, 2**31)
         check_count(seed, "seed", 0, 2**63 - 1)
-        with shown(progress, "reading", "documents") as show:
+        with showing(progress, "reading", "documents") as show:
             return self._current.search(
                 corpus_statistics.statistics,
                 words,
@@ -155,7 +155,7 @@ class StatisticMethods(CheckedArguments):
         Args:
             share: the share of the texts, above 0, at most 1.
             last: the number of shingles to return at most; None: all.
-            clusters: compute the clusters of the corpus, to count those that a shingle holds. The
+            clusters: compute the clusters of the corpus, to count the clusters that a shingle holds. The
                 clusters of a tracked corpus are always counted.
 
         Raises:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from textsim_db.corpus.arguments import CheckedArguments, checked_count
 from textsim_db.errors import ConfigurationError, DatabaseError, RecipeError
 from textsim_db.lazy_imports import lazy
-from textsim_db.progress_bar import shown
+from textsim_db.progress_bar import showing
 from textsim_db.results import Activity, Failure, Problem, ScopeStatus, Status
 from textsim_db.show.result_list import ResultList
 from textsim_db.sync import pending_log, status
@@ -72,7 +72,7 @@ class StatusMethods(CheckedArguments):
             >>> corpus.check()
             []
         """
-        with shown(progress, "checking", "documents") as show:
+        with showing(progress, "checking", "documents") as show:
             while True:
                 # The catalog has no snapshot: a corpus that is rebuilt meanwhile seems to lack tables.
                 try:

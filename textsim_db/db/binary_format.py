@@ -11,10 +11,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-_INT2, _INT4, _INT8 = 21, 23, 20
-_ARRAY_OIDS = {_INT2: 1005, _INT4: 1007, _INT8: 1016}
-_ELEMENTS = {np.dtype(np.int16): _INT2, np.dtype(np.int32): _INT4, np.dtype(np.int64): _INT8}
-_ARRAY_HEADER = 20
+INT2, INT4, _INT8 = 21, 23, 20
+"""The oids of types, in pg_type."""
+_ARRAY_OIDS = {INT2: 1005, INT4: 1007, _INT8: 1016}
+_ELEMENTS = {np.dtype(np.int16): INT2, np.dtype(np.int32): INT4, np.dtype(np.int64): _INT8}
+ARRAY_HEADER = 20
+"""The bytes before the elements of an array of one dimension."""
 
 
 class Array:
@@ -97,6 +99,6 @@ def _load_array(data: bytes, type_: type[Any]) -> npt.NDArray[Any]:
     element = np.dtype([("length", ">i4"), ("value", dtype.newbyteorder(">"))])
     # A NULL takes fewer bytes than an element. So a damaged array with NULLs is read as wrong elements,
     # but never past its end.
-    count = max(len(data) - _ARRAY_HEADER, 0) // element.itemsize
-    rows = np.frombuffer(data, element, count, min(_ARRAY_HEADER, len(data)))
+    count = max(len(data) - ARRAY_HEADER, 0) // element.itemsize
+    rows = np.frombuffer(data, element, count, min(ARRAY_HEADER, len(data)))
     return rows["value"].astype(dtype)

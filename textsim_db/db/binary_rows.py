@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from textsim_db.db.binary_format import ARRAY_HEADER, INT2, INT4
 from textsim_db.text.array_types import ByteArray, Int16Array, Int32Array, Int64Array
 from textsim_db.text.numba_compiler import inlined_kernel, kernel, store64
 from textsim_db.text.utf8 import Utf8, concatenate, copy_span
@@ -15,10 +16,9 @@ from textsim_db.text.utf8 import Utf8, concatenate, copy_span
 COPY_HEADER = b"PGCOPY\n\xff\r\n\0" + bytes(8)
 COPY_TRAILER = b"\xff\xff"
 
-_ARRAY_HEADER = 20
 _LENGTH = 4
-_INT2, _INT4, _TEXT = 21, 23, 25
-"""The oids of types, in pg_type."""
+_TEXT = 25
+"""The oid of text, in pg_type."""
 _BAND_ROW = 18
 _TWO, _FOUR = np.uint64(2 << 24), np.uint64(4 << 24)
 """The length of an int2 and of an int4, as PostgreSQL writes it: the highest byte first."""
@@ -92,7 +92,7 @@ def _read_int2_arrays(arrays: Utf8) -> tuple[Int16Array, Int64Array]:
     offsets = _offsets_of_elements(arrays, 2)
     values = np.empty(offsets[-1], np.int16)
     for i in range(len(offsets) - 1):
-        at = arrays.offsets[i] + _ARRAY_HEADER + _LENGTH
+        at = arrays.offsets[i] + ARRAY_HEADER + _LENGTH
         for k in range(offsets[i], offsets[i + 1]):
             values[k] = np.int16(arrays.data[at]) << 8 | np.int16(arrays.data[at + 1])
             at += _LENGTH + 2
@@ -104,7 +104,7 @@ def _read_int4_arrays(arrays: Utf8) -> tuple[Int32Array, Int64Array]:
     offsets = _offsets_of_elements(arrays, 4)
     values = np.empty(offsets[-1], np.int32)
     for i in range(len(offsets) - 1):
-        at = arrays.offsets[i] + _ARRAY_HEADER + _LENGTH
+        at = arrays.offsets[i] + ARRAY_HEADER + _LENGTH
         for k in range(offsets[i], offsets[i + 1]):
             values[k] = _read4(arrays.data, at)
             at += _LENGTH + 4
@@ -117,7 +117,7 @@ def _offsets_of_elements(arrays: Utf8, element_bytes: int) -> Int64Array:
     offsets = np.zeros(len(arrays.offsets), np.int64)
     for i in range(len(offsets) - 1):
         size = arrays.offsets[i + 1] - arrays.offsets[i]
-        elements = max(size - _ARRAY_HEADER, 0) // (_LENGTH + element_bytes)
+        elements = max(size - ARRAY_HEADER, 0) // (_LENGTH + element_bytes)
         offsets[i + 1] = offsets[i] + elements
     return offsets
 
@@ -139,7 +139,7 @@ def dump_spans(data: ByteArray, starts: Int32Array, ends: Int32Array) -> bytes:
 
 @kernel
 def _dump_spans(data: ByteArray, starts: Int32Array, ends: Int32Array) -> ByteArray:
-    size = _LENGTH + _ARRAY_HEADER
+    size = _LENGTH + ARRAY_HEADER
     for i in range(len(starts)):
         size += _LENGTH + ends[i] - starts[i]
     out = np.empty(size + _SURPLUS, np.uint8)
@@ -198,7 +198,7 @@ def _column(values: Sequence[bytes] | None, rows: int) -> Utf8:
 def _size_of_documents(row: _Row, contents: Contents, chosen: Int64Array) -> int:
     """Return the bytes that the rows of documents take at most."""
     # Two bytes for the number of fields, ten lengths, 3 * 4 bytes of numbers, three array headers.
-    fixed = 2 + 10 * _LENGTH + 12 + 3 * _ARRAY_HEADER
+    fixed = 2 + 10 * _LENGTH + 12 + 3 * ARRAY_HEADER
     texts = sum(len(column.data) for column in (row.keys, row.languages, row.scopes, row.expiries))
     words, values, fingerprints = (
         int((offsets[1:] - offsets[:-1])[chosen].sum()) if len(offsets) else 0
@@ -254,7 +254,7 @@ def _write_content(out: ByteArray, at: int, contents: Contents, i: int) -> int:
     at = _write_int4_array(out, at, contents.word_ids, start, end)
     start, end = contents.signature_offsets[i], contents.signature_offsets[i + 1]
     if contents.signatures.itemsize == 2:
-        at = _write_array_header(out, at, _INT2, 2, end - start)
+        at = _write_array_header(out, at, INT2, 2, end - start)
         for k in range(start, end):
             at = _write_int2(out, at, contents.signatures[k])
     else:
@@ -270,7 +270,7 @@ def _write_int4_array(
     out: ByteArray, at: int, values: npt.NDArray[Any], start: int, end: int
 ) -> int:
     """Write a part of an array as int4[]; return the next place."""
-    at = _write_array_header(out, at, _INT4, 4, end - start)
+    at = _write_array_header(out, at, INT4, 4, end - start)
     for k in range(start, end):
         at = _write_int4(out, at, values[k])
     return at
@@ -286,7 +286,7 @@ def _write_array_header(
         at = _write4(out, at, 0)
         at = _write4(out, at, 0)
         return _write4(out, at, element_type)
-    at = _write4(out, at, _ARRAY_HEADER + (_LENGTH + element_bytes) * elements)
+    at = _write4(out, at, ARRAY_HEADER + (_LENGTH + element_bytes) * elements)
     at = _write4(out, at, 1)
     at = _write4(out, at, 0)
     at = _write4(out, at, element_type)

@@ -34,7 +34,7 @@ class Cancelled(BaseException):
 
 
 class Cancellation(LentConnections):
-    """Cancels the statements of one call, also those of its helper threads."""
+    """Cancels the statements of one call and of its helper threads."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -97,5 +97,5 @@ def sleep(seconds: float) -> None:
 
 
 def forget() -> None:
-    """Let the statements of this context outlive the call, as those that watch it must."""
+    """Let the statements of this context outlive the call, as statements that watch it must."""
     _current.set(None)

@@ -20,13 +20,20 @@ from textsim_db.db import statements
 from textsim_db.db.engine import Connection, autocommit, read_rows, transaction
 from textsim_db.db.retries import Attempts
 from textsim_db.errors import DatabaseError
+from textsim_db.lazy_imports import lazy
 from textsim_db.text.run_ahead import ahead
 
 if TYPE_CHECKING:
-    from textsim_db.db.binary_format import Array, TextArray
-    from textsim_db.db.word_cache import WordCache
+    import numpy as np
+
+    from textsim_db.db import binary_format, binary_rows, word_cache
     from textsim_db.text.array_types import Int32Array, Int64Array
     from textsim_db.text.tokens import Tokens
+else:  # most commands never look up a word
+    np = lazy("numpy", globals())
+    binary_format = lazy("textsim_db.db.binary_format", globals())
+    binary_rows = lazy("textsim_db.db.binary_rows", globals())
+    word_cache = lazy("textsim_db.db.word_cache", globals())
 
 WORDS_AT_ONCE = 10_000
 """The words of one transaction."""
@@ -43,7 +50,7 @@ class Dictionary:
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
         self._lock = threading.Lock()
-        self._cache: WordCache | None = None
+        self._cache: word_cache.WordCache | None = None
         self._texts: dict[int, str] = {}
         _dictionaries.add(self)
 
@@ -73,7 +80,7 @@ class Dictionary:
         return int(last)
 
     def _read_texts(self, ids: set[int]) -> dict[int, str]:
-        parameters = [_array(sorted(ids), "int32")]
+        parameters = [binary_format.Array(np.array(sorted(ids), np.int32))]
         texts = dict(read_rows(self._engine, statements.WORDS_BY_ID, parameters, binary=True))
         if absent := ids - texts.keys():
             raise unknown_word(min(absent))
@@ -90,17 +97,12 @@ class Dictionary:
             self._cache = None
 
     def _resolve(self, tokens: Tokens, add: bool) -> Int32Array:
-        # Imported here, because most commands never look up a word.
-        import numpy as np
-
-        from textsim_db.db.word_cache import distinct_missing
-
         with self._lock:
             ids = self._cached().find(tokens)
         if ids.all():
             return ids
         missing = np.flatnonzero(ids == 0)
-        words = _part(tokens, distinct_missing(tokens, ids))
+        words = _part(tokens, word_cache.distinct_missing(tokens, ids))
         # Without the lock, so that no thread waits for the database on behalf of another one.
         ids_of_words = self._fetch(words, add)
         has_id = np.flatnonzero(ids_of_words)
@@ -112,28 +114,24 @@ class Dictionary:
             ids[missing] = cache.find(_part(tokens, missing))
         return ids
 
-    def _cached(self) -> WordCache:
+    def _cached(self) -> word_cache.WordCache:
         if self._cache is None:
-            self._cache = _empty_cache()
+            self._cache = word_cache.WordCache()
         return self._cache
 
     def _fetch(self, words: Tokens, add: bool) -> Int32Array:
         """Return the ids of words with different hashes."""
-        import numpy as np
-
-        numbers = range(0, len(words.hashes), WORDS_AT_ONCE)
-        chunks = [_part(words, slice(i, i + WORDS_AT_ONCE)) for i in numbers]
+        starts = range(0, len(words.hashes), WORDS_AT_ONCE)
+        parts = [_part(words, slice(start, start + WORDS_AT_ONCE)) for start in starts]
         if not add:
             with autocommit(self._engine) as connection:
-                return np.concatenate([_select(connection, chunk) for chunk in chunks])
-        if len(chunks) == 1:
+                return np.concatenate([_select(connection, part) for part in parts])
+        if len(parts) == 1:
             return self._add(words)
-        return np.concatenate([*ahead(chunks, self._add, WORD_WRITERS, WORD_WRITERS)])
+        return np.concatenate([*ahead(parts, self._add, WORD_WRITERS, WORD_WRITERS)])
 
     def _add(self, words: Tokens) -> Int32Array:
         """Add the missing words, in halves if that exceeds a time limit of the server."""
-        import numpy as np
-
         ids = np.zeros(len(words.hashes), np.int32)
         for attempt in Attempts(self._engine, len(ids)):
             with attempt, transaction(self._engine) as connection:
@@ -166,17 +164,14 @@ def _part(tokens: Tokens, chosen: slice | Int64Array) -> Tokens:
 
 def _select(connection: Connection, words: Tokens) -> Int32Array:
     """Return the id of each word, 0 if the dictionary does not have it."""
-    from textsim_db.db.binary_format import load_int4_array
-
-    cursor = connection.cursor(binary=True)
-    row = cursor.execute(statements.SELECT_WORDS, _parameters(words), prepare=True).fetchone()
-    assert row is not None
-    return load_int4_array(row[0])
+    rows = connection.execute(
+        statements.SELECT_WORDS, _parameters(words), prepare=True, binary=True
+    )
+    ((ids,),) = rows.fetchall()
+    return binary_format.load_int4_array(ids)
 
 
 def _select_or_insert(connection: Connection, words: Tokens) -> Int32Array:
-    import numpy as np
-
     ids = _select(connection, words)
     missing = np.flatnonzero(ids == 0)
     if len(missing):
@@ -201,35 +196,16 @@ def _insert(connection: Connection, words: Tokens) -> Int32Array:
 
 
 def _insert_by(connection: Connection, statement: LiteralString, words: Tokens) -> Int32Array:
-    import numpy as np
-
-    from textsim_db.db.binary_format import load_int4_array, load_int8_array
-
     ids = np.zeros(len(words.hashes), np.int32)
-    cursor = connection.cursor(binary=True)
-    row = cursor.execute(statement, _parameters(words), prepare=True).fetchone()
-    if row is not None and row[0] is not None:
-        is_added = np.isin(words.hashes, load_int8_array(row[0]), assume_unique=True)
-        ids[is_added] = load_int4_array(row[1])
+    rows = connection.execute(statement, _parameters(words), prepare=True, binary=True)
+    ((hashes, added),) = rows.fetchall()
+    if hashes is not None:
+        new_hashes = binary_format.load_int8_array(hashes)
+        is_added = np.isin(words.hashes, new_hashes, assume_unique=True)
+        ids[is_added] = binary_format.load_int4_array(added)
     return ids
 
 
-def _parameters(words: Tokens) -> list[Array | TextArray]:
-    from textsim_db.db.binary_format import Array, TextArray
-    from textsim_db.db.binary_rows import dump_spans
-
-    return [Array(words.hashes), TextArray(dump_spans(words.normal, words.starts, words.ends))]
-
-
-def _empty_cache() -> WordCache:
-    from textsim_db.db.word_cache import WordCache
-
-    return WordCache()
-
-
-def _array(values: list[int], dtype: str = "int64") -> Array:
-    import numpy as np
-
-    from textsim_db.db.binary_format import Array
-
-    return Array(np.array(values, dtype))
+def _parameters(words: Tokens) -> list[binary_format.Array | binary_format.TextArray]:
+    texts = binary_rows.dump_spans(words.normal, words.starts, words.ends)
+    return [binary_format.Array(words.hashes), binary_format.TextArray(texts)]

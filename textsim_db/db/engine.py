@@ -1,25 +1,23 @@
-"""Makes engines from addresses, lends their connections, and translates the driver's errors."""
+"""Makes engines, lends their connections, and translates the driver's errors."""
 
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from typing import TYPE_CHECKING, Any, LiteralString, cast
-from urllib.parse import unquote
 
 import psycopg
 import sqlalchemy
 from psycopg import errors as pg
 from psycopg import sql
 from sqlalchemy import Engine
-from sqlalchemy.engine import URL, make_url
 from sqlalchemy.pool import AssertionPool, SingletonThreadPool, StaticPool
 
 from textsim_db.db import connections, limit_worker_statements, statements
+from textsim_db.db.addresses import sqlalchemy_url
 from textsim_db.db.connections import ENCODING, lend
-from textsim_db.errors import ConfigurationError, DatabaseError, DatabaseUnavailable
+from textsim_db.errors import ConfigurationError, DatabaseError, DatabaseUnavailable, on_one_line
 
 if TYPE_CHECKING:
     from psycopg.abc import Params
@@ -42,15 +40,6 @@ _SILENCE = {
     "tcp_user_timeout": "60000",
 }
 
-_ADDRESS = re.compile(
-    r"(?P<user>[^:/?@]*(:[^@]*)?@)?(?P<hosts>[^/?@]*)(?P<tail>([/?].*)?)", re.DOTALL
-)
-_HOST = re.compile(r"(\[(?P<ip>[^]]*)]|(?P<name>[^:[\]]*))(:(?P<port>[0-9]*))?")
-_UNREADABLE = (
-    "the address of the database cannot be read; expected an address such as "
-    "postgresql://user@host/name, with special characters of a password written as %40, %2F ..."
-)
-
 _LOST = (
     pg.AdminShutdown,
     pg.CrashShutdown,
@@ -66,99 +55,6 @@ _TROUBLE = (
     pg.ReadOnlySqlTransaction,
     pg.IoError,
 )
-
-
-def sqlalchemy_url(address: str) -> URL:
-    """Return the SQLAlchemy address for postgresql://, postgres:// or postgresql+psycopg://.
-
-    Raises ConfigurationError if this is not the address of a PostgreSQL database.
-    """
-    scheme, separator, rest = address.partition("://")
-    if not separator or scheme not in ("postgresql", "postgres", "postgresql+psycopg"):
-        raise ConfigurationError(
-            f"the address of the database begins with {scheme.split(':')[0]!r}; expected an address "
-            "such as postgresql://user@host/name"
-        )
-    try:
-        rest.encode()
-        url = _join_hosts(_parse(rest))
-        # Impossible ports and host names fail here, before anything connects to them.
-        _, arguments = url.get_dialect()().create_connect_args(url)
-        for host in str(arguments.get("host", "")).split(","):
-            if not host.startswith(("/", "@")):
-                host.encode("idna")
-            if "@" in host[1:]:
-                raise ConfigurationError(_UNREADABLE)
-    except (sqlalchemy.exc.ArgumentError, ValueError) as error:
-        # The error itself may quote a part of a password, so it is not kept as the cause.
-        raise ConfigurationError(_reason(rest, error)) from None
-    return url
-
-
-def _parse(rest: str) -> URL:
-    """Read an address without its scheme; SQLAlchemy itself cannot read host1:port1,host2:port2."""
-    match = _ADDRESS.fullmatch(rest)
-    places = [] if match is None else match["hosts"].split(",")
-    parts = [part for part in map(_HOST.fullmatch, places) if part is not None]
-    if len(parts) < len(places):
-        raise ValueError("a port is not a number")
-    if match is None or len(parts) == 1:
-        return make_url(f"postgresql+psycopg://{rest}")
-    url = make_url(f"postgresql+psycopg://{match['user'] or ''}{match['tail']}")
-    if "host" in url.query:  # libpq prefers it
-        return url
-    hosts = ",".join(unquote(part["ip"] or part["name"]) for part in parts)
-    ports = ",".join(part["port"] or "" for part in parts)
-    return url.update_query_dict({"host": hosts} | ({"port": ports} if ports.strip(",") else {}))
-
-
-def _join_hosts(url: URL) -> URL:
-    """Return an address whose several hosts are written as libpq reads them: host=a,b&port=1,2."""
-    host, port = url.query.get("host"), url.query.get("port")
-    if isinstance(host, str) and isinstance(port, str) and "," in host and "," not in port:
-        return url.update_query_dict({"port": ",".join([port] * len(host.split(",")))})
-    if isinstance(host, tuple):
-        _, arguments = url.get_dialect()().create_connect_args(url)
-        names = [name for name in ("host", "port") if arguments.get(name)]
-        return url.update_query_dict({name: arguments[name] for name in names})
-    return url
-
-
-def _reason(rest: str, error: Exception) -> str:
-    """Return why an address cannot be read. It names the host and port, and never a password.
-
-    The user and the password end at the last "@". Parameters after a "?" may hold a password too.
-    """
-    hosts = rest.rpartition("@")[2].partition("?")[0].partition("/")[0]
-    for place in hosts.split(","):
-        host, colon, port = place.rpartition(":")
-        if colon and port and "]" not in port and not (port.isascii() and port.isdigit()):
-            return (
-                f'the address of the database cannot be read: the port "{port}" of the host "{host}" '
-                "is not a number; expected an address such as postgresql://user@host:5432/name"
-            )
-    if isinstance(error, UnicodeError | sqlalchemy.exc.ArgumentError):
-        return f"the address of the database cannot be read: {error}"
-    return _UNREADABLE
-
-
-def plain_url(url: URL) -> str:
-    """Return the address for psql and other clients of libpq, with the password."""
-    address = _join_hosts(url).set(drivername="postgresql").render_as_string(hide_password=False)
-    # libpq accepts neither the spaces that SQLAlchemy leaves in names of roles, nor the plus signs that
-    # SQLAlchemy writes for spaces in options.
-    address, mark, query = address.partition("?")
-    return address.replace(" ", "%20") + mark + query.replace("+", "%20")
-
-
-def public_url(url: URL) -> str:
-    """Return the address for clients of libpq without its passwords, to show it."""
-    hidden = {name: "***" for name in url.query if "password" in name}
-    return (
-        url.set(drivername="postgresql")
-        .update_query_dict(hidden)
-        .render_as_string(hide_password=True)
-    )
 
 
 def open_engine(address: str, application_name: str = APPLICATION_NAME) -> Engine:
@@ -257,7 +153,7 @@ def is_trouble(error: psycopg.Error) -> bool:
 
 def translated(error: psycopg.Error) -> DatabaseError:
     """Return the driver's error as DatabaseUnavailable or DatabaseError."""
-    message = " ".join(str(error).split()) or type(error).__name__
+    message = on_one_line(error)
     if is_lost(error):
         return DatabaseUnavailable(f"no connection to the database: {message}")
     return DatabaseError(f"the database refused: {message}")
@@ -327,9 +223,3 @@ def wait_at_most(connection: Connection, patience: str) -> tuple[str, float | No
     row = connection.execute(statements.WAIT_AT_MOST, {"most": patience}).fetchone()
     assert row is not None
     return row[0], row[1] or None
-
-
-def is_pooled(engine: Engine) -> bool:
-    """Return whether a pooler such as pgbouncer stands between an engine and the server."""
-    with lend(engine) as connection:
-        return connections.is_pooled(connection)

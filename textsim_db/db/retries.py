@@ -1,4 +1,4 @@
-"""Repeats transactions after temporary errors, and halves those that exceed a time limit.
+"""Repeats transactions after temporary errors, and halves transactions that exceed a time limit.
 
     for attempt in Attempts(engine, len(keys)):
         with attempt, transaction(engine) as connection:

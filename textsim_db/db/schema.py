@@ -47,7 +47,9 @@ HASHES = {
 """hashtextextended() of PostgreSQL, for words of different lengths."""
 BAND_HASHES = [-84178696, 948908535]
 """The buckets of the bands {7, -32768} and {0, 12345}, as hash_array_extended() gives them."""
-_LOCK = 7_310_583_202_611_201  # an arbitrary number; the lock lets only one migration run at a time
+_MIGRATION_LOCK = (
+    7_310_583_202_611_201  # an arbitrary number; the lock lets only one migration run at a time
+)
 
 
 def resource(name: str) -> Path:
@@ -347,7 +349,7 @@ def _changing(engine: Engine) -> Iterator[tuple[sqlalchemy.Connection, Config]]:
         adapted(connection.connection, autocommit=False),
         connection.begin(),
     ):
-        connection.exec_driver_sql(statements.LOCK_MIGRATIONS, (_LOCK,))
+        connection.exec_driver_sql(statements.LOCK_MIGRATIONS, (_MIGRATION_LOCK,))
         config = _config()
         config.attributes["connection"] = connection
         try:

@@ -189,7 +189,7 @@ DROP_PASSAGE_INDEX: Final[LiteralString] = "DROP INDEX textsim.{passage_index}"
 BUILD_PASSAGE_INDEX: Final[LiteralString] = """
 /* textsim-db: build the index of the fingerprints of corpus {id} */
 CREATE INDEX IF NOT EXISTS {passage_index} ON {passage} (fingerprint, document_id)
-WITH (deduplicate_items = off)
+WITH (deduplicate_items = off, fillfactor = 95)
 """
 
 # The dictionary

@@ -19,8 +19,8 @@ def load_signatures(
 ) -> Signatures:
     """Read the signatures of documents as array_send gives them.
 
-    names: those of the documents, for the error. Raises DatabaseError for a signature of a length that
-    the configuration does not give.
+    names: the names of the documents, for the error. Raises DatabaseError for a signature of a length
+    that the configuration does not give.
     """
     if config.is_exact:
         return Ragged(*load_int4_arrays(parts))

@@ -8,6 +8,7 @@ import numpy as np
 
 from textsim_db.text.array_types import ByteArray, HashArray, Int32Array, Int64Array
 from textsim_db.text.hash_table import SPREAD, enter, find, hash_table, is_taken
+from textsim_db.text.hashing import ALL_BITS
 from textsim_db.text.numba_compiler import inlined_kernel, kernel, load64, prefetch
 from textsim_db.text.tokens import Tokens
 
@@ -18,15 +19,14 @@ MAX_LONG_BYTES = 8 * 1024 * 1024
 
 _INLINE = 16
 """The longest word that a slot can hold, in bytes."""
-_FIELDS = 4
+_SLOT_FIELDS = 4
 _AHEAD = 64
 """The words between a word that is looked up and the word whose slot is fetched from memory."""
 _LINE = 64
 """Bytes that the processor fetches from memory at once. A slot never lies in two such lines."""
 _ONE = np.uint64(1)
-_ALL_BITS = np.uint64(0xFFFFFFFFFFFFFFFF)
 _LOW_HALF = np.uint64(0xFFFFFFFF)
-_HALF = np.uint64(32)
+_LENGTH_SHIFT = np.uint64(32)
 
 
 class _Table(NamedTuple):
@@ -99,10 +99,10 @@ class WordCache:
 def _empty_table(slots: int, long_words: ByteArray) -> _Table:
     """Return a table without words; slots: a power of two."""
     shift = 64 - (slots.bit_length() - 1)
-    size = 8 * _FIELDS * slots
+    size = 8 * _SLOT_FIELDS * slots
     data = np.zeros(size + _LINE, np.uint8)
     first = -data.ctypes.data % _LINE
-    aligned = data[first : first + size].view(np.uint64).reshape(slots, _FIELDS)
+    aligned = data[first : first + size].view(np.uint64).reshape(slots, _SLOT_FIELDS)
     return _Table(aligned, long_words, shift, SPREAD)
 
 
@@ -117,7 +117,7 @@ def _find(table: _Table, tokens: Tokens) -> Int32Array:
     slots = table.slots.reshape(-1)
     for i in range(len(ids)):
         later = tokens.hashes[min(i + _AHEAD, len(ids) - 1)]
-        prefetch(slots, _FIELDS * int(_first_slot(table, np.uint64(later))))
+        prefetch(slots, _SLOT_FIELDS * int(_first_slot(table, np.uint64(later))))
         ids[i] = _find_word(table, tokens, i)
     return ids
 
@@ -150,7 +150,9 @@ def _has_word(
     """Return whether a slot in use has this word; first and second: see _inline_bytes."""
     slots = table.slots
     # One branch instead of four, because the processor predicts none of them alone.
-    has_hash = (slots[slot, 1] == word_hash) & (slots[slot, 0] >> _HALF == np.uint64(length))
+    has_hash = (slots[slot, 1] == word_hash) & (
+        slots[slot, 0] >> _LENGTH_SHIFT == np.uint64(length)
+    )
     if length > _INLINE:
         return bool(has_hash) and _is_equal_long(
             table.long_words, int(slots[slot, 2]), data, start, length
@@ -182,7 +184,7 @@ def _inline_bytes(data: ByteArray, start: int, length: int) -> tuple[np.uint64, 
 @inlined_kernel
 def _masked(eight_bytes: np.uint64, length: int) -> np.uint64:
     """Return the first length bytes, of at most eight, and 0 in place of the other bytes."""
-    mask = (_ALL_BITS >> np.uint64(64 - 8 * length)) if length else np.uint64(0)
+    mask = (ALL_BITS >> np.uint64(64 - 8 * length)) if length else np.uint64(0)
     return np.uint64(eight_bytes & mask)
 
 
@@ -216,7 +218,7 @@ def _enter_words(table: _Table, words: Tokens, ids: Int32Array, bytes_used: int)
         if table.slots[slot, 0] != 0:
             continue
         added += 1
-        table.slots[slot, 0] = (np.uint64(length) << _HALF) | np.uint64(ids[i])
+        table.slots[slot, 0] = (np.uint64(length) << _LENGTH_SHIFT) | np.uint64(ids[i])
         table.slots[slot, 1] = word_hash
         if length <= _INLINE:
             first, second = _inline_bytes(words.normal, start, length)
@@ -241,7 +243,7 @@ def _copy_slots(table: _Table, larger: _Table) -> None:
     for i in range(len(table.slots)):
         if table.slots[i, 0] != 0:
             slot = _slot_of_hash(larger, table.slots[i, 1])
-            for field in range(_FIELDS):
+            for field in range(_SLOT_FIELDS):
                 larger.slots[slot, field] = table.slots[i, field]
 
 

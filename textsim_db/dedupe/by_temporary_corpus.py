@@ -58,7 +58,7 @@ class Rule(NamedTuple):
 
 
 class Document(NamedTuple):
-    """A document to compare with all others, or with those of its scope."""
+    """A document to compare with all others, or with the others of its scope."""
 
     text: str | None
     """None if it cannot be compared."""
@@ -172,7 +172,10 @@ def _warn_of_large_clusters(corpus: Corpus, removals: list[Removal]) -> None:
         log.warning(
             "%s documents are removed for the document in place %s; the least similarity of those "
             "compared is %.4f, and %s",
-            *(f"{removed:,}", kept + 1, inspection.least, cause),
+            f"{removed:,}",
+            kept + 1,
+            inspection.least,
+            cause,
             extra={"documents": removed, "least": inspection.least},
         )
 

@@ -17,12 +17,12 @@ from textsim_db.errors import ConfigurationError, Misfit, suggest_settings
 from textsim_db.frames.arrow_results import ResultColumns, Results, columns_of
 from textsim_db.frames.read_frame import (
     ColumnNames,
+    frame_rows,
     is_data_frame,
     is_frame,
     open_stream,
-    read_rows,
 )
-from textsim_db.progress_bar import shown
+from textsim_db.progress_bar import showing
 from textsim_db.results import AddReport, Refusal
 from textsim_db.settings import PAIR_SETTINGS, CorpusSettings, Linkage, Settings, check_linkage
 from textsim_db.show.layout import output
@@ -137,7 +137,7 @@ def dedupe_frame(
     optional = {"keep": rule.preference.column, "scope": scope, "key": key}
     names = {"text": text} | {option: name for option, name in optional.items() if name}
     documents = _Documents(frame, names)
-    with _opened(database, corpora) as db, shown(progress, "comparing", "rows") as show:
+    with _opened(database, corpora) as db, showing(progress, "comparing", "rows") as show:
         result = deduplicate(db, documents, rule, show, corpora)
     return _filtered(frame, result), _report(frame, key, documents, result)
 
@@ -166,7 +166,7 @@ class _Documents:
     """The rows of a frame as documents; collects the reasons of texts that cannot be compared."""
 
     def __init__(self, frame: Any, names: ColumnNames) -> None:
-        self._rows = read_rows(frame, names)
+        self._rows = frame_rows(frame, names)
         self._options = list(names)
         self.faults: dict[int, str] = {}
 

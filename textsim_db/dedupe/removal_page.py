@@ -17,12 +17,13 @@ from textsim_db.dedupe.shown_texts import ShownTexts
 from textsim_db.diff.html_page import warning_note
 from textsim_db.diff.marked_parts import (
     COMPARED,
+    LONGEST_EXCERPT,
     StartDifferences,
     compare_starts,
     excerpt_of_both,
     excerpts_side_by_side,
 )
-from textsim_db.diff.word_diff import Change, Token, tokens
+from textsim_db.diff.word_diff import Change, Token, tokens, tokens_of_form
 from textsim_db.show.charts import bars_by_name
 from textsim_db.show.escape import escaped, shortened
 from textsim_db.show.layout import note, page
@@ -34,7 +35,6 @@ PAGE_BYTES = 5_000_000
 """The bytes of a page from which on no further cluster is added."""
 _FAULTS = 20
 _LONGEST_NAME = 200
-_LONGEST_TEXT = 1_600
 
 
 class Faults(NamedTuple):
@@ -50,7 +50,7 @@ class Faults(NamedTuple):
         return f"{'kept' if self.are_kept else 'left out'}, because they cannot be compared"
 
 
-class Summary(NamedTuple):
+class ReportedRun(NamedTuple):
     """The run that a page reports."""
 
     title: str
@@ -73,23 +73,23 @@ class Summary(NamedTuple):
         return "removed" if self.table is None else "to remove"
 
 
-def removal_page(summary: Summary, shown: ShownRemovals, texts: ShownTexts) -> str:
+def removal_page(run: ReportedRun, shown: ShownRemovals, texts: ShownTexts) -> str:
     """Return the page.
 
     Its size is bounded: it names what it leaves out.
     """
-    names = _Names(summary.keys, summary.noun, summary.removed)
-    heading = "What was removed from" if summary.table is None else "What to remove from"
+    names = _Names(run.keys, run.noun, run.removed)
+    heading = "What was removed from" if run.table is None else "What to remove from"
     pieces = [
-        f"<h1>{heading} <bdi>{shortened(summary.title, _LONGEST_NAME)}</bdi></h1>\n",
-        _remark(summary.table),
-        _facts(summary, shown),
+        f"<h1>{heading} <bdi>{shortened(run.title, _LONGEST_NAME)}</bdi></h1>\n",
+        _remark(run.table),
+        _facts(run, shown),
         _histogram(shown, names),
         *(_sample(tenth, names, texts) for tenth in shown.tenths if tenth.pairs),
         *_clusters(shown, names, texts),
-        _faults(summary.faults),
+        _faults(run.faults),
     ]
-    return page(f"{heading} {summary.title[:_LONGEST_NAME]}", *pieces)
+    return page(f"{heading} {run.title[:_LONGEST_NAME]}", *pieces)
 
 
 def _remark(table: str | None) -> str:
@@ -119,24 +119,24 @@ def _name(text: str) -> str:
     return f"<bdi>{shortened(text, _LONGEST_NAME)}</bdi>"
 
 
-def _facts(summary: Summary, shown: ShownRemovals) -> str:
-    result, settings = summary.result, summary.rule.settings
-    preference = summary.rule.preference
-    dropped = 0 if summary.faults.are_kept else len(summary.faults.reasons)
+def _facts(run: ReportedRun, shown: ShownRemovals) -> str:
+    result, settings = run.result, run.rule.settings
+    preference = run.rule.preference
+    dropped = 0 if run.faults.are_kept else len(run.faults.reasons)
     values: list[tuple[str, object]] = [
-        (f"{summary.noun}s", result.documents),
+        (f"{run.noun}s", result.documents),
         ("kept", result.documents - len(result.removals) - len(result.standing) - dropped),
-        (summary.removed, len(result.removals)),
+        (run.removed, len(result.removals)),
         ("clusters", shown.all_clusters),
         ("threshold", f"{settings.threshold:g}"),
         ("shingle", str(settings.shingle)),
-        ("linkage", str(summary.rule.linkage)),
-        (f"kept {summary.noun} of a cluster", ":".join(filter(None, preference))),
+        ("linkage", str(run.rule.linkage)),
+        (f"kept {run.noun} of a cluster", ":".join(filter(None, preference))),
     ]
     if result.standing:
-        values.insert(3, (f"{summary.removed}, because a corpus has a match", len(result.standing)))
-    if summary.faults.reasons:
-        values.insert(2, (summary.faults.title, len(summary.faults.reasons)))
+        values.insert(3, (f"{run.removed}, because a corpus has a match", len(result.standing)))
+    if run.faults.reasons:
+        values.insert(2, (run.faults.title, len(run.faults.reasons)))
     return facts(values)
 
 
@@ -187,12 +187,8 @@ def _texts(pair: RemovedPair, texts: ShownTexts) -> tuple[str, str, Callable[[st
     removed = texts.records[pair.removed]
     if isinstance(pair.kept, StoredDocument):
         # A corpus stores words only.
-        return texts.documents[pair.kept], texts.forms[pair.removed], _words
+        return texts.documents[pair.kept], texts.forms[pair.removed], tokens_of_form
     return texts.records[pair.kept], removed, tokens
-
-
-def _words(form: str) -> list[Token]:
-    return [Token(word, f"{word} ") for word in form.split()]
 
 
 def _remarks(found: StartDifferences) -> str:
@@ -233,9 +229,9 @@ def _cluster(cluster: RemovedCluster, names: _Names, texts: ShownTexts) -> str:
 
 def _kept_text(kept: int | StoredDocument, texts: ShownTexts) -> str:
     text = texts.records[kept] if isinstance(kept, int) else texts.documents[kept]
-    if len(text) <= _LONGEST_TEXT:
+    if len(text) <= LONGEST_EXCERPT:
         return escaped(text)
-    return f'{escaped(text[: end_of_start(text, _LONGEST_TEXT)])} <i class="gap">…</i>'
+    return f'{escaped(text[: end_of_start(text, LONGEST_EXCERPT)])} <i class="gap">…</i>'
 
 
 def _member(pair: RemovedPair, names: _Names, texts: ShownTexts) -> str:
@@ -251,7 +247,7 @@ def _faults(faults: Faults) -> str:
     reasons = faults.reasons
     if not reasons:
         return ""
-    items = "".join(f"<li>{shortened(each, _LONGEST_TEXT)}</li>\n" for each in reasons[:_FAULTS])
+    items = "".join(f"<li>{shortened(each, LONGEST_EXCERPT)}</li>\n" for each in reasons[:_FAULTS])
     rest = note(f"{len(reasons) - _FAULTS:,} more not listed") if len(reasons) > _FAULTS else ""
     title = faults.title[0].upper() + faults.title[1:]
     return f"<h2>{title}</h2>\n<ul>\n{items}</ul>\n{rest}"

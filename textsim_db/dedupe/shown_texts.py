@@ -18,7 +18,7 @@ from textsim_db.text.storable_text import to_bytes
 if TYPE_CHECKING:
     from textsim_db.corpus import Corpus
 
-_LONGEST = 2 * COMPARED
+_LONGEST_IN_MEMORY = 2 * COMPARED
 """The characters of a record that are kept in memory."""
 
 
@@ -49,11 +49,11 @@ def read_texts(
     documents: dict[StoredDocument, str],
     settings: CorpusSettings,
 ) -> ShownTexts:
-    """Choose the texts that are shown; texts: those of all records, in their order."""
+    """Choose the texts that are shown; texts: the texts of all records, in their order."""
     pairs = list(shown.pairs())
     wanted = {number for pair in pairs for number in pair[:2] if isinstance(number, int)}
     records = {
-        number: text[:_LONGEST]
+        number: text[:_LONGEST_IN_MEMORY]
         for number, text in enumerate(texts)
         if number in wanted and text is not None
     }

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from textsim_db.diff.explanation import Side, side_of_form
 from textsim_db.diff.html_page import warning_note
-from textsim_db.diff.marked_parts import excerpt_of_both
+from textsim_db.diff.marked_parts import LONGEST_EXCERPT, excerpt_of_both
 from textsim_db.diff.word_diff import Part, differences
 from textsim_db.measures.sets import jaccard
 from textsim_db.settings import CorpusConfig
@@ -15,9 +15,8 @@ from textsim_db.show.escape import escaped, shortened
 from textsim_db.show.layout import note, output
 from textsim_db.show.numbers import count, similarity
 
-_SHOWN = 20
+_SHOWN_MEMBERS = 20
 """The members that a notebook shows."""
-_LONGEST_TEXT = 1_600
 
 
 class ExplainedMember(NamedTuple):
@@ -50,11 +49,11 @@ class ExplainedCluster(NamedTuple):
         return f"ExplainedCluster(key={self.key!r}, members={members}, left_out={self.left_out})"
 
     def _repr_html_(self) -> str:
-        shown = self.members[:_SHOWN]
+        shown = self.members[:_SHOWN_MEMBERS]
         left_out = len(self.members) - len(shown) + self.left_out
         return output(
             f"<p><b><bdi>{escaped(self.key)}</bdi></b></p>\n",
-            f'<div class="text" dir="auto">{shortened(self.text, _LONGEST_TEXT)}</div>\n',
+            f'<div class="text" dir="auto">{shortened(self.text, LONGEST_EXCERPT)}</div>\n',
             *map(_member_as_html, shown),
             note(f"{count(left_out, 'more document')} left out") if left_out else "",
         )

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from textsim_db.diff.word_diff import Part, Token, differences, tokens
+from textsim_db.diff.word_diff import Part, Token, differences, tokens, tokens_of_form
 from textsim_db.measures.by_name import MEASURES, Measure
 from textsim_db.measures.estimates import Estimate, signature_estimate
 from textsim_db.measures.sets import containment
@@ -92,8 +92,7 @@ def side_of_text(text: str, config: CorpusConfig) -> Side:
 
 def side_of_form(form: str, config: CorpusConfig) -> Side:
     """Prepare a stored document, which has only its normal form, for explain_sides()."""
-    own = [Token(word, f"{word} ") for word in form.split()]
-    return _side(tokens_of([form.encode()]), own, config)
+    return _side(tokens_of([form.encode()]), tokens_of_form(form), config)
 
 
 def explain_sides(a: Side, b: Side) -> Explanation:

@@ -15,8 +15,8 @@ _FOLDED = 240
 """Longer runs of equal words are folded, except for some characters at both ends."""
 _END = 80
 _LONGEST_CHANGE = 400
-_MOST = 1_600
-"""The characters of an excerpt; the runs after them are left out."""
+LONGEST_EXCERPT = 1_600
+"""The characters of an excerpt; the rest is left out."""
 
 
 def side_by_side(parts: Sequence[Part], a: str, b: str) -> str:
@@ -90,7 +90,7 @@ def _shortened(runs: Sequence[tuple[str, str]]) -> str:
     pieces: list[str] = []
     shown = 0
     for place, (tag, text) in enumerate(runs):
-        if shown > _MOST:
+        if shown > LONGEST_EXCERPT:
             pieces.append(left_out(sum(len(rest) for _, rest in runs[place:])))
             break
         pieces.append(_tagged(tag, _change(text) if tag else _fold(text)))

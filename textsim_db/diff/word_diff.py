@@ -88,6 +88,11 @@ class Differences(NamedTuple):
     """
 
 
+def tokens_of_form(form: str) -> list[Token]:
+    """Return the words of a normal form, each with the space after it."""
+    return [Token(word, f"{word} ") for word in form.split()]
+
+
 def tokens(text: str) -> list[Token]:
     """Cut a text into words, each with the characters up to the next word.
 

@@ -137,19 +137,18 @@ class _UnreadableRest(InputError):
 
 
 class _TextLines:
-    """The decoded lines of a file.
-
-    raw: the bytes of the lines since clear(); error: of the first line that is not UTF-8.
-    """
+    """The decoded lines of a file."""
 
     def __init__(self, file: IO[bytes], separator: str) -> None:
         self._lines = lines(file)
         self._separator, self._title = separator.encode(), _SEPARATORS[separator]
         self.error: InputError | None = None
+        """The error of the first line since clear() that is not UTF-8."""
         self._raw = bytearray()  # a list of short lines would take many times their bytes
 
     @property
     def raw(self) -> bytes:
+        """The bytes of the lines since clear()."""
         return bytes(self._raw)
 
     def clear(self) -> None:

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from itertools import pairwise
 from typing import IO, TYPE_CHECKING, Any
 
-from textsim_db.errors import InputError, install_extra
+from textsim_db.errors import InputError, install_extra, on_one_line
 from textsim_db.files.record_reader import Names, RecordReader, Values
 from textsim_db.frames.read_frame import has_strings
 from textsim_db.lazy_imports import lazy
@@ -93,7 +93,7 @@ class ParquetReader(RecordReader):
         except (pyarrow.ArrowException, OSError, UnicodeDecodeError) as error:
             if isinstance(error, OSError) and error.errno is not None:
                 raise
-            raise InputError(f"damaged, or not Parquet: {' '.join(str(error).split())}") from error
+            raise InputError(f"damaged, or not Parquet: {on_one_line(error)}") from error
 
 
 def _rows_at_once(file: Any) -> int:
@@ -133,7 +133,7 @@ def _value(scalar: Any, name: str) -> Any:
         raise InputError(f'"{name}" is not UTF-8: {error.reason}') from error
     except (ValueError, OverflowError, pyarrow.ArrowException) as error:
         # Damaged, or a date that Python does not have.
-        raise InputError(f'"{name}" cannot be read: {" ".join(str(error).split())}') from error
+        raise InputError(f'"{name}" cannot be read: {on_one_line(error)}') from error
 
 
 def _is_dictionary_of_texts(kind: Any) -> bool:

@@ -77,7 +77,7 @@ class Inputs:
         return total
 
     def files(self, on_refused: Callable[[Refusal], None] = lambda refusal: None) -> Iterator[str]:
-        """Yield the names of all files, those of folders included; "-" is standard input."""
+        """Yield the names of all files, also of the files in folders; "-" is standard input."""
         for path in self.paths:
             if path == STDIN or not os.path.isdir(path):
                 yield path

@@ -50,7 +50,7 @@ if TYPE_CHECKING:
     from textsim_db.files.record_reader import Mask
 
 
-_MOST_MEMBERS = 100
+_MOST_SUGGESTIONS = 100
 """The most members that are kept as suggestions for a misspelt name."""
 
 
@@ -69,7 +69,7 @@ class RecordColumns(NamedTuple):
     """The scope, if records of different scopes are not compared."""
 
     def wanted(self, columns: list[str]) -> Names:
-        """Return the columns to read; columns: those of the file."""
+        """Return the columns to read; columns: the columns of the file."""
         key = self.key if self.key_needed or self.key in columns else None
         by_option = {
             "--text": self.text,
@@ -264,7 +264,7 @@ class _Members:
     def note(self, record: Values) -> None:
         """Note the members of a record."""
         self.missing = [named for named in self.missing if named[1] not in record]
-        if len(self._present) < _MOST_MEMBERS:
+        if len(self._present) < _MOST_SUGGESTIONS:
             self._present |= dict.fromkeys(record)
 
     def check(self) -> None:

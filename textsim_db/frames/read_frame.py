@@ -36,7 +36,7 @@ def is_frame(value: Any) -> bool:
     return is_data_frame(value) or hasattr(value, "__arrow_c_stream__")
 
 
-def read_rows(frame: Any, names: ColumnNames) -> Iterator[tuple[Any, ...]]:
+def frame_rows(frame: Any, names: ColumnNames) -> Iterator[tuple[Any, ...]]:
     """Return a lazy iterator over the rows of a data frame or an Arrow table, with these columns.
 
     A null, or a value of a wrong type, is a Misfit. Raises ConfigurationError before the first row if

@@ -169,7 +169,7 @@ def object_problems(connection: Connection, corpus: StoredCorpus) -> Iterator[Pr
     for table, name, statement in connection.execute(corpus.statement(statements.PASSAGE_TRIGGERS)):
         place, detail = (
             f"textsim.{table}",
-            "it does not exist or is disabled, so passages are missed",
+            "it does not exist, is disabled or was changed, so passages are missed",
         )
         remedy = f"DROP TRIGGER IF EXISTS {name} ON {place}; {statement}"
         yield Problem("trigger", f"{place}.{name}", detail, remedy)

@@ -68,7 +68,7 @@ def check(store: Store, progress: Callable[[int], None] | None = None) -> list[P
             found = faults(connection, store, tracked, checker.suspects)
             problems += [fault.problem(store.corpus) for fault in found]
     with snapshot(store.engine) as connection:
-        problems += _source_problems(connection, store.corpus)
+        problems += _unusable_sources(connection, store.corpus)
         problems += source_problems(connection, store.corpus)
     if store.corpus.config.is_unique and not problems:
         problems += _twin_problems(store)
@@ -192,7 +192,7 @@ class _Checker:
 
     def _read_words(self, ids: list[int]) -> dict[int, str]:
         """Return the words of ids; self._absent has the ids that are not in the dictionary."""
-        missing = [number for number in ids if number not in self._words]
+        missing = [id_ for id_ in ids if id_ not in self._words]
         if len(self._words) + len(missing) > MAX_KEPT_WORDS:
             self._words, missing = {}, ids
         if missing:
@@ -249,7 +249,7 @@ def _forgotten(connection: Connection, corpus: StoredCorpus) -> Iterator[Problem
         yield Problem("words", key, detail, _mend_words(corpus))
 
 
-def _source_problems(connection: Connection, corpus: StoredCorpus) -> Iterator[Problem]:
+def _unusable_sources(connection: Connection, corpus: StoredCorpus) -> Iterator[Problem]:
     for table, problem in connection.execute(statements.SOURCE_PROBLEMS, [corpus.id]):
         # A problem of an attached table ends with its way out.
         yield Problem("attached table", table, problem, f"textsim reconcile {quote(corpus.name)}")
@@ -273,7 +273,7 @@ def _twin_problems(store: Store) -> Iterator[Problem]:
 
 
 def _row_problems(connection: Connection, store: Store) -> Iterator[Problem]:
-    """Yield the band rows and fingerprints that are missing, and those that documents do not have."""
+    """Yield the band rows and fingerprints that are missing, and the surplus ones."""
     config = store.corpus.config
     buckets = statements.BUCKETS_OF_VALUES if config.is_exact else statements.BUCKETS_OF_BANDS
     if config.scoped:
@@ -288,7 +288,7 @@ def _row_problems(connection: Connection, store: Store) -> Iterator[Problem]:
 def _wrong_rows(
     connection: Connection, store: Store, rows: statements.RowsToCheck
 ) -> Iterator[Problem]:
-    """Yield the rows of a table that differ from those that follow from the documents."""
+    """Yield the rows of a table that do not follow from the documents."""
     config = store.corpus.config
     shape: dict[str, Any] = {"rows": config.rows, "bands": config.bands, "bits": BLOCK_BITS}
     both = (rows.sums_of_stored, rows.sums_of_documents)

@@ -27,6 +27,7 @@ from textsim_db.integrity import statements
 from textsim_db.integrity.check_catalog import Tracking
 from textsim_db.measures.by_name import JACCARD
 from textsim_db.read.pairs import StoredHost
+from textsim_db.read.snapshot import fetch_arrays
 from textsim_db.results import Problem
 from textsim_db.settings import Shingle
 from textsim_db.text.array_types import BoolArray, FloatArray, Int32Array, Int64Array
@@ -69,10 +70,10 @@ class _Matches(NamedTuple):
 
 
 class _ToCompare(NamedTuple):
-    """Nodes whose matches are compared with those that the function of SQL finds."""
+    """Nodes whose matches are compared with the matches that the function of SQL finds."""
 
     nodes: Int64Array
-    """The judged nodes, and those with a match that is stored and not found, or the reverse."""
+    """The judged nodes, and the nodes with a match that is stored and not found, or the reverse."""
     crowded: Int64Array
     """The nodes that have only some of their matches, which are not compared."""
 
@@ -127,7 +128,8 @@ def faults(
 
 
 def _nodes_to_compare(connection: Connection, store: Store, threshold: float) -> _ToCompare:
-    documents, nodes = _arrays(connection, store, statements.NODES_OF_DOCUMENTS)
+    columns = fetch_arrays(connection, store.corpus, statements.NODES_OF_DOCUMENTS)
+    documents, nodes = map(load_int4_array, columns)
     most, stored_crowded = connection.execute(
         store.corpus.statement(statements.CROWDED_NODES)
     ).fetchone() or (0, [])
@@ -171,15 +173,7 @@ def _found(links: Links, documents: Int32Array, nodes: Int32Array) -> _Matches:
 
 
 def _stored(connection: Connection, store: Store) -> _Matches:
-    cursor = connection.cursor(binary=True)
-    statement = store.corpus.statement(statements.STORED_MATCHES)
-    a, b, similarity = cursor.execute(statement).fetchone() or (None, None, None)
-    packed = pack(load_int4_array(a or b""), load_int4_array(b or b""))
+    a, b, similarity = fetch_arrays(connection, store.corpus, statements.STORED_MATCHES)
+    packed = pack(load_int4_array(a), load_int4_array(b))
     order = np.argsort(packed)
-    return _Matches(packed[order], load_float8_array(similarity or b"")[order])
-
-
-def _arrays(connection: Connection, store: Store, statement: Any) -> tuple[Int32Array, Int32Array]:
-    cursor = connection.cursor(binary=True)
-    one, other = cursor.execute(store.corpus.statement(statement)).fetchone() or (None, None)
-    return load_int4_array(one or b""), load_int4_array(other or b"")
+    return _Matches(packed[order], load_float8_array(similarity)[order])

@@ -84,7 +84,7 @@ class RowsToCheck(NamedTuple):
 
 
 def band_rows(buckets: LiteralString) -> RowsToCheck:
-    """Return the statements for the band rows; buckets: a query for those that signatures give."""
+    """Return the statements for the band rows; buckets: a query for the buckets that signatures give."""
     return _rows_to_check("band row", "bucket", "{band}", buckets)
 
 
@@ -305,8 +305,10 @@ FROM textsim.corpus c CROSS JOIN LATERAL textsim._passage_triggers(c) g
 WHERE c.id = {id} AND NOT EXISTS (
     SELECT FROM pg_catalog.pg_trigger o
     WHERE o.tgrelid = pg_catalog.to_regclass('textsim.' || g.relation) AND o.tgname = g.name
-        AND o.tgenabled IN ('O', 'A') AND o.tgfoid = 'textsim._change_passage_rows'::pg_catalog.regproc)
+        AND o.tgenabled IN ('O', 'A') AND pg_catalog.replace(
+            pg_catalog.pg_get_triggerdef(o.oid), ' FUNCTION _', ' FUNCTION textsim._') = g.statement)
 """
+"""The triggers that are missing or changed; the server leaves out a schema that the search_path has."""
 TRACKING_TRIGGERS: Final[LiteralString] = """
 SELECT g.relation, g.name
 FROM textsim.tracked t CROSS JOIN LATERAL textsim._tracking_triggers(t.corpus_id) g

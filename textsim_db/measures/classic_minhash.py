@@ -9,13 +9,15 @@ Frieze and Mitzenmacher, "Min-wise independent permutations", 2000.
 from __future__ import annotations
 
 from functools import lru_cache
+from itertools import islice
 from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
+from textsim_db.sketch.fast_similarity import splitmix64
+
 PRIME = 2**31 - 1
-_MASK64 = 2**64 - 1
 
 
 class Coefficients(NamedTuple):
@@ -29,17 +31,8 @@ class Coefficients(NamedTuple):
 
 @lru_cache(maxsize=64)
 def coefficients(seed: int, num_hashes: int) -> Coefficients:
-    """Draw a and b of each hash in turn from splitmix64.
-
-    Steele, Lea and Flood, "Fast splittable pseudorandom number generators", 2014, figure 17.
-    """
-    state = seed
-    draws = []
-    for _ in range(2 * num_hashes):
-        state = (state + 0x9E3779B97F4A7C15) & _MASK64
-        z = ((state ^ (state >> 30)) * 0xBF58476D1CE4E5B9) & _MASK64
-        z = ((z ^ (z >> 27)) * 0x94D049BB133111EB) & _MASK64
-        draws.append(z ^ (z >> 31))
+    """Draw a and b of each hash in turn from splitmix64."""
+    draws = list(islice(splitmix64(seed), 2 * num_hashes))
     a = np.array([1 + draw % (PRIME - 1) for draw in draws[0::2]], np.int64)
     b = np.array([draw % PRIME for draw in draws[1::2]], np.int64)
     return Coefficients(a, b)

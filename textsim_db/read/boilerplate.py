@@ -11,7 +11,6 @@ from textsim_db.cluster import linkages
 from textsim_db.cluster.join import Join
 from textsim_db.compare.verify import Criterion
 from textsim_db.db.binary_format import Array
-from textsim_db.db.binary_rows import load_int4_arrays
 from textsim_db.db.engine import read_rows
 from textsim_db.db.store import Store
 from textsim_db.read import statements
@@ -61,9 +60,7 @@ def read_sample(store: Store) -> SampledDocuments:
 
 def sample_of_rows(store: Store, count: int, rows: list[Any]) -> SampledDocuments:
     """Return documents, read by SAMPLE_OF_WORDS, as a sample of this many."""
-    word_ids, offsets = load_int4_arrays([row[2] or b"" for row in rows])
-    composed = normal_forms(word_ids, offsets, store.dictionary)
-    forms = [form if row[3] is None else row[3] for row, form in zip(rows, composed, strict=True)]
+    forms = normal_forms([row[2] for row in rows], [row[3] for row in rows], store.dictionary)
     tokens = tokens_of([form.encode() for form in forms])
     ids = np.array([row[0] for row in rows], np.int64)
     return SampledDocuments(count, ids, [row[1] for row in rows], tokens)
@@ -122,23 +119,23 @@ def _labels(store: Store, ids: Int64Array, criterion: Criterion | None) -> Int64
 
     None: the corpus is not tracked, and there is no criterion.
     """
-    places = {number: place for place, number in enumerate(ids.tolist())}
+    places = {id_: place for place, id_ in enumerate(ids.tolist())}
     labels = np.full(len(ids), -1, np.int64)
     with snapshot(store.engine) as connection:
         if connection.execute(statements.IS_TRACKED, [store.corpus.id]).fetchone() == (True,):
             statement = store.corpus.statement(statements.CLUSTERS_OF_IDS)
             numbers: dict[int, int] = {}
-            for number, cluster in connection.execute(statement, [Array(ids.astype(np.int32))]):
-                labels[places[number]] = numbers.setdefault(cluster, len(numbers))
+            for id_, cluster in connection.execute(statement, [Array(ids.astype(np.int32))]):
+                labels[places[id_]] = numbers.setdefault(cluster, len(numbers))
             return labels
         if criterion is None:
             return None
         host = StoredHost(connection, store, criterion)
         groups = linkages.groups(Join(host, criterion), Linkage.SINGLE, lambda group: group)
         for label, group in enumerate(groups):
-            for number in group.ids.tolist():
-                if number in places:
-                    labels[places[number]] = label
+            for id_ in group.ids.tolist():
+                if id_ in places:
+                    labels[places[id_]] = label
     return labels
 
 

@@ -22,7 +22,7 @@ FEW_PAIRS = 20_000
 VALUES_AT_ONCE = 100_000_000
 SIGNATURES_AT_ONCE = 50_000
 _HEADER = 28  # of an array of two dimensions
-_INT2 = np.dtype([("length", ">i4"), ("value", ">i2")])
+_LENGTH_AND_INT2 = np.dtype([("length", ">i4"), ("value", ">i2")])
 
 
 def has_equal_band(
@@ -65,12 +65,12 @@ def _first_values(
     is_known = np.zeros(len(ids), np.bool_)
 
     def read(connection: Connection, part: Int32Array) -> None:
-        cursor = connection.cursor(binary=True)
-        row = cursor.execute(statement, [corpus.config.num_hashes, Array(part)]).fetchone()
+        parameters = [corpus.config.num_hashes, Array(part)]
+        row = connection.execute(statement, parameters, binary=True).fetchone()
         if row is not None and row[0] is not None:
             known_ids = load_int4_array(row[0])
-            if len(row[1]) == _HEADER + _INT2.itemsize * bands * len(known_ids):
-                elements = np.frombuffer(row[1], _INT2, offset=_HEADER)["value"]
+            if len(row[1]) == _HEADER + _LENGTH_AND_INT2.itemsize * bands * len(known_ids):
+                elements = np.frombuffer(row[1], _LENGTH_AND_INT2, offset=_HEADER)["value"]
                 places = np.searchsorted(ids, known_ids)
                 values[places], is_known[places] = elements.reshape(-1, bands), True
 

@@ -32,7 +32,7 @@ from textsim_db.read import statements
 from textsim_db.read.bucket_collisions import FEW_PAIRS, has_equal_band
 from textsim_db.read.fold_copies import CopyFinder
 from textsim_db.read.read_band_index import BucketScan, Range, ids_of_rows
-from textsim_db.read.snapshot import on_each, with_second
+from textsim_db.read.snapshot import fetch_arrays, on_each, with_second
 from textsim_db.text.array_types import BoolArray, Int64Array
 
 CROWDED_BUCKET = 16
@@ -105,9 +105,9 @@ class CandidatePairs:
                     yield self._kept(connections, listed)
 
     def _read_sizes(self) -> Sizes:
-        statement = self._store.corpus.statement(statements.COUNTS_OF_SHINGLES)
-        row = self._connection.cursor(binary=True).execute(statement).fetchone() or (b"", b"")
-        ids, counts = (load_int4_array(column or b"") for column in row)
+        statement = statements.COUNTS_OF_SHINGLES
+        columns = fetch_arrays(self._connection, self._store.corpus, statement)
+        ids, counts = map(load_int4_array, columns)
         order = np.argsort(ids)
         return Sizes(ids[order], counts[order])
 

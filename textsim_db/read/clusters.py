@@ -19,7 +19,7 @@ from textsim_db.db.store import Store
 from textsim_db.frames.arrow_results import ResultColumns, columns_of
 from textsim_db.read import inspect_clusters, statements
 from textsim_db.read.pairs import StoredHost
-from textsim_db.read.snapshot import snapshot
+from textsim_db.read.snapshot import fetch, snapshot
 from textsim_db.results import Cluster, InspectedCluster
 from textsim_db.settings import Linkage
 from textsim_db.text.array_types import Int64Array
@@ -81,17 +81,7 @@ def _find(
     keys = corpus.cache.keys(
         np.concatenate([np.empty(0, np.int64), *(group.ids for group in found)])
     )
-    result = [
-        (
-            Cluster(
-                tuple(sorted(keys[number] for number in group.ids.tolist())),
-                group.weakest,
-                None if group.kept is None else keys[group.kept],
-            ),
-            group,
-        )
-        for group in found
-    ]
+    result = [(group.with_keys(keys.__getitem__), group) for group in found]
     result.sort(key=lambda each: (-len(each[0].keys), each[0].keys))
     return result
 
@@ -125,9 +115,8 @@ def _judged_groups(
         return Join(StoredHost(connection, store, criterion, ids), criterion)
 
     def judged_pairs(statement: LiteralString, *parameters: str | None) -> Int64Array:
-        cursor = connection.cursor(binary=True)
-        rows = cursor.execute(store.corpus.statement(statement), [store.corpus.name, *parameters])
-        pairs = np.sort(np.array(rows.fetchall(), np.int64).reshape(-1, 2), axis=1)
+        rows = fetch(connection, store.corpus, statement, [store.corpus.name, *parameters])
+        pairs = np.sort(np.array(rows, np.int64).reshape(-1, 2), axis=1)
         return np.sort(pack(pairs[:, 0], pairs[:, 1]))
 
     judged = JudgedPairs(
@@ -144,8 +133,8 @@ def _ranking(corpus: StoredHost, rank: Rank | None) -> Ranked:
     def ranked(ids: Ids) -> Ids:
         keys = corpus.cache.keys(ids)
 
-        def place(number: int) -> Any:
-            key = keys[number]
+        def place(id_: int) -> Any:
+            key = keys[id_]
             return key if rank is None else (rank(key), key)
 
         return np.array(sorted(ids.tolist(), key=place), np.int64)

@@ -3,24 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any, LiteralString, NamedTuple
 
 import numpy as np
 
 from textsim_db.compare.brute_force import BINS
 from textsim_db.compare.verify import Criterion
-from textsim_db.db.binary_rows import load_int4_arrays
 from textsim_db.db.dictionary import unknown_word
 from textsim_db.db.engine import Connection
 from textsim_db.db.store import Store
 from textsim_db.measures.by_name import JACCARD
 from textsim_db.read import search, statements
-from textsim_db.read.snapshot import snapshot
+from textsim_db.read.snapshot import fetch, snapshot
 from textsim_db.read.stored_documents import (
     DOCUMENTS_AT_ONCE,
     WordNumbers,
     normal_forms,
-    word_numbers,
+    stored_word_numbers,
 )
 from textsim_db.read.word_counts import WordCounts, words_at
 from textsim_db.results import Frequency, Growth, Statistics
@@ -28,9 +27,6 @@ from textsim_db.text.run_ahead import cut
 
 GROWTH_POINTS = 20
 QUANTILES = (0, 5, 25, 50, 75, 95, 100)
-
-Progress = Callable[[int, int], None]
-"""Called with the number of documents read so far, and the number of all documents."""
 
 
 class Sample(NamedTuple):
@@ -41,14 +37,18 @@ class Sample(NamedTuple):
 
 
 class Limits(NamedTuple):
-    """The documents that are counted: those of one language, of one scope, or of both."""
+    """The documents that are counted: of one language, of one scope, or of both."""
 
     language: str | None = None
     scope: str | None = None
 
 
 def statistics(
-    store: Store, words: int, sample: Sample, limits: Limits, progress: Progress | None
+    store: Store,
+    words: int,
+    sample: Sample,
+    limits: Limits,
+    progress: Callable[[int, int], None] | None,
 ) -> Statistics:
     """Return the statistics of a corpus; see Corpus.statistics.
 
@@ -102,14 +102,12 @@ class _Reader:
         self._corpus = store.corpus
         self._limits = limits._asdict()
 
-    def fetch(self, statement: Any, **parameters: Any) -> list[tuple[Any, ...]]:
+    def fetch(self, statement: LiteralString, **parameters: Any) -> list[tuple[Any, ...]]:
         """Return the rows of a statement with these parameters, and the limits."""
-        cursor = self._connection.cursor(binary=True)
-        parameters |= self._limits
-        return cursor.execute(self._corpus.statement(statement), parameters).fetchall()
+        return fetch(self._connection, self._corpus, statement, parameters | self._limits)
 
     def count_words(
-        self, vocabulary: WordNumbers, total: int, progress: Progress | None
+        self, vocabulary: WordNumbers, total: int, progress: Callable[[int, int], None] | None
     ) -> WordCounts:
         """Count the words of the documents; total is their number."""
         counts, last_id, done = WordCounts(), 0, 0
@@ -118,7 +116,7 @@ class _Reader:
             cursor.execute(self._corpus.statement(statements.WORDS), self._limits)
             for rows in cut(cursor, DOCUMENTS_AT_ONCE, lambda row: 4 * len(row[0] or row[1])):
                 waiting = {i: form for i, (word_ids, form) in enumerate(rows) if word_ids is None}
-                words, offsets = word_numbers([row[0] for row in rows], waiting, vocabulary)
+                words, offsets = stored_word_numbers([row[0] for row in rows], waiting, vocabulary)
                 # The array of counts is as long as the highest id, and the id of a damaged document
                 # may be any number. So an id above the dictionary's last one is refused.
                 highest = int(words.max(initial=0))
@@ -133,12 +131,7 @@ class _Reader:
 
 def _similarities(store: Store, chosen: list[tuple[Any, ...]], language: str | None) -> list[float]:
     """Return the similarity of each sampled document to each of its candidates."""
-    word_ids = load_int4_arrays([data or b"" for _, data, _, _ in chosen])
-    from_ids = normal_forms(*word_ids, store.dictionary)
-    forms = [
-        composed if stored is None else stored
-        for composed, (_, _, stored, _) in zip(from_ids, chosen, strict=True)
-    ]
+    forms = normal_forms([row[1] for row in chosen], [row[2] for row in chosen], store.dictionary)
     scopes = [scope for *_, scope in chosen] if store.corpus.config.scoped else None
     matches = search.query_forms(store, forms, Criterion(JACCARD, 0.0, language), scopes)
     return [

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import cached_property
-from typing import Any
+from typing import Any, LiteralString
 
 import numpy as np
 
@@ -15,11 +15,12 @@ from textsim_db.db.engine import Connection
 from textsim_db.db.stored_corpus import StoredCorpus
 from textsim_db.errors import DatabaseError
 from textsim_db.read import statements
+from textsim_db.read.snapshot import fetch
 from textsim_db.read.stored_documents import StoredDocuments, WordNumbers
 from textsim_db.sketch.ragged import Signatures
 
 CACHE_BYTES = 256 * 1024 * 1024
-"""The bytes of documents that are kept, and also of those that are read at once.
+"""The bytes of documents that are kept, and the bytes of documents that are read at once.
 
 A larger cache reads fewer documents twice.
 """
@@ -49,9 +50,9 @@ class DocumentCache:
 
     def documents(self, ids: Ids) -> StoredDocuments:
         """Return documents in the order of the ids; raises DatabaseError if one is missing."""
-        numbers = ids.tolist()
-        self._fetch(numbers)
-        rows = [self._rows[number] for number in numbers]
+        listed = ids.tolist()
+        self._fetch(listed)
+        rows = [self._rows[id_] for id_ in listed]
         return StoredDocuments(self._corpus, self._vocabulary, rows)
 
     def keys(self, ids: Ids) -> dict[int, str]:
@@ -81,15 +82,15 @@ class DocumentCache:
         parts = [ids]
         while parts:
             part = parts.pop()
-            unread = [number for number in part.tolist() if number not in self._rows]
+            unread = [id_ for id_ in part.tolist() if id_ not in self._rows]
             if len(part) > 1 and self._size_of(unread) > CACHE_BYTES:
                 middle = len(part) // 2
                 parts += [part[middle:], part[:middle]]
             else:
                 yield part
 
-    def _fetch(self, numbers: list[int]) -> None:
-        missing = self._missing(numbers)
+    def _fetch(self, ids: list[int]) -> None:
+        missing = self._missing(ids)
         if not missing:
             return
         rows = self._execute(statements.DOCUMENTS_OF_IDS, np.array(missing, np.int64))
@@ -100,31 +101,29 @@ class DocumentCache:
                 f"band rows name document {min(gone)}, which is not stored; run textsim check"
             )
 
-    def _missing(self, numbers: list[int]) -> list[int]:
+    def _missing(self, ids: list[int]) -> list[int]:
         """Return the ids that must be read; if the cache is full, keep only these documents."""
-        missing = [number for number in numbers if number not in self._rows]
+        missing = [id_ for id_ in ids if id_ not in self._rows]
         if missing and self._bytes > CACHE_BYTES:
-            self._rows = {i: self._rows[i] for i in numbers if i in self._rows}
+            self._rows = {i: self._rows[i] for i in ids if i in self._rows}
             self._bytes = sum(map(_size, self._rows.values()))
         return missing
 
     @cached_property
     def _has_long(self) -> bool:
         """Whether the words of any document of the corpus are stored apart from its row."""
-        cursor = self._connection.execute(self._corpus.statement(statements.HAS_LONG_DOCUMENTS))
-        return cursor.fetchone() != (False,)
+        rows = fetch(self._connection, self._corpus, statements.HAS_LONG_DOCUMENTS)
+        return rows != [(False,)]
 
-    def _size_of(self, numbers: list[int]) -> int:
-        at_most = MOST_SHORT_BYTES * len(numbers)
+    def _size_of(self, ids: list[int]) -> int:
+        at_most = MOST_SHORT_BYTES * len(ids)
         if at_most <= CACHE_BYTES and not self._has_long:
             return at_most
-        ((size,),) = self._execute(statements.SIZE_OF_DOCUMENTS, np.array(numbers, np.int64))
-        return ROW_BYTES * len(numbers) + int(size)
+        ((size,),) = self._execute(statements.SIZE_OF_DOCUMENTS, np.array(ids, np.int64))
+        return ROW_BYTES * len(ids) + int(size)
 
-    def _execute(self, statement: Any, ids: Ids) -> list[Row]:
-        cursor = self._connection.cursor(binary=True)
-        parameters = [Array(ids.astype(np.int32))]
-        return cursor.execute(self._corpus.statement(statement), parameters).fetchall()
+    def _execute(self, statement: LiteralString, ids: Ids) -> list[Row]:
+        return fetch(self._connection, self._corpus, statement, [Array(ids.astype(np.int32))])
 
 
 def _size(row: Row) -> int:

@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import random
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from textsim_db.compare.verify import Criterion
 from textsim_db.db.binary_format import Array
-from textsim_db.db.binary_rows import load_int4_arrays
 from textsim_db.db.engine import read_rows
 from textsim_db.db.store import Store
 from textsim_db.read import search, statements
-from textsim_db.read.stored_documents import normal_forms
 from textsim_db.results import Pair
 
 
@@ -23,7 +21,7 @@ class Traits(NamedTuple):
 
     language: str | None = None
     scope: str | None = None
-    source: int | None = None
+    source_id: int | None = None
     """The id of its attached table; None if a client added it."""
 
 
@@ -47,7 +45,7 @@ def forms(store: Store, keys: Sequence[str]) -> dict[str, str]:
     """Return the normal forms of the documents with these keys, if they exist."""
     statement = store.corpus.statement(statements.DOCUMENTS_OF_KEYS)
     rows = read_rows(store.engine, statement, [list(keys)], binary=True)
-    return dict(zip((row[1] for row in rows), _forms_of_rows(store, rows), strict=True))
+    return dict(zip((row[1] for row in rows), search.forms_of_rows(store, rows), strict=True))
 
 
 def random_matches(store: Store, criterion: Criterion, count: int, seed: int) -> RandomMatches:
@@ -57,7 +55,7 @@ def random_matches(store: Store, criterion: Criterion, count: int, seed: int) ->
     statement = store.corpus.statement(statements.DOCUMENTS_OF_IDS)
     rows = read_rows(store.engine, statement, [Array(np.array(ids, np.int32))], binary=True)
     scopes = [str(row[5]) for row in rows] if store.corpus.config.scoped else None
-    found = search.query_forms(store, _forms_of_rows(store, rows), criterion, scopes)
+    found = search.query_forms(store, search.forms_of_rows(store, rows), criterion, scopes)
     pairs = [
         Pair(min(row[1], match.key), max(row[1], match.key), match.similarity)
         for row, matches in zip(rows, found, strict=True)
@@ -65,8 +63,3 @@ def random_matches(store: Store, criterion: Criterion, count: int, seed: int) ->
         if match.key != row[1]
     ]
     return RandomMatches(len(rows), pairs)
-
-
-def _forms_of_rows(store: Store, rows: Sequence[tuple[Any, ...]]) -> list[str]:
-    composed = normal_forms(*load_int4_arrays([row[3] or b"" for row in rows]), store.dictionary)
-    return [form if row[4] is None else row[4] for row, form in zip(rows, composed, strict=True)]

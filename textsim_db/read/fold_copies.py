@@ -8,16 +8,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
 
 from textsim_db.cluster.spanning_forest import Ids
-from textsim_db.compare.packed_pairs import Members, is_among, left_of, offsets_of, right_of
+from textsim_db.compare.packed_pairs import Members, is_among, left_of, right_of
 from textsim_db.db.binary_format import Array, load_int4_array, load_int8_array
 from textsim_db.db.engine import Connection
 from textsim_db.db.stored_corpus import StoredCorpus
 from textsim_db.read import statements
+from textsim_db.read.snapshot import fetch, fetch_arrays
+from textsim_db.sketch.ragged import begins_run, offsets_of
 from textsim_db.text.array_types import BoolArray, Int32Array, Int64Array
 
 HASHES_AT_ONCE = 50_000
@@ -68,7 +69,7 @@ class CopyFinder:
         documents, hashes = (np.concatenate(column) for column in zip(*columns, strict=True))
         order = np.argsort(hashes, kind="stable")
         documents, hashes = documents[order], hashes[order]
-        starts = np.flatnonzero(np.append(True, hashes[1:] != hashes[:-1])[: len(hashes)])
+        starts = np.flatnonzero(begins_run(hashes))
         sizes = np.diff(starts, append=len(hashes))
         documents = documents[np.repeat(sizes > 1, sizes)]
         bounds = offsets_of(sizes[sizes > 1])
@@ -84,19 +85,16 @@ class CopyFinder:
             yield np.concatenate(suspects)
 
     def _hashes(self, ids: Int32Array) -> tuple[Int32Array, Int64Array]:
-        ((documents, hashes),) = self._fetch(statements.HASHES_OF_WORDS, ids)
-        if documents is None:
-            return np.empty(0, np.int32), np.empty(0, np.int64)
+        documents, hashes = fetch_arrays(
+            self._connection, self._corpus, statements.HASHES_OF_WORDS, [Array(ids)]
+        )
         return load_int4_array(documents), load_int8_array(hashes)
 
     def _equal(self, suspects: Int32Array) -> Iterator[Ids]:
         """Compare documents word by word, and yield the classes of equal ones."""
-        for (ids,) in self._fetch(statements.COPIES, suspects):
+        parameters = [Array(suspects)]
+        for (ids,) in fetch(self._connection, self._corpus, statements.COPIES, parameters):
             yield np.sort(load_int4_array(ids)).astype(np.int64)
-
-    def _fetch(self, statement: Any, ids: Int32Array) -> list[tuple[Any, ...]]:
-        cursor = self._connection.cursor(binary=True)
-        return cursor.execute(self._corpus.statement(statement), [Array(ids)]).fetchall()
 
 
 def _starts(ids: Int32Array) -> range:

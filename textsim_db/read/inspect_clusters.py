@@ -20,7 +20,7 @@ from textsim_db.db.store import Store
 from textsim_db.errors import ConfigurationError
 from textsim_db.read import statements
 from textsim_db.read.boilerplate import SampledDocuments, read_sample, sample_of_rows
-from textsim_db.read.snapshot import snapshot
+from textsim_db.read.snapshot import fetch, snapshot
 from textsim_db.results import Inspection
 from textsim_db.text.array_types import Int64Array
 from textsim_db.text.shingles import find_shingles
@@ -67,19 +67,17 @@ def inspect(
         chosen = [_chosen(group.ids) for group in batch]
         members = _members(connection, store, np.concatenate(chosen))
         for group, ids in zip(batch, chosen, strict=True):
-            compared = sorted(
-                (members[number] for number in ids.tolist()), key=lambda member: member.key
-            )
+            compared = sorted((members[id_] for id_ in ids.tolist()), key=lambda member: member.key)
             yield _report(group, compared, index, threshold)
 
 
 def inspect_keys(store: Store, clusters: list[list[str]], threshold: float) -> list[Inspection]:
     """Return what holds clusters together, given by the keys of their members."""
     with snapshot(store.engine) as connection:
-        statement = store.corpus.statement(statements.IDS_OF_MEMBERS)
         groups = []
         for keys in clusters:
-            ids = [row[0] for row in connection.execute(statement, [keys])]
+            rows = fetch(connection, store.corpus, statements.IDS_OF_MEMBERS, [keys])
+            ids = [id_ for (id_,) in rows]
             if not ids:
                 raise ConfigurationError("a cluster has no document of the corpus")
             groups.append(Group(np.array(ids, np.int64), threshold))
@@ -101,9 +99,8 @@ def _index(store: Store, sample: SampledDocuments) -> ShingleIndex:
 
 
 def _members(connection: Connection, store: Store, ids: Int64Array) -> dict[int, ComparedMember]:
-    cursor = connection.cursor(binary=True)
-    statement = store.corpus.statement(statements.MEMBERS_TO_COMPARE)
-    rows = cursor.execute(statement, [Array(ids.astype(np.int32))]).fetchall()
+    parameters = [Array(ids.astype(np.int32))]
+    rows = fetch(connection, store.corpus, statements.MEMBERS_TO_COMPARE, parameters)
     sample = sample_of_rows(store, len(rows), rows)
     shingles = find_shingles(sample.tokens, store.corpus.config.shingle)
     texts, values = shingles.texts(sample.tokens), shingles.hashes.view(np.int64).tolist()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, LiteralString, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -19,7 +19,7 @@ from textsim_db.db.engine import Connection
 from textsim_db.db.store import Store
 from textsim_db.read import statements
 from textsim_db.read.candidates import LookUp, look_up_of
-from textsim_db.read.snapshot import snapshot
+from textsim_db.read.snapshot import fetch, snapshot
 from textsim_db.read.stored_documents import DOCUMENTS_AT_ONCE, StoredDocuments, WordNumbers
 from textsim_db.results import Pair, RecallReport
 from textsim_db.sketch.cost_of_bands import (
@@ -34,8 +34,9 @@ from textsim_db.sketch.scopes import in_scopes
 from textsim_db.sketch.sketch_texts import buckets_of
 from textsim_db.text.run_ahead import cut
 
-Progress = Callable[[int, int], None]
-"""Called with the number of documents compared so far, and the number of all documents."""
+if TYPE_CHECKING:
+    from psycopg.abc import Params
+
 Row = tuple[Any, ...]
 
 
@@ -50,14 +51,16 @@ class ScopedSample(NamedTuple):
 
 
 def measure_recall(
-    store: Store, threshold: float, sample: ScopedSample, progress: Progress | None
+    store: Store,
+    threshold: float,
+    sample: ScopedSample,
+    progress: Callable[[int, int], None] | None,
 ) -> RecallReport:
     """Compare a random sample with all documents, in one snapshot; see Corpus.measure_recall."""
     with snapshot(store.engine) as connection:
-        cursor = connection.cursor(binary=True)
-        statement = store.corpus.statement(statements.IDS_WITH_SHINGLES)
-        rows = cursor.execute(statement, {"scope": sample.scope}).fetchall()
-        ids = np.array([number for (number,) in rows], np.int64)
+        parameters = {"scope": sample.scope}
+        rows = fetch(connection, store.corpus, statements.IDS_WITH_SHINGLES, parameters)
+        ids = np.array([id_ for (id_,) in rows], np.int64)
         size = min(sample.size, len(ids))
         chosen = np.sort(np.random.default_rng(sample.seed).choice(ids, size, replace=False))
         comparison = _SampleComparison(connection, store, threshold, chosen, sample.scope)
@@ -91,7 +94,7 @@ class _SampleComparison:
         self._pairs: list[tuple[Pair, bool]] = []
         self._is_reached: dict[str, bool] = {}
 
-    def report(self, with_words: int, progress: Progress | None) -> RecallReport:
+    def report(self, with_words: int, progress: Callable[[int, int], None] | None) -> RecallReport:
         """Compare the sample with all documents and return the report.
 
         with_words: the number of documents that have words.
@@ -124,7 +127,7 @@ class _SampleComparison:
             curve=[self._config.probability(step / BINS) for step in range(BINS + 1)],
         )
 
-    def _compare_all(self, total: int, progress: Progress | None) -> None:
+    def _compare_all(self, total: int, progress: Callable[[int, int], None] | None) -> None:
         index = self._index
         done = 0
         for chunk in self._chunks():
@@ -197,9 +200,8 @@ class _SampleComparison:
         rows = self._execute(statements.COUNT_CANDIDATES, parameters)
         return sorted(count for (count,) in rows)
 
-    def _execute(self, statement: Any, parameters: list[Any] | dict[str, Any]) -> list[Row]:
-        cursor = self._connection.cursor(binary=True)
-        return cursor.execute(self._corpus.statement(statement), parameters).fetchall()
+    def _execute(self, statement: LiteralString, parameters: Params) -> list[Row]:
+        return fetch(self._connection, self._corpus, statement, parameters)
 
 
 def distribution(report: RecallReport) -> Distribution:

@@ -14,6 +14,8 @@ from textsim_db.compare.verify import Criterion
 from textsim_db.db.stored_corpus import StoredCorpus
 from textsim_db.measures.by_name import JACCARD
 from textsim_db.settings import CorpusConfig
+from textsim_db.sketch.fingerprints import count_units, left_out_runs, passage_shingles
+from textsim_db.text.tokens import Tokens
 
 log = logging.getLogger(__name__)
 
@@ -39,18 +41,25 @@ def warn_of_misses(
     log.warning("%s", message, extra={"corpus": corpus.name})
 
 
-def warn_of_a_short_text(corpus: StoredCorpus, units: int) -> None:
-    """Log a warning if a text is shorter than the passages by which documents are found.
-
-    units: the words of the text, or its characters if the corpus compares characters.
-    """
-    name = "words" if corpus.config.shingle.unit == "word" else "characters"
-    if 0 < units < (corpus.config.passages or 0):
+def warn_of_missed_passages(corpus: StoredCorpus, tokens: Tokens) -> None:
+    """Log a warning if documents that contain a text need not be found by its passages."""
+    config = corpus.config
+    units = count_units(tokens, config)
+    name = "words" if config.shingle.unit == "word" else "characters"
+    if 0 < units < (config.passages or 0):
         message = (
-            f"the text has {units} {name}, and only documents that share {corpus.config.passages} "
+            f"the text has {units} {name}, and only documents that share {config.passages} "
             f'{name} in a row with it are found in corpus "{corpus.name}"'
         )
-        log.warning("%s", message, extra={"corpus": corpus.name})
+    elif left_out_runs(passage_shingles(tokens, config), config):
+        command = f"textsim rebuild {shlex.quote(corpus.name)} --common-passages"
+        message = (
+            f'a part of the text is in very many documents of corpus "{corpus.name}", which are not '
+            f"searched for it; to find them: {command}"
+        )
+    else:
+        return
+    log.warning("%s", message, extra={"corpus": corpus.name})
 
 
 def _below_threshold(corpus: StoredCorpus, criterion: Criterion, least: float) -> str:

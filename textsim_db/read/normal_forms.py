@@ -24,9 +24,9 @@ def compose_forms(
     A word that it does not return is left empty.
     """
     distinct, places = _distinct(word_ids, SPREAD)
-    numbers = distinct.tolist()
-    texts = texts_of(numbers)
-    words = concatenate([texts.get(number, "").encode() for number in numbers])
+    ids = distinct.tolist()
+    texts = texts_of(ids)
+    words = concatenate([texts.get(id_, "").encode() for id_ in ids])
     data, bounds = _compose(words, places, offsets)
     composed = data.tobytes()
     return [composed[start:end] for start, end in pairwise(bounds.tolist())]

@@ -42,7 +42,7 @@ def pairs(store: Store, criterion: Criterion) -> Generator[ResultColumns, None, 
     is exact, a document takes 8 bytes more.
     Documents are read in chunks, which take at most 1 GB together with the cached documents. A
     document in a crowded bucket takes 4 bytes for each such bucket, or 16 bytes if it is a copy.
-    Two kinds of documents are read together however long they are: those of one pair, and those of
+    However long they are, the two documents of a pair are read together, and so are the documents of
     large buckets with mostly the same documents.
     """
     with snapshot(store.engine) as connection:
@@ -111,7 +111,7 @@ class StoredHost(CandidatePairs):
         classes = self.copies.of(representatives)
         keys = self.cache.keys(classes.values)
         lowest = [
-            min(keys[number] for number in classes.of(place).tolist())
+            min(keys[id_] for id_ in classes.of(place).tolist())
             for place in range(len(representatives))
         ]
         return representatives[sorted(range(len(lowest)), key=lowest.__getitem__)]

@@ -19,8 +19,9 @@ from textsim_db.check_values import check_count
 from textsim_db.cluster.spanning_forest import Ids
 from textsim_db.compare.document_rows import code_points
 from textsim_db.compare.shared_runs import shared_runs
+from textsim_db.compare.verify import Criterion
 from textsim_db.db.binary_format import Array, load_int4_array
-from textsim_db.db.engine import Connection, autocommit
+from textsim_db.db.engine import Connection, read_rows
 from textsim_db.db.store import Store
 from textsim_db.db.stored_corpus import StoredCorpus
 from textsim_db.errors import ConfigurationError, DocumentError
@@ -28,23 +29,32 @@ from textsim_db.read import statements
 from textsim_db.read.boilerplate import SAMPLE_DOCUMENTS
 from textsim_db.read.candidates import (
     CandidateRows,
+    LookUp,
     find_candidates,
     passage_look_up,
     read_candidates,
     without_common,
 )
 from textsim_db.read.document_cache import DocumentCache
-from textsim_db.read.search import form_of_row, row_of_key
-from textsim_db.read.snapshot import snapshot
+from textsim_db.read.read_band_index import expired_ids
+from textsim_db.read.search import forms_of_rows, row_of_key, search_text
+from textsim_db.read.snapshot import fetch_arrays, snapshot
 from textsim_db.read.stored_documents import StoredDocuments, WordNumbers
-from textsim_db.results import CommonRun, Contamination, Passage, PassageList, SharedPassage
+from textsim_db.results import (
+    CommonRun,
+    Contamination,
+    PartialMatch,
+    Passage,
+    PassageList,
+    SharedPassage,
+)
 from textsim_db.settings import CorpusConfig
 from textsim_db.show.numbers import count
 from textsim_db.sketch.fingerprints import (
     PassageShingles,
     count_units,
-    fingerprints_of,
     fingerprints_of_shingles,
+    left_out_runs,
     passage_shingles,
 )
 from textsim_db.sketch.passage_window import window_of
@@ -83,7 +93,7 @@ class _Searched(NamedTuple):
 
     tokens: Tokens
     passages: list[Passage]
-    """Those of at least min_words words, the longest first."""
+    """The passages of at least min_words words, the longest first."""
     common: list[CommonRun]
     """The runs whose documents were not read."""
 
@@ -108,14 +118,18 @@ def _search(
     config, scopes = store.corpus.config, None if scope is None else [scope]
     tokens = tokens_without([to_bytes(text)], config)
     shingles = passage_shingles(tokens, config)
-    fingerprints = fingerprints_of_shingles(shingles, config)
-    look_up = passage_look_up(Ragged(fingerprints, np.array([0, len(fingerprints)])), scopes)
+    look_up = _look_up(shingles, config, scopes)
     common = list(_runs_without_fingerprints(store, shingles))
     if max_documents is not None:
         look_up, of_many = without_common(store, look_up, max_documents)
         common += _runs_with(store, shingles, of_many, scopes)
     candidates = find_candidates(store, look_up, None)
     return _Searched(tokens, _verified(store, tokens, candidates, min_words), common)
+
+
+def _look_up(shingles: PassageShingles, config: CorpusConfig, scopes: Scopes) -> LookUp:
+    fingerprints = fingerprints_of_shingles(shingles, config)
+    return passage_look_up(Ragged(fingerprints, np.array([0, len(fingerprints)])), scopes)
 
 
 def _with_characters(verified: list[Passage], text: str, config: CorpusConfig) -> list[Passage]:
@@ -146,21 +160,17 @@ def characters(store: Store, text: str, passage: Passage) -> tuple[int, int]:
 
 def _runs_without_fingerprints(store: Store, shingles: PassageShingles) -> Iterator[CommonRun]:
     """Yield the runs of one text whose windows choose no shingle."""
-    places = np.flatnonzero(shingles.are_left_out)
-    if not len(places):
-        return
-    n, width = window_of(store.corpus.config.passages or 0)
-    for run in np.split(places, np.flatnonzero(np.diff(places) > 1) + 1):
-        if len(run) >= width:
-            documents = _estimate_documents(store, int(shingles.classes[run].min()))
-            yield CommonRun(len(run) + n - 1, int(run[0]), documents)
+    config = store.corpus.config
+    n = window_of(config.passages or 0).n
+    for run in left_out_runs(shingles, config):
+        commonness = int(shingles.classes[run.start : run.start + run.shingles].min())
+        yield CommonRun(run.shingles + n - 1, run.start, _estimate_documents(store, commonness))
 
 
 def _estimate_documents(store: Store, commonness: int) -> int:
     """Return how many documents have a shingle of a class, if they are as the learned sample was."""
-    with autocommit(store.engine) as connection:
-        row = connection.execute(store.corpus.statement(statements.ESTIMATE_DOCUMENTS)).fetchone()
-    documents = int(row[0]) if row else 0
+    statement = store.corpus.statement(statements.ESTIMATE_DOCUMENTS)
+    ((documents,),) = read_rows(store.engine, statement)
     return int(2**commonness * max(1.0, documents / SAMPLE_DOCUMENTS))
 
 
@@ -182,23 +192,36 @@ def _runs_with(
 
 def _count_documents(store: Store, fingerprint: int) -> int:
     statement = store.corpus.statement(statements.COUNT_DOCUMENTS_OF_FINGERPRINT)
-    with autocommit(store.engine) as connection:
-        row = connection.execute(statement, [fingerprint]).fetchone()
-    return int(row[0]) if row else 0
+    ((documents,),) = read_rows(store.engine, statement, [fingerprint])
+    return int(documents)
 
 
-def passages_of(store: Store, key: str, min_words: int | None) -> list[Passage]:
+def passages_of(store: Store, key: str, min_words: int | None) -> PassageList:
     """Return the passages that a document shares with others; raises DocumentNotFound."""
-    least = least_words(store, min_words)
+    least, config = least_words(store, min_words), store.corpus.config
     with snapshot(store.engine) as connection:
         cursor = connection.cursor(binary=True)
         row = row_of_key(cursor, store.corpus, key)
-        tokens = tokens_of([form_of_row(store, row).encode()])
-        fingerprints = fingerprints_of(tokens, store.corpus.config)
-        look_up = passage_look_up(fingerprints, None if row[5] is None else [row[5]])
+        tokens = tokens_of([form.encode() for form in forms_of_rows(store, [row])])
+        shingles = passage_shingles(tokens, config)
+        look_up = _look_up(shingles, config, None if row[5] is None else [row[5]])
         candidates = read_candidates(cursor, store.corpus, look_up)
     verified = _verified(store, tokens, candidates, least)
-    return [passage for passage in verified if passage.key != key]
+    of_others = [passage for passage in verified if passage.key != key]
+    return PassageList(of_others, _runs_without_fingerprints(store, shingles))
+
+
+def containing(store: Store, text: str, criterion: Criterion) -> list[PartialMatch]:
+    """Return the documents that contain a text or a part of it, those with most of it first."""
+    least = least_words(store, None)
+    searched = search_text(store, text, criterion)
+    longest: dict[str, int] = {}
+    for passage in _verified(store, searched.tokens, searched.candidates, least):
+        longest.setdefault(passage.key, passage.words)
+    return [
+        PartialMatch(match.key, match.similarity, longest.get(match.key, 0))
+        for match in searched.matches
+    ]
 
 
 def shared_passages(
@@ -212,7 +235,7 @@ def shared_passages(
     with snapshot(store.engine) as connection:
         common = _fingerprints_of_many(connection, store.corpus, max_documents)
         cache = DocumentCache(connection, store.corpus, store.dictionary)
-        expired = _expired(connection, store.corpus)
+        expired = expired_ids(connection, store.corpus)
         with connection.cursor(store.corpus.label("shared passages"), binary=True) as cursor:
             cursor.execute(store.corpus.statement(statements.SHARED_FINGERPRINTS), [Array(common)])
             for document_id, data in cursor:
@@ -228,10 +251,8 @@ def _fingerprints_of_many(
     """Return the fingerprints of more documents, and log a warning if there are any."""
     if max_documents is None:
         return np.empty(0, np.int32)
-    cursor = connection.cursor(binary=True)
-    statement = corpus.statement(statements.FINGERPRINTS_OF_MANY)
-    row = cursor.execute(statement, [max_documents]).fetchone()
-    common = load_int4_array(row[0] if row else b"")
+    statement, parameters = statements.FINGERPRINTS_OF_MANY, [max_documents]
+    common = load_int4_array(*fetch_arrays(connection, corpus, statement, parameters))
     if len(common):
         log.warning(
             "corpus %s: left out fingerprints that more than %s documents have: %s",
@@ -239,16 +260,6 @@ def _fingerprints_of_many(
             extra={"corpus": corpus.name, "fingerprints": len(common)},
         )
     return common
-
-
-def _expired(connection: Connection, corpus: StoredCorpus) -> Ids:
-    """Return the ids of the documents that have expired."""
-    if corpus.config.keep_for is None:
-        return np.empty(0, np.int64)
-    cursor = connection.cursor(binary=True)
-    row = cursor.execute(corpus.statement(statements.EXPIRED_DOCUMENTS)).fetchone()
-    data = row[0] if row else None
-    return load_int4_array(data or b"").astype(np.int64)
 
 
 def _shared_with(

@@ -7,6 +7,7 @@ single bucket.
 from __future__ import annotations
 
 from itertools import count, pairwise
+from typing import LiteralString
 
 import numpy as np
 
@@ -15,11 +16,14 @@ from textsim_db.db.binary_format import Array, load_int4_array, load_int8_array
 from textsim_db.db.engine import Connection
 from textsim_db.db.stored_corpus import StoredCorpus
 from textsim_db.read import statements
+from textsim_db.read.snapshot import fetch, fetch_arrays
+from textsim_db.sketch.cost_of_bands import BUCKETS
+from textsim_db.sketch.ragged import begins_run
 from textsim_db.text.array_types import Int32Array, Int64Array
 
 RANGE_BYTES = 96 * 1024 * 1024
 """The bytes of band rows that one statement reads; larger ranges need more memory."""
-_LOWEST, _BUCKETS = -(2**31), 2**32
+_LOWEST = -(2**31)
 
 Range = tuple[int, int]
 """The lowest and the highest bucket of a range."""
@@ -49,12 +53,12 @@ class BucketScan:
         row = connection.execute(self._corpus.statement(statements.SIZE_OF_BANDS)).fetchone()
         # NULL if the table has just been dropped. The statement that reads the table reports that.
         parts = -(-int((row or (0,))[0] or 0) // RANGE_BYTES) or 1
-        bounds = [_LOWEST + _BUCKETS * i // parts for i in range(parts + 1)]
+        bounds = [_LOWEST + BUCKETS * i // parts for i in range(parts + 1)]
         return [(low, high - 1) for low, high in pairwise(bounds)]
 
     def rows(self, connection: Connection, buckets: Range) -> Int64Array:
         """Read the band rows of a range of buckets, sorted, as grouped() takes them."""
-        statement = statements.BAND_ROWS
+        statement: LiteralString = statements.BAND_ROWS
         if self._scope is not None:
             statement = statements.BAND_ROWS_OF_SCOPE
         elif self._language is not None:
@@ -69,9 +73,7 @@ class BucketScan:
             "language": self._language,
             "scope": self._scope,
         }
-        cursor = connection.cursor(binary=True)
-        (data,) = cursor.execute(self._corpus.statement(statement), parameters).fetchone() or (b"",)
-        rows = load_int8_array(data or b"")
+        rows = load_int8_array(*fetch_arrays(connection, self._corpus, statement, parameters))
         if (rows[1:] < rows[:-1]).any():  # a join, or a plan that does not read the index in order
             rows.sort()
         if len(self._expired):
@@ -80,17 +82,12 @@ class BucketScan:
 
     def read_expired(self, connection: Connection) -> None:
         """Read which documents have expired; their rows are left out."""
-        if self._corpus.config.keep_for is None:
-            return
-        statement = self._corpus.statement(statements.EXPIRED_DOCUMENTS)
-        (data,) = connection.cursor(binary=True).execute(statement).fetchone() or (b"",)
-        self._expired = load_int4_array(data or b"")
+        self._expired = expired_ids(connection, self._corpus)
 
     def prepare_scopes(self, connection: Connection) -> None:
         """Make room for the scopes of all documents, if buckets may have documents of several scopes."""
         if self._are_mixed:
-            statement = self._corpus.statement(statements.HIGHEST_ID)
-            (highest,) = connection.execute(statement).fetchone() or (0,)
+            ((highest,),) = fetch(connection, self._corpus, statements.HIGHEST_ID)
             # Rows of documents that are not stored take the last place, which stays -1.
             self._scopes = np.full(highest + 2, -1, np.int32)
 
@@ -111,8 +108,7 @@ class BucketScan:
             return rows
         order = np.lexsort((rows, scopes, buckets))
         rows, scopes, buckets = rows[order], scopes[order], buckets[order]
-        is_next = (buckets[1:] != buckets[:-1]) | (scopes[1:] != scopes[:-1])
-        numbers = np.cumsum(np.append(True, is_next)[: len(rows)], dtype=np.int64)
+        numbers = np.cumsum(begins_run(buckets, scopes), dtype=np.int64)
         return numbers << 32 | rows & 0xFFFFFFFF
 
     def _scopes_of(self, connection: Connection, ids: Int32Array) -> Int32Array:
@@ -120,13 +116,19 @@ class BucketScan:
         places = np.minimum(ids, len(self._scopes) - 1)
         unread = np.unique(ids[self._scopes[places] < 0])
         if len(unread):
-            cursor = connection.cursor(binary=True)
-            statement = self._corpus.statement(statements.SCOPES_OF_IDS)
-            for scope, documents in cursor.execute(statement, [Array(unread)]):
+            read = fetch(connection, self._corpus, statements.SCOPES_OF_IDS, [Array(unread)])
+            for scope, documents in read:
                 number = self._numbers.setdefault(scope, next(self._next_number))
                 self._scopes[load_int4_array(documents)] = number
         numbers: Int32Array = self._scopes[places]
         return numbers
+
+
+def expired_ids(connection: Connection, corpus: StoredCorpus) -> Int32Array:
+    """Return the ids of the documents that have expired, sorted."""
+    if corpus.config.keep_for is None:
+        return np.empty(0, np.int32)
+    return load_int4_array(*fetch_arrays(connection, corpus, statements.EXPIRED_DOCUMENTS))
 
 
 def ids_of_rows(rows: Int64Array) -> Int32Array:

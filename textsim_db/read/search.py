@@ -19,7 +19,6 @@ import psycopg
 
 from textsim_db.compare.document_rows import Rows, concatenated
 from textsim_db.compare.verify import Criterion, values_of_pairs
-from textsim_db.db.binary_rows import load_int4_arrays
 from textsim_db.db.engine import autocommit
 from textsim_db.db.store import Store
 from textsim_db.db.stored_corpus import StoredCorpus
@@ -35,7 +34,7 @@ from textsim_db.read.candidates import (
     look_up_of,
     passage_look_up,
 )
-from textsim_db.read.missed_matches import warn_of_a_short_text, warn_of_misses
+from textsim_db.read.missed_matches import warn_of_missed_passages, warn_of_misses
 from textsim_db.read.stored_documents import (
     StoredDocuments,
     WordNumbers,
@@ -45,13 +44,13 @@ from textsim_db.read.stored_documents import (
 from textsim_db.results import Candidate, Match
 from textsim_db.sketch.exact_prefix import smallest_of
 from textsim_db.sketch.fast_similarity import estimates
-from textsim_db.sketch.fingerprints import count_units, fingerprints_of
+from textsim_db.sketch.fingerprints import fingerprints_of
 from textsim_db.sketch.ragged import Signatures
 from textsim_db.sketch.scopes import Scopes, in_scopes
 from textsim_db.sketch.sketch_texts import Sketches, buckets_of, sketch, sketch_tokens
 from textsim_db.text.run_ahead import ahead, cut
 from textsim_db.text.storable_text import to_bytes
-from textsim_db.text.tokens import tokens_of
+from textsim_db.text.tokens import Tokens, tokens_of
 
 QUERIES_AT_ONCE = 500
 """The queries of one round of SQL; a larger number takes more memory."""
@@ -71,17 +70,33 @@ class Queries(NamedTuple):
     signatures: Signatures
 
 
+class Searched(NamedTuple):
+    """A text, and what a search for it has found."""
+
+    tokens: Tokens
+    """The words of the text."""
+    candidates: CandidateRows
+    matches: list[Match]
+    """The candidates that match, best first."""
+
+
 def query(store: Store, text: str, criterion: Criterion) -> list[Match]:
     """Return the matches of a text, best first."""
+    return search_text(store, text, criterion).matches
+
+
+def search_text(store: Store, text: str, criterion: Criterion) -> Searched:
+    """Return the candidates and the matches of a text."""
     store = _at_threshold(store, criterion)
     scopes = None if criterion.scope is None else [criterion.scope]
     sketches = sketch([to_bytes(text)], store.corpus.config, criterion.language, scopes)
     if _finds_passages(store, criterion):
-        warn_of_a_short_text(store.corpus, count_units(sketches.tokens, store.corpus.config))
+        warn_of_missed_passages(store.corpus, sketches.tokens)
     else:
         warn_of_misses(store.corpus, criterion, int(sketches.shingle_counts[0]))
     candidates = _candidates(store, sketches, scopes, criterion)
-    return _matches(store, sketches, candidates, criterion)[0]
+    (matches,) = _matches(store, sketches, candidates, criterion)
+    return Searched(sketches.tokens, candidates, matches)
 
 
 def nearest(
@@ -167,7 +182,8 @@ def neighbours(store: Store, key: str, criterion: Criterion) -> list[Match]:
     if config.is_exact:
         signatures = smallest_of(signatures, document.shingle_counts, config.threshold)
     if _finds_passages(store, criterion):
-        tokens = tokens_of([form_of_row(store, stored).encode()])
+        tokens = tokens_of([form.encode() for form in forms_of_rows(store, [stored])])
+        warn_of_missed_passages(store.corpus, tokens)
         look_up = passage_look_up(fingerprints_of(tokens, config), document.scopes)
     else:
         warn_of_misses(store.corpus, criterion, int(document.shingle_counts[0]))
@@ -194,15 +210,12 @@ def candidates_of(
 
 def normal_form_of(store: Store, key: str) -> str:
     """Return the normal form of an indexed document; raises DocumentNotFound."""
-    return form_of_row(store, _row_of_key(store, key))
+    return forms_of_rows(store, [_row_of_key(store, key)])[0]
 
 
-def form_of_row(store: Store, row: tuple[Any, ...]) -> str:
-    """Return the normal form of a document, given its row as row_of_key returns it."""
-    _, _, _, word_ids, form, _, _ = row
-    if form is None:
-        (form,) = normal_forms(*load_int4_arrays([word_ids]), store.dictionary)
-    return str(form)
+def forms_of_rows(store: Store, rows: Sequence[tuple[Any, ...]]) -> list[str]:
+    """Return the normal forms of documents, given their rows as StoredDocuments expects them."""
+    return normal_forms([row[3] for row in rows], [row[4] for row in rows], store.dictionary)
 
 
 def _in_rounds(
@@ -257,7 +270,8 @@ def _matches(
 ) -> list[list[Match]]:
     """Return the verified candidates of each query, best first.
 
-    most: the matches of a single query that are needed; the last of them brings those that equal it.
+    most: the matches of a single query that are needed; the last of them brings the matches that
+    equal it.
     """
     if not candidates.rows:
         return [[] for _ in sketches.shingle_counts]

@@ -6,7 +6,7 @@ from collections.abc import Callable, Generator, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager, suppress
 from queue import SimpleQueue
-from typing import TypeVar
+from typing import TYPE_CHECKING, Any, LiteralString, TypeVar
 
 import psycopg
 import sqlalchemy
@@ -14,8 +14,12 @@ from sqlalchemy import Engine
 
 from textsim_db.db.connections import is_pooled
 from textsim_db.db.engine import Connection, transaction
+from textsim_db.db.stored_corpus import StoredCorpus
 from textsim_db.errors import DatabaseError
 from textsim_db.read import statements
+
+if TYPE_CHECKING:
+    from psycopg.abc import Params
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -27,6 +31,27 @@ def snapshot(engine: Engine) -> Iterator[Connection]:
     with transaction(engine) as connection:
         connection.execute(statements.ONE_STATE)
         yield connection
+
+
+def fetch(
+    connection: Connection,
+    corpus: StoredCorpus,
+    statement: LiteralString,
+    parameters: Params | None = None,
+) -> list[tuple[Any, ...]]:
+    """Return the rows of a statement about a corpus."""
+    return connection.execute(corpus.statement(statement), parameters, binary=True).fetchall()
+
+
+def fetch_arrays(
+    connection: Connection,
+    corpus: StoredCorpus,
+    statement: LiteralString,
+    parameters: Params | None = None,
+) -> list[bytes]:
+    """Return the arrays of a statement's only row, in the format of array_send; empty for NULL."""
+    (row,) = fetch(connection, corpus, statement, parameters)
+    return [data or b"" for data in row]
 
 
 @contextmanager

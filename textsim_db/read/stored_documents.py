@@ -103,14 +103,11 @@ class StoredDocuments:
         return Rows(tokens, offsets, self.shingle_counts, self._shingle.n)
 
     def _words(self) -> TokensAndBounds:
-        return word_numbers([row[3] for row in self._rows], self._waiting, self._vocabulary)
+        return stored_word_numbers([row[3] for row in self._rows], self._waiting, self._vocabulary)
 
     def _characters(self) -> TokensAndBounds:
-        word_ids = [row[3] or b"" for row in self._rows]
-        forms = normal_forms(*load_int4_arrays(word_ids), self._vocabulary.dictionary)
-        for i, form in self._waiting.items():
-            forms[i] = form
-        return code_points(forms)
+        word_ids, stored = [row[3] for row in self._rows], [row[4] for row in self._rows]
+        return code_points(normal_forms(word_ids, stored, self._vocabulary.dictionary))
 
     def signatures(self, numbers: npt.NDArray[np.int64]) -> Signatures:
         """Return the signatures of documents by number; raises DatabaseError for a damaged one."""
@@ -128,14 +125,13 @@ def rows_of_tokens(
 ) -> Rows:
     """Return texts that are not stored as rows that can be compared with stored documents."""
     if of_shingles and shingle.unit == "char":
-        spans = pairwise(tokens.normal_offsets.tolist())
-        numbers, offsets = code_points([tokens.span(start, end) for start, end in spans])
+        numbers, offsets = code_points(tokens.forms())
     else:
         numbers, offsets = vocabulary.numbers(tokens), tokens.word_offsets
     return Rows(numbers, offsets, shingle_counts, shingle.n)
 
 
-def word_numbers(
+def stored_word_numbers(
     arrays: Sequence[bytes | None], waiting: Mapping[int, str], vocabulary: WordNumbers
 ) -> TokensAndBounds:
     """Return the words of documents as numbers.
@@ -154,7 +150,13 @@ def word_numbers(
 
 
 def normal_forms(
-    word_ids: npt.NDArray[np.int32], offsets: npt.NDArray[np.int64], dictionary: Dictionary
+    word_ids: Sequence[bytes | None], stored: Sequence[str | None], dictionary: Dictionary
 ) -> list[str]:
-    """Return the normal forms of documents, from word ids as load_int4_arrays returns them."""
-    return [form.decode() for form in compose_forms(word_ids, offsets, dictionary.texts)]
+    """Return the normal forms of documents: the stored form, or the form composed from the word ids.
+
+    word_ids: in the format of array_send; None if the document has a stored form instead.
+    """
+    arrays = load_int4_arrays([data or b"" for data in word_ids])
+    composed = compose_forms(*arrays, dictionary.texts)
+    forms = zip(composed, stored, strict=True)
+    return [form.decode() if text is None else text for form, text in forms]

@@ -13,6 +13,7 @@ from textsim_db.results.judgements import Contradiction, Judgement
 from textsim_db.results.passages import (
     CommonRun,
     Contamination,
+    PartialMatch,
     Passage,
     PassageList,
     SharedPassage,
@@ -64,6 +65,7 @@ __all__ = [
     "Member",
     "Metric",
     "Pair",
+    "PartialMatch",
     "Passage",
     "PassageList",
     "Problem",

@@ -1,4 +1,4 @@
-"""Judgements, and those that contradict each other."""
+"""Judgements, and judgements that contradict each other."""
 
 from __future__ import annotations
 

@@ -113,7 +113,7 @@ def _pair_of(
 ) -> Pair:
     """Return a member beside the representative; the similarity of documents that are no pair is NaN.
 
-    similarities: those that the links of the cluster have.
+    similarities: the similarities of the links of the cluster.
     """
     names = min(first, key), max(first, key)
     number = pairs.number(*names)

@@ -10,7 +10,7 @@ import numpy as np
 from textsim_db.cluster.judged_groups import JUDGED_SAME
 from textsim_db.cluster.spanning_forest import Links, join, joined_links, roots
 from textsim_db.results import ClusterEvent, Judgement
-from textsim_db.review.pair_arrays import Pairs
+from textsim_db.review.pair_arrays import Pairs, ranks_of
 from textsim_db.settings import Verdict
 from textsim_db.text.array_types import Int64Array
 
@@ -110,7 +110,7 @@ class ChainClusters:
     def _links(
         self, threshold: float, groups: list[list[str]], different: list[tuple[str, str]]
     ) -> Links:
-        """Return links, the most similar first, and before them those of judgements."""
+        """Return links, the links of judgements first, then the most similar."""
         links = self._pairs.all_links
         count = int(np.searchsorted(-links.similarity, -threshold, "right"))
         links = Links(links.left[:count], links.right[:count], links.similarity[:count])
@@ -156,11 +156,7 @@ class ChainClusters:
         ranks = self._pairs.key_ranks
         if not self._strangers:
             return ranks
-        keys = [*self._pairs.keys, *self._strangers]
-        order = sorted(range(len(keys)), key=keys.__getitem__)
-        ranks = np.empty(len(order), np.int64)
-        ranks[order] = np.arange(len(order))
-        return ranks
+        return ranks_of([*self._pairs.keys, *self._strangers])
 
     def _cluster(self, place: int) -> ShownCluster:
         members = self._members[self._starts[place] : self._ends[place]]

@@ -1,4 +1,4 @@
-"""The documents of a corpus, or those of one of its attached tables, for the pages."""
+"""The documents of a corpus or of one of its attached tables, for the pages."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _PAIRS_AT_ONCE = 10_000
 
 
 class CorpusDocuments:
-    """The documents of a corpus, or those of one attached table; it is a Reviewed."""
+    """The documents of a corpus or of one attached table; it is a Reviewed."""
 
     def __init__(
         self, corpus: Corpus, threshold: float | None = None, source: Source | None = None
@@ -85,7 +85,7 @@ class CorpusDocuments:
         if self._source_id is None:
             return pairs
         traits = self.traits(sorted({key for pair in pairs for key in pair[:2]}))
-        own = {key for key, each in traits.items() if each.source == self._source_id}
+        own = {key for key, each in traits.items() if each.source_id == self._source_id}
         return [pair for pair in pairs if pair.a in own and pair.b in own]
 
     def traits(self, keys: list[str]) -> dict[str, Traits]:

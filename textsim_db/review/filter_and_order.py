@@ -16,12 +16,12 @@ from textsim_db.text.array_types import BoolArray, Int64Array
 
 ANY, OPEN, JUDGED = "any", "open", "judged"
 STATES = {OPEN: "not judged", JUDGED: "judged", ANY: "all"}
-TEACHING, NEAR, WARNED, SPREAD = "teaching", "near", "warned", "spread"
+TEACHING, NEAR, WARNED, SPREAD_OUT = "teaching", "near", "warned", "spread"
 ORDERS = {
     TEACHING: "most useful first",
     NEAR: "nearest to a threshold first",
     WARNED: "only numbers, dates and the like differ",
-    SPREAD: "a fair sample of all similarities",
+    SPREAD_OUT: "a fair sample of all similarities",
 }
 
 
@@ -93,7 +93,9 @@ class Filter(NamedTuple):
     def _ordered(self, pairs: Pairs) -> Int64Array:
         if self.order == NEAR:
             return pairs.near if self.around is None else pairs.nearest(self.around)
-        return {TEACHING: pairs.teaching, WARNED: pairs.warned, SPREAD: pairs.spread}[self.order]
+        return {TEACHING: pairs.teaching, WARNED: pairs.warned, SPREAD_OUT: pairs.spread}[
+            self.order
+        ]
 
     def _documents(self, pairs: Pairs, members: list[str]) -> Iterator[BoolArray]:
         """Yield for each property which documents have it."""

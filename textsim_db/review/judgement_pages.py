@@ -21,7 +21,7 @@ from textsim_db.results import Judgement
 from textsim_db.review.pair_arrays import Pairs
 from textsim_db.review.site import ON_A_PAGE, Site, body_of, see, whole_number
 
-_MOST_BYTES = 20_000_000
+_MOST_FILE_BYTES = 20_000_000
 """The bytes of a file of judgements."""
 _KINDS = (".csv", ".tsv", ".jsonl")
 
@@ -69,7 +69,7 @@ class JudgementPages:
     async def read(self, request: Request) -> Response:
         """Record the judgements of a file that the form carries."""
         kind = request.headers.get("content-type", "")
-        body = await body_of(request, _MOST_BYTES)
+        body = await body_of(request, _MOST_FILE_BYTES)
         return await run_in_threadpool(self._read, kind, body)
 
     def _read(self, content_type: str, body: bytes) -> Response:

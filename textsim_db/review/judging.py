@@ -42,7 +42,7 @@ class Judging:
         return self._done[-1].now if self._done else None
 
     def all(self) -> Judgements:
-        """Return all judgements, also those of other people."""
+        """Return all judgements, also the judgements of other people."""
         return {(judgement.a, judgement.b): judgement for judgement in self._store.judgements()}
 
     def judge(self, a: str, b: str, verdict: str, note: str | None, seen: str) -> None:

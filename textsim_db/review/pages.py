@@ -13,7 +13,7 @@ from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 from starlette.types import ASGIApp
 
-from textsim_db.errors import DatabaseError, DocumentNotFound, TextsimError, shown
+from textsim_db.errors import DatabaseError, DocumentNotFound, TextsimError, lacks_right, shown
 from textsim_db.review.cluster_pages import ClusterPages
 from textsim_db.review.judgement_pages import JudgementPages
 from textsim_db.review.overview_page import OverviewPage
@@ -24,8 +24,7 @@ from textsim_db.review.reviewed import Reviewed
 from textsim_db.review.site import FOLDER, Site
 from textsim_db.review.survey import Survey
 
-_NO_RIGHT = "42501"
-_PATIENCE = 0.8
+_PAGE_PATIENCE = 0.8
 """Seconds that the first page waits for pairs to show."""
 
 Page = Callable[[Request, Pairs], Response]
@@ -75,7 +74,7 @@ class Review:
     def _page(self, page: Page, request: Request) -> Response:
         """Return a page, or until there is a pair to show how far the reading is."""
         survey = self._site.survey
-        survey.wait_for_some(_PATIENCE)
+        survey.wait_for_some(_PAGE_PATIENCE)
         if survey.error is not None:
             raise survey.error
         if survey.pairs is None:
@@ -93,7 +92,7 @@ class Review:
         return self._site.render("help.html", commands=commands)
 
     def _failed(self, request: Request, error: Exception) -> Response:
-        if getattr(error.__cause__, "sqlstate", None) == _NO_RIGHT:
+        if lacks_right(error):
             return self._error(403, f"the database refuses this to your role: {error}")
         if isinstance(error, DocumentNotFound):
             return self._error(404, str(error))

@@ -116,7 +116,7 @@ class Pairs:
         return int(order[place])
 
     def numbers_of(self, pairs: Iterable[tuple[str, str]]) -> Int64Array:
-        """Return the numbers of those of these pairs that are kept."""
+        """Return the numbers of the kept pairs among these."""
         numbers = (self.number(a, b) for a, b in pairs)
         return np.array([number for number in numbers if number is not None], np.int64)
 
@@ -127,10 +127,7 @@ class Pairs:
     @cached_property
     def key_ranks(self) -> Int64Array:
         """The place of each key in the order of keys: (keys,)."""
-        order = sorted(range(len(self.keys)), key=self.keys.__getitem__)
-        ranks = np.empty(len(order), np.int64)
-        ranks[order] = np.arange(len(order))
-        return ranks
+        return ranks_of(self.keys)
 
     @cached_property
     def all_links(self) -> Links:
@@ -229,6 +226,14 @@ def _in_turn(one: Int64Array, other: Int64Array) -> Int64Array:
     first = np.full(len(one), len(both))
     np.minimum.at(first, both, np.arange(len(both)))
     return np.asarray(both[np.sort(first)])
+
+
+def ranks_of(keys: list[str]) -> Int64Array:
+    """Return the place of each key in the order of keys: (keys,)."""
+    order = sorted(range(len(keys)), key=keys.__getitem__)
+    ranks = np.empty(len(order), np.int64)
+    ranks[order] = np.arange(len(order))
+    return ranks
 
 
 def _bit_reversed(count: int) -> Int64Array:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from textsim_db.diff.word_diff import Change, Part, Token, differences, tokens
+from textsim_db.diff.word_diff import Change, Part, Token, differences, tokens, tokens_of_form
 from textsim_db.errors import MeasureError
 from textsim_db.review.reviewed import Text
 from textsim_db.show.word_borders import end_of_start, start_of_end
@@ -20,9 +20,9 @@ _MOST_OF_EXCERPT = 4_000
 _OF_EXCERPT = 90
 """The characters of a part of an excerpt."""
 _HIDING = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
-_FOLDED = 600
+_LONGEST_UNFOLDED = 600
 """Equal words of more characters are folded, except for some at both ends."""
-_END = 200
+_UNFOLDED_END = 200
 _MOST_CHARACTERS = 50_000
 """The characters of a run that the page holds."""
 
@@ -114,9 +114,7 @@ def visible(text: str) -> str:
 
 def _tokens(text: Text) -> list[Token]:
     begin = text.text[:_MOST_READ]
-    if text.is_original:
-        return tokens(begin)
-    return [Token(word, f"{word} ") for word in begin.split(" ")]
+    return tokens(begin) if text.is_original else tokens_of_form(begin)
 
 
 def _line(text: str) -> str:
@@ -150,10 +148,10 @@ def _runs(parts: Iterable[Part], side: str) -> list[Run]:
 
 def _run(is_same: bool, text: str) -> Run:
     shown, left_out = visible(text[:_MOST_CHARACTERS]), max(len(text) - _MOST_CHARACTERS, 0)
-    if len(shown) <= _FOLDED:
+    if len(shown) <= _LONGEST_UNFOLDED:
         return Run(is_same, shown, "", "", left_out)
     if is_same:
-        first, last = end_of_start(shown, _END), start_of_end(shown, _END)
+        first, last = end_of_start(shown, _UNFOLDED_END), start_of_end(shown, _UNFOLDED_END)
         return Run(is_same, shown[:first], shown[first:last], shown[last:], left_out)
-    first = end_of_start(shown, _FOLDED)
+    first = end_of_start(shown, _LONGEST_UNFOLDED)
     return Run(is_same, shown[:first], shown[first:], "", left_out)

@@ -27,9 +27,9 @@ from textsim_db.show.numbers import count
 
 FOLDER = Path(__file__).parent
 ON_A_PAGE = 25
-_MOST_BYTES = 64_000
+_MOST_FORM_BYTES = 64_000
 """The bytes of a form; a note has up to 10,000."""
-_LARGE = 0.1
+_LARGE_SHARE = 0.1
 """A cluster with this share of all documents is worth a warning."""
 _FEWEST_OF_LARGE = 10
 """Smaller clusters are read quickly, and cause no warning."""
@@ -103,7 +103,7 @@ class Site:
         """Return the largest cluster if it is worth a warning: a large part of the documents."""
         if largest is None or largest.documents < _FEWEST_OF_LARGE:
             return None
-        return largest if largest.documents >= _LARGE * self.survey.documents else None
+        return largest if largest.documents >= _LARGE_SHARE * self.survey.documents else None
 
     def texts(self, *keys: str) -> list[Text]:
         """Return the texts of documents; raises DocumentNotFound."""
@@ -136,7 +136,7 @@ class Site:
             raise HTTPException(403, "this review was started with --read-only")
 
 
-async def form_of(request: Request, most: int = _MOST_BYTES) -> dict[str, str]:
+async def form_of(request: Request, most: int = _MOST_FORM_BYTES) -> dict[str, str]:
     """Return the fields of a form, which is small."""
     fields = parse_qs((await body_of(request, most)).decode(errors="replace"), True)
     return {name: values[-1] for name, values in fields.items()}

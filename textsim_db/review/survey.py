@@ -1,4 +1,4 @@
-"""Reads the pairs in the background, while the first pages show those of a few random documents."""
+"""Reads the pairs in the background, while the first pages show the pairs of a few random documents."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ MOST_WARNED = 2_000
 _PART = 50_000
 _WARNED_AT_ONCE = 100
 _KEYS_AT_ONCE = 10_000
-_PATIENCE = 5
+_END_PATIENCE = 5
 """Seconds; a large corpus yields its first pair after minutes."""
 
 
@@ -43,7 +43,7 @@ class Survey:
         self.count = 0
         """The pairs that were read so far."""
         self.pairs: Pairs | None = None
-        """All pairs, or until they were read those of a few documents; None at first."""
+        """All pairs, or until they were read the pairs of a few documents; None at first."""
         self.clusters: StoredClusters | None = None
         """The stored clusters of a tracked corpus."""
         self.is_complete = False
@@ -65,7 +65,7 @@ class Survey:
     def stop(self) -> None:
         """End the reading, and wait a little for its end."""
         self._is_stopped.set()
-        self._thread.join(_PATIENCE)
+        self._thread.join(_END_PATIENCE)
 
     def _read(self) -> None:
         try:

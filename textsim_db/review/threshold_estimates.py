@@ -67,7 +67,7 @@ class Suggestion(NamedTuple):
 
 
 def verdicts_of(pairs: Pairs, judgements: Iterable[Judgement]) -> Verdicts:
-    """Return the judged pairs among the kept pairs, without those that somebody is unsure of."""
+    """Return the judged pairs among the kept pairs, without the pairs that somebody is unsure of."""
     judged = [
         (pairs.links.similarity[number], judgement.verdict == Verdict.SAME)
         for judgement in judgements

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-_MOST = 10
+_MOST_VALUES = 10
 """The values of a list that are shown."""
 
 
@@ -16,6 +16,6 @@ def short_repr(owner: object, fields: Iterable[str]) -> str:
 
 
 def _shortened(value: Any) -> str:
-    if isinstance(value, list | tuple | dict) and len(value) > _MOST:
+    if isinstance(value, list | tuple | dict) and len(value) > _MOST_VALUES:
         return f"<{len(value):,} values>"
     return repr(value)

@@ -11,6 +11,7 @@ import numpy as np
 from textsim_db.settings import CorpusConfig
 from textsim_db.sketch.common_values import CommonValues, common_values
 from textsim_db.sketch.fingerprints import LEFT_OUT, distinct_passage_values
+from textsim_db.sketch.ragged import begins_run
 from textsim_db.text.array_types import Int64Array
 from textsim_db.text.shingles import find_shingles
 from textsim_db.text.tokens import Tokens
@@ -34,8 +35,9 @@ def learns(config: CorpusConfig) -> bool:
 def learn_common(samples: Iterable[Tokens], config: CorpusConfig) -> CorpusConfig:
     """Return the configuration with the common shingles of a sample of documents, in parts.
 
-    An exact corpus learns those of its shingles, and a corpus with passages those of its passages. If
-    there are fewer than FEWEST_DOCUMENTS documents, it learns none.
+    An exact corpus learns the list of its shingles, and a corpus with passages the list of its
+    passages. If there are fewer than FEWEST_DOCUMENTS documents, it learns none. In a scoped corpus no
+    class leaves shingles out: the documents of one scope would hide passages of another.
     """
     documents = 0
     shingles, passages = [np.empty(0, np.int64)], [np.empty(0, np.int64)]
@@ -49,7 +51,8 @@ def learn_common(samples: Iterable[Tokens], config: CorpusConfig) -> CorpusConfi
     if documents < FEWEST_DOCUMENTS:
         return config
     share = ceil(documents * COMMON_SHARE)
-    most_class = LEFT_OUT - 1 if config.common_passages else _MOST_CLASS
+    finds_all = config.common_passages or config.scoped
+    most_class = LEFT_OUT - 1 if finds_all else _MOST_CLASS
     return replace(
         config,
         common=_values_with(np.concatenate(shingles), max(LEAST_OF_SHINGLES, share)),
@@ -71,7 +74,7 @@ def _values_with(
     repeated = hashes[: 1 - least][hashes[: 1 - least] == hashes[least - 1 :]]
     if not len(repeated):
         return None
-    starts = np.flatnonzero(np.append(True, repeated[1:] != repeated[:-1]))
+    starts = np.flatnonzero(begins_run(repeated))
     counts = np.diff(starts, append=len(repeated)) + least - 1
     classes = np.minimum(np.log2(counts), most_class)
     return common_values(repeated[starts], classes.astype(np.int16))

@@ -17,9 +17,11 @@ MAX_WORDS = 10_000_000
 _PAGE_BYTES = 8168  # bytes of a page of 8 kB without its header
 _LONGEST_ROW = 4080  # bytes; the words of a longer row are stored out of line
 _PAGE_FILL = 0.9  # how full the server packs the pages of a B-tree
-_KEY = 12  # bytes of an average key
+_FINGERPRINT_FILL = 0.95  # the same of the index on fingerprints
+_KEY_BYTES = 12  # bytes of an average key
 _CHARACTERS = 6  # characters of an average word, with the space after it
-_BUCKETS = 2**32
+BUCKETS = 2**32
+"""The values that a bucket may have: the numbers of an int4."""
 Z = 1.959963984540054
 """The quantile of the normal distribution for an interval of 95 %."""
 UNRELATED = 0.1
@@ -86,7 +88,7 @@ class Distribution(NamedTuple):
 
         Two buckets of unrelated documents are equal with probability 2^-32.
         """
-        by_chance = banding.bands**2 * self.corpus_documents / _BUCKETS
+        by_chance = banding.bands**2 * self.corpus_documents / BUCKETS
         return by_chance + sum(
             count * banding.probability(similarity)
             for similarity, count in zip(self.similarities, self.documents, strict=True)
@@ -175,7 +177,7 @@ def options(
 ) -> list[Option]:
     """Return the options for documents with this distribution, the exact corpus first.
 
-    fingerprints: those of a document.
+    fingerprints: the fingerprints of a document.
     """
     chosen = choose(threshold, recall, num_hashes)
     if not is_number(words) or not 0 <= words <= MAX_WORDS:
@@ -228,16 +230,18 @@ def storage(
 
     The layout of a page is described in PostgreSQL's documentation, "Database Physical Storage".
     """
-    row = 24 + 4 + 4 + 1 + _KEY + 3 + (24 + 4 * words) + (24 + signature_bytes)
+    row = 24 + 4 + 4 + 1 + _KEY_BYTES + 3 + (24 + 4 * words) + (24 + signature_bytes)
     if fingerprints:
         row += 24 + 4 * fingerprints
     row = _aligned(row) + 4
     # A page holds whole rows only, so on average the space of half a row stays unused.
     document = _PAGE_BYTES / max(_PAGE_BYTES / row - 0.5, 1) if row <= _LONGEST_ROW else row + 200
-    by_id, by_key = 16 + 4, _aligned(8 + 1 + _KEY) + 4
-    # Both are two integers with a B-tree on both.
-    rows, entry = band_rows + fingerprints, 16 + 4
-    return document + (by_id + by_key) / _PAGE_FILL + rows * (32 + 4 + entry / _PAGE_FILL)
+    by_id, by_key = 16 + 4, _aligned(8 + 1 + _KEY_BYTES) + 4
+    # Band rows and fingerprints are two integers with a B-tree on both.
+    heap, entry = 32 + 4, 16 + 4
+    rows = band_rows * (heap + entry / _PAGE_FILL)
+    rows += fingerprints * (heap + entry / _FINGERPRINT_FILL)
+    return document + (by_id + by_key) / _PAGE_FILL + rows
 
 
 def wilson(share: float, count: float) -> tuple[float, float]:

@@ -15,7 +15,7 @@ from __future__ import annotations
 import numpy as np
 
 from textsim_db.sketch.common_values import NO_COMMON, CommonValues, class_of
-from textsim_db.sketch.ragged import Buckets, Ragged, Signatures, bounds
+from textsim_db.sketch.ragged import Buckets, Ragged, Signatures
 from textsim_db.text.array_types import BoolArray, HashArray, Int32Array, Int64Array, longest
 from textsim_db.text.numba_compiler import inlined_kernel, kernel
 
@@ -159,10 +159,7 @@ def smallest_of(stored: Signatures, shingle_counts: Int64Array, threshold: float
     stored: the prefixes at the threshold of the corpus. The higher threshold needs fewer rows, so the
     result is the first part of each stored prefix.
     """
-    rows = count_rows(shingle_counts, threshold)
-    places = np.arange(len(stored.values)) - np.repeat(stored.offsets[:-1], stored.sizes)
-    is_kept = places < np.repeat(rows, stored.sizes)
-    return Ragged(stored.values[is_kept], bounds(rows))
+    return stored.firsts(count_rows(shingle_counts, threshold))
 
 
 def first_rows(rows: Buckets, shingle_counts: Int64Array, threshold: float) -> Buckets:
@@ -171,10 +168,7 @@ def first_rows(rows: Buckets, shingle_counts: Int64Array, threshold: float) -> B
     Two documents that reach the threshold share one of these rows. rows: the prefixes of the documents
     at this threshold. shingle_counts: the n of each document: (documents,).
     """
-    sizes = np.minimum(rows.sizes, _count_first_rows(shingle_counts, threshold))
-    places = np.arange(len(rows.values)) - np.repeat(rows.offsets[:-1], rows.sizes)
-    is_kept = places < np.repeat(sizes, rows.sizes)
-    return Ragged(rows.values[is_kept], bounds(sizes))
+    return rows.firsts(np.minimum(rows.sizes, _count_first_rows(shingle_counts, threshold)))
 
 
 @kernel

@@ -13,6 +13,7 @@ holds the low 16 bits of each bin.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -23,7 +24,6 @@ from textsim_db.text.array_types import HashArray, Int16Array, Int32Array, Int64
 from textsim_db.text.hashing import States, fold, hash_folded, seeded_states
 from textsim_db.text.numba_compiler import inlined_kernel, kernel
 
-_MASK64 = 2**64 - 1
 _EMPTY = 2**63 - 1
 _BLOCK = 1024
 """Shingles that are hashed at once. More would not fit in the processor's nearest cache."""
@@ -42,14 +42,21 @@ class _Block(NamedTuple):
 
 
 def base(seed: int) -> int:
-    """Return the seed of the first round: the low 62 bits of the first number of splitmix64.
+    """Return the seed of the first round: the low 62 bits of the first number of splitmix64."""
+    return next(splitmix64(seed)) & (2**62 - 1)
+
+
+def splitmix64(state: int) -> Iterator[int]:
+    """Yield the numbers of the generator splitmix64.
 
     Steele, Lea and Flood, "Fast splittable pseudorandom number generators", 2014, figure 17.
     """
-    z = (seed + 0x9E3779B97F4A7C15) & _MASK64
-    z = ((z ^ (z >> 30)) * 0xBF58476D1CE4E5B9) & _MASK64
-    z = ((z ^ (z >> 27)) * 0x94D049BB133111EB) & _MASK64
-    return (z ^ (z >> 31)) & (2**62 - 1)
+    mask = 2**64 - 1
+    while True:
+        state = (state + 0x9E3779B97F4A7C15) & mask
+        z = ((state ^ (state >> 30)) * 0xBF58476D1CE4E5B9) & mask
+        z = ((z ^ (z >> 27)) * 0x94D049BB133111EB) & mask
+        yield z ^ (z >> 31)
 
 
 def signatures(values: HashArray, offsets: Int64Array, seed: int, num_hashes: int) -> Int16Array:

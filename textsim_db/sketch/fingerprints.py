@@ -22,7 +22,6 @@ from textsim_db.sketch.common_values import NO_COMMON, CommonValues, class_of
 from textsim_db.sketch.passage_window import Window, window_of
 from textsim_db.sketch.ragged import Ragged
 from textsim_db.text.array_types import (
-    BoolArray,
     HashArray,
     Int16Array,
     Int32Array,
@@ -40,7 +39,7 @@ LEFT_OUT = 10
 class leaves more passages out, and a higher one lets a search read more documents."""
 
 _LEAST_LEFT_OUT = (LEFT_OUT << 32) - (1 << 31)
-"""The least key of a shingle of the class LEFT_OUT."""
+"""The least rank of a shingle of the class LEFT_OUT."""
 
 Fingerprints = Ragged
 """The distinct fingerprints of documents, in order: int32."""
@@ -74,16 +73,28 @@ class PassageShingles(NamedTuple):
     classes: Int16Array
     """The class of commonness of each value."""
 
-    @property
-    def are_left_out(self) -> BoolArray:
-        """Whether each shingle is too common for a fingerprint: (shingles,)."""
-        return self.classes >= LEFT_OUT
+
+class LeftOutRun(NamedTuple):
+    """A run of a text whose windows choose no shingle, because all are too common."""
+
+    start: int
+    """The place of its first shingle."""
+    shingles: int
+    """The number of its shingles."""
 
 
 def passage_shingles(tokens: Tokens, config: CorpusConfig) -> PassageShingles:
     """Return the shingles of one text in a corpus with passages."""
     values = _values(_units_of(tokens, config), _window(config).n)
     return PassageShingles(values, _classes(values, config.common_of_passages or NO_COMMON))
+
+
+def left_out_runs(shingles: PassageShingles, config: CorpusConfig) -> list[LeftOutRun]:
+    """Return the runs of one text by which no document is found."""
+    places = np.flatnonzero(shingles.classes >= LEFT_OUT)
+    runs = np.split(places, np.flatnonzero(np.diff(places) > 1) + 1)
+    least = _window(config).width
+    return [LeftOutRun(int(run[0]), len(run)) for run in runs if len(run) >= least]
 
 
 def fingerprints_of_shingles(shingles: PassageShingles, config: CorpusConfig) -> Int32Array:
@@ -167,14 +178,14 @@ def _fingerprints(
     offsets = np.zeros(len(units.offsets), np.int64)
     fingerprints = np.empty(len(units.elements), np.int32)
     values = np.empty(longest(units.offsets), np.int64)
-    keys = np.empty_like(values)
+    ranks = np.empty_like(values)
     for i in range(len(offsets) - 1):
         document = units.elements[units.offsets[i] : units.offsets[i + 1]]
         shingles = _write_values(document, window.n, values)
         for k in range(shingles):
-            keys[k] = _key(values[k], class_of(values[k], common))
+            ranks[k] = _rank(values[k], class_of(values[k], common))
         chosen = fingerprints[offsets[i] :]
-        count = _choose(values, keys[:shingles], window.width, chosen)
+        count = _choose(values, ranks[:shingles], window.width, chosen)
         chosen[:count].sort()
         offsets[i + 1] = offsets[i] + _keep_distinct(chosen, count)
     return fingerprints[: offsets[-1]].copy(), offsets
@@ -182,17 +193,17 @@ def _fingerprints(
 
 @kernel
 def _fingerprints_of_shingles(shingles: PassageShingles, width: int) -> Int32Array:
-    keys = np.empty(len(shingles.values), np.int64)
-    for k in range(len(keys)):
-        keys[k] = _key(shingles.values[k], shingles.classes[k])
-    fingerprints = np.empty(len(keys), np.int32)
-    count = _choose(shingles.values, keys, width, fingerprints)
+    ranks = np.empty(len(shingles.values), np.int64)
+    for k in range(len(ranks)):
+        ranks[k] = _rank(shingles.values[k], shingles.classes[k])
+    fingerprints = np.empty(len(ranks), np.int32)
+    count = _choose(shingles.values, ranks, width, fingerprints)
     fingerprints[:count].sort()
     return fingerprints[: _keep_distinct(fingerprints, count)].copy()
 
 
 @inlined_kernel
-def _key(value: int, commonness: int) -> np.int64:
+def _rank(value: int, commonness: int) -> np.int64:
     """Return the number that orders shingles: by class, and then by the high half of the value."""
     return (np.int64(commonness) << 32) + (value >> 32)
 
@@ -216,30 +227,30 @@ def _write_values(elements: HashArray, n: int, values: Int64Array) -> int:
 
 
 @inlined_kernel
-def _choose(values: Int64Array, keys: Int64Array, width: int, chosen: Int32Array) -> int:
+def _choose(values: Int64Array, ranks: Int64Array, width: int, chosen: Int32Array) -> int:
     """Write the fingerprint of each window unless the last window has chosen it; return how many.
 
-    keys: the numbers by which the shingles are ordered.
+    ranks: the numbers by which the shingles are ordered.
     """
     count, first = 0, -1
-    for start in range(len(keys) - width + 1):
+    for start in range(len(ranks) - width + 1):
         before, last = first, start + width - 1
         if first < start:  # it has left the window
-            first = _first_in_order(keys, start, last)
-        elif keys[last] <= keys[first]:
+            first = _first_in_order(ranks, start, last)
+        elif ranks[last] <= ranks[first]:
             first = last
-        if first != before and keys[first] < _LEAST_LEFT_OUT:
+        if first != before and ranks[first] < _LEAST_LEFT_OUT:
             chosen[count] = np.int32(values[first])
             count += 1
     return count
 
 
 @inlined_kernel
-def _first_in_order(keys: Int64Array, start: int, last: int) -> int:
-    """Return the place of the smallest key of a window, the rightmost of equals."""
+def _first_in_order(ranks: Int64Array, start: int, last: int) -> int:
+    """Return the place of the smallest rank of a window, the rightmost of equals."""
     place = start
     for k in range(start + 1, last + 1):
-        if keys[k] <= keys[place]:
+        if ranks[k] <= ranks[place]:
             place = k
     return place
 

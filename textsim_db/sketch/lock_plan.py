@@ -26,7 +26,7 @@ def locks_of_document(banding: Bands | None, threshold: float, words: float) -> 
     return shingles - ceil(threshold * shingles) + 1
 
 
-def needed_setting(clients: int, locks: int, connections: int = CONNECTIONS) -> int:
+def needed_setting(clients: int, locks: int, connections: int) -> int:
     """Return the max_locks_per_transaction for clients that hold this many locks at the same time.
 
     The server's table has space for max_locks_per_transaction times the number of connections.

@@ -1,4 +1,4 @@
-"""Arrays of different lengths, one for each of several documents, as one array and its bounds; pure."""
+"""Arrays of different lengths as one array and its bounds, and runs of equal values; pure."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from textsim_db.text.array_types import Int32Array, Int64Array
+from textsim_db.text.array_types import BoolArray, Int32Array, Int64Array
 
 
 class Ragged(NamedTuple):
@@ -37,11 +37,16 @@ class Ragged(NamedTuple):
     def take(self, documents: Int64Array) -> Ragged:
         """Return some documents, in the order of their numbers: int64 of shape (documents,)."""
         sizes = self.sizes[documents]
-        offsets = bounds(sizes)
+        offsets = offsets_of(sizes)
         places = np.arange(offsets[-1]) + np.repeat(
             self.offsets[:-1][documents] - offsets[:-1], sizes
         )
         return Ragged(self.values[places], offsets)
+
+    def firsts(self, sizes: Int64Array) -> Ragged:
+        """Return the first values of each document; sizes: (documents,), not above the own sizes."""
+        places = np.arange(len(self.values)) - np.repeat(self.offsets[:-1], self.sizes)
+        return Ragged(self.values[places < np.repeat(sizes, self.sizes)], offsets_of(sizes))
 
     def owners(self) -> Int32Array:
         """Return the number of the document of each value: int32 of shape (values,)."""
@@ -49,9 +54,20 @@ class Ragged(NamedTuple):
         return np.repeat(np.arange(len(sizes), dtype=np.int32), sizes)
 
 
-def bounds(sizes: Int64Array) -> Int64Array:
-    """Return the bounds of arrays of these sizes, one after another: int64 of shape (arrays + 1,)."""
-    return np.concatenate((np.zeros(1, np.int64), np.cumsum(sizes)))
+def offsets_of(sizes: npt.NDArray[np.integer[Any] | np.bool_]) -> Int64Array:
+    """Return the bounds of parts of these sizes, one after another: int64 of shape (parts + 1,)."""
+    offsets = np.zeros(len(sizes) + 1, np.int64)
+    np.cumsum(sizes, out=offsets[1:])
+    return offsets
+
+
+def begins_run(*columns: npt.NDArray[Any]) -> BoolArray:
+    """Say which rows differ from the row before: bool of shape (rows,); columns: (rows,) each."""
+    begins = np.zeros(len(columns[0]), np.bool_)
+    begins[:1] = True
+    for column in columns:
+        begins[1:] |= column[1:] != column[:-1]
+    return begins
 
 
 Buckets = Ragged
@@ -64,7 +80,7 @@ Signatures = Ragged
 def joined(parts: list[Ragged]) -> Ragged:
     """Return the documents of several parts as one; at least one part."""
     sizes = np.concatenate([part.sizes for part in parts])
-    return Ragged(np.concatenate([part.values for part in parts]), bounds(sizes))
+    return Ragged(np.concatenate([part.values for part in parts]), offsets_of(sizes))
 
 
 def of_rows(matrix: npt.NDArray[Any], is_filled: npt.NDArray[np.bool_]) -> Ragged:
@@ -72,4 +88,4 @@ def of_rows(matrix: npt.NDArray[Any], is_filled: npt.NDArray[np.bool_]) -> Ragge
     width = matrix.shape[1]
     if is_filled.all():
         return Ragged(matrix.ravel(), np.arange(len(matrix) + 1) * width)
-    return Ragged(matrix[is_filled].ravel(), bounds(is_filled * width))
+    return Ragged(matrix[is_filled].ravel(), offsets_of(is_filled * width))

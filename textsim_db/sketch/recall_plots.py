@@ -13,7 +13,7 @@ KINDS = (".svg", ".png")
 
 _EQUAL_WIDTH = 0.02
 """The width of the bar for equal sets, which makes it visible at the edge."""
-_SHOWN_WORDS = 15
+_DRAWN_WORDS = 15
 _LONGEST_WORD = 20
 """The letters of a word that a plot shows; a longer word would leave no space for the bars."""
 _FEW_POWERS = 200
@@ -28,7 +28,7 @@ def check_file(path: str) -> None:
 
 
 def s_curve(
-    path: str, bandings: list[Bands], threshold: float, report: RecallReport | None = None
+    path: str, bandings: list[Bands], threshold: float, report: RecallReport | None
 ) -> None:
     """Draw the probability of becoming a candidate over the similarity, for each banding.
 
@@ -81,7 +81,7 @@ def corpus_figure(name: str, statistics: Statistics) -> Any:
     )
     growth.set(xlabel="words", ylabel="distinct words", title="vocabulary", xlim=0, ylim=0)
     _label_counts(growth.xaxis, growth.yaxis)
-    _draw_words(words, statistics.frequent[:_SHOWN_WORDS][::-1])
+    _draw_words(words, statistics.frequent[:_DRAWN_WORDS][::-1])
     buckets.scatter(
         [size for size, _ in statistics.buckets], [n for _, n in statistics.buckets], s=12
     )

@@ -45,7 +45,7 @@ class Sketches:
     """The number of distinct shingles of each document: (documents,)."""
     signatures: Signatures
     buckets: Buckets
-    """The buckets as they are stored: those of a scoped corpus are mixed with the scopes."""
+    """The buckets as they are stored: in a scoped corpus, mixed with the scopes."""
     fingerprints: Fingerprints | None
     """The fingerprints, not mixed with scopes; None in a corpus without passages."""
 
@@ -104,7 +104,7 @@ def _are_stop_words(
 ) -> BoolArray | None:
     """Say which words of texts are stop words: (words,), or None if the configuration has none.
 
-    languages: those of the texts; if None, they are identified if stop words depend on them.
+    languages: the languages of the texts; if None, they are identified if stop words depend on them.
     """
     if config.stop_words_by_language:
         if languages is None:

@@ -1,4 +1,4 @@
-"""python -m textsim_db.spark: deduplicate a large source with Spark; spark-submit runs this file too."""
+"""python -m textsim_db.spark: deduplicate many rows with Spark; spark-submit runs this file too."""
 
 from textsim_db.spark.command import app
 

@@ -35,48 +35,48 @@ from textsim_db.text.stop_words import with_lists
 log = logging.getLogger(__name__)
 
 PARTITION_BYTES = 128 * 1024 * 1024
-"""The bytes of the source for each partition of buckets. More make fewer tasks, with more memory."""
+"""The bytes of the DataFrame for each partition of buckets. More make fewer tasks, with more memory."""
 UNKNOWN_BYTES = 2**60
-"""From this estimate on Spark does not know the size of a source."""
+"""From this estimate on Spark does not know the size of a DataFrame."""
 MOST_TASKS = 50
 MOST_PARTITIONS = 100_000
-_SHOWN_KEYS = 3
+_SHOWN_REPEATED = 3
 _REMOVED = "textsim_removed_key"
 
 
 class Candidates:
     """The documents of a DataFrame that share buckets, which find_candidates() returns.
 
-    The methods return DataFrames that Spark computes when they are used; each use reads the source
-    again. Cache a result if you use it twice.
-
-    - `config`: the settings, complete.
-    - `documents`: the number of documents that were compared.
-    - `refused`: the number of rows that cannot be compared.
-    - `refusals`: the first thousand of these rows by key, with the reasons.
-    - `candidates`: the number of documents that share a bucket with another document.
+    The methods return DataFrames that Spark computes when they are used; each use reads the
+    DataFrame again. Cache a result if you use it twice.
     """
 
     def __init__(
-        self, source: DataFrame, columns: FrameColumns, config: CorpusConfig, partitions: int
+        self, frame: DataFrame, columns: FrameColumns, config: CorpusConfig, partitions: int
     ) -> None:
-        self._source = source
+        self._frame = frame
         self._columns = columns
-        self.config = with_common(columns.numbered(source), config)
+        self.config = with_common(columns.numbered(frame), config)
+        """The settings, complete."""
         inbox = sort_by_kind(from_arrow(self._edges(partitions).toArrow().to_batches()))
         self.documents = sum(int(unpack_numbers(data)[0][0]) for data in inbox["documents"])
+        """The number of documents that were compared."""
         refused = [json.loads(data) for data in inbox.get("refused", [])]
         self.refused = sum(count for count, _ in refused)
+        """The number of rows that cannot be compared."""
         self.refusals = sorted(Refusal(*row) for _, rows in refused for row in rows)[:MOST_NAMED]
+        """The first thousand of the refused rows by key, with the reasons."""
         repeated = np.concatenate([unpack_numbers(data)[0] for data in inbox["repeated"]])
         self._check_keys(repeated)
         columns_of_edges = zip(*(unpack_numbers(data, 2) for data in inbox["edges"]), strict=True)
         edges = Edges(*(np.concatenate(column) for column in columns_of_edges))
         self._components = find_components(edges, repeated)
         self.candidates = len(self._components.numbers)
+        """The number of documents that share a bucket with another document."""
         log.info(
             "%s of %s documents are candidates",
-            *(self.candidates, self.documents),
+            self.candidates,
+            self.documents,
             extra={"candidates": self.candidates, "documents": self.documents},
         )
 
@@ -127,14 +127,14 @@ class Candidates:
         """Return the rows of the DataFrame without the documents that duplicates() returned."""
         removed = F.broadcast(duplicates.select(F.col("key").alias(_REMOVED)))
         is_removed = self._columns.key_column() == F.col(_REMOVED)
-        return self._source.join(removed, is_removed, "left_anti")
+        return self._frame.join(removed, is_removed, "left_anti")
 
     def _edges(self, partitions: int) -> DataFrame:
         """Return messages with the edges between candidates, and the counts of documents."""
         config = self.config
         log.info("computing the buckets of all documents")
         messages = (
-            self._columns.numbered(self._source)
+            self._columns.numbered(self._frame)
             .mapInArrow(lambda batches: send_buckets(batches, config, partitions), SCHEMA)
             .repartitionById(partitions, "partition")
         )
@@ -150,8 +150,8 @@ class Candidates:
         """Raise ConfigurationError if two rows have one key; different keys may have one number."""
         if not len(repeated):
             return
-        numbers = F.broadcast(self._frame(number=repeated))
-        check_keys(self._columns.numbered(self._source).join(numbers, "number"), self._columns.key)
+        numbers = F.broadcast(self._local_frame(number=repeated))
+        check_keys(self._columns.numbered(self._frame).join(numbers, "number"), self._columns.key)
 
     def _result(
         self, function: Any, schema: str, linkage: str = "kept", rank: RankColumn | None = None
@@ -160,17 +160,17 @@ class Candidates:
         rank = rank or RankColumn()
         numbers, partitions, sizes = self._components
         task = ResultTask(self.config, sizes, check_linkage(linkage), rank.descending)
-        chosen = F.broadcast(self._frame(number=numbers, partition=partitions))
+        chosen = F.broadcast(self._local_frame(number=numbers, partition=partitions))
         return (
-            self._columns.numbered(self._source, rank.column)
+            self._columns.numbered(self._frame, rank.column)
             .join(chosen, "number")
             .select("key", "text", "scope", "number", "partition", "rank")
             .repartitionById(max(1, len(sizes)), "partition")
             .mapInArrow(lambda batches: function(batches, task), schema)
         )
 
-    def _frame(self, **columns: Any) -> DataFrame:
-        return self._source.sparkSession.createDataFrame(pa.table(columns))
+    def _local_frame(self, **columns: Any) -> DataFrame:
+        return self._frame.sparkSession.createDataFrame(pa.table(columns))
 
 
 def find_candidates(
@@ -193,7 +193,7 @@ def find_candidates(
         scope: the column with the scopes, such as tenants, as in a scoped corpus: documents of different
             scopes are not compared. Its values become text.
         partitions: the partitions of the buckets. By default two for each core, and more if Spark
-            expects more than 128 MB of the source for each.
+            expects more than 128 MB of the DataFrame for each.
         settings: the settings of a corpus: shingle, threshold, recall, num_hashes, bands, rows, seed,
             stop_words.
 
@@ -264,10 +264,10 @@ def dedupe(
 def check_keys(rows: DataFrame, column: str) -> None:
     """Raise ConfigurationError if two rows have one key; rows: with the column key. It runs a job."""
     counted = rows.groupBy("key").count().where("count > 1").orderBy("key")
-    keys = [row["key"] for row in counted.limit(_SHOWN_KEYS + 1).collect()]
+    keys = [row["key"] for row in counted.limit(_SHOWN_REPEATED + 1).collect()]
     if keys:
-        shown = ", ".join(f'"{key}"' for key in keys[:_SHOWN_KEYS])
-        more = ", ..." if len(keys) > _SHOWN_KEYS else ""
+        shown = ", ".join(f'"{key}"' for key in keys[:_SHOWN_REPEATED])
+        more = ", ..." if len(keys) > _SHOWN_REPEATED else ""
         raise ConfigurationError(
             f'the column "{column}" has several rows with the key {shown}{more}; keys must be unique: '
             "remove the other rows, for example with dropDuplicates()"
@@ -282,7 +282,7 @@ def checked_partitions(df: DataFrame, partitions: int | None) -> int:
 
 
 def _partitions_for(df: DataFrame) -> int:
-    """Return how many partitions the buckets need by Spark's estimate of the source, without a job.
+    """Return how many partitions the buckets need by Spark's estimate of their size, without a job.
 
     Spark estimates 8 EB if it does not know, as for an RDD. The estimate of a join may be far too
     large, so a core gets at most MOST_TASKS partitions.

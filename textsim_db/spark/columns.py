@@ -35,12 +35,12 @@ class FrameColumns(NamedTuple):
     scope: str | None = None
     """None if the documents have no scopes."""
 
-    def check(self, source: DataFrame) -> None:
+    def check(self, frame: DataFrame) -> None:
         """Raise ConfigurationError unless the columns exist and have types that can be compared."""
-        _check_column(source, "key", self.key, (T.StringType, T.IntegralType))
-        _check_column(source, "text", self.text, (T.StringType,))
+        _check_column(frame, "key", self.key, (T.StringType, T.IntegralType))
+        _check_column(frame, "text", self.text, (T.StringType,))
         if self.scope is not None:
-            _check_column(source, "scope", self.scope, (T.DataType,))
+            _check_column(frame, "scope", self.scope, (T.DataType,))
 
     def key_column(self) -> Column:
         """Return the key as a text."""
@@ -55,12 +55,12 @@ class FrameColumns(NamedTuple):
             scope.cast("string").alias("scope"),
         ]
 
-    def numbered(self, source: DataFrame, rank: str | Column | None = None) -> DataFrame:
+    def numbered(self, frame: DataFrame, rank: str | Column | None = None) -> DataFrame:
         """Return rows (key, text, scope, number, rank); the number is a hash of the key, of 64 bits."""
-        rows = source.select(
+        rows = frame.select(
             *self.documents(),
             F.xxhash64(self.key_column()).alias("number"),
-            _rank_column(source, rank).alias("rank"),
+            _rank_column(frame, rank).alias("rank"),
         )
         kind = rows.schema["rank"].dataType
         if rank is not None and not isinstance(kind, _COMPARABLE):
@@ -70,25 +70,25 @@ class FrameColumns(NamedTuple):
         return rows
 
 
-def _rank_column(source: DataFrame, rank: str | Column | None) -> Column:
+def _rank_column(frame: DataFrame, rank: str | Column | None) -> Column:
     if rank is None:
         return F.lit(None).cast("int")
     if not isinstance(rank, str):
         return rank
-    if rank in ("first", "last") and rank not in source.columns:
+    if rank in ("first", "last") and rank not in frame.columns:
         raise ConfigurationError(
             f'rank is "{rank}", but a DataFrame has no first and last row; name a column that has the '
             "order, such as a number or a time"
         )
-    _check_column(source, "rank", rank, (T.DataType,))
+    _check_column(frame, "rank", rank, (T.DataType,))
     return F.col(quoted(rank))
 
 
-def _check_column(source: DataFrame, option: str, name: str, types: tuple[Any, ...]) -> None:
-    names = source.columns
-    there = [field for field in source.schema.fields if field.name == name]
+def _check_column(frame: DataFrame, option: str, name: str, types: tuple[Any, ...]) -> None:
+    names = frame.columns
+    there = [field for field in frame.schema.fields if field.name == name]
     alike = [other for other in names if other.lower() == name.lower()]
-    if there and len(alike) > 1 and not _is_case_sensitive(source):
+    if there and len(alike) > 1 and not _is_case_sensitive(frame):
         both = " and ".join(f'"{other}"' for other in alike)
         raise ConfigurationError(
             f'{option}="{name}" names {len(alike)} columns of the DataFrame, {both}: Spark compares '
@@ -109,8 +109,8 @@ def _check_column(source: DataFrame, option: str, name: str, types: tuple[Any, .
         )
 
 
-def _is_case_sensitive(source: DataFrame) -> bool:
-    return source.sparkSession.conf.get("spark.sql.caseSensitive") == "true"
+def _is_case_sensitive(frame: DataFrame) -> bool:
+    return frame.sparkSession.conf.get("spark.sql.caseSensitive") == "true"
 
 
 def quoted(name: str) -> str:

@@ -1,4 +1,4 @@
-"""python -m textsim_db.spark dedupe: a large source without its near-duplicates, in one command."""
+"""python -m textsim_db.spark dedupe: many rows without their near-duplicates, in one command."""
 
 from __future__ import annotations
 
@@ -45,14 +45,14 @@ app = typer.Typer(
 
 @app.callback()
 def root() -> None:
-    """Find near-duplicate texts with Spark, for sources that are too large for one machine."""
+    """Find near-duplicate texts with Spark, for inputs that are too large for one machine."""
 
 
 @app.command(cls=Command)
 @with_settings(*PAIR_SETTINGS, panel="Which texts are near-duplicates")
 def dedupe(
     settings: PartialSettings,
-    source: Annotated[
+    path: Annotated[
         str, typer.Argument(metavar="INPUT", help="A file, folder, address or table of Spark's.")
     ],
     output: Annotated[
@@ -106,7 +106,7 @@ def dedupe(
         typer.Option(metavar="URL", help="Spark's master. Default: spark-submit's, or local[*]."),
     ] = None,
 ) -> None:
-    """Write a source without its near-duplicates; the result is that of `textsim dedupe`.
+    """Write the rows of INPUT without its near-duplicates; the result is that of `textsim dedupe`.
 
     INPUT is read three times, and must not change meanwhile. Rows that cannot be compared stay and are
     listed.
@@ -115,7 +115,7 @@ def dedupe(
     """
     start = time.monotonic()
     check_settings(settings)
-    places = [Place.parse(source, format_name), Place.parse(output, format_name)]
+    places = [Place.parse(path, format_name), Place.parse(output, format_name)]
     with _session(master) as spark, _spark_errors():
         places[1].check_absent(spark)
         if report is not None:

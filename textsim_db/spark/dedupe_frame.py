@@ -78,9 +78,10 @@ class Place(NamedTuple):
 
 
 class Counts(NamedTuple):
-    """The counts of a deduplication; documents: without the refused rows."""
+    """The counts of a deduplication."""
 
     documents: int
+    """The documents without the refused rows."""
     refused: int
     removed: int
     clusters: int

@@ -17,7 +17,7 @@ START_CHARACTERS = 4_000
 """The characters of each text of the sample."""
 
 
-def with_common(source: DataFrame, config: CorpusConfig) -> CorpusConfig:
+def with_common(documents: DataFrame, config: CorpusConfig) -> CorpusConfig:
     """Return a configuration with the common shingles of rows (key, text, ...), if it learns any.
 
     Every list of an exact configuration finds the same pairs, so the sample may be any. A good list
@@ -26,7 +26,7 @@ def with_common(source: DataFrame, config: CorpusConfig) -> CorpusConfig:
     """
     if not learns(config):
         return config
-    sample = source.limit(SAMPLE_DOCUMENTS).selectExpr(
+    sample = documents.limit(SAMPLE_DOCUMENTS).selectExpr(
         "key", f"substring(text, 1, {START_CHARACTERS}) AS text"
     )
     batches = sample.toArrow().combine_chunks().to_batches(max_chunksize=5_000)

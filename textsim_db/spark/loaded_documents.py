@@ -13,11 +13,11 @@ from textsim_db.cluster.join import PairsWithRows
 from textsim_db.cluster.spanning_forest import Ids
 from textsim_db.cluster.split_large_buckets import split_large
 from textsim_db.compare.document_rows import Rows, code_points, take
-from textsim_db.compare.packed_pairs import ONLY_ROUND, Members, left_of, offsets_of, right_of
+from textsim_db.compare.packed_pairs import ONLY_ROUND, Members, left_of, right_of
 from textsim_db.compare.pair_counts import Sizes, lists
 from textsim_db.errors import InputError
 from textsim_db.settings import CorpusConfig, Shingle
-from textsim_db.sketch.ragged import Buckets, Ragged
+from textsim_db.sketch.ragged import Buckets, Ragged, begins_run, offsets_of
 from textsim_db.sketch.scopes import Scopes, apart, numbered
 from textsim_db.sketch.sketch_texts import sketch_tokens, tokens_without
 from textsim_db.text.array_types import Int64Array
@@ -63,7 +63,7 @@ class LoadedDocuments:
         for pairs, _ in lists(self._listed, ONLY_ROUND, sizes, self.config.threshold):
             yield pairs[self.large.first_shared(pairs) < 0]
 
-    def with_rows(self, pairs: Int64Array, of_shingles: bool = True) -> Iterator[PairsWithRows]:
+    def with_rows(self, pairs: Int64Array, of_shingles: bool) -> Iterator[PairsWithRows]:
         """Yield the pairs with the rows of all texts."""
         left, right = (self._text_of[side(pairs)] for side in (left_of, right_of))
         yield PairsWithRows(pairs, self._rows, left, right)
@@ -89,7 +89,7 @@ class LoadedDocuments:
         owners = self._representatives[self._buckets.owners()].astype(np.int32)
         order = np.argsort(self._buckets.values, kind="stable")
         values = self._buckets.values[order]
-        starts = np.flatnonzero(np.append(True, values[1:] != values[:-1])[: len(values)])
+        starts = np.flatnonzero(begins_run(values))
         return Members(owners[order], offsets_of(np.diff(starts, append=len(values))))
 
 
@@ -146,6 +146,5 @@ def _take(tokens: Tokens, documents: Int64Array) -> Tokens:
 def _rows(tokens: Tokens, shingle_counts: Int64Array, shingle: Shingle) -> Rows:
     if shingle.unit == "word":
         return Rows(word_numbers(tokens), tokens.word_offsets, shingle_counts, shingle.n)
-    spans = pairwise(tokens.normal_offsets.tolist())
-    points, offsets = code_points([tokens.span(start, end) for start, end in spans])
+    points, offsets = code_points(tokens.forms())
     return Rows(points, offsets, shingle_counts, shingle.n)

@@ -5,8 +5,8 @@ A shuffle of single rows (bucket, document) costs about three times as much as a
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from typing import NamedTuple
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -15,7 +15,7 @@ from textsim_db.text.array_types import HashArray, Int64Array
 
 SCHEMA = "partition int, kind string, data binary"
 _ARROW = pa.schema([("partition", pa.int32()), ("kind", pa.string()), ("data", pa.binary())])
-_KEY_BYTES = 6
+_BUCKET_BYTES = 6
 
 
 class Message(NamedTuple):
@@ -29,8 +29,13 @@ class Message(NamedTuple):
 def to_arrow(messages: list[Message]) -> pa.RecordBatch:
     """Return messages as rows of SCHEMA."""
     columns = zip(*messages, strict=True) if messages else ([], [], [])
-    arrays = [pa.array(list(c), f.type) for c, f in zip(columns, _ARROW, strict=True)]
-    return pa.RecordBatch.from_arrays(arrays, schema=_ARROW)
+    return record_batch(columns, _ARROW)
+
+
+def record_batch(columns: Iterable[Sequence[Any]], schema: pa.Schema) -> pa.RecordBatch:
+    """Return columns of values of Python as rows of a schema."""
+    arrays = [pa.array(column, field.type) for column, field in zip(columns, schema, strict=True)]
+    return pa.RecordBatch.from_arrays(arrays, schema=schema)
 
 
 def from_arrow(batches: Iterable[pa.RecordBatch]) -> Iterator[Message]:
@@ -41,40 +46,42 @@ def from_arrow(batches: Iterable[pa.RecordBatch]) -> Iterator[Message]:
 
 
 class Entries(NamedTuple):
-    """The buckets of documents: uint64 keys below 2^48 in order, and int64 numbers of documents."""
+    """The buckets of documents, each bucket with one of its documents: (entries,) each."""
 
-    keys: HashArray
+    buckets: HashArray
+    """In order: the bucket in 32 bits, followed by 16 bits that tell apart buckets that collide."""
     numbers: Int64Array
+    """The number of the document."""
 
 
-def sorted_entries(keys: HashArray, numbers: Int64Array) -> Entries:
-    """Return entries in the order of their keys."""
-    order = np.argsort(keys)
-    return Entries(keys[order], numbers[order])
+def sorted_entries(buckets: HashArray, numbers: Int64Array) -> Entries:
+    """Return entries in the order of their buckets."""
+    order = np.argsort(buckets)
+    return Entries(buckets[order], numbers[order])
 
 
 def pack_entries(entries: Entries) -> bytes:
-    """Pack entries. Keys are stored as differences, byte by byte, so that Spark can compress them."""
-    steps = np.diff(entries.keys, prepend=np.uint64(0)).astype("<u8")
-    planes = steps.view(np.uint8).reshape(-1, 8)[:, :_KEY_BYTES].T
+    """Pack entries. Buckets are stored as differences, byte by byte, so that Spark can compress them."""
+    steps = np.diff(entries.buckets, prepend=np.uint64(0)).astype("<u8")
+    planes = steps.view(np.uint8).reshape(-1, 8)[:, :_BUCKET_BYTES].T
     return planes.tobytes() + entries.numbers.astype("<i8").tobytes()
 
 
 def unpack_entries(data: bytes) -> Entries:
     """Return the entries that pack_entries() packed."""
-    count = len(data) // (_KEY_BYTES + 8)
-    planes = np.frombuffer(data, np.uint8, _KEY_BYTES * count).reshape(_KEY_BYTES, count)
+    count = len(data) // (_BUCKET_BYTES + 8)
+    planes = np.frombuffer(data, np.uint8, _BUCKET_BYTES * count).reshape(_BUCKET_BYTES, count)
     steps = np.zeros((count, 8), np.uint8)
-    steps[:, :_KEY_BYTES] = planes.T
-    keys = np.cumsum(steps.view("<u8").ravel(), dtype=np.uint64)
-    return Entries(keys, np.frombuffer(data, "<i8", count, _KEY_BYTES * count))
+    steps[:, :_BUCKET_BYTES] = planes.T
+    buckets = np.cumsum(steps.view("<u8").ravel(), dtype=np.uint64)
+    return Entries(buckets, np.frombuffer(data, "<i8", count, _BUCKET_BYTES * count))
 
 
 def joined(parts: list[Entries]) -> Entries:
-    """Return the entries of all parts in the order of their keys."""
-    keys = np.concatenate([np.empty(0, np.uint64), *(part.keys for part in parts)])
+    """Return the entries of all parts in the order of their buckets."""
+    buckets = np.concatenate([np.empty(0, np.uint64), *(part.buckets for part in parts)])
     numbers = np.concatenate([np.empty(0, np.int64), *(part.numbers for part in parts)])
-    return sorted_entries(keys, numbers)
+    return sorted_entries(buckets, numbers)
 
 
 def pack_numbers(*columns: Int64Array) -> bytes:

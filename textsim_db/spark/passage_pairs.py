@@ -63,8 +63,9 @@ def shared_passages(
     """Return the runs of words that documents share, for all pairs: (a, b, words, in_a, in_b), a < b.
 
     The rows are those of Corpus.shared_passages() if the corpus got the documents in the order of their
-    keys. Rows that find_candidates() refuses share nothing. A text is sent to the task of each of its
-    pairs, so the work grows with the square of the documents that share a run.
+    keys, and has learned from the same sample which runs are in very many documents. Rows that
+    find_candidates() refuses share nothing. A text is sent to the task of each of its pairs, so the work
+    grows with the square of the documents that share a run.
 
     Args:
         df: a DataFrame with one row for each document. It is read several times; each time it must have
@@ -130,9 +131,9 @@ def send_fingerprints(
             assert sketches.fingerprints is not None
             scopes = accepted.scopes and [accepted.scopes[place] for place in chosen.tolist()]
             fingerprints = in_scopes(sketches.fingerprints, scopes)
-            keys = fingerprints.values.astype(np.uint32).astype(np.uint64) << np.uint64(16)
+            wide = fingerprints.values.astype(np.uint32).astype(np.uint64) << np.uint64(16)
             owners = numbers[chosen][fingerprints.owners()]
-            outbox.add(Entries(keys, owners), np.empty(0, np.int64))
+            outbox.add(Entries(wide, owners), np.empty(0, np.int64))
             if outbox.count > ENTRIES_AT_ONCE:
                 yield outbox.flush()
     yield outbox.flush()

@@ -7,7 +7,7 @@ from pyspark.sql import DataFrame, SparkSession
 from textsim_db.check_values import check_count
 from textsim_db.database import connect
 from textsim_db.db import stored_corpus
-from textsim_db.db.engine import autocommit, database_errors
+from textsim_db.db.engine import database_errors, read_rows
 from textsim_db.read.statements import HIGHEST_ID
 from textsim_db.spark.read_task import DOCUMENTS, task_of_ranges
 from textsim_db.spark.task_store import Target
@@ -43,10 +43,8 @@ def read(
     """
     with connect(url) as database, database_errors():
         stored = stored_corpus.load(database.engine, corpus)
-        with autocommit(database.engine) as connection:
-            row = connection.execute(stored.statement(HIGHEST_ID)).fetchone()
+        ((highest,),) = read_rows(database.engine, stored.statement(HIGHEST_ID))
         address = database.url
-    highest = 0 if row is None else int(row[0])
     count = min(-(-highest // IDS_OF_PARTITION) or 1, MAX_PARTITIONS)
     if partitions is not None:
         count = check_count(partitions, "partitions", 1, MAX_PARTITIONS)

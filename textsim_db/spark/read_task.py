@@ -7,12 +7,12 @@ from typing import Any
 
 import pyarrow as pa
 
-from textsim_db.db.binary_rows import load_int4_arrays
-from textsim_db.db.engine import autocommit
+from textsim_db.db.engine import read_rows
 from textsim_db.db.store import Store
 from textsim_db.errors import CorpusChanged
 from textsim_db.read.stored_documents import normal_forms
 from textsim_db.spark import statements
+from textsim_db.spark.packed_rows import record_batch
 from textsim_db.spark.task_store import Target
 
 PAGE = 1000
@@ -30,17 +30,17 @@ RecordBatches = Iterator[pa.RecordBatch]
 
 
 def task_of_ranges(
-    target: Target, number: int, length: int
+    target: Target, corpus_id: int, length: int
 ) -> Callable[[RecordBatches], RecordBatches]:
     """Return the task that reads ranges of ids; it gets their numbers.
 
-    number: that of the corpus, because a rebuild gives documents new ids. length: ids of a range.
+    corpus_id: a rebuild changes it, and gives documents new ids. length: ids of a range.
     """
 
     def read_partition(batches: RecordBatches) -> RecordBatches:
         ranges = [value for batch in batches for value in batch.column(0).to_pylist()]
         with target.opened() as store:
-            if store.corpus.id != number:
+            if store.corpus.id != corpus_id:
                 raise CorpusChanged(
                     f'corpus "{target.corpus}" was rebuilt since read() was called; call it again'
                 )
@@ -54,9 +54,7 @@ def _pages(store: Store, after: int, last: int) -> RecordBatches:
     """Yield the documents with ids above one id, up to another."""
     statement = store.corpus.statement(statements.PAGE_OF_DOCUMENTS)
     while after < last:
-        with autocommit(store.engine) as connection:
-            cursor = connection.cursor(binary=True)
-            rows = cursor.execute(statement, [after, last, PAGE]).fetchall()
+        rows = read_rows(store.engine, statement, [after, last, PAGE], binary=True)
         if rows:
             yield _batch(store, rows)
         after = last if len(rows) < PAGE else rows[-1][0]
@@ -64,8 +62,5 @@ def _pages(store: Store, after: int, last: int) -> RecordBatches:
 
 def _batch(store: Store, rows: list[tuple[Any, ...]]) -> pa.RecordBatch:
     _, keys, languages, scopes, counts, word_ids, waiting = zip(*rows, strict=True)
-    forms = normal_forms(*load_int4_arrays([ids or b"" for ids in word_ids]), store.dictionary)
-    shown = [form if text is None else text for form, text in zip(forms, waiting, strict=True)]
-    columns = (keys, languages, scopes, counts, shown)
-    arrays = [pa.array(list(c), field.type) for c, field in zip(columns, _DOCUMENTS, strict=True)]
-    return pa.RecordBatch.from_arrays(arrays, schema=_DOCUMENTS)
+    forms = normal_forms(word_ids, waiting, store.dictionary)
+    return record_batch((keys, languages, scopes, counts, forms), _DOCUMENTS)

@@ -19,9 +19,9 @@ from textsim_db.sketch.sketch_texts import Sketches, sketch
 from textsim_db.spark.packed_rows import (
     Entries,
     Message,
+    joined,
     pack_entries,
     pack_numbers,
-    sorted_entries,
     to_arrow,
 )
 from textsim_db.spark.refuse_rows import Accepted, accept
@@ -31,9 +31,9 @@ ENTRIES_AT_ONCE = 1_000_000
 """The buckets that a task packs at once. More make larger messages, and take more memory."""
 MOST_NAMED = 1_000
 """The refused rows that each task names; all are counted."""
-KEY_BITS = 48
+BUCKET_BITS = 48
 SMALL = np.uint64(1)
-"""The lowest bit of a key that only small documents of an exact corpus have."""
+"""The lowest bit of a bucket that only small documents of an exact corpus have."""
 
 
 def send_buckets(
@@ -85,7 +85,7 @@ class Outbox:
         """Take entries, and the numbers of their documents."""
         self.entries.append(entries)
         self.numbers.append(numbers)
-        self.count += len(entries.keys) + len(numbers)
+        self.count += len(entries.buckets) + len(numbers)
 
     def refuse(self, refused: list[Refusal]) -> None:
         """Take rows that cannot be compared."""
@@ -104,11 +104,9 @@ class Outbox:
         return to_arrow(messages)
 
     def _entry_messages(self) -> Iterator[Message]:
-        keys = np.concatenate([np.empty(0, np.uint64), *(part.keys for part in self.entries)])
-        numbers = np.concatenate([np.empty(0, np.int64), *(part.numbers for part in self.entries)])
-        entries = sorted_entries(keys, numbers)
-        for partition, part in self._parts(entries.keys, KEY_BITS):
-            data = pack_entries(Entries(entries.keys[part], entries.numbers[part]))
+        entries = joined(self.entries)
+        for partition, part in self._parts(entries.buckets, BUCKET_BITS):
+            data = pack_entries(Entries(entries.buckets[part], entries.numbers[part]))
             yield Message(partition, "entries", data)
 
     def _number_messages(self) -> Iterator[Message]:
@@ -133,14 +131,14 @@ def entries_of(sketches: Sketches, numbers: Int64Array, config: CorpusConfig) ->
     # each match has its edges. Documents of two scopes meet only by chance, or if the scopes have one
     # hash. An edge claims nothing, and the third stage compares the scopes themselves.
     buckets = sketches.buckets
-    keys = buckets.values.astype(np.uint32).astype(np.uint64) << np.uint64(16)
+    wide = buckets.values.astype(np.uint32).astype(np.uint64) << np.uint64(16)
     owners = numbers[buckets.owners()]
     if config.banding is not None:
-        return Entries(keys | _check_bits(sketches, config.banding, config.num_hashes), owners)
+        return Entries(wide | _check_bits(sketches, config.banding, config.num_hashes), owners)
     is_small = sketches.shingle_counts < most_of_small(config.threshold)
     of_small = np.repeat(is_small, buckets.sizes)
     return Entries(
-        np.concatenate((keys, keys[of_small] | SMALL)),
+        np.concatenate((wide, wide[of_small] | SMALL)),
         np.concatenate((owners, owners[of_small])),
     )
 

@@ -16,9 +16,10 @@ import numpy as np
 import pyarrow as pa
 
 from textsim_db.cluster.spanning_forest import join
-from textsim_db.compare.packed_pairs import Members, left_of, offsets_of, right_of
+from textsim_db.compare.packed_pairs import Members, left_of, right_of
 from textsim_db.compare.pair_counts import Listed, lists
 from textsim_db.sketch.exact_prefix import MOST_SHARED
+from textsim_db.sketch.ragged import begins_run, offsets_of
 from textsim_db.spark.packed_rows import (
     Entries,
     Message,
@@ -55,9 +56,6 @@ class Shared(NamedTuple):
     counts: Int64Array
 
 
-NO_EDGES = Edges(np.empty(0, np.int64), np.empty(0, np.int64))
-
-
 def find_edges(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """Yield the edges of a partition of buckets, and pass on the counts."""
     inbox = sort_by_kind(from_arrow(batches))
@@ -72,7 +70,7 @@ def find_shared_rows(
     inbox = sort_by_kind(from_arrow(batches))
     entries = joined([unpack_entries(data) for data in inbox.pop("entries", [])])
     is_large = _run_sizes(entries) > LARGEST_COUNTED
-    is_direct = is_large | (entries.keys & SMALL == SMALL)
+    is_direct = is_large | (entries.buckets & SMALL == SMALL)
     messages = [*_counts(inbox), _edge_message(stars(_chosen(entries, is_direct)))]
     shared = pairs_of_buckets(_chosen(entries, ~is_direct))
     targets = (shared.left ^ shared.right).view(np.uint64) % np.uint64(partitions)
@@ -119,7 +117,7 @@ def _edge_message(edges: Edges) -> Message:
 
 def stars(entries: Entries) -> Edges:
     """Return the edges from the first document of each bucket to its other documents."""
-    is_first = _begins_run(entries)
+    is_first = begins_run(entries.buckets)
     others = np.flatnonzero(~is_first)
     firsts = np.maximum.accumulate(np.where(is_first, np.arange(len(is_first)), 0))[others]
     return Edges(entries.numbers[firsts], entries.numbers[others])
@@ -128,9 +126,9 @@ def stars(entries: Entries) -> Edges:
 def pairs_of_buckets(entries: Entries) -> Shared:
     """Return the pairs of all buckets, each once, with the number of buckets that the pair shares."""
     numbers, ids = np.unique(entries.numbers, return_inverse=True)
-    order = np.lexsort((ids, entries.keys))
-    starts = np.flatnonzero(_begins_run(entries))
-    sizes = np.diff(starts, append=len(entries.keys))
+    order = np.lexsort((ids, entries.buckets))
+    starts = np.flatnonzero(begins_run(entries.buckets))
+    sizes = np.diff(starts, append=len(entries.buckets))
     members = Members(ids[order].astype(np.int32), offsets_of(sizes)).take(sizes > 1)
     none = Listed(np.empty(0, np.int64), np.empty(0, np.uint8))
     pairs, counts = (np.concatenate(c) for c in zip(none, *lists(members), strict=True))
@@ -142,8 +140,7 @@ def enough(shared: Shared) -> Edges:
     left, right, counts = shared
     order = np.lexsort((right, left))
     left, right, counts = left[order], right[order], counts[order]
-    is_first = np.append(True, (left[1:] != left[:-1]) | (right[1:] != right[:-1]))[: len(left)]
-    starts = np.flatnonzero(is_first)
+    starts = np.flatnonzero(begins_run(left, right))
     sums = np.add.reduceat(counts, starts) if len(starts) else counts
     chosen = starts[sums >= MOST_SHARED]
     return Edges(left[chosen], right[chosen])
@@ -157,19 +154,12 @@ def spanning_edges(edges: Edges) -> Edges:
     return Edges(left[joining], right[joining])
 
 
-def _begins_run(entries: Entries) -> BoolArray:
-    """Say which entries are the first of their bucket."""
-    keys = entries.keys
-    begins: BoolArray = np.append(True, keys[1:] != keys[:-1])[: len(keys)]
-    return begins
-
-
 def _run_sizes(entries: Entries) -> Int64Array:
     """Return the size of the bucket of each entry."""
-    starts = np.flatnonzero(_begins_run(entries))
-    sizes = np.diff(starts, append=len(entries.keys))
+    starts = np.flatnonzero(begins_run(entries.buckets))
+    sizes = np.diff(starts, append=len(entries.buckets))
     return np.repeat(sizes, sizes)
 
 
 def _chosen(entries: Entries, chosen: BoolArray) -> Entries:
-    return Entries(entries.keys[chosen], entries.numbers[chosen])
+    return Entries(entries.buckets[chosen], entries.numbers[chosen])

@@ -87,12 +87,12 @@ def clusters(batches: Iterator[pa.RecordBatch], task: ResultTask) -> Iterator[pa
     partition = _Partition(batches, task)
     keys, names = partition.keys, ["keys", "weakest", "kept"]
     for ids, weakest, kept in groups(partition.join, task.linkage, partition.ranked):
-        arrays = (
+        arrays = [
             pa.array([keys.take(pa.array(np.sort(ids))).to_pylist()], pa.list_(pa.string())),
             pa.array([weakest], pa.float64()),
             pa.array([None if kept is None else keys[kept].as_py()], pa.string()),
-        )
-        yield pa.RecordBatch.from_arrays(list(arrays), names)
+        ]
+        yield pa.RecordBatch.from_arrays(arrays, names)
 
 
 def _read(batches: Iterable[pa.RecordBatch], task: ResultTask) -> Iterator[_ResultRow]:

@@ -37,7 +37,7 @@ from textsim_db.spark.write_hidden import (
     replace_empty,
     take_name,
 )
-from textsim_db.spark.write_survey import SourceSize, sample, survey
+from textsim_db.spark.write_survey import FrameSurvey, sample, survey
 from textsim_db.spark.write_task import OUTPUT, WriteTask, task_into_existing, task_into_hidden
 from textsim_db.text.run_ahead import MAX_WEIGHT
 from textsim_db.text.stop_words import with_lists
@@ -164,7 +164,7 @@ class _Load:
     address: str
     name: str
     documents: DataFrame
-    survey: SourceSize
+    survey: FrameSurvey
     writers: int
 
     def into_existing(self, corpus: StoredCorpus) -> AddReport:
@@ -182,8 +182,10 @@ class _Load:
             )
             log.info(
                 "corpus %s: %s %s documents in hidden corpus %s",
-                *(self.name, "going on with" if is_resumed else "writing"),
-                *(self.survey.rows, hidden.id),
+                self.name,
+                "going on with" if is_resumed else "writing",
+                self.survey.rows,
+                hidden.id,
                 extra={"corpus": self.name, "documents": self.survey.rows},
             )
             with _noting_how_to_go_on(self.name):

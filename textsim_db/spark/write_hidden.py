@@ -13,7 +13,7 @@ from collections.abc import Callable
 from sqlalchemy import Engine
 
 from textsim_db.db import stored_corpus
-from textsim_db.db.engine import autocommit
+from textsim_db.db.engine import autocommit, read_rows
 from textsim_db.db.retries import Attempts
 from textsim_db.db.statements import HAS_DOCUMENTS
 from textsim_db.db.store import Store
@@ -21,14 +21,16 @@ from textsim_db.db.stored_corpus import StoredCorpus
 from textsim_db.errors import CorpusExists, CorpusNotFound
 from textsim_db.settings import CorpusConfig
 from textsim_db.spark import statements
-from textsim_db.spark.write_survey import SourceSize
+from textsim_db.spark.write_survey import FrameSurvey
 from textsim_db.write.copy_corpus import Copy, CorpusCopier, Cursor, NewIds
 from textsim_db.write.rebuild import drop_replaced, replace_corpus
 from textsim_db.write.rebuild_without_twins import TwinCheck
 from textsim_db.write.remove_documents import remove_within
 
 
-def digits_of(name: str, old: StoredCorpus | None, config: CorpusConfig, survey: SourceSize) -> str:
+def digits_of(
+    name: str, old: StoredCorpus | None, config: CorpusConfig, survey: FrameSurvey
+) -> str:
     """Return the 16 hexadecimal digits of the hidden name, which all arguments determine.
 
     old: the empty corpus that the hidden corpus will replace, or None.
@@ -55,17 +57,13 @@ def open_hidden(
 
 def count_documents(engine: Engine, corpus: StoredCorpus) -> int:
     """Return the number of documents in a corpus."""
-    with autocommit(engine) as connection:
-        row = connection.execute(corpus.statement(statements.COUNT_STORED_DOCUMENTS)).fetchone()
-    assert row is not None
-    return int(row[0])
+    ((count,),) = read_rows(engine, corpus.statement(statements.COUNT_STORED_DOCUMENTS))
+    return int(count)
 
 
 def has_documents(engine: Engine, corpus: StoredCorpus) -> bool:
     """Return whether a corpus has documents."""
-    with autocommit(engine) as connection:
-        row = connection.execute(corpus.statement(HAS_DOCUMENTS)).fetchone()
-    return row == (True,)
+    return read_rows(engine, corpus.statement(HAS_DOCUMENTS)) == [(True,)]
 
 
 def take_name(engine: Engine, hidden: StoredCorpus, name: str) -> None:

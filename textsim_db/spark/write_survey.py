@@ -9,20 +9,20 @@ from pyspark.sql import functions as F  # noqa: N812 - its usual name
 
 from textsim_db.errors import ConfigurationError
 
-SHOWN_KEYS = 5
+SHOWN_DOUBLED = 5
 
 
-class SourceSize(NamedTuple):
-    """The size of a DataFrame, and a number that its contents determine."""
+class FrameSurvey(NamedTuple):
+    """The size of a DataFrame, and a hash of its contents."""
 
     rows: int
     characters: int
     """The length of all texts."""
-    fingerprint: int
+    contents: int
     """A hash of all keys, texts and scopes, which does not depend on their order and partitions."""
 
 
-def survey(documents: DataFrame) -> SourceSize:
+def survey(documents: DataFrame) -> FrameSurvey:
     """Survey rows (key, text, scope) in one job that shuffles no texts.
 
     Raises ConfigurationError with some keys, if two rows have the same key: a DataFrame has no order, so
@@ -42,9 +42,9 @@ def survey(documents: DataFrame) -> SourceSize:
     ).first()
     assert row is not None
     if row[3]:
-        doubled = by_key.filter(is_doubled).orderBy("key").limit(SHOWN_KEYS).collect()
+        doubled = by_key.filter(is_doubled).orderBy("key").limit(SHOWN_DOUBLED).collect()
         raise ConfigurationError(_several_rows([found["key"] for found in doubled], row[3]))
-    return SourceSize(row[0] or 0, row[1] or 0, row[2] or 0)
+    return FrameSurvey(row[0] or 0, row[1] or 0, row[2] or 0)
 
 
 def _several_rows(keys: list[str], count: int) -> str:

@@ -15,9 +15,10 @@ import numpy as np
 import pyarrow as pa
 from pyspark import TaskContext
 
-from textsim_db.db.engine import autocommit
+from textsim_db.db.engine import read_rows
 from textsim_db.db.store import Store
 from textsim_db.results import AddReport
+from textsim_db.spark.packed_rows import record_batch
 from textsim_db.spark.refuse_rows import accept
 from textsim_db.spark.task_store import Target
 from textsim_db.write import statements
@@ -109,9 +110,8 @@ def _missing(
     """Yield the documents whose keys are not stored, and count the other documents."""
     statement = store.corpus.statement(statements.STORED_KEYS)
     for piece in in_batches(documents):
-        with autocommit(store.engine) as connection:
-            keys = [[key for key, *_ in piece]]
-            stored = {key for (key,) in connection.execute(statement, keys)}
+        keys = [key for key, *_ in piece]
+        stored = {key for (key,) in read_rows(store.engine, statement, [keys])}
         report.unchanged += len(stored)
         yield from (document for document in piece if document[0] not in stored)
 
@@ -122,6 +122,4 @@ def _rows(report: AddReport) -> pa.RecordBatch:
         (refusal.key, refusal.reason, 0, 0, 0) for refusal in report.refused
     ]
     rows.append((None, None, report.added, report.replaced, report.unchanged))
-    columns = zip(zip(*rows, strict=True), _OUTPUT, strict=True)
-    arrays = [pa.array(values, field.type) for values, field in columns]
-    return pa.RecordBatch.from_arrays(arrays, schema=_OUTPUT)
+    return record_batch(zip(*rows, strict=True), _OUTPUT)

@@ -14,7 +14,7 @@ from sqlalchemy import Engine
 
 from textsim_db.db.engine import is_trouble, transaction, wait_at_most
 from textsim_db.db.retries import OUTDATED, PASSING, Attempts, is_timeout
-from textsim_db.errors import DatabaseUnavailable, TextsimError
+from textsim_db.errors import DatabaseUnavailable, TextsimError, on_one_line
 from textsim_db.results import ChangeReport, Refusal
 from textsim_db.sync import pending_log
 from textsim_db.sync.pieces import SOURCE_PATIENCE, Changes, Piece
@@ -129,7 +129,7 @@ def _postpone_or_fail(single: Piece, error: Exception) -> list[Refusal]:
     if single.tries < PIECE_TRIES:
         _postpone(single, single.tries)
         return []
-    reason = " ".join(str(error).split()) or type(error).__name__
+    reason = on_one_line(error)
     refused = [Refusal(single.keys[0], reason)]
     with transaction(single.store.engine) as connection:
         pending_log.delete_done(connection, single)

@@ -186,10 +186,10 @@ def _other_owners(
     connection: Connection, source: StoredSource, documents: detect_changes.StoredByKey
 ) -> dict[str, str]:
     """Return the keys whose documents come from another attached table, with the table's name."""
-    numbers = {document.source_id for document in documents.values()} - {None, source.id}
-    if not numbers:
+    ids = {document.source_id for document in documents.values()} - {None, source.id}
+    if not ids:
         return {}
-    names = read_source.source_names(connection, numbers)
+    names = read_source.source_names(connection, ids)
     return {
         key: names[document.source_id]
         for key, document in documents.items()

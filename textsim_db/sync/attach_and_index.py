@@ -21,7 +21,7 @@ from textsim_db.write.learn_from_sample import learn_from_load
 
 log = logging.getLogger(__name__)
 
-_ROWS_AT_ONCE = 1000
+_TEXTS_AT_ONCE = 1000
 
 
 def attach_and_index(
@@ -36,12 +36,12 @@ def attach_and_index(
     shingles first. In a unique corpus the rows are indexed when the table is attached, so the worker
     only gives word ids, and a rebuild learns.
     """
-    number = attached_tables.attach(store, names, rules)
+    source_id = attached_tables.attach(store, names, rules)
     if learns(store.corpus.config) and not store.corpus.config.is_unique:
-        _learn(store, number)
-    report = None if progress is None else _Progress(progress).report
+        _learn(store, source_id)
+    report = None if progress is None else _WrittenRows(progress).report
     worker = Worker(
-        store.engine, store.dictionary, WorkerSettings(report=report, only_source=number)
+        store.engine, store.dictionary, WorkerSettings(report=report, only_source=source_id)
     )
     try:
         changes = worker.run(until_idle=True)
@@ -55,44 +55,45 @@ def attach_and_index(
             "role that can read all rows, or detach the table"
         )
     if store.corpus.config.is_unique:
-        return ChangeReport(added=attached_tables.count_documents(store, number))
+        return ChangeReport(added=attached_tables.count_documents(store, source_id))
     return changes
 
 
-def _learn(store: Store, number: int) -> None:
+def _learn(store: Store, source_id: int) -> None:
     """Let an empty corpus learn from the rows of a source.
 
     Without a list it finds the same, so the table is indexed even if the corpus cannot learn.
     """
     try:
-        with closing(_rows(store, number)) as rows:
+        with closing(_rows(store, source_id)) as rows:
             learn_from_load(store, rows)
     except (psycopg.Error, TextsimError) as error:
         log.warning(
             "corpus %s has not learned its common shingles, which a rebuild learns: %s",
-            *(store.corpus.name, error),
+            store.corpus.name,
+            error,
             extra={"corpus": store.corpus.name},
         )
 
 
-def _rows(store: Store, number: int) -> Generator[tuple[str, str, str | None], None, None]:
+def _rows(store: Store, source_id: int) -> Generator[tuple[str, str, str | None], None, None]:
     """Yield the keys, texts and scopes of the first rows of a source.
 
     No transaction stays open meanwhile.
     """
-    (source,) = (each for each in read_source.sources(store.engine) if each.id == number)
+    (source,) = (each for each in read_source.sources(store.engine) if each.id == source_id)
     if source.fault is not None:
         return
     with read_source.reading(store.engine, source) as connection:
         page = read_source.read_page(connection, source, None, SAMPLE_DOCUMENTS)
-    for start in range(0, len(page), _ROWS_AT_ONCE):
-        keys = [key for key, _ in page[start : start + _ROWS_AT_ONCE]]
+    for start in range(0, len(page), _TEXTS_AT_ONCE):
+        keys = [key for key, _ in page[start : start + _TEXTS_AT_ONCE]]
         with read_source.reading(store.engine, source) as connection:
             rows = read_source.read_rows(connection, source, keys)
         yield from ((key, row.text, row.scope) for key, row in rows.items())
 
 
-class _Progress:
+class _WrittenRows:
     """Calls a callback with the number of rows that a worker has indexed so far."""
 
     def __init__(self, callback: Callable[[int], None]) -> None:

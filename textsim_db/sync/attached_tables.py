@@ -57,9 +57,9 @@ def attach(store: Store, names: SourceNames, rules: AttachRules) -> int:
         columns = names.text, rules.mode, rules.existing, *names.optional
         parameters = [store.corpus.name, relation, *columns, rules.row_filter, names.keys]
         _call(connection, statements.ATTACH, parameters)
-        number = _number(connection, store, relation)
-    assert number is not None
-    return number
+        source_id = _find_id(connection, store, relation)
+    assert source_id is not None
+    return source_id
 
 
 def detach(store: Store, table: TableName) -> None:
@@ -80,14 +80,14 @@ def id_of(store: Store, table: TableName) -> int:
     """Return the id of an attached table; raises ConfigurationError."""
     with transaction(store.engine) as connection:
         relation = table_oid(connection, table_name(table))
-        number = _number(connection, store, relation)
-    if number is None:
+        source_id = _find_id(connection, store, relation)
+    if source_id is None:
         raise ConfigurationError(f'{table} is not attached to the corpus "{store.corpus.name}"')
-    return number
+    return source_id
 
 
-def _number(connection: Connection, store: Store, relation: int) -> int | None:
-    row = connection.execute(statements.SOURCE_NUMBER, [store.corpus.name, relation]).fetchone()
+def _find_id(connection: Connection, store: Store, relation: int) -> int | None:
+    row = connection.execute(statements.SOURCE_ID, [store.corpus.name, relation]).fetchone()
     return None if row is None else int(row[0])
 
 

@@ -56,7 +56,9 @@ def build(store: Store, waits: bool) -> int:
         threshold, most = limits or (corpus.config.threshold, 0)
         found = _find(store, threshold, most)
         for statement in (
-            *(statements.REMOVE_NODES, statements.REMOVE_MATCHES, statements.REMOVE_CROWDED),
+            statements.REMOVE_NODES,
+            statements.REMOVE_MATCHES,
+            statements.REMOVE_CROWDED,
         ):
             connection.execute(corpus.statement(statement))
         rows = zip(found.documents.tolist(), found.nodes.tolist(), strict=True)
@@ -68,9 +70,12 @@ def build(store: Store, waits: bool) -> int:
         _copy(connection, corpus.statement(statements.COPY_CROWDED), ["int4", "bool"], crowded)
         # From here on, what the log names has changed since it was read.
         for statement in (
-            *(statements.REMOVE_CHANGED_NODES, statements.REMOVE_MATCHES_WITHOUT_NODES),
-            *(statements.END_ENTRIES, statements.PLACE_JUDGED),
-            *(statements.STORE_ALL_GROUPS, statements.LOG_UNSEEN),
+            statements.REMOVE_CHANGED_NODES,
+            statements.REMOVE_MATCHES_WITHOUT_NODES,
+            statements.END_ENTRIES,
+            statements.PLACE_JUDGED,
+            statements.STORE_ALL_GROUPS,
+            statements.LOG_UNSEEN,
         ):
             connection.execute(corpus.statement(statement), {"entries": entries})
         for statement in statements.ANALYZE_CLUSTERS:
@@ -112,8 +117,7 @@ def _find(store: Store, threshold: float, most: int) -> _Nodes:
     _, nodes = np.unique(roots(parents), return_inverse=True)
     nodes = nodes.astype(np.int64) + 1
     links = links.take(~is_equal)
-    ends = (nodes[np.searchsorted(documents, side)] for side in (links.left, links.right))
-    x, y = ends
+    x, y = (nodes[np.searchsorted(documents, side)] for side in (links.left, links.right))
     pairs, places = np.unique(
         np.stack((np.minimum(x, y), np.maximum(x, y))), axis=1, return_index=True
     )

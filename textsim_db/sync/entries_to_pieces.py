@@ -12,7 +12,7 @@ from textsim_db.db import stored_corpus
 from textsim_db.db.engine import is_trouble
 from textsim_db.db.retries import OUTDATED
 from textsim_db.db.store import Store
-from textsim_db.errors import RecipeError
+from textsim_db.errors import RecipeError, on_one_line
 from textsim_db.sync.apply_changes import CONFLICTS
 from textsim_db.sync.apply_row_changes import RowPiece
 from textsim_db.sync.apply_word_ids import WordPiece
@@ -58,13 +58,13 @@ class ClaimedPieces:
     def claim(self, is_last: bool) -> list[LogEntry]:
         """Claim entries of the tables that can be indexed; is_last: end if there is none."""
         self._sources.refresh()
-        usable = self._sources.by_number
+        usable = self._sources.by_id
         entries = self._claims.claim(usable, is_last)
         if any(e.source_id and usable[e.source_id].corpus_id != e.corpus_id for e in entries):
             # A corpus was rebuilt, and its tables moved to the new corpus.
             self._sources.expire()
             self._sources.refresh()
-            usable = self._sources.by_number
+            usable = self._sources.by_id
             entries = [e for e in entries if not e.source_id or e.source_id in usable]
         return entries
 
@@ -84,7 +84,7 @@ class ClaimedPieces:
     def next_of_sweep(self) -> Iterator[Piece]:
         """Yield one piece of the current sweep; between pieces the worker indexes other changes."""
         sweep = self._sweeps[0]
-        self._claims.renew([number for each in self._sweeps for number in each.entries])
+        self._claims.renew([id_ for each in self._sweeps for id_ in each.entries])
         if sweep.pieces is None:
             names = {"table": sweep.source.name, "corpus": sweep.store.corpus.name}
             log.info("comparing table %s with corpus %s", *names.values(), extra=names)
@@ -105,7 +105,7 @@ class ClaimedPieces:
 
     def _plan_sweep(self, entry: LogEntry) -> None:
         assert entry.source_id is not None
-        source = self._sources.by_number[entry.source_id]
+        source = self._sources.by_id[entry.source_id]
         for sweep in self._sweeps:
             if sweep.source.id == source.id and sweep.pieces is None:
                 sweep.entries.append(entry.id)
@@ -133,7 +133,7 @@ class ClaimedPieces:
         keys = sorted({key for entry in entries for key in entry.keys or ()})
         piece: Piece = WordPiece(store=store, keys=keys)
         if source_id is not None:
-            piece = RowPiece(store=store, keys=keys, source=self._sources.by_number[source_id])
+            piece = RowPiece(store=store, keys=keys, source=self._sources.by_id[source_id])
         tries = max(entry.tries for entry in entries)
         try:
             yield from replace(piece, entries=tuple(ids), tries=tries).cut()
@@ -151,7 +151,7 @@ class ClaimedPieces:
             raise CorpusReplaced from error
         if isinstance(error, CONFLICTS):
             self._claims.postpone(ids)
-        self._sources.complaints.set_fault(name, " ".join(str(error).split()))
+        self._sources.complaints.set_fault(name, on_one_line(error))
         self._claims.forget(ids)
 
 

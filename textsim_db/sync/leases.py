@@ -114,7 +114,7 @@ class Claims:
         self._excluded_corpora.add(corpus_id)
 
     def delete_orphans(self, ids: list[int]) -> None:
-        """Delete those of the entries whose corpus was dropped and not rebuilt."""
+        """Delete the entries whose corpus was dropped and not rebuilt."""
         with transaction(self.engine) as connection:
             connection.execute(statements.DELETE_ORPHANS, [ids])
 

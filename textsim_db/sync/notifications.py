@@ -8,7 +8,8 @@ import time
 import psycopg
 from sqlalchemy import Engine
 
-from textsim_db.db.engine import detach_connection, is_pooled
+from textsim_db.db.connections import is_pooled, lend
+from textsim_db.db.engine import detach_connection
 from textsim_db.sync.stop_flag import SLICE_SECONDS, Stop
 from textsim_db.sync.worker_settings import POLL_SECONDS, WorkerSettings
 
@@ -31,7 +32,7 @@ class NextPoll:
         self._connection: psycopg.Connection[object] | None = None
 
     def __enter__(self) -> NextPoll:
-        if self._listen and is_pooled(self._engine):
+        if self._listen and self._is_pooled():
             log.warning(
                 "notifications do not come through a pooler such as pgbouncer; polling instead"
             )
@@ -39,6 +40,10 @@ class NextPoll:
             self._connection = detach_connection(self._engine)
             self._connection.execute("LISTEN textsim")
         return self
+
+    def _is_pooled(self) -> bool:
+        with lend(self._engine) as connection:
+            return is_pooled(connection)
 
     def __exit__(self, *error: object) -> None:
         if self._connection is not None:

@@ -36,7 +36,7 @@ def original_texts(
     if sources:
         traits = documents_by_key.traits(store, keys)
         for source in sources:
-            own = [key for key, each in traits.items() if each.source == source.id]
+            own = [key for key, each in traits.items() if each.source_id == source.id]
             texts |= _texts_of_rows(store, source, own)
     return texts
 

@@ -127,9 +127,9 @@ def readable_sources(engine: Engine, corpus_id: int) -> list[StoredSource]:
     ]
 
 
-def source_names(connection: Connection, numbers: Iterable[int | None]) -> dict[int | None, str]:
-    """Return the names of tables by the numbers of their sources, without detached tables."""
-    return dict(connection.execute(statements.SOURCE_NAMES, [list(numbers)]).fetchall())
+def source_names(connection: Connection, ids: Iterable[int | None]) -> dict[int | None, str]:
+    """Return the names of tables by the ids of their sources, without detached tables."""
+    return dict(connection.execute(statements.SOURCE_NAMES, [list(ids)]).fetchall())
 
 
 def log_unseen_changes(engine: Engine, source: StoredSource) -> None:
@@ -145,7 +145,8 @@ def release_dropped(engine: Engine, corpus_id: int) -> int:
     for relation, documents in rows:
         log.warning(
             "table with the oid %s was dropped: it is detached, and its %s documents are removed",
-            *(relation, documents),
+            relation,
+            documents,
             extra={"documents": documents},
         )
     return sum(documents for _, documents in rows)

@@ -43,7 +43,7 @@ def _usable(store: Store) -> list[StoredSource]:
 
 
 def _sources(store: Store, is_gone: bool) -> list[StoredSource]:
-    """Return the attached tables of a corpus that still exist, or those that were dropped."""
+    """Return the attached tables of a corpus that still exist, or the tables that were dropped."""
     stored = read_source.sources(store.engine)
     return [each for each in stored if (each.corpus_id, each.is_gone) == (store.corpus.id, is_gone)]
 

@@ -33,8 +33,8 @@ Less than the 10 s after which container runtimes follow SIGTERM by SIGKILL.
 REPORT_SECONDS = 5.0
 SLOW_SECONDS = 30.0
 """A step that takes longer is logged, and again whenever its time has doubled."""
-_CANCEL_SECONDS = 1.0
-_LEASE_PATIENCE = "1s"
+_STOP_SECONDS = 1.0
+_REPORT_PATIENCE = "1s"
 
 
 class Watch:
@@ -64,7 +64,7 @@ class Watch:
             yield
         finally:
             self._ended.set()
-            thread.join(_CANCEL_SECONDS)
+            thread.join(_STOP_SECONDS)
             if thread.is_alive():
                 self._supervisor.cancel()
                 thread.join()
@@ -80,7 +80,7 @@ class Watch:
             if cancel_at is not None and now >= cancel_at:
                 log.warning("the batch is not finished in time; its statements are cancelled")
                 self._supervisor.cancel()
-                cancel_at = now + _CANCEL_SECONDS
+                cancel_at = now + _STOP_SECONDS
             if cancel_at is None and now >= next_report:
                 self._report()
                 next_report = time.monotonic() + REPORT_SECONDS
@@ -101,7 +101,7 @@ class Watch:
     def _send(self, statement: str, parameters: dict[str, object]) -> None:
         try:
             with transaction(self._engine) as connection:
-                wait_at_most(connection, _LEASE_PATIENCE)
+                wait_at_most(connection, _REPORT_PATIENCE)
                 if not self._has_row:
                     _forget_ended_processes(connection)
                 connection.execute(statement.encode(), parameters)

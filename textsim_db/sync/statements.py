@@ -30,7 +30,7 @@ DOCUMENTS_OF_SOURCE: Final[LiteralString] = """
 /* textsim-db: count the documents of a table in corpus {id} */
 SELECT count(*) FROM {document} WHERE source_id = %s
 """
-SOURCE_NUMBER: Final[LiteralString] = """
+SOURCE_ID: Final[LiteralString] = """
 SELECT s.id FROM textsim.source s JOIN textsim.corpus c ON c.id = s.corpus_id
 WHERE c.name = %s AND s.relation = %s::oid::regclass
 """

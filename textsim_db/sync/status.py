@@ -51,6 +51,7 @@ def warn_unindexed(store: Store) -> None:
     for (table,) in read_rows(store.engine, statements.UNCOMPARED_TABLES, [store.corpus.id]):
         log.warning(
             "table %s is not completely indexed in corpus %s: results may be missing; run a worker",
-            *(table, store.corpus.name),
+            table,
+            store.corpus.name,
             extra={"table": table, "corpus": store.corpus.name},
         )

@@ -72,7 +72,7 @@ def update(store: Store) -> int:
 
 
 def update_some(engine: Engine, name: str, waits: bool, entry: int | None = None) -> int:
-    """Process some thousand documents, or those of one entry, and return their number.
+    """Process some thousand documents, or the documents of one entry, and return their number.
 
     waits: whether to wait for another session that updates the clusters; otherwise return 0.
     """

@@ -14,7 +14,7 @@ from textsim_db.db.dictionary import Dictionary
 from textsim_db.db.engine import is_trouble
 from textsim_db.db.schema import check_installed
 from textsim_db.db.store import Store
-from textsim_db.errors import ConfigurationError, RecipeError
+from textsim_db.errors import ConfigurationError, RecipeError, on_one_line
 from textsim_db.sync import read_source
 from textsim_db.sync.read_source import StoredSource
 from textsim_db.text import languages
@@ -47,7 +47,7 @@ class Complaints:
 
 
 class WorkerSources:
-    """The usable tables by the number of their source, and their corpora; at most a second old."""
+    """The usable tables by the id of their source, and their corpora; at most a second old."""
 
     def __init__(
         self,
@@ -62,7 +62,7 @@ class WorkerSources:
         self._stores: dict[int, Store | None] = {}
         self.complaints = complaints
         self._read_at = float("-inf")
-        self.by_number: dict[int, StoredSource] = {}
+        self.by_id: dict[int, StoredSource] = {}
 
     def expire(self) -> None:
         """Make the next refresh() read everything again."""
@@ -76,14 +76,14 @@ class WorkerSources:
         # If another version of textsim-db has changed the schema, this version must not write to it.
         check_installed(self._engine)
         self._stores = {}
-        self.by_number = {}
+        self.by_id = {}
         for source in read_source.sources(self._engine):
             if self._only_source not in (None, source.id):
                 continue
             if source.is_gone:
                 self._release_dropped(source)
             elif self._is_usable(source):
-                self.by_number[source.id] = source
+                self.by_id[source.id] = source
                 self._compare_if_changed(source)
         self._read_at = now
 
@@ -129,4 +129,4 @@ class WorkerSources:
         except psycopg.Error as error:
             if is_trouble(error):
                 raise
-            self.complaints.set_fault(source.name, " ".join(str(error).split()))
+            self.complaints.set_fault(source.name, on_one_line(error))

@@ -46,7 +46,7 @@ def learn_boilerplate(samples: Iterable[Tokens], n: int, share: float) -> tuple[
 
 
 def first_copies(tokens: Tokens) -> Int64Array:
-    """Return the numbers of the texts without those that an earlier text equals, in order."""
+    """Return the numbers of the texts that no earlier text equals, in order."""
     bounds = tokens.normal_offsets.tolist()
     firsts: dict[bytes, int] = {}
     for number in range(tokens.documents):

@@ -13,6 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from textsim_db.text.array_types import HashArray, Int32Array
+from textsim_db.text.hashing import ALL_BITS
 from textsim_db.text.numba_compiler import inlined_kernel, kernel
 
 SPREAD = 0x61C886 << 40 | secrets.randbits(40) | 1
@@ -22,7 +23,6 @@ Kernels take it as a parameter, because constants of a kernel are cached on disk
 of 2^64 divided by the square of the golden ratio, which spreads close numbers, such as word ids, evenly
 over a table.
 """
-_ALL_BITS = np.uint64(0xFFFFFFFFFFFFFFFF)
 _LAST = 2**31 - 1
 _SMALL = 2048
 
@@ -97,7 +97,7 @@ def _probe(table: HashTable, key_hash: np.uint64, slot: np.uint64) -> np.uint64:
 
 @inlined_kernel
 def _following(table: HashTable, slot: np.uint64) -> np.uint64:
-    return np.uint64((slot + np.uint64(1)) & (_ALL_BITS >> np.uint64(table.shift)))
+    return np.uint64((slot + np.uint64(1)) & (ALL_BITS >> np.uint64(table.shift)))
 
 
 @inlined_kernel

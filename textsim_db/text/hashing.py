@@ -23,7 +23,7 @@ States = UInt32Array
 
 _START = np.uint32(0x9E3779B9)
 _LENGTH_BIAS = np.uint32(3923095)
-_ALL_BITS = np.uint64(2**64 - 1)
+ALL_BITS = np.uint64(2**64 - 1)
 PADDING = 16
 """Bytes that must follow the last hashed span, because spans are read eight bytes at a time."""
 
@@ -80,7 +80,7 @@ def hash_span(data: ByteArray, start: int, end: int) -> np.uint64:
     left = end - at
     # No branches: the processor cannot predict the lengths of words.
     low = load64(data, at)
-    low &= (_ALL_BITS >> np.uint64(64 - 8 * min(left, 8))) if left else np.uint64(0)
+    low &= (ALL_BITS >> np.uint64(64 - 8 * min(left, 8))) if left else np.uint64(0)
     # The lowest byte of c stands for the length, so the last bytes start at the second.
     last = load64(data, at + 8) & ((np.uint64(1) << np.uint64(8 * max(left - 8, 0))) - np.uint64(1))
     c = np.uint32(c + np.uint32(last << np.uint64(8)))

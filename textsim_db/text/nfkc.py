@@ -26,7 +26,8 @@ from textsim_db.text.unicode_tables import (
 )
 from textsim_db.text.utf8 import Utf8, check_batch_size, concatenate, copy_span, decode
 
-_HIGH = np.uint64(0x8080808080808080)
+HIGH_BITS = np.uint64(0x8080808080808080)
+"""The highest bit of each of eight bytes: which of them are not ASCII."""
 
 PIECE_BYTES = 64 * 1024
 """Bytes that NFKC takes at a time. It holds the GIL, so more would delay signals for longer."""
@@ -116,7 +117,7 @@ def is_ascii(data: ByteArray, start: int, end: int) -> bool:
         bits |= load64(data, k)
     for k in range(last, end):
         bits |= np.uint64(data[k])
-    return bool(bits & _HIGH == 0)
+    return bool(bits & HIGH_BITS == 0)
 
 
 @inlined_kernel
@@ -124,7 +125,7 @@ def ascii_bytes(data: ByteArray, at: int, end: int) -> int:
     """Return how many bytes in a row are ASCII, from an ASCII byte on; at most eight."""
     if at + 8 > end:
         return 1
-    others = load64(data, at) & _HIGH
+    others = load64(data, at) & HIGH_BITS
     if others == 0:  # a predicted branch is faster than counting zeros
         return 8
     return trailing_zeros(others) >> 3

@@ -16,7 +16,7 @@ import numpy as np
 
 from textsim_db.text.array_types import BoolArray, ByteArray, Int32Array, Int64Array
 from textsim_db.text.hashing import PADDING, hash_span
-from textsim_db.text.nfkc import is_ascii, normalize
+from textsim_db.text.nfkc import HIGH_BITS, is_ascii, normalize
 from textsim_db.text.numba_compiler import inlined_kernel, kernel, load64, store64, trailing_zeros
 from textsim_db.text.storable_text import to_bytes
 from textsim_db.text.unicode_tables import MARK, SEPARATOR, SPACE, SPACELESS, WORD, Tables, tables
@@ -82,7 +82,7 @@ class Tokens(NamedTuple):
 
 
 _EACH = np.uint64(0x0101010101010101)
-_HIGH, _CASE = _EACH * np.uint64(0x80), _EACH * np.uint64(0x20)
+_CASE = _EACH * np.uint64(0x20)
 _FROM_A, _AFTER_Z = (_EACH * np.uint64(0x80 - ord(first)) for first in "a{")
 _FROM_0, _AFTER_9 = (_EACH * np.uint64(0x80 - ord(first)) for first in "0:")
 _GATHER = np.uint64(0x0102040810204080)
@@ -215,7 +215,7 @@ def _copy_ascii(
     length = 8
     while length == 8:
         eight = load64(data, at)
-        length = min(trailing_zeros(~_letters(eight) & _HIGH) >> 3, end - at)
+        length = min(trailing_zeros(~_letters(eight) & HIGH_BITS) >> 3, end - at)
         store64(out, position, eight | _CASE)
         at += length
         position += length
@@ -229,11 +229,11 @@ def _letters(eight: np.uint64) -> np.uint64:
     All bytes are compared at once. The highest bit of each byte is cleared; adding one number sets it
     from the first letter on, and adding another number sets it after the last letter.
     """
-    low = eight & ~_HIGH
+    low = eight & ~HIGH_BITS
     folded = low | _CASE
     letters = (folded + _FROM_A) & ~(folded + _AFTER_Z)
     digits = (low + _FROM_0) & ~(low + _AFTER_9)
-    return np.uint64((letters | digits) & ~eight & _HIGH)
+    return np.uint64((letters | digits) & ~eight & HIGH_BITS)
 
 
 @inlined_kernel

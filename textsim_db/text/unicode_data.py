@@ -1480,8 +1480,8 @@ RUNS = (
     (0xF0000, 0, 0),
 )
 
-# (first code point, last code point) of those that are not assigned, and cut no run.
-UNASSIGNED = (
+# (first code point, last code point) of code points not assigned; they cut no run.
+UNASSIGNED_RUNS = (
     (0x378, 0x379),
     (0x380, 0x383),
     (0x38B, 0x38B),

@@ -8,8 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from textsim_db.text.array_types import ByteArray, Int32Array
-from textsim_db.text.unicode_data import LOWER, RUNS
-from textsim_db.text.unicode_data import UNASSIGNED as UNASSIGNED_RUNS
+from textsim_db.text.unicode_data import LOWER, RUNS, UNASSIGNED_RUNS
 
 POINTS = 0x110000
 SEPARATOR, WORD, MARK, SPACELESS = range(4)

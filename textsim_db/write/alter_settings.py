@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from textsim_db.db import stored_corpus
-from textsim_db.db.engine import autocommit
+from textsim_db.db.engine import read_rows
 from textsim_db.db.store import Store
 from textsim_db.read.statements import IS_TRACKED
 from textsim_db.settings import CorpusConfig
@@ -14,16 +14,15 @@ FREE = frozenset({"recall", "is_unique"})
 
 
 def is_enough(store: Store, config: CorpusConfig) -> bool:
-    """Return whether alter() can store these settings: no stored row depends on those that change.
+    """Return whether alter() can store these settings: no stored row depends on the changed settings.
 
     The matches of a tracked corpus depend on its threshold.
     """
     old = store.corpus.config
     if changes_rows(old, config):
         return False
-    with autocommit(store.engine) as connection:
-        row = connection.execute(IS_TRACKED, [store.corpus.id]).fetchone()
-    return old.threshold == config.threshold or row == (False,)
+    is_tracked = read_rows(store.engine, IS_TRACKED, [store.corpus.id]) == [(True,)]
+    return old.threshold == config.threshold or not is_tracked
 
 
 def alter(store: Store, config: CorpusConfig) -> None:

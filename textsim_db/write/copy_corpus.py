@@ -211,15 +211,12 @@ class CorpusCopier:
         """Read documents of the old corpus, and compute their batch for the new corpus."""
         fetched = cursor.execute(self._old.statement(statements.DOCUMENTS_TO_COPY), [Array(ids)])
         rows = [OldRow(*fields) for fields in fetched]
-        word_ids, offsets = load_int4_arrays([row.word_ids or b"" for row in rows])
-        composed = normal_forms(word_ids, offsets, self._dictionary)
-        forms = [
-            form if row.normal_form is None else row.normal_form
-            for row, form in zip(rows, composed, strict=True)
-        ]
+        columns = [row.word_ids for row in rows], [row.normal_form for row in rows]
+        forms = normal_forms(*columns, self._dictionary)
         tokens = tokens_of([form.encode() for form in forms])
         ids_of_words = np.zeros(len(tokens.starts), np.int32)
         has_ids = np.array([row.normal_form is None for row in rows], np.bool_)
+        word_ids, _ = load_int4_arrays([row.word_ids or b"" for row in rows])
         ids_of_words[np.repeat(has_ids, np.diff(tokens.word_offsets))] = word_ids
         scopes = [str(row.scope) for row in rows] if self.new.config.scoped else None
         if self._learned:
@@ -269,7 +266,8 @@ class CorpusCopier:
         parameters = []
         for i, id_ in zip(numbers.tolist(), ids.tolist(), strict=True):
             row, count = copy.rows[i], int(sketches.shingle_counts[i])
-            signature, expiry = Array(sketches.signatures.of(i)), write_batch.moment(row.expires_at)
+            signature = Array(sketches.signatures.of(i))
+            expiry = write_batch.expiry_parameter(row.expires_at)
             prints = sketches.fingerprints and Array(sketches.fingerprints.of(i))
             found = (row.source_id, count, row.scope, expiry, signature, prints, row.normal_form)
             parameters.append((id_, row.key, *found))

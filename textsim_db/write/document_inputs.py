@@ -12,8 +12,8 @@ from textsim_db.frames.read_frame import (
     ArrowTable,
     ColumnNames,
     checked_names,
+    frame_rows,
     is_data_frame,
-    read_rows,
 )
 
 Key = str | int | UUID
@@ -48,7 +48,7 @@ def stream_documents(
         raise ConfigurationError(f"{missing}= is missing; give both key= and text=, or neither")
     names = {"key": key, "text": text} | ({} if scope is None else {"scope": scope})
     if is_data_frame(documents) or hasattr(documents, "__arrow_c_stream__"):
-        return read_rows(documents, names)
+        return frame_rows(documents, names)
     return _records(documents, names)
 
 

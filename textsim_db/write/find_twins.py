@@ -29,7 +29,7 @@ from textsim_db.results import Match
 from textsim_db.settings import CorpusConfig
 from textsim_db.sketch.exact_prefix import first_rows
 from textsim_db.sketch.fast_similarity import estimates
-from textsim_db.sketch.ragged import Buckets, Ragged, Signatures, joined
+from textsim_db.sketch.ragged import Buckets, Ragged, Signatures, joined, offsets_of
 from textsim_db.sketch.scopes import apart, in_scopes
 from textsim_db.sketch.sketch_texts import buckets_of
 from textsim_db.text.array_types import Int64Array
@@ -198,5 +198,4 @@ def _only(buckets: Buckets, places: Int64Array) -> Buckets:
     """Return the buckets of some documents; the other documents have none."""
     sizes = np.zeros(len(buckets.sizes), np.int64)
     sizes[places] = buckets.sizes[places]
-    offsets = np.concatenate((np.zeros(1, np.int64), np.cumsum(sizes)))
-    return Ragged(buckets.take(np.sort(places)).values, offsets)
+    return Ragged(buckets.take(np.sort(places)).values, offsets_of(sizes))

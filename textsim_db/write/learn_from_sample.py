@@ -3,7 +3,7 @@
 An exact corpus and a corpus with passages learn their common shingles from the first load, or from what
 they hold. A corpus learns its boilerplate from what it holds, by a rebuild.
 
-The list is frozen with the corpus, because the keys of all documents depend on it. So an empty corpus
+The list is frozen with the corpus, because the rows of all documents depend on it. So an empty corpus
 that learns a list is rebuilt, which gives it another id. Other sessions notice the id, and read the
 list.
 """
@@ -16,7 +16,7 @@ from dataclasses import replace
 from itertools import chain
 from typing import Any
 
-from textsim_db.db.engine import autocommit
+from textsim_db.db.engine import read_rows
 from textsim_db.db.store import Store
 from textsim_db.db.stored_corpus import StoredCorpus
 from textsim_db.read.boilerplate import SAMPLE_DOCUMENTS, read_sample
@@ -59,7 +59,8 @@ def learn_from_load(
     count = sum(len(each.values) for each in lists)
     log.info(
         "corpus %s: learned %s common shingles",
-        *(corpus.name, count),
+        corpus.name,
+        count,
         extra={"corpus": corpus.name, "shingles": count},
     )
     return rebuild(store, config), documents
@@ -81,7 +82,8 @@ def learn_from_corpus(store: Store, config: CorpusConfig) -> CorpusConfig:
         tokens = without_boilerplate(tokens, config)
         log.info(
             "corpus %s: learned %s shingles of boilerplate",
-            *(store.corpus.name, len(values)),
+            store.corpus.name,
+            len(values),
             extra={"corpus": store.corpus.name, "shingles": len(values)},
         )
     return learn_common([tokens], config) if learns(config) else config
@@ -93,6 +95,5 @@ def _weight(document: Any) -> int:
 
 
 def _can_learn(store: Store) -> bool:
-    with autocommit(store.engine) as connection:
-        row = connection.execute(store.corpus.statement(statements.IS_REPLACEABLE)).fetchone()
-        return row == (True,)
+    statement = store.corpus.statement(statements.IS_REPLACEABLE)
+    return read_rows(store.engine, statement) == [(True,)]

@@ -42,12 +42,13 @@ from textsim_db.write.write_batch import Written
 
 log = logging.getLogger(__name__)
 
-Progress = Callable[[AddReport], None]
 _MOST_NAMED = 5
 """The most repeated keys that a report names."""
 
 
-def add_many(store: Store, documents: Iterable[Any], progress: Progress | None = None) -> AddReport:
+def add_many(
+    store: Store, documents: Iterable[Any], progress: Callable[[AddReport], None] | None = None
+) -> AddReport:
     """Add or replace documents, given as (key, text); see Corpus.add_many."""
     report = AddReport()
     written_keys = KeySet()

@@ -31,7 +31,7 @@ from textsim_db.write.storable_keys import MAX_KEY_BYTES, possible_key, stored_k
 class Batch:
     """Documents to be written, with distinct keys.
 
-    They are sorted by key; those for a unique corpus are in the order in which they came.
+    They are sorted by key, but documents for a unique corpus are in the order in which they came.
     """
 
     keys: list[str]
@@ -113,7 +113,7 @@ _Accepted = dict[str, tuple[bytes, str | None]]
 def _accept_all(
     items: list[Any], config: CorpusConfig
 ) -> tuple[_Accepted, list[Refusal], list[str]]:
-    """Return the documents by key, those that cannot be stored, and the keys that came again."""
+    """Return the documents by key, the refusals, and the keys that came again."""
     accepted: _Accepted = {}
     refused: list[Refusal] = []
     repeated_keys: list[str] = []

@@ -19,7 +19,14 @@ from psycopg import errors as pg
 from sqlalchemy import Engine
 
 from textsim_db.db import stored_corpus
-from textsim_db.db.engine import Connection, autocommit, is_lost, transaction, wait_at_most
+from textsim_db.db.engine import (
+    Connection,
+    autocommit,
+    is_lost,
+    read_rows,
+    transaction,
+    wait_at_most,
+)
 from textsim_db.db.retries import Attempts
 from textsim_db.db.store import Store
 from textsim_db.db.stored_corpus import StoredCorpus
@@ -49,11 +56,10 @@ DROP_PATIENCE = "60s"
 OLDER_SECONDS = 2.0
 """How long older transactions can still find the replaced corpus; larger values delay rebuild()."""
 
-Progress = Callable[[int, int], None]
-"""Called with the number of documents copied so far, and the number to copy."""
 
-
-def rebuild(store: Store, config: CorpusConfig, progress: Progress | None = None) -> StoredCorpus:
+def rebuild(
+    store: Store, config: CorpusConfig, progress: Callable[[int, int], None] | None = None
+) -> StoredCorpus:
     """Build the corpus anew, replace the old corpus by the new one, and return the new one.
 
     If the rebuild fails or is interrupted, the old corpus stays as it is. Raises CorpusBusy while
@@ -104,7 +110,12 @@ def lock_of_rebuilds(store: Store) -> Iterator[None]:
         yield
 
 
-def _copy(built: Store, copier: CorpusCopier, check: TwinCheck, progress: Progress | None) -> None:
+def _copy(
+    built: Store,
+    copier: CorpusCopier,
+    check: TwinCheck,
+    progress: Callable[[int, int], None] | None,
+) -> None:
     """Copy everything, and then the changes made meanwhile, until they are few."""
     name = check.old.name
     stored_corpus.drop_band_index(built.engine, built.corpus)
@@ -117,7 +128,10 @@ def _copy(built: Store, copier: CorpusCopier, check: TwinCheck, progress: Progre
             check.compare_all()
         log.info(
             "corpus %s: round %s of the rebuild, %s documents copied, %s removed",
-            *(name, number, copied, removed),
+            name,
+            number,
+            copied,
+            removed,
             extra={"corpus": name, "documents": copied, "removed": removed},
         )
         if copied + removed < FEW_CHANGES:
@@ -175,9 +189,9 @@ class _AttemptsToLock(Attempts):
 def _is_in_place(engine: Engine, name: str, new: StoredCorpus) -> bool:
     """Return whether the new corpus has the name, after a COMMIT whose result was lost."""
     for attempt in Attempts():
-        with attempt, autocommit(engine) as connection:
-            row = connection.execute(statements.IS_IN_PLACE, [new.id, name]).fetchone()
-    return row == (True,)
+        with attempt:
+            rows = read_rows(engine, statements.IS_IN_PLACE, [new.id, name])
+    return rows == [(True,)]
 
 
 def _wait_for_readers(engine: Engine) -> None:
@@ -194,8 +208,7 @@ def _wait_for_readers(engine: Engine) -> None:
 
 
 def _open_transactions(engine: Engine) -> set[str]:
-    with autocommit(engine) as connection:
-        return {number for (number,) in connection.execute(statements.OPEN_TRANSACTIONS)}
+    return {name for (name,) in read_rows(engine, statements.OPEN_TRANSACTIONS)}
 
 
 def drop_replaced(engine: Engine, old: StoredCorpus) -> None:
@@ -208,6 +221,7 @@ def drop_replaced(engine: Engine, old: StoredCorpus) -> None:
     except TextsimError as error:
         log.warning(
             "corpus %s was rebuilt; the next rebuild drops the replaced corpus, because: %s",
-            *(old.name, error),
+            old.name,
+            error,
             extra={"corpus": old.name},
         )

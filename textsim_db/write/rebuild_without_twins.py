@@ -93,8 +93,8 @@ class TwinCheck:
             raise self._refusal(twins, len(twins))
 
     def _refuse_sources(self, connection: Connection) -> None:
-        numbers = [self.old.id, self._built.corpus.id]
-        for table, fault in connection.execute(statements.SOURCE_FAULTS, numbers):
+        ids = [self.old.id, self._built.corpus.id]
+        for table, fault in connection.execute(statements.SOURCE_FAULTS, ids):
             if fault is not None:
                 reason = fault.replace(self._built.corpus.name, self.old.name)
                 raise ConfigurationError(

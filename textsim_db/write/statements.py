@@ -143,6 +143,9 @@ VACUUM_FINGERPRINTS: Final[LiteralString] = """
 ANALYZE: Final[LiteralString] = """
 /* textsim-db: analyze corpus {id} after a load */ ANALYZE (SKIP_LOCKED) {document}, {band}
 """
+ANALYZE_FINGERPRINTS: Final[LiteralString] = """
+/* textsim-db: analyze corpus {id} after a load */ ANALYZE (SKIP_LOCKED) {passage}
+"""
 
 # Temporary corpora: an advisory lock shows that the process that created one is alive.
 

@@ -41,15 +41,18 @@ def settle(
     if added < ANALYZE_DOCUMENTS:
         return
     corpus = store.corpus
+    of_passages = corpus.config.passages is not None and statements.VACUUM_BAND_ROWS in vacuums
     with suppress(psycopg.Error), autocommit(store.engine) as connection:
         row = connection.execute(corpus.statement(statements.ESTIMATED_DOCUMENTS)).fetchone()
         estimated = -1 if row is None else row[0]
         if added < LARGE_LOAD:
             if estimated < 0 and statements.VACUUM_BAND_ROWS in vacuums:
                 connection.execute(corpus.statement(statements.ANALYZE))
+                if of_passages:
+                    connection.execute(corpus.statement(statements.ANALYZE_FINGERPRINTS))
         elif estimated < added / VACUUM_SHARE:
             log.info("vacuuming corpus %s after a load", corpus.name, extra={"corpus": corpus.name})
             for vacuum in vacuums:
                 connection.execute(corpus.statement(vacuum))
-            if corpus.config.passages is not None and statements.VACUUM_BAND_ROWS in vacuums:
+            if of_passages:
                 connection.execute(corpus.statement(statements.VACUUM_FINGERPRINTS))

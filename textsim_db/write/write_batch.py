@@ -102,7 +102,7 @@ class _Decision(NamedTuple):
     adopted: list[int]
     """The ids of stored documents that only get a new source."""
     stored: StoredByKey
-    """The stored documents; those that change are locked."""
+    """The stored documents; the changing documents are locked."""
 
 
 def write(
@@ -151,7 +151,7 @@ def _with_expiries(cursor: Cursor, corpus: StoredCorpus, batch: Batch) -> Batch:
 def _decide(
     cursor: Cursor, store: Store, batch: Batch, source_id: int | None, locked: StoredByKey | None
 ) -> _Decision:
-    """Compare a batch with the stored documents, and lock those that change.
+    """Compare a batch with the stored documents, and lock the stored documents that change.
 
     The buckets of a unique corpus are locked before the documents.
     """
@@ -257,7 +257,7 @@ def _extend(cursor: Cursor, corpus: StoredCorpus, batch: Batch, decision: _Decis
         ids = ids_by_expiry.setdefault(batch.expiry_of(i), [])
         ids.append(decision.stored[batch.keys[i]].id)
     for expiry, ids in ids_by_expiry.items():
-        parameters = [moment(expiry), Array(np.array(ids, np.int32))]
+        parameters = [expiry_parameter(expiry), Array(np.array(ids, np.int32))]
         cursor.execute(corpus.statement(statements.EXTEND_DOCUMENTS), parameters)
 
 
@@ -359,7 +359,7 @@ def _replace(
             int(batch.sketches.shingle_counts[i]),
             batch.language_of(i),
             batch.scope_of(i),
-            moment(batch.expiry_of(i)),
+            expiry_parameter(batch.expiry_of(i)),
             source_id,
             same,
             stored.id,
@@ -375,7 +375,7 @@ def _replace(
 
 
 def _stored_band_rows(corpus: StoredCorpus, documents: Sequence[Stored]) -> Int64Array:
-    """Return the band rows that stored documents have: those that their signatures give."""
+    """Return the band rows of stored documents, as their signatures give them."""
     parts = [document.signature for document in documents]
     signatures = load_signatures(parts, [document.id for document in documents], corpus.config)
     scopes = [str(each.scope) for each in documents] if corpus.config.scoped else None
@@ -383,7 +383,7 @@ def _stored_band_rows(corpus: StoredCorpus, documents: Sequence[Stored]) -> Int6
     return band_rows(buckets, _ids(documents))
 
 
-def moment(expiry: bytes | None) -> Moment | None:
+def expiry_parameter(expiry: bytes | None) -> Moment | None:
     """Return a stored expiry as a parameter."""
     return None if expiry is None else Moment(expiry)
 

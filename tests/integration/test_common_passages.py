@@ -1,0 +1,217 @@
+"""Passages that many documents have: what a search leaves out, and that it says so."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+from psycopg import errors as pg
+
+import textsim_db as ts
+from tests.support.connections import Connection
+from tests.support.passages import (
+    HEADER,
+    QUOTATION,
+    create_corpus,
+    in_sql,
+    places,
+    with_header,
+)
+from textsim_db.sketch.fingerprints import LEFT_OUT
+
+
+def test_a_run_of_many_documents_is_named_and_not_followed(
+    db: ts.Database, connection: Connection
+) -> None:
+    corpus = create_corpus(db)
+    corpus.add_many((f"{n:02}", f"{HEADER} and body{n} number{n}") for n in range(20))
+    corpus.add("quoted", f"it said {QUOTATION} again")
+    text = f"Before. {HEADER} between w1 w2 w3 {QUOTATION} after"
+    assert len(corpus.passages(text)) == 21
+    assert corpus.passages(text).common == []
+    found = corpus.passages(text, max_documents=10)
+    assert places(found) == [("quoted", 9, 15, 2)]
+    (run,) = found.common
+    assert run.documents == 20
+    assert run.in_text >= 1
+    assert run.in_text + run.words <= 11
+    assert corpus.passages(text, max_documents=20).common == []
+    for limit in (10, 20):
+        (record,) = corpus.contamination([("q", text)], max_documents=limit)
+        alone = corpus.passages(text, max_documents=limit)
+        assert record.common == alone.common
+        assert record.documents == sorted({passage.key for passage in alone})
+    notices: list[str] = []
+    connection.add_notice_handler(lambda notice: notices.append(str(notice.message_primary)))
+    query = "SELECT * FROM textsim.passages('c', %s, max_documents => 10)"
+    assert connection.execute(query, [text]).fetchall() == places(found)
+    assert notices == [
+        "a part of the text is in more than 10 documents, which are not all compared"
+    ]
+
+
+def test_all_pairs_of_a_crowd_need_not_be_compared(
+    db: ts.Database, connection: Connection, caplog: pytest.LogCaptureFixture
+) -> None:
+    corpus = create_corpus(db)
+    corpus.add_many((f"{n:02}", HEADER) for n in range(20))
+    corpus.add_many([("a", f"it said {QUOTATION} again"), ("b", f"they say {QUOTATION}")])
+    assert len(list(corpus.shared_passages())) == 20 * 19 // 2 + 1
+    assert not caplog.records
+    notices: list[str] = []
+    connection.add_notice_handler(lambda notice: notices.append(str(notice.message_primary)))
+    query = "SELECT * FROM textsim.shared_passages('c', max_documents => %s)"
+    pair = ts.SharedPassage("a", "b", 9, 2, 2)
+    assert list(corpus.shared_passages(max_documents=19)) == [pair]
+    assert connection.execute(query, [19]).fetchall() == [pair]
+    assert notices[0] in caplog.text
+    assert "more than 19 documents" in notices[0]
+    assert len(list(corpus.shared_passages(max_documents=20))) == 191
+    assert len(connection.execute(query, [20]).fetchall()) == 191
+    assert len(notices) == len(caplog.records) == 1
+    with pytest.raises(ts.ConfigurationError, match="max_documents is 0"):
+        list(corpus.shared_passages(max_documents=0))
+    with pytest.raises(pg.InvalidParameterValue, match="max_documents is 0"):
+        connection.execute(query, [0])
+
+
+def test_a_run_that_thousands_have_is_left_out(db: ts.Database, connection: Connection) -> None:
+    """The classes are learned by the first load, and are the same in SQL and in Python."""
+    corpus = create_corpus(db, threshold=0.9)
+    corpus.add_many(with_header(1200))
+    common = corpus.config.common_of_passages
+    assert common is not None
+    assert max(common.classes) == LEFT_OUT
+    notices: list[str] = []
+    connection.add_notice_handler(lambda notice: notices.append(str(notice.message_primary)))
+    found = corpus.passages(f"Before. {HEADER}, after")
+    assert found == []
+    assert found.common == [ts.CommonRun(10, 1, 1024)]
+    (record,) = corpus.contamination([("q", f"Before. {HEADER}, after")])
+    assert record == ("q", 12, 0.0, [], [], found.common)
+    assert in_sql(connection, f"Before. {HEADER}, after") == []
+    assert notices == [
+        'a part of the text is in very many documents of corpus "c", which are not searched for it'
+    ]
+    # A run that is common only in part is found, with all its words.
+    text = f"{HEADER} and body7 number7 w7"
+    assert corpus.passages(text)[0][:4] == in_sql(connection, text)[0] == ("0007", 14, 0, 0)
+    connection.execute("SELECT textsim.add('c', 'new', %s)", [text])
+    corpus.add("newer", text)
+    stored = connection.execute(
+        "SELECT fingerprints FROM textsim.document_2 WHERE key IN ('new', 'newer')"
+    ).fetchall()
+    assert stored[0] == stored[1] != ([],)
+    assert corpus.check() == []
+    assert corpus.passages_of("0007")[0] == ts.Passage("new", 14, 0, 0)
+    assert db.corpus("c").config.common_of_passages.values.tolist() == common.values.tolist()
+
+
+def test_every_search_says_that_a_run_is_left_out(
+    db: ts.Database, connection: Connection, caplog: pytest.LogCaptureFixture
+) -> None:
+    corpus = create_corpus(db, threshold=0.9)
+    corpus.add_many(with_header(1100))
+    message = 'a part of the text is in very many documents of corpus "c", which are not searched'
+    notices: list[str] = []
+    connection.add_notice_handler(lambda notice: notices.append(str(notice.message_primary)))
+    of_document = corpus.passages_of("0007")
+    assert of_document == []
+    assert of_document.common == [ts.CommonRun(11, 0, 1024)]
+    assert not caplog.records
+    for search in (
+        lambda: corpus.containing(HEADER, 0.5),
+        lambda: corpus.query(HEADER, 0.5, measure="containment"),
+        lambda: corpus.neighbours("0007", 0.5, measure="containment"),
+    ):
+        assert search() == []
+        assert message in caplog.text
+        assert "textsim rebuild c --common-passages" in caplog.text
+        caplog.clear()
+    assert corpus.containing("one two three four five six seven eight", 0.5) == []
+    assert not caplog.records
+    for query, parameter in (
+        ("SELECT * FROM textsim.passages_of('c', %s)", "0007"),
+        ("SELECT * FROM textsim.containing('c', %s, 0.5)", HEADER),
+    ):
+        assert connection.execute(query, [parameter]).fetchall() == []
+        assert notices.pop().startswith(message)
+
+
+def test_a_scope_does_not_hide_the_passages_of_another(
+    db: ts.Database, connection: Connection
+) -> None:
+    corpus = create_corpus(db, scoped=True, threshold=0.9)
+    corpus.add_many((*document, "large") for document in with_header(1200))
+    assert corpus.config.common_of_passages is not None
+    corpus.add("own", HEADER, scope="small")
+    found = corpus.passages(HEADER, scope="small")
+    assert places(found) == in_sql(connection, HEADER, None, None, "small") == [("own", 10, 0, 0)]
+    assert found.common == []
+    assert len(corpus.passages(HEADER, scope="large")) == 1200
+    assert corpus.check() == []
+
+
+def test_sql_leaves_out_the_same_classes(connection: Connection) -> None:
+    for commonness in range(16):
+        query = "SELECT textsim._choose(ARRAY[7::bigint], ARRAY[%s]::smallint[], 1)"
+        row = connection.execute(query, [commonness]).fetchone()
+        assert row == ([7 if commonness < LEFT_OUT else None],), commonness
+
+
+def test_a_corpus_may_store_common_passages(db: ts.Database, connection: Connection) -> None:
+    corpus = create_corpus(db, common_passages=True)
+    corpus.add_many(with_header(1100))
+    found = corpus.passages(HEADER)
+    assert len(found) == len(in_sql(connection, HEADER)) == 1100
+    assert found.common == []
+    corpus.rebuild(common_passages=False)
+    assert places(corpus.passages(HEADER)) == in_sql(connection, HEADER) == []
+    assert corpus.check() == []
+    with pytest.raises(ts.ConfigurationError, match="common_passages needs passages"):
+        create_corpus(db, "wrong", passages=None, common_passages=True)
+    with pytest.raises(pg.InvalidParameterValue, match="common_passages needs passages"):
+        connection.execute("SELECT textsim.create_corpus('wrong', common_passages => true)")
+
+
+def test_classes_do_not_change_what_is_found(
+    db: ts.Database, connection: Connection, seed: int
+) -> None:
+    rng = random.Random(seed)
+    phrases = [" ".join(f"p{rng.randrange(50)}" for _ in range(9)) for _ in range(8)]
+    documents = {
+        f"d{i:03}": " ".join(
+            rng.choice(phrases) if rng.random() < 0.4 else f"w{rng.randrange(4000)} x{i}"
+            for _ in range(12)
+        )
+        for i in range(400)
+    }
+    learned = create_corpus(db)
+    learned.add_many(documents.items())
+    common = learned.config.common_of_passages
+    assert common is not None
+    assert len(common.values) > 30
+    plain = create_corpus(db, "plain")
+    plain.add_many(list(documents.items())[:50])  # too few to learn from
+    plain.add_many(documents.items())
+    assert plain.config.common_of_passages is None
+    for text in list(documents.values())[:40]:
+        found = learned.passages(text)
+        assert found == plain.passages(text)
+        assert places(found) == in_sql(connection, text)
+    assert learned.check() == plain.check() == []
+
+
+def test_an_attached_table_teaches_what_is_common(db: ts.Database, connection: Connection) -> None:
+    corpus = create_corpus(db)
+    connection.execute("CREATE TABLE t (id text PRIMARY KEY, body text)")
+    with connection.cursor() as cursor:
+        cursor.executemany("INSERT INTO t VALUES (%s, %s)", list(with_header(1100)))
+    corpus.attach("t", "id", "body")
+    assert corpus.config.common_of_passages is not None
+    assert corpus.passages(HEADER) == []
+    assert in_sql(connection, HEADER) == []
+    assert [run.words for run in corpus.passages(HEADER).common] == [10]
+    connection.execute("UPDATE t SET body = body || ' more' WHERE id < '0010'")
+    db.worker().run(until_idle=True)
+    assert corpus.check() == []
