@@ -77,6 +77,10 @@ def check_duration(value: timedelta | str | None, name: str) -> timedelta | None
     return duration
 
 
+_NO_LIMIT = 2**63 - 1
+"""A message about a value that is too low does not name this upper limit."""
+
+
 def check_count(value: int, name: str, low: int, high: int) -> int:
     """Return the value; raise ConfigurationError unless it is a whole number in [low, high]."""
     try:
@@ -84,7 +88,9 @@ def check_count(value: int, name: str, low: int, high: int) -> int:
     except TypeError:
         raise ConfigurationError(f"{name} is {value!r}; expected a whole number") from None
     if isinstance(value, bool) or not low <= number <= high:
-        raise ConfigurationError(f"{name} is {value}; expected {low} to {high}")
+        is_any_above = number < low and high >= _NO_LIMIT
+        limits = f"{low} or more" if is_any_above else f"{low} to {high}"
+        raise ConfigurationError(f"{name} is {value}; expected {limits}")
     return number
 
 

@@ -209,7 +209,9 @@ BEGIN
     PERFORM textsim._lock_relations(corpus_id);
     PERFORM textsim._drop_tracking(corpus_id);
     EXECUTE format('DROP TABLE textsim.%I, textsim.%I', band_table, document_table);
-    EXECUTE format('DROP TABLE IF EXISTS textsim.%I', 'passage_' || corpus_id);
+    IF to_regclass('textsim.passage_' || corpus_id) IS NOT NULL THEN
+        EXECUTE format('DROP TABLE textsim.%I', 'passage_' || corpus_id);
+    END IF;
     FOREACH kind IN ARRAY ARRAY['candidates', 'write'] LOOP
         EXECUTE format('DROP FUNCTION textsim.%I', format('_%s_%s', kind, corpus_id));
     END LOOP;

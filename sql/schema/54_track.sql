@@ -147,7 +147,8 @@ BEGIN
     SELECT t.* INTO tracking FROM textsim.tracked t WHERE t.corpus_id = c.id;
     IF NOT FOUND THEN
         RAISE EXCEPTION 'corpus "%" is not tracked', c.name
-            USING ERRCODE = 'object_not_in_prerequisite_state', HINT = format('SELECT textsim.track(%L)', c.name);
+            USING ERRCODE = 'object_not_in_prerequisite_state', HINT = format(
+                'To track it: textsim track %s, or SELECT textsim.track(%L).', c.name, c.name);
     END IF;
     RETURN tracking;
 END $$;
@@ -288,8 +289,10 @@ BEGIN
     ON CONFLICT (corpus_id) DO NOTHING;
     IF NOT FOUND THEN
         RAISE EXCEPTION 'corpus "%" is tracked already', corpus
-            USING ERRCODE = 'duplicate_object', HINT = 'A worker or textsim.update_clusters() brings its clusters up to date. To track it '
-                'otherwise, call textsim.untrack() first: that removes its clusters.';
+            USING ERRCODE = 'duplicate_object',
+                HINT = 'A worker or textsim.update_clusters() brings its clusters up to date. To track it '
+                    'otherwise, untrack it first, with textsim untrack or textsim.untrack(): that removes the '
+                    'clusters.';
     END IF;
     PERFORM textsim._create_tracking_relations(c.id, NULL);
     -- This waits for writers. The next statement sees what they have written, and later writers log it.

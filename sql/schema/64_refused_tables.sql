@@ -103,7 +103,7 @@ BEGIN ATOMIC
                 format_type(a.atttypid, a.atttypmod))
         WHEN NOT a.attnotnull AND NOT EXISTS (
                 SELECT FROM pg_type t WHERE t.oid = a.atttypid AND t.typnotnull)
-            THEN 'may be NULL; expected NOT NULL'
+            THEN 'may be NULL; expected a primary key, or NOT NULL with a unique index'
     END
     FROM (VALUES (1)) one_row
     LEFT JOIN pg_attribute a ON a.attrelid = relation AND a.attname = column_name

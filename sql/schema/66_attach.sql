@@ -136,7 +136,8 @@ BEGIN
     IF source.id IS NULL THEN
         RAISE EXCEPTION 'table % is attached to corpus "%" already', relation, corpus
             USING ERRCODE = 'duplicate_object',
-                HINT = 'To attach it with other columns or in another mode, detach it first.';
+                HINT = 'A worker indexes its rows. To attach it with other columns or in another mode, detach it '
+                    'first.';
     END IF;
     PERFORM textsim._make_filter_function(source), textsim._make_trigger_function(source);
     -- Only the table's owner may use the function in triggers: it has the rights of the schema's owner.
@@ -512,7 +513,8 @@ BEGIN
             SELECT format('; the attached tables with the oids %s were dropped: textsim worker, textsim '
                 'reconcile or CALL textsim.index_pending(%L) removes their documents',
                 string_agg(s.relation::oid::text, ', '), corpus)
-            FROM textsim._dropped_sources(c.id) s), '')
+            FROM textsim._dropped_sources(c.id) s
+            HAVING count(*) > 0), '')
             USING ERRCODE = 'undefined_object',
                 HINT = 'SELECT * FROM textsim.sources lists the attached tables.';
     END IF;

@@ -15,6 +15,7 @@ import pytest
 
 from tests.support.commands import Textsim
 from tests.support.records import as_csv, as_jsonl, ids_of, records
+from textsim_db.cli.messages import explain
 from textsim_db.errors import InputError
 from textsim_db.files import record_writer
 from textsim_db.files.kind_by_name import Kind
@@ -259,6 +260,7 @@ def test_records_that_a_format_cannot_hold(
         convert("in.jsonl", f"out.{ending}", text="text")
     assert str(raised.value).startswith("in.jsonl: ")
     assert message in str(raised.value)
+    assert explain(raised.value) == str(raised.value)  # the cause in the reader would add nothing
     assert not Path(f"out.{ending}").exists()
 
 

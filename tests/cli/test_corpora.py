@@ -139,6 +139,7 @@ def test_a_misspelt_scope_is_named_after_an_empty_result(
         ("passages", "letters", text),
     ]
     commands += [("contamination", "news.jsonl", "--against", "letters")]
+    commands += [("stats", "notes"), ("plan", "notes")]
     Path("news.jsonl").write_text(json.dumps({"id": "q", "text": text}))
     unknown = 'no document has the scope "Berta"; did you mean "bert"?\n'
     for command in commands:
@@ -180,7 +181,14 @@ def test_a_scope_is_refused_without_scopes(textsim: Textsim) -> None:
         result = textsim(*command, "--scope", "anna", status=2)
         assert 'corpus "plain" is not scoped; leave the scope out' in result.stderr
     result = textsim("index", "plain", "plain.jsonl", "--scope", "user", status=2)
-    assert "the document has a scope, and the corpus is not scoped" in result.stderr
+    assert 'corpus "plain" is not scoped; leave the scope out' in result.stderr
+    textsim("corpus", "create", "scoped", "--scoped")
+    result = textsim("index", "scoped", "plain.jsonl", status=2)
+    assert "the option --scope names the column" in result.stderr
+    result = textsim("index", "new", "plain.jsonl", "--create", "--scoped", status=2)
+    assert "of the scopes with --scope" in " ".join(result.stderr.replace("│", " ").split())
+    assert "new" not in textsim("corpus", "list").stdout
+    assert textsim("status", "scoped", "--scopes").stderr == "no document is stored\n"
 
 
 def test_attach_creates_a_scoped_corpus(textsim: Textsim, connection: Connection) -> None:
@@ -270,8 +278,8 @@ def test_a_corpus_is_tracked_and_untracked(textsim: Textsim, connection: Connect
     assert connection.execute(query).fetchall() == [("a",), ("b",)]
     assert textsim("track", "news", status=2).stderr == (
         'error: corpus "news" is tracked already. A worker or textsim.update_clusters() brings its '
-        "clusters up to date. To track it otherwise, call textsim.untrack() first: that removes its "
-        "clusters.\n"
+        "clusters up to date. To track it otherwise, untrack it first, with textsim untrack or "
+        "textsim.untrack(): that removes the clusters.\n"
     )
     assert "give --yes" in textsim("untrack", "news", status=2).stderr
     textsim("untrack", "news", "--yes")
@@ -282,7 +290,7 @@ def test_members_lists_tracked_clusters_and_those_of_one_document(
     textsim: Textsim, connection: Connection
 ) -> None:
     textsim("corpus", "create", "news")
-    assert "is not tracked" in textsim("members", "news", status=2).stderr
+    assert "To track it: textsim track news, or" in textsim("members", "news", status=2).stderr
     textsim("track", "news")
     texts = {"x": NEWS["d"], "y": NEWS["d"], **NEWS}
     for key, text in texts.items():

@@ -407,6 +407,14 @@ def test_reports_of_keys_with_lone_surrogates(textsim: Textsim) -> None:
     assert json.loads(Path("r.jsonl").read_text())["removed"][0]["key"] == "\ud801"
 
 
+def test_a_report_writes_odd_keys_as_the_input_has_them(textsim: Textsim) -> None:
+    keys = ["true", '{"a": ["é", 1]}', "[null]", "4.5", "null"]
+    Path("in.jsonl").write_text("".join(f'{{"id": {key}, "text": "{A}"}}\n' for key in keys))
+    textsim("dedupe", "in.jsonl", "--report", "r.jsonl")
+    report = json.loads(Path("r.jsonl").read_text())
+    assert [report["kept"]["key"], *(r.get("key", "null") for r in report["removed"])] == keys
+
+
 @pytest.mark.more
 @pytest.mark.parametrize("how", sample([signal.SIGINT, signal.SIGKILL], 2))
 def test_an_interrupted_process_leaves_no_output(

@@ -25,6 +25,14 @@ def test_unknown_corpus(news: Textsim) -> None:
         'error: corpus "newz" does not exist; did you mean "news"?\n'
         "to create it, add --create, or run: textsim corpus create newz\n"
     )
+    swapped = news("index", "news.jsonl", "news", status=2)
+    assert swapped.stderr == (
+        'error: corpus "news.jsonl" does not exist\n'
+        "this is the name of a file; the name of the corpus comes first\n"
+    )
+    assert "name a file, a folder" in news("index", "news", status=2).stderr
+    both = news("index", "news", "news.jsonl", "--query", "SELECT", status=2).stderr
+    assert "it reads no files" in both
 
 
 def test_create_with_settings(news: Textsim) -> None:
@@ -241,6 +249,6 @@ def test_index_reads_from_a_query(textsim: Textsim, database_url: str) -> None:
     )
     writing = "WITH gone AS (DELETE FROM t RETURNING id, body) SELECT id, body FROM gone"
     textsim("index", "c", "--query", writing, status=2)
-    assert "not both" in textsim("index", "c", "file", "--query", query, status=2).stderr
-    assert "not both" in textsim("index", "c", status=2).stderr
+    assert "reads no files" in textsim("index", "c", "file", "--query", query, status=2).stderr
+    assert "name a file" in textsim("index", "c", status=2).stderr
     assert '"SELEC"' in textsim("index", "c", "--query", "SELEC 1", status=2).stderr

@@ -152,7 +152,7 @@ def test_wrong_usage(textsim: Textsim, monkeypatch: pytest.MonkeyPatch) -> None:
         (["--plot", "a.gif"], "a.gif: plots are written as .svg or .png"),
         (["--threshold", "2"], "threshold is 2.0; expected above 0, at most 1"),
         (["--background", "nan"], "background is nan; expected 0 or more, below 1"),
-        (["--documents=-5"], "documents is -5; expected 0 to"),
+        (["--documents=-5"], "documents is -5; expected 0 or more"),
         (["--words", "inf"], "words is inf; expected 0 to"),
         (["nothing"], 'corpus "nothing" does not exist'),
         (["--sample", "many"], '"many" is not a whole number'),
@@ -161,7 +161,7 @@ def test_wrong_usage(textsim: Textsim, monkeypatch: pytest.MonkeyPatch) -> None:
     textsim("corpus", "create", "c")
     for arguments, message in [
         (["--recall", "0"], "recall is 0.0; expected above 0, at most 1"),
-        (["--seed", "-1"], "seed is -1; expected 0 to"),
+        (["--seed", "-1"], "seed is -1; expected 0 or more"),
     ]:
         assert message in textsim("plan", "c", *arguments, status=2).stderr
     original = builtins.__import__

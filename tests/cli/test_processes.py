@@ -221,6 +221,23 @@ def test_interrupted_rebuilds(db: ts.Database, connection: Connection, rng: rand
 
 
 @pytest.mark.more
+def test_an_interrupted_attach_says_what_remains(db: ts.Database, connection: Connection) -> None:
+    db.create_corpus("c")
+    connection.execute("CREATE TABLE t (id int PRIMARY KEY, text text)")
+    connection.execute(
+        "INSERT INTO t SELECT i, string_agg(md5((i * j)::text), ' ') "
+        "FROM generate_series(1, 40000) i CROSS JOIN generate_series(1, 20) j GROUP BY i"
+    )
+
+    def has_documents() -> bool:
+        return connection.execute("SELECT FROM textsim.document_1 LIMIT 1").fetchone() is not None
+
+    status, messages = interrupt(db.url, "attach c t", has_documents)
+    assert status == 130
+    assert "the table is attached; to index the other rows: textsim worker --once" in messages
+
+
+@pytest.mark.more
 def test_interrupted_checks(db: ts.Database, connection: Connection) -> None:
     corpus = db.create_corpus("c")
     corpus.add_many(documents(DOCUMENTS, words=60, seed=1))

@@ -71,6 +71,14 @@ def test_query_from_files(news: Textsim) -> None:
     assert result.stderr == "error: none: cannot be read: No such file or directory\n"
 
 
+def test_a_text_without_words_is_named(news: Textsim) -> None:
+    for text in ("", " !! "):
+        assert "the text has no words that count" in news("query", "news", text).stderr
+    assert "no words" not in news("query", "news", "nothing").stderr
+    news("corpus", "create", "exact", "--recall", "1", "--stop-words", "en")
+    assert "the text has no words that count" in news("nearest", "exact", "and the").stderr
+
+
 def test_query_limits(news: Textsim) -> None:
     assert (
         len(rows(news("query", "news", NEWS["a"], "--max-results", "2", "--format", "jsonl"))) == 2

@@ -46,6 +46,25 @@ def test_words_get_ids_after_their_table_is_detached(
     assert corpus.status().pending == 0
 
 
+def test_a_table_that_is_not_attached_is_not_detached(
+    corpus: ts.Corpus, connection: Connection
+) -> None:
+    create_table(connection, 1)
+    for _ in range(2):
+        with pytest.raises(
+            ts.ConfigurationError, match='t is not attached to corpus "c"'
+        ) as raised:
+            corpus.detach("t")
+        assert "dropped" not in str(raised.value)
+        corpus.attach("t", "id", "body")
+        corpus.detach("t")
+    corpus.attach("t", "id", "body")
+    connection.execute("DROP TABLE t")
+    create_table(connection, 1)
+    with pytest.raises(ts.ConfigurationError, match=r"with the oids [0-9]+ were dropped"):
+        corpus.detach("t")
+
+
 @in_both_modes
 def test_status_counts_indexed_and_pending_documents(
     db: ts.Database, corpus: ts.Corpus, connection: Connection, mode: str

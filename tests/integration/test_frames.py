@@ -199,6 +199,9 @@ def test_names_of_columns_belong_to_frames(corpus: ts.Corpus) -> None:
     for texts in (["a"], pl.Series(["a"])):
         with pytest.raises(ts.ConfigurationError, match="text= and key="):
             query_many(texts, text="body")
+    assert query_many(text for text in ["a", "b"]) == query_many(["a", "b"]) == [[], []]
+    with pytest.raises(ts.ConfigurationError, match="max_results is 0; expected 1 or more"):
+        query_many(["a"], max_results=0)
     same = list(query_many(pl.DataFrame({"body": ["a"]}), text="body", key="body"))
     assert same == []
     mixed = pd.DataFrame({"id": [1, "a"], "body": ["a", "b"]})
@@ -397,3 +400,8 @@ def test_a_corpus_has_its_settings(corpus_db: ts.Database, frame: pl.DataFrame) 
         ts.dedupe_frame(frame, "body", is_unique=True)
     with pytest.raises(ts.ConfigurationError, match="expected a table with columns"):
         ts.dedupe_frame(frame["body"], "body", database=corpus_db)
+    with pytest.raises(ts.ConfigurationError, match="of type list; expected a data frame"):
+        ts.dedupe_frame(frame.to_dicts(), "body", database=corpus_db)
+    for against in ("c", ["c"], [corpus, None]):
+        with pytest.raises(ts.ConfigurationError, match="expected a corpus such as"):
+            ts.dedupe_frame(frame, "body", against=against)  # type: ignore[arg-type]

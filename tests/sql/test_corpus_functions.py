@@ -55,7 +55,10 @@ def test_a_corpus_is_created_and_dropped_with_its_functions(
     ]
     db.drop_corpus("python")
     assert names(connection) == expected[1::2]
+    notices: list[str] = []
+    connection.add_notice_handler(lambda notice: notices.append(str(notice.message_primary)))
     connection.execute("SELECT textsim.drop_corpus('sql')")
+    assert notices == []
     assert names(connection) == []
     assert connection.execute(objects).fetchall() == []
 

@@ -45,7 +45,14 @@ DEFINERS = {
     *("_prepare_source", "_activate_source", "_release_source", "_note_shape"),
     "_update_at_commit",
 }
-COMMITTING = {"_give_word_ids", "_index_keys", "expire", "index_pending", "update_clusters"}
+COMMITTING = {
+    "_check_no_transaction",
+    "_give_word_ids",
+    "_index_keys",
+    "expire",
+    "index_pending",
+    "update_clusters",
+}
 """Procedures that commit; a procedure with a SET clause may not commit, so these have none."""
 
 

@@ -45,7 +45,9 @@ def test_an_address_means_the_same_as_for_libpq(address: str) -> None:
 
 @pytest.mark.parametrize("address", ADDRESSES)
 def test_the_address_that_is_shown_has_no_password(address: str) -> None:
-    assert "secret" not in public_url(sqlalchemy_url(address))
+    shown = public_url(sqlalchemy_url(address))
+    assert "secret" not in shown
+    assert shown.startswith("postgresql://")
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from textsim_db.cli.logs import log_options
 from textsim_db.cli.messages import print_message
+from textsim_db.cli.one_text import is_file_name
 from textsim_db.errors import (
     ConfigurationError,
     CorpusNotFound,
@@ -57,7 +58,10 @@ def open_corpus(db: Database, name: str, create: bool) -> Corpus | None:
     except CorpusNotFound as error:
         if create:
             return None
-        error.add_note(f"to create it, add --create, or run: textsim corpus create {name}")
+        if is_file_name(name):
+            error.add_note("this is the name of a file; the name of the corpus comes first")
+        else:
+            error.add_note(f"to create it, add --create, or run: textsim corpus create {name}")
         raise
 
 

@@ -108,7 +108,7 @@ def find_server(engine: Engine, address: Address) -> Iterator[Finding]:
     from textsim_db.db.addresses import public_url
     from textsim_db.db.engine import autocommit, database_errors
 
-    url = shown(public_url(engine.url.set(drivername="postgresql")))
+    url = shown(public_url(engine.url))
     yield ok(f"the address is {url}, from {address.origin}")
     with database_errors(), autocommit(engine) as connection:
         row = connection.execute(_SERVER).fetchone()

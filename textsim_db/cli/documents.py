@@ -31,7 +31,7 @@ from textsim_db.cli.settings_options import (
     check_settings,
     with_settings,
 )
-from textsim_db.errors import InputError
+from textsim_db.errors import ConfigurationError, InputError
 from textsim_db.files.kind_by_name import Kind
 from textsim_db.settings import SETTINGS
 from textsim_db.show.numbers import count
@@ -101,9 +101,11 @@ def index(
 
     if create and scope is not None:
         settings = {"scoped": True} | settings
-    _check_usage(settings, glob, create)
-    if bool(paths) == (query is not None):
-        raise misused("PATH", "name files or a query, and not both")
+    _check_usage(settings, glob, create, scope)
+    if not paths and query is None:
+        raise misused("PATH", 'name a file, a folder, "-" or --query')
+    if paths and query is not None:
+        raise misused("--query", "it reads no files; leave out one of the two")
     refusals = Refusals()
     with connect(database_url) as db:
         inputs: Inputs | QueryDocuments = (
@@ -117,6 +119,7 @@ def index(
             raise InputError(
                 f'the corpus "{corpus}" was not created, because the input has no document'
             )
+        _check_scope(opened, scope)
         start = time.monotonic()
         report = add_documents(opened, inputs, documents)
         seconds = time.monotonic() - start
@@ -165,7 +168,7 @@ def expire(corpus: CorpusName, database_url: DatabaseUrl = None) -> None:
     print_result(f"removed {count(removed, 'document')}", corpus=corpus, documents=removed)
 
 
-def _check_usage(settings: PartialSettings, glob: str, create: bool) -> None:
+def _check_usage(settings: PartialSettings, glob: str, create: bool, scope: str | None) -> None:
     """Raise BadParameter for options that exclude each other, before any file is read."""
     if not glob:
         raise misused("--glob", 'it is empty; expected a pattern such as "*.md"')
@@ -177,6 +180,22 @@ def _check_usage(settings: PartialSettings, glob: str, create: bool) -> None:
         )
     if settings:
         check_settings(settings)
+    if settings.get("scoped") and scope is None:
+        raise misused(
+            "--scoped", "name the column, or the member in JSON, of the scopes with --scope"
+        )
+
+
+def _check_scope(corpus: Corpus, scope: str | None) -> None:
+    """Raise ConfigurationError before the first of many records would be refused."""
+    try:
+        corpus.config.check_scope(corpus.name, scope is not None)
+    except ConfigurationError as error:
+        if corpus.config.scoped:
+            error.add_note(
+                "the option --scope names the column, or the member in JSON, of the scopes"
+            )
+        raise
 
 
 def _open_or_create(

@@ -63,8 +63,11 @@ def _message(error: BaseException) -> str:
     if isinstance(error, OSError) and error.strerror:
         place = f"{error.filename}: " if error.filename else ""
         return shown(place + error.strerror)
-    # A check of the schema says everything in its message; the lines that follow name our functions.
-    text = str(error).partition("\nCONTEXT:  PL/pgSQL function textsim.")[0] or type(error).__name__
+    # The message of a function of the schema says everything; the lines that follow name our functions.
+    text, _, context = str(error).partition("\nCONTEXT:  ")
+    if "textsim." not in context:
+        text = str(error)
+    text = text or type(error).__name__
     if isinstance(error, EmbeddedServerError):  # its message ends with lines of the server's log
         return text
     return shown(text) if type(error).__module__.startswith("textsim") else _sentences(text)

@@ -23,6 +23,7 @@ from textsim_db.cli.output import (
     write,
 )
 from textsim_db.cli.progress import progress
+from textsim_db.cli.searches import note_unknown_scope
 from textsim_db.cli.settings_options import PartialSettings, with_settings
 from textsim_db.errors import shown
 from textsim_db.settings import DEFAULTS
@@ -179,6 +180,8 @@ def _plan_existing_corpus(
         cost_of_bands.choose(threshold, recall, num_hashes)  # raises before the long comparison
         with progress("comparing", "documents") as show:
             report = opened.measure_recall(threshold, progress=show, **chosen)
+        if not report.documents:
+            note_unknown_scope(opened, chosen["scope"])
         with db.engine.connect() as connection:
             connections = int(connection.exec_driver_sql("SHOW max_connections").scalar_one())
     config = opened.config

@@ -95,6 +95,7 @@ def query(
         matches = opened.query(searched, threshold, max_results, measure, language, scope)
         _write_matches(opened, matches, threshold, measure, form)
         if not matches:
+            _note_text_without_words(opened, searched)
             note_unknown_scope(opened, scope)
 
 
@@ -126,6 +127,7 @@ def nearest(
         matches = opened.nearest(searched, k, language, scope)
         write(("similarity", "key"), ((match.similarity, match.key) for match in matches), form)
         if not matches:
+            _note_text_without_words(opened, searched)
             note_unknown_scope(opened, scope)
     if len(matches) < k:
         print_message(
@@ -282,6 +284,13 @@ def searched_text(text: str | None, file: str | None) -> str:
     if text is not None and is_file_name(text):
         print_message(f"the text is the name of a file; to search for its content: --file {text}")
     return read_one_text(name, "searched for") if name is not None else str(text)
+
+
+def _note_text_without_words(corpus: Corpus, text: str) -> None:
+    from textsim_db.sketch.sketch_texts import places_of_units
+
+    if not len(places_of_units(text, corpus.config).starts):
+        print_message("the text has no words that count in this corpus", logging.WARNING)
 
 
 def note_unknown_scope(corpus: Corpus, scope: str | None) -> None:

@@ -19,6 +19,7 @@ from textsim_db.cli.options import (
 )
 from textsim_db.cli.output import Format, FormatOption, bar, check_plot, console, table
 from textsim_db.cli.progress import progress
+from textsim_db.cli.searches import note_unknown_scope
 from textsim_db.errors import ConfigurationError, shown
 
 if TYPE_CHECKING:
@@ -60,6 +61,8 @@ def stats(
         opened = db.corpus(corpus)
         with progress("reading", "documents") as show:
             statistics = opened.statistics(words, sample, seed, show, language, scope)
+        if not statistics.documents:
+            note_unknown_scope(opened, scope)
     if plot is not None:  # first, because a program that reads the output may end the command
         recall_plots.corpus(plot, corpus, statistics)
         print_message(f"drawn: {shown(plot)}")

@@ -123,7 +123,8 @@ def _list_scopes(corpus: str | None, form: Format, database_url: str | None) -> 
     if corpus is None:
         raise misused("--scopes", "name the corpus whose scopes to list")
     with connect(database_url) as db:
-        write(ScopeStatus._fields, db.manage(corpus).scopes(), form)
+        if not write(ScopeStatus._fields, db.manage(corpus).scopes(), form):
+            print_message("no document is stored")
 
 
 def _print_metrics(database_url: str | None) -> None:

@@ -9,7 +9,7 @@ from textsim_db.check_values import check_count, check_several
 from textsim_db.corpus.arguments import CheckedArguments, checked_count
 from textsim_db.errors import ConfigurationError
 from textsim_db.frames.arrow_results import Results
-from textsim_db.frames.read_frame import ArrowTable
+from textsim_db.frames.read_frame import ArrowTable, is_frame
 from textsim_db.lazy_imports import lazy
 from textsim_db.results import Candidate, Match, QueryMatch
 from textsim_db.show.result_list import ResultList
@@ -147,7 +147,7 @@ class SearchMethods(CheckedArguments):
         """
         criterion = self._criterion(measure, threshold, language)
         most = checked_count(max_results, "max_results")
-        if query_texts.is_column(texts) or query_texts.is_frame(texts):
+        if query_texts.is_column(texts) or is_frame(texts):
             queries = query_texts.query_texts(texts, text, key)
             scopes = self._scopes(scope, len(queries.texts))
             found = self._current.search(search.query_frame, queries, criterion, scopes, most)
@@ -160,6 +160,8 @@ class SearchMethods(CheckedArguments):
         if text is not None or key is not None:
             raise ConfigurationError("text= and key= name columns of a frame; a list has none")
         listed: Any = texts
+        if not isinstance(listed, Sequence):
+            listed = list(listed)
         scopes = self._scopes(scope, len(listed))
         results = self._current.search(search.query_many, listed, criterion, scopes)
         return ResultList(ResultList(matches[:most]) for matches in results)

@@ -104,6 +104,7 @@ def plain_url(url: URL) -> str:
 
 
 def public_url(url: URL) -> str:
-    """Return the address without its passwords, to show it."""
+    """Return the address for clients of libpq without its passwords, to show it."""
     hidden = {name: "***" for name in url.query if "password" in name}
-    return url.update_query_dict(hidden).render_as_string(hide_password=True)
+    shown = url.set(drivername="postgresql").update_query_dict(hidden)
+    return shown.render_as_string(hide_password=True)

@@ -156,7 +156,14 @@ def translated(error: psycopg.Error) -> DatabaseError:
     message = on_one_line(error)
     if is_lost(error):
         return DatabaseUnavailable(f"no connection to the database: {message}")
-    return DatabaseError(f"the database refused: {message}")
+    refused = DatabaseError(f"the database refused: {message}")
+    # PostgreSQL's own refusal names a table of the schema. Ours says what the role needs.
+    if error.diag.source_function == "aclcheck_error":
+        refused.add_note(
+            "rights in the schema textsim: textsim.grant_writer lets a role write documents; only the "
+            "owner of the schema creates, tracks, rebuilds, deduplicates and drops corpora"
+        )
+    return refused
 
 
 @contextmanager

@@ -15,7 +15,13 @@ from textsim_db.database import Database, connect
 from textsim_db.dedupe.by_temporary_corpus import Deduplication, Document, Rule, deduplicate
 from textsim_db.errors import ConfigurationError, Misfit, suggest_settings
 from textsim_db.frames.arrow_results import ResultColumns, Results, columns_of
-from textsim_db.frames.read_frame import ColumnNames, frame_rows, is_data_frame, open_stream
+from textsim_db.frames.read_frame import (
+    ColumnNames,
+    frame_rows,
+    is_data_frame,
+    is_frame,
+    open_stream,
+)
 from textsim_db.progress_bar import showing
 from textsim_db.results import AddReport, Refusal
 from textsim_db.settings import PAIR_SETTINGS, CorpusSettings, Linkage, Settings, check_linkage
@@ -116,7 +122,16 @@ def dedupe_frame(
         ([1], [RemovedRow(key=2, kept=1, corpus=None, document=None, similarity=1.0)])
     """
     corpora = [against] if isinstance(against, Corpus) else list(against)
+    if not all(isinstance(corpus, Corpus) for corpus in corpora):
+        raise ConfigurationError(
+            f'against is {against!r:.100}; expected a corpus such as db.corpus("news"), or several'
+        )
     rule = _rule(keep, linkage, scope, corpora, settings)
+    if not is_frame(frame):
+        raise ConfigurationError(
+            f"the frame is of type {type(frame).__name__}; expected a data frame of pandas or Polars, "
+            "or a table with the Arrow PyCapsule interface"
+        )
     if not is_data_frame(frame):
         frame = open_stream(frame).read_all()  # some tables can be read only once
     optional = {"keep": rule.preference.column, "scope": scope, "key": key}

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import errno
 import gzip
+import json
 import os
 import shutil
 import sys
@@ -196,6 +197,8 @@ class RecordFile:
         if isinstance(record, InputError):
             return Record(None, None, None, fault=f"{unit} {number}: {record}")
         key = record.get(columns.key)
+        if isinstance(key, bool | list | dict):
+            key = json.dumps(key, ensure_ascii=False, default=str)  # as the file has it
         key = None if key is None else str(key)
         value = None if columns.value is None else record.get(columns.value)
         try:
@@ -221,7 +224,7 @@ class RecordFile:
             raise InputError(
                 f"{unit} {number} cannot be written as {RECORD_KINDS[self._output_kind].title}: "
                 f"{error}; change the record, or write {RECORD_KINDS[self.kind].title}"
-            ) from error
+            ) from None
 
     def _stat(self) -> tuple[int, int, int]:
         status = os.stat(self.path)

@@ -52,11 +52,6 @@ def is_column(value: Any) -> bool:
     return not hasattr(value, "columns") and _to_list(value) is not None
 
 
-def is_frame(value: Any) -> bool:
-    """Return whether this is a data frame or a table with the Arrow PyCapsule interface."""
-    return is_data_frame(value) or hasattr(value, "__arrow_c_stream__")
-
-
 def query_texts(frame: Any, text: str | None, key: str | None) -> QueryTexts:
     """Read the texts of a column, or of the column `text` of a frame, whose column `key` names the rows.
 

@@ -31,6 +31,11 @@ def is_data_frame(value: Any) -> bool:
     return hasattr(value, "columns") and (hasattr(value, "iloc") or hasattr(value, "get_column"))
 
 
+def is_frame(value: Any) -> bool:
+    """Return whether this is a data frame or a table with the Arrow PyCapsule interface."""
+    return is_data_frame(value) or hasattr(value, "__arrow_c_stream__")
+
+
 def frame_rows(frame: Any, names: ColumnNames) -> Iterator[tuple[Any, ...]]:
     """Return a lazy iterator over the rows of a data frame or an Arrow table, with these columns.
 

@@ -43,7 +43,11 @@ def attach_and_index(
     worker = Worker(
         store.engine, store.dictionary, WorkerSettings(report=report, only_source=source_id)
     )
-    changes = worker.run(until_idle=True)
+    try:
+        changes = worker.run(until_idle=True)
+    except (KeyboardInterrupt, SystemError) as error:
+        error.add_note("the table is attached; to index the other rows: textsim worker --once")
+        raise
     if worker.unusable:
         name, fault = next(iter(worker.unusable.items()))
         raise ConfigurationError(
