@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from tests.docs.outputs import output_matches
 from tests.docs.page import PageError, Snippet, read_snippets
 from tests.docs.session import SnippetFailed, page_session
 
@@ -59,12 +58,6 @@ def test_a_comment_is_run_or_says_what_is_not(tmp_path: Path) -> None:
 def test_a_block_that_is_not_run_is_refused(text: str, tmp_path: Path) -> None:
     with pytest.raises(PageError, match=r"page\.md:\d+: "):
         snippets_of(text, tmp_path)
-
-
-def test_three_dots_stand_for_any_text() -> None:
-    snippet = Snippet("console", "x", 1, "took ... s\nall  \n")
-    assert output_matches(snippet, "took 0.12 s\nall\n")
-    assert not output_matches(snippet, "took 0.12 s\nnone\n")
 
 
 def test_a_page_is_one_session(tmp_path: Path) -> None:

@@ -32,12 +32,6 @@ WHERE datname = current_database() AND pid <> pg_backend_pid() AND query LIKE %s
 """
 
 
-@pytest.fixture
-def corpus(db: ts.Database) -> ts.Corpus:
-    """A corpus that learns nothing from its first load, and keeps its tables."""
-    return db.create_corpus("c", shingle="word:2", threshold=0.7, num_hashes=16)
-
-
 def slow_down_inserts(connection: Connection, table: str = "textsim.document_1") -> None:
     connection.execute(SLOW.encode())
     connection.execute(

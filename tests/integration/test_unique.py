@@ -83,6 +83,13 @@ def test_add_unique_needs_a_unique_corpus(db: ts.Database) -> None:
         corpus.add_unique("a", TEXT)
 
 
+def test_a_document_is_replaced_and_not_compared_with_itself(titles: ts.Corpus) -> None:
+    titles.add("a", TEXT)
+    assert titles.add("a", NEAR) == ts.AddReport(replaced=1)
+    assert titles.add("a", NEAR) == ts.AddReport(unchanged=1)
+    assert titles.check() == []
+
+
 def test_documents_without_words_are_no_twins(titles: ts.Corpus) -> None:
     assert titles.add_many([("a", ""), ("b", "!"), ("c", "")]) == ts.AddReport(added=3)
 

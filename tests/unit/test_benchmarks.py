@@ -13,8 +13,6 @@ from benchmarks.beside_peers import BruteForce, count_pairs, summary
 from benchmarks.generate import documents, pair_of_similarity, vocabulary
 from benchmarks.harness import (
     in_turns,
-    median_and_p99,
-    medians,
 )
 from benchmarks.peers import THRESHOLD, word_trigrams
 from tests.support.reference import similarity
@@ -34,12 +32,6 @@ def test_sides_take_turns_and_the_order_is_reversed_from_round_to_round() -> Non
     calls.clear()
     in_turns(sides, 2, first=1)
     assert calls == ["b0", "a0", "a1", "b1"]
-
-
-def test_a_figure_is_the_median_of_its_rounds() -> None:
-    rounds = [{"ms": 9.0, "recall": None}, {"ms": 1.0, "recall": None}, {"ms": 2.0, "recall": None}]
-    assert medians(rounds) == {"ms": 2.0, "recall": None}
-    assert median_and_p99(range(1000)) == (499.5, 990)
 
 
 def test_peers_get_the_shingles_of_the_project() -> None:
