@@ -326,7 +326,7 @@ def corpus_db(request: pytest.FixtureRequest, server: Server) -> Iterator[textsi
 @pytest.fixture
 def corpus(corpus_db: textsim_db.Database) -> textsim_db.Corpus:
     """An empty corpus, for tests that depend on no setting."""
-    return corpus_db.create_corpus("c", shingle="word:2", threshold=0.7, num_hashes=16, passages=4)
+    return corpus_db.create_corpus("c", shingle="word:2", threshold=0.7, num_hashes=16)
 
 
 @pytest.fixture

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import random
+import threading
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from psycopg import errors as pg
@@ -157,6 +159,24 @@ def test_sql_leaves_out_the_same_classes(connection: Connection) -> None:
         query = "SELECT textsim._choose(ARRAY[7::bigint], ARRAY[%s]::smallint[], 1)"
         row = connection.execute(query, [commonness]).fetchone()
         assert row == ([7 if commonness < LEFT_OUT else None],), commonness
+
+
+def test_first_loads_that_begin_at_once_learn_together(db: ts.Database) -> None:
+    create_corpus(db)
+    corpora = [db.corpus("c") for _ in range(4)]
+    begin = threading.Barrier(len(corpora))
+
+    def load(number: int) -> int:
+        begin.wait()
+        documents = ((f"{number} {key}", text) for key, text in with_header(300))
+        return corpora[number].add_many(documents).added
+
+    with ThreadPoolExecutor(len(corpora)) as pool:
+        assert list(pool.map(load, range(len(corpora)))) == [300] * len(corpora)
+    corpus = db.corpus("c")
+    assert corpus.config.common_of_passages is not None
+    assert (len(corpus), corpus.check()) == (1200, [])
+    assert len(corpus.passages(HEADER)) == 1200
 
 
 def test_a_corpus_may_store_common_passages(db: ts.Database, connection: Connection) -> None:

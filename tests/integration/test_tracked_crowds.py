@@ -10,6 +10,7 @@ import pytest
 import textsim_db as ts
 from benchmarks.generate import documents
 from tests.support.connections import Connection
+from tests.support.sampling import sample
 from tests.support.tracked import compare
 from textsim_db.sync import build_clusters
 
@@ -44,8 +45,10 @@ def check_one_cluster(corpus: ts.Corpus, keys: set[str], first: str) -> None:
     assert corpus.check() == []
 
 
-@LINKAGES
-@pytest.mark.parametrize("is_bulk", [False, True])
+@pytest.mark.parametrize(
+    ("linkage", "is_bulk"),
+    sample([("kept", False), ("single", False), ("single", True), ("kept", True)], 2, "more"),
+)
 def test_a_crowd_is_one_cluster_and_has_few_matches(
     db: ts.Database,
     connection: Connection,
@@ -71,7 +74,7 @@ def test_a_crowd_is_one_cluster_and_has_few_matches(
     assert last.crowded
 
 
-@LINKAGES
+@pytest.mark.parametrize("linkage", sample(["kept", "single"], 2, "more"))
 def test_a_crowd_that_loses_matches_is_compared_again(
     db: ts.Database, connection: Connection, linkage: str
 ) -> None:

@@ -46,10 +46,14 @@ DEFINERS = {
     "_update_at_commit",
 }
 COMMITTING = {
-    *("_check_no_transaction", "_give_word_ids", "_index_keys"),
-    *("expire", "index_pending", "update_clusters"),
+    "_check_no_transaction",
+    "_give_word_ids",
+    "_index_keys",
+    "expire",
+    "index_pending",
+    "update_clusters",
 }
-"""Procedures that commit or try to; one with a SET clause may not commit, so these have none."""
+"""Procedures that commit; a procedure with a SET clause may not commit, so these have none."""
 
 
 def query_one(connection: Connection, query: LiteralString, *parameters: object) -> Any:

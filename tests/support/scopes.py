@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Sequence
+from functools import cache
 from typing import NamedTuple
 
 import numpy as np
@@ -23,6 +24,7 @@ class Document(NamedTuple):
     scope: str
 
 
+@cache
 def scopes_of_one_hash() -> tuple[str, str]:
     """Return two scopes that mix the same 32 bits into their buckets."""
     names = [f"scope {i}" for i in range(400_000)]

@@ -11,14 +11,17 @@ list.
 from __future__ import annotations
 
 import logging
+import time
 from collections.abc import Iterator
 from dataclasses import replace
 from itertools import chain
 from typing import Any
 
+from textsim_db.db import stored_corpus
 from textsim_db.db.engine import read_rows
 from textsim_db.db.store import Store
 from textsim_db.db.stored_corpus import StoredCorpus
+from textsim_db.errors import CorpusBusy, CorpusChanged
 from textsim_db.read.boilerplate import SAMPLE_DOCUMENTS, read_sample
 from textsim_db.settings import CorpusConfig
 from textsim_db.sketch.choose_common_shingles import FEWEST_DOCUMENTS, learn_common, learns
@@ -32,6 +35,9 @@ from textsim_db.write.rebuild import rebuild
 
 log = logging.getLogger(__name__)
 
+BUSY_SECONDS = 10.0
+"""How long a first load waits for another session that rebuilds the empty corpus."""
+
 
 def learn_from_load(
     store: Store, documents: Iterator[Any]
@@ -43,7 +49,12 @@ def learn_from_load(
     corpus learns nothing either.
     """
     corpus = store.corpus
-    if not learns(corpus.config) or not _can_learn(store):
+    if not learns(corpus.config):
+        return None, documents
+    current = stored_corpus.load(store.engine, corpus.name)
+    if current.id != corpus.id and current.origin == corpus.origin:
+        return current, documents  # the first load of another client has rebuilt it
+    if not _can_learn(store):
         return None, documents
     pieces = cut(documents, SAMPLE_DOCUMENTS, _weight)
     head = next(pieces, [])
@@ -63,7 +74,27 @@ def learn_from_load(
         count,
         extra={"corpus": corpus.name, "shingles": count},
     )
-    return rebuild(store, config), documents
+    return _rebuilt(store, config), documents
+
+
+def _rebuilt(store: Store, config: CorpusConfig) -> StoredCorpus | None:
+    """Rebuild an empty corpus; if another session does, wait for it, and return what it has built.
+
+    Loads that begin at once would all rebuild the corpus. Returns None if the other session takes longer
+    than BUSY_SECONDS. Without a list, the corpus finds the same.
+    """
+    end = time.monotonic() + BUSY_SECONDS
+    while time.monotonic() < end:
+        try:
+            return rebuild(store, config)
+        except CorpusBusy:
+            time.sleep(0.05)
+        except CorpusChanged:
+            corpus = stored_corpus.load(store.engine, store.corpus.name)
+            if corpus.origin != store.corpus.origin:  # a new corpus with the same name
+                raise
+            return corpus
+    return None
 
 
 def learn_from_corpus(store: Store, config: CorpusConfig) -> CorpusConfig:
