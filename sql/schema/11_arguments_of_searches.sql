@@ -185,9 +185,9 @@ END $$;
 COMMENT ON FUNCTION textsim._check_given(text, boolean)
     IS 'raise an error that names an argument, unless it is given';
 
--- In a block with EXCEPTION no COMMIT is possible. The server says so in other words than of ROLLBACK, in each of its
--- languages; but in a transaction block it has the same words for both. A procedure with a SET clause would always be
--- in one.
+-- A block with EXCEPTION can neither commit nor roll back, and the server has a message for each of the two. In a
+-- transaction block the server has one message for both, whatever its language is. A procedure with a SET clause could
+-- never commit.
 CREATE PROCEDURE textsim._check_no_transaction(name text)
 LANGUAGE plpgsql AS $$
 DECLARE

@@ -1,4 +1,4 @@
-"""Passages that many documents have: what a search leaves out, and that it says so."""
+"""Passages that many documents have: what a search leaves out and reports."""
 
 from __future__ import annotations
 

@@ -392,7 +392,7 @@ def _addition_file(
 
 
 def _earlier_result(addition: AdditionFile) -> Deduplication | None:
-    """Return the result of an earlier run, and say so; None if there is none."""
+    """Return the result of an earlier run, with a message; None if there is none."""
     result = addition.read()
     if result is not None:
         print_message(
