@@ -129,7 +129,7 @@ def test_words_of_spaceless_scripts_are_characters(db: ts.Database, connection: 
 
 def test_passages_of_characters(db: ts.Database, connection: Connection, seed: int) -> None:
     rng = random.Random(seed)
-    documents = related_texts(rng, 30) | {"漢": "漢字仮名交じり文の例文です、ほんとうに"}
+    documents = related_texts(rng, 12) | {"漢": "漢字仮名交じり文の例文です、ほんとうに"}
     corpus = create_corpus(db, shingle="char:5", passages=20)
     for place, item in enumerate(documents.items()):
         if place % 3:
