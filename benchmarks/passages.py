@@ -8,9 +8,12 @@ text comes from another one.
 
 from __future__ import annotations
 
+import tempfile
 from collections.abc import Callable
+from pathlib import Path
 
 import textsim_db as ts
+from benchmarks.corpus_steps import write_texts
 from benchmarks.generate import documents
 from benchmarks.harness import (
     Bench,
@@ -81,13 +84,11 @@ def processor_ms(bench: Bench, call: Callable[[str], object], texts: list[str]) 
 
 def measure(bench: Bench, count: int, words: int) -> dict[str, Figures]:
     """Return the figures of the corpus without passages, and of the other."""
-    step = count // QUERIES
-    chosen = [
-        text for number, (_, text) in enumerate(documents(count, words)) if number % step == 0
-    ]
-    queries = quoting(chosen[:QUERIES])
     plain, quoted = Side(bench, None), Side(bench, PASSAGE)
-    loads = [bench.load(side.corpus, documents(count, words)) for side in (plain, quoted)]
+    with tempfile.TemporaryDirectory() as folder:
+        texts = write_texts(Path(folder), documents(count, words), count, QUERIES)
+        loads = [bench.load(side.corpus, texts.documents()) for side in (plain, quoted)]
+    queries = quoting(texts.indexed[:QUERIES])
     bench.connection.execute("CHECKPOINT")
     found = sum(has_quotation(quoted.corpus.passages(text)) for text in queries)
     measured = times_in_turns(

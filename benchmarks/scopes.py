@@ -7,11 +7,14 @@ Searches and single writes of the two corpora take turns. Bulk loads run one aft
 
 from __future__ import annotations
 
+import tempfile
 from collections.abc import Iterator
+from itertools import islice
+from pathlib import Path
 from typing import NamedTuple
 
 import textsim_db as ts
-from benchmarks.corpus_steps import shuffled
+from benchmarks.corpus_steps import shuffled, write_texts
 from benchmarks.generate import documents
 from benchmarks.harness import (
     Bench,
@@ -81,20 +84,20 @@ class Side:
 
 def measure(bench: Bench, count: int, scopes: int, words: int) -> dict[str, Figures]:
     """Return the figures of both corpora."""
+    sides = {"without scopes": Side(bench, False), f"{scopes:,} scopes": Side(bench, True)}
+    with tempfile.TemporaryDirectory() as folder:
+        texts = write_texts(Path(folder), documents(count, words), count)
 
-    def made() -> Iterator[Document]:
-        for number, (key, text) in enumerate(documents(count, words)):
-            yield Document(key, text, f"tenant {number % scopes}")
+        def made() -> Iterator[Document]:
+            for number, (key, text) in enumerate(texts.documents()):
+                yield Document(key, text, f"tenant {number % scopes}")
 
-    chosen = [
-        document for number, document in enumerate(made()) if number % (count // QUERIES) == 0
-    ]
+        figures = {name: side.load(made()) for name, side in sides.items()}
+        chosen = list(islice(made(), 0, None, count // QUERIES))
     unlike = shuffled([document.text for document in chosen[:WRITES]], "insert")
     new = [
         document._replace(text=text) for document, text in zip(chosen[:WRITES], unlike, strict=True)
     ]
-    sides = {"without scopes": Side(bench, False), f"{scopes:,} scopes": Side(bench, True)}
-    figures = {name: side.load(made()) for name, side in sides.items()}
     bench.connection.execute("CHECKPOINT")
     for name, action, texts in (
         ("query", Side.query, chosen),
