@@ -99,16 +99,16 @@ def measure(bench: Bench, count: int, scopes: int, words: int) -> dict[str, Figu
         document._replace(text=text) for document, text in zip(chosen[:WRITES], unlike, strict=True)
     ]
     bench.connection.execute("CHECKPOINT")
-    for name, action, texts in (
+    for name, action, asked in (
         ("query", Side.query, chosen),
         ("matches", Side.matches, chosen),
         ("insert", Side.insert, new),
     ):
         calls = {
-            side: lambda number, own=own, action=action, texts=texts: action(own, texts[number])
+            side: lambda number, own=own, action=action, asked=asked: action(own, asked[number])
             for side, own in sides.items()
         }
-        for side, times in times_in_turns(calls, len(texts)).items():
+        for side, times in times_in_turns(calls, len(asked)).items():
             figures[side] |= {f"{name}_{figure}": time for figure, time in times.items()}
     return figures
 
