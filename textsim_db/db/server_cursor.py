@@ -8,7 +8,7 @@ import psycopg
 
 
 class ServerCursor(psycopg.ServerCursor[tuple[Any, ...]]):
-    """psycopg's cursor. It would stay open, with a warning, if a call is cancelled within CLOSE."""
+    """A cursor of psycopg, which leaves it open and warns if a call is cancelled within CLOSE."""
 
     def close(self) -> None:
         """Close the cursor; raise the driver's errors."""

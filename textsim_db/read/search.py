@@ -76,6 +76,7 @@ class Searched(NamedTuple):
     tokens: Tokens
     """The words of the text."""
     candidates: CandidateRows
+    """The documents that were compared with the text."""
     matches: list[Match]
     """The candidates that match, best first."""
 

@@ -32,9 +32,9 @@ RecordBatches = Iterator[pa.RecordBatch]
 def task_of_ranges(
     target: Target, corpus_id: int, length: int
 ) -> Callable[[RecordBatches], RecordBatches]:
-    """Return the task that reads ranges of ids; it gets their numbers.
+    """Return the task that reads ranges of ids, each of this length; it gets the numbers of the ranges.
 
-    corpus_id: a rebuild changes it, and gives documents new ids. length: ids of a range.
+    The task raises CorpusChanged if the corpus has another id: a rebuild gives documents new ids.
     """
 
     def read_partition(batches: RecordBatches) -> RecordBatches:
