@@ -69,8 +69,10 @@ def locked(engine: Engine, name: str) -> Iterator[str | None]:
     """Hold the advisory lock of a name on a connection of its own; yield None if it is held."""
     with autocommit(engine) as connection:
         connection.execute(statements.BEGIN_TO_HOLD)
-        connection.execute(statements.HOLD_WITHOUT_LIMIT)
         row = connection.execute(statements.TRY_TO_LOCK_NAME, [name]).fetchone()
+        # A statement with parameters, or a prepared one, keeps its snapshot until the next statement. So
+        # the last one has no parameters and is not prepared.
+        connection.execute(statements.HOLD_WITHOUT_LIMIT, prepare=False)
         try:
             yield name if row == (True,) else None
         finally:
