@@ -13,7 +13,9 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Iterator
+from contextlib import closing
 from dataclasses import replace
+from functools import partial
 from itertools import chain
 from typing import Any
 
@@ -27,7 +29,7 @@ from textsim_db.settings import CorpusConfig
 from textsim_db.sketch.choose_common_shingles import FEWEST_DOCUMENTS, learn_common, learns
 from textsim_db.sketch.sketch_texts import without_boilerplate
 from textsim_db.text.boilerplate import learn_boilerplate
-from textsim_db.text.run_ahead import cut
+from textsim_db.text.run_ahead import ahead, cut
 from textsim_db.write import statements
 from textsim_db.write.batch_size import in_batches, length_of
 from textsim_db.write.prepare_batches import words_of
@@ -62,8 +64,8 @@ def learn_from_load(
     documents = chain(head, documents, chain.from_iterable(pieces))
     if len(head) < FEWEST_DOCUMENTS:
         return None, documents
-    samples = (words_of(batch, corpus.config) for batch in in_batches(head))
-    config = learn_common(samples, corpus.config)
+    with closing(ahead(in_batches(head), partial(words_of, config=corpus.config))) as samples:
+        config = learn_common(samples, corpus.config)
     lists = [each for each in (config.common, config.common_of_passages) if each is not None]
     if not lists:
         return None, documents
