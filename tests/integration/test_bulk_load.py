@@ -1,4 +1,4 @@
-"""A bulk load builds the band index at its end, even after an interruption."""
+"""A bulk load builds the band index at its end, even after an interruption, and vacuums meanwhile."""
 
 from __future__ import annotations
 
@@ -14,7 +14,9 @@ import textsim_db as ts
 from tests.support.sampling import sample
 from tests.support.waiting import LOCKS, wait_for, wait_until
 from textsim_db.db import stored_corpus
+from textsim_db.read.boilerplate import SAMPLE_DOCUMENTS
 from textsim_db.write.batch_size import BATCH_DOCUMENTS
+from textsim_db.write.vacuum_loads import DOCUMENTS_BETWEEN
 
 LOAD = (
     "import sys, textsim_db as ts\n"
@@ -130,3 +132,44 @@ def test_loads_that_end_at_once_build_one_index(db: ts.Database) -> None:
             future.result()
     assert has_index(db.url)
     assert corpus.check() == []
+
+
+HAS_MARKED_PAGES = b"""
+SELECT FROM pg_class WHERE relnamespace = 'textsim'::regnamespace AND relname = ANY (%s)
+HAVING bool_and(relallvisible > 0)
+"""
+SOME_VACUUMS = DOCUMENTS_BETWEEN + 3 * BATCH_DOCUMENTS
+
+
+def test_pages_are_vacuumed_while_a_first_load_lasts(db: ts.Database) -> None:
+    count = SAMPLE_DOCUMENTS + SOME_VACUUMS  # the corpus learns from the first ones
+    corpus = db.create_corpus("c", passages=4)
+
+    def waiting() -> Iterator[tuple[str, str]]:
+        yield from texts(count)
+        wait_for_marked_pages(db)
+        yield "last", "the last text"
+
+    assert corpus.add_many(waiting()).added == count + 1
+    assert corpus.check() == []
+
+
+def test_pages_are_vacuumed_while_a_corpus_is_rebuilt(db: ts.Database) -> None:
+    corpus = db.create_corpus("c")
+    corpus.add_many(texts(SOME_VACUUMS))
+
+    def wait(done: int, count: int) -> None:
+        if done == count:
+            wait_for_marked_pages(db)
+
+    corpus.rebuild(passages=4, progress=wait)
+    assert corpus.check() == []
+
+
+def wait_for_marked_pages(db: ts.Database) -> None:
+    """Wait until VACUUM has marked pages of each table of the newest corpus, which is being filled."""
+    with psycopg.connect(db.url, autocommit=True) as connection:
+        row = connection.execute("SELECT max(id) FROM textsim.corpus").fetchone()
+        assert row is not None
+        tables = [f"{kind}_{row[0]}" for kind in ("document", "band", "passage")]
+        wait_until(connection, HAS_MARKED_PAGES, [tables])

@@ -11,7 +11,7 @@ import pytest
 
 import textsim_db as ts
 from tests.support.reference import similarity
-from textsim_db.write.vacuum_after_load import ANALYZE_DOCUMENTS
+from textsim_db.write.vacuum_loads import ANALYZE_DOCUMENTS
 
 TEXTS = {
     "a": "the quick brown fox jumps over the lazy dog near the river bank",

@@ -45,7 +45,7 @@ from textsim_db.write.batch_size import in_batches
 from textsim_db.write.prepare_batches import prepare
 from textsim_db.write.rebuild import lock_of_rebuilds
 from textsim_db.write.temporary_corpora import check_not_reserved, temporary_name
-from textsim_db.write.vacuum_after_load import settle
+from textsim_db.write.vacuum_loads import settle
 
 log = logging.getLogger(__name__)
 

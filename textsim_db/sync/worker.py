@@ -6,7 +6,7 @@
     write      one transaction, which also deletes the entries          apply_changes
     expire     remove expired documents, once a second                  remove_expired
     track      update the clusters of tracked corpora, in a thread      tracked_clusters
-    settle     vacuum the tables that grew, when the log is empty       write.vacuum_after_load
+    settle     vacuum the tables that grew, when the log is empty       write.vacuum_loads
 
 Each change goes through the stages in this order, each stage once; updates of clusters do not hold up
 the next piece. When the server fails or a corpus is rebuilt, the worker releases its entries and starts
@@ -48,7 +48,7 @@ from textsim_db.sync.tracked_clusters import OutdatedClusters
 from textsim_db.sync.worker_settings import POLL_SECONDS, WorkerSettings, WorkReport
 from textsim_db.sync.worker_sources import Complaints, WorkerSources
 from textsim_db.text.run_ahead import ahead
-from textsim_db.write.vacuum_after_load import settle
+from textsim_db.write.vacuum_loads import settle
 
 log = logging.getLogger(__name__)
 

@@ -149,7 +149,7 @@ class CorpusCopier:
         self._copied = Versions(empty, empty, empty)
         self._ids = NewIds(empty, empty)
 
-    def copy_changes(self, progress: Callable[[int, int], None] | None) -> tuple[int, int]:
+    def copy_changes(self, progress: Callable[[int, int], None] | None = None) -> tuple[int, int]:
         """Copy the changes since the last call, in short transactions.
 
         Returns how many documents were copied, and how many were removed. progress is called with

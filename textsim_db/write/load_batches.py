@@ -37,7 +37,7 @@ from textsim_db.write.document_inputs import Key
 from textsim_db.write.loaded_keys import KeySet
 from textsim_db.write.prepare_batches import Batch, prepare, without_words
 from textsim_db.write.retry_batch import write_or_retry
-from textsim_db.write.vacuum_after_load import settle
+from textsim_db.write.vacuum_loads import VacuumDuringLoad, settle
 from textsim_db.write.write_batch import Written
 
 log = logging.getLogger(__name__)
@@ -57,12 +57,15 @@ def add_many(
         ThreadPoolExecutor(1) as executor,
         DeferredIndex(store) as index,
     ):
+        vacuum = VacuumDuringLoad(store, executor)
         for batch in batches:
             index.expect(len(batch.keys))
             again = written_keys.meet(batch.keys)
             are_new = index.is_dropped and not again.any()
             written = write_or_retry(store, batch, are_new)
             _count(report, batch, written, again)
+            if index.is_dropped:
+                vacuum.after(report.added)
             log.debug(
                 "corpus %s: stored a batch of %s documents",
                 *(store.corpus.name, len(batch.keys)),
@@ -71,10 +74,10 @@ def add_many(
             if progress is not None:
                 progress(report)
         # The documents are vacuumed while the index on their band rows is built.
-        vacuum = executor.submit(
+        settled = executor.submit(
             copy_context().run, settle, store, report.added, [statements.VACUUM_DOCUMENTS]
         )
-    vacuum.result()
+    settled.result()
     settle(store, report.added, [statements.VACUUM_BAND_ROWS])
     return report
 

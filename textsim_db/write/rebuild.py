@@ -11,6 +11,7 @@ import logging
 import math
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 
@@ -42,7 +43,7 @@ from textsim_db.write import statements
 from textsim_db.write.copy_corpus import CorpusCopier
 from textsim_db.write.rebuild_without_twins import TwinCheck
 from textsim_db.write.temporary_corpora import locked, temporary_name
-from textsim_db.write.vacuum_after_load import settle
+from textsim_db.write.vacuum_loads import VacuumDuringLoad, settle
 
 log = logging.getLogger(__name__)
 
@@ -118,14 +119,12 @@ def _copy(
 ) -> None:
     """Copy everything, and then the changes made meanwhile, until they are few."""
     name = check.old.name
-    stored_corpus.drop_band_index(built.engine, built.corpus)
     for number in range(1, MAX_ROUNDS + 1):
-        is_first = number == 1
-        copied, removed = copier.copy_changes(progress if is_first else None)
-        if is_first:
-            stored_corpus.build_band_index(built.engine, built.corpus)
-            settle(built, copied)
+        if number == 1:
+            copied, removed = _copy_first(built, copier, progress)
             check.compare_all()
+        else:
+            copied, removed = copier.copy_changes()
         log.info(
             "corpus %s: round %s of the rebuild, %s documents copied, %s removed",
             name,
@@ -136,6 +135,25 @@ def _copy(
         )
         if copied + removed < FEW_CHANGES:
             return
+
+
+def _copy_first(
+    built: Store, copier: CorpusCopier, progress: Callable[[int, int], None] | None
+) -> tuple[int, int]:
+    """Copy all documents, as a bulk load does; return how many were copied, and how many removed."""
+    stored_corpus.drop_band_index(built.engine, built.corpus)
+    with ThreadPoolExecutor(1) as executor:
+        vacuum = VacuumDuringLoad(built, executor)
+
+        def note(done: int, count: int) -> None:
+            vacuum.after(done)
+            if progress is not None:
+                progress(done, count)
+
+        copied, removed = copier.copy_changes(note)
+    stored_corpus.build_band_index(built.engine, built.corpus)
+    settle(built, copied)
+    return copied, removed
 
 
 def replace_corpus(store: Store, copier: CorpusCopier, check: TwinCheck) -> None:

@@ -126,10 +126,20 @@ SELECT id, pg_catalog.array_send(word_ids), normal_form
 FROM {document} WHERE id = ANY (%s::integer[]) ORDER BY id FOR SHARE
 """
 
-# After a load.
+# During and after a load.
 
 ESTIMATED_DOCUMENTS: Final[LiteralString] = """
 SELECT reltuples FROM pg_catalog.pg_class WHERE oid = pg_catalog.to_regclass({document_name})
+"""
+# No VACUUM during a load cuts the end off a table: the load needs it.
+VACUUM_NEW_DOCUMENTS: Final[LiteralString] = """
+/* textsim-db: vacuum corpus {id} during a load */ VACUUM (SKIP_LOCKED, TRUNCATE false) {document}
+"""
+VACUUM_NEW_BAND_ROWS: Final[LiteralString] = """
+/* textsim-db: vacuum corpus {id} during a load */ VACUUM (SKIP_LOCKED, TRUNCATE false) {band}
+"""
+VACUUM_NEW_FINGERPRINTS: Final[LiteralString] = """
+/* textsim-db: vacuum corpus {id} during a load */ VACUUM (SKIP_LOCKED, TRUNCATE false) {passage}
 """
 VACUUM_DOCUMENTS: Final[LiteralString] = """
 /* textsim-db: vacuum corpus {id} after a load */ VACUUM (ANALYZE, SKIP_LOCKED) {document}
