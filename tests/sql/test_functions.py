@@ -29,7 +29,7 @@ PUBLIC = {
     ),
     "stable": (
         "buckets candidates candidates_of cluster_events cluster_of containing "
-        "contradictions jaccard judgements match_pairs matches members nearest neighbours "
+        "contradictions jaccard judgements match_pairs matches members members_of nearest neighbours "
         "passages passages_of signature"
     ),
     "volatile": (
