@@ -23,7 +23,7 @@ from tests.support.passages import (
     related_texts,
 )
 from textsim_db.sketch import fingerprints
-from textsim_db.text.array_types import HashArray
+from textsim_db.text.array_types import HashArray, Int64Array
 from textsim_db.text.shingles import array_elements, shingles
 from textsim_db.text.tokens import normal_form
 
@@ -305,7 +305,7 @@ def test_a_search_hashes_the_shingles_of_passages_at_most_once(
     corpus.add("b", f"they say {QUOTATION}")
     hashed: list[int] = []
 
-    def counted(hashes: HashArray) -> HashArray:
+    def counted(hashes: Int64Array) -> HashArray:
         hashed.append(len(hashes))
         return array_elements(hashes)
 

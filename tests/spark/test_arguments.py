@@ -58,8 +58,11 @@ def test_only_a_dataframe_of_spark_is_taken(df: Any) -> None:
     message = (
         f"df has the type {type(df).__name__}; expected a DataFrame of Spark, .*createDataFrame"
     )
-    functions: list[Callable[..., Any]] = [find_candidates, pairs, clusters, duplicates, dedupe]
-    for function in (*functions, shared_passages, partial(write, url=None, corpus="c")):
+    functions: list[Callable[..., Any]] = [
+        *(find_candidates, pairs, clusters, duplicates, dedupe, shared_passages),
+        partial(write, url=None, corpus="c"),
+    ]
+    for function in functions:
         with pytest.raises(ConfigurationError, match=message):
             function(df)
 
