@@ -72,12 +72,10 @@ def _below_threshold(corpus: StoredCorpus, criterion: Criterion, least: float) -
             f"threshold {asked} is {where}: {_share(config, least)} of the documents at {asked} are "
             f"found; to find more: textsim rebuild {shlex.quote(corpus.name)} --threshold {asked}"
         )
-    found = "documents below it may be missed"
+    outcome = "documents below it may be missed"
     if not config.is_exact:
-        found = f"{_share(config, least)} of the documents at {least:.3g} are found"
-    return (
-        f"{criterion.measure.name} {asked} is a Jaccard similarity of {least:.3g}, {where}: {found}"
-    )
+        outcome = f"{_share(config, least)} of the documents at {least:.3g} are found"
+    return f"{criterion.measure.name} {asked} is a Jaccard similarity of {least:.3g}, {where}: {outcome}"
 
 
 def _by_other_measure(config: CorpusConfig, criterion: Criterion, shingle_count: int | None) -> str:
