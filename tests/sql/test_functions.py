@@ -1,26 +1,16 @@
-"""The SQL functions equal Python's results, raise clear errors, and declare what they must."""
+"""The SQL functions declare what they must, and refuse wrong and missing arguments."""
 
 from __future__ import annotations
 
-import random
 from collections.abc import Iterator
-from itertools import product
-from typing import Any, LiteralString
+from typing import LiteralString
 
 import psycopg
 import pytest
 
 import textsim_db as ts
-from benchmarks.generate import documents
-from tests.support import reference
 from tests.support.catalog import expected_settings
 from tests.support.connections import Connection
-from tests.support.parity import create_corpora, differences
-from tests.support.random_texts import ALPHABET, JAMO, MARKS, random_text
-from tests.support.real_corpora import records
-from tests.support.sampling import sample
-from textsim_db.sketch.sketch_texts import GOLDEN_TEXT
-from textsim_db.text.tokens import normal_form
 
 PUBLIC = {
     "immutable strict": (
@@ -54,117 +44,6 @@ COMMITTING = {
     "update_clusters",
 }
 """Procedures that commit; a procedure with a SET clause may not commit, so these have none."""
-
-
-def query_one(connection: Connection, query: LiteralString, *parameters: object) -> Any:
-    row = connection.execute(query, parameters).fetchone()
-    assert row is not None
-    return row[0]
-
-
-@pytest.mark.both_servers
-@pytest.mark.parametrize(
-    "name",
-    ["random", *sample(["arxiv", "licences", "languages", "scripture", "articles"], 2)],
-)
-def test_texts_have_equal_buckets_in_sql_and_python(
-    db: ts.Database, connection: Connection, rng: random.Random, seed: int, name: str
-) -> None:
-    if name == "random":
-        texts = [GOLDEN_TEXT, "", " ", *(random_text(rng) for _ in range(300))]
-    else:
-        texts = [record["text"][:3000] for record in rng.sample(records(name), 60)]
-    corpora = create_corpora(db)
-    assert list(differences(connection, corpora, texts)) == [], f"--seed {seed}"
-
-
-@pytest.mark.more
-def test_searches_return_all_matches_by_default(
-    db: ts.Database, connection: Connection, seed: int
-) -> None:
-    corpus = db.create_corpus("c")
-    (_, text), *_ = documents(1, words=30, planted=0, seed=seed)
-    corpus.add_many((str(i), text) for i in range(4_000))
-    connection.execute("CREATE TABLE post (id int PRIMARY KEY, tenant int)")
-    connection.execute(
-        "INSERT INTO post SELECT i, CASE i WHEN 3000 THEN 9 ELSE 1 END FROM generate_series(0, 3999) i"
-    )
-    for search, value in (("matches", text), ("neighbours", "3")):
-        others = 4_000 - (search == "neighbours")
-        count = f"SELECT count(*) FROM textsim.{search}('c', %s"
-        assert connection.execute(f"{count})".encode(), [value]).fetchone() == (others,)
-        found = connection.execute(
-            f"SELECT m.key FROM textsim.{search}('c', %s) m JOIN post p ON p.id = m.key::int "
-            "WHERE p.tenant = 9".encode(),
-            [value],
-        ).fetchall()
-        assert found == [("3000",)]
-        limited = f"{count}, max_results => 11)".encode()
-        assert connection.execute(limited, [value]).fetchone() == (11,)
-    assert len(corpus.query(text)) == 4_000
-    assert len(corpus.query_many([text])[0]) == 4_000
-    assert len(corpus.neighbours("3")) == 3_999
-
-
-@pytest.mark.both_servers
-@pytest.mark.parametrize("shingle", sample(["word:3", "char:5", "word:1"], 3))
-def test_searches_in_sql_equal_those_in_python(
-    db: ts.Database, connection: Connection, shingle: str
-) -> None:
-    corpus = db.create_corpus("c", shingle=shingle)
-    texts = dict(documents(150, words=30, planted=0.5, seed=3))
-    texts |= {"empty": "", "short": "word", "Zoë": "漢字 word กิ่ง"}
-    corpus.add_many(texts.items())
-    for key, text in list(texts.items())[:25]:
-        assert connection.execute(
-            "SELECT * FROM textsim.candidates('c', %s)", [text]
-        ).fetchall() == (list(map(tuple, corpus.candidates(text))))
-        expected = [match[:2] for match in corpus.query(text, threshold=0.3)]
-        matches = connection.execute(
-            "SELECT * FROM textsim.matches('c', %s, 0.3)", [text]
-        ).fetchall()
-        assert matches == expected
-        neighbours = [match[:2] for match in corpus.neighbours(key, threshold=0.3, max_results=3)]
-        query = "SELECT * FROM textsim.neighbours('c', %s, 0.3, 3)"
-        assert connection.execute(query, [key]).fetchall() == neighbours
-    assert len(list(corpus.pairs(0.3))) > 10
-    pairs = connection.execute("SELECT * FROM textsim.pairs('c', 0.3)").fetchall()
-    assert sorted(pairs) == sorted(map(tuple, corpus.pairs(0.3)))
-    candidate_pairs = connection.execute(
-        "SELECT a, b, shared FROM textsim.candidate_pairs('c')"
-    ).fetchall()
-    assert len(candidate_pairs) == len({row[:2] for row in candidate_pairs}) >= len(pairs)
-    for a, b, shared in candidate_pairs[:20]:
-        assert a < b
-        assert shared == len({*corpus.buckets(texts[a])} & {*corpus.buckets(texts[b])})
-    in_both_orders = sorted(
-        [*candidate_pairs, *((b, a, shared) for a, b, shared in candidate_pairs)]
-    )
-    connection.execute("SELECT textsim.create_view('c', 'v')")
-    assert sorted(connection.execute("SELECT a, b, shared FROM v").fetchall()) == in_both_orders
-    query = "SELECT p.* FROM textsim.candidates_of('c', %s) p"
-    for key in texts:
-        expected = [pair[1:] for pair in in_both_orders if pair[0] == key]
-        assert sorted(connection.execute(query, [key]).fetchall()) == expected
-
-
-WRONG_SEARCHES = [
-    ("max_results => -1", "max_results is -1; expected 1 or more, or NULL for all"),
-    ("max_results => 0", "max_results is 0; expected 1 or more, or NULL for all"),
-    ("threshold => 1.5", "threshold is 1.5; expected above 0, at most 1"),
-    ("threshold => 'NaN'", "threshold is NaN; expected above 0, at most 1"),
-    ("language => 'en'", 'corpus "empty" does not identify languages'),
-]
-
-
-def test_arguments_of_a_search_are_checked_before_it_looks_for_candidates(
-    connection: Connection,
-) -> None:
-    connection.execute("SELECT textsim.create_corpus('empty')")
-    calls = ("matches('empty', 'some words'", "matches('empty', NULL", "neighbours('empty', 'a'")
-    for (argument, message), call in product(WRONG_SEARCHES, calls):
-        with pytest.raises(psycopg.errors.InvalidParameterValue, match=message):
-            connection.execute(f"SELECT * FROM textsim.{call}, {argument})".encode())
 
 
 # Each public function that changes something, and the arguments that may not be NULL.
@@ -238,105 +117,6 @@ def test_every_change_is_tried_with_null() -> None:
     searches = {"pairs", "candidate_pairs", "clusters", "duplicates", "group_pairs"}
     searches |= {"twins_of", "index_pending", "expire", "update_clusters", "shared_passages"}
     assert volatile - searches == {name.strip() for name in CHANGES}
-
-
-def test_stop_words_without_null(connection: Connection) -> None:
-    with pytest.raises(
-        psycopg.errors.InvalidParameterValue, match="stop_words or one of them is NULL"
-    ):
-        connection.execute("SELECT textsim.create_corpus('c', stop_words => '{the,NULL}')")
-
-
-def test_a_search_for_a_row_that_is_not_indexed_returns_no_rows(
-    db: ts.Database, connection: Connection
-) -> None:
-    """A LATERAL join may meet a row that is not indexed yet, or has no key or text."""
-    texts = {"a": "one two three four", "b": "One, two, three, four!"}
-    corpus = db.create_corpus("c")
-    corpus.add_many(texts.items())
-    connection.execute("CREATE TABLE mine (key text, body text)")
-    connection.execute(
-        "INSERT INTO mine VALUES ('a', 'one two three four'), ('new', ''), (NULL, NULL)"
-    )
-    for function, rows in (
-        ("neighbours('c', m.key)", [("a", "b")]),
-        ("candidates_of('c', m.key)", [("a", "b")]),
-        ("matches('c', m.body)", [("a", "a"), ("a", "b")]),
-        ("candidates('c', m.body)", [("a", "a"), ("a", "b")]),
-    ):
-        query = f"SELECT m.key, f.* FROM mine m CROSS JOIN LATERAL textsim.{function} f"
-        key_pairs = [row[:2] for row in connection.execute(query.encode()).fetchall()]
-        assert key_pairs == rows, function
-    for function in (
-        "pairs(NULL)",
-        "clusters(NULL)",
-        "duplicates(NULL)",
-        "candidate_pairs(NULL)",
-        "candidates_of(NULL, 'a')",
-    ):
-        assert connection.execute(f"SELECT * FROM textsim.{function}".encode()).fetchall() == []
-    with pytest.raises(ts.DocumentNotFound):
-        corpus.neighbours("new")
-
-
-@pytest.mark.both_servers
-def test_functions_of_texts_handle_empty_and_null_arguments(
-    db: ts.Database, connection: Connection
-) -> None:
-    db.create_corpus("c", shingle="word:1")
-    assert query_one(connection, "SELECT textsim.shingles('a b a b', 'word', 2)") == ["a b", "b a"]
-    assert query_one(connection, "SELECT textsim.shingles('ab', 'char', 5)") == ["ab"]
-    assert query_one(connection, "SELECT textsim.words('')") == []
-    assert query_one(connection, "SELECT textsim.normal_form(NULL)") is None
-    assert query_one(connection, "SELECT textsim.jaccard('c', 'a b c', 'B, c; d')") == 0.5
-    assert query_one(connection, "SELECT textsim.jaccard('c', '', '')") == 0
-    assert query_one(connection, "SELECT textsim.estimate('{1,2,3,4}', '{1,2,0,4}')") == 0.75
-    assert query_one(connection, "SELECT textsim.estimate('{}', '{1}')") == 0
-    assert query_one(connection, "SELECT textsim.signature('c', '...')") == []
-    assert query_one(connection, "SELECT count(*) FROM textsim.buckets('c', '{}')") == 0
-    assert query_one(connection, "SELECT count(*) FROM textsim.matches('c', '')") == 0
-    assert query_one(connection, "SELECT count(*) FROM textsim.matches('c', NULL)") == 0
-    assert (
-        query_one(connection, "SELECT count(*) FROM textsim.matches(NULL, 'a', language => 'en')")
-        == 0
-    )
-    assert (
-        query_one(
-            connection, "SELECT count(*) FROM textsim.neighbours(NULL, 'a', language => 'en')"
-        )
-        == 0
-    )
-    db.create_corpus("stopped", stop_words=["the"])
-    for corpus, body in (("c", None), ("stopped", None), (None, "a")):
-        assert query_one(connection, "SELECT textsim.signature(%s, %s)", corpus, body) is None
-        assert query_one(connection, "SELECT textsim.jaccard(%s, 'a', %s)", corpus, body) is None
-
-
-@pytest.mark.parametrize("marks", sample(["\u0301\u0316", "\u0316\uff9e", "\u0344\u0316"], 3))
-def test_millions_of_marks_take_linear_time(shared_connection: Connection, marks: str) -> None:
-    half = 2_000_000
-    for text in ("a" + marks * half, "a" + marks[0] * half + marks[1] * half):
-        form = query_one(shared_connection, "SELECT textsim.normal_form(%s)", text)
-        assert form == reference.normal_form(text[:31])
-
-
-@pytest.mark.parametrize(
-    "alphabet",
-    sample([ALPHABET, JAMO + MARKS, JAMO, "\u1161", "ﷺ", "漢\u0301", "a é-"], 7),
-)
-def test_texts_of_several_pieces_have_the_same_normal_form_in_sql(
-    shared_connection: Connection, alphabet: str, rng: random.Random
-) -> None:
-    # A piece has 65,536 bytes: separators, marks and syllables lie across the edges of pieces.
-    for _ in range(2):
-        text = "".join(rng.choices(alphabet, k=150_000)) + "é"
-        assert query_one(shared_connection, "SELECT textsim.normal_form(%s)", text) == normal_form(
-            text
-        )
-    for text in ("-" * 150_000, "é" + "-" * 150_000, "-" * 150_000 + "é"):
-        assert query_one(shared_connection, "SELECT textsim.normal_form(%s)", text) == normal_form(
-            text
-        )
 
 
 @pytest.fixture(scope="module")
@@ -439,90 +219,6 @@ def test_wrong_arguments_are_refused_with_a_message(
     with pytest.raises(psycopg.Error) as caught:
         shared_connection.execute("SELECT * FROM " + call)
     assert caught.value.diag.message_primary == message
-
-
-SETTINGS: list[dict[str, Any]] = [
-    {},
-    {"shingle": "char:5", "threshold": 0.5, "recall": 0.99},
-    {"num_hashes": 4096, "threshold": 0.05, "recall": 0.5, "seed": 2**63 - 1},
-    {"num_hashes": 2, "threshold": 0.95, "recall": 0.9, "seed": 0},
-    {"num_hashes": 200, "bands": 20, "rows": 10, "seed": 2**40 + 77},
-    {"recall": 1.0},
-    {"threshold": 1.0, "recall": 1.0},
-    {"shingle": "word:1", "threshold": 1e-9, "recall": 1.0, "num_hashes": 2},
-    {"shingle": "char:5", "threshold": 0.55, "recall": 1.0, "seed": 9},
-    {"threshold": 1.0, "bands": 18, "rows": 7},
-    {"bands": 64, "rows": 2},
-    {"bands": 64, "rows": 2, "threshold": 0.999},
-    {"threshold": 0.5, "recall": 0.9999999999999999, "num_hashes": 256},
-    {"num_hashes": 4096, "bands": 1, "rows": 20, "threshold": 0.3},
-    {"num_hashes": 4096, "bands": 2048, "rows": 2, "threshold": 0.99},
-]
-
-
-@pytest.mark.both_servers
-def test_a_corpus_created_by_sql_equals_one_created_by_python(
-    db: ts.Database, connection: Connection
-) -> None:
-    columns = (
-        "unit, shingle_length, threshold, recall, num_hashes, bands, rows, seed, recipe, base, "
-        "golden_signature, golden_buckets"
-    )
-    for settings in SETTINGS:
-        db.create_corpus("python", **settings)
-        arguments = "".join(f", {name} => %s" for name in settings)
-        connection.execute(
-            f"SELECT textsim.create_corpus('sql'{arguments})".encode(), [*settings.values()]
-        )
-        rows = connection.execute(f"SELECT {columns} FROM textsim.corpus".encode()).fetchall()
-        assert rows[0] == rows[1], settings
-        corpus = db.corpus("sql")
-        corpus.add("a", "one two three four")
-        assert corpus.check() == [], settings
-        connection.execute("SELECT textsim.drop_corpus('sql')")
-        assert db.corpora() == ["python"]
-        db.drop_corpus("python")
-
-
-WRONG_SETTINGS: list[tuple[LiteralString, str]] = [
-    ("''", "the name of the corpus is ''"),
-    ("NULL", "the name of the corpus is NULL"),
-    ("'textsim temporary data'", 'names that begin with "textsim temporary " are reserved'),
-    ("'c'", 'corpus "c" exists already'),
-    ("'d', 'word'", "shingle is 'word'; expected"),
-    ("'d', 'word:0'", "shingle is 'word:0'; expected"),
-    ("'d', threshold => 1.5", "threshold is '1.5'; expected above 0, at most 1"),
-    ("'d', threshold => 'nan'", "threshold is 'NaN'; expected above 0, at most 1"),
-    ("'d', recall => 1.1", "recall is '1.1'; expected above 0, at most 1"),
-    ("'d', recall => 0", "recall is '0'; expected above 0, at most 1"),
-    ("'d', num_hashes => 1", "num_hashes is '1'; expected 2 to 4096"),
-    ("'d', seed => -1", "seed is '-1'; expected 0 or more"),
-    ("'d', bands => 3", "bands and rows go together"),
-    ("'d', bands => 128, rows => 1", "rows is 1; expected 2 or more"),
-    ("'d', threshold => 0.2", "no bands of 128 hashes reach recall 0.95 at threshold 0.2"),
-    ("'d', bands => 30, rows => 30", "30 bands of 30 rows cannot be made of 128 hashes"),
-    ("'d', threshold => 1e-9, bands => 1, rows => 128", "find nothing at threshold 1e-09"),
-]
-
-
-def test_a_corpus_with_impossible_settings_is_refused(
-    db: ts.Database, connection: Connection
-) -> None:
-    db.create_corpus("c")
-    for arguments, message in WRONG_SETTINGS:
-        with pytest.raises(psycopg.Error) as caught:
-            connection.execute(f"SELECT textsim.create_corpus({arguments})")
-        assert message in str(caught.value.diag.message_primary)
-    assert db.corpora() == ["c"]
-
-
-def test_a_corpus_of_another_recipe_is_refused(db: ts.Database, connection: Connection) -> None:
-    db.create_corpus("c")
-    connection.execute("UPDATE textsim.corpus SET recipe = 3")
-    with pytest.raises(
-        psycopg.Error, match="was built by recipe 3; these functions compute recipe 2"
-    ):
-        connection.execute("SELECT * FROM textsim.matches('c', 'a')")
 
 
 @pytest.mark.both_servers

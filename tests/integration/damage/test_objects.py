@@ -1,0 +1,256 @@
+"""check and doctor find damaged objects of the schema and of a corpus, and the way out mends them.
+
+Objects come from the record of the installation and from the templates of a corpus, so that a new object
+is damaged, too.
+"""
+
+from __future__ import annotations
+
+import psycopg
+import pytest
+from psycopg import sql
+
+from tests.support.commands import Textsim
+from tests.support.connections import Connection
+from tests.support.damage import Finding, check, damage, doctor, follow, mend
+from tests.support.sampling import sample
+from textsim_db.integrity import check_catalog, statements
+
+
+def test_nothing_is_wrong_at_first(textsim: Textsim) -> None:
+    assert check(textsim) == []
+    assert [each for each in doctor(textsim) if "no worker is connected" not in each.subject] == []
+
+
+# Objects of the schema.
+
+
+def _wrong(connection: Connection) -> set[tuple[str, str]]:
+    rows = connection.execute(statements.WRONG_OBJECTS.encode()).fetchall()
+    return {(kind, name) for kind, name, *_ in rows}
+
+
+DAMAGES_OF_KIND = {
+    "table": ["ALTER TABLE {} SET UNLOGGED", "ALTER TABLE {} ENABLE ROW LEVEL SECURITY"],
+    "view": ["DROP VIEW {}", "CREATE OR REPLACE VIEW {} AS SELECT * FROM {} LIMIT 0"],
+    "sequence": ["ALTER SEQUENCE {} MAXVALUE 12345678"],
+    "index": ["DROP INDEX {} CASCADE"],
+    "type": ["DROP TYPE {} CASCADE"],
+    "function": ["DROP ROUTINE {} CASCADE", "ALTER ROUTINE {} SET search_path = public"],
+}
+NOT_DONE = (psycopg.errors.DependentObjectsStillExist, psycopg.errors.InvalidTableDefinition)
+
+
+def _damages(kind: str, name: str) -> list[str]:
+    table, _, part = name.rpartition(".")
+    if kind == "column":
+        return [
+            f"ALTER TABLE {table} DROP COLUMN {part} CASCADE",
+            f"ALTER TABLE {table} RENAME COLUMN {part} TO other_name",
+        ]
+    if kind == "constraint":
+        return [f"ALTER TABLE {table} DROP CONSTRAINT {part} CASCADE"]
+    if name == "textsim.judgement":
+        return [f"ALTER TABLE {name} DISABLE ROW LEVEL SECURITY"]
+    if kind == "function":  # the arguments are without defaults
+        return [text.format(name) for text in DAMAGES_OF_KIND[kind]]
+    if kind in ("trigger", "policy"):
+        return [f"DROP {kind} {part} ON {table}"]
+    return [text.replace("{}", name) for text in DAMAGES_OF_KIND[kind]]
+
+
+@pytest.mark.more
+def test_every_object_of_the_schema_is_watched(connection: Connection) -> None:
+    objects = connection.execute(
+        "SELECT kind, name FROM textsim.installed ORDER BY 1, 2"
+    ).fetchall()
+    assert {kind for kind, _ in objects} == {
+        *DAMAGES_OF_KIND,
+        *("column", "constraint", "trigger", "policy"),
+    }
+    missed = []
+    for kind, name in objects:
+        if name == "textsim._catalog()" or name.startswith("textsim.installed"):
+            continue
+        for statement in _damages(kind, name):
+            connection.execute("BEGIN")
+            try:
+                connection.execute(statement.encode())
+                if (kind, name) not in _wrong(connection):
+                    missed.append(statement)
+            except NOT_DONE:
+                pass
+            finally:
+                connection.execute("ROLLBACK")
+    assert missed == []
+
+
+WRONG_SCHEMAS = [
+    "DROP FUNCTION textsim._catalog() CASCADE",
+    "CREATE OR REPLACE FUNCTION textsim._catalog() RETURNS SETOF textsim.installed "
+    "LANGUAGE sql AS 'SELECT * FROM textsim.installed LIMIT 0'",
+    "DROP FUNCTION textsim.matches",
+    "CREATE OR REPLACE FUNCTION textsim._wake() RETURNS void LANGUAGE sql AS ''",
+    "ALTER FUNCTION textsim._enqueue SECURITY DEFINER",
+    "GRANT EXECUTE ON FUNCTION textsim._release_source TO PUBLIC",
+    "DROP VIEW textsim.sources",
+    "DROP INDEX textsim.pending_corpus",
+    "DROP SEQUENCE textsim.last_notice",
+    "ALTER TABLE textsim.word DROP CONSTRAINT word_hash_check",
+    "ALTER TABLE textsim.word DROP CONSTRAINT word_hash_key CASCADE",
+    "ALTER TABLE textsim.corpus ALTER COLUMN seed DROP NOT NULL",
+    "ALTER TABLE textsim.pending ALTER COLUMN tries DROP DEFAULT",
+    "ALTER TABLE textsim.source SET UNLOGGED",
+    "ALTER TABLE textsim.word ENABLE ROW LEVEL SECURITY",
+    "ALTER TABLE textsim.judgement DISABLE ROW LEVEL SECURITY",
+    "DROP POLICY readers ON textsim.judgement",
+    "DROP TRIGGER update_at_commit ON textsim.pending",
+    "DROP TABLE textsim.common",
+    "ALTER SEQUENCE textsim.word_id_seq RESTART WITH 3",
+    "ALTER SEQUENCE textsim.corpus_id_seq RESTART",
+    "ALTER SEQUENCE textsim.source_id_seq RESTART",
+]
+
+
+@pytest.mark.parametrize("statement", sample(WRONG_SCHEMAS, 7, "more"))
+def test_the_way_out_mends_the_schema(textsim: Textsim, database_url: str, statement: str) -> None:
+    damage(database_url, statement)
+    assert any(each.remedy for each in doctor(textsim)), "doctor finds it"
+    findings = check(textsim)
+    assert findings
+    for remedy in dict.fromkeys(each.remedy for each in findings):
+        follow(remedy, database_url)
+    assert check(textsim) == []
+
+
+def test_columns_and_records_are_not_made_up(textsim: Textsim, database_url: str) -> None:
+    damage(database_url, "ALTER TABLE textsim.corpus DROP COLUMN origin CASCADE")
+    assert [each for each in check(textsim) if "column textsim.corpus.origin" in each.subject] == [
+        Finding("column textsim.corpus.origin", check_catalog.FROM_BACKUP)
+    ]
+
+
+# Objects of a corpus.
+
+
+def _objects(connection: Connection, corpus: str) -> list[tuple[str, str]]:
+    """Return the kinds and names of the objects of a corpus; a rebuild changes their number."""
+    return connection.execute(
+        "SELECT 'function', f.name FROM textsim.corpus c, textsim._corpus_functions(c) f "
+        "WHERE c.name = %(name)s UNION ALL "
+        "SELECT r.kind, r.name FROM textsim.corpus c, textsim._corpus_relations(c) r "
+        "WHERE c.name = %(name)s",
+        {"name": corpus},
+    ).fetchall()
+
+
+@pytest.mark.parametrize("number", sample(range(10), 4, "more"))
+def test_every_object_of_a_corpus_is_watched(
+    connection: Connection, textsim: Textsim, database_url: str, number: int
+) -> None:
+    for corpus in ("news", "unique"):
+        objects = _objects(connection, corpus)
+        assert len(objects) == 10
+        kind, name = objects[number]
+        connection.execute(
+            sql.SQL("DROP {} {} CASCADE").format(sql.SQL(kind), sql.Identifier("textsim", name))
+        )
+        place = f"{kind} textsim.{name}"
+        assert [each for each in doctor(textsim) if place in each.subject]
+        if kind == "table" and name.startswith("document"):
+            assert Finding(place, check_catalog.FROM_BACKUP) in check(textsim)
+        else:
+            mend(textsim, database_url, place)
+
+
+def test_every_function_of_a_tracked_corpus_is_watched(
+    connection: Connection, textsim: Textsim, database_url: str
+) -> None:
+    connection.execute("SELECT textsim.track('news')")
+    connection.execute("CALL textsim.update_clusters('news')")
+    names = [
+        name
+        for (name,) in connection.execute(
+            "SELECT f.name FROM textsim.corpus c, textsim._tracking_functions(c.id) f "
+            "WHERE c.name = 'news'"
+        )
+    ]
+    assert "_find_matches_1" in names
+    for name in names:
+        connection.execute(
+            sql.SQL("ALTER FUNCTION {} VOLATILE COST 7").format(sql.Identifier("textsim", name))
+        )
+    connection.execute("ALTER FUNCTION textsim._find_matches_1 SET enable_hashjoin = off")
+    connection.execute("DROP FUNCTION textsim._update_batch_1")
+    places = {each.subject for each in check(textsim)}
+    assert {"function textsim._find_matches_1", "function textsim._update_batch_1"} <= places
+    mend(textsim, database_url, "function textsim._connected_nodes_1")
+    connection.execute("SELECT textsim.untrack('news')")
+    query = "SELECT proname FROM pg_proc WHERE proname = ANY (%s)"
+    assert connection.execute(query, [names]).fetchall() == []
+
+
+CHANGES = {
+    "function textsim._candidates_1": [
+        "CREATE OR REPLACE FUNCTION textsim._candidates_1(own_buckets integer[], own_count integer, "
+        "own_key text, threshold double precision, of_language text, of_scope text) "
+        "RETURNS TABLE (key text, word_ids integer[], normal_form text, shingle_count integer) "
+        "LANGUAGE sql AS 'SELECT NULL::text, NULL::integer[], NULL::text, 1 LIMIT 0'",
+        "ALTER FUNCTION textsim._candidates_1 RESET enable_seqscan",
+        "ALTER FUNCTION textsim._candidates_1 VOLATILE",
+    ],
+    "function textsim._write_2": [
+        "CREATE OR REPLACE FUNCTION textsim._write_2(c textsim.corpus, source integer, "
+        "document_key text, form text, document_scope text, document_expires_at timestamptz, "
+        "force boolean, sketched textsim._sketched) RETURNS textsim._stored "
+        "LANGUAGE plpgsql AS 'BEGIN RETURN NULL;END'",
+    ],
+    "function textsim._changes_1()": [
+        "CREATE OR REPLACE FUNCTION textsim._changes_1() RETURNS trigger LANGUAGE plpgsql "
+        "SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS 'BEGIN RETURN NULL;END'",
+        "ALTER FUNCTION textsim._changes_1() SECURITY INVOKER",
+        "GRANT EXECUTE ON FUNCTION textsim._changes_1() TO PUBLIC",
+        "DROP FUNCTION textsim._changes_1() CASCADE",
+    ],
+    "index textsim.band_1_bucket": [
+        "UPDATE pg_index SET indisvalid = false WHERE indexrelid = 'textsim.band_1_bucket'::regclass",
+        "DROP INDEX textsim.band_1_bucket; CREATE INDEX band_1_bucket ON textsim.band_1 (bucket)",
+    ],
+    "index textsim.document_1_key": [
+        "DROP INDEX textsim.document_1_key; CREATE INDEX document_1_key ON textsim.document_1 (key)",
+    ],
+    "index textsim.passage_1_fingerprint": [
+        "DROP INDEX textsim.passage_1_fingerprint; "
+        "CREATE INDEX passage_1_fingerprint ON textsim.passage_1 (fingerprint)",
+    ],
+    "table textsim.passage_1": ["ALTER TABLE textsim.passage_1 SET UNLOGGED"],
+    "trigger textsim.document_1.passage_delete": [
+        "DROP TRIGGER passage_delete ON textsim.document_1",
+        "ALTER TABLE textsim.document_1 DISABLE TRIGGER passage_delete",
+        "DROP TRIGGER passage_delete ON textsim.document_1; CREATE TRIGGER passage_delete AFTER DELETE "
+        "ON textsim.document_1 REFERENCING OLD TABLE AS old_documents FOR EACH STATEMENT EXECUTE "
+        "FUNCTION textsim._change_passage_rows('2')",
+    ],
+    "sequence textsim.document_1_id_seq": ["SELECT setval('textsim.document_1_id_seq', 2)"],
+    "table textsim.document_1": [
+        "ALTER TABLE textsim.document_1 SET UNLOGGED",
+        "ALTER TABLE textsim.document_1 ENABLE ROW LEVEL SECURITY",
+    ],
+    "column textsim.document_1.key": ["ALTER TABLE textsim.document_1 ALTER key DROP NOT NULL"],
+    "constraint textsim.document_1.document_check": [
+        "ALTER TABLE textsim.document_1 DROP CONSTRAINT document_check"
+    ],
+}
+
+
+@pytest.mark.parametrize(
+    ("place", "statement"),
+    sample([(place, each) for place, all_ in CHANGES.items() for each in all_], 7, "more"),
+)
+def test_the_way_out_mends_a_corpus(
+    textsim: Textsim, database_url: str, place: str, statement: str
+) -> None:
+    for part in statement.split("; "):
+        damage(database_url, part)
+    assert any(place in each.subject for each in doctor(textsim))
+    mend(textsim, database_url, place)

@@ -1,0 +1,102 @@
+"""Corpora that SQL creates equal those that Python creates; impossible settings are refused."""
+
+from __future__ import annotations
+
+from typing import Any, LiteralString
+
+import psycopg
+import pytest
+
+import textsim_db as ts
+from tests.support.connections import Connection
+
+
+def test_stop_words_without_null(connection: Connection) -> None:
+    with pytest.raises(
+        psycopg.errors.InvalidParameterValue, match="stop_words or one of them is NULL"
+    ):
+        connection.execute("SELECT textsim.create_corpus('c', stop_words => '{the,NULL}')")
+
+
+SETTINGS: list[dict[str, Any]] = [
+    {},
+    {"shingle": "char:5", "threshold": 0.5, "recall": 0.99},
+    {"num_hashes": 4096, "threshold": 0.05, "recall": 0.5, "seed": 2**63 - 1},
+    {"num_hashes": 2, "threshold": 0.95, "recall": 0.9, "seed": 0},
+    {"num_hashes": 200, "bands": 20, "rows": 10, "seed": 2**40 + 77},
+    {"recall": 1.0},
+    {"threshold": 1.0, "recall": 1.0},
+    {"shingle": "word:1", "threshold": 1e-9, "recall": 1.0, "num_hashes": 2},
+    {"shingle": "char:5", "threshold": 0.55, "recall": 1.0, "seed": 9},
+    {"threshold": 1.0, "bands": 18, "rows": 7},
+    {"bands": 64, "rows": 2},
+    {"bands": 64, "rows": 2, "threshold": 0.999},
+    {"threshold": 0.5, "recall": 0.9999999999999999, "num_hashes": 256},
+    {"num_hashes": 4096, "bands": 1, "rows": 20, "threshold": 0.3},
+    {"num_hashes": 4096, "bands": 2048, "rows": 2, "threshold": 0.99},
+]
+
+
+@pytest.mark.both_servers
+def test_a_corpus_created_by_sql_equals_one_created_by_python(
+    db: ts.Database, connection: Connection
+) -> None:
+    columns = (
+        "unit, shingle_length, threshold, recall, num_hashes, bands, rows, seed, recipe, base, "
+        "golden_signature, golden_buckets"
+    )
+    for settings in SETTINGS:
+        db.create_corpus("python", **settings)
+        arguments = "".join(f", {name} => %s" for name in settings)
+        connection.execute(
+            f"SELECT textsim.create_corpus('sql'{arguments})".encode(), [*settings.values()]
+        )
+        rows = connection.execute(f"SELECT {columns} FROM textsim.corpus".encode()).fetchall()
+        assert rows[0] == rows[1], settings
+        corpus = db.corpus("sql")
+        corpus.add("a", "one two three four")
+        assert corpus.check() == [], settings
+        connection.execute("SELECT textsim.drop_corpus('sql')")
+        assert db.corpora() == ["python"]
+        db.drop_corpus("python")
+
+
+WRONG_SETTINGS: list[tuple[LiteralString, str]] = [
+    ("''", "the name of the corpus is ''"),
+    ("NULL", "the name of the corpus is NULL"),
+    ("'textsim temporary data'", 'names that begin with "textsim temporary " are reserved'),
+    ("'c'", 'corpus "c" exists already'),
+    ("'d', 'word'", "shingle is 'word'; expected"),
+    ("'d', 'word:0'", "shingle is 'word:0'; expected"),
+    ("'d', threshold => 1.5", "threshold is '1.5'; expected above 0, at most 1"),
+    ("'d', threshold => 'nan'", "threshold is 'NaN'; expected above 0, at most 1"),
+    ("'d', recall => 1.1", "recall is '1.1'; expected above 0, at most 1"),
+    ("'d', recall => 0", "recall is '0'; expected above 0, at most 1"),
+    ("'d', num_hashes => 1", "num_hashes is '1'; expected 2 to 4096"),
+    ("'d', seed => -1", "seed is '-1'; expected 0 or more"),
+    ("'d', bands => 3", "bands and rows go together"),
+    ("'d', bands => 128, rows => 1", "rows is 1; expected 2 or more"),
+    ("'d', threshold => 0.2", "no bands of 128 hashes reach recall 0.95 at threshold 0.2"),
+    ("'d', bands => 30, rows => 30", "30 bands of 30 rows cannot be made of 128 hashes"),
+    ("'d', threshold => 1e-9, bands => 1, rows => 128", "find nothing at threshold 1e-09"),
+]
+
+
+def test_a_corpus_with_impossible_settings_is_refused(
+    db: ts.Database, connection: Connection
+) -> None:
+    db.create_corpus("c")
+    for arguments, message in WRONG_SETTINGS:
+        with pytest.raises(psycopg.Error) as caught:
+            connection.execute(f"SELECT textsim.create_corpus({arguments})")
+        assert message in str(caught.value.diag.message_primary)
+    assert db.corpora() == ["c"]
+
+
+def test_a_corpus_of_another_recipe_is_refused(db: ts.Database, connection: Connection) -> None:
+    db.create_corpus("c")
+    connection.execute("UPDATE textsim.corpus SET recipe = 3")
+    with pytest.raises(
+        psycopg.Error, match="was built by recipe 3; these functions compute recipe 2"
+    ):
+        connection.execute("SELECT * FROM textsim.matches('c', 'a')")

@@ -1,0 +1,134 @@
+"""Searches in SQL equal those in Python, and check their arguments first."""
+
+from __future__ import annotations
+
+from itertools import product
+
+import psycopg
+import pytest
+
+import textsim_db as ts
+from benchmarks.generate import documents
+from tests.support.connections import Connection
+from tests.support.sampling import sample
+
+
+@pytest.mark.more
+def test_searches_return_all_matches_by_default(
+    db: ts.Database, connection: Connection, seed: int
+) -> None:
+    corpus = db.create_corpus("c")
+    (_, text), *_ = documents(1, words=30, planted=0, seed=seed)
+    corpus.add_many((str(i), text) for i in range(4_000))
+    connection.execute("CREATE TABLE post (id int PRIMARY KEY, tenant int)")
+    connection.execute(
+        "INSERT INTO post SELECT i, CASE i WHEN 3000 THEN 9 ELSE 1 END FROM generate_series(0, 3999) i"
+    )
+    for search, value in (("matches", text), ("neighbours", "3")):
+        others = 4_000 - (search == "neighbours")
+        count = f"SELECT count(*) FROM textsim.{search}('c', %s"
+        assert connection.execute(f"{count})".encode(), [value]).fetchone() == (others,)
+        found = connection.execute(
+            f"SELECT m.key FROM textsim.{search}('c', %s) m JOIN post p ON p.id = m.key::int "
+            "WHERE p.tenant = 9".encode(),
+            [value],
+        ).fetchall()
+        assert found == [("3000",)]
+        limited = f"{count}, max_results => 11)".encode()
+        assert connection.execute(limited, [value]).fetchone() == (11,)
+    assert len(corpus.query(text)) == 4_000
+    assert len(corpus.query_many([text])[0]) == 4_000
+    assert len(corpus.neighbours("3")) == 3_999
+
+
+@pytest.mark.both_servers
+@pytest.mark.parametrize("shingle", sample(["word:3", "char:5", "word:1"], 3))
+def test_searches_in_sql_equal_those_in_python(
+    db: ts.Database, connection: Connection, shingle: str
+) -> None:
+    corpus = db.create_corpus("c", shingle=shingle)
+    texts = dict(documents(150, words=30, planted=0.5, seed=3))
+    texts |= {"empty": "", "short": "word", "Zoë": "漢字 word กิ่ง"}
+    corpus.add_many(texts.items())
+    for key, text in list(texts.items())[:25]:
+        assert connection.execute(
+            "SELECT * FROM textsim.candidates('c', %s)", [text]
+        ).fetchall() == (list(map(tuple, corpus.candidates(text))))
+        expected = [match[:2] for match in corpus.query(text, threshold=0.3)]
+        matches = connection.execute(
+            "SELECT * FROM textsim.matches('c', %s, 0.3)", [text]
+        ).fetchall()
+        assert matches == expected
+        neighbours = [match[:2] for match in corpus.neighbours(key, threshold=0.3, max_results=3)]
+        query = "SELECT * FROM textsim.neighbours('c', %s, 0.3, 3)"
+        assert connection.execute(query, [key]).fetchall() == neighbours
+    assert len(list(corpus.pairs(0.3))) > 10
+    pairs = connection.execute("SELECT * FROM textsim.pairs('c', 0.3)").fetchall()
+    assert sorted(pairs) == sorted(map(tuple, corpus.pairs(0.3)))
+    candidate_pairs = connection.execute(
+        "SELECT a, b, shared FROM textsim.candidate_pairs('c')"
+    ).fetchall()
+    assert len(candidate_pairs) == len({row[:2] for row in candidate_pairs}) >= len(pairs)
+    for a, b, shared in candidate_pairs[:20]:
+        assert a < b
+        assert shared == len({*corpus.buckets(texts[a])} & {*corpus.buckets(texts[b])})
+    in_both_orders = sorted(
+        [*candidate_pairs, *((b, a, shared) for a, b, shared in candidate_pairs)]
+    )
+    connection.execute("SELECT textsim.create_view('c', 'v')")
+    assert sorted(connection.execute("SELECT a, b, shared FROM v").fetchall()) == in_both_orders
+    query = "SELECT p.* FROM textsim.candidates_of('c', %s) p"
+    for key in texts:
+        expected = [pair[1:] for pair in in_both_orders if pair[0] == key]
+        assert sorted(connection.execute(query, [key]).fetchall()) == expected
+
+
+WRONG_SEARCHES = [
+    ("max_results => -1", "max_results is -1; expected 1 or more, or NULL for all"),
+    ("max_results => 0", "max_results is 0; expected 1 or more, or NULL for all"),
+    ("threshold => 1.5", "threshold is 1.5; expected above 0, at most 1"),
+    ("threshold => 'NaN'", "threshold is NaN; expected above 0, at most 1"),
+    ("language => 'en'", 'corpus "empty" does not identify languages'),
+]
+
+
+def test_arguments_of_a_search_are_checked_before_it_looks_for_candidates(
+    connection: Connection,
+) -> None:
+    connection.execute("SELECT textsim.create_corpus('empty')")
+    calls = ("matches('empty', 'some words'", "matches('empty', NULL", "neighbours('empty', 'a'")
+    for (argument, message), call in product(WRONG_SEARCHES, calls):
+        with pytest.raises(psycopg.errors.InvalidParameterValue, match=message):
+            connection.execute(f"SELECT * FROM textsim.{call}, {argument})".encode())
+
+
+def test_a_search_for_a_row_that_is_not_indexed_returns_no_rows(
+    db: ts.Database, connection: Connection
+) -> None:
+    """A LATERAL join may meet a row that is not indexed yet, or has no key or text."""
+    texts = {"a": "one two three four", "b": "One, two, three, four!"}
+    corpus = db.create_corpus("c")
+    corpus.add_many(texts.items())
+    connection.execute("CREATE TABLE mine (key text, body text)")
+    connection.execute(
+        "INSERT INTO mine VALUES ('a', 'one two three four'), ('new', ''), (NULL, NULL)"
+    )
+    for function, rows in (
+        ("neighbours('c', m.key)", [("a", "b")]),
+        ("candidates_of('c', m.key)", [("a", "b")]),
+        ("matches('c', m.body)", [("a", "a"), ("a", "b")]),
+        ("candidates('c', m.body)", [("a", "a"), ("a", "b")]),
+    ):
+        query = f"SELECT m.key, f.* FROM mine m CROSS JOIN LATERAL textsim.{function} f"
+        key_pairs = [row[:2] for row in connection.execute(query.encode()).fetchall()]
+        assert key_pairs == rows, function
+    for function in (
+        "pairs(NULL)",
+        "clusters(NULL)",
+        "duplicates(NULL)",
+        "candidate_pairs(NULL)",
+        "candidates_of(NULL, 'a')",
+    ):
+        assert connection.execute(f"SELECT * FROM textsim.{function}".encode()).fetchall() == []
+    with pytest.raises(ts.DocumentNotFound):
+        corpus.neighbours("new")

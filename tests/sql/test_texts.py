@@ -1,0 +1,90 @@
+"""The SQL functions of texts equal those of Python, for every text."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+import textsim_db as ts
+from tests.support import reference
+from tests.support.connections import Connection, value
+from tests.support.parity import create_corpora, differences
+from tests.support.random_texts import ALPHABET, JAMO, MARKS, random_text
+from tests.support.real_corpora import records
+from tests.support.sampling import sample
+from textsim_db.sketch.sketch_texts import GOLDEN_TEXT
+from textsim_db.text.tokens import normal_form
+
+
+@pytest.mark.both_servers
+@pytest.mark.parametrize(
+    "name",
+    ["random", *sample(["arxiv", "licences", "languages", "scripture", "articles"], 2)],
+)
+def test_texts_have_equal_buckets_in_sql_and_python(
+    db: ts.Database, connection: Connection, rng: random.Random, seed: int, name: str
+) -> None:
+    if name == "random":
+        texts = [GOLDEN_TEXT, "", " ", *(random_text(rng) for _ in range(300))]
+    else:
+        texts = [record["text"][:3000] for record in rng.sample(records(name), 60)]
+    corpora = create_corpora(db)
+    assert list(differences(connection, corpora, texts)) == [], f"--seed {seed}"
+
+
+@pytest.mark.both_servers
+def test_functions_of_texts_handle_empty_and_null_arguments(
+    db: ts.Database, connection: Connection
+) -> None:
+    db.create_corpus("c", shingle="word:1")
+    assert value(connection, "SELECT textsim.shingles('a b a b', 'word', 2)") == ["a b", "b a"]
+    assert value(connection, "SELECT textsim.shingles('ab', 'char', 5)") == ["ab"]
+    assert value(connection, "SELECT textsim.words('')") == []
+    assert value(connection, "SELECT textsim.normal_form(NULL)") is None
+    assert value(connection, "SELECT textsim.jaccard('c', 'a b c', 'B, c; d')") == 0.5
+    assert value(connection, "SELECT textsim.jaccard('c', '', '')") == 0
+    assert value(connection, "SELECT textsim.estimate('{1,2,3,4}', '{1,2,0,4}')") == 0.75
+    assert value(connection, "SELECT textsim.estimate('{}', '{1}')") == 0
+    assert value(connection, "SELECT textsim.signature('c', '...')") == []
+    assert value(connection, "SELECT count(*) FROM textsim.buckets('c', '{}')") == 0
+    assert value(connection, "SELECT count(*) FROM textsim.matches('c', '')") == 0
+    assert value(connection, "SELECT count(*) FROM textsim.matches('c', NULL)") == 0
+    assert (
+        value(connection, "SELECT count(*) FROM textsim.matches(NULL, 'a', language => 'en')") == 0
+    )
+    assert (
+        value(connection, "SELECT count(*) FROM textsim.neighbours(NULL, 'a', language => 'en')")
+        == 0
+    )
+    db.create_corpus("stopped", stop_words=["the"])
+    for corpus, body in (("c", None), ("stopped", None), (None, "a")):
+        assert value(connection, "SELECT textsim.signature(%s, %s)", [corpus, body]) is None
+        assert value(connection, "SELECT textsim.jaccard(%s, 'a', %s)", [corpus, body]) is None
+
+
+@pytest.mark.parametrize("marks", sample(["\u0301\u0316", "\u0316\uff9e", "\u0344\u0316"], 3))
+def test_millions_of_marks_take_linear_time(shared_connection: Connection, marks: str) -> None:
+    half = 2_000_000
+    for text in ("a" + marks * half, "a" + marks[0] * half + marks[1] * half):
+        form = value(shared_connection, "SELECT textsim.normal_form(%s)", [text])
+        assert form == reference.normal_form(text[:31])
+
+
+@pytest.mark.parametrize(
+    "alphabet",
+    sample([ALPHABET, JAMO + MARKS, JAMO, "\u1161", "ﷺ", "漢\u0301", "a é-"], 7),
+)
+def test_texts_of_several_pieces_have_the_same_normal_form_in_sql(
+    shared_connection: Connection, alphabet: str, rng: random.Random
+) -> None:
+    # A piece has 65,536 bytes: separators, marks and syllables lie across the edges of pieces.
+    for _ in range(2):
+        text = "".join(rng.choices(alphabet, k=150_000)) + "é"
+        assert value(shared_connection, "SELECT textsim.normal_form(%s)", [text]) == normal_form(
+            text
+        )
+    for text in ("-" * 150_000, "é" + "-" * 150_000, "-" * 150_000 + "é"):
+        assert value(shared_connection, "SELECT textsim.normal_form(%s)", [text]) == normal_form(
+            text
+        )
