@@ -28,7 +28,7 @@ PUBLIC = {
         "normal_form shingles words"
     ),
     "stable": (
-        "buckets candidates candidates_of cluster_events cluster_of containing "
+        "buckets candidates candidates_of cluster_events cluster_of common_runs containing "
         "contradictions jaccard judgements match_pairs matches members nearest neighbours "
         "passages passages_of signature"
     ),
