@@ -127,3 +127,24 @@ def test_runs_that_a_record_leaves_out_are_counted(textsim: Textsim, tmp_path: P
     (run,) = json.loads(report.read_text(encoding="utf-8"))["common"]
     assert run["documents"] == 3
     assert run["words"] == row["left_out"]
+
+
+def test_a_record_that_cannot_be_compared_is_refused_alone(textsim: Textsim) -> None:
+    create(textsim)
+    texts = {"q1": RUN, "q2": "a \0", "q3": "a \ud800", "q4": RUN}
+    lines = [json.dumps({"id": key, "text": text}) for key, text in texts.items()]
+    command = ("contamination", "-", "--against", "c", "--format", "jsonl")
+    listed = textsim(*command, input="\n".join(lines), status=1)
+    assert [row["key"] for row in rows(listed)] == ["q1", "q4"]
+    assert 'refused: record "q2": the text has a NUL character at character 3' in listed.stderr
+    assert 'refused: record "q3": the text has a lone surrogate' in listed.stderr
+
+
+def test_messages_count_characters(textsim: Textsim) -> None:
+    textsim("corpus", "create", "c", "--shingle", "char:5", "--passages", "20")
+    assert (
+        "the text has 3 characters, and a passage has 20" in textsim("passages", "c", "abc").stderr
+    )
+    record = json.dumps({"id": "q", "text": "abc"})
+    listed = textsim("contamination", "-", "--against", "c", input=record)
+    assert "1 record of fewer than 20 characters, which can share no passage" in listed.stderr

@@ -33,12 +33,15 @@ from textsim_db.cli.searches import (
     note_unknown_scope,
     searched_text,
 )
-from textsim_db.errors import InputError
+from textsim_db.errors import DocumentError, InputError
 from textsim_db.files.kind_by_name import Kind
+from textsim_db.results import Refusal
 from textsim_db.show.numbers import count
 from textsim_db.show.word_borders import end_of_start, start_of_end
+from textsim_db.text.storable_text import to_bytes
 
 if TYPE_CHECKING:
+    from textsim_db.files.read_documents import Document
     from textsim_db.results import CommonRun, Contamination, Passage
 
 _SHOWN_AROUND = 30
@@ -56,7 +59,8 @@ LeastWords = Annotated[
 MostDocuments = Annotated[
     int | None,
     positive_number_option(
-        "Do not list a run that more documents have, such as a header. Default: list all.",
+        "Do not list a run that more documents have, such as a header. Default: list all but those "
+        "that the corpus has learned to leave out.",
         "--max-documents",
     ),
 ]
@@ -108,7 +112,7 @@ def passages(
         print_message(f"in some {count(run.documents, 'document')}, not listed: {marked(run)}")
     words_of_text, least = len(places.starts), words or opened.config.passages or 0
     if words_of_text < least:
-        units = count(words_of_text, opened.config.shingle.unit)
+        units = count(words_of_text, opened.config.shingle.noun)
         print_message(f"the text has {units}, and a passage has {least} or more")
     documents = len({passage.key for passage in found})
     print_message(f"{count(len(found), 'passage')} in {count(documents, 'document')} found")
@@ -182,8 +186,7 @@ def contamination(
     with connect(database_url) as db:
         corpus = db.corpus(against)
         tally = _Tally(words or corpus.config.passages or 0)
-        records = ((document[0], document[1]) for document in inputs)
-        compared = corpus.contamination(records, words, scope, max_documents)
+        compared = corpus.contamination(_comparable(inputs, refusals), words, scope, max_documents)
         are_printed = report is None and form is not Format.TABLE
         rows = counted("comparing", "records", tally.counted(compared), inputs, are_printed)
         first = list(islice(rows, 1))
@@ -210,11 +213,23 @@ def contamination(
     if tally.short:
         records_below = count(tally.short, "record")
         print_message(
-            f"{records_below} of fewer than {tally.least_words} words, which can share no passage"
+            f"{records_below} of fewer than {tally.least_words} {corpus.config.shingle.noun}s, which "
+            "can share no passage"
         )
     refusals.show()
     if refusals.count:
         raise typer.Exit(1)
+
+
+def _comparable(documents: Iterable[Document], refusals: Refusals) -> Iterator[tuple[str, str]]:
+    """Yield the records whose texts can be compared, and note the others as refused."""
+    for key, text, *_ in documents:
+        try:
+            to_bytes(text)
+        except DocumentError as error:
+            refusals.add(Refusal(f'record "{key}"', str(error)))
+        else:
+            yield key, text
 
 
 def _count_words(runs: Iterable[CommonRun]) -> int:
