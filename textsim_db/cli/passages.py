@@ -48,6 +48,8 @@ _SHOWN_AROUND = 30
 """The characters of the text that a table shows before and after a passage."""
 _MOST_SHOWN = 160
 """A passage of more characters is shown without its middle."""
+_MOST_DOCUMENTS = 5
+"""A table shows this many documents of a record, and says how many more there are."""
 
 LeastWords = Annotated[
     int | None,
@@ -196,7 +198,7 @@ def contamination(
         all_rows = chain(first, rows)
         if report is None:
             shared = (
-                (*row[:3], ", ".join(row.documents), _count_words(row.common))
+                (*row[:3], _shown_documents(row.documents, form), _count_words(row.common))
                 for row in all_rows
                 if row.documents or row.common
             )
@@ -219,6 +221,16 @@ def contamination(
     refusals.show()
     if refusals.count:
         raise typer.Exit(1)
+
+
+def _shown_documents(keys: list[str], form: Format) -> list[str] | str:
+    """Return the keys of documents as a format shows them: a table only the first."""
+    if form is Format.JSONL:
+        return keys
+    if form is Format.CSV or len(keys) <= _MOST_DOCUMENTS + 1:
+        return ", ".join(keys)
+    others = len(keys) - _MOST_DOCUMENTS
+    return f"{', '.join(keys[:_MOST_DOCUMENTS])} and {others:,} more"
 
 
 def _comparable(documents: Iterable[Document], refusals: Refusals) -> Iterator[tuple[str, str]]:
