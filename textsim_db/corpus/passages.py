@@ -132,7 +132,7 @@ class PassageMethods(CheckedArguments):
         """Yield the runs of words that documents of the corpus share, for all pairs, in one snapshot.
 
         In a scoped corpus, both documents have the same scope. A header that many documents have makes a
-        passage of every two of them. A run all of whose parts are in very many documents is left out.
+        passage of every two of them. A run is left out if all its parts are in very many documents.
 
         Args:
             min_words: the words of the shortest passage; by default `passages`, and not fewer.

@@ -125,7 +125,7 @@ def _search(
     common = list(_runs_without_fingerprints(store, shingles))
     if max_documents is not None:
         look_up, of_many = without_common(store, look_up, max_documents)
-        common += _runs_with(store, shingles, of_many, scopes)
+        common += _runs_with_fingerprints(store, shingles, of_many, scopes)
     candidates = find_candidates(store, look_up, None)
     return _Searched(tokens, _verified(store, tokens, candidates, min_words), common)
 
@@ -148,7 +148,7 @@ def _with_characters(verified: list[Passage], text: str, config: CorpusConfig) -
 
 
 def characters(store: Store, text: str, passage: Passage) -> tuple[int, int]:
-    """Return the characters of a document before a passage, and up to its end; text: the document's."""
+    """Return the characters of a document's text before a passage, and up to its end."""
     config = store.corpus.config
     places = places_of_units(text, config)
     end, units = passage.in_document + passage.words, len(places.starts)
@@ -177,20 +177,20 @@ def _estimate_documents(store: Store, commonness: int) -> int:
     return int(2**commonness * max(1.0, documents / SAMPLE_DOCUMENTS))
 
 
-def _runs_with(
+def _runs_with_fingerprints(
     store: Store, shingles: PassageShingles, fingerprints: Int32Array, scopes: Scopes
 ) -> Iterator[CommonRun]:
     """Yield the runs of one text whose shingles have these fingerprints."""
     own = Ragged(shingles.values.astype(np.int32), np.array([0, len(shingles.values)]))
-    mixed = in_scopes(own, scopes).values
-    places = np.flatnonzero(np.isin(mixed, fingerprints))
+    stored = in_scopes(own, scopes).values
+    places = np.flatnonzero(np.isin(stored, fingerprints))
     if not len(places):
         return
     # Shingles that overlap or touch are one run.
     n = window_of(store.corpus.config.passages or 0).n
     for run in np.split(places, np.flatnonzero(np.diff(places) > n) + 1):
         start, end = int(run[0]), int(run[-1]) + n
-        yield CommonRun(end - start, start, _count_documents(store, int(mixed[start])))
+        yield CommonRun(end - start, start, _count_documents(store, int(stored[start])))
 
 
 def _count_documents(store: Store, fingerprint: int) -> int:
@@ -251,7 +251,7 @@ def shared_passages(
 def _fingerprints_of_many(
     connection: Connection, corpus: StoredCorpus, max_documents: int | None
 ) -> Int32Array:
-    """Return the fingerprints of more documents, and log a warning if there are any."""
+    """Return the fingerprints that more documents have, and log a warning if there are any."""
     if max_documents is None:
         return np.empty(0, np.int32)
     statement, parameters = statements.FINGERPRINTS_OF_MANY, [max_documents]
@@ -297,7 +297,7 @@ def contamination(
         coverage = _count_covered(verified, words) / max(words, 1)
         keys = sorted({each.key for each in verified})
         located = _with_characters(verified, text, config)
-        yield Contamination(str(key), words, coverage, keys, located, common)
+        yield Contamination(key, words, coverage, keys, located, common)
 
 
 def _count_covered(verified: Sequence[Passage], words: int) -> int:
@@ -311,7 +311,7 @@ def _count_covered(verified: Sequence[Passage], words: int) -> int:
 def _verified(
     store: Store, tokens: Tokens, candidates: CandidateRows, min_words: int
 ) -> list[Passage]:
-    """Return the passages that a text shares with candidates, given its words."""
+    """Return the passages that a text, given by its words, shares with candidates, the longest first."""
     vocabulary = WordNumbers(store.dictionary)
     documents = StoredDocuments(store.corpus, vocabulary, candidates.rows)
     words, offsets, *_ = documents.rows()
