@@ -78,6 +78,7 @@ GROUPS = (
             "track",
             "update_clusters",
             "members",
+            "members_of",
             "cluster_of",
             "create_members_view",
             "match_pairs",
@@ -184,6 +185,7 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
     "track": ("SELECT textsim.track('news');",),
     "update_clusters": ("CALL textsim.update_clusters('news');",),
     "members": ("SELECT * FROM textsim.members('news') ORDER BY key;",),
+    "members_of": ("SELECT * FROM textsim.members_of('news', 'b') ORDER BY key;",),
     "cluster_of": ("SELECT * FROM textsim.cluster_of('news', 'b');",),
     "create_members_view": (
         "SELECT textsim.create_members_view('news', 'news_members');",

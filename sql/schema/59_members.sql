@@ -26,6 +26,20 @@ END $$;
 COMMENT ON FUNCTION textsim._members_query(integer)
     IS 'a query for the members of the clusters of a tracked corpus';
 
+CREATE FUNCTION textsim._members_of(corpus text, document_key text)
+RETURNS TABLE (
+    key text, cluster bigint, representative text, similarity double precision, crowded boolean)
+LANGUAGE plpgsql STABLE PARALLEL SAFE ROWS 10 SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    c textsim.corpus := textsim._required_corpus(corpus);
+BEGIN
+    PERFORM textsim._tracking(c);
+    RETURN QUERY EXECUTE textsim._members_query(c.id) || format(
+        'WHERE m.cluster = (SELECT o.cluster FROM textsim.%I e JOIN textsim.%I o ON o.document_id = e.id '
+        'WHERE e.key = $1)', 'document_' || c.id, 'member_' || c.id) USING document_key;
+END $$;
+COMMENT ON FUNCTION textsim._members_of(text, text) IS 'the rows of members_of()';
+
 -- Public functions
 
 CREATE FUNCTION textsim.members(corpus text)
@@ -47,6 +61,18 @@ COMMENT ON FUNCTION textsim.members(text)
     'have. It was compared with at most 200 earlier ones, so its cluster may be incomplete. With linkage complete, a '
     'document with more than 200 earlier candidates is in no cluster, except with its copies and with documents that '
     'were judged the same. A document without a match has no row. Raises an error if the corpus is not tracked.';
+
+CREATE FUNCTION textsim.members_of(corpus text, key text)
+RETURNS TABLE (
+    key text, cluster bigint, representative text, similarity double precision, crowded boolean)
+LANGUAGE sql STABLE PARALLEL SAFE ROWS 10
+BEGIN ATOMIC
+    SELECT m.key, m.cluster, m.representative, m.similarity, m.crowded FROM textsim._members_of($1, $2) m;
+END;
+COMMENT ON FUNCTION textsim.members_of(text, text)
+    IS 'Returns the rows of members() for the cluster of the document with this key, and reads no other cluster. '
+    'Returns no rows if the document has no match, or if no document has the key. Raises an error if the corpus is not '
+    'tracked.';
 
 CREATE FUNCTION textsim.create_members_view(corpus text, view_name text) RETURNS void
 LANGUAGE sql VOLATILE PARALLEL UNSAFE

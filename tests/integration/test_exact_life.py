@@ -7,6 +7,7 @@ from typing import Any
 
 import psycopg
 import pytest
+from sqlalchemy import Engine
 
 import textsim_db as ts
 from benchmarks.generate import documents
@@ -16,6 +17,8 @@ from tests.support.rebuilds import stored_rows
 from tests.support.sampling import sample
 from tests.support.sources import MODES, index_all_pending
 from tests.support.truth import brute_force
+from textsim_db.db import stored_corpus
+from textsim_db.db.stored_corpus import StoredCorpus
 
 TEXTS = dict(documents(150, words=25, planted=0.6, seed=21)) | {
     "empty": "",
@@ -130,6 +133,29 @@ def test_an_empty_corpus_learns_from_the_first_attached_table(
     assert_complete(db, corpus, texts | {"later": "a later row of few words"})
     corpus.attach("few", "id", "body", mode)
     assert corpus.config.common.values.tolist() == learned.values.tolist()
+
+
+def test_a_load_into_a_corpus_that_learns_does_not_load_its_settings(
+    db: ts.Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    texts = [*documents(200, words=25, planted=0.5, boilerplate=100, seed=5)]
+    corpus, other = exact_corpus(db), db.corpus("c")
+    loaded: list[str] = []
+
+    def load(engine: Engine, name: str, check_golden: bool = True) -> StoredCorpus:
+        loaded.append(name)
+        return load_corpus(engine, name, check_golden)
+
+    load_corpus = stored_corpus.load
+    monkeypatch.setattr(stored_corpus, "load", load)
+    assert corpus.add_many(texts).added == len(texts)
+    assert corpus.config.common is not None
+    assert loaded == []
+    # The first load has rebuilt the corpus, so another object must read what it has learned.
+    assert other.add_many([("later", "a later row of few words")]).added == 1
+    assert loaded == ["c"]
+    assert other.config == corpus.config
+    assert corpus.check() == []
 
 
 @pytest.mark.parametrize("shingle", sample(["word:1", "char:4"], 2))

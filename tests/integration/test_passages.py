@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from itertools import islice
 
 import pytest
@@ -22,7 +22,9 @@ from tests.support.passages import (
     places,
     related_texts,
 )
-from textsim_db.text.shingles import shingles
+from textsim_db.sketch import fingerprints
+from textsim_db.text.array_types import HashArray, Int64Array
+from textsim_db.text.shingles import array_elements, shingles
 from textsim_db.text.tokens import normal_form
 
 
@@ -314,3 +316,32 @@ def test_wrong_arguments_are_refused(db: ts.Database, connection: Connection) ->
         without.passages("a text")
     with pytest.raises(pg.ObjectNotInPrerequisiteState, match="has no passages"):
         connection.execute("SELECT * FROM textsim.passages('without', 'a text')")
+
+
+def test_a_search_hashes_the_shingles_of_passages_at_most_once(
+    db: ts.Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    corpus = create_corpus(db)
+    text = f"it said {QUOTATION} again"
+    corpus.add("a", text)
+    corpus.add("b", f"they say {QUOTATION}")
+    hashed: list[int] = []
+
+    def counted(hashes: Int64Array) -> HashArray:
+        hashed.append(len(hashes))
+        return array_elements(hashes)
+
+    monkeypatch.setattr(fingerprints, "array_elements", counted)
+    searches: dict[str, tuple[Callable[[], Sequence[object]], int]] = {
+        "containment": (lambda: corpus.query(text, 0.1, measure="containment"), 1),
+        "of several texts": (lambda: corpus.query_many([text], 0.1, measure="containment")[0], 1),
+        "of a document": (lambda: corpus.neighbours("a", 0.1, measure="containment"), 1),
+        "containing": (lambda: corpus.containing(text, 0.1), 1),
+        "passages": (lambda: corpus.passages(text), 1),
+        "jaccard": (lambda: corpus.query(text), 0),
+        "jaccard of several texts": (lambda: corpus.query_many([text])[0], 0),
+    }
+    for name, (search, times) in searches.items():
+        hashed.clear()
+        assert search(), name
+        assert len(hashed) == times, name

@@ -266,7 +266,10 @@ def test_check_finds_damage_and_reconcile_mends_it(
 
 def test_what_a_tracked_corpus_refuses(db: ts.Database, connection: Connection) -> None:
     corpus = db.create_corpus("c", **CORPORA["bands"])
-    for call in (corpus.untrack, corpus.update_clusters, lambda: list(corpus.members())):
+    for call in (
+        *(corpus.untrack, corpus.update_clusters),
+        *(lambda: list(corpus.members()), lambda: list(corpus.members_of("k1"))),
+    ):
         with pytest.raises(ts.ConfigurationError, match='corpus "c" is not tracked'):
             call()
     with pytest.raises(ts.ConfigurationError, match=r"threshold is 0\.4; .* matches from 0\.5 on"):
@@ -351,8 +354,12 @@ Keys = dict[int, tuple[str | None, frozenset[str]]]
 def members_by_key(corpus: ts.Corpus) -> Keys:
     """Return what members() lists; the view must list the same."""
     found: dict[int, tuple[str | None, set[str]]] = {}
-    for key, cluster, representative, *_ in corpus.members():
+    members = list(corpus.members())
+    for key, cluster, representative, *_ in members:
         found.setdefault(cluster, (representative, set()))[1].add(key)
+    if members:
+        of_cluster = [member for member in members if member.cluster == members[-1].cluster]
+        assert list(corpus.members_of(members[-1].key)) == of_cluster
     return {cluster: (root, frozenset(keys)) for cluster, (root, keys) in found.items()}
 
 

@@ -342,7 +342,9 @@ def check_many(url: str, corpus: ts.Corpus, statement: str, texts: list[str]) ->
     assert pages(plan) <= limit, f"{pages(plan)} pages read, at most {limit}: {shown}"
 
 
-def test_a_join_with_the_view_of_members_looks_up_its_keys(loaded_db: ts.Database) -> None:
+def test_a_join_with_the_view_of_members_and_members_of_look_up_their_keys(
+    loaded_db: ts.Database,
+) -> None:
     corpus = loaded_db.corpus("plans")
     corpus.track()
     corpus.update_clusters()
@@ -357,5 +359,13 @@ def test_a_join_with_the_view_of_members_looks_up_its_keys(loaded_db: ts.Databas
             connection,
             "SELECT a.id, m.* FROM article a JOIN member m ON m.key = a.slug WHERE a.id < 6",
         )
+        key = next(iter(corpus.members())).key
+        assert corpus.cluster_of(key) in list(corpus.members_of(key))
+        statement = f"SELECT * FROM textsim.members_of('plans', '{key}')"
+        explain_statement(connection, statement)  # reads the catalog
+        of_one, shown_of_one = explain_statement(connection, statement)
+        of_all, _ = explain_statement(connection, "SELECT * FROM textsim.members('plans')")
     assert max(map(rows_read, nodes(plan))) <= 30, shown
     assert pages(plan) < 200, shown
+    # The pages are those of the function, too.
+    assert pages(of_one) < 200 < pages(of_all), shown_of_one

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Callable
 from datetime import date, datetime, timedelta
+from functools import partial
 from typing import Any
 from uuid import UUID
 
+import pandas as pd
 import pytest
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
@@ -15,7 +18,17 @@ from pyspark.sql import functions as F  # noqa: N812
 import textsim_db as ts
 from tests.support.spark import frame
 from textsim_db.errors import ConfigurationError
-from textsim_db.spark import find_candidates, join_key, split_key
+from textsim_db.spark import (
+    clusters,
+    dedupe,
+    duplicates,
+    find_candidates,
+    join_key,
+    pairs,
+    shared_passages,
+    split_key,
+    write,
+)
 
 pytestmark = pytest.mark.more
 
@@ -38,6 +51,20 @@ pytestmark = pytest.mark.more
 def test_arguments(spark: Any, arguments: dict[str, Any], message: str) -> None:
     with pytest.raises(ConfigurationError, match=message):
         find_candidates(frame(spark, []), **arguments)
+
+
+@pytest.mark.parametrize("df", [[("a", "one")], pd.DataFrame({"id": ["a"], "text": ["one"]}), None])
+def test_only_a_dataframe_of_spark_is_taken(df: Any) -> None:
+    message = (
+        f"df has the type {type(df).__name__}; expected a DataFrame of Spark, .*createDataFrame"
+    )
+    functions: list[Callable[..., Any]] = [
+        *(find_candidates, pairs, clusters, duplicates, dedupe, shared_passages),
+        partial(write, url=None, corpus="c"),
+    ]
+    for function in functions:
+        with pytest.raises(ConfigurationError, match=message):
+            function(df)
 
 
 def test_types_of_columns(spark: Any) -> None:

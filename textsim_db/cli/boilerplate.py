@@ -43,20 +43,20 @@ def boilerplate(
 
     """
     with connect(database_url) as db:
-        found = db.corpus(corpus).boilerplate(share, last, clusters)
+        report = db.corpus(corpus).boilerplate(share, last, clusters)
     is_json, has_clusters = (
         form is Format.JSONL,
-        any(e.clusters is not None for e in found.shingles),
+        any(e.clusters is not None for e in report.shingles),
     )
     rows = [
         (each.share, *[each.clusters] * has_clusters, each.text, _keys(each.keys, is_json))
-        for each in found.shingles
+        for each in report.shingles
     ]
     write(("share", *["clusters"] * has_clusters, "shingle", "keys"), rows, form)
     print_message(
-        f"{count(len(found.shingles), 'shingle')} listed that more than {share:.4g} of "
-        f"{count(found.texts, 'different text')} have, from a sample of {found.sampled:,} of "
-        f"{count(found.documents, 'document')}"
+        f"{count(len(report.shingles), 'shingle')} listed that more than {share:.4g} of "
+        f"{count(report.texts, 'different text')} have, from a sample of {report.sampled:,} of "
+        f"{count(report.documents, 'document')}"
     )
 
 

@@ -171,8 +171,8 @@ def contradictions(
     Example: `textsim judgements contradictions news`
     """
     with connect(database_url) as db:
-        found = list(db.manage(corpus).contradictions())
-    write(Contradiction._fields, found, form)
-    print_message(f"{count(len(found), 'contradiction')} found")
-    if found:
+        listed = list(db.manage(corpus).contradictions())
+    write(Contradiction._fields, listed, form)
+    print_message(f"{count(len(listed), 'contradiction')} found")
+    if listed:
         raise typer.Exit(1)

@@ -96,9 +96,9 @@ def passages(
     searched = searched_text(text, file)
     with connect(database_url) as db:
         opened = db.corpus(corpus)
-        found = opened.passages(searched, words, max_results, scope, max_documents)
+        passage_list = opened.passages(searched, words, max_results, scope, max_documents)
         places = places_of_units(searched, opened.config)
-        if not found:
+        if not passage_list:
             note_unknown_scope(opened, scope)
 
     def marked(run: Passage | CommonRun) -> str:
@@ -108,16 +108,19 @@ def passages(
         return marked(run) if form is Format.TABLE else searched[run.start : run.end]
 
     columns = ("words", "key", "in_text", "in_document", "start", "end", "passage")
-    rows = ((p.words, p.key, p.in_text, p.in_document, p.start, p.end, shown_run(p)) for p in found)
+    rows = (
+        (p.words, p.key, p.in_text, p.in_document, p.start, p.end, shown_run(p))
+        for p in passage_list
+    )
     write(columns, rows, form)
-    for run in found.common:
+    for run in passage_list.common:
         print_message(f"in some {count(run.documents, 'document')}, not listed: {marked(run)}")
     words_of_text, least = len(places.starts), words or opened.config.passages or 0
     if words_of_text < least:
         units = count(words_of_text, opened.config.shingle.noun)
         print_message(f"the text has {units}, and a passage has {least} or more")
-    documents = len({passage.key for passage in found})
-    print_message(f"{count(len(found), 'passage')} in {count(documents, 'document')} found")
+    documents = len({passage.key for passage in passage_list})
+    print_message(f"{count(len(passage_list), 'passage')} in {count(documents, 'document')} found")
 
 
 def _marked(text: str, start: int, end: int) -> str:

@@ -231,8 +231,8 @@ def clusters(
             if not inspected:
                 note_unknown_scope(opened, scope)
             return
-        found = opened.clusters(threshold, linkage, None, language, scope, judgements=judgements)
-        similar = list(counted("searching", "clusters", found))
+        computed = opened.clusters(threshold, linkage, None, language, scope, judgements=judgements)
+        similar = list(counted("searching", "clusters", computed))
         if not similar:
             note_unknown_scope(opened, scope)
     if form is Format.CSV:
@@ -250,7 +250,7 @@ def clusters(
     print_message(f"{count(len(similar), 'cluster')} of {count(documents, 'document')} found")
 
 
-def _write_inspected(found: list[InspectedCluster], form: Format) -> None:
+def _write_inspected(inspected: list[InspectedCluster], form: Format) -> None:
     columns = (
         "size",
         "weakest",
@@ -261,16 +261,16 @@ def _write_inspected(found: list[InspectedCluster], form: Format) -> None:
         "template",
     )
     rows = []
-    for cluster, inspection in found:
+    for cluster, inspection in inspected:
         member, least, is_exact, template, is_held = inspection
         shown_template = template if form is Format.JSONL else " | ".join(template[:2])
         rows.append(
             (len(cluster.keys), cluster.weakest, member, least, is_exact, is_held, shown_template)
         )
     write(columns, rows, form)
-    held = sum(each.inspection.held_by_template for each in found)
+    held = sum(each.inspection.held_by_template for each in inspected)
     print_message(
-        f"{count(len(found), 'cluster')} found, {held:,} of them held together by a template"
+        f"{count(len(inspected), 'cluster')} found, {held:,} of them held together by a template"
     )
 
 

@@ -119,13 +119,12 @@ def members(
         )
 
 
-def _cluster_of(corpus: ManagedCorpus, key: str) -> Iterator[Member]:
-    """Yield the members of the cluster of a document; raises DocumentNotFound."""
-    member = corpus.cluster_of(key)
-    if member is None and key not in corpus:
+def _cluster_of(corpus: ManagedCorpus, key: str) -> list[Member]:
+    """Return the members of the cluster of a document; raises DocumentNotFound."""
+    members_of_cluster = list(corpus.members_of(key))
+    if not members_of_cluster and key not in corpus:
         raise DocumentNotFound(f'corpus "{corpus.name}" has no document "{key}"')
-    if member is not None:
-        yield from (each for each in corpus.members() if each.cluster == member.cluster)
+    return members_of_cluster
 
 
 def _member_rows(members: Iterable[Member], clusters: set[int]) -> Iterator[tuple[Any, ...]]:

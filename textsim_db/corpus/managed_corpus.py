@@ -38,6 +38,7 @@ class ManagedCorpus(Protocol):
     def scopes(self) -> list[ScopeStatus]: ...  # noqa: D102
     def untrack(self) -> None: ...  # noqa: D102
     def members(self) -> Results[Member]: ...  # noqa: D102
+    def members_of(self, key: Key) -> Results[Member]: ...  # noqa: D102
     def cluster_of(self, key: Key) -> Member | None: ...  # noqa: D102
     def judge(  # noqa: D102
         self, a: Key, b: Key, verdict: str, note: str | None = None, *, replaces: str | None = None

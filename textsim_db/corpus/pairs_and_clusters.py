@@ -200,8 +200,8 @@ class ClusterMethods(CheckedArguments):
             0.9
         """
         keys = [[self._key(key) for key in cluster] for cluster in clusters]
-        found = self._current.search(inspect_clusters.inspect_keys, keys, self.config.threshold)
-        return ResultList(found)
+        inspected = self._current.search(inspect_clusters.inspect_keys, keys, self.config.threshold)
+        return ResultList(inspected)
 
     def explain_cluster(
         self, cluster: Cluster[str] | Iterable[Key], most: int = 20

@@ -150,8 +150,8 @@ class SearchMethods(CheckedArguments):
         if query_texts.is_column(texts) or is_frame(texts):
             queries = query_texts.query_texts(texts, text, key)
             scopes = self._scopes(scope, len(queries.texts))
-            found = self._current.search(search.query_frame, queries, criterion, scopes, most)
-            return queries.results(*found)
+            columns = self._current.search(search.query_frame, queries, criterion, scopes, most)
+            return queries.results(*columns)
         check_several(texts, "query_many() takes several texts, such as [text]")
         if isinstance(texts, Mapping | Set):
             raise ConfigurationError(

@@ -91,6 +91,16 @@ class TrackingMethods(CheckedArguments):
         """
         return Results(Member, partial(self._current.loaded().stream, tracked_clusters.members))
 
+    def members_of(self, key: Key) -> Results[Member]:
+        """Return the documents of the cluster of a document, with itself; none if nothing matches it.
+
+        Raises:
+            ConfigurationError: the corpus is not tracked.
+            DocumentNotFound: the key is none that a document can have.
+        """
+        stream, own = self._current.loaded().stream, self._key(key)
+        return Results(Member, partial(stream, tracked_clusters.members_of, own))
+
     def cluster_events(self, after: int = 0) -> Generator[ClusterEvent, None, None]:
         """Yield what happened to the clusters of a tracked corpus, in order.
 

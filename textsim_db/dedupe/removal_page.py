@@ -175,12 +175,13 @@ def _sample(tenth: Tenth, names: _Names, texts: ShownTexts) -> str:
 
 
 def _pair(pair: RemovedPair, names: _Names, texts: ShownTexts) -> str:
-    found = compare_starts(*_texts(pair, texts))
+    differences = compare_starts(*_texts(pair, texts))
     heads = (
         f"<b>kept</b>: {names(pair.kept)}",
         f"<b>{names.removed}</b>: {names(pair.removed)}, similarity {similarity(pair.similarity)}",
     )
-    return f"<article>\n{excerpts_side_by_side(found.parts, *heads)}{_remarks(found)}</article>\n"
+    excerpts = excerpts_side_by_side(differences.parts, *heads)
+    return f"<article>\n{excerpts}{_remarks(differences)}</article>\n"
 
 
 def _texts(pair: RemovedPair, texts: ShownTexts) -> tuple[str, str, Callable[[str], list[Token]]]:
@@ -191,13 +192,13 @@ def _texts(pair: RemovedPair, texts: ShownTexts) -> tuple[str, str, Callable[[st
     return texts.records[pair.kept], removed, tokens
 
 
-def _remarks(found: StartDifferences) -> str:
+def _remarks(differences: StartDifferences) -> str:
     remarks = []
-    if all(part.change is Change.SAME for part in found.parts):
+    if all(part.change is Change.SAME for part in differences.parts):
         remarks.append("no word differs")
-    if found.is_cut:
+    if differences.is_cut:
         remarks.append(f"only the first {COMPARED:,} characters are compared here")
-    return (note("; ".join(remarks)) if remarks else "") + warning_note(found.distinctions)
+    return (note("; ".join(remarks)) if remarks else "") + warning_note(differences.distinctions)
 
 
 def _clusters(shown: ShownRemovals, names: _Names, texts: ShownTexts) -> Iterator[str]:
@@ -235,11 +236,11 @@ def _kept_text(kept: int | StoredDocument, texts: ShownTexts) -> str:
 
 
 def _member(pair: RemovedPair, names: _Names, texts: ShownTexts) -> str:
-    found = compare_starts(*_texts(pair, texts))
+    differences = compare_starts(*_texts(pair, texts))
     return (
         f"<article><b>{names.removed}</b>: {names(pair.removed)}, "
         f"similarity {similarity(pair.similarity)}\n"
-        f"{excerpt_of_both(found.parts)}{_remarks(found)}</article>\n"
+        f"{excerpt_of_both(differences.parts)}{_remarks(differences)}</article>\n"
     )
 
 

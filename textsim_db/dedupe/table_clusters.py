@@ -186,8 +186,8 @@ def attached_corpus(database: Database, table: Table) -> Corpus | None:
     Raises ConfigurationError if the corpus is behind the table.
     """
     with transaction(database.engine) as connection:
-        found = connection.execute(_ATTACHED, [table.relation, *table.columns]).fetchall()
-        names = [name for name, *ids in found if not _has_other_documents(connection, *ids)]
+        corpora = connection.execute(_ATTACHED, [table.relation, *table.columns]).fetchall()
+        names = [name for name, *ids in corpora if not _has_other_documents(connection, *ids)]
     if not names:
         return None
     corpus = database.corpus(names[0])

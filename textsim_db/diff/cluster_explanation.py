@@ -74,8 +74,8 @@ def explain_cluster(
 
 
 def _member(key: str, first: Side, other: Side) -> ExplainedMember:
-    found = differences(first.tokens, other.tokens)
-    return ExplainedMember(key, jaccard(first.shingles, other.shingles), *found)
+    of_member = differences(first.tokens, other.tokens)
+    return ExplainedMember(key, jaccard(first.shingles, other.shingles), *of_member)
 
 
 def _member_as_html(member: ExplainedMember) -> str:

@@ -83,12 +83,12 @@ class CsvReader(LineReader):
 
     def _separator_hint(self) -> str | None:
         """Return what to do if the header holds the separator of another format."""
-        found = [mark for mark in _SEPARATORS if mark in self.columns[0]] if self.columns else []
-        if len(self.columns) != 1 or not found:
+        marks = [mark for mark in _SEPARATORS if mark in self.columns[0]] if self.columns else []
+        if len(self.columns) != 1 or not marks:
             return None
-        fitting = [kind for kind in RECORD_KINDS if RECORD_KINDS[kind].separator == found[0]]
+        fitting = [kind for kind in RECORD_KINDS if RECORD_KINDS[kind].separator == marks[0]]
         way_out = f": give --kind {fitting[0]}" if fitting else ""
-        expected, separator = _SEPARATORS[self._separator], _SEPARATORS[found[0]]
+        expected, separator = _SEPARATORS[self._separator], _SEPARATORS[marks[0]]
         return f"columns are separated by {expected}, not {separator}{way_out}"
 
 

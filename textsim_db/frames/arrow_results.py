@@ -114,8 +114,8 @@ class Results(Generator[ResultRow, None, None], Generic[ResultRow]):
     def _batches(self, schema: Any) -> Iterable[Any]:
         import pyarrow
 
-        with closing(self._find()) as found:
-            for columns in found:
+        with closing(self._find()) as parts:
+            for columns in parts:
                 arrays = [
                     column if _is_arrow(column) else pyarrow.array(column, field.type)
                     for column, field in zip(columns, schema, strict=True)
@@ -127,8 +127,8 @@ def rows_of(
     row: type[ResultRow], find: Callable[[], Generator[ResultColumns, None, None]]
 ) -> Generator[ResultRow, None, None]:
     """Yield the rows whose columns are found."""
-    with closing(find()) as found:
-        for columns in found:
+    with closing(find()) as parts:
+        for columns in parts:
             values = [column.to_pylist() if _is_arrow(column) else column for column in columns]
             yield from map(row._make, zip(*values, strict=True))
 

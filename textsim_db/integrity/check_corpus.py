@@ -65,8 +65,8 @@ def check(store: Store, progress: Callable[[int], None] | None = None) -> list[P
             *_row_problems(connection, store),
         ]
         if tracked is not None:
-            found = faults(connection, store, tracked, checker.suspects)
-            problems += [fault.problem(store.corpus) for fault in found]
+            tracked_faults = faults(connection, store, tracked, checker.suspects)
+            problems += [fault.problem(store.corpus) for fault in tracked_faults]
     with snapshot(store.engine) as connection:
         problems += _unusable_sources(connection, store.corpus)
         problems += source_problems(connection, store.corpus)

@@ -140,15 +140,15 @@ def _nodes_to_compare(connection: Connection, store: Store, threshold: float) ->
     crowded = np.union1d(
         np.array(stored_crowded, np.int64), nodes[np.searchsorted(documents, few.crowded())]
     )
-    found = _found(few.links(), documents, nodes)
+    computed = _found(few.links(), documents, nodes)
     stored = _stored(connection, store)
     # A node whose documents are all in the log has the matches that it had before.
     stored = stored.take(_have_ends(stored.pairs, nodes))
     both, in_stored, in_found = np.intersect1d(
-        stored.pairs, found.pairs, assume_unique=True, return_indices=True
+        stored.pairs, computed.pairs, assume_unique=True, return_indices=True
     )
-    differs = stored.similarity[in_stored] != found.similarity[in_found]
-    one = np.setxor1d(stored.pairs, found.pairs, assume_unique=True)
+    differs = stored.similarity[in_stored] != computed.similarity[in_found]
+    one = np.setxor1d(stored.pairs, computed.pairs, assume_unique=True)
     is_whole = ~(np.isin(left_of(one), crowded) | np.isin(right_of(one), crowded))
     # The join knows no judgements.
     rows = connection.execute(store.corpus.statement(statements.JUDGED_NODES)).fetchall()

@@ -84,15 +84,15 @@ def boilerplate(
     # The most frequent come first, and shingles with equal counts in the order of their text.
     shared = shared[np.lexsort((places[shared], -counts[shared]))][:limit]
     held = _clusters_held(store, sample, Owned(hashes, owners), values[shared], criterion)
-    found = []
+    listed = []
     for number, place in enumerate(shared.tolist()):
         owned = counted[int(places[place])]
         text = sample.tokens.span(int(shingles.starts[owned]), int(shingles.ends[owned]))
         having = owners[hashes == values[place]]
         keys = tuple(sample.keys[i] for i in islice(having.tolist(), EXAMPLES))
         part = float(counts[place]) / len(firsts)
-        found.append(SharedShingle(text, part, keys, None if held is None else int(held[number])))
-    return Boilerplate(sample.documents, len(sample.keys), len(firsts), found)
+        listed.append(SharedShingle(text, part, keys, None if held is None else int(held[number])))
+    return Boilerplate(sample.documents, len(sample.keys), len(firsts), listed)
 
 
 def _clusters_held(

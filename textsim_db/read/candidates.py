@@ -19,7 +19,11 @@ from textsim_db.db.stored_corpus import StoredCorpus
 from textsim_db.read import statements
 from textsim_db.settings import CorpusConfig
 from textsim_db.sketch.exact_prefix import least_needed
-from textsim_db.sketch.fingerprints import Fingerprints
+from textsim_db.sketch.fingerprints import (
+    Fingerprints,
+    PassageShingles,
+    fingerprints_of_shingles,
+)
 from textsim_db.sketch.ragged import Buckets, Ragged
 from textsim_db.sketch.scopes import Scopes, in_scopes
 from textsim_db.sketch.sketch_texts import Sketches
@@ -63,6 +67,12 @@ def passage_look_up(fingerprints: Fingerprints | None, scopes: Scopes) -> LookUp
     assert fingerprints is not None
     sizes = np.zeros(len(fingerprints.sizes), np.int32)  # any size may share a passage
     return LookUp(in_scopes(fingerprints, scopes), sizes, scopes, None, of_passages=True)
+
+
+def look_up_of_shingles(shingles: PassageShingles, config: CorpusConfig, scopes: Scopes) -> LookUp:
+    """Return the look-up of one text by its fingerprints."""
+    fingerprints = fingerprints_of_shingles(shingles, config)
+    return passage_look_up(Ragged(fingerprints, np.array([0, len(fingerprints)])), scopes)
 
 
 def without_common(store: Store, look_up: LookUp, max_documents: int) -> tuple[LookUp, Int32Array]:

@@ -58,8 +58,8 @@ def inspected(
 ) -> list[InspectedCluster]:
     """Return the clusters of at least `fewest` documents, each with an inspection."""
     with snapshot(store.engine) as connection:
-        found = _find(connection, store, criterion, rules)
-        large = [(cluster, group) for cluster, group in found if len(cluster.keys) >= fewest]
+        clusters = _find(connection, store, criterion, rules)
+        large = [(cluster, group) for cluster, group in clusters if len(cluster.keys) >= fewest]
         groups = [group for _, group in large]
         inspections = inspect_clusters.inspect(connection, store, groups, criterion.threshold)
         return [
@@ -74,14 +74,14 @@ def _find(
     """Return the clusters, the largest first."""
     corpus = StoredHost(connection, store, criterion)
     if rules.judgements:
-        found = list(_judged_groups(connection, store, corpus, criterion, rules))
+        groups = list(_judged_groups(connection, store, corpus, criterion, rules))
     else:
         ranked = _ranking(corpus, rules.rank)
-        found = list(linkages.groups(Join(corpus, criterion), rules.linkage, ranked))
+        groups = list(linkages.groups(Join(corpus, criterion), rules.linkage, ranked))
     keys = corpus.cache.keys(
-        np.concatenate([np.empty(0, np.int64), *(group.ids for group in found)])
+        np.concatenate([np.empty(0, np.int64), *(group.ids for group in groups)])
     )
-    result = [(group.with_keys(keys.__getitem__), group) for group in found]
+    result = [(group.with_keys(keys.__getitem__), group) for group in groups]
     result.sort(key=lambda each: (-len(each[0].keys), each[0].keys))
     return result
 

@@ -55,10 +55,12 @@ def random_matches(store: Store, criterion: Criterion, count: int, seed: int) ->
     statement = store.corpus.statement(statements.DOCUMENTS_OF_IDS)
     rows = read_rows(store.engine, statement, [Array(np.array(ids, np.int32))], binary=True)
     scopes = [str(row[5]) for row in rows] if store.corpus.config.scoped else None
-    found = search.query_forms(store, search.forms_of_rows(store, rows), criterion, scopes)
+    matches_of_rows = search.query_forms(
+        store, search.forms_of_rows(store, rows), criterion, scopes
+    )
     pairs = [
         Pair(min(row[1], match.key), max(row[1], match.key), match.similarity)
-        for row, matches in zip(rows, found, strict=True)
+        for row, matches in zip(rows, matches_of_rows, strict=True)
         for match in matches
         if match.key != row[1]
     ]

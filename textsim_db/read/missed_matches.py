@@ -14,7 +14,7 @@ from textsim_db.compare.verify import Criterion
 from textsim_db.db.stored_corpus import StoredCorpus
 from textsim_db.measures.by_name import JACCARD
 from textsim_db.settings import CorpusConfig
-from textsim_db.sketch.fingerprints import count_units, left_out_runs, passage_shingles
+from textsim_db.sketch.fingerprints import PassageShingles, count_units, left_out_runs
 from textsim_db.text.tokens import Tokens
 
 log = logging.getLogger(__name__)
@@ -41,7 +41,9 @@ def warn_of_misses(
     log.warning("%s", message, extra={"corpus": corpus.name})
 
 
-def warn_of_missed_passages(corpus: StoredCorpus, tokens: Tokens) -> None:
+def warn_of_missed_passages(
+    corpus: StoredCorpus, tokens: Tokens, shingles: PassageShingles
+) -> None:
     """Log a warning if documents that contain a text need not be found by its passages."""
     config = corpus.config
     units = count_units(tokens, config)
@@ -51,7 +53,7 @@ def warn_of_missed_passages(corpus: StoredCorpus, tokens: Tokens) -> None:
             f"the text has {units} {name}, and only documents that share {config.passages} "
             f'{name} in a row with it are found in corpus "{corpus.name}"'
         )
-    elif left_out_runs(passage_shingles(tokens, config), config):
+    elif left_out_runs(shingles, config):
         command = f"textsim rebuild {shlex.quote(corpus.name)} --common-passages"
         message = (
             f'a part of the text is in very many documents of corpus "{corpus.name}", which are not '
@@ -70,12 +72,10 @@ def _below_threshold(corpus: StoredCorpus, criterion: Criterion, least: float) -
             f"threshold {asked} is {where}: {_share(config, least)} of the documents at {asked} are "
             f"found; to find more: textsim rebuild {shlex.quote(corpus.name)} --threshold {asked}"
         )
-    found = "documents below it may be missed"
+    outcome = "documents below it may be missed"
     if not config.is_exact:
-        found = f"{_share(config, least)} of the documents at {least:.3g} are found"
-    return (
-        f"{criterion.measure.name} {asked} is a Jaccard similarity of {least:.3g}, {where}: {found}"
-    )
+        outcome = f"{_share(config, least)} of the documents at {least:.3g} are found"
+    return f"{criterion.measure.name} {asked} is a Jaccard similarity of {least:.3g}, {where}: {outcome}"
 
 
 def _by_other_measure(config: CorpusConfig, criterion: Criterion, shingle_count: int | None) -> str:

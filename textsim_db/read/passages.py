@@ -29,9 +29,8 @@ from textsim_db.read import statements
 from textsim_db.read.boilerplate import SAMPLE_DOCUMENTS
 from textsim_db.read.candidates import (
     CandidateRows,
-    LookUp,
     find_candidates,
-    passage_look_up,
+    look_up_of_shingles,
     read_candidates,
     without_common,
 )
@@ -53,7 +52,6 @@ from textsim_db.show.numbers import count
 from textsim_db.sketch.fingerprints import (
     PassageShingles,
     count_units,
-    fingerprints_of_shingles,
     left_out_runs,
     passage_shingles,
 )
@@ -121,18 +119,13 @@ def _search(
     config, scopes = store.corpus.config, None if scope is None else [scope]
     tokens = tokens_without([text], config)
     shingles = passage_shingles(tokens, config)
-    look_up = _look_up(shingles, config, scopes)
+    look_up = look_up_of_shingles(shingles, config, scopes)
     common = list(_runs_without_fingerprints(store, shingles))
     if max_documents is not None:
         look_up, of_many = without_common(store, look_up, max_documents)
         common += _runs_with_fingerprints(store, shingles, of_many, scopes)
     candidates = find_candidates(store, look_up, None)
     return _Searched(tokens, _verified(store, tokens, candidates, min_words), common)
-
-
-def _look_up(shingles: PassageShingles, config: CorpusConfig, scopes: Scopes) -> LookUp:
-    fingerprints = fingerprints_of_shingles(shingles, config)
-    return passage_look_up(Ragged(fingerprints, np.array([0, len(fingerprints)])), scopes)
 
 
 def _with_characters(verified: list[Passage], text: str, config: CorpusConfig) -> list[Passage]:
@@ -207,7 +200,8 @@ def passages_of(store: Store, key: str, min_words: int | None) -> PassageList:
         row = row_of_key(cursor, store.corpus, key)
         tokens = tokens_of([form.encode() for form in forms_of_rows(store, [row])])
         shingles = passage_shingles(tokens, config)
-        look_up = _look_up(shingles, config, None if row[5] is None else [row[5]])
+        scopes = None if row[5] is None else [row[5]]
+        look_up = look_up_of_shingles(shingles, config, scopes)
         candidates = read_candidates(cursor, store.corpus, look_up)
     verified = _verified(store, tokens, candidates, least)
     of_others = [passage for passage in verified if passage.key != key]

@@ -28,10 +28,12 @@ from textsim_db.measures.by_name import CONTAINMENT, JACCARD
 from textsim_db.read import statements
 from textsim_db.read.candidates import (
     CandidateRows,
+    LookUp,
     Numbers,
     count_shared_buckets,
     find_candidates,
     look_up_of,
+    look_up_of_shingles,
     passage_look_up,
 )
 from textsim_db.read.missed_matches import warn_of_missed_passages, warn_of_misses
@@ -44,7 +46,7 @@ from textsim_db.read.stored_documents import (
 from textsim_db.results import Candidate, Match
 from textsim_db.sketch.exact_prefix import smallest_of
 from textsim_db.sketch.fast_similarity import estimates
-from textsim_db.sketch.fingerprints import fingerprints_of
+from textsim_db.sketch.fingerprints import passage_shingles
 from textsim_db.sketch.ragged import Signatures
 from textsim_db.sketch.scopes import Scopes, in_scopes
 from textsim_db.sketch.sketch_texts import Sketches, buckets_of, sketch, sketch_tokens
@@ -90,12 +92,13 @@ def search_text(store: Store, text: str, criterion: Criterion) -> Searched:
     """Return the candidates and the matches of a text."""
     store = _at_threshold(store, criterion)
     scopes = None if criterion.scope is None else [criterion.scope]
-    sketches = sketch([to_bytes(text)], store.corpus.config, criterion.language, scopes)
+    sketches = _sketch_one(store, text, criterion.language, scopes)
     if _finds_passages(store, criterion):
-        warn_of_missed_passages(store.corpus, sketches.tokens)
+        look_up = _passage_look_up(store, sketches.tokens, scopes)
     else:
         warn_of_misses(store.corpus, criterion, int(sketches.shingle_counts[0]))
-    candidates = _candidates(store, sketches, scopes, criterion)
+        look_up = _look_up(store, sketches, scopes)
+    candidates = find_candidates(store, look_up, criterion.language)
     (matches,) = _matches(store, sketches, candidates, criterion)
     return Searched(sketches.tokens, candidates, matches)
 
@@ -108,8 +111,8 @@ def nearest(
     any_similarity = Criterion(JACCARD, 1e-9, language, scope)
     store = _with_threshold(store, any_similarity.threshold)
     scopes = None if scope is None else [scope]
-    sketches = sketch([to_bytes(text)], store.corpus.config, language, scopes)
-    candidates = _candidates(store, sketches, scopes, any_similarity)
+    sketches = _sketch_one(store, text, language, scopes)
+    candidates = find_candidates(store, _look_up(store, sketches, scopes), language)
     return _matches(store, sketches, candidates, any_similarity, count)[0][:count]
 
 
@@ -151,11 +154,12 @@ def _query_in_rounds(
 ) -> Iterator[list[list[Match]]]:
     """Yield the matches of several texts, in parts."""
     store = _at_threshold(store, criterion)
-    if not _finds_passages(store, criterion):
+    finds_passages = _finds_passages(store, criterion)
+    if not finds_passages:
         warn_of_misses(store.corpus, criterion)
 
     def to_sketches(part: Sequence[bytes], scopes: Scopes) -> Sketches:
-        return sketch(part, store.corpus.config, criterion.language, scopes)
+        return sketch(part, store.corpus.config, criterion.language, scopes, finds_passages)
 
     return _in_rounds(store, data, scopes, to_sketches, criterion)
 
@@ -165,9 +169,10 @@ def query_forms(
 ) -> list[list[Match]]:
     """Return the matches of stored normal forms; a document is among its own matches."""
     store = _at_threshold(store, criterion)
+    finds_passages = _finds_passages(store, criterion)
 
     def to_sketches(data: Sequence[bytes], scopes: Scopes) -> Sketches:
-        return sketch_tokens(tokens_of(data), store.corpus.config, scopes)
+        return sketch_tokens(tokens_of(data), store.corpus.config, scopes, finds_passages)
 
     data = [form.encode() for form in forms]
     return list(chain.from_iterable(_in_rounds(store, data, scopes, to_sketches, criterion)))
@@ -184,8 +189,7 @@ def neighbours(store: Store, key: str, criterion: Criterion) -> list[Match]:
         signatures = smallest_of(signatures, document.shingle_counts, config.threshold)
     if _finds_passages(store, criterion):
         tokens = tokens_of([form.encode() for form in forms_of_rows(store, [stored])])
-        warn_of_missed_passages(store.corpus, tokens)
-        look_up = passage_look_up(fingerprints_of(tokens, config), document.scopes)
+        look_up = _passage_look_up(store, tokens, document.scopes)
     else:
         warn_of_misses(store.corpus, criterion, int(document.shingle_counts[0]))
         buckets = in_scopes(buckets_of(signatures, config), document.scopes)
@@ -204,7 +208,7 @@ def candidates_of(
 ) -> list[Candidate]:
     """Return the candidates of a text, most shared buckets first."""
     scopes = None if scope is None else [scope]
-    sketches = sketch([to_bytes(text)], store.corpus.config, language, scopes)
+    sketches = _sketch_one(store, text, language, scopes)
     shared = count_shared_buckets(store, sketches, language, scope)
     return sorted((Candidate(*row) for row in shared), key=lambda c: (-c.shared, c.key))
 
@@ -253,8 +257,24 @@ def _candidates(
         return find_candidates(
             store, passage_look_up(sketches.fingerprints, scopes), criterion.language
         )
-    look_up = look_up_of(sketches.buckets, sketches.shingle_counts, store.corpus.config, scopes)
-    return find_candidates(store, look_up, criterion.language)
+    return find_candidates(store, _look_up(store, sketches, scopes), criterion.language)
+
+
+def _sketch_one(store: Store, text: str, language: str | None, scopes: Scopes) -> Sketches:
+    """Return the sketch of one text, without fingerprints."""
+    config = store.corpus.config
+    return sketch([to_bytes(text)], config, language, scopes, needs_fingerprints=False)
+
+
+def _look_up(store: Store, sketches: Sketches, scopes: Scopes) -> LookUp:
+    return look_up_of(sketches.buckets, sketches.shingle_counts, store.corpus.config, scopes)
+
+
+def _passage_look_up(store: Store, tokens: Tokens, scopes: Scopes) -> LookUp:
+    """Return the look-up of one text by its passages, and log a warning if it may miss documents."""
+    shingles = passage_shingles(tokens, store.corpus.config)
+    warn_of_missed_passages(store.corpus, tokens, shingles)
+    return look_up_of_shingles(shingles, store.corpus.config, scopes)
 
 
 def _finds_passages(store: Store, criterion: Criterion) -> bool:

@@ -169,9 +169,9 @@ def _possible(keys: list[str]) -> list[str]:
     return [key for key in keys if possible_key(key) is not None]
 
 
-def attached_source(found: list[Source], table: str, corpus: str | None) -> Source:
+def attached_source(sources: list[Source], table: str, corpus: str | None) -> Source:
     """Return the attached table with a name, of a corpus if that is given; raises ConfigurationError."""
-    own = [each for each in found if corpus in (None, each.corpus)]
+    own = [each for each in sources if corpus in (None, each.corpus)]
     named = [each for each in own if table in (each.table, each.table.replace('"', ""))]
     if len(named) == 1:
         return named[0]

@@ -35,16 +35,16 @@ class JudgementPages:
     def judgements(self, request: Request, pairs: Pairs) -> Response:
         """Return the list, the latest judgement first."""
         start = whole_number(request.query_params.get("start"))
-        found = sorted(
+        ordered = sorted(
             self._site.judging.all().values(), key=lambda each: each.judged_at, reverse=True
         )
         more = start + ON_A_PAGE
         return self._site.render(
             "judgements.html",
-            judgements=found[start:more],
-            total=len(found),
+            judgements=ordered[start:more],
+            total=len(ordered),
             start=start,
-            more=more if more < len(found) else None,
+            more=more if more < len(ordered) else None,
             imported=whole_number(request.query_params.get("imported")),
             is_imported="imported" in request.query_params,
         )

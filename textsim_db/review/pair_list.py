@@ -91,11 +91,11 @@ class PairList:
         return np.asarray(is_judged[self._order])
 
     def _with_text(self, places: Int64Array) -> Iterator[tuple[int, Pair]]:
-        found = ((place, self._pairs.pair(int(self._order[place]))) for place in map(int, places))
+        pairs = ((place, self._pairs.pair(int(self._order[place]))) for place in map(int, places))
         if not self._choice.text:
-            yield from found
+            yield from pairs
             return
-        searched = islice(found, MOST_READ)
+        searched = islice(pairs, MOST_READ)
         while part := list(islice(searched, _READ_AT_ONCE)):
             texts = self._texts_of(sorted({key for _, pair in part for key in pair[:2]}))
             yield from (each for each in part if self._has_text(each[1], texts))

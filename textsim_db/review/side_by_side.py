@@ -109,7 +109,7 @@ def begin_of(text: Text) -> str:
 
 def visible(text: str) -> str:
     """Return a text with the characters escaped that hide or reorder others."""
-    return _HIDING.sub(lambda found: found[0].encode("unicode_escape").decode("ascii"), text)
+    return _HIDING.sub(lambda hidden: hidden[0].encode("unicode_escape").decode("ascii"), text)
 
 
 def _tokens(text: Text) -> list[Token]:

@@ -37,8 +37,10 @@ class StoredClusters:
                 return
             members = sorted(self._corpus.members(), key=lambda member: member.cluster)
             groups = groupby(members, key=lambda member: member.cluster)
-            found = [_shown(number, list(group)) for number, group in groups]
-            self._clusters = sorted(found, key=lambda cluster: (-len(cluster.keys), cluster.keys))
+            clusters = [_shown(number, list(group)) for number, group in groups]
+            self._clusters = sorted(
+                clusters, key=lambda cluster: (-len(cluster.keys), cluster.keys)
+            )
             self._cluster_of = {key: each for each in self._clusters for key in each.keys}
 
     def __len__(self) -> int:

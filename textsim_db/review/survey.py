@@ -71,8 +71,8 @@ class Survey:
         try:
             self._begin()
             with (
-                closing(self._reviewed.pairs()) as found,
-                closing(self._until_stopped(found)) as pairs,
+                closing(self._reviewed.pairs()) as all_pairs,
+                closing(self._until_stopped(all_pairs)) as pairs,
             ):
                 for state in read_pairs(pairs, self._reviewed.threshold):
                     if isinstance(state, Pairs):
@@ -125,8 +125,8 @@ class Survey:
                     warned.append(number)
         return np.array(warned, np.int64)
 
-    def _until_stopped(self, found: Iterable[Pair]) -> Generator[Pair, None, None]:
-        for pair in found:
+    def _until_stopped(self, pairs: Iterable[Pair]) -> Generator[Pair, None, None]:
+        for pair in pairs:
             if self._is_stopped.is_set():
                 return
             yield pair
@@ -162,13 +162,13 @@ def estimated(matches: RandomMatches, documents: int, threshold: float) -> Pairs
 
     Each pair has two ends, so all pairs are half of the ends of a document, times the documents.
     """
-    *_, found = read_pairs(sorted(set(matches.pairs)), threshold)
-    assert isinstance(found, Pairs)
+    *_, pairs = read_pairs(sorted(set(matches.pairs)), threshold)
+    assert isinstance(pairs, Pairs)
     ends = np.zeros(HUNDREDTHS + 1, np.int64)
     np.add.at(ends, bins_of(np.array([pair.similarity for pair in matches.pairs])), 1)
-    found.histogram = np.rint(ends * documents / max(2 * matches.documents, 1)).astype(np.int64)
-    found.sampled = matches.documents
-    return found
+    pairs.histogram = np.rint(ends * documents / max(2 * matches.documents, 1)).astype(np.int64)
+    pairs.sampled = matches.documents
+    return pairs
 
 
 def _nearest(links: Links, threshold: float) -> Links:

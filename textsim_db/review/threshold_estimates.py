@@ -114,9 +114,9 @@ def suggest(verdicts: Verdicts, histogram: Int64Array) -> Suggestion | None:
     if _unseen(bins_of(verdicts.similarity), histogram, 0) > MOST_UNSEEN:
         return None
     middles = np.minimum((np.arange(HUNDREDTHS + 1) + 0.5) / HUNDREDTHS, 1)
-    found = np.cumsum(histogram[::-1])[::-1]
+    pair_counts = np.cumsum(histogram[::-1])[::-1]
     hits = np.cumsum((histogram * _fitted(verdicts, middles))[::-1])[::-1]
-    f1 = 2 * hits / np.maximum(found + hits[0], 1e-9)
+    f1 = 2 * hits / np.maximum(pair_counts + hits[0], 1e-9)
     # Without pairs in between, the highest threshold with the same pairs says most.
     best = int(np.flatnonzero(f1 >= f1.max() - 1e-9)[-1])
     return Suggestion(best / HUNDREDTHS, float(f1[best]), f1)

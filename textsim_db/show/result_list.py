@@ -68,12 +68,12 @@ def _of_rows(rows: Sequence[Any]) -> str:
 
 def _of_queries(queries: Sequence[Sequence[Any]]) -> str:
     """Return the best rows of each query, with the place of the query from 0 on."""
-    found = [(place, row) for place, rows in enumerate(queries) for row in rows[:BEST_ROWS]]
-    if not found:
+    best_rows = [(place, row) for place, rows in enumerate(queries) for row in rows[:BEST_ROWS]]
+    if not best_rows:
         return note(f"no rows for {count(len(queries), 'query', 'queries')}")
-    columns = ["query", *_columns(found[0][1])]
+    columns = ["query", *_columns(best_rows[0][1])]
     more = sum(len(rows) > BEST_ROWS for rows in queries)
-    html = table(columns, ([place, *_values(row)] for place, row in found))
+    html = table(columns, ([place, *_values(row)] for place, row in best_rows))
     return html + (note(f"the best {BEST_ROWS} rows of each query") if more else "")
 
 

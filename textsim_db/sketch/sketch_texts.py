@@ -47,17 +47,22 @@ class Sketches:
     buckets: Buckets
     """The buckets as they are stored: in a scoped corpus, mixed with the scopes."""
     fingerprints: Fingerprints | None
-    """The fingerprints, not mixed with scopes; None in a corpus without passages."""
+    """The fingerprints, not mixed with scopes; None in a corpus without passages, or if not needed."""
 
 
 def sketch(
-    texts: Sequence[bytes], config: CorpusConfig, language: str | None = None, scopes: Scopes = None
+    texts: Sequence[bytes],
+    config: CorpusConfig,
+    language: str | None = None,
+    scopes: Scopes = None,
+    needs_fingerprints: bool = True,
 ) -> Sketches:
     """Compute the words, signatures and buckets of several texts in UTF-8.
 
     language: the language of all texts. If None, it is identified if stop words depend on it.
     """
-    return sketch_tokens(tokens_without(texts, config, language), config, scopes)
+    tokens = tokens_without(texts, config, language)
+    return sketch_tokens(tokens, config, scopes, needs_fingerprints)
 
 
 def tokens_without(
@@ -139,7 +144,9 @@ def tokens_and_languages(tokens: Tokens, config: CorpusConfig) -> tuple[Tokens, 
     return tokens, None if config.language is None else identify(tokens)
 
 
-def sketch_tokens(tokens: Tokens, config: CorpusConfig, scopes: Scopes = None) -> Sketches:
+def sketch_tokens(
+    tokens: Tokens, config: CorpusConfig, scopes: Scopes = None, needs_fingerprints: bool = True
+) -> Sketches:
     """Compute the shingles, signatures and buckets of texts from their words."""
     parts = [_counts_and_signatures(part, config) for part in tokens.parts(_BYTES_AT_ONCE)]
     counts, signatures = parts[0]
@@ -147,7 +154,8 @@ def sketch_tokens(tokens: Tokens, config: CorpusConfig, scopes: Scopes = None) -
         counts = np.concatenate([counts for counts, _ in parts])
         signatures = joined([signatures for _, signatures in parts])
     buckets = in_scopes(buckets_of(signatures, config), scopes)
-    return Sketches(tokens, counts, signatures, buckets, fingerprints_of(tokens, config))
+    fingerprints = fingerprints_of(tokens, config) if needs_fingerprints else None
+    return Sketches(tokens, counts, signatures, buckets, fingerprints)
 
 
 def _counts_and_signatures(tokens: Tokens, config: CorpusConfig) -> tuple[Int64Array, Signatures]:

@@ -37,6 +37,11 @@ class FrameColumns(NamedTuple):
 
     def check(self, frame: DataFrame) -> None:
         """Raise ConfigurationError unless the columns exist and have types that can be compared."""
+        if not isinstance(frame, DataFrame):
+            raise ConfigurationError(
+                f"df has the type {type(frame).__name__}; expected a DataFrame of Spark, which "
+                "spark.createDataFrame makes of a list or a frame of pandas"
+            )
         _check_column(frame, "key", self.key, (T.StringType, T.IntegralType))
         _check_column(frame, "text", self.text, (T.StringType,))
         if self.scope is not None:

@@ -43,7 +43,7 @@ def survey(documents: DataFrame) -> FrameSurvey:
     assert row is not None
     if row[3]:
         doubled = by_key.filter(is_doubled).orderBy("key").limit(SHOWN_DOUBLED).collect()
-        raise ConfigurationError(_several_rows([found["key"] for found in doubled], row[3]))
+        raise ConfigurationError(_several_rows([repeated["key"] for repeated in doubled], row[3]))
     return FrameSurvey(row[0] or 0, row[1] or 0, row[2] or 0)
 
 

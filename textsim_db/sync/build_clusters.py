@@ -54,19 +54,19 @@ def build(store: Store, waits: bool) -> int:
         connection.execute(statements.ALLOW_JOINS)
         limits = connection.execute(statements.LIMITS_OF_MATCHES, [corpus.id]).fetchone()
         threshold, most = limits or (corpus.config.threshold, 0)
-        found = _find(store, threshold, most)
+        computed = _find(store, threshold, most)
         for statement in (
             statements.REMOVE_NODES,
             statements.REMOVE_MATCHES,
             statements.REMOVE_CROWDED,
         ):
             connection.execute(corpus.statement(statement))
-        rows = zip(found.documents.tolist(), found.nodes.tolist(), strict=True)
+        rows = zip(computed.documents.tolist(), computed.nodes.tolist(), strict=True)
         _copy(connection, corpus.statement(statements.COPY_NODES), ["int4", "int4"], rows)
-        links = zip(*(column.tolist() for column in found.matches), strict=True)
+        links = zip(*(column.tolist() for column in computed.matches), strict=True)
         types = ["int4", "int4", "float8"]
         _copy(connection, corpus.statement(statements.COPY_MATCHES), types, links)
-        crowded = ([node, True] for node in found.crowded.tolist())
+        crowded = ([node, True] for node in computed.crowded.tolist())
         _copy(connection, corpus.statement(statements.COPY_CROWDED), ["int4", "bool"], crowded)
         # From here on, what the log names has changed since it was read.
         for statement in (
@@ -81,7 +81,7 @@ def build(store: Store, waits: bool) -> int:
         for statement in statements.ANALYZE_CLUSTERS:
             connection.execute(corpus.statement(statement))
     log.info("corpus %s: computed the clusters of all documents", corpus.name)
-    return len(found.documents)
+    return len(computed.documents)
 
 
 def _entries(connection: Connection, store: Store) -> list[int]:

@@ -399,6 +399,11 @@ MEMBERS: Final[LiteralString] = """
 SELECT m.key, m.cluster, m.representative, m.similarity, m.crowded FROM textsim.members(%s) m
 ORDER BY m.cluster, m.key COLLATE "C"
 """
+MEMBERS_OF: Final[LiteralString] = """
+/* textsim-db: members of one cluster */
+SELECT m.key, m.cluster, m.representative, m.similarity, m.crowded FROM textsim.members_of(%s, %s) m
+ORDER BY m.key COLLATE "C"
+"""
 CLUSTER_OF: Final[LiteralString] = """
 SELECT o.cluster, o.representative, o.similarity, o.crowded FROM textsim.cluster_of(%s, %s) o
 """

@@ -7,7 +7,7 @@ import time
 from collections.abc import Generator
 from contextlib import suppress
 from datetime import timedelta
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, LiteralString
 
 import psycopg
 from psycopg import errors as pg
@@ -86,13 +86,24 @@ def update_some(engine: Engine, name: str, waits: bool, entry: int | None = None
 
 def members(store: Store) -> Generator[ResultColumns, None, None]:
     """Yield the columns of the members of all clusters; raises ConfigurationError."""
+    yield from _columns_of_members(store, statements.MEMBERS, [store.corpus.name])
+
+
+def members_of(store: Store, key: str) -> Generator[ResultColumns, None, None]:
+    """Yield the columns of the members of a document's cluster; raises ConfigurationError."""
+    yield from _columns_of_members(store, statements.MEMBERS_OF, [store.corpus.name, key])
+
+
+def _columns_of_members(
+    store: Store, statement: LiteralString, parameters: list[str]
+) -> Generator[ResultColumns, None, None]:
     label = store.corpus.label("members")
     with (
         configuration_errors(*_REFUSED),
         transaction(store.engine) as connection,
         connection.cursor(label) as cursor,
     ):
-        cursor.execute(statements.MEMBERS, [store.corpus.name])
+        cursor.execute(statement, parameters)
         while rows := cursor.fetchmany(MEMBERS_AT_ONCE):
             yield columns_of(Member, rows)
 

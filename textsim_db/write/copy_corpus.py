@@ -269,8 +269,8 @@ class CorpusCopier:
             signature = Array(sketches.signatures.of(i))
             expiry = write_batch.expiry_parameter(row.expires_at)
             prints = sketches.fingerprints and Array(sketches.fingerprints.of(i))
-            found = (row.source_id, count, row.scope, expiry, signature, prints, row.normal_form)
-            parameters.append((id_, row.key, *found))
+            columns = (row.source_id, count, row.scope, expiry, signature, prints, row.normal_form)
+            parameters.append((id_, row.key, *columns))
         cursor.executemany(self.new.statement(statements.INSERT_WAITING_DOCUMENT), parameters)
         copy_new_rows(cursor, self.new, copy.batch, numbers, ids)
 

@@ -19,6 +19,8 @@ from functools import partial
 from itertools import chain
 from typing import Any
 
+from psycopg import errors as pg
+
 from textsim_db.db import stored_corpus
 from textsim_db.db.engine import read_rows
 from textsim_db.db.store import Store
@@ -53,11 +55,14 @@ def learn_from_load(
     corpus = store.corpus
     if not learns(corpus.config):
         return None, documents
-    current = stored_corpus.load(store.engine, corpus.name)
-    if current.id != corpus.id and current.origin == corpus.origin:
+    try:
+        if not _can_learn(store):
+            return None, documents
+    except pg.UndefinedTable:
+        current = stored_corpus.load(store.engine, corpus.name)
+        if current.origin != corpus.origin:  # a new corpus with the same name
+            raise
         return current, documents  # the first load of another client has rebuilt it
-    if not _can_learn(store):
-        return None, documents
     pieces = cut(documents, SAMPLE_DOCUMENTS, _weight)
     head = next(pieces, [])
     # The pieces end with the error that the documents raised, if they did.
