@@ -64,6 +64,7 @@ GROUPS = (
             "candidate_pairs",
             "passages",
             "passages_of",
+            "common_runs",
             "shared_passages",
             "containing",
             "create_view",
@@ -151,6 +152,10 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
     "passages_of": (
         "SELECT textsim.add('speeches', '2', 'The bridge over the old river will open at last.');",
         "SELECT * FROM textsim.passages_of('speeches', '2');",
+    ),
+    "common_runs": (
+        "SELECT * FROM textsim.common_runs('speeches', 'the bridge over the old river',\n"
+        "    max_documents => 1);",
     ),
     "shared_passages": ("SELECT * FROM textsim.shared_passages('speeches');",),
     "containing": (

@@ -81,6 +81,11 @@ class Shingle(NamedTuple):
     def __str__(self) -> str:
         return f"{self.unit}:{self.n}"
 
+    @property
+    def noun(self) -> str:
+        """What a message calls the unit: "word" or "character"."""
+        return "word" if self.unit == "word" else "character"
+
     @classmethod
     def parse(cls, text: str) -> Shingle:
         """Read "word:N" or "char:N"; raise `ConfigurationError` for another text.

@@ -54,7 +54,7 @@ def test_the_records_of_a_test_set_are_compared(textsim: Textsim, tmp_path: Path
     testset, report = tmp_path / "testset.jsonl", tmp_path / "report.jsonl"
     testset.write_text("\n".join(map(json.dumps, records)), encoding="utf-8")
     listed = textsim("contamination", str(testset), "--against", "c", "--format", "jsonl")
-    first = {"key": "q1", "words": 10, "coverage": 0.8, "documents": "a"}
+    first = {"key": "q1", "words": 10, "coverage": 0.8, "documents": ["a"]}
     assert rows(listed) == [first | {"left_out": 0}]
     shared = "1 of 3 records share a passage with a document; their coverage: 0 below 0.2, "
     assert f"{shared}0 below 0.5, 0 below 0.8, 1 from 0.8 on\n" in listed.stderr
@@ -63,7 +63,6 @@ def test_the_records_of_a_test_set_are_compared(textsim: Textsim, tmp_path: Path
     assert [json.loads(line) for line in report.read_text(encoding="utf-8").splitlines()] == [
         first
         | {
-            "documents": ["a"],
             "passages": [{"key": "a", "start": 0, "end": len(RUN)}],
             "common": [],
         },
@@ -120,10 +119,43 @@ def test_runs_that_a_record_leaves_out_are_counted(textsim: Textsim, tmp_path: P
     guarded = ["contamination", str(testset), "--against", "c", "--max-documents", "2"]
     listed = textsim(*guarded, "--format", "jsonl")
     (row,) = rows(listed)
-    assert row["documents"] == ""
+    assert row["documents"] == []
     assert 3 <= row["left_out"] <= 8
     assert "1 record with runs in too many documents to list" in listed.stderr
     textsim(*guarded, "--report", str(report))
     (run,) = json.loads(report.read_text(encoding="utf-8"))["common"]
     assert run["documents"] == 3
     assert run["words"] == row["left_out"]
+
+
+def test_a_table_shows_the_first_documents_of_a_record(textsim: Textsim) -> None:
+    textsim("corpus", "create", "c", "--passages", "6")
+    lines = [{"id": f"d{number}", "text": RUN} for number in range(8)]
+    textsim("index", "c", "-", input="\n".join(map(json.dumps, lines)))
+    command, record = ("contamination", "-", "--against", "c"), json.dumps({"id": "q", "text": RUN})
+    assert "  d0, d1, d2, d3, d4 and 3 more  " in textsim(*command, input=record).stdout
+    (row,) = rows(textsim(*command, "--json", input=record))
+    assert row["documents"] == [f"d{number}" for number in range(8)]
+    in_csv = textsim(*command, "--format", "csv", input=record).stdout
+    assert '"d0, d1, d2, d3, d4, d5, d6, d7"' in in_csv
+
+
+def test_a_record_that_cannot_be_compared_is_refused_alone(textsim: Textsim) -> None:
+    create(textsim)
+    texts = {"q1": RUN, "q2": "a \0", "q3": "a \ud800", "q4": RUN}
+    lines = [json.dumps({"id": key, "text": text}) for key, text in texts.items()]
+    command = ("contamination", "-", "--against", "c", "--format", "jsonl")
+    listed = textsim(*command, input="\n".join(lines), status=1)
+    assert [row["key"] for row in rows(listed)] == ["q1", "q4"]
+    assert 'refused: record "q2": the text has a NUL character at character 3' in listed.stderr
+    assert 'refused: record "q3": the text has a lone surrogate' in listed.stderr
+
+
+def test_messages_count_characters(textsim: Textsim) -> None:
+    textsim("corpus", "create", "c", "--shingle", "char:5", "--passages", "20")
+    assert (
+        "the text has 3 characters, and a passage has 20" in textsim("passages", "c", "abc").stderr
+    )
+    record = json.dumps({"id": "q", "text": "abc"})
+    listed = textsim("contamination", "-", "--against", "c", input=record)
+    assert "1 record of fewer than 20 characters, which can share no passage" in listed.stderr

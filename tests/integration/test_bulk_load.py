@@ -15,8 +15,8 @@ from tests.support.sampling import sample
 from tests.support.waiting import LOCKS, wait_for, wait_until
 from textsim_db.db import stored_corpus
 from textsim_db.read.boilerplate import SAMPLE_DOCUMENTS
+from textsim_db.write import vacuum_loads
 from textsim_db.write.batch_size import BATCH_DOCUMENTS
-from textsim_db.write.vacuum_loads import DOCUMENTS_BETWEEN
 
 LOAD = (
     "import sys, textsim_db as ts\n"
@@ -138,9 +138,17 @@ HAS_MARKED_PAGES = b"""
 SELECT FROM pg_class WHERE relnamespace = 'textsim'::regnamespace AND relname = ANY (%s)
 HAVING bool_and(relallvisible > 0)
 """
-SOME_VACUUMS = DOCUMENTS_BETWEEN + 3 * BATCH_DOCUMENTS
+SLOW_VACUUM = ["lock_timeout = '20ms'", "vacuum_cost_delay = '20ms'"]
+SOME_VACUUMS = 7 * BATCH_DOCUMENTS
 
 
+@pytest.fixture
+def vacuums_each_batch(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One VACUUM alone may mark no page: an ANALYZE of autovacuum beside it holds a snapshot."""
+    monkeypatch.setattr(vacuum_loads, "DOCUMENTS_BETWEEN", BATCH_DOCUMENTS)
+
+
+@pytest.mark.usefixtures("vacuums_each_batch")
 def test_pages_are_vacuumed_while_a_first_load_lasts(db: ts.Database) -> None:
     count = SAMPLE_DOCUMENTS + SOME_VACUUMS  # the corpus learns from the first ones
     corpus = db.create_corpus("c", passages=4)
@@ -154,6 +162,7 @@ def test_pages_are_vacuumed_while_a_first_load_lasts(db: ts.Database) -> None:
     assert corpus.check() == []
 
 
+@pytest.mark.usefixtures("vacuums_each_batch")
 def test_pages_are_vacuumed_while_a_corpus_is_rebuilt(db: ts.Database) -> None:
     corpus = db.create_corpus("c")
     corpus.add_many(texts(SOME_VACUUMS))
@@ -163,6 +172,31 @@ def test_pages_are_vacuumed_while_a_corpus_is_rebuilt(db: ts.Database) -> None:
             wait_for_marked_pages(db)
 
     corpus.rebuild(passages=4, progress=wait)
+    assert corpus.check() == []
+
+
+HOLDS_BAND_ROWS = f"""
+SELECT FROM {LOCKS} WHERE relation = 'textsim.band_1'::regclass AND mode = 'ShareUpdateExclusiveLock'
+""".encode()
+
+
+def test_a_load_ends_if_a_vacuum_holds_the_lock_of_the_index(
+    db: ts.Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    count = 2 * BATCH_DOCUMENTS
+    monkeypatch.setattr(vacuum_loads, "DOCUMENTS_BETWEEN", count)
+    corpus = db.create_corpus("c")
+    with psycopg.connect(db.url, autocommit=True) as connection:
+        for setting in SLOW_VACUUM:
+            connection.execute(f'ALTER DATABASE "{connection.info.dbname}" SET {setting}'.encode())
+
+        def wait_after_last_batch(report: ts.AddReport) -> None:
+            if report.added == count:
+                wait_until(connection, HOLDS_BAND_ROWS)
+
+        with ts.connect(db.url) as limited:
+            limited.corpus("c").add_many(texts(count), wait_after_last_batch)
+    assert has_index(db.url)
     assert corpus.check() == []
 
 

@@ -14,6 +14,7 @@ from tests.support.connections import Connection
 from tests.support.passages import (
     HEADER,
     QUOTATION,
+    common_in_sql,
     create_corpus,
     in_sql,
     places,
@@ -38,6 +39,10 @@ def test_a_run_of_many_documents_is_named_and_not_followed(
     assert run.in_text >= 1
     assert run.in_text + run.words <= 11
     assert corpus.passages(text, max_documents=20).common == []
+    assert common_in_sql(connection, text, 10) == [run]
+    assert common_in_sql(connection, text, 20) == common_in_sql(connection, text) == []
+    with pytest.raises(pg.InvalidParameterValue, match="max_documents is 0"):
+        common_in_sql(connection, text, 0)
     for limit in (10, 20):
         (record,) = corpus.contamination([("q", text)], max_documents=limit)
         alone = corpus.passages(text, max_documents=limit)
@@ -89,6 +94,7 @@ def test_a_run_that_thousands_have_is_left_out(db: ts.Database, connection: Conn
     found = corpus.passages(f"Before. {HEADER}, after")
     assert found == []
     assert found.common == [ts.CommonRun(10, 1, 1024)]
+    assert common_in_sql(connection, f"Before. {HEADER}, after") == found.common
     (record,) = corpus.contamination([("q", f"Before. {HEADER}, after")])
     assert record == ("q", 12, 0.0, [], [], found.common)
     assert in_sql(connection, f"Before. {HEADER}, after") == []
@@ -149,8 +155,11 @@ def test_a_scope_does_not_hide_the_passages_of_another(
     corpus.add("own", HEADER, scope="small")
     found = corpus.passages(HEADER, scope="small")
     assert places(found) == in_sql(connection, HEADER, None, None, "small") == [("own", 10, 0, 0)]
-    assert found.common == []
+    assert found.common == common_in_sql(connection, HEADER, scope="small") == []
     assert len(corpus.passages(HEADER, scope="large")) == 1200
+    of_many = corpus.passages(HEADER, scope="large", max_documents=1000).common
+    assert of_many == common_in_sql(connection, HEADER, 1000, "large")
+    assert [run.documents for run in of_many] == [1200]
     assert corpus.check() == []
 
 
@@ -215,10 +224,16 @@ def test_classes_do_not_change_what_is_found(
     plain.add_many(list(documents.items())[:50])  # too few to learn from
     plain.add_many(documents.items())
     assert plain.config.common_of_passages is None
+    runs = 0
     for text in list(documents.values())[:40]:
         found = learned.passages(text)
         assert found == plain.passages(text)
         assert places(found) == in_sql(connection, text)
+        few = rng.randrange(1, 30)
+        common_runs = learned.passages(text, max_documents=few).common
+        assert common_in_sql(connection, text, few) == common_runs
+        runs += len(common_runs)
+    assert runs > 40
     assert learned.check() == plain.check() == []
 
 

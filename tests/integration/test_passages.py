@@ -279,6 +279,28 @@ def test_a_test_set_of_any_size_is_compared_record_by_record(db: ts.Database) ->
     found.close()
 
 
+def test_a_wrong_record_of_a_test_set_is_named(db: ts.Database) -> None:
+    corpus = create_corpus(db)
+    first = ("q1", QUOTATION)
+    for wrong, message in [
+        (("q2", None), 'record "q2": the text is null'),
+        (("q2", "a\0"), 'record "q2": the text has a NUL character at character 2'),
+        ({"id": "q2", "text": QUOTATION}, "a record is of type dict; expected pairs"),
+        ("q2", "a record is of type str; expected pairs"),
+        (("q2", QUOTATION, "scope"), "a record has 3 values; expected its key and its text"),
+    ]:
+        records = corpus.contamination([first, wrong])  # type: ignore[list-item]
+        assert next(records).key == "q1"
+        with pytest.raises(ts.TextsimError, match=message):
+            next(records)
+
+
+def test_messages_count_characters_where_passages_are_of_characters(db: ts.Database) -> None:
+    corpus = create_corpus(db, shingle="char:5")
+    with pytest.raises(ts.ConfigurationError, match=f"of {WORDS} characters or more, and not of 7"):
+        corpus.passages("a text", 7)
+
+
 def test_wrong_arguments_are_refused(db: ts.Database, connection: Connection) -> None:
     for passages in (3, 1001):
         with pytest.raises(ts.ConfigurationError, match="expected 4 to 1000"):

@@ -18,9 +18,9 @@ PUBLIC = {
         "normal_form shingles words"
     ),
     "stable": (
-        "buckets candidates candidates_of cluster_events cluster_of containing "
-        "contradictions jaccard judgements match_pairs matches members members_of nearest neighbours "
-        "passages passages_of signature"
+        "buckets candidates candidates_of cluster_events cluster_of common_runs containing "
+        "contradictions jaccard judgements match_pairs matches members members_of nearest "
+        "neighbours passages passages_of signature"
     ),
     "volatile": (
         "add add_unique attach candidate_pairs clusters create_corpus create_members_view "

@@ -86,6 +86,15 @@ def in_sql(connection: Connection, text: str, *arguments: Any) -> list[Run]:
     return [tuple(row) for row in rows]
 
 
+def common_in_sql(
+    connection: Connection, text: str, max_documents: int | None = None, scope: str | None = None
+) -> list[ts.CommonRun]:
+    rows = connection.execute(
+        "SELECT * FROM textsim.common_runs('c', %s, %s, %s)", [text, scope, max_documents]
+    )
+    return [ts.CommonRun(*row) for row in rows]
+
+
 def has_many_places(units: Sequence[str], least: int = WORDS) -> bool:
     """Say whether a text has a run at more than ten places, of which SQL compares only ten."""
     windows = Counter(tuple(units[i : i + least]) for i in range(len(units) - least + 1))

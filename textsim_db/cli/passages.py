@@ -33,18 +33,23 @@ from textsim_db.cli.searches import (
     note_unknown_scope,
     searched_text,
 )
-from textsim_db.errors import InputError
+from textsim_db.errors import DocumentError, InputError
 from textsim_db.files.kind_by_name import Kind
+from textsim_db.results import Refusal
 from textsim_db.show.numbers import count
 from textsim_db.show.word_borders import end_of_start, start_of_end
+from textsim_db.text.storable_text import to_bytes
 
 if TYPE_CHECKING:
+    from textsim_db.files.read_documents import Document
     from textsim_db.results import CommonRun, Contamination, Passage
 
 _SHOWN_AROUND = 30
 """The characters of the text that a table shows before and after a passage."""
 _MOST_SHOWN = 160
 """A passage of more characters is shown without its middle."""
+_MOST_DOCUMENTS = 5
+"""A table shows this many documents of a record, and says how many more there are."""
 
 LeastWords = Annotated[
     int | None,
@@ -56,7 +61,8 @@ LeastWords = Annotated[
 MostDocuments = Annotated[
     int | None,
     positive_number_option(
-        "Do not list a run that more documents have, such as a header. Default: list all.",
+        "Do not list a run that more documents have, such as a header. Default: list all but those "
+        "that the corpus has learned to leave out.",
         "--max-documents",
     ),
 ]
@@ -111,7 +117,7 @@ def passages(
         print_message(f"in some {count(run.documents, 'document')}, not listed: {marked(run)}")
     words_of_text, least = len(places.starts), words or opened.config.passages or 0
     if words_of_text < least:
-        units = count(words_of_text, opened.config.shingle.unit)
+        units = count(words_of_text, opened.config.shingle.noun)
         print_message(f"the text has {units}, and a passage has {least} or more")
     documents = len({passage.key for passage in passage_list})
     print_message(f"{count(len(passage_list), 'passage')} in {count(documents, 'document')} found")
@@ -160,13 +166,13 @@ def contamination(
 ) -> None:
     """Say which records of a test set share passages with the documents of a corpus.
 
-    The corpus must have passages. Of each record that shares one, it prints the key, the number of its
+    The corpus must have passages. For each record that shares one, it prints the key, the number of its
     words, the share of them that are in passages, the keys of the documents, and the number of words in
-    runs that very many documents have, whose documents are not listed. --report writes all records to a
-    file instead, with the document and the characters of each passage. A table needs all its rows in
-    memory; the report and other formats are written row by row, so the test set may have any size. At
-    the end it prints how many records share a passage, by their coverage; with --report and --json as
-    an object.
+    runs that very many documents have, whose documents are not listed. A table shows the first five
+    documents of a record. --report writes all records to a file instead, with the document and the
+    characters of each passage. A table needs all its rows in memory; the report and other formats are
+    written row by row, so the test set may have any size. At the end it prints how many records share a
+    passage, by their coverage; with --report and --json as an object.
 
     Examples:
     - `textsim contamination questions.jsonl --against training`
@@ -184,11 +190,10 @@ def contamination(
         check_output("--report", report, (("TESTSET", name) for name in inputs.files()))
     with connect(database_url) as db:
         corpus = db.corpus(against)
-        tally = _Tally(words or corpus.config.passages or 0)
-        records = ((document[0], document[1]) for document in inputs)
-        compared = corpus.contamination(records, words, scope, max_documents)
+        counts = _RecordCounts(words or corpus.config.passages or 0)
+        compared = corpus.contamination(_comparable(inputs, refusals), words, scope, max_documents)
         are_printed = report is None and form is not Format.TABLE
-        rows = counted("comparing", "records", tally.counted(compared), inputs, are_printed)
+        rows = counted("comparing", "records", counts.counted(compared), inputs, are_printed)
         first = list(islice(rows, 1))
         if refusals.count and not first:
             refusals.show()
@@ -196,28 +201,50 @@ def contamination(
         all_rows = chain(first, rows)
         if report is None:
             shared = (
-                (*row[:3], ", ".join(row.documents), _count_words(row.common))
+                (*row[:3], _shown_documents(row.documents, form), _count_words(row.common))
                 for row in all_rows
                 if row.documents or row.common
             )
             write(("key", "words", "coverage", "documents", "left_out"), shared, form)
         else:
             _write_report(report, all_rows)
-        if not tally.contaminated:
+        if not counts.contaminated:
             note_unknown_scope(corpus, scope)
     # With --report these numbers are the result of the command, so --json prints them.
     print_numbers = print_message if report is None else print_result
-    print_numbers(tally.summary(), **tally.numbers())
-    if tally.left_out:
-        print_message(f"{count(tally.left_out, 'record')} with runs in too many documents to list")
-    if tally.short:
-        records_below = count(tally.short, "record")
+    print_numbers(counts.summary(), **counts.numbers())
+    if counts.left_out:
+        print_message(f"{count(counts.left_out, 'record')} with runs in too many documents to list")
+    if counts.too_short:
+        records_below = count(counts.too_short, "record")
         print_message(
-            f"{records_below} of fewer than {tally.least_words} words, which can share no passage"
+            f"{records_below} of fewer than {counts.least_words} {corpus.config.shingle.noun}s, which "
+            "can share no passage"
         )
     refusals.show()
     if refusals.count:
         raise typer.Exit(1)
+
+
+def _shown_documents(keys: list[str], form: Format) -> list[str] | str:
+    """Return the keys of documents as a format shows them: a table only the first."""
+    if form is Format.JSONL:
+        return keys
+    if form is Format.CSV or len(keys) <= _MOST_DOCUMENTS:
+        return ", ".join(keys)
+    others = len(keys) - _MOST_DOCUMENTS
+    return f"{', '.join(keys[:_MOST_DOCUMENTS])} and {others:,} more"
+
+
+def _comparable(documents: Iterable[Document], refusals: Refusals) -> Iterator[tuple[str, str]]:
+    """Yield the records whose texts can be compared, and note the others as refused."""
+    for key, text, *_ in documents:
+        try:
+            to_bytes(text)
+        except DocumentError as error:
+            refusals.add(Refusal(f'record "{key}"', str(error)))
+        else:
+            yield key, text
 
 
 def _count_words(runs: Iterable[CommonRun]) -> int:
@@ -229,7 +256,7 @@ _COVERAGE_LIMITS = (0.2, 0.5, 0.8)
 """The limits of the ranges of coverage in which records are counted; a coverage of 0 is apart."""
 
 
-class _Tally:
+class _RecordCounts:
     """How many records there are, how many of them share passages, and how much of them is covered."""
 
     def __init__(self, least_words: int) -> None:
@@ -237,7 +264,9 @@ class _Tally:
         self.records = 0
         self.contaminated = 0
         self.left_out = 0
-        self.short = 0
+        """The number of records with runs whose documents are not listed."""
+        self.too_short = 0
+        """The number of records that have fewer words than a passage."""
         self.by_coverage = [0] * (len(_COVERAGE_LIMITS) + 1)
         """The number of contaminated records in each range of coverage."""
 
@@ -247,7 +276,7 @@ class _Tally:
             self.records += 1
             self.contaminated += bool(row.documents)
             self.left_out += bool(row.common)
-            self.short += row.words < self.least_words
+            self.too_short += row.words < self.least_words
             self.by_coverage[bisect_right(_COVERAGE_LIMITS, row.coverage)] += bool(row.documents)
             yield row
 

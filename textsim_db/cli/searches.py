@@ -49,9 +49,7 @@ MeasureOption = Annotated[
 ]
 MaxResults = Annotated[
     int | None,
-    positive_number_option(
-        "Print at most this many results, the most similar first. Default: all."
-    ),
+    positive_number_option("Print at most this many results, the first ones. Default: all."),
 ]
 
 

@@ -24,6 +24,7 @@ from textsim_db.text.hash_table import (
 from textsim_db.text.numba_compiler import inlined_kernel, kernel
 
 _WORD = np.uint64(0xFFFFFFFF)
+"""The bits of the word in the key of an edge."""
 
 
 class SharedRuns(NamedTuple):

@@ -132,7 +132,7 @@ class PassageMethods(CheckedArguments):
         """Yield the runs of words that documents of the corpus share, for all pairs, in one snapshot.
 
         In a scoped corpus, both documents have the same scope. A header that many documents have makes a
-        passage of every two of them. A run all of whose parts are in very many documents is left out.
+        passage of every two of them. A run is left out if all its parts are in very many documents.
 
         Args:
             min_words: the words of the shortest passage; by default `passages`, and not fewer.
@@ -173,7 +173,8 @@ class PassageMethods(CheckedArguments):
 
         Raises:
             DocumentError: a text could not be stored, for example because of a NUL character.
-            ConfigurationError: the corpus has no passages, or an argument is out of range.
+            ConfigurationError: the corpus has no passages, an argument is out of range, or a record is
+                no pair.
 
         Examples:
             >>> seen = db.create_corpus("seen", passages=6)
@@ -184,7 +185,7 @@ class PassageMethods(CheckedArguments):
             >>> record.coverage, record.passages
             (0.7777777777777778, [Passage(key='a', words=7, in_text=0, in_document=2, start=0, end=40)])
         """
-        texts, in_scope = ((str(key), text) for key, text in records), self._scope(scope)
+        texts, in_scope = map(_key_and_text, records), self._scope(scope)
         limit = checked_count(max_documents, "max_documents")
         yield from self._current.loaded().stream(
             passages.contamination, texts, min_words, limit, in_scope
@@ -236,3 +237,18 @@ class PassageMethods(CheckedArguments):
             passages.least_words(self._current.store, min_words)
         except ConfigurationError:
             passages.least_words(self._current.loaded().store, min_words)
+
+
+def _key_and_text(record: tuple[Key, str]) -> tuple[str, str]:
+    # A mapping or a string of two characters could be unpacked, too.
+    if not isinstance(record, tuple | list):
+        raise ConfigurationError(
+            f"a record is of type {type(record).__name__}; expected pairs of key and text such as "
+            "zip(keys, texts)"
+        )
+    if len(record) != 2:
+        raise ConfigurationError(
+            f"a record has {len(record)} values; expected its key and its text"
+        )
+    key, text = record
+    return str(key), text

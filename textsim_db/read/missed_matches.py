@@ -47,7 +47,7 @@ def warn_of_missed_passages(
     """Log a warning if documents that contain a text need not be found by its passages."""
     config = corpus.config
     units = count_units(tokens, config)
-    name = "words" if config.shingle.unit == "word" else "characters"
+    name = f"{config.shingle.noun}s"
     if 0 < units < (config.passages or 0):
         message = (
             f"the text has {units} {name}, and only documents that share {config.passages} "

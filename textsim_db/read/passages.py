@@ -24,7 +24,7 @@ from textsim_db.db.binary_format import Array, load_int4_array
 from textsim_db.db.engine import Connection, read_rows
 from textsim_db.db.store import Store
 from textsim_db.db.stored_corpus import StoredCorpus
-from textsim_db.errors import ConfigurationError, DocumentError
+from textsim_db.errors import ConfigurationError, DocumentError, shown
 from textsim_db.read import statements
 from textsim_db.read.boilerplate import SAMPLE_DOCUMENTS
 from textsim_db.read.candidates import (
@@ -36,7 +36,7 @@ from textsim_db.read.candidates import (
 )
 from textsim_db.read.document_cache import DocumentCache
 from textsim_db.read.read_band_index import expired_ids
-from textsim_db.read.search import forms_of_rows, row_of_key, search_text
+from textsim_db.read.search import forms_of_rows, placed_bytes, row_of_key, search_text
 from textsim_db.read.snapshot import fetch_arrays, snapshot
 from textsim_db.read.stored_documents import StoredDocuments, WordNumbers
 from textsim_db.results import (
@@ -79,9 +79,11 @@ def least_words(store: Store, min_words: int | None) -> int:
         )
     words = least if min_words is None else check_count(min_words, "min_words", 1, 2**31 - 1)
     if words < least:
+        noun = store.corpus.config.shingle.noun
         raise ConfigurationError(
-            f'corpus "{name}" finds passages of {least} words or more, and not of {words}: for shorter '
-            f"ones, rebuild it, such as: textsim rebuild {shlex.quote(name)} --passages {max(words, 4)}"
+            f'corpus "{name}" finds passages of {least} {noun}s or more, and not of {words}: for '
+            "shorter ones, rebuild it, such as: "
+            f"textsim rebuild {shlex.quote(name)} --passages {max(words, 4)}"
         )
     return words
 
@@ -105,22 +107,23 @@ def passages(
     the text with such fingerprints are returned beside the passages; None reads all. The runs without
     fingerprints are returned too.
     """
-    searched = _search(store, text, least_words(store, min_words), max_documents, scope)
+    least = least_words(store, min_words)
+    searched = _search(store, to_bytes(text), least, max_documents, scope)
     located = _with_characters(searched.passages, text, store.corpus.config)
     return PassageList(located, searched.common)
 
 
 def _search(
-    store: Store, text: str, min_words: int, max_documents: int | None, scope: str | None
+    store: Store, text: bytes, min_words: int, max_documents: int | None, scope: str | None
 ) -> _Searched:
     config, scopes = store.corpus.config, None if scope is None else [scope]
-    tokens = tokens_without([to_bytes(text)], config)
+    tokens = tokens_without([text], config)
     shingles = passage_shingles(tokens, config)
     look_up = look_up_of_shingles(shingles, config, scopes)
     common = list(_runs_without_fingerprints(store, shingles))
     if max_documents is not None:
         look_up, of_many = without_common(store, look_up, max_documents)
-        common += _runs_with(store, shingles, of_many, scopes)
+        common += _runs_with_fingerprints(store, shingles, of_many, scopes)
     candidates = find_candidates(store, look_up, None)
     return _Searched(tokens, _verified(store, tokens, candidates, min_words), common)
 
@@ -138,15 +141,15 @@ def _with_characters(verified: list[Passage], text: str, config: CorpusConfig) -
 
 
 def characters(store: Store, text: str, passage: Passage) -> tuple[int, int]:
-    """Return the characters of a document before a passage, and up to its end; text: the document's."""
+    """Return the characters of a document's text before a passage, and up to its end."""
     config = store.corpus.config
     places = places_of_units(text, config)
     end, units = passage.in_document + passage.words, len(places.starts)
     if end > units:
-        noun = "word" if config.shingle.unit == "word" else "character"
+        has = count(units, config.shingle.noun)
         raise DocumentError(
-            f'the text of document "{passage.key}" has {count(units, noun)}; the passage ends after '
-            f"{end:,}, so this is another text"
+            f'the text of document "{passage.key}" has {has}; the passage ends after {end:,}, so '
+            "this is another text"
         )
     return places.span(passage.in_document, passage.words)
 
@@ -167,20 +170,20 @@ def _estimate_documents(store: Store, commonness: int) -> int:
     return int(2**commonness * max(1.0, documents / SAMPLE_DOCUMENTS))
 
 
-def _runs_with(
+def _runs_with_fingerprints(
     store: Store, shingles: PassageShingles, fingerprints: Int32Array, scopes: Scopes
 ) -> Iterator[CommonRun]:
     """Yield the runs of one text whose shingles have these fingerprints."""
     own = Ragged(shingles.values.astype(np.int32), np.array([0, len(shingles.values)]))
-    mixed = in_scopes(own, scopes).values
-    places = np.flatnonzero(np.isin(mixed, fingerprints))
+    stored = in_scopes(own, scopes).values
+    places = np.flatnonzero(np.isin(stored, fingerprints))
     if not len(places):
         return
     # Shingles that overlap or touch are one run.
     n = window_of(store.corpus.config.passages or 0).n
     for run in np.split(places, np.flatnonzero(np.diff(places) > n) + 1):
         start, end = int(run[0]), int(run[-1]) + n
-        yield CommonRun(end - start, start, _count_documents(store, int(mixed[start])))
+        yield CommonRun(end - start, start, _count_documents(store, int(stored[start])))
 
 
 def _count_documents(store: Store, fingerprint: int) -> int:
@@ -242,7 +245,7 @@ def shared_passages(
 def _fingerprints_of_many(
     connection: Connection, corpus: StoredCorpus, max_documents: int | None
 ) -> Int32Array:
-    """Return the fingerprints of more documents, and log a warning if there are any."""
+    """Return the fingerprints that more documents have, and log a warning if there are any."""
     if max_documents is None:
         return np.empty(0, np.int32)
     statement, parameters = statements.FINGERPRINTS_OF_MANY, [max_documents]
@@ -281,13 +284,14 @@ def contamination(
     """Yield what each record shares with the documents; max_documents: as in passages()."""
     least = least_words(store, min_words)
     for key, text in records:
-        tokens, verified, common = _search(store, text, least, max_documents, scope)
+        data = placed_bytes(text, f'record "{shown(key)}"')
+        tokens, verified, common = _search(store, data, least, max_documents, scope)
         config = store.corpus.config
         words = count_units(tokens, config)
         coverage = _count_covered(verified, words) / max(words, 1)
         keys = sorted({each.key for each in verified})
         located = _with_characters(verified, text, config)
-        yield Contamination(str(key), words, coverage, keys, located, common)
+        yield Contamination(key, words, coverage, keys, located, common)
 
 
 def _count_covered(verified: Sequence[Passage], words: int) -> int:
@@ -301,7 +305,7 @@ def _count_covered(verified: Sequence[Passage], words: int) -> int:
 def _verified(
     store: Store, tokens: Tokens, candidates: CandidateRows, min_words: int
 ) -> list[Passage]:
-    """Return the passages that a text shares with candidates, given its words."""
+    """Return the passages that a text, given by its words, shares with candidates, the longest first."""
     vocabulary = WordNumbers(store.dictionary)
     documents = StoredDocuments(store.corpus, vocabulary, candidates.rows)
     words, offsets, *_ = documents.rows()

@@ -123,7 +123,7 @@ def query_many(
 
     scopes: the scope of each text, if the corpus is scoped.
     """
-    data = [_placed_bytes(text, f"text {number}") for number, text in enumerate(texts, 1)]
+    data = [placed_bytes(text, f"text {number}") for number, text in enumerate(texts, 1)]
     return list(chain.from_iterable(_query_in_rounds(store, data, criterion, scopes)))
 
 
@@ -134,7 +134,7 @@ def query_frame(
 
     most: the largest number of matches of a text.
     """
-    data = [_placed_bytes(text, queries.place(row)) for row, text in enumerate(queries.texts)]
+    data = [placed_bytes(text, queries.place(row)) for row, text in enumerate(queries.texts)]
     numbers: list[int] = []
     keys: list[str] = []
     similarities: list[float] = []
@@ -387,7 +387,8 @@ def row_of_key(cursor: psycopg.Cursor[Any], corpus: StoredCorpus, key: str) -> t
     return row
 
 
-def _placed_bytes(text: str, place: str) -> bytes:
+def placed_bytes(text: str, place: str) -> bytes:
+    """Return a text as to_bytes() does; an error begins with the place of the text."""
     try:
         return to_bytes(text)
     except DocumentError as error:

@@ -34,7 +34,7 @@ class CommonRun(NamedTuple):
     """The words of the text before the run."""
     documents: int
     """About how many documents have a part of it: counted up to 100,000, or estimated from the sample
-    of which the corpus has learned its common shingles."""
+    from which the corpus has learned its common shingles."""
 
 
 class PassageList(ResultList[Passage]):

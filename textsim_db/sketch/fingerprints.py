@@ -1,4 +1,4 @@
-"""Fingerprints: few values of a text, of which two texts with a shared passage have one in common.
+"""Fingerprints: a few values of each text; two texts that share a passage have an equal one.
 
 A text is a row of units: its words, or its characters if the corpus has shingles of characters. A
 shingle is n units here, and a window is as many shingles as a passage of the least length has. Each
@@ -7,8 +7,9 @@ high halves of their values, and of equals the rightmost. The choice depends on 
 windows of two texts choose the same shingle. Schleimer, Wilkerson and Aiken, "Winnowing: Local
 Algorithms for Document Fingerprinting", SIGMOD 2003.
 
-A fingerprint is the low half of the value: the high half of a value that comes first is always small. A
-window whose shingles all have the class LEFT_OUT or a higher one chooses none.
+A fingerprint is the low half of the value, because chosen values have small high halves: more of them
+would be equal by chance. A window whose shingles all have the class LEFT_OUT or a higher one chooses
+none.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ LEFT_OUT = 10
 class leaves more passages out, and a higher one lets a search read more documents."""
 
 _LEAST_LEFT_OUT = (LEFT_OUT << 32) - (1 << 31)
-"""The least rank of a shingle of the class LEFT_OUT."""
+"""The least rank of a shingle of the class LEFT_OUT; the least high half of a value is -(1 << 31)."""
 
 Fingerprints = Ragged
 """The distinct fingerprints of documents, in order: int32."""
@@ -228,7 +229,7 @@ def _write_values(elements: HashArray, n: int, values: Int64Array) -> int:
 
 @inlined_kernel
 def _choose(values: Int64Array, ranks: Int64Array, width: int, chosen: Int32Array) -> int:
-    """Write the fingerprint of each window unless the last window has chosen it; return how many.
+    """Write the fingerprint of each window unless the window before chose it too; return how many.
 
     ranks: the numbers by which the shingles are ordered.
     """

@@ -56,8 +56,8 @@ def add_many(
         ready_batches(store, documents) as batches,
         ThreadPoolExecutor(1) as executor,
         DeferredIndex(store) as index,
+        VacuumDuringLoad(store, executor) as vacuum,
     ):
-        vacuum = VacuumDuringLoad(store, executor)
         for batch in batches:
             index.expect(len(batch.keys))
             again = written_keys.meet(batch.keys)

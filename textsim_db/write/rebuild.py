@@ -142,8 +142,7 @@ def _copy_first(
 ) -> tuple[int, int]:
     """Copy all documents, as a bulk load does; return how many were copied, and how many removed."""
     stored_corpus.drop_band_index(built.engine, built.corpus)
-    with ThreadPoolExecutor(1) as executor:
-        vacuum = VacuumDuringLoad(built, executor)
+    with ThreadPoolExecutor(1) as executor, VacuumDuringLoad(built, executor) as vacuum:
 
         def note(done: int, count: int) -> None:
             vacuum.after(done)

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
-from concurrent.futures import Executor, Future
+from concurrent.futures import Executor, Future, wait
 from contextlib import suppress
 from contextvars import copy_context
 from typing import LiteralString
@@ -37,7 +37,11 @@ DOCUMENTS_BETWEEN = 20_000
 
 
 class VacuumDuringLoad:
-    """Vacuums the tables of a corpus in another thread while a bulk load fills them."""
+    """Vacuums the tables of a corpus in another thread while a bulk load fills them.
+
+    At the end of the context no VACUUM runs. Otherwise the statement that builds the index would wait
+    for VACUUM, and fail if the role has a short lock_timeout.
+    """
 
     def __init__(self, store: Store, executor: Executor) -> None:
         self._store = store
@@ -45,6 +49,15 @@ class VacuumDuringLoad:
         self._vacuumed = 0
         """The documents that were stored when the last VACUUM began."""
         self._last: Future[None] | None = None
+        self._is_over = False
+
+    def __enter__(self) -> VacuumDuringLoad:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._is_over = True
+        if self._last is not None:
+            wait([self._last])
 
     def after(self, documents: int) -> None:
         """Begin a VACUUM if one is due, and the last one has ended.
@@ -54,17 +67,22 @@ class VacuumDuringLoad:
         is_busy = self._last is not None and not self._last.done()
         if documents >= self._vacuumed + DOCUMENTS_BETWEEN and not is_busy:
             self._vacuumed = documents
-            self._last = self._executor.submit(copy_context().run, _vacuum, self._store)
+            self._last = self._executor.submit(copy_context().run, self._vacuum)
 
-
-def _vacuum(store: Store) -> None:
-    """Mark the new pages of the tables of a corpus; without success, a later VACUUM does it."""
-    tables = [statements.VACUUM_NEW_DOCUMENTS, statements.VACUUM_NEW_BAND_ROWS]
-    if store.corpus.config.passages is not None:
-        tables.append(statements.VACUUM_NEW_FINGERPRINTS)
-    with suppress(DatabaseError), database_errors(), autocommit(store.engine) as connection:
-        for statement in tables:
-            connection.execute(store.corpus.statement(statement))
+    def _vacuum(self) -> None:
+        """Mark the new pages of the tables; without success, a later VACUUM does it."""
+        corpus = self._store.corpus
+        tables = [statements.VACUUM_NEW_DOCUMENTS, statements.VACUUM_NEW_BAND_ROWS]
+        if corpus.config.passages is not None:
+            tables.append(statements.VACUUM_NEW_FINGERPRINTS)
+        with (
+            suppress(DatabaseError),
+            database_errors(),
+            autocommit(self._store.engine) as connection,
+        ):
+            for statement in tables:
+                if not self._is_over:
+                    connection.execute(corpus.statement(statement))
 
 
 def settle(
