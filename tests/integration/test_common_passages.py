@@ -21,6 +21,7 @@ from tests.support.passages import (
     with_header,
 )
 from textsim_db.sketch.fingerprints import LEFT_OUT
+from textsim_db.write.batch_size import BATCH_DOCUMENTS
 
 
 def test_a_run_of_many_documents_is_named_and_not_followed(
@@ -113,6 +114,17 @@ def test_a_run_that_thousands_have_is_left_out(db: ts.Database, connection: Conn
     assert corpus.check() == []
     assert corpus.passages_of("0007")[0] == ts.Passage("new", 14, 0, 0)
     assert db.corpus("c").config.common_of_passages.values.tolist() == common.values.tolist()
+
+
+def test_documents_that_come_again_count_once(db: ts.Database) -> None:
+    corpus = create_corpus(db)
+    with_run = [(f"{n}", f"{HEADER} and body{n} number{n}") for n in range(600)]
+    others = [(f"other{n}", f"word{n} thing{n}") for n in range(BATCH_DOCUMENTS)]
+    assert len(with_run) < 2**LEFT_OUT <= 2 * len(with_run)
+    corpus.add_many([*with_run, *others, *with_run])
+    found = corpus.passages(HEADER)
+    assert len(found) == len(with_run)
+    assert found.common == []
 
 
 def test_every_search_says_that_a_run_is_left_out(

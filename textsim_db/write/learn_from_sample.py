@@ -12,8 +12,8 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Iterator
-from contextlib import closing
+from collections.abc import Iterable, Iterator
+from contextlib import closing, suppress
 from dataclasses import replace
 from functools import partial
 from itertools import chain
@@ -67,9 +67,10 @@ def learn_from_load(
     head = next(pieces, [])
     # The pieces end with the error that the documents raised, if they did.
     documents = chain(head, documents, chain.from_iterable(pieces))
-    if len(head) < FEWEST_DOCUMENTS:
+    sample = _last_of_each_key(head)
+    if len(sample) < FEWEST_DOCUMENTS:
         return None, documents
-    with closing(ahead(in_batches(head), partial(words_of, config=corpus.config))) as samples:
+    with closing(ahead(in_batches(sample), partial(words_of, config=corpus.config))) as samples:
         config = learn_common(samples, corpus.config)
     lists = [each for each in (config.common, config.common_of_passages) if each is not None]
     if not lists:
@@ -125,6 +126,18 @@ def learn_from_corpus(store: Store, config: CorpusConfig) -> CorpusConfig:
             extra={"corpus": store.corpus.name, "shingles": len(values)},
         )
     return learn_common([tokens], config) if learns(config) else config
+
+
+def _last_of_each_key(documents: Iterable[Any]) -> list[Any]:
+    """Return the documents that the load stores: a document that came often counts once.
+
+    Items that are no documents are left out; the load refuses them.
+    """
+    last = {}
+    for document in documents:
+        with suppress(TypeError, LookupError):
+            last[str(document[0])] = document
+    return list(last.values())
 
 
 def _weight(document: Any) -> int:
