@@ -83,7 +83,7 @@ class Shingle(NamedTuple):
 
     @property
     def noun(self) -> str:
-        """What a message calls the unit: "word" or "character"."""
+        """The word for the unit in messages: "word" or "character"."""
         return "word" if self.unit == "word" else "character"
 
     @classmethod

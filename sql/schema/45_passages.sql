@@ -9,6 +9,11 @@ RETURN string_to_array(form, CASE unit WHEN 'word' THEN ' ' END);
 COMMENT ON FUNCTION textsim._units(text, text)
     IS 'the units of a normal form that a passage consists of: its words, or its characters if the unit is char';
 
+CREATE FUNCTION textsim._unit_name(unit text) RETURNS text
+LANGUAGE sql IMMUTABLE PARALLEL SAFE
+RETURN CASE unit WHEN 'word' THEN 'words' ELSE 'characters' END;
+COMMENT ON FUNCTION textsim._unit_name(text) IS 'what a message calls the units of a passage';
+
 -- An array has fewer than 2^27 elements of 8 bytes, so a number has room for the class (4 bits), the high half of a
 -- value (32 bits) and the place (27 bits). Later places come first.
 CREATE FUNCTION textsim._choose(shingle_values bigint[], classes smallint[], width integer) RETURNS bigint[]
@@ -266,7 +271,8 @@ BEGIN
                 HINT = format('Rebuild it with passages, such as: textsim rebuild %s --passages 13.', c.name);
     END IF;
     IF min_words < c.passages THEN
-        RAISE EXCEPTION 'corpus "%" finds passages of % words or more, and not of %', c.name, c.passages, min_words
+        RAISE EXCEPTION 'corpus "%" finds passages of % % or more, and not of %',
+            c.name, c.passages, textsim._unit_name(c.unit), min_words
             USING ERRCODE = 'invalid_parameter_value', HINT = format('For shorter ones, rebuild it, such as: '
                 'textsim rebuild %s --passages %s.', c.name, greatest(min_words, 4));
     END IF;
@@ -574,7 +580,7 @@ DECLARE
     shingles text[] := textsim._shingles_of_form(query.form, c.unit, c.shingle_length);
     units integer := cardinality(textsim._units(query.form, c.unit));
     numbers integer[] := textsim._unit_numbers(c.unit, query.form);
-    unit_name text := CASE c.unit WHEN 'word' THEN 'words' ELSE 'characters' END;
+    unit_name text := textsim._unit_name(c.unit);
 BEGIN
     PERFORM textsim._check_given('the threshold', threshold IS NOT NULL);
     IF NOT (threshold > 0 AND threshold <= 1) THEN

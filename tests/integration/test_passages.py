@@ -295,10 +295,15 @@ def test_a_wrong_record_of_a_test_set_is_named(db: ts.Database) -> None:
             next(records)
 
 
-def test_messages_count_characters_where_passages_are_of_characters(db: ts.Database) -> None:
+def test_messages_count_characters_where_passages_are_of_characters(
+    db: ts.Database, connection: Connection
+) -> None:
     corpus = create_corpus(db, shingle="char:5")
-    with pytest.raises(ts.ConfigurationError, match=f"of {WORDS} characters or more, and not of 7"):
+    message = f"of {WORDS} characters or more, and not of 7"
+    with pytest.raises(ts.ConfigurationError, match=message):
         corpus.passages("a text", 7)
+    with pytest.raises(pg.InvalidParameterValue, match=message):
+        in_sql(connection, "a text", 7)
 
 
 def test_wrong_arguments_are_refused(db: ts.Database, connection: Connection) -> None:
