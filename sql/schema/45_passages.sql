@@ -348,70 +348,18 @@ CREATE FUNCTION textsim._fingerprints_of_many(c textsim.corpus, fingerprints int
 RETURNS integer[]
 LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp SET enable_seqscan = off AS $$
 DECLARE
-    of_many integer[] := '{}';
+    of_many integer[];
 BEGIN
-    IF max_documents IS NOT NULL THEN
-        EXECUTE format($query$
-            SELECT array(
-                SELECT q.fingerprint FROM unnest($1) q (fingerprint)
-                WHERE (SELECT count(*) FROM (
-                    SELECT FROM textsim.%I p WHERE p.fingerprint = q.fingerprint LIMIT $2::bigint + 1) s) > $2)
-            $query$, 'passage_' || c.id) INTO of_many USING fingerprints, max_documents;
-    END IF;
+    EXECUTE format($query$
+        SELECT array(
+            SELECT q.fingerprint FROM unnest($1) q (fingerprint)
+            WHERE (SELECT count(*) FROM (
+                SELECT FROM textsim.%I p WHERE p.fingerprint = q.fingerprint LIMIT $2::bigint + 1) s) > $2)
+        $query$, 'passage_' || c.id) INTO of_many USING fingerprints, max_documents;
     RETURN of_many;
 END $$;
 COMMENT ON FUNCTION textsim._fingerprints_of_many(textsim.corpus, integer[], integer)
-    IS 'the fingerprints that more than max_documents documents have; none if it is NULL';
-
--- textsim_db.read.passages does the same.
-CREATE FUNCTION textsim._common_runs(
-    c textsim.corpus, shingle_values bigint[], fingerprints integer[], max_documents integer, scope text)
-RETURNS TABLE (words integer, in_text integer, documents integer)
-LANGUAGE plpgsql STABLE PARALLEL SAFE ROWS 5
-SET search_path = pg_catalog, pg_temp SET enable_seqscan = off
-AS $$
-DECLARE
-    n integer := greatest(3, c.passages / 2);
-    estimated double precision := textsim._estimated_rows(format('textsim.%I', 'document_' || c.id)::regclass);
-    of_many integer[] := textsim._fingerprints_of_many(c, fingerprints, max_documents);
-BEGIN
-    -- The classes were learned from a sample of at most 50,000 documents.
-    RETURN QUERY
-        SELECT (count(*) + n - 1)::integer, min(r.place)::integer - 1,
-            floor(2 ^ min(r.class) * greatest(1, estimated / 50000))::integer
-        FROM (
-            SELECT s.place, k.class, s.place - row_number() OVER (ORDER BY s.place) AS run
-            FROM unnest(shingle_values) WITH ORDINALITY s (value, place)
-            JOIN textsim.common k ON k.corpus_id = c.id AND k.of_passages AND k.value = s.value AND k.class >= 10
-        ) r
-        GROUP BY r.run HAVING count(*) >= c.passages - n + 1
-        ORDER BY 2;
-    IF of_many = '{}' THEN
-        RETURN;
-    END IF;
-    -- Shingles that overlap or touch are one run.
-    RETURN QUERY EXECUTE format($query$
-        SELECT (max(r.place) - min(r.place))::integer + $3, min(r.place)::integer - 1, (
-            SELECT count(*)::integer FROM (
-                SELECT FROM textsim.%I p WHERE p.fingerprint = (array_agg(r.fingerprint ORDER BY r.place))[1]
-                LIMIT 100000) s)
-        FROM (
-            SELECT f.place, f.fingerprint, count(*) FILTER (WHERE f.begins) OVER (ORDER BY f.place) AS run
-            FROM (
-                SELECT s.place, s.fingerprint,
-                    s.place - lag(s.place) OVER (ORDER BY s.place) > $3 AS begins
-                FROM unnest(textsim._in_scope($1, $4)) WITH ORDINALITY s (fingerprint, place)
-                WHERE s.fingerprint = ANY ($2)
-            ) f
-        ) r
-        GROUP BY r.run ORDER BY 2
-        $query$, 'passage_' || c.id)
-    USING array(
-        SELECT ((s.value << 32) >> 32)::integer FROM unnest(shingle_values) WITH ORDINALITY s (value, place)
-        ORDER BY s.place), of_many, n, scope;
-END $$;
-COMMENT ON FUNCTION textsim._common_runs(textsim.corpus, bigint[], integer[], integer, text)
-    IS 'the runs of a text that passages() leaves out, given its shingle values in order and its fingerprints';
+    IS 'the fingerprints that more than max_documents documents have';
 
 -- The private functions have other names for the key, which is also a column of the result.
 CREATE FUNCTION textsim._passages_of(corpus text, own_key text, min_words integer, max_results integer)
@@ -457,19 +405,21 @@ DECLARE
     c textsim.corpus := textsim._corpus(corpus);
     least_words integer := textsim._check_passages(c, min_words, max_documents);
     query record := textsim._passage_look_up(c, text, NULL, scope, max_results);
+    rare integer[] := query.fingerprints;
     of_many integer[];
 BEGIN
     IF query.form IS NULL THEN
         RETURN;
     END IF;
-    of_many := textsim._fingerprints_of_many(c, query.fingerprints, max_documents);
-    IF of_many <> '{}' THEN
-        RAISE NOTICE 'a part of the text is in more than % documents, which are not all compared', max_documents
-            USING HINT = 'textsim.common_runs lists such parts.';
+    IF max_documents IS NOT NULL THEN
+        of_many := textsim._fingerprints_of_many(c, rare, max_documents);
+        IF of_many <> '{}' THEN
+            RAISE NOTICE 'a part of the text is in more than % documents, which are not all compared', max_documents
+                USING HINT = 'textsim.common_runs lists such parts.';
+            rare := array(SELECT unnest(rare) EXCEPT SELECT unnest(of_many));
+        END IF;
     END IF;
-    RETURN QUERY SELECT * FROM textsim._find_passages(
-        c, array(SELECT unnest(query.fingerprints) EXCEPT SELECT unnest(of_many)), query.form, NULL, least_words, scope,
-        NULL) p
+    RETURN QUERY SELECT * FROM textsim._find_passages(c, rare, query.form, NULL, least_words, scope, NULL) p
     ORDER BY p.words DESC, p.key COLLATE "C", p.in_document LIMIT max_results;
 END $$;
 COMMENT ON FUNCTION textsim.passages(text, text, integer, integer, text, integer)
@@ -482,24 +432,64 @@ COMMENT ON FUNCTION textsim.passages(text, text, integer, integer, text, integer
     'parts. In a scoped corpus, scope is required. With max_documents, a part of the text that more documents have is not '
     'searched for: a notice warns that a passage in it may be missed. Raises an error if min_words is too small.';
 
+-- textsim_db.read.passages does the same.
 CREATE FUNCTION textsim.common_runs(
     corpus text, text text, scope text DEFAULT NULL, max_documents integer DEFAULT NULL)
 RETURNS TABLE (words integer, in_text integer, documents integer)
 LANGUAGE plpgsql STABLE PARALLEL SAFE ROWS 5
-SET search_path = pg_catalog, pg_temp
+SET search_path = pg_catalog, pg_temp SET enable_seqscan = off
 SET client_min_messages = warning  -- the rows say what the notice of the look-up says
 AS $$
 DECLARE
     c textsim.corpus := textsim._corpus(corpus);
+    n integer := greatest(3, c.passages / 2);
+    estimated double precision;
+    of_many integer[];
     query record;
+    shingle_values bigint[];
 BEGIN
     PERFORM textsim._check_passages(c, NULL, max_documents);
     query := textsim._passage_look_up(c, text, NULL, scope, NULL);
-    IF query.form IS NOT NULL THEN
-        RETURN QUERY SELECT r.words, r.in_text, r.documents FROM textsim._common_runs(
-            c, textsim._run_values(textsim._units(query.form, c.unit), greatest(3, c.passages / 2)), query.fingerprints,
-            max_documents, scope) r;
+    IF query.form IS NULL THEN
+        RETURN;
     END IF;
+    shingle_values := textsim._run_values(textsim._units(query.form, c.unit), n);
+    estimated := textsim._estimated_rows(format('textsim.%I', 'document_' || c.id)::regclass);
+    -- The classes were learned from a sample of at most 50,000 documents.
+    RETURN QUERY
+        SELECT (count(*) + n - 1)::integer, min(r.place)::integer - 1,
+            floor(2 ^ min(r.class) * greatest(1, estimated / 50000))::integer
+        FROM (
+            SELECT s.place, k.class, s.place - row_number() OVER (ORDER BY s.place) AS run
+            FROM unnest(shingle_values) WITH ORDINALITY s (value, place)
+            JOIN textsim.common k ON k.corpus_id = c.id AND k.of_passages AND k.value = s.value AND k.class >= 10
+        ) r
+        GROUP BY r.run HAVING count(*) >= c.passages - n + 1
+        ORDER BY 2;
+    IF max_documents IS NULL THEN
+        RETURN;
+    END IF;
+    of_many := textsim._fingerprints_of_many(c, query.fingerprints, max_documents);
+    -- Shingles that overlap or touch are one run.
+    RETURN QUERY EXECUTE format($query$
+        SELECT (max(r.place) - min(r.place))::integer + $3, min(r.place)::integer - 1, (
+            SELECT count(*)::integer FROM (
+                SELECT FROM textsim.%I p WHERE p.fingerprint = (array_agg(r.fingerprint ORDER BY r.place))[1]
+                LIMIT 100000) s)
+        FROM (
+            SELECT f.place, f.fingerprint, count(*) FILTER (WHERE f.begins) OVER (ORDER BY f.place) AS run
+            FROM (
+                SELECT s.place, s.fingerprint,
+                    s.place - lag(s.place) OVER (ORDER BY s.place) > $3 AS begins
+                FROM unnest(textsim._in_scope($1, $4)) WITH ORDINALITY s (fingerprint, place)
+                WHERE s.fingerprint = ANY ($2)
+            ) f
+        ) r
+        GROUP BY r.run ORDER BY 2
+        $query$, 'passage_' || c.id)
+    USING array(
+        SELECT ((s.value << 32) >> 32)::integer FROM unnest(shingle_values) WITH ORDINALITY s (value, place)
+        ORDER BY s.place), of_many, n, scope;
 END $$;
 COMMENT ON FUNCTION textsim.common_runs(text, text, text, integer)
     IS 'Returns the runs of a text that passages() leaves out, because very many documents have them, or more than '

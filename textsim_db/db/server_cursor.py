@@ -8,7 +8,7 @@ import psycopg
 
 
 class ServerCursor(psycopg.ServerCursor[tuple[Any, ...]]):
-    """A cursor of psycopg, which leaves it open and warns if a call is cancelled within CLOSE."""
+    """A cursor that is closed even if its CLOSE is cancelled; that of psycopg stays open, and warns."""
 
     def close(self) -> None:
         """Close the cursor; raise the driver's errors."""

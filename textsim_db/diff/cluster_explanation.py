@@ -74,8 +74,8 @@ def explain_cluster(
 
 
 def _member(key: str, first: Side, other: Side) -> ExplainedMember:
-    of_member = differences(first.tokens, other.tokens)
-    return ExplainedMember(key, jaccard(first.shingles, other.shingles), *of_member)
+    changes = differences(first.tokens, other.tokens)
+    return ExplainedMember(key, jaccard(first.shingles, other.shingles), *changes)
 
 
 def _member_as_html(member: ExplainedMember) -> str:

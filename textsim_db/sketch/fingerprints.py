@@ -7,8 +7,8 @@ high halves of their values, and of equals the rightmost. The choice depends on 
 windows of two texts choose the same shingle. Schleimer, Wilkerson and Aiken, "Winnowing: Local
 Algorithms for Document Fingerprinting", SIGMOD 2003.
 
-A fingerprint is the low half of the value, because chosen values have small high halves: more of them
-would be equal by chance. A window whose shingles all have the class LEFT_OUT or a higher one chooses
+A fingerprint is the low half of the value: the high halves of chosen values are all small, so more of
+them are equal by chance. A window whose shingles all have the class LEFT_OUT or a higher one chooses
 none.
 """
 

@@ -33,7 +33,7 @@ VACUUM_SHARE = 0.2
 ANALYZE_DOCUMENTS = 100
 """ANALYZE follows a load of at least this many documents into a corpus without statistics."""
 DOCUMENTS_BETWEEN = 20_000
-"""The documents of a bulk load after which VACUUM marks their pages."""
+"""The documents that a bulk load stores from the beginning of one VACUUM to the next, or more."""
 
 
 class VacuumDuringLoad:
