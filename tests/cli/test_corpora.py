@@ -201,7 +201,7 @@ def test_attach_creates_a_scoped_corpus(textsim: Textsim, connection: Connection
     assert "owner" in connection.execute("SELECT scope_column FROM textsim.sources").fetchall()[0]
 
 
-def test_dedupe_compares_records_of_one_scope(textsim: Textsim, connection: Connection) -> None:
+def test_dedupe_compares_records_of_one_scope(textsim: Textsim) -> None:
     records: list[dict[str, str | None]] = [
         {"id": key, "text": text, "user": SCOPES[key]} for key, text in NEWS.items()
     ]
@@ -211,14 +211,6 @@ def test_dedupe_compares_records_of_one_scope(textsim: Textsim, connection: Conn
     assert "record 5" in result.stderr or "line 5" in result.stderr
     kept = [json.loads(line)["id"] for line in Path("out.jsonl").read_text().splitlines()]
     assert kept == ["a", "b", "d", "e"]
-    connection.execute("CREATE TABLE note (id text PRIMARY KEY, body text, owner text)")
-    rows_of_table = [(record["id"], record["text"], record["user"]) for record in records]
-    connection.cursor().executemany("INSERT INTO note VALUES (%s, %s, %s)", rows_of_table)
-    options = "--text", "body", "--scope", "owner", "--into", "cluster"
-    result = textsim("dedupe", "--table", "note", *options, status=1)
-    assert 'the row with key "e": the scope is missing' in result.stderr
-    found = connection.execute("SELECT key, kept FROM cluster ORDER BY key").fetchall()
-    assert found == [("b", "b"), ("c", "b")]
 
 
 HEADER = " ".join(f"head{i}" for i in range(30))

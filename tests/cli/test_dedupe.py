@@ -179,14 +179,11 @@ def test_wrong_usage(textsim: Textsim) -> None:
     Path("short.jsonl.gz").write_bytes(gzip.compress(as_jsonl(records()))[:-10])
     Path("bad.csv").write_bytes(b'id,text\n1,"never closed\n')
     for arguments, message in [
-        ([], "give either a file or --table"),
-        (["in.jsonl", "--table", "t"], "give either a file or --table"),
+        ([], "Missing argument 'INPUT'"),
         (["in.jsonl"], "give --output, or --report, or both"),
-        (["in.jsonl", "-o", "x", "--into", "t"], "it needs --table"),
         (["in.jsonl", "--report", "x.txt"], "x.txt does not end in .jsonl"),
         (["in.jsonl", "-o", "x", "--keep", "best"], 'keep is "best"; expected first, last'),
         (["in.jsonl", "-o", "x", "--threshold", "2"], "threshold is 2.0; expected above 0"),
-        (["--table", "t"], "it needs --into"),
         (["in.txt", "-o", "x"], "in.txt: expected a name that ends in .jsonl, .csv"),
         (["none.jsonl", "-o", "x"], "none.jsonl: No such file or directory"),
         ([".", "-o", "x"], "is a folder"),

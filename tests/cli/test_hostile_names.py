@@ -96,18 +96,16 @@ def test_tables_and_columns(textsim: Textsim, database_url: str, name: str) -> N
         "table": sql.Identifier(name),
         "key": sql.Identifier(f"k{name}"),
         "text": sql.Identifier(f"t{name}"),
-        "value": sql.Identifier(f"v{name}"),
     }
     made = (
         "CREATE SCHEMA {schema}",
-        "CREATE TABLE {schema}.{table} ({key} text PRIMARY KEY, {text} text, {value} integer)",
-        "INSERT INTO {schema}.{table} VALUES ('a', {body}, 1), ('b', {body}, 2)",
+        "CREATE TABLE {schema}.{table} ({key} text PRIMARY KEY, {text} text)",
+        "INSERT INTO {schema}.{table} VALUES ('a', {body}), ('b', {body})",
     )
     with psycopg.connect(database_url, autocommit=True) as connection:
         for statement in made:
             connection.execute(sql.SQL(statement).format(**names, body=TEXT))
     table = sql.SQL("{schema}.{table}").format(**names).as_string(None)
-    into = sql.Identifier(f"s{name}", f"i{name}").as_string(None)
     columns = ("--key", f"k{name}", "--text", f"t{name}")
     textsim("corpus", "create", "news")
     lines(textsim("attach", *columns, "--", "news", table))
@@ -116,20 +114,14 @@ def test_tables_and_columns(textsim: Textsim, database_url: str, name: str) -> N
     assert sorted(json.loads(line)["key"] for line in found) == ["a", "b"]
     lines(textsim("reconcile", "news"))
     assert all(c == "\n" or c.isprintable() for c in textsim("status", "news").stdout)
-    keep = ("--keep", f"max:v{name}")
-    lines(textsim("dedupe", "--table", table, "--into", into, *columns, *keep))
-    told = lines(textsim("dedupe", "--table", table, "--into", into, *columns, status=2))
-    assert "already exists" in told[0]
     lines(textsim("detach", "--", "news", table))
     with psycopg.connect(database_url) as connection:
-        rows = connection.execute(f"SELECT key, kept FROM {into} ORDER BY 1".encode()).fetchall()
-        assert rows == [("a", "b"), ("b", "b")]
         tables = connection.execute(
             "SELECT count(*) FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace "
             "WHERE c.relkind = 'r' AND n.nspname NOT IN ('pg_catalog', 'information_schema')"
             " AND n.nspname <> 'textsim'"
         ).fetchone()
-        assert tables == (2,)
+        assert tables == (1,)
 
 
 def test_impossible_names_of_tables(textsim: Textsim, database_url: str) -> None:
@@ -144,7 +136,6 @@ def test_impossible_names_of_tables(textsim: Textsim, database_url: str) -> None
         for command in (
             ("attach", "--", "news", name),
             ("detach", "--", "news", name),
-            ("dedupe", "--table", name, "--into", "made"),
         )
     ):
         messages = lines(textsim(*command, status=2))
@@ -152,20 +143,6 @@ def test_impossible_names_of_tables(textsim: Textsim, database_url: str) -> None
         assert "Traceback" not in "".join(messages)
     with psycopg.connect(database_url) as connection:
         assert connection.execute("SELECT count(*) FROM x").fetchone() == (2,)
-
-
-def test_a_target_whose_name_is_cut(textsim: Textsim, database_url: str) -> None:
-    """The server cuts names to 63 bytes: a table with the cut name must not be created."""
-    with psycopg.connect(database_url) as connection:
-        connection.execute("CREATE TABLE x (id integer PRIMARY KEY, text text)")
-        connection.execute("INSERT INTO x VALUES (1, 'a text'), (2, 'a text')")
-    long = "t" * 70
-    for status in (0, 2):  # the second time it is there
-        result = textsim("dedupe", "--table", "x", "--into", long, status=status)
-        assert "Traceback" not in result.stderr
-    with psycopg.connect(database_url) as connection:
-        found = connection.execute("SELECT count(*) FROM pg_class WHERE relname = %s", [long[:63]])
-        assert found.fetchone() == (1,)
 
 
 @pytest.mark.parametrize("name", sample((n for n in NAMES if "/" not in n and n.strip()), 12))

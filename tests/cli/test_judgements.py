@@ -149,7 +149,3 @@ def test_dedupe_refuses_judgements_that_it_cannot_follow(textsim: Textsim, tmp_p
     command = ("dedupe", str(records), "--judgements", str(judgements))
     refused = textsim(*command, "-o", str(tmp_path / "o.jsonl"), status=2)
     assert 'a judgement names "1", but records 1 and 2 have this key' in refused.stderr
-    table = textsim(
-        *("dedupe", "--table", "t", "--into", "c", "--judgements", str(judgements)), status=2
-    )
-    assert "it needs a file, not --table" in table.stderr

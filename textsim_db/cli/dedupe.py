@@ -1,4 +1,4 @@
-"""textsim dedupe: the near-duplicates of a file or a table, in one command."""
+"""textsim dedupe: the near-duplicates of a file, in one command."""
 
 from __future__ import annotations
 
@@ -15,7 +15,6 @@ from textsim_db.cli.connections import connect
 from textsim_db.cli.dedupe_reports import (
     Page,
     check_report,
-    check_table_report,
     is_page,
     write_clusters,
 )
@@ -30,7 +29,7 @@ from textsim_db.cli.options import (
     path_option,
     record_kind_option,
 )
-from textsim_db.cli.output import check_output, check_writable
+from textsim_db.cli.output import check_output
 from textsim_db.cli.progress import loading
 from textsim_db.cli.settings_options import PartialSettings, check_settings, with_settings
 from textsim_db.errors import ConfigurationError, CorpusNotFound, InputError, shown
@@ -44,7 +43,6 @@ if TYPE_CHECKING:
     from textsim_db.database import Database
     from textsim_db.dedupe.addition_file import AdditionFile
     from textsim_db.dedupe.by_temporary_corpus import Deduplication, Document, JudgedDocuments, Rule
-    from textsim_db.dedupe.table_clusters import Columns
     from textsim_db.files.read_judgements import ReadJudgement
     from textsim_db.files.record_files import RecordFile
 
@@ -62,11 +60,8 @@ def _keep(text: str) -> Preference:
 def dedupe(
     settings: PartialSettings,
     path: Annotated[
-        str | None,
-        typer.Argument(
-            metavar="INPUT", help='A file of records, or "-" for standard input. Not with --table.'
-        ),
-    ] = None,
+        str, typer.Argument(metavar="INPUT", help='A file of records, or "-" for standard input.')
+    ],
     output: Annotated[
         str | None,
         path_option(
@@ -82,23 +77,9 @@ def dedupe(
         path_option(
             "Write what was removed to this file. With the ending .jsonl it has a line of JSON for "
             "each cluster. With .html it is a page that stands alone, with the largest clusters and a "
-            "sample of each tenth of similarity. With --table it is a page."
+            "sample of each tenth of similarity."
         ),
     ] = None,
-    table: Annotated[
-        str | None, typer.Option(metavar="TABLE", help="Read a table of the database, not a file.")
-    ] = None,
-    into: Annotated[
-        str | None,
-        typer.Option(metavar="TABLE", help="With --table: create this table for the clusters."),
-    ] = None,
-    replace_rows: Annotated[
-        bool,
-        typer.Option(
-            "--replace",
-            help="With --into: if the table exists from an earlier run, replace its rows.",
-        ),
-    ] = False,
     against: Annotated[
         list[str] | None,
         typer.Option(
@@ -133,10 +114,9 @@ def dedupe(
     ] = Kind.AUTO,
     text: TextColumn = "text",
     key: Annotated[
-        list[str] | None,
+        str | None,
         column_option(
-            "Column, or member in JSON, with the key, for the report. Default: id if it exists. "
-            "Repeat it if the key of a table has several columns."
+            "Column, or member in JSON, with the key, for the report. Default: id if it exists."
         ),
     ] = None,
     scope: Annotated[
@@ -159,23 +139,21 @@ def dedupe(
         typer.Option(
             parser=_keep,
             metavar="first|last|longest|shortest|max:COLUMN|min:COLUMN",
-            help="Which document of a cluster stays: by order (of keys, in a table), by length, or "
-            "by a column of numbers or of texts. A document without a value, or with NaN, stays only "
-            "if no document of the cluster has a value.",
+            help="Which document of a cluster stays: by order, by length, or by a column of numbers or "
+            "of texts. A document without a value, or with NaN, stays only if no document of the "
+            "cluster has a value.",
         ),
     ] = "first",
     linkage: LinkageOption = "kept",
     database_url: DatabaseUrl = None,
 ) -> None:
-    """Remove the near-duplicates of a file, or list the near-duplicates of a table.
+    """Remove the near-duplicates of a file.
 
     INPUT is JSON lines, CSV, TSV or Parquet (needs PyArrow), each also gzip'ed. Records that stay are
     copied unchanged. If the output has another format, they are converted, or the command fails at the
     first record that the format cannot hold. The output file appears when it is complete. With the
     default linkage, each record that is removed is similar to the record that stays: the exact
-    similarity reaches the threshold. Records that cannot be compared are kept and listed. With --table
-    nothing is deleted: --into becomes a table (key, cluster, kept, similarity) to join with. If TABLE
-    is attached to a corpus with the same columns, that corpus is used, unless a setting is given.
+    similarity reaches the threshold. Records that cannot be compared are kept and listed.
 
     It prints how many records were kept and removed.
 
@@ -184,8 +162,6 @@ def dedupe(
     - `textsim dedupe articles.jsonl -o unique.jsonl --report removed.html`
     - `textsim dedupe articles.csv --text body --threshold 0.9 --keep longest -o -`
     - `textsim dedupe articles.tsv.gz -o unique.parquet`
-    - `textsim dedupe --table article --text body --into article_cluster --keep max:score`
-    - `textsim dedupe --table article --text body --into article_cluster --report removed.html`
     - `textsim dedupe tickets.jsonl --scope customer -o unique.jsonl`
     - `textsim dedupe this-week.jsonl --against news -o new.jsonl --report known.jsonl`
     - `textsim dedupe this-week.jsonl --against news --add -o new.jsonl`
@@ -193,30 +169,18 @@ def dedupe(
 
     """
     from textsim_db.dedupe.by_temporary_corpus import Rule
-    from textsim_db.dedupe.table_clusters import Columns
     from textsim_db.files.read_judgements import read_judgements
     from textsim_db.files.record_files import RecordColumns, RecordFile
 
     check_settings(settings)
     outputs = _Outputs(output, report)
-    _check_usage(path, table, outputs, judgements, into, replace_rows)
-    _check_against(against or [], table, settings)
-    if judgements is not None and table is not None:
-        raise misused("--judgements", "it needs a file, not --table")
+    _check_usage(path, outputs, judgements)
+    _check_against(against or [], settings)
     if add:
         _check_add(against or [], outputs)
     rule = Rule(keep, CorpusSettings(**settings, scoped=scope is not None), linkage)
-    if table is not None:
-        assert into is not None
-        columns = Columns(key or ["id"], text, scope)
-        target = _Target(into, replace_rows, report)
-        _dedupe_table(table, target, columns, rule, not settings, database_url)
-        return
-    assert path is not None
-    key_needed = add or bool(key) or judgements is not None
-    if len(key or []) > 1:
-        raise misused("--key", "here the key of a file has one column; a table may have several")
-    wanted = RecordColumns(text, key[0] if key else "id", keep.column, key_needed, scope)
+    key_needed = add or key is not None or judgements is not None
+    wanted = RecordColumns(text, key or "id", keep.column, key_needed, scope)
     judged = None if judgements is None else read_judgements(judgements)
     with RecordFile(path, wanted, kind) as records:
         if output is not None:
@@ -225,9 +189,7 @@ def dedupe(
         _dedupe_file(texts, rule, outputs, against or [], judged, add, database_url)
 
 
-def _check_against(against: list[str], table: str | None, settings: PartialSettings) -> None:
-    if against and table is not None:
-        raise misused("--against", "it needs a file, not --table")
+def _check_against(against: list[str], settings: PartialSettings) -> None:
     if against and settings:
         options = ", ".join(f"--{name.replace('_', '-')}" for name in settings)
         raise misused("--against", f"the corpus has settings already; leave out {options}")
@@ -254,28 +216,8 @@ def _check_add(against: list[str], outputs: _Outputs) -> None:
         )
 
 
-def _check_usage(
-    path: str | None,
-    table: str | None,
-    outputs: _Outputs,
-    judgements: str | None,
-    into: str | None,
-    replace_rows: bool,
-) -> None:
+def _check_usage(path: str, outputs: _Outputs, judgements: str | None) -> None:
     output, report = outputs
-    if (path is None) == (table is None):
-        raise misused("INPUT", "give either a file or --table TABLE")
-    if table is not None:
-        if into is None or output is not None:
-            raise misused("--table", "it needs --into TABLE for the clusters, and no --output")
-        if report is not None:
-            check_table_report(report)
-            check_writable(report)
-        return
-    if into is not None:
-        raise misused("--into", "it needs --table TABLE as well")
-    if replace_rows:
-        raise misused("--replace", "it needs --table and --into")
     if output is None and report is None:
         raise misused("--output", "give --output, or --report, or both")
     files = [("INPUT", path), ("--judgements", judgements)]
@@ -364,7 +306,7 @@ def _dedupe_file(
     _write_outputs(texts, result, outputs, page, faults)
     seconds = time.monotonic() - start
     dropped = len(faults) if texts.drop_faulty else 0
-    print_message(_summary(result, "removed", seconds, dropped))
+    print_message(_summary(result, seconds, dropped))
     action = "left out" if texts.drop_faulty else "kept"
     print_first([f"{action}, because it cannot be compared: {each}" for each in faults.values()])
     if added:
@@ -461,62 +403,7 @@ def _documents_to_add(
             yield texts.keys[number], text, scope
 
 
-class _Target(NamedTuple):
-    """The table that the clusters are written to, and the page."""
-
-    name: str
-    is_replaced: bool
-    """Whether the rows of an earlier run are replaced."""
-    report: str | None
-
-
-def _dedupe_table(
-    name: str,
-    into: _Target,
-    columns: Columns,
-    rule: Rule,
-    may_use_corpus: bool,
-    database_url: str | None,
-) -> None:
-    from textsim_db.db.engine import database_errors
-    from textsim_db.dedupe import table_clusters
-    from textsim_db.dedupe.by_temporary_corpus import deduplicate
-
-    start = time.monotonic()
-    keys: list[str] = []
-    with connect(database_url) as db, database_errors():
-        table = table_clusters.find_table(db.engine, name, columns, rule.preference)
-        table_clusters.check_target(db.engine, table, into.name, into.is_replaced)
-        documents = table_clusters.documents(db.engine, table, keys)
-        shown_rule, rule = rule, table_clusters.by_place(rule)
-        corpus = table_clusters.attached_corpus(db, table) if may_use_corpus else None
-        if corpus is not None:
-            print_message(f'the corpus "{shown(corpus.name)}" has this table indexed; it is used')
-            shown_rule = shown_rule._replace(settings=corpus.config)
-            result = table_clusters.deduplicate_attached(corpus, documents, keys, rule)
-        else:
-            with loading(None, documents) as load:
-                result = deduplicate(db, load, rule, load.after_batch)
-        if table_clusters.write_clusters(
-            db.engine, table, into.name, into.is_replaced, keys, result
-        ):
-            print_message(f"the rows of {shown(into.name)} were replaced")
-        refused = [
-            f'the row with key "{keys[number]}": {reason}' for number, reason in result.refused
-        ]
-        if into.report is not None:
-            page = Page(result, shown_rule, [])
-            shown_keys = [keys[number] for number in page.numbers()]
-            by_key = table_clusters.texts_by_key(db.engine, table, shown_keys)
-            texts = (by_key.get(key, "") for key in keys)
-            page.write(into.report, name, texts, keys, (refused, True), into.name)
-    print_message(_summary(result, "to remove", time.monotonic() - start))
-    print_first([f"skipped, because it cannot be compared: {fault}" for fault in refused])
-    if refused:
-        raise typer.Exit(1)
-
-
-def _summary(result: Deduplication, removal: str, seconds: float, dropped: int = 0) -> str:
+def _summary(result: Deduplication, seconds: float, dropped: int) -> str:
     removed, known = len(result.removals), len(result.standing)
     clusters = len({removal.kept for removal in result.removals})
     rate = speed(result.documents, seconds)
@@ -524,6 +411,6 @@ def _summary(result: Deduplication, removal: str, seconds: float, dropped: int =
         f"{count(result.documents, 'document')}: "
         f"{result.documents - removed - known - dropped:,} kept, "
         + (f"{dropped:,} left out, " if dropped else "")
-        + (f"{known:,} {removal} that match a corpus, " if known else "")
-        + f"{removed:,} {removal} from {count(clusters, 'cluster')}; {seconds:.1f} s{rate}"
+        + (f"{known:,} removed that match a corpus, " if known else "")
+        + f"{removed:,} removed from {count(clusters, 'cluster')}; {seconds:.1f} s{rate}"
     )

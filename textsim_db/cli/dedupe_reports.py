@@ -21,14 +21,6 @@ def is_page(report: str | None) -> bool:
     return report is not None and report.endswith(_PAGE)
 
 
-def check_table_report(report: str) -> None:
-    """Raise an error if the name of the report on a table does not mean a page."""
-    if not is_page(report):
-        raise misused(
-            "--report", f"with --table the report is a page; {report} does not end in {_PAGE}"
-        )
-
-
 def check_report(report: str, *endings: str) -> None:
     """Raise an error if the name of a report has none of the endings, by default .jsonl and .html."""
     allowed = endings or (LINES, _PAGE)
@@ -87,7 +79,6 @@ class Page:
         texts: Iterable[str | None],
         keys: Sequence[str | None],
         faults: tuple[Sequence[str], bool],
-        table: str | None = None,
     ) -> None:
         """Write the page.
 
@@ -97,13 +88,12 @@ class Page:
             texts: the texts of all records in order; the page shows some of them.
             keys: the keys of all records in order.
             faults: the reasons why records were not compared, and whether these records are kept.
-            table: the table that has the clusters, if rows of a table were compared.
         """
         from textsim_db.dedupe.removal_page import Faults, ReportedRun, removal_page
         from textsim_db.dedupe.shown_texts import read_texts
         from textsim_db.files.replace_file import replacing
 
         shown_texts = read_texts(self._shown, texts, self._documents, self._rule.settings)
-        run = ReportedRun(title, self._rule, self._result, keys, Faults(*faults), table)
+        run = ReportedRun(title, self._rule, self._result, keys, Faults(*faults))
         with replacing(path) as file:
             file.write(removal_page(run, self._shown, shown_texts).encode())

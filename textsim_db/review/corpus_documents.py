@@ -134,17 +134,17 @@ class CorpusDocuments:
         ]
         if self._source is None:
             return commands
-        table = shlex.quote(self._source.table)
-        keys = " ".join(f"--key {shlex.quote(key)}" for key in self._source.key_columns)
-        columns = f"{keys} --text {shlex.quote(self._source.text)}"
-        into = shlex.quote(f"{self._source.table.replace(chr(34), '')}_cluster")
-        dedupe = f"textsim dedupe --table {table} {columns} --into {into} --threshold {number}"
-        purpose = "List the rows of this table to remove"
-        effect = (
-            f"Choose it to delete or hide rows in SQL. It creates the table {into} with the clusters. "
-            "It deletes nothing, and does not know the judgements."
+        corpus = "'" + self._corpus.name.replace("'", "''") + "'"
+        statement = (
+            f"CREATE TABLE duplicate AS SELECT * FROM textsim.duplicates({corpus}, "
+            f"threshold => {number}, judgements => true);"
         )
-        return [NextCommand(purpose, dedupe, effect), *commands]
+        purpose = "List the rows of this table to remove, in psql"
+        effect = (
+            "Choose it to delete or hide rows in SQL. It creates the table duplicate with the keys to "
+            "remove, and deletes nothing."
+        )
+        return [NextCommand(purpose, statement, effect), *commands]
 
     def template_commands(self) -> list[NextCommand]:
         """Return the commands that show the words of a template, and leave them out."""
