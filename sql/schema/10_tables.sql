@@ -26,7 +26,6 @@ CREATE TABLE textsim.corpus (
     boilerplate double precision CHECK (boilerplate > 0 AND boilerplate < 1),
     passages integer CHECK (passages BETWEEN 4 AND 1000),
     common_passages boolean NOT NULL DEFAULT false CHECK (passages IS NOT NULL OR NOT common_passages),
-    boilerplate_values bigint[] NOT NULL DEFAULT '{}',
     base bigint NOT NULL CHECK (base >= 0),
     golden_signature integer[] NOT NULL,
     golden_buckets integer[] NOT NULL,
@@ -37,8 +36,7 @@ CREATE TABLE textsim.corpus (
     CHECK ((bands IS NULL) = (rows IS NULL) AND (bands IS NOT NULL OR recall = 1)),
     CHECK (stop_words_by_language = '{}' OR language = 'auto' AND stop_words = '{}'),
     CHECK (NOT is_unique OR stop_words_by_language = '{}'),
-    CHECK (boilerplate IS NULL OR unit = 'word'),
-    CHECK (boilerplate_values = '{}' OR boilerplate IS NOT NULL)
+    CHECK (boilerplate IS NULL OR unit = 'word')
 );
 CREATE INDEX corpus_origin ON textsim.corpus (coalesce(origin, id));
 COMMENT ON TABLE textsim.corpus
@@ -75,8 +73,6 @@ COMMENT ON COLUMN textsim.corpus.passages
     'no fingerprints';
 COMMENT ON COLUMN textsim.corpus.common_passages
     IS 'whether passages are found although all their shingles are common';
-COMMENT ON COLUMN textsim.corpus.boilerplate_values
-    IS 'values of these shingles, whose words are removed from every text; empty until a rebuild learns them';
 COMMENT ON COLUMN textsim.corpus.base IS 'seed of the first round of hashing, computed from seed';
 COMMENT ON COLUMN textsim.corpus.golden_signature
     IS 'signature of a fixed text, computed again whenever the corpus is opened';
@@ -227,6 +223,15 @@ COMMENT ON COLUMN textsim.common.class
     '10 on are no fingerprints';
 COMMENT ON COLUMN textsim.common.of_passages
     IS 'whether it is a shingle of passages; otherwise it is one of the measure';
+
+CREATE TABLE textsim.boilerplate (
+    corpus_id integer PRIMARY KEY REFERENCES textsim.corpus ON DELETE CASCADE,
+    shingle_values bigint[] NOT NULL
+);
+COMMENT ON TABLE textsim.boilerplate IS 'The boilerplate of corpora, learned by a rebuild.';
+COMMENT ON COLUMN textsim.boilerplate.corpus_id IS 'the corpus that has learned its boilerplate';
+COMMENT ON COLUMN textsim.boilerplate.shingle_values
+    IS 'values of the shingles whose words are removed from every text';
 
 -- Tracked corpora: their matches and clusters are kept up to date. Each tracked corpus has its own tables, such as
 -- match_N, which take their columns and comments from these patterns.

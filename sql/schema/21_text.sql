@@ -84,7 +84,7 @@ COMMENT ON FUNCTION textsim._without_boilerplate(text, bigint[], integer)
     IS 'a normal form without the words of its shingles that have one of these values';
 
 CREATE FUNCTION textsim._form(c textsim.corpus, body text, language text DEFAULT NULL) RETURNS text
-LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     left_out text[] := c.stop_words;
     form text;
@@ -111,8 +111,9 @@ BEGIN
                 SELECT FROM unnest(left_out) s (word) WHERE s.word = w.word COLLATE "C")
             ORDER BY w.place), ' ');
     END IF;
-    RETURN CASE WHEN c.boilerplate_values = '{}' THEN form
-        ELSE textsim._without_boilerplate(form, c.boilerplate_values, c.shingle_length) END;
+    RETURN CASE WHEN c.boilerplate IS NULL THEN form
+        ELSE coalesce(textsim._without_boilerplate(form, (
+            SELECT b.shingle_values FROM textsim.boilerplate b WHERE b.corpus_id = c.id), c.shingle_length), form) END;
 END $$;
 COMMENT ON FUNCTION textsim._form(textsim.corpus, text, text)
     IS 'the normal form of a text without the stop words of a corpus, or of a language in the corpus, and without '

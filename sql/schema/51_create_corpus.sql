@@ -207,7 +207,6 @@ BEGIN
     c.num_hashes := num_hashes;
     c.threshold := threshold;
     c.bands := bands;
-    c.boilerplate_values := '{}';
     c.base := mod(textsim._draw(seed, 1), 4611686018427387904);
     golden := textsim._signature(c, textsim._form(c,
         U&'The 3 QUICK brown foxes — naïve, ﬁne — jumped; '

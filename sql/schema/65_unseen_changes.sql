@@ -64,6 +64,7 @@ COMMENT ON FUNCTION textsim._changed_partitions(text[], text[])
 CREATE FUNCTION textsim._note_shape(number integer, before text[], after text[]) RETURNS void
 LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
+    PERFORM textsim._check_session_of_source(number);
     UPDATE textsim.source s SET shape = after WHERE s.id = number AND s.shape = before;
 END $$;
 COMMENT ON FUNCTION textsim._note_shape(integer, text[], text[])

@@ -98,15 +98,7 @@ BEGIN
         RAISE EXCEPTION 'only the owner of table % may attach it', relation
             USING ERRCODE = 'insufficient_privilege';
     END IF;
-    IF NOT EXISTS (
-        SELECT FROM pg_roles r
-        WHERE pg_has_role(session_user, r.oid, 'MEMBER')
-            AND has_table_privilege(r.oid, 'textsim.document_' || c.id, 'INSERT'))
-    THEN
-        RAISE EXCEPTION 'this role may not write to corpus "%"', corpus
-            USING ERRCODE = 'insufficient_privilege',
-                HINT = 'Let the owner of the schema call textsim.grant_writer for this role.';
-    END IF;
+    PERFORM textsim._check_session(c.id);
     -- A table that was attached before with the same key keeps its id, and so its documents; the comparison
     -- removes documents without a row. With a key of other columns or types it gets a new id, and its earlier
     -- documents belong to no table any more.
@@ -154,6 +146,7 @@ LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SECURITY DEFINER SET search_pat
 DECLARE
     activated textsim.source;
 BEGIN
+    PERFORM textsim._check_session_of_source(source);
     UPDATE textsim.source s SET active = true, shape = textsim._shape(s)
     WHERE s.id = source AND NOT s.active AND (SELECT count(*) FROM textsim._trigger_events(s)) = (
         SELECT count(DISTINCT t.tgname) FROM pg_trigger t
@@ -178,6 +171,7 @@ LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SECURITY DEFINER SET search_pat
 DECLARE
     function regproc;
 BEGIN
+    PERFORM textsim._check_session_of_source(number);
     FOREACH function IN ARRAY ARRAY[
         to_regproc('textsim._changes_' || number), to_regproc('textsim._filter_' || number)]
     LOOP

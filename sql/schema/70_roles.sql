@@ -13,6 +13,43 @@ REVOKE EXECUTE ON FUNCTION textsim._make_function(text, text) FROM PUBLIC;
 
 -- Private functions
 
+-- In a function with the owner's rights the current role is the owner, so the role of the session counts.
+CREATE FUNCTION textsim._check_session(corpus_id integer) RETURNS void
+LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    IF NOT EXISTS (
+        SELECT FROM pg_roles r
+        WHERE pg_has_role(session_user, r.oid, 'MEMBER')
+            AND has_table_privilege(r.oid, to_regclass('textsim.document_' || corpus_id), 'INSERT'))
+    THEN
+        RAISE EXCEPTION 'this role may not write to corpus "%"',
+            (SELECT c.name FROM textsim.corpus c WHERE c.id = corpus_id)
+            USING ERRCODE = 'insufficient_privilege',
+                HINT = 'Let the owner of the schema call textsim.grant_writer for this role.';
+    END IF;
+END $$;
+COMMENT ON FUNCTION textsim._check_session(integer)
+    IS 'raise an error unless the role of the session may write to a corpus';
+
+CREATE FUNCTION textsim._may_read(corpus_id integer) RETURNS boolean
+LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    RETURN has_table_privilege(to_regclass('textsim.document_' || corpus_id), 'SELECT');
+END $$;
+COMMENT ON FUNCTION textsim._may_read(integer) IS 'whether this role may read the documents of a corpus';
+
+-- What a corpus has learned tells of its texts.
+ALTER TABLE textsim.common ENABLE ROW LEVEL SECURITY;
+CREATE POLICY readers ON textsim.common USING (textsim._may_read(corpus_id));
+ALTER TABLE textsim.boilerplate ENABLE ROW LEVEL SECURITY;
+CREATE POLICY readers ON textsim.boilerplate USING (textsim._may_read(corpus_id));
+
+CREATE FUNCTION textsim._check_session_of_source(source integer) RETURNS void
+LANGUAGE sql STABLE PARALLEL SAFE
+RETURN textsim._check_session((SELECT s.corpus_id FROM textsim.source s WHERE s.id = source));
+COMMENT ON FUNCTION textsim._check_session_of_source(integer)
+    IS 'raise an error unless the role of the session may write to the corpus of an attached table';
+
 CREATE FUNCTION textsim._grant_writing(role regrole, relations regclass[]) RETURNS void
 LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN

@@ -312,6 +312,62 @@ def test_functions_that_run_as_the_owner_give_a_writer_no_more_rights(stage: Sta
     assert all(kind == "function" and "_changes_" in name for kind, name, _ in new)
 
 
+def test_the_writer_of_another_corpus_does_nothing_as_the_owner(stage: Stage) -> None:
+    """The test calls every function of the catalog with the owner's rights, also those added later."""
+    attach(stage)
+    rights = f"'\"{stage.other}\"'"
+    stage.run(
+        stage.owner,
+        "SELECT textsim.create_corpus('theirs')",
+        f"SELECT textsim.grant_writer({rights}, 'theirs')",
+    )
+    stage.run(stage.other, "CREATE TABLE mine (id integer PRIMARY KEY, body text)")
+    stage.run(stage.writer, "SELECT textsim.detach('news', 'inline')", "DROP TABLE queue")
+    (shape,) = stage.run(stage.owner, "SELECT shape::text FROM textsim.source WHERE active")[0]
+    values = {
+        "integer": ["1", "2"],  # a source whose table was dropped, and a detached one
+        "text": ["'news'", "'queue'", "'inline'"],
+        "text[]": ["'{}'", f"'{shape}'"],
+        "name": ["'id'", "'body'", "NULL"],
+        "name[]": ["'{id}'"],
+        "regclass": ["'mine'", "'inline'", "NULL"],
+        "boolean": ["true", "false"],
+    }
+    before = rows_and_rights(stage)
+    calls = 0
+    for name, definer, _, _, _, is_trigger, types in stage.run(stage.owner, FUNCTIONS):
+        function = name[: name.index("(")]
+        if not definer:
+            continue
+        if is_trigger:
+            statements = [
+                f"CREATE TRIGGER t AFTER INSERT ON mine FOR EACH ROW EXECUTE FUNCTION {function}()"
+            ]
+        else:
+            statements = [
+                f"SELECT {function}({', '.join(arguments)})"
+                for arguments in product(*(values[kind] for kind in types))
+            ]
+        assert stage.allowed(stage.other, statements[:400]) == [], function
+        calls += len(statements[:400])
+    assert calls > 400
+    assert rows_and_rights(stage) == before
+
+
+def test_what_a_corpus_has_learned_is_read_by_its_readers_only(stage: Stage) -> None:
+    stage.run(
+        stage.owner,
+        "SELECT textsim.create_corpus('exact', recall => 1, boilerplate => 0.5)",
+        "INSERT INTO textsim.common SELECT id, 7, 1 FROM textsim.corpus WHERE name = 'exact'",
+        "INSERT INTO textsim.boilerplate SELECT id, '{7}' FROM textsim.corpus WHERE name = 'exact'",
+        f"SELECT textsim.grant_reader('\"{stage.other}\"', 'news')",
+    )
+    for table in ("common", "boilerplate"):
+        for role, rows in ((stage.other, 0), (stage.reader, 1), (stage.writer, 1)):
+            read = f"SELECT count(*) FROM textsim.{table}"
+            assert stage.run(role, read) == [(rows,)], (table, role)
+
+
 @pytest.mark.parametrize(
     ("statements", "what"),
     sample(

@@ -131,6 +131,8 @@ def _common(condition: LiteralString) -> LiteralString:
 _COLUMNS: Final[LiteralString] = (
     "corpus.*, coalesce(origin, id) AS first_id, "
     "(extract(epoch FROM keep_for) * 1000000)::bigint AS microseconds_kept, "
+    "ARRAY(SELECT pg_catalog.unnest(b.shingle_values) FROM textsim.boilerplate b "
+    "WHERE b.corpus_id = corpus.id) AS boilerplate_values, "
     f"{_common('NOT k.of_passages')} AS common, {_common('k.of_passages')} AS common_of_passages"
 )
 CORPUS_BY_NAME: Final[LiteralString] = f"SELECT {_COLUMNS} FROM textsim.corpus WHERE name = %s"
@@ -159,6 +161,7 @@ INSERT_COMMON: Final[LiteralString] = """
 INSERT INTO textsim.common (corpus_id, of_passages, value, class)
 SELECT %s, %s, value, class FROM unnest(%s::bigint[], %s::smallint[]) q (value, class)
 """
+INSERT_BOILERPLATE: Final[LiteralString] = "INSERT INTO textsim.boilerplate VALUES (%s, %s)"
 CREATE_RELATIONS: Final[LiteralString] = "SELECT textsim._create_relations(%s)"
 LOCK_CORPUS_BY_NAME: Final[LiteralString] = (
     "SELECT id FROM textsim.corpus WHERE name = %s FOR UPDATE"

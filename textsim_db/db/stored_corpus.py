@@ -111,6 +111,9 @@ def create(engine: Engine, name: str, config: CorpusConfig) -> StoredCorpus:
         if row is None:
             raise CorpusExists(f'corpus "{name}" exists already')
         connection.execute(statements.CREATE_RELATIONS, row)
+        if config.boilerplate_values:
+            values = [row[0], list(config.boilerplate_values)]
+            connection.execute(statements.INSERT_BOILERPLATE, values)
         for of_passages, common in enumerate((config.common, config.common_of_passages)):
             if common is not None:
                 lists = stored_signatures.common_parameters(common)
@@ -291,12 +294,11 @@ def _drop(engine: Engine, statement: LiteralString, value: int | str, patience: 
 def _columns_of(config: CorpusConfig) -> dict[str, Any]:
     """Return the columns of textsim.corpus that hold a configuration."""
     columns = {each.name: getattr(config, each.name) for each in fields(config) if each.compare}
-    del columns["shingle"]
+    del columns["shingle"], columns["boilerplate_values"]
     return columns | {
         "unit": config.shingle.unit,
         "shingle_length": config.shingle.n,
         "stop_words": list(config.stop_words),
-        "boilerplate_values": list(config.boilerplate_values),
         "stop_words_by_language": Jsonb(dict(config.stop_words_by_language)),
     }
 

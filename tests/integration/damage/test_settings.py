@@ -27,7 +27,6 @@ SETTINGS = {
     "boilerplate": "0.5",
     "passages": "13",
     "common_passages": "true, passages = 13",
-    "boilerplate_values": "'{1}', boilerplate = 0.5",
     "base": "base + 1",
     "golden_signature": "golden_signature || 1",
     "golden_buckets": "golden_buckets || 1",
