@@ -2,7 +2,7 @@
 
     python scripts/make_unicode_sql.py > sql/schema/20_unicode.sql
 
-It reads textsim_db/text/unicode_data.py, so that SQL and Python have the same tables. A test runs it
+It reads the tables of Python, so that SQL and Python have the same tables. A test runs it
 again and compares.
 """
 
@@ -14,7 +14,6 @@ from itertools import groupby
 
 import numpy as np
 
-from textsim_db.text.unicode_data import UNICODE_VERSION
 from textsim_db.text.unicode_tables import (
     JOINING,
     MARK,
@@ -23,6 +22,7 @@ from textsim_db.text.unicode_tables import (
     SEPARATOR,
     SPACELESS,
     UNASSIGNED,
+    UNICODE_VERSION,
     WORD,
     tables,
 )

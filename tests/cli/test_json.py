@@ -126,7 +126,7 @@ def test_json_stands_for_the_format(textsim: Textsim) -> None:
     assert "--prometheus" in textsim("status", "--prometheus", "--json", status=2).stderr
 
 
-HEAVY = ("numba", "numpy", "scipy", "textsim_db.text.unicode_data")
+HEAVY = ("numba", "numpy", "scipy")
 ADMINISTRATIVE = [
     "",
     "--help",

@@ -240,7 +240,7 @@ def test_malformed_shingle_settings_are_refused(shingle: str) -> None:
 @pytest.mark.parametrize(
     ("script", "written"),
     [
-        ("make_unicode_tables.py", "textsim_db/text/unicode_data.py"),
+        ("make_unicode_tables.py", "textsim_db/text/unicode_runs.bin"),
         ("make_unicode_sql.py", "sql/schema/20_unicode.sql"),
     ],
 )
