@@ -1,19 +1,26 @@
-"""Write docs/reference/commands.md from the commands, and docs/reference/sql.md from the catalog."""
+"""Write the reference in docs/reference: the commands, SQL from the catalog, Python from docstrings."""
 
 from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from pathlib import Path
 from typing import Any
 
+import psycopg
 import typer.main
 
+import textsim_db
+from scripts.python_reference import python_texts
+from scripts.sql_reference import sql_texts
 from textsim_db.cli import app, json_option, logs
+from textsim_db.db import embedded_server
 
 FOLDER = Path(__file__).resolve().parent.parent / "docs" / "reference"
-_EXAMPLES = re.compile(r"^Examples?:(.*)", re.S | re.M)
+_EXAMPLES_OF_HELP = re.compile(r"^Examples?:(.*)", re.S | re.M)
+_SECTIONS = re.compile(r"^(?=#{2,3} )", re.M)
+_EXAMPLES = re.compile(r"^(```|<!-- (not )?run)", re.M)
 _OPERATORS = {">", "|", "<", "&&", ";"}
 _COMMON = ("database_url", "as_json", "log_json", "log_level", "help")
 _COMMANDS_INTRODUCTION = """\
@@ -39,7 +46,7 @@ def each_command(group: Any = None, path: str = "") -> Iterator[tuple[str, Any]]
 
 def examples(command: Any) -> list[str]:
     """Return the command lines of the examples that a help text ends with."""
-    found = _EXAMPLES.search(command.help or "")
+    found = _EXAMPLES_OF_HELP.search(command.help or "")
     return re.findall(r"`([^`]+)`", found[1]) if found else []
 
 
@@ -115,13 +122,69 @@ def _parameter(parameter: Any) -> str:
     return f"{forms}: {parameter.help}{shown}"
 
 
-def main() -> None:
-    """Write both pages."""
-    from scripts.sql_reference import temporary_page
+def filled(page: str, texts: Mapping[str, str], names: Set[str]) -> str:
+    """Return a page with the text below the heading of each name anew.
 
-    FOLDER.mkdir(parents=True, exist_ok=True)
-    (FOLDER / "commands.md").write_text(commands_page(), encoding="utf-8")
-    (FOLDER / "sql.md").write_text(temporary_page(), encoding="utf-8")
+    The page is its own template: titles, the order of the names, introductions and examples are
+    written in it.
+
+    Args:
+        page: the name of its file.
+        texts: the texts by their headings.
+        names: the headings that the page must have.
+
+    Raises:
+        ValueError: the page lacks a heading, or has one too many.
+    """
+    head, *sections = _SECTIONS.split((FOLDER / page).read_text(encoding="utf-8"))
+    headings = {section.partition("\n")[0][4:] for section in sections if section[2] == "#"}
+    if wrong := (names - headings) | (headings - texts.keys()):
+        raise ValueError(f"{page} lacks a heading, or has one too many: {', '.join(sorted(wrong))}")
+    return "".join([head, *(_filled(section, texts) for section in sections)]).rstrip() + "\n"
+
+
+def _filled(section: str, texts: Mapping[str, str]) -> str:
+    heading = section.partition("\n")[0]
+    if heading.startswith("## "):
+        return section
+    examples = _EXAMPLES.search(section)
+    tail = f"\n\n{section[examples.start() :].strip()}" if examples else ""
+    return f"{heading}\n{texts[heading[4:]].strip()}{tail}\n\n"
+
+
+def sql_page(database_url: str) -> str:
+    """Return the page of SQL; the database has the schema."""
+    with psycopg.connect(database_url) as connection:
+        texts = sql_texts(connection)
+    return filled("sql.md", texts, {name for name in texts if not name.startswith("table")})
+
+
+def python_page() -> str:
+    """Return the page of Python."""
+    texts = python_texts()
+    return filled("python.md", texts, texts.keys())
+
+
+def main() -> None:
+    """Write the three pages; the schema is installed into a new database of the embedded PostgreSQL."""
+    name = "textsim_reference"
+    address = embedded_server.start()
+    with psycopg.connect(address, autocommit=True) as connection:
+        connection.execute(f"DROP DATABASE IF EXISTS {name} WITH (FORCE)")
+        connection.execute(f"CREATE DATABASE {name} ENCODING 'UTF8' TEMPLATE template0")
+        try:
+            copy = address.replace(f"/{embedded_server.DATABASE}?", f"/{name}?")
+            textsim_db.install(copy)
+            pages = {
+                "sql.md": sql_page(copy),
+                "python.md": python_page(),
+                "commands.md": commands_page(),
+            }
+        finally:
+            connection.execute(f"DROP DATABASE {name} WITH (FORCE)")
+    pages["commands.md"] = commands_page()
+    for page, text in pages.items():
+        (FOLDER / page).write_text(text, encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Generated parts of the pages are current: commands, SQL, and the figures of benchmarks."""
+"""Generated parts of the pages are current: the reference, and the figures of benchmarks."""
 
 from __future__ import annotations
 
@@ -6,8 +6,7 @@ import subprocess
 import sys
 
 from scripts.figures import PAGES
-from scripts.sql_reference import sql_page
-from scripts.write_reference import FOLDER, commands_page
+from scripts.write_reference import FOLDER, commands_page, python_page, sql_page
 from tests.docs.page import ROOT
 
 AGAIN = "to write it again: python -m scripts.write_reference"
@@ -19,6 +18,10 @@ def test_the_commands() -> None:
 
 def test_sql(database_url: str) -> None:
     assert (FOLDER / "sql.md").read_text(encoding="utf-8") == sql_page(database_url), AGAIN
+
+
+def test_python() -> None:
+    assert (FOLDER / "python.md").read_text(encoding="utf-8") == python_page(), AGAIN
 
 
 def test_the_pages_show_the_recorded_figures() -> None:

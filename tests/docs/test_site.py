@@ -12,10 +12,8 @@ from pathlib import Path
 
 import pytest
 
-import textsim_db
 from tests.docs.page import ROOT
 from tests.support.html import Html
-from textsim_db import measures
 
 pytestmark = pytest.mark.more
 
@@ -72,11 +70,3 @@ def test_a_notebook_is_a_page_with_its_outputs(site: Path) -> None:
             assert "text/html" in output.get("data", {}) or line.strip() in text
     assert '<a href="tutorial.ipynb">' in page
     assert (site / "tutorial.ipynb").exists()
-
-
-def test_every_public_name_is_in_the_reference(site: Path) -> None:
-    reference = (site / "reference" / "python.html").read_text("utf-8")
-    for module in (textsim_db, measures):
-        for name in module.__all__:
-            owners = (module.__name__, "textsim_db.errors")
-            assert any(f'id="{owner}.{name}"' in reference for owner in owners), name

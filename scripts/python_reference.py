@@ -1,0 +1,146 @@
+"""The texts of the Python reference: signatures, and docstrings as Markdown."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import re
+import textwrap
+from collections.abc import Iterator
+from functools import reduce
+from itertools import pairwise
+from typing import Any, Final
+
+import textsim_db
+from textsim_db import aio, errors, measures, spark
+
+MODULES: Final = {"": textsim_db, "measures.": measures, "spark.": spark, "aio.": aio}
+_SECTION = re.compile(r"^(Args|Raises|Examples):\n", re.MULTILINE)
+_ENUM = re.compile(r"<\w+\.\w+: (.*?)>")
+_ITEM = re.compile(r"^(?=\S)", re.MULTILINE)
+
+
+def python_texts() -> dict[str, str]:
+    """Return the texts of the public names by their headings; the errors have one heading together."""
+    names = {f"{place}{name}" for place, module in MODULES.items() for name in module.__all__}
+    names = {name for name in names if name not in _errors()} | {"errors"}
+    return {name: "\n\n".join(filter(None, _parts(name))) for name in names}
+
+
+def _parts(name: str) -> Iterator[str]:
+    thing = reduce(getattr, name.split("."), textsim_db)
+    if inspect.ismodule(thing):
+        yield "\n".join(f"- `{error}`: {text}" for error, text in _errors().items())
+    elif inspect.isclass(thing):
+        yield from _class_parts(name, thing)
+    elif inspect.isroutine(thing):
+        yield from _function_parts(thing)
+    else:
+        yield f"A mapping of {', '.join(f'`{key}`' for key in thing)}."
+
+
+def _errors() -> dict[str, str]:
+    return {
+        name: _prose(inspect.getdoc(kind) or "")
+        for name, kind in vars(errors).items()
+        if inspect.isclass(kind) and issubclass(kind, errors.TextsimError)
+    }
+
+
+def _class_parts(owner: str, kind: Any) -> Iterator[str]:
+    """Yield the docstring of a class, its fields, and its methods below headings of their own.
+
+    A method that is derived from another, such as a coroutine, is described there.
+    """
+    yield _markdown(inspect.getdoc(kind) or "", {})
+    fields = _fields(kind)
+    methods = {name: _unbound(member) for name, member in _members(kind) if name not in fields}
+    fields |= {
+        name: (member.fget.__annotations__["return"], _prose(inspect.getdoc(member) or ""))
+        for name, member in methods.items()
+        if isinstance(member, property)
+    }
+    yield "\n".join(f"- `{name}` ({type_}): {doc}" for name, (type_, doc) in fields.items())
+    for name, method in methods.items():
+        if inspect.isroutine(method):
+            yield f"#### {owner}.{name}\n" + "\n\n".join(_function_parts(method))
+
+
+def _members(kind: Any) -> Iterator[tuple[str, Any]]:
+    ours = [base for base in reversed(kind.__mro__) if base.__module__.startswith("textsim_db")]
+    members = {name: member for base in ours for name, member in vars(base).items()}
+    is_derived = kind.__module__.startswith(aio.__name__)
+    for name, member in members.items():
+        is_public = not name.startswith("_") and getattr(member, "__doc__", None)
+        if is_public and not (is_derived and hasattr(member, "__wrapped__")):
+            yield name, member
+
+
+def _unbound(member: Any) -> Any:
+    return getattr(member, "__func__", member)
+
+
+def _function_parts(function: Any) -> Iterator[str]:
+    """Yield the signature of a function and its docstring, with the types of its arguments."""
+    signature = inspect.signature(function)
+    types = {name: parameter.annotation for name, parameter in signature.parameters.items()}
+    plain = [
+        parameter.replace(annotation=parameter.empty)
+        for name, parameter in signature.parameters.items()
+        if name not in ("self", "cls")
+    ]
+    result = "" if signature.return_annotation == "None" else f" → {signature.return_annotation}"
+    bare = str(signature.replace(parameters=plain, return_annotation=signature.empty))
+    arguments = _ENUM.sub(r"\1", bare)
+    yield f"`{function.__name__}{arguments}{result}`"
+    yield _markdown(inspect.getdoc(function) or "", types)
+
+
+def _fields(thing: Any) -> dict[str, tuple[str, str]]:
+    """Return the types and docstrings of the fields of a class, or of the constants of a module."""
+    tree = ast.parse(textwrap.dedent(inspect.getsource(thing)))
+    body = tree.body if inspect.ismodule(thing) else tree.body[0].body  # type: ignore[attr-defined]
+    fields = {}
+    for field, doc in pairwise(body):
+        match field, doc:
+            case (
+                ast.AnnAssign(target=ast.Name(name), annotation=type_),
+                ast.Expr(ast.Constant(str(text))),
+            ) if not name.startswith("_"):
+                fields[name] = ast.unparse(type_), _prose(text)
+    return fields
+
+
+def _markdown(doc: str, types: dict[str, str]) -> str:
+    """Return a docstring with its examples before its arguments and errors, which are one list."""
+    prose, *sections = _SECTION.split(doc)
+    bodies = dict(zip(sections[::2], sections[1::2], strict=True))
+    examples = textwrap.dedent(bodies.get("Examples", ""))
+    arguments = [f"`{name}`{_type(types, name)}: {text}" for name, text in _items(bodies, "Args")]
+    raised = [f"raises `{name}`: {text}" for name, text in _items(bodies, "Raises")]
+    return "\n\n".join(
+        [
+            *map(_block, filter(None, f"{prose}\n\n{examples}".strip().split("\n\n"))),
+            "\n".join(f"- {item}" for item in arguments + raised),
+        ]
+    ).strip()
+
+
+def _block(text: str) -> str:
+    if text.startswith(">>>"):
+        return textwrap.indent(text.strip(), "    ")
+    return text.strip("\n") if text.startswith(("    ", "- ")) else _prose(text)
+
+
+def _items(bodies: dict[str, str], title: str) -> Iterator[tuple[str, str]]:
+    for item in filter(None, _ITEM.split(textwrap.dedent(bodies.get(title, "")).strip())):
+        name, _, text = _prose(item).partition(": ")
+        yield name, text
+
+
+def _type(types: dict[str, str], name: str) -> str:
+    return f" ({types[name]})" if name in types else ""
+
+
+def _prose(text: str) -> str:
+    return " ".join(text.split())
