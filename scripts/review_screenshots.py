@@ -104,7 +104,7 @@ def main() -> None:
         judge(corpus, rng)
         url = bench.db.engine.url.render_as_string(False)
         with serving(url, "news") as address:
-            site = address.partition("/?")[0]
+            site = address.rstrip("/")
             for is_dark in (False, True):
                 with chromium(dark=is_dark) as browser:
                     browser.get(address)

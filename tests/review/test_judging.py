@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import json
 import re
 from html import unescape
@@ -16,6 +18,7 @@ from tests.review.conftest import Open
 from tests.support.review import seen_of
 from tests.support.roles import Stage, new_stage
 from tests.support.servers import Server
+from textsim_db.files.read_judgements import read_judgements
 from textsim_db.review.judgement_file import JudgementFile
 
 
@@ -39,7 +42,7 @@ def test_a_verdict_is_recorded_and_undone(chairs: ts.Corpus, open_review: Open) 
     assert [(j.verdict, j.note) for j in chairs.judgements()] == [("same", "line\nbreak")]
     client.post("/undo")
     assert list(chairs.judgements()) == []
-    assert client.post("/undo").headers["location"] == "/pairs"
+    assert client.post("/undo").headers["location"] == "pairs"
 
 
 def test_two_people_do_not_overwrite_each_other_unseen(
@@ -81,11 +84,11 @@ def test_a_member_is_judged_on_the_page_of_its_cluster(
     chairs: ts.Corpus, open_review: Open
 ) -> None:
     client = open_review(chairs)
-    actions = re.findall(r'action="(/judge[^"]*)"', client.get("/cluster?key=c").text)
+    actions = re.findall(r'action="(judge[^"]*)"', client.get("/cluster?key=c").text)
     # Two weakest links to cut, and both other members beside the representative.
     assert len(actions) == 4
     after = client.post(unescape(actions[2]), data={"verdict": "different", "seen": ""})
-    assert after.headers["location"].startswith("/cluster?")
+    assert after.headers["location"].startswith("cluster?")
     assert client.get(after.headers["location"]).status_code == 200
     assert [tuple(j)[:3] for j in chairs.judgements()] == [("a", "b", "different")]
 
@@ -138,7 +141,7 @@ def test_exported_judgements_are_imported_again(corpus: ts.Corpus, open_review: 
         for judgement in list(corpus.judgements()):
             corpus.unjudge(judgement.a, judgement.b)
         sent = client.post("/import", files={"file": (path[1:], exported.content)})
-        assert sent.headers["location"] == "/judgements?imported=2"
+        assert sent.headers["location"] == "judgements?imported=2"
         after = list(corpus.judgements())
         assert [(*j[:3], j.note) for j in after] == [(*j[:3], j.note) for j in before]
         assert "2 judgements new" in client.get(sent.headers["location"]).text
@@ -147,6 +150,37 @@ def test_exported_judgements_are_imported_again(corpus: ts.Corpus, open_review: 
     sent = client.post("/import", files={"file": ("j.csv", changed)}, data={"replace": "1"})
     assert sent.status_code == 303
     assert [j.verdict for j in corpus.judgements()] == ["different", "different"]
+
+
+def test_no_cell_of_an_export_is_a_formula_and_keys_stay(
+    corpus: ts.Corpus, open_review: Open, tmp_path: Path
+) -> None:
+    starts = ["=", "+", "-", "@", "\t", "\r", "＝", "'=", "'", "''-", ""]
+    cells = [f"{start}{text}" for start in starts for text in ("1", "HYPERLINK(0);=1")]
+    given = [(a, "'", "same", f"{a} note") for a in cells if a != "'"]
+    corpus.judge_many(given)
+    exported = open_review(corpus).get("/judgements.csv").content
+    (tmp_path / "judgements.csv").write_bytes(exported)
+    rows = list(csv.reader(io.StringIO(exported.decode(), newline="")))
+    assert not [cell for row in rows for cell in row if re.match("[=+@\t\r＝-]", cell)]
+    # A spreadsheet that separates by semicolons sees no further cell.
+    assert exported.count(b'"') == 2 * sum(map(len, rows))
+    read = read_judgements(str(tmp_path / "judgements.csv"))
+    assert {(frozenset(each[:2]), each.note) for each in read} == {
+        (frozenset(each[:2]), each[3]) for each in given
+    }
+
+
+def test_parts_inside_of_a_part_are_not_read(corpus: ts.Corpus, open_review: Open) -> None:
+    nested = b"".join(
+        b"--%d\r\nContent-Type: multipart/mixed; boundary=%d\r\n\r\n" % (i, i + 1)
+        for i in range(30_000)
+    )
+    files: Any = {"other": ("x", nested, "multipart/mixed; boundary=0"), "file": ("j.csv", FILE)}
+    assert open_review(corpus).post("/import", files=files).status_code == 303
+
+
+FILE = b"a,b,verdict\na,b,same\n"
 
 
 @pytest.mark.parametrize(

@@ -93,7 +93,7 @@ def test_the_count_is_that_of_the_pairs_one_steps_through(
     assert "Pair 1 of" not in client.get("/pair?a=0&b=1").text
 
     page = client.get("/pairs").text
-    address = unescape(re.findall(r'href="(/pair\?[^"]*)"', page)[0])
+    address = unescape(re.findall(r'href="(pair\?[^"]*)"', page)[0])
     for i in range(1, 6):
         page = client.get(address).text
         assert f"Pair {i} of 5" in page
@@ -221,7 +221,7 @@ def test_a_cluster_with_a_large_part_of_the_documents_is_warned_of(
         page = words_of(client.get(path).text)
         assert "One cluster has 10 of 10 documents (100 %)" in page, path
     assert "One cluster has" not in client.get("/effect?threshold=1").text
-    (link,) = re.findall('href="(/cluster[^"]*inspect=1)"', client.get("/").text)
+    (link,) = re.findall('href="(cluster[^"]*inspect=1)"', client.get("/").text)
     assert "Cluster of 10 documents" in client.get(unescape(link)).text
     remedy = words_of(client.get("/help").text)
     assert f"textsim rebuild {corpus.name} --boilerplate 0.01" in remedy

@@ -104,7 +104,7 @@ def test_rows_are_found_by_a_key_of_several_columns(
     corpus.attach("post", key_columns=["site", "id"], text="body")
     reviewed = CorpusDocuments(corpus, None, attached_source(db.sources(), "post", None))
     client = open_review(reviewed)
-    (link,) = re.findall(r'href="(/pair\?[^"]*)"', client.get("/pairs").text)[:1]
+    (link,) = re.findall(r'href="(pair\?[^"]*)"', client.get("/pairs").text)[:1]
     page = client.get(unescape(link)).text
     assert "and~1or/1" in page
     assert "Line 0: Everything is FINE here, said number 0.\nLine 1" in page
@@ -137,7 +137,7 @@ def test_a_finished_dedupe_is_reviewed_and_obeys_the_judgements(
         ReportDocuments(report, file, judged) as reviewed,
     ):
         client = open_review(reviewed)
-        assert client.get("/judgements.csv").text.count("a,b,different,") == 1
+        assert client.get("/judgements.csv").text.count('"a","b","different",') == 1
 
 
 def test_a_report_of_another_file_is_refused(finished: tuple[str, str], tmp_path: Path) -> None:
@@ -180,20 +180,17 @@ def test_it_prints_an_address_serves_it_and_ends_with_an_interrupt(
     news_corpus: ts.Corpus, database_url: str
 ) -> None:
     with serving(database_url, "news_corpus") as address:
-        found = re.fullmatch(r"http://127\.0\.0\.1:(\d+)/\?token=[\w-]{43}", address)
+        found = re.fullmatch(r"(http://127\.0\.0\.1:\d+)/[\w-]{43}/", address)
         assert found
-        opener = urllib.request.build_opener(urllib.request.HTTPCookieProcessor())
-        with opener.open(address, timeout=20) as page:
-            assert b"To the review" in page.read()
         deadline = time.monotonic() + 60
         while True:
-            with opener.open(f"http://127.0.0.1:{found[1]}/pairs", timeout=20) as page:
+            with urllib.request.urlopen(f"{address}pairs", timeout=20) as page:
                 if b"<table" in (body := page.read()):
                     break
             assert time.monotonic() < deadline, body
-        assert body.count(b'href="/pair?') == 3
+        assert body.count(b'href="pair?') == 3
         with pytest.raises(urllib.error.HTTPError, match="403"):
-            urllib.request.urlopen(f"http://127.0.0.1:{found[1]}/pairs", timeout=20)
+            urllib.request.urlopen(f"{found[1]}/pairs", timeout=20)
 
 
 def test_a_port_in_use_is_named(news_corpus: ts.Corpus, textsim: Textsim) -> None:

@@ -52,8 +52,11 @@ def check_elements(page: str) -> None:
     for element in read.elements:
         assert not [n for n in element.attributes if n.startswith("on") or n == "style"], element
         if element.tag == "script":
-            assert element.attributes == {"src": "/static/review.js", "defer": ""}
-    assert all(re.match("/(?!/)|#|$", address) for address in read.values("href", "src", "action"))
+            assert element.attributes == {"src": "static/review.js", "defer": ""}
+    assert all(
+        re.match(r"(\./|static/\w+|\w+)?(\.\w+)?([?#]|$)", address)
+        for address in read.values("href", "src", "action")
+    )
 
 
 def words_of(page: str) -> str:

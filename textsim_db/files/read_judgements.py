@@ -19,6 +19,12 @@ _NAMES = [("A", "a"), ("B", "b"), ("VERDICT", "verdict")]
 """The columns or members that a file must have."""
 
 
+FORMULAS = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠")
+"""The characters with which a cell begins that a spreadsheet takes for a formula."""
+GUARDED = "apostrophe_before"
+"""The column with the names of the cells that got an apostrophe, so that they are no formulas."""
+
+
 class ReadJudgement(NamedTuple):
     """A judgement of a file."""
 
@@ -59,7 +65,7 @@ def _read(name: str, kind: Kind) -> Iterator[ReadJudgement]:
             nullcontext(sys.stdin.buffer) if name == STDIN else open(name, "rb") as raw,
             read_records(unpacked(raw, name), kind) as records,
         ):
-            # A note is read if there is one.
+            # Other columns are read if they are there.
             records.choose(_NAMES, read_all=True)
             for number, _, record in records:
                 place = f"{shown_name(name)}, {records.unit} {number}"
@@ -74,6 +80,9 @@ def _read(name: str, kind: Kind) -> Iterator[ReadJudgement]:
 
 def _judgement(values: Values, place: str) -> ReadJudgement:
     expect_members(values, _NAMES)
+    for name in str(values.get(GUARDED) or "").split():
+        if isinstance(cell := values.get(name), str):
+            values = {**values, name: cell.removeprefix("'")}
     verdict = text_of(values["verdict"], "verdict")
     if verdict not in list(Verdict):
         near = suggestion(verdict, Verdict)

@@ -6,7 +6,8 @@ import csv
 import io
 import json
 import tempfile
-from email.parser import BytesParser
+from email.message import EmailMessage
+from email.parser import BytesHeaderParser
 from email.policy import HTTP
 from pathlib import Path
 
@@ -16,7 +17,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from textsim_db.errors import InputError, shown
-from textsim_db.files.read_judgements import read_judgements
+from textsim_db.files.read_judgements import FORMULAS, GUARDED, read_judgements
 from textsim_db.results import Judgement
 from textsim_db.review.pair_arrays import Pairs
 from textsim_db.review.site import ON_A_PAGE, Site, body_of, see, whole_number
@@ -24,6 +25,10 @@ from textsim_db.review.site import ON_A_PAGE, Site, body_of, see, whole_number
 _MOST_FILE_BYTES = 20_000_000
 """The bytes of a file of judgements."""
 _KINDS = (".csv", ".tsv", ".jsonl")
+_MOST_FIELDS = 10
+"""The fields of the form that are read; it has two."""
+_MOST_HEAD_BYTES = 10_000
+"""The bytes of the head of a field."""
 
 
 class JudgementPages:
@@ -50,12 +55,20 @@ class JudgementPages:
         )
 
     def csv(self, request: Request) -> Response:
-        """Return all judgements as CSV, as `textsim judgements list --format csv` prints them."""
+        """Return all judgements as CSV for a spreadsheet, which runs no cell of it as a formula.
+
+        A cell that begins like a formula has an apostrophe before it, and the last column names it, so
+        read_judgements() reads the cell as it was.
+        """
         text = io.StringIO()
-        writer = csv.writer(text, lineterminator="\n")
-        writer.writerow(Judgement._fields)
+        # A spreadsheet that separates by semicolons would cut a cell without quotes.
+        writer = csv.writer(text, lineterminator="\n", quoting=csv.QUOTE_ALL)
+        writer.writerow([*Judgement._fields, GUARDED])
         for values in self._values():
-            writer.writerow(["" if value is None else value for value in values])
+            cells = {n: value or "" for n, value in zip(Judgement._fields, values, strict=True)}
+            guarded = [name for name, cell in cells.items() if cell.startswith(FORMULAS)]
+            cells |= {name: f"'{cells[name]}" for name in guarded}
+            writer.writerow([*cells.values(), " ".join(guarded)])
         return _file(text.getvalue(), "judgements.csv", "text/csv")
 
     def json_lines(self, request: Request) -> Response:
@@ -92,7 +105,7 @@ class JudgementPages:
             "replace" in fields,
             place_of=lambda i: given[i].place.rpartition("/")[2],
         )
-        return see("/judgements", imported=new)
+        return see("judgements", imported=new)
 
     def _values(self) -> list[tuple[str, str, str, str, str, str | None]]:
         return [
@@ -102,18 +115,26 @@ class JudgementPages:
 
 
 def _parts(content_type: str, body: bytes) -> dict[str, tuple[str, bytes]]:
-    """Return the file name and the contents of each field of a form with files."""
-    if not content_type.startswith("multipart/form-data"):
+    """Return the file name and the contents of each field of a form with files.
+
+    RFC 7578. A field is cut out as bytes: a reader of mail would also read parts inside of its parts.
+    """
+    boundary = _header(f"Content-Type: {content_type}".encode("latin-1", "replace")).get_boundary()
+    if not content_type.startswith("multipart/form-data") or not boundary:
         raise HTTPException(400, "the form has no file")
-    head = f"Content-Type: {content_type}\r\n\r\n".encode("latin-1", "replace")
-    message = BytesParser(policy=HTTP).parsebytes(head + body)
     fields = {}
-    for part in message.iter_parts():
+    pieces = (b"\r\n" + body).split(f"\r\n--{boundary}".encode("latin-1", "replace"), _MOST_FIELDS)
+    for piece in pieces[1:]:
+        head, _, data = piece.partition(b"\r\n\r\n")
+        part = _header(head[:_MOST_HEAD_BYTES].lstrip())
         name = part.get_param("name", header="content-disposition")
-        data = part.get_payload(decode=True)
-        if isinstance(name, str) and isinstance(data, bytes):
+        if isinstance(name, str):
             fields[name] = part.get_filename() or "", data
     return fields
+
+
+def _header(head: bytes) -> EmailMessage:
+    return BytesHeaderParser(policy=HTTP).parsebytes(head + b"\r\n\r\n")
 
 
 def _file(text: str, name: str, kind: str) -> Response:

@@ -134,16 +134,16 @@ class PairPages:
         cluster = request.query_params.get("of_cluster")
         if cluster is not None:
             threshold = request.query_params.get("threshold", "")
-            return see("/cluster", key=cluster, threshold=threshold)
+            return see("cluster", key=cluster, threshold=threshold)
         choice = Filter.of_query(request.query_params)
         after = None if pairs is None else self._to_judge(pairs, choice, a, b)
-        return see("/pair?" + (after or choice.query(a=a, b=b)))
+        return see("pair?" + (after or choice.query(a=a, b=b)))
 
     def _undo(self, request: Request) -> Response:
         self._site.check_writable()
         undone = self._site.judging.undo()
         choice = Filter.of_query(request.query_params)
-        return see("/pair?" + choice.query(a=undone.a, b=undone.b) if undone else "/pairs")
+        return see("pair?" + choice.query(a=undone.a, b=undone.b) if undone else "pairs")
 
 
 def _query(choice: Filter, pair: Pair) -> str:

@@ -26,7 +26,7 @@ def serve(app: ASGIApp, port: int, browser: bool, show: Callable[[str], None]) -
     with socket.create_server((HOST, port)) as listening:
         port = listening.getsockname()[1]
         token = secrets.token_urlsafe(32)
-        address = f"http://{HOST}:{port}/?token={token}"
+        address = f"http://{HOST}:{port}/{token}/"
         config = uvicorn.Config(
             Guard(app, token, port),
             lifespan="off",

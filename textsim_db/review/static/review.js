@@ -38,8 +38,8 @@ if (handle) {
     const step = Math.round(Number(handle.value) * 100);
     const threshold = (step / 100).toFixed(2);
     document.querySelector("#at").textContent = threshold;
-    document.querySelector("#to-clusters").href = `/clusters?threshold=${threshold}`;
-    document.querySelector("#to-pairs").href = `/pairs?around=${threshold}`;
+    document.querySelector("#to-clusters").href = `clusters?threshold=${threshold}`;
+    document.querySelector("#to-pairs").href = `pairs?around=${threshold}`;
     for (const [i, name] of names.entries()) {
       const shown = document.getElementById(name);
       if (shown) shown.textContent = effects[step][i].toLocaleString("en");
@@ -49,7 +49,7 @@ if (handle) {
     }
     clearTimeout(waiting);
     const isWanted = () => Math.round(Number(handle.value) * 100) === step;
-    waiting = setTimeout(load, 60, document.querySelector("#effect"), `/effect?threshold=${threshold}`, isWanted);
+    waiting = setTimeout(load, 60, document.querySelector("#effect"), `effect?threshold=${threshold}`, isWanted);
   });
 }
 
@@ -66,7 +66,7 @@ if (inspect) {
 const progress = document.querySelector("#progress");
 if (progress) {
   const look = async () => {
-    const state = await (await fetch("/progress")).json();
+    const state = await (await fetch("progress")).json();
     document.querySelector("#read").textContent = state.pairs.toLocaleString("en");
     if (state.complete) {
       progress.firstChild.textContent = "All pairs are read. This page shows those of some documents. ";
