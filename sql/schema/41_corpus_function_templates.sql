@@ -154,8 +154,9 @@ END $$;
 COMMENT ON FUNCTION textsim._filled(text, textsim.corpus)
     IS 'a template in which the settings of a corpus replace the names in braces';
 
+-- Whoever creates an object of a corpus, it belongs to the owner of the schema, whose rights the trigger functions have.
 CREATE FUNCTION textsim._make_function(function text, definition text) RETURNS void
-LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     BEGIN
         EXECUTE definition;

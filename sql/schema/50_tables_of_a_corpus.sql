@@ -128,7 +128,7 @@ COMMENT ON FUNCTION textsim._check_advisory_locks()
     IS 'raise an error if the server accepts advisory locks and does nothing';
 
 CREATE FUNCTION textsim._create_relations(corpus_id integer) RETURNS void
-LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     c textsim.corpus := (SELECT k FROM textsim.corpus k WHERE k.id = corpus_id);
     document_table text := format('document_%s', corpus_id);

@@ -162,7 +162,7 @@ RETURN EXISTS (
 COMMENT ON FUNCTION textsim._is_tracked(text) IS 'whether a corpus is tracked';
 
 CREATE FUNCTION textsim._create_tracking_relations(corpus_id integer, like_corpus integer) RETURNS void
-LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     object record;
 BEGIN

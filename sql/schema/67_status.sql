@@ -237,6 +237,40 @@ END;
 COMMENT ON FUNCTION textsim._source_problems(textsim.source)
     IS 'the reasons why changes of an attached table are missed, for any role that indexes it';
 
+CREATE FUNCTION textsim._owner_problems(c textsim.corpus) RETURNS TABLE (object text, problem text)
+LANGUAGE sql STABLE STRICT PARALLEL SAFE ROWS 1
+BEGIN ATOMIC
+    SELECT min(o.name), format('belongs to %s, and the schema textsim to %s, so that writes fail: as a superuser, '
+        'SELECT textsim.set_owner(%L)', o.owner::regrole, n.nspowner::regrole, n.nspowner::regrole)
+    FROM pg_namespace n
+    CROSS JOIN LATERAL (
+        SELECT r.oid::regclass::text, r.relowner
+        FROM unnest(string_to_array(textsim._corpus_patterns(), '|')) p (pattern)
+        JOIN pg_class r ON r.oid = to_regclass(format('textsim.%I', p.pattern || '_' || c.id))
+        UNION ALL
+        SELECT f.oid::regprocedure::text, f.proowner
+        FROM textsim.source s JOIN pg_proc f ON f.oid = textsim._trigger_function(s.id)
+        WHERE s.corpus_id = c.id
+    ) o (name, owner)
+    WHERE n.nspname = 'textsim' AND o.owner <> n.nspowner
+    GROUP BY o.owner, n.nspowner;
+END;
+COMMENT ON FUNCTION textsim._owner_problems(textsim.corpus)
+    IS 'objects of a corpus that do not belong to the owner of the schema, one for each other owner';
+
+CREATE FUNCTION textsim._corpus_problems(c textsim.corpus) RETURNS SETOF text
+LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE ROWS 1 SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    RETURN QUERY SELECT o.object || ' ' || o.problem FROM textsim._owner_problems(c) o;
+    RETURN QUERY
+        SELECT format('table %s: %s', s.relation, p.problem)
+        FROM textsim.source s CROSS JOIN LATERAL textsim._source_problems(s) p (problem)
+        WHERE s.corpus_id = c.id AND s.active
+        ORDER BY s.id, p.problem;
+END $$;
+COMMENT ON FUNCTION textsim._corpus_problems(textsim.corpus)
+    IS 'the reasons why a corpus or its attached tables cannot be written, or changes are missed';
+
 CREATE FUNCTION textsim._warn_unindexed(c textsim.corpus) RETURNS void
 LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -352,11 +386,7 @@ BEGIN
     saved_by_ids := textsim._saved_by_ids(c, as_text);
     failed := (SELECT w.documents FROM textsim._waiting(c.id, 'failed') w);
     pending_age := greatest(clock_timestamp() - oldest_pending, '0');
-    problems := array(
-        SELECT format('table %s: %s', s.relation, p.problem)
-        FROM textsim.source s CROSS JOIN LATERAL textsim._source_problems(s) p (problem)
-        WHERE s.corpus_id = c.id AND s.active
-        ORDER BY s.id, p.problem);
+    problems := array(SELECT textsim._corpus_problems(c));
     SELECT t.linkage, t.threshold INTO linkage, tracked_threshold FROM textsim.tracked t WHERE t.corpus_id = c.id;
     SELECT w.documents, w.since INTO outdated, outdated_since FROM textsim._waiting(c.id, 'cluster') w;
     crowded := 0;
@@ -366,7 +396,7 @@ BEGIN
     RETURN NEXT;
 END $$;
 COMMENT ON FUNCTION textsim.status(text)
-    IS 'Returns one row: the numbers of documents indexed, pending and failed, and the problems of attached tables. '
+    IS 'Returns one row: the numbers of documents indexed, pending and failed, and the problems of the corpus and its attached tables. '
     'oldest_pending is the time of the oldest pending change, and pending_age is its age. Above ten thousand the '
     'numbers are estimates, so that the answer takes milliseconds: see indexed_is_estimate for indexed, and '
     'is_estimate for pending and as_text. pending is an estimate too while a table is compared with its documents. '

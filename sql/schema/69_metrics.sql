@@ -92,9 +92,7 @@ BEGIN
             UNION ALL
             SELECT 'textsim_failed_documents', NULL, w.documents FROM textsim._waiting(c.id, 'failed') w
             UNION ALL
-            SELECT 'textsim_table_problems', NULL, count(p.*)
-            FROM textsim.source s CROSS JOIN LATERAL textsim._source_problems(s) p
-            WHERE s.corpus_id = c.id AND s.active
+            SELECT 'textsim_table_problems', NULL, count(*) FROM textsim._corpus_problems(c)
             UNION ALL
             SELECT 'textsim_written_documents_total', NULL, pg_stat_get_tuples_inserted(document)
                 + pg_stat_get_tuples_updated(document) + pg_stat_get_tuples_deleted(document)

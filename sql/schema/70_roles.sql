@@ -8,8 +8,10 @@ REVOKE EXECUTE ON FUNCTION textsim._release_source(integer) FROM PUBLIC;
 REVOKE EXECUTE ON FUNCTION textsim._note_shape(integer, text[], text[]) FROM PUBLIC;
 -- A trigger calls it, whatever the role may do.
 REVOKE EXECUTE ON FUNCTION textsim._update_at_commit() FROM PUBLIC;
--- It runs any statement, with the rights of the caller. Only the owner creates corpora.
+-- Only the owner and superusers create corpora.
 REVOKE EXECUTE ON FUNCTION textsim._make_function(text, text) FROM PUBLIC;
+REVOKE EXECUTE ON FUNCTION textsim._create_relations(integer) FROM PUBLIC;
+REVOKE EXECUTE ON FUNCTION textsim._create_tracking_relations(integer, integer) FROM PUBLIC;
 
 -- Private functions
 

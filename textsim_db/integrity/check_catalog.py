@@ -159,6 +159,8 @@ def object_problems(connection: Connection, corpus: StoredCorpus) -> Iterator[Pr
     yield from settings
     if settings:
         return  # the templates are filled with the settings
+    for subject, detail in connection.execute(corpus.statement(statements.OWNER_PROBLEMS)):
+        yield Problem("owner", subject, f"it {detail}", detail.rpartition(", ")[2])
     relations = list(_relations(connection, corpus))
     yield from relations
     yield from _columns(connection, corpus)

@@ -206,6 +206,10 @@ FROM textsim.corpus c CROSS JOIN LATERAL pg_catalog.jsonb_each(textsim._settings
 -- A later version may have more settings than the version that created the corpus.
 WHERE c.id = {id} AND (c.created_with = '{{}}' OR s.value <> c.created_with -> s.name)
 """
+OWNER_PROBLEMS: Final[LiteralString] = """
+SELECT o.object, o.problem FROM textsim.corpus c CROSS JOIN LATERAL textsim._owner_problems(c) o
+WHERE c.id = {id}
+"""
 RELATIONS_OF_CORPUS: Final[LiteralString] = """
 SELECT r.kind, r.name, r.statement, o.oid IS NOT NULL,
     CASE WHEN r.kind = 'index' THEN pg_catalog.pg_get_indexdef(o.oid) END,
