@@ -18,7 +18,6 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from functools import partial
@@ -217,11 +216,6 @@ def in_own_process(function: Callable[..., T], *arguments: object) -> T:
         return pool.apply(function, arguments)
 
 
-def use_one_core() -> None:
-    """Keep this process on one core."""
-    os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
-
-
 # Times and turns
 
 
@@ -236,25 +230,6 @@ def median_and_p99(values: Iterable[float]) -> tuple[float, float]:
     """Return the median and the 99th percentile."""
     ordered = sorted(values)
     return statistics.median(ordered), ordered[int(len(ordered) * 0.99)]
-
-
-def by_clients(clients: Sequence[Callable[[T], object]], items: Iterable[T]) -> Figures:
-    """Let clients, each in a thread, call with the items; each takes the next item when it is ready."""
-    queue = iter(items)
-
-    def run(client: Callable[[T], object]) -> list[float]:
-        return [milliseconds(client, item) for item in queue]
-
-    start = time.perf_counter()
-    with ThreadPoolExecutor(len(clients)) as threads:
-        times = [each for of_client in threads.map(run, clients) for each in of_client]
-    return rate_and_times(times, time.perf_counter() - start)
-
-
-def rate_and_times(times: Sequence[float], seconds: float) -> Figures:
-    """Return the calls a second, and the median and the 99th percentile of their milliseconds."""
-    p50, p99 = median_and_p99(times)
-    return {"rate": len(times) / seconds, "p50_ms": p50, "p99_ms": p99}
 
 
 def times_in_turns(calls: Mapping[str, Callable[[int], object]], count: int) -> dict[str, Figures]:
@@ -304,13 +279,6 @@ def shown(value: float | None) -> str:
     if value >= 100 or value == int(value):
         return f"{value:,.0f}"
     return f"{value:.1f}" if value >= 10 else f"{value:.2f}" if value >= 1 else f"{value:.3f}"
-
-
-def span(values: Iterable[float]) -> str:
-    """Return the smallest and the largest value: "82 to 106", or one of them if both look alike."""
-    ordered = sorted(values)
-    ends = dict.fromkeys([shown(ordered[0]), shown(ordered[-1])])
-    return " to ".join(ends)
 
 
 def table_of(

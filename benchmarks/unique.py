@@ -1,9 +1,8 @@
-"""Unique corpora: racing pairs, the speed of 16 clients, and what boilerplate costs.
+"""Unique corpora: the speed of 16 clients, and what boilerplate costs.
 
-    python -m benchmarks.unique [--pairs 1000000] [--only NAME] [--record]
+    python -m benchmarks.unique [--inserts 150] [--rounds 5] [--record]
 
-Racing pairs (unique_races.py) count the twins that get in. The other figures come from pgbench, which 16
-clients use to insert different texts of 200 words, each way in turns.
+pgbench inserts different texts of 200 words with 16 clients, each way in turns.
 """
 
 from __future__ import annotations
@@ -18,24 +17,16 @@ from typing import Any, Literal, NamedTuple
 
 from benchmarks.generate import documents
 from benchmarks.harness import (
-    ROOT,
     Bench,
     Figures,
-    Table,
-    commit,
     fresh_database,
     in_turns,
     options,
     publish,
-    recorded,
-    shown,
     table_of,
 )
-from benchmarks.unique_races import Outcome, Race, run
 from textsim_db.db import embedded_server
 
-CONTROL_PAIRS = 20_000
-"""Pairs of each race without locks."""
 CLIENTS = 16
 BOILERPLATE_SHARE = 15
 """Texts with boilerplate are slow, so each client inserts this many times fewer of them."""
@@ -50,17 +41,6 @@ LABELS = {
 EXACT: dict[str, Any] = {"recall": 1.0}
 BANDS: dict[str, Any] = {"bands": 18, "rows": 7, "num_hashes": 128}
 EMBEDDED_PROGRAMS = {16: "pginstall", 18: "pginstall18"}
-
-
-def races(pairs: int) -> list[Race]:
-    """Return the races: the first has this number of pairs, every other race a tenth."""
-    tenth = pairs // 10
-    return [
-        Race("textsim.add, 16 sessions", "sql", 16, pairs, EXACT),
-        Race("attached table", "table", 16, tenth, EXACT),
-        Race("Python, add_many", "python_many", 16, tenth, EXACT),
-        Race("textsim.add, 18 bands of 7 rows", "sql", 16, tenth, BANDS),
-    ]
 
 
 class Way(NamedTuple):
@@ -87,38 +67,6 @@ WAYS = [
     Way("half boilerplate in no list, not unique", EXACT, False, preload="sql"),
     Way("half boilerplate, learned, unique", EXACT, True, preload="python"),
 ]
-
-
-def measure_race(race: Race) -> Figures:
-    """Run a race with and without locks."""
-    control = race._replace(pairs=min(race.pairs, CONTROL_PAIRS))
-    without, outcome = run(control, False), run(race, True)
-    return {
-        "sessions": race.sessions,
-        "pairs": race.pairs,
-        "twins": outcome.twins,
-        "without_locks": without.twins,
-        "control_pairs": control.pairs,
-        "rate": 2 * race.pairs / outcome.seconds,
-        "faults": faults(outcome) + faults(without),
-        "commit": commit(ROOT),
-    }
-
-
-def race_table(figures: Figures) -> Table:
-    """Return the figures of races as a table."""
-    rows = [["", "sessions", "pairs", "twins", "without locks", "documents/s"]]
-    for name, race in figures.items():
-        slipped = f"{race['without_locks']:,} of {race['control_pairs']:,}"
-        counts = [f"{race[column]:,}" for column in ("sessions", "pairs", "twins")]
-        rows.append([name, *counts, slipped, shown(race["rate"])])
-    return rows
-
-
-def faults(outcome: Outcome) -> list[str]:
-    """Return what went wrong in a race."""
-    lost = [f"{outcome.none} pairs have no document"] if outcome.none else []
-    return lost + [f"{count} x {name}" for name, count in outcome.errors.items()]
 
 
 def measure_speed(bench: Bench, inserts: int, rounds: int) -> dict[str, Figures]:
@@ -218,20 +166,12 @@ def pgbench() -> Path:
 
 
 def main() -> None:
-    """Run the races and the rounds of inserts; a recorded race replaces the same race of the file."""
-    parser = options(__doc__, pairs=1_000_000, inserts=150, rounds=5)
-    parser.add_argument("--only", default="", help="races whose name contains this, or: speed")
-    given = parser.parse_args()
-    figures = recorded("unique_races") if given.record else {}
-    for race in (race for race in races(given.pairs) if given.only in race.name):
-        figures[race.name] = measure_race(race)
-        print(*figures[race.name]["faults"], flush=True)
-        publish(given.record, "unique_races", figures, {"unique_races": race_table(figures)})
-    if given.only in ("", "speed"):
-        with fresh_database() as bench:
-            speed = measure_speed(bench, given.inserts, given.rounds)
-        rows = zip(*table_of(speed, LABELS, "16 clients, 200 words"), strict=True)
-        publish(given.record, "unique", speed, {"unique_speed": [list(row) for row in rows]})
+    """Run the rounds of inserts."""
+    given = options(__doc__, inserts=150, rounds=5).parse_args()
+    with fresh_database() as bench:
+        speed = measure_speed(bench, given.inserts, given.rounds)
+    rows = zip(*table_of(speed, LABELS, "16 clients, 200 words"), strict=True)
+    publish(given.record, "unique", speed, {"unique_speed": [list(row) for row in rows]})
 
 
 if __name__ == "__main__":

@@ -10,7 +10,7 @@ import numpy.typing as npt
 import pytest
 
 import textsim_db as ts
-from benchmarks.quotations import quotations, real_texts, words_of
+from tests.support.quotations import quotations, real_texts, words_of
 from tests.support.real_corpora import DATA
 from tests.support.suffix_array import Run, runs_with, suffix_array
 
