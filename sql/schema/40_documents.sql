@@ -17,18 +17,20 @@ END;
 COMMENT ON FUNCTION textsim._document_fault(text, text)
     IS 'the reason why a document cannot be stored, or NULL';
 
-CREATE FUNCTION textsim._check_document(c textsim.corpus, key text, body text, scope text) RETURNS void
+CREATE FUNCTION textsim._check_document(
+    c textsim.corpus, key text, body text, scope text, row_fault text DEFAULT NULL)
+RETURNS void
 LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
-    fault text := coalesce(textsim._document_fault(key, body), textsim._scope_fault(c, scope));
+    fault text := coalesce(row_fault, textsim._document_fault(key, body), textsim._scope_fault(c, scope));
 BEGIN
     IF fault IS NOT NULL THEN
         RAISE EXCEPTION 'document "%": %', left(key, 100), fault
             USING ERRCODE = 'invalid_parameter_value';
     END IF;
 END $$;
-COMMENT ON FUNCTION textsim._check_document(textsim.corpus, text, text, text)
-    IS 'raise an error if a document cannot be stored';
+COMMENT ON FUNCTION textsim._check_document(textsim.corpus, text, text, text, text)
+    IS 'raise an error if a document cannot be stored; row_fault: what is wrong with its row';
 
 CREATE FUNCTION textsim._is_attached(source integer) RETURNS boolean
 LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$

@@ -48,7 +48,7 @@ COMMENT ON FUNCTION textsim._attached_corpus(integer)
 
 CREATE FUNCTION textsim._index_change(
     corpus_id integer, source integer, operation text, changed_table oid,
-    old_key text, new_key text, body text, scope text, expires_at timestamptz)
+    old_key text, new_key text, body text, scope text, expires_at timestamptz, fault text)
 RETURNS void
 LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -81,17 +81,18 @@ BEGIN
             PERFORM textsim._enqueue(c.id, source, ARRAY[new_key]);
         END IF;
     ELSIF c.is_unique THEN
-        PERFORM textsim._check_document(c, new_key, body, scope);
+        PERFORM textsim._check_document(c, new_key, body, scope, fault);
         PERFORM textsim._write_or_raise(c, source, new_key, body, scope, expires_at);
-    ELSIF coalesce(textsim._document_fault(new_key, body), textsim._scope_fault(c, scope)) IS NOT NULL THEN
+    ELSIF coalesce(fault, textsim._document_fault(new_key, body), textsim._scope_fault(c, scope)) IS NOT NULL THEN
         -- The user's transaction must not fail, so a worker sets the key aside with an error.
         PERFORM textsim._enqueue(c.id, source, ARRAY[new_key]);
     ELSE
         PERFORM textsim._write_document(c, source, new_key, body, scope, expires_at);
     END IF;
 END $$;
-COMMENT ON FUNCTION textsim._index_change(integer, integer, text, oid, text, text, text, text, timestamptz)
-    IS 'index a change of a table in mode inline; body is NULL if the row was deleted or has no document';
+COMMENT ON FUNCTION textsim._index_change(integer, integer, text, oid, text, text, text, text, timestamptz, text)
+    IS 'index a change of a table in mode inline; body is NULL if the row was deleted or has no document, and fault is '
+    'the reason why the row cannot have one';
 
 CREATE FUNCTION textsim._check_transition_table(
     relation oid, trigger_name name, names name[] DEFAULT '{changed}')
@@ -155,23 +156,26 @@ COMMENT ON FUNCTION textsim._content_hash(textsim.source, text)
     IS 'an expression in the body of a trigger function: the hash of the columns of a row that are read';
 
 -- In the settings of this function, concat() writes a time with or without a zone and a date in a form that
--- becomes a time of UTC.
-CREATE FUNCTION textsim._moment(value anyelement) RETURNS timestamptz
-LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE
+-- becomes a time of UTC. A handler of errors begins a subtransaction, which a parallel worker must not do.
+CREATE FUNCTION textsim._moment(value anyelement, kept double precision) RETURNS timestamptz
+LANGUAGE plpgsql STABLE STRICT PARALLEL UNSAFE
 SET search_path = pg_catalog, pg_temp SET timezone = 'UTC' SET datestyle = 'ISO'
 AS $$
 BEGIN
-    RETURN concat(value)::timestamptz;
+    RETURN concat(value)::timestamptz + make_interval(secs => kept);
+EXCEPTION WHEN data_exception THEN
+    RETURN 'infinity';
 END $$;
-COMMENT ON FUNCTION textsim._moment(anyelement)
-    IS 'a timestamptz, timestamp or date as a time; those without a time zone are of UTC';
+COMMENT ON FUNCTION textsim._moment(anyelement, double precision)
+    IS 'a timestamptz, timestamp or date, and some seconds, as a time; those without a time zone are of UTC; infinity '
+    'if there is no such time';
 
 CREATE FUNCTION textsim._expiry_of(source textsim.source, version text) RETURNS text
 LANGUAGE sql STABLE STRICT PARALLEL SAFE
 RETURN CASE
-    WHEN source.expires_column IS NOT NULL THEN format('textsim._moment(%s.%I)', version, source.expires_column)
+    WHEN source.expires_column IS NOT NULL THEN format('textsim._moment(%s.%I, 0)', version, source.expires_column)
     WHEN source.time_column IS NOT NULL THEN format(
-        '(textsim._moment(%s.%I) + pg_catalog.make_interval(secs => %s))', version, source.time_column,
+        'textsim._moment(%s.%I, %s)', version, source.time_column,
         (SELECT extract(epoch FROM c.keep_for) FROM textsim.corpus c WHERE c.id = source.corpus_id))
     ELSE 'NULL::pg_catalog.timestamptz' END;
 COMMENT ON FUNCTION textsim._expiry_of(textsim.source, text)
@@ -179,24 +183,39 @@ COMMENT ON FUNCTION textsim._expiry_of(textsim.source, text)
 
 -- The columns pass through concat(), so that no cast of a user runs. A type that is not PostgreSQL's own is read
 -- as text.
-CREATE FUNCTION textsim._passes_filter(source textsim.source, version text) RETURNS text
+CREATE FUNCTION textsim._filter_of(source textsim.source, version text) RETURNS text
 LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
-RETURN CASE WHEN source.row_filter IS NULL THEN '' ELSE (
-    SELECT format(' AND textsim.%I(%s)', '_filter_' || source.id, string_agg(format(
+RETURN CASE WHEN source.row_filter IS NOT NULL THEN (
+    SELECT format('textsim.%I(%s)', '_filter_' || source.id, string_agg(format(
         'CASE WHEN %1$s.%2$I IS NOT NULL THEN pg_catalog.concat(%1$s.%2$I)::%3$s END', version, c.name, c.type),
         ', ' ORDER BY c.place))
     FROM unnest(source.filter_columns, source.filter_types) WITH ORDINALITY c (name, type, place)) END;
-COMMENT ON FUNCTION textsim._passes_filter(textsim.source, text)
-    IS 'the end of a condition: the row filter holds for a row of an attached table; empty if it has none';
+COMMENT ON FUNCTION textsim._filter_of(textsim.source, text)
+    IS 'an expression: what the function _filter_N says of a row of an attached table; NULL if it has no row filter';
 
 CREATE FUNCTION textsim._has_document(source textsim.source, version text) RETURNS text
 LANGUAGE sql STABLE STRICT PARALLEL SAFE
-RETURN format('%s.%I IS NOT NULL', version, source.text_column) || textsim._passes_filter(source, version)
+RETURN format('%s.%I IS NOT NULL', version, source.text_column)
+    || coalesce(' AND ' || textsim._filter_of(source, version) || ' IS NOT NULL', '')
     || CASE WHEN coalesce(source.time_column, source.expires_column) IS NULL THEN ''
         ELSE format(' AND coalesce(%s > pg_catalog.now(), true)', textsim._expiry_of(source, version)) END;
 COMMENT ON FUNCTION textsim._has_document(textsim.source, text)
     IS 'a condition: a row of an attached table has a document, because it has a text, passes the row filter and '
-    'has not expired';
+    'has not expired. A row of which this cannot be said has a document too, which is set aside';
+
+CREATE FUNCTION textsim._row_fault(source textsim.source, version text) RETURNS text
+LANGUAGE sql STABLE STRICT PARALLEL SAFE
+RETURN (
+    SELECT format('coalesce(%s)', string_agg(f.fault, ', '))
+    FROM (VALUES ('nullif(' || textsim._filter_of(source, version) || ', '''')'), ((
+        SELECT format('CASE WHEN %3$s = ''infinity'' AND pg_catalog.concat(%1$s.%2$I) <> ''infinity'' THEN '
+            'pg_catalog.concat(''its time is out of range: '', %1$s.%2$I) END',
+            version, c.name, textsim._expiry_of(source, version))
+        FROM coalesce(source.time_column, source.expires_column) c (name)
+        WHERE c.name IS NOT NULL)), ('NULL::pg_catalog.text')) f (fault));
+COMMENT ON FUNCTION textsim._row_fault(textsim.source, text)
+    IS 'an expression: why a row of an attached table can have no document, although textsim._has_document says so; '
+    'or NULL';
 
 CREATE FUNCTION textsim._trigger_body(source textsim.source) RETURNS text
 LANGUAGE sql STABLE STRICT PARALLEL SAFE
@@ -254,12 +273,12 @@ $body$, source.corpus_id, source.id, textsim._key_of(source, 'OLD'), source.text
 ELSE format($body$
 BEGIN
     PERFORM textsim._index_change(%1$s, %2$s, TG_OP, TG_RELID, %3$s, %8$s,
-        CASE WHEN %6$s THEN concat(NEW.%4$I) END, %5$s, %7$s);
+        CASE WHEN %6$s THEN concat(NEW.%4$I) END, %5$s, %7$s, %9$s);
     RETURN NULL;
 END
 $body$, source.corpus_id, source.id, textsim._key_of(source, 'OLD'), source.text_column,
     textsim._scope_of('NEW', source.scope_column), textsim._has_document(source, 'NEW'),
-    textsim._expiry_of(source, 'NEW'), textsim._key_of(source, 'NEW'))
+    textsim._expiry_of(source, 'NEW'), textsim._key_of(source, 'NEW'), textsim._row_fault(source, 'NEW'))
 END;
 COMMENT ON FUNCTION textsim._trigger_body(textsim.source)
     IS 'the body of the trigger function of an attached table';

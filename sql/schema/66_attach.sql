@@ -65,19 +65,31 @@ CREATE FUNCTION textsim._make_filter_function(source textsim.source) RETURNS voi
 LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     function text := format('textsim.%I', '_filter_' || source.id);
-    parameters text := (
-        SELECT string_agg(format('%I %s', c.name, c.type), ', ' ORDER BY c.place)
-        FROM unnest(source.filter_columns, source.filter_types) WITH ORDINALITY c (name, type, place));
+    columns text := (
+        SELECT string_agg(format('$%s AS %I', c.place, c.name), ', ' ORDER BY c.place)
+        FROM unnest(source.filter_columns) WITH ORDINALITY c (name, place));
 BEGIN
     IF source.row_filter IS NOT NULL THEN
         PERFORM textsim._make_function(
             format('%s(%s)', function, array_to_string(source.filter_types, ', ')),
-            format('CREATE FUNCTION %s(%s) RETURNS boolean LANGUAGE sql IMMUTABLE PARALLEL SAFE RETURN %s',
-                function, parameters, source.row_filter));
+            format('CREATE FUNCTION %s(%s) RETURNS text LANGUAGE plpgsql IMMUTABLE PARALLEL UNSAFE '
+                'SET search_path = pg_catalog, pg_temp AS %L',
+                function, array_to_string(source.filter_types, ', '), format($body$
+#variable_conflict use_column
+BEGIN
+    RETURN (SELECT CASE WHEN %s THEN '' END FROM (SELECT %s) row_of_table);
+EXCEPTION
+    WHEN insufficient_resources OR operator_intervention OR system_error OR syntax_error_or_access_rule_violation THEN
+        RAISE;
+    WHEN OTHERS THEN
+        RETURN concat('its row filter cannot be computed: ', SQLERRM);
+END
+$body$, source.row_filter, columns)));
     END IF;
 END $$;
 COMMENT ON FUNCTION textsim._make_filter_function(textsim.source)
-    IS 'create the function that computes the row filter of a table that is being attached';
+    IS 'create the function that computes the row filter of a table that is being attached. It returns an empty text '
+    'if the filter is true, NULL if it is not, and the error if it cannot be computed';
 
 CREATE FUNCTION textsim._prepare_source(
     corpus text, relation regclass, key_columns name[], text_column name, mode text,
@@ -352,12 +364,12 @@ BEGIN
     -- A table that was attached before has documents, which may be out of date.
     PERFORM textsim._remove_documents_of(c, source.id);
     FOR existing IN EXECUTE format(
-        'SELECT %1$s AS key, concat(t.%2$I) AS body, %4$s AS scope, %5$s AS expires_at FROM %3$s t '
+        'SELECT %1$s AS key, concat(t.%2$I) AS body, %4$s AS scope, %5$s AS expires_at, %8$s AS fault FROM %3$s t '
         'WHERE %6$s ORDER BY %7$s', textsim._key_of(source, 't'), source.text_column, source.relation,
         textsim._scope_of('t', source.scope_column), textsim._expiry_of(source, 't'),
-        textsim._has_document(source, 't'), textsim._key_order(source, 't'))
+        textsim._has_document(source, 't'), textsim._key_order(source, 't'), textsim._row_fault(source, 't'))
     LOOP
-        PERFORM textsim._check_document(c, existing.key, existing.body, existing.scope);
+        PERFORM textsim._check_document(c, existing.key, existing.body, existing.scope, existing.fault);
         IF textsim._write_document(
             c, source.id, existing.key, existing.body, existing.scope, existing.expires_at) = 'twin'
         THEN

@@ -318,7 +318,7 @@ COMMENT ON FUNCTION textsim._count_documents(textsim.corpus)
     IS 'how many documents a corpus has; above ten thousand an estimate from some 1,000 pages of its table';
 
 CREATE FUNCTION textsim._differing_rows(source textsim.source, OUT rows bigint)
-LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql STABLE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     documents regclass := format('textsim.%I', 'document_' || source.corpus_id);
     readable boolean := textsim._source_fault(source) IS NULL;
@@ -362,7 +362,7 @@ RETURNS TABLE (
     pending_age interval, failed bigint, problems text[], as_text bigint, saved_by_ids bigint,
     linkage text, tracked_threshold double precision, outdated bigint, outdated_since timestamptz,
     crowded bigint, indexed_is_estimate boolean)
-LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE ROWS 1
+LANGUAGE plpgsql STABLE STRICT PARALLEL UNSAFE ROWS 1
 SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE

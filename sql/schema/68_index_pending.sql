@@ -33,7 +33,7 @@ COMMENT ON FUNCTION textsim._prepare_indexing(text)
     IS 'detach dropped tables and log changes that triggers missed';
 
 CREATE FUNCTION textsim._pending_batch(
-    corpus text, INOUT after bigint, OUT entries bigint[], OUT kind text, OUT source_id integer,
+    corpus text, INOUT after bigint, left_out integer[], OUT entries bigint[], OUT kind text, OUT source_id integer,
     OUT keys text[])
 LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE
 SET search_path = pg_catalog, pg_temp
@@ -45,7 +45,7 @@ DECLARE
     c textsim.corpus := textsim._required_corpus(corpus);
     usable integer[] := array(
         SELECT s.id FROM textsim.source s
-        WHERE s.corpus_id = c.id AND s.active AND textsim._source_fault(s) IS NULL);
+        WHERE s.corpus_id = c.id AND s.active AND s.id <> ALL (left_out) AND textsim._source_fault(s) IS NULL);
     others integer[] := array(SELECT k.id FROM textsim.corpus k WHERE k.id <> c.id);
     kinds text[] := '{change,words}';
 BEGIN
@@ -65,9 +65,19 @@ BEGIN
         SELECT DISTINCT k COLLATE "C" FROM textsim.pending p CROSS JOIN unnest(p.keys) k
         WHERE p.id = ANY (entries) ORDER BY 1);
 END $$;
-COMMENT ON FUNCTION textsim._pending_batch(text, bigint)
+COMMENT ON FUNCTION textsim._pending_batch(text, bigint, integer[])
     IS 'the next log entries of one kind and one source, with the place in the log before them; entries is '
-    'NULL if no entry is ready';
+    'NULL if no entry is ready. The sources in left_out have had an error';
+
+CREATE FUNCTION textsim._warn_left(number integer, error text) RETURNS void
+LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    RAISE WARNING 'table % is not indexed: %',
+        (SELECT s.relation FROM textsim.source s WHERE s.id = number), error
+        USING HINT = 'Its changes stay in the log. Mend the cause, and call index_pending again.';
+END $$;
+COMMENT ON FUNCTION textsim._warn_left(integer, text)
+    IS 'raise a warning about a table that is left because of an error';
 
 CREATE FUNCTION textsim._hold_source(number integer) RETURNS textsim.source
 LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
@@ -96,12 +106,15 @@ COMMENT ON FUNCTION textsim._hold_source(integer)
 
 -- For a page of the table, returns all its keys. For a page of documents, returns the keys without a row.
 CREATE FUNCTION textsim._next_page(
-    number integer, of_documents boolean, after text, OUT keys text[], OUT last text)
+    number integer, of_documents boolean, after text, OUT keys text[], OUT last text, OUT is_left boolean)
 LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
-    source textsim.source := textsim._hold_source(number);
-    has_document text := textsim._has_document(source, 't');
+    source textsim.source;
+    has_document text;
 BEGIN
+    source := textsim._hold_source(number);
+    has_document := textsim._has_document(source, 't');
+    is_left := false;
     IF of_documents THEN
         EXECUTE format($query$
             SELECT array_agg(d.key) FILTER (WHERE NOT EXISTS (
@@ -127,9 +140,16 @@ BEGIN
         INTO keys, last USING after;
     END IF;
     keys := coalesce(keys, '{}');
+EXCEPTION
+    WHEN insufficient_resources OR operator_intervention OR system_error THEN
+        RAISE;
+    WHEN OTHERS THEN
+        PERFORM textsim._warn_left(number, SQLERRM);
+        is_left := true;
 END $$;
 COMMENT ON FUNCTION textsim._next_page(integer, boolean, text)
-    IS 'the next keys for the comparison of a table with its documents; last is NULL at the end';
+    IS 'the next keys for the comparison of a table with its documents; last is NULL at the end, and is_left is true '
+    'after an error, of which it warns';
 
 CREATE FUNCTION textsim._set_aside(c textsim.corpus, source integer, key text, reason text)
 RETURNS void
@@ -142,34 +162,36 @@ COMMENT ON FUNCTION textsim._set_aside(textsim.corpus, integer, text, text)
     IS 'log that a document cannot be indexed, with the reason';
 
 CREATE FUNCTION textsim._rows_of(source textsim.source, keys text[])
-RETURNS TABLE (key text, body text, scope text, expires_at timestamptz)
+RETURNS TABLE (key text, body text, scope text, expires_at timestamptz, fault text)
 LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     RETURN QUERY EXECUTE format($query$
         SELECT q.key, r.*
         FROM unnest($1) q (key) LEFT JOIN LATERAL (
-            SELECT t.%3$I::text, %5$s, %6$s FROM %1$s t WHERE %4$s AND %2$s = q.key AND %7$s OFFSET 0
+            SELECT t.%3$I::text, %5$s, %6$s, %8$s FROM %1$s t WHERE %4$s AND %2$s = q.key AND %7$s OFFSET 0
         ) r ON true
         $query$, source.relation, textsim._key_of(source, 't'), source.text_column,
         textsim._has_key(source, 't', 'q.key'), textsim._scope_of('t', source.scope_column),
-        textsim._expiry_of(source, 't'), textsim._has_document(source, 't')) USING keys;
+        textsim._expiry_of(source, 't'), textsim._has_document(source, 't'), textsim._row_fault(source, 't'))
+    USING keys;
 END $$;
 COMMENT ON FUNCTION textsim._rows_of(textsim.source, text[])
-    IS 'the current texts, scopes and expiries of a table for these keys; NULL for a key without a row';
+    IS 'the current texts, scopes, expiries and faults of a table for these keys; NULL for a key without a row';
 
-CREATE FUNCTION textsim._digest(body text, scope text, expires_at timestamptz) RETURNS text
+CREATE FUNCTION textsim._digest(body text, scope text, expires_at timestamptz, fault text) RETURNS text
 LANGUAGE sql STABLE PARALLEL SAFE
-RETURN CASE WHEN body IS NOT NULL THEN md5(concat(expires_at, ' ', octet_length(scope), ' ', scope, body)) END;
-COMMENT ON FUNCTION textsim._digest(text, text, timestamptz)
-    IS 'a digest of the text, the scope and the expiry of a row; NULL if it has no text';
+RETURN CASE WHEN body IS NOT NULL THEN
+    md5(concat(expires_at, ' ', octet_length(scope), ' ', scope, body, ' ', fault)) END;
+COMMENT ON FUNCTION textsim._digest(text, text, timestamptz, text)
+    IS 'a digest of the text, the scope, the expiry and the fault of a row; NULL if it has no text';
 
 CREATE FUNCTION textsim._index_row(
     c textsim.corpus, source integer, document_key text, body text, scope text, expires_at timestamptz,
-    owner integer)
+    row_fault text, owner integer)
 RETURNS void
 LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
-    fault text := coalesce(textsim._document_fault(document_key, body), textsim._scope_fault(c, scope));
+    fault text := coalesce(row_fault, textsim._document_fault(document_key, body), textsim._scope_fault(c, scope));
     other regclass := (
         SELECT s.relation FROM textsim.source s WHERE s.id = owner AND s.id <> source AND s.active);
     twin record;
@@ -177,7 +199,8 @@ BEGIN
     IF body IS NULL THEN
         PERFORM textsim._remove_document(c, source, document_key);
     ELSIF fault IS NOT NULL THEN
-        PERFORM textsim._set_aside(c, source, document_key, fault);
+        PERFORM textsim._remove_document(c, source, document_key),
+            textsim._set_aside(c, source, document_key, fault);
     ELSIF other IS NOT NULL THEN
         PERFORM textsim._set_aside(
             c, source, document_key, 'the corpus has this key from the table ' || other);
@@ -188,7 +211,7 @@ BEGIN
             left(twin.key, 100), twin.similarity));
     END IF;
 END $$;
-COMMENT ON FUNCTION textsim._index_row(textsim.corpus, integer, text, text, text, timestamptz, integer)
+COMMENT ON FUNCTION textsim._index_row(textsim.corpus, integer, text, text, text, timestamptz, text, integer)
     IS 'make a document equal to its row; owner is the source of the stored document, 0 for no '
     'source, NULL for no document';
 
@@ -222,14 +245,15 @@ BEGIN
         $query$, 'document_' || c.id, textsim._alive(c, 'd')) INTO owners USING keys;
     FOR changed IN SELECT * FROM textsim._rows_of(source, keys) LOOP
         PERFORM textsim._index_row(
-            c, number, changed.key, changed.body, changed.scope, changed.expires_at,
+            c, number, changed.key, changed.body, changed.scope, changed.expires_at, changed.fault,
             (owners ->> changed.key)::integer);
         digests := digests || jsonb_build_object(
-            changed.key, textsim._digest(changed.body, changed.scope, changed.expires_at));
+            changed.key, textsim._digest(changed.body, changed.scope, changed.expires_at, changed.fault));
     END LOOP;
     -- Read the rows again: a row that was written and removed before its document existed has left no log
     -- entry. A later writer of the row finds the document, or makes a log entry.
-    SELECT bool_or(textsim._digest(r.body, r.scope, r.expires_at) IS DISTINCT FROM digests ->> r.key) INTO is_changed
+    SELECT bool_or(textsim._digest(r.body, r.scope, r.expires_at, r.fault) IS DISTINCT FROM digests ->> r.key)
+    INTO is_changed
     FROM textsim._rows_of(source, keys) r;
     IF is_changed THEN
         RAISE EXCEPTION 'rows of table % have just been changed', source.relation
@@ -241,12 +265,23 @@ BEGIN
         HAVING count(*) > 0
         $query$, 'document_' || c.id) USING keys, c.id;
     RETURN true;
-EXCEPTION WHEN lock_not_available OR unique_violation THEN
-    RETURN false;
+EXCEPTION
+    WHEN lock_not_available OR unique_violation THEN
+        RETURN false;
+    WHEN insufficient_resources OR operator_intervention OR system_error OR transaction_rollback THEN
+        RAISE;
+    WHEN syntax_error_or_access_rule_violation OR object_not_in_prerequisite_state THEN
+        PERFORM textsim._warn_left(number, SQLERRM);
+        RETURN NULL;
+    WHEN OTHERS THEN
+        IF cardinality(keys) = 1 THEN
+            PERFORM textsim._set_aside(c, number, keys[1], SQLERRM);
+        END IF;
+        RETURN cardinality(keys) = 1;
 END $$;
 COMMENT ON FUNCTION textsim._index_rows(integer, text[])
-    IS 'make documents equal to their rows, and log words that need ids; false if another '
-    'transaction interfered';
+    IS 'make documents equal to their rows, and log words that need ids; false if another transaction interfered, or '
+    'an error must be looked for in fewer keys; NULL after an error of the whole table, of which it warns';
 
 CREATE FUNCTION textsim._add_words(corpus text, keys text[]) RETURNS void
 LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
@@ -338,27 +373,33 @@ COMMENT ON FUNCTION textsim._report_unfinished(text)
 
 -- A procedure with a SET clause cannot commit, so these procedures run with the caller's search_path. They
 -- qualify each function, and use no operators, because the search_path could replace them.
-CREATE PROCEDURE textsim._index_keys(source integer, keys text[])
+CREATE PROCEDURE textsim._index_keys(source integer, keys text[], INOUT is_left boolean)
 LANGUAGE plpgsql AS $$
 DECLARE
     part text[];
     single text;
+    is_done boolean;
 BEGIN
     FOR part IN SELECT textsim._parts(keys) LOOP
-        IF NOT textsim._index_rows(source, part) THEN
-            COMMIT;
+        is_done := textsim._index_rows(source, part);
+        COMMIT;
+        IF NOT is_done THEN
             FOREACH single IN ARRAY part LOOP
-                WHILE NOT textsim._index_rows(source, ARRAY[single]) LOOP
+                LOOP
+                    is_done := textsim._index_rows(source, ARRAY[single]);
                     COMMIT;
+                    EXIT WHEN is_done IS NOT FALSE;
                 END LOOP;
-                COMMIT;
+                EXIT WHEN is_done IS NULL;
             END LOOP;
         END IF;
-        COMMIT;
+        is_left := is_done IS NULL;
+        EXIT WHEN is_left;
     END LOOP;
 END $$;
-COMMENT ON PROCEDURE textsim._index_keys(integer, text[])
-    IS 'make documents equal to their rows, in transactions of up to a hundred documents';
+COMMENT ON PROCEDURE textsim._index_keys(integer, text[], boolean)
+    IS 'make documents equal to their rows, in transactions of up to a hundred documents; is_left: whether an error of '
+    'the table ended that';
 
 CREATE PROCEDURE textsim._give_word_ids(corpus text, keys text[])
 LANGUAGE plpgsql AS $$
@@ -383,20 +424,24 @@ DECLARE
     batch record;
     page record;
     of_documents boolean;
+    is_left boolean;
+    left_out pg_catalog.int4[];
 BEGIN
     CALL textsim._check_no_transaction('index_pending');
+    left_out := '{}';
     PERFORM textsim._prepare_indexing(corpus);
     COMMIT;
     SELECT 0::pg_catalog.int8 AS after INTO batch;
     LOOP
-        SELECT * INTO batch FROM textsim._pending_batch(corpus, batch.after);
+        SELECT * INTO batch FROM textsim._pending_batch(corpus, batch.after, left_out);
         COMMIT;
         EXIT WHEN batch.entries IS NULL;
+        is_left := false;
         CASE batch.kind
         WHEN 'words' THEN
             CALL textsim._give_word_ids(corpus, batch.keys);
         WHEN 'change' THEN
-            CALL textsim._index_keys(batch.source_id, batch.keys);
+            CALL textsim._index_keys(batch.source_id, batch.keys, is_left);
         ELSE
             FOREACH of_documents IN ARRAY ARRAY[false, true] LOOP
                 SELECT NULL::pg_catalog.text AS last INTO page;
@@ -404,12 +449,19 @@ BEGIN
                     SELECT * INTO page
                     FROM textsim._next_page(batch.source_id, of_documents, page.last);
                     COMMIT;
-                    EXIT WHEN page.last IS NULL;
-                    CALL textsim._index_keys(batch.source_id, page.keys);
+                    is_left := page.is_left;
+                    EXIT WHEN page.last IS NULL OR is_left;
+                    CALL textsim._index_keys(batch.source_id, page.keys, is_left);
+                    EXIT WHEN is_left;
                 END LOOP;
+                EXIT WHEN is_left;
             END LOOP;
         END CASE;
-        PERFORM textsim._delete_entries(batch.entries);
+        IF is_left THEN
+            left_out := pg_catalog.array_append(left_out, batch.source_id);
+        ELSE
+            PERFORM textsim._delete_entries(batch.entries);
+        END IF;
         COMMIT;
     END LOOP;
     IF textsim._is_tracked(corpus) THEN

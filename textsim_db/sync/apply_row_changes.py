@@ -7,6 +7,7 @@ again only if they changed.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -18,7 +19,7 @@ from textsim_db.db.engine import Connection
 from textsim_db.db.store import Store
 from textsim_db.results import ChangeReport, Refusal
 from textsim_db.sync import pending_log, read_source
-from textsim_db.sync.pieces import SOURCE_PATIENCE, Piece
+from textsim_db.sync.pieces import OF_ROWS, SOURCE_PATIENCE, Piece
 from textsim_db.sync.read_source import SourceRows, StoredSource
 from textsim_db.write import detect_changes, write_batch
 from textsim_db.write.batch_size import BATCH_DOCUMENTS
@@ -72,7 +73,11 @@ class RowPiece(Piece):
         if len(self.keys) != 1:
             yield from Piece.cut(self)
             return
-        with read_source.reading(self.store.engine, self.source) as connection:
+        rows: SourceRows | None = None
+        with (
+            suppress(*OF_ROWS),
+            read_source.reading(self.store.engine, self.source) as connection,
+        ):
             rows = read_source.read_rows(connection, self.source, self.keys)
         yield replace(self, rows=rows)
 
@@ -175,8 +180,10 @@ def _lock_documents(
 
 
 def _batch(rows: SourceRows, store: Store) -> Batch:
-    documents = [(key, row.text, row.scope) for key, row in rows.items()]
+    faults = [Refusal(key, row.fault) for key, row in rows.items() if row.fault is not None]
+    documents = [(key, row.text, row.scope) for key, row in rows.items() if row.fault is None]
     batch = with_word_ids(prepare(documents, store.corpus.config), store)
+    batch = replace(batch, refused=batch.refused + faults)
     if store.corpus.config.keep_for is None:
         return batch
     return replace(batch, expiries=[rows[key].expires_at for key in batch.keys])

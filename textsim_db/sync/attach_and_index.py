@@ -90,7 +90,7 @@ def _rows(store: Store, source_id: int) -> Generator[tuple[str, str, str | None]
         keys = [key for key, _ in page[start : start + _TEXTS_AT_ONCE]]
         with read_source.reading(store.engine, source) as connection:
             rows = read_source.read_rows(connection, source, keys)
-        yield from ((key, row.text, row.scope) for key, row in rows.items())
+        yield from ((key, row.text, row.scope) for key, row in rows.items() if row.fault is None)
 
 
 class _WrittenRows:

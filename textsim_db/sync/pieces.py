@@ -11,6 +11,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import ClassVar, Protocol, Self
 
+import psycopg
+from psycopg import errors as pg
+
 from textsim_db.db.engine import Connection
 from textsim_db.db.store import Store
 from textsim_db.db.stored_corpus import StoredCorpus
@@ -24,6 +27,10 @@ SOURCE_PATIENCE = "100ms"
 Much shorter than deadlock_timeout, which is 1 s by default. If a user's transaction and a piece wait
 for each other, the piece gives up before the server looks for a deadlock.
 """
+
+
+OF_ROWS = (psycopg.DataError, pg.DataCorrupted)
+"""Errors that a single row or key causes."""
 
 
 class Changes(Protocol):
@@ -80,8 +87,17 @@ class Piece(ABC):
         return replace(self, keys=keys, entries=self.entries if is_last else ())
 
     def cut(self) -> Iterator[Self]:
-        """Cut a piece by number of keys and by bytes of texts."""
-        sizes = self.read_sizes() if len(self.keys) > 1 else {}
+        """Cut a piece by number of keys and by bytes of texts.
+
+        A key that cannot be read comes alone; to resolve its piece raises the error again.
+        """
+        try:
+            sizes = self.read_sizes() if len(self.keys) > 1 else {}
+        except OF_ROWS:
+            middle = len(self.keys) // 2
+            yield from self.part(self.keys[:middle], is_last=False).cut()
+            yield from self.part(self.keys[middle:], is_last=True).cut()
+            return
         parts = list(cut_keys(self.keys, sizes, self.max_keys))
         for i, keys in enumerate(parts):
             yield self.part(keys, i == len(parts) - 1)

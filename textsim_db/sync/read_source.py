@@ -29,6 +29,8 @@ class SourceRow(NamedTuple):
     """None if it is NULL, or the corpus is not scoped."""
     expires_at: bytes | None
     """In the format of timestamptz_send; None: never."""
+    fault: str | None
+    """Why the row can have no document; None if it can."""
 
 
 SourceRows = dict[str, SourceRow]
@@ -61,6 +63,8 @@ class StoredSource:
     """The expression for the time when the document of a row t expires."""
     has_document: LiteralString
     """The condition that a row t has a text and has not expired."""
+    row_fault: LiteralString
+    """The expression for the reason why a row t can have no document, or NULL."""
     mode: str
     """queue or inline."""
     name: str
@@ -101,6 +105,7 @@ class StoredSource:
                         "is_after",
                         "expiry",
                         "has_document",
+                        "row_fault",
                     )
                 },
             )

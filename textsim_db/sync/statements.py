@@ -85,7 +85,8 @@ UNCOMPARED_TABLES: Final[LiteralString] = "SELECT s.relation::text FROM textsim.
 _SELECT: Final[LiteralString] = """
 SELECT s.id, s.corpus_id, s.relation::oid, n.nspname, r.relname, textsim._key_of(s, 't'),
     textsim._has_key(s, 't', 'q.key'), textsim._key_order(s, 't'), textsim._is_after(s, 't', 'q.key'),
-    s.text_column, s.scope_column, textsim._expiry_of(s, 't'), textsim._has_document(s, 't'), s.mode,
+    s.text_column, s.scope_column, textsim._expiry_of(s, 't'), textsim._has_document(s, 't'),
+    textsim._row_fault(s, 't'), s.mode,
     CASE WHEN r.oid IS NULL THEN pg_catalog.format('with the oid %%s', s.relation::oid)
         ELSE pg_catalog.format('%%I.%%I', n.nspname, r.relname) END,
     textsim._source_fault(s)
@@ -130,7 +131,7 @@ SCOPE: Final[LiteralString] = (
 READ_ROWS: Final[LiteralString] = """
 /* textsim-db: read changed rows */
 SELECT r.* FROM pg_catalog.unnest(%s::text[]) q (key) CROSS JOIN LATERAL (
-    SELECT {key}, t.{text}::text, {scope}, pg_catalog.timestamptz_send({expiry})
+    SELECT {key}, t.{text}::text, {scope}, pg_catalog.timestamptz_send({expiry}), {row_fault}
     FROM {relation} t WHERE {has_key} AND {has_document} OFFSET 0
 ) r
 """
