@@ -198,6 +198,27 @@ END $$;
 COMMENT ON FUNCTION textsim._lock_relations(integer)
     IS 'wait for all readers and writers of a corpus, and for an update of its clusters, and keep new ones out';
 
+CREATE FUNCTION textsim._refuse_views(corpus_id integer) RETURNS void
+LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    reader pg_class;
+BEGIN
+    SELECT v.* INTO reader
+    FROM pg_depend d JOIN pg_rewrite r ON r.oid = d.objid JOIN pg_class v ON v.oid = r.ev_class
+    WHERE d.classid = 'pg_rewrite'::regclass AND d.refclassid = 'pg_class'::regclass AND d.refobjid IN (
+        SELECT to_regclass(format('textsim.%s_%s', t.pattern, corpus_id))
+        FROM unnest(string_to_array(textsim._corpus_patterns(), '|')) t (pattern))
+    ORDER BY v.oid LIMIT 1;
+    IF FOUND THEN
+        RAISE EXCEPTION 'view % reads the tables of the corpus; drop the view first: DROP %VIEW %',
+            reader.oid::regclass, CASE reader.relkind WHEN 'm' THEN 'MATERIALIZED ' ELSE '' END, reader.oid::regclass
+            USING ERRCODE = 'dependent_objects_still_exist',
+                HINT = 'A view of the functions, such as textsim.neighbours(), follows a rebuild.';
+    END IF;
+END $$;
+COMMENT ON FUNCTION textsim._refuse_views(integer)
+    IS 'raise an error if a view reads the tables of a corpus, which a rebuild or a drop removes';
+
 CREATE FUNCTION textsim._drop_relations(corpus_id integer) RETURNS void
 LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -205,7 +226,7 @@ DECLARE
     band_table text := format('band_%s', corpus_id);
     kind text;
 BEGIN
-    PERFORM textsim._refuse_views(corpus_id, false);
+    PERFORM textsim._refuse_views(corpus_id);
     PERFORM textsim._lock_relations(corpus_id);
     PERFORM textsim._drop_tracking(corpus_id);
     EXECUTE format('DROP TABLE textsim.%I, textsim.%I', band_table, document_table);

@@ -161,6 +161,26 @@ RETURN EXISTS (
     SELECT FROM textsim.tracked t JOIN textsim.corpus c ON c.id = t.corpus_id WHERE c.name = corpus);
 COMMENT ON FUNCTION textsim._is_tracked(text) IS 'whether a corpus is tracked';
 
+CREATE FUNCTION textsim._exclude_rebuild(corpus text) RETURNS textsim.corpus
+LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    c textsim.corpus := textsim._required_corpus(corpus);
+BEGIN
+    IF NOT pg_try_advisory_xact_lock_shared(
+        hashtextextended('textsim rebuild of corpus ' || c.id, 0))
+    THEN
+        RAISE EXCEPTION 'corpus "%" is being rebuilt; repeat the statement after the rebuild', corpus
+            USING ERRCODE = 'object_in_use';
+    END IF;
+    IF c.id <> (textsim._required_corpus(corpus)).id THEN
+        RAISE EXCEPTION 'corpus "%" has just been rebuilt; repeat the statement', corpus
+            USING ERRCODE = 'serialization_failure';
+    END IF;
+    RETURN c;
+END $$;
+COMMENT ON FUNCTION textsim._exclude_rebuild(text)
+    IS 'the corpus with a name, which no session rebuilds before the end of the transaction; an error if one does now';
+
 CREATE FUNCTION textsim._create_tracking_relations(corpus_id integer, like_corpus integer) RETURNS void
 LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE

@@ -74,15 +74,6 @@ COMMENT ON FUNCTION textsim.members_of(text, text)
     'Returns no rows if the document has no match, or if no document has the key. Raises an error if the corpus is not '
     'tracked.';
 
-CREATE FUNCTION textsim.create_members_view(corpus text, view_name text) RETURNS void
-LANGUAGE sql VOLATILE PARALLEL UNSAFE
-BEGIN ATOMIC
-    SELECT textsim._create_view(corpus, view_name, true, current_schema()::text);
-END;
-COMMENT ON FUNCTION textsim.create_members_view(text, text)
-    IS 'Creates a view of the rows of members(). A condition on the key, or a join on it, looks up those documents '
-    'only. Drop the view before textsim.untrack. Raises an error if the corpus is not tracked.';
-
 CREATE FUNCTION textsim.match_pairs(corpus text)
 RETURNS TABLE (a text, b text, similarity double precision)
 LANGUAGE plpgsql STABLE PARALLEL SAFE ROWS 1000 SET search_path = pg_catalog, pg_temp AS $$

@@ -97,7 +97,7 @@ def test_a_second_rebuild_of_a_corpus_is_refused(db: ts.Database) -> None:
         with pytest.raises(ts.CorpusBusy, match='another session rebuilds corpus "c"'):
             corpus.rebuild(seed=4)
         with psycopg.connect(db.url) as connection, pytest.raises(pg.ObjectInUse):
-            connection.execute("SELECT textsim.create_view('c', 'v')")
+            connection.execute("SELECT textsim.track('c')")
         assert other.rebuild(seed=4)
     finally:
         ended.set()

@@ -388,7 +388,6 @@ def test_clusters_keep_their_ids(
 ) -> None:
     corpus = db.create_corpus("c", shingle="word:1", threshold=0.5, recall=0.95, is_unique=False)
     corpus.track(linkage)
-    connection.execute("SELECT textsim.create_members_view('c', 'public.m')")
     texts: dict[str, str] = {}
 
     def change(count: int) -> None:
@@ -429,8 +428,8 @@ def test_clusters_keep_their_ids(
             between = members_by_key(corpus)
             assert between == before, (settings, pending)
             assert corpus.check() == [], settings
-            view = connection.execute("SELECT key, cluster FROM m").fetchall()
-            assert sorted(view) == sorted((m.key, m.cluster) for m in corpus.members())
+            rows = connection.execute("SELECT key, cluster FROM textsim.members('c')").fetchall()
+            assert sorted(rows) == sorted((m.key, m.cluster) for m in corpus.members())
             corpus.update_clusters()
             after = compare(connection, corpus, linkage, threshold)
             ids = ids_of(connection, corpus)

@@ -106,15 +106,6 @@ def test_rights_on_one_corpus_give_no_access_to_another(stage: Stage) -> None:
     assert stage.run(stage.other, "SELECT key FROM textsim.candidates_of('news', 'a')") != []
     grouped = "SELECT key, cluster FROM textsim.clusters('news', 0.5)"
     assert stage.run(stage.other, grouped) == stage.run(stage.owner, grouped) != []
-    assert stage.allowed(stage.other, ["SELECT textsim.create_view('secret', 'hidden')"]) == []
-    stage.run(stage.other, "SELECT textsim.create_view('news', 'seen')")
-    assert len(stage.run(stage.other, "SELECT * FROM seen")) == 2 * len(
-        stage.run(stage.other, listed)
-    )
-    # The owner of the schema may not replace a view of another role.
-    with stage.connect(stage.owner) as db, pytest.raises(ts.ConfigurationError, match="DROP VIEW"):
-        db.corpus("news").rebuild(seed=4)
-    stage.run(stage.other, "DROP VIEW seen")
     stage.run(
         stage.writer,
         "SELECT textsim.add('news', 'by hand', 'some words of a text')",
@@ -257,7 +248,6 @@ def test_whoever_may_search_reads_tracked_clusters_and_writers_update_them(stage
         "SELECT * FROM textsim.members('news')",
         "SELECT * FROM textsim.members_of('news', 'k1')",
         "SELECT * FROM textsim.cluster_of('news', 'k1')",
-        "SELECT textsim.create_members_view('news', 'seen')",
         f"SELECT nextval('textsim.node_{number}_id_seq')",
         f"DELETE FROM textsim.member_{number}",
     ]

@@ -214,7 +214,6 @@ def test_documents_survive_a_downgrade_and_an_upgrade(
 
 
 OBJECTS_OF_USERS = [
-    ("SELECT textsim.create_view('news', 'mine')", "view mine", "VIEW mine"),
     (
         "CREATE VIEW mine AS SELECT textsim.jaccard('news', 'a b', 'a b')",
         "view mine",

@@ -73,16 +73,18 @@ def test_rows_are_looked_up_by_the_index_of_the_key(
     (keys,) = row
     assert len(keys) == KEYS
     corpus.add_many(dict.fromkeys(keys, TEXT))
-    connection.execute("SELECT textsim.create_view('c', 'pair')")
     connection.execute("UPDATE textsim.document_1 SET source_id = 1")
-    view = "(SELECT p.b AS key FROM pair p WHERE p.a = %s)"
     statements: dict[str, tuple[str, list[Any], int]] = {
         "matches": (
             f"SELECT m.id FROM textsim.matches('c', %s) d JOIN message m ON {join}",
             [TEXT],
             KEYS,
         ),
-        "view": (f"SELECT m.id FROM {view} d JOIN message m ON {join}", [keys[7]], KEYS - 1),
+        "candidates": (
+            f"SELECT m.id FROM textsim.candidates_of('c', %s) d JOIN message m ON {join}",
+            [keys[7]],
+            KEYS - 1,
+        ),
         "rows": (
             "SELECT r.body FROM textsim.source s, textsim._rows_of(s, %s) r WHERE r.body IS NOT NULL",
             [keys],

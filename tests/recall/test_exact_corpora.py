@@ -257,9 +257,6 @@ def check_sql_lists(connection: Connection, truth: Pairs) -> int:
     rows = connection.execute("SELECT * FROM textsim.candidate_pairs('c')").fetchall()
     shared = dictionary(rows)
     assert truth.keys() <= shared.keys()
-    connection.execute("DROP VIEW IF EXISTS v; SELECT textsim.create_view('c', 'v')")
-    in_both_orders = shared | {(b, a): count for (a, b), count in shared.items()}
-    assert dictionary(connection.execute("SELECT * FROM v").fetchall()) == in_both_orders
     return len(pairs)
 
 

@@ -23,8 +23,8 @@ PUBLIC = {
         "neighbours passages passages_of signature"
     ),
     "volatile": (
-        "add add_unique attach candidate_pairs clusters create_corpus create_members_view "
-        "create_view detach drop_corpus duplicates expire grant_reader grant_writer "
+        "add add_unique attach candidate_pairs clusters create_corpus detach drop_corpus "
+        "duplicates expire grant_reader grant_writer "
         "group_pairs index_pending judge lock_corpus pairs remove revoke_all set_owner "
         "shared_passages track twins_of unjudge untrack update_clusters"
     ),
@@ -66,7 +66,6 @@ CHANGES = {
         },
     ),
     "drop_corpus": ("'c'", {0: "name of the corpus"}),
-    "create_view": ("'c', 'v'", {0: "name of the corpus", 1: "name of the view"}),
     "attach": (
         "'c', 't', 'id', 'body', NULL, 'refuse'",
         {
@@ -78,7 +77,6 @@ CHANGES = {
         },
     ),
     "detach": ("'c', 't'", {0: "name of the corpus", 1: "not attached"}),
-    "create_members_view": ("'c', 'v'", {0: "name of the corpus", 1: "name of the view"}),
     "judge": (
         "'c', 'a', 'b', 'same'",
         {0: "name of the corpus", 1: "a key is NULL", 2: "a key is NULL", 3: "verdict is NULL"},
@@ -182,14 +180,6 @@ def two_corpora(shared_db: ts.Database) -> Iterator[None]:
             f"the pair ('{'a' * 100}', '') names no two documents: a key is longer than 1,000 bytes",
         ),
         ("textsim.candidates_of('none', 'a')", 'corpus "none" does not exist'),
-        ("textsim.create_view('none', 'v')", 'corpus "none" does not exist'),
-        *(
-            (
-                f"textsim.create_view('c', {name})",
-                f"the name of the view is {name}; expected name or schema.name, in a schema of your own",
-            )
-            for name in ("NULL", "'a.b.c'", "'textsim.v'", "'pg_temp.v'")
-        ),
         *(
             (f"textsim.{function}('{corpus}', {rest}language => '{code}')", message)
             for function, rest in (

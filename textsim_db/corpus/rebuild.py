@@ -36,8 +36,8 @@ class RebuildMethods(CheckedArguments):
         boilerplate are then left out of all stored documents, and of all texts from then on.
 
         Searches use the old corpus until the new one is complete. Then one transaction replaces it, and
-        moves attached tables and the views of textsim.create_view. Writers wait only during this
-        transaction. If the rebuild fails or is interrupted, the old corpus stays as it was.
+        moves attached tables. Writers wait only during this transaction. If the rebuild fails or is
+        interrupted, the old corpus stays as it was.
 
         A tracked corpus stays tracked: its clusters keep their ids and their members. All documents wait
         for the next update of clusters, and members have no similarity until it has processed them.
@@ -57,9 +57,9 @@ class RebuildMethods(CheckedArguments):
                 `keep_for`. The other settings keep their values, and so does a setting that is None.
 
         Raises:
-            ConfigurationError: a setting is out of range, or a view cannot be moved. With
+            ConfigurationError: a setting is out of range, or a view reads the tables of the corpus. With
                 `is_unique` also if documents match each other, or if workers index an attached table.
-            CorpusBusy: another session rebuilds the corpus or creates a view of it.
+            CorpusBusy: another session rebuilds the corpus or tracks it.
 
         Examples:
             >>> corpus.rebuild(threshold=0.7)

@@ -2,7 +2,7 @@
 
 lock against other rebuilds -> new corpus under a temporary name -> copy everything
 -> copy the changes made meanwhile, until they are few -> while writers wait: copy the last changes,
-move views, attached tables and tracked clusters, take the name -> drop the old corpus
+move attached tables and tracked clusters, take the name -> drop the old corpus
 """
 
 from __future__ import annotations
@@ -64,8 +64,8 @@ def rebuild(
     """Build the corpus anew, replace the old corpus by the new one, and return the new one.
 
     If the rebuild fails or is interrupted, the old corpus stays as it is. Raises CorpusBusy while
-    another session rebuilds the corpus. Raises ConfigurationError if a view cannot be moved to the new
-    corpus, or if documents match each other and the settings make a unique corpus.
+    another session rebuilds the corpus. Raises ConfigurationError if a view reads the tables of
+    the corpus, or if documents match each other and the settings make a unique corpus.
     """
     engine, old = store.engine, store.corpus
     with lock_of_rebuilds(store), temporary_name(engine) as name:
@@ -90,12 +90,12 @@ def rebuild(
 
 @contextmanager
 def lock_of_rebuilds(store: Store) -> Iterator[None]:
-    """Hold the lock against other rebuilds of a corpus; sessions that create a view share it."""
+    """Hold the lock against other rebuilds of a corpus; sessions that track it share it."""
     corpus = store.corpus
     with locked(store.engine, f"textsim rebuild of corpus {corpus.id}") as name:
         if name is None:
             raise CorpusBusy(
-                f'another session rebuilds corpus "{corpus.name}" or creates a view of it; '
+                f'another session rebuilds corpus "{corpus.name}" or tracks it; '
                 "try again when it has finished"
             )
         with autocommit(store.engine) as connection:
@@ -176,14 +176,13 @@ def replace_corpus(store: Store, copier: CorpusCopier, check: TwinCheck) -> None
 
 
 def _lock(connection: Connection, old: StoredCorpus, new: StoredCorpus) -> None:
-    """Keep writers out of the old corpus, and move its views."""
+    """Keep writers out of the old corpus, and make the tables of its clusters."""
     # Writers lock in this order: buckets, documents, and when they commit clusters.
     if old.config.is_unique:
         connection.execute(statements.LOCK_UNIQUE, [old.id])
     connection.execute(old.statement(statements.LOCK_AGAINST_WRITERS))
     connection.execute(statements.WAIT_FOR_CLUSTERS, [old.id])
-    # This may wait for sessions that read a view, under the same limit as the locks.
-    connection.execute(statements.MOVE_VIEWS, [old.id, new.id])
+    connection.execute(statements.MOVE_TRACKING, {"old": old.id, "new": new.id})
 
 
 class _AttemptsToLock(Attempts):

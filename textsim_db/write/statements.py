@@ -222,10 +222,12 @@ LOCK_AGAINST_WRITERS: Final[LiteralString] = """
 LOCK TABLE {document} IN SHARE ROW EXCLUSIVE MODE
 """
 REFUSE_REBUILD: Final[LiteralString] = """
-SELECT textsim._refuse_views(%(id)s, true)
+SELECT textsim._refuse_views(%(id)s)
 """
-MOVE_VIEWS: Final[LiteralString] = """
-/* textsim-db: move the views of a corpus */ SELECT textsim._move_views(%s, %s)
+MOVE_TRACKING: Final[LiteralString] = """
+SELECT textsim._refuse_views(%(old)s), (
+    SELECT textsim._create_tracking_relations(%(new)s, %(old)s)
+    FROM textsim.tracked t WHERE t.corpus_id = %(old)s)
 """
 # Sessions that hold an advisory lock are rebuilds, writers and migrations, which read no corpus.
 OPEN_TRANSACTIONS: Final[LiteralString] = """

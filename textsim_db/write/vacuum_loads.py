@@ -6,8 +6,8 @@ pages have checksums. So VACUUM follows the batches of a bulk load: soon after a
 count as changed. Without that, the log of a load of 1,000,000 documents with passages takes 10 GB
 instead of 4.
 
-Without statistics the planner guesses: for a view of candidate pairs it compares all documents with
-each other.
+Without statistics the planner guesses: for a list of candidate pairs it compares all documents
+with each other.
 """
 
 from __future__ import annotations
