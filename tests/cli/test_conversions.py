@@ -18,7 +18,7 @@ from tests.support.records import as_csv, as_jsonl, ids_of, records
 from textsim_db.cli.messages import explain
 from textsim_db.errors import InputError
 from textsim_db.files import record_writer
-from textsim_db.files.kind_by_name import Kind
+from textsim_db.files.file_kinds import Kind
 from textsim_db.files.record_files import RecordColumns, RecordFile
 
 pyarrow = pytest.importorskip("pyarrow")

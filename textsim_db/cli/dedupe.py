@@ -33,7 +33,7 @@ from textsim_db.cli.output import check_output
 from textsim_db.cli.progress import loading
 from textsim_db.cli.settings_options import PartialSettings, check_settings, with_settings
 from textsim_db.errors import ConfigurationError, CorpusNotFound, InputError, shown
-from textsim_db.files.kind_by_name import Kind
+from textsim_db.files.file_kinds import Kind
 from textsim_db.settings import PAIR_SETTINGS, CorpusSettings
 from textsim_db.show.numbers import count
 

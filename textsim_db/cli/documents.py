@@ -32,7 +32,7 @@ from textsim_db.cli.settings_options import (
     with_settings,
 )
 from textsim_db.errors import ConfigurationError, InputError
-from textsim_db.files.kind_by_name import Kind
+from textsim_db.files.file_kinds import Kind
 from textsim_db.settings import SETTINGS
 from textsim_db.show.numbers import count
 
@@ -65,7 +65,8 @@ def index(
         choice_option(
             Kind,
             "Format of the files. auto: .jsonl, .csv, .tsv and .parquet are read as such, any "
-            "other file is one document. Each may be gzip'ed (.gz).",
+            "other file is one document, except JSON, which is refused with the command that reads it. "
+            "Each may be gzip'ed (.gz).",
         ),
     ] = Kind.AUTO,
     key: KeyColumns = None,

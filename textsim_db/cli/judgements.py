@@ -17,7 +17,7 @@ from textsim_db.cli.options import (
 )
 from textsim_db.cli.output import Format, FormatOption, write
 from textsim_db.errors import shown
-from textsim_db.files.kind_by_name import Kind
+from textsim_db.files.file_kinds import Kind
 from textsim_db.results import Contradiction, Judgement
 from textsim_db.settings import Verdict
 from textsim_db.show.numbers import count

@@ -6,7 +6,7 @@ import os
 
 from textsim_db.cli.messages import print_message
 from textsim_db.errors import shown
-from textsim_db.files.kind_by_name import STDIN, Kind, kind_of
+from textsim_db.files.file_kinds import STDIN, Kind, kind_of
 
 
 def is_file_name(text: str) -> bool:

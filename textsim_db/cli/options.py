@@ -10,7 +10,7 @@ from typing import Annotated, Any, TypeVar
 import typer
 
 from textsim_db.errors import ConfigurationError, install_extra, shown, suggestion
-from textsim_db.files.kind_by_name import Kind
+from textsim_db.files.file_kinds import Kind
 from textsim_db.settings import Linkage
 
 Choice = TypeVar("Choice", bound=StrEnum)

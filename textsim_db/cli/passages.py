@@ -34,7 +34,7 @@ from textsim_db.cli.searches import (
     searched_text,
 )
 from textsim_db.errors import DocumentError, InputError
-from textsim_db.files.kind_by_name import Kind
+from textsim_db.files.file_kinds import Kind
 from textsim_db.results import Refusal
 from textsim_db.show.numbers import count
 from textsim_db.show.word_borders import end_of_start, start_of_end

@@ -11,7 +11,7 @@ from typing import IO, Any
 
 from textsim_db.errors import InputError, shown
 from textsim_db.files import text_lines
-from textsim_db.files.kind_by_name import RECORD_KINDS, Kind
+from textsim_db.files.file_kinds import RECORD_KINDS, Kind
 from textsim_db.files.record_reader import LineReader, Names, Values, expect_names, type_name
 from textsim_db.files.record_writer import RecordWriter, expect_utf8
 from textsim_db.files.text_lines import decoded, lines

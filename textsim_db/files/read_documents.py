@@ -15,10 +15,17 @@ from pathlib import PurePath
 from typing import IO
 
 from textsim_db.errors import InputError
-from textsim_db.files.kind_by_name import STDIN, Kind, kind_of, reason, shown_name
+from textsim_db.files.file_kinds import (
+    STDIN,
+    Kind,
+    check_first_bytes,
+    kind_of,
+    reason,
+    shown_name,
+)
 from textsim_db.files.readers_and_writers import read_records
 from textsim_db.files.record_reader import Values, expect_members, key_of, text_of
-from textsim_db.files.text_lines import check_encoding, decoded, unpacked
+from textsim_db.files.text_lines import decoded, unpacked
 from textsim_db.keys import join_key
 from textsim_db.results import Refusal
 from textsim_db.text.storable_text import MAX_BYTES
@@ -101,12 +108,13 @@ class Inputs:
     def _documents(self, name: str, file: IO[bytes]) -> Iterator[Document]:
         kind = kind_of(name) if self.kind is Kind.AUTO else self.kind
         if kind is Kind.TEXT:
+            check_first_bytes(file, name, self.kind)
             yield name, _whole_text(file)
             return
         names = [*(("--key", key) for key in self.keys), ("--text", self.text)]
         if self.scope is not None:
             names.append(("--scope", self.scope))
-        with read_records(file, kind) as records:
+        with read_records(file, name, kind) as records:
             records.choose(names)
             for number, _, record in records:
                 try:
@@ -154,7 +162,6 @@ def _walk(folder: str, glob: str, on_refused: Callable[[Refusal], None]) -> Iter
 
 
 def _whole_text(file: IO[bytes]) -> str:
-    check_encoding(file)
     data = file.read(MAX_BYTES + 1)
     if len(data) > MAX_BYTES:
         raise InputError(

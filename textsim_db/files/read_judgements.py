@@ -9,7 +9,7 @@ from contextlib import nullcontext
 from typing import NamedTuple
 
 from textsim_db.errors import InputError, suggestion
-from textsim_db.files.kind_by_name import STDIN, Kind, kind_of_records, reason, shown_name
+from textsim_db.files.file_kinds import STDIN, Kind, kind_of_records, reason, shown_name
 from textsim_db.files.readers_and_writers import read_records
 from textsim_db.files.record_reader import Values, expect_members, key_of, text_of
 from textsim_db.files.text_lines import unpacked
@@ -63,7 +63,7 @@ def _read(name: str, kind: Kind) -> Iterator[ReadJudgement]:
     try:
         with (
             nullcontext(sys.stdin.buffer) if name == STDIN else open(name, "rb") as raw,
-            read_records(unpacked(raw, name), kind) as records,
+            read_records(unpacked(raw, name), name, kind) as records,
         ):
             # Other columns are read if they are there.
             records.choose(_NAMES, read_all=True)

@@ -10,13 +10,12 @@ from functools import partial
 from typing import IO
 
 from textsim_db.files.csv_records import CsvReader, CsvWriter
+from textsim_db.files.file_kinds import Kind, check_first_bytes
 from textsim_db.files.json_lines import JsonReader, JsonWriter
-from textsim_db.files.kind_by_name import Kind
 from textsim_db.files.parquet_reader import ParquetReader
 from textsim_db.files.parquet_writer import ParquetWriter
 from textsim_db.files.record_reader import RecordReader
 from textsim_db.files.record_writer import RecordWriter
-from textsim_db.files.text_lines import check_encoding
 
 READERS: dict[Kind, Callable[[IO[bytes]], RecordReader]] = {
     Kind.JSONL: JsonReader,
@@ -35,11 +34,14 @@ WRITERS: dict[Kind, Callable[[], RecordWriter]] = {
 
 
 @contextmanager
-def read_records(file: IO[bytes], kind: Kind) -> Iterator[RecordReader]:
+def read_records(file: IO[bytes], name: str, kind: Kind) -> Iterator[RecordReader]:
     """Lend a reader of an unpacked file; raises InputError if the file is of another kind."""
-    is_parquet = kind is Kind.PARQUET
-    check_encoding(file, is_parquet)
-    with _spooled(file) if is_parquet and not file.seekable() else nullcontext(file) as whole:
+    check_first_bytes(file, name, kind)
+    with (
+        _spooled(file)
+        if kind is Kind.PARQUET and not file.seekable()
+        else nullcontext(file) as whole
+    ):
         yield READERS[kind](whole)
 
 

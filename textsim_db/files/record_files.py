@@ -20,7 +20,7 @@ from contextlib import contextmanager, nullcontext
 from typing import IO, TYPE_CHECKING, Any, NamedTuple, cast
 
 from textsim_db.errors import InputError
-from textsim_db.files.kind_by_name import (
+from textsim_db.files.file_kinds import (
     RECORD_KINDS,
     STDIN,
     Kind,
@@ -249,7 +249,7 @@ class RecordFile:
     def _reader(self) -> Iterator[RecordReader]:
         with open(self.path, "rb") as raw:
             self._raw = raw
-            with read_records(unpacked(raw, self.name), self.kind) as reader:
+            with read_records(unpacked(raw, self.name), self.name, self.kind) as reader:
                 yield reader
 
 

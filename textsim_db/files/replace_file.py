@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import IO
 
-from textsim_db.files.kind_by_name import STDIN
+from textsim_db.files.file_kinds import STDIN
 
 
 @contextmanager

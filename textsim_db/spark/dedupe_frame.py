@@ -10,7 +10,7 @@ from pyspark.sql.types import StringType
 
 from textsim_db.cluster.keep_rule import Preference
 from textsim_db.errors import ConfigurationError, InputError
-from textsim_db.files.kind_by_name import RECORD_KINDS, Kind, is_packed, kind_of
+from textsim_db.files.file_kinds import RECORD_KINDS, Kind, is_packed, kind_of
 from textsim_db.spark.candidates import Candidates
 from textsim_db.spark.columns import RankColumn, quoted
 

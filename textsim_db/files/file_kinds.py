@@ -1,4 +1,4 @@
-"""The kinds of files by name, and the reasons why a file cannot be read.
+"""The kinds of files by name and first bytes, and the reasons why a file cannot be read.
 
 readers_and_writers.py says how each kind is read and written.
 """
@@ -6,13 +6,17 @@ readers_and_writers.py says how each kind is read and written.
 from __future__ import annotations
 
 import gzip
+import io
 import os
+import re
+import shlex
 import zlib
 from collections.abc import Iterable
 from enum import StrEnum
-from typing import NamedTuple
+from typing import IO, NamedTuple
 
 from textsim_db.errors import InputError, shown
+from textsim_db.files.text_lines import unpacked
 
 STDIN = "-"
 
@@ -56,6 +60,33 @@ def alternatives(names: Iterable[str]) -> str:
 _ENDINGS = alternatives(f".{kind.endings[0]}" for kind in RECORD_KINDS.values())
 _ENDINGS += ", each also with .gz"
 
+_CONVERT = "{0}, not UTF-8: convert it, for example with iconv -f {0} -t UTF-8 {{file}} > NEW"
+_UNPACK = "compressed with {0}; only gzip files are unpacked: unpack it first, with {1} {{file}}"
+_OTHERS = {
+    rb"\xff\xfe\0\0|\0\0\xfe\xff": _CONVERT.format("UTF-32"),
+    rb"\xff\xfe|\xfe\xff": _CONVERT.format("UTF-16"),
+    rb"(?:[^\0]\0){2}": _CONVERT.format("UTF-16LE"),  # ASCII characters without a byte order mark
+    rb"(?:\0[^\0]){2}": _CONVERT.format("UTF-16BE"),
+    rb"\x28\xb5\x2f\xfd": _UNPACK.format("Zstandard", "zstd -d"),
+    rb"\xfd7zXZ\0": _UNPACK.format("xz", "xz -d"),
+    rb"BZh[1-9]1AY&SY": _UNPACK.format("bzip2", "bzip2 -d"),
+    rb"\x04\x22\x4d\x18": _UNPACK.format("LZ4", "lz4 -d"),
+    rb"PK\x03\x04": "a ZIP archive, such as an Excel workbook; unpack it, or save it as CSV in UTF-8",
+    rb"\xd0\xcf\x11\xe0": "an old Office file, such as an Excel workbook; save it as CSV in UTF-8",
+    rb"%PDF-": "PDF; make a text of it, for example with pdftotext {file} NEW.txt",
+    rb"ARROW1": "Arrow; write it as Parquet",
+    rb"SQLite format 3\0": "a database of SQLite; write the table as CSV",
+}
+"""Descriptions of files that no command reads, by a pattern of their first bytes."""
+_PARQUET = rb"PAR1"
+_JSON_LINES = rb'(?:\xef\xbb\xbf)?\s*\{[ \t]*"(?:[^"\\\n]|\\.)*"[ \t]*:'
+_JSON = {
+    _JSON_LINES: "JSON lines; give --kind jsonl",
+    rb"(?:\xef\xbb\xbf)?\s*\[\s*\{": "a JSON array; make lines of it: jq -c '.[]' {file} > NEW.jsonl",
+    rb'(?:\xef\xbb\xbf)?\s*\{\s*"': "JSON; make a line of each record: jq -c . {file} > NEW.jsonl",
+}
+_CR = rb"[^\n]*\r[^\n]+\Z"
+
 
 def kind_of(name: str) -> Kind:
     """Return how a file of that name holds documents; a file of an unknown ending is one text."""
@@ -66,6 +97,12 @@ def kind_of_records(name: str, kind: Kind) -> Kind:
     """Return the kind of a file of records; raise InputError if neither name nor kind says it."""
     kind = kind_of(name) if kind is Kind.AUTO else kind
     if kind is Kind.TEXT:
+        if os.path.isfile(name):
+            with open(name, "rb") as file:
+                try:
+                    check_first_bytes(unpacked(file, name), name, Kind.CSV)  # or other records
+                except InputError as error:
+                    raise InputError(f"{shown_name(name)}: {error}") from None
         raise InputError(
             f"{shown_name(name)}: expected a name that ends in {_ENDINGS}; for another name give the "
             "kind with --kind"
@@ -98,6 +135,31 @@ def kind_of_output(output: str, chosen: Kind, of_input: Kind) -> Kind:
             "of the two"
         )
     return chosen
+
+
+def check_first_bytes(file: IO[bytes], name: str, kind: Kind) -> None:
+    """Raise InputError if the first bytes of an unpacked file, or its name, say another kind.
+
+    kind: the kind that the file is read as; auto if it is one text because nobody says its kind.
+    """
+    first = file.peek(10) if isinstance(file, io.BufferedReader) else b""
+    others = dict(_OTHERS)
+    if kind is not Kind.PARQUET:
+        others[_PARQUET] = "Parquet; give it a name that ends in .parquet, or --kind parquet"
+    if kind is Kind.AUTO:
+        others |= {json: f"{way}; for one text give --kind text" for json, way in _JSON.items()}
+        if _ending(name) == "json":
+            others[b""] = "JSON; make a line of each record, or for one text give --kind text"
+    elif kind is not Kind.TEXT:
+        if not (kind is Kind.JSONL and re.match(_JSON_LINES, first)):
+            others |= _JSON
+        others[_CR] = "of lines that end in CR: convert it, with tr '\\r' '\\n' < {file} > NEW"
+    for pattern, description in others.items():
+        if re.match(pattern, first):
+            file_name = "FILE" if name == STDIN else shown(shlex.quote(name))
+            if is_packed(name):
+                file_name = f"<(gzip -dc {file_name})"
+            raise InputError(f"the file is {description.format(file=file_name)}")
 
 
 def resolved(output: str) -> str:
