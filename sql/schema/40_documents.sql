@@ -90,13 +90,14 @@ COMMENT ON FUNCTION textsim._first_language(textsim.corpus, text)
 
 CREATE FUNCTION textsim._store_form(
     c textsim.corpus, source integer, key text, form text, scope text, expires_at timestamptz,
-    force boolean DEFAULT false)
+    unique_from double precision DEFAULT 0)
 RETURNS text
 LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp SET enable_seqscan = off AS $$
 DECLARE
     stored textsim._stored;
     sketched textsim._sketched;
     twins text[] := '{}';
+    best double precision;
     has_unforced boolean;
     counts boolean;
     changed integer[];
@@ -112,7 +113,7 @@ BEGIN
     END IF;
     LOOP
         EXECUTE format('SELECT * FROM textsim.%I($1, $2, $3, $4, $5, $6, $7, $8)', '_write_' || c.id)
-        INTO stored USING c, source, key, form, scope, expires_at, force, sketched;
+        INTO stored USING c, source, key, form, scope, expires_at, unique_from, sketched;
         IF stored.outcome IS NOT NULL THEN
             RETURN stored.outcome;
         END IF;
@@ -139,16 +140,17 @@ BEGIN
             -- A transaction with a later clock may have seen it expired, and have added a twin. A twin that
             -- stood beside it already does not keep it out, because one of the two was forced.
             IF c.is_unique THEN
-                twins := textsim._awaited_twins(c, key, form, scope, sketched);
+                SELECT a.twins, a.best INTO twins, best
+                FROM textsim._awaited_twins(c, key, form, scope, sketched) a;
                 EXECUTE format('SELECT EXISTS (SELECT FROM textsim.%I d WHERE d.key = ANY ($1) AND NOT d.forced)',
                     'document_' || c.id) INTO has_unforced USING twins;
-                IF twins <> '{}' AND force IS NOT TRUE AND NOT (counts AND (stored.forced OR NOT has_unforced)) THEN
+                IF best >= unique_from AND NOT (counts AND (stored.forced OR NOT has_unforced)) THEN
                     RETURN 'twin';
                 END IF;
             END IF;
             EXECUTE format('UPDATE textsim.%I SET expires_at = $1, forced = forced OR $2 WHERE id = $3',
                 'document_' || c.id)
-            USING expires_at, force IS TRUE AND twins <> '{}', stored.id;
+            USING expires_at, unique_from > 0 AND twins <> '{}', stored.id;
         END IF;
         IF source IS NOT NULL AND source IS DISTINCT FROM stored.source_id THEN
             EXECUTE format('UPDATE textsim.%I SET source_id = $1 WHERE id = $2', 'document_' || c.id)
@@ -157,8 +159,8 @@ BEGIN
         RETURN 'unchanged';
     END IF;
     IF c.is_unique THEN
-        twins := textsim._awaited_twins(c, key, form, scope, sketched);
-        IF twins <> '{}' AND force IS NOT TRUE THEN
+        SELECT a.twins, a.best INTO twins, best FROM textsim._awaited_twins(c, key, form, scope, sketched) a;
+        IF best >= unique_from THEN
             RETURN 'twin';
         END IF;
     ELSE
@@ -185,19 +187,19 @@ BEGIN
     USING sketched.buckets, stored.id, changed;
     RETURN 'written';
 END $$;
-COMMENT ON FUNCTION textsim._store_form(textsim.corpus, integer, text, text, text, timestamptz, boolean)
+COMMENT ON FUNCTION textsim._store_form(textsim.corpus, integer, text, text, text, timestamptz, double precision)
     IS 'add or replace a document, given by its normal form. Returns written; unchanged, if it has these words and '
-    'this scope already; or twin, if the corpus is unique and other documents match it. Then nothing is written, '
-    'unless force is true';
+    'this scope already; or twin, if the corpus is unique and has a twin that is as similar as unique_from. Then '
+    'nothing is written';
 
 CREATE FUNCTION textsim._write_document(
     c textsim.corpus, source integer, key text, body text, scope text, expires_at timestamptz,
-    force boolean DEFAULT false)
+    unique_from double precision DEFAULT 0)
 RETURNS text
 LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     form text := textsim._form(c, body);
-    outcome text := textsim._store_form(c, source, key, form, scope, expires_at, force);
+    outcome text := textsim._store_form(c, source, key, form, scope, expires_at, unique_from);
 BEGIN
     -- A text without words needs no worker.
     IF outcome = 'written' AND form <> '' THEN
@@ -206,7 +208,7 @@ BEGIN
     RETURN outcome;
 END $$;
 COMMENT ON FUNCTION textsim._write_document(
-    textsim.corpus, integer, text, text, text, timestamptz, boolean)
+    textsim.corpus, integer, text, text, text, timestamptz, double precision)
     IS 'add or replace a document, and log that its words need ids; the arguments and the result are those of '
     '_store_form()';
 
@@ -335,7 +337,8 @@ COMMENT ON FUNCTION textsim._check_expires(text) IS 'raise an error unless docum
 -- Public functions
 
 CREATE FUNCTION textsim.add(
-    corpus text, key text, text text, scope text DEFAULT NULL, force boolean DEFAULT false)
+    corpus text, key text, text text, scope text DEFAULT NULL, force boolean DEFAULT false,
+    copies boolean DEFAULT false)
 RETURNS boolean
 LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE
 SET search_path = pg_catalog, pg_temp SET plan_cache_mode = force_generic_plan
@@ -344,17 +347,19 @@ DECLARE
     c textsim.corpus := textsim._required_corpus(corpus);
 BEGIN
     PERFORM textsim._check_scope(c, scope), textsim._check_document(c, key, text, scope);
-    RETURN textsim._write_or_raise(c, NULL, key, text, scope, textsim._new_expiry(c), force);
+    RETURN textsim._write_or_raise(
+        c, NULL, key, text, scope, textsim._new_expiry(c), textsim._unique_from(force, copies));
 END $$;
-COMMENT ON FUNCTION textsim.add(text, text, text, text, boolean)
+COMMENT ON FUNCTION textsim.add(text, text, text, text, boolean, boolean)
     IS 'Adds a document, or replaces the document with this key, in the transaction of the caller; '
     'searches find it at once. Returns false if the words and the scope have not changed. In a scoped corpus, '
     'scope is required; another scope than before moves the document. In a corpus with keep_for, the document '
     'counts from now on for that time, also if it has not changed. Raises an error if '
     'the key or the text is NULL, the key longer than 1,000 bytes, or the text longer than 128 '
     'MiB. If the corpus is unique and another document matches, raises unique_violation, with the '
-    'name of the corpus as that of the constraint. With force the document is stored all the same. It stands in '
-    'the way of later documents as any other does.';
+    'name of the corpus as that of the constraint. Documents that were judged different keep each other in. With '
+    'force the document is stored all the same, unless another has exactly the same shingles; with copies, even '
+    'then. It stands in the way of later documents as any other does.';
 
 CREATE FUNCTION textsim.remove(corpus text, key text) RETURNS boolean
 LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$

@@ -41,7 +41,7 @@ LANGUAGE sql IMMUTABLE PARALLEL SAFE
 RETURN $template$
 CREATE OR REPLACE FUNCTION textsim._write_{id}(
     c textsim.corpus, source integer, document_key text, form text, document_scope text,
-    document_expires_at timestamptz, force boolean, sketched textsim._sketched)
+    document_expires_at timestamptz, unique_from double precision, sketched textsim._sketched)
 RETURNS textsim._stored
 LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE
 SET search_path = pg_catalog, pg_temp
@@ -50,7 +50,8 @@ SET enable_seqscan = off
 AS $$
 DECLARE
     stored textsim._stored;
-    forced boolean;
+    twins text[] := '{}';
+    best double precision;
     own_fingerprints integer[];
 BEGIN
     SELECT d.id, d.source_id, d.expires_at, d.scope, d.word_ids, d.normal_form, d.signature,
@@ -76,7 +77,7 @@ BEGIN
     RETURN stored;
 END $$;
 COMMENT ON FUNCTION textsim._write_{id}(
-    textsim.corpus, integer, text, text, text, timestamptz, boolean, textsim._sketched)
+    textsim.corpus, integer, text, text, text, timestamptz, double precision, textsim._sketched)
     IS 'add a document to a corpus, or lock and return the document that has its key';
 $template$;
 COMMENT ON FUNCTION textsim._write_template()
@@ -112,8 +113,9 @@ RETURN CASE WHEN is_unique THEN $part$IF EXISTS (
         SELECT FROM textsim._candidates_{id}(
             sketched.buckets, sketched.shingle_count, document_key, c.threshold, NULL, document_scope))
     THEN
-        forced := textsim._awaited_twins(c, document_key, form, document_scope, sketched) <> '{}';
-        IF forced AND force IS NOT TRUE THEN
+        SELECT a.twins, a.best INTO twins, best
+        FROM textsim._awaited_twins(c, document_key, form, document_scope, sketched) a;
+        IF best >= unique_from THEN
             stored.outcome := 'twin';
             RETURN stored;
         END IF;
@@ -143,7 +145,7 @@ BEGIN
             ('keep_out', textsim._keep_out_part(c.is_unique)),
             ('fingerprint_rows', CASE WHEN c.passages IS NULL THEN '' ELSE textsim._fingerprint_rows_part() END),
             ('fingerprints', CASE WHEN c.passages IS NULL THEN 'NULL' ELSE 'textsim._fingerprints(c, form)' END),
-            ('forced', CASE WHEN c.is_unique THEN 'forced IS TRUE' ELSE 'false' END), ('alive', textsim._alive(c, 'd')),
+            ('forced', CASE WHEN c.is_unique THEN 'twins <> ''{}''' ELSE 'false' END), ('alive', textsim._alive(c, 'd')),
             ('id', c.id::text)
         ) v
     LOOP

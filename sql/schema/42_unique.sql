@@ -96,22 +96,39 @@ COMMENT ON FUNCTION textsim._lock_unique(integer, boolean)
 -- Every transaction locks the corpus first, then scopes and then buckets, each in order. So two that lock once
 -- cannot deadlock. The exclusive or gives each corpus its own class, so that class and bucket are one key of 64
 -- bits that corpora never share.
+CREATE FUNCTION textsim._lock_scopes(corpus_id integer, hashes integer[]) RETURNS void
+LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    -- The scopes that this transaction has locked. Locking them again costs nothing.
+    locked integer[] := coalesce(nullif(current_setting('textsim.locked_scopes', true), ''), '{}');
+    first_id integer;
+BEGIN
+    locked := array(SELECT unnest(locked) UNION SELECT unnest(hashes));
+    IF cardinality(locked) > textsim._max_bucket_locks() THEN
+        PERFORM textsim._lock_unique(corpus_id, true);
+        RETURN;
+    END IF;
+    first_id := textsim._lock_unique(corpus_id, false);
+    PERFORM pg_advisory_xact_lock(hashtext('textsim-db scopes') # first_id, h) FROM unnest(hashes) h;
+    PERFORM set_config('textsim.locked_scopes', locked::text, true);
+END $$;
+COMMENT ON FUNCTION textsim._lock_scopes(integer, integer[])
+    IS 'lock scopes of a unique corpus, given by their hashes in order, against all other writers';
+
 CREATE FUNCTION textsim._lock_buckets(
     corpus_id integer, buckets integer[], scopes text[], times integer DEFAULT 1)
 RETURNS void
 LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
-    most integer := textsim._max_bucket_locks();
     held integer := coalesce(nullif(current_setting('textsim.bucket_locks', true), '')::integer, 0);
     locks integer := held + cardinality(buckets);
     first_id integer;
     hashes integer[] := array(
         SELECT DISTINCT textsim._scope_hash(s) AS hash
         FROM unnest(scopes) s WHERE s IS NOT NULL ORDER BY hash);
-    -- The scopes that this transaction has locked exclusively. Locking them again costs nothing.
     locked integer[] := coalesce(nullif(current_setting('textsim.locked_scopes', true), ''), '{}');
 BEGIN
-    IF held + times * cardinality(buckets) <= most AND (hashes = '{}' OR NOT hashes <@ locked) THEN
+    IF held + times * cardinality(buckets) <= textsim._max_bucket_locks() AND (hashes = '{}' OR NOT hashes <@ locked) THEN
         first_id := textsim._lock_unique(corpus_id, false);
         PERFORM pg_advisory_xact_lock_shared(hashtext('textsim-db scopes') # first_id, h)
         FROM unnest(hashes) h WHERE buckets <> '{}';
@@ -120,51 +137,80 @@ BEGIN
         PERFORM set_config('textsim.bucket_locks', locks::text, true);
         RETURN;
     END IF;
-    locked := array(SELECT unnest(locked) UNION SELECT unnest(hashes));
-    IF hashes = '{}' OR cardinality(locked) > most THEN
+    IF hashes = '{}' THEN
         PERFORM textsim._lock_unique(corpus_id, true);
         RETURN;
     END IF;
-    first_id := textsim._lock_unique(corpus_id, false);
-    PERFORM pg_advisory_xact_lock(hashtext('textsim-db scopes') # first_id, h) FROM unnest(hashes) h;
-    PERFORM set_config('textsim.locked_scopes', locked::text, true);
+    PERFORM textsim._lock_scopes(corpus_id, hashes);
 END $$;
 COMMENT ON FUNCTION textsim._lock_buckets(integer, integer[], text[], integer)
     IS 'lock buckets of a unique corpus until the end of the transaction; or their scopes, or the whole corpus, '
     'if the transaction would hold more than textsim.max_bucket_locks locks; look for twins in a later '
     'statement. times: how often the transaction will lock these buckets in all';
 
-CREATE FUNCTION textsim._twins(c textsim.corpus, document_key text, body text, scope text)
+-- Whatever keeps twins out asks this function, and textsim_db.compare.merge in Python.
+CREATE FUNCTION textsim._merges(c textsim.corpus, key text, other_key text, similarity double precision)
+RETURNS boolean
+LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp SET enable_seqscan = off AS $$
+BEGIN
+    RETURN similarity >= c.threshold AND NOT EXISTS (
+        SELECT FROM textsim.judgement j
+        WHERE j.origin = coalesce(c.origin, c.id) AND j.verdict = 'different'
+            AND j.a = least(key COLLATE "C", other_key) AND j.b = greatest(key COLLATE "C", other_key));
+END $$;
+COMMENT ON FUNCTION textsim._merges(textsim.corpus, text, text, double precision)
+    IS 'whether the documents of two keys are taken for one: they match, and nobody judged them different';
+
+CREATE FUNCTION textsim._unique_from(force boolean, copies boolean) RETURNS double precision
+LANGUAGE sql IMMUTABLE PARALLEL SAFE
+RETURN CASE WHEN copies THEN 'Infinity'::double precision WHEN force THEN 1 ELSE 0 END;
+COMMENT ON FUNCTION textsim._unique_from(boolean, boolean)
+    IS 'the similarity from which on a twin keeps a document out: 0, any twin; 1, only a document with the same '
+    'shingles; infinity, none';
+
+CREATE FUNCTION textsim._twins_of_sketch(
+    c textsim.corpus, document_key text, form text, scope text, sketched textsim._sketched)
+RETURNS TABLE (key text, similarity double precision)
+LANGUAGE plpgsql STABLE PARALLEL SAFE ROWS 1 SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    RETURN QUERY
+        SELECT m.key, m.similarity
+        FROM textsim._search(
+            c, sketched.buckets, sketched.shingle_values, form, NULL, sketched.shingle_count, document_key,
+            c.threshold, NULL, NULL, scope) m
+        WHERE textsim._merges(c, document_key, m.key, m.similarity);
+END $$;
+COMMENT ON FUNCTION textsim._twins_of_sketch(textsim.corpus, text, text, text, textsim._sketched)
+    IS 'the twins of a text that is sketched already, best first';
+
+CREATE FUNCTION textsim._twins(
+    c textsim.corpus, document_key text, body text, scope text, unique_from double precision DEFAULT 0)
 RETURNS TABLE (key text, similarity double precision)
 LANGUAGE plpgsql STABLE PARALLEL SAFE ROWS 1 SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     form text := textsim._form(c, body);
-    shingle_values bigint[] := textsim._query_values(c, form);
 BEGIN
-    RETURN QUERY SELECT * FROM textsim._search(
-        c, textsim._query_buckets(c, shingle_values, c.threshold, scope), shingle_values, form, NULL,
-        CASE WHEN c.bands IS NULL THEN cardinality(shingle_values) END, document_key, c.threshold, NULL, NULL,
-        scope);
+    RETURN QUERY
+        SELECT t.* FROM textsim._twins_of_sketch(
+            c, document_key, form, scope, textsim._sketched(c, form, scope)) t
+        WHERE t.similarity >= unique_from;
 END $$;
-COMMENT ON FUNCTION textsim._twins(textsim.corpus, text, text, text)
-    IS 'the documents that match a text, without the document that has its key, best first';
+COMMENT ON FUNCTION textsim._twins(textsim.corpus, text, text, text, double precision)
+    IS 'the documents that keep a text out, without the document that has its key, best first';
 
 CREATE FUNCTION textsim._awaited_twins(
-    c textsim.corpus, document_key text, form text, scope text, sketched textsim._sketched)
-RETURNS text[]
+    c textsim.corpus, document_key text, form text, scope text, sketched textsim._sketched,
+    OUT twins text[], OUT best double precision)
 LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp SET enable_seqscan = off AS $$
 DECLARE
-    twins text[];
     waited_for text[];
 BEGIN
     -- A later statement than the locks: its snapshot has what their last holders have written.
     LOOP
-        twins := array(
-            SELECT m.key FROM textsim._search(
-                c, sketched.buckets, sketched.shingle_values, form, NULL, sketched.shingle_count, document_key,
-                c.threshold, NULL, NULL, scope) m);
+        SELECT coalesce(array_agg(t.key), '{}'), max(t.similarity) INTO twins, best
+        FROM textsim._twins_of_sketch(c, document_key, form, scope, sketched) t;
         IF twins = '{}' OR twins <@ waited_for THEN
-            RETURN twins;
+            RETURN;
         END IF;
         -- Another transaction may be removing or changing a twin. When it has ended, look again.
         EXECUTE format('SELECT FROM textsim.%I d WHERE d.key = ANY ($1) ORDER BY d.key FOR SHARE', 'document_' || c.id)
@@ -173,11 +219,11 @@ BEGIN
     END LOOP;
 END $$;
 COMMENT ON FUNCTION textsim._awaited_twins(textsim.corpus, text, text, text, textsim._sketched)
-    IS 'the keys of the documents of a unique corpus that match a text whose buckets this transaction has locked; '
-    'transactions that change one of these documents have ended';
+    IS 'the keys of the twins of a text whose buckets this transaction has locked, and the similarity of the most '
+    'similar twin; transactions that change one of these documents have ended';
 
 CREATE FUNCTION textsim._raise_twins(
-    c textsim.corpus, source integer, document_key text, body text, scope text)
+    c textsim.corpus, source integer, document_key text, body text, scope text, unique_from double precision)
 RETURNS void
 LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -189,16 +235,17 @@ BEGIN
     WHERE r.oid = coalesce((SELECT s.relation FROM textsim.source s WHERE s.id = source),
         format('textsim.%I', 'document_' || c.id)::regclass);
     SELECT t.key, t.similarity, count(*) OVER () AS count INTO twin
-    FROM textsim._twins(c, document_key, body, scope) t LIMIT 1;
+    FROM textsim._twins(c, document_key, body, scope, unique_from) t LIMIT 1;
     RAISE EXCEPTION 'near-duplicate text violates unique corpus "%": document "%" matches document "%" '
         'with similarity %', c.name, left(document_key, 100), left(twin.key, 100), twin.similarity
         USING ERRCODE = 'unique_violation', CONSTRAINT = c.name,
             SCHEMA = relation.nspname, TABLE = relation.relname,
             DETAIL = format('Key (%s) has similarity %s%s; the threshold is %s.%s', twin.key,
                 twin.similarity, ' in scope (' || scope || ')', c.threshold,
-                CASE WHEN twin.count > 1 THEN format(' %s documents match.', twin.count) END);
+                CASE WHEN twin.count > 1 THEN format(' %s documents match.', twin.count) END)
+                || CASE WHEN unique_from > 0 THEN ' It has the same shingles; copies => true stores it.' ELSE '' END;
 END $$;
-COMMENT ON FUNCTION textsim._raise_twins(textsim.corpus, integer, text, text, text)
+COMMENT ON FUNCTION textsim._raise_twins(textsim.corpus, integer, text, text, text, double precision)
     IS 'raise unique_violation: documents of a unique corpus match a new document';
 
 CREATE FUNCTION textsim._raise_taken_key(corpus_id integer, source integer, key text) RETURNS void
@@ -237,18 +284,19 @@ COMMENT ON FUNCTION textsim._refuse_attached(integer, text[])
 
 CREATE FUNCTION textsim._write_or_raise(
     c textsim.corpus, source integer, key text, body text, scope text, expires_at timestamptz,
-    force boolean DEFAULT false)
+    unique_from double precision DEFAULT 0)
 RETURNS boolean
 LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
-    outcome text := textsim._write_document(c, source, key, body, scope, expires_at, force);
+    outcome text := textsim._write_document(c, source, key, body, scope, expires_at, unique_from);
 BEGIN
     IF outcome = 'twin' THEN
-        PERFORM textsim._raise_twins(c, source, key, body, scope);
+        PERFORM textsim._raise_twins(c, source, key, body, scope, unique_from);
     END IF;
     RETURN outcome = 'written';
 END $$;
-COMMENT ON FUNCTION textsim._write_or_raise(textsim.corpus, integer, text, text, text, timestamptz, boolean)
+COMMENT ON FUNCTION textsim._write_or_raise(
+    textsim.corpus, integer, text, text, text, timestamptz, double precision)
     IS 'add or replace a document; false if nothing has changed; an error if it has twins in a '
     'unique corpus';
 
@@ -270,7 +318,7 @@ COMMENT ON FUNCTION textsim._required_unique(text)
     IS 'the corpus with a name; an error if it is not unique, or if the caller may not write to it';
 
 CREATE FUNCTION textsim._add_unique(
-    corpus text, document_key text, body text, scope text, force boolean)
+    corpus text, document_key text, body text, scope text, unique_from double precision)
 RETURNS TABLE (key text, similarity double precision)
 LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE ROWS 1 SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -278,27 +326,29 @@ DECLARE
 BEGIN
     PERFORM textsim._check_scope(c, scope), textsim._check_document(c, document_key, body, scope);
     IF textsim._write_document(
-        c, NULL, document_key, body, scope, textsim._new_expiry(c), force) = 'twin'
+        c, NULL, document_key, body, scope, textsim._new_expiry(c), unique_from) = 'twin'
     THEN
-        RETURN QUERY SELECT * FROM textsim._twins(c, document_key, body, scope);
+        RETURN QUERY SELECT * FROM textsim._twins(c, document_key, body, scope, unique_from);
     END IF;
 END $$;
-COMMENT ON FUNCTION textsim._add_unique(text, text, text, text, boolean)
+COMMENT ON FUNCTION textsim._add_unique(text, text, text, text, double precision)
     IS 'the work of add_unique(), because a plpgsql parameter and column cannot both be named key';
 
 -- Public functions
 
 CREATE FUNCTION textsim.add_unique(
-    corpus text, key text, text text, scope text DEFAULT NULL, force boolean DEFAULT false)
+    corpus text, key text, text text, scope text DEFAULT NULL, force boolean DEFAULT false,
+    copies boolean DEFAULT false)
 RETURNS TABLE (key text, similarity double precision, scope text)
 LANGUAGE sql VOLATILE PARALLEL UNSAFE ROWS 1
 BEGIN ATOMIC
-    SELECT a.key, a.similarity, $4 AS scope FROM textsim._add_unique($1, $2, $3, $4, $5) a;
+    SELECT a.key, a.similarity, $4 AS scope
+    FROM textsim._add_unique($1, $2, $3, $4, textsim._unique_from($5, $6)) a;
 END;
-COMMENT ON FUNCTION textsim.add_unique(text, text, text, text, boolean)
-    IS 'Adds a document to a unique corpus as add() does, but returns the documents that match it, best '
+COMMENT ON FUNCTION textsim.add_unique(text, text, text, text, boolean, boolean)
+    IS 'Adds a document to a unique corpus as add() does, but returns the documents that keep it out, best '
     'first, instead of an error. Then nothing is written. Returns no rows if the document was added, or '
-    'if its words have not changed, or with force. Raises an error if the corpus is not unique.';
+    'if its words have not changed. force and copies are as in add(). Raises an error if the corpus is not unique.';
 
 CREATE FUNCTION textsim.lock_corpus(corpus text) RETURNS void
 LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
@@ -309,3 +359,17 @@ COMMENT ON FUNCTION textsim.lock_corpus(text)
     IS 'Locks a unique corpus against other writers until the end of the transaction. A transaction that '
     'writes many documents calls it first, so that it cannot deadlock with another such transaction. '
     'Raises an error if the corpus is not unique, or if the role may not write to it.';
+
+CREATE FUNCTION textsim.lock_scope(corpus text, scope text) RETURNS void
+LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    c textsim.corpus := textsim._required_unique(corpus);
+BEGIN
+    PERFORM textsim._check_given('the scope', scope IS NOT NULL), textsim._check_scope(c, scope);
+    PERFORM textsim._lock_scopes(c.id, ARRAY[textsim._scope_hash(scope)]);
+END $$;
+COMMENT ON FUNCTION textsim.lock_scope(text, text)
+    IS 'Locks a scope of a unique corpus against other writers until the end of the transaction. Writers of other '
+    'scopes go on. A transaction that writes several documents of one scope calls it first, so that it cannot deadlock '
+    'with another such transaction. A transaction of several scopes locks them in order. Raises an error if the corpus '
+    'is not unique or not scoped, or if the role may not write to it.';

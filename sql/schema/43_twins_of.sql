@@ -86,9 +86,13 @@ BEGIN
                 OFFSET 0) AS is_unchanged
             OFFSET 0
         ) u
-        LEFT JOIN LATERAL textsim._search(
-            $4, CASE WHEN u.is_unchanged THEN '{}' ELSE t.buckets END,
-            NULL, t.form, NULL, t.shingle_count, t.key, $2, 1, NULL, t.scope) m ON true
+        LEFT JOIN LATERAL (
+            SELECT s.key, s.similarity FROM textsim._search(
+                $4, CASE WHEN u.is_unchanged THEN '{}' ELSE t.buckets END,
+                NULL, t.form, NULL, t.shingle_count, t.key, $2, NULL, NULL, t.scope) s
+            WHERE textsim._merges($4, t.key, s.key, s.similarity)
+            LIMIT 1
+        ) m ON true
         LEFT JOIN LATERAL (SELECT s.ctid FROM textsim.%1$I s WHERE s.key = m.key OFFSET 0) d ON true
         $query$, 'document_' || c.id)
     USING listed, c.threshold, c.keep_for, c;
@@ -116,7 +120,7 @@ BEGIN
                 END AS similarity
             OFFSET 0  -- computed once
         ) m
-        WHERE m.similarity >= c.threshold
+        WHERE textsim._merges(c, own.key, listed[p].key, m.similarity)
             AND textsim._is_candidate(shared[p], listed[p].shingle_count, own.shingle_count,
                 CASE WHEN c.bands IS NULL THEN c.threshold END)
             AND c.threshold <= least(listed[p].shingle_count, own.shingle_count)::double precision
@@ -272,7 +276,8 @@ BEGIN
 END $$;
 COMMENT ON FUNCTION textsim.twins_of(text, text[], text[], text[])
     IS 'Returns which texts of a list have a twin in a unique corpus: the key of the text, and the most similar '
-    'document (standing), which is stored or stands earlier in the list. A text whose only twins are left out '
+    'document (standing), which is stored or stands earlier in the list. Two that were judged different are no '
+    'twins. A text whose only twins are left out '
     'themselves stays in. The stored document of a text''s own key is no twin. The buckets of all texts are locked '
     'until the end of the transaction, so a statement that writes the other texts meets no twin. Raises an '
     'error if the corpus is not unique, if the isolation level is not READ COMMITTED, if a key or text is NULL, if two '

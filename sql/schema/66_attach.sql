@@ -379,7 +379,7 @@ BEGIN
             IF force THEN
                 PERFORM textsim._write_document(
                     c, source.id, existing.key, existing.body, existing.scope, existing.expires_at,
-                    force => true);
+                    unique_from => 'Infinity');
             END IF;
         END IF;
     END LOOP;

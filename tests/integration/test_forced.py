@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import random
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
+import psycopg
 import pytest
 from psycopg import errors as pg
 
@@ -19,6 +22,7 @@ COMMON = "one two three four five six seven eight nine ten"
 RED, BLUE, OTHER = f"{COMMON} red", f"{COMMON} blue", "nothing that any other text in here contains"
 TEXTS = [f"{COMMON} {end}" for end in ("red", "blue", "green")] + [OTHER, f"{OTHER} too", "else"]
 KEYS = "abcdefg"
+FORCE, COPIES = {"force": True}, {"copies": True}
 
 
 def create(db: ts.Database, **settings: Any) -> ts.Corpus:
@@ -49,9 +53,10 @@ class Life:
         self._connection = connection
         self.corpus = corpus
         self.stored: dict[str, Stored] = {}
+        self.different: set[frozenset[str]] = set()
 
     def step(self, rng: random.Random) -> None:
-        kind = rng.choice(["write"] * 8 + ["remove", "work", "rebuild", "expire"])
+        kind = rng.choice(["write"] * 8 + ["judge", "remove", "work", "rebuild", "expire"])
         if kind == "write":
             key = rng.choice(KEYS)
             known = self.stored.get(key)
@@ -59,7 +64,9 @@ class Life:
             if known is not None and rng.random() < 0.4:
                 text, scope = known.text, known.scope or scope
             chosen_scope = scope if self.corpus.config.scoped else None
-            self._write(rng, key, text, chosen_scope, rng.random() < 0.3)
+            self._write(rng, key, text, chosen_scope, rng.choice([*[{}] * 5, FORCE, FORCE, COPIES]))
+        elif kind == "judge":
+            self._judge(*rng.sample(KEYS, 2))
         elif kind == "remove":
             key = rng.choice(KEYS)
             assert self.corpus.remove([key]) == (self.stored.pop(key, None) is not None)
@@ -79,22 +86,23 @@ class Life:
                 self.stored[key].expired = True
 
     def _write(
-        self, rng: random.Random, key: str, text: str, scope: str | None, force: bool
+        self, rng: random.Random, key: str, text: str, scope: str | None, force: dict[str, bool]
     ) -> None:
         expected = self._expected(key, text, scope, force)
         way = rng.choice(["add", "add unique", "python add", "python add unique"])
         if way.startswith("python"):
             method = self.corpus.add if way == "python add" else self.corpus.add_unique
             try:
-                result = method(key, text, scope, force=force)
+                result = method(key, text, scope, **force)
                 found = [match.key for match in result] if isinstance(result, list) else []
             except ts.DuplicateError as error:
                 found = [match.key for match in error.matches]
         else:
             function = "add" if way == "add" else "add_unique"
-            query = f"SELECT * FROM textsim.{function}('c', %s, %s, %s, %s)"
+            named = "".join(f", {name} => true" for name in force)
+            query = f"SELECT * FROM textsim.{function}('c', %s, %s, %s{named})"
             try:
-                rows = self._connection.execute(query.encode(), [key, text, scope, force])
+                rows = self._connection.execute(query.encode(), [key, text, scope])
                 found = [row[0] for row in rows] if way == "add unique" else []
                 assert all(row[2] == scope for row in rows if way == "add unique")
             except pg.UniqueViolation as error:
@@ -103,23 +111,35 @@ class Life:
                 found = sorted(expected)
         assert sorted(found) == sorted(expected), (key, text, scope, force, way)
 
-    def _expected(self, key: str, text: str, scope: str | None, force: bool) -> list[str]:
+    def _judge(self, a: str, b: str) -> None:
+        """Judge two documents different, unless their scopes differ."""
+        scopes = {self.stored[key].scope for key in (a, b) if key in self.stored}
+        if len(scopes) <= 1:
+            self.corpus.judge(a, b, "different")
+            self.different.add(frozenset((a, b)))
+
+    def _expected(
+        self, key: str, text: str, scope: str | None, force: dict[str, bool]
+    ) -> list[str]:
         """Write to the model, and return the keys that keep the document out."""
-        twins = [
-            other
+        twins = {
+            other: similarity(document.text, text, n=2)
             for other, document in self.stored.items()
             if other != key and not document.expired and document.scope == scope
             if self.corpus.config.threshold <= similarity(document.text, text, n=2)
-        ]
+            if frozenset((key, other)) not in self.different
+        }
         known = self.stored.get(key)
         is_same = known is not None and (known.text, known.scope) == (text, scope)
         if known is not None and is_same and not known.expired:
-            known.forced |= force and twins != [] and self.corpus.config.keep_for is not None
+            known.forced |= bool(force and twins) and self.corpus.config.keep_for is not None
             return []
-        if twins and not force:
-            return twins
+        unique_from = 2 if force == COPIES else 1 if force else 0
+        in_the_way = [other for other in twins if twins[other] >= unique_from]
+        if in_the_way:
+            return in_the_way
         was_forced = known is not None and is_same and known.forced
-        self.stored[key] = Stored(text, scope, forced=was_forced or twins != [])
+        self.stored[key] = Stored(text, scope, forced=was_forced or bool(twins))
         return []
 
     def check(self) -> None:
@@ -193,3 +213,28 @@ def test_check_needs_no_second_connection(db: ts.Database) -> None:
         corpus.add("a", RED)
         corpus.add("b", BLUE, force=True)
         assert corpus.check() == []
+
+
+def test_clients_that_look_and_then_force_leave_one_copy(db: ts.Database) -> None:
+    corpus = create(db)
+    corpus.add("a", RED)
+    barrier = threading.Barrier(16)
+
+    def look_and_force(number: int) -> int:
+        with psycopg.connect(db.url, autocommit=True) as connection:
+            look = "SELECT * FROM textsim.add_unique('c', %s, %s)"
+            assert connection.execute(look, [f"b{number}", BLUE]).fetchall()
+            barrier.wait(60)
+            if number % 2:
+                return len(corpus.add_unique(f"b{number}", BLUE, force=True))
+            force = look.replace("%s)", "%s, force => true)")
+            return len(connection.execute(force.encode(), [f"b{number}", BLUE]).fetchall())
+
+    with ThreadPoolExecutor(16) as pool:
+        assert sorted(pool.map(look_and_force, range(16))) == [0] + [1] * 15
+    assert len(corpus) == 2
+    with pytest.raises(ts.DuplicateError) as caught:
+        corpus.add("again", BLUE, force=True)
+    assert [match.similarity for match in caught.value.matches] == [1]
+    assert corpus.add("again", BLUE, copies=True).added == 1
+    assert corpus.check() == []

@@ -169,3 +169,49 @@ def test_sessions_that_ask_twins_of_first_meet_no_twin(
         return len(rows)
 
     check(connection, race(db.url, len(rounds), insert), len(rounds) * size * SESSIONS // 2)
+
+
+@pytest.mark.parametrize("settings", sample(SETTINGS, 9))
+def test_sorted_facts_and_a_locked_scope_end_in_no_deadlock(
+    db: ts.Database, connection: Connection, rng: random.Random, settings: str
+) -> None:
+    """Agents write the same facts of one scope in any order, several in a transaction."""
+    db.create_corpus("c", is_unique=True, scoped=True, **SETTINGS[settings])  # type: ignore[arg-type]
+    facts = [twins(rng) for _ in range(10)]
+    chosen = [[rng.sample(facts, 5) for _ in range(SESSIONS)] for _ in range(ROUNDS)]
+
+    def insert(own: Connection, number: int, session: int) -> int:
+        texts = [pair[session % 2] for pair in chosen[number][session]]
+        with own.transaction():
+            if number % 2:
+                own.execute("SELECT textsim.lock_scope('c', 'anna')")
+            else:
+                texts.sort()
+            rows = [
+                own.execute(
+                    "SELECT * FROM textsim.add_unique('c', %s, %s, 'anna')",
+                    [f"{number} {session} {place}", text],
+                ).rowcount
+                for place, text in enumerate(texts)
+            ]
+        return rows.count(0)
+
+    added = race(db.url, ROUNDS, insert)
+    check(connection, added, len({fact[0] for each in chosen for some in each for fact in some}))
+
+
+def test_a_locked_scope_leaves_other_scopes_alone(db: ts.Database, connection: Connection) -> None:
+    db.create_corpus("c", is_unique=True, scoped=True)
+    add = "SELECT textsim.add('c', %s, %s, %s)"
+    with psycopg.connect(db.url) as holder:
+        holder.execute("SELECT textsim.lock_scope('c', 'anna')")
+        assert holder.execute(add, ["1", "a fact that anna knows", "anna"]).fetchall() == [(True,)]
+        connection.execute("SET lock_timeout = '50ms'")
+        assert value(connection, add, ["2", "a fact that anna knows", "ben"])
+        with pytest.raises(psycopg.errors.LockNotAvailable):
+            connection.execute(add, ["3", "another text", "anna"])
+        holder.commit()
+    assert value(connection, add, ["3", "another text", "anna"])
+    db.create_corpus("d", is_unique=True)
+    with pytest.raises(psycopg.errors.InvalidParameterValue, match="not scoped"):
+        connection.execute("SELECT textsim.lock_scope('d', 'anna')")

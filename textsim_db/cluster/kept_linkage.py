@@ -10,6 +10,7 @@ import numpy as np
 from textsim_db.cluster.spanning_forest import Links
 from textsim_db.compare.document_rows import Rows
 from textsim_db.compare.jaccard import ShingleSet, may_reach, refilled, shingle_set, similarity_with
+from textsim_db.compare.merge import NONE_APART, merges
 from textsim_db.sketch.ragged import Buckets
 from textsim_db.text.array_types import FloatArray, Int64Array
 from textsim_db.text.hash_table import (
@@ -47,18 +48,24 @@ class _Chains(NamedTuple):
 
 
 def keep_representatives(
-    rows: Rows, buckets: Buckets, settled: int, threshold: float, replaced: Int64Array | None = None
+    rows: Rows,
+    buckets: Buckets,
+    settled: int,
+    threshold: float,
+    replaced: Int64Array | None = None,
+    apart: Int64Array = NONE_APART,
 ) -> Kept:
-    """Go through documents in order, and keep each document that matches no kept document.
+    """Go through documents in order, and keep each document that merges with no kept document.
 
     buckets: only documents that share a bucket are compared. The first settled documents are all kept.
     A document that is not kept is assigned to the most similar kept document; ties go to the document
     that comes first. replaced: (documents,), the settled document that each document replaces if it is
-    kept, or -1. Its replacement and later documents are not compared with a replaced document.
+    kept, or -1. Its replacement and later documents are not compared with a replaced document. apart:
+    the pairs that were judged different, as in merges(), with the later document on the left.
     """
     if replaced is None:
         replaced = np.full(len(rows.shingle_counts), -1, np.int64)
-    return Kept(*_keep(rows, buckets, settled, replaced, threshold, SPREAD))
+    return Kept(*_keep(rows, buckets, settled, replaced, threshold, apart, SPREAD))
 
 
 def keep_linked(links: Links, apart: Mapping[int, Set[int]]) -> Links:
@@ -87,7 +94,13 @@ def keep_linked(links: Links, apart: Mapping[int, Set[int]]) -> Links:
 
 @kernel
 def _keep(
-    rows: Rows, buckets: Buckets, settled: int, replaced: Int64Array, threshold: float, spread: int
+    rows: Rows,
+    buckets: Buckets,
+    settled: int,
+    replaced: Int64Array,
+    threshold: float,
+    apart: Int64Array,
+    spread: int,
 ) -> tuple[Int64Array, FloatArray]:
     documents = len(rows.shingle_counts)
     kept = Kept(np.arange(documents), np.ones(documents))
@@ -100,7 +113,7 @@ def _keep(
             count = _find_candidates(chains, buckets, rows, document, threshold, candidates)
             if count:
                 shingles = refilled(shingles, rows, document)
-                _choose_kept(shingles, rows, candidates[:count], threshold, kept)
+                _choose_kept(shingles, rows, candidates[:count], threshold, apart, kept)
         if kept.kept_by[document] == document:
             _take_out(chains, replaced[document], documents)
             _add_to_chains(chains, buckets, document)
@@ -166,15 +179,21 @@ def _find_candidates(
 
 @inlined_kernel
 def _choose_kept(
-    shingles: ShingleSet, rows: Rows, candidates: Int64Array, threshold: float, kept: Kept
+    shingles: ShingleSet,
+    rows: Rows,
+    candidates: Int64Array,
+    threshold: float,
+    apart: Int64Array,
+    kept: Kept,
 ) -> None:
-    """Assign a document to its most similar candidate, if that reaches the threshold."""
+    """Assign a document to the most similar candidate with which it merges."""
     document = shingles.document
     best = 0.0
     for other in candidates:
         mark = document * len(rows.shingle_counts) + other
         similarity = similarity_with(shingles, rows, other, mark)
         is_first = similarity == best and other < kept.kept_by[document]
-        if similarity >= threshold and (similarity > best or is_first):
+        is_better = similarity > best or is_first
+        if is_better and merges(similarity, threshold, document, other, apart):
             best = similarity
             kept.kept_by[document], kept.similarity[document] = other, similarity

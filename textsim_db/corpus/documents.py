@@ -92,7 +92,13 @@ class DocumentMethods(CheckedArguments):
             return self._current.write(load_batches.add_many, stream, show)
 
     def add(
-        self, key: Key, text: str, scope: Scope | None = None, *, force: bool = False
+        self,
+        key: Key,
+        text: str,
+        scope: Scope | None = None,
+        *,
+        force: bool = False,
+        copies: bool = False,
     ) -> AddReport:
         """Add or replace one document; a document of a scoped corpus has a scope.
 
@@ -102,8 +108,10 @@ class DocumentMethods(CheckedArguments):
             key: the key of the document.
             text: its text.
             scope: the part of a scoped corpus that it belongs to.
-            force: store it although the corpus is unique and other documents match it. It stands in the
-                way of later documents as any other does, and check() accepts it.
+            force: store it although the corpus is unique and other documents match it, unless one of
+                them has exactly the same shingles. It stands in the way of later documents as any
+                other does, and check() accepts it.
+            copies: store it even if another document has the same shingles.
 
         Raises:
             DocumentError: the document cannot be stored; add_many() lists the reasons.
@@ -114,18 +122,24 @@ class DocumentMethods(CheckedArguments):
             AddReport(added=1, replaced=0, unchanged=0, repeated_keys=0, refused=[], twins=[])
         """
         report, matches = self._current.write(
-            load_batches.add, key, text, self._scope(scope), force
+            load_batches.add, key, text, self._scope(scope), force, copies
         )
         if matches:
             raise DuplicateError(self.name, report.twins[0].key, matches)
         return report
 
     def add_unique(
-        self, key: Key, text: str, scope: Scope | None = None, *, force: bool = False
+        self,
+        key: Key,
+        text: str,
+        scope: Scope | None = None,
+        *,
+        force: bool = False,
+        copies: bool = False,
     ) -> list[Match]:
         """Add or replace one document of a unique corpus, unless other documents match it.
 
-        Returns the documents that match it, best first. If the list is empty, the document was added
+        Returns the documents that keep it out, best first. If the list is empty, the document was added
         or replaced; otherwise nothing was written. The arguments are those of add().
 
         Raises:
@@ -144,7 +158,8 @@ class DocumentMethods(CheckedArguments):
                 f'corpus "{self.name}" accepts near-duplicates; to keep them out: '
                 f"textsim rebuild {shlex.quote(self.name)} --unique"
             )
-        added = self._current.write(load_batches.add, key, text, self._scope(scope), force)
+        scope = self._scope(scope)
+        added = self._current.write(load_batches.add, key, text, scope, force, copies)
         return ResultList(added[1])
 
     def remove(self, keys: Iterable[Key]) -> int:

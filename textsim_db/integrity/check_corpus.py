@@ -9,29 +9,25 @@ from __future__ import annotations
 import secrets
 from collections.abc import Callable, Iterator
 from contextlib import closing
-from functools import partial
 from shlex import quote
 from typing import Any, LiteralString
 
 import numpy as np
 
-from textsim_db.compare.verify import Criterion
 from textsim_db.db.binary_format import Array
 from textsim_db.db.binary_rows import load_int2_arrays, load_int4_arrays
 from textsim_db.db.engine import Connection, autocommit
 from textsim_db.db.store import Store
 from textsim_db.db.stored_corpus import StoredCorpus
-from textsim_db.frames.arrow_results import rows_of
 from textsim_db.integrity import statements
 from textsim_db.integrity.check_attached_tables import source_problems
 from textsim_db.integrity.check_catalog import FROM_BACKUP, object_problems, tracking
 from textsim_db.integrity.check_tracked_clusters import Fault, faults, shingle_hashes
-from textsim_db.measures.by_name import JACCARD
 from textsim_db.read.normal_forms import compose_forms
-from textsim_db.read.pairs import forced_keys, pairs
 from textsim_db.read.snapshot import on_each, snapshot, with_second
 from textsim_db.read.stored_documents import DOCUMENTS_AT_ONCE
-from textsim_db.results import Pair, Problem
+from textsim_db.read.twins import Exceptions, twins
+from textsim_db.results import Problem
 from textsim_db.sketch.ragged import Ragged, Signatures
 from textsim_db.sketch.sketch_texts import Sketches, sketch_tokens
 from textsim_db.text.run_ahead import ahead, cut
@@ -256,20 +252,16 @@ def _unusable_sources(connection: Connection, corpus: StoredCorpus) -> Iterator[
 
 
 def _twin_problems(store: Store) -> Iterator[Problem]:
-    # pairs() opens a connection of its own, and the pool may have only one.
-    with autocommit(store.engine) as connection:
-        forced = forced_keys(connection, store.corpus)
-    criterion = Criterion(JACCARD, store.corpus.config.threshold)
-    matches = rows_of(Pair, partial(pairs, store, criterion))
-    twins = [pair for pair in matches if forced.isdisjoint((pair.a, pair.b))]
-    if twins:  # others may have forced documents meanwhile
-        with autocommit(store.engine) as connection:
-            forced = forced_keys(connection, store.corpus)
-    for a, b, similarity in twins:
-        if not forced.isdisjoint((a, b)):
-            continue
-        detail = f'it matches document "{a[:100]}" with similarity {similarity:.3f}'
-        yield Problem("twin", b, detail, "remove one of the two documents or rows")
+    pairs = list(twins(store))
+    if not pairs:
+        return
+    with autocommit(store.engine) as connection:  # others may have forced documents meanwhile
+        exceptions = Exceptions.read(connection, store.corpus)
+    for a, b, similarity in pairs:
+        if not exceptions.include(a, b):
+            detail = f'it matches document "{a[:100]}" with similarity {similarity:.3f}'
+            remedy = "remove one of the two documents or rows, or judge the two different"
+            yield Problem("twin", b, detail, remedy)
 
 
 def _row_problems(connection: Connection, store: Store) -> Iterator[Problem]:

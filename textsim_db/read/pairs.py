@@ -15,9 +15,7 @@ from textsim_db.compare.packed_pairs import documents_of, left_of, right_of
 from textsim_db.compare.verify import Criterion
 from textsim_db.db.engine import Connection
 from textsim_db.db.store import Store
-from textsim_db.db.stored_corpus import StoredCorpus
 from textsim_db.frames.arrow_results import ResultColumns
-from textsim_db.read import statements
 from textsim_db.read.bucket_pairs import CandidatePairs
 from textsim_db.read.document_cache import DocumentCache
 from textsim_db.read.missed_matches import warn_of_misses
@@ -51,12 +49,6 @@ def pairs(store: Store, criterion: Criterion) -> Generator[ResultColumns, None, 
             keys = corpus.cache.keys(np.unique(np.concatenate((links.left, links.right))))
             one, other = ([keys[each] for each in side.tolist()] for side in links[:2])
             yield list(map(min, one, other)), list(map(max, one, other)), links.similarity.tolist()
-
-
-def forced_keys(connection: Connection, corpus: StoredCorpus) -> set[str]:
-    """Return the keys of the documents that a unique corpus stores although they match others."""
-    rows = connection.execute(corpus.statement(statements.FORCED_KEYS)).fetchall()
-    return {key for (key,) in rows}
 
 
 class _Chunk(NamedTuple):

@@ -267,6 +267,12 @@ CONTRADICTIONS: Final[LiteralString] = """
 SELECT c.a, c.b, c.chain FROM textsim.contradictions(%s) c
 """
 
+DIFFERENT_KEYS: Final[LiteralString] = """
+/* textsim-db: pairs judged different */
+SELECT j.a, j.b FROM textsim.judgement j
+WHERE j.origin = %(origin)s AND j.verdict = 'different'
+    AND (%(keys)s::text[] IS NULL OR j.a = ANY (%(keys)s::text[]) OR j.b = ANY (%(keys)s::text[]))
+"""
 FORCED_KEYS: Final[LiteralString] = """
 /* textsim-db: forced documents of corpus {id} */ SELECT key FROM {document} WHERE forced
 """

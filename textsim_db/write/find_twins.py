@@ -1,6 +1,7 @@
 """Finds the twins of a batch, in the transaction that writes to a unique corpus.
 
-- A match of a document is another document that is at least as similar as the threshold of the corpus.
+- A match of a document is another document with which it merges (textsim_db.compare.merge): it is as
+  similar as the threshold of the corpus, and nobody judged the two different.
 - A twin is a document of the batch with a match that is stored or that precedes it. It is left out.
 - A candidate is a stored document that shares a bucket with a document of the batch.
 - A document of the batch replaces the stored document that has its key. The replaced document is no
@@ -21,10 +22,13 @@ import psycopg
 from textsim_db.cluster.kept_linkage import keep_representatives
 from textsim_db.compare.document_rows import Rows, concatenated
 from textsim_db.compare.jaccard import jaccard_pairs
+from textsim_db.compare.merge import NONE_APART, which_merge
+from textsim_db.compare.packed_pairs import pack
 from textsim_db.db.binary_format import Array
 from textsim_db.db.store import Store
 from textsim_db.read.candidates import CandidateRows, LookUp, look_up_of, read_candidates
 from textsim_db.read.stored_documents import StoredDocuments, WordNumbers, rows_of_tokens
+from textsim_db.read.twins import KeyPairs, different_pairs
 from textsim_db.results import Match
 from textsim_db.settings import CorpusConfig
 from textsim_db.sketch.exact_prefix import first_rows
@@ -65,7 +69,8 @@ def lock_buckets(cursor: Cursor, store: Store, batch: Batch, places: Int64Array)
 
 def find_twins(cursor: Cursor, store: Store, batch: Batch, places: Int64Array) -> list[TwinInBatch]:
     """Return the twins among documents of a batch, whose buckets the caller has locked."""
-    comparison = _BatchComparison(store, batch, places)
+    different = different_pairs(cursor, store.corpus, [batch.keys[i] for i in places.tolist()])
+    comparison = _BatchComparison(store, batch, places, different)
     while True:
         candidates = read_candidates(cursor, store.corpus, comparison.look_up, prepare=False)
         twins, matched = comparison.with_candidates(candidates)
@@ -85,13 +90,14 @@ def _are_unchanged(cursor: Cursor, store: Store, rows: list[tuple[Any, ...]]) ->
 class _BatchComparison:
     """Documents of a batch, compared with their candidates and with each other."""
 
-    def __init__(self, store: Store, batch: Batch, places: Int64Array) -> None:
+    def __init__(self, store: Store, batch: Batch, places: Int64Array, different: KeyPairs) -> None:
         config, sketches = store.corpus.config, batch.sketches
         buckets = _only(sketches.buckets, places)
         self.look_up: LookUp = look_up_of(buckets, sketches.shingle_counts, config, batch.scopes)
         self._corpus = store.corpus
         self._batch = batch
         self._places = places
+        self._different = different
         self._vocabulary = WordNumbers(store.dictionary)
         self._rows = rows_of_tokens(
             sketches.tokens, sketches.shingle_counts, self._vocabulary, config.shingle, True
@@ -112,6 +118,7 @@ class _BatchComparison:
             concatenated(stored.rows(), self._rows),
             joined([signatures, self._batch.sketches.signatures]),
             self._replaced(stored.keys),
+            self._apart(stored.keys),
         )
         kept_by, similarity = keep_representatives(
             compared.rows,
@@ -119,6 +126,7 @@ class _BatchComparison:
             count,
             config.threshold,
             compared.replaced,
+            compared.apart,
         )
         places = np.flatnonzero(kept_by != np.arange(len(kept_by)))
         matches = {
@@ -144,6 +152,22 @@ class _BatchComparison:
             replaced[len(stored_keys) + place] = places.get(key, -1)
         return replaced
 
+    def _apart(self, stored_keys: list[str]) -> Int64Array:
+        """Return the pairs of places that were judged different, for keep_representatives()."""
+        if not self._different:
+            return NONE_APART
+        places: dict[str, list[int]] = {}
+        for place, key in enumerate([*stored_keys, *self._batch.keys]):
+            places.setdefault(key, []).append(place)
+        apart = [
+            (max(x, y), min(x, y))
+            for a, b in self._different
+            for x in places.get(a, ())
+            for y in places.get(b, ())
+        ]
+        later, earlier = np.array(apart, np.int64).reshape(-1, 2).T
+        return np.sort(pack(later, earlier))
+
 
 class _Compared(NamedTuple):
     """The candidates, followed by the documents of the batch."""
@@ -153,6 +177,8 @@ class _Compared(NamedTuple):
     signatures: Signatures
     replaced: Int64Array
     """The place of the document that each document replaces, or -1: (documents,)."""
+    apart: Int64Array
+    """The pairs that were judged different, packed with the later document on the left."""
 
     def best_first(self, place: int, others: dict[int, float], config: CorpusConfig) -> list[Match]:
         """Return the matches of a document; others: the places and similarities of the matches."""
@@ -183,7 +209,7 @@ def _stored_matches(
     chosen = is_comparable & ~is_kept[left]
     left, right = left[chosen], right[chosen]
     values = jaccard_pairs(compared.rows, left, right)
-    reached = values >= threshold
+    reached = which_merge(values, threshold, left, right, compared.apart)
     return left[reached].tolist(), right[reached].tolist(), values[reached].tolist()
 
 

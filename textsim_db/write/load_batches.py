@@ -83,16 +83,18 @@ def add_many(
 
 
 def add(
-    store: Store, key: Key, text: str, scope: str | None, force: bool
+    store: Store, key: Key, text: str, scope: str | None, force: bool, copies: bool
 ) -> tuple[AddReport, list[Match]]:
     """Add or replace a document, and return the matches for which a unique corpus leaves it out.
 
-    force: it leaves nothing out. Raises DocumentError if the document cannot be stored.
+    force: only matches with the same shingles keep it out. copies: nothing does. Raises DocumentError if
+    the document cannot be stored.
     """
     batch = with_word_ids(prepare([(key, text, scope)], store.corpus.config), store)
     if batch.refused:
         raise DocumentError(f'document "{batch.refused[0].key}": {batch.refused[0].reason}')
-    report, written = AddReport(), write_or_retry(store, batch, force=force)
+    unique_from = float("inf") if copies else 1.0 if force else 0.0
+    report, written = AddReport(), write_or_retry(store, batch, unique_from=unique_from)
     _count(report, batch, written, np.zeros(1, np.bool_))
     return report, written.twins[0].matches if written.twins else []
 

@@ -71,7 +71,8 @@ def rebuild(
     with lock_of_rebuilds(store), temporary_name(engine) as name:
         new = stored_corpus.create(engine, name, config)
         try:
-            built = replace(store, corpus=new)
+            # The judgements belong to the origin.
+            built = replace(store, corpus=replace(new, origin=old.origin))
             copier = CorpusCopier(old, built)
             check = TwinCheck(old, built, copier)
             check.refuse_sources()

@@ -7,19 +7,14 @@ the documents that matched, and those that were copied since, with all documents
 from __future__ import annotations
 
 import shlex
-from functools import partial
 
 import numpy as np
 
-from textsim_db.compare.verify import Criterion
 from textsim_db.db.engine import Connection, autocommit
 from textsim_db.db.store import Store
 from textsim_db.db.stored_corpus import StoredCorpus
 from textsim_db.errors import ConfigurationError, shown
-from textsim_db.frames.arrow_results import rows_of
-from textsim_db.measures.by_name import JACCARD
-from textsim_db.read.pairs import forced_keys, pairs
-from textsim_db.results import Pair
+from textsim_db.read.twins import Exceptions, twins
 from textsim_db.write import statements
 from textsim_db.write.copy_corpus import CorpusCopier
 from textsim_db.write.find_twins import find_twins
@@ -57,20 +52,15 @@ class TwinCheck:
         if not self._is_unique:
             return
         self._copier.changed_keys = set()
-        criterion = Criterion(JACCARD, self._built.corpus.config.threshold)
-        with autocommit(self._built.engine) as connection:
-            forced = forced_keys(connection, self._built.corpus)
-        twins: Twins = {}
+        matches: Twins = {}
         count = 0
-        for a, b, similarity in rows_of(Pair, partial(pairs, self._built, criterion)):
-            if not forced.isdisjoint((a, b)):
-                continue
+        for a, b, similarity in twins(self._built):
             count += 1
             if count <= MOST_LISTED:
-                twins[a, b] = similarity
+                matches[a, b] = similarity
         if count > MOST_LISTED:
-            raise self._refusal(twins, count)
-        self._suspects = {key for pair in twins for key in pair}
+            raise self._refusal(matches, count)
+        self._suspects = {key for pair in matches for key in pair}
 
     def refuse_twins(self, connection: Connection) -> None:
         """Raise ConfigurationError if documents match; the caller keeps other writers out."""
@@ -78,19 +68,19 @@ class TwinCheck:
         if not self._is_unique:
             return
         keys = sorted(self._suspects | (self._copier.changed_keys or set()))
-        twins: Twins = {}
+        matches: Twins = {}
         cursor = connection.cursor(binary=True)
         for batch in self._copier.batches_of(cursor, keys):
             everything = np.arange(len(batch.keys))
-            for place, matches in find_twins(cursor, self._built, batch, everything):
+            for place, of_place in find_twins(cursor, self._built, batch, everything):
                 key = batch.keys[place]
-                for other, similarity, _ in matches:
-                    twins[min(key, other), max(key, other)] = similarity
-        if twins:
-            forced = forced_keys(connection, self._built.corpus)
-            twins = {pair: twins[pair] for pair in twins if forced.isdisjoint(pair)}
-        if twins:
-            raise self._refusal(twins, len(twins))
+                for other, similarity, _ in of_place:
+                    matches[min(key, other), max(key, other)] = similarity
+        if matches:
+            exceptions = Exceptions.read(connection, self._built.corpus)
+            matches = {pair: matches[pair] for pair in matches if not exceptions.include(*pair)}
+        if matches:
+            raise self._refusal(matches, len(matches))
 
     def _refuse_sources(self, connection: Connection) -> None:
         ids = [self.old.id, self._built.corpus.id]
@@ -102,11 +92,11 @@ class TwinCheck:
                     "the table, and attach it again after the rebuild"
                 )
 
-    def _refusal(self, twins: Twins, count: int) -> ConfigurationError:
+    def _refusal(self, matches: Twins, count: int) -> ConfigurationError:
         name, threshold = self.old.name, self._built.corpus.config.threshold
         listed = ", ".join(
             f'"{shown(a[:100])}" and "{shown(b[:100])}" ({similarity:.3f})'
-            for (a, b), similarity in sorted(twins.items())[:_SHOWN_PAIRS]
+            for (a, b), similarity in sorted(matches.items())[:_SHOWN_PAIRS]
         )
         more = f" and {count - _SHOWN_PAIRS:,} more" if count > _SHOWN_PAIRS else ""
         command = f"textsim pairs {shlex.quote(name)} --threshold {threshold:g}"
@@ -114,6 +104,6 @@ class TwinCheck:
         return ConfigurationError(
             f'corpus "{shown(name)}" cannot be unique at threshold {threshold:g}: '
             f"{count:,} {'pair' if count == 1 else 'pairs'} of its documents match: {listed}{more}; "
-            "nothing was changed: remove one document of each pair, or choose a higher threshold"
-            + (f"; to list all pairs: {command}" if can_list else "")
+            "nothing was changed: remove one document of each pair, judge it different, or choose a "
+            "higher threshold" + (f"; to list all pairs: {command}" if can_list else "")
         )

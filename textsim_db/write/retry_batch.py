@@ -16,13 +16,13 @@ from textsim_db.write.write_batch import Written
 
 
 def write_or_retry(
-    store: Store, batch: Batch, are_new: bool = False, force: bool = False
+    store: Store, batch: Batch, are_new: bool = False, unique_from: float = 0
 ) -> Written:
     """Write a batch, in halves if it exceeds the server's time limit; return the outcomes.
 
     are_new: the keys are probably new, so the first attempt does not look them up. If another session
     has added one of them, the server reports a unique violation, and the next attempt looks them up.
-    force: a unique corpus leaves nothing out.
+    unique_from: the similarity from which on a unique corpus leaves a twin out; 0: any twin.
     """
     written = Written(np.empty(len(batch.keys), np.int8), [])
     for attempt in attempts_of_writer(store, batch.keys):
@@ -33,7 +33,7 @@ def write_or_retry(
                 cursor = connection.cursor(binary=True)
                 queue(connection, store, attempt)
                 attempt.results.append(
-                    write_batch.write(cursor, store, part, locked=locked, force=force)
+                    write_batch.write(cursor, store, part, locked=locked, unique_from=unique_from)
                 )
             outcomes, twins = reduce(_outcomes_of_both, attempt.results)
             written.outcomes[attempt.part] = outcomes

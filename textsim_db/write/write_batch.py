@@ -111,13 +111,13 @@ def write(
     batch: Batch,
     source_id: int | None = None,
     locked: StoredByKey | None = None,
-    force: bool = False,
+    unique_from: float = 0,
 ) -> Written:
     """Write a batch, except documents that a unique corpus leaves out.
 
     source_id: the attached table that the documents come from; None leaves it as it is. locked: the
     stored documents, if the caller has locked them. A document that was added since raises
-    UniqueViolation. force: a unique corpus leaves nothing out, and returns no twins.
+    UniqueViolation. unique_from: the similarity from which on a twin is left out; 0: any twin.
     """
     if not batch.keys:
         return Written(np.empty(0, np.int8), [])
@@ -125,17 +125,17 @@ def write(
     batch = _with_expiries(cursor, corpus, batch)
     decision = _decide(cursor, store, batch, source_id, locked)
     outcome, twins = decision.outcomes, _twins(cursor, store, batch, decision)
-    if not force:
-        twins = _without_standing(cursor, corpus, batch, outcome, twins)
-        outcome[[twin.place for twin in twins]] = TWIN
+    left_out = _without_standing(cursor, corpus, batch, outcome, _as_similar(twins, unique_from))
+    outcome[[twin.place for twin in left_out]] = TWIN
     _update(cursor, corpus, batch, decision, source_id)
     added = np.flatnonzero(outcome == ADDED)
     if len(added):
         source_ids = np.full(len(added), NO_SOURCE if source_id is None else source_id)
         insert(cursor, corpus, batch, added, next_ids(cursor, corpus, len(added)), source_ids)
-    if force:
-        mark_forced(cursor, corpus, [batch.keys[twin.place] for twin in twins])
-    return Written(outcome, [] if force else twins)
+    if unique_from > 0:
+        forced = {twin.place for twin in twins} - {twin.place for twin in left_out}
+        mark_forced(cursor, corpus, [batch.keys[place] for place in sorted(forced)])
+    return Written(outcome, left_out)
 
 
 def _with_expiries(cursor: Cursor, corpus: StoredCorpus, batch: Batch) -> Batch:
@@ -190,6 +190,15 @@ def _twins(cursor: Cursor, store: Store, batch: Batch, decision: _Decision) -> l
     if not len(new):
         return []
     return find_twins(cursor, store, batch, new)
+
+
+def _as_similar(twins: list[TwinInBatch], unique_from: float) -> list[TwinInBatch]:
+    """Return the twins with the matches that are at least as similar as this."""
+    chosen = [
+        twin._replace(matches=[m for m in twin.matches if m.similarity >= unique_from])
+        for twin in twins
+    ]
+    return [twin for twin in chosen if twin.matches]
 
 
 def _without_standing(

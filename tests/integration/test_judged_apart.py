@@ -1,0 +1,151 @@
+"""Documents that were judged different are no twins, whichever way the second one is written."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from psycopg.errors import UniqueViolation
+
+import textsim_db as ts
+from tests.support.connections import Connection, value
+from tests.support.reference import similarity
+from tests.support.sources import index_all_pending
+
+STANDING = "one two three four five six seven eight nine ten red"
+NEAR = STANDING.replace("red", "blue")
+
+Write = Callable[[ts.Corpus, Connection, str, str, str | None], object]
+
+
+def _of_table(finish: Callable[[ts.Corpus, Connection], object] | None) -> Write:
+    """Return a writer of a row; with finish, the triggers do not see the row."""
+
+    def write(corpus: ts.Corpus, connection: Connection, key: str, text: str, scope: Any) -> None:
+        if finish is not None:
+            connection.execute("ALTER TABLE t DISABLE TRIGGER ALL")
+        connection.execute("INSERT INTO t VALUES (%s, %s, %s)", [key, text, scope])
+        if finish is not None:
+            connection.execute("ALTER TABLE t ENABLE TRIGGER ALL")
+            finish(corpus, connection)
+
+    return write
+
+
+def _twins_of(corpus: ts.Corpus, connection: Connection, key: str, text: str, scope: Any) -> None:
+    scopes = None if scope is None else [scope]
+    query = "SELECT key FROM textsim.twins_of('c', %s, %s, %s)"
+    if connection.execute(query, [[key], [text], scopes]).fetchall() == []:
+        corpus.add_many([(key, text) if scope is None else (key, text, scope)])
+
+
+def _index_pending(_: ts.Corpus, connection: Connection) -> None:
+    connection.execute(
+        "INSERT INTO textsim.pending (kind, corpus_id, source_id) VALUES ('compare', 1, 1)"
+    )
+    connection.execute("CALL textsim.index_pending('c')")
+
+
+WAYS: dict[str, Write] = {
+    "add": lambda _, c, *a: c.execute("SELECT textsim.add('c', %s, %s, %s)", a),
+    "add_unique": lambda _, c, *a: c.execute(
+        "SELECT * FROM textsim.add_unique('c', %s, %s, %s)", a
+    ),
+    "python add": lambda c, _, *a: c.add(*a),
+    "python add_unique": lambda c, _, *a: c.add_unique(*a),
+    "add_many": lambda c, _, *a: c.add_many([tuple(x for x in a if x is not None)]),
+    "twins_of": _twins_of,
+    "table": _of_table(None),
+    "reconcile": _of_table(lambda corpus, _: corpus.reconcile()),
+    "index_pending": _of_table(_index_pending),
+}
+
+
+@pytest.mark.parametrize(("recall", "scoped"), [(1.0, False), (0.95, True)])
+def test_a_pair_judged_different_is_no_twin(
+    db: ts.Database, connection: Connection, recall: float, scoped: bool
+) -> None:
+    corpus = db.create_corpus(
+        "c", shingle="word:2", threshold=0.6, recall=recall, is_unique=True, scoped=scoped
+    )
+    scope = "s" if scoped else None
+    connection.execute("CREATE TABLE t (id text PRIMARY KEY, body text, scope text)")
+    corpus.attach("t", "id", "body", scope="scope" if scoped else None)
+    corpus.add("0", STANDING, scope)
+    for number, (name, write) in enumerate(WAYS.items()):
+        # Words of its own keep the pairs of the ways apart.
+        text, key = NEAR.replace("four", f"w{number}").replace("five", f"v{number}"), f"k{number}"
+        corpus.add(f"s{number}", text.replace("blue", "red"), scope)
+        is_refused = False
+        try:
+            write(corpus, connection, key, text, scope)
+        except (UniqueViolation, ts.DuplicateError):
+            is_refused = True
+        assert key not in corpus, name
+        connection.execute("DELETE FROM t")
+        corpus.judge(f"s{number}", key, "different")
+        write(corpus, connection, key, text, scope)
+        assert key in corpus, (name, is_refused)
+        connection.execute("ALTER TABLE t DISABLE TRIGGER ALL")
+        connection.execute("DELETE FROM t")
+        connection.execute("ALTER TABLE t ENABLE TRIGGER ALL")
+        # Nobody judged a third document.
+        assert corpus.add_unique("third", f"{text} too", scope) != [], name
+    corpus.rebuild(seed=7)
+    index_all_pending(db, corpus)
+    assert value(connection, "SELECT count(*) FROM textsim.document_2 WHERE forced") == 0
+
+
+def test_check_and_rebuild_ask_the_judgements(db: ts.Database) -> None:
+    corpus = db.create_corpus("c", shingle="word:2", threshold=0.6, recall=1)
+    corpus.add_many([("0", STANDING), ("x", NEAR), ("y", f"{NEAR} too")])
+    corpus.judge("0", "x", "different")
+    corpus.judge("y", "0", "different")
+    with pytest.raises(ts.ConfigurationError, match='1 pair of its documents match: "x" and "y"'):
+        corpus.rebuild(is_unique=True)
+    corpus.judge("y", "x", "different")
+    assert corpus.rebuild(is_unique=True)
+    assert corpus.check() == []
+    corpus.unjudge("y", "x")
+    assert [(each.kind, each.subject) for each in corpus.check()] == [("twin", "y")]
+
+
+def test_lists_at_random_obey_the_judgements(
+    db: ts.Database, connection: Connection, rng: random.Random
+) -> None:
+    corpus = db.create_corpus("c", shingle="word:1", threshold=0.6, recall=1, is_unique=True)
+    for number in range(30):
+        standing: dict[str, str] = {f"{number} {i}": _text(rng, number) for i in range(3)}
+        left_out = {twin.key for twin in corpus.add_many(standing).twins}
+        standing = {key: text for key, text in standing.items() if key not in left_out}
+        texts = {f"{number} {i}": _text(rng, number) for i in range(2, 9)}
+        different = {
+            tuple(sorted(rng.sample(sorted(standing.keys() | texts.keys()), 2))) for _ in range(8)
+        }
+        for a, b in different:
+            corpus.judge(a, b, "different")
+        expected = set()
+        stays: dict[str, str] = {}
+        for key, text in texts.items():
+            twins = [
+                other
+                for other, known in [*standing.items(), *stays.items()]
+                if other != key and similarity(text, known, n=1) >= 0.6
+                if tuple(sorted((key, other))) not in different
+            ]
+            if twins and standing.get(key) != text:
+                expected.add(key)
+            else:
+                stays[key] = text
+        query = "SELECT key FROM textsim.twins_of('c', %s, %s)"
+        rows = connection.execute(query, [list(texts), list(texts.values())]).fetchall()
+        assert {key for (key,) in rows} == expected
+        # add_many compares later documents no longer with a document that was replaced.
+        assert corpus.add_many(stays).twins == []
+    assert corpus.check() == []
+
+
+def _text(rng: random.Random, number: int) -> str:
+    return " ".join(f"n{number}w{rng.randrange(10)}" for _ in range(10))
