@@ -43,10 +43,7 @@ def test_passages_are_counted(textsim: Textsim, db: ts.Database, connection: Con
     )
 
 
-def test_a_banding_may_find_less_than_the_formula_promises(textsim: Textsim) -> None:
-    caution = "up to 0.013 lower"
-    assert caution in textsim("plan", "--recall", "0.4", "--num-hashes", "16").stderr
-    assert caution not in textsim("plan").stderr
+def test_settings_that_no_banding_reaches_are_refused(textsim: Textsim) -> None:
     for arguments, message in [
         (
             ["--threshold", "0.05"],
@@ -82,32 +79,6 @@ def test_settings_are_refused_before_the_measurement(
     assert message in textsim("plan", "c", *arguments, status=2).stderr
     with ts.connect(database_url) as db, pytest.raises(ts.ConfigurationError, match=message):
         db.corpus("c").plan(recall=0.99, threshold=0.1)
-
-
-@pytest.mark.parametrize(
-    ("arguments", "messages"),
-    [
-        (["--recall", "1"], ["200 words takes 40 locks;", "to 71 or more", "to 105 or more"]),
-        (["--recall", "1", "--words", "20000"], ["20000 words takes 4,000 locks;"]),
-        ([], ["200 words takes 18 locks;", "to 67 or more"]),
-    ],
-)
-def test_locks_of_a_unique_corpus_to_come(
-    arguments: list[str], messages: list[str], textsim: Textsim
-) -> None:
-    output = textsim("plan", "--clients", "16", *arguments).stderr
-    for message in [*messages, "wait for one lock"]:
-        assert message in output
-    assert "locks" not in textsim("plan", *arguments).stderr
-    assert "clients is 0; expected" in textsim("plan", "--clients", "0", status=2).stderr
-
-
-def test_locks_of_a_unique_corpus(textsim: Textsim) -> None:
-    textsim("corpus", "create", "c", "--unique", "--recall", "1")
-    textsim("index", "c", "-", input='{"id": 1, "text": "one two three four five"}')
-    output = textsim("plan", "c").stderr
-    assert "unique: a document of 5 words takes 1 lock;" in output
-    assert "16 clients: set max_locks_per_transaction to 6" in output
 
 
 def test_bands_that_find_nearly_everything(textsim: Textsim) -> None:
@@ -185,18 +156,3 @@ def test_an_exact_corpus_promises_nothing_below_its_threshold(textsim: Textsim) 
     below = textsim("plan", "exact", "--threshold", "0.5").stdout
     assert "no pair can be missed" not in below
     assert "exact: every pair at 0.9 or more is found" in below
-
-
-def test_bands_are_advised_for_long_documents(textsim: Textsim) -> None:
-    advice = "an exact corpus stores 1,003 band rows of a document of this length"
-    exact = ["--recall", "1", "--words"]
-    message = textsim("plan", *exact, "5000").stderr
-    assert advice in message
-    assert "18 bands of 7 rows take" in message
-    assert "use --recall 0.95" in message
-    for arguments in (
-        [*exact, "1000"],
-        ["--words", "5000"],
-        [*exact, "5000", "--threshold", "0.05"],  # which no bands reach
-    ):
-        assert "of this length" not in textsim("plan", *arguments).stderr

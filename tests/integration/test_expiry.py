@@ -112,7 +112,8 @@ class Life:
         assert set(shared) >= found.keys()
         some = rng.sample(sorted(self.alive), min(10, len(self.alive)))
         seen = connection.execute(
-            "SELECT k, c.key FROM unnest(%s::text[]) k CROSS JOIN LATERAL textsim.candidates_of('c', k) c",
+            "SELECT k, c.key FROM unnest(%s::text[]) k "
+            "CROSS JOIN LATERAL textsim.candidates_of('c', k) c",
             [some],
         ).fetchall()
         both = shared + [(b, a) for a, b in shared]

@@ -15,7 +15,7 @@ import textsim_db as ts
 from textsim_db import ConfigurationError
 from textsim_db.choose_bands import Bands, choose_bands
 from textsim_db.settings import CorpusSettings, Shingle
-from textsim_db.sketch.cost_of_bands import Distribution, is_optimistic, options, wilson
+from textsim_db.sketch.cost_of_bands import Distribution, options, wilson
 from textsim_db.sketch.exact_prefix import shares_enough, smallest_values
 from textsim_db.sketch.fast_similarity import signatures
 
@@ -217,9 +217,10 @@ def test_fewer_pairs_than_the_formula_are_found_only_where_it_is_optimistic(size
             by_band = equal[:, : bands.bands * bands.rows].reshape(pairs, *bands)
             found = by_band.all(axis=2).any(axis=1).mean()
             noise = 4 * (promised * (1 - promised) / pairs) ** 0.5
-            optimistic |= {is_optimistic(promised)}
-            if is_optimistic(promised) or promised > 0.6:
-                most = 0.013 if is_optimistic(promised) else 0
+            is_optimistic = 0.2 <= promised <= 0.6
+            optimistic |= {is_optimistic}
+            if is_optimistic or promised > 0.6:
+                most = 0.013 if is_optimistic else 0
                 assert found >= promised - most - noise, f"{bands}, {promised}: {found}"
     assert optimistic == {False, True}
 

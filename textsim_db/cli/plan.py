@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
-from textsim_db.check_values import check_count
 from textsim_db.choose_bands import Bands
 from textsim_db.cli.connections import connect
 from textsim_db.cli.messages import print_message
@@ -34,13 +33,9 @@ if TYPE_CHECKING:
     from textsim_db.results import RecallReport
     from textsim_db.sketch.cost_of_bands import Option
 
-_CLIENTS = 16
-"""The clients for which the locks of a unique corpus are shown by default."""
 _BANDINGS_AROUND = 3
 """The table shows this many bandings before and after the chosen banding."""
 _SHOWN_LINES = 10
-_MANY_BAND_ROWS = 400
-"""With more band rows of a document, an exact corpus is several times slower than bands."""
 
 
 @with_settings(
@@ -75,13 +70,6 @@ def plan(
         whole_number_option("With a corpus: seed of the sample. Default: a random seed."),
     ] = None,
     scope: ScopeLimit = None,
-    clients: Annotated[
-        int | None,
-        whole_number_option(
-            "Show the locks for this many clients that write to a unique corpus at the same time. "
-            "Default: 16, if CORPUS is unique."
-        ),
-    ] = None,
     every: Annotated[
         bool,
         typer.Option("--all", help="Show every banding, not only those near the chosen banding."),
@@ -100,21 +88,15 @@ def plan(
     document. With CORPUS it compares a sample of the documents with all documents by brute force, and
     prints the recall and the missed pairs.
 
-    With --clients, or if CORPUS is unique, it prints how many locks a document takes, and the setting
-    of the server that the clients need.
-
     JSON lines and CSV hold every banding. The probabilities follow a formula. If the formula gives 20 to
     60 %, up to 1.3 percentage points fewer pairs are found.
 
     Examples:
     - `textsim plan --threshold 0.7 --recall 0.99 --plot curve.svg`
     - `textsim plan news --sample 2000`
-    - `textsim plan --recall 1 --clients 16`
 
     """
     check_plot(plot)
-    if clients is not None:
-        check_count(clients, "clients", 1, 1_000_000)
     if corpus is None:
         result = _plan_corpus_to_come(settings, words, documents, background)
     else:
@@ -127,11 +109,6 @@ def plan(
     _write_options(result.options, result.threshold, every, form)
     if form is Format.TABLE:
         _show_curve(result)
-    _write_caution(result.banding, result.threshold)
-    if result.banding is None:
-        _advise_bands(result.options)
-    if clients is not None or result.is_unique:
-        _write_locks(result, _CLIENTS if clients is None else clients)
 
 
 class _Plan(NamedTuple):
@@ -143,13 +120,8 @@ class _Plan(NamedTuple):
     threshold: float
     exact_from: float
     """In an exact corpus, the similarity from which every pair is found."""
-    words: float
-    """The words of a document."""
     report: RecallReport | None = None
     """The measurement of an existing corpus."""
-    is_unique: bool = False
-    connections: int | None = None
-    """The most connections that the server allows; None: not known."""
 
 
 def _plan_corpus_to_come(
@@ -162,7 +134,7 @@ def _plan_corpus_to_come(
     )
     best = next(option for option in options if option.chosen)
     threshold = settings.get("threshold", DEFAULTS.threshold)
-    return _Plan(options, best.banding, threshold, threshold, words)
+    return _Plan(options, best.banding, threshold, threshold)
 
 
 def _plan_existing_corpus(
@@ -182,21 +154,10 @@ def _plan_existing_corpus(
             report = opened.measure_recall(threshold, progress=show, **chosen)
         if not report.documents:
             note_unknown_scope(opened, chosen["scope"])
-        with db.engine.connect() as connection:
-            connections = int(connection.exec_driver_sql("SHOW max_connections").scalar_one())
     config = opened.config
     passages = settings.get("passages", config.passages)
     options = measured_options(report, recall, num_hashes, passages, config.shingle.unit)
-    return _Plan(
-        options,
-        config.banding,
-        threshold,
-        config.threshold,
-        report.words,
-        report,
-        config.is_unique,
-        connections,
-    )
+    return _Plan(options, config.banding, threshold, config.threshold, report)
 
 
 def _draw_curves(path: str, result: _Plan) -> None:
@@ -257,59 +218,6 @@ def _show_curve(result: _Plan) -> None:
     out = console()
     out.print()
     out.print(Text("\n".join(lines)))
-
-
-def _write_caution(banding: Bands | None, threshold: float) -> None:
-    """Print a caution if the banding may find fewer pairs than the formula gives."""
-    from textsim_db.sketch import cost_of_bands
-
-    if banding is None:
-        return
-    promised = banding.probability(threshold)
-    if cost_of_bands.is_optimistic(promised):
-        print_message(
-            f"the formula gives {promised:.3f} at the threshold; if it gives 0.2 to 0.6, the share of "
-            "pairs found is up to 0.013 lower: choose fewer rows if that matters"
-        )
-
-
-def _advise_bands(options: list[Option]) -> None:
-    """Advise bands if documents are so long that an exact corpus stores many band rows of each."""
-    exact, *bandings = options
-    likely = [option for option in bandings if option.recall >= DEFAULTS.recall]
-    if exact.band_rows <= _MANY_BAND_ROWS or not likely:
-        return
-    bands = likely[-1]
-    print_message(
-        f"an exact corpus stores {exact.band_rows:,} band rows of a document of this length, "
-        f"{exact.storage:,} bytes in all; {bands.bands} bands of {bands.rows} rows take "
-        f"{bands.storage:,} bytes: use --recall {DEFAULTS.recall:g} if a few pairs may be missed"
-    )
-
-
-def _write_locks(result: _Plan, clients: int) -> None:
-    """Print the locks of a document in a unique corpus, and what the server needs for them."""
-    from textsim_db.sketch import lock_plan
-
-    locks = lock_plan.locks_of_document(result.banding, result.exact_from, result.words)
-    most, connections = lock_plan.MOST_LOCKS, result.connections or lock_plan.CONNECTIONS
-    print_message(
-        f"unique: a document of {result.words:.0f} words takes {count(locks, 'lock')}; a transaction "
-        f"that would take more than {most} locks the whole corpus instead"
-    )
-    single, several = (
-        lock_plan.needed_setting(clients, number, connections) for number in (locks, most)
-    )
-    if locks <= most:
-        print_message(
-            f"{count(clients, 'client')}: set max_locks_per_transaction to {single} or more if each "
-            f"transaction adds one document, to {several} or more if it adds several "
-            f"(max_connections is {connections})"
-        )
-    print_message(
-        "if many documents share a shingle that the corpus has not learned as common, their writers "
-        "wait for one lock"
-    )
 
 
 def _write_report(report: RecallReport, banding: Bands | None, form: Format) -> None:

@@ -63,16 +63,6 @@ class Option(NamedTuple):
         return probability_of(self.banding, self.threshold, similarity)
 
 
-def is_optimistic(probability: float) -> bool:
-    """Say whether signatures may find fewer pairs than this probability, which the formula gives.
-
-    The real probability is up to 0.013 lower if the formula gives 0.2 to 0.6, and not lower if the
-    formula gives more. The number of equal values varies less than with independent values, so
-    chance decides fewer pairs. A test measures this.
-    """
-    return 0.2 <= probability <= 0.6
-
-
 class Distribution(NamedTuple):
     """The similarities of the documents of a corpus to one document."""
 
