@@ -35,6 +35,14 @@ WORDS, BYTES = 200, 1500
 """The words and the bytes of a generated document."""
 EXECUTOR = "CoarseGrainedExecutorBackend"
 """The class whose name is in the command of each executor."""
+PROGRAM = """
+import sys
+from pyspark.sql import SparkSession
+from textsim_db.spark import dedupe
+
+source, output = sys.argv[1:]
+dedupe(SparkSession.builder.getOrCreate().read.parquet(source)).write.parquet(output)
+"""
 LABELS = {
     "seconds": "time, s",
     "rate": "documents/s",
@@ -166,10 +174,13 @@ def with_spark(source: Path, count: int, master: str) -> Figures:
         "spark.ui.enabled": "false",
     }
     words = [word for setting in settings.items() for word in ("--conf", "=".join(setting))]
-    command = [sys.executable, "-m", "textsim_db.spark", "dedupe", str(source), str(output)]
     watched = Watched(
-        [*command, "--format", "parquet", "--master", master],
-        {"PYSPARK_SUBMIT_ARGS": " ".join([*words, "pyspark-shell"])},
+        [sys.executable, "-c", PROGRAM, str(source), str(output)],
+        {
+            "PYSPARK_SUBMIT_ARGS": " ".join(["--master", master, *words, "pyspark-shell"]),
+            "PYSPARK_PYTHON": sys.executable,
+            "SPARK_LOCAL_IP": "127.0.0.1",
+        },
     )
     figures = figures_of(watched, 0.0, sorted(output.glob("part-*.parquet")), count)
     return figures | {"shuffle_bytes": shuffle_bytes(log) / count}

@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 import datetime
-import json
 import random
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 import pytest
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F  # noqa: N812
-from typer.testing import CliRunner
 
 import textsim_db as ts
 from tests.support.rebuilds import stored_rows
@@ -30,7 +26,6 @@ from textsim_db.spark import (
     stage_3_results,
     write,
 )
-from textsim_db.spark.command import app
 from textsim_db.spark.write_survey import survey
 
 pytestmark = pytest.mark.more
@@ -196,19 +191,3 @@ def test_a_scope_is_required_where_there_are_scopes_and_refused_elsewhere(
     with pytest.raises(ts.ConfigurationError, match=r'scope="scop" names no column .*"scope"'):
         find_candidates(df, scope="scop")
     assert db.corpora() == ["c", "plain"]
-
-
-def test_the_command_takes_the_column_of_the_scopes(
-    spark: SparkSession, tmp_path: Path, seed: int
-) -> None:
-    documents = random_documents(seed, 100)
-    scoped_frame(spark, documents).write.json(str(tmp_path / "in.json"))
-    options = ["--shingle", "word:2", "--threshold", str(THRESHOLD), "--recall", "1"]
-    paths = [str(tmp_path / "in.json"), str(tmp_path / "out.json")]
-    result = CliRunner().invoke(app, ["dedupe", *paths, "--scope", "scope", *options])
-    assert result.exit_code == 0, result.output
-    kept = find_candidates(scoped_frame(spark, documents), scope="scope", **EXACT).dedupe()
-    parts = [path.read_text("utf-8") for path in (tmp_path / "out.json").glob("*.json")]
-    output = [json.loads(line) for part in parts for line in part.splitlines()]
-    assert sorted(row["id"] for row in output) == [id_ for (id_,) in rows(kept.select(F.col("id")))]
-    assert 5 < len(output) < 95

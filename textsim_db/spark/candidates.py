@@ -121,10 +121,7 @@ class Candidates:
 
         Rows that cannot be compared stay.
         """
-        return self.without(self.duplicates(linkage, rank, descending))
-
-    def without(self, duplicates: DataFrame) -> DataFrame:
-        """Return the rows of the DataFrame without the documents that duplicates() returned."""
+        duplicates = self.duplicates(linkage, rank, descending)
         removed = F.broadcast(duplicates.select(F.col("key").alias(_REMOVED)))
         is_removed = self._columns.key_column() == F.col(_REMOVED)
         return self._frame.join(removed, is_removed, "left_anti")
