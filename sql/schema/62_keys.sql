@@ -4,16 +4,58 @@
 
 -- Private functions
 
--- concat() calls the output function of the type; a cast could be a function of the type's owner.
-CREATE FUNCTION textsim._time_text(value anyelement) RETURNS text
+CREATE FUNCTION textsim._base_type(type oid) RETURNS oid
+LANGUAGE sql STABLE STRICT PARALLEL SAFE
+BEGIN ATOMIC
+    WITH RECURSIVE based (oid, base) AS (
+        SELECT t.oid, t.typbasetype FROM pg_type t WHERE t.oid = type
+        UNION ALL
+        SELECT t.oid, t.typbasetype FROM based b JOIN pg_type t ON t.oid = b.base
+    )
+    SELECT b.oid FROM based b WHERE b.base = 0;
+END;
+COMMENT ON FUNCTION textsim._base_type(oid) IS 'the base type of a domain; any other type itself';
+
+-- The settings that change the text of a value; every text that is stored or compared is made under them. Trigger
+-- functions and row filters take the list from here. concat() calls the output function of the type; a cast could be a
+-- function of the type's owner.
+CREATE FUNCTION textsim._text_of(value anyelement) RETURNS text
 LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE
-SET search_path = pg_catalog, pg_temp SET timezone = 'UTC' SET datestyle = 'ISO'
+SET search_path = pg_catalog, pg_temp SET timezone = 'UTC' SET datestyle = 'ISO' SET intervalstyle = 'postgres'
+SET extra_float_digits = 1 SET bytea_output = 'hex' SET xmloption = 'content'
 AS $$
 BEGIN
     RETURN concat(value);
 END $$;
-COMMENT ON FUNCTION textsim._time_text(anyelement)
-    IS 'a timestamp or timestamptz as a text that no setting of the session changes';
+COMMENT ON FUNCTION textsim._text_of(anyelement)
+    IS 'a value as a text that no setting of the session changes';
+
+CREATE FUNCTION textsim._text_settings() RETURNS text
+LANGUAGE sql STABLE PARALLEL SAFE
+BEGIN ATOMIC
+    SELECT string_agg(format('SET %s = %L', split_part(s, '=', 1), split_part(s, '=', 2)), ' ')
+    FROM pg_proc p CROSS JOIN unnest(p.proconfig) s
+    WHERE p.oid = to_regprocedure('textsim._text_of(anyelement)') AND s NOT LIKE 'search_path=%';
+END;
+COMMENT ON FUNCTION textsim._text_settings()
+    IS 'the settings of textsim._text_of as clauses of another function, without search_path';
+
+-- A function with settings takes 6 microseconds, so it writes only the types whose text depends on a setting. The
+-- padding of char(n) is no part of a value: PostgreSQL ignores it when it compares.
+CREATE FUNCTION textsim._text_expression(relation oid, version text, column_name name) RETURNS text
+LANGUAGE sql STABLE STRICT PARALLEL SAFE
+RETURN (
+    SELECT format(CASE
+        WHEN b.type = ANY ('{text,varchar,smallint,integer,bigint,numeric,boolean,uuid}'::regtype[])
+            THEN 'CASE WHEN %1$s.%2$I IS NOT NULL THEN pg_catalog.concat(%1$s.%2$I) END'
+        WHEN b.type = 'bpchar'::regtype
+            THEN 'CASE WHEN %1$s.%2$I IS NOT NULL THEN pg_catalog.rtrim(pg_catalog.concat(%1$s.%2$I), '' '') END'
+        ELSE 'textsim._text_of(%1$s.%2$I)' END, version, column_name)
+    FROM (SELECT textsim._base_type((
+        SELECT a.atttypid FROM pg_attribute a
+        WHERE a.attrelid = relation AND a.attname = column_name AND NOT a.attisdropped))) b (type));
+COMMENT ON FUNCTION textsim._text_expression(oid, text, name)
+    IS 'an expression: the text of a column of a row of an attached table; NULL if the column is NULL';
 
 CREATE FUNCTION textsim._escape_part(part text) RETURNS text
 LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
@@ -21,16 +63,12 @@ RETURN replace(replace(part COLLATE "C", '~', '~0'), '/', '~1');
 COMMENT ON FUNCTION textsim._escape_part(text) IS 'a value as it stands in a key of several values: without a slash';
 
 -- concat_ws() calls the output functions of the types. With one column there is no slash, and nothing to escape.
--- JSON has dates in ISO format, whatever the settings of the session. A function with settings takes three times as
--- long.
 CREATE FUNCTION textsim._key_of(source textsim.source, version text) RETURNS text
 LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
 RETURN (
     SELECT format('(pg_catalog.concat_ws(''/'', %s) COLLATE pg_catalog."C")', string_agg(format(
         CASE
-            WHEN k.type = 'date'::regtype
-                THEN 'pg_catalog.btrim(pg_catalog.to_json(%s.%I)::pg_catalog.text, ''"'')'
-            WHEN k.type = ANY ('{timestamp,timestamptz}'::regtype[]) THEN 'textsim._time_text(%s.%I)'
+            WHEN k.type = ANY ('{date,timestamp,timestamptz}'::regtype[]) THEN 'textsim._text_of(%s.%I)'
             WHEN k.type = ANY ('{text,varchar}'::regtype[]) AND cardinality(source.key_columns) > 1
                 THEN 'textsim._escape_part(%s.%I)'
             ELSE '%s.%I'

@@ -127,13 +127,10 @@ COMMENT ON FUNCTION textsim._check_transition_table(oid, name, name[])
 -- functions.
 --
 -- NEW is NULL in DELETE, OLD is NULL in INSERT, and both are NULL in TRUNCATE.
--- A cast could be a function of the type's owner, which would run with the rights of another role. concat() calls
--- the output function of the type.
-CREATE FUNCTION textsim._scope_of(version text, scope_column name) RETURNS text
-LANGUAGE sql IMMUTABLE PARALLEL SAFE
-RETURN CASE WHEN scope_column IS NULL THEN 'NULL::text'
-    ELSE format('CASE WHEN %1$s.%2$I IS NOT NULL THEN concat(%1$s.%2$I) END', version, scope_column) END;
-COMMENT ON FUNCTION textsim._scope_of(text, name)
+CREATE FUNCTION textsim._scope_of(source textsim.source, version text) RETURNS text
+LANGUAGE sql STABLE STRICT PARALLEL SAFE
+RETURN coalesce(textsim._text_expression(source.relation, version, source.scope_column), 'NULL::pg_catalog.text');
+COMMENT ON FUNCTION textsim._scope_of(textsim.source, text)
     IS 'an expression: the scope that a row of an attached table gives its document';
 
 CREATE FUNCTION textsim._columns(source textsim.source) RETURNS name[]
@@ -181,14 +178,13 @@ RETURN CASE
 COMMENT ON FUNCTION textsim._expiry_of(textsim.source, text)
     IS 'an expression: when the document of a row of an attached table expires; NULL: never';
 
--- The columns pass through concat(), so that no cast of a user runs. A type that is not PostgreSQL's own is read
+-- The columns pass through texts, so that no cast of a user runs. A type that is not PostgreSQL's own is read
 -- as text.
 CREATE FUNCTION textsim._filter_of(source textsim.source, version text) RETURNS text
-LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
+LANGUAGE sql STABLE STRICT PARALLEL SAFE
 RETURN CASE WHEN source.row_filter IS NOT NULL THEN (
     SELECT format('textsim.%I(%s)', '_filter_' || source.id, string_agg(format(
-        'CASE WHEN %1$s.%2$I IS NOT NULL THEN pg_catalog.concat(%1$s.%2$I)::%3$s END', version, c.name, c.type),
-        ', ' ORDER BY c.place))
+        '(%s)::%s', textsim._text_expression(source.relation, version, c.name), c.type), ', ' ORDER BY c.place))
     FROM unnest(source.filter_columns, source.filter_types) WITH ORDINALITY c (name, type, place)) END;
 COMMENT ON FUNCTION textsim._filter_of(textsim.source, text)
     IS 'an expression: what the function _filter_N says of a row of an attached table; NULL if it has no row filter';
@@ -277,7 +273,7 @@ BEGIN
     RETURN NULL;
 END
 $body$, source.corpus_id, source.id, textsim._key_of(source, 'OLD'), source.text_column,
-    textsim._scope_of('NEW', source.scope_column), textsim._has_document(source, 'NEW'),
+    textsim._scope_of(source, 'NEW'), textsim._has_document(source, 'NEW'),
     textsim._expiry_of(source, 'NEW'), textsim._key_of(source, 'NEW'), textsim._row_fault(source, 'NEW'))
 END;
 COMMENT ON FUNCTION textsim._trigger_body(textsim.source)
@@ -291,8 +287,8 @@ BEGIN
     PERFORM textsim._make_function(function, format(
         'CREATE OR REPLACE FUNCTION %s RETURNS trigger '
         'LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SECURITY DEFINER '
-        'SET search_path = pg_catalog, pg_temp SET plan_cache_mode = force_generic_plan AS %L',
-        function, textsim._trigger_body(source)));
+        'SET search_path = pg_catalog, pg_temp SET plan_cache_mode = force_generic_plan %s AS %L',
+        function, textsim._text_settings(), textsim._trigger_body(source)));
     EXECUTE format('COMMENT ON FUNCTION %s IS %L', function, 'keeps an attached table indexed');
 END $$;
 COMMENT ON FUNCTION textsim._make_trigger_function(textsim.source)
@@ -304,18 +300,16 @@ RETURN to_regprocedure(format('textsim.%I()', '_changes_' || source));
 COMMENT ON FUNCTION textsim._trigger_function(integer)
     IS 'the trigger function of an attached table; NULL if it does not exist';
 
-CREATE FUNCTION textsim._is_changed(relation regclass, column_name name) RETURNS text
+-- Equal values may have different texts, such as 1.0 and 1.00, and some types have no equality. So bytes are compared.
+CREATE FUNCTION textsim._is_changed(source textsim.source) RETURNS text
 LANGUAGE sql STABLE STRICT PARALLEL SAFE
-BEGIN ATOMIC
-    -- Byte by byte: under some collations different texts are equal.
-    SELECT format(CASE WHEN a.attcollation = 0
-        THEN 'OLD.%1$I IS DISTINCT FROM NEW.%1$I'
-        ELSE 'OLD.%1$I COLLATE pg_catalog."C" IS DISTINCT FROM NEW.%1$I' END, column_name)
-    FROM pg_attribute a
-    WHERE a.attrelid = relation AND a.attname = column_name;
-END;
-COMMENT ON FUNCTION textsim._is_changed(regclass, name)
-    IS 'a condition for the WHEN clause of a trigger: the update changes this column';
+RETURN (
+    SELECT format('ROW(%s)::pg_catalog.record OPERATOR(pg_catalog.*<>) ROW(%s)::pg_catalog.record',
+        string_agg(format('OLD.%I', c.name), ', ' ORDER BY c.place),
+        string_agg(format('NEW.%I', c.name), ', ' ORDER BY c.place))
+    FROM unnest(textsim._columns(source)) WITH ORDINALITY c (name, place));
+COMMENT ON FUNCTION textsim._is_changed(textsim.source)
+    IS 'a condition for the WHEN clause of a trigger: the update changes a column that is read';
 
 CREATE FUNCTION textsim._trigger_events(source textsim.source)
 RETURNS TABLE (name text, timing text, clause text)
@@ -331,9 +325,7 @@ BEGIN
         ('delete', 'AFTER DELETE', CASE WHEN by_row THEN 'FOR EACH ROW'
             ELSE 'REFERENCING OLD TABLE AS changed FOR EACH STATEMENT' END),
         -- Without OF, because another trigger may change the columns.
-        ('update', 'AFTER UPDATE', CASE WHEN by_row THEN format('FOR EACH ROW WHEN (%s)', (
-                SELECT string_agg(textsim._is_changed(source.relation, c.name), ' OR ')
-                FROM unnest(textsim._columns(source)) c (name)))
+        ('update', 'AFTER UPDATE', CASE WHEN by_row THEN format('FOR EACH ROW WHEN (%s)', textsim._is_changed(source))
             ELSE 'REFERENCING OLD TABLE AS former NEW TABLE AS changed FOR EACH STATEMENT' END),
         ('truncate', 'AFTER TRUNCATE', 'FOR EACH STATEMENT');
     IF NOT by_row THEN

@@ -17,17 +17,45 @@ END;
 COMMENT ON FUNCTION textsim._partitions(oid)
     IS 'a table and its partitions at all levels; no rows if the table was dropped';
 
-CREATE FUNCTION textsim._base_type(type oid) RETURNS oid
-LANGUAGE sql STABLE STRICT PARALLEL SAFE
+-- An array, a range, a domain or a row has the texts of the types in it.
+CREATE FUNCTION textsim._types_in(type oid) RETURNS SETOF oid
+LANGUAGE sql STABLE STRICT PARALLEL SAFE ROWS 1
 BEGIN ATOMIC
-    WITH RECURSIVE based (oid, base) AS (
-        SELECT t.oid, t.typbasetype FROM pg_type t WHERE t.oid = type
-        UNION ALL
-        SELECT t.oid, t.typbasetype FROM based b JOIN pg_type t ON t.oid = b.base
+    WITH RECURSIVE inner_type (oid) AS (
+        SELECT type
+        UNION
+        SELECT n.oid FROM inner_type i JOIN pg_type t ON t.oid = i.oid
+        CROSS JOIN LATERAL (
+            SELECT t.typbasetype UNION ALL SELECT t.typelem
+            UNION ALL SELECT r.rngsubtype FROM pg_range r WHERE t.oid IN (r.rngtypid, r.rngmultitypid)
+            UNION ALL SELECT a.atttypid FROM pg_attribute a
+            WHERE a.attrelid = t.typrelid AND a.attnum > 0 AND NOT a.attisdropped
+        ) n (oid)
+        WHERE n.oid <> 0
     )
-    SELECT b.oid FROM based b WHERE b.base = 0;
+    SELECT i.oid FROM inner_type i;
 END;
-COMMENT ON FUNCTION textsim._base_type(oid) IS 'the base type of a domain; any other type itself';
+COMMENT ON FUNCTION textsim._types_in(oid)
+    IS 'a type, and the types of its elements, bounds and fields';
+
+CREATE FUNCTION textsim._changing_type(type oid, types name[]) RETURNS text
+LANGUAGE sql STABLE STRICT PARALLEL SAFE
+RETURN (
+    SELECT min(format_type(t.oid, NULL)) FROM textsim._types_in(type) i JOIN pg_type t ON t.oid = i
+    WHERE t.typnamespace = 'pg_catalog'::regnamespace AND t.typname = ANY (types));
+COMMENT ON FUNCTION textsim._changing_type(oid, name[])
+    IS 'the first of these types of PostgreSQL that is in a type, or NULL';
+
+CREATE FUNCTION textsim._text_fault(type oid) RETURNS text
+LANGUAGE sql STABLE STRICT PARALLEL SAFE
+RETURN coalesce(
+    'has values of type ' || textsim._changing_type(type, '{money}')
+        || ', whose text depends on the setting lc_monetary; use numeric',
+    'has values of type ' || textsim._changing_type(type, '{regclass,regtype,regproc,regprocedure,regoper,regoperator,'
+        'regrole,regnamespace,regconfig,regdictionary,regcollation,aclitem}')
+        || ', whose text changes when an object is renamed; use oid or text');
+COMMENT ON FUNCTION textsim._text_fault(oid)
+    IS 'the reason why the same value of a type may have another text, or NULL';
 
 CREATE FUNCTION textsim._key_types(relation oid, key_columns name[]) RETURNS regtype[]
 LANGUAGE sql STABLE STRICT PARALLEL SAFE
@@ -87,7 +115,7 @@ BEGIN ATOMIC
                     WHERE o.attrelid = relation AND o.attnum > 0 AND NOT o.attisdropped
                 ) o (name, place))
         WHEN a.attgenerated = 'v' THEN 'is a virtual generated column; expected a stored column'
-        WHEN purpose IN ('scope', 'filter') THEN NULL
+        WHEN purpose IN ('scope', 'filter') THEN textsim._text_fault(a.atttypid)
         WHEN purpose = 'time' THEN CASE WHEN textsim._base_type(a.atttypid) NOT IN (
                 'timestamptz'::regtype, 'timestamp'::regtype, 'date'::regtype)
             THEN format('is of type %s; expected timestamptz, timestamp or date',
@@ -152,7 +180,7 @@ BEGIN
         'its ' || textsim._columns_fault(
             source.relation, source.key_columns, source.text_column, source.scope_column,
             coalesce(source.time_column, source.expires_column), source.filter_columns),
-        (SELECT textsim._unique_table_fault(source.relation, source.key_columns)
+        (SELECT textsim._unique_table_fault(source.relation, source.key_columns, source.scope_column)
             FROM textsim.corpus c WHERE c.id = source.corpus_id AND c.is_unique));
 END $$;
 COMMENT ON FUNCTION textsim._table_fault(textsim.source)

@@ -4,7 +4,8 @@
 
 -- TRUNCATE gives a table a new file, even if no trigger runs. Disabling a trigger changes its row in the
 -- catalog, even if the trigger is enabled again at once. A crash of the server empties an unlogged table. A
--- renamed column may have another meaning. Each element begins with the oid of the relation.
+-- renamed column may have another meaning, and a renamed value of an enum has another text. Each element begins with the
+-- oid of the relation.
 CREATE FUNCTION textsim._shape(source textsim.source) RETURNS text[]
 LANGUAGE sql STABLE STRICT PARALLEL SAFE
 BEGIN ATOMIC
@@ -21,10 +22,14 @@ BEGIN ATOMIC
         UNION ALL
         SELECT concat_ws(' ', a.attrelid, 'column', a.attname, a.attnum) FROM pg_attribute a
         WHERE a.attrelid = source.relation AND a.attname = ANY (textsim._columns(source))
+        UNION ALL
+        SELECT DISTINCT concat_ws(' ', a.attrelid, 'value', e.oid, e.enumlabel)
+        FROM pg_attribute a CROSS JOIN LATERAL textsim._types_in(a.atttypid) i JOIN pg_enum e ON e.enumtypid = i
+        WHERE a.attrelid = source.relation AND a.attname = ANY (textsim._columns(source)) AND a.atttypid >= 16384
     ) e (element);
 END;
 COMMENT ON FUNCTION textsim._shape(textsim.source)
-    IS 'the files of a table and its partitions, and the state of its triggers';
+    IS 'the files of a table and its partitions, the state of its triggers, and the values of its enums';
 
 CREATE FUNCTION textsim._renamed_columns(source textsim.source)
 RETURNS TABLE (column_name name, new_name name)

@@ -73,8 +73,8 @@ BEGIN
         PERFORM textsim._make_function(
             format('%s(%s)', function, array_to_string(source.filter_types, ', ')),
             format('CREATE FUNCTION %s(%s) RETURNS text LANGUAGE plpgsql IMMUTABLE PARALLEL UNSAFE '
-                'SET search_path = pg_catalog, pg_temp AS %L',
-                function, array_to_string(source.filter_types, ', '), format($body$
+                'SET search_path = pg_catalog, pg_temp %s AS %L',
+                function, array_to_string(source.filter_types, ', '), textsim._text_settings(), format($body$
 #variable_conflict use_column
 BEGIN
     RETURN (SELECT CASE WHEN %s THEN '' END FROM (SELECT %s) row_of_table);
@@ -96,7 +96,11 @@ CREATE FUNCTION textsim._prepare_source(
     scope_column name DEFAULT NULL, time_column name DEFAULT NULL, expires_column name DEFAULT NULL,
     filter_index regclass DEFAULT NULL)
 RETURNS textsim.source
-LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SECURITY DEFINER
+-- The settings of textsim._text_of: the server prints the constants of the row filter, and parses them again.
+SET search_path = pg_catalog, pg_temp SET timezone = 'UTC' SET datestyle = 'ISO' SET intervalstyle = 'postgres'
+SET extra_float_digits = 1 SET bytea_output = 'hex' SET xmloption = 'content'
+AS $$
 DECLARE
     c textsim.corpus := textsim._corpus(corpus);
     source textsim.source;
@@ -328,10 +332,17 @@ END;
 COMMENT ON FUNCTION textsim._optional_columns_fault(textsim.corpus, name, name, name)
     IS 'the reason why a corpus does not take a table with or without these columns, or NULL';
 
-CREATE FUNCTION textsim._unique_table_fault(relation regclass, key_columns name[]) RETURNS text
-LANGUAGE sql STABLE STRICT PARALLEL SAFE
+CREATE FUNCTION textsim._unique_table_fault(relation regclass, key_columns name[], scope_column name) RETURNS text
+LANGUAGE sql STABLE PARALLEL SAFE
 BEGIN ATOMIC
     SELECT CASE
+        -- A worker notices a renamed value later, and gives the documents their new scope.
+        WHEN EXISTS (
+                SELECT FROM pg_attribute a CROSS JOIN LATERAL textsim._types_in(a.atttypid) i JOIN pg_enum e ON e.enumtypid = i
+                WHERE a.attrelid = relation AND a.attname = scope_column AND NOT a.attisdropped)
+            THEN format('column "%s" has values of an enum, which can be renamed, and the corpus is unique: until a worker '
+                'has given documents the new name as their scope, they would not be compared with new rows; use text',
+                scope_column)
         WHEN c.relispartition
             THEN 'it is a partition, and the corpus is unique; attach the partitioned table'
         WHEN NOT (SELECT i.indimmediate FROM pg_index i WHERE i.indexrelid = textsim._key_index(c.oid, key_columns))
@@ -341,7 +352,7 @@ BEGIN ATOMIC
     FROM pg_class c
     WHERE c.oid = relation;
 END;
-COMMENT ON FUNCTION textsim._unique_table_fault(regclass, name[])
+COMMENT ON FUNCTION textsim._unique_table_fault(regclass, name[], name)
     IS 'the reason why a table cannot be attached to a unique corpus, or NULL';
 
 CREATE FUNCTION textsim._hidden_rows_fault(relation regclass) RETURNS text
@@ -366,7 +377,7 @@ BEGIN
     FOR existing IN EXECUTE format(
         'SELECT %1$s AS key, concat(t.%2$I) AS body, %4$s AS scope, %5$s AS expires_at, %8$s AS fault FROM %3$s t '
         'WHERE %6$s ORDER BY %7$s', textsim._key_of(source, 't'), source.text_column, source.relation,
-        textsim._scope_of('t', source.scope_column), textsim._expiry_of(source, 't'),
+        textsim._scope_of(source, 't'), textsim._expiry_of(source, 't'),
         textsim._has_document(source, 't'), textsim._key_order(source, 't'), textsim._row_fault(source, 't'))
     LOOP
         PERFORM textsim._check_document(c, existing.key, existing.body, existing.scope, existing.fault);
@@ -471,7 +482,7 @@ BEGIN
     PERFORM textsim._refuse_table(relation, coalesce(
         textsim._columns_fault(
             relation, key_columns, text_column, scope_column, coalesce(time_column, expires_column), '{}'),
-        CASE WHEN c.is_unique THEN textsim._unique_table_fault(relation, key_columns) END,
+        CASE WHEN c.is_unique THEN textsim._unique_table_fault(relation, key_columns, scope_column) END,
         CASE WHEN c.is_unique THEN textsim._hidden_rows_fault(relation) END));
     source := textsim._prepare_source(
         corpus, relation, key_columns, text_column, mode, scope_column, time_column, expires_column,
@@ -479,6 +490,9 @@ BEGIN
     IF row_filter IS NOT NULL THEN
         DROP TABLE textsim_row_filter;
     END IF;
+    PERFORM textsim._refuse_table(relation, 'its row filter has a ' || (
+        SELECT min(format('column "%s" that ', f) || textsim._column_fault(relation, f, 'filter'))
+        FROM unnest(source.filter_columns) f));
     PERFORM textsim._create_triggers(source);
     IF c.is_unique THEN
         PERFORM textsim._activate_source(source.id, false);
@@ -497,8 +511,9 @@ COMMENT ON FUNCTION textsim.attach(text, regclass, name, name, text, text, name,
     'corpus takes mode inline only, which is its default, and existing rows are indexed at once. A change that makes '
     'two documents match raises unique_violation. If existing rows match, attach raises unique_violation; if existing '
     'is keep, it keeps them with a warning, as if add() was called with force. A scoped corpus needs scope_column, '
-    'whose value, as text, is the scope of the row''s document. A row whose scope is NULL is refused by a unique '
-    'corpus, and set aside with an error by another. A corpus with keep_for needs one of two columns of type '
+    'whose value, as text, is the scope of the row''s document. No setting of a session changes that text: times are '
+    'written in UTC, dates as 2026-11-25, and char(n) without its padding. A row whose scope is NULL is refused by a '
+    'unique corpus, and set aside with an error by another. A corpus with keep_for needs one of two columns of type '
     'timestamptz, timestamp or date: a row counts until keep_for after the time in time_column, or until the time in '
     'expires_column. If the column is NULL, the row counts for ever. Times without a time zone are of UTC. The expired '
     'rows stay in the table. With row_filter, a condition such as status = ''published'', only the rows for which it '

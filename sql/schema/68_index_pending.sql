@@ -171,7 +171,7 @@ BEGIN
             SELECT t.%3$I::text, %5$s, %6$s, %8$s FROM %1$s t WHERE %4$s AND %2$s = q.key AND %7$s OFFSET 0
         ) r ON true
         $query$, source.relation, textsim._key_of(source, 't'), source.text_column,
-        textsim._has_key(source, 't', 'q.key'), textsim._scope_of('t', source.scope_column),
+        textsim._has_key(source, 't', 'q.key'), textsim._scope_of(source, 't'),
         textsim._expiry_of(source, 't'), textsim._has_document(source, 't'), textsim._row_fault(source, 't'))
     USING keys;
 END $$;

@@ -111,6 +111,13 @@ CATALOG = {
 }
 
 
+TEXT_SETTINGS = [
+    *("TimeZone=UTC", "DateStyle=ISO", "IntervalStyle=postgres", "extra_float_digits=1"),
+    *("bytea_output=hex", "xmloption=content"),
+]
+"""The settings that change the text of a value."""
+
+
 def expected_settings(function: str) -> list[str]:
     """Return the settings that a plpgsql function must have; function: its name and types."""
     settings = ["search_path=pg_catalog, pg_temp"]
@@ -141,8 +148,10 @@ def expected_settings(function: str) -> list[str]:
         settings += ["extra_float_digits=1", "IntervalStyle=postgres"]
     if "_pairs_query(" in function:
         settings.append("extra_float_digits=1")
-    if "_moment(" in function or "_time_text(" in function:
+    if "_moment(" in function:
         settings += ["TimeZone=UTC", "DateStyle=ISO"]
+    if "_text_of(" in function or "_prepare_source(" in function:
+        settings += TEXT_SETTINGS
     return settings
 
 

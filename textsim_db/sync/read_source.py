@@ -57,8 +57,8 @@ class StoredSource:
     is_after: LiteralString
     """The condition that a row t comes after the key q.key in that order."""
     text_column: str
-    scope_column: str | None
-    """None if the corpus is not scoped."""
+    scope: LiteralString
+    """The expression for the scope of the document of a row t."""
     expiry: LiteralString
     """The expression for the time when the document of a row t expires."""
     has_document: LiteralString
@@ -85,16 +85,11 @@ class StoredSource:
         """Return SQL with the names of the table and its columns filled in."""
         names = (str(self.schema), str(self.table), self.text_column)
         schema, table, text_ = (name.replace("%", "%%") for name in names)
-        scope: sql.Composable = sql.SQL("NULL")
-        if self.scope_column is not None:
-            column = sql.Identifier(self.scope_column.replace("%", "%%"))
-            scope = sql.SQL(statements.SCOPE).format(column=column)
         return (
             sql.SQL(text)
             .format(
                 relation=sql.Identifier(schema, table),
                 text=sql.Identifier(text_),
-                scope=scope,
                 # The server has quoted the names of columns in them.
                 **{
                     name: sql.SQL(getattr(self, name).replace("%", "%%"))
@@ -103,6 +98,7 @@ class StoredSource:
                         "has_key",
                         "key_order",
                         "is_after",
+                        "scope",
                         "expiry",
                         "has_document",
                         "row_fault",

@@ -85,8 +85,8 @@ UNCOMPARED_TABLES: Final[LiteralString] = "SELECT s.relation::text FROM textsim.
 _SELECT: Final[LiteralString] = """
 SELECT s.id, s.corpus_id, s.relation::oid, n.nspname, r.relname, textsim._key_of(s, 't'),
     textsim._has_key(s, 't', 'q.key'), textsim._key_order(s, 't'), textsim._is_after(s, 't', 'q.key'),
-    s.text_column, s.scope_column, textsim._expiry_of(s, 't'), textsim._has_document(s, 't'),
-    textsim._row_fault(s, 't'), s.mode,
+    s.text_column, textsim._scope_of(s, 't'), textsim._expiry_of(s, 't'),
+    textsim._has_document(s, 't'), textsim._row_fault(s, 't'), s.mode,
     CASE WHEN r.oid IS NULL THEN pg_catalog.format('with the oid %%s', s.relation::oid)
         ELSE pg_catalog.format('%%I.%%I', n.nspname, r.relname) END,
     textsim._source_fault(s)
@@ -121,10 +121,6 @@ SELECT relation, documents FROM textsim._release_dropped(%s)
 """
 LOCK_TABLE: Final[LiteralString] = (
     "/* textsim-db: hold an attached table */ LOCK TABLE ONLY {relation} IN ACCESS SHARE MODE"
-)
-# concat() calls the output function of the type. A cast could be a function of the type's owner.
-SCOPE: Final[LiteralString] = (
-    "CASE WHEN t.{column} IS NOT NULL THEN pg_catalog.concat(t.{column}) END"
 )
 # OFFSET 0 makes the planner look up each key. Otherwise it may read a whole partitioned table, because
 # it does not see that a key leads to one partition.

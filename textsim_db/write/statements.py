@@ -106,7 +106,8 @@ SOURCE_FAULTS: Final[LiteralString] = """
 SELECT s.relation::regclass::text, coalesce(
     textsim._mode_fault(new, s.mode, 'refuse'),
     CASE WHEN new.is_unique THEN textsim._unlogged_fault(s.relation) END,
-    CASE WHEN new.is_unique THEN textsim._unique_table_fault(s.relation, s.key_columns) END,
+    CASE WHEN new.is_unique
+        THEN textsim._unique_table_fault(s.relation, s.key_columns, s.scope_column) END,
     CASE WHEN new.is_unique THEN textsim._hidden_rows_fault(s.relation) END)
 FROM textsim.source s, textsim.corpus new
 WHERE s.corpus_id = %s AND new.id = %s AND s.active
