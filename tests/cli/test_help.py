@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
+import typer
 from typer.testing import CliRunner
 
 import textsim_db
@@ -20,8 +21,6 @@ WITHOUT_DEFAULT = {"bands", "rows", "stop_words", "language", "file", "plot", "h
     *(
         "output",
         "report",
-        "table",
-        "into",
         "scope",
         "keep_for",
         "boilerplate",
@@ -47,6 +46,18 @@ def test_every_command_and_option_has_a_text() -> None:
         assert command.help, name
         for parameter in command.params:
             assert getattr(parameter, "help", None), f"{name} {parameter.name}"
+
+
+def test_an_option_of_one_value_is_refused_twice() -> None:
+    commands = [("", typer.main.get_command(app)), *each_command()]
+    for name, command in commands:
+        for option in command.params:
+            flag = next((each for each in option.opts if each.startswith("--")), None)
+            if flag is None or option.is_flag:
+                continue
+            result = CliRunner().invoke(app, [*name.split(), flag, "1", f"{flag}=1"])
+            is_refused = "it takes one value, and is given twice" in result.stderr
+            assert is_refused != option.multiple, (name, flag)
 
 
 def test_every_command_has_examples_that_can_be_parsed() -> None:

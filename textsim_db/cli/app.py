@@ -72,6 +72,11 @@ class CommandGroup(TyperGroup):
         """Return the parameters and the log options."""
         return [*super().get_params(ctx), *logs.declared_by(logs.declare_options)]
 
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Read the options before the command."""
+        logs.check_repeated(self, ctx, args)
+        return super().parse_args(ctx, args)
+
     def main(self, *args: Any, **options: Any) -> Any:
         """Run the command line, and write log records to standard error."""
         with logs.log_to_stderr():

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import logging
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -168,8 +169,21 @@ def declared_by(function: Callable[..., None]) -> list[Any]:
     return parameters
 
 
+def check_repeated(command: Any, ctx: Any, args: list[str]) -> None:
+    """Raise BadParameter if an option that takes one value is given again: the last would win."""
+    _, _, order = command.make_parser(ctx).parse_args(args=list(args))
+    for option, times in Counter(order).items():
+        if times > 1 and not getattr(option, "is_flag", True) and not option.multiple:
+            raise typer.BadParameter("it takes one value, and is given twice", ctx, option)
+
+
 class Command(TyperCommand):
     """A command that has the log options."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Read the arguments."""
+        check_repeated(self, ctx, args)
+        return super().parse_args(ctx, args)
 
     def get_params(self, ctx: Any) -> list[Any]:
         """Return the parameters of the command and the log options."""
