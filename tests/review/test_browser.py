@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from selenium import webdriver
+from selenium.webdriver import ActionChains
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.support.expected_conditions import staleness_of
@@ -123,6 +124,27 @@ def test_the_handle_shows_what_a_threshold_means(
         browser.find_element(By.ID, "to-pairs").click()
         wait(browser, lambda: title(browser) == "Pairs")
         assert browser.find_element(By.NAME, "around").get_attribute("value") == "1.0"
+
+
+def test_the_handle_stands_under_its_threshold(
+    corpus: ts.Corpus, database_url: str, db: ts.Database
+) -> None:
+    corpus.add_many({"d": f"{WORDS} today", "e": "word1 word2 word3", "f": "word1 word2 word4"})
+    with serving(database_url, corpus.name) as address, chromium() as browser:
+        enter(browser, address)
+        handle = browser.find_element(By.ID, "threshold")
+        marks = {"In use": 0.6} | {f"{tenth / 10:.1f}": tenth / 10 for tenth in range(6, 11)}
+        lines = browser.find_elements(By.CSS_SELECTOR, "line.mark, line.tick")
+        assert len(lines) == len(marks)
+        half = handle.size["width"] / 2
+        for line, at in zip(lines, marks.values(), strict=True):
+            # A click moves the middle of the handle to the pointer.
+            ActionChains(browser).move_to_element_with_offset(
+                handle, round(line.rect["x"] - handle.rect["x"] - half), 0
+            ).click().perform()
+            assert float(str(handle.get_property("value"))) == at
+            bar = browser.find_element(By.CSS_SELECTOR, ".bar:not(.below)")
+            assert abs(bar.rect["x"] - line.rect["x"]) < 1
 
 
 def test_a_cluster_is_inspected_cut_and_joined(

@@ -17,7 +17,7 @@ import pytest
 import textsim_db as ts
 from tests.review.conftest import Open
 from tests.support.commands import NEWS, Textsim
-from tests.support.review import serving
+from tests.support.review import serving, words_of
 from textsim_db.files.record_files import RecordColumns, RecordFile
 from textsim_db.review.corpus_documents import CorpusDocuments, attached_source
 from textsim_db.review.report_documents import ReportDocuments
@@ -138,6 +138,27 @@ def test_a_finished_dedupe_is_reviewed_and_obeys_the_judgements(
     ):
         client = open_review(reviewed)
         assert client.get("/judgements.csv").text.count('"a","b","different",') == 1
+
+
+def test_the_kept_record_represents_its_cluster(
+    open_review: Open, textsim: Textsim, tmp_path: Path
+) -> None:
+    words = " ".join(f"word{i}" for i in range(30))
+    records, report = tmp_path / "records.csv", str(tmp_path / "report.jsonl")
+    records.write_text(f"id,text\na,{words}\nb,{words} more\nc,{words} today and more\n")
+    textsim("dedupe", str(records), "--report", report, "--threshold", "0.7", "--keep", "longest")
+    with (
+        RecordFile(str(records), RecordColumns("text")) as file,
+        ReportDocuments(report, file, str(tmp_path / "judged.jsonl")) as reviewed,
+    ):
+        client = open_review(reviewed)
+        assert "Representative: c." in words_of(client.get("/cluster?key=a").text)
+        assert "key=c&" in unescape(client.get("/clusters").text)
+        # A cluster that lost its kept record has the first key, as textsim clusters has.
+        for key in ("a", "b"):
+            client.post(f"/judge?a={key}&b=c", data={"verdict": "different", "seen": ""})
+        client.post("/judge?a=a&b=b", data={"verdict": "same", "seen": ""})
+        assert "Representative: a." in words_of(client.get("/cluster?key=b").text)
 
 
 def test_a_report_of_another_file_is_refused(finished: tuple[str, str], tmp_path: Path) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import NamedTuple
 
 import numpy as np
@@ -66,9 +66,17 @@ class ChainClusters:
     A pair judged different is no link; the documents of a group judged the same are linked to the first.
     """
 
-    def __init__(self, pairs: Pairs, threshold: float, judged: Judged, existing: set[str]) -> None:
-        """existing: the judged documents that exist."""
+    def __init__(
+        self,
+        pairs: Pairs,
+        threshold: float,
+        judged: Judged,
+        existing: set[str],
+        kept: Collection[str] = (),
+    ) -> None:
+        """existing: the judged documents that exist. kept: the documents that represent clusters."""
         self._pairs = pairs
+        self._kept = kept
         groups = [[key for key in group if key in existing] for group in judged.groups]
         # Judged documents without a pair have the numbers after the others.
         strangers = sorted({k for g in groups for k in g if pairs.document(k) is None})
@@ -171,5 +179,6 @@ class ChainClusters:
                 left[::-1].tolist(), right[::-1].tolist(), similarity[::-1].tolist(), strict=True
             )
         )
-        # The representative is the document that textsim clusters --linkage kept considers first.
-        return ShownCluster(keys, keys[0], None, links)  # type: ignore[arg-type]
+        # Without a kept document, textsim clusters --linkage kept considers the first one first.
+        representative = next((key for key in keys if key in self._kept), keys[0])
+        return ShownCluster(keys, representative, None, links)  # type: ignore[arg-type]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Generator, Mapping
+from collections.abc import Collection, Generator, Mapping
 from contextlib import closing
 
 from textsim_db.compare.verify import Criterion
@@ -50,6 +50,7 @@ class CorpusDocuments:
         is_lower = threshold is not None and threshold < config.threshold
         self.incomplete_below = config.threshold if is_lower else None
         self.facts: Mapping[str, str] = {"Shingle": str(config.shingle)}
+        self.kept: Collection[str] = ()
 
     @property
     def is_rebuilt(self) -> bool:

@@ -1,4 +1,8 @@
-"""The histogram of similarities as shapes in a unit square, whose y axis points downwards."""
+"""The histogram of similarities as shapes in a unit square, whose y axis points downwards.
+
+The right edge is similarity 1, where the handle below ends, too. The bar of similarity 1 is to the right
+of the square.
+"""
 
 from __future__ import annotations
 
@@ -35,7 +39,7 @@ class Histogram(NamedTuple):
     """The lowest hundredth."""
     bars: list[HistogramBar]
     width: float
-    """The width of a bar."""
+    """The width of a hundredth."""
     counts: list[Mark]
     """Round numbers of pairs at the y axis."""
     tenths: list[Mark]
@@ -45,7 +49,8 @@ class Histogram(NamedTuple):
 
 def histogram_of(counts: list[tuple[int, int]], thresholds: dict[str, float]) -> Histogram:
     """Return the histogram; counts: each hundredth with its pairs; thresholds: by their names."""
-    first, width = counts[0][0], 1 / len(counts)
+    first = counts[0][0]
+    width = 1 / (HUNDREDTHS - first)
     most = max(number for _, number in counts)
     bars = [
         HistogramBar(step, (step - first) * width, *_vertical(number, most))

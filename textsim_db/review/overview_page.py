@@ -64,6 +64,6 @@ class OverviewPage:
 
 def bars_of(pairs: Pairs, lowest: int = HUNDREDTHS) -> list[tuple[int, int]]:
     """Return each hundredth with its pairs, from the first one with a pair, or from a lower one."""
-    places = np.flatnonzero(pairs.histogram)
-    first = min(lowest, int(places[0]) if len(places) else HUNDREDTHS)
+    places = np.flatnonzero(pairs.histogram).tolist()
+    first = min([lowest, HUNDREDTHS - 1, *places[:1]])
     return [(step, int(pairs.histogram[step])) for step in range(first, HUNDREDTHS + 1)]

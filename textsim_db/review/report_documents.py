@@ -7,7 +7,7 @@ import math
 import os
 import shlex
 import tempfile
-from collections.abc import Generator, Iterator, Mapping
+from collections.abc import Collection, Generator, Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -54,6 +54,7 @@ class ReportDocuments:
         self.is_rebuilt = False
         self.name = Path(report).name
         self._names = _names(self._report)
+        self.kept: Collection[str] = {self._names[each.kept] for each in self._report.removed}
         self.has_keys = self._names == self._report.keys
         """Whether each record has a key of its own, so that textsim dedupe can obey judgements."""
         self._spool = tempfile.TemporaryFile(prefix="textsim-")  # noqa: SIM115 - __exit__ closes it

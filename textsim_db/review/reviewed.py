@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterable, Mapping
+from collections.abc import Callable, Collection, Generator, Iterable, Mapping
 from typing import NamedTuple, Protocol
 
 from textsim_db.read.documents_by_key import RandomMatches, Traits
@@ -67,6 +67,8 @@ class Reviewed(Protocol):
     """Below this similarity only a part of the pairs is found; None if all pairs are found."""
     facts: Mapping[str, str]
     """Other facts for the overview, by title."""
+    kept: Collection[str]
+    """The keys that a finished dedupe kept: each represents its cluster."""
 
     @property
     def is_rebuilt(self) -> bool:

@@ -96,7 +96,9 @@ class Site:
             existing |= self.reviewed.traits(strangers).keys() if strangers else set()
             while len(self._clusterings) >= _MOST_CLUSTERINGS:
                 self._clusterings.pop(next(iter(self._clusterings)))
-            self._clusterings[name] = ChainClusters(pairs, threshold, judged, existing)
+            self._clusterings[name] = ChainClusters(
+                pairs, threshold, judged, existing, self.reviewed.kept
+            )
         return self._clusterings[name]
 
     def too_large(self, largest: Largest | None) -> Largest | None:
