@@ -13,11 +13,19 @@ import pytest
 import textsim_db as ts
 from tests.support.real_corpora import DATA, records
 from tests.support.sampling import sample
-from tests.support.simulated_judge import judge
+from tests.support.simulated_judge import FAIR, judge, judgements_of
 from textsim_db.results import Pair
-from textsim_db.review.pair_arrays import Pairs
+from textsim_db.review.pair_arrays import Pairs, bins_of
 from textsim_db.review.survey import read_pairs
-from textsim_db.review.threshold_estimates import Verdicts, precision, suggest
+from textsim_db.review.threshold_estimates import (
+    STRATUM,
+    Strata,
+    Verdicts,
+    precision,
+    settling_order,
+    suggest,
+    verdicts_of,
+)
 from textsim_db.sketch.cost_of_bands import wilson
 from textsim_db.text.array_types import BoolArray
 
@@ -50,9 +58,54 @@ def test_after_fifty_judgements_the_threshold_is_near_the_best(
     assert sum(outcome.is_covered for outcome in outcomes) >= RUNS - 3
 
 
+def test_judging_where_it_settles_most_settles_as_soon_as_said(rng: random.Random) -> None:
+    covered = 0
+    for _ in range(RUNS):
+        low, same = simulated(rng, 0.7, 30, 600)
+        copies = [Pair(f"c{i}", f"d{i}", 1.0) for i in range(10_000)]
+        *_, pairs = read_pairs([*map(low.pair, range(600)), *copies], 0.5)
+        assert isinstance(pairs, Pairs)
+        same = np.concatenate((same, np.array([rng.random() < 0.97 for _ in copies])))
+        judged = pairs.spread[:FAIR].tolist()
+        claims: list[int] = []
+        while True:
+            judgements = judgements_of(pairs, same, judged)
+            found = precision(verdicts_of(pairs, judgements), pairs.histogram, 0.6)
+            assert found is not None
+            claims.append(found.missing)
+            if not found.missing:
+                break
+            order = [n for n in settling_order(pairs, judgements, 0.6) if n not in set(judged)]
+            judged += order[:10]
+        # As many judgements as the page has asked for are nearly always enough.
+        assert 10 * (len(claims) - 1) <= 2 * claims[0] <= 600, claims
+        truth = same[pairs.links.similarity >= 0.6].mean()
+        covered += bool(found.interval[0] <= truth <= found.interval[1])
+    assert covered >= RUNS - 3
+
+
+def test_the_next_judgement_lowers_the_variance_most(rng: random.Random) -> None:
+    pairs, same = simulated(rng, 0.7, 20, 400)
+    judged = pairs.spread[:FAIR].tolist()
+    judgements = judgements_of(pairs, same, judged)
+    order = settling_order(pairs, judgements, 0.5).tolist()
+    above = np.flatnonzero(pairs.links.similarity >= 0.5).tolist()
+    assert sorted(order) == above
+    assert set(order[: len(set(judged) & set(above))]) == set(judged) & set(above)
+    strata = Strata.of(verdicts_of(pairs, judgements), pairs.histogram, 0.5)
+
+    def variance(extra: int) -> float:
+        judged = strata.judged + (np.arange(len(strata.lows)) == extra) + 2.0
+        return float(((strata.weights * strata.deviations) ** 2 / judged).sum())
+
+    best = min(range(len(strata.lows)), key=variance)
+    first = order[len(set(judged) & set(above))]
+    assert 0 <= bins_of(pairs.links.similarity[[first]])[0] - strata.lows[best] < STRATUM
+
+
 def test_similarities_without_a_judged_pair_widen_the_interval() -> None:
     histogram = np.zeros(101, np.int64)
-    histogram[[50, 90]] = 100
+    histogram[[50, 90]] = 10**9
     verdicts = Verdicts(np.full(100, 0.9), np.ones(100, np.bool_))
     low, high = wilson(1, 100)
     found = precision(verdicts, histogram, 0.5)

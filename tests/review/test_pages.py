@@ -377,12 +377,11 @@ def test_the_page_begins_with_a_verdict(graded: ts.Corpus, open_review: Open) ->
     graded.judge("a00", "b01", "different")
     page = words_of(open_review(graded).get("/precision").text)
     assert "The threshold 0.63 is better than 0.30, which is in use." in page
-    assert "This is not settled yet" in page
     assert (
         "24 of 26 judgements are used here. Left out: 1 unsure, 1 of pairs that were not read."
         in page
     )
-    assert "100 % (95 % interval:" in page
+    assert "100 % of the pairs are the same (95 % interval:" in page
     order = ["is better than", "Judge more", "textsim rebuild graded --threshold 0.63"]
     places = [page.index(each) for each in order]
     assert places == sorted(places)
@@ -390,11 +389,27 @@ def test_the_page_begins_with_a_verdict(graded: ts.Corpus, open_review: Open) ->
     assert "It changes nothing" in page
 
 
+def test_nothing_in_bold_is_unsettled(graded: ts.Corpus, open_review: Open) -> None:
+    client = open_review(graded)
+    for count in (0, 4, 10, PAIRS):
+        for i in range(count):
+            is_same = i < TURN if count == PAIRS else i % 2 == 0
+            verdict = "same" if is_same else "different"
+            for stored in [j for j in graded.judgements() if j.a == f"a{i:02}"]:
+                graded.unjudge(stored.a, stored.b)
+            graded.judge(f"a{i:02}", f"b{i:02}", verdict)
+        page = client.get("/precision").text
+        bold = re.findall("<strong>(.*?)</strong>(.*?)</p>", page, re.DOTALL)
+        assert not [end for _, end in bold if "not settled" in end]
+        # When all pairs are judged, the share of the same is known.
+        assert bool(bold) == (count == PAIRS), (count, bold)
+
+
 def test_verdicts_of_one_kind_point_to_another_threshold(
     graded: ts.Corpus, open_review: Open
 ) -> None:
     client = open_review(graded)
-    for verdict, bound, threshold in [("same", "least", 0.2), ("different", "most", 0.4)]:
+    for verdict, threshold in [("same", 0.2), ("different", 0.4)]:
         for i in range(PAIRS):
             other = {"same": None, "different": "same"}[verdict]
             graded.judge(f"a{i:02}", f"b{i:02}", verdict, replaces=other)
@@ -402,9 +417,11 @@ def test_verdicts_of_one_kind_point_to_another_threshold(
         assert (
             f"All 25 pairs that were judged are {'the same' if other is None else verdict}" in page
         )
-        found = re.findall(f"At 0.30 or above, at {bound} (.*) % of the pairs are the same", page)
-        # Wilson's interval for 25 of 25 pairs ends at 87 %, and some pairs count more than others.
-        assert 70 <= (int(found[0]) if verdict == "same" else 100 - int(found[0])) <= 87
+        # All pairs are judged, so nothing of them is unknown.
+        share = "100 % of the pairs are the same (95 % interval: 100–100 %)."
+        if verdict == "different":
+            share = share.replace("100", "0")
+        assert f"At 0.30 or above, {share}" in page
         assert f"textsim rebuild graded --threshold {threshold:.2f}" in page
         assert "Nobody can say" not in page
 

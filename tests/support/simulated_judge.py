@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from datetime import UTC, datetime
 from typing import NamedTuple
 
 import numpy as np
 
+from textsim_db.results import Judgement
 from textsim_db.review.pair_arrays import Pairs
-from textsim_db.review.threshold_estimates import Verdicts, precision, suggest
+from textsim_db.review.threshold_estimates import precision, settling_order, suggest, verdicts_of
 from textsim_db.text.array_types import BoolArray
 
 JUDGED, FAIR = 50, 30
@@ -23,23 +26,31 @@ class Outcome(NamedTuple):
 
 
 def judge(pairs: Pairs, same: BoolArray) -> Outcome:
-    """Judge a fair sample, and then around the suggested threshold, as the page says.
+    """Judge a fair sample, and then where a judgement settles most, as the page says.
 
     same: whether each pair is the same. Without pairs of both kinds there is no suggestion, and the fair
     sample goes on.
     """
-    similarity = pairs.links.similarity
     judged = pairs.spread[:FAIR].tolist()
     while True:
-        verdicts = Verdicts(similarity[judged], same[judged])
+        verdicts = verdicts_of(pairs, judgements_of(pairs, same, judged))
         suggestion = suggest(verdicts, pairs.histogram)
         if len(judged) == JUDGED:
             break
-        order = pairs.spread if suggestion is None else pairs.nearest(suggestion.threshold)
+        order = pairs.spread
+        if suggestion is not None:
+            found = precision(verdicts, pairs.histogram, suggestion.threshold)
+            is_settled = found is not None and not found.missing
+            order = (
+                pairs.nearest(suggestion.threshold)
+                if is_settled
+                else settling_order(pairs, judgements_of(pairs, same, judged), suggestion.threshold)
+            )
         judged.append(next(number for number in order.tolist() if number not in judged))
     assert suggestion is not None
     found = precision(verdicts, pairs.histogram, suggestion.threshold)
     assert found is not None
+    similarity = pairs.links.similarity
     at = [similarity >= step / 100 for step in range(101)]
     f1 = np.array([2 * same[each].sum() / (each.sum() + same.sum()) for each in at])
     best = np.flatnonzero(f1 >= f1.max() - 1e-9) / 100
@@ -47,3 +58,11 @@ def judge(pairs: Pairs, same: BoolArray) -> Outcome:
     truth = same[similarity >= suggestion.threshold].mean()
     is_covered = bool(found.interval[0] <= truth <= found.interval[1])
     return Outcome(is_near, is_covered)
+
+
+def judgements_of(pairs: Pairs, same: BoolArray, numbers: Iterable[int]) -> list[Judgement]:
+    """Return the judgements of pairs, as somebody with known truth makes them."""
+    verdicts = np.where(same, "same", "different").tolist()
+    at = datetime(2026, 1, 1, tzinfo=UTC)
+    listed = [(pairs.pair(number), verdicts[number]) for number in numbers]
+    return [Judgement(pair.a, pair.b, verdict, "judge", at, None) for pair, verdict in listed]

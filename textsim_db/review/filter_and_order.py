@@ -12,16 +12,19 @@ import numpy as np
 from textsim_db.results import Judgement
 from textsim_db.review.judging import Judgements
 from textsim_db.review.pair_arrays import Column, Pairs
+from textsim_db.review.threshold_estimates import settling_order
 from textsim_db.text.array_types import BoolArray, Int64Array
 
 ANY, OPEN, JUDGED = "any", "open", "judged"
 STATES = {OPEN: "not judged", JUDGED: "judged", ANY: "all"}
 TEACHING, NEAR, WARNED, SPREAD_OUT = "teaching", "near", "warned", "spread"
+SETTLING = "settling"
 ORDERS = {
     TEACHING: "most useful first",
     NEAR: "nearest to a threshold first",
     WARNED: "only numbers, dates and the like differ",
     SPREAD_OUT: "a fair sample of all similarities",
+    SETTLING: "where a judgement settles the precision most",
 }
 
 
@@ -35,7 +38,7 @@ class Filter(NamedTuple):
     text: str = ""
     blind: bool = False
     around: float | None = None
-    """The similarity that NEAR means; None: the threshold in use."""
+    """The similarity that NEAR means, and the threshold that SETTLING means; None: the one in use."""
     language: str = ""
     """Both documents have this language; empty: any."""
     scope: str = ""
@@ -76,12 +79,12 @@ class Filter(NamedTuple):
         changed = {name: value for name, value in own.items() if value != default[name]}
         return urlencode({**changed, **more})
 
-    def order_of(self, pairs: Pairs, members: list[str]) -> Int64Array:
+    def order_of(self, pairs: Pairs, members: list[str], judgements: list[Judgement]) -> Int64Array:
         """Return the numbers of the pairs with these properties in their order, judged or not.
 
         members: the keys of the cluster, if one is chosen.
         """
-        order = self._ordered(pairs)
+        order = self._ordered(pairs, judgements)
         chosen = np.ones(len(order), np.bool_)
         if (self.low, self.high) != (0.0, 1.0):
             similarity = pairs.links.similarity[order]
@@ -90,7 +93,9 @@ class Filter(NamedTuple):
             chosen &= documents[pairs.links.left[order]] & documents[pairs.links.right[order]]
         return order[chosen]
 
-    def _ordered(self, pairs: Pairs) -> Int64Array:
+    def _ordered(self, pairs: Pairs, judgements: list[Judgement]) -> Int64Array:
+        if self.order == SETTLING:
+            return settling_order(pairs, judgements, self.around or 0.0)
         if self.order == NEAR:
             return pairs.near if self.around is None else pairs.nearest(self.around)
         return {TEACHING: pairs.teaching, WARNED: pairs.warned, SPREAD_OUT: pairs.spread}[

@@ -12,7 +12,7 @@ from textsim_db.review.filter_and_order import ANY, JUDGED, Filter, moment_of
 from textsim_db.review.judging import Judgements
 from textsim_db.review.pair_arrays import Pairs
 from textsim_db.review.reviewed import Text
-from textsim_db.text.array_types import BoolArray, Int64Array
+from textsim_db.text.array_types import Int64Array
 
 MOST_READ = 150
 """The pairs whose texts one page searches."""
@@ -40,8 +40,14 @@ class PairList:
         self._pairs = pairs
         self._choice = choice
         self._texts_of = texts_of
-        self._order = choice.order_of(pairs, members)
-        is_judged = self._judged(judgements)
+        counted = [
+            judgement
+            for judgement in judgements.values()
+            if choice.since is None or moment_of(judgement) <= choice.since
+        ]
+        self._order = choice.order_of(pairs, members, counted)
+        judged = pairs.numbers_of(judgement[:2] for judgement in counted)
+        is_judged = np.isin(self._order, judged)
         self.judged = int(np.count_nonzero(is_judged))
         """The pairs with these properties that are judged."""
         self.open = len(self._order) - self.judged
@@ -77,18 +83,6 @@ class PairList:
     def before(self, place: int) -> Iterator[tuple[int, Pair]]:
         """Yield places and pairs before a place, the last one first, as from_place does."""
         return self._with_text(self._places[: np.searchsorted(self._places, place)][::-1])
-
-    def _judged(self, judgements: Judgements) -> BoolArray:
-        """Return which pairs of the order are judged."""
-        since = self._choice.since
-        counted = [
-            pair
-            for pair, judgement in judgements.items()
-            if since is None or moment_of(judgement) <= since
-        ]
-        is_judged = np.zeros(len(self._pairs.links.left), np.bool_)
-        is_judged[self._pairs.numbers_of(counted)] = True
-        return np.asarray(is_judged[self._order])
 
     def _with_text(self, places: Int64Array) -> Iterator[tuple[int, Pair]]:
         pairs = ((place, self._pairs.pair(int(self._order[place]))) for place in map(int, places))

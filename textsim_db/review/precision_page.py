@@ -11,6 +11,8 @@ from textsim_db.review.pair_arrays import HUNDREDTHS, Pairs
 from textsim_db.review.site import Site
 from textsim_db.settings import Verdict
 
+_FAIR = 30
+"""The judged pairs of a fair sample with which a review begins."""
 _STEP = 0.1
 """If all verdicts are equal, the next threshold to try is so far away."""
 
@@ -29,6 +31,8 @@ def precision_page(site: Site, request: Request, pairs: Pairs) -> Response:
     threshold = suggestion.threshold if suggestion else in_use
     at = next((row for row in rows if round((row.threshold - threshold) * HUNDREDTHS) == 0), None)
     at = at or threshold_estimates.precision(verdicts, pairs.histogram, threshold)
+    strata = threshold_estimates.Strata.of(verdicts, pairs.histogram, threshold)
+    missing = strata.missing() if at is None or at.missing else 0 * strata.judged
     all_same = _common_verdict(verdicts)
     next_threshold = threshold
     if all_same is not None:
@@ -38,13 +42,17 @@ def precision_page(site: Site, request: Request, pairs: Pairs) -> Response:
         "precision.html",
         rows=[row for row in rows if round(row.threshold * HUNDREDTHS) % 5 == 0 or row is at],
         in_use=in_use,
+        threshold=threshold,
+        sampled=pairs.sampled,
         suggestion=suggestion,
         all_same=all_same,
         at=at,
         judged=len(judgements),
         used=len(verdicts.is_same),
         unsure=unsure,
+        fair=_FAIR,
         fewest=threshold_estimates.FEWEST,
+        strata=zip(*(column.tolist() for column in (*strata, missing)), strict=True),
         half_width=threshold_estimates.HALF_WIDTH,
         effect=None if pairs.sampled or not suggestion else pairs.effect(threshold),
         commands=(
