@@ -1,6 +1,6 @@
 """Run pages and notebooks, and write the outputs of their snippets and cells into them.
 
-    python -m tests.docs.write_outputs README.md docs/quick-start.md
+    python -m tests.docs.write_outputs README.md docs/index.md
 
 Without arguments it runs all pages and notebooks. An output that still matches stays as it is, with its
 `...`. To show the output of a block of Python or SQL, write an empty ```text block below it first.
