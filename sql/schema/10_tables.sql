@@ -1,11 +1,27 @@
 -- The schema and its tables.
 
 CREATE SCHEMA IF NOT EXISTS textsim;
+
+-- The files may run again, over damaged objects. The server cannot replace these.
+DO $do$
+DECLARE
+    statement text;
+BEGIN
+    FOR statement IN
+        SELECT format('DROP POLICY %I ON %s', p.polname, c.oid::regclass)
+        FROM pg_policy p JOIN pg_class c ON c.oid = p.polrelid WHERE c.relnamespace = 'textsim'::regnamespace
+        UNION ALL
+        SELECT 'DROP TRIGGER update_at_commit ON textsim.pending'
+        FROM pg_trigger t WHERE t.tgrelid = to_regclass('textsim.pending') AND t.tgname = 'update_at_commit'
+    LOOP
+        EXECUTE statement;
+    END LOOP;
+END $do$;
 COMMENT ON SCHEMA textsim IS 'near-duplicate text search (textsim-db)';
 
 -- Corpora. Each row has all settings, because no default may change the meaning of stored signatures.
 
-CREATE TABLE textsim.corpus (
+CREATE TABLE IF NOT EXISTS textsim.corpus (
     id integer GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     name text NOT NULL UNIQUE CHECK (name <> ''),
     unit text NOT NULL CHECK (unit IN ('word', 'char')),
@@ -38,7 +54,7 @@ CREATE TABLE textsim.corpus (
     CHECK (NOT is_unique OR stop_words_by_language = '{}'),
     CHECK (boilerplate IS NULL OR unit = 'word')
 );
-CREATE INDEX corpus_origin ON textsim.corpus (coalesce(origin, id));
+CREATE INDEX IF NOT EXISTS corpus_origin ON textsim.corpus (coalesce(origin, id));
 COMMENT ON TABLE textsim.corpus
     IS 'The corpora: named collections of documents, each with its settings.';
 COMMENT ON COLUMN textsim.corpus.id IS 'N in the names of the tables document_N and band_N';
@@ -85,7 +101,7 @@ COMMENT ON COLUMN textsim.corpus.created_with
 
 -- A rebuild gives a corpus another id, but not another origin. So judgements need not move, and a session that
 -- began before a rebuild finds them.
-CREATE TABLE textsim.judgement (
+CREATE TABLE IF NOT EXISTS textsim.judgement (
     origin integer NOT NULL,
     a text COLLATE "C" NOT NULL,
     b text COLLATE "C" NOT NULL,
@@ -96,7 +112,7 @@ CREATE TABLE textsim.judgement (
     PRIMARY KEY (origin, a, b),
     CHECK (a < b AND octet_length(a) <= 1000 AND octet_length(b) <= 1000)
 );
-CREATE INDEX judgement_b ON textsim.judgement (origin, b);
+CREATE INDEX IF NOT EXISTS judgement_b ON textsim.judgement (origin, b);
 COMMENT ON TABLE textsim.judgement
     IS 'The judgements: what people said of pairs of documents. Row security shows those of corpora that the role '
     'may read.';
@@ -111,7 +127,7 @@ COMMENT ON COLUMN textsim.judgement.note IS 'why, or anything else; or NULL';
 
 -- The dictionary. The hash is unique, not the word, because a word can be longer than the 2,700 bytes that
 -- a B-tree accepts.
-CREATE TABLE textsim.word (
+CREATE TABLE IF NOT EXISTS textsim.word (
     hash bigint NOT NULL,
     id integer GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     word text NOT NULL,
@@ -128,13 +144,13 @@ COMMENT ON COLUMN textsim.word.word IS 'word in normal form';
 
 -- The tables of a corpus inherit from this one. So they depend on an extension that it belongs to: DROP EXTENSION
 -- is refused, and with CASCADE it drops them.
-CREATE TABLE textsim.corpus_table ();
+CREATE TABLE IF NOT EXISTS textsim.corpus_table ();
 COMMENT ON TABLE textsim.corpus_table
     IS 'Parent of the tables document_N and band_N, and of those of tracked corpora. It has no columns.';
 
 -- Documents and their band rows. Each corpus has its own tables document_N and band_N, which take their
 -- columns, comments and rights from these two patterns.
-CREATE TABLE textsim.document (
+CREATE TABLE IF NOT EXISTS textsim.document (
     id integer NOT NULL,
     shingle_count integer NOT NULL,
     expires_at timestamptz,
@@ -180,7 +196,7 @@ COMMENT ON COLUMN textsim.document.fingerprints
     IS 'the distinct fingerprints, in order; NULL in a corpus without passages';
 COMMENT ON COLUMN textsim.document.normal_form IS 'the normal form while word_ids is NULL';
 
-CREATE TABLE textsim.band (
+CREATE TABLE IF NOT EXISTS textsim.band (
     bucket integer NOT NULL,
     document_id integer NOT NULL
 );
@@ -195,7 +211,7 @@ COMMENT ON COLUMN textsim.band.document_id IS 'a document that has this bucket';
 
 -- Only a corpus with passages has a table passage_N. Writers store the rows of new documents; triggers on document_N
 -- change the rows of stored ones.
-CREATE TABLE textsim.passage (
+CREATE TABLE IF NOT EXISTS textsim.passage (
     fingerprint integer NOT NULL,
     document_id integer NOT NULL
 );
@@ -207,7 +223,7 @@ COMMENT ON COLUMN textsim.passage.fingerprint
 COMMENT ON COLUMN textsim.passage.document_id IS 'a document that has this fingerprint';
 
 -- Shingles that many documents have come last in a prefix, and in a window of a passage.
-CREATE TABLE textsim.common (
+CREATE TABLE IF NOT EXISTS textsim.common (
     corpus_id integer NOT NULL REFERENCES textsim.corpus ON DELETE CASCADE,
     value bigint NOT NULL,
     class smallint NOT NULL CHECK (class > 0),
@@ -224,7 +240,7 @@ COMMENT ON COLUMN textsim.common.class
 COMMENT ON COLUMN textsim.common.of_passages
     IS 'whether it is a shingle of passages; otherwise it is one of the measure';
 
-CREATE TABLE textsim.boilerplate (
+CREATE TABLE IF NOT EXISTS textsim.boilerplate (
     corpus_id integer PRIMARY KEY REFERENCES textsim.corpus ON DELETE CASCADE,
     shingle_values bigint[] NOT NULL
 );
@@ -235,7 +251,7 @@ COMMENT ON COLUMN textsim.boilerplate.shingle_values
 
 -- Tracked corpora: their matches and clusters are kept up to date. Each tracked corpus has its own tables, such as
 -- match_N, which take their columns and comments from these patterns.
-CREATE TABLE textsim.tracked (
+CREATE TABLE IF NOT EXISTS textsim.tracked (
     corpus_id integer PRIMARY KEY REFERENCES textsim.corpus ON DELETE CASCADE,
     linkage text NOT NULL CHECK (linkage IN ('kept', 'single', 'complete')),
     threshold double precision NOT NULL CHECK (threshold > 0 AND threshold <= 1),
@@ -253,7 +269,7 @@ COMMENT ON COLUMN textsim.tracked.mode
 COMMENT ON COLUMN textsim.tracked.tracked_at IS 'since when the corpus is tracked';
 COMMENT ON COLUMN textsim.tracked.keep_events IS 'how long events are kept; NULL: as long as the corpus is tracked';
 
-CREATE TABLE textsim.node (
+CREATE TABLE IF NOT EXISTS textsim.node (
     document_id integer NOT NULL,
     node integer NOT NULL,
     words_hash uuid
@@ -267,7 +283,7 @@ COMMENT ON COLUMN textsim.node.words_hash
     IS 'the first half of a SHA-256 hash of the words and the scope; NULL if all documents were clustered at once, '
     'and later copies get a node of their own';
 
-CREATE TABLE textsim.match (
+CREATE TABLE IF NOT EXISTS textsim.match (
     a integer NOT NULL,
     b integer NOT NULL,
     similarity double precision NOT NULL,
@@ -279,7 +295,7 @@ COMMENT ON COLUMN textsim.match.a IS 'the node with the lower id';
 COMMENT ON COLUMN textsim.match.b IS 'the node with the higher id';
 COMMENT ON COLUMN textsim.match.similarity IS 'exact similarity of their documents';
 
-CREATE TABLE textsim.crowded (
+CREATE TABLE IF NOT EXISTS textsim.crowded (
     node integer NOT NULL,
     is_full boolean NOT NULL,
     lost integer NOT NULL DEFAULT 0
@@ -294,7 +310,7 @@ COMMENT ON COLUMN textsim.crowded.is_full
 COMMENT ON COLUMN textsim.crowded.lost
     IS 'how many matches it has lost since then; if they are many, it is compared again';
 
-CREATE TABLE textsim.member (
+CREATE TABLE IF NOT EXISTS textsim.member (
     document_id integer NOT NULL,
     cluster bigint NOT NULL
 );
@@ -303,7 +319,7 @@ COMMENT ON TABLE textsim.member
 COMMENT ON COLUMN textsim.member.document_id IS 'the document';
 COMMENT ON COLUMN textsim.member.cluster IS 'id of its cluster';
 
-CREATE TABLE textsim.cluster (
+CREATE TABLE IF NOT EXISTS textsim.cluster (
     id bigint NOT NULL,
     representative integer NOT NULL,
     size integer NOT NULL,
@@ -316,7 +332,7 @@ COMMENT ON COLUMN textsim.cluster.representative
     IS 'the document that stands for the cluster: with linkage kept the document that is kept, otherwise the first';
 COMMENT ON COLUMN textsim.cluster.size IS 'number of its members';
 
-CREATE TABLE textsim.cluster_alias (
+CREATE TABLE IF NOT EXISTS textsim.cluster_alias (
     old bigint NOT NULL,
     new bigint NOT NULL
 );
@@ -327,10 +343,10 @@ COMMENT ON COLUMN textsim.cluster_alias.new
     IS 'id of the cluster that it is part of now, also if that one was merged later';
 
 -- One for all corpora, so the id of a cluster is never used again, even if a corpus is untracked and tracked again.
-CREATE SEQUENCE textsim.cluster_id_seq AS bigint;
+CREATE SEQUENCE IF NOT EXISTS textsim.cluster_id_seq AS bigint;
 COMMENT ON SEQUENCE textsim.cluster_id_seq IS 'ids of the clusters and events of all tracked corpora';
 
-CREATE TABLE textsim.cluster_event (
+CREATE TABLE IF NOT EXISTS textsim.cluster_event (
     id bigint NOT NULL,
     at timestamptz NOT NULL DEFAULT now(),
     what text NOT NULL CHECK (what IN ('created', 'joined', 'left', 'split', 'merged', 'ended')),
@@ -352,7 +368,7 @@ COMMENT ON COLUMN textsim.cluster_event.cluster IS 'id of the cluster';
 COMMENT ON COLUMN textsim.cluster_event.document_id IS 'the document that joined or left';
 COMMENT ON COLUMN textsim.cluster_event.other IS 'the other cluster, if the event concerns two';
 
-CREATE TABLE textsim.removed (
+CREATE TABLE IF NOT EXISTS textsim.removed (
     document_id integer NOT NULL,
     key text NOT NULL,
     at timestamptz NOT NULL DEFAULT now()
@@ -364,7 +380,7 @@ COMMENT ON COLUMN textsim.removed.key IS 'its key';
 COMMENT ON COLUMN textsim.removed.at IS 'when it was removed';
 
 -- Attached tables, and the log of their changes.
-CREATE TABLE textsim.source (
+CREATE TABLE IF NOT EXISTS textsim.source (
     id integer GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     corpus_id integer NOT NULL REFERENCES textsim.corpus,
     relation regclass NOT NULL,
@@ -412,7 +428,7 @@ COMMENT ON COLUMN textsim.source.attached_at IS 'when the table was attached';
 
 -- An append-only log, so that users' transactions never wait for each other: there are no rows that two of
 -- them would update, and no foreign keys, which would lock rows.
-CREATE TABLE textsim.pending (
+CREATE TABLE IF NOT EXISTS textsim.pending (
     id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     kind text NOT NULL,
     corpus_id integer NOT NULL,
@@ -441,9 +457,9 @@ CREATE TABLE textsim.pending (
 );
 -- The order in which workers claim entries. Entries for clusters, and entries that were set aside, are not
 -- in their way.
-CREATE INDEX pending_ready ON textsim.pending (id) WHERE kind NOT IN ('failed', 'cluster');
-CREATE INDEX pending_corpus ON textsim.pending (corpus_id, kind, id);
-CREATE INDEX pending_compare ON textsim.pending (source_id) WHERE kind = 'compare';
+CREATE INDEX IF NOT EXISTS pending_ready ON textsim.pending (id) WHERE kind NOT IN ('failed', 'cluster');
+CREATE INDEX IF NOT EXISTS pending_corpus ON textsim.pending (corpus_id, kind, id);
+CREATE INDEX IF NOT EXISTS pending_compare ON textsim.pending (source_id) WHERE kind = 'compare';
 ALTER TABLE textsim.pending ALTER COLUMN keys SET STORAGE EXTERNAL;
 ALTER TABLE textsim.pending ALTER COLUMN document_ids SET STORAGE EXTERNAL;
 -- Rows live briefly. Frequent vacuum keeps look-ups from reading many dead rows.
@@ -473,7 +489,7 @@ COMMENT ON COLUMN textsim.pending.error IS 'why an entry of the kind failed was 
 
 -- A worker writes its row every few seconds. It removes rows that were not written for ten minutes, and when it starts,
 -- those of ended processes of its machine. Nothing depends on these rows: they are for people, and reach a standby.
-CREATE TABLE textsim.worker (
+CREATE TABLE IF NOT EXISTS textsim.worker (
     id uuid PRIMARY KEY,
     host text NOT NULL,
     process integer NOT NULL,
@@ -510,6 +526,6 @@ COMMENT ON COLUMN textsim.worker.expired IS 'how many expired documents it has r
 COMMENT ON COLUMN textsim.worker.clustered IS 'how many changed documents it has brought into the tracked clusters';
 COMMENT ON COLUMN textsim.worker.retries IS 'how many errors it has had after which it tried again';
 
-CREATE SEQUENCE textsim.last_notice AS bigint MINVALUE 0;
+CREATE SEQUENCE IF NOT EXISTS textsim.last_notice AS bigint MINVALUE 0;
 COMMENT ON SEQUENCE textsim.last_notice
     IS 'time of the last NOTIFY in milliseconds, to limit how often workers are notified';

@@ -316,8 +316,11 @@ END $$;
 COMMENT ON FUNCTION textsim._signature(textsim.corpus, text)
     IS 'the signature of a normal form in a corpus';
 
-CREATE TYPE textsim._sketched AS (
-    shingle_values bigint[], shingle_count integer, signature integer[], buckets integer[]);
+DO $do$ BEGIN
+    CREATE TYPE textsim._sketched AS (
+        shingle_values bigint[], shingle_count integer, signature integer[], buckets integer[]);
+EXCEPTION WHEN duplicate_object THEN
+END $do$;
 COMMENT ON TYPE textsim._sketched IS 'a text as its corpus would store it';
 COMMENT ON COLUMN textsim._sketched.shingle_values
     IS 'the shingle values; one for each distinct shingle in an exact corpus';

@@ -66,9 +66,12 @@ END $$;
 COMMENT ON FUNCTION textsim._checked_id(bigint, integer)
     IS 'the id of a new document; an error if the corpus has no more ids';
 
-CREATE TYPE textsim._stored AS (
-    id integer, source_id integer, expires_at timestamptz, scope text, word_ids integer[], normal_form text,
-    signature integer[], forced boolean, outcome text);
+DO $do$ BEGIN
+    CREATE TYPE textsim._stored AS (
+        id integer, source_id integer, expires_at timestamptz, scope text, word_ids integer[], normal_form text,
+        signature integer[], forced boolean, outcome text);
+EXCEPTION WHEN duplicate_object THEN
+END $do$;
 COMMENT ON TYPE textsim._stored IS 'the document that has a key, before it is written';
 COMMENT ON COLUMN textsim._stored.id IS 'id of the document';
 COMMENT ON COLUMN textsim._stored.source_id IS 'its attached table';

@@ -7,8 +7,11 @@
 
 -- Private functions
 
-CREATE TYPE textsim._listed_text AS (
-    key text, form text, scope text, shingle_count integer, buckets integer[]);
+DO $do$ BEGIN
+    CREATE TYPE textsim._listed_text AS (
+        key text, form text, scope text, shingle_count integer, buckets integer[]);
+EXCEPTION WHEN duplicate_object THEN
+END $do$;
 COMMENT ON TYPE textsim._listed_text IS 'a text of a list, as its corpus would store it';
 COMMENT ON COLUMN textsim._listed_text.key IS 'key of the document';
 COMMENT ON COLUMN textsim._listed_text.form IS 'the normal form';

@@ -244,7 +244,7 @@ END $$;
 COMMENT ON FUNCTION textsim._log_judged()
     IS 'log the documents of a tracked corpus whose clusters a judgement may change';
 
-CREATE TRIGGER log_new AFTER INSERT OR DELETE ON textsim.judgement
+CREATE OR REPLACE TRIGGER log_new AFTER INSERT OR DELETE ON textsim.judgement
 FOR EACH ROW EXECUTE FUNCTION textsim._log_judged();
-CREATE TRIGGER log_changed AFTER UPDATE ON textsim.judgement
+CREATE OR REPLACE TRIGGER log_changed AFTER UPDATE ON textsim.judgement
 FOR EACH ROW WHEN (OLD.verdict <> NEW.verdict) EXECUTE FUNCTION textsim._log_judged();

@@ -556,7 +556,7 @@ COMMENT ON FUNCTION textsim.detach(text, regclass)
 
 -- Public views
 
-CREATE VIEW textsim.sources AS
+CREATE OR REPLACE VIEW textsim.sources AS
 SELECT c.name AS corpus, s.relation, s.key_columns, s.text_column, s.scope_column, s.time_column,
     s.expires_column, s.row_filter, s.mode, s.attached_at
 FROM textsim.source s JOIN textsim.corpus c ON c.id = s.corpus_id

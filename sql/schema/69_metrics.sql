@@ -138,7 +138,7 @@ COMMENT ON FUNCTION textsim._worker_metrics() IS 'the metrics of the running wor
 
 -- Public view
 
-CREATE VIEW textsim.metrics AS
+CREATE OR REPLACE VIEW textsim.metrics AS
 SELECT m.name, m.labels, m.value, d.help
 FROM (
     SELECT f.* FROM textsim.corpus c CROSS JOIN LATERAL textsim._corpus_metrics(c) f

@@ -148,6 +148,11 @@ def expected_settings(function: str) -> list[str]:
         settings += ["extra_float_digits=1", "IntervalStyle=postgres"]
     if "_pairs_query(" in function:
         settings.append("extra_float_digits=1")
+    if "_catalog(" in function and "_record" not in function:
+        settings += ["quote_all_identifiers=off", "standard_conforming_strings=on"]
+        settings.append("IntervalStyle=postgres")
+    if "_wrong_objects(textsim" in function:
+        settings += ["quote_all_identifiers=off", "standard_conforming_strings=on"]
     if "_moment(" in function:
         settings += ["TimeZone=UTC", "DateStyle=ISO"]
     if "_text_of(" in function or "_prepare_source(" in function:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import logging
-import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
@@ -192,7 +191,7 @@ def _answer(connection: Connection, statement: LiteralString) -> Any:
 def upgrade(engine: Engine) -> str:
     """Install the schema or upgrade it to the newest revision; return that revision.
 
-    If objects of the schema are missing or changed, they are created again; see mending_script().
+    If objects of the schema are missing or changed, the files of the schema run again.
     Raises SchemaError if the server is not suitable, see check_server(), or if the schema is an
     extension of another revision.
     """
@@ -208,7 +207,11 @@ def upgrade(engine: Engine) -> str:
         check_server(connection)
         alembic.command.upgrade(config, "head")
         if _is_damaged(connection):
-            _run_script(connection, mending_script())
+            script = _files()
+            for kind in ("FUNCTION", "PROCEDURE"):
+                script = script.replace(f"\nCREATE {kind} ", f"\nCREATE OR REPLACE {kind} ")
+            _run_script(connection, script)
+            connection.exec_driver_sql(statements.KEEP_OWNER)
             log.warning("created the missing or changed objects of the schema textsim again")
     log.info("the schema textsim is at revision %s", head(), extra={"revision": head()})
     return head()
@@ -273,22 +276,6 @@ def _is_damaged(connection: sqlalchemy.Connection) -> bool:
             return bool(connection.exec_driver_sql(statements.IS_DAMAGED).scalar_one())
     except sqlalchemy.exc.ProgrammingError:  # the function that reads the catalog is damaged
         return True
-
-
-def mending_script() -> str:
-    """Return the schema as statements that create what is missing, and replace functions and views.
-
-    Tables that exist stay as they are.
-    """
-    replaced = re.sub(
-        r"(?m)^CREATE (FUNCTION|PROCEDURE|TRIGGER|VIEW) ", r"CREATE OR REPLACE \1 ", _files()
-    )
-    replaced = re.sub(
-        r"(?ms)^(CREATE (?:TYPE|POLICY|CONSTRAINT TRIGGER) .*?;)$",
-        r"DO $do$ BEGIN \1 EXCEPTION WHEN duplicate_object THEN END $do$;",
-        replaced,
-    )
-    return re.sub(r"(?m)^CREATE (TABLE|INDEX|SEQUENCE) ", r"CREATE \1 IF NOT EXISTS ", replaced)
 
 
 def _files() -> str:

@@ -104,13 +104,10 @@ HASH_BANDS: Final[LiteralString] = (
     "(hash_array_extended('{0,12345}'::smallint[], 1) << 32) >> 32]"
 )
 
-IS_DAMAGED: Final[LiteralString] = """
-SELECT EXISTS (
-    SELECT FROM textsim.installed i
-    WHERE NOT EXISTS (
-        SELECT FROM textsim._catalog() c
-        WHERE c.kind = i.kind AND c.name = i.name AND c.definition = i.definition))
-"""
+IS_DAMAGED: Final[LiteralString] = "SELECT EXISTS (SELECT FROM textsim._wrong_objects())"
+KEEP_OWNER: Final[LiteralString] = (
+    "SELECT textsim.set_owner(nspowner::regrole) FROM pg_namespace WHERE nspname = 'textsim'"
+)
 
 # Corpora
 

@@ -136,15 +136,7 @@ PASSAGE_ROWS: Final = _rows_to_check("fingerprint", "fingerprint", "{passage}", 
 
 # Integrity of the installation: the catalog against what was installed, and the tables of all corpora.
 
-WRONG_OBJECTS: Final[LiteralString] = """
-SELECT i.kind, i.name, i.definition, c.definition
-FROM textsim.installed i
-LEFT JOIN textsim._catalog() c ON c.kind = i.kind AND c.name = i.name
-WHERE c.definition IS DISTINCT FROM i.definition
-ORDER BY pg_catalog.array_position(
-    '{table,column,constraint,index,sequence,function,view}'::text[], i.kind), i.name
-"""
-IS_RECORDED: Final[LiteralString] = "SELECT EXISTS (SELECT FROM textsim.installed)"
+WRONG_OBJECTS: Final[LiteralString] = "SELECT * FROM textsim._wrong_objects()"
 UNOWNED_OBJECTS: Final[LiteralString] = """
 SELECT c.oid::regclass::text, 'corpus', n.id
 FROM pg_catalog.pg_class c
@@ -206,121 +198,9 @@ FROM textsim.corpus c CROSS JOIN LATERAL pg_catalog.jsonb_each(textsim._settings
 -- A later version may have more settings than the version that created the corpus.
 WHERE c.id = {id} AND (c.created_with = '{{}}' OR s.value <> c.created_with -> s.name)
 """
-OWNER_PROBLEMS: Final[LiteralString] = """
-SELECT o.object, o.problem FROM textsim.corpus c CROSS JOIN LATERAL textsim._owner_problems(c) o
-WHERE c.id = {id}
-"""
-RELATIONS_OF_CORPUS: Final[LiteralString] = """
-SELECT r.kind, r.name, r.statement, o.oid IS NOT NULL,
-    CASE WHEN r.kind = 'index' THEN pg_catalog.pg_get_indexdef(o.oid) END,
-    i.indisvalid AND i.indisready, o.relpersistence = 'p', o.relrowsecurity
-FROM textsim.corpus c
-CROSS JOIN LATERAL (
-    SELECT r.kind, r.name, r.statement FROM textsim._corpus_relations(c) r
-    UNION ALL SELECT r.kind, r.name, r.statement
-    FROM textsim.tracked t CROSS JOIN LATERAL textsim._tracking_relations(t.corpus_id) r
-    WHERE t.corpus_id = c.id
-) r
-LEFT JOIN pg_catalog.pg_class o
-    ON o.oid = pg_catalog.to_regclass(pg_catalog.format('textsim.%I', r.name))
-LEFT JOIN pg_catalog.pg_index i ON i.indexrelid = o.oid
-WHERE c.id = {id}
-ORDER BY pg_catalog.array_position('{{table,index,sequence}}'::text[], r.kind), r.name
-"""
-# Columns and constraints of a pattern, with those of the table that was made from it. In an exact corpus
-# the signature has another type, and in a scoped corpus each document has a scope.
-COLUMNS_OF_CORPUS: Final[LiteralString] = """
-SELECT pg_catalog.format('textsim.%I', t.name), p.attname, e.type, e.is_not_null,
-    pg_catalog.format_type(a.atttypid, a.atttypmod), a.attnotnull
-FROM textsim.corpus c
-CROSS JOIN LATERAL (
-    SELECT p.relname, p.relname || '_' || c.id FROM pg_catalog.pg_class p
-    WHERE p.relnamespace = 'textsim'::regnamespace AND p.relkind = 'r'
-) t (pattern, name)
-JOIN pg_catalog.pg_attribute p ON p.attrelid = pg_catalog.to_regclass('textsim.' || t.pattern)
-    AND p.attnum > 0 AND NOT p.attisdropped
-CROSS JOIN LATERAL (
-    SELECT CASE WHEN p.attname = 'signature' AND c.bands IS NULL THEN 'integer[]'
-        ELSE pg_catalog.format_type(p.atttypid, p.atttypmod) END,
-        p.attnotnull OR p.attname = 'scope' AND c.scoped
-) e (type, is_not_null)
-LEFT JOIN pg_catalog.pg_attribute a ON a.attrelid = pg_catalog.to_regclass('textsim.' || t.name)
-    AND a.attname = p.attname AND a.attnum > 0 AND NOT a.attisdropped
-WHERE c.id = {id} AND pg_catalog.to_regclass('textsim.' || t.name) IS NOT NULL
-    AND (pg_catalog.format_type(a.atttypid, a.atttypmod), a.attnotnull)
-        IS DISTINCT FROM (e.type, e.is_not_null)
-"""
-CONSTRAINTS_OF_CORPUS: Final[LiteralString] = """
-SELECT pg_catalog.format('textsim.%I', t.name), p.conname, pg_catalog.pg_get_constraintdef(p.oid)
-FROM (
-    SELECT p.relname, p.relname || '_' || {id} FROM pg_catalog.pg_class p
-    WHERE p.relnamespace = 'textsim'::regnamespace AND p.relkind = 'r'
-) t (pattern, name)
-JOIN pg_catalog.pg_constraint p ON p.conrelid = pg_catalog.to_regclass('textsim.' || t.pattern)
-    AND p.contype = 'c'
-WHERE pg_catalog.to_regclass('textsim.' || t.name) IS NOT NULL AND NOT EXISTS (
-    SELECT FROM pg_catalog.pg_constraint a
-    WHERE a.conrelid = pg_catalog.to_regclass('textsim.' || t.name) AND a.contype = 'c'
-        AND pg_catalog.pg_get_constraintdef(a.oid) = pg_catalog.pg_get_constraintdef(p.oid))
-"""
-# The body of a function, its volatility and its settings, as the filled template states them.
-FUNCTIONS_OF_CORPUS: Final[LiteralString] = """
-SELECT f.name, EXISTS (
-    SELECT FROM pg_catalog.pg_proc o
-    WHERE o.pronamespace = 'textsim'::regnamespace AND o.proname = f.name)
-FROM textsim.corpus c
-CROSS JOIN LATERAL textsim._corpus_functions(c) f
-CROSS JOIN LATERAL (
-    SELECT pg_catalog.substring(f.statement, '^(.*?)\\nAS [$][$]'),
-        pg_catalog.substring(f.statement, '\\nAS [$][$](.*)[$][$];')
-) e (head, body)
-CROSS JOIN LATERAL (
-    SELECT pg_catalog.array_agg(m[1] || '=' || m[2])
-    FROM pg_catalog.regexp_matches(e.head, '\\nSET (\\w+) = ([^\\n]+)', 'g') m
-) s (settings)
-WHERE c.id = {id} AND NOT EXISTS (
-    SELECT FROM pg_catalog.pg_proc p
-    WHERE p.pronamespace = 'textsim'::regnamespace AND p.proname = f.name AND p.prosrc = e.body
-        AND p.proconfig @> s.settings AND p.proconfig <@ s.settings
-        AND p.provolatile = CASE WHEN e.head ~ 'VOLATILE' THEN 'v' ELSE 's' END::"char")
-UNION ALL
-SELECT f.name, o.oid IS NOT NULL
-FROM textsim.tracked t
-CROSS JOIN LATERAL textsim._tracking_functions(t.corpus_id) f
-JOIN pg_catalog.pg_proc p ON p.oid = f.pattern
-LEFT JOIN pg_catalog.pg_proc o ON o.pronamespace = p.pronamespace AND o.proname = f.name
-WHERE t.corpus_id = {id}
-    AND (o.prosrc, o.proconfig, o.provolatile) IS DISTINCT FROM (f.body, p.proconfig, p.provolatile)
-"""
-TRIGGER_FUNCTIONS: Final[LiteralString] = """
-SELECT s.id, pg_catalog.format('%I.%I', n.nspname, r.relname), p.oid IS NULL
-FROM textsim.source s
-JOIN pg_catalog.pg_class r ON r.oid = s.relation
-JOIN pg_catalog.pg_namespace n ON n.oid = r.relnamespace
-LEFT JOIN pg_catalog.pg_proc p ON p.oid = textsim._trigger_function(s.id)
-WHERE s.corpus_id = {id} AND s.active AND (
-    p.oid IS NULL OR p.prosrc <> textsim._trigger_body(s) OR NOT p.prosecdef OR p.provolatile <> 'v'
-    OR NOT coalesce('search_path=pg_catalog, pg_temp' = ANY (p.proconfig), false)
-    OR pg_catalog.has_function_privilege('public', p.oid, 'EXECUTE'))
-"""
-PASSAGE_TRIGGERS: Final[LiteralString] = """
-SELECT g.relation, g.name, g.statement
-FROM textsim.corpus c CROSS JOIN LATERAL textsim._passage_triggers(c) g
-WHERE c.id = {id} AND NOT EXISTS (
-    SELECT FROM pg_catalog.pg_trigger o
-    WHERE o.tgrelid = pg_catalog.to_regclass('textsim.' || g.relation) AND o.tgname = g.name
-        AND o.tgenabled IN ('O', 'A') AND pg_catalog.replace(
-            pg_catalog.pg_get_triggerdef(o.oid), ' FUNCTION _', ' FUNCTION textsim._') = g.statement)
-"""
-"""The triggers that are missing or changed; the server leaves out a schema that the search_path has."""
-TRACKING_TRIGGERS: Final[LiteralString] = """
-SELECT g.relation, g.name
-FROM textsim.tracked t CROSS JOIN LATERAL textsim._tracking_triggers(t.corpus_id) g
-WHERE t.corpus_id = {id} AND NOT EXISTS (
-    SELECT FROM pg_catalog.pg_trigger o
-    WHERE o.tgrelid = pg_catalog.to_regclass('textsim.' || g.relation) AND o.tgname = g.name
-        AND o.tgenabled IN ('O', 'A') AND o.tgfoid = ('textsim.' || g.function)::pg_catalog.regproc)
-"""
+WRONG_OBJECTS_OF_CORPUS: Final[LiteralString] = (
+    "SELECT o.* FROM textsim.corpus c, LATERAL textsim._wrong_objects(c) o WHERE c.id = {id}"
+)
 SEQUENCE_OF_CORPUS: Final = _sequences(
     "({sequence_name}, (SELECT max(id)::bigint FROM {document}))"
 )

@@ -1,0 +1,209 @@
+-- The objects that must exist. `textsim check` and `textsim doctor` compare the list with the catalog, and
+-- `textsim db install` runs these files again if an object of the schema is missing or changed. This file comes last,
+-- and a later step of the schema ends with `SELECT textsim._record_catalog()`.
+
+CREATE TABLE IF NOT EXISTS textsim.installed (
+    kind text NOT NULL,
+    name text NOT NULL,
+    hash text NOT NULL,
+    PRIMARY KEY (kind, name)
+);
+COMMENT ON TABLE textsim.installed
+    IS 'The objects of the schema, as they were installed.';
+COMMENT ON COLUMN textsim.installed.kind IS 'kind of the object, as pg_identify_object() says it';
+COMMENT ON COLUMN textsim.installed.name IS 'name of the object';
+COMMENT ON COLUMN textsim.installed.hash IS 'the MD5 hash of its definition';
+
+-- Private functions
+
+-- With these settings the server prints every definition alike. Comments and rights of tables may be changed freely.
+CREATE FUNCTION textsim._catalog() RETURNS SETOF textsim.installed
+LANGUAGE plpgsql STABLE PARALLEL SAFE
+SET search_path = pg_catalog, pg_temp
+SET quote_all_identifiers = off
+SET standard_conforming_strings = on
+SET intervalstyle = postgres
+AS $$
+BEGIN
+    RETURN QUERY
+    WITH relation AS (
+        SELECT c.oid, c.relkind, c.relpersistence, c.relrowsecurity FROM pg_class c
+        WHERE c.relnamespace = 'textsim'::regnamespace AND c.relkind IN ('r', 'i', 'v', 'S', 'c')
+            AND c.relname !~ '^alembic|_[0-9]+'  -- the relations of a corpus have its number
+    ), object (class, id, part, definition) AS (
+        SELECT 'pg_class'::regclass, r.oid, 0, concat_ws(' ', r.relpersistence, r.relrowsecurity,
+            CASE r.relkind WHEN 'v' THEN pg_get_viewdef(r.oid) END, pg_get_indexdef(i.indexrelid),
+            i.indisvalid AND i.indisready)
+        FROM relation r LEFT JOIN pg_index i ON i.indexrelid = r.oid
+        UNION ALL
+        SELECT 'pg_class'::regclass, r.oid, a.attnum, concat_ws(' ', format_type(a.atttypid, a.atttypmod),
+            a.attnotnull, a.attidentity, pg_get_expr(d.adbin, d.adrelid))
+        FROM relation r
+        JOIN pg_attribute a ON a.attrelid = r.oid AND a.attnum > 0 AND NOT a.attisdropped
+        LEFT JOIN pg_attrdef d ON d.adrelid = r.oid AND d.adnum = a.attnum
+        WHERE r.relkind = 'r'
+        UNION ALL
+        SELECT 'pg_constraint'::regclass, c.oid, 0, pg_get_constraintdef(c.oid)
+        -- From PostgreSQL 18 on, NOT NULL is a constraint, too.
+        FROM relation r JOIN pg_constraint c ON c.conrelid = r.oid AND c.contype IN ('p', 'u', 'f', 'c')
+        UNION ALL
+        SELECT 'pg_trigger'::regclass, t.oid, 0, concat_ws(' ', pg_get_triggerdef(t.oid), t.tgenabled)
+        FROM relation r JOIN pg_trigger t ON t.tgrelid = r.oid AND NOT t.tgisinternal
+        UNION ALL
+        SELECT 'pg_policy'::regclass, p.oid, 0, concat_ws(' ', p.polcmd, pg_get_expr(p.polqual, p.polrelid),
+            pg_get_expr(p.polwithcheck, p.polrelid))
+        FROM relation r JOIN pg_policy p ON p.polrelid = r.oid
+        UNION ALL
+        SELECT 'pg_proc'::regclass, p.oid, 0, concat_ws(' ', p.prosrc, pg_get_function_sqlbody(p.oid), p.provolatile,
+            p.proisstrict, p.proparallel, p.prosecdef, p.proconfig::text, pg_get_function_result(p.oid),
+            pg_get_function_arguments(p.oid),
+            -- After a restore without rights, everyone may call the functions with the owner's rights.
+            p.prosecdef AND has_function_privilege('public', p.oid, 'EXECUTE'))
+        FROM pg_proc p WHERE p.pronamespace = 'textsim'::regnamespace AND p.proname !~ '_[0-9]+$'
+    )
+    SELECT replace(n.type, 'table ', ''), n.identity, md5(o.definition)
+    FROM object o CROSS JOIN LATERAL pg_identify_object(o.class, o.id, o.part) n;
+END $$;
+COMMENT ON FUNCTION textsim._catalog()
+    IS 'the objects of the schema as they are, without those of corpora and attached tables';
+
+CREATE FUNCTION textsim._wrong_objects() RETURNS TABLE (kind text, name text, detail text, remedy text)
+LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    RETURN QUERY
+    SELECT i.kind, i.name, CASE WHEN c.hash IS NULL THEN 'it does not exist' ELSE 'it is not as it was installed' END,
+        -- The files create what is missing. They replace no part of a table, and no relation but a view.
+        CASE WHEN i.kind IN ('function', 'procedure', 'view', 'trigger', 'policy')
+                OR c.hash IS NULL AND i.kind NOT IN ('column', 'constraint') THEN 'textsim db install'
+            ELSE 'alter it as textsim db sql creates it, or restore the database from a backup' END
+    FROM textsim.installed i LEFT JOIN textsim._catalog() c ON c.kind = i.kind AND c.name = i.name
+    WHERE c.hash IS DISTINCT FROM i.hash
+        AND NOT EXISTS (  -- a part of a table that does not exist
+            SELECT FROM textsim.installed t
+            WHERE t.kind = 'table' AND to_regclass(t.name) IS NULL
+                AND (starts_with(i.name, t.name || '.') OR i.name LIKE '% on ' || t.name))
+    UNION ALL
+    SELECT 'table', 'textsim.installed', 'it has no rows', 'textsim db install'
+    WHERE NOT EXISTS (SELECT FROM textsim.installed)
+    ORDER BY 1, 2;
+END $$;
+COMMENT ON FUNCTION textsim._wrong_objects()
+    IS 'the objects of the schema that are missing or changed, and what mends them';
+
+CREATE FUNCTION textsim._wrong_objects(c textsim.corpus)
+RETURNS TABLE (kind text, name text, detail text, remedy text)
+LANGUAGE plpgsql STABLE PARALLEL SAFE
+SET search_path = pg_catalog, pg_temp
+SET quote_all_identifiers = off
+SET standard_conforming_strings = on
+AS $$
+DECLARE
+    is_tracked boolean := EXISTS (SELECT FROM textsim.tracked t WHERE t.corpus_id = c.id);
+    missing constant text := 'it does not exist';
+    changed constant text := 'it is not as it was created';
+    backup constant text := 'restore the database from a backup';
+BEGIN
+    RETURN QUERY SELECT 'owner', o.object, 'it ' || o.problem, split_part(o.problem, 'as a superuser, ', 2)
+        FROM textsim._owner_problems(c) o;
+    RETURN QUERY
+    WITH relation AS (
+        SELECT r.kind, format('textsim.%I', r.name) AS name, r.statement, o.oid, o.relpersistence, o.relrowsecurity,
+            pg_get_indexdef(i.indexrelid) AS index, i.indisvalid AND i.indisready AS is_valid
+        FROM (
+            SELECT * FROM textsim._corpus_relations(c)
+            UNION ALL SELECT * FROM textsim._tracking_relations(c.id) WHERE is_tracked
+        ) r
+        LEFT JOIN pg_class o ON o.oid = to_regclass(format('textsim.%I', r.name))
+        LEFT JOIN pg_index i ON i.indexrelid = o.oid
+    )
+    -- The rows of a new band table are missing at the next check, and a rebuild adds them.
+    SELECT r.kind, r.name, missing, CASE WHEN r.name = 'textsim.document_' || c.id THEN backup ELSE r.statement END
+    FROM relation r WHERE r.oid IS NULL
+    UNION ALL
+    SELECT r.kind, r.name, changed, format('DROP INDEX %s; %s', r.name, r.statement)
+    FROM relation r WHERE r.index <> r.statement
+    UNION ALL
+    SELECT r.kind, r.name, 'it is not valid', 'REINDEX INDEX ' || r.name
+    FROM relation r WHERE NOT r.is_valid AND r.index = r.statement
+    UNION ALL
+    SELECT r.kind, r.name, 'it is unlogged: a crash of the server empties it', format('ALTER TABLE %s SET LOGGED', r.name)
+    FROM relation r WHERE r.kind = 'table' AND r.relpersistence = 'u'
+    UNION ALL
+    SELECT r.kind, r.name, 'row security hides documents of it', format('ALTER TABLE %s DISABLE ROW LEVEL SECURITY', r.name)
+    FROM relation r WHERE r.relrowsecurity;
+    -- The columns and constraints of the tables are those of their patterns.
+    RETURN QUERY
+    WITH made AS (
+        SELECT p.oid AS pattern, o.oid, o.oid::regclass::text AS name
+        FROM unnest(string_to_array(textsim._corpus_patterns(), '|')) n (pattern)
+        JOIN pg_class p ON p.oid = to_regclass('textsim.' || n.pattern)
+        JOIN pg_class o ON o.oid = to_regclass(format('textsim.%I', n.pattern || '_' || c.id))
+    ), col AS (
+        SELECT m.name AS relation, p.attname,
+            CASE WHEN p.attname = 'signature' AND c.bands IS NULL THEN 'integer[]'
+                ELSE format_type(p.atttypid, p.atttypmod) END AS type,
+            p.attnotnull OR p.attname = 'scope' AND c.scoped AS is_required,
+            format_type(a.atttypid, a.atttypmod) AS found, a.attnotnull AS found_required
+        FROM made m
+        JOIN pg_attribute p ON p.attrelid = m.pattern AND p.attnum > 0 AND NOT p.attisdropped
+        LEFT JOIN pg_attribute a ON a.attrelid = m.oid AND a.attname = p.attname AND NOT a.attisdropped
+    )
+    SELECT 'column', format('%s.%I', k.relation, k.attname),
+        CASE WHEN k.found IS NULL THEN missing ELSE format('it is of type %s; expected %s%s', k.found, k.type,
+            CASE WHEN k.is_required THEN ' NOT NULL' END) END,
+        CASE WHEN k.found = k.type AND k.is_required THEN format('ALTER TABLE %s ALTER COLUMN %I SET NOT NULL',
+            k.relation, k.attname) ELSE backup END
+    FROM col k WHERE (k.found, k.found_required) IS DISTINCT FROM (k.type, k.is_required)
+    UNION ALL
+    SELECT 'constraint', format('%s.%I', m.name, p.conname), missing,
+        format('ALTER TABLE %s ADD CONSTRAINT %I %s', m.name, p.conname, pg_get_constraintdef(p.oid))
+    FROM made m JOIN pg_constraint p ON p.conrelid = m.pattern AND p.contype = 'c'
+    WHERE NOT EXISTS (
+        SELECT FROM pg_constraint a
+        WHERE a.conrelid = m.oid AND pg_get_constraintdef(a.oid) = pg_get_constraintdef(p.oid));
+    RETURN QUERY
+    SELECT 'function', format('textsim.%I', f.name), CASE WHEN p.oid IS NULL THEN missing ELSE changed END,
+        format('SELECT textsim._make_functions(%s)', c.id)
+    FROM (
+        SELECT g.name, g.statement FROM textsim._corpus_functions(c) g
+        UNION ALL SELECT g.name, g.body FROM textsim._tracking_functions(c.id) g WHERE is_tracked
+    ) f (name, source)
+    LEFT JOIN pg_proc p ON p.pronamespace = 'textsim'::regnamespace AND p.proname = f.name
+    WHERE (strpos(f.source, p.prosrc) > 0) IS NOT TRUE
+    UNION ALL
+    SELECT 'function', format('textsim._changes_%s()', s.id),
+        CASE WHEN p.oid IS NULL THEN missing || ', so changes are missed' ELSE changed END,
+        format('SELECT textsim.detach(%L, %L); then attach it again: textsim attach', c.name, s.relation)
+    FROM textsim.source s LEFT JOIN pg_proc p ON p.oid = textsim._trigger_function(s.id)
+    WHERE s.corpus_id = c.id AND s.active AND EXISTS (SELECT FROM pg_class r WHERE r.oid = s.relation) AND (
+        p.prosrc = textsim._trigger_body(s) AND p.prosecdef AND NOT has_function_privilege('public', p.oid, 'EXECUTE')
+    ) IS NOT TRUE
+    UNION ALL
+    SELECT 'trigger', format('textsim.%I.%I', g.relation, g.name),
+        'it does not exist, is disabled or was changed, so changes are missed',
+        format('DROP TRIGGER IF EXISTS %I ON textsim.%I; %s', g.name, g.relation, g.statement)
+    FROM (
+        SELECT t.relation, t.name, t.statement FROM textsim._passage_triggers(c) t WHERE c.passages IS NOT NULL
+        UNION ALL SELECT t.relation, t.name, t.statement FROM textsim._tracking_triggers(c.id) t WHERE is_tracked
+    ) g
+    WHERE NOT EXISTS (
+        SELECT FROM pg_trigger o
+        WHERE o.tgrelid = to_regclass('textsim.' || g.relation) AND o.tgname = g.name AND o.tgenabled IN ('O', 'A')
+            AND pg_get_triggerdef(o.oid) = g.statement);
+END $$;
+COMMENT ON FUNCTION textsim._wrong_objects(textsim.corpus)
+    IS 'the objects of a corpus that are missing or changed, and what mends them';
+
+CREATE FUNCTION textsim._record_catalog() RETURNS void
+LANGUAGE sql VOLATILE PARALLEL UNSAFE
+BEGIN ATOMIC
+    DELETE FROM textsim.installed;
+    INSERT INTO textsim.installed SELECT * FROM textsim._catalog();
+END;
+COMMENT ON FUNCTION textsim._record_catalog()
+    IS 'record the present objects as the installed ones; the last statement of an upgrade';
+
+-- If these files run again, they have replaced the objects of these kinds, which another version of the server may
+-- print in another way. They have not altered tables, so the record of those stays.
+DELETE FROM textsim.installed WHERE kind IN ('function', 'procedure', 'view', 'trigger', 'policy');
+INSERT INTO textsim.installed SELECT * FROM textsim._catalog() ON CONFLICT DO NOTHING;
