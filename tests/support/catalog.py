@@ -155,7 +155,7 @@ def expected_settings(function: str) -> list[str]:
         settings += ["quote_all_identifiers=off", "standard_conforming_strings=on"]
     if "_moment(" in function:
         settings += ["TimeZone=UTC", "DateStyle=ISO"]
-    if "_text_of(" in function or "_prepare_source(" in function:
+    if any(name in function for name in ("_text_of(", "_prepare_source(", "_changes_")):
         settings += TEXT_SETTINGS
     return settings
 
