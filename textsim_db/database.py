@@ -101,14 +101,15 @@ class Database:
         check_not_reserved(name)
         wanted = stop_word_lists.with_lists(CorpusSettings(**settings))
         load_modules()
+        is_new = True
         try:
-            stored = stored_corpus.create(self._engine, name, wanted.complete())
+            stored_corpus.create(self._engine, name, wanted.complete())
         except CorpusExists:
             if not exist_ok:
                 raise
-            stored = None
-        if stored is None:
-            stored = stored_corpus.load(self._engine, name)
+            is_new = False
+        stored = stored_corpus.load(self._engine, name)
+        if not is_new:
             wanted.check_same(name, stored.config)
         return Corpus(Store(self._engine, self._dictionary, stored))
 

@@ -136,6 +136,39 @@ END $$;
 COMMENT ON FUNCTION textsim._drop_corpus(integer)
     IS 'remove a corpus; an error if a table is attached to it, unless that table was dropped';
 
+CREATE FUNCTION textsim._create_corpus(c textsim.corpus) RETURNS integer
+LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    plain textsim.corpus;
+    corpus_id integer;
+BEGIN
+    c.base := mod(textsim._draw(c.seed, 1), 4611686018427387904);
+    plain := c;  -- without what depends on a language or is learned
+    plain.stop_words_by_language := '{}';
+    plain.boilerplate := NULL;
+    -- Opening the corpus computes the signature and buckets of this text again, and compares them.
+    c.golden_signature := textsim._signature(plain, textsim._form(plain,
+        U&'The 3 QUICK brown foxes — naïve, ﬁne — jumped; '
+            'Быстрая ЛИСА, ταχεία ΑΛΕΠΟΎΣ, 素早い狐が跳ぶ, '
+            'चतुर लोमड़ी, الثعلب السريع, สุนัขจิ้งจอก, İstanbul’da 12½ km², e\0301te\0301 \+01F98A.'));
+    c.golden_buckets := textsim._stored_buckets(plain, c.golden_signature, NULL);
+    c.created_at := now();
+    c.created_with := '{}';
+    INSERT INTO textsim.corpus OVERRIDING USER VALUE VALUES (c.*)
+    ON CONFLICT ON CONSTRAINT corpus_name_key DO NOTHING
+    RETURNING id INTO corpus_id;
+    IF corpus_id IS NULL THEN
+        RAISE EXCEPTION 'corpus "%" exists already', c.name USING ERRCODE = 'duplicate_object',
+            HINT = 'Choose another name, or remove the corpus with textsim.drop_corpus.';
+    END IF;
+    PERFORM textsim._create_relations(corpus_id);
+    RETURN corpus_id;
+EXCEPTION WHEN out_of_memory THEN
+    PERFORM textsim._raise_full_lock_table(SQLERRM);
+END $$;
+COMMENT ON FUNCTION textsim._create_corpus(textsim.corpus)
+    IS 'store a corpus with its tables, and return its id; the settings are complete and checked';
+
 -- Public functions
 
 CREATE FUNCTION textsim.create_corpus(
@@ -151,10 +184,7 @@ DECLARE
     fault text := textsim._settings_fault(
         name, shingle, threshold, recall, num_hashes, seed, bands, rows);
     unit text := split_part(shingle, ':', 1);
-    n integer;
     c textsim.corpus;
-    golden integer[];
-    corpus_id integer;
 BEGIN
     IF fault IS NOT NULL THEN
         RAISE EXCEPTION '%', fault USING ERRCODE = 'invalid_parameter_value';
@@ -189,7 +219,6 @@ BEGIN
         RAISE EXCEPTION 'language is "%"; expected "auto" or NULL', language
             USING ERRCODE = 'invalid_parameter_value';
     END IF;
-    n := split_part(shingle, ':', 2);
     IF bands IS NULL AND recall < 1 THEN
         rows := textsim._chosen_rows(threshold, recall, num_hashes);
         bands := num_hashes / rows;
@@ -201,38 +230,29 @@ BEGIN
         FROM unnest(stop_words) s (body)
         CROSS JOIN LATERAL unnest(textsim.words(s.body)) w (word)
         ORDER BY 1);
-    -- Opening the corpus computes the signature and buckets of this text again, and compares them.
+    c.name := name;
     c.unit := unit;
-    c.shingle_length := n;
-    c.num_hashes := num_hashes;
+    c.shingle_length := split_part(shingle, ':', 2);
     c.threshold := threshold;
+    c.recall := recall;
+    c.num_hashes := num_hashes;
     c.bands := bands;
-    c.base := mod(textsim._draw(seed, 1), 4611686018427387904);
-    golden := textsim._signature(c, textsim._form(c,
-        U&'The 3 QUICK brown foxes — naïve, ﬁne — jumped; '
-            'Быстрая ЛИСА, ταχεία ΑΛΕΠΟΎΣ, 素早い狐が跳ぶ, '
-            'चतुर लोमड़ी, الثعلب السريع, สุนัขจิ้งจอก, İstanbul’da 12½ km², e\0301te\0301 \+01F98A.'));
-    INSERT INTO textsim.corpus (
-        name, unit, shingle_length, threshold, recall, num_hashes, bands, rows, seed, recipe,
-        stop_words, language, is_unique, scoped, keep_for, boilerplate, passages, common_passages, base,
-        golden_signature, golden_buckets)
-    VALUES (
-        name, unit, n, threshold, recall, num_hashes, bands, rows, seed, 2,
-        c.stop_words, language, is_unique, scoped, keep_for, boilerplate, passages, common_passages, c.base, golden,
-        CASE WHEN bands IS NULL THEN golden ELSE textsim._buckets(golden::smallint[], bands, rows) END)
-    ON CONFLICT ON CONSTRAINT corpus_name_key DO NOTHING
-    RETURNING id INTO corpus_id;
-    IF corpus_id IS NULL THEN
-        RAISE EXCEPTION 'corpus "%" exists already', name USING ERRCODE = 'duplicate_object',
-            HINT = 'Choose another name, or remove the corpus with textsim.drop_corpus.';
-    END IF;
-    PERFORM textsim._create_relations(corpus_id);
+    c.rows := rows;
+    c.seed := seed;
+    c.recipe := 2;
+    c.language := language;
+    c.stop_words_by_language := '{}';
+    c.is_unique := is_unique;
+    c.scoped := scoped;
+    c.keep_for := keep_for;
+    c.boilerplate := boilerplate;
+    c.passages := passages;
+    c.common_passages := common_passages;
+    PERFORM textsim._create_corpus(c);
     IF boilerplate IS NOT NULL THEN
         RAISE NOTICE 'corpus "%" has no documents to learn boilerplate from yet', name
             USING HINT = 'Add documents, and then run textsim rebuild.';
     END IF;
-EXCEPTION WHEN out_of_memory THEN
-    PERFORM textsim._raise_full_lock_table(SQLERRM);
 END $$;
 COMMENT ON FUNCTION textsim.create_corpus(
     text, text, double precision, double precision, integer, bigint, integer, integer, text[], text,

@@ -17,11 +17,12 @@ from textsim_db.cli.settings_options import (
     LEFT_AS_IT_IS,
     PartialSettings,
     check_existing,
+    complete,
     settings_of,
     with_settings,
 )
 from textsim_db.errors import CorpusExists, RecipeError, shown
-from textsim_db.settings import CHANGEABLE, SETTINGS, CorpusSettings
+from textsim_db.settings import CHANGEABLE, SETTINGS
 from textsim_db.show.numbers import count
 
 if TYPE_CHECKING:
@@ -123,15 +124,12 @@ def drop(corpus: CorpusName, yes: Yes = False, database_url: DatabaseUrl = None)
 
 
 def _create(db: Database, name: str, settings: PartialSettings) -> None:
-    """Create a corpus; kernels are loaded only to split stop words."""
-    if "stop_words" in settings:
-        db.create_corpus(name, **settings)
-        return
+    """Create a corpus as db.create_corpus does; kernels are loaded only to split stop words."""
     from textsim_db.db import stored_corpus
     from textsim_db.write.temporary_corpora import check_not_reserved
 
     check_not_reserved(name)
-    stored_corpus.create_by_server(db.engine, name, CorpusSettings(**settings))
+    stored_corpus.create(db.engine, name, complete(settings))
 
 
 @with_settings(*CHANGEABLE, default=LEFT_AS_IT_IS)

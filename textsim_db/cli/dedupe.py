@@ -31,7 +31,7 @@ from textsim_db.cli.options import (
 )
 from textsim_db.cli.output import check_output
 from textsim_db.cli.progress import loading
-from textsim_db.cli.settings_options import PartialSettings, check_settings, with_settings
+from textsim_db.cli.settings_options import PartialSettings, complete, with_settings
 from textsim_db.errors import ConfigurationError, CorpusNotFound, InputError, shown
 from textsim_db.files.file_kinds import Kind
 from textsim_db.settings import PAIR_SETTINGS, CorpusSettings
@@ -172,7 +172,7 @@ def dedupe(
     from textsim_db.files.read_judgements import read_judgements
     from textsim_db.files.record_files import RecordColumns, RecordFile
 
-    check_settings(settings)
+    complete(settings)
     outputs = _Outputs(output, report)
     _check_usage(path, outputs, judgements)
     _check_against(against or [], settings)

@@ -28,7 +28,7 @@ from textsim_db.cli.query_documents import QueryDocuments
 from textsim_db.cli.settings_options import (
     PartialSettings,
     check_existing,
-    check_settings,
+    complete,
     with_settings,
 )
 from textsim_db.errors import ConfigurationError, InputError
@@ -180,7 +180,7 @@ def _check_usage(settings: PartialSettings, glob: str, create: bool, scope: str 
             "settings are for a new corpus: give --create, or change them with textsim rebuild",
         )
     if settings:
-        check_settings(settings)
+        complete(settings)
     if settings.get("scoped") and scope is None:
         raise misused(
             "--scoped", "name the column, or the member in JSON, of the scopes with --scope"

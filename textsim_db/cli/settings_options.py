@@ -56,9 +56,9 @@ def with_settings(
     return decorate
 
 
-def check_settings(settings: PartialSettings) -> None:
-    """Raise ConfigurationError unless a corpus can be made with these settings."""
-    _with_lists(settings).complete()
+def complete(settings: PartialSettings) -> CorpusConfig:
+    """Return the settings of a new corpus; raises ConfigurationError unless one can have them."""
+    return _with_lists(settings).complete()
 
 
 def check_existing(corpus: ManagedCorpus, settings: PartialSettings) -> None:

@@ -135,12 +135,9 @@ _COLUMNS: Final[LiteralString] = (
 CORPUS_BY_NAME: Final[LiteralString] = f"SELECT {_COLUMNS} FROM textsim.corpus WHERE name = %s"
 CORPUS_BY_ID: Final[LiteralString] = f"SELECT {_COLUMNS} FROM textsim.corpus WHERE id = %s"
 CORPUS_NAMES: Final[LiteralString] = 'SELECT name FROM textsim.corpus ORDER BY name COLLATE "C"'
-CREATE_CORPUS: Final[LiteralString] = "SELECT textsim.create_corpus({})"
-INSERT_CORPUS: Final[LiteralString] = """
-INSERT INTO textsim.corpus ({columns}) VALUES ({values})
-ON CONFLICT (name) DO NOTHING
-RETURNING id
-"""
+CREATE_CORPUS: Final[LiteralString] = (
+    "SELECT textsim._create_corpus(pg_catalog.jsonb_populate_record(NULL::textsim.corpus, %s))"
+)
 ALTER_CORPUS: Final[LiteralString] = "UPDATE textsim.corpus SET {} WHERE id = %s"
 # check compares the settings with the settings that are recorded here.
 RECORD_SETTINGS: Final[LiteralString] = """
@@ -159,7 +156,6 @@ INSERT INTO textsim.common (corpus_id, of_passages, value, class)
 SELECT %s, %s, value, class FROM unnest(%s::bigint[], %s::smallint[]) q (value, class)
 """
 INSERT_BOILERPLATE: Final[LiteralString] = "INSERT INTO textsim.boilerplate VALUES (%s, %s)"
-CREATE_RELATIONS: Final[LiteralString] = "SELECT textsim._create_relations(%s)"
 LOCK_CORPUS_BY_NAME: Final[LiteralString] = (
     "SELECT id FROM textsim.corpus WHERE name = %s FOR UPDATE"
 )

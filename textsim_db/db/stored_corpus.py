@@ -30,15 +30,14 @@ from textsim_db.db.engine import (
 from textsim_db.db.retries import Attempts
 from textsim_db.errors import ConfigurationError, CorpusExists, CorpusNotFound
 from textsim_db.lazy_imports import lazy
-from textsim_db.settings import SETTINGS, CorpusConfig, CorpusSettings, Shingle
+from textsim_db.settings import CorpusConfig, Shingle
 
 if TYPE_CHECKING:
     from textsim_db.db import stored_signatures
-    from textsim_db.sketch import fast_similarity, sketch_texts
+    from textsim_db.sketch import sketch_texts
     from textsim_db.sketch.common_values import CommonValues
 else:
     stored_signatures = lazy("textsim_db.db.stored_signatures", globals())
-    fast_similarity = lazy("textsim_db.sketch.fast_similarity", globals())
     sketch_texts = lazy("textsim_db.sketch.sketch_texts", globals())
 
 log = logging.getLogger(__name__)
@@ -92,25 +91,22 @@ def _named(corpus_id: int, expires: bool, text: LiteralString) -> str:
 
 
 def create(engine: Engine, name: str, config: CorpusConfig) -> StoredCorpus:
-    """Store a new corpus with its tables; raises CorpusExists and ConfigurationError."""
+    """Store a new corpus with its tables; raises CorpusExists and ConfigurationError.
+
+    The server computes the golden signature, so no kernel is loaded. It is compared when the corpus is
+    opened to add or search.
+    """
     check_name(name)
-    signature, buckets = sketch_texts.golden(config)
-    columns = {
-        "name": name,
-        **_columns_of(config),
-        "base": fast_similarity.base(config.seed),
-        "golden_signature": signature.tolist(),
-        "golden_buckets": buckets.tolist(),
-    }
-    insert = sql.SQL(statements.INSERT_CORPUS).format(
-        columns=sql.SQL(", ").join(map(sql.Identifier, columns)),
-        values=sql.SQL(", ").join(sql.Placeholder() * len(columns)),
-    )
+    columns = _columns_of(config) | {"name": name}
+    if config.keep_for is not None:
+        days, seconds = config.keep_for.days, config.keep_for.seconds
+        columns["keep_for"] = f"{days} days {seconds} s {config.keep_for.microseconds} us"
     with database_errors(), transaction(engine) as connection:
-        row = connection.execute(insert, [*columns.values()]).fetchone()
-        if row is None:
-            raise CorpusExists(f'corpus "{name}" exists already')
-        connection.execute(statements.CREATE_RELATIONS, row)
+        try:
+            row = connection.execute(statements.CREATE_CORPUS, [Jsonb(columns)]).fetchone()
+        except pg.DuplicateObject:
+            raise CorpusExists(f'corpus "{name}" exists already') from None
+        assert row is not None
         if config.boilerplate_values:
             values = [row[0], list(config.boilerplate_values)]
             connection.execute(statements.INSERT_BOILERPLATE, values)
@@ -119,31 +115,6 @@ def create(engine: Engine, name: str, config: CorpusConfig) -> StoredCorpus:
                 lists = stored_signatures.common_parameters(common)
                 connection.execute(statements.INSERT_COMMON, [row[0], bool(of_passages), *lists])
     return StoredCorpus(int(row[0]), name, config, int(row[0]))
-
-
-def create_by_server(engine: Engine, name: str, settings: CorpusSettings) -> None:
-    """Store a new corpus whose golden signature the server computes, so no kernel is loaded.
-
-    The signature is compared when the corpus is opened to add or search. settings: without stop words.
-    Raises CorpusExists and ConfigurationError.
-    """
-    check_name(name)
-    config = settings.complete()
-    arguments = {
-        "name": name,
-        **{each: getattr(config, each) for each in SETTINGS if each != "stop_words"},
-        "shingle": str(config.shingle),
-        "bands": settings.bands,
-        "rows": settings.rows,
-    }
-    call = sql.SQL(statements.CREATE_CORPUS).format(
-        sql.SQL(", ").join(sql.SQL("{} => %s").format(sql.Identifier(each)) for each in arguments)
-    )
-    with database_errors(), transaction(engine) as connection:
-        try:
-            connection.execute(call, [*arguments.values()])
-        except pg.DuplicateObject:
-            raise CorpusExists(f'corpus "{name}" exists already') from None
 
 
 def load(engine: Engine, name: str, check_golden: bool = True) -> StoredCorpus:
@@ -299,7 +270,7 @@ def _columns_of(config: CorpusConfig) -> dict[str, Any]:
         "unit": config.shingle.unit,
         "shingle_length": config.shingle.n,
         "stop_words": list(config.stop_words),
-        "stop_words_by_language": Jsonb(dict(config.stop_words_by_language)),
+        "stop_words_by_language": dict(config.stop_words_by_language),
     }
 
 

@@ -1,0 +1,215 @@
+-- Checks that many functions share: of the corpus, the language, the scope and the threshold, and that no transaction
+-- is open.
+
+-- Private functions
+
+CREATE FUNCTION textsim._most_alike_name(name text, names text[]) RETURNS text
+LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    most integer := greatest(1, char_length(name) / 3);
+BEGIN
+    RETURN (
+        SELECT o.name
+        FROM unnest(names) o (name)
+        -- Each letter is a word of its own here.
+        CROSS JOIN LATERAL textsim.levenshtein_words(
+            regexp_replace(left(_most_alike_name.name, 100), '(.)', '\1 ', 'g'),
+            regexp_replace(left(o.name, 100), '(.)', '\1 ', 'g')) e (edits)
+        WHERE abs(char_length(o.name) - char_length(_most_alike_name.name)) <= most
+            AND e.edits <= most
+        ORDER BY e.edits, o.name COLLATE "C"
+        LIMIT 1);
+END $$;
+COMMENT ON FUNCTION textsim._most_alike_name(text, text[])
+    IS 'the most similar of some names, if at most a third of the letters differ; or NULL';
+
+CREATE FUNCTION textsim._corpus(name text) RETURNS textsim.corpus
+LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    c textsim.corpus;
+BEGIN
+    SELECT * INTO c FROM textsim.corpus k WHERE k.name = _corpus.name;
+    IF NOT FOUND THEN
+        RAISE EXCEPTION 'corpus "%" does not exist', name
+            USING ERRCODE = 'undefined_object', HINT = coalesce(
+                'Did you mean "' || textsim._most_alike_name(name, ARRAY(SELECT k.name FROM textsim.corpus k))
+                    || '"?',
+                'SELECT name FROM textsim.corpus lists the corpora.');
+    END IF;
+    IF c.recipe <> 2 THEN
+        RAISE EXCEPTION 'corpus "%" was built by recipe %; these functions compute recipe 2',
+            name, c.recipe USING ERRCODE = 'feature_not_supported',
+                HINT = 'Create a corpus with this version of textsim-db, and index the texts again.';
+    END IF;
+    -- The snapshot of a transaction that began before a rebuild still shows the old corpus.
+    IF to_regclass(format('textsim.document_%s', c.id)) IS NULL THEN
+        RAISE EXCEPTION 'corpus "%" was rebuilt or dropped after this transaction began', name
+            USING ERRCODE = 'serialization_failure', HINT = 'Repeat the transaction.';
+    END IF;
+    RETURN c;
+END $$;
+COMMENT ON FUNCTION textsim._corpus(text)
+    IS 'the corpus with a name; NULL if the name is NULL; an error if no corpus has the name';
+
+CREATE FUNCTION textsim._required_corpus(name text) RETURNS textsim.corpus
+LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    PERFORM textsim._check_given('the name of the corpus', name IS NOT NULL);
+    RETURN textsim._corpus(name);
+END $$;
+COMMENT ON FUNCTION textsim._required_corpus(text)
+    IS 'the corpus with a name; an error if the name is NULL or no corpus has it';
+
+CREATE FUNCTION textsim._was_replaced(c textsim.corpus, name text) RETURNS boolean
+LANGUAGE sql STABLE PARALLEL SAFE
+RETURN
+    -- At the other levels a repeated statement has the same snapshot, which never shows the new corpus.
+    current_setting('transaction_isolation') IN ('read committed', 'read uncommitted')
+    AND NOT EXISTS (
+        SELECT FROM textsim.corpus o
+        WHERE o.name = _was_replaced.name AND (
+            o.id = (c).id
+            OR to_regclass('textsim.document_' || o.id) IS NULL
+            OR to_regclass('textsim.band_' || o.id) IS NULL));
+COMMENT ON FUNCTION textsim._was_replaced(textsim.corpus, text)
+    IS 'whether a failed statement can be repeated, because a rebuild has replaced the corpus';
+
+-- VOLATILE, so that each repetition has a new snapshot, which shows the new corpus of a rebuild.
+CREATE FUNCTION textsim._lock_corpus(name text) RETURNS textsim.corpus
+LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    c textsim.corpus;
+BEGIN
+    LOOP
+        BEGIN
+            c := textsim._corpus(name);
+            EXECUTE format('LOCK TABLE textsim.%I, textsim.%I IN ACCESS SHARE MODE',
+                'band_' || c.id, 'document_' || c.id);
+            RETURN c;
+        EXCEPTION WHEN undefined_table OR serialization_failure THEN
+            IF NOT textsim._was_replaced(c, name) THEN
+                RAISE;
+            END IF;
+        END;
+    END LOOP;
+END $$;
+COMMENT ON FUNCTION textsim._lock_corpus(text)
+    IS 'the corpus with a name, locked against a rebuild until the end of the transaction';
+
+CREATE FUNCTION textsim._check_language(c textsim.corpus, language text) RETURNS text
+LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    IF c.language IS NULL THEN
+        RAISE EXCEPTION 'corpus "%" does not identify languages', c.name
+            USING ERRCODE = 'invalid_parameter_value',
+                HINT = 'Leave the language out, or create a corpus with language "auto".';
+    END IF;
+    IF language !~ '^[a-z]{2,3}$' THEN
+        RAISE EXCEPTION 'language is "%"; expected a code of ISO 639, such as "en"', language
+            USING ERRCODE = 'invalid_parameter_value';
+    END IF;
+    RETURN language;
+END $$;
+COMMENT ON FUNCTION textsim._check_language(textsim.corpus, text)
+    IS 'the language; an error if it is not a code, or if the corpus does not identify languages';
+
+-- STABLE as format() is, so that the planner inlines it.
+CREATE FUNCTION textsim._scope_fault(c textsim.corpus, scope text) RETURNS text
+LANGUAGE sql STABLE PARALLEL SAFE
+RETURN CASE
+    WHEN c.scoped AND scope IS NULL THEN 'the scope is NULL'
+    WHEN NOT c.scoped AND scope IS NOT NULL THEN format('corpus "%s" is not scoped', c.name)
+    WHEN octet_length(scope) > 200 THEN
+        format('the scope is %s bytes long; at most 200 are possible', octet_length(scope))
+END;
+COMMENT ON FUNCTION textsim._scope_fault(textsim.corpus, text)
+    IS 'the reason why a document of a corpus cannot have this scope, or NULL';
+
+CREATE FUNCTION textsim._check_scope(c textsim.corpus, scope text) RETURNS text
+LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    fault text := textsim._scope_fault(c, scope);
+BEGIN
+    IF fault IS NOT NULL THEN
+        RAISE EXCEPTION '%', CASE WHEN scope IS NULL
+            THEN format('corpus "%s" is scoped, and no scope is given', c.name) ELSE fault END
+            USING ERRCODE = 'invalid_parameter_value', HINT = CASE
+                WHEN scope IS NULL THEN 'Name the scope: scope => ''...''.'
+                WHEN NOT c.scoped THEN 'Leave the scope out, or create a corpus with scoped => true.' END;
+    END IF;
+    RETURN scope;
+END $$;
+COMMENT ON FUNCTION textsim._check_scope(textsim.corpus, text)
+    IS 'the scope of a document or a search; an error if it is missing in a scoped corpus, or given for another';
+
+CREATE FUNCTION textsim._check_threshold(c textsim.corpus, threshold double precision)
+RETURNS double precision
+LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    IF NOT (threshold > 0 AND threshold <= 1) THEN
+        RAISE EXCEPTION 'threshold is %; expected above 0, at most 1', threshold
+            USING ERRCODE = 'invalid_parameter_value';
+    END IF;
+    IF c.bands IS NULL AND threshold < c.threshold THEN
+        RAISE EXCEPTION 'threshold is %; the exact corpus "%" finds every pair from % on, but not below',
+            threshold, c.name, c.threshold
+            USING ERRCODE = 'invalid_parameter_value',
+                HINT = 'textsim rebuild lowers the threshold of a corpus.';
+    END IF;
+    RETURN threshold;
+END $$;
+COMMENT ON FUNCTION textsim._check_threshold(textsim.corpus, double precision)
+    IS 'the threshold; an error if it is not above 0 and at most 1, or lower than an exact corpus has';
+
+CREATE FUNCTION textsim._check_search(
+    c textsim.corpus, threshold double precision, max_results integer)
+RETURNS void
+LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    PERFORM textsim._check_threshold(c, threshold);
+    IF max_results < 1 THEN
+        RAISE EXCEPTION 'max_results is %; expected 1 or more, or NULL for all', max_results
+            USING ERRCODE = 'invalid_parameter_value';
+    END IF;
+END $$;
+COMMENT ON FUNCTION textsim._check_search(textsim.corpus, double precision, integer)
+    IS 'raise an error unless a search can have this threshold and this number of results';
+
+CREATE FUNCTION textsim._check_given(name text, is_given boolean) RETURNS void
+LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    IF NOT is_given THEN
+        RAISE EXCEPTION '% is NULL', name USING ERRCODE = 'invalid_parameter_value';
+    END IF;
+END $$;
+COMMENT ON FUNCTION textsim._check_given(text, boolean)
+    IS 'raise an error that names an argument, unless it is given';
+
+-- A block with EXCEPTION can neither commit nor roll back, and the server has a message for each of the two. In a
+-- transaction block the server has one message for both, whatever its language is. A procedure with a SET clause could
+-- never commit.
+CREATE PROCEDURE textsim._check_no_transaction(name text)
+LANGUAGE plpgsql AS $$
+DECLARE
+    of_commit pg_catalog.text;
+    of_rollback pg_catalog.text;
+BEGIN
+    BEGIN
+        COMMIT;
+    EXCEPTION WHEN invalid_transaction_termination THEN
+        of_commit := SQLERRM;
+    END;
+    BEGIN
+        ROLLBACK;
+    EXCEPTION WHEN invalid_transaction_termination THEN
+        of_rollback := SQLERRM;
+    END;
+    IF pg_catalog.texteq(of_commit, of_rollback) THEN
+        RAISE EXCEPTION '% commits after each step, so it cannot run in a transaction block or a function', name
+            USING ERRCODE = 'invalid_transaction_termination',
+                HINT = 'End the transaction, and call it alone. If the client begins transactions by itself, '
+                    'switch on its autocommit.';
+    END IF;
+END $$;
+COMMENT ON PROCEDURE textsim._check_no_transaction(text)
+    IS 'raise an error if the caller cannot commit';

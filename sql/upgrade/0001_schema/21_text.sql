@@ -1,0 +1,189 @@
+-- From text to normal form, words and shingles. textsim_db.text computes the same, bit for bit.
+
+-- Private functions
+
+-- Spaces replace unassigned code points, because versions of Unicode normalise only assigned ones alike. Runs
+-- of marks are capped, because NFKC sorts them in quadratic time.
+CREATE FUNCTION textsim._prepared(body text) RETURNS text
+LANGUAGE sql IMMUTABLE PARALLEL SAFE
+RETURN CASE
+    WHEN octet_length(body) = length(body) THEN body
+    ELSE textsim._capped(textsim._assigned(body))
+END;
+COMMENT ON FUNCTION textsim._prepared(text)
+    IS 'a text ready for NFKC: assigned code points only, and no long runs of marks';
+
+CREATE FUNCTION textsim._form_of_piece(body text) RETURNS text
+LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    IF octet_length(body) = length(body) THEN
+        RETURN regexp_replace(lower(body COLLATE "C"), '[^a-z0-9]+', ' ', 'g');
+    END IF;
+    body := textsim._spaced(normalize(body, NFKC));
+    RETURN textsim._fold(textsim._split(body));
+END $$;
+COMMENT ON FUNCTION textsim._form_of_piece(text)
+    IS 'the normal form of a prepared text; a separator at its beginning or end becomes a space';
+
+CREATE FUNCTION textsim._form_of_pieces(body text) RETURNS text
+LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    -- A slice of a bytea is one copy. For a slice of a text, the server counts characters from the beginning.
+    bytes bytea := convert_to(body, 'UTF8');
+    size integer := octet_length(bytes);
+    start integer := 0;
+    stop integer;
+    piece text := '';
+    unfinished text := '';
+    forms text[] := '{}';
+    after_space boolean := true;
+BEGIN
+    WHILE start < size LOOP
+        stop := least(start + 65536, size);
+        WHILE stop < size AND get_byte(bytes, stop) & 192 = 128 LOOP
+            stop := stop + 1;
+        END LOOP;
+        piece := unfinished || convert_from(substr(bytes, start + 1, stop - start), 'UTF8');
+        piece := textsim._prepared(piece);
+        start := stop;
+        IF start < size THEN
+            unfinished := textsim._unfinished(piece);
+            piece := left(piece, length(piece) - length(unfinished));
+        END IF;
+        piece := textsim._form_of_piece(piece);
+        IF after_space THEN
+            piece := ltrim(piece);
+        END IF;
+        IF piece <> '' THEN
+            after_space := right(piece, 1) = ' ';
+            forms := forms || piece;
+        END IF;
+    END LOOP;
+    -- Trim only the last piece: trimming takes eight bytes of memory a byte, and the server allows 1 GB.
+    forms[cardinality(forms)] := rtrim(forms[cardinality(forms)]);
+    RETURN array_to_string(forms, '');
+END $$;
+COMMENT ON FUNCTION textsim._form_of_pieces(text)
+    IS 'the normal form of a long text, computed in pieces so that a statement can be cancelled';
+
+CREATE FUNCTION textsim._without_boilerplate(form text, boilerplate_values bigint[], n integer) RETURNS text
+LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    RETURN (
+        SELECT coalesce(string_agg(s.word, ' ' ORDER BY s.place), '')
+        FROM (
+            SELECT w.word, w.place, bool_or(w.value IN (SELECT unnest(boilerplate_values))) OVER (
+                ORDER BY w.place ROWS BETWEEN n - 1 PRECEDING AND CURRENT ROW) AS is_left_out
+            FROM ROWS FROM (
+                unnest(string_to_array(form, ' ')), unnest(textsim._shingle_values(form, 'word', n))
+            ) WITH ORDINALITY w (word, value, place)
+        ) s
+        WHERE s.is_left_out IS NOT TRUE);
+END $$;
+COMMENT ON FUNCTION textsim._without_boilerplate(text, bigint[], integer)
+    IS 'a normal form without the words of its shingles that have one of these values';
+
+CREATE FUNCTION textsim._form(c textsim.corpus, body text, language text DEFAULT NULL) RETURNS text
+LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    left_out text[] := c.stop_words;
+    form text;
+BEGIN
+    IF body IS NULL THEN
+        RETURN NULL;
+    END IF;
+    IF c.stop_words_by_language <> '{}' THEN
+        IF language IS NULL THEN
+            RAISE EXCEPTION 'corpus "%" removes stop words by language, and SQL cannot identify the '
+                'language of a text', c.name
+                USING ERRCODE = 'feature_not_supported',
+                    HINT = 'Pass the language if the function takes it. Otherwise use Python or the '
+                        'command textsim, or attach a table in mode queue.';
+        END IF;
+        left_out := array(SELECT jsonb_array_elements_text(c.stop_words_by_language -> language));
+    END IF;
+    IF cardinality(left_out) = 0 THEN
+        form := textsim.normal_form(body);
+    ELSE
+        form := array_to_string(array(
+            SELECT w.word FROM unnest(textsim.words(body)) WITH ORDINALITY w (word, place)
+            WHERE NOT EXISTS (  -- hashed; <> ALL would compare with each word
+                SELECT FROM unnest(left_out) s (word) WHERE s.word = w.word COLLATE "C")
+            ORDER BY w.place), ' ');
+    END IF;
+    RETURN CASE WHEN c.boilerplate IS NULL THEN form
+        ELSE coalesce(textsim._without_boilerplate(form, (
+            SELECT b.shingle_values FROM textsim.boilerplate b WHERE b.corpus_id = c.id), c.shingle_length), form) END;
+END $$;
+COMMENT ON FUNCTION textsim._form(textsim.corpus, text, text)
+    IS 'the normal form of a text without the stop words of a corpus, or of a language in the corpus, and without '
+    'boilerplate';
+
+CREATE FUNCTION textsim._shingles_of(units text[], n integer, separator text) RETURNS text[]
+LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
+BEGIN ATOMIC
+    SELECT coalesce(array_agg(s.shingle ORDER BY s.place), '{}')
+    FROM (
+        SELECT g.shingle, min(g.place) AS place
+        FROM (
+            SELECT u.place, string_agg(u.unit, separator) OVER (
+                ORDER BY u.place ROWS BETWEEN CURRENT ROW AND n - 1 FOLLOWING
+            ) AS shingle
+            FROM unnest(units) WITH ORDINALITY u (unit, place)
+        ) g
+        WHERE g.place <= greatest(cardinality(units) - n + 1, 1)
+        GROUP BY g.shingle COLLATE "C", g.shingle
+    ) s;
+END;
+COMMENT ON FUNCTION textsim._shingles_of(text[], integer, text)
+    IS 'the distinct runs of n units, in order of first appearance; one run of all units if there '
+    'are fewer than n';
+
+CREATE FUNCTION textsim._shingles_of_form(form text, unit text, n integer) RETURNS text[]
+LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    IF unit = 'word' THEN
+        RETURN textsim._shingles_of(string_to_array(form, ' '), n, ' ');
+    END IF;
+    RETURN textsim._shingles_of(string_to_array(form, NULL), n, '');
+END $$;
+COMMENT ON FUNCTION textsim._shingles_of_form(text, text, integer) IS 'the shingles of a normal form';
+
+-- Public functions
+
+CREATE FUNCTION textsim.normal_form(text text) RETURNS text
+LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    IF octet_length(text) > 65536 THEN
+        RETURN textsim._form_of_pieces(text);
+    END IF;
+    RETURN btrim(textsim._form_of_piece(textsim._prepared(text)));
+END $$;
+COMMENT ON FUNCTION textsim.normal_form(text)
+    IS 'Returns the normal form of a text: words in lower case, joined by single spaces, after '
+    'Unicode NFKC (version 13.0). Punctuation is dropped, and so are combining marks past the '
+    '30th of a run.';
+
+CREATE FUNCTION textsim.words(text text) RETURNS text[]
+LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
+RETURN string_to_array(textsim.normal_form(text), ' ');
+COMMENT ON FUNCTION textsim.words(text)
+    IS 'Returns the words of the normal form of a text, in order.';
+
+CREATE FUNCTION textsim.shingles(text text, unit text, n integer) RETURNS text[]
+LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    IF unit NOT IN ('word', 'char') THEN
+        RAISE EXCEPTION 'unit is "%"; expected "word" or "char"', unit
+            USING ERRCODE = 'invalid_parameter_value';
+    END IF;
+    IF n NOT BETWEEN 1 AND 1000 THEN
+        RAISE EXCEPTION 'shingle length is %; expected 1 to 1000', n
+            USING ERRCODE = 'invalid_parameter_value';
+    END IF;
+    RETURN textsim._shingles_of_form(textsim.normal_form(text), unit, n);
+END $$;
+COMMENT ON FUNCTION textsim.shingles(text, text, integer)
+    IS 'Returns the distinct shingles of a text, in order of first appearance. A shingle is n '
+    'consecutive words or characters of the normal form (unit: word or char; n: 1 to 1000). A '
+    'text of fewer than n has one shingle; a text without words has none.';

@@ -1,0 +1,453 @@
+-- From shingles to signatures and buckets. textsim_db.sketch computes the same, bit for bit.
+
+-- Private functions
+
+CREATE FUNCTION textsim._run_values(units text[], n integer) RETURNS bigint[]
+LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    RETURN (
+        SELECT array(
+            SELECT hash_array_extended(w.hashes[i:i + n - 1], 0)
+            FROM generate_series(1, greatest(cardinality(w.hashes) - n + 1, 1)) i)
+        FROM (
+            SELECT array(SELECT hashtextextended(u.unit COLLATE "C", 0) FROM unnest(units) u (unit)) AS hashes
+            OFFSET 0  -- computed once, not for each slice
+        ) w);
+END $$;
+COMMENT ON FUNCTION textsim._run_values(text[], integer)
+    IS 'the 64-bit value of each run of n units, such as words; one run of all units if there are fewer than n';
+
+CREATE FUNCTION textsim._shingle_values(form text, unit text, n integer) RETURNS bigint[]
+LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    IF form = '' THEN
+        RETURN '{}';
+    END IF;
+    IF unit = 'char' OR n = 1 THEN
+        RETURN array(
+            SELECT hashtextextended(s COLLATE "C", 0)
+            FROM unnest(CASE unit WHEN 'char' THEN textsim._shingles_of_form(form, unit, n)
+                ELSE string_to_array(form, ' ') END) s);
+    END IF;
+    RETURN textsim._run_values(string_to_array(form, ' '), n);
+END $$;
+COMMENT ON FUNCTION textsim._shingle_values(text, text, integer)
+    IS 'the 64-bit values of the shingles of a normal form; equal word shingles are repeated';
+
+CREATE FUNCTION textsim._bins(shingle_values bigint[], num_hashes integer, base bigint, rounds integer)
+RETURNS TABLE (bin bigint, value bigint)
+LANGUAGE sql IMMUTABLE PARALLEL SAFE
+BEGIN ATOMIC
+    SELECT ((h.hash & 4294967295) * num_hashes) >> 32, min((h.round << 32) + (h.hash >> 32))
+    FROM (
+        SELECT r.round, hashint8extended(x, base + r.round) AS hash
+        FROM unnest(shingle_values) x CROSS JOIN generate_series(0, rounds - 1::bigint) r (round)
+        OFFSET 0  -- computed once, not twice
+    ) h
+    GROUP BY 1;
+END;
+COMMENT ON FUNCTION textsim._bins(bigint[], integer, bigint, integer)
+    IS 'the smallest value in each bin after some rounds of hashing, without the empty bins';
+
+-- Dahlgaard, Knudsen and Thorup, Fast Similarity Sketching, FOCS 2017. Rounds end when no bin is empty.
+-- Further rounds change nothing, so several rounds are computed at once.
+CREATE FUNCTION textsim._sketch(shingle_values bigint[], num_hashes integer, base bigint)
+RETURNS smallint[]
+LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    -- After this number of rounds, at most one text in eight still has an empty bin.
+    rounds integer := least(num_hashes,
+        ceil(num_hashes * (ln(num_hashes) + 2) / greatest(cardinality(shingle_values), 1)));
+    sketch smallint[];
+BEGIN
+    IF cardinality(shingle_values) = 0 THEN
+        RETURN '{}';
+    END IF;
+    LOOP
+        sketch := array(
+            SELECT ((b.value << 48) >> 48)::smallint
+            FROM textsim._bins(shingle_values, num_hashes, base, rounds) b ORDER BY b.bin);
+        IF cardinality(sketch) = num_hashes THEN
+            RETURN sketch;
+        END IF;
+        EXIT WHEN rounds = num_hashes;
+        rounds := least(num_hashes, 2 * rounds);
+    END LOOP;
+    -- A bin that is still empty takes the smallest hash with its own seed.
+    RETURN array(
+        SELECT ((coalesce(b.value, (
+                SELECT min(hashint8extended(x, base + num_hashes + k) >> 32)
+                FROM unnest(shingle_values) x)) << 48) >> 48)::smallint
+        FROM generate_series(0, num_hashes - 1) k
+        LEFT JOIN textsim._bins(shingle_values, num_hashes, base, num_hashes) b ON b.bin = k
+        ORDER BY k);
+END $$;
+COMMENT ON FUNCTION textsim._sketch(bigint[], integer, bigint)
+    IS 'the signature of shingle values: the low 16 bits of the value in each of num_hashes bins';
+
+CREATE FUNCTION textsim._bucket(signature smallint[], rows integer, band integer) RETURNS integer
+LANGUAGE sql IMMUTABLE PARALLEL SAFE
+RETURN ((hash_array_extended(signature[band * rows + 1:(band + 1) * rows], band) << 32) >> 32)::integer;
+COMMENT ON FUNCTION textsim._bucket(smallint[], integer, integer)
+    IS 'the bucket of a signature in a band';
+
+CREATE FUNCTION textsim._buckets(signature smallint[], bands integer, rows integer) RETURNS integer[]
+LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    RETURN array(
+        SELECT textsim._bucket(signature, rows, j) FROM generate_series(0, bands - 1) j
+        WHERE signature <> '{}' ORDER BY j);
+END $$;
+COMMENT ON FUNCTION textsim._buckets(smallint[], integer, integer)
+    IS 'the buckets of a signature, in the order of the bands; an empty array for an empty signature';
+
+-- The overload for an exact corpus, so that the same statements serve both.
+CREATE FUNCTION textsim._buckets(signature integer[], bands integer, rows integer) RETURNS integer[]
+LANGUAGE sql IMMUTABLE PARALLEL SAFE
+RETURN signature;
+COMMENT ON FUNCTION textsim._buckets(integer[], integer, integer)
+    IS 'the buckets of a signature of an exact corpus: its values';
+
+CREATE FUNCTION textsim._scope_hash(scope text) RETURNS integer
+LANGUAGE sql IMMUTABLE PARALLEL SAFE
+RETURN coalesce(((hashtextextended(scope COLLATE "C", 0) << 32) >> 32)::integer, 0);
+COMMENT ON FUNCTION textsim._scope_hash(text)
+    IS 'what a scope mixes into its buckets: the low 32 bits of its hash; 0 without a scope';
+
+CREATE FUNCTION textsim._in_scope(buckets integer[], scope text) RETURNS integer[]
+LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    scope_hash integer := textsim._scope_hash(scope);
+BEGIN
+    IF scope IS NULL THEN
+        RETURN buckets;
+    END IF;
+    RETURN array(
+        SELECT b.bucket # scope_hash FROM unnest(buckets) WITH ORDINALITY b (bucket, place) ORDER BY b.place);
+END $$;
+COMMENT ON FUNCTION textsim._in_scope(integer[], text)
+    IS 'buckets as a scope stores and locks them: mixed with its hash; unchanged if the scope is NULL';
+
+CREATE FUNCTION textsim._count_shingles(
+    form text, shingle_values bigint[], unit text, n integer)
+RETURNS integer
+LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    words text[];
+BEGIN
+    -- If all values are distinct, all shingles are. Shingles of characters are always distinct here.
+    IF unit = 'char' OR cardinality(shingle_values) = (
+        SELECT count(*) FROM (SELECT DISTINCT unnest(shingle_values)) value)
+    THEN
+        RETURN cardinality(shingle_values);
+    END IF;
+    IF n > 3 THEN
+        RETURN cardinality(textsim._shingles_of_form(form, unit, n));
+    END IF;
+    words := string_to_array(form, ' ');
+    RETURN (
+        SELECT count(*)
+        FROM (
+            SELECT DISTINCT t.x COLLATE "C", t.y COLLATE "C", t.z COLLATE "C"
+            FROM (
+                SELECT w.x, w.y, w.z
+                FROM unnest(words, CASE WHEN n > 1 THEN words[2:] END, CASE WHEN n > 2 THEN words[3:] END)
+                    w (x, y, z)
+                LIMIT greatest(cardinality(words) - n + 1, 1)
+            ) t
+        ) shingle);
+END $$;
+COMMENT ON FUNCTION textsim._count_shingles(text, bigint[], text, integer)
+    IS 'the number of distinct shingles of a normal form; shingle_values comes from '
+    '_shingle_values()';
+
+CREATE FUNCTION textsim._distinct_values(
+    form text, shingle_values bigint[], unit text, n integer)
+RETURNS bigint[]
+LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    distinct_values bigint[];
+BEGIN
+    IF unit = 'char' THEN
+        RETURN shingle_values;  -- one for each distinct shingle already
+    END IF;
+    distinct_values := array(SELECT DISTINCT unnest(shingle_values));
+    IF cardinality(distinct_values) = cardinality(shingle_values)
+        OR cardinality(distinct_values) = textsim._count_shingles(form, shingle_values, unit, n)
+    THEN
+        RETURN distinct_values;
+    END IF;
+    -- Different shingles have the same value: it counts once for each.
+    RETURN array(
+        SELECT s.value
+        FROM (
+            SELECT DISTINCT w.words[i:i + n - 1] COLLATE "C" AS shingle, shingle_values[i] AS value
+            FROM (SELECT string_to_array(form, ' ') AS words OFFSET 0) w
+            CROSS JOIN generate_subscripts(shingle_values, 1) i
+        ) s);
+END $$;
+COMMENT ON FUNCTION textsim._distinct_values(text, bigint[], text, integer)
+    IS 'one value for each distinct shingle of a normal form; the values are those of _shingle_values()';
+
+-- Prefixes of sets in one order, in which similar sets must have elements in common: Chaudhuri, Ganti and
+-- Kaushik, A Primitive Operator for Similarity Joins in Data Cleaning, ICDE 2006; two longer, so that three
+-- are shared: Wang, Li and Feng, Can We Beat the Prefix Filtering?, SIGMOD 2012.
+CREATE FUNCTION textsim._count_rows(shingles integer, threshold double precision) RETURNS integer
+LANGUAGE sql IMMUTABLE PARALLEL SAFE
+-- n - o + 3, where o is the smallest integer with o / n >= threshold, in doubles: the product may be rounded
+-- up or down. A planner that knows n computes the quotients, so nullif() must hide a division by zero.
+RETURN least(shingles, shingles + 3 - ceil(threshold * shingles) + CASE
+    WHEN (ceil(threshold * shingles) - 1) / nullif(shingles, 0) >= threshold THEN 1
+    WHEN ceil(threshold * shingles) / nullif(shingles, 0) >= threshold THEN 0
+    ELSE -1 END)::integer;
+COMMENT ON FUNCTION textsim._count_rows(integer, double precision)
+    IS 'how many rows a document of n shingles has in an exact corpus: n - ceil(threshold n) + 3 at most';
+
+CREATE FUNCTION textsim._needed_rows(a integer, b integer, threshold double precision) RETURNS integer
+LANGUAGE sql IMMUTABLE PARALLEL SAFE
+RETURN CASE
+    WHEN a + b <= 2 OR 1::double precision / (a + b - 1) >= threshold THEN 1
+    WHEN a + b <= 4 OR 2::double precision / (a + b - 2) >= threshold THEN 2
+    ELSE 3
+END;
+COMMENT ON FUNCTION textsim._needed_rows(integer, integer, double precision)
+    IS 'how many rows two documents of a and b shingles share in an exact corpus if they are similar, at '
+    'most 3';
+
+CREATE FUNCTION textsim._least_needed_rows(shingles integer, threshold double precision)
+RETURNS integer
+LANGUAGE sql IMMUTABLE PARALLEL SAFE
+RETURN CASE WHEN threshold IS NULL THEN 1
+    ELSE textsim._needed_rows(
+        shingles, greatest(1, floor(threshold * shingles))::integer, threshold) END;
+COMMENT ON FUNCTION textsim._least_needed_rows(integer, double precision)
+    IS 'how many rows a document shares at least with any candidate, the smallest one included; 1 for '
+    'bands, which have no threshold here';
+
+CREATE FUNCTION textsim._ratio(shared bigint, a_count integer, b_count integer)
+RETURNS double precision
+LANGUAGE sql IMMUTABLE PARALLEL SAFE
+RETURN CASE WHEN shared = 0 THEN 0 ELSE shared / (a_count + b_count - shared)::double precision END;
+COMMENT ON FUNCTION textsim._ratio(bigint, integer, integer)
+    IS 'the Jaccard similarity of two sets, from the number of shared members and the sizes';
+
+CREATE FUNCTION textsim._is_candidate(
+    shared bigint, a integer, b integer, threshold double precision)
+RETURNS boolean
+LANGUAGE sql IMMUTABLE PARALLEL SAFE
+-- Past the last row of one document, only its own other shingles can be shared, and the larger document has
+-- more of these: Xiao, Wang, Lin and Yu, Efficient Similarity Joins for Near Duplicate Detection, WWW 2008.
+RETURN threshold IS NULL OR textsim._ratio(
+    least(a, b, shared + greatest(a, b) - textsim._count_rows(greatest(a, b), threshold)), a, b)
+    >= threshold;
+COMMENT ON FUNCTION textsim._is_candidate(bigint, integer, integer, double precision)
+    IS 'whether documents of a and b shingles share enough buckets to be similar; the threshold is NULL for '
+    'bands, of which one is enough';
+
+CREATE FUNCTION textsim._smallest_values(
+    corpus_id integer, shingle_values bigint[], threshold double precision)
+RETURNS integer[]
+LANGUAGE plpgsql STABLE PARALLEL SAFE
+SET search_path = pg_catalog, pg_temp
+SET plan_cache_mode = force_generic_plan
+SET enable_seqscan = off  -- a plan from the time when no value was common is used when many are
+AS $$
+DECLARE
+    rows integer := textsim._count_rows(cardinality(shingle_values), threshold);
+    smallest integer[] := array(
+        SELECT ((s.x << 32) >> 32)::integer
+        FROM (SELECT x FROM unnest(shingle_values) x ORDER BY x) s
+        -- Looked up one by one, and only until there are enough.
+        WHERE (SELECT k.class FROM textsim.common k
+            WHERE k.corpus_id = _smallest_values.corpus_id AND NOT k.of_passages AND k.value = s.x) IS NULL
+        LIMIT rows);
+BEGIN
+    IF cardinality(smallest) = rows THEN
+        RETURN smallest;
+    END IF;
+    RETURN array(
+        SELECT ((x << 32) >> 32)::integer FROM unnest(shingle_values) x
+        ORDER BY coalesce((SELECT k.class FROM textsim.common k
+            WHERE k.corpus_id = _smallest_values.corpus_id AND NOT k.of_passages AND k.value = x), 0), x
+        LIMIT rows);
+END $$;
+COMMENT ON FUNCTION textsim._smallest_values(integer, bigint[], double precision)
+    IS 'the signature in an exact corpus: the low 32 bits of the smallest values in their order, with those '
+    'of common shingles last';
+
+CREATE FUNCTION textsim._query_values(c textsim.corpus, form text) RETURNS bigint[]
+LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    shingle_values bigint[] := textsim._shingle_values(form, c.unit, c.shingle_length);
+BEGIN
+    RETURN CASE WHEN c.bands IS NULL
+        THEN textsim._distinct_values(form, shingle_values, c.unit, c.shingle_length)
+        ELSE shingle_values END;
+END $$;
+COMMENT ON FUNCTION textsim._query_values(textsim.corpus, text)
+    IS 'the shingle values of a normal form; one for each distinct shingle in an exact corpus';
+
+CREATE FUNCTION textsim._query_buckets(
+    c textsim.corpus, shingle_values bigint[], threshold double precision, scope text)
+RETURNS integer[]
+LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    IF c.bands IS NULL THEN
+        RETURN textsim._in_scope(textsim._smallest_values(
+            c.id, shingle_values, coalesce(threshold, c.threshold)), scope);
+    END IF;
+    RETURN textsim._in_scope(textsim._buckets(
+        textsim._sketch(shingle_values, c.num_hashes, c.base), c.bands, c.rows), scope);
+END $$;
+COMMENT ON FUNCTION textsim._query_buckets(textsim.corpus, bigint[], double precision, text)
+    IS 'the buckets by which a text is looked up in a scope; a higher threshold needs fewer in an exact corpus, '
+    'where each distinct shingle gives one value';
+
+CREATE FUNCTION textsim._signature(c textsim.corpus, form text) RETURNS integer[]
+LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    shingle_values bigint[] := textsim._query_values(c, form);
+BEGIN
+    IF c.bands IS NULL THEN
+        RETURN textsim._smallest_values(c.id, shingle_values, c.threshold);
+    END IF;
+    RETURN textsim._sketch(shingle_values, c.num_hashes, c.base);
+END $$;
+COMMENT ON FUNCTION textsim._signature(textsim.corpus, text)
+    IS 'the signature of a normal form in a corpus';
+
+CREATE TYPE textsim._sketched AS (
+    shingle_values bigint[], shingle_count integer, signature integer[], buckets integer[]);
+COMMENT ON TYPE textsim._sketched IS 'a text as its corpus would store it';
+COMMENT ON COLUMN textsim._sketched.shingle_values
+    IS 'the shingle values; one for each distinct shingle in an exact corpus';
+COMMENT ON COLUMN textsim._sketched.shingle_count IS 'number of distinct shingles';
+COMMENT ON COLUMN textsim._sketched.signature IS 'the signature';
+COMMENT ON COLUMN textsim._sketched.buckets IS 'the buckets, or in an exact corpus the prefix';
+
+CREATE FUNCTION textsim._stored_buckets(c textsim.corpus, signature integer[], scope text) RETURNS integer[]
+LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    RETURN textsim._in_scope(CASE WHEN c.bands IS NULL THEN signature
+        ELSE textsim._buckets(signature::smallint[], c.bands, c.rows) END, scope);
+END $$;
+COMMENT ON FUNCTION textsim._stored_buckets(textsim.corpus, integer[], text)
+    IS 'the buckets of a signature, as the band rows of a document of this scope have them';
+
+CREATE FUNCTION textsim._sketched(c textsim.corpus, form text, scope text) RETURNS textsim._sketched
+LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    s textsim._sketched;
+BEGIN
+    s.shingle_values := textsim._query_values(c, form);
+    IF c.bands IS NULL THEN
+        s.shingle_count := cardinality(s.shingle_values);
+        s.signature := textsim._smallest_values(c.id, s.shingle_values, c.threshold);
+    ELSE
+        s.shingle_count := textsim._count_shingles(form, s.shingle_values, c.unit, c.shingle_length);
+        s.signature := textsim._sketch(s.shingle_values, c.num_hashes, c.base);
+    END IF;
+    s.buckets := textsim._stored_buckets(c, s.signature, scope);
+    RETURN s;
+END $$;
+COMMENT ON FUNCTION textsim._sketched(textsim.corpus, text, text)
+    IS 'a normal form as its corpus would store it in a scope';
+
+CREATE FUNCTION textsim._count_shared(a text[], b text[]) RETURNS bigint
+LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    RETURN (SELECT count(*) FROM unnest(a) x JOIN unnest(b) y ON x COLLATE "C" = y COLLATE "C");
+END $$;
+COMMENT ON FUNCTION textsim._count_shared(text[], text[])
+    IS 'the number of shingles that two sets share';
+
+CREATE FUNCTION textsim._jaccard(a text[], b text[]) RETURNS double precision
+LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
+RETURN textsim._ratio(textsim._count_shared(a, b), cardinality(a), cardinality(b));
+COMMENT ON FUNCTION textsim._jaccard(text[], text[])
+    IS 'the Jaccard similarity of two sets of shingles';
+
+-- Public functions
+
+CREATE FUNCTION textsim.signature(corpus text, text text, language text DEFAULT NULL)
+RETURNS integer[]
+LANGUAGE plpgsql STABLE PARALLEL SAFE
+SET search_path = pg_catalog, pg_temp SET plan_cache_mode = force_generic_plan
+AS $$
+DECLARE
+    c textsim.corpus := textsim._corpus(corpus);
+BEGIN
+    RETURN textsim._signature(c, textsim._form(c, text, textsim._check_language(c, language)));
+END $$;
+COMMENT ON FUNCTION textsim.signature(text, text, text)
+    IS 'Returns the signature of a text in a corpus; empty if the text has no words. language is an '
+    'ISO 639 code, for corpora that identify languages. It is required if the stop words of the '
+    'corpus depend on the language.';
+
+CREATE FUNCTION textsim.buckets(corpus text, signature integer[], scope text DEFAULT NULL)
+RETURNS TABLE (band integer, bucket integer)
+LANGUAGE plpgsql STABLE PARALLEL SAFE ROWS 18
+SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+    c textsim.corpus := textsim._corpus(corpus);
+BEGIN
+    IF c.id IS NULL OR signature IS NULL THEN
+        RETURN;
+    END IF;
+    PERFORM textsim._check_scope(c, scope);
+    IF c.bands IS NULL THEN
+        RETURN QUERY
+            SELECT (u.place - 1)::integer, u.value
+            FROM unnest(textsim._in_scope(signature, scope)) WITH ORDINALITY u (value, place);
+        RETURN;
+    END IF;
+    IF cardinality(signature) NOT IN (0, c.num_hashes) THEN
+        RAISE EXCEPTION 'the signature has % values; signatures of corpus "%" have %',
+            cardinality(signature), corpus, c.num_hashes USING ERRCODE = 'invalid_parameter_value';
+    END IF;
+    RETURN QUERY
+        SELECT (q.place - 1)::integer, q.bucket
+        FROM unnest(textsim._in_scope(
+            textsim._buckets(signature::smallint[], c.bands, c.rows), scope))
+            WITH ORDINALITY q (bucket, place);
+END $$;
+COMMENT ON FUNCTION textsim.buckets(text, integer[], text)
+    IS 'Returns the bucket of a signature in each band of a corpus; no rows for an empty signature. In '
+    'an exact corpus, the values of a signature are its buckets. Raises an error if the signature '
+    'has another length than the signatures of the corpus. In a scoped corpus, scope is required.';
+
+CREATE FUNCTION textsim.estimate(a integer[], b integer[]) RETURNS double precision
+LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    IF cardinality(a) <> cardinality(b) AND cardinality(a) > 0 AND cardinality(b) > 0 THEN
+        RAISE EXCEPTION 'different signature lengths % and %', cardinality(a), cardinality(b)
+            USING ERRCODE = 'invalid_parameter_value',
+                HINT = 'Compare signatures of the same corpus.';
+    END IF;
+    -- An empty signature has no values to compare.
+    RETURN coalesce((SELECT avg((x = y)::integer) FROM unnest(a, b) u (x, y)
+        WHERE x IS NOT NULL AND y IS NOT NULL), 0);
+END $$;
+COMMENT ON FUNCTION textsim.estimate(integer[], integer[])
+    IS 'Returns an estimate of the Jaccard similarity of two texts from their signatures in one '
+    'corpus: the share of equal values, 0 to 1. Returns 0 if a signature is empty, and raises an '
+    'error if the lengths differ. Signatures of an exact corpus estimate nothing.';
+
+CREATE FUNCTION textsim.jaccard(corpus text, a text, b text, language text DEFAULT NULL)
+RETURNS double precision
+LANGUAGE plpgsql STABLE PARALLEL SAFE
+SET search_path = pg_catalog, pg_temp SET plan_cache_mode = force_generic_plan
+AS $$
+DECLARE
+    c textsim.corpus := textsim._corpus(corpus);
+    checked text := textsim._check_language(c, language);
+BEGIN
+    RETURN textsim._jaccard(
+        textsim._shingles_of_form(textsim._form(c, a, checked), c.unit, c.shingle_length),
+        textsim._shingles_of_form(textsim._form(c, b, checked), c.unit, c.shingle_length));
+END $$;
+COMMENT ON FUNCTION textsim.jaccard(text, text, text, text)
+    IS 'Returns the exact Jaccard similarity of two texts, 0 to 1: the shingles that both have, '
+    'divided by the shingles that either has. The corpus gives the settings; language is as in '
+    'signature().';

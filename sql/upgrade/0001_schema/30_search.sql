@@ -1,0 +1,581 @@
+-- Candidates by an indexed join, and matches verified exactly. textsim_db.read.search does the same.
+
+-- Private functions
+
+CREATE FUNCTION textsim._normal_form_of(word_ids integer[]) RETURNS text
+LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE
+SET search_path = pg_catalog, pg_temp
+SET enable_seqscan = off  -- a plan from the time when the dictionary was empty is used when it is full
+AS $$
+BEGIN
+    RETURN (
+        SELECT coalesce(string_agg(w.word, ' ' ORDER BY u.place), '')
+        FROM unnest(word_ids) WITH ORDINALITY u (id, place) JOIN textsim.word w ON w.id = u.id);
+END $$;
+COMMENT ON FUNCTION textsim._normal_form_of(integer[]) IS 'the normal form with these word ids';
+
+CREATE FUNCTION textsim._word_numbers(form text) RETURNS integer[]
+LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE
+SET search_path = pg_catalog, pg_temp
+SET enable_seqscan = off  -- a plan from the time when the dictionary was empty is used when it is full
+AS $$
+DECLARE
+    ids integer[] := array(
+        SELECT (  -- each word is looked up, also by a plan from the time when the dictionary was empty
+            SELECT w.id FROM textsim.word w
+            WHERE w.hash = hashtextextended(u.word COLLATE "C", 0) AND w.word = u.word COLLATE "C")
+        FROM unnest(string_to_array(form, ' ')) WITH ORDINALITY u (word, place)
+        ORDER BY u.place);
+BEGIN
+    IF array_position(ids, NULL) IS NULL THEN
+        RETURN ids;
+    END IF;
+    RETURN array(
+        SELECT coalesce(u.id, -dense_rank() OVER (ORDER BY u.word COLLATE "C"))
+        FROM unnest(string_to_array(form, ' '), ids) WITH ORDINALITY u (word, id, place)
+        ORDER BY u.place);
+END $$;
+COMMENT ON FUNCTION textsim._word_numbers(text)
+    IS 'the word ids of a normal form, with a negative number for each word that is not in the '
+    'dictionary';
+
+CREATE FUNCTION textsim._triples(numbers integer[], n integer)
+RETURNS TABLE (x integer, y integer, z integer)
+LANGUAGE sql IMMUTABLE PARALLEL SAFE
+BEGIN ATOMIC
+    SELECT t.x, t.y, t.z
+    FROM unnest(numbers, CASE WHEN n > 1 THEN numbers[2:] END, CASE WHEN n > 2 THEN numbers[3:] END)
+        t (x, y, z)
+    LIMIT greatest(cardinality(numbers) - n + 1, 1);
+END;
+COMMENT ON FUNCTION textsim._triples(integer[], integer)
+    IS 'the shingles of n words, for n up to 3; columns past n, or past the end of the text, are '
+    'NULL';
+
+CREATE FUNCTION textsim._count_shared_triples(a integer[], b integer[], n integer) RETURNS bigint
+LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    RETURN (
+        SELECT count(*)
+        FROM (
+            SELECT t.x, t.y, t.z FROM textsim._triples(a, n) t
+            INTERSECT
+            SELECT t.x, t.y, t.z FROM textsim._triples(b, n) t
+        ) shingle);
+END $$;
+COMMENT ON FUNCTION textsim._count_shared_triples(integer[], integer[], integer)
+    IS 'the number of distinct shingles of n words, for n up to 3, that two documents share';
+
+CREATE FUNCTION textsim._compared_shingles(word_ids integer[], form text, unit text, n integer)
+RETURNS text[]
+LANGUAGE sql STABLE PARALLEL SAFE
+RETURN CASE WHEN NOT (unit = 'word' AND n <= 3 AND word_ids IS NOT NULL) THEN
+    textsim._shingles_of_form(coalesce(form, textsim._normal_form_of(word_ids)), unit, n) END;
+COMMENT ON FUNCTION textsim._compared_shingles(integer[], text, text, integer)
+    IS 'the shingles of a document, from its word ids or its normal form; NULL if its word ids are compared '
+    'instead, in shingles of up to 3 words';
+
+-- The union of two sets is a concatenation of tsvectors, which merges two sorted lists in one pass.
+CREATE FUNCTION textsim._shingle_set(word_ids integer[], form text, unit text, n integer)
+RETURNS tsvector
+LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    shingles text[];
+BEGIN
+    IF unit = 'word' AND word_ids IS NOT NULL THEN
+        -- An id has at most ten digits.
+        IF n > 180 OR 11 * n::bigint * cardinality(word_ids) > 500000 THEN
+            RETURN NULL;
+        END IF;
+        RETURN (
+            SELECT array_to_tsvector(array(
+                SELECT array_to_string(w.ids[i:i + n - 1], ' ')
+                FROM generate_series(1, greatest(cardinality(w.ids) - n + 1, 1)) i))
+            FROM (
+                SELECT array(SELECT unnest(word_ids)) AS ids  -- a slice of the parameter would copy it all
+                OFFSET 0
+            ) w);
+    END IF;
+    IF unit = 'word' THEN
+        -- No word has the character =, so no word looks like an id.
+        shingles := textsim._shingles_of(array(
+            SELECT coalesce(w.id::text, '=' || u.word)
+            FROM unnest(string_to_array(form, ' ')) WITH ORDINALITY u (word, place)
+            LEFT JOIN textsim.word w
+                ON w.hash = hashtextextended(u.word COLLATE "C", 0) AND w.word = u.word COLLATE "C"
+            ORDER BY u.place), n, ' ');
+    ELSE
+        shingles := textsim._compared_shingles(word_ids, form, unit, n);
+    END IF;
+    RETURN (
+        SELECT CASE WHEN max(octet_length(s)) < 2047 AND sum(octet_length(s)) < 500000
+            THEN array_to_tsvector(shingles) END
+        FROM unnest(shingles) s);
+END $$;
+COMMENT ON FUNCTION textsim._shingle_set(integer[], text, text, integer)
+    IS 'the distinct shingles of a document; NULL if a union of two such sets might have no room in a tsvector';
+
+CREATE FUNCTION textsim._similarity(
+    a_ids integer[], a_shingles text[], a_count integer,
+    b_ids integer[], b_shingles text[], b_count integer, n integer)
+RETURNS double precision
+LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    IF a_shingles IS NULL AND b_shingles IS NULL THEN
+        RETURN textsim._ratio(textsim._count_shared_triples(a_ids, b_ids, n), a_count, b_count);
+    END IF;
+    RETURN textsim._jaccard(
+        coalesce(a_shingles, textsim._shingles_of_form(textsim._normal_form_of(a_ids), 'word', n)),
+        coalesce(b_shingles, textsim._shingles_of_form(textsim._normal_form_of(b_ids), 'word', n)));
+END $$;
+COMMENT ON FUNCTION textsim._similarity(
+    integer[], text[], integer, integer[], text[], integer, integer)
+    IS 'the exact similarity of two documents, from the results of _compared_shingles(), or from the word ids '
+    'if both results are NULL';
+
+CREATE FUNCTION textsim._shared_buckets(a integer[], b integer[]) RETURNS integer[]
+LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    RETURN array(
+        SELECT x FROM unnest(a) x JOIN unnest(b) y ON x = y ORDER BY x);
+END $$;
+COMMENT ON FUNCTION textsim._shared_buckets(integer[], integer[])
+    IS 'the buckets that two signatures share, in order';
+
+CREATE FUNCTION textsim._search(
+    c textsim.corpus, own_buckets integer[], own_values bigint[], own_form text, own_ids integer[],
+    own_count integer, own_key text, threshold double precision, max_results integer, of_language text,
+    of_scope text)
+RETURNS TABLE (key text, similarity double precision)
+LANGUAGE plpgsql STABLE PARALLEL SAFE ROWS 10
+SET search_path = pg_catalog, pg_temp
+SET plan_cache_mode = force_generic_plan
+AS $$
+#variable_conflict use_column
+DECLARE
+    d record;
+    own_shingles text[];
+    shingles text[];
+    keys text[] := '{}';
+    scores double precision[] := '{}';
+    score double precision;
+BEGIN
+    FOR d IN EXECUTE format('SELECT * FROM textsim.%I($1, $2, $3, $4, $5, $6)', '_candidates_' || c.id)
+        USING own_buckets, own_count, own_key, threshold, of_language, of_scope
+    LOOP
+        -- The words of the text have no ids yet. Only word shingles up to 3 are compared by word ids, and only
+        -- with documents that have them.
+        IF own_ids IS NULL AND d.word_ids IS NOT NULL AND c.unit = 'word' AND c.shingle_length <= 3 THEN
+            own_ids := textsim._word_numbers(own_form);
+            own_count := coalesce(
+                own_count, textsim._count_shingles(own_form, own_values, c.unit, c.shingle_length));
+        END IF;
+        CONTINUE WHEN own_count IS NOT NULL
+            AND threshold > least(d.shingle_count, own_count)::double precision
+                / greatest(d.shingle_count, own_count);
+        shingles := textsim._compared_shingles(d.word_ids, d.normal_form, c.unit, c.shingle_length);
+        IF shingles IS NOT NULL AND own_shingles IS NULL THEN
+            own_shingles := textsim._compared_shingles(
+                CASE WHEN own_form IS NULL THEN own_ids END, own_form, c.unit, c.shingle_length);
+        END IF;
+        score := textsim._similarity(
+            own_ids, CASE WHEN shingles IS NOT NULL THEN own_shingles END, own_count,
+            d.word_ids, shingles, d.shingle_count, c.shingle_length);
+        IF score >= threshold THEN
+            keys := keys || d.key;
+            scores := scores || score;
+        END IF;
+    END LOOP;
+    IF keys <> '{}' THEN
+        RETURN QUERY
+            SELECT m.key, m.similarity FROM unnest(keys, scores) m (key, similarity)
+            ORDER BY m.similarity DESC, m.key COLLATE "C"
+            LIMIT max_results;
+    END IF;
+END $$;
+COMMENT ON FUNCTION textsim._search(
+    textsim.corpus, integer[], bigint[], text, integer[], integer, text, double precision, integer, text, text)
+    IS 'the documents of a corpus that are similar to the given buckets and words, best first';
+
+CREATE FUNCTION textsim._search_threshold(c textsim.corpus, threshold double precision)
+RETURNS double precision
+LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    IF textsim._check_threshold(c, threshold) < c.threshold THEN
+        RAISE WARNING
+            'threshold % is below %, the threshold of corpus "%": % %% of the documents at % are found',
+            threshold, c.threshold, c.name,
+            round(least(99.9, 100 * textsim._pair_recall(threshold, c.bands, c.rows))::numeric, 1), threshold
+            USING HINT = 'textsim rebuild lowers the threshold of a corpus.';
+    END IF;
+    RETURN coalesce(threshold, c.threshold);
+END $$;
+COMMENT ON FUNCTION textsim._search_threshold(textsim.corpus, double precision)
+    IS 'the threshold of a search, by default the threshold of the corpus; a warning with the share that is '
+    'found if it is lower';
+
+CREATE FUNCTION textsim._neighbours(
+    corpus text, document_key text, threshold double precision, max_results integer, language text)
+RETURNS TABLE (key text, similarity double precision)
+LANGUAGE plpgsql STABLE PARALLEL SAFE ROWS 10
+SET search_path = pg_catalog, pg_temp
+SET plan_cache_mode = force_generic_plan
+AS $$
+DECLARE
+    c textsim.corpus := textsim._corpus(corpus);
+    d record;
+BEGIN
+    PERFORM textsim._check_search(c, threshold, max_results), textsim._check_language(c, language);
+    IF c.id IS NULL OR document_key IS NULL THEN
+        RETURN;
+    END IF;
+    PERFORM textsim._warn_unindexed(c);
+    threshold := textsim._search_threshold(c, threshold);
+    EXECUTE format(
+        'SELECT d.id, d.normal_form, d.word_ids, d.shingle_count, d.scope, '
+            'textsim._in_scope(textsim._buckets(d.signature, $2, $3), d.scope) AS buckets '
+        'FROM textsim.%I d WHERE d.key = $1%s', 'document_' || c.id, textsim._alive(c, 'd'))
+    INTO d USING document_key, c.bands, c.rows;
+    -- No error, because in a LATERAL join a row that is not indexed yet must not end the statement.
+    IF d.id IS NULL THEN
+        RETURN;
+    END IF;
+    RETURN QUERY SELECT * FROM textsim._search(
+        c, CASE WHEN c.bands IS NULL THEN d.buckets[1:textsim._count_rows(d.shingle_count, threshold)]
+            ELSE d.buckets END,
+        NULL, d.normal_form, d.word_ids, d.shingle_count, document_key, threshold, max_results, language, d.scope);
+END $$;
+COMMENT ON FUNCTION textsim._neighbours(text, text, double precision, integer, text)
+    IS 'the work of neighbours(), because a plpgsql parameter and column cannot both be named key';
+
+CREATE FUNCTION textsim._meetings(c textsim.corpus, scope text) RETURNS text
+LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    RETURN format(CASE WHEN scope IS NULL
+        THEN $query$
+            SELECT x.document_id AS x, y.document_id AS y, count(*) AS shared
+            FROM textsim.%1$I x
+            JOIN textsim.%1$I y ON y.bucket = x.bucket AND x.document_id < y.document_id
+            GROUP BY x.document_id, y.document_id
+            $query$
+        -- The band rows have no index on their documents, so the signatures give the buckets.
+        ELSE $query$
+            SELECT x.id AS x, y.document_id AS y, count(*) AS shared
+            FROM textsim.%2$I x
+            CROSS JOIN LATERAL unnest(
+                textsim._in_scope(textsim._buckets(x.signature, %3$L, %4$L), x.scope)) q (bucket)
+            JOIN textsim.%1$I y ON y.bucket = q.bucket AND x.id < y.document_id
+            WHERE x.scope = %5$L
+            GROUP BY x.id, y.document_id
+            $query$ END,
+        'band_' || c.id, 'document_' || c.id, c.bands, c.rows, scope);
+END $$;
+COMMENT ON FUNCTION textsim._meetings(textsim.corpus, text)
+    IS 'a query for the ids of documents that share buckets, and how many, in all scopes or in one';
+
+-- STABLE, so that it sees the documents that the calling statement sees.
+CREATE FUNCTION textsim._verify_pairs(
+    c textsim.corpus, xs integer[], ys integer[], threshold double precision)
+RETURNS TABLE (x integer, y integer, similarity double precision)
+LANGUAGE plpgsql STABLE PARALLEL SAFE ROWS 1000
+SET search_path = pg_catalog, pg_temp
+AS $$
+BEGIN
+    RETURN QUERY EXECUTE format($query$
+        WITH candidate AS MATERIALIZED (
+            SELECT p.x, p.y,
+                d.word_ids = e.word_ids OR d.normal_form = e.normal_form AS is_copy
+            FROM unnest($1, $2) p (x, y)
+            JOIN textsim.%1$I d ON d.id = p.x
+            JOIN textsim.%1$I e ON e.id = p.y
+        ),
+        -- A document may be in many pairs; its shingles are made once.
+        document AS MATERIALIZED (
+            SELECT d.id, d.word_ids, d.normal_form, d.shingle_count,
+                textsim._shingle_set(d.word_ids, d.normal_form, $3, $4) AS shingles
+            FROM textsim.%1$I d
+            WHERE d.id IN (
+                SELECT p.x FROM candidate p WHERE p.is_copy IS NOT TRUE
+                UNION SELECT p.y FROM candidate p WHERE p.is_copy IS NOT TRUE)
+        )
+        SELECT m.x, m.y, m.similarity
+        FROM (
+            SELECT p.x, p.y, 1::double precision AS similarity FROM candidate p WHERE p.is_copy
+            UNION ALL (
+                SELECT p.x, p.y, coalesce(
+                    textsim._ratio(
+                        d.shingle_count + e.shingle_count - length(d.shingles || e.shingles),
+                        d.shingle_count, e.shingle_count),
+                    textsim._similarity(
+                        d.word_ids, textsim._compared_shingles(d.word_ids, d.normal_form, $3, $4),
+                        d.shingle_count,
+                        e.word_ids, textsim._compared_shingles(e.word_ids, e.normal_form, $3, $4),
+                        e.shingle_count, $4))
+                FROM candidate p JOIN document d ON d.id = p.x JOIN document e ON e.id = p.y
+                WHERE p.is_copy IS NOT TRUE
+                OFFSET 0  -- computed once, not in WHERE and SELECT
+            )
+        ) m
+        WHERE m.similarity >= $5
+        $query$, 'document_' || c.id)
+    USING xs, ys, c.unit, c.shingle_length, threshold;
+END $$;
+COMMENT ON FUNCTION textsim._verify_pairs(textsim.corpus, integer[], integer[], double precision)
+    IS 'the pairs, of the given pairs of ids of documents, that reach the threshold, with their exact similarity';
+
+CREATE FUNCTION textsim._candidates_of(corpus text, document_key text)
+RETURNS TABLE (key text, shared integer)
+LANGUAGE plpgsql STABLE PARALLEL SAFE ROWS 10
+SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+    c textsim.corpus := textsim._corpus(corpus);
+BEGIN
+    IF c.id IS NULL OR document_key IS NULL THEN
+        RETURN;
+    END IF;
+    PERFORM textsim._warn_unindexed(c);
+    RETURN QUERY EXECUTE format($query$
+        SELECT e.key, p.shared
+        FROM (
+            SELECT y.document_id, d.shingle_count, d.scope, count(*)::integer AS shared
+            FROM textsim.%2$I d
+            CROSS JOIN LATERAL unnest(
+                textsim._in_scope(textsim._buckets(d.signature, $2, $3), d.scope)) q (bucket)
+            JOIN textsim.%1$I y ON y.bucket = q.bucket AND y.document_id <> d.id
+            WHERE d.key = $1%3$s
+            GROUP BY y.document_id, d.shingle_count, d.scope
+        ) p
+        JOIN textsim.%2$I e ON e.id = p.document_id
+        WHERE e.scope IS NOT DISTINCT FROM p.scope
+            AND textsim._is_candidate(p.shared, p.shingle_count, e.shingle_count, $4)%4$s
+        ORDER BY p.shared DESC, e.key COLLATE "C"
+        $query$, 'band_' || c.id, 'document_' || c.id, textsim._alive(c, 'd'), textsim._alive(c, 'e'))
+    USING document_key, c.bands, c.rows, CASE WHEN c.bands IS NULL THEN c.threshold END;
+END $$;
+COMMENT ON FUNCTION textsim._candidates_of(text, text)
+    IS 'the work of candidates_of(), because a plpgsql parameter and column cannot both be named key';
+
+-- Public functions
+
+CREATE FUNCTION textsim.candidates(
+    corpus text, text text, language text DEFAULT NULL, scope text DEFAULT NULL)
+RETURNS TABLE (key text, shared integer)
+LANGUAGE plpgsql STABLE PARALLEL SAFE ROWS 10
+SET search_path = pg_catalog, pg_temp
+SET plan_cache_mode = force_generic_plan
+AS $$
+DECLARE
+    c textsim.corpus := textsim._corpus(corpus);
+    form text := textsim._form(c, text, textsim._check_language(c, language));
+    shingle_values bigint[] := textsim._query_values(c, form);
+BEGIN
+    IF c.id IS NULL OR form IS NULL THEN
+        RETURN;
+    END IF;
+    PERFORM textsim._check_scope(c, scope), textsim._warn_unindexed(c);
+    RETURN QUERY EXECUTE format($query$
+        SELECT d.key, f.shared::integer
+        FROM (
+            SELECT b.document_id, count(*) AS shared
+            FROM unnest($1) q (bucket) JOIN textsim.%I b ON b.bucket = q.bucket
+            GROUP BY b.document_id
+            HAVING count(*) >= textsim._least_needed_rows($3, $4)
+        ) f
+        JOIN textsim.%I d ON d.id = f.document_id
+        WHERE ($2 IS NULL OR d.language = $2) AND ($5 IS NULL OR d.scope = $5)
+            AND textsim._is_candidate(f.shared, d.shingle_count, $3, $4)%s
+        ORDER BY f.shared DESC, d.key COLLATE "C"
+        $query$, 'band_' || c.id, 'document_' || c.id, textsim._alive(c, 'd'))
+    USING textsim._query_buckets(c, shingle_values, NULL, scope), language, cardinality(shingle_values),
+        CASE WHEN c.bands IS NULL THEN c.threshold END, scope;
+END $$;
+COMMENT ON FUNCTION textsim.candidates(text, text, text, text)
+    IS 'Returns the documents that share a bucket with a text, and how many buckets (shared), most '
+    'first. In an exact corpus they share as many as the sizes of both texts require. Nothing is '
+    'verified: matches() returns the documents that are similar. A part of a long document shares few '
+    'buckets with it: in an exact corpus a text of n shingles and a document of more than n / threshold are '
+    'never candidates. With language, only documents in '
+    'this language are returned. In a scoped corpus, scope is required, and only its documents are found.';
+
+CREATE FUNCTION textsim.matches(
+    corpus text, text text,
+    threshold double precision DEFAULT NULL, max_results integer DEFAULT NULL,
+    language text DEFAULT NULL, scope text DEFAULT NULL)
+RETURNS TABLE (key text, similarity double precision)
+LANGUAGE plpgsql STABLE PARALLEL SAFE ROWS 10
+SET search_path = pg_catalog, pg_temp
+SET plan_cache_mode = force_generic_plan
+AS $$
+DECLARE
+    c textsim.corpus := textsim._corpus(corpus);
+    form text := textsim._form(c, text, textsim._check_language(c, language));
+    shingle_values bigint[] := textsim._query_values(c, form);
+BEGIN
+    PERFORM textsim._check_search(c, threshold, max_results);
+    IF c.id IS NULL OR form IS NULL THEN
+        RETURN;
+    END IF;
+    PERFORM textsim._check_scope(c, scope), textsim._warn_unindexed(c);
+    threshold := textsim._search_threshold(c, threshold);
+    RETURN QUERY SELECT * FROM textsim._search(
+        c, textsim._query_buckets(c, shingle_values, threshold, scope), shingle_values, form, NULL,
+        CASE WHEN c.bands IS NULL THEN cardinality(shingle_values) END, NULL, threshold, max_results, language,
+        scope);
+END $$;
+COMMENT ON FUNCTION textsim.matches(text, text, double precision, integer, text, text)
+    IS 'Returns the documents similar to a text and their exact similarity, best first. threshold is '
+    'the least similarity, by default the threshold of the corpus. Below that, some matches are '
+    'not found: a warning says which share is found, and an exact corpus raises an error. max_results '
+    'limits the rows before the conditions of the caller; by default all are returned, however many there '
+    'are. With language, only documents in this language are returned. In a scoped corpus, scope is '
+    'required, and only its documents are found.';
+
+CREATE FUNCTION textsim.nearest(
+    corpus text, text text, k integer DEFAULT 10, language text DEFAULT NULL, scope text DEFAULT NULL)
+RETURNS TABLE (key text, similarity double precision)
+LANGUAGE plpgsql STABLE PARALLEL SAFE ROWS 10
+SET search_path = pg_catalog, pg_temp
+SET plan_cache_mode = force_generic_plan
+AS $$
+DECLARE
+    c textsim.corpus := textsim._corpus(corpus);
+    form text := textsim._form(c, text, textsim._check_language(c, language));
+    shingle_values bigint[] := textsim._query_values(c, form);
+    any_similarity CONSTANT double precision := 1e-9;  -- all shingles of the text are looked up
+BEGIN
+    IF k IS NULL OR k < 1 THEN
+        RAISE EXCEPTION 'k is %; expected 1 or more', coalesce(k::text, 'NULL')
+            USING ERRCODE = 'invalid_parameter_value';
+    END IF;
+    IF c.id IS NULL OR form IS NULL THEN
+        RETURN;
+    END IF;
+    IF c.bands IS NOT NULL THEN
+        RAISE EXCEPTION 'corpus "%" is not exact: its bands find no documents far below its threshold', corpus
+            USING ERRCODE = 'object_not_in_prerequisite_state',
+                HINT = 'Make a corpus for this search with recall => 1 and a threshold of 0.5 or less.';
+    END IF;
+    PERFORM textsim._check_scope(c, scope), textsim._warn_unindexed(c);
+    RETURN QUERY SELECT * FROM textsim._search(
+        c, textsim._query_buckets(c, shingle_values, any_similarity, scope), shingle_values, form, NULL,
+        cardinality(shingle_values), NULL, any_similarity, k, language, scope);
+END $$;
+COMMENT ON FUNCTION textsim.nearest(text, text, integer, text, text)
+    IS 'Returns the k documents that are most similar to a text, and their exact similarity, best first, without a '
+    'threshold. The corpus must be exact. It looks the text up by the rarest shingles of each document: the lower '
+    'its threshold, the more of them. Every document from its threshold on is found. Below it, documents that share '
+    'only other shingles with the text are missed. There are fewer than k rows if no others are found. language and '
+    'scope are as in matches().';
+
+CREATE FUNCTION textsim.neighbours(
+    corpus text, key text,
+    threshold double precision DEFAULT NULL, max_results integer DEFAULT NULL,
+    language text DEFAULT NULL)
+RETURNS TABLE (key text, similarity double precision)
+LANGUAGE sql STABLE PARALLEL SAFE ROWS 10
+BEGIN ATOMIC
+    SELECT n.key, n.similarity FROM textsim._neighbours($1, $2, $3, $4, $5) n;
+END;
+COMMENT ON FUNCTION textsim.neighbours(text, text, double precision, integer, text)
+    IS 'Returns the documents similar to the document with this key, without itself, best first. '
+    'threshold, max_results and language are as in matches(). Returns no rows if no document has '
+    'the key. In a scoped corpus, only documents of its scope are found.';
+
+-- The functions that list a whole corpus are VOLATILE: a rebuild may replace the corpus while they wait.
+CREATE FUNCTION textsim.candidate_pairs(corpus text, scope text DEFAULT NULL)
+RETURNS TABLE (a text, b text, shared integer)
+LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE ROWS 1000
+SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+    c textsim.corpus := textsim._lock_corpus(corpus);
+BEGIN
+    IF c.id IS NULL THEN
+        RETURN;
+    END IF;
+    -- Without a scope, the pairs of all scopes are listed.
+    PERFORM textsim._check_scope(c, scope) WHERE scope IS NOT NULL;
+    PERFORM textsim._warn_unindexed(c);
+    RETURN QUERY EXECUTE format($query$
+        SELECT least(d.key COLLATE "C", e.key), greatest(d.key COLLATE "C", e.key), p.shared::integer
+        FROM (%1$s) p
+        JOIN textsim.%2$I d ON d.id = p.x
+        JOIN textsim.%2$I e ON e.id = p.y
+        WHERE textsim._is_candidate(p.shared, d.shingle_count, e.shingle_count, $1)%3$s
+        $query$, textsim._meetings(c, scope), 'document_' || c.id, textsim._may_meet(c))
+    USING CASE WHEN c.bands IS NULL THEN c.threshold END;
+END $$;
+COMMENT ON FUNCTION textsim.candidate_pairs(text, text)
+    IS 'Returns each pair of documents that share a bucket, and how many buckets (shared). Each pair '
+    'is listed once, with a < b in byte order; nothing is verified. In a scoped corpus, both documents have '
+    'the same scope; with scope, only its pairs are returned.';
+
+CREATE FUNCTION textsim.candidates_of(corpus text, key text)
+RETURNS TABLE (key text, shared integer)
+LANGUAGE sql STABLE PARALLEL SAFE ROWS 10
+BEGIN ATOMIC
+    SELECT o.key, o.shared FROM textsim._candidates_of($1, $2) o;
+END;
+COMMENT ON FUNCTION textsim.candidates_of(text, text)
+    IS 'Returns the documents that share a bucket with the document with this key, and how many buckets '
+    '(shared), most first. Nothing is verified. Returns no rows if no document has the key. In a scoped '
+    'corpus, only documents of its scope are found.';
+
+CREATE FUNCTION textsim.pairs(
+    corpus text, threshold double precision DEFAULT NULL, language text DEFAULT NULL,
+    scope text DEFAULT NULL)
+RETURNS TABLE (a text, b text, similarity double precision)
+LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE ROWS 1000
+SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+    c textsim.corpus := textsim._lock_corpus(corpus);
+    batch record;
+BEGIN
+    IF c.id IS NULL THEN
+        RETURN;
+    END IF;
+    -- Without a scope, the pairs of all scopes are listed.
+    PERFORM textsim._check_scope(c, scope) WHERE scope IS NOT NULL;
+    PERFORM textsim._warn_unindexed(c);
+    threshold := textsim._search_threshold(c, threshold);
+    FOR batch IN EXECUTE format($query$
+        SELECT array_agg(n.x) AS xs, array_agg(n.y) AS ys
+        FROM (
+            SELECT f.x, f.y, sum(f.shingles) OVER (
+                ORDER BY f.first, f.x, f.y ROWS UNBOUNDED PRECEDING) / 400000 AS number
+            FROM (
+                -- The first partner of y is often the same in all pairs of a cluster. So these stand
+                -- together, and the shingles of a document are made once for many of its pairs.
+                SELECT p.x, p.y, min(p.x) OVER (PARTITION BY p.y) AS first,
+                    d.shingle_count + e.shingle_count AS shingles
+                FROM (%1$s) p
+                JOIN textsim.%2$I d ON d.id = p.x
+                JOIN textsim.%2$I e ON e.id = p.y
+                WHERE ($1 IS NULL OR d.language = $1 AND e.language = $1)
+                    AND textsim._is_candidate(p.shared, d.shingle_count, e.shingle_count, $2)
+                    AND least(d.shingle_count, e.shingle_count)::double precision
+                        / greatest(d.shingle_count, e.shingle_count) >= $3%3$s
+            ) f
+        ) n
+        GROUP BY n.number
+        $query$, textsim._meetings(c, scope), 'document_' || c.id,
+            textsim._may_meet(c))
+        USING textsim._check_language(c, language), CASE WHEN c.bands IS NULL THEN c.threshold END,
+            threshold
+    LOOP
+        RETURN QUERY EXECUTE format($query$
+            SELECT least(d.key COLLATE "C", e.key), greatest(d.key COLLATE "C", e.key), v.similarity
+            FROM textsim._verify_pairs($1, $2, $3, $4) v
+            JOIN textsim.%1$I d ON d.id = v.x
+            JOIN textsim.%1$I e ON e.id = v.y
+            $query$, 'document_' || c.id)
+        USING c, batch.xs, batch.ys, threshold;
+    END LOOP;
+END $$;
+COMMENT ON FUNCTION textsim.pairs(text, double precision, text, text)
+    IS 'Returns each pair of similar documents with its exact similarity. Each pair is listed once, '
+    'with a < b in byte order. threshold is as in matches(). If language is set, both documents '
+    'are in this language. In a scoped corpus, both have the same scope; with scope, only its pairs are '
+    'returned.';

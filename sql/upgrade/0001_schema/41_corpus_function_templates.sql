@@ -1,0 +1,203 @@
+-- The functions of a corpus: _candidates_N and _write_N. They name the tables of the corpus, so that the statements
+-- of searches and of new documents are planned once in a session. An upgrade replaces them for each corpus.
+--
+-- Each plan takes some 20 kB in every connection that uses the corpus. So these functions have few statements, and
+-- _search() and _store_form() do the rest for all corpora. Statements that are rarer are planned in each call.
+--
+-- Sequential scans are off, because a plan from the time when the tables were empty is used when they are
+-- full.
+
+-- Private functions
+
+CREATE FUNCTION textsim._candidates_template() RETURNS text
+LANGUAGE sql IMMUTABLE PARALLEL SAFE
+RETURN $template$
+CREATE OR REPLACE FUNCTION textsim._candidates_{id}(
+    own_buckets integer[], own_count integer, own_key text, threshold double precision, of_language text,
+    of_scope text)
+RETURNS TABLE (key text, word_ids integer[], normal_form text, shingle_count integer)
+LANGUAGE plpgsql STABLE PARALLEL SAFE ROWS 10
+SET search_path = pg_catalog, pg_temp
+SET plan_cache_mode = force_generic_plan
+SET enable_seqscan = off
+AS $$
+#variable_conflict use_column
+BEGIN
+    RETURN QUERY
+        SELECT d.key, d.word_ids, d.normal_form, d.shingle_count
+        FROM textsim.document_{id} d
+        WHERE d.id = ANY (array({candidates})) AND d.key IS DISTINCT FROM own_key
+            AND (of_language IS NULL OR d.language = of_language)
+            AND (of_scope IS NULL OR d.scope = of_scope){alive};
+END $$;
+COMMENT ON FUNCTION textsim._candidates_{id}(integer[], integer, text, double precision, text, text)
+    IS 'the documents of a corpus that share buckets with a text';
+$template$;
+COMMENT ON FUNCTION textsim._candidates_template()
+    IS 'the function of a corpus that finds candidates, with names in braces for its settings';
+
+CREATE FUNCTION textsim._write_template() RETURNS text
+LANGUAGE sql IMMUTABLE PARALLEL SAFE
+RETURN $template$
+CREATE OR REPLACE FUNCTION textsim._write_{id}(
+    c textsim.corpus, source integer, document_key text, form text, document_scope text,
+    document_expires_at timestamptz, unique_from double precision, sketched textsim._sketched)
+RETURNS textsim._stored
+LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE
+SET search_path = pg_catalog, pg_temp
+SET plan_cache_mode = force_generic_plan
+SET enable_seqscan = off
+AS $$
+DECLARE
+    stored textsim._stored;
+    twins text[] := '{}';
+    best double precision;
+    own_fingerprints integer[];
+BEGIN
+    SELECT d.id, d.source_id, d.expires_at, d.scope, d.word_ids, d.normal_form, d.signature,
+        d.forced, NULL INTO stored
+    FROM textsim.document_{id} d WHERE d.key = document_key FOR UPDATE;
+    IF FOUND THEN
+        RETURN stored;
+    END IF;
+    {keep_out}
+    -- No row is returned if another transaction has just added the key.
+    INSERT INTO textsim.document_{id} (
+        id, shingle_count, expires_at, source_id, forced, key, language, scope, word_ids, signature, fingerprints,
+        normal_form)
+    VALUES (
+        textsim._checked_id(nextval('textsim.document_{id}_id_seq'), {id}), sketched.shingle_count,
+        document_expires_at, source, {forced}, document_key, textsim._first_language(c, form), document_scope,
+        CASE form WHEN '' THEN '{}'::integer[] END, sketched.signature, {fingerprints}, nullif(form, ''))
+    ON CONFLICT (key) DO NOTHING
+    RETURNING id, 'written', fingerprints INTO stored.id, stored.outcome, own_fingerprints;
+    {fingerprint_rows}
+    INSERT INTO textsim.band_{id} (bucket, document_id)
+    SELECT b, stored.id FROM unnest(sketched.buckets) b WHERE stored.id IS NOT NULL;
+    RETURN stored;
+END $$;
+COMMENT ON FUNCTION textsim._write_{id}(
+    textsim.corpus, integer, text, text, text, timestamptz, double precision, textsim._sketched)
+    IS 'add a document to a corpus, or lock and return the document that has its key';
+$template$;
+COMMENT ON FUNCTION textsim._write_template()
+    IS 'the function of a corpus that adds documents, with names in braces for its settings';
+
+CREATE FUNCTION textsim._candidates_part(is_exact boolean) RETURNS text
+LANGUAGE sql IMMUTABLE PARALLEL SAFE
+RETURN CASE WHEN is_exact THEN $part$
+        SELECT f.document_id
+        FROM (
+            SELECT b.document_id, count(*) AS shared
+            FROM unnest(own_buckets) q (bucket)
+            CROSS JOIN LATERAL (
+                SELECT r.document_id FROM textsim.band_{id} r WHERE r.bucket = q.bucket
+                OFFSET 0  -- looked up bucket by bucket, whatever the size of the table was
+            ) b
+            GROUP BY b.document_id
+            HAVING count(*) >= textsim._least_needed_rows(own_count, threshold)
+        ) f
+        JOIN textsim.document_{id} d ON d.id = f.document_id
+        WHERE textsim._is_candidate(f.shared, d.shingle_count, own_count, threshold)$part$
+    ELSE $part$
+        SELECT b.document_id FROM textsim.band_{id} b WHERE b.bucket = ANY (own_buckets)$part$
+END;
+COMMENT ON FUNCTION textsim._candidates_part(boolean)
+    IS 'the query for candidates in the candidates template; in an exact corpus, as many shared buckets are '
+    'needed as the sizes of both documents require';
+
+-- A text without candidates, as most are, needs no function that is called by a dynamic statement.
+CREATE FUNCTION textsim._keep_out_part(is_unique boolean) RETURNS text
+LANGUAGE sql IMMUTABLE PARALLEL SAFE
+RETURN CASE WHEN is_unique THEN $part$IF EXISTS (
+        SELECT FROM textsim._candidates_{id}(
+            sketched.buckets, sketched.shingle_count, document_key, c.threshold, NULL, document_scope))
+    THEN
+        SELECT a.twins, a.best INTO twins, best
+        FROM textsim._awaited_twins(c, document_key, form, document_scope, sketched) a;
+        IF best >= unique_from THEN
+            stored.outcome := 'twin';
+            RETURN stored;
+        END IF;
+    END IF;$part$
+    ELSE 'sketched := textsim._sketched(c, form, document_scope);' END;
+COMMENT ON FUNCTION textsim._keep_out_part(boolean)
+    IS 'the statements of the write template that look for twins in a unique corpus, whose text is sketched before '
+    'it is locked; or sketch the text';
+
+CREATE FUNCTION textsim._fingerprint_rows_part() RETURNS text
+LANGUAGE sql IMMUTABLE PARALLEL SAFE
+RETURN $part$INSERT INTO textsim.passage_{id} (fingerprint, document_id)
+    SELECT f, stored.id FROM unnest(textsim._in_scope(own_fingerprints, document_scope)) f
+    WHERE stored.id IS NOT NULL;$part$;
+COMMENT ON FUNCTION textsim._fingerprint_rows_part()
+    IS 'the statement of the write template that stores the fingerprints of a document';
+
+CREATE FUNCTION textsim._filled(template text, c textsim.corpus) RETURNS text
+LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    name text;
+    value text;
+BEGIN
+    FOR name, value IN
+        SELECT * FROM (VALUES
+            ('candidates', textsim._candidates_part(c.bands IS NULL)),
+            ('keep_out', textsim._keep_out_part(c.is_unique)),
+            ('fingerprint_rows', CASE WHEN c.passages IS NULL THEN '' ELSE textsim._fingerprint_rows_part() END),
+            ('fingerprints', CASE WHEN c.passages IS NULL THEN 'NULL' ELSE 'textsim._fingerprints(c, form)' END),
+            ('forced', CASE WHEN c.is_unique THEN 'twins <> ''{}''' ELSE 'false' END), ('alive', textsim._alive(c, 'd')),
+            ('id', c.id::text)
+        ) v
+    LOOP
+        template := replace(template, '{' || name || '}', value);
+    END LOOP;
+    RETURN template;
+END $$;
+COMMENT ON FUNCTION textsim._filled(text, textsim.corpus)
+    IS 'a template in which the settings of a corpus replace the names in braces';
+
+-- Whoever creates an object of a corpus, it belongs to the owner of the schema, whose rights the trigger functions have.
+CREATE FUNCTION textsim._make_function(function text, definition text) RETURNS void
+LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    BEGIN
+        EXECUTE definition;
+    EXCEPTION WHEN object_not_in_prerequisite_state THEN
+        -- ALTER EXTENSION UPDATE refuses to replace a function that is not a member of the extension. A member
+        -- is not dumped, and these functions must be.
+        EXECUTE format('ALTER EXTENSION textsim ADD FUNCTION %s', function);
+        EXECUTE definition;
+        EXECUTE format('ALTER EXTENSION textsim DROP FUNCTION %s', function);
+    END;
+    IF EXISTS (SELECT FROM pg_extension e WHERE e.extname = 'textsim') THEN
+        EXECUTE format('ALTER FUNCTION %s DEPENDS ON EXTENSION textsim', function);
+    END IF;
+END $$;
+COMMENT ON FUNCTION textsim._make_function(text, text)
+    IS 'create or replace a function of a corpus or an attached table; if the schema is an extension, the function '
+    'is dropped together with it';
+
+CREATE FUNCTION textsim._corpus_functions(c textsim.corpus)
+RETURNS TABLE (name text, statement text)
+LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE ROWS 2 SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    RETURN QUERY VALUES
+        ('_candidates_' || c.id, textsim._filled(textsim._candidates_template(), c)),
+        ('_write_' || c.id, textsim._filled(textsim._write_template(), c));
+END $$;
+COMMENT ON FUNCTION textsim._corpus_functions(textsim.corpus)
+    IS 'the functions of a corpus, with the statements that create them; check compares the bodies';
+
+CREATE FUNCTION textsim._make_functions(corpus_id integer) RETURNS void
+LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    c textsim.corpus := (SELECT k FROM textsim.corpus k WHERE k.id = corpus_id);
+BEGIN
+    PERFORM textsim._make_function(format('textsim.%I', f.name), f.statement)
+    FROM textsim._corpus_functions(c) f;
+    IF EXISTS (SELECT FROM textsim.tracked t WHERE t.corpus_id = _make_functions.corpus_id) THEN
+        PERFORM textsim._make_tracking_functions(corpus_id);
+    END IF;
+END $$;
+COMMENT ON FUNCTION textsim._make_functions(integer)
+    IS 'create or replace the functions of a corpus';

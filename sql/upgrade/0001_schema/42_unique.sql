@@ -1,0 +1,375 @@
+-- Unique corpora: no document may match another document of the corpus.
+--
+-- Two similar documents share a bucket. So a writer locks its buckets until the end of its transaction, looks
+-- for twins in a later statement, and only then writes. The later statement sees all that earlier holders
+-- of these locks have committed, if the transaction is READ COMMITTED.
+
+-- Private functions
+
+CREATE FUNCTION textsim._count_locks(shingles integer, threshold double precision) RETURNS integer
+LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    overlap double precision := ceil(threshold * shingles);
+BEGIN
+    IF shingles = 0 THEN
+        RETURN 0;
+    END IF;
+    -- The smallest overlap with overlap / n >= threshold, in doubles, as in _count_rows().
+    IF (overlap - 1) / shingles >= threshold THEN
+        overlap := overlap - 1;
+    ELSIF overlap / shingles < threshold THEN
+        overlap := overlap + 1;
+    END IF;
+    RETURN shingles - overlap + 1;
+END $$;
+COMMENT ON FUNCTION textsim._count_locks(integer, double precision)
+    IS 'how many of its first rows a document of n shingles locks in an exact corpus: n - ceil(threshold n) '
+    '+ 1, of which similar documents share at least one';
+
+CREATE FUNCTION textsim._max_bucket_locks() RETURNS integer
+LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    setting text := coalesce(nullif(current_setting('textsim.max_bucket_locks', true), ''), '256');
+BEGIN
+    IF setting !~ '^[0-9]{1,9}$' THEN
+        RAISE EXCEPTION 'textsim.max_bucket_locks is "%"; expected a whole number, 0 or more', setting
+            USING ERRCODE = 'invalid_parameter_value';
+    END IF;
+    RETURN setting;
+END $$;
+COMMENT ON FUNCTION textsim._max_bucket_locks()
+    IS 'how many buckets a transaction locks before it locks whole corpora: the setting '
+    'textsim.max_bucket_locks, by default 256';
+
+CREATE FUNCTION textsim._check_writer(corpus_id integer) RETURNS void
+LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    IF NOT has_table_privilege(to_regclass('textsim.document_' || corpus_id), 'INSERT') THEN
+        RAISE EXCEPTION 'this role may not write to corpus "%"',
+            (SELECT c.name FROM textsim.corpus c WHERE c.id = corpus_id)
+            USING ERRCODE = 'insufficient_privilege',
+                HINT = 'Let the owner of the schema call textsim.grant_writer for this role.';
+    END IF;
+END $$;
+COMMENT ON FUNCTION textsim._check_writer(integer)
+    IS 'raise an error unless the current role may write documents of a corpus';
+
+-- The corpus is locked by its first id, because a rebuilt corpus has another id, and its writers must exclude
+-- the writers of the old corpus.
+CREATE FUNCTION textsim._lock_unique(corpus_id integer, is_exclusive boolean) RETURNS integer
+LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    first_id integer := (
+        SELECT coalesce(k.origin, k.id) FROM textsim.corpus k WHERE k.id = _lock_unique.corpus_id);
+BEGIN
+    IF current_setting('transaction_isolation') NOT IN ('read committed', 'read uncommitted') THEN
+        RAISE EXCEPTION 'a unique corpus cannot be written at the isolation level %',
+            current_setting('transaction_isolation')
+            USING ERRCODE = 'feature_not_supported',
+                DETAIL = 'The snapshot of the transaction may be older than its locks, and hide twins.',
+                HINT = 'Begin the transaction with: BEGIN ISOLATION LEVEL READ COMMITTED';
+    END IF;
+    -- A role that may only search must not keep writers out.
+    PERFORM textsim._check_writer(corpus_id);
+    IF is_exclusive THEN
+        PERFORM pg_advisory_xact_lock(hashtext('textsim-db unique corpus'), first_id);
+    ELSE
+        PERFORM pg_advisory_xact_lock_shared(hashtext('textsim-db unique corpus'), first_id);
+    END IF;
+    -- A later statement: a rebuild may have replaced the corpus while we waited.
+    IF NOT EXISTS (SELECT FROM textsim.corpus k WHERE k.id = _lock_unique.corpus_id) THEN
+        RAISE EXCEPTION 'the corpus was rebuilt while this transaction wrote to it; repeat the transaction'
+            USING ERRCODE = 'object_not_in_prerequisite_state';
+    END IF;
+    RETURN first_id;
+END $$;
+COMMENT ON FUNCTION textsim._lock_unique(integer, boolean)
+    IS 'lock a unique corpus until the end of the transaction, shared by writers that lock buckets; returns '
+    'its first id';
+
+-- The server's table of locks has room for some 12,800. If it is full, statements of other sessions fail too.
+-- So a transaction counts its bucket locks, and from a number on it locks whole scopes, or the corpus if it has
+-- no scopes. The count and the locked scopes stand in settings, which a rollback to a savepoint restores, as it
+-- releases the locks. A wrong count can only make it lock too much. A scope is locked for at least one bucket, so
+-- the locks of scopes need no count.
+--
+-- Every transaction locks the corpus first, then scopes and then buckets, each in order. So two that lock once
+-- cannot deadlock. The exclusive or gives each corpus its own class, so that class and bucket are one key of 64
+-- bits that corpora never share.
+CREATE FUNCTION textsim._lock_scopes(corpus_id integer, hashes integer[]) RETURNS void
+LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    -- The scopes that this transaction has locked. Locking them again costs nothing.
+    locked integer[] := coalesce(nullif(current_setting('textsim.locked_scopes', true), ''), '{}');
+    first_id integer;
+BEGIN
+    locked := array(SELECT unnest(locked) UNION SELECT unnest(hashes));
+    IF cardinality(locked) > textsim._max_bucket_locks() THEN
+        PERFORM textsim._lock_unique(corpus_id, true);
+        RETURN;
+    END IF;
+    first_id := textsim._lock_unique(corpus_id, false);
+    PERFORM pg_advisory_xact_lock(hashtext('textsim-db scopes') # first_id, h) FROM unnest(hashes) h;
+    PERFORM set_config('textsim.locked_scopes', locked::text, true);
+END $$;
+COMMENT ON FUNCTION textsim._lock_scopes(integer, integer[])
+    IS 'lock scopes of a unique corpus, given by their hashes in order, against all other writers';
+
+CREATE FUNCTION textsim._lock_buckets(
+    corpus_id integer, buckets integer[], scopes text[], times integer DEFAULT 1)
+RETURNS void
+LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    held integer := coalesce(nullif(current_setting('textsim.bucket_locks', true), '')::integer, 0);
+    locks integer := held + cardinality(buckets);
+    first_id integer;
+    hashes integer[] := array(
+        SELECT DISTINCT textsim._scope_hash(s) AS hash
+        FROM unnest(scopes) s WHERE s IS NOT NULL ORDER BY hash);
+    locked integer[] := coalesce(nullif(current_setting('textsim.locked_scopes', true), ''), '{}');
+BEGIN
+    IF held + times * cardinality(buckets) <= textsim._max_bucket_locks() AND (hashes = '{}' OR NOT hashes <@ locked) THEN
+        first_id := textsim._lock_unique(corpus_id, false);
+        PERFORM pg_advisory_xact_lock_shared(hashtext('textsim-db scopes') # first_id, h)
+        FROM unnest(hashes) h WHERE buckets <> '{}';
+        PERFORM pg_advisory_xact_lock(hashtext('textsim-db buckets') # first_id, o.bucket)
+        FROM (SELECT DISTINCT b AS bucket FROM unnest(buckets) b ORDER BY b OFFSET 0) o;
+        PERFORM set_config('textsim.bucket_locks', locks::text, true);
+        RETURN;
+    END IF;
+    IF hashes = '{}' THEN
+        PERFORM textsim._lock_unique(corpus_id, true);
+        RETURN;
+    END IF;
+    PERFORM textsim._lock_scopes(corpus_id, hashes);
+END $$;
+COMMENT ON FUNCTION textsim._lock_buckets(integer, integer[], text[], integer)
+    IS 'lock buckets of a unique corpus until the end of the transaction; or their scopes, or the whole corpus, '
+    'if the transaction would hold more than textsim.max_bucket_locks locks; look for twins in a later '
+    'statement. times: how often the transaction will lock these buckets in all';
+
+-- Whatever keeps twins out asks this function, and textsim_db.compare.merge in Python.
+CREATE FUNCTION textsim._merges(c textsim.corpus, key text, other_key text, similarity double precision)
+RETURNS boolean
+LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp SET enable_seqscan = off AS $$
+BEGIN
+    RETURN similarity >= c.threshold AND NOT EXISTS (
+        SELECT FROM textsim.judgement j
+        WHERE j.origin = coalesce(c.origin, c.id) AND j.verdict = 'different'
+            AND j.a = least(key COLLATE "C", other_key) AND j.b = greatest(key COLLATE "C", other_key));
+END $$;
+COMMENT ON FUNCTION textsim._merges(textsim.corpus, text, text, double precision)
+    IS 'whether the documents of two keys are taken for one: they match, and nobody judged them different';
+
+CREATE FUNCTION textsim._unique_from(force boolean, copies boolean) RETURNS double precision
+LANGUAGE sql IMMUTABLE PARALLEL SAFE
+RETURN CASE WHEN copies THEN 'Infinity'::double precision WHEN force THEN 1 ELSE 0 END;
+COMMENT ON FUNCTION textsim._unique_from(boolean, boolean)
+    IS 'the similarity from which on a twin keeps a document out: 0, any twin; 1, only a document with the same '
+    'shingles; infinity, none';
+
+CREATE FUNCTION textsim._twins_of_sketch(
+    c textsim.corpus, document_key text, form text, scope text, sketched textsim._sketched)
+RETURNS TABLE (key text, similarity double precision)
+LANGUAGE plpgsql STABLE PARALLEL SAFE ROWS 1 SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    RETURN QUERY
+        SELECT m.key, m.similarity
+        FROM textsim._search(
+            c, sketched.buckets, sketched.shingle_values, form, NULL, sketched.shingle_count, document_key,
+            c.threshold, NULL, NULL, scope) m
+        WHERE textsim._merges(c, document_key, m.key, m.similarity);
+END $$;
+COMMENT ON FUNCTION textsim._twins_of_sketch(textsim.corpus, text, text, text, textsim._sketched)
+    IS 'the twins of a text that is sketched already, best first';
+
+CREATE FUNCTION textsim._twins(
+    c textsim.corpus, document_key text, body text, scope text, unique_from double precision DEFAULT 0)
+RETURNS TABLE (key text, similarity double precision)
+LANGUAGE plpgsql STABLE PARALLEL SAFE ROWS 1 SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    form text := textsim._form(c, body);
+BEGIN
+    RETURN QUERY
+        SELECT t.* FROM textsim._twins_of_sketch(
+            c, document_key, form, scope, textsim._sketched(c, form, scope)) t
+        WHERE t.similarity >= unique_from;
+END $$;
+COMMENT ON FUNCTION textsim._twins(textsim.corpus, text, text, text, double precision)
+    IS 'the documents that keep a text out, without the document that has its key, best first';
+
+CREATE FUNCTION textsim._awaited_twins(
+    c textsim.corpus, document_key text, form text, scope text, sketched textsim._sketched,
+    OUT twins text[], OUT best double precision)
+LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp SET enable_seqscan = off AS $$
+DECLARE
+    waited_for text[];
+BEGIN
+    -- A later statement than the locks: its snapshot has what their last holders have written.
+    LOOP
+        SELECT coalesce(array_agg(t.key), '{}'), max(t.similarity) INTO twins, best
+        FROM textsim._twins_of_sketch(c, document_key, form, scope, sketched) t;
+        IF twins = '{}' OR twins <@ waited_for THEN
+            RETURN;
+        END IF;
+        -- Another transaction may be removing or changing a twin. When it has ended, look again.
+        EXECUTE format('SELECT FROM textsim.%I d WHERE d.key = ANY ($1) ORDER BY d.key FOR SHARE', 'document_' || c.id)
+        USING twins;
+        waited_for := twins;
+    END LOOP;
+END $$;
+COMMENT ON FUNCTION textsim._awaited_twins(textsim.corpus, text, text, text, textsim._sketched)
+    IS 'the keys of the twins of a text whose buckets this transaction has locked, and the similarity of the most '
+    'similar twin; transactions that change one of these documents have ended';
+
+CREATE FUNCTION textsim._raise_twins(
+    c textsim.corpus, source integer, document_key text, body text, scope text, unique_from double precision)
+RETURNS void
+LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    relation record;
+    twin record;
+BEGIN
+    SELECT n.nspname, r.relname INTO relation
+    FROM pg_class r JOIN pg_namespace n ON n.oid = r.relnamespace
+    WHERE r.oid = coalesce((SELECT s.relation FROM textsim.source s WHERE s.id = source),
+        format('textsim.%I', 'document_' || c.id)::regclass);
+    SELECT t.key, t.similarity, count(*) OVER () AS count INTO twin
+    FROM textsim._twins(c, document_key, body, scope, unique_from) t LIMIT 1;
+    RAISE EXCEPTION 'near-duplicate text violates unique corpus "%": document "%" matches document "%" '
+        'with similarity %', c.name, left(document_key, 100), left(twin.key, 100), twin.similarity
+        USING ERRCODE = 'unique_violation', CONSTRAINT = c.name,
+            SCHEMA = relation.nspname, TABLE = relation.relname,
+            DETAIL = format('Key (%s) has similarity %s%s; the threshold is %s.%s', twin.key,
+                twin.similarity, ' in scope (' || scope || ')', c.threshold,
+                CASE WHEN twin.count > 1 THEN format(' %s documents match.', twin.count) END)
+                || CASE WHEN unique_from > 0 THEN ' It has the same shingles; copies => true stores it.' ELSE '' END;
+END $$;
+COMMENT ON FUNCTION textsim._raise_twins(textsim.corpus, integer, text, text, text, double precision)
+    IS 'raise unique_violation: documents of a unique corpus match a new document';
+
+CREATE FUNCTION textsim._raise_taken_key(corpus_id integer, source integer, key text) RETURNS void
+LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    c textsim.corpus := (SELECT k FROM textsim.corpus k WHERE k.id = corpus_id);
+BEGIN
+    RAISE EXCEPTION 'unique corpus "%" has document "%" from table % already', c.name, left(key, 100),
+        (SELECT s.relation FROM textsim.source s WHERE s.id = source)
+        USING ERRCODE = 'unique_violation', CONSTRAINT = c.name,
+            HINT = 'The tables of a unique corpus need different keys.';
+END $$;
+COMMENT ON FUNCTION textsim._raise_taken_key(integer, integer, text)
+    IS 'raise unique_violation: a document of a unique corpus belongs to another attached table';
+
+CREATE FUNCTION textsim._refuse_attached(corpus_id integer, keys text[]) RETURNS void
+LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    attached record;
+BEGIN
+    -- Without its document, a row would no longer keep its twins out.
+    EXECUTE format(
+        'SELECT d.key, s.relation, c.name '
+        'FROM textsim.%I d JOIN textsim.source s ON s.id = d.source_id JOIN textsim.corpus c ON c.id = $1 '
+        'WHERE d.key = ANY ($2) AND s.active ORDER BY d.key LIMIT 1', 'document_' || corpus_id)
+    INTO attached USING corpus_id, keys;
+    IF attached.key IS NOT NULL THEN
+        RAISE EXCEPTION 'document "%" of unique corpus "%" belongs to table %',
+            left(attached.key, 100), attached.name, attached.relation::regclass
+            USING ERRCODE = 'object_in_use',
+                HINT = 'Change the row of the table, or use another key.';
+    END IF;
+END $$;
+COMMENT ON FUNCTION textsim._refuse_attached(integer, text[])
+    IS 'raise an error if a document of a unique corpus belongs to an attached table';
+
+CREATE FUNCTION textsim._write_or_raise(
+    c textsim.corpus, source integer, key text, body text, scope text, expires_at timestamptz,
+    unique_from double precision DEFAULT 0)
+RETURNS boolean
+LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    outcome text := textsim._write_document(c, source, key, body, scope, expires_at, unique_from);
+BEGIN
+    IF outcome = 'twin' THEN
+        PERFORM textsim._raise_twins(c, source, key, body, scope, unique_from);
+    END IF;
+    RETURN outcome = 'written';
+END $$;
+COMMENT ON FUNCTION textsim._write_or_raise(
+    textsim.corpus, integer, text, text, text, timestamptz, double precision)
+    IS 'add or replace a document; false if nothing has changed; an error if it has twins in a '
+    'unique corpus';
+
+CREATE FUNCTION textsim._required_unique(corpus text) RETURNS textsim.corpus
+LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    c textsim.corpus := textsim._required_corpus(corpus);
+BEGIN
+    IF NOT c.is_unique THEN
+        RAISE EXCEPTION 'corpus "%" is not unique', corpus
+            USING ERRCODE = 'object_not_in_prerequisite_state',
+                HINT = 'Create a corpus with is_unique => true.';
+    END IF;
+    -- Its writers wait for the locks that the caller takes, so a role that only reads may not take them.
+    PERFORM textsim._check_writer(c.id);
+    RETURN c;
+END $$;
+COMMENT ON FUNCTION textsim._required_unique(text)
+    IS 'the corpus with a name; an error if it is not unique, or if the caller may not write to it';
+
+CREATE FUNCTION textsim._add_unique(
+    corpus text, document_key text, body text, scope text, unique_from double precision)
+RETURNS TABLE (key text, similarity double precision)
+LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE ROWS 1 SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    c textsim.corpus := textsim._required_unique(corpus);
+BEGIN
+    PERFORM textsim._check_scope(c, scope), textsim._check_document(c, document_key, body, scope);
+    IF textsim._write_document(
+        c, NULL, document_key, body, scope, textsim._new_expiry(c), unique_from) = 'twin'
+    THEN
+        RETURN QUERY SELECT * FROM textsim._twins(c, document_key, body, scope, unique_from);
+    END IF;
+END $$;
+COMMENT ON FUNCTION textsim._add_unique(text, text, text, text, double precision)
+    IS 'the work of add_unique(), because a plpgsql parameter and column cannot both be named key';
+
+-- Public functions
+
+CREATE FUNCTION textsim.add_unique(
+    corpus text, key text, text text, scope text DEFAULT NULL, force boolean DEFAULT false,
+    copies boolean DEFAULT false)
+RETURNS TABLE (key text, similarity double precision, scope text)
+LANGUAGE sql VOLATILE PARALLEL UNSAFE ROWS 1
+BEGIN ATOMIC
+    SELECT a.key, a.similarity, $4 AS scope
+    FROM textsim._add_unique($1, $2, $3, $4, textsim._unique_from($5, $6)) a;
+END;
+COMMENT ON FUNCTION textsim.add_unique(text, text, text, text, boolean, boolean)
+    IS 'Adds a document to a unique corpus as add() does, but returns the documents that keep it out, best '
+    'first, instead of an error. Then nothing is written. Returns no rows if the document was added, or '
+    'if its words have not changed. force and copies are as in add(). Raises an error if the corpus is not unique.';
+
+CREATE FUNCTION textsim.lock_corpus(corpus text) RETURNS void
+LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    PERFORM textsim._lock_unique((textsim._required_unique(corpus)).id, true);
+END $$;
+COMMENT ON FUNCTION textsim.lock_corpus(text)
+    IS 'Locks a unique corpus against other writers until the end of the transaction. A transaction that '
+    'writes many documents calls it first, so that it cannot deadlock with another such transaction. '
+    'Raises an error if the corpus is not unique, or if the role may not write to it.';
+
+CREATE FUNCTION textsim.lock_scope(corpus text, scope text) RETURNS void
+LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    c textsim.corpus := textsim._required_unique(corpus);
+BEGIN
+    PERFORM textsim._check_given('the scope', scope IS NOT NULL), textsim._check_scope(c, scope);
+    PERFORM textsim._lock_scopes(c.id, ARRAY[textsim._scope_hash(scope)]);
+END $$;
+COMMENT ON FUNCTION textsim.lock_scope(text, text)
+    IS 'Locks a scope of a unique corpus against other writers until the end of the transaction. Writers of other '
+    'scopes go on. A transaction that writes several documents of one scope calls it first, so that it cannot deadlock '
+    'with another such transaction. A transaction of several scopes locks them in order. Raises an error if the corpus '
+    'is not unique or not scoped, or if the role may not write to it.';

@@ -1,0 +1,608 @@
+-- Passages: runs of words that a text shares with documents. A document is found by its fingerprints, and its words
+-- are compared then. textsim_db.sketch.fingerprints and textsim_db.compare.shared_runs do the same.
+
+-- Private functions
+
+CREATE FUNCTION textsim._units(form text, unit text) RETURNS text[]
+LANGUAGE sql IMMUTABLE PARALLEL SAFE
+RETURN string_to_array(form, CASE unit WHEN 'word' THEN ' ' END);
+COMMENT ON FUNCTION textsim._units(text, text)
+    IS 'the units of a normal form that a passage consists of: its words, or its characters if the unit is char';
+
+CREATE FUNCTION textsim._unit_name(unit text) RETURNS text
+LANGUAGE sql IMMUTABLE PARALLEL SAFE
+RETURN CASE unit WHEN 'word' THEN 'words' ELSE 'characters' END;
+COMMENT ON FUNCTION textsim._unit_name(text) IS 'what a message calls the units of a passage';
+
+-- An array has fewer than 2^27 elements of 8 bytes, so a number has room for the class (4 bits), the high half of a
+-- value (32 bits) and the place (27 bits). Later places come first.
+CREATE FUNCTION textsim._choose(shingle_values bigint[], classes smallint[], width integer) RETURNS bigint[]
+LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    RETURN array(
+        SELECT DISTINCT CASE WHEN w.first >= 10::bigint << 59 THEN NULL
+            ELSE shingle_values[134217728 - (w.first & 134217727)] END
+        FROM (
+            SELECT s.place, min((coalesce(s.class, 0)::bigint << 59) + (((s.value >> 32) + 2147483648) << 27)
+                + 134217728 - s.place) OVER (ORDER BY s.place ROWS BETWEEN width - 1 PRECEDING AND CURRENT ROW) AS first
+            FROM unnest(shingle_values, classes) WITH ORDINALITY s (value, class, place)
+        ) w
+        WHERE w.place >= width);
+END $$;
+COMMENT ON FUNCTION textsim._choose(bigint[], smallint[], integer)
+    IS 'the distinct values that windows of width shingles choose: the first by class and then by the high half, the '
+    'rightmost of equals. NULL stands for windows whose values all have class 10 or above';
+
+-- Schleimer, Wilkerson and Aiken, Winnowing: Local Algorithms for Document Fingerprinting, SIGMOD 2003.
+CREATE FUNCTION textsim._chosen_values(c textsim.corpus, form text) RETURNS bigint[]
+LANGUAGE plpgsql STABLE PARALLEL SAFE
+SET search_path = pg_catalog, pg_temp
+SET plan_cache_mode = force_generic_plan
+SET enable_seqscan = off  -- a plan from the time when no value was common is used when many are
+AS $$
+DECLARE
+    n integer := greatest(3, c.passages / 2);
+    width integer := c.passages - n + 1;
+    shingle_values bigint[] := textsim._run_values(textsim._units(form, c.unit), n);
+    chosen bigint[] := textsim._choose(shingle_values, NULL, width);
+BEGIN
+    -- If no chosen value is common, the classes would not change the choice.
+    IF EXISTS (
+        SELECT FROM unnest(chosen) v (value)
+        WHERE EXISTS (SELECT FROM textsim.common k WHERE k.corpus_id = c.id AND k.of_passages AND k.value = v.value))
+    THEN
+        RETURN textsim._choose(shingle_values, array(
+            SELECT (SELECT k.class FROM textsim.common k
+                WHERE k.corpus_id = c.id AND k.of_passages AND k.value = s.value)
+            FROM unnest(shingle_values) WITH ORDINALITY s (value, place)
+            ORDER BY s.place), width);
+    END IF;
+    RETURN chosen;
+END $$;
+COMMENT ON FUNCTION textsim._chosen_values(textsim.corpus, text)
+    IS 'the distinct values that the windows of a normal form choose, with NULL for the windows that choose none';
+
+CREATE FUNCTION textsim._low_halves(chosen bigint[]) RETURNS integer[]
+LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    RETURN array(
+        SELECT DISTINCT ((v << 32) >> 32)::integer FROM unnest(chosen) v WHERE v IS NOT NULL ORDER BY 1);
+END $$;
+COMMENT ON FUNCTION textsim._low_halves(bigint[]) IS 'the distinct fingerprints of chosen values, in order';
+
+CREATE FUNCTION textsim._fingerprints(c textsim.corpus, form text) RETURNS integer[]
+LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    RETURN CASE WHEN c.passages IS NOT NULL THEN textsim._low_halves(textsim._chosen_values(c, form)) END;
+END $$;
+COMMENT ON FUNCTION textsim._fingerprints(textsim.corpus, text)
+    IS 'the distinct fingerprints of a normal form, in order: of each window of as many words as a passage has, the low '
+    'half of the value that it chooses; NULL in a corpus without passages';
+
+CREATE FUNCTION textsim._passage_triggers(c textsim.corpus)
+RETURNS TABLE (relation text, name text, statement text)
+LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE ROWS 2 SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    RETURN QUERY
+        SELECT 'document_' || c.id, 'passage_' || t.event, format(
+            'CREATE TRIGGER %I AFTER %s ON textsim.%I REFERENCING %s '
+            'FOR EACH STATEMENT EXECUTE FUNCTION textsim._change_passage_rows(%L)',
+            'passage_' || t.event, upper(t.event), 'document_' || c.id, t.tables, c.id)
+        FROM (VALUES
+            ('update', 'OLD TABLE AS old_documents NEW TABLE AS new_documents'),
+            ('delete', 'OLD TABLE AS old_documents'))
+            t (event, tables)
+        WHERE c.passages IS NOT NULL;
+END $$;
+COMMENT ON FUNCTION textsim._passage_triggers(textsim.corpus)
+    IS 'the triggers on the documents of a corpus with passages, with the statements that create them';
+
+CREATE FUNCTION textsim._passage_rows(documents text) RETURNS text
+LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
+RETURN format($query$
+        SELECT f.fingerprint, d.id
+        FROM %s d CROSS JOIN LATERAL unnest(textsim._in_scope(d.fingerprints, d.scope)) f (fingerprint)
+        WHERE true$query$, documents);
+COMMENT ON FUNCTION textsim._passage_rows(text)
+    IS 'a query for the rows that documents have in passage_N, to which a condition may be appended';
+
+-- Writers store the rows of new documents. A writer that changes documents writes only the column fingerprints.
+CREATE FUNCTION textsim._change_passage_rows() RETURNS trigger
+LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp SET enable_seqscan = off AS $$
+DECLARE
+    passage text := 'passage_' || TG_ARGV[0];
+    gone text := textsim._passage_rows('old_documents');
+    added text;
+    changed integer[];
+BEGIN
+    IF TG_OP = 'UPDATE' THEN
+        changed := array(
+            SELECT o.id FROM old_documents o JOIN new_documents n ON n.id = o.id
+            WHERE (o.fingerprints, o.scope) IS DISTINCT FROM (n.fingerprints, n.scope));
+        IF changed = '{}' THEN
+            RETURN NULL;
+        END IF;
+        gone := gone || ' AND d.id = ANY ($1)';
+        added := textsim._passage_rows('new_documents') || ' AND d.id = ANY ($1)';
+        EXECUTE format('INSERT INTO textsim.%I (fingerprint, document_id) (%s) EXCEPT (%s)', passage, added, gone)
+        USING changed;
+        gone := format('(%s) EXCEPT (%s)', gone, added);
+    END IF;
+    EXECUTE format('DELETE FROM textsim.%I p USING (%s) g (fingerprint, id) '
+        'WHERE p.fingerprint = g.fingerprint AND p.document_id = g.id', passage, gone)
+    USING changed;
+    RETURN NULL;
+END $$;
+COMMENT ON FUNCTION textsim._change_passage_rows()
+    IS 'keep the fingerprints of the documents that a statement has changed or removed';
+
+-- A slice of a stored array reads the whole array, so both are read once, before they are cut. Slices are made before
+-- rows are hashed or sorted: otherwise each row takes a copy of the array along. A run at many places of the text is
+-- compared at the first ten, so that the work stays linear on every input. Of a long document, the parts at every
+-- width-th place are looked up first: each run has one of them, so only the words around them are compared.
+CREATE FUNCTION textsim._shared_runs(a integer[], b integer[], min_words integer)
+RETURNS TABLE (words integer, in_a integer, in_b integer)
+LANGUAGE plpgsql STABLE PARALLEL SAFE ROWS 5 SET search_path = pg_catalog, pg_temp AS $$
+#variable_conflict use_column
+DECLARE
+    n integer := least(greatest(3, min_words / 2), min_words);
+    width integer := min_words - n + 1;
+    skipped integer := 0;
+    last_place integer;
+BEGIN
+    IF cardinality(b) > 500 THEN
+        WITH part_of_a AS MATERIALIZED (
+            SELECT u.a[i:i + n - 1] AS words
+            FROM (SELECT _shared_runs.a[:] OFFSET 0) u (a) CROSS JOIN generate_series(1, cardinality(u.a) - n + 1) i
+        ),
+        part_of_b AS MATERIALIZED (
+            SELECT j, u.b[j:j + n - 1] AS words
+            FROM (SELECT _shared_runs.b[:] OFFSET 0) u (b)
+            CROSS JOIN generate_series(1, cardinality(u.b) - n + 1, width) j
+        )
+        SELECT greatest(min(p.j) - width, 0), max(p.j) + min_words - 1 INTO skipped, last_place
+        FROM part_of_b p WHERE p.words IN (SELECT x.words FROM part_of_a x);
+        IF last_place IS NULL THEN
+            RETURN;
+        END IF;
+        b := b[skipped + 1:last_place];
+    END IF;
+    RETURN QUERY WITH texts AS MATERIALIZED (SELECT _shared_runs.a[:] AS a, _shared_runs.b[:] AS b),
+    window_of_b AS MATERIALIZED (
+        SELECT j, t.b[j:j + min_words - 1] AS words
+        FROM texts t CROSS JOIN generate_series(1, (SELECT cardinality(x.b) FROM texts x) - min_words + 1) j
+    ),
+    window_of_a AS MATERIALIZED (
+        SELECT s.i, s.words FROM (
+            SELECT w.i, w.words, row_number() OVER (PARTITION BY w.words ORDER BY w.i) AS place
+            FROM (
+                SELECT i, t.a[i:i + min_words - 1] AS words
+                FROM texts t CROSS JOIN generate_series(1, (SELECT cardinality(x.a) FROM texts x) - min_words + 1) i
+                OFFSET 0  -- each slice is made once
+            ) w
+            WHERE w.words IN (SELECT y.words FROM window_of_b y)
+        ) s
+        WHERE s.place <= 10
+    ),
+    run AS (
+        SELECT count(*)::integer + min_words - 1 AS words, min(s.i) AS i, min(s.j) AS j
+        FROM (
+            SELECT x.i, y.j, x.i - row_number() OVER (PARTITION BY x.i - y.j ORDER BY x.i) AS island
+            FROM window_of_a x JOIN window_of_b y ON x.words = y.words
+        ) s
+        GROUP BY s.i - s.j, s.island
+    ),
+    longest AS (SELECT DISTINCT ON (r.j) r.words, r.i, r.j FROM run r ORDER BY r.j, r.words DESC, r.i),
+    maximal AS (
+        SELECT m.words, m.i, m.j
+        FROM (
+            SELECT l.words, l.i, l.j, max(l.j + l.words) OVER (
+                ORDER BY l.j ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS earlier_end
+            FROM longest l
+        ) m
+        WHERE m.j + m.words > coalesce(m.earlier_end, 0)
+    )
+    SELECT s.words, s.i - 1, s.j - 1 + skipped
+    FROM (
+        SELECT m.words, m.i, m.j,
+            lag(m.words) OVER w = m.words AND lag(m.i) OVER w = m.i AND lag(m.j + m.words) OVER w > m.j AS is_repeated
+        FROM maximal m WINDOW w AS (ORDER BY m.j)
+    ) s
+    WHERE s.is_repeated IS NOT TRUE
+    ORDER BY s.j;
+END $$;
+COMMENT ON FUNCTION textsim._shared_runs(integer[], integer[], integer)
+    IS 'the runs of b, of at least min_words words, that are in a, and in no longer such run: how many words, and how many '
+    'words stand before it in a and in b. Of places in b that overlap, the first one of a run is returned';
+
+CREATE FUNCTION textsim._code_points(form text) RETURNS integer[]
+LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    RETURN array(SELECT ascii(u.unit) FROM unnest(string_to_array(form, NULL)) WITH ORDINALITY u (unit, place)
+        ORDER BY u.place);
+END $$;
+COMMENT ON FUNCTION textsim._code_points(text) IS 'the code point of each character of a text, in order';
+
+CREATE FUNCTION textsim._unit_numbers(unit text, form text, word_ids integer[] DEFAULT NULL) RETURNS integer[]
+LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    IF unit = 'char' THEN
+        RETURN textsim._code_points(coalesce(form, textsim._normal_form_of(word_ids)));
+    END IF;
+    RETURN coalesce(word_ids, textsim._word_numbers(form));
+END $$;
+COMMENT ON FUNCTION textsim._unit_numbers(text, text, integer[])
+    IS 'the units of a text as numbers, which _shared_runs() compares: code points, or word ids with a negative number '
+    'for each word that is not in the dictionary. If the word ids are known, the form may be NULL';
+
+CREATE FUNCTION textsim._runs_in_document(
+    unit text, numbers integer[], form text, word_ids integer[], normal_form text, least_words integer)
+RETURNS TABLE (words integer, in_a integer, in_b integer)
+LANGUAGE plpgsql STABLE PARALLEL SAFE ROWS 5 SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    both_texts integer[];
+BEGIN
+    IF unit = 'char' OR word_ids IS NOT NULL THEN
+        RETURN QUERY SELECT * FROM textsim._shared_runs(
+            numbers, textsim._unit_numbers(unit, normal_form, word_ids), least_words);
+    ELSE
+        -- Numbers of two texts may differ for a word that is not in the dictionary, so both are numbered together. A
+        -- place of an array of text is found by reading the array up to it, and of an array of integers at once.
+        both_texts := array(
+            SELECT dense_rank() OVER (ORDER BY u.word COLLATE "C")::integer
+            FROM unnest(string_to_array(concat(coalesce(form, textsim._normal_form_of(numbers)), ' ', normal_form), ' '))
+                WITH ORDINALITY u (word, place)
+            ORDER BY u.place);
+        RETURN QUERY SELECT * FROM textsim._shared_runs(
+            both_texts[:cardinality(numbers)], both_texts[cardinality(numbers) + 1:], least_words);
+    END IF;
+END $$;
+COMMENT ON FUNCTION textsim._runs_in_document(text, integer[], text, integer[], text, integer)
+    IS 'the runs that a text, given by its unit numbers and its form, shares with a document, as _shared_runs() returns '
+    'them; the form may be NULL if all words of the text are in the dictionary';
+
+CREATE FUNCTION textsim._check_passages(c textsim.corpus, min_words integer, max_documents integer DEFAULT NULL)
+RETURNS integer
+LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    IF c.id IS NOT NULL AND c.passages IS NULL THEN
+        RAISE EXCEPTION 'corpus "%" has no passages', c.name
+            USING ERRCODE = 'object_not_in_prerequisite_state',
+                HINT = format('Rebuild it with passages, such as: textsim rebuild %s --passages 13.', c.name);
+    END IF;
+    IF min_words < c.passages THEN
+        RAISE EXCEPTION 'corpus "%" finds passages of % % or more, and not of %',
+            c.name, c.passages, textsim._unit_name(c.unit), min_words
+            USING ERRCODE = 'invalid_parameter_value', HINT = format('For shorter ones, rebuild it, such as: '
+                'textsim rebuild %s --passages %s.', c.name, greatest(min_words, 4));
+    END IF;
+    IF max_documents < 1 THEN
+        RAISE EXCEPTION 'max_documents is %; expected 1 or more, or NULL for all', max_documents
+            USING ERRCODE = 'invalid_parameter_value';
+    END IF;
+    RETURN coalesce(min_words, c.passages);
+END $$;
+COMMENT ON FUNCTION textsim._check_passages(textsim.corpus, integer, integer)
+    IS 'the least words of a passage in a search, by default those of the corpus; an error if the corpus has no passages, '
+    'or only longer ones, or if max_documents is not positive';
+
+CREATE FUNCTION textsim._fingerprints_to_find(c textsim.corpus, form text, scope text) RETURNS integer[]
+LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    chosen bigint[] := textsim._chosen_values(c, form);
+BEGIN
+    IF array_position(chosen, NULL) IS NOT NULL THEN
+        RAISE NOTICE 'a part of the text is in very many documents of corpus "%", which are not searched for it', c.name
+            USING HINT = 'textsim.common_runs lists such parts. To find them, rebuild the corpus with common_passages.';
+    END IF;
+    RETURN textsim._in_scope(textsim._low_halves(chosen), scope);
+END $$;
+COMMENT ON FUNCTION textsim._fingerprints_to_find(textsim.corpus, text, text)
+    IS 'the fingerprints by which the passages of a normal form are looked up in a scope; a notice if windows choose none';
+
+CREATE FUNCTION textsim._passage_look_up(
+    c textsim.corpus, text text, language text, scope text, max_results integer, OUT form text,
+    OUT fingerprints integer[])
+LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    PERFORM textsim._check_search(c, NULL, max_results);
+    IF c.id IS NULL OR text IS NULL THEN
+        RETURN;
+    END IF;
+    PERFORM textsim._check_scope(c, scope), textsim._warn_unindexed(c);
+    form := textsim._form(c, text, textsim._check_language(c, language));
+    fingerprints := textsim._fingerprints_to_find(c, form, scope);
+END $$;
+COMMENT ON FUNCTION textsim._passage_look_up(textsim.corpus, text, text, text, integer)
+    IS 'the normal form of a text and the fingerprints by which its passages are looked up, after the arguments of the '
+    'search are checked; NULL without a text';
+
+CREATE FUNCTION textsim._find_passages(
+    c textsim.corpus, fingerprints integer[], form text, word_ids integer[], least_words integer, scope text,
+    own_id integer)
+RETURNS TABLE (key text, words integer, in_text integer, in_document integer)
+LANGUAGE plpgsql STABLE PARALLEL SAFE ROWS 10 SET search_path = pg_catalog, pg_temp SET enable_seqscan = off AS $$
+#variable_conflict use_column
+DECLARE
+    candidate record;
+    numbers integer[];
+BEGIN
+    FOR candidate IN EXECUTE format($query$
+        SELECT d.key, d.word_ids, d.normal_form
+        FROM textsim.%1$I d
+        WHERE d.id = ANY (array(SELECT p.document_id FROM textsim.%2$I p WHERE p.fingerprint = ANY ($1)))
+            AND ($2 IS NULL OR d.scope = $2) AND d.id IS DISTINCT FROM $3%3$s
+        $query$, 'document_' || c.id, 'passage_' || c.id, textsim._alive(c, 'd'))
+    USING fingerprints, scope, own_id LOOP
+        numbers := coalesce(numbers, textsim._unit_numbers(c.unit, form, word_ids));
+        RETURN QUERY SELECT candidate.key, r.words, r.in_a, r.in_b FROM textsim._runs_in_document(
+            c.unit, numbers, form, candidate.word_ids, candidate.normal_form, least_words) r;
+    END LOOP;
+END $$;
+COMMENT ON FUNCTION textsim._find_passages(
+    textsim.corpus, integer[], text, integer[], integer, text, integer)
+    IS 'the passages that a text shares with the documents that have one of the fingerprints, except its own document; '
+    'the word ids may be NULL';
+
+CREATE FUNCTION textsim._fingerprints_of_many(c textsim.corpus, fingerprints integer[], max_documents integer)
+RETURNS integer[]
+LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp SET enable_seqscan = off AS $$
+DECLARE
+    of_many integer[];
+BEGIN
+    EXECUTE format($query$
+        SELECT array(
+            SELECT q.fingerprint FROM unnest($1) q (fingerprint)
+            WHERE (SELECT count(*) FROM (
+                SELECT FROM textsim.%I p WHERE p.fingerprint = q.fingerprint LIMIT $2::bigint + 1) s) > $2)
+        $query$, 'passage_' || c.id) INTO of_many USING fingerprints, max_documents;
+    RETURN of_many;
+END $$;
+COMMENT ON FUNCTION textsim._fingerprints_of_many(textsim.corpus, integer[], integer)
+    IS 'the fingerprints that more than max_documents documents have';
+
+-- The private functions have other names for the key, which is also a column of the result.
+CREATE FUNCTION textsim._passages_of(corpus text, own_key text, min_words integer, max_results integer)
+RETURNS TABLE (key text, words integer, in_text integer, in_document integer)
+LANGUAGE plpgsql STABLE PARALLEL SAFE ROWS 10
+SET search_path = pg_catalog, pg_temp SET enable_seqscan = off
+AS $$
+DECLARE
+    c textsim.corpus := textsim._corpus(corpus);
+    least_words integer := textsim._check_passages(c, min_words);
+    own record;
+    form text;
+BEGIN
+    PERFORM textsim._check_search(c, NULL, max_results);
+    IF c.id IS NULL OR own_key IS NULL THEN
+        RETURN;
+    END IF;
+    PERFORM textsim._warn_unindexed(c);
+    EXECUTE format('SELECT d.id, d.scope, d.word_ids, d.normal_form FROM textsim.%I d WHERE d.key = $1%s',
+        'document_' || c.id, textsim._alive(c, 'd'))
+    INTO own USING own_key;
+    IF own.id IS NULL THEN
+        RETURN;
+    END IF;
+    form := coalesce(own.normal_form, textsim._normal_form_of(own.word_ids));
+    RETURN QUERY SELECT * FROM textsim._find_passages(
+        c, textsim._fingerprints_to_find(c, form, own.scope), form, own.word_ids, least_words, own.scope, own.id) p
+    ORDER BY p.words DESC, p.key COLLATE "C", p.in_document LIMIT max_results;
+END $$;
+COMMENT ON FUNCTION textsim._passages_of(text, text, integer, integer)
+    IS 'the passages that a document shares with others; see passages_of()';
+
+-- Public functions
+
+CREATE FUNCTION textsim.passages(
+    corpus text, text text, min_words integer DEFAULT NULL, max_results integer DEFAULT NULL,
+    scope text DEFAULT NULL, max_documents integer DEFAULT NULL)
+RETURNS TABLE (key text, words integer, in_text integer, in_document integer)
+LANGUAGE plpgsql STABLE PARALLEL SAFE ROWS 10
+SET search_path = pg_catalog, pg_temp SET enable_seqscan = off
+AS $$
+DECLARE
+    c textsim.corpus := textsim._corpus(corpus);
+    least_words integer := textsim._check_passages(c, min_words, max_documents);
+    query record := textsim._passage_look_up(c, text, NULL, scope, max_results);
+    rare integer[] := query.fingerprints;
+    of_many integer[];
+BEGIN
+    IF query.form IS NULL THEN
+        RETURN;
+    END IF;
+    IF max_documents IS NOT NULL THEN
+        of_many := textsim._fingerprints_of_many(c, rare, max_documents);
+        IF of_many <> '{}' THEN
+            RAISE NOTICE 'a part of the text is in more than % documents, which are not all compared', max_documents
+                USING HINT = 'textsim.common_runs lists such parts.';
+            rare := array(SELECT unnest(rare) EXCEPT SELECT unnest(of_many));
+        END IF;
+    END IF;
+    RETURN QUERY SELECT * FROM textsim._find_passages(c, rare, query.form, NULL, least_words, scope, NULL) p
+    ORDER BY p.words DESC, p.key COLLATE "C", p.in_document LIMIT max_results;
+END $$;
+COMMENT ON FUNCTION textsim.passages(text, text, integer, integer, text, integer)
+    IS 'Returns the passages that a text shares with documents, the longest first: runs of at least min_words words that '
+    'are in no longer run of the document that the text has. in_text and in_document are the numbers of words before '
+    'the passage. Words are those of the normal form, without the stop words of the corpus; if its shingles are '
+    'characters, characters are counted instead. The corpus must have passages, which is the default of min_words and its '
+    'least value. Every such run is found, unless all its shingles are in very many documents: a notice warns of it. If '
+    'a run is at several places of the text, the first place is returned; at more than ten places, it may be returned in '
+    'parts. In a scoped corpus, scope is required. With max_documents, a part of the text that more documents have is not '
+    'searched for: a notice warns that a passage in it may be missed. Raises an error if min_words is too small.';
+
+-- textsim_db.read.passages does the same.
+CREATE FUNCTION textsim.common_runs(
+    corpus text, text text, scope text DEFAULT NULL, max_documents integer DEFAULT NULL)
+RETURNS TABLE (words integer, in_text integer, documents integer)
+LANGUAGE plpgsql STABLE PARALLEL SAFE ROWS 5
+SET search_path = pg_catalog, pg_temp SET enable_seqscan = off
+SET client_min_messages = warning  -- the rows say what the notice of the look-up says
+AS $$
+DECLARE
+    c textsim.corpus := textsim._corpus(corpus);
+    n integer := greatest(3, c.passages / 2);
+    estimated double precision;
+    of_many integer[];
+    query record;
+    shingle_values bigint[];
+BEGIN
+    PERFORM textsim._check_passages(c, NULL, max_documents);
+    query := textsim._passage_look_up(c, text, NULL, scope, NULL);
+    IF query.form IS NULL THEN
+        RETURN;
+    END IF;
+    shingle_values := textsim._run_values(textsim._units(query.form, c.unit), n);
+    estimated := textsim._estimated_rows(format('textsim.%I', 'document_' || c.id)::regclass);
+    -- The classes were learned from a sample of at most 50,000 documents.
+    RETURN QUERY
+        SELECT (count(*) + n - 1)::integer, min(r.place)::integer - 1,
+            floor(2 ^ min(r.class) * greatest(1, estimated / 50000))::integer
+        FROM (
+            SELECT s.place, k.class, s.place - row_number() OVER (ORDER BY s.place) AS run
+            FROM unnest(shingle_values) WITH ORDINALITY s (value, place)
+            JOIN textsim.common k ON k.corpus_id = c.id AND k.of_passages AND k.value = s.value AND k.class >= 10
+        ) r
+        GROUP BY r.run HAVING count(*) >= c.passages - n + 1
+        ORDER BY 2;
+    IF max_documents IS NULL THEN
+        RETURN;
+    END IF;
+    of_many := textsim._fingerprints_of_many(c, query.fingerprints, max_documents);
+    -- Shingles that overlap or touch are one run.
+    RETURN QUERY EXECUTE format($query$
+        SELECT (max(r.place) - min(r.place))::integer + $3, min(r.place)::integer - 1, (
+            SELECT count(*)::integer FROM (
+                SELECT FROM textsim.%I p WHERE p.fingerprint = (array_agg(r.fingerprint ORDER BY r.place))[1]
+                LIMIT 100000) s)
+        FROM (
+            SELECT f.place, f.fingerprint, count(*) FILTER (WHERE f.begins) OVER (ORDER BY f.place) AS run
+            FROM (
+                SELECT s.place, s.fingerprint,
+                    s.place - lag(s.place) OVER (ORDER BY s.place) > $3 AS begins
+                FROM unnest(textsim._in_scope($1, $4)) WITH ORDINALITY s (fingerprint, place)
+                WHERE s.fingerprint = ANY ($2)
+            ) f
+        ) r
+        GROUP BY r.run ORDER BY 2
+        $query$, 'passage_' || c.id)
+    USING array(
+        SELECT ((s.value << 32) >> 32)::integer FROM unnest(shingle_values) WITH ORDINALITY s (value, place)
+        ORDER BY s.place), of_many, n, scope;
+END $$;
+COMMENT ON FUNCTION textsim.common_runs(text, text, text, integer)
+    IS 'Returns the runs of a text that passages() leaves out, because very many documents have them, or more than '
+    'max_documents: the words of each, the number of words before it (in_text), and about how many documents have a part '
+    'of it (documents), counted up to 100,000 or estimated from the sample of which the corpus has learned what is common. '
+    'The run around it may be longer. The arguments are as in passages().';
+
+CREATE FUNCTION textsim.passages_of(
+    corpus text, key text, min_words integer DEFAULT NULL, max_results integer DEFAULT NULL)
+RETURNS TABLE (key text, words integer, in_text integer, in_document integer)
+LANGUAGE sql STABLE PARALLEL SAFE ROWS 10
+BEGIN ATOMIC
+    SELECT p.key, p.words, p.in_text, p.in_document FROM textsim._passages_of($1, $2, $3, $4) p;
+END;
+COMMENT ON FUNCTION textsim.passages_of(text, text, integer, integer)
+    IS 'Returns the passages that the document with this key shares with other documents. The result and the other '
+    'arguments are those of passages(). Returns no rows if no document has the key. In a scoped corpus, only documents of '
+    'its scope are compared.';
+
+CREATE FUNCTION textsim.shared_passages(
+    corpus text, min_words integer DEFAULT NULL, max_documents integer DEFAULT NULL)
+RETURNS TABLE (a text, b text, words integer, in_a integer, in_b integer)
+LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE ROWS 1000
+SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+    c textsim.corpus := textsim._lock_corpus(corpus);
+    least_words integer := textsim._check_passages(c, min_words, max_documents);
+    common integer[];
+BEGIN
+    IF c.id IS NULL THEN
+        RETURN;
+    END IF;
+    PERFORM textsim._warn_unindexed(c);
+    IF max_documents IS NOT NULL THEN
+        EXECUTE format('SELECT array(SELECT p.fingerprint FROM textsim.%I p GROUP BY 1 HAVING count(*) > $1)',
+            'passage_' || c.id) INTO common USING max_documents;
+        IF common <> '{}' THEN
+            RAISE NOTICE 'left out fingerprints that more than % documents have: %', max_documents, cardinality(common);
+        END IF;
+    END IF;
+    RETURN QUERY EXECUTE format($query$
+        SELECT d.key, e.key, r.words, r.in_a, r.in_b
+        FROM (
+            SELECT DISTINCT x.document_id AS x, y.document_id AS y
+            FROM textsim.%1$I x JOIN textsim.%1$I y
+                ON y.fingerprint = x.fingerprint AND y.document_id > x.document_id
+            WHERE x.fingerprint NOT IN (SELECT unnest($3))
+        ) p
+        JOIN textsim.%2$I d ON d.id = p.x
+        JOIN textsim.%2$I e ON e.id = p.y
+        CROSS JOIN LATERAL (SELECT textsim._unit_numbers($1, d.normal_form, d.word_ids) OFFSET 0) n (numbers)
+        CROSS JOIN LATERAL textsim._runs_in_document(
+            $1, n.numbers, d.normal_form, e.word_ids, e.normal_form, $2) r
+        WHERE true%3$s
+        $query$, 'passage_' || c.id, 'document_' || c.id, textsim._may_meet(c))
+    USING c.unit, least_words, common;
+END $$;
+COMMENT ON FUNCTION textsim.shared_passages(text, integer, integer)
+    IS 'Returns the passages of at least min_words words that documents of a corpus share, for all pairs of documents. '
+    'in_a and in_b are the numbers of words before the passage. In a scoped corpus, both documents have the same '
+    'scope. A header that many documents have makes a passage of every two of them. A run all of whose shingles are '
+    'in very many documents is left out. With max_documents, documents are not compared because of a part that more '
+    'documents have: a notice warns that a passage in such a part may be missed.';
+
+CREATE FUNCTION textsim.containing(
+    corpus text, text text, threshold double precision, max_results integer DEFAULT NULL,
+    language text DEFAULT NULL, scope text DEFAULT NULL)
+RETURNS TABLE (key text, similarity double precision, longest integer)
+LANGUAGE plpgsql STABLE PARALLEL SAFE ROWS 10
+SET search_path = pg_catalog, pg_temp SET enable_seqscan = off
+AS $$
+#variable_conflict use_column
+DECLARE
+    c textsim.corpus := textsim._corpus(corpus);
+    least_words integer := textsim._check_passages(c, NULL);
+    query record := textsim._passage_look_up(c, text, language, scope, max_results);
+    shingles text[] := textsim._shingles_of_form(query.form, c.unit, c.shingle_length);
+    units integer := cardinality(textsim._units(query.form, c.unit));
+    numbers integer[] := textsim._unit_numbers(c.unit, query.form);
+    unit_name text := textsim._unit_name(c.unit);
+BEGIN
+    PERFORM textsim._check_given('the threshold', threshold IS NOT NULL);
+    IF NOT (threshold > 0 AND threshold <= 1) THEN
+        RAISE EXCEPTION 'threshold is %; expected above 0, at most 1', threshold
+            USING ERRCODE = 'invalid_parameter_value';
+    END IF;
+    IF units BETWEEN 1 AND least_words - 1 THEN
+        RAISE WARNING 'the text has % %, and only documents that share % % in a row with it are found in corpus "%"',
+            units, unit_name, least_words, unit_name, c.name;
+    END IF;
+    RETURN QUERY EXECUTE format($query$
+        SELECT s.key, s.similarity, coalesce((
+            SELECT max(r.words)
+            FROM textsim._runs_in_document($3, $9, $10, s.word_ids, s.normal_form, $11) r), 0)
+        FROM (
+            SELECT d.key, d.word_ids, d.normal_form, textsim._count_shared($2, textsim._shingles_of_form(
+                coalesce(d.normal_form, textsim._normal_form_of(d.word_ids)), $3, $4))::double precision
+                / cardinality($2) AS similarity
+            FROM textsim.%1$I d
+            WHERE d.id = ANY (array(SELECT p.document_id FROM textsim.%2$I p WHERE p.fingerprint = ANY ($1)))
+                AND ($5 IS NULL OR d.scope = $5) AND ($6 IS NULL OR d.language = $6)%3$s
+            OFFSET 0  -- computed once
+        ) s
+        WHERE s.similarity >= $7
+        ORDER BY s.similarity DESC, s.key COLLATE "C"
+        LIMIT $8
+        $query$, 'document_' || c.id, 'passage_' || c.id, textsim._alive(c, 'd'))
+    USING query.fingerprints, shingles, c.unit, c.shingle_length, scope, language,
+        threshold, max_results, numbers, query.form, least_words;
+END $$;
+COMMENT ON FUNCTION textsim.containing(text, text, double precision, integer, text, text)
+    IS 'Returns the documents that contain a text or a part of it, and the exact share of its shingles that each document '
+    'has (similarity), best first. longest has the words of the longest passage that both share, 0 if they share only '
+    'shorter runs. threshold is the least share. The corpus must have passages: a document that shares no passage with '
+    'the text is not found, whatever its share. The other arguments are as in matches().';

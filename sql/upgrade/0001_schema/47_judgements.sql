@@ -1,0 +1,295 @@
+-- Judgements: what people say of pairs of documents. They are kept by key, so they survive every change of the
+-- documents. A role that may write the documents of a corpus may judge; a role that may read them may read the
+-- judgements.
+
+-- Private functions
+
+CREATE FUNCTION textsim._has_right(corpus_origin integer, privilege text) RETURNS boolean
+LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    RETURN EXISTS (
+        SELECT FROM textsim.corpus c
+        WHERE coalesce(c.origin, c.id) = corpus_origin
+            AND has_table_privilege(to_regclass('textsim.document_' || c.id), privilege));
+END $$;
+COMMENT ON FUNCTION textsim._has_right(integer, text)
+    IS 'whether this role has a right on the documents of the corpus with an origin';
+
+ALTER TABLE textsim.judgement ENABLE ROW LEVEL SECURITY;
+CREATE POLICY readers ON textsim.judgement FOR SELECT USING (textsim._has_right(origin, 'SELECT'));
+-- Nobody judges under the name of another role.
+CREATE POLICY writers_insert ON textsim.judgement FOR INSERT
+    WITH CHECK (textsim._has_right(origin, 'INSERT') AND judged_by = current_user);
+CREATE POLICY writers_update ON textsim.judgement FOR UPDATE USING (textsim._has_right(origin, 'UPDATE'))
+    WITH CHECK (textsim._has_right(origin, 'UPDATE') AND judged_by = current_user);
+CREATE POLICY writers_delete ON textsim.judgement FOR DELETE USING (textsim._has_right(origin, 'DELETE'));
+
+CREATE FUNCTION textsim._judged_origin(corpus text, privilege text) RETURNS integer
+LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    c textsim.corpus := textsim._required_corpus(corpus);
+BEGIN
+    IF NOT textsim._has_right(coalesce(c.origin, c.id), privilege) THEN
+        RAISE EXCEPTION 'permission denied for the judgements of corpus "%"', corpus
+            USING ERRCODE = 'insufficient_privilege';
+    END IF;
+    RETURN coalesce(c.origin, c.id);
+END $$;
+COMMENT ON FUNCTION textsim._judged_origin(text, text)
+    IS 'the origin of the corpus with a name; an error unless this role has the right on its documents';
+
+CREATE FUNCTION textsim._check_verdict(name text, verdict text) RETURNS void
+LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    IF verdict IN ('same', 'different', 'unsure') IS NOT TRUE THEN
+        RAISE EXCEPTION '% is %; expected same, different or unsure', name, quote_nullable(verdict)
+            USING ERRCODE = 'invalid_parameter_value';
+    END IF;
+END $$;
+COMMENT ON FUNCTION textsim._check_verdict(text, text) IS 'raise an error unless this is a verdict';
+
+CREATE FUNCTION textsim._ordered_pair(a text, b text, OUT lower text, OUT higher text)
+LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    fault text := CASE
+        WHEN a IS NULL OR b IS NULL THEN 'a key is NULL'
+        WHEN a = b THEN 'it has the same key twice'
+        WHEN greatest(octet_length(a), octet_length(b)) > 1000 THEN 'a key is longer than 1,000 bytes' END;
+BEGIN
+    IF fault IS NOT NULL THEN
+        RAISE EXCEPTION 'the pair (%, %) names no two documents: %',
+            quote_nullable(left(a, 100)), quote_nullable(left(b, 100)), fault
+            USING ERRCODE = 'invalid_parameter_value';
+    END IF;
+    lower := least(a COLLATE "C", b COLLATE "C");
+    higher := greatest(a COLLATE "C", b COLLATE "C");
+END $$;
+COMMENT ON FUNCTION textsim._ordered_pair(text, text)
+    IS 'two keys in byte order; an error if no two documents can have them';
+
+CREATE FUNCTION textsim._check_one_scope(c textsim.corpus, a text, b text) RETURNS void
+LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    scopes text[];
+BEGIN
+    EXECUTE format(
+        'SELECT ARRAY[d.scope, e.scope] FROM textsim.%1$I d, textsim.%1$I e '
+        'WHERE d.key = $1 AND e.key = $2 AND d.scope <> e.scope', 'document_' || c.id)
+    INTO scopes USING a, b;
+    IF scopes IS NOT NULL THEN
+        RAISE EXCEPTION 'the pair (%, %) cannot be judged: its documents have the scopes % and %',
+            quote_literal(a), quote_literal(b), quote_literal(scopes[1]), quote_literal(scopes[2])
+            USING ERRCODE = 'invalid_parameter_value';
+    END IF;
+END $$;
+COMMENT ON FUNCTION textsim._check_one_scope(textsim.corpus, text, text)
+    IS 'raise an error if both documents exist and have different scopes';
+
+CREATE FUNCTION textsim._judged_groups(corpus_origin integer)
+RETURNS TABLE (key text, root integer, is_joined boolean)
+LANGUAGE plpgsql STABLE PARALLEL SAFE ROWS 1000 SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    RETURN QUERY
+    WITH judged AS MATERIALIZED (
+        SELECT j.a, j.b, j.verdict FROM textsim.judgement j WHERE j.origin = corpus_origin
+    ), document AS MATERIALIZED (
+        SELECT k.key, row_number() OVER (ORDER BY k.key)::integer AS number
+        FROM (
+            SELECT j.a FROM judged j WHERE j.verdict = 'same' UNION SELECT j.b FROM judged j WHERE j.verdict = 'same'
+        ) k (key)
+    ), link AS (
+        SELECT array_agg(x.number) AS xs, array_agg(y.number) AS ys, array_agg(1::double precision) AS ones
+        FROM judged j JOIN document x ON x.key = j.a JOIN document y ON y.key = j.b
+        WHERE j.verdict = 'same'
+    ), grouped AS MATERIALIZED (
+        SELECT d.key, r.root
+        FROM link l
+        CROSS JOIN LATERAL textsim._single_linkage(
+            l.xs, l.ys, l.ones, (SELECT count(*)::integer FROM document)) c
+        CROSS JOIN LATERAL unnest(c.roots) WITH ORDINALITY r (root, number)
+        JOIN document d ON d.number = r.number
+        WHERE l.xs IS NOT NULL
+    ), contradicted AS MATERIALIZED (
+        SELECT x.root FROM judged j JOIN grouped x ON x.key = j.a JOIN grouped y ON y.key = j.b
+        WHERE j.verdict = 'different' AND x.root = y.root
+    )
+    SELECT g.key::text, g.root, g.root NOT IN (SELECT d.root FROM contradicted d) FROM grouped g;
+END $$;
+COMMENT ON FUNCTION textsim._judged_groups(integer)
+    IS 'the keys that chains of pairs judged the same connect, each with the number of its group, and whether no '
+    'pair of the group was judged different';
+
+CREATE FUNCTION textsim._chain(corpus_origin integer, a text, b text) RETURNS text[]
+LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    nexts jsonb := jsonb_build_object(b, NULL);  -- each key that was reached, and the next key on the way to b
+    frontier jsonb := nexts;
+    chain text[] := ARRAY[a];
+BEGIN
+    WHILE NOT nexts ? a AND frontier <> '{}' LOOP
+        SELECT coalesce(jsonb_object_agg(n.key, n.next), '{}') INTO frontier
+        FROM (
+            SELECT l.key, min(l.next COLLATE "C") AS next
+            FROM jsonb_object_keys(frontier) f (key)
+            JOIN (
+                SELECT j.a, j.b FROM textsim.judgement j WHERE j.origin = corpus_origin AND j.verdict = 'same'
+                UNION ALL
+                SELECT j.b, j.a FROM textsim.judgement j WHERE j.origin = corpus_origin AND j.verdict = 'same'
+            ) l (next, key) ON l.next = f.key
+            WHERE NOT nexts ? l.key
+            GROUP BY l.key
+        ) n;
+        nexts := nexts || frontier;
+    END LOOP;
+    WHILE a <> b LOOP
+        a := nexts ->> a;
+        chain := chain || a;
+    END LOOP;
+    RETURN chain;
+END $$;
+COMMENT ON FUNCTION textsim._chain(integer, text, text)
+    IS 'the shortest chain of pairs judged the same between two keys of a group; of several, the one whose first '
+    'keys are the lowest';
+
+CREATE FUNCTION textsim._different_pairs(corpus text)
+RETURNS TABLE (a text, b text)
+LANGUAGE plpgsql STABLE PARALLEL SAFE ROWS 1000 SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    c textsim.corpus := textsim._corpus(corpus);
+BEGIN
+    RETURN QUERY
+        SELECT j.a::text, j.b::text FROM textsim.judgement j
+        WHERE j.origin = coalesce(c.origin, c.id) AND j.verdict = 'different';
+END $$;
+COMMENT ON FUNCTION textsim._different_pairs(text) IS 'the pairs of a corpus that were judged different';
+
+CREATE FUNCTION textsim._same_pairs(corpus text, language text, scope text)
+RETURNS TABLE (a text, b text)
+LANGUAGE plpgsql STABLE PARALLEL SAFE ROWS 1000 SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    c textsim.corpus := textsim._corpus(corpus);
+BEGIN
+    IF c.id IS NULL THEN
+        RETURN;
+    END IF;
+    RETURN QUERY EXECUTE format($query$
+        WITH document AS MATERIALIZED (
+            SELECT d.key, g.root, d.scope
+            FROM textsim._judged_groups($1) g JOIN textsim.%I d ON d.key = g.key
+            WHERE g.is_joined AND ($2 IS NULL OR d.language = $2) AND ($3 IS NULL OR d.scope = $3)%s
+        )
+        SELECT d.key, e.key
+        FROM document d JOIN document e ON e.root = d.root AND e.scope IS NOT DISTINCT FROM d.scope
+        WHERE d.key COLLATE "C" < e.key
+        $query$, 'document_' || c.id, textsim._alive(c, 'd'))
+    USING coalesce(c.origin, c.id), language, scope;
+END $$;
+COMMENT ON FUNCTION textsim._same_pairs(text, text, text)
+    IS 'the pairs of documents that a chain of pairs judged the same connects, unless a pair of their group was '
+    'judged different; language and scope are as in pairs()';
+
+-- Public functions
+
+CREATE FUNCTION textsim.judge(
+    corpus text, a text, b text, verdict text, note text DEFAULT NULL, replaces text DEFAULT NULL)
+RETURNS boolean
+LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    -- The lock keeps the corpus from being dropped.
+    c textsim.corpus := textsim._lock_corpus(corpus);
+    corpus_origin integer := textsim._judged_origin(corpus, 'INSERT');
+    pair record;
+    stored textsim.judgement;
+BEGIN
+    PERFORM textsim._check_verdict('verdict', verdict);
+    IF replaces IS NOT NULL THEN
+        PERFORM textsim._check_verdict('replaces', replaces);
+    END IF;
+    note := nullif(note, '');
+    SELECT p.* INTO pair FROM textsim._ordered_pair(a, b) p;
+    PERFORM textsim._check_one_scope(c, pair.lower, pair.higher);
+    LOOP
+        SELECT j.* INTO stored FROM textsim.judgement j
+        WHERE j.origin = corpus_origin AND j.a = pair.lower AND j.b = pair.higher FOR UPDATE;
+        IF stored.verdict = verdict AND (note IS NULL OR note = stored.note) THEN
+            RETURN false;
+        END IF;
+        IF stored.verdict IS DISTINCT FROM replaces THEN
+            RAISE EXCEPTION 'the pair (%, %) %', quote_literal(pair.lower), quote_literal(pair.higher),
+                CASE WHEN stored.verdict IS NULL THEN 'is not judged, so there is no judgement to replace'
+                    ELSE format('was judged %s by %s at %s%s; to replace that judgement, name its verdict as replaces',
+                        stored.verdict, stored.judged_by, date_trunc('second', stored.judged_at),
+                        CASE WHEN stored.verdict = verdict THEN ', with another note' ELSE '' END) END
+                USING ERRCODE = 'restrict_violation';
+        END IF;
+        IF replaces IS NULL THEN
+            INSERT INTO textsim.judgement (origin, a, b, verdict, note)
+            VALUES (corpus_origin, pair.lower, pair.higher, verdict, note)
+            ON CONFLICT DO NOTHING;
+        ELSE
+            UPDATE textsim.judgement j
+            SET verdict = judge.verdict, note = judge.note, judged_by = current_user, judged_at = now()
+            WHERE j.origin = corpus_origin AND j.a = pair.lower AND j.b = pair.higher;
+        END IF;
+        -- Another session may have judged the pair meanwhile.
+        IF FOUND THEN
+            RETURN true;
+        END IF;
+    END LOOP;
+END $$;
+COMMENT ON FUNCTION textsim.judge(text, text, text, text, text, text)
+    IS 'Records what a person says of two documents: verdict is same, different or unsure. Tracked clusters obey it; '
+    'clusters() and duplicates() do if judgements is true. The documents are named by their keys, and need not exist; '
+    'the judgement stays when they change or are removed. A pair has one judgement. If the pair was judged otherwise, '
+    'or the note differs, raises restrict_violation, unless replaces names the stored verdict: so nobody replaces a '
+    'judgement that they have not seen. Returns false if the judgement is stored already. Raises an error if both keys '
+    'are equal, or if both documents exist and have different scopes.';
+
+CREATE FUNCTION textsim.unjudge(corpus text, a text, b text) RETURNS boolean
+LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    pair record;
+    corpus_origin integer := textsim._judged_origin(corpus, 'DELETE');
+BEGIN
+    SELECT p.* INTO pair FROM textsim._ordered_pair(a, b) p;
+    DELETE FROM textsim.judgement j
+    WHERE j.origin = corpus_origin AND j.a = pair.lower AND j.b = pair.higher;
+    RETURN FOUND;
+END $$;
+COMMENT ON FUNCTION textsim.unjudge(text, text, text)
+    IS 'Removes the judgement of two documents. Returns false if there is none.';
+
+CREATE FUNCTION textsim.judgements(corpus text)
+RETURNS TABLE (a text, b text, verdict text, judged_by text, judged_at timestamptz, note text)
+LANGUAGE plpgsql STABLE PARALLEL SAFE ROWS 1000 SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    corpus_origin integer := textsim._judged_origin(corpus, 'SELECT');
+BEGIN
+    RETURN QUERY
+        SELECT j.a::text, j.b::text, j.verdict, j.judged_by, j.judged_at, j.note
+        FROM textsim.judgement j WHERE j.origin = corpus_origin ORDER BY j.a, j.b;
+END $$;
+COMMENT ON FUNCTION textsim.judgements(text)
+    IS 'Returns the judgements of a corpus: two keys, a < b in byte order, the verdict, the role that judged the '
+    'pair, when it did so, and its note.';
+
+CREATE FUNCTION textsim.contradictions(corpus text)
+RETURNS TABLE (a text, b text, chain text[])
+LANGUAGE plpgsql STABLE PARALLEL SAFE ROWS 10 SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    corpus_origin integer := textsim._judged_origin(corpus, 'SELECT');
+BEGIN
+    RETURN QUERY
+        WITH document AS MATERIALIZED (
+            SELECT g.key, g.root FROM textsim._judged_groups(corpus_origin) g WHERE NOT g.is_joined
+        )
+        SELECT j.a::text, j.b::text, textsim._chain(corpus_origin, j.a, j.b)
+        FROM textsim.judgement j JOIN document d ON d.key = j.a JOIN document e ON e.key = j.b AND e.root = d.root
+        WHERE j.origin = corpus_origin AND j.verdict = 'different'
+        ORDER BY j.a, j.b;
+END $$;
+COMMENT ON FUNCTION textsim.contradictions(text)
+    IS 'Returns the contradictions among the judgements of a corpus: each pair (a, b) that was judged different '
+    'although a chain of pairs judged the same connects it. chain has the keys of a shortest chain, from a to b. '
+    'clusters() and duplicates() obey the different verdict, and none of the same verdicts of these documents and '
+    'of those connected with them, until one of the judgements is replaced or removed.';

@@ -1,0 +1,245 @@
+-- The relations and functions of a corpus. Creating and dropping a corpus call these functions.
+
+-- Private functions
+
+CREATE FUNCTION textsim._corpus_patterns() RETURNS text
+LANGUAGE sql IMMUTABLE PARALLEL SAFE
+RETURN 'document|band|passage|node|match|crowded|member|cluster|cluster_alias|cluster_event|removed';
+COMMENT ON FUNCTION textsim._corpus_patterns()
+    IS 'the names of the patterns of the tables of corpora, as a regular expression';
+
+CREATE FUNCTION textsim._grant_like(pattern regclass, relation regclass) RETURNS void
+LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    entry record;
+BEGIN
+    FOR entry IN
+        SELECT a.privilege_type,
+            CASE a.grantee WHEN 0 THEN 'PUBLIC' ELSE a.grantee::regrole::text END AS role
+        FROM pg_class c CROSS JOIN aclexplode(c.relacl) a
+        WHERE c.oid = pattern AND a.grantee <> c.relowner
+    LOOP
+        EXECUTE format('GRANT %s ON TABLE %s TO %s', entry.privilege_type, relation, entry.role);
+    END LOOP;
+END $$;
+COMMENT ON FUNCTION textsim._grant_like(regclass, regclass)
+    IS 'grant on a relation the rights that are granted on a pattern';
+
+CREATE FUNCTION textsim._grant_ids(corpus_id integer) RETURNS void
+LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    entry record;
+BEGIN
+    FOR entry IN
+        SELECT s.oid::regclass AS sequence,
+            CASE a.grantee WHEN 0 THEN 'PUBLIC' ELSE a.grantee::regrole::text END AS role
+        FROM pg_class c CROSS JOIN aclexplode(c.relacl) a
+        JOIN pg_class s ON s.oid IN (
+            to_regclass(format('textsim.document_%s_id_seq', corpus_id)),
+            to_regclass(format('textsim.node_%s_id_seq', corpus_id)),
+            'textsim.cluster_id_seq'::regclass)
+        WHERE c.oid = to_regclass('textsim.document_' || corpus_id)
+            AND a.grantee <> c.relowner AND a.privilege_type = 'INSERT'
+    LOOP
+        EXECUTE format('GRANT USAGE ON SEQUENCE %s TO %s', entry.sequence, entry.role);
+    END LOOP;
+END $$;
+COMMENT ON FUNCTION textsim._grant_ids(integer)
+    IS 'let the roles that may insert documents into a corpus use its sequences of ids';
+
+CREATE FUNCTION textsim._settings(c textsim.corpus) RETURNS jsonb
+LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE
+-- Numbers are written with all their digits, and intervals in one style, whatever the caller has set.
+SET search_path = pg_catalog, pg_temp SET extra_float_digits = 1 SET intervalstyle = postgres AS $$
+BEGIN
+    RETURN to_jsonb(c) - '{id,name,origin,created_at,created_with}'::text[];
+END $$;
+COMMENT ON FUNCTION textsim._settings(textsim.corpus)
+    IS 'the columns of a corpus that never change; a rebuild makes another corpus';
+
+-- The definitions of indexes are written as the server prints them. The entries of the indexes on buckets and on
+-- fingerprints are distinct, so to look for equal ones would only take time. Fingerprints take the most bytes, so their
+-- pages are filled more than by default.
+CREATE FUNCTION textsim._corpus_relations(c textsim.corpus)
+RETURNS TABLE (kind text, name text, statement text)
+LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE ROWS 6 SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    document text := 'document_' || c.id;
+    band text := 'band_' || c.id;
+    passage text := 'passage_' || c.id;
+BEGIN
+    RETURN QUERY VALUES
+        -- Two documents of up to about 900 words fit into a page. Longer word arrays are stored out of line.
+        ('table', document, format('CREATE TABLE textsim.%I (LIKE textsim.document INCLUDING ALL) '
+            'INHERITS (textsim.corpus_table) WITH (toast_tuple_target = 4080)', document)
+            || CASE WHEN c.bands IS NULL
+                THEN format('; ALTER TABLE textsim.%I ALTER signature TYPE integer[]', document)
+                ELSE '' END
+            || CASE WHEN c.scoped
+                THEN format('; ALTER TABLE textsim.%I ALTER scope SET NOT NULL', document)
+                ELSE '' END),
+        -- Vacuum sooner than by default: with one dead row in five, the index is twice as large.
+        ('table', band, format('CREATE TABLE textsim.%I (LIKE textsim.band INCLUDING ALL) '
+            'INHERITS (textsim.corpus_table) WITH (autovacuum_vacuum_scale_factor = 0.05)', band)),
+        ('index', document || '_id', format(
+            'CREATE UNIQUE INDEX %I ON textsim.%I USING btree (id)', document || '_id', document)),
+        ('index', document || '_key', format(
+            'CREATE UNIQUE INDEX %I ON textsim.%I USING btree (key)', document || '_key', document)),
+        ('index', band || '_bucket', format(
+            'CREATE INDEX %I ON textsim.%I USING btree (bucket, document_id) WITH (deduplicate_items=off)',
+            band || '_bucket', band)),
+        ('sequence', document || '_id_seq', format(
+            'CREATE SEQUENCE textsim.%I OWNED BY textsim.%I.id', document || '_id_seq', document));
+    IF c.keep_for IS NOT NULL THEN
+        RETURN QUERY VALUES ('index', document || '_expires', format(
+            'CREATE INDEX %I ON textsim.%I USING btree (expires_at)', document || '_expires', document));
+    END IF;
+    IF c.passages IS NOT NULL THEN
+        RETURN QUERY VALUES
+            ('table', passage, format('CREATE TABLE textsim.%I (LIKE textsim.passage INCLUDING ALL) '
+                'INHERITS (textsim.corpus_table) WITH (autovacuum_vacuum_scale_factor = 0.05)', passage)),
+            ('index', passage || '_fingerprint', format(
+                'CREATE INDEX %I ON textsim.%I USING btree (fingerprint, document_id) '
+                'WITH (deduplicate_items=off, fillfactor=''95'')',
+                passage || '_fingerprint', passage));
+    END IF;
+END $$;
+COMMENT ON FUNCTION textsim._corpus_relations(textsim.corpus)
+    IS 'the tables, indexes and sequences of a corpus, with the statements that create them; check compares '
+    'the definitions';
+
+-- Some servers that speak PostgreSQL's protocol accept advisory locks and do nothing.
+CREATE FUNCTION textsim._check_advisory_locks() RETURNS void
+LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    class integer := hashtext('textsim-db locks');
+BEGIN
+    PERFORM pg_advisory_xact_lock(class, pg_backend_pid());
+    IF NOT EXISTS (
+        SELECT FROM pg_locks l
+        WHERE l.locktype = 'advisory' AND l.pid = pg_backend_pid() AND l.granted
+            AND l.classid::bigint = class::bigint & 4294967295 AND l.objid::bigint = pg_backend_pid())
+    THEN
+        RAISE EXCEPTION 'this server does not keep advisory locks, and a unique corpus would store twins'
+            USING ERRCODE = 'feature_not_supported', HINT = 'Use a server of PostgreSQL.';
+    END IF;
+END $$;
+COMMENT ON FUNCTION textsim._check_advisory_locks()
+    IS 'raise an error if the server accepts advisory locks and does nothing';
+
+CREATE FUNCTION textsim._create_relations(corpus_id integer) RETURNS void
+LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    c textsim.corpus := (SELECT k FROM textsim.corpus k WHERE k.id = corpus_id);
+    document_table text := format('document_%s', corpus_id);
+    band_table text := format('band_%s', corpus_id);
+    relation record;
+BEGIN
+    IF c.is_unique THEN
+        PERFORM textsim._check_advisory_locks();
+    END IF;
+    FOR relation IN SELECT * FROM textsim._corpus_relations(c) LOOP
+        EXECUTE relation.statement;
+    END LOOP;
+    -- No condition uses these columns, and their statistics would take most of the time of ANALYZE.
+    EXECUTE format(
+        'ALTER TABLE textsim.%I ALTER word_ids SET STATISTICS 0, ALTER signature SET STATISTICS 0, '
+        'ALTER fingerprints SET STATISTICS 0, ALTER normal_form SET STATISTICS 0', document_table);
+    EXECUTE format('COMMENT ON TABLE textsim.%I IS %L', document_table, 'The documents of one corpus.');
+    EXECUTE format('COMMENT ON SEQUENCE textsim.%I IS %L', document_table || '_id_seq',
+        'ids of the documents of one corpus');
+    EXECUTE format('COMMENT ON TABLE textsim.%I IS %L', band_table, 'The band rows of one corpus.');
+    PERFORM textsim._grant_like('textsim.document', format('textsim.%I', document_table)::regclass);
+    PERFORM textsim._grant_like('textsim.band', format('textsim.%I', band_table)::regclass);
+    IF c.passages IS NOT NULL THEN
+        EXECUTE format('COMMENT ON TABLE textsim.%I IS %L', 'passage_' || corpus_id, 'The fingerprints of one corpus.');
+        PERFORM textsim._grant_like('textsim.passage', format('textsim.%I', 'passage_' || corpus_id)::regclass);
+        FOR relation IN SELECT * FROM textsim._passage_triggers(c) LOOP
+            EXECUTE relation.statement;
+        END LOOP;
+    END IF;
+    PERFORM textsim._grant_ids(corpus_id);
+    PERFORM textsim._make_functions(corpus_id);
+    UPDATE textsim.corpus k SET created_with = textsim._settings(k) WHERE k.id = corpus_id;
+END $$;
+COMMENT ON FUNCTION textsim._create_relations(integer)
+    IS 'create the tables, the sequence and the functions of a corpus, and record its settings';
+
+CREATE FUNCTION textsim._lock_relations(corpus_id integer) RETURNS void
+LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    holds_bands boolean;
+    patience interval := current_setting('lock_timeout')::interval;
+    start timestamptz := clock_timestamp();
+BEGIN
+    -- Searches lock the band table first, so waiting for it is safe. A writer locks the document table first, and
+    -- may wait for our lock on the band table, or at its commit for the lock of the clusters. So these locks do not
+    -- wait: if one fails, all locks are released and tried again.
+    LOOP
+        holds_bands := false;
+        BEGIN
+            EXECUTE format('LOCK TABLE textsim.%I', format('band_%s', corpus_id));
+            holds_bands := true;
+            IF to_regclass('textsim.passage_' || corpus_id) IS NOT NULL THEN
+                EXECUTE format('LOCK TABLE textsim.%I NOWAIT', 'passage_' || corpus_id);
+            END IF;
+            EXECUTE format('LOCK TABLE textsim.%I NOWAIT', format('document_%s', corpus_id));
+            EXIT WHEN textsim._lock_clusters(corpus_id, false);
+            RAISE EXCEPTION 'could not obtain the lock of the clusters of corpus %', corpus_id
+                USING ERRCODE = 'lock_not_available';
+        EXCEPTION WHEN lock_not_available THEN
+            IF NOT holds_bands OR patience > '0' AND clock_timestamp() > start + patience THEN
+                RAISE;
+            END IF;
+            PERFORM pg_sleep(0.05 + random() * 0.05);
+        END;
+    END LOOP;
+END $$;
+COMMENT ON FUNCTION textsim._lock_relations(integer)
+    IS 'wait for all readers and writers of a corpus, and for an update of its clusters, and keep new ones out';
+
+CREATE FUNCTION textsim._refuse_views(corpus_id integer) RETURNS void
+LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    reader pg_class;
+BEGIN
+    SELECT v.* INTO reader
+    FROM pg_depend d JOIN pg_rewrite r ON r.oid = d.objid JOIN pg_class v ON v.oid = r.ev_class
+    WHERE d.classid = 'pg_rewrite'::regclass AND d.refclassid = 'pg_class'::regclass AND d.refobjid IN (
+        SELECT to_regclass(format('textsim.%s_%s', t.pattern, corpus_id))
+        FROM unnest(string_to_array(textsim._corpus_patterns(), '|')) t (pattern))
+    ORDER BY v.oid LIMIT 1;
+    IF FOUND THEN
+        RAISE EXCEPTION 'view % reads the tables of the corpus; drop the view first: DROP %VIEW %',
+            reader.oid::regclass, CASE reader.relkind WHEN 'm' THEN 'MATERIALIZED ' ELSE '' END, reader.oid::regclass
+            USING ERRCODE = 'dependent_objects_still_exist',
+                HINT = 'A view of the functions, such as textsim.neighbours(), follows a rebuild.';
+    END IF;
+END $$;
+COMMENT ON FUNCTION textsim._refuse_views(integer)
+    IS 'raise an error if a view reads the tables of a corpus, which a rebuild or a drop removes';
+
+CREATE FUNCTION textsim._drop_relations(corpus_id integer) RETURNS void
+LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    document_table text := format('document_%s', corpus_id);
+    band_table text := format('band_%s', corpus_id);
+    kind text;
+BEGIN
+    PERFORM textsim._refuse_views(corpus_id);
+    PERFORM textsim._lock_relations(corpus_id);
+    PERFORM textsim._drop_tracking(corpus_id);
+    EXECUTE format('DROP TABLE textsim.%I, textsim.%I', band_table, document_table);
+    IF to_regclass('textsim.passage_' || corpus_id) IS NOT NULL THEN
+        EXECUTE format('DROP TABLE textsim.%I', 'passage_' || corpus_id);
+    END IF;
+    FOREACH kind IN ARRAY ARRAY['candidates', 'write'] LOOP
+        EXECUTE format('DROP FUNCTION textsim.%I', format('_%s_%s', kind, corpus_id));
+    END LOOP;
+    -- Keep the changes of a table that has moved to a rebuilt corpus: they must be indexed there.
+    DELETE FROM textsim.pending p
+    WHERE p.corpus_id = _drop_relations.corpus_id
+        AND NOT EXISTS (SELECT FROM textsim.source s WHERE s.id = p.source_id);
+END $$;
+COMMENT ON FUNCTION textsim._drop_relations(integer)
+    IS 'drop the tables, the sequence and the functions of a corpus';

@@ -1,0 +1,281 @@
+-- Corpora from SQL, with the same result as Database.create_corpus and Database.drop_corpus.
+
+-- Private functions
+
+CREATE FUNCTION textsim._wrapped(value numeric) RETURNS bigint
+LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
+RETURN mod(value, 18446744073709551616)
+    - CASE WHEN mod(value, 18446744073709551616) < 9223372036854775808 THEN 0
+        ELSE 18446744073709551616 END;
+COMMENT ON FUNCTION textsim._wrapped(numeric) IS 'a number modulo 2^64, as a signed integer';
+
+CREATE FUNCTION textsim._unsigned(value bigint) RETURNS numeric
+LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
+RETURN value::numeric + CASE WHEN value < 0 THEN 18446744073709551616 ELSE 0 END;
+COMMENT ON FUNCTION textsim._unsigned(bigint) IS 'a signed integer as a number modulo 2^64';
+
+CREATE FUNCTION textsim._draw(seed bigint, number integer) RETURNS numeric
+LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    -- A shift of a negative number fills in ones; & clears them.
+    z bigint := textsim._wrapped(seed::numeric + number * 11400714819323198485);
+BEGIN
+    z := textsim._wrapped(
+        textsim._unsigned(z # ((z >> 30) & 17179869183)) * 13787848793156543929);
+    z := textsim._wrapped(
+        textsim._unsigned(z # ((z >> 27) & 137438953471)) * 10723151780598845931);
+    RETURN textsim._unsigned(z # ((z >> 31) & 8589934591));
+END $$;
+COMMENT ON FUNCTION textsim._draw(bigint, integer)
+    IS 'a number of the splitmix64 sequence of a seed (Steele, Lea and Flood, 2014), counted from 1';
+
+CREATE FUNCTION textsim._pair_recall(threshold double precision, bands integer, rows integer)
+RETURNS double precision
+LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    -- The server raises an error if a power underflows to 0.
+    shared double precision := CASE WHEN rows * ln(threshold) < -700 THEN 0
+        ELSE threshold ^ rows::double precision END;
+    missed double precision := 1 - shared;
+BEGIN
+    IF threshold = 1 THEN
+        RETURN 1;
+    END IF;
+    -- Only copies are found with certainty, so a value that rounds to 1 is lowered.
+    RETURN least(0.9999999999999999::double precision,
+        1 - CASE WHEN bands * ln(missed) < -700 THEN 0 ELSE missed ^ bands::double precision END);
+END $$;
+COMMENT ON FUNCTION textsim._pair_recall(double precision, integer, integer)
+    IS 'the probability that a pair with similarity s shares a bucket: 1 - (1 - s^rows)^bands';
+
+CREATE FUNCTION textsim._chosen_rows(
+    threshold double precision, recall double precision, num_hashes integer)
+RETURNS integer
+LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
+RETURN (
+    SELECT max(r) FROM generate_series(2, num_hashes) r
+    WHERE textsim._pair_recall(threshold, num_hashes / r, r) >= recall
+);
+COMMENT ON FUNCTION textsim._chosen_rows(double precision, double precision, integer)
+    IS 'the largest number of rows, 2 or more, that reaches the recall at the threshold; NULL if '
+    'none does';
+
+CREATE FUNCTION textsim._settings_fault(
+    name text, shingle text, threshold double precision, recall double precision,
+    num_hashes integer, seed bigint, bands integer, rows integer)
+RETURNS text
+LANGUAGE sql IMMUTABLE PARALLEL SAFE
+RETURN CASE
+    WHEN name IS NULL OR btrim(name) = '' OR octet_length(name) > 200 THEN
+        format('the name of the corpus is %L; expected 1 to 200 bytes', left(name, 40))
+    WHEN starts_with(name, 'textsim temporary ') THEN
+        format('the name of the corpus is %L; names that begin with "textsim temporary " are '
+            'reserved for rebuilds', left(name, 40))
+    WHEN shingle IS NULL OR shingle !~ '^(word|char):[0-9]{1,4}$'
+            OR split_part(shingle, ':', 2)::integer NOT BETWEEN 1 AND 1000 THEN
+        format('shingle is %L; expected "word:N" or "char:N", N from 1 to 1000', shingle)
+    WHEN threshold IS NULL OR NOT (threshold > 0 AND threshold <= 1) THEN
+        format('threshold is %L; expected above 0, at most 1', threshold)
+    WHEN recall IS NULL OR NOT (recall > 0 AND recall <= 1) THEN
+        format('recall is %L; expected above 0, at most 1', recall)
+    WHEN num_hashes IS NULL OR num_hashes NOT BETWEEN 2 AND 4096 THEN
+        format('num_hashes is %L; expected 2 to 4096', num_hashes)
+    WHEN seed IS NULL OR seed < 0 THEN format('seed is %L; expected 0 or more', seed)
+    WHEN (bands IS NULL) <> (rows IS NULL) THEN
+        'bands and rows go together; one of them is missing'
+    WHEN bands < 1 OR rows < 1 OR bands::bigint * rows > num_hashes THEN
+        format('%s bands of %s rows cannot be made of %s hashes', bands, rows, num_hashes)
+    WHEN rows = 1 THEN 'rows is 1; expected 2 or more: one value of 16 bits gives too many candidates'
+    WHEN bands IS NULL AND recall < 1 AND textsim._chosen_rows(threshold, recall, num_hashes) IS NULL THEN
+        format('no bands of %s hashes reach recall %s at threshold %s: use recall 1, which makes an exact '
+            'corpus, more hashes or a lower recall', num_hashes, recall, threshold)
+    WHEN bands IS NOT NULL AND textsim._pair_recall(threshold, bands, rows) = 0 THEN
+        format('%s bands of %s rows find nothing at threshold %s: use fewer rows or a higher '
+            'threshold', bands, rows, threshold)
+END;
+COMMENT ON FUNCTION textsim._settings_fault(
+    text, text, double precision, double precision, integer, bigint, integer, integer)
+    IS 'the reason why a corpus cannot have these settings, or NULL';
+
+CREATE FUNCTION textsim._raise_full_lock_table(cause text) RETURNS void
+LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    RAISE EXCEPTION 'the server has no room for the locks of this transaction: %', cause
+        USING ERRCODE = 'out_of_memory',
+            DETAIL = 'Each corpus that a transaction creates or drops takes some fifteen locks until its end.',
+            HINT = 'Commit after every few hundred corpora. One corpus with scoped => true serves many tenants.';
+END $$;
+COMMENT ON FUNCTION textsim._raise_full_lock_table(text)
+    IS 'raise an error: a transaction has created or dropped too many corpora';
+
+CREATE FUNCTION textsim._drop_corpus(number integer) RETURNS void
+LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    attached text;
+    first_id integer := (SELECT coalesce(c.origin, c.id) FROM textsim.corpus c WHERE c.id = number);
+BEGIN
+    PERFORM FROM textsim.corpus c WHERE c.id = number FOR UPDATE;
+    PERFORM textsim._release_source(s.id) FROM textsim._dropped_sources(number) s;
+    SELECT string_agg(s.relation::text, ', ' ORDER BY s.relation::text) INTO attached
+    FROM textsim.source s WHERE s.corpus_id = number AND s.active;
+    IF attached IS NOT NULL THEN
+        RAISE EXCEPTION 'corpus "%" has attached tables; detach them first (textsim detach): %',
+            (SELECT c.name FROM textsim.corpus c WHERE c.id = number), attached
+            USING ERRCODE = 'dependent_objects_still_exist';
+    END IF;
+    DELETE FROM textsim.source s WHERE s.corpus_id = number;
+    DELETE FROM textsim.corpus c WHERE c.id = number;
+    PERFORM textsim._drop_relations(number);
+    -- After its tables were locked nobody judges. A rebuilt corpus keeps the judgements.
+    DELETE FROM textsim.judgement j
+    WHERE j.origin = first_id
+        AND NOT EXISTS (SELECT FROM textsim.corpus c WHERE coalesce(c.origin, c.id) = first_id);
+EXCEPTION WHEN out_of_memory THEN
+    PERFORM textsim._raise_full_lock_table(SQLERRM);
+END $$;
+COMMENT ON FUNCTION textsim._drop_corpus(integer)
+    IS 'remove a corpus; an error if a table is attached to it, unless that table was dropped';
+
+CREATE FUNCTION textsim._create_corpus(c textsim.corpus) RETURNS integer
+LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    plain textsim.corpus;
+    corpus_id integer;
+BEGIN
+    c.base := mod(textsim._draw(c.seed, 1), 4611686018427387904);
+    plain := c;  -- without what depends on a language or is learned
+    plain.stop_words_by_language := '{}';
+    plain.boilerplate := NULL;
+    -- Opening the corpus computes the signature and buckets of this text again, and compares them.
+    c.golden_signature := textsim._signature(plain, textsim._form(plain,
+        U&'The 3 QUICK brown foxes — naïve, ﬁne — jumped; '
+            'Быстрая ЛИСА, ταχεία ΑΛΕΠΟΎΣ, 素早い狐が跳ぶ, '
+            'चतुर लोमड़ी, الثعلب السريع, สุนัขจิ้งจอก, İstanbul’da 12½ km², e\0301te\0301 \+01F98A.'));
+    c.golden_buckets := textsim._stored_buckets(plain, c.golden_signature, NULL);
+    c.created_at := now();
+    c.created_with := '{}';
+    INSERT INTO textsim.corpus OVERRIDING USER VALUE VALUES (c.*)
+    ON CONFLICT ON CONSTRAINT corpus_name_key DO NOTHING
+    RETURNING id INTO corpus_id;
+    IF corpus_id IS NULL THEN
+        RAISE EXCEPTION 'corpus "%" exists already', c.name USING ERRCODE = 'duplicate_object',
+            HINT = 'Choose another name, or remove the corpus with textsim.drop_corpus.';
+    END IF;
+    PERFORM textsim._create_relations(corpus_id);
+    RETURN corpus_id;
+EXCEPTION WHEN out_of_memory THEN
+    PERFORM textsim._raise_full_lock_table(SQLERRM);
+END $$;
+COMMENT ON FUNCTION textsim._create_corpus(textsim.corpus)
+    IS 'store a corpus with its tables, and return its id; the settings are complete and checked';
+
+-- Public functions
+
+CREATE FUNCTION textsim.create_corpus(
+    name text, shingle text DEFAULT 'word:3', threshold double precision DEFAULT 0.8,
+    recall double precision DEFAULT 0.95, num_hashes integer DEFAULT 128, seed bigint DEFAULT 1,
+    bands integer DEFAULT NULL, rows integer DEFAULT NULL, stop_words text[] DEFAULT '{}',
+    language text DEFAULT NULL, is_unique boolean DEFAULT false, scoped boolean DEFAULT false,
+    keep_for interval DEFAULT NULL, boilerplate double precision DEFAULT NULL, passages integer DEFAULT NULL,
+    common_passages boolean DEFAULT false)
+RETURNS void
+LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    fault text := textsim._settings_fault(
+        name, shingle, threshold, recall, num_hashes, seed, bands, rows);
+    unit text := split_part(shingle, ':', 1);
+    c textsim.corpus;
+BEGIN
+    IF fault IS NOT NULL THEN
+        RAISE EXCEPTION '%', fault USING ERRCODE = 'invalid_parameter_value';
+    END IF;
+    PERFORM textsim._check_given('is_unique', is_unique IS NOT NULL),
+        textsim._check_given('common_passages', common_passages IS NOT NULL),
+        textsim._check_given('scoped', scoped IS NOT NULL),
+        textsim._check_given('stop_words or one of them',
+            stop_words IS NOT NULL AND array_position(stop_words, NULL) IS NULL);
+    IF keep_for <= '0' OR keep_for > '1000 years' THEN
+        RAISE EXCEPTION 'keep_for is %; expected more than nothing, at most 1000 years', keep_for
+            USING ERRCODE = 'invalid_parameter_value';
+    END IF;
+    IF boilerplate <= 0 OR boilerplate >= 1 THEN
+        RAISE EXCEPTION 'boilerplate is %; expected above 0, below 1', boilerplate
+            USING ERRCODE = 'invalid_parameter_value';
+    END IF;
+    IF boilerplate IS NOT NULL AND unit <> 'word' THEN
+        RAISE EXCEPTION 'boilerplate needs shingles of words, and shingle is "%"', shingle
+            USING ERRCODE = 'invalid_parameter_value',
+                HINT = 'Most runs of characters are in many documents.';
+    END IF;
+    IF passages NOT BETWEEN 4 AND 1000 THEN
+        RAISE EXCEPTION 'passages is %; expected 4 to 1000', passages
+            USING ERRCODE = 'invalid_parameter_value';
+    END IF;
+    IF common_passages AND passages IS NULL THEN
+        RAISE EXCEPTION 'common_passages needs passages; set both, or neither'
+            USING ERRCODE = 'invalid_parameter_value';
+    END IF;
+    IF language <> 'auto' THEN
+        RAISE EXCEPTION 'language is "%"; expected "auto" or NULL', language
+            USING ERRCODE = 'invalid_parameter_value';
+    END IF;
+    IF bands IS NULL AND recall < 1 THEN
+        rows := textsim._chosen_rows(threshold, recall, num_hashes);
+        bands := num_hashes / rows;
+    ELSIF bands IS NOT NULL THEN
+        recall := textsim._pair_recall(threshold, bands, rows);
+    END IF;
+    c.stop_words := array(
+        SELECT DISTINCT w.word COLLATE "C"
+        FROM unnest(stop_words) s (body)
+        CROSS JOIN LATERAL unnest(textsim.words(s.body)) w (word)
+        ORDER BY 1);
+    c.name := name;
+    c.unit := unit;
+    c.shingle_length := split_part(shingle, ':', 2);
+    c.threshold := threshold;
+    c.recall := recall;
+    c.num_hashes := num_hashes;
+    c.bands := bands;
+    c.rows := rows;
+    c.seed := seed;
+    c.recipe := 2;
+    c.language := language;
+    c.stop_words_by_language := '{}';
+    c.is_unique := is_unique;
+    c.scoped := scoped;
+    c.keep_for := keep_for;
+    c.boilerplate := boilerplate;
+    c.passages := passages;
+    c.common_passages := common_passages;
+    PERFORM textsim._create_corpus(c);
+    IF boilerplate IS NOT NULL THEN
+        RAISE NOTICE 'corpus "%" has no documents to learn boilerplate from yet', name
+            USING HINT = 'Add documents, and then run textsim rebuild.';
+    END IF;
+END $$;
+COMMENT ON FUNCTION textsim.create_corpus(
+    text, text, double precision, double precision, integer, bigint, integer, integer, text[], text,
+    boolean, boolean, interval, double precision, integer, boolean)
+    IS 'Creates a corpus. shingle is word:N or char:N. threshold is the least similarity of a match. recall is the '
+    'probability that a pair at the threshold is found; 1 makes an exact corpus, which finds every pair. bands and '
+    'rows follow from threshold, recall and num_hashes, unless both are given. stop_words are removed from every text. '
+    'If language is auto, the language of each document is identified. If is_unique is true, no document may match '
+    'another document of the corpus: add() raises unique_violation. If scoped is true, each document has a scope, such '
+    'as a tenant, and documents of different scopes never meet. If keep_for is set, a document no longer counts when '
+    'this time has passed since it was last written: searches do not find it, and a worker or expire() removes it. A '
+    'month has 30 days here, and a year 365.25 days. If boilerplate is set, such as 0.01, the next textsim rebuild '
+    'learns the shingles that more than this share of the documents has; from then on their words are removed from '
+    'every text. If passages is set, such as 13, passages() finds every run of at least this many words that a text '
+    'shares with a document; with char:N, of characters. The corpus learns which shingles of passages are in very many '
+    'documents, from its first load or by textsim rebuild. A passage of such shingles alone, such as a header, is not '
+    'found unless common_passages or scoped is true.';
+
+CREATE FUNCTION textsim.drop_corpus(name text) RETURNS void
+LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    PERFORM textsim._drop_corpus((textsim._required_corpus(name)).id);
+END $$;
+COMMENT ON FUNCTION textsim.drop_corpus(text)
+    IS 'Removes a corpus with all its documents. Raises dependent_objects_still_exist if a table is '
+    'attached to it or a view reads it.';

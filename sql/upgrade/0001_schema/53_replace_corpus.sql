@@ -1,0 +1,52 @@
+-- A rebuilt corpus replaces the old corpus. Corpus.rebuild() calls these functions.
+
+-- Private functions
+
+CREATE FUNCTION textsim._refuse_write() RETURNS trigger
+LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    RAISE EXCEPTION 'the corpus was rebuilt while this transaction wrote to it; repeat the transaction'
+        USING ERRCODE = 'object_not_in_prerequisite_state';
+END $$;
+COMMENT ON FUNCTION textsim._refuse_write() IS 'raise an error: the corpus was replaced';
+
+CREATE FUNCTION textsim._replace_corpus(old integer, new integer) RETURNS void
+LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    old_name text := (SELECT c.name FROM textsim.corpus c WHERE c.id = old);
+    new_name text := (SELECT c.name FROM textsim.corpus c WHERE c.id = new);
+    moved textsim.source;
+BEGIN
+    -- Grant the rights to this one corpus. _create_relations has granted the rights to all corpora.
+    PERFORM textsim._grant_like(
+        -- A corpus that has passages from now on gives the rights to its band rows on its fingerprints.
+        coalesce(to_regclass(format('textsim.%I', part || '_' || old)), format('textsim.%I', 'band_' || old)::regclass),
+        to_regclass(format('textsim.%I', part || '_' || new)))
+    FROM unnest(ARRAY['document', 'band', 'passage']) part;
+    PERFORM textsim._grant_ids(new);
+    -- A waiting writer has computed signatures for the old corpus. It must fail, or its documents are lost.
+    EXECUTE format(
+        'CREATE TRIGGER replaced BEFORE INSERT OR UPDATE OR DELETE OR TRUNCATE ON textsim.%I '
+        'FOR EACH STATEMENT EXECUTE FUNCTION textsim._refuse_write()', 'document_' || old);
+    UPDATE textsim.corpus c SET name = left(new_name, 190) || ' old' WHERE c.id = old;
+    UPDATE textsim.corpus c
+    SET name = old_name,
+        origin = (SELECT coalesce(o.origin, o.id) FROM textsim.corpus o WHERE o.id = old)
+    WHERE c.id = new;
+    FOR moved IN
+        UPDATE textsim.source s SET corpus_id = new WHERE s.corpus_id = old RETURNING s.*
+    LOOP
+        -- Detached and dropped tables have no triggers.
+        IF moved.active AND EXISTS (SELECT FROM pg_class r WHERE r.oid = moved.relation) THEN
+            PERFORM textsim._make_trigger_function(moved);
+        END IF;
+    END LOOP;
+    IF EXISTS (SELECT FROM textsim.tracked t WHERE t.corpus_id = old) THEN
+        PERFORM textsim._move_tracking(old, new);
+    END IF;
+    -- A worker that leased a change for the old corpus cannot write it, so end the lease.
+    UPDATE textsim.pending p SET corpus_id = new, lease_until = NULL WHERE p.corpus_id = old;
+END $$;
+COMMENT ON FUNCTION textsim._replace_corpus(integer, integer)
+    IS 'give a new corpus the name, the attached tables, the tracked clusters and the pending changes of the old '
+    'corpus';

@@ -1,0 +1,355 @@
+-- Tracked corpora: their matches and clusters stand in tables that stay current. Triggers on the documents log the
+-- ids of changed documents, in the writer's transaction, and update_clusters() processes the log.
+
+-- Private functions
+
+CREATE FUNCTION textsim._tracking_relations(corpus_id integer)
+RETURNS TABLE (kind text, name text, statement text)
+LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE ROWS 21 SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    RETURN QUERY
+        SELECT 'table', format('%s_%s', p.pattern, corpus_id), format(
+            'CREATE TABLE textsim.%I (LIKE textsim.%I INCLUDING ALL) INHERITS (textsim.corpus_table)',
+            format('%s_%s', p.pattern, corpus_id), p.pattern)
+        FROM unnest(ARRAY['node', 'match', 'crowded', 'member', 'cluster', 'cluster_alias', 'cluster_event', 'removed'])
+            p (pattern);
+    -- The definitions of indexes are written as the server prints them.
+    RETURN QUERY
+        SELECT 'index', format('%s_%s_%s', i.pattern, corpus_id, i.suffix), format(
+            'CREATE %sINDEX %I ON textsim.%I USING btree (%s)', i.uniqueness,
+            format('%s_%s_%s', i.pattern, corpus_id, i.suffix), format('%s_%s', i.pattern, corpus_id), i.columns)
+        FROM (VALUES
+            ('node', 'document', 'UNIQUE ', 'document_id'), ('node', 'node', '', 'node, document_id'),
+            ('node', 'hash', '', 'words_hash'), ('match', 'a', 'UNIQUE ', 'a, b'), ('match', 'b', '', 'b, a'),
+            ('crowded', 'node', 'UNIQUE ', 'node'),
+            ('member', 'document', 'UNIQUE ', 'document_id'), ('member', 'cluster', '', 'cluster, document_id'),
+            ('cluster', 'id', 'UNIQUE ', 'id'), ('cluster_alias', 'old', 'UNIQUE ', 'old'),
+            ('cluster_alias', 'new', '', 'new'), ('cluster_event', 'id', 'UNIQUE ', 'id'),
+            ('cluster_event', 'at', '', 'at'), ('removed', 'document', 'UNIQUE ', 'document_id'),
+            ('removed', 'at', '', 'at'))
+            i (pattern, suffix, uniqueness, columns);
+    RETURN QUERY SELECT 'sequence', format('node_%s_id_seq', corpus_id), format(
+        'CREATE SEQUENCE textsim.%I OWNED BY textsim.%I.node',
+        format('node_%s_id_seq', corpus_id), 'node_' || corpus_id);
+END $$;
+COMMENT ON FUNCTION textsim._tracking_relations(integer)
+    IS 'the tables, the indexes and the sequence of a tracked corpus besides the tables of every corpus, with the '
+    'statements that create them; check compares the definitions';
+
+CREATE FUNCTION textsim._tracking_triggers(corpus_id integer)
+RETURNS TABLE (relation text, name text, function text, statement text)
+LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE ROWS 5 SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    RETURN QUERY
+        SELECT t.relation, 'track_' || t.event, t.function, format(
+            'CREATE TRIGGER %I %s %s ON textsim.%I %sFOR EACH STATEMENT EXECUTE FUNCTION textsim.%I(%L)',
+            'track_' || t.event, t.moment, upper(t.event), t.relation, 'REFERENCING ' || t.tables, t.function,
+            corpus_id)
+        FROM (VALUES
+            ('document_' || corpus_id, 'insert', 'AFTER', 'NEW TABLE AS new_documents ', '_log_documents'),
+            ('document_' || corpus_id, 'update', 'AFTER', 'OLD TABLE AS old_documents NEW TABLE AS new_documents ',
+                '_log_documents'),
+            ('document_' || corpus_id, 'delete', 'AFTER', 'OLD TABLE AS old_documents ', '_log_documents'),
+            ('document_' || corpus_id, 'truncate', 'BEFORE', NULL, '_log_documents'),
+            ('cluster_event_' || corpus_id, 'insert', 'AFTER', 'NEW TABLE AS new_events ', '_after_events'))
+            t (relation, event, moment, tables, function);
+END $$;
+COMMENT ON FUNCTION textsim._tracking_triggers(integer)
+    IS 'the triggers on the documents and the events of a tracked corpus, with the statements that create them';
+
+CREATE FUNCTION textsim._after_events() RETURNS trigger
+LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    number integer := TG_ARGV[0]::integer;
+    kept_since timestamptz := (SELECT now() - t.keep_events FROM textsim.tracked t WHERE t.corpus_id = number);
+BEGIN
+    IF kept_since IS NOT NULL THEN
+        EXECUTE format('DELETE FROM textsim.%I e WHERE e.at < $1', 'cluster_event_' || number) USING kept_since;
+        EXECUTE format('DELETE FROM textsim.%I r WHERE r.at < $1', 'removed_' || number) USING kept_since;
+    END IF;
+    -- The payload has no key, because every role may listen.
+    IF current_setting('textsim.notify', true) = 'on' AND EXISTS (SELECT FROM new_events) THEN
+        PERFORM pg_notify('textsim_clusters', (SELECT c.name FROM textsim.corpus c WHERE c.id = number));
+    END IF;
+    RETURN NULL;
+END $$;
+COMMENT ON FUNCTION textsim._after_events()
+    IS 'remove the events of a tracked corpus that are older than they are kept, and notify the readers of events';
+
+CREATE FUNCTION textsim._log_ids(corpus_id integer, ids integer[]) RETURNS void
+LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    INSERT INTO textsim.pending (kind, corpus_id, document_ids)
+    SELECT 'cluster', _log_ids.corpus_id, array_agg(i.id ORDER BY i.place)
+    FROM unnest(ids) WITH ORDINALITY i (id, place)
+    GROUP BY (i.place - 1) / 1000
+    ORDER BY (i.place - 1) / 1000;
+END $$;
+COMMENT ON FUNCTION textsim._log_ids(integer, integer[])
+    IS 'log documents of a tracked corpus whose clusters must be updated, a thousand in each entry';
+
+-- An UPDATE that only replaces a text by its word ids, or changes the language, the source or the time of expiry,
+-- changes no match.
+CREATE FUNCTION textsim._log_documents() RETURNS trigger
+LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    ids integer[];
+BEGIN
+    CASE TG_OP
+    WHEN 'INSERT' THEN
+        ids := array(SELECT n.id FROM new_documents n ORDER BY n.id);
+    WHEN 'DELETE' THEN
+        ids := array(SELECT o.id FROM old_documents o ORDER BY o.id);
+        -- Events name removed documents by their keys.
+        EXECUTE format('INSERT INTO textsim.%I (document_id, key) '
+            'SELECT o.id, o.key FROM old_documents o '
+            'ON CONFLICT (document_id) DO UPDATE SET key = excluded.key, at = excluded.at',
+            'removed_' || TG_ARGV[0]);
+    WHEN 'UPDATE' THEN
+        ids := array(
+            SELECT o.id FROM old_documents o JOIN new_documents n ON n.id = o.id
+            WHERE n.shingle_count <> o.shingle_count OR n.scope IS DISTINCT FROM o.scope
+                OR n.signature <> o.signature
+                OR NOT coalesce(n.word_ids = o.word_ids, n.normal_form = o.normal_form,
+                    coalesce(n.normal_form, textsim._normal_form_of(n.word_ids))
+                        = coalesce(o.normal_form, textsim._normal_form_of(o.word_ids)))
+            ORDER BY o.id);
+    ELSE
+        RAISE EXCEPTION 'corpus "%" is tracked, so its table cannot be truncated',
+            (SELECT c.name FROM textsim.corpus c WHERE c.id = TG_ARGV[0]::integer)
+            USING ERRCODE = 'object_in_use',
+                HINT = 'Remove its documents, or call textsim.untrack first.';
+    END CASE;
+    PERFORM textsim._log_ids(TG_ARGV[0]::integer, ids);
+    RETURN NULL;
+END $$;
+COMMENT ON FUNCTION textsim._log_documents()
+    IS 'log the documents of a tracked corpus that a statement has added, changed or removed';
+
+CREATE FUNCTION textsim._lock_clusters(corpus_id integer, waits boolean DEFAULT true) RETURNS boolean
+LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    IF NOT waits THEN
+        RETURN pg_try_advisory_xact_lock(hashtext('textsim-db clusters'), corpus_id);
+    END IF;
+    PERFORM pg_advisory_xact_lock(hashtext('textsim-db clusters'), corpus_id);
+    RETURN true;
+END $$;
+COMMENT ON FUNCTION textsim._lock_clusters(integer, boolean)
+    IS 'lock the clusters of a corpus until the end of the transaction, because one session at a time updates them; '
+    'false if the caller does not wait, and another session has the lock';
+
+CREATE FUNCTION textsim._tracking(c textsim.corpus) RETURNS textsim.tracked
+LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    tracking textsim.tracked;
+BEGIN
+    SELECT t.* INTO tracking FROM textsim.tracked t WHERE t.corpus_id = c.id;
+    IF NOT FOUND THEN
+        RAISE EXCEPTION 'corpus "%" is not tracked', c.name
+            USING ERRCODE = 'object_not_in_prerequisite_state', HINT = format(
+                'To track it: textsim track %s, or SELECT textsim.track(%L).', c.name, c.name);
+    END IF;
+    RETURN tracking;
+END $$;
+COMMENT ON FUNCTION textsim._tracking(textsim.corpus)
+    IS 'how a corpus is tracked; an error if it is not';
+
+CREATE FUNCTION textsim._is_tracked(corpus text) RETURNS boolean
+LANGUAGE sql STABLE STRICT PARALLEL SAFE
+RETURN EXISTS (
+    SELECT FROM textsim.tracked t JOIN textsim.corpus c ON c.id = t.corpus_id WHERE c.name = corpus);
+COMMENT ON FUNCTION textsim._is_tracked(text) IS 'whether a corpus is tracked';
+
+CREATE FUNCTION textsim._exclude_rebuild(corpus text) RETURNS textsim.corpus
+LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    c textsim.corpus := textsim._required_corpus(corpus);
+BEGIN
+    IF NOT pg_try_advisory_xact_lock_shared(
+        hashtextextended('textsim rebuild of corpus ' || c.id, 0))
+    THEN
+        RAISE EXCEPTION 'corpus "%" is being rebuilt; repeat the statement after the rebuild', corpus
+            USING ERRCODE = 'object_in_use';
+    END IF;
+    IF c.id <> (textsim._required_corpus(corpus)).id THEN
+        RAISE EXCEPTION 'corpus "%" has just been rebuilt; repeat the statement', corpus
+            USING ERRCODE = 'serialization_failure';
+    END IF;
+    RETURN c;
+END $$;
+COMMENT ON FUNCTION textsim._exclude_rebuild(text)
+    IS 'the corpus with a name, which no session rebuilds before the end of the transaction; an error if one does now';
+
+CREATE FUNCTION textsim._create_tracking_relations(corpus_id integer, like_corpus integer) RETURNS void
+LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    object record;
+BEGIN
+    FOR object IN SELECT * FROM textsim._tracking_relations(corpus_id) LOOP
+        EXECUTE object.statement;
+        IF object.kind = 'table' THEN
+            -- A role that may read or write the documents may do the same with their clusters.
+            PERFORM textsim._grant_like(
+                format('textsim.%I', CASE WHEN like_corpus IS NULL THEN 'document_' || corpus_id
+                    ELSE regexp_replace(object.name, '[0-9]+$', like_corpus::text) END)::regclass,
+                format('textsim.%I', object.name)::regclass);
+            EXECUTE format('COMMENT ON TABLE textsim.%I IS %L', object.name, 'Tracked clusters of one corpus.');
+        ELSIF object.kind = 'sequence' THEN
+            EXECUTE format('COMMENT ON SEQUENCE textsim.%I IS %L', object.name, 'ids of one tracked corpus');
+        END IF;
+    END LOOP;
+    -- One node may have most of the matches. The planner would expect as many for each node.
+    EXECUTE format('ALTER TABLE textsim.%I ALTER a SET (n_distinct = -0.5), ALTER b SET (n_distinct = -0.5)',
+        'match_' || corpus_id);
+    PERFORM textsim._grant_ids(corpus_id);
+    PERFORM textsim._make_tracking_functions(corpus_id);
+END $$;
+COMMENT ON FUNCTION textsim._create_tracking_relations(integer, integer)
+    IS 'create the tables, the sequence and the functions of a tracked corpus, with the rights that another tracked '
+    'corpus, or the table of the documents, gives';
+
+CREATE FUNCTION textsim._name_for(source text, corpus_id integer, functions text[]) RETURNS text
+LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    source := regexp_replace(
+        source, format('\mtextsim\.(%s)\M', textsim._corpus_patterns()), 'textsim.\1_' || corpus_id, 'g');
+    source := replace(source, 'textsim.node_id_seq', format('textsim.node_%s_id_seq', corpus_id));
+    RETURN regexp_replace(
+        source, format('\m(%s)\(', array_to_string(functions, '|')), format('\1_%s(', corpus_id), 'g');
+END $$;
+COMMENT ON FUNCTION textsim._name_for(text, integer, text[])
+    IS 'the source of a function with the names of the tables, sequences and functions of a corpus in place of their '
+    'patterns';
+
+CREATE FUNCTION textsim._tracking_functions(corpus_id integer)
+RETURNS TABLE (name text, pattern oid, statement text, body text)
+LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE ROWS 25 SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    patterns text[] := ARRAY[
+        '_hashes_of', '_move_to_nodes', '_find_matches', '_judged_links', '_with_judged', '_find_links',
+        '_store_links', '_place_judged', '_connected_nodes', '_group_nodes', '_nodes_after_kept',
+        '_kept_neighbours', '_followers',
+        '_kept_groups', '_lost_parts', '_joined_groups', '_with_clusters', '_with_judged_clusters', '_touching_nodes',
+        '_regrouped_nodes', '_complete_groups', '_store_groups', '_are_alone', '_update_batch',
+        '_log_whole_clusters', '_mend_tracked'];
+BEGIN
+    RETURN QUERY
+        SELECT format('%s_%s', p.proname, corpus_id), p.oid,
+            textsim._name_for(pg_get_functiondef(p.oid), corpus_id, patterns),
+            textsim._name_for(p.prosrc, corpus_id, patterns)
+        FROM pg_proc p WHERE p.pronamespace = 'textsim'::regnamespace AND p.proname = ANY (patterns);
+END $$;
+COMMENT ON FUNCTION textsim._tracking_functions(integer)
+    IS 'the functions of a tracked corpus, the function that each is a copy of, the statement that creates it, and '
+    'its body; check compares them';
+
+CREATE FUNCTION textsim._make_tracking_functions(corpus_id integer) RETURNS void
+LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    made record;
+BEGIN
+    FOR made IN SELECT * FROM textsim._tracking_functions(corpus_id) LOOP
+        PERFORM textsim._make_function(format('textsim.%I', made.name), made.statement);
+        EXECUTE format('COMMENT ON FUNCTION textsim.%I IS %L', made.name, obj_description(made.pattern, 'pg_proc'));
+    END LOOP;
+END $$;
+COMMENT ON FUNCTION textsim._make_tracking_functions(integer)
+    IS 'create or replace the functions of a tracked corpus';
+
+CREATE FUNCTION textsim._drop_tracking(corpus_id integer) RETURNS void
+LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    relation text;
+    function regproc;
+BEGIN
+    DELETE FROM textsim.tracked t WHERE t.corpus_id = _drop_tracking.corpus_id;
+    FOR function IN
+        SELECT p.oid FROM pg_proc p JOIN textsim._tracking_functions(corpus_id) f ON f.name = p.proname
+        WHERE p.pronamespace = 'textsim'::regnamespace
+    LOOP
+        EXECUTE format('DROP FUNCTION %s', function);
+    END LOOP;
+    FOR relation IN
+        SELECT r.name FROM textsim._tracking_relations(corpus_id) r
+        WHERE r.kind = 'table' AND to_regclass('textsim.' || r.name) IS NOT NULL
+    LOOP
+        EXECUTE format('DROP TABLE textsim.%I', relation);
+    END LOOP;
+    DELETE FROM textsim.pending p WHERE p.corpus_id = _drop_tracking.corpus_id AND p.document_ids IS NOT NULL;
+END $$;
+COMMENT ON FUNCTION textsim._drop_tracking(integer)
+    IS 'drop the functions and the tables with the matches and clusters of a corpus, if it is tracked';
+
+-- Public functions
+
+CREATE FUNCTION textsim.track(
+    corpus text, linkage text DEFAULT 'kept', threshold double precision DEFAULT NULL, mode text DEFAULT 'queue',
+    keep_events interval DEFAULT '30 days')
+RETURNS void
+LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    c textsim.corpus := textsim._exclude_rebuild(corpus);
+    document regclass := 'textsim.document_' || c.id;
+    object record;
+    ids integer[];
+BEGIN
+    PERFORM textsim._check_linkage(linkage), textsim._check_threshold(c, threshold),
+        textsim._check_choice('mode', mode, '{queue,inline}');
+    IF threshold < c.threshold THEN
+        RAISE EXCEPTION 'threshold is %; corpus "%" finds its matches from % on', threshold, corpus, c.threshold
+            USING ERRCODE = 'invalid_parameter_value', HINT = 'textsim rebuild lowers the threshold of a corpus.';
+    END IF;
+    IF keep_events <= '0' THEN
+        RAISE EXCEPTION 'keep_events is %; expected more than nothing, or NULL', keep_events
+            USING ERRCODE = 'invalid_parameter_value';
+    END IF;
+    INSERT INTO textsim.tracked (corpus_id, linkage, threshold, mode, keep_events)
+    VALUES (c.id, linkage, coalesce(threshold, c.threshold), 'queue', keep_events)
+    ON CONFLICT (corpus_id) DO NOTHING;
+    IF NOT FOUND THEN
+        RAISE EXCEPTION 'corpus "%" is tracked already', corpus
+            USING ERRCODE = 'duplicate_object',
+                HINT = 'A worker or textsim.update_clusters() brings its clusters up to date. To track it '
+                    'otherwise, untrack it first, with textsim untrack or textsim.untrack(): that removes the '
+                    'clusters.';
+    END IF;
+    PERFORM textsim._create_tracking_relations(c.id, NULL);
+    -- This waits for writers. The next statement sees what they have written, and later writers log it.
+    FOR object IN SELECT * FROM textsim._tracking_triggers(c.id) LOOP
+        EXECUTE object.statement;
+    END LOOP;
+    EXECUTE format('SELECT array_agg(d.id ORDER BY d.id) FROM %s d', document) INTO ids;
+    PERFORM textsim._log_ids(c.id, ids);
+    -- From here on, because the documents of a large corpus are better processed in many transactions.
+    UPDATE textsim.tracked t SET mode = track.mode WHERE t.corpus_id = c.id;
+END $$;
+COMMENT ON FUNCTION textsim.track(text, text, double precision, text, interval)
+    IS 'Keeps the matches and clusters of a corpus in tables that stay current: members() and match_pairs() read them. '
+    'They obey judgements. A worker or update_clusters() computes them, first of all documents, and then, in mode '
+    'queue, of each change. In mode inline the transaction that writes documents updates their clusters when it '
+    'commits; such transactions wait for each other, and need the isolation level READ COMMITTED. linkage says how '
+    'matches make clusters. kept: one document of a cluster is kept, and every other member matches it; documents are '
+    'considered in the order in which they were added. single: the connected components of the matches. complete: '
+    'every two members of a cluster match. threshold is the least similarity of a match, by default that of the '
+    'corpus, and not lower. If a rebuild changes the threshold of the corpus, an equal or lower threshold follows it. '
+    'Events are removed after the time keep_events; NULL keeps them. Raises an error if the corpus is tracked already.';
+
+CREATE FUNCTION textsim.untrack(corpus text) RETURNS void
+LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    c textsim.corpus := textsim._required_corpus(corpus);
+    trigger record;
+BEGIN
+    PERFORM textsim._lock_relations(c.id);
+    PERFORM textsim._tracking(c);
+    FOR trigger IN SELECT t.relation, t.name FROM textsim._tracking_triggers(c.id) t LOOP
+        IF to_regclass('textsim.' || trigger.relation) IS NOT NULL THEN
+            EXECUTE format('DROP TRIGGER IF EXISTS %I ON textsim.%I', trigger.name, trigger.relation);
+        END IF;
+    END LOOP;
+    PERFORM textsim._drop_tracking(c.id);
+END $$;
+COMMENT ON FUNCTION textsim.untrack(text)
+    IS 'Ends the tracking of a corpus, and removes its matches, clusters and their history. The documents stay. '
+    'Raises an error if the corpus is not tracked.';

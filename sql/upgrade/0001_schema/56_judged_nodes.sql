@@ -1,0 +1,250 @@
+-- How the clusters of tracked corpora obey judgements. A document that was judged the same as another, or different,
+-- has a node of its own. The pairs that were judged different do not match, and the pairs of a group that was judged
+-- the same have the similarity 2. With linkage kept, whether a judged document is kept also depends on the clusters of
+-- the documents that judgements connect it with, so all of these are examined together.
+--
+-- _with_judged, _judged_links, _find_links, _store_links and _place_judged are patterns, as the functions that update
+-- clusters are.
+
+-- Private functions
+
+CREATE FUNCTION textsim._has_verdicts(corpus_origin integer) RETURNS boolean
+LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    RETURN EXISTS (
+        SELECT FROM textsim.judgement j WHERE j.origin = corpus_origin AND j.verdict IN ('same', 'different'));
+END $$;
+COMMENT ON FUNCTION textsim._has_verdicts(integer)
+    IS 'whether a pair of documents of a corpus was judged the same or different';
+
+CREATE FUNCTION textsim._is_judged(corpus_origin integer, document_key text) RETURNS boolean
+LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    RETURN EXISTS (
+            SELECT FROM textsim.judgement j
+            WHERE j.origin = corpus_origin AND j.a = document_key AND j.verdict IN ('same', 'different'))
+        OR EXISTS (
+            SELECT FROM textsim.judgement j
+            WHERE j.origin = corpus_origin AND j.b = document_key AND j.verdict IN ('same', 'different'));
+END $$;
+COMMENT ON FUNCTION textsim._is_judged(integer, text)
+    IS 'whether a document was judged the same as another, or different';
+
+CREATE FUNCTION textsim._judged_hash(document_id integer) RETURNS uuid
+LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    -- No normal form has a colon.
+    RETURN textsim._words_hash(NULL, 'judged: ' || document_id, NULL);
+END $$;
+COMMENT ON FUNCTION textsim._judged_hash(integer)
+    IS 'the hash of the node of a judged document, which has no other document';
+
+-- A text without words matches nothing, but it may be judged the same as another.
+CREATE FUNCTION textsim._has_node(corpus_origin integer, shingle_count integer, document_key text) RETURNS boolean
+LANGUAGE sql STABLE PARALLEL SAFE
+RETURN shingle_count > 0 OR textsim._is_judged(corpus_origin, document_key);
+COMMENT ON FUNCTION textsim._has_node(integer, integer, text)
+    IS 'whether a document of a tracked corpus has a node: it has words, or is judged';
+
+CREATE FUNCTION textsim._connected_keys(corpus_origin integer, keys text[], verdicts text[]) RETURNS text[]
+LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE
+SET search_path = pg_catalog, pg_temp
+SET enable_seqscan = off
+SET enable_hashjoin = off
+SET enable_mergejoin = off
+AS $$
+BEGIN
+    RETURN array(
+        WITH RECURSIVE walk (key, is_judged) AS (
+            SELECT unnest(keys) COLLATE "C", false
+            UNION
+            SELECT e.key, true FROM walk w CROSS JOIN LATERAL (
+                SELECT j.b FROM textsim.judgement j
+                WHERE j.origin = corpus_origin AND j.a = w.key AND j.verdict = ANY (verdicts)
+                UNION ALL
+                SELECT j.a FROM textsim.judgement j
+                WHERE j.origin = corpus_origin AND j.b = w.key AND j.verdict = ANY (verdicts)
+            ) e (key)
+        )
+        SELECT w.key::text FROM walk w WHERE w.is_judged);
+END $$;
+COMMENT ON FUNCTION textsim._connected_keys(integer, text[], text[])
+    IS 'the keys that pairs with these verdicts connect with the keys: also the given keys that are in such a pair';
+
+CREATE FUNCTION textsim._with_judged(corpus_origin integer, nodes integer[], logged integer[]) RETURNS integer[]
+LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE
+SET search_path = pg_catalog, pg_temp
+SET enable_nestloop = off
+AS $$
+DECLARE
+    keys text[];
+BEGIN
+    IF NOT textsim._has_verdicts(corpus_origin) THEN
+        RETURN nodes;
+    END IF;
+    keys := textsim._connected_keys(corpus_origin, array(
+        SELECT r.key FROM textsim.removed r WHERE r.document_id = ANY (logged)
+        UNION ALL
+        SELECT d.key FROM textsim.document d
+        WHERE d.id = ANY (logged || array(SELECT n.document_id FROM textsim.node n WHERE n.node = ANY (nodes)))
+    ), '{same,different}');
+    RETURN array(
+        SELECT unnest(nodes)
+        UNION
+        SELECT n.node
+        FROM (
+            SELECT (SELECT n.node FROM textsim.node n WHERE n.document_id = d.id) AS node
+            FROM textsim.document d WHERE d.key = ANY (keys)
+        ) n
+        WHERE n.node IS NOT NULL);
+END $$;
+COMMENT ON FUNCTION textsim._with_judged(integer, integer[], integer[])
+    IS 'nodes, and the nodes of the documents that judgements connect with their documents or with logged documents';
+
+CREATE FUNCTION textsim._judged_links(corpus_origin integer, nodes integer[])
+RETURNS TABLE (a integer, b integer, is_same boolean)
+LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE ROWS 10
+SET search_path = pg_catalog, pg_temp
+SET enable_nestloop = off
+AS $$
+DECLARE
+    documents integer[] := array(SELECT n.document_id FROM textsim.node n WHERE n.node = ANY (nodes));
+    keys text[] := textsim._connected_keys(corpus_origin, array(
+        SELECT d.key FROM textsim.document d WHERE d.id = ANY (documents)), '{same,different}');
+BEGIN
+    RETURN QUERY
+        WITH document AS MATERIALIZED (
+            SELECT d.key, d.scope, d.id = ANY (documents) AS is_given, (
+                SELECT n.node FROM textsim.node n
+                -- While this update runs, a document may be judged that is in a node with copies.
+                WHERE n.document_id = d.id AND n.words_hash = textsim._judged_hash(d.id)) AS node
+            FROM textsim.document d WHERE d.key = ANY (keys)
+        ), grouped AS MATERIALIZED (
+            SELECT g.key, g.root FROM textsim._judged_groups(corpus_origin) g
+            WHERE g.is_joined AND g.key = ANY (keys)
+        ), pair AS MATERIALIZED (
+            SELECT j.a, j.b, false AS is_same FROM textsim.judgement j
+            WHERE j.origin = corpus_origin AND j.verdict = 'different' AND j.a = ANY (keys)
+            UNION ALL
+            SELECT x.key, y.key, true FROM grouped x JOIN grouped y ON y.root = x.root AND x.key < y.key
+        )
+        SELECT least(x.node, y.node), greatest(x.node, y.node), p.is_same
+        FROM pair p JOIN document x ON x.key = p.a JOIN document y ON y.key = p.b
+        WHERE (x.is_given OR y.is_given) AND x.node <> y.node AND x.scope IS NOT DISTINCT FROM y.scope;
+END $$;
+COMMENT ON FUNCTION textsim._judged_links(integer, integer[])
+    IS 'the pairs of nodes, one of them given, whose documents were judged different, or are of one group that was '
+    'judged the same';
+
+-- STABLE, as _find_matches is, so both functions see the same. It does not forbid nested loops, because a setting holds
+-- in the functions that it calls, and _find_matches looks few documents up.
+CREATE FUNCTION textsim._find_links(
+    c textsim.corpus, threshold double precision, nodes integer[],
+    OUT lefts integer[], OUT rights integer[], OUT similarities double precision[], OUT crowded integer[],
+    OUT full_nodes integer[])
+LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    corpus_origin integer := coalesce(c.origin, c.id);
+BEGIN
+    SELECT f.* FROM textsim._find_matches(c, threshold, nodes) f
+    INTO lefts, rights, similarities, crowded, full_nodes;
+    IF NOT textsim._has_verdicts(corpus_origin) THEN
+        RETURN;
+    END IF;
+    WITH judged AS MATERIALIZED (SELECT j.* FROM textsim._judged_links(corpus_origin, nodes) j)
+    SELECT array_agg(l.a), array_agg(l.b), array_agg(l.similarity)
+    FROM (
+        SELECT f.a, f.b, f.similarity FROM unnest(lefts, rights, similarities) f (a, b, similarity)
+        WHERE (f.a, f.b) NOT IN (SELECT j.a, j.b FROM judged j)
+        UNION ALL
+        SELECT DISTINCT j.a, j.b, 2::double precision FROM judged j WHERE j.is_same
+    ) l
+    INTO lefts, rights, similarities;
+END $$;
+COMMENT ON FUNCTION textsim._find_links(textsim.corpus, double precision, integer[])
+    IS 'the result of _find_matches() as judgements leave it';
+
+CREATE FUNCTION textsim._store_links(c textsim.corpus, threshold double precision, nodes integer[]) RETURNS bigint
+LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    found record := textsim._find_links(c, threshold, nodes);
+    stored bigint;
+BEGIN
+    INSERT INTO textsim.match (a, b, similarity)
+    SELECT f.a, f.b, f.similarity FROM unnest(found.lefts, found.rights, found.similarities) f (a, b, similarity)
+    ON CONFLICT (a, b) DO NOTHING;
+    GET DIAGNOSTICS stored = ROW_COUNT;
+    DELETE FROM textsim.crowded k WHERE k.node = ANY (nodes);
+    IF found.crowded <> '{}' THEN
+        INSERT INTO textsim.crowded (node, is_full)
+        SELECT f.node, f.node IN (SELECT unnest(found.full_nodes)) FROM unnest(found.crowded) f (node);
+    END IF;
+    RETURN stored;
+END $$;
+COMMENT ON FUNCTION textsim._store_links(textsim.corpus, double precision, integer[])
+    IS 'find and store the matches of nodes as judgements leave them, and return how many are new';
+
+CREATE FUNCTION textsim._place_judged(c textsim.corpus, threshold double precision) RETURNS void
+LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE
+SET search_path = pg_catalog, pg_temp
+SET enable_nestloop = off
+AS $$
+DECLARE
+    corpus_origin integer := coalesce(c.origin, c.id);
+    documents integer[] := array(
+        SELECT d.id FROM textsim.document d
+        WHERE d.key IN (
+            SELECT unnest(ARRAY[j.a, j.b]) FROM textsim.judgement j
+            WHERE j.origin = corpus_origin AND j.verdict IN ('same', 'different'))
+            AND d.id NOT IN (SELECT unnest(textsim._logged_ids(c.id))));
+    hashed record := textsim._hashes_of(corpus_origin, documents);
+    moved record := textsim._move_to_nodes(c, documents, hashed.ids, hashed.hashes);
+BEGIN
+    PERFORM textsim._store_links(c, threshold, moved.searched);
+END $$;
+COMMENT ON FUNCTION textsim._place_judged(textsim.corpus, double precision)
+    IS 'give the judged documents that do not wait in the log nodes of their own, with their links';
+
+CREATE FUNCTION textsim._judged_documents(corpus_id integer, keys text[], OUT ids integer[], OUT are_all boolean)
+LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    -- A contradiction changes the links of a whole group.
+    concerned text[] := array(
+        SELECT unnest(keys) UNION SELECT unnest(textsim._connected_keys(
+            (SELECT coalesce(c.origin, c.id) FROM textsim.corpus c WHERE c.id = corpus_id), keys, '{same}')));
+BEGIN
+    EXECUTE format('SELECT array_agg(d.id) FROM textsim.%I d WHERE d.key = ANY ($1)', 'document_' || corpus_id)
+    INTO ids USING concerned;
+    are_all := cardinality(ids) = cardinality(concerned);
+END $$;
+COMMENT ON FUNCTION textsim._judged_documents(integer, text[])
+    IS 'the stored documents that a judgement of two keys concerns, and whether all that it concerns are stored';
+
+CREATE FUNCTION textsim._log_judged() RETURNS trigger
+LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    judged textsim.judgement := coalesce(NEW, OLD);
+    concerned record;
+    corpus_id integer;
+BEGIN
+    FOR corpus_id IN
+        SELECT t.corpus_id FROM textsim.tracked t JOIN textsim.corpus c ON c.id = t.corpus_id
+        WHERE coalesce(c.origin, c.id) = judged.origin
+    LOOP
+        concerned := textsim._judged_documents(corpus_id, ARRAY[judged.a, judged.b]);
+        PERFORM textsim._log_ids(corpus_id, concerned.ids);
+        IF concerned.are_all IS NOT TRUE THEN
+            -- Another transaction may have added the document, and may end before this one. So the update looks again.
+            INSERT INTO textsim.pending (kind, corpus_id, document_ids, judged_keys)
+            VALUES ('cluster', corpus_id, '{}', ARRAY[judged.a, judged.b]);
+        END IF;
+    END LOOP;
+    RETURN NULL;
+END $$;
+COMMENT ON FUNCTION textsim._log_judged()
+    IS 'log the documents of a tracked corpus whose clusters a judgement may change';
+
+CREATE TRIGGER log_new AFTER INSERT OR DELETE ON textsim.judgement
+FOR EACH ROW EXECUTE FUNCTION textsim._log_judged();
+CREATE TRIGGER log_changed AFTER UPDATE ON textsim.judgement
+FOR EACH ROW WHEN (OLD.verdict <> NEW.verdict) EXECUTE FUNCTION textsim._log_judged();

@@ -1,0 +1,140 @@
+-- The matches and clusters of tracked corpora, by the keys of documents. Documents that changed since the last update
+-- have the clusters that they had then.
+
+-- Private functions
+
+-- The documents come first: untrack() locks them first, too.
+CREATE FUNCTION textsim._members_query(corpus_id integer) RETURNS text
+LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    RETURN format($query$
+        SELECT d.key, m.cluster, r.key AS representative, (
+            SELECT CASE WHEN n.node = o.node THEN 1 ELSE (
+                SELECT s.similarity FROM textsim.%4$I s
+                WHERE s.a = least(n.node, o.node) AND s.b = greatest(n.node, o.node) AND s.similarity <= 1) END
+            FROM textsim.%5$I o WHERE o.document_id = c.representative) AS similarity,
+            k.node IS NOT NULL AS crowded
+        FROM textsim.%1$I d
+        JOIN textsim.%2$I m ON m.document_id = d.id
+        JOIN textsim.%3$I c ON c.id = m.cluster
+        LEFT JOIN textsim.%1$I r ON r.id = c.representative
+        LEFT JOIN textsim.%5$I n ON n.document_id = m.document_id
+        LEFT JOIN textsim.%6$I k ON k.node = n.node
+        $query$, 'document_' || corpus_id, 'member_' || corpus_id, 'cluster_' || corpus_id, 'match_' || corpus_id,
+        'node_' || corpus_id, 'crowded_' || corpus_id);
+END $$;
+COMMENT ON FUNCTION textsim._members_query(integer)
+    IS 'a query for the members of the clusters of a tracked corpus';
+
+CREATE FUNCTION textsim._members_of(corpus text, document_key text)
+RETURNS TABLE (
+    key text, cluster bigint, representative text, similarity double precision, crowded boolean)
+LANGUAGE plpgsql STABLE PARALLEL SAFE ROWS 10 SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    c textsim.corpus := textsim._required_corpus(corpus);
+BEGIN
+    PERFORM textsim._tracking(c);
+    RETURN QUERY EXECUTE textsim._members_query(c.id) || format(
+        'WHERE m.cluster = (SELECT o.cluster FROM textsim.%I e JOIN textsim.%I o ON o.document_id = e.id '
+        'WHERE e.key = $1)', 'document_' || c.id, 'member_' || c.id) USING document_key;
+END $$;
+COMMENT ON FUNCTION textsim._members_of(text, text) IS 'the rows of members_of()';
+
+-- Public functions
+
+CREATE FUNCTION textsim.members(corpus text)
+RETURNS TABLE (
+    key text, cluster bigint, representative text, similarity double precision, crowded boolean)
+LANGUAGE plpgsql STABLE PARALLEL SAFE ROWS 1000 SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    c textsim.corpus := textsim._required_corpus(corpus);
+BEGIN
+    PERFORM textsim._tracking(c);
+    RETURN QUERY EXECUTE textsim._members_query(c.id);
+END $$;
+COMMENT ON FUNCTION textsim.members(text)
+    IS 'Returns the documents of the clusters of a tracked corpus: key, the id of the cluster, the key of the document '
+    'that represents it, and the exact similarity to that document. With linkage kept, the representative is the '
+    'document to keep. With linkage single it is the document that was added first, and similarity is NULL if it is '
+    'below the threshold. It is also NULL if the two documents were judged the same: judgements are obeyed, as in '
+    'clusters() with judgements. crowded says that the document has too many candidates, as texts of one template '
+    'have. It was compared with at most 200 earlier ones, so its cluster may be incomplete. With linkage complete, a '
+    'document with more than 200 earlier candidates is in no cluster, except with its copies and with documents that '
+    'were judged the same. A document without a match has no row. Raises an error if the corpus is not tracked.';
+
+CREATE FUNCTION textsim.members_of(corpus text, key text)
+RETURNS TABLE (
+    key text, cluster bigint, representative text, similarity double precision, crowded boolean)
+LANGUAGE sql STABLE PARALLEL SAFE ROWS 10
+BEGIN ATOMIC
+    SELECT m.key, m.cluster, m.representative, m.similarity, m.crowded FROM textsim._members_of($1, $2) m;
+END;
+COMMENT ON FUNCTION textsim.members_of(text, text)
+    IS 'Returns the rows of members() for the cluster of the document with this key, and reads no other cluster. '
+    'Returns no rows if the document has no match, or if no document has the key. Raises an error if the corpus is not '
+    'tracked.';
+
+CREATE FUNCTION textsim.match_pairs(corpus text)
+RETURNS TABLE (a text, b text, similarity double precision)
+LANGUAGE plpgsql STABLE PARALLEL SAFE ROWS 1000 SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    c textsim.corpus := textsim._required_corpus(corpus);
+BEGIN
+    PERFORM textsim._tracking(c);
+    RETURN QUERY EXECUTE format($query$
+        SELECT least(d.key COLLATE "C", e.key), greatest(d.key COLLATE "C", e.key), p.similarity
+        FROM textsim.%1$I d
+        JOIN (
+            SELECT x.document_id AS x, y.document_id AS y, m.similarity
+            FROM textsim.%3$I m JOIN textsim.%2$I x ON x.node = m.a JOIN textsim.%2$I y ON y.node = m.b
+            WHERE m.similarity <= 1
+            UNION ALL
+            SELECT x.document_id, y.document_id, 1
+            FROM textsim.%2$I x JOIN textsim.%2$I y ON y.node = x.node AND y.document_id > x.document_id
+        ) p ON p.x = d.id
+        JOIN textsim.%1$I e ON e.id = p.y
+        $query$, 'document_' || c.id, 'node_' || c.id, 'match_' || c.id);
+END $$;
+COMMENT ON FUNCTION textsim.match_pairs(text)
+    IS 'Returns the matches of a tracked corpus, as pairs() returns its pairs. Each pair is listed once, with a < b in '
+    'byte order. A pair that was judged different has no row, and neither has a pair that a chain of pairs judged the '
+    'same connects. Raises an error if the corpus is not tracked.';
+
+CREATE FUNCTION textsim.cluster_of(corpus text, key text)
+RETURNS TABLE (cluster bigint, representative text, similarity double precision, crowded boolean)
+LANGUAGE plpgsql STABLE PARALLEL SAFE ROWS 1 SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    c textsim.corpus := textsim._required_corpus(corpus);
+BEGIN
+    PERFORM textsim._tracking(c);
+    RETURN QUERY EXECUTE format(
+        'SELECT q.cluster, q.representative, q.similarity, q.crowded FROM (%s) q WHERE q.key = $1',
+        textsim._members_query(c.id)) USING key;
+END $$;
+COMMENT ON FUNCTION textsim.cluster_of(text, text)
+    IS 'Returns the cluster of the document with this key, as a row of members(). Returns no row if the document has '
+    'no match, or if no document has the key. Raises an error if the corpus is not tracked.';
+
+CREATE FUNCTION textsim.cluster_events(corpus text, after bigint DEFAULT 0)
+RETURNS TABLE (id bigint, at timestamptz, what text, cluster bigint, key text, other bigint)
+LANGUAGE plpgsql STABLE PARALLEL SAFE ROWS 1000 SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    c textsim.corpus := textsim._required_corpus(corpus);
+BEGIN
+    PERFORM textsim._tracking(c);
+    RETURN QUERY EXECUTE format($query$
+        SELECT e.id, e.at, e.what, e.cluster, coalesce(d.key, r.key), e.other
+        FROM textsim.%I e
+        LEFT JOIN textsim.%I d ON d.id = e.document_id
+        LEFT JOIN textsim.%I r ON r.document_id = e.document_id
+        WHERE e.id > $1 ORDER BY e.id
+        $query$, 'cluster_event_' || c.id, 'document_' || c.id, 'removed_' || c.id) USING coalesce(after, 0);
+END $$;
+COMMENT ON FUNCTION textsim.cluster_events(text, bigint)
+    IS 'Returns what happened to the clusters of a tracked corpus, in order: the id of the event, when the clusters '
+    'were updated, what happened, the id of the cluster, the key of the document, and the other cluster. what is '
+    'created; joined: the document is a member from now on, and of the cluster other no longer; left; split: members '
+    'went to the new cluster other; merged: the members are members of the cluster other; or ended. after is the id of '
+    'the last event that was read. Ids are in the order of commits, so no event comes later with a lower id. Events '
+    'are kept for the time keep_events of track(). If a session with textsim.notify = on updates clusters, it notifies '
+    'the channel textsim_clusters with the name of the corpus. Raises an error if the corpus is not tracked.';

@@ -1,0 +1,142 @@
+-- Documents of tracked corpora that the next update computes anew, after damage or a rebuild.
+
+-- Private functions
+
+-- This function and the next are patterns, as the functions that update clusters are.
+CREATE FUNCTION textsim._log_whole_clusters(corpus_id integer, ids integer[]) RETURNS void
+LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    INSERT INTO textsim.pending (kind, corpus_id, document_ids)
+    SELECT 'cluster', corpus_id, array_agg(p.id ORDER BY p.id)
+    FROM (
+        SELECT o.id, (min(o.place) OVER (PARTITION BY coalesce(o.cluster, -o.id)) - 1) / 1000 AS part
+        FROM (
+            SELECT i.id, m.cluster, row_number() OVER (ORDER BY m.cluster, i.id) AS place
+            FROM (SELECT DISTINCT unnest(ids) AS id) i LEFT JOIN textsim.member m ON m.document_id = i.id
+        ) o
+    ) p
+    GROUP BY p.part ORDER BY p.part;
+END $$;
+COMMENT ON FUNCTION textsim._log_whole_clusters(integer, integer[])
+    IS 'log documents as _log_ids() does, all documents of a cluster in one entry: if their nodes are gone, a part of a '
+    'cluster would lose its id';
+
+CREATE FUNCTION textsim._mend_tracked(corpus_id integer, documents integer[]) RETURNS void
+LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    nodes integer[];
+    others integer[];
+    updated bigint;
+BEGIN
+    PERFORM textsim._lock_clusters(corpus_id);
+    -- An update does not search for the matches of a node that it knows. The node of a document that was removed
+    -- stays, because an update starts from it.
+    SELECT coalesce(array_agg(DISTINCT n.node), '{}')
+    FROM textsim.node n JOIN textsim.document d ON d.id = n.document_id
+    WHERE n.document_id = ANY (documents)
+    INTO nodes;
+    WITH gone AS (
+        DELETE FROM textsim.match m
+        WHERE m.a = ANY (nodes) OR m.b = ANY (nodes)
+            OR NOT EXISTS (SELECT FROM textsim.node n WHERE n.node = m.a)
+            OR NOT EXISTS (SELECT FROM textsim.node n WHERE n.node = m.b)
+        RETURNING m.a, m.b
+    )
+    SELECT array(
+        SELECT n.document_id FROM textsim.node n
+        WHERE n.node = ANY (nodes) OR n.node IN (SELECT unnest(ARRAY[g.a, g.b]) FROM gone g))
+    INTO others;
+    DELETE FROM textsim.node n WHERE n.node = ANY (nodes);
+    DELETE FROM textsim.crowded k
+    WHERE k.node = ANY (nodes) OR NOT EXISTS (SELECT FROM textsim.node n WHERE n.node = k.node);
+    -- The id of a cluster outlives the loss of its row, or of all its members.
+    INSERT INTO textsim.member (document_id, cluster)
+    SELECT c.representative, c.id FROM textsim.cluster c
+    WHERE NOT EXISTS (SELECT FROM textsim.member m WHERE m.cluster = c.id)
+        AND EXISTS (SELECT FROM textsim.document d WHERE d.id = c.representative)
+    ON CONFLICT (document_id) DO NOTHING;
+    DELETE FROM textsim.cluster c WHERE NOT EXISTS (SELECT FROM textsim.member m WHERE m.cluster = c.id);
+    DELETE FROM textsim.member m
+    WHERE m.cluster > coalesce(pg_sequence_last_value('textsim.cluster_id_seq'), 0)
+        OR EXISTS (SELECT FROM textsim.cluster_alias a WHERE a.old = m.cluster)
+        AND NOT EXISTS (SELECT FROM textsim.cluster c WHERE c.id = m.cluster);
+    INSERT INTO textsim.cluster (id, representative, size)
+    SELECT m.cluster, min(m.document_id), greatest(count(*), 2) FROM textsim.member m
+    WHERE NOT EXISTS (SELECT FROM textsim.cluster c WHERE c.id = m.cluster) GROUP BY m.cluster;
+    UPDATE textsim.cluster c SET size = m.size
+    FROM (SELECT m.cluster, count(*) AS size FROM textsim.member m GROUP BY m.cluster HAVING count(*) > 1) m
+    WHERE m.cluster = c.id AND c.size <> m.size;
+    DELETE FROM textsim.cluster_alias a WHERE a.new = a.old;
+    INSERT INTO textsim.cluster_alias (old, new)
+    SELECT e.cluster, e.other FROM textsim.cluster_event e WHERE e.what = 'merged' ON CONFLICT (old) DO NOTHING;
+    DELETE FROM textsim.cluster_alias a USING textsim.cluster c WHERE c.id = a.old;
+    -- Damaged aliases may lead in a circle.
+    FOR round IN 1..100 LOOP
+        UPDATE textsim.cluster_alias a SET new = n.new FROM textsim.cluster_alias n WHERE n.old = a.new;
+        GET DIAGNOSTICS updated = ROW_COUNT;
+        EXIT WHEN updated = 0;
+    END LOOP;
+    -- The other members of their clusters are computed with them.
+    documents := documents || others;
+    SELECT documents || array(
+        SELECT m.document_id FROM textsim.member m
+        WHERE m.cluster IN (SELECT o.cluster FROM textsim.member o WHERE o.document_id = ANY (documents)))
+    INTO documents;
+    PERFORM textsim._log_whole_clusters(corpus_id, documents);
+END $$;
+COMMENT ON FUNCTION textsim._mend_tracked(integer, integer[])
+    IS 'remove the nodes and matches of documents of a tracked corpus, mend its rows of clusters, and log the '
+    'documents, so that the next update computes their matches and clusters anew';
+
+-- A document that is gone, but still has a member row or an event, gets an id that no document has.
+CREATE FUNCTION textsim._move_tracking(old integer, new integer) RETURNS void
+LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    old_ids integer[];
+    new_ids integer[];
+    documents integer[];
+    trigger text;
+BEGIN
+    UPDATE textsim.tracked t
+    SET corpus_id = n.id,
+        threshold = CASE WHEN t.threshold = o.threshold THEN n.threshold ELSE greatest(t.threshold, n.threshold) END
+    FROM textsim.corpus o, textsim.corpus n
+    WHERE t.corpus_id = old AND o.id = old AND n.id = new;
+    DELETE FROM textsim.pending p WHERE p.corpus_id = old AND p.document_ids IS NOT NULL;
+    EXECUTE format($query$
+        SELECT array_agg(u.id), array_agg(coalesce(n.id, nextval(%6$L)::integer))
+        FROM (
+            SELECT m.document_id AS id FROM textsim.%3$I m
+            UNION SELECT c.representative FROM textsim.%4$I c
+            UNION SELECT e.document_id FROM textsim.%5$I e WHERE e.document_id IS NOT NULL
+        ) u
+        LEFT JOIN textsim.%1$I o ON o.id = u.id
+        LEFT JOIN textsim.%2$I n ON n.key = o.key
+        $query$, 'document_' || old, 'document_' || new, 'member_' || old, 'cluster_' || old,
+        'cluster_event_' || old, format('textsim.document_%s_id_seq', new))
+    INTO old_ids, new_ids;
+    EXECUTE format('INSERT INTO textsim.%I (document_id, cluster) SELECT i.new, m.cluster '
+        'FROM textsim.%I m JOIN unnest($1, $2) i (old, new) ON i.old = m.document_id', 'member_' || new,
+        'member_' || old) USING old_ids, new_ids;
+    EXECUTE format('INSERT INTO textsim.%I (id, representative, size) SELECT c.id, i.new, c.size '
+        'FROM textsim.%I c JOIN unnest($1, $2) i (old, new) ON i.old = c.representative', 'cluster_' || new,
+        'cluster_' || old) USING old_ids, new_ids;
+    EXECUTE format('INSERT INTO textsim.%I (old, new) SELECT a.old, a.new FROM textsim.%I a',
+        'cluster_alias_' || new, 'cluster_alias_' || old);
+    EXECUTE format('INSERT INTO textsim.%I (id, at, what, cluster, document_id, other) '
+        'SELECT e.id, e.at, e.what, e.cluster, i.new, e.other '
+        'FROM textsim.%I e LEFT JOIN unnest($1, $2) i (old, new) ON i.old = e.document_id',
+        'cluster_event_' || new, 'cluster_event_' || old) USING old_ids, new_ids;
+    EXECUTE format('INSERT INTO textsim.%I (document_id, key, at) SELECT i.new, r.key, r.at '
+        'FROM textsim.%I r JOIN unnest($1, $2) i (old, new) ON i.old = r.document_id', 'removed_' || new,
+        'removed_' || old) USING old_ids, new_ids;
+    FOR trigger IN SELECT t.statement FROM textsim._tracking_triggers(new) t LOOP
+        EXECUTE trigger;
+    END LOOP;
+    EXECUTE format('SELECT array_agg(d.id) FROM textsim.%I d', 'document_' || new) INTO documents;
+    EXECUTE format('SELECT textsim.%I($1, $2)', '_log_whole_clusters_' || new)
+    USING new, coalesce(documents || new_ids, documents, '{}');
+END $$;
+COMMENT ON FUNCTION textsim._move_tracking(integer, integer)
+    IS 'let a rebuilt corpus be tracked as the corpus was that it replaces: clusters, aliases and events move to the '
+    'new ids of documents, and all documents are logged, so that the next update finds their matches';

@@ -1,0 +1,369 @@
+-- Trigger functions log or index the changes of an attached table, with the rights of the schema's owner.
+-- Triggers on the table run them.
+
+-- Private functions
+
+CREATE FUNCTION textsim._wake() RETURNS void
+LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    milliseconds bigint := extract(epoch FROM clock_timestamp()) * 1000;
+BEGIN
+    -- Commits with a notification wait for each other on the whole server, so only one notification is sent
+    -- in 20 milliseconds. Workers also poll, and find the other changes a little later.
+    IF milliseconds - (SELECT last_value FROM textsim.last_notice) NOT BETWEEN 0 AND 20 THEN
+        PERFORM setval('textsim.last_notice', milliseconds);
+        NOTIFY textsim;
+    END IF;
+END $$;
+COMMENT ON FUNCTION textsim._wake() IS 'notify the workers, at most once in 20 milliseconds';
+
+CREATE FUNCTION textsim._enqueue(corpus_id integer, source_id integer, keys text[] DEFAULT NULL) RETURNS void
+LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    INSERT INTO textsim.pending (kind, corpus_id, source_id, keys)
+    VALUES (CASE WHEN keys IS NULL THEN 'compare' ELSE 'change' END, corpus_id, source_id, keys);
+    IF current_setting('textsim.notify', true) = 'on' THEN
+        PERFORM textsim._wake();
+    END IF;
+END $$;
+COMMENT ON FUNCTION textsim._enqueue(integer, integer, text[])
+    IS 'log that the rows of an attached table with these keys changed; without keys, that the table must be compared '
+    'with its documents';
+
+CREATE FUNCTION textsim._attached_corpus(corpus_id integer) RETURNS textsim.corpus
+LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    c textsim.corpus;
+BEGIN
+    SELECT * INTO c FROM textsim.corpus k WHERE k.id = corpus_id;
+    IF NOT FOUND THEN
+        RAISE EXCEPTION 'corpus % no longer exists: it was rebuilt after this transaction began', corpus_id
+            USING ERRCODE = 'serialization_failure',
+            HINT = 'Repeat the transaction. If it restores a data-only dump, use --disable-triggers.';
+    END IF;
+    RETURN c;
+END $$;
+COMMENT ON FUNCTION textsim._attached_corpus(integer)
+    IS 'the corpus with an id, for a trigger; an error if a rebuild has replaced it';
+
+CREATE FUNCTION textsim._index_change(
+    corpus_id integer, source integer, operation text, changed_table oid,
+    old_key text, new_key text, body text, scope text, expires_at timestamptz, fault text)
+RETURNS void
+LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    c textsim.corpus := textsim._attached_corpus(corpus_id);
+BEGIN
+    IF operation = 'TRUNCATE' THEN
+        -- If only a partition was truncated, a worker removes the documents of its rows.
+        IF changed_table = (SELECT s.relation FROM textsim.source s WHERE s.id = source) THEN
+            PERFORM textsim._remove_documents_of(c, source);
+        END IF;
+        PERFORM textsim._enqueue(c.id, source);
+        RETURN;
+    END IF;
+    IF operation = 'DELETE' THEN
+        -- If there is no document, a worker may be indexing the deleted row. The log makes it look again.
+        IF NOT textsim._remove_document(c, source, old_key) THEN
+            PERFORM textsim._enqueue(c.id, source, ARRAY[old_key]);
+        END IF;
+        RETURN;
+    END IF;
+    IF operation = 'UPDATE' AND old_key COLLATE "C" <> new_key THEN
+        -- A statement may shift keys along a chain, so that another row has the old key now. The log makes a
+        -- worker look at both keys again.
+        INSERT INTO textsim.pending (kind, corpus_id, source_id, keys)
+        VALUES ('change', c.id, source, ARRAY[old_key, new_key]);
+        PERFORM textsim._remove_document(c, source, old_key);
+    END IF;
+    IF body IS NULL THEN
+        IF NOT textsim._remove_document(c, source, new_key) AND operation = 'UPDATE' THEN
+            PERFORM textsim._enqueue(c.id, source, ARRAY[new_key]);
+        END IF;
+    ELSIF c.is_unique THEN
+        PERFORM textsim._check_document(c, new_key, body, scope, fault);
+        PERFORM textsim._write_or_raise(c, source, new_key, body, scope, expires_at);
+    ELSIF coalesce(fault, textsim._document_fault(new_key, body), textsim._scope_fault(c, scope)) IS NOT NULL THEN
+        -- The user's transaction must not fail, so a worker sets the key aside with an error.
+        PERFORM textsim._enqueue(c.id, source, ARRAY[new_key]);
+    ELSE
+        PERFORM textsim._write_document(c, source, new_key, body, scope, expires_at);
+    END IF;
+END $$;
+COMMENT ON FUNCTION textsim._index_change(integer, integer, text, oid, text, text, text, text, timestamptz, text)
+    IS 'index a change of a table in mode inline; body is NULL if the row was deleted or has no document, and fault is '
+    'the reason why the row cannot have one';
+
+CREATE FUNCTION textsim._check_transition_table(
+    relation oid, trigger_name name, names name[] DEFAULT '{changed}')
+RETURNS void
+LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    has_table boolean := (
+        SELECT names <@ ARRAY[t.tgnewtable, t.tgoldtable] FROM pg_trigger t
+        WHERE t.tgrelid = relation AND t.tgname = trigger_name);
+BEGIN
+    IF has_table THEN
+        RETURN;
+    END IF;
+    IF has_table IS NOT NULL THEN
+        RAISE EXCEPTION 'trigger "%" has no transition table', trigger_name
+            USING ERRCODE = 'insufficient_privilege',
+                HINT = 'Drop this trigger: only textsim.attach creates triggers that work.';
+    END IF;
+    RAISE EXCEPTION 'the table was attached after this transaction began'
+        USING ERRCODE = 'serialization_failure', HINT = 'Repeat the transaction.';
+END $$;
+COMMENT ON FUNCTION textsim._check_transition_table(oid, name, name[])
+    IS 'raise an error unless a trigger has transition tables of these names';
+
+-- The bodies of trigger functions. They are static SQL that contains the names of columns, because planning
+-- dynamic SQL would double the time of a single insert.
+--
+-- They run with the rights of the schema's owner, and the owner of the table can create other triggers with
+-- them, on other tables. So they must not run a function of that owner. Values become text by concat(),
+-- which calls the output function of the type, because a cast could be a function of that owner. They check
+-- that "changed" and "former" are transition tables, because a temporary view of that name could call
+-- functions.
+--
+-- NEW is NULL in DELETE, OLD is NULL in INSERT, and both are NULL in TRUNCATE.
+CREATE FUNCTION textsim._scope_of(source textsim.source, version text) RETURNS text
+LANGUAGE sql STABLE STRICT PARALLEL SAFE
+RETURN coalesce(textsim._text_expression(source.relation, version, source.scope_column), 'NULL::pg_catalog.text');
+COMMENT ON FUNCTION textsim._scope_of(textsim.source, text)
+    IS 'an expression: the scope that a row of an attached table gives its document';
+
+CREATE FUNCTION textsim._columns(source textsim.source) RETURNS name[]
+LANGUAGE sql IMMUTABLE PARALLEL SAFE
+RETURN array(
+    SELECT c.name
+    FROM unnest(source.key_columns || ARRAY[source.text_column, source.scope_column, source.time_column,
+        source.expires_column] || source.filter_columns) WITH ORDINALITY c (name, place)
+    WHERE c.name IS NOT NULL GROUP BY c.name ORDER BY min(c.place));
+COMMENT ON FUNCTION textsim._columns(textsim.source) IS 'the columns of an attached table that are read';
+
+CREATE FUNCTION textsim._content_hash(source textsim.source, version text) RETURNS text
+LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
+RETURN (
+    SELECT string_agg(format('hashtextextended(concat(%1$s.%2$I IS NULL, %1$s.%2$I) COLLATE "C", ',
+        version, c.name), '') || 'seed'
+        || repeat(')', count(*)::integer)
+    FROM unnest(textsim._columns(source)) c (name));
+COMMENT ON FUNCTION textsim._content_hash(textsim.source, text)
+    IS 'an expression in the body of a trigger function: the hash of the columns of a row that are read';
+
+-- In the settings of this function, concat() writes a time with or without a zone and a date in a form that
+-- becomes a time of UTC. A handler of errors begins a subtransaction, which a parallel worker must not do.
+CREATE FUNCTION textsim._moment(value anyelement, kept double precision) RETURNS timestamptz
+LANGUAGE plpgsql STABLE STRICT PARALLEL UNSAFE
+SET search_path = pg_catalog, pg_temp SET timezone = 'UTC' SET datestyle = 'ISO'
+AS $$
+BEGIN
+    RETURN concat(value)::timestamptz + make_interval(secs => kept);
+EXCEPTION WHEN data_exception THEN
+    RETURN 'infinity';
+END $$;
+COMMENT ON FUNCTION textsim._moment(anyelement, double precision)
+    IS 'a timestamptz, timestamp or date, and some seconds, as a time; those without a time zone are of UTC; infinity '
+    'if there is no such time';
+
+CREATE FUNCTION textsim._expiry_of(source textsim.source, version text) RETURNS text
+LANGUAGE sql STABLE STRICT PARALLEL SAFE
+RETURN CASE
+    WHEN source.expires_column IS NOT NULL THEN format('textsim._moment(%s.%I, 0)', version, source.expires_column)
+    WHEN source.time_column IS NOT NULL THEN format(
+        'textsim._moment(%s.%I, %s)', version, source.time_column,
+        (SELECT extract(epoch FROM c.keep_for) FROM textsim.corpus c WHERE c.id = source.corpus_id))
+    ELSE 'NULL::pg_catalog.timestamptz' END;
+COMMENT ON FUNCTION textsim._expiry_of(textsim.source, text)
+    IS 'an expression: when the document of a row of an attached table expires; NULL: never';
+
+-- The columns pass through texts, so that no cast of a user runs. A type that is not PostgreSQL's own is read
+-- as text.
+CREATE FUNCTION textsim._filter_of(source textsim.source, version text) RETURNS text
+LANGUAGE sql STABLE STRICT PARALLEL SAFE
+RETURN CASE WHEN source.row_filter IS NOT NULL THEN (
+    SELECT format('textsim.%I(%s)', '_filter_' || source.id, string_agg(format(
+        '(%s)::%s', textsim._text_expression(source.relation, version, c.name), c.type), ', ' ORDER BY c.place))
+    FROM unnest(source.filter_columns, source.filter_types) WITH ORDINALITY c (name, type, place)) END;
+COMMENT ON FUNCTION textsim._filter_of(textsim.source, text)
+    IS 'an expression: what the function _filter_N says of a row of an attached table; NULL if it has no row filter';
+
+CREATE FUNCTION textsim._has_document(source textsim.source, version text) RETURNS text
+LANGUAGE sql STABLE STRICT PARALLEL SAFE
+RETURN format('%s.%I IS NOT NULL', version, source.text_column)
+    || coalesce(' AND ' || textsim._filter_of(source, version) || ' IS NOT NULL', '')
+    || CASE WHEN coalesce(source.time_column, source.expires_column) IS NULL THEN ''
+        ELSE format(' AND coalesce(%s > pg_catalog.now(), true)', textsim._expiry_of(source, version)) END;
+COMMENT ON FUNCTION textsim._has_document(textsim.source, text)
+    IS 'a condition: a row of an attached table has a document, because it has a text, passes the row filter and '
+    'has not expired. A row of which this cannot be said has a document too, which is set aside';
+
+CREATE FUNCTION textsim._row_fault(source textsim.source, version text) RETURNS text
+LANGUAGE sql STABLE STRICT PARALLEL SAFE
+RETURN (
+    SELECT format('coalesce(%s)', string_agg(f.fault, ', '))
+    FROM (VALUES ('nullif(' || textsim._filter_of(source, version) || ', '''')'), ((
+        SELECT format('CASE WHEN %3$s = ''infinity'' AND pg_catalog.concat(%1$s.%2$I) <> ''infinity'' THEN '
+            'pg_catalog.concat(''its time is out of range: '', %1$s.%2$I) END',
+            version, c.name, textsim._expiry_of(source, version))
+        FROM coalesce(source.time_column, source.expires_column) c (name)
+        WHERE c.name IS NOT NULL)), ('NULL::pg_catalog.text')) f (fault));
+COMMENT ON FUNCTION textsim._row_fault(textsim.source, text)
+    IS 'an expression: why a row of an attached table can have no document, although textsim._has_document says so; '
+    'or NULL';
+
+CREATE FUNCTION textsim._trigger_body(source textsim.source) RETURNS text
+LANGUAGE sql STABLE STRICT PARALLEL SAFE
+RETURN CASE WHEN source.mode = 'queue' THEN format($body$
+DECLARE
+    seed bigint := hashint8extended((random() * 9007199254740992)::int8, 0);
+BEGIN
+    IF TG_OP = 'TRUNCATE' THEN
+        INSERT INTO textsim.pending (kind, corpus_id, source_id) VALUES ('compare', %1$s, %2$s);
+    ELSIF TG_LEVEL = 'ROW' THEN
+        INSERT INTO textsim.pending (kind, corpus_id, source_id, keys)
+        VALUES ('change', %1$s, %2$s, CASE TG_OP
+            WHEN 'INSERT' THEN ARRAY[%7$s]
+            WHEN 'UPDATE' THEN ARRAY[%3$s, %7$s]
+            WHEN 'DELETE' THEN ARRAY[%3$s] END);
+    ELSIF TG_OP = 'UPDATE' THEN
+        PERFORM textsim._check_transition_table(TG_RELID, TG_NAME, '{former,changed}');
+        -- Each key whose text, scope or time differs before and after the statement; NULL and no row are no text.
+        -- Hashes are compared, because a join would hold all texts, and most updates change other columns.
+        INSERT INTO textsim.pending (kind, corpus_id, source_id, keys)
+        SELECT 'change', %1$s, %2$s, array_agg(part.key)
+        FROM (
+            SELECT version.key, (row_number() OVER () - 1) / 10000 AS number
+            FROM (
+                SELECT %8$s AS key, %5$s AS content_hash
+                FROM former WHERE former.%4$I IS NOT NULL
+                UNION ALL
+                SELECT %9$s, %6$s
+                FROM changed WHERE changed.%4$I IS NOT NULL
+            ) version
+            GROUP BY version.key
+            HAVING count(*) = 1 OR min(version.content_hash) <> max(version.content_hash)
+        ) part
+        GROUP BY part.number;
+    ELSE
+        PERFORM textsim._check_transition_table(TG_RELID, TG_NAME);
+        -- One log entry for up to 10,000 keys takes a tenth of the time of an entry for each key.
+        INSERT INTO textsim.pending (kind, corpus_id, source_id, keys)
+        SELECT 'change', %1$s, %2$s, array_agg(part.key)
+        FROM (
+            SELECT %9$s AS key, (row_number() OVER () - 1) / 10000 AS number
+            FROM changed
+            WHERE changed.%4$I IS NOT NULL
+        ) part
+        GROUP BY part.number;
+    END IF;
+    IF current_setting('textsim.notify', true) = 'on' THEN
+        PERFORM textsim._wake();
+    END IF;
+    RETURN NULL;
+END
+$body$, source.corpus_id, source.id, textsim._key_of(source, 'OLD'), source.text_column,
+    textsim._content_hash(source, 'former'), textsim._content_hash(source, 'changed'),
+    textsim._key_of(source, 'NEW'), textsim._key_of(source, 'former'), textsim._key_of(source, 'changed'))
+ELSE format($body$
+BEGIN
+    PERFORM textsim._index_change(%1$s, %2$s, TG_OP, TG_RELID, %3$s, %8$s,
+        CASE WHEN %6$s THEN concat(NEW.%4$I) END, %5$s, %7$s, %9$s);
+    RETURN NULL;
+END
+$body$, source.corpus_id, source.id, textsim._key_of(source, 'OLD'), source.text_column,
+    textsim._scope_of(source, 'NEW'), textsim._has_document(source, 'NEW'),
+    textsim._expiry_of(source, 'NEW'), textsim._key_of(source, 'NEW'), textsim._row_fault(source, 'NEW'))
+END;
+COMMENT ON FUNCTION textsim._trigger_body(textsim.source)
+    IS 'the body of the trigger function of an attached table';
+
+CREATE FUNCTION textsim._make_trigger_function(source textsim.source) RETURNS void
+LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    function text := format('textsim.%I()', '_changes_' || source.id);
+BEGIN
+    PERFORM textsim._make_function(function, format(
+        'CREATE OR REPLACE FUNCTION %s RETURNS trigger '
+        'LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SECURITY DEFINER '
+        'SET search_path = pg_catalog, pg_temp SET plan_cache_mode = force_generic_plan %s AS %L',
+        function, textsim._text_settings(), textsim._trigger_body(source)));
+    EXECUTE format('COMMENT ON FUNCTION %s IS %L', function, 'keeps an attached table indexed');
+END $$;
+COMMENT ON FUNCTION textsim._make_trigger_function(textsim.source)
+    IS 'create or replace the trigger function of an attached table';
+
+CREATE FUNCTION textsim._trigger_function(source integer) RETURNS regprocedure
+LANGUAGE sql STABLE STRICT PARALLEL SAFE
+RETURN to_regprocedure(format('textsim.%I()', '_changes_' || source));
+COMMENT ON FUNCTION textsim._trigger_function(integer)
+    IS 'the trigger function of an attached table; NULL if it does not exist';
+
+-- Equal values may have different texts, such as 1.0 and 1.00, and some types have no equality. So bytes are compared.
+CREATE FUNCTION textsim._is_changed(source textsim.source) RETURNS text
+LANGUAGE sql STABLE STRICT PARALLEL SAFE
+RETURN (
+    SELECT format('ROW(%s)::pg_catalog.record OPERATOR(pg_catalog.*<>) ROW(%s)::pg_catalog.record',
+        string_agg(format('OLD.%I', c.name), ', ' ORDER BY c.place),
+        string_agg(format('NEW.%I', c.name), ', ' ORDER BY c.place))
+    FROM unnest(textsim._columns(source)) WITH ORDINALITY c (name, place));
+COMMENT ON FUNCTION textsim._is_changed(textsim.source)
+    IS 'a condition for the WHEN clause of a trigger: the update changes a column that is read';
+
+CREATE FUNCTION textsim._trigger_events(source textsim.source)
+RETURNS TABLE (name text, timing text, clause text)
+LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE ROWS 4 SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    -- Transition tables do not work here: partitions can be written directly, without their parent.
+    by_row boolean := source.mode = 'inline' OR (
+        SELECT c.relkind = 'p' OR c.relispartition FROM pg_class c WHERE c.oid = source.relation);
+BEGIN
+    RETURN QUERY VALUES
+        ('insert', 'AFTER INSERT', CASE WHEN by_row THEN 'FOR EACH ROW'
+            ELSE 'REFERENCING NEW TABLE AS changed FOR EACH STATEMENT' END),
+        ('delete', 'AFTER DELETE', CASE WHEN by_row THEN 'FOR EACH ROW'
+            ELSE 'REFERENCING OLD TABLE AS changed FOR EACH STATEMENT' END),
+        -- Without OF, because another trigger may change the columns.
+        ('update', 'AFTER UPDATE', CASE WHEN by_row THEN format('FOR EACH ROW WHEN (%s)', textsim._is_changed(source))
+            ELSE 'REFERENCING OLD TABLE AS former NEW TABLE AS changed FOR EACH STATEMENT' END),
+        ('truncate', 'AFTER TRUNCATE', 'FOR EACH STATEMENT');
+    IF NOT by_row THEN
+        -- It never runs. Without it, the columns could be dropped, and then all writes would fail.
+        RETURN QUERY VALUES ('columns',
+            'AFTER UPDATE OF ' || (
+                SELECT string_agg(quote_ident(c.name), ', ') FROM unnest(textsim._columns(source)) c (name)),
+            'FOR EACH STATEMENT WHEN (false)');
+    END IF;
+END $$;
+COMMENT ON FUNCTION textsim._trigger_events(textsim.source)
+    IS 'the triggers that an attached table must have: the end of the name, the time and the clause';
+
+-- Triggers of one event run in the order of their names, and an underscore sorts before lower-case letters. If a
+-- user's AFTER trigger changes the same row again, our trigger indexes that change too. Our trigger for the first
+-- change must have run before, because it has the first text.
+CREATE FUNCTION textsim._trigger_name(source integer, event text) RETURNS text
+LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
+RETURN format('_textsim_%s_%s', source, event);
+COMMENT ON FUNCTION textsim._trigger_name(integer, text)
+    IS 'the name of a trigger of an attached table; event is a name of textsim._trigger_events';
+
+CREATE FUNCTION textsim._create_triggers(source textsim.source) RETURNS void
+LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    trigger record;
+BEGIN
+    FOR trigger IN
+        SELECT e.name, e.timing, e.clause, r.oid::regclass AS relation
+        FROM textsim._trigger_events(source) e
+        -- Partitions do not inherit triggers on TRUNCATE, and can be truncated directly.
+        JOIN textsim._partitions(source.relation) r (oid)
+            ON r.oid = source.relation OR e.name = 'truncate'
+    LOOP
+        EXECUTE format('CREATE TRIGGER %I %s ON %s %s EXECUTE FUNCTION %s',
+            textsim._trigger_name(source.id, trigger.name), trigger.timing, trigger.relation,
+            trigger.clause, textsim._trigger_function(source.id));
+    END LOOP;
+END $$;
+COMMENT ON FUNCTION textsim._create_triggers(textsim.source)
+    IS 'create the triggers of a table that is being attached';

@@ -1,0 +1,242 @@
+-- Reasons why a table cannot be attached or indexed. A fault is a text with the reason, or NULL.
+
+-- Private functions
+
+CREATE FUNCTION textsim._partitions(relation oid) RETURNS SETOF oid
+LANGUAGE sql STABLE STRICT PARALLEL SAFE
+BEGIN ATOMIC
+    -- pg_partition_tree() would lock each partition, and wait for a transaction that alters a partition.
+    WITH RECURSIVE part (oid) AS (
+        SELECT c.oid FROM pg_class c WHERE c.oid = relation
+        UNION
+        SELECT i.inhrelid FROM part p JOIN pg_inherits i ON i.inhparent = p.oid
+        WHERE NOT i.inhdetachpending
+    )
+    SELECT part.oid FROM part;
+END;
+COMMENT ON FUNCTION textsim._partitions(oid)
+    IS 'a table and its partitions at all levels; no rows if the table was dropped';
+
+-- An array, a range, a domain or a row has the texts of the types in it.
+CREATE FUNCTION textsim._types_in(type oid) RETURNS SETOF oid
+LANGUAGE sql STABLE STRICT PARALLEL SAFE ROWS 1
+BEGIN ATOMIC
+    WITH RECURSIVE inner_type (oid) AS (
+        SELECT type
+        UNION
+        SELECT n.oid FROM inner_type i JOIN pg_type t ON t.oid = i.oid
+        CROSS JOIN LATERAL (
+            SELECT t.typbasetype UNION ALL SELECT t.typelem
+            UNION ALL SELECT r.rngsubtype FROM pg_range r WHERE t.oid IN (r.rngtypid, r.rngmultitypid)
+            UNION ALL SELECT a.atttypid FROM pg_attribute a
+            WHERE a.attrelid = t.typrelid AND a.attnum > 0 AND NOT a.attisdropped
+        ) n (oid)
+        WHERE n.oid <> 0
+    )
+    SELECT i.oid FROM inner_type i;
+END;
+COMMENT ON FUNCTION textsim._types_in(oid)
+    IS 'a type, and the types of its elements, bounds and fields';
+
+CREATE FUNCTION textsim._changing_type(type oid, types name[]) RETURNS text
+LANGUAGE sql STABLE STRICT PARALLEL SAFE
+RETURN (
+    SELECT min(format_type(t.oid, NULL)) FROM textsim._types_in(type) i JOIN pg_type t ON t.oid = i
+    WHERE t.typnamespace = 'pg_catalog'::regnamespace AND t.typname = ANY (types));
+COMMENT ON FUNCTION textsim._changing_type(oid, name[])
+    IS 'the first of these types of PostgreSQL that is in a type, or NULL';
+
+CREATE FUNCTION textsim._text_fault(type oid) RETURNS text
+LANGUAGE sql STABLE STRICT PARALLEL SAFE
+RETURN coalesce(
+    'has values of type ' || textsim._changing_type(type, '{money}')
+        || ', whose text depends on the setting lc_monetary; use numeric',
+    'has values of type ' || textsim._changing_type(type, '{regclass,regtype,regproc,regprocedure,regoper,regoperator,'
+        'regrole,regnamespace,regconfig,regdictionary,regcollation,aclitem}')
+        || ', whose text changes when an object is renamed; use oid or text');
+COMMENT ON FUNCTION textsim._text_fault(oid)
+    IS 'the reason why the same value of a type may have another text, or NULL';
+
+CREATE FUNCTION textsim._key_types(relation oid, key_columns name[]) RETURNS regtype[]
+LANGUAGE sql STABLE STRICT PARALLEL SAFE
+RETURN array(
+    SELECT textsim._base_type(a.atttypid)
+    FROM unnest(key_columns) WITH ORDINALITY k (name, place)
+    JOIN pg_attribute a ON a.attrelid = relation AND a.attname = k.name AND NOT a.attisdropped
+    ORDER BY k.place)::regtype[];
+COMMENT ON FUNCTION textsim._key_types(oid, name[])
+    IS 'the types of the key columns of a table; for a domain, its base type';
+
+CREATE FUNCTION textsim._relation_fault(relation regclass) RETURNS text
+LANGUAGE sql STABLE STRICT PARALLEL SAFE
+BEGIN ATOMIC
+    SELECT CASE
+        WHEN c.relkind IN ('v', 'm') THEN 'it is a view: attach the table behind it'
+        WHEN c.relkind = 'f' THEN 'it is a foreign table: triggers do not see changes on its own server'
+        WHEN c.relkind NOT IN ('r', 'p') THEN 'it is not a table'
+        WHEN c.relpersistence = 't' THEN 'it is a temporary table, which other sessions cannot read'
+        WHEN c.relnamespace IN ('pg_catalog'::regnamespace, 'textsim'::regnamespace)
+            THEN 'it belongs to the system'
+        WHEN NOT c.relispartition AND EXISTS (SELECT FROM pg_inherits i WHERE i.inhrelid = c.oid)
+            OR c.relkind = 'r' AND EXISTS (SELECT FROM pg_inherits i WHERE i.inhparent = c.oid)
+            THEN 'it takes part in inheritance; expected a plain or a partitioned table'
+    END
+    FROM pg_class c
+    WHERE c.oid = relation;
+END;
+COMMENT ON FUNCTION textsim._relation_fault(regclass)
+    IS 'the reason why a relation cannot be attached, or NULL';
+
+CREATE FUNCTION textsim._unlogged_fault(relation oid) RETURNS text
+LANGUAGE sql STABLE STRICT PARALLEL SAFE
+BEGIN ATOMIC
+    SELECT 'it is unlogged: a crash of the server empties it, and no trigger sees that; use '
+        'ALTER TABLE ... SET LOGGED' AS fault
+    FROM textsim._partitions(relation) p (oid) JOIN pg_class c ON c.oid = p.oid
+    WHERE c.relpersistence = 'u'
+    LIMIT 1;
+END;
+COMMENT ON FUNCTION textsim._unlogged_fault(oid)
+    IS 'the reason why an unlogged table cannot be kept indexed, or NULL';
+
+CREATE FUNCTION textsim._column_fault(relation regclass, column_name name, purpose text)
+RETURNS text
+LANGUAGE sql STABLE STRICT PARALLEL SAFE
+BEGIN ATOMIC
+    SELECT CASE
+        WHEN a.attnum IS NULL THEN 'does not exist; the table has ' || (
+                SELECT coalesce(string_agg(format('"%s"', o.name), ', ' ORDER BY o.place)
+                    FILTER (WHERE o.place <= 12), 'no columns')
+                    || coalesce('; did you mean "' || textsim._most_alike_name(
+                        column_name::text, array_agg(o.name)) || '"?', '')
+                FROM (
+                    SELECT o.attname::text, row_number() OVER (ORDER BY o.attnum)
+                    FROM pg_attribute o
+                    WHERE o.attrelid = relation AND o.attnum > 0 AND NOT o.attisdropped
+                ) o (name, place))
+        WHEN a.attgenerated = 'v' THEN 'is a virtual generated column; expected a stored column'
+        WHEN purpose IN ('scope', 'filter') THEN textsim._text_fault(a.atttypid)
+        WHEN purpose = 'time' THEN CASE WHEN textsim._base_type(a.atttypid) NOT IN (
+                'timestamptz'::regtype, 'timestamp'::regtype, 'date'::regtype)
+            THEN format('is of type %s; expected timestamptz, timestamp or date',
+                format_type(a.atttypid, a.atttypmod)) END
+        WHEN purpose = 'text' THEN CASE WHEN textsim._base_type(a.atttypid) NOT IN (
+                'text'::regtype, 'varchar'::regtype, 'bpchar'::regtype)
+            THEN format('is of type %s; expected text', format_type(a.atttypid, a.atttypmod)) END
+        WHEN textsim._base_type(a.atttypid) NOT IN (
+                'smallint'::regtype, 'integer'::regtype, 'bigint'::regtype, 'uuid'::regtype,
+                'text'::regtype, 'varchar'::regtype,
+                'date'::regtype, 'timestamp'::regtype, 'timestamptz'::regtype)
+            THEN format('is of type %s; expected an integer, uuid, text, varchar, date, timestamp or timestamptz',
+                format_type(a.atttypid, a.atttypmod))
+        WHEN NOT a.attnotnull AND NOT EXISTS (
+                SELECT FROM pg_type t WHERE t.oid = a.atttypid AND t.typnotnull)
+            THEN 'may be NULL; expected a primary key, or NOT NULL with a unique index'
+    END
+    FROM (VALUES (1)) one_row
+    LEFT JOIN pg_attribute a ON a.attrelid = relation AND a.attname = column_name
+        AND a.attnum > 0 AND NOT a.attisdropped;
+END;
+COMMENT ON FUNCTION textsim._column_fault(regclass, name, text)
+    IS 'the reason why a column cannot be the column for the purpose key, text, scope, time or filter, or NULL';
+
+CREATE FUNCTION textsim._uniqueness_fault(relation regclass, key_columns name[]) RETURNS text
+LANGUAGE sql STABLE STRICT PARALLEL SAFE
+RETURN CASE
+    WHEN cardinality(key_columns) > (SELECT count(DISTINCT k) FROM unnest(key_columns) k)
+        THEN 'key columns name a column twice'
+    WHEN textsim._key_index(relation, key_columns) IS NULL AND cardinality(key_columns) = 1
+        THEN format('column "%s" is not unique by itself; expected a primary key or a unique index on it alone; '
+            'if the key has several columns, name them in key_columns', key_columns[1])
+    WHEN textsim._key_index(relation, key_columns) IS NULL
+        THEN format('columns "%s" are not unique together; expected a primary key or a unique index on exactly these '
+            'columns', array_to_string(key_columns, '", "'))
+END;
+COMMENT ON FUNCTION textsim._uniqueness_fault(regclass, name[])
+    IS 'the reason why two rows of a table may have the same key, or NULL';
+
+CREATE FUNCTION textsim._columns_fault(
+    relation regclass, key_columns name[], text_column name, scope_column name, time_column name,
+    filter_columns name[])
+RETURNS text
+LANGUAGE sql STABLE PARALLEL SAFE
+RETURN coalesce(
+    (SELECT min(format('column "%s" ', k) || textsim._column_fault(relation, k, 'key')) FROM unnest(key_columns) k),
+    textsim._uniqueness_fault(relation, key_columns),
+    format('column "%s" ', text_column) || textsim._column_fault(relation, text_column, 'text'),
+    format('column "%s" ', scope_column) || textsim._column_fault(relation, scope_column, 'scope'),
+    format('column "%s" ', time_column) || textsim._column_fault(relation, time_column, 'time'),
+    (SELECT min(format('column "%s" ', f) || textsim._column_fault(relation, f, 'filter'))
+        FROM unnest(filter_columns) f));
+COMMENT ON FUNCTION textsim._columns_fault(regclass, name[], name, name, name, name[])
+    IS 'the column that cannot be of the key, the text, the scope or the time column, or a column of the row filter, '
+    'with the reason, or NULL';
+
+-- The same checks as in attach: the table may have been altered since.
+CREATE FUNCTION textsim._table_fault(source textsim.source) RETURNS text
+LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    RETURN coalesce(textsim._relation_fault(source.relation),
+        'its ' || textsim._columns_fault(
+            source.relation, source.key_columns, source.text_column, source.scope_column,
+            coalesce(source.time_column, source.expires_column), source.filter_columns),
+        (SELECT textsim._unique_table_fault(source.relation, source.key_columns, source.scope_column)
+            FROM textsim.corpus c WHERE c.id = source.corpus_id AND c.is_unique));
+END $$;
+COMMENT ON FUNCTION textsim._table_fault(textsim.source)
+    IS 'the reason why no role can index an attached table, or NULL';
+
+CREATE FUNCTION textsim._foreign_code(relation oid) RETURNS text
+LANGUAGE sql STABLE STRICT PARALLEL SAFE
+BEGIN ATOMIC
+    SELECT min(pg_describe_object(d.classid, d.objid, 0))
+    FROM textsim._partitions(relation) part (oid)
+    CROSS JOIN LATERAL (
+        SELECT 'pg_class'::regclass, i.indexrelid FROM pg_index i WHERE i.indrelid = part.oid
+        UNION ALL SELECT 'pg_constraint'::regclass, c.oid
+        FROM pg_constraint c WHERE c.conrelid = part.oid
+        UNION ALL SELECT 'pg_statistic_ext'::regclass, x.oid
+        FROM pg_statistic_ext x WHERE x.stxrelid = part.oid
+    ) expression (class, oid)
+    JOIN pg_depend d ON d.classid = expression.class AND d.objid = expression.oid
+    -- Joins would read these three tables whole.
+    JOIN pg_roles w ON w.oid = CASE d.refclassid
+        WHEN 'pg_proc'::regclass THEN (SELECT f.proowner FROM pg_proc f WHERE f.oid = d.refobjid)
+        WHEN 'pg_operator'::regclass THEN (SELECT o.oprowner FROM pg_operator o WHERE o.oid = d.refobjid)
+        WHEN 'pg_type'::regclass
+            THEN (SELECT t.typowner FROM pg_type t WHERE t.oid = d.refobjid AND t.typtype = 'd')
+    END
+    WHERE NOT w.rolsuper AND w.rolname <> current_user;
+END;
+COMMENT ON FUNCTION textsim._foreign_code(oid)
+    IS 'an index, constraint or statistic that uses code of another role, which planning a query may '
+    'run; or NULL';
+
+CREATE FUNCTION textsim._source_fault(source textsim.source) RETURNS text
+LANGUAGE sql STABLE STRICT PARALLEL SAFE
+RETURN CASE
+    WHEN NOT EXISTS (SELECT FROM pg_class c WHERE c.oid = source.relation)
+        THEN 'the table was dropped'
+    WHEN textsim._table_fault(source) IS NOT NULL THEN textsim._table_fault(source)
+    WHEN row_security_active(source.relation)
+        THEN 'row security hides rows of it from this role, and their documents would be removed; run '
+            'the worker as the owner of the table, or as a role with BYPASSRLS'
+    WHEN NOT has_table_privilege(source.relation, 'SELECT') OR NOT has_schema_privilege(
+            (SELECT c.relnamespace FROM pg_class c WHERE c.oid = source.relation), 'USAGE')
+        THEN 'this role may not read it (GRANT SELECT)'
+    WHEN NOT has_table_privilege(to_regclass('textsim.document_' || source.corpus_id), 'INSERT')
+        THEN 'this role may not write to its corpus (textsim.grant_writer)'
+    -- It may be another table: a dump can contain the oid of a dropped table, and in the restored database
+    -- that may be the oid of any table.
+    WHEN NOT EXISTS (
+            SELECT FROM pg_trigger t
+            WHERE t.tgrelid = source.relation AND t.tgfoid = textsim._trigger_function(source.id))
+        THEN 'it does not have the triggers that keep it indexed: detach it, and if it is the right '
+            'table, attach it again'
+    -- Planning a query computes the constants in these expressions with the rights of this role.
+    ELSE textsim._foreign_code(source.relation)
+        || ' calls a function of another role, which would run with the rights of this role; run a '
+        'worker as the owner of that function'
+END;
+COMMENT ON FUNCTION textsim._source_fault(textsim.source)
+    IS 'the reason why the current role cannot index an attached table, or NULL';

@@ -1,0 +1,430 @@
+-- The state of a corpus and its attached tables.
+
+-- Private functions
+
+-- An entry that was logged during a rebuild may have the id of the corpus that was replaced.
+CREATE FUNCTION textsim._replaced_ids() RETURNS integer[]
+LANGUAGE plpgsql STABLE PARALLEL SAFE
+SET search_path = pg_catalog, pg_temp
+SET enable_seqscan = off
+SET jit = off
+AS $$
+BEGIN
+    -- Looks up one entry of each corpus, and skips the others.
+    RETURN array(
+        WITH RECURSIVE logged (id) AS (
+            SELECT min(p.corpus_id) FROM textsim.pending p
+            UNION ALL
+            SELECT (SELECT min(p.corpus_id) FROM textsim.pending p WHERE p.corpus_id > l.id)
+            FROM logged l WHERE l.id IS NOT NULL
+        )
+        SELECT l.id FROM logged l
+        WHERE l.id IS NOT NULL AND NOT EXISTS (SELECT FROM textsim.corpus c WHERE c.id = l.id));
+END $$;
+COMMENT ON FUNCTION textsim._replaced_ids()
+    IS 'the ids in the log of corpora that are no more';
+
+-- A monitoring system asks every few seconds, also while millions of changes wait. So this function reads at most
+-- some thousand entries: the first ones, and a few in each of fifty parts of the other ids. Only the index on corpus,
+-- kind and id has the order of these statements: by another index, the planner would read all entries of other kinds.
+-- The planner expects a ninth of the log, and would compile the statement, which takes longer than reading it.
+CREATE FUNCTION textsim._waiting(
+    corpus_id integer, kind text,
+    OUT documents bigint, OUT is_estimate boolean, OUT since timestamptz, OUT leased_until timestamptz)
+LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE
+SET search_path = pg_catalog, pg_temp
+SET plan_cache_mode = force_generic_plan
+SET enable_seqscan = off
+SET enable_bitmapscan = off
+SET enable_sort = off
+SET jit = off
+AS $$
+DECLARE
+    most constant integer := 10000;
+    last constant bigint := 9223372036854775807;
+    ids integer[] := corpus_id || textsim._replaced_ids();
+    entry record;
+    width bigint;
+BEGIN
+    documents := 0;
+    FOR entry IN
+        SELECT e.* FROM unnest(ids) i (id)
+        CROSS JOIN LATERAL (
+            SELECT p.id, p.source_id, p.created_at, p.lease_until,
+                coalesce(cardinality(p.keys), cardinality(p.document_ids), 1) AS size
+            FROM textsim.pending p
+            WHERE (p.corpus_id, p.kind, p.id) > (i.id, _waiting.kind, 0)
+                AND (p.corpus_id, p.kind, p.id) < (i.id, _waiting.kind, last)
+            ORDER BY p.corpus_id, p.kind, p.id
+        ) e
+        WHERE i.id = _waiting.corpus_id
+            OR (SELECT s.corpus_id FROM textsim.source s WHERE s.id = e.source_id) = _waiting.corpus_id
+    LOOP
+        documents := documents + entry.size;
+        since := least(since, entry.created_at);
+        leased_until := least(leased_until, entry.lease_until);
+        EXIT WHEN documents > most;
+    END LOOP;
+    is_estimate := documents > most;
+    IF is_estimate THEN
+        width := (
+            SELECT p.id - entry.id FROM textsim.pending p
+            WHERE (p.corpus_id, p.kind, p.id) <= (_waiting.corpus_id, _waiting.kind, last)
+            ORDER BY p.corpus_id DESC, p.kind DESC, p.id DESC LIMIT 1) / 50 + 1;
+        documents := documents + (
+            SELECT sum(CASE WHEN e.entries < 20 THEN e.size
+                ELSE e.size * width / (e.last - entry.id - n.part * width) END)
+            FROM generate_series(0, 49) n (part)
+            CROSS JOIN LATERAL (
+                SELECT count(*) AS entries, coalesce(sum(r.size), 0) AS size, max(r.id) AS last
+                FROM (
+                    SELECT p.id, coalesce(cardinality(p.keys), cardinality(p.document_ids), 1) AS size
+                    FROM textsim.pending p
+                    WHERE (p.corpus_id, p.kind, p.id)
+                            > (_waiting.corpus_id, _waiting.kind, entry.id + n.part * width)
+                        AND (p.corpus_id, p.kind, p.id)
+                            <= (_waiting.corpus_id, _waiting.kind, entry.id + (n.part + 1) * width)
+                    ORDER BY p.corpus_id, p.kind, p.id LIMIT 20
+                ) r
+            ) e);
+    ELSIF documents > 1 AND kind NOT IN ('compare', 'failed') THEN
+        -- A document may have several entries.
+        documents := (
+            SELECT count(DISTINCT coalesce(k.key, k.id::text) COLLATE "C")
+            FROM unnest(ids) i (id)
+            CROSS JOIN LATERAL (
+                SELECT p.source_id, p.keys, p.document_ids FROM textsim.pending p
+                WHERE (p.corpus_id, p.kind, p.id) > (i.id, _waiting.kind, 0)
+                    AND (p.corpus_id, p.kind, p.id) < (i.id, _waiting.kind, last)
+                ORDER BY p.corpus_id, p.kind, p.id
+            ) e
+            CROSS JOIN LATERAL ROWS FROM (unnest(e.keys), unnest(e.document_ids)) k (key, id)
+            WHERE i.id = _waiting.corpus_id
+                OR (SELECT s.corpus_id FROM textsim.source s WHERE s.id = e.source_id) = _waiting.corpus_id);
+    END IF;
+END $$;
+COMMENT ON FUNCTION textsim._waiting(integer, text)
+    IS 'how many documents of a corpus, or tables if kind is compare, wait in the log; since when the first of them '
+    'waits, and when the first lease ends. Above ten thousand, their number is an estimate, in which a document counts '
+    'once for each of its entries';
+
+CREATE FUNCTION textsim._saved_by_ids(c textsim.corpus, documents bigint) RETURNS bigint
+LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    saved double precision;
+BEGIN
+    -- An array has a header of 24 bytes, and 4 bytes for each word. A hundred documents are measured.
+    EXECUTE format($query$
+        SELECT avg(pg_column_size(d.normal_form) - 24 - 4 * cardinality(string_to_array(d.normal_form, ' ')))
+        FROM (
+            SELECT p.keys[1] AS key FROM textsim.pending p
+            WHERE (p.corpus_id, p.kind, p.id) > ($1, 'words', 0)
+                AND (p.corpus_id, p.kind, p.id) < ($1, 'words', 9223372036854775807)
+            ORDER BY p.corpus_id, p.kind, p.id LIMIT 100
+        ) w
+        JOIN textsim.%I d ON d.key = w.key
+        WHERE d.word_ids IS NULL
+        $query$, 'document_' || c.id) INTO saved USING c.id;
+    RETURN greatest(0, documents * coalesce(saved, 0));
+END $$;
+COMMENT ON FUNCTION textsim._saved_by_ids(textsim.corpus, bigint)
+    IS 'about how many bytes this number of documents, stored as text, would save with ids of their words';
+
+CREATE FUNCTION textsim._uncompared(corpus_id integer) RETURNS SETOF textsim.source
+LANGUAGE plpgsql STABLE PARALLEL SAFE ROWS 1 SET search_path = pg_catalog, pg_temp
+-- Searches call it, and a huge log must not make them slow.
+SET enable_seqscan = off
+SET jit = off
+AS $$
+BEGIN
+    RETURN QUERY
+        SELECT s.* FROM textsim.source s
+        WHERE s.corpus_id = _uncompared.corpus_id AND s.active AND EXISTS (
+            SELECT FROM textsim.pending p
+            WHERE p.source_id = s.id AND p.kind = 'compare');
+END $$;
+COMMENT ON FUNCTION textsim._uncompared(integer)
+    IS 'the attached tables of a corpus that must still be compared with their documents';
+
+CREATE FUNCTION textsim._new_name(source textsim.source, column_name name) RETURNS name
+LANGUAGE sql STABLE PARALLEL SAFE
+RETURN coalesce((
+    SELECT n.new_name FROM textsim._renamed_columns(source) n WHERE n.column_name = _new_name.column_name),
+    column_name);
+COMMENT ON FUNCTION textsim._new_name(textsim.source, name)
+    IS 'the present name of a column of an attached table';
+
+CREATE FUNCTION textsim._source_problems(source textsim.source) RETURNS SETOF text
+LANGUAGE sql STABLE STRICT PARALLEL SAFE
+BEGIN ATOMIC
+    SELECT 'it was dropped, and its documents are still there: textsim worker, textsim reconcile or '
+        'textsim.index_pending removes them' AS problem
+    WHERE NOT EXISTS (SELECT FROM pg_class c WHERE c.oid = source.relation)
+    UNION ALL
+    SELECT f.problem
+    FROM pg_class c CROSS JOIN LATERAL (
+        VALUES (textsim._unlogged_fault(c.oid)),
+            (textsim._table_fault(source) || '; once that is mended, detach the table and attach it again')
+    ) f (problem)
+    WHERE c.oid = source.relation AND f.problem IS NOT NULL
+        AND NOT EXISTS (SELECT FROM textsim._renamed_columns(source))
+    UNION ALL
+    SELECT format('its column "%s" is now named "%s", and writes to the table fail until it is attached anew: '
+        'SELECT textsim.detach(%L, %L); SELECT textsim.attach(%L, %L, key_columns => %L, text_column => %L, '
+        'mode => %L%s%s)',
+        r.column_name, r.new_name, k.name, source.relation, k.name, source.relation,
+        array(SELECT textsim._new_name(source, c.name)
+            FROM unnest(source.key_columns) WITH ORDINALITY c (name, place) ORDER BY c.place),
+        textsim._new_name(source, source.text_column), source.mode,
+        (SELECT string_agg(format(', %s => %L', o.argument, textsim._new_name(source, o.column_name)), '')
+            FROM (VALUES ('scope_column', source.scope_column), ('time_column', source.time_column),
+                ('expires_column', source.expires_column)) o (argument, column_name)
+            WHERE o.column_name IS NOT NULL),
+        ', row_filter => ' || quote_literal(source.row_filter))
+    FROM textsim._renamed_columns(source) r JOIN textsim.corpus k ON k.id = source.corpus_id
+    UNION ALL
+    SELECT 'it has become a partition: changes through its parent are missed; detach it and attach it '
+        'again' AS problem
+    FROM pg_class c JOIN pg_trigger t ON t.tgrelid = c.oid
+    WHERE c.oid = source.relation AND c.relispartition
+        AND t.tgname = textsim._trigger_name(source.id, 'insert') AND (t.tgtype & 1) = 0
+    UNION ALL
+    SELECT format('its column "%s" is not the column that was attached: changes are missed; detach the '
+        'table and attach it again', a.attname)
+    FROM pg_attribute a
+    JOIN pg_trigger t
+        ON t.tgrelid = a.attrelid AND t.tgname = textsim._trigger_name(source.id, 'update')
+            -- A trigger for statements finds the columns by their names.
+            AND (t.tgtype & 1) = 1
+    WHERE a.attrelid = source.relation AND a.attname = ANY (textsim._columns(source))
+        AND NOT EXISTS (
+            SELECT FROM pg_depend d
+            WHERE d.classid = 'pg_trigger'::regclass AND d.objid = t.oid
+                AND d.refclassid = 'pg_class'::regclass AND d.refobjid = a.attrelid
+                AND d.refobjsubid = a.attnum)
+    UNION ALL
+    SELECT format('its column "%s" is of type %s, but it was attached with the type %s; detach the table and '
+        'attach it again', a.attname, format_type(a.atttypid, a.atttypmod), k.type)
+    FROM unnest(source.key_columns, source.key_types) k (name, type)
+    JOIN pg_attribute a ON a.attrelid = source.relation AND a.attname = k.name AND NOT a.attisdropped
+    WHERE textsim._base_type(a.atttypid) <> k.type
+    UNION ALL
+    SELECT format('its trigger %I does not exist: changes are missed; detach the table and attach it again',
+        textsim._trigger_name(source.id, e.event))
+    FROM pg_class c CROSS JOIN textsim._trigger_events(source) e (event)
+    WHERE c.oid = source.relation AND NOT EXISTS (
+        SELECT FROM pg_trigger t
+        WHERE t.tgrelid = c.oid AND t.tgname = textsim._trigger_name(source.id, e.event)
+            AND t.tgfoid = textsim._trigger_function(source.id))
+    UNION ALL
+    SELECT format('its trigger %I is disabled: changes are missed until ALTER TABLE %s ENABLE TRIGGER %I',
+        t.tgname, t.tgrelid::regclass, t.tgname)
+    FROM textsim._partitions(source.relation) p (oid) JOIN pg_trigger t ON t.tgrelid = p.oid
+    WHERE t.tgfoid = textsim._trigger_function(source.id) AND t.tgenabled NOT IN ('O', 'A')
+    UNION ALL
+    SELECT 'it changed in a way that triggers miss (such as a new partition, TRUNCATE, or a disabled '
+        'trigger): textsim worker, textsim reconcile or textsim.index_pending compares it with its '
+        'documents' AS problem
+    FROM pg_class c
+    WHERE c.oid = source.relation AND source.shape <> textsim._shape(source)
+        -- A table without one of its columns cannot be compared.
+        AND NOT EXISTS (SELECT FROM textsim._renamed_columns(source))
+        -- The log may already ask for a comparison, for example from the trigger on TRUNCATE.
+        AND NOT EXISTS (
+            SELECT FROM textsim.pending p
+            WHERE p.source_id = source.id AND p.kind = 'compare');
+END;
+COMMENT ON FUNCTION textsim._source_problems(textsim.source)
+    IS 'the reasons why changes of an attached table are missed, for any role that indexes it';
+
+CREATE FUNCTION textsim._owner_problems(c textsim.corpus) RETURNS TABLE (object text, problem text)
+LANGUAGE sql STABLE STRICT PARALLEL SAFE ROWS 1
+BEGIN ATOMIC
+    SELECT min(o.name), format('belongs to %s, and the schema textsim to %s, so that writes fail: as a superuser, '
+        'SELECT textsim.set_owner(%L)', o.owner::regrole, n.nspowner::regrole, n.nspowner::regrole)
+    FROM pg_namespace n
+    CROSS JOIN LATERAL (
+        SELECT r.oid::regclass::text, r.relowner
+        FROM unnest(string_to_array(textsim._corpus_patterns(), '|')) p (pattern)
+        JOIN pg_class r ON r.oid = to_regclass(format('textsim.%I', p.pattern || '_' || c.id))
+        UNION ALL
+        SELECT f.oid::regprocedure::text, f.proowner
+        FROM textsim.source s JOIN pg_proc f ON f.oid = textsim._trigger_function(s.id)
+        WHERE s.corpus_id = c.id
+    ) o (name, owner)
+    WHERE n.nspname = 'textsim' AND o.owner <> n.nspowner
+    GROUP BY o.owner, n.nspowner;
+END;
+COMMENT ON FUNCTION textsim._owner_problems(textsim.corpus)
+    IS 'objects of a corpus that do not belong to the owner of the schema, one for each other owner';
+
+CREATE FUNCTION textsim._corpus_problems(c textsim.corpus) RETURNS SETOF text
+LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE ROWS 1 SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    RETURN QUERY SELECT o.object || ' ' || o.problem FROM textsim._owner_problems(c) o;
+    RETURN QUERY
+        SELECT format('table %s: %s', s.relation, p.problem)
+        FROM textsim.source s CROSS JOIN LATERAL textsim._source_problems(s) p (problem)
+        WHERE s.corpus_id = c.id AND s.active
+        ORDER BY s.id, p.problem;
+END $$;
+COMMENT ON FUNCTION textsim._corpus_problems(textsim.corpus)
+    IS 'the reasons why a corpus or its attached tables cannot be written, or changes are missed';
+
+CREATE FUNCTION textsim._warn_unindexed(c textsim.corpus) RETURNS void
+LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    source textsim.source;
+BEGIN
+    FOR source IN SELECT * FROM textsim._uncompared(c.id) LOOP
+        RAISE WARNING 'table % is not completely indexed in corpus "%": results may be missing',
+            source.relation, c.name
+            USING HINT = format('Run textsim worker, or: CALL textsim.index_pending(%L)', c.name);
+    END LOOP;
+END $$;
+COMMENT ON FUNCTION textsim._warn_unindexed(textsim.corpus)
+    IS 'raise a warning for each attached table that must still be compared with its documents';
+
+CREATE FUNCTION textsim._estimated_rows(relation regclass) RETURNS bigint
+LANGUAGE sql STABLE STRICT PARALLEL SAFE
+-- As the planner does: rows in a page, as ANALYZE counted them, times the current pages.
+RETURN (
+    SELECT sum(pg_relation_size(c.oid) / 8192
+        * CASE WHEN c.relpages > 0 THEN c.reltuples / c.relpages ELSE 10 END)
+    FROM textsim._partitions(relation) p (oid) JOIN pg_class c ON c.oid = p.oid
+    WHERE c.relkind = 'r');
+COMMENT ON FUNCTION textsim._estimated_rows(regclass)
+    IS 'about how many rows a table and its partitions have';
+
+-- The pages of the sample stay the same, so the estimate of a corpus that does not change stays the same, too. The
+-- planner's estimate would count the space of updated documents as documents until the next ANALYZE.
+CREATE FUNCTION textsim._count_documents(c textsim.corpus, OUT documents bigint, OUT is_estimate boolean)
+LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    condition text := textsim._alive(c, 'd');
+    pages bigint := pg_relation_size('textsim.document_' || c.id) / current_setting('block_size')::integer;
+    share double precision := 100.0 * 1000 / greatest(pages, 1000);
+BEGIN
+    EXECUTE format('SELECT count(*) FROM (SELECT FROM textsim.%I d WHERE true%s LIMIT 10001) s',
+        'document_' || c.id, condition) INTO documents;
+    is_estimate := documents > 10000;
+    IF is_estimate THEN
+        EXECUTE format('SELECT greatest($1, 100 / $2 * count(*)) FROM textsim.%I d '
+            'TABLESAMPLE SYSTEM ($2) REPEATABLE (1) WHERE true%s', 'document_' || c.id, condition)
+        INTO documents USING documents, share;
+    END IF;
+END $$;
+COMMENT ON FUNCTION textsim._count_documents(textsim.corpus)
+    IS 'how many documents a corpus has; above ten thousand an estimate from some 1,000 pages of its table';
+
+CREATE FUNCTION textsim._differing_rows(source textsim.source, OUT rows bigint)
+LANGUAGE plpgsql STABLE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    documents regclass := format('textsim.%I', 'document_' || source.corpus_id);
+    readable boolean := textsim._source_fault(source) IS NULL;
+    alive text := (SELECT textsim._alive(c, 'd') FROM textsim.corpus c WHERE c.id = source.corpus_id);
+    is_small boolean := (
+        SELECT sum(pg_relation_size(p.oid)) < 8388608 FROM textsim._partitions(source.relation) p (oid));
+    share double precision;
+BEGIN
+    IF readable AND is_small THEN
+        EXECUTE format($query$
+            SELECT (
+                SELECT count(*) FROM %1$s t
+                WHERE %3$s
+                    AND NOT EXISTS (SELECT FROM %4$s d WHERE d.key = %2$s%5$s)
+            ) + (
+                SELECT count(*) FROM %4$s d
+                WHERE d.source_id = $1%5$s AND NOT EXISTS (
+                    SELECT FROM %1$s t WHERE %2$s = d.key AND %3$s)
+            )
+            $query$, source.relation, textsim._key_of(source, 't'), textsim._has_document(source, 't'), documents,
+            alive)
+        INTO rows USING source.id;
+        RETURN;
+    END IF;
+    -- The share of the source in a sample of the documents' pages.
+    EXECUTE format('SELECT avg((d.source_id IS NOT DISTINCT FROM $1)::integer) FROM %s d TABLESAMPLE SYSTEM ($2)',
+        documents)
+    INTO share USING source.id, least(100, 100.0 * 300 * 8192 / greatest(pg_relation_size(documents), 1));
+    rows := abs(coalesce(textsim._estimated_rows(source.relation), 0)
+        - textsim._estimated_rows(documents) * coalesce(share, 0));
+END $$;
+COMMENT ON FUNCTION textsim._differing_rows(textsim.source)
+    IS 'the number of rows without a document plus documents without a row; an estimate for tables '
+    'over 8 MB';
+
+-- Public functions
+
+CREATE FUNCTION textsim.status(corpus text)
+RETURNS TABLE (
+    indexed bigint, pending bigint, is_estimate boolean, oldest_pending timestamptz,
+    pending_age interval, failed bigint, problems text[], as_text bigint, saved_by_ids bigint,
+    linkage text, tracked_threshold double precision, outdated bigint, outdated_since timestamptz,
+    crowded bigint, indexed_is_estimate boolean)
+LANGUAGE plpgsql STABLE STRICT PARALLEL UNSAFE ROWS 1
+SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+    c textsim.corpus := textsim._corpus(corpus);
+    compared bigint := (SELECT sum(textsim._differing_rows(s)) FROM textsim._uncompared(c.id) s);
+BEGIN
+    SELECT d.documents, d.is_estimate INTO indexed, indexed_is_estimate FROM textsim._count_documents(c) d;
+    SELECT coalesce(sum(w.documents) FILTER (WHERE w.is_change), 0) + coalesce(compared, 0),
+        coalesce(sum(w.documents) FILTER (WHERE w.kind = 'words' AND NOT w.is_change), 0),
+        min(w.since) FILTER (WHERE w.is_change OR w.kind = 'compare'),
+        bool_or(w.is_estimate) OR compared IS NOT NULL
+    INTO pending, as_text, oldest_pending, is_estimate
+    FROM (
+        -- A document whose words have no ids is complete: it is stored as text, and searches find it. Its log entry
+        -- only asks for ids, which save space. In a corpus that identifies languages a worker must still find its
+        -- language.
+        SELECT k.kind, w.*, k.kind = 'change' OR k.kind = 'words' AND c.language IS NOT NULL AS is_change
+        FROM unnest('{change,compare,words}'::text[]) k (kind)
+        CROSS JOIN LATERAL textsim._waiting(c.id, k.kind) w
+    ) w;
+    saved_by_ids := textsim._saved_by_ids(c, as_text);
+    failed := (SELECT w.documents FROM textsim._waiting(c.id, 'failed') w);
+    pending_age := greatest(clock_timestamp() - oldest_pending, '0');
+    problems := array(SELECT textsim._corpus_problems(c));
+    SELECT t.linkage, t.threshold INTO linkage, tracked_threshold FROM textsim.tracked t WHERE t.corpus_id = c.id;
+    SELECT w.documents, w.since INTO outdated, outdated_since FROM textsim._waiting(c.id, 'cluster') w;
+    crowded := 0;
+    IF linkage IS NOT NULL THEN
+        EXECUTE format('SELECT count(*) FROM textsim.%I', 'crowded_' || c.id) INTO crowded;
+    END IF;
+    RETURN NEXT;
+END $$;
+COMMENT ON FUNCTION textsim.status(text)
+    IS 'Returns one row: the numbers of documents indexed, pending and failed, and the problems of the corpus and its attached tables. '
+    'oldest_pending is the time of the oldest pending change, and pending_age is its age. Above ten thousand the '
+    'numbers are estimates, so that the answer takes milliseconds: see indexed_is_estimate for indexed, and '
+    'is_estimate for pending and as_text. pending is an estimate too while a table is compared with its documents. '
+    'as_text is the number of documents in the log that are stored as text: they are complete, and textsim worker or '
+    'index_pending() gives their words ids, which saves about saved_by_ids bytes. It also counts documents that were '
+    'removed since. linkage and tracked_threshold say how the corpus is tracked, and are NULL if it is not. outdated '
+    'is the number of documents that have changed since its clusters were updated, the first of them at '
+    'outdated_since. crowded is the number of texts that were compared with some of their candidates only, as '
+    'members() says.';
+
+CREATE FUNCTION textsim.scopes(corpus text)
+RETURNS TABLE (scope text, indexed bigint, as_text bigint)
+LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE ROWS 1000
+SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+    c textsim.corpus := textsim._corpus(corpus);
+BEGIN
+    IF NOT c.scoped THEN
+        RAISE EXCEPTION 'corpus "%" is not scoped', corpus
+            USING ERRCODE = 'object_not_in_prerequisite_state',
+                HINT = 'Create a corpus with scoped => true.';
+    END IF;
+    RETURN QUERY EXECUTE format(
+        'SELECT d.scope, count(*), count(*) FILTER (WHERE d.word_ids IS NULL) FROM textsim.%I d WHERE true%s '
+        'GROUP BY d.scope ORDER BY count(*) DESC, d.scope COLLATE "C"', 'document_' || c.id, textsim._alive(c, 'd'));
+END $$;
+COMMENT ON FUNCTION textsim.scopes(text)
+    IS 'Returns the scopes of a corpus with the number of their documents, the largest scope first; as_text counts '
+    'the documents among them whose words wait for ids. Changes that wait in the log have keys only, so they have no '
+    'scope yet. Raises an error if the corpus is not scoped.';

@@ -1,0 +1,157 @@
+-- Figures for a monitoring system, in the names of Prometheus.
+--
+-- Nothing is counted in a row that several writers would update: the figures come from the log, from the rows of the
+-- workers, and from the statistics of the server, which count without locks.
+
+-- Private functions
+
+CREATE FUNCTION textsim._metric_descriptions() RETURNS TABLE (name text, help text)
+LANGUAGE sql IMMUTABLE PARALLEL SAFE ROWS 20
+BEGIN ATOMIC
+    VALUES
+        ('textsim_documents', 'Documents of the corpus; above ten thousand an estimate.'),
+        ('textsim_pending_documents', 'Documents that wait in the log, by the kind of their entries: change, words or '
+            'cluster. Above ten thousand an estimate.'),
+        ('textsim_pending_tables', 'Attached tables that wait for a comparison with their documents.'),
+        ('textsim_pending_age_seconds', 'Age of the oldest log entry of a kind; 0 if there is none.'),
+        ('textsim_lease_overdue_seconds', 'For how long the first lease of a log entry has been over without another '
+            'worker having taken the entry; 0 if none is over.'),
+        ('textsim_failed_documents', 'Documents that were set aside with an error.'),
+        ('textsim_table_problems', 'Reasons why attached tables are not kept indexed; textsim status lists them.'),
+        ('textsim_written_documents_total', 'Documents that all clients have inserted, updated or deleted.'),
+        ('textsim_cluster_events_total', 'Changes of tracked clusters: clusters created, split, merged or ended, and '
+            'members that joined or left.'),
+        ('textsim_unique_locks', 'Locks of a unique corpus, on buckets, scopes and the whole corpus, by state: held or '
+            'waiting.'),
+        ('textsim_workers_running', 'Workers that have reported in the last 30 seconds.'),
+        ('textsim_worker_written_documents_total', 'Documents that the worker has added, replaced, removed or given '
+            'word ids.'),
+        ('textsim_worker_failures_total', 'Documents that the worker has set aside.'),
+        ('textsim_worker_expired_documents_total', 'Expired documents that the worker has removed.'),
+        ('textsim_worker_clustered_documents_total', 'Changed documents that the worker has brought into the tracked '
+            'clusters.'),
+        ('textsim_worker_retries_total', 'Errors of the server after which the worker tried again.'),
+        ('textsim_worker_busy_seconds', 'How long the step had lasted at the last report; 0 while the worker waits for '
+            'changes.'),
+        ('textsim_worker_last_report_timestamp_seconds', 'When the worker last wrote its progress.'),
+        ('textsim_worker_last_claim_timestamp_seconds', 'When the worker last looked for changes.'),
+        ('textsim_worker_last_write_timestamp_seconds', 'When the worker last wrote documents.'),
+        ('textsim_worker_last_error_timestamp_seconds', 'When the worker last had an error.');
+END;
+COMMENT ON FUNCTION textsim._metric_descriptions()
+    IS 'the names of all metrics, and what each means; a name that ends in _total is a counter';
+
+CREATE FUNCTION textsim._unique_locks(c textsim.corpus, OUT state text, OUT locks bigint) RETURNS SETOF record
+LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE ROWS 2 SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    RETURN QUERY
+    SELECT s.state, count(l.locktype)
+    FROM (VALUES ('held', true), ('waiting', false)) s (state, granted)
+    CROSS JOIN (SELECT coalesce(c.origin, c.id)) f (first_id)
+    LEFT JOIN pg_locks l ON l.granted = s.granted AND l.locktype = 'advisory' AND l.objsubid = 2
+        AND l.database = (SELECT d.oid FROM pg_database d WHERE d.datname = current_database())
+        AND (l.classid::bigint IN (
+                (hashtext('textsim-db buckets') # f.first_id)::bigint & 4294967295,
+                (hashtext('textsim-db scopes') # f.first_id)::bigint & 4294967295)
+            OR l.classid::bigint = hashtext('textsim-db unique corpus')::bigint & 4294967295
+                AND l.objid::bigint = f.first_id)
+    GROUP BY s.state;
+END $$;
+COMMENT ON FUNCTION textsim._unique_locks(textsim.corpus)
+    IS 'how many locks of a unique corpus sessions hold, and for how many they wait';
+
+CREATE FUNCTION textsim._corpus_metrics(c textsim.corpus)
+RETURNS TABLE (name text, labels jsonb, value double precision)
+LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE ROWS 20 SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    document regclass := to_regclass('textsim.document_' || c.id);
+    event regclass := to_regclass('textsim.cluster_event_' || c.id);
+BEGIN
+    RETURN QUERY
+        WITH waiting AS MATERIALIZED (
+            SELECT k.kind, w.*, extract(epoch FROM clock_timestamp() - w.since)::float8 AS age,
+                extract(epoch FROM clock_timestamp() - w.leased_until)::float8 AS overdue
+            FROM unnest('{change,compare,words,cluster}'::text[]) k (kind)
+            CROSS JOIN LATERAL textsim._waiting(c.id, k.kind) w
+            WHERE k.kind <> 'cluster' OR event IS NOT NULL
+        )
+        SELECT f.name, jsonb_build_object('corpus', c.name) || coalesce(f.labels, '{}'), f.value::float8
+        FROM (
+            SELECT 'textsim_documents' AS name, NULL::jsonb AS labels, d.documents::float8 AS value
+            FROM textsim._count_documents(c) d
+            UNION ALL
+            SELECT 'textsim_pending_tables', NULL, w.documents FROM waiting w WHERE w.kind = 'compare'
+            UNION ALL
+            SELECT m.name, jsonb_build_object('kind', w.kind), m.value
+            FROM waiting w CROSS JOIN LATERAL (VALUES
+                ('textsim_pending_documents', w.documents::float8, w.kind <> 'compare'),
+                ('textsim_pending_age_seconds', greatest(w.age, 0), true),
+                ('textsim_lease_overdue_seconds', greatest(w.overdue, 0), w.kind <> 'cluster')
+            ) m (name, value, exists)
+            WHERE m.exists
+            UNION ALL
+            SELECT 'textsim_failed_documents', NULL, w.documents FROM textsim._waiting(c.id, 'failed') w
+            UNION ALL
+            SELECT 'textsim_table_problems', NULL, count(*) FROM textsim._corpus_problems(c)
+            UNION ALL
+            SELECT 'textsim_written_documents_total', NULL, pg_stat_get_tuples_inserted(document)
+                + pg_stat_get_tuples_updated(document) + pg_stat_get_tuples_deleted(document)
+            UNION ALL
+            SELECT 'textsim_cluster_events_total', NULL, pg_stat_get_tuples_inserted(event) WHERE event IS NOT NULL
+            UNION ALL
+            SELECT 'textsim_unique_locks', jsonb_build_object('state', l.state), l.locks
+            FROM textsim._unique_locks(c) l WHERE c.is_unique
+        ) f;
+END $$;
+COMMENT ON FUNCTION textsim._corpus_metrics(textsim.corpus)
+    IS 'the metrics of a corpus';
+
+-- A container gives each worker the same process id, and the row of a killed worker can stay for ten minutes.
+CREATE FUNCTION textsim._worker_metrics() RETURNS TABLE (name text, labels jsonb, value double precision)
+LANGUAGE plpgsql STABLE PARALLEL SAFE ROWS 20 SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    RETURN QUERY
+    SELECT 'textsim_workers_running', '{}'::jsonb, count(*)::float8
+    FROM textsim.worker w WHERE w.reported_at > clock_timestamp() - interval '30 s'
+    UNION ALL
+    SELECT m.name, jsonb_build_object('worker', format('%s:%s', w.host, w.process)), m.value
+    FROM (
+        SELECT DISTINCT ON (r.host, r.process) r.* FROM textsim.worker r
+        ORDER BY r.host, r.process, r.reported_at DESC
+    ) w
+    CROSS JOIN LATERAL (VALUES
+        ('textsim_worker_written_documents_total', w.written::float8),
+        ('textsim_worker_failures_total', w.set_aside),
+        ('textsim_worker_expired_documents_total', w.expired),
+        ('textsim_worker_clustered_documents_total', w.clustered),
+        ('textsim_worker_retries_total', w.retries),
+        ('textsim_worker_busy_seconds', CASE WHEN w.step = 'waits for changes' THEN 0
+            ELSE extract(epoch FROM w.reported_at - w.step_began_at) END),
+        ('textsim_worker_last_report_timestamp_seconds', extract(epoch FROM w.reported_at)),
+        ('textsim_worker_last_claim_timestamp_seconds', extract(epoch FROM w.claimed_at)),
+        ('textsim_worker_last_write_timestamp_seconds', extract(epoch FROM w.wrote_at)),
+        ('textsim_worker_last_error_timestamp_seconds', extract(epoch FROM w.failed_at))
+    ) m (name, value)
+    WHERE m.value IS NOT NULL;
+END $$;
+COMMENT ON FUNCTION textsim._worker_metrics() IS 'the metrics of the running workers';
+
+-- Public view
+
+CREATE VIEW textsim.metrics AS
+SELECT m.name, m.labels, m.value, d.help
+FROM (
+    SELECT f.* FROM textsim.corpus c CROSS JOIN LATERAL textsim._corpus_metrics(c) f
+    WHERE has_table_privilege(to_regclass('textsim.document_' || c.id), 'SELECT')
+        AND c.name NOT LIKE 'textsim temporary %'
+    UNION ALL
+    SELECT f.* FROM textsim._worker_metrics() f
+) m
+JOIN textsim._metric_descriptions() d USING (name);
+COMMENT ON VIEW textsim.metrics
+    IS 'The figures that a monitoring system collects, one in each row, for the corpora that the role may read. The '
+    'names follow the convention of Prometheus: a name that ends in _total is a counter, every other one a gauge.';
+COMMENT ON COLUMN textsim.metrics.name IS 'name of the metric';
+COMMENT ON COLUMN textsim.metrics.labels IS 'the corpus, and the kind or the state; or the worker, as host:process';
+COMMENT ON COLUMN textsim.metrics.value IS 'its value; times are seconds since 1970';
+COMMENT ON COLUMN textsim.metrics.help IS 'what it means';

@@ -1,0 +1,190 @@
+-- Rights. A role that only writes attached tables needs no rights here. Only writers may call the functions
+-- that run with the rights of the schema's owner.
+
+REVOKE EXECUTE ON FUNCTION textsim._prepare_source(
+    text, regclass, name[], name, text, name, name, name, regclass) FROM PUBLIC;
+REVOKE EXECUTE ON FUNCTION textsim._activate_source(integer, boolean) FROM PUBLIC;
+REVOKE EXECUTE ON FUNCTION textsim._release_source(integer) FROM PUBLIC;
+REVOKE EXECUTE ON FUNCTION textsim._note_shape(integer, text[], text[]) FROM PUBLIC;
+-- A trigger calls it, whatever the role may do.
+REVOKE EXECUTE ON FUNCTION textsim._update_at_commit() FROM PUBLIC;
+-- Only the owner and superusers create corpora.
+REVOKE EXECUTE ON FUNCTION textsim._make_function(text, text) FROM PUBLIC;
+REVOKE EXECUTE ON FUNCTION textsim._create_relations(integer) FROM PUBLIC;
+REVOKE EXECUTE ON FUNCTION textsim._create_tracking_relations(integer, integer) FROM PUBLIC;
+
+-- Private functions
+
+-- In a function with the owner's rights the current role is the owner, so the role of the session counts.
+CREATE FUNCTION textsim._check_session(corpus_id integer) RETURNS void
+LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    IF NOT EXISTS (
+        SELECT FROM pg_roles r
+        WHERE pg_has_role(session_user, r.oid, 'MEMBER')
+            AND has_table_privilege(r.oid, to_regclass('textsim.document_' || corpus_id), 'INSERT'))
+    THEN
+        RAISE EXCEPTION 'this role may not write to corpus "%"',
+            (SELECT c.name FROM textsim.corpus c WHERE c.id = corpus_id)
+            USING ERRCODE = 'insufficient_privilege',
+                HINT = 'Let the owner of the schema call textsim.grant_writer for this role.';
+    END IF;
+END $$;
+COMMENT ON FUNCTION textsim._check_session(integer)
+    IS 'raise an error unless the role of the session may write to a corpus';
+
+CREATE FUNCTION textsim._may_read(corpus_id integer) RETURNS boolean
+LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    RETURN has_table_privilege(to_regclass('textsim.document_' || corpus_id), 'SELECT');
+END $$;
+COMMENT ON FUNCTION textsim._may_read(integer) IS 'whether this role may read the documents of a corpus';
+
+-- What a corpus has learned tells of its texts.
+ALTER TABLE textsim.common ENABLE ROW LEVEL SECURITY;
+CREATE POLICY readers ON textsim.common USING (textsim._may_read(corpus_id));
+ALTER TABLE textsim.boilerplate ENABLE ROW LEVEL SECURITY;
+CREATE POLICY readers ON textsim.boilerplate USING (textsim._may_read(corpus_id));
+
+CREATE FUNCTION textsim._check_session_of_source(source integer) RETURNS void
+LANGUAGE sql STABLE PARALLEL SAFE
+RETURN textsim._check_session((SELECT s.corpus_id FROM textsim.source s WHERE s.id = source));
+COMMENT ON FUNCTION textsim._check_session_of_source(integer)
+    IS 'raise an error unless the role of the session may write to the corpus of an attached table';
+
+CREATE FUNCTION textsim._grant_writing(role regrole, relations regclass[]) RETURNS void
+LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    EXECUTE format('GRANT INSERT, UPDATE, DELETE ON textsim.pending, textsim.worker, textsim.judgement, %s TO %s',
+        array_to_string(relations, ', '), role);
+    -- Not the column id: only the sequence gives out ids.
+    EXECUTE format('GRANT INSERT (hash, word) ON textsim.word TO %s', role);
+    PERFORM textsim._grant_ids(c.id) FROM textsim.corpus c;
+    EXECUTE format('GRANT EXECUTE ON FUNCTION '
+        'textsim._prepare_source(text, regclass, name[], name, text, name, name, name, regclass), '
+        'textsim._activate_source(integer, boolean), textsim._release_source(integer), '
+        'textsim._note_shape(integer, text[], text[]) TO %s', role);
+END $$;
+COMMENT ON FUNCTION textsim._grant_writing(regrole, regclass[])
+    IS 'let a role write these tables of corpora, and the tables that all corpora share';
+
+CREATE FUNCTION textsim._corpus_tables() RETURNS regclass[]
+LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    RETURN array(
+        SELECT r.oid::regclass FROM pg_class r
+        WHERE r.relnamespace = 'textsim'::regnamespace AND r.relkind = 'r'
+            AND r.relname ~ ('^(' || textsim._corpus_patterns() || ')(_[0-9]+)?$'));
+END $$;
+COMMENT ON FUNCTION textsim._corpus_tables()
+    IS 'the tables of all corpora, and their patterns';
+
+CREATE FUNCTION textsim._tables_of(corpus_id integer) RETURNS regclass[]
+LANGUAGE sql STABLE STRICT PARALLEL SAFE
+RETURN array(SELECT t FROM unnest(textsim._corpus_tables()) t WHERE t::text ~ ('_' || corpus_id || '$'));
+COMMENT ON FUNCTION textsim._tables_of(integer)
+    IS 'the tables of a corpus';
+
+-- Public functions
+
+CREATE FUNCTION textsim.grant_reader(role regrole) RETURNS void
+LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    PERFORM textsim._check_given('the role', role IS NOT NULL);
+    EXECUTE format('GRANT USAGE ON SCHEMA textsim TO %s', role);
+    EXECUTE format('GRANT SELECT ON ALL TABLES IN SCHEMA textsim TO %s', role);
+END $$;
+COMMENT ON FUNCTION textsim.grant_reader(regrole)
+    IS 'Lets a role search every corpus, including corpora that are created later.';
+
+CREATE FUNCTION textsim.grant_reader(role regrole, corpus text) RETURNS void
+LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    c textsim.corpus := textsim._required_corpus(corpus);
+    -- Without the patterns, because new corpora copy the rights of the patterns, and without the parent of all
+    -- corpora's tables, which would count their rows.
+    shared text := (
+        SELECT string_agg(r.oid::regclass::text, ', ')
+        FROM pg_class r
+        WHERE r.relnamespace = 'textsim'::regnamespace AND r.relkind IN ('r', 'v')
+            AND r.oid <> ALL (textsim._corpus_tables() || 'textsim.corpus_table'::regclass));
+BEGIN
+    PERFORM textsim._check_given('the role', role IS NOT NULL);
+    EXECUTE format('GRANT USAGE ON SCHEMA textsim TO %s', role);
+    EXECUTE format('GRANT SELECT ON %s, %s TO %s',
+        shared, array_to_string(textsim._tables_of(c.id), ', '), role);
+END $$;
+COMMENT ON FUNCTION textsim.grant_reader(regrole, text)
+    IS 'Lets a role search one corpus and read its judgements. The role can also read what all corpora share: their '
+    'names, the dictionary and the pending keys.';
+
+CREATE FUNCTION textsim.grant_writer(role regrole) RETURNS void
+LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    PERFORM textsim.grant_reader(role);
+    PERFORM textsim._grant_writing(role, textsim._corpus_tables());
+END $$;
+COMMENT ON FUNCTION textsim.grant_writer(regrole)
+    IS 'Lets a role search and write every corpus, judge its documents, attach tables that it owns, and run '
+    'workers.';
+
+CREATE FUNCTION textsim.grant_writer(role regrole, corpus text) RETURNS void
+LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    c textsim.corpus := textsim._required_corpus(corpus);
+BEGIN
+    PERFORM textsim.grant_reader(role, corpus);
+    PERFORM textsim._grant_writing(role, textsim._tables_of(c.id));
+END $$;
+COMMENT ON FUNCTION textsim.grant_writer(regrole, text)
+    IS 'Lets a role search and write one corpus, judge its documents, attach tables that it owns, and run workers.';
+
+CREATE FUNCTION textsim.revoke_all(role regrole) RETURNS void
+LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    objects text;
+BEGIN
+    PERFORM textsim._check_given('the role', role IS NOT NULL);
+    FOREACH objects IN ARRAY ARRAY['ALL FUNCTIONS IN SCHEMA textsim', 'ALL TABLES IN SCHEMA textsim',
+        'ALL SEQUENCES IN SCHEMA textsim', 'SCHEMA textsim']
+    LOOP
+        EXECUTE format('REVOKE ALL ON %s FROM %s', objects, role);
+    END LOOP;
+END $$;
+COMMENT ON FUNCTION textsim.revoke_all(regrole)
+    IS 'Takes back every right that grant_reader and grant_writer gave to a role.';
+
+-- pg_dump keeps the owners of a corpus's tables, but not those of an extension's members.
+CREATE FUNCTION textsim.set_owner(role regrole) RETURNS void
+LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    object text;
+BEGIN
+    PERFORM textsim._check_given('the role', role IS NOT NULL);
+    FOR object IN
+        SELECT o.object FROM (
+            SELECT 1, 'SCHEMA textsim'
+            FROM pg_namespace n WHERE n.nspname = 'textsim' AND n.nspowner <> role
+            UNION ALL
+            SELECT 2, format('%s %s',
+                CASE r.relkind WHEN 'v' THEN 'VIEW' WHEN 'S' THEN 'SEQUENCE' ELSE 'TABLE' END, r.oid::regclass)
+            FROM pg_class r
+            WHERE r.relnamespace = 'textsim'::regnamespace AND r.relkind IN ('r', 'v', 'S')
+                AND r.relowner <> role
+                -- The sequence of a column goes with its table.
+                AND NOT (r.relkind = 'S' AND EXISTS (
+                    SELECT FROM pg_depend d
+                    WHERE d.classid = 'pg_class'::regclass AND d.objid = r.oid AND d.deptype IN ('a', 'i')
+                        AND d.refclassid = 'pg_class'::regclass AND d.refobjsubid > 0))
+            UNION ALL
+            SELECT 3, format('ROUTINE %s', p.oid::regprocedure)
+            FROM pg_proc p WHERE p.pronamespace = 'textsim'::regnamespace AND p.proowner <> role
+        ) o (place, object)
+        ORDER BY o.place, o.object
+    LOOP
+        EXECUTE format('ALTER %s OWNER TO %s', object, role);
+    END LOOP;
+END $$;
+COMMENT ON FUNCTION textsim.set_owner(regrole)
+    IS 'Makes a role the owner of the schema and of everything in it, which needs the rights of both owners. '
+    'A superuser calls it after a restore, if the schema is an extension that another role has created.';
