@@ -2,12 +2,12 @@
 
 from textsim_db.db import schema
 
-revision = "0001_schema"
+revision = schema.first_revision()
 down_revision = None
 
 
 def upgrade() -> None:
-    schema.run_files("upgrade/0001_schema/*.sql")
+    schema.run_files("schema/*.sql")
 
 
 def downgrade() -> None:
