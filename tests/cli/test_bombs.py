@@ -15,7 +15,8 @@ import numpy as np
 import pytest
 
 from textsim_db.errors import InputError
-from textsim_db.files.record_files import RecordColumns, RecordFile
+from textsim_db.files.record_files import RecordColumns
+from textsim_db.files.several_files import RecordFiles
 
 BLOCK = 2**24
 GOOD = b'{"id": 1, "text": "some good text"}\n'
@@ -35,10 +36,11 @@ RECORDS = """
 import json, resource, sys
 import numpy as np
 from textsim_db.errors import InputError
-from textsim_db.files.record_files import RecordColumns, RecordFile
+from textsim_db.files.record_files import RecordColumns
+from textsim_db.files.several_files import RecordFiles
 found, error = [], None
 try:
-    with RecordFile(sys.argv[1], RecordColumns("text", "id")) as records:
+    with RecordFiles([sys.argv[1]], RecordColumns("text", "id")) as records:
         found = [[r.key, r.fault or len(r.text)] for r in records]
         if len(sys.argv) > 2:
             records.write(np.arange(len(found)) < 3, sys.argv[2])
@@ -242,7 +244,7 @@ def test_damaged_parquet_is_an_error_that_names_the_file(
     for some in damaged:
         path.write_bytes(some)
         try:
-            with RecordFile(str(path), RecordColumns("text")) as records:
+            with RecordFiles([str(path)], RecordColumns("text")) as records:
                 found = list(records)
                 records.write(np.ones(len(found), np.bool_), str(tmp_path / "out.parquet"))
         except InputError as error:

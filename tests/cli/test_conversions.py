@@ -20,6 +20,7 @@ from textsim_db.errors import InputError
 from textsim_db.files import record_writer
 from textsim_db.files.file_kinds import Kind
 from textsim_db.files.record_files import RecordColumns, RecordFile
+from textsim_db.files.several_files import RecordFiles
 
 pyarrow = pytest.importorskip("pyarrow")
 import pyarrow.parquet as parquet  # noqa: E402
@@ -101,7 +102,7 @@ def as_texts(row: dict[str, Any]) -> dict[str, Any]:
 
 
 def convert(name: str, output: str, kept: Any = None, text: str = TEXT, **options: Any) -> None:
-    with RecordFile(name, RecordColumns(text)) as records_:
+    with RecordFiles([name], RecordColumns(text)) as records_:
         records_.convert_for(output, **options)
         count = len(list(records_))
         records_.write(np.ones(count, np.bool_) if kept is None else kept, output)

@@ -225,6 +225,51 @@ def test_an_earlier_output_is_replaced(textsim: Textsim) -> None:
     assert sorted(os.listdir()) == ["in.jsonl", "out.jsonl"]
 
 
+@pytest.mark.parametrize("kind", sample(KINDS, 3))
+def test_several_files(textsim: Textsim, kind: str) -> None:
+    """The output is that of one file with all records; reports name the files."""
+    rows = records()
+    parts = {"a": rows[:2], "b": rows[2:3], "c": rows[3:]}
+    for name, part in {"all": rows, **parts}.items():
+        Path(f"{name}.{kind}").write_bytes(KINDS[kind](part))
+    names = [f"{name}.{kind}" for name in parts]
+    textsim("dedupe", f"all.{kind}", "-o", f"one.{kind}", "--report", "r1.jsonl")
+    textsim("dedupe", *names, "-o", f"out.{kind}", "--report", "r.jsonl")
+    assert ids_of(f"out.{kind}") == ids_of(f"one.{kind}") == ["a", "b", "d"]
+    (expected,), (cluster,) = (
+        [json.loads(line) for line in Path(name).read_text().splitlines()]
+        for name in ("r1.jsonl", "r.jsonl")
+    )
+    files = [cluster["kept"].pop("file"), *(each.pop("file") for each in cluster["removed"])]
+    assert files == names
+    assert cluster == expected
+    textsim("dedupe", *names, "--report", "r.html")
+    assert f"b.{kind}" in Path("r.html").read_text()
+    twice = textsim("dedupe", names[0], f"./{names[0]}", "-o", f"x.{kind}", status=2)
+    assert "is named twice" in twice.stderr
+
+
+def test_files_of_other_columns_and_formats_are_converted(textsim: Textsim) -> None:
+    Path("a.csv").write_text(f"id,text\n1,{A}")
+    Path("b.csv").write_text(f"id,more,text\n2,x,{A}\n3,y,another text\n,,\n")
+    Path("c.jsonl").write_text('{"id": 4, "text": "a third text"}\n\n{"id": 5}')
+    command = ("dedupe", "a.csv", "b.csv", "c.jsonl")
+    result = textsim(*command, "-o", "out.csv", status=1)
+    assert "kept, because it cannot be compared: c.jsonl, line 3: there is no" in result.stderr
+    expected = ["id,text,more", f"1,{A},", "3,another text,y", '"","",""', "4,a third text,", "5,,"]
+    assert Path("out.csv").read_text().splitlines() == expected
+    Path("d.csv").write_text("id,text\n5,the last text")
+    textsim("dedupe", "d.csv", "a.csv", "-o", "out.csv", "--keep", "last")
+    assert Path("out.csv").read_text() == f"id,text\n5,the last text\n1,{A}"
+    Path("wrong.csv").write_text("id,body\n5,the last text")
+    for name, message in [
+        ("missing.csv", "missing.csv: No such file or directory"),
+        ("wrong.csv", 'wrong.csv: there is no column "text"'),
+    ]:
+        assert message in textsim("dedupe", "a.csv", name, "-o", "x", status=2).stderr
+    assert not Path("x").exists()
+
+
 def test_links_stay_links(textsim: Textsim) -> None:
     os.mkdir("folder")
     Path("folder/in.jsonl").write_bytes(as_jsonl(records()))
@@ -364,10 +409,10 @@ def test_a_full_disk(textsim: Textsim) -> None:
     with (
         Path("/dev/full").open("wb", buffering=0) as full,
         RecordFile("in.jsonl", RecordColumns("text")) as opened,
-        opened._reader() as reader,
+        opened.reader() as reader,
         pytest.raises(OSError, match="No space"),
     ):
-        reader.copy(np.ones(5, bool), full)
+        reader.copy(np.ones(5, bool), full, iter(()))
     # A device of the test's own: root could replace /dev/full itself.
     try:
         os.mknod("full.jsonl", stat.S_IFCHR | 0o666, os.stat("/dev/full").st_rdev)

@@ -148,4 +148,5 @@ def test_dedupe_refuses_judgements_that_it_cannot_follow(textsim: Textsim, tmp_p
     judgements.write_text("a,b,verdict\n2,1,same\n")
     command = ("dedupe", str(records), "--judgements", str(judgements))
     refused = textsim(*command, "-o", str(tmp_path / "o.jsonl"), status=2)
-    assert 'a judgement names "1", but records 1 and 2 have this key' in refused.stderr
+    message = 'a judgement names "1", but two records have this key: record 1, and record 2'
+    assert message in refused.stderr

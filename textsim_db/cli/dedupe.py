@@ -1,4 +1,4 @@
-"""textsim dedupe: the near-duplicates of a file, in one command."""
+"""textsim dedupe: the near-duplicates of files, in one command."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from textsim_db.dedupe.addition_file import AdditionFile
     from textsim_db.dedupe.by_temporary_corpus import Deduplication, Document, JudgedDocuments, Rule
     from textsim_db.files.read_judgements import ReadJudgement
-    from textsim_db.files.record_files import RecordFile
+    from textsim_db.files.several_files import RecordFiles
 
 
 def _keep(text: str) -> Preference:
@@ -59,8 +59,9 @@ def _keep(text: str) -> Preference:
 @with_settings(*PAIR_SETTINGS)
 def dedupe(
     settings: PartialSettings,
-    path: Annotated[
-        str, typer.Argument(metavar="INPUT", help='A file of records, or "-" for standard input.')
+    paths: Annotated[
+        list[str],
+        typer.Argument(metavar="INPUT", help='Files of records; "-" is standard input.'),
     ],
     output: Annotated[
         str | None,
@@ -147,13 +148,15 @@ def dedupe(
     linkage: LinkageOption = "kept",
     database_url: DatabaseUrl = None,
 ) -> None:
-    """Remove the near-duplicates of a file.
+    """Remove the near-duplicates of files.
 
-    INPUT is JSON lines, CSV, TSV or Parquet (needs PyArrow), each also gzip'ed. Records that stay are
-    copied unchanged. If the output has another format, they are converted, or the command fails at the
-    first record that the format cannot hold. The output file appears when it is complete. With the
-    default linkage, each record that is removed is similar to the record that stays: the exact
-    similarity reaches the threshold. Records that cannot be compared are kept and listed.
+    Records of all files are compared with each other, and those that stay go to one output. INPUT is
+    JSON lines, CSV, TSV or Parquet (needs PyArrow), each also gzip'ed. Records that stay are copied
+    unchanged. If the output has another format, or the files have different columns, they are converted,
+    or the command fails at the first record that the format cannot hold. The output file appears when it
+    is complete. With the default linkage, each record that is removed is similar to the record that
+    stays: the exact similarity reaches the threshold. Records that cannot be compared are kept and
+    listed.
 
     It prints how many records were kept and removed.
 
@@ -162,6 +165,7 @@ def dedupe(
     - `textsim dedupe articles.jsonl -o unique.jsonl --report removed.html`
     - `textsim dedupe articles.csv --text body --threshold 0.9 --keep longest -o -`
     - `textsim dedupe articles.tsv.gz -o unique.parquet`
+    - `textsim dedupe part-1.jsonl part-2.jsonl.gz -o unique.jsonl`
     - `textsim dedupe tickets.jsonl --scope customer -o unique.jsonl`
     - `textsim dedupe this-week.jsonl --against news -o new.jsonl --report known.jsonl`
     - `textsim dedupe this-week.jsonl --against news --add -o new.jsonl`
@@ -170,11 +174,12 @@ def dedupe(
     """
     from textsim_db.dedupe.by_temporary_corpus import Rule
     from textsim_db.files.read_judgements import read_judgements
-    from textsim_db.files.record_files import RecordColumns, RecordFile
+    from textsim_db.files.record_files import RecordColumns
+    from textsim_db.files.several_files import RecordFiles
 
     complete(settings)
     outputs = _Outputs(output, report)
-    _check_usage(path, outputs, judgements)
+    _check_usage(paths, outputs, judgements)
     _check_against(against or [], settings)
     if add:
         _check_add(against or [], outputs)
@@ -182,7 +187,7 @@ def dedupe(
     key_needed = add or key is not None or judgements is not None
     wanted = RecordColumns(text, key or "id", keep.column, key_needed, scope)
     judged = None if judgements is None else read_judgements(judgements)
-    with RecordFile(path, wanted, kind) as records:
+    with RecordFiles(paths, wanted, kind) as records:
         if output is not None:
             records.convert_for(output, output_kind, drop_faulty)
         texts = _Texts(records, add or report is not None or judged is not None, drop_faulty)
@@ -216,12 +221,12 @@ def _check_add(against: list[str], outputs: _Outputs) -> None:
         )
 
 
-def _check_usage(path: str, outputs: _Outputs, judgements: str | None) -> None:
+def _check_usage(paths: list[str], outputs: _Outputs, judgements: str | None) -> None:
     output, report = outputs
     if output is None and report is None:
         raise misused("--output", "give --output, or --report, or both")
-    files = [("INPUT", path), ("--judgements", judgements)]
-    read = [(argument, name) for argument, name in files if name is not None]
+    read = [("INPUT", name) for name in paths]
+    read += [] if judgements is None else [("--judgements", judgements)]
     if output is not None:
         way_out = "name another file, which may replace this file afterwards"
         check_output("--output", output, read, way_out)
@@ -250,7 +255,7 @@ class _Outputs(NamedTuple):
 class _Texts:
     """The texts of records with their values for --keep; collects the keys and the faults."""
 
-    records: RecordFile
+    records: RecordFiles
     with_keys: bool
     drop_faulty: bool
     """Whether records with a fault do not stay."""
@@ -291,7 +296,7 @@ def _dedupe_file(
             addition = _addition_file(db, texts.records, rule, outputs, against, judgements)
         result = None if addition is None else _earlier_result(addition)
         if result is None:
-            judged = None if judgements is None else partial(_of_records, judgements, texts.keys)
+            judged = None if judgements is None else partial(_of_records, judgements, texts)
             with loading(texts.records, texts) as load:
                 result = deduplicate(db, load, rule, load.after_batch, corpora, judged)
         faults = _faults(texts, result)
@@ -319,7 +324,7 @@ def _dedupe_file(
 
 def _addition_file(
     db: Database,
-    records: RecordFile,
+    records: RecordFiles,
     rule: Rule,
     outputs: _Outputs,
     against: list[str],
@@ -330,7 +335,11 @@ def _addition_file(
 
     server = db.engine.url.render_as_string(hide_password=True)
     how = (records.columns, rule.preference, rule.linkage, judgements)
-    return AdditionFile(f"{outputs.lasting()}.added", records.path, (server, *against, *how))
+    return AdditionFile(
+        f"{outputs.lasting()}.added",
+        [file.path for file in records.files],
+        (server, *against, *how),
+    )
 
 
 def _earlier_result(addition: AdditionFile) -> Deduplication | None:
@@ -361,33 +370,44 @@ def _write_outputs(
     if outputs.report is None:
         return
     if page is None:
-        write_clusters(outputs.report, result, texts.keys)
+        write_clusters(outputs.report, result, texts.keys, records.file_of)
         return
     all_texts = (record.text for record in records)
     shown_faults = list(faults.values()), not texts.drop_faulty
-    page.write(outputs.report, records.name, all_texts, texts.keys, shown_faults)
+    page.write(outputs.report, records.title, all_texts, _shown_keys(texts), shown_faults)
+
+
+def _shown_keys(texts: _Texts) -> list[str | None]:
+    """Return the keys of records for the page, with the files of the records if there are several."""
+    files = map(texts.records.file_of, range(len(texts.keys)))
+    return [
+        key if file is None else ", ".join(filter(None, (key, file)))
+        for key, file in zip(texts.keys, files, strict=True)
+    ]
 
 
 def _faults(texts: _Texts, result: Deduplication) -> dict[int, str]:
     """Return why records could not be compared, by their places."""
-    refused = {number: f"record {number + 1}: {reason}" for number, reason in result.refused}
+    refused = {
+        number: f"{texts.records.place(number)}: {reason}" for number, reason in result.refused
+    }
     return texts.faults | refused
 
 
-def _of_records(judgements: list[ReadJudgement], keys: list[str | None]) -> list[JudgedDocuments]:
+def _of_records(judgements: list[ReadJudgement], texts: _Texts) -> list[JudgedDocuments]:
     """Return the judgements of records, by their places."""
     from textsim_db.dedupe.by_temporary_corpus import JudgedDocuments
 
     judged = {key for judgement in judgements for key in judgement[:2]}
     places: dict[str, int] = {}
-    for number, key in enumerate(keys):
+    for number, key in enumerate(texts.keys):
         if key in judged and places.setdefault(key, number) != number:
             raise InputError(
-                f'a judgement names "{shown(key)}", but records {places[key] + 1} and {number + 1} '
-                "have this key"
+                f'a judgement names "{shown(key)}", but two records have this key: '
+                f"{texts.records.place(places[key])}, and {texts.records.place(number)}"
             )
     # Keys without a record come after all records: a chain of judgements may lead through them.
-    for number, key in enumerate(sorted(judged - places.keys()), start=len(keys)):
+    for number, key in enumerate(sorted(judged - places.keys()), start=len(texts.keys)):
         places[key] = number
     return [JudgedDocuments(places[j.a], places[j.b], j.verdict, j.place) for j in judgements]
 

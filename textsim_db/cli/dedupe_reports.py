@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import IO, TYPE_CHECKING, Any
 
 from textsim_db.cli.options import misused
@@ -28,13 +28,21 @@ def check_report(report: str, *endings: str) -> None:
         raise misused("--report", f"{shown(report)} does not end in {' or '.join(allowed)}")
 
 
-def write_clusters(path: str, result: Deduplication, keys: Sequence[str | None]) -> None:
-    """Write a line of JSON for each cluster; keys has the key of each record."""
+def write_clusters(
+    path: str,
+    result: Deduplication,
+    keys: Sequence[str | None],
+    file_of: Callable[[int], str | None],
+) -> None:
+    """Write a line of JSON for each cluster.
+
+    keys: the key of each record. file_of: returns the file of a record if there are several files.
+    """
     from textsim_db.files.replace_file import replacing
 
     def document(number: int) -> dict[str, Any]:
-        named = {} if keys[number] is None else {"key": keys[number]}
-        return {"record": number + 1, **named}
+        names = {"key": keys[number], "file": file_of(number)}
+        return {"record": number + 1} | {k: v for k, v in names.items() if v is not None}
 
     with replacing(path) as file:
         for removals in result.clusters():

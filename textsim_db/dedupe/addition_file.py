@@ -22,10 +22,10 @@ from textsim_db.files.replace_file import replacing
 class AdditionFile:
     """The file with the result of the last run that added documents."""
 
-    def __init__(self, path: str, input_path: str, arguments: Sequence[object]) -> None:
-        """Name the file and the run, which depends on the input's content and on the arguments."""
+    def __init__(self, path: str, inputs: Sequence[str], arguments: Sequence[object]) -> None:
+        """Name the file and the run, which depends on the content of the inputs and on the arguments."""
         self.path = path
-        self._run = _digest(input_path, arguments)
+        self._run = _digest(inputs, arguments)
 
     def read(self) -> Deduplication | None:
         """Return the result of an earlier run with the same records and arguments, None without one.
@@ -62,8 +62,9 @@ class AdditionFile:
             file.write(json.dumps(content).encode())
 
 
-def _digest(path: str, arguments: Sequence[object]) -> str:
-    with open(path, "rb") as file:
-        digest = hashlib.file_digest(file, "sha256")
-    digest.update(json.dumps(arguments).encode())
+def _digest(paths: Sequence[str], arguments: Sequence[object]) -> str:
+    digest = hashlib.sha256(json.dumps(arguments).encode())
+    for path in paths:
+        with open(path, "rb") as file:
+            digest.update(hashlib.file_digest(file, "sha256").digest())
     return digest.hexdigest()

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from itertools import pairwise
-from typing import IO, TYPE_CHECKING, Any
+from itertools import chain, pairwise
+from typing import IO, TYPE_CHECKING, Any, cast
 
 from textsim_db.errors import InputError, install_extra, on_one_line
 from textsim_db.files.record_reader import Names, RecordReader, Values
@@ -16,7 +16,7 @@ from textsim_db.text.storable_text import MAX_BYTES
 if TYPE_CHECKING:
     import numpy as np
 
-    from textsim_db.files.record_reader import Mask
+    from textsim_db.files.record_reader import Mask, Part
 else:
     np = lazy("numpy", globals())
 
@@ -64,17 +64,26 @@ class ParquetReader(RecordReader):
                         record = error
                     yield number, None, record
 
-    def copy(self, kept: Mask, output: IO[bytes]) -> None:
+    def layout(self) -> object:
+        """Return the names and types of the columns."""
+        return self._schema
+
+    def copy(self, kept: Mask, output: IO[bytes], others: Iterator[Part]) -> None:
         """Write the kept rows to a Parquet file of the same schema."""
         import pyarrow
 
-        at, schema = 0, self._schema
-        with self._opened() as file, self._parquet.ParquetWriter(output, schema) as writer:
-            for batch in file.iter_batches(_rows_at_once(file)):
-                is_kept = pyarrow.array(kept[at : at + len(batch)])
-                at += len(batch)
-                for part in _parts(batch.filter(is_kept)):
-                    writer.write_batch(part.cast(schema))
+        schema = self._schema
+        with self._errors(), self._parquet.ParquetWriter(output, schema) as writer:
+            for reader, stays in chain(
+                [(self, kept)], cast("Iterator[tuple[ParquetReader, Mask]]", others)
+            ):
+                at = 0
+                with reader._opened() as file:
+                    for batch in file.iter_batches(_rows_at_once(file)):
+                        is_kept = pyarrow.array(stays[at : at + len(batch)])
+                        at += len(batch)
+                        for part in _parts(batch.filter(is_kept)):
+                            writer.write_batch(part.cast(schema))
 
     @contextmanager
     def _opened(self) -> Iterator[Any]:

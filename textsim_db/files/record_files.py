@@ -1,9 +1,4 @@
-"""Files of records that are read twice: once to compare the texts, once to write the kept records.
-
-If the format stays, records are copied: lines byte for byte, Parquet row by row. Otherwise the first
-reading finds the columns and their types, and any record that the other format cannot hold. A pipe is
-copied to a temporary file.
-"""
+"""A file of records that can be read again: a pipe is copied to a temporary file."""
 
 from __future__ import annotations
 
@@ -17,21 +12,18 @@ import tempfile
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
-from typing import IO, TYPE_CHECKING, Any, NamedTuple, cast
+from typing import IO, Any, NamedTuple
 
 from textsim_db.errors import InputError
 from textsim_db.files.file_kinds import (
     RECORD_KINDS,
     STDIN,
     Kind,
-    is_packed,
-    kind_of_output,
     kind_of_records,
     reason,
-    resolved,
     shown_name,
 )
-from textsim_db.files.readers_and_writers import WRITERS, read_records
+from textsim_db.files.readers_and_writers import read_records
 from textsim_db.files.record_reader import (
     Names,
     RecordReader,
@@ -43,12 +35,8 @@ from textsim_db.files.record_reader import (
     text_of,
 )
 from textsim_db.files.record_writer import RecordWriter
-from textsim_db.files.replace_file import is_special, replacing
+from textsim_db.files.replace_file import is_special
 from textsim_db.files.text_lines import unpacked
-
-if TYPE_CHECKING:
-    from textsim_db.files.record_reader import Mask
-
 
 _MOST_SUGGESTIONS = 100
 """The most members that are kept as suggestions for a misspelt name."""
@@ -121,7 +109,7 @@ class RecordFile:
             self._spool.close()
 
     def __iter__(self) -> Iterator[Record]:
-        with self._explained(), self._reader() as reader:
+        with self.explained(), self.reader() as reader:
             if reader.columns is not None:
                 self._prepare(reader, reader.columns)
             members = _Members(self.columns.wanted([]) if reader.columns is None else [])
@@ -135,17 +123,13 @@ class RecordFile:
             members.check()
         self.check_unchanged()
 
-    def convert_for(self, output: str, kind: Kind = Kind.AUTO, drop_faulty: bool = False) -> None:
-        """Write the kind that the name of the output means; called before the records are read.
+    def convert(self, writer: RecordWriter, kind: Kind, drop_faulty: bool) -> None:
+        """Show records to a writer of this kind while they are read; called before they are read.
 
-        "-", and a name without an ending, keep the kind. While the records are read, an InputError is
-        raised for a record that the other kind cannot hold; with drop_faulty not for a record with a
-        fault, which write() then must not keep. Raises InputError if the name means no
-        kind, or another one than the given.
+        Iterating then raises InputError for a record that the kind cannot hold; with drop_faulty not for
+        a record with a fault.
         """
-        self._drops_faulty = drop_faulty
-        self._output_kind = kind_of_output(output, kind, self.kind)
-        self._writer = None if self._output_kind is self.kind else WRITERS[self._output_kind]()
+        self._writer, self._output_kind, self._drops_faulty = writer, kind, drop_faulty
 
     def total_bytes(self) -> int:
         """Return the size of the file."""
@@ -159,31 +143,12 @@ class RecordFile:
 
     def check_unchanged(self) -> None:
         """Raise InputError if the file has changed since it was opened."""
-        with self._explained():
+        with self.explained():
             changed = self._stat() != self._state
         if changed:
             raise InputError(
                 f"{shown_name(self.name)} changed while it was read; run the command again"
             )
-
-    def write(self, kept: Mask, output: str) -> None:
-        """Write the kept records to a file, whole or not at all; "-" is standard output.
-
-        kept has the shape (records,). Raises InputError if the file has changed since it was read, and
-        OSError if the output cannot be written.
-        """
-        self.check_unchanged()
-        with (
-            replacing(output) as file,
-            self._explained(),
-            _packed(file, is_packed(resolved(output))) as target,
-            self._reader() as reader,
-        ):
-            if self._writer is None:
-                reader.copy(kept, target)
-            else:
-                self._writer.write(_kept_values(reader, kept), target)
-            self.check_unchanged()
 
     def _prepare(self, reader: RecordReader, columns: list[str]) -> None:
         """Check the columns of the file, and read the compared columns only, or all to convert."""
@@ -231,7 +196,8 @@ class RecordFile:
         return status.st_size, status.st_mtime_ns, status.st_ino
 
     @contextmanager
-    def _explained(self) -> Iterator[None]:
+    def explained(self) -> Iterator[None]:
+        """Add the name of the file to an error of reading it."""
         try:
             yield
         except (EOFError, zlib.error, gzip.BadGzipFile) as error:
@@ -246,7 +212,8 @@ class RecordFile:
             raise InputError(f"{shown_name(self.name)}: {error}") from error
 
     @contextmanager
-    def _reader(self) -> Iterator[RecordReader]:
+    def reader(self) -> Iterator[RecordReader]:
+        """Lend a reader of the file."""
         with open(self.path, "rb") as raw:
             self._raw = raw
             with read_records(unpacked(raw, self.name), self.name, self.kind) as reader:
@@ -271,24 +238,6 @@ class _Members:
         """Raise InputError if there were records, and none of them had a member that the user named."""
         if self._present:
             expect_names(list(self._present), self.missing, "member")
-
-
-def _kept_values(reader: RecordReader, kept: Mask) -> Iterator[Values]:
-    for (_, _, record), stays in zip(reader, kept.tolist(), strict=False):
-        if not stays:
-            continue
-        if isinstance(record, InputError):
-            raise record
-        yield record
-
-
-@contextmanager
-def _packed(file: IO[bytes], packed: bool) -> Iterator[IO[bytes]]:
-    """Yield the file, or a gzip file in it, which ends only if no error is raised."""
-    target = cast(IO[bytes], gzip.GzipFile("", "wb", 6, file, mtime=0)) if packed else file
-    yield target
-    if packed:
-        target.close()
 
 
 def _spooled(name: str) -> tuple[str, Any]:

@@ -6,7 +6,8 @@ import json
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from typing import IO, TYPE_CHECKING, Any
+from itertools import chain
+from typing import IO, TYPE_CHECKING, Any, TypeAlias, cast
 
 from textsim_db.errors import InputError, shown, suggestion
 from textsim_db.files import text_lines
@@ -23,6 +24,10 @@ Values = dict[str, Any]
 
 Names = Sequence[tuple[str, str]]
 """Names of columns or members to read, each with the option that names it."""
+
+
+Part: TypeAlias = "tuple[RecordReader, Mask]"
+"""A reader, and which of its records are kept."""
 
 
 class RecordReader(ABC):
@@ -51,9 +56,16 @@ class RecordReader(ABC):
         if self.columns is not None:
             expect_names(self.columns, names, "column")
 
+    def layout(self) -> object:
+        """Return what files have in common if their records can be copied into one file."""
+        return self.columns
+
     @abstractmethod
-    def copy(self, kept: Mask, output: IO[bytes]) -> None:
-        """Write the kept records to a file of the same kind, as they are; kept: (records,)."""
+    def copy(self, kept: Mask, output: IO[bytes], others: Iterator[Part]) -> None:
+        """Write the kept records to a file of the same kind, as they are; then those of the others.
+
+        kept: (records,).
+        """
 
 
 class LineReader(RecordReader):
@@ -65,17 +77,20 @@ class LineReader(RecordReader):
         """Yield the line and the bytes of each record."""
         return ((number, raw) for number, raw, _ in self)
 
-    def copy(self, kept: Mask, output: IO[bytes]) -> None:
-        """Write the kept records to a file, byte for byte."""
+    def copy(self, kept: Mask, output: IO[bytes], others: Iterator[Part]) -> None:
+        """Write the kept records to a file, byte for byte, after the header of the first file."""
         output.write(self.raw_header)
         is_ended = self.raw_header.endswith((b"\n", b"\r")) or not self.raw_header
-        for (number, raw), is_kept in zip(self.raw_records(), kept.tolist(), strict=False):
-            if not is_kept:
-                continue
-            if raw is None:
-                raise InputError(f"line {number} is longer than {text_lines.MAX_LINE:,} bytes")
-            output.write(raw if is_ended else b"\n" + raw)
-            is_ended = raw.endswith((b"\n", b"\r"))
+        for reader, stays in chain(
+            [(self, kept)], cast("Iterator[tuple[LineReader, Mask]]", others)
+        ):
+            for (number, raw), is_kept in zip(reader.raw_records(), stays.tolist(), strict=False):
+                if not is_kept:
+                    continue
+                if raw is None:
+                    raise InputError(f"line {number} is longer than {text_lines.MAX_LINE:,} bytes")
+                output.write(raw if is_ended else b"\n" + raw)
+                is_ended = raw.endswith((b"\n", b"\r"))
 
 
 def expect_members(values: Values, names: Names) -> None:

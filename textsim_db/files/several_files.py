@@ -1,0 +1,181 @@
+"""Files of records that are read twice: once to compare the texts, once to write the kept records.
+
+If the format and the columns stay, records are copied: lines byte for byte, Parquet row by row.
+Otherwise the first reading finds the columns and their types, and any record that the other format
+cannot hold.
+"""
+
+from __future__ import annotations
+
+import gzip
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from typing import IO, TYPE_CHECKING, cast
+
+from textsim_db.errors import InputError
+from textsim_db.files.file_kinds import (
+    Kind,
+    is_packed,
+    kind_of_output,
+    resolved,
+    shown_name,
+)
+from textsim_db.files.readers_and_writers import WRITERS
+from textsim_db.files.record_files import Record, RecordColumns, RecordFile
+from textsim_db.files.record_reader import RecordReader, Values
+from textsim_db.files.record_writer import RecordWriter
+from textsim_db.files.replace_file import replacing
+
+if TYPE_CHECKING:
+    from textsim_db.files.record_reader import Mask
+
+
+class RecordFiles:
+    """The records of several files, one file after the other."""
+
+    def __init__(
+        self, names: Sequence[str], columns: RecordColumns, kind: Kind = Kind.AUTO
+    ) -> None:
+        real_names = [resolved(name) for name in names]
+        for place, name in enumerate(names):
+            if real_names[place] in real_names[:place]:
+                raise InputError(f"{shown_name(name)} is named twice")
+        with ExitStack() as stack:
+            self.files = [stack.enter_context(RecordFile(name, columns, kind)) for name in names]
+            self._stack = stack.pop_all()
+        self.columns = columns
+        self._ends: list[int] = []
+        """For each file that was read, the number of records up to its end."""
+        self._output_kind = self.files[0].kind
+        self._writer: RecordWriter | None = None
+        self._copied = self.files[0]
+
+    def __enter__(self) -> RecordFiles:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self._stack.close()
+
+    def __iter__(self) -> Iterator[Record]:
+        self._ends.clear()
+        number = 0
+        for file in self.files:
+            for record in file:
+                number += 1
+                if record.fault is not None and len(self.files) > 1:
+                    record = record._replace(fault=f"{shown_name(file.name)}, {record.fault}")
+                yield record
+            self._ends.append(number)
+
+    @property
+    def title(self) -> str:
+        """The name of the file, or of the first one with the number of the others."""
+        first, others = self.files[0].name, len(self.files) - 1
+        return first if not others else f"{first} and {others} more"
+
+    @property
+    def bytes_read(self) -> int:
+        """Bytes of the files that this pass has read so far."""
+        return sum(file.bytes_read for file in self.files)
+
+    def total_bytes(self) -> int:
+        """Return the size of all files."""
+        return sum(file.total_bytes() for file in self.files)
+
+    def file_of(self, number: int) -> str | None:
+        """Return the name of the file of a record, from 0 on; None if there is only one file."""
+        place = bisect_right(self._ends, number)
+        return self.files[place].name if len(self.files) > 1 else None
+
+    def place(self, number: int) -> str:
+        """Return the place of a record, from 0 on, for a message."""
+        file = bisect_right(self._ends, number)
+        start = self._ends[file - 1] if file else 0
+        name = f"{shown_name(self.files[file].name)}, " if len(self.files) > 1 else ""
+        return f"{name}record {number - start + 1}"
+
+    def convert_for(self, output: str, kind: Kind = Kind.AUTO, drop_faulty: bool = False) -> None:
+        """Write the kind that the name of the output means; called before the records are read.
+
+        "-", and a name without an ending, keep the kind of the first file. While the records are read,
+        an InputError is raised for a record that the kind cannot hold; with drop_faulty not for a record
+        with a fault, which write() then must not keep. Raises InputError if the name means no kind, or
+        another one than the given.
+        """
+        self._output_kind = kind_of_output(output, kind, self.files[0].kind)
+        if all(file.kind is self._output_kind for file in self.files) and self._have_one_layout():
+            return
+        self._writer = WRITERS[self._output_kind]()
+        for file in self.files:
+            file.convert(self._writer, self._output_kind, drop_faulty)
+
+    def write(self, kept: Mask, output: str) -> None:
+        """Write the kept records to a file, whole or not at all; "-" is standard output.
+
+        kept has the shape (records,). Raises InputError if a file has changed since it was read, and
+        OSError if the output cannot be written.
+        """
+        self._check_unchanged()
+        with (
+            replacing(output) as file,
+            self._explained(),
+            _packed(file, is_packed(resolved(output))) as target,
+        ):
+            parts = self._parts(kept)
+            if self._writer is None:
+                first = next(parts)
+                first[0].copy(first[1], target, parts)
+            else:
+                values = (each for part in parts for each in _kept_values(*part))
+                self._writer.write(values, target)
+            self._check_unchanged()
+
+    def _have_one_layout(self) -> bool:
+        if len(self.files) == 1:
+            return True
+        layouts = []
+        for file in self.files:
+            with file.explained(), file.reader() as reader:
+                layouts.append(reader.layout())
+        return all(layout == layouts[0] for layout in layouts)
+
+    def _check_unchanged(self) -> None:
+        for file in self.files:
+            file.check_unchanged()
+
+    def _parts(self, kept: Mask) -> Iterator[tuple[RecordReader, Mask]]:
+        """Yield a reader of each file, and which of its records are kept."""
+        start = 0
+        for file, end in zip(self.files, self._ends, strict=True):
+            self._copied = file
+            with file.reader() as reader:
+                yield reader, kept[start:end]
+            start = end
+
+    @contextmanager
+    def _explained(self) -> Iterator[None]:
+        """Add the name of the file that is copied to an error."""
+        try:
+            yield
+        except Exception:
+            with self._copied.explained():
+                raise
+
+
+def _kept_values(reader: RecordReader, kept: Mask) -> Iterator[Values]:
+    for (_, _, record), stays in zip(reader, kept.tolist(), strict=False):
+        if not stays:
+            continue
+        if isinstance(record, InputError):
+            raise record
+        yield record
+
+
+@contextmanager
+def _packed(file: IO[bytes], packed: bool) -> Iterator[IO[bytes]]:
+    """Yield the file, or a gzip file in it, which ends only if no error is raised."""
+    target = cast(IO[bytes], gzip.GzipFile("", "wb", 6, file, mtime=0)) if packed else file
+    yield target
+    if packed:
+        target.close()
