@@ -4,16 +4,31 @@ from __future__ import annotations
 
 import operator
 import re
+import struct
 from collections.abc import Iterable
 from datetime import timedelta
+from decimal import Decimal
 from numbers import Real
 
 from textsim_db.errors import ConfigurationError
 
 
 def is_number(value: object) -> bool:
-    """Say whether the value is a real number of Python or NumPy, but not a bool."""
-    return isinstance(value, Real) and not isinstance(value, bool)
+    """Say whether the value is a real number of Python or NumPy or a Decimal, but not a bool."""
+    return isinstance(value, Real | Decimal) and not isinstance(value, bool)
+
+
+def as_float(number: float | Decimal) -> float:
+    """Return a number as a float; the nearest real to a number of up to six digits is this number.
+
+    numpy.float32(0.8) is 0.800000011920929, above the similarity of four shingles out of five. SQL has
+    the same rule, in textsim._decimal_of.
+    """
+    value = float(str(number)) if hasattr(number, "dtype") else float(number)
+    if not 1e-6 <= value <= 1:
+        return value
+    short = float(f"{value:.6g}")
+    return short if struct.unpack("f", struct.pack("f", short))[0] == value else value
 
 
 def check_callable(value: object, name: str) -> None:
@@ -26,9 +41,10 @@ def check_threshold(threshold: float, name: str = "threshold") -> float:
     """Return the threshold as a float; raise ConfigurationError unless 0 < threshold <= 1."""
     if not is_number(threshold):
         raise ConfigurationError(f"{name} is {threshold!r}; expected a number above 0, at most 1")
-    if not 0 < threshold <= 1:
+    share = as_float(threshold)
+    if not 0 < share <= 1:
         raise ConfigurationError(f"{name} is {threshold}; expected above 0, at most 1")
-    return float(threshold)
+    return share
 
 
 def check_flag(value: bool, name: str) -> bool:

@@ -142,10 +142,22 @@ END $$;
 COMMENT ON FUNCTION textsim._check_scope(textsim.corpus, text)
     IS 'the scope of a document or a search; an error if it is missing in a scoped corpus, or given for another';
 
+-- PostgreSQL makes 0.800000011920929 of 0.8::real, above the similarity of four shingles out of five. A real has six
+-- decimal digits. No set of shingles is so large that another share has this value.
+CREATE FUNCTION textsim._decimal_of(share double precision) RETURNS double precision
+LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
+RETURN CASE
+    WHEN share NOT BETWEEN 1e-6 AND 1 OR share::real::double precision <> share THEN share
+    WHEN share::real::numeric::real = share::real THEN share::real::numeric::double precision
+    ELSE share END;
+COMMENT ON FUNCTION textsim._decimal_of(double precision)
+    IS 'a share, and for the nearest real to a number of up to six digits this number';
+
 CREATE FUNCTION textsim._check_threshold(c textsim.corpus, threshold double precision)
 RETURNS double precision
 LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
+    threshold := textsim._decimal_of(threshold);
     IF NOT (threshold > 0 AND threshold <= 1) THEN
         RAISE EXCEPTION 'threshold is %; expected above 0, at most 1', threshold
             USING ERRCODE = 'invalid_parameter_value';
@@ -159,7 +171,7 @@ BEGIN
     RETURN threshold;
 END $$;
 COMMENT ON FUNCTION textsim._check_threshold(textsim.corpus, double precision)
-    IS 'the threshold; an error if it is not above 0 and at most 1, or lower than an exact corpus has';
+    IS 'the threshold, of a real its decimal number; an error if it is not above 0 and at most 1, or lower than an exact corpus has';
 
 CREATE FUNCTION textsim._check_search(
     c textsim.corpus, threshold double precision, max_results integer)

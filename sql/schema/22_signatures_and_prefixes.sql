@@ -435,7 +435,9 @@ END $$;
 COMMENT ON FUNCTION textsim.estimate(integer[], integer[])
     IS 'Returns an estimate of the Jaccard similarity of two texts from their signatures in one '
     'corpus: the share of equal values, 0 to 1. Returns 0 if a signature is empty, and raises an '
-    'error if the lengths differ. Signatures of an exact corpus estimate nothing.';
+    'error if the lengths differ. Signatures of an exact corpus estimate nothing. A signature does not tell its settings: '
+    'if two corpora have another seed or other shingles, the estimate of their signatures says nothing, and is near 0. '
+    'jaccard() takes the corpus and the texts.';
 
 CREATE FUNCTION textsim.jaccard(corpus text, a text, b text, language text DEFAULT NULL)
 RETURNS double precision

@@ -201,7 +201,8 @@ CREATE FUNCTION textsim._search_threshold(c textsim.corpus, threshold double pre
 RETURNS double precision
 LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
-    IF textsim._check_threshold(c, threshold) < c.threshold THEN
+    threshold := textsim._check_threshold(c, threshold);
+    IF threshold < c.threshold THEN
         RAISE WARNING
             'threshold % is below %, the threshold of corpus "%": % %% of the documents at % are found',
             threshold, c.threshold, c.name,

@@ -87,7 +87,7 @@ BEGIN
         SELECT 'document_' || c.id, 'passage_' || t.event, format(
             'CREATE TRIGGER %I AFTER %s ON textsim.%I REFERENCING %s '
             'FOR EACH STATEMENT EXECUTE FUNCTION textsim._change_passage_rows(%L)',
-            'passage_' || t.event, upper(t.event), 'document_' || c.id, t.tables, c.id)
+            'passage_' || t.event, upper(t.event COLLATE "C"), 'document_' || c.id, t.tables, c.id)
         FROM (VALUES
             ('update', 'OLD TABLE AS old_documents NEW TABLE AS new_documents'),
             ('delete', 'OLD TABLE AS old_documents'))
@@ -573,6 +573,7 @@ DECLARE
     unit_name text := textsim._unit_name(c.unit);
 BEGIN
     PERFORM textsim._check_given('the threshold', threshold IS NOT NULL);
+    threshold := textsim._decimal_of(threshold);
     IF NOT (threshold > 0 AND threshold <= 1) THEN
         RAISE EXCEPTION 'threshold is %; expected above 0, at most 1', threshold
             USING ERRCODE = 'invalid_parameter_value';

@@ -181,11 +181,14 @@ CREATE FUNCTION textsim.create_corpus(
 RETURNS void
 LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
-    fault text := textsim._settings_fault(
-        name, shingle, threshold, recall, num_hashes, seed, bands, rows);
+    fault text;
     unit text := split_part(shingle, ':', 1);
     c textsim.corpus;
 BEGIN
+    threshold := textsim._decimal_of(threshold);
+    recall := textsim._decimal_of(recall);
+    boilerplate := textsim._decimal_of(boilerplate);
+    fault := textsim._settings_fault(name, shingle, threshold, recall, num_hashes, seed, bands, rows);
     IF fault IS NOT NULL THEN
         RAISE EXCEPTION '%', fault USING ERRCODE = 'invalid_parameter_value';
     END IF;

@@ -43,7 +43,7 @@ BEGIN
     RETURN QUERY
         SELECT t.relation, 'track_' || t.event, t.function, format(
             'CREATE TRIGGER %I %s %s ON textsim.%I %sFOR EACH STATEMENT EXECUTE FUNCTION textsim.%I(%L)',
-            'track_' || t.event, t.moment, upper(t.event), t.relation, 'REFERENCING ' || t.tables, t.function,
+            'track_' || t.event, t.moment, upper(t.event COLLATE "C"), t.relation, 'REFERENCING ' || t.tables, t.function,
             corpus_id)
         FROM (VALUES
             ('document_' || corpus_id, 'insert', 'AFTER', 'NEW TABLE AS new_documents ', '_log_documents'),
@@ -294,8 +294,8 @@ DECLARE
     object record;
     ids integer[];
 BEGIN
-    PERFORM textsim._check_linkage(linkage), textsim._check_threshold(c, threshold),
-        textsim._check_choice('mode', mode, '{queue,inline}');
+    PERFORM textsim._check_linkage(linkage), textsim._check_choice('mode', mode, '{queue,inline}');
+    threshold := textsim._check_threshold(c, threshold);
     IF threshold < c.threshold THEN
         RAISE EXCEPTION 'threshold is %; corpus "%" finds its matches from % on', threshold, corpus, c.threshold
             USING ERRCODE = 'invalid_parameter_value', HINT = 'textsim rebuild lowers the threshold of a corpus.';

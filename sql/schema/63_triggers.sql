@@ -117,6 +117,27 @@ END $$;
 COMMENT ON FUNCTION textsim._check_transition_table(oid, name, name[])
     IS 'raise an error unless a trigger has transition tables of these names';
 
+-- A dump of one table has its triggers, and in the database that restores it their functions may belong to another
+-- table.
+CREATE FUNCTION textsim._is_own_trigger(source integer, relation oid, trigger_name name) RETURNS boolean
+LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    IF EXISTS (
+        SELECT FROM textsim.source s
+        WHERE s.id = source AND (s.relation = _is_own_trigger.relation
+            OR s.relation IN (SELECT a FROM pg_partition_ancestors(_is_own_trigger.relation) a)))
+    THEN
+        RETURN true;
+    END IF;
+    RAISE WARNING 'table % is not attached, and its trigger "%" does nothing: its function belongs to another table',
+        relation::regclass, trigger_name
+        USING HINT = format('DROP TRIGGER %I ON %s; then attach the table if it is to be indexed.',
+            trigger_name, relation::regclass);
+    RETURN false;
+END $$;
+COMMENT ON FUNCTION textsim._is_own_trigger(integer, oid, name)
+    IS 'whether a table is attached as this source, or is a partition of it; a warning if it is not';
+
 -- The bodies of trigger functions. They are static SQL that contains the names of columns, because planning
 -- dynamic SQL would double the time of a single insert.
 --
@@ -219,6 +240,9 @@ RETURN CASE WHEN source.mode = 'queue' THEN format($body$
 DECLARE
     seed bigint := hashint8extended((random() * 9007199254740992)::int8, 0);
 BEGIN
+    IF NOT textsim._is_own_trigger(%2$s, TG_RELID, TG_NAME) THEN
+        RETURN NULL;
+    END IF;
     IF TG_OP = 'TRUNCATE' THEN
         INSERT INTO textsim.pending (kind, corpus_id, source_id) VALUES ('compare', %1$s, %2$s);
     ELSIF TG_LEVEL = 'ROW' THEN
@@ -268,6 +292,9 @@ $body$, source.corpus_id, source.id, textsim._key_of(source, 'OLD'), source.text
     textsim._key_of(source, 'NEW'), textsim._key_of(source, 'former'), textsim._key_of(source, 'changed'))
 ELSE format($body$
 BEGIN
+    IF NOT textsim._is_own_trigger(%2$s, TG_RELID, TG_NAME) THEN
+        RETURN NULL;
+    END IF;
     PERFORM textsim._index_change(%1$s, %2$s, TG_OP, TG_RELID, %3$s, %8$s,
         CASE WHEN %6$s THEN concat(NEW.%4$I) END, %5$s, %7$s, %9$s);
     RETURN NULL;
@@ -301,10 +328,11 @@ COMMENT ON FUNCTION textsim._trigger_function(integer)
     IS 'the trigger function of an attached table; NULL if it does not exist';
 
 -- Equal values may have different texts, such as 1.0 and 1.00, and some types have no equality. So bytes are compared.
+-- The function is that of the operator *<>, which pg_dump would write as a comparison of columns.
 CREATE FUNCTION textsim._is_changed(source textsim.source) RETURNS text
 LANGUAGE sql STABLE STRICT PARALLEL SAFE
 RETURN (
-    SELECT format('ROW(%s)::pg_catalog.record OPERATOR(pg_catalog.*<>) ROW(%s)::pg_catalog.record',
+    SELECT format('pg_catalog.record_image_ne(ROW(%s), ROW(%s))',
         string_agg(format('OLD.%I', c.name), ', ' ORDER BY c.place),
         string_agg(format('NEW.%I', c.name), ', ' ORDER BY c.place))
     FROM unnest(textsim._columns(source)) WITH ORDINALITY c (name, place));

@@ -276,3 +276,36 @@ def test_a_key_that_became_deferrable_loses_documents_until_it_is_mended(
     for text in texts:
         with pytest.raises(psycopg.errors.UniqueViolation):
             connection.execute("INSERT INTO t VALUES (3, %s)", [text])
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_triggers_of_a_restored_table_do_nothing_to_the_table_that_has_their_function(
+    db: ts.Database, corpus: ts.Corpus, connection: Connection, mode: str
+) -> None:
+    """pg_dump -t other: in the database that restores it, the functions belong to another table."""
+    make_table(connection)
+    corpus.attach("t", "id", "body", mode)
+    index_all_pending(db, corpus)
+    before = stored_forms(connection)
+    connection.execute("CREATE TABLE other (LIKE t INCLUDING ALL)")
+    for (trigger,) in connection.execute(
+        "SELECT pg_get_triggerdef(oid) FROM pg_trigger WHERE tgrelid = 't'::regclass"
+    ).fetchall():
+        connection.execute(trigger.replace("public.t ", "other ").encode())
+    warnings: list[str] = []
+    connection.add_notice_handler(lambda notice: warnings.append(str(notice.message_primary)))
+    for statement in (
+        "INSERT INTO other VALUES (1, 'another text'), (99, 'a new text')",
+        "UPDATE other SET body = 'a third text'",
+        "DELETE FROM other",
+        "TRUNCATE other",
+    ):
+        connection.execute(statement.encode())
+        assert "other" in warnings[-1]
+        assert "does nothing" in warnings[-1]
+        assert corpus.status().pending == 0
+    assert stored_forms(connection) == before
+    assert corpus.check() == []
+    assert connection.execute("DELETE FROM t WHERE id = 1").rowcount == 1
+    index_all_pending(db, corpus)
+    assert len(corpus) == len(before) - 1

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import LiteralString
 
@@ -240,6 +241,26 @@ def test_the_catalog_declares_every_function(shared_connection: Connection) -> N
         if not parsed and name not in COMMITTING:
             assert language == "plpgsql", name
             assert settings == expected_settings(function), name
+
+
+def test_no_function_changes_case_by_the_collation_of_the_database(
+    db: ts.Database, connection: Connection
+) -> None:
+    """In a Turkish database upper('insert') is no keyword."""
+    db.create_corpus("c", passages=13).track()
+    rows = connection.execute(
+        "SELECT p.oid::regprocedure::text, pg_get_functiondef(p.oid) FROM pg_proc p "
+        "WHERE p.pronamespace = 'textsim'::regnamespace AND p.prokind <> 'a'"
+    ).fetchall()
+    calls = [
+        (name, argument)
+        for name, definition in rows
+        for argument in re.findall(r"\b(?:upper|lower|initcap)\((.*)", definition)
+    ]
+    assert calls
+    for name, argument in calls:
+        assert re.match(r"""[\w.]+ COLLATE (?:pg_catalog\.)?"C"\)""", argument), (name, argument)
+    assert not [name for name, text in rows if re.search(r"~\*|(?i:\bilike\b)", text)]
 
 
 @pytest.mark.both_servers

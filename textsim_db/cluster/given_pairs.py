@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from typing import Any, NoReturn, TypeVar
 
@@ -84,10 +85,11 @@ def _read(pairs: Iterable[tuple[Any, ...]]) -> tuple[dict[tuple[Any, Any], float
             places.setdefault(key, place)
         if a == b:
             _refuse(place, pair, "it has the same key twice")
-        if not is_number(similarity) or not 0 <= similarity <= 1:
+        value = float(similarity) if is_number(similarity) else math.nan
+        if not 0 <= value <= 1:
             _refuse(place, pair, "expected a similarity from 0 to 1")
         ends = (a, b) if a < b else (b, a)
-        similarities[ends] = max(similarity, similarities.get(ends, 0.0))
+        similarities[ends] = max(value, similarities.get(ends, 0.0))
     return similarities, places
 
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from textsim_db.check_values import is_number
+from textsim_db.check_values import as_float, is_number
 from textsim_db.errors import MeasureError, suggestion
 from textsim_db.measures import batches
 from textsim_db.measures.batches import Formula, OfCounts, OfEdits, OfSets
@@ -52,16 +53,14 @@ class Measure:
     def check_threshold(self, threshold: float) -> float:
         """Return the threshold as a float; raise `MeasureError` if the measure has no such value."""
         most = MAX_COUNT if self.most is None else self.most
-        least_fits = is_number(threshold) and (
-            threshold >= 0 if self.is_distance else threshold > 0
-        )
-        if not least_fits or threshold > most:
+        value = as_float(threshold) if is_number(threshold) else math.nan
+        if not (value >= 0 if self.is_distance else value > 0) or value > most:
             least = "0 or more" if self.is_distance else "above 0"
             limit = "" if self.most is None else f", at most {most:g}"
             raise MeasureError(
                 f"threshold is {threshold!r:.100}; expected {least}{limit} for {self.name}"
             )
-        return float(threshold)
+        return value
 
 
 JACCARD = Measure(

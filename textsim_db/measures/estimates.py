@@ -25,9 +25,10 @@ def signature_estimate(a: npt.ArrayLike, b: npt.ArrayLike) -> Estimate:
 
     `a` and `b` are one-dimensional and have the same length. The standard error is
     sqrt(s (1 - s) / length) for classic MinHash, and at most this for signatures of a corpus. An empty
-    signature belongs to a text without words and gives 0. Raises `MeasureError` for signatures of
-    different lengths. Broder, "On the resemblance and containment of documents", 1997; Leskovec,
-    Rajaraman and Ullman, "Mining of Massive Datasets", section 3.3.3.
+    signature belongs to a text without words and gives 0. A signature does not tell its settings: of
+    two corpora with other seeds or shingles the estimate is near 0 and says nothing. Raises
+    `MeasureError` for signatures of different lengths. Broder, "On the resemblance and containment of
+    documents", 1997; Leskovec, Rajaraman and Ullman, "Mining of Massive Datasets", section 3.3.3.
 
         >>> signature_estimate([3, 1, 4, 1], [3, 1, 4, 2])
         Estimate(similarity=0.75, standard_error=0.21650635094610965)

@@ -7,7 +7,7 @@ from math import ceil, sqrt
 from statistics import NormalDist
 from typing import NamedTuple
 
-from textsim_db.check_values import check_count, is_number
+from textsim_db.check_values import as_float, check_count, is_number
 from textsim_db.choose_bands import MIN_ROWS, Bands, probability_of
 from textsim_db.errors import ConfigurationError
 from textsim_db.settings import DEFAULTS, MAX_PASSAGE, MIN_PASSAGE, CorpusSettings
@@ -138,9 +138,9 @@ def plan(
         [(18, 7)]
     """
     check_count(documents, "documents", 0, 2**63 - 1)
-    if not is_number(background) or not 0 <= background < 1:
+    if not is_number(background) or not 0 <= as_float(background) < 1:
         raise ConfigurationError(f"background is {background!r}; expected 0 or more, below 1")
-    distribution = Distribution([float(background)], [documents], documents)
+    distribution = Distribution([as_float(background)], [documents], documents)
     if passages is not None:
         check_count(passages, "passages", MIN_PASSAGE, MAX_PASSAGE)
     fingerprints = count_fingerprints(words, passages)
@@ -170,8 +170,9 @@ def options(
     fingerprints: the fingerprints of a document.
     """
     chosen = choose(threshold, recall, num_hashes)
-    if not is_number(words) or not 0 <= words <= MAX_WORDS:
+    if not is_number(words) or not 0 <= as_float(words) <= MAX_WORDS:
         raise ConfigurationError(f"words is {words!r}; expected 0 to {MAX_WORDS}")
+    threshold, words = as_float(threshold), as_float(words)
     possible = [_exact_option(threshold, words, distribution, chosen is None, fingerprints)]
     for rows in range(MIN_ROWS, num_hashes + 1):
         banding = Bands(num_hashes // rows, rows)

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from textsim_db.check_values import check_callable, is_number
+from textsim_db.check_values import as_float, check_callable, is_number
 from textsim_db.errors import ConfigurationError
 from textsim_db.results import ChangeReport
 
@@ -45,7 +45,8 @@ class WorkerSettings:
     def __post_init__(self) -> None:
         check_callable(self.report, "report")
         for name, value in (("poll", self.poll), ("lease", self.lease)):
-            if not is_number(value) or not 0 < value <= 86_400:
+            if not is_number(value) or not 0 < as_float(value) <= 86_400:
                 raise ConfigurationError(
                     f"{name} is {value!r}; expected seconds above 0, at most 86400"
                 )
+            object.__setattr__(self, name, as_float(value))
