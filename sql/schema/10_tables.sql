@@ -397,6 +397,7 @@ CREATE TABLE IF NOT EXISTS textsim.source (
     active boolean NOT NULL DEFAULT false,
     shape text[] NOT NULL DEFAULT '{}',
     attached_at timestamptz NOT NULL DEFAULT now(),
+    attached_as name[] NOT NULL DEFAULT '{}',
     CONSTRAINT source_corpus_relation_key UNIQUE (corpus_id, relation),
     CHECK (cardinality(key_columns) > 0 AND cardinality(key_types) = cardinality(key_columns)),
     CHECK (time_column IS NULL OR expires_column IS NULL)
@@ -421,6 +422,7 @@ COMMENT ON COLUMN textsim.source.filter_columns IS 'the columns of the condition
 COMMENT ON COLUMN textsim.source.filter_types IS 'the types of these parameters';
 COMMENT ON COLUMN textsim.source.mode
     IS 'queue: a worker indexes changes; inline: the transaction that makes a change indexes it';
+COMMENT ON COLUMN textsim.source.attached_as IS 'the schema and the name of the table when it was attached';
 COMMENT ON COLUMN textsim.source.active IS 'true while the table is attached';
 COMMENT ON COLUMN textsim.source.shape
     IS 'files of the table and state of its triggers when it was last compared with its documents';

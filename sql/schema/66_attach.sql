@@ -130,15 +130,18 @@ BEGIN
     SELECT * INTO filter FROM textsim._read_filter(relation, filter_index);
     INSERT INTO textsim.source AS s (
         corpus_id, relation, key_columns, key_types, text_column, scope_column, time_column, expires_column,
-        row_filter, filter_columns, filter_types, mode)
+        row_filter, filter_columns, filter_types, mode, attached_as)
     VALUES (
         c.id, relation, key_columns, new_types, text_column, scope_column, time_column, expires_column,
-        filter.condition, coalesce(filter.columns, '{}'), coalesce(filter.types, '{}'), mode)
+        filter.condition, coalesce(filter.columns, '{}'), coalesce(filter.types, '{}'), mode, (
+            SELECT ARRAY[n.nspname, r.relname]
+            FROM pg_class r JOIN pg_namespace n ON n.oid = r.relnamespace WHERE r.oid = relation))
     ON CONFLICT ON CONSTRAINT source_corpus_relation_key DO UPDATE
     SET text_column = excluded.text_column, scope_column = excluded.scope_column,
         time_column = excluded.time_column, expires_column = excluded.expires_column,
         row_filter = excluded.row_filter, filter_columns = excluded.filter_columns,
-        filter_types = excluded.filter_types, mode = excluded.mode, attached_at = excluded.attached_at
+        filter_types = excluded.filter_types, mode = excluded.mode, attached_at = excluded.attached_at,
+        attached_as = excluded.attached_as
     WHERE NOT s.active
     RETURNING * INTO source;
     IF source.id IS NULL THEN

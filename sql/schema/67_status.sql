@@ -222,20 +222,29 @@ BEGIN ATOMIC
     FROM textsim._partitions(source.relation) p (oid) JOIN pg_trigger t ON t.tgrelid = p.oid
     WHERE t.tgfoid = textsim._trigger_function(source.id) AND t.tgenabled NOT IN ('O', 'A')
     UNION ALL
-    SELECT 'it changed in a way that triggers miss (such as a new partition, TRUNCATE, or a disabled '
-        'trigger): textsim worker, textsim reconcile or textsim.index_pending compares it with its '
-        'documents' AS problem
-    FROM pg_class c
-    WHERE c.oid = source.relation AND source.shape <> textsim._shape(source)
+    SELECT format('it was attached as "%s", and this name now belongs to another table, which is not indexed: detach '
+        'this table and attach the other one', array_to_string(source.attached_as, '.'))
+    FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+    WHERE n.nspname = source.attached_as[1] AND c.relname = source.attached_as[2] AND c.oid <> source.relation;
+END;
+COMMENT ON FUNCTION textsim._source_problems(textsim.source)
+    IS 'the reasons why changes of an attached table are missed, for any role that indexes it';
+
+-- A restore, VACUUM FULL and CLUSTER give every table another file, so this is no problem by itself.
+CREATE FUNCTION textsim._unseen_changes(source textsim.source) RETURNS text
+LANGUAGE sql STABLE STRICT PARALLEL SAFE
+RETURN CASE WHEN EXISTS (SELECT FROM pg_class c WHERE c.oid = source.relation)
+        AND source.shape <> textsim._shape(source)
         -- A table without one of its columns cannot be compared.
         AND NOT EXISTS (SELECT FROM textsim._renamed_columns(source))
         -- The log may already ask for a comparison, for example from the trigger on TRUNCATE.
         AND NOT EXISTS (
-            SELECT FROM textsim.pending p
-            WHERE p.source_id = source.id AND p.kind = 'compare');
-END;
-COMMENT ON FUNCTION textsim._source_problems(textsim.source)
-    IS 'the reasons why changes of an attached table are missed, for any role that indexes it';
+            SELECT FROM textsim.pending p WHERE p.source_id = source.id AND p.kind = 'compare')
+    THEN 'it may have changed in a way that triggers miss, such as a restore, VACUUM FULL, a new partition or a '
+        'disabled trigger: textsim worker, textsim reconcile or textsim.index_pending compares it with its documents'
+    END;
+COMMENT ON FUNCTION textsim._unseen_changes(textsim.source)
+    IS 'why a worker compares an attached table with its documents, or NULL';
 
 CREATE FUNCTION textsim._owner_problems(c textsim.corpus) RETURNS TABLE (object text, problem text)
 LANGUAGE sql STABLE STRICT PARALLEL SAFE ROWS 1
@@ -361,7 +370,7 @@ RETURNS TABLE (
     indexed bigint, pending bigint, is_estimate boolean, oldest_pending timestamptz,
     pending_age interval, failed bigint, problems text[], as_text bigint, saved_by_ids bigint,
     linkage text, tracked_threshold double precision, outdated bigint, outdated_since timestamptz,
-    crowded bigint, indexed_is_estimate boolean)
+    crowded bigint, indexed_is_estimate boolean, notes text[])
 LANGUAGE plpgsql STABLE STRICT PARALLEL UNSAFE ROWS 1
 SET search_path = pg_catalog, pg_temp
 AS $$
@@ -387,6 +396,10 @@ BEGIN
     failed := (SELECT w.documents FROM textsim._waiting(c.id, 'failed') w);
     pending_age := greatest(clock_timestamp() - oldest_pending, '0');
     problems := array(SELECT textsim._corpus_problems(c));
+    notes := array(
+        SELECT format('table %s: %s', s.relation, textsim._unseen_changes(s)) FROM textsim.source s
+        WHERE s.corpus_id = c.id AND s.active AND textsim._unseen_changes(s) IS NOT NULL
+        ORDER BY s.id);
     SELECT t.linkage, t.threshold INTO linkage, tracked_threshold FROM textsim.tracked t WHERE t.corpus_id = c.id;
     SELECT w.documents, w.since INTO outdated, outdated_since FROM textsim._waiting(c.id, 'cluster') w;
     crowded := 0;
@@ -405,7 +418,7 @@ COMMENT ON FUNCTION textsim.status(text)
     'removed since. linkage and tracked_threshold say how the corpus is tracked, and are NULL if it is not. outdated '
     'is the number of documents that have changed since its clusters were updated, the first of them at '
     'outdated_since. crowded is the number of texts that were compared with some of their candidates only, as '
-    'members() says.';
+    'members() says. notes name the tables that a worker will compare with their documents, such as after a restore.';
 
 CREATE FUNCTION textsim.scopes(corpus text)
 RETURNS TABLE (scope text, indexed bigint, as_text bigint)

@@ -173,6 +173,8 @@ def _corpus_findings(corpus: ManagedCorpus, tables: int, workers: Workers) -> It
         yield _cluster_finding(name, status, activity.cluster_lag, workers)
     if status.as_text and not workers.exist:
         yield note(as_text_note(corpus.name, status))
+    for each in status.notes:
+        yield note(f'corpus "{name}": {shown(each)}')
     for problem in status.problems:
         yield fault(
             f'corpus "{name}": {shown(problem)}', f"once that is mended: textsim reconcile {name}"

@@ -282,6 +282,8 @@ def _show(sample: _Sample, form: Format) -> None:
     for state in sample.states:
         if state.status.as_text:
             print_message(as_text_note(state.corpus, state.status))
+        for each in state.status.notes:
+            print_message(each)
         for problem in state.status.problems:
             print_message(problem, logging.WARNING)
 

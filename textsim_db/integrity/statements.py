@@ -388,11 +388,12 @@ READING_FAULT: Final[
 # Changes that wait in the log excuse their keys, and a waiting comparison excuses the whole table.
 COMPARABLE_SOURCES: Final[LiteralString] = f"""
 SELECT s.id, pg_catalog.format('%I.%I', n.nspname, r.relname), n.nspname, r.relname,
-    textsim._key_of(s, 't'), textsim._has_document(s, 't'), {READING_FAULT}
+    textsim._key_of(s, 't'), textsim._has_document(s, 't'),
+    coalesce({READING_FAULT}, textsim._unseen_changes(s))
 FROM textsim.source s
 JOIN pg_catalog.pg_class r ON r.oid = s.relation
 JOIN pg_catalog.pg_namespace n ON n.oid = r.relnamespace
-WHERE s.corpus_id = {{id}} AND s.active AND s.shape = textsim._shape(s) AND NOT EXISTS (
+WHERE s.corpus_id = {{id}} AND s.active AND NOT EXISTS (
     SELECT FROM textsim.pending p WHERE p.source_id = s.id AND p.kind = 'compare')
 ORDER BY s.id
 """

@@ -60,6 +60,8 @@ class Status(NamedTuple):
     """The texts of the tracked clusters that were compared with some of their candidates only."""
     indexed_is_estimate: bool
     """Whether `indexed` is an estimate: above ten thousand documents."""
+    notes: list[str]
+    """The tables that a worker compares with their documents, such as after a restore, and why."""
 
 
 class ScopeStatus(NamedTuple):

@@ -46,7 +46,7 @@ ORDER BY corpus, relation::text
 STATUS: Final[LiteralString] = """
 /* textsim-db: status of a corpus */
 SELECT indexed, pending, oldest_pending, failed, is_estimate, problems, as_text, saved_by_ids,
-    linkage, tracked_threshold, outdated, outdated_since, crowded, indexed_is_estimate
+    linkage, tracked_threshold, outdated, outdated_since, crowded, indexed_is_estimate, notes
 FROM textsim.status(%s)
 """
 SCOPES: Final[LiteralString] = """
