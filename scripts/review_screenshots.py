@@ -26,14 +26,11 @@ PAGES = {
     "overview": "/",
     "pairs": "/pairs",
     "pair": "/pair?a=story-003&b=story-003-corrected",
-    "clusters": "/clusters",
     "cluster": "/cluster?key=story-000&inspect=1",
     "precision": "/precision",
-    "judgements": "/judgements",
 }
 MOST_HEIGHT = 1_000
 """The height of a picture in pixels."""
-DARK = ("overview", "pair")
 WHO = ("The council", "The mayor", "The county court", "A committee of parents", "The museum")
 DID = ("voted to rebuild", "opened", "asked for bids to repair", "published plans for", "closed")
 WHAT = (
@@ -92,7 +89,7 @@ def shoot(browser: webdriver.Chrome, name: str) -> None:
 
 
 def main() -> None:
-    """Take all pictures, and some of them in dark colours."""
+    """Take all pictures."""
     rng = random.Random(1)
     with fresh_database() as bench:
         corpus = bench.db.create_corpus("news", threshold=0.4, recall=1.0)
@@ -105,16 +102,15 @@ def main() -> None:
         url = bench.db.engine.url.render_as_string(False)
         with serving(url, "news") as address:
             site = address.rstrip("/")
-            for is_dark in (False, True):
-                with chromium(dark=is_dark) as browser:
-                    browser.get(address)
+            with chromium() as browser:
+                browser.get(address)
+                browser.get(f"{site}/")
+                while "being read" in browser.page_source:
+                    time.sleep(0.3)
                     browser.get(f"{site}/")
-                    while "being read" in browser.page_source:
-                        time.sleep(0.3)
-                        browser.get(f"{site}/")
-                    for name in DARK if is_dark else PAGES:
-                        browser.get(site + PAGES[name])
-                        shoot(browser, f"{name}-dark" if is_dark else name)
+                for name, page in PAGES.items():
+                    browser.get(site + page)
+                    shoot(browser, name)
 
 
 if __name__ == "__main__":
