@@ -344,22 +344,56 @@ COMMENT ON FUNCTION textsim._find_passages(
     IS 'the passages that a text shares with the documents that have one of the fingerprints, except its own document; '
     'the word ids may be NULL';
 
-CREATE FUNCTION textsim._fingerprints_of_many(c textsim.corpus, fingerprints integer[], max_documents integer)
-RETURNS integer[]
+-- By chance, fingerprints of two scopes have the same number. So they are counted by the scopes of their documents.
+CREATE FUNCTION textsim._fingerprint_rows(c textsim.corpus) RETURNS text
+LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    RETURN format('textsim.%I p', 'passage_' || c.id)
+        || CASE WHEN c.scoped OR c.keep_for IS NOT NULL THEN
+            format(' JOIN textsim.%I d ON d.id = p.document_id', 'document_' || c.id) || textsim._alive(c, 'd')
+        ELSE ' CROSS JOIN (VALUES (NULL::text)) d (scope)' END;
+END $$;
+COMMENT ON FUNCTION textsim._fingerprint_rows(textsim.corpus)
+    IS 'the FROM clause of the fingerprints p that count, with the scope d.scope of their documents';
+
+CREATE FUNCTION textsim._count_documents_of(
+    c textsim.corpus, fingerprint integer, scope text, up_to bigint DEFAULT 100000)
+RETURNS integer
 LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp SET enable_seqscan = off AS $$
 DECLARE
-    of_many integer[];
+    documents integer;
+BEGIN
+    EXECUTE format('SELECT count(*) FROM (SELECT FROM %s WHERE p.fingerprint = $1%s LIMIT $3) s',
+        textsim._fingerprint_rows(c), CASE WHEN c.scoped THEN ' AND d.scope = $2' ELSE '' END)
+    INTO documents USING fingerprint, scope, up_to;
+    RETURN documents;
+END $$;
+COMMENT ON FUNCTION textsim._count_documents_of(textsim.corpus, integer, text, bigint)
+    IS 'how many documents of a scope have a fingerprint, counted up to a limit';
+
+CREATE FUNCTION textsim._fingerprints_of_many(
+    c textsim.corpus, fingerprints integer[], scope text, max_documents integer)
+RETURNS integer[]
+LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    RETURN array(
+        SELECT q.fingerprint FROM unnest(fingerprints) q (fingerprint)
+        WHERE textsim._count_documents_of(c, q.fingerprint, scope, max_documents::bigint + 1) > max_documents);
+END $$;
+COMMENT ON FUNCTION textsim._fingerprints_of_many(textsim.corpus, integer[], text, integer)
+    IS 'the fingerprints that more than max_documents documents of a scope have';
+
+CREATE FUNCTION textsim._fingerprints_of_all(
+    c textsim.corpus, max_documents integer, OUT fingerprints integer[], OUT scopes text[])
+LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     EXECUTE format($query$
-        SELECT array(
-            SELECT q.fingerprint FROM unnest($1) q (fingerprint)
-            WHERE (SELECT count(*) FROM (
-                SELECT FROM textsim.%I p WHERE p.fingerprint = q.fingerprint LIMIT $2::bigint + 1) s) > $2)
-        $query$, 'passage_' || c.id) INTO of_many USING fingerprints, max_documents;
-    RETURN of_many;
+        SELECT coalesce(array_agg(m.fingerprint), '{}'), coalesce(array_agg(m.scope), '{}') FROM (
+            SELECT p.fingerprint, d.scope FROM %s GROUP BY 1, 2 HAVING count(*) > $1) m
+        $query$, textsim._fingerprint_rows(c)) INTO fingerprints, scopes USING max_documents;
 END $$;
-COMMENT ON FUNCTION textsim._fingerprints_of_many(textsim.corpus, integer[], integer)
-    IS 'the fingerprints that more than max_documents documents have';
+COMMENT ON FUNCTION textsim._fingerprints_of_all(textsim.corpus, integer)
+    IS 'the fingerprints that more than max_documents documents of a scope have, each with its scope';
 
 -- The private functions have other names for the key, which is also a column of the result.
 CREATE FUNCTION textsim._passages_of(corpus text, own_key text, min_words integer, max_results integer)
@@ -412,7 +446,7 @@ BEGIN
         RETURN;
     END IF;
     IF max_documents IS NOT NULL THEN
-        of_many := textsim._fingerprints_of_many(c, rare, max_documents);
+        of_many := textsim._fingerprints_of_many(c, rare, scope, max_documents);
         IF of_many <> '{}' THEN
             RAISE NOTICE 'a part of the text is in more than % documents, which are not all compared', max_documents
                 USING HINT = 'textsim.common_runs lists such parts.';
@@ -469,27 +503,24 @@ BEGIN
     IF max_documents IS NULL THEN
         RETURN;
     END IF;
-    of_many := textsim._fingerprints_of_many(c, query.fingerprints, max_documents);
+    of_many := textsim._fingerprints_of_many(c, query.fingerprints, scope, max_documents);
     -- Shingles that overlap or touch are one run.
-    RETURN QUERY EXECUTE format($query$
-        SELECT (max(r.place) - min(r.place))::integer + $3, min(r.place)::integer - 1, (
-            SELECT count(*)::integer FROM (
-                SELECT FROM textsim.%I p WHERE p.fingerprint = (array_agg(r.fingerprint ORDER BY r.place))[1]
-                LIMIT 100000) s)
+    RETURN QUERY
+        SELECT (max(r.place) - min(r.place))::integer + n, min(r.place)::integer - 1,
+            textsim._count_documents_of(c, (array_agg(r.fingerprint ORDER BY r.place))[1], scope)
         FROM (
             SELECT f.place, f.fingerprint, count(*) FILTER (WHERE f.begins) OVER (ORDER BY f.place) AS run
             FROM (
                 SELECT s.place, s.fingerprint,
-                    s.place - lag(s.place) OVER (ORDER BY s.place) > $3 AS begins
-                FROM unnest(textsim._in_scope($1, $4)) WITH ORDINALITY s (fingerprint, place)
-                WHERE s.fingerprint = ANY ($2)
+                    s.place - lag(s.place) OVER (ORDER BY s.place) > n AS begins
+                FROM unnest(textsim._in_scope(array(
+                    SELECT ((v.value << 32) >> 32)::integer
+                    FROM unnest(shingle_values) WITH ORDINALITY v (value, place) ORDER BY v.place), scope))
+                    WITH ORDINALITY s (fingerprint, place)
+                WHERE s.fingerprint = ANY (of_many)
             ) f
         ) r
-        GROUP BY r.run ORDER BY 2
-        $query$, 'passage_' || c.id)
-    USING array(
-        SELECT ((s.value << 32) >> 32)::integer FROM unnest(shingle_values) WITH ORDINALITY s (value, place)
-        ORDER BY s.place), of_many, n, scope;
+        GROUP BY r.run ORDER BY 2;
 END $$;
 COMMENT ON FUNCTION textsim.common_runs(text, text, text, integer)
     IS 'Returns the runs of a text that passages() leaves out, because very many documents have them, or more than '
@@ -519,14 +550,15 @@ DECLARE
     c textsim.corpus := textsim._lock_corpus(corpus);
     least_words integer := textsim._check_passages(c, min_words, max_documents);
     common integer[];
+    common_scopes text[];
 BEGIN
     IF c.id IS NULL THEN
         RETURN;
     END IF;
     PERFORM textsim._warn_unindexed(c);
     IF max_documents IS NOT NULL THEN
-        EXECUTE format('SELECT array(SELECT p.fingerprint FROM textsim.%I p GROUP BY 1 HAVING count(*) > $1)',
-            'passage_' || c.id) INTO common USING max_documents;
+        SELECT f.fingerprints, f.scopes INTO common, common_scopes
+        FROM textsim._fingerprints_of_all(c, max_documents) f;
         IF common <> '{}' THEN
             RAISE NOTICE 'left out fingerprints that more than % documents have: %', max_documents, cardinality(common);
         END IF;
@@ -537,7 +569,10 @@ BEGIN
             SELECT DISTINCT x.document_id AS x, y.document_id AS y
             FROM textsim.%1$I x JOIN textsim.%1$I y
                 ON y.fingerprint = x.fingerprint AND y.document_id > x.document_id
-            WHERE x.fingerprint NOT IN (SELECT unnest($3))
+            WHERE NOT EXISTS (
+                SELECT FROM unnest($3, $4) k (fingerprint, scope)
+                WHERE k.fingerprint = x.fingerprint AND (k.scope IS NULL OR k.scope = (
+                    SELECT o.scope FROM textsim.%2$I o WHERE o.id = x.document_id)))
         ) p
         JOIN textsim.%2$I d ON d.id = p.x
         JOIN textsim.%2$I e ON e.id = p.y
@@ -546,7 +581,7 @@ BEGIN
             $1, n.numbers, d.normal_form, e.word_ids, e.normal_form, $2) r
         WHERE true%3$s
         $query$, 'passage_' || c.id, 'document_' || c.id, textsim._may_meet(c))
-    USING c.unit, least_words, common;
+    USING c.unit, least_words, common, common_scopes;
 END $$;
 COMMENT ON FUNCTION textsim.shared_passages(text, integer, integer)
     IS 'Returns the passages of at least min_words words that documents of a corpus share, for all pairs of documents. '

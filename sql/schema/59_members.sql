@@ -4,26 +4,27 @@
 -- Private functions
 
 -- The documents come first: untrack() locks them first, too.
-CREATE FUNCTION textsim._members_query(corpus_id integer) RETURNS text
-LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+CREATE FUNCTION textsim._members_query(c textsim.corpus) RETURNS text
+LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     RETURN format($query$
         SELECT d.key, m.cluster, r.key AS representative, (
             SELECT CASE WHEN n.node = o.node THEN 1 ELSE (
                 SELECT s.similarity FROM textsim.%4$I s
                 WHERE s.a = least(n.node, o.node) AND s.b = greatest(n.node, o.node) AND s.similarity <= 1) END
-            FROM textsim.%5$I o WHERE o.document_id = c.representative) AS similarity,
+            FROM textsim.%5$I o WHERE o.document_id = r.id) AS similarity,
             k.node IS NOT NULL AS crowded
         FROM textsim.%1$I d
         JOIN textsim.%2$I m ON m.document_id = d.id
         JOIN textsim.%3$I c ON c.id = m.cluster
-        LEFT JOIN textsim.%1$I r ON r.id = c.representative
+        LEFT JOIN textsim.%1$I r ON r.id = c.representative%8$s
         LEFT JOIN textsim.%5$I n ON n.document_id = m.document_id
         LEFT JOIN textsim.%6$I k ON k.node = n.node
-        $query$, 'document_' || corpus_id, 'member_' || corpus_id, 'cluster_' || corpus_id, 'match_' || corpus_id,
-        'node_' || corpus_id, 'crowded_' || corpus_id);
+        WHERE true%7$s
+        $query$, 'document_' || c.id, 'member_' || c.id, 'cluster_' || c.id, 'match_' || c.id, 'node_' || c.id,
+        'crowded_' || c.id, textsim._alive(c, 'd'), textsim._alive(c, 'r'));
 END $$;
-COMMENT ON FUNCTION textsim._members_query(integer)
+COMMENT ON FUNCTION textsim._members_query(textsim.corpus)
     IS 'a query for the members of the clusters of a tracked corpus';
 
 CREATE FUNCTION textsim._members_of(corpus text, document_key text)
@@ -34,9 +35,9 @@ DECLARE
     c textsim.corpus := textsim._required_corpus(corpus);
 BEGIN
     PERFORM textsim._tracking(c);
-    RETURN QUERY EXECUTE textsim._members_query(c.id) || format(
-        'WHERE m.cluster = (SELECT o.cluster FROM textsim.%I e JOIN textsim.%I o ON o.document_id = e.id '
-        'WHERE e.key = $1)', 'document_' || c.id, 'member_' || c.id) USING document_key;
+    RETURN QUERY EXECUTE textsim._members_query(c) || format(
+        'AND m.cluster = (SELECT o.cluster FROM textsim.%I e JOIN textsim.%I o ON o.document_id = e.id '
+        'WHERE e.key = $1%s)', 'document_' || c.id, 'member_' || c.id, textsim._alive(c, 'e')) USING document_key;
 END $$;
 COMMENT ON FUNCTION textsim._members_of(text, text) IS 'the rows of members_of()';
 
@@ -50,7 +51,7 @@ DECLARE
     c textsim.corpus := textsim._required_corpus(corpus);
 BEGIN
     PERFORM textsim._tracking(c);
-    RETURN QUERY EXECUTE textsim._members_query(c.id);
+    RETURN QUERY EXECUTE textsim._members_query(c);
 END $$;
 COMMENT ON FUNCTION textsim.members(text)
     IS 'Returns the documents of the clusters of a tracked corpus: key, the id of the cluster, the key of the document '
@@ -60,7 +61,8 @@ COMMENT ON FUNCTION textsim.members(text)
     'clusters() with judgements. crowded says that the document has too many candidates, as texts of one template '
     'have. It was compared with at most 200 earlier ones, so its cluster may be incomplete. With linkage complete, a '
     'document with more than 200 earlier candidates is in no cluster, except with its copies and with documents that '
-    'were judged the same. A document without a match has no row. Raises an error if the corpus is not tracked.';
+    'were judged the same. A document without a match has no row, and neither has a document that has expired. If the '
+    'representative has expired, it is NULL until clusters are updated. Raises an error if the corpus is not tracked.';
 
 CREATE FUNCTION textsim.members_of(corpus text, key text)
 RETURNS TABLE (
@@ -93,7 +95,9 @@ BEGIN
             FROM textsim.%2$I x JOIN textsim.%2$I y ON y.node = x.node AND y.document_id > x.document_id
         ) p ON p.x = d.id
         JOIN textsim.%1$I e ON e.id = p.y
-        $query$, 'document_' || c.id, 'node_' || c.id, 'match_' || c.id);
+        WHERE true%4$s%5$s
+        $query$, 'document_' || c.id, 'node_' || c.id, 'match_' || c.id, textsim._alive(c, 'd'),
+        textsim._alive(c, 'e'));
 END $$;
 COMMENT ON FUNCTION textsim.match_pairs(text)
     IS 'Returns the matches of a tracked corpus, as pairs() returns its pairs. Each pair is listed once, with a < b in '
@@ -109,7 +113,7 @@ BEGIN
     PERFORM textsim._tracking(c);
     RETURN QUERY EXECUTE format(
         'SELECT q.cluster, q.representative, q.similarity, q.crowded FROM (%s) q WHERE q.key = $1',
-        textsim._members_query(c.id)) USING key;
+        textsim._members_query(c)) USING key;
 END $$;
 COMMENT ON FUNCTION textsim.cluster_of(text, text)
     IS 'Returns the cluster of the document with this key, as a row of members(). Returns no row if the document has '

@@ -20,6 +20,7 @@ from tests.support.passages import (
     places,
     with_header,
 )
+from tests.support.scopes import scopes_of_one_hash
 from textsim_db.sketch.fingerprints import LEFT_OUT
 from textsim_db.write.batch_size import BATCH_DOCUMENTS
 
@@ -173,6 +174,35 @@ def test_a_scope_does_not_hide_the_passages_of_another(
     assert of_many == common_in_sql(connection, HEADER, 1000, "large")
     assert [run.documents for run in of_many] == [1200]
     assert corpus.check() == []
+
+
+def test_documents_of_another_scope_and_expired_ones_are_not_counted(
+    db: ts.Database, connection: Connection
+) -> None:
+    """The two scopes have one hash, so their fingerprints are the same numbers."""
+    crowd, few = scopes_of_one_hash()
+    corpus = create_corpus(db, scoped=True, keep_for="1 day")
+    corpus.add_many((f"{n:02}", f"{HEADER} and w{n} x{n}", crowd) for n in range(20))
+    corpus.add_many((f"few {n}", f"{HEADER} and y{n} z{n}", few) for n in range(5))
+    connection.execute("UPDATE textsim.document_1 SET expires_at = now() WHERE key >= 'few 2'")
+    search = "SELECT key FROM textsim.passages('c', %s, scope => %s, max_documents => %s)"
+    runs = "SELECT documents FROM textsim.common_runs('c', %s, %s, %s)"
+    pairs = "SELECT a, b FROM textsim.shared_passages('c', max_documents => 10)"
+    for limit, keys, counted in ((2, ["few 0", "few 1"], []), (1, [], [2])):
+        found = corpus.passages(HEADER, scope=few, max_documents=limit)
+        assert sorted(each.key for each in found) == keys
+        assert [run.documents for run in found.common] == counted
+        rows = connection.execute(search, [HEADER, few, limit]).fetchall()
+        assert sorted(key for (key,) in rows) == keys
+        assert [n for (n,) in connection.execute(runs, [HEADER, few, limit])] == counted
+        ((record,),) = [corpus.contamination([("q", HEADER)], max_documents=limit, scope=few)]
+        assert record.documents == keys
+    (run,) = corpus.passages(HEADER, scope=crowd, max_documents=10).common
+    assert run.documents == 20
+    shared = {each[:2] for each in corpus.shared_passages(max_documents=10)}
+    assert shared == set(connection.execute(pairs))
+    assert {pair for pair in shared if "few" in pair[0]} == {("few 0", "few 1")}
+    assert len(shared) < 20
 
 
 def test_sql_leaves_out_the_same_classes(connection: Connection) -> None:

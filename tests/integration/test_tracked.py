@@ -479,3 +479,30 @@ def test_a_higher_threshold_stays_until_the_corpus_has_a_higher_threshold(
         corpus.update_clusters()
         compare(connection, corpus, "kept", thresholds[-1] or 0)
     assert thresholds == [0.7, 0.7, 0.8, 0.5]
+
+
+def test_an_expired_document_is_no_member_and_in_no_match(
+    db: ts.Database, connection: Connection
+) -> None:
+    corpus = db.create_corpus("c", keep_for="1 day", threshold=0.5)
+    corpus.add_many({key: f"one two three four five six seven {key}" for key in "abc"})
+    connection.execute("SELECT textsim.track('c')")
+    corpus.update_clusters()
+    assert {(each.key, each.representative) for each in corpus.members()} == {
+        ("a", "a"),
+        ("b", "a"),
+        ("c", "a"),
+    }
+    connection.execute("UPDATE textsim.document_1 SET expires_at = now() WHERE key = 'a'")
+    expected = [("b", None, None), ("c", None, None)]
+    for members in (corpus.members(), corpus.members_of("b")):
+        assert (
+            sorted((each.key, each.representative, each.similarity) for each in members) == expected
+        )
+    assert [*corpus.members_of("a")] == []
+    for query, rows in {
+        "SELECT a, b FROM textsim.match_pairs('c')": [("b", "c")],
+        "SELECT representative FROM textsim.cluster_of('c', 'b')": [(None,)],
+        "SELECT * FROM textsim.cluster_of('c', 'a')": [],
+    }.items():
+        assert connection.execute(query.encode()).fetchall() == rows, query

@@ -78,7 +78,8 @@ def look_up_of_shingles(shingles: PassageShingles, config: CorpusConfig, scopes:
 def without_common(store: Store, look_up: LookUp, max_documents: int) -> tuple[LookUp, Int32Array]:
     """Return the look-up of one query without the fingerprints of more documents, and those."""
     fingerprints = look_up.buckets.values
-    parameters = [Array(fingerprints), max_documents, max_documents]
+    scope = None if look_up.scopes is None else look_up.scopes[0]
+    parameters = [Array(fingerprints), scope, max_documents]
     statement = store.corpus.statement(statements.COMMON_FINGERPRINTS)
     ((sent,),) = read_rows(store.engine, statement, parameters, binary=True, prepare=True)
     common = load_int4_array(sent)

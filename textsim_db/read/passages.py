@@ -37,7 +37,7 @@ from textsim_db.read.candidates import (
 from textsim_db.read.document_cache import DocumentCache
 from textsim_db.read.read_band_index import expired_ids
 from textsim_db.read.search import forms_of_rows, placed_bytes, row_of_key, search_text
-from textsim_db.read.snapshot import fetch_arrays, snapshot
+from textsim_db.read.snapshot import snapshot
 from textsim_db.read.stored_documents import StoredDocuments, WordNumbers
 from textsim_db.results import (
     CommonRun,
@@ -183,12 +183,13 @@ def _runs_with_fingerprints(
     n = window_of(store.corpus.config.passages or 0).n
     for run in np.split(places, np.flatnonzero(np.diff(places) > n) + 1):
         start, end = int(run[0]), int(run[-1]) + n
-        yield CommonRun(end - start, start, _count_documents(store, int(stored[start])))
+        yield CommonRun(end - start, start, _count_documents(store, int(stored[start]), scopes))
 
 
-def _count_documents(store: Store, fingerprint: int) -> int:
+def _count_documents(store: Store, fingerprint: int, scopes: Scopes) -> int:
     statement = store.corpus.statement(statements.COUNT_DOCUMENTS_OF_FINGERPRINT)
-    ((documents,),) = read_rows(store.engine, statement, [fingerprint])
+    scope = None if scopes is None else scopes[0]
+    ((documents,),) = read_rows(store.engine, statement, [fingerprint, scope])
     return int(documents)
 
 
@@ -230,11 +231,11 @@ def shared_passages(
     """
     least = least_words(store, min_words)
     with snapshot(store.engine) as connection:
-        common = _fingerprints_of_many(connection, store.corpus, max_documents)
+        common = list(_fingerprints_of_many(connection, store.corpus, max_documents))
         cache = DocumentCache(connection, store.corpus, store.dictionary)
         expired = expired_ids(connection, store.corpus)
         with connection.cursor(store.corpus.label("shared passages"), binary=True) as cursor:
-            cursor.execute(store.corpus.statement(statements.SHARED_FINGERPRINTS), [Array(common)])
+            cursor.execute(store.corpus.statement(statements.SHARED_FINGERPRINTS), common)
             for document_id, data in cursor:
                 others = np.setdiff1d(load_int4_array(data), expired)
                 if document_id not in expired:
@@ -244,19 +245,24 @@ def shared_passages(
 
 def _fingerprints_of_many(
     connection: Connection, corpus: StoredCorpus, max_documents: int | None
-) -> Int32Array:
-    """Return the fingerprints that more documents have, and log a warning if there are any."""
+) -> tuple[Array, list[str | None]]:
+    """Return the fingerprints that more documents have, and their scopes.
+
+    It logs a warning if there are any.
+    """
     if max_documents is None:
-        return np.empty(0, np.int32)
-    statement, parameters = statements.FINGERPRINTS_OF_MANY, [max_documents]
-    common = load_int4_array(*fetch_arrays(connection, corpus, statement, parameters))
+        return Array(np.empty(0, np.int32)), []
+    cursor = connection.cursor(binary=True)
+    statement = corpus.statement(statements.FINGERPRINTS_OF_MANY)
+    ((sent, scopes),) = cursor.execute(statement, [max_documents]).fetchall()
+    common = load_int4_array(sent)
     if len(common):
         log.warning(
             "corpus %s: left out fingerprints that more than %s documents have: %s",
             *(corpus.name, max_documents, len(common)),
             extra={"corpus": corpus.name, "fingerprints": len(common)},
         )
-    return common
+    return Array(common), scopes
 
 
 def _shared_with(

@@ -196,28 +196,32 @@ SELECT pg_catalog.array_send(pg_catalog.array_agg(d.id)),
     pg_catalog.array_send(pg_catalog.array_agg(d.shingle_count))
 FROM {document} d WHERE d.shingle_count > 0
 """
-COMMON_FINGERPRINTS: Final[LiteralString] = """
-SELECT pg_catalog.array_send(ARRAY(
-    SELECT q.fingerprint FROM pg_catalog.unnest(%s::integer[]) q (fingerprint)
-    WHERE (SELECT count(*) FROM (
-        SELECT FROM {passage} p WHERE p.fingerprint = q.fingerprint LIMIT %s::bigint + 1) s) > %s))
+# The tables are named, so that a corpus that was rebuilt meanwhile is an error.
+_CORPUS_WITH_PASSAGES: Final[LiteralString] = """
+FROM textsim.corpus c WHERE c.id = {id} AND NOT EXISTS (SELECT FROM {passage} WHERE false)
 """
+COMMON_FINGERPRINTS: Final[LiteralString] = f"""
+SELECT pg_catalog.array_send(textsim._fingerprints_of_many(c, %s::integer[], %s, %s))
+{_CORPUS_WITH_PASSAGES}"""
 ESTIMATE_DOCUMENTS: Final[LiteralString] = (
     "SELECT textsim._estimated_rows({document_name}::pg_catalog.regclass)"
 )
-COUNT_DOCUMENTS_OF_FINGERPRINT: Final[LiteralString] = """
-SELECT count(*) FROM (SELECT FROM {passage} p WHERE p.fingerprint = %s::integer LIMIT 100000) s
-"""
-FINGERPRINTS_OF_MANY: Final[LiteralString] = """
-/* textsim-db: shared passages of corpus {id}: fingerprints of many documents */
-SELECT pg_catalog.array_send(ARRAY(
-    SELECT p.fingerprint FROM {passage} p GROUP BY 1 HAVING count(*) > %s))
+COUNT_DOCUMENTS_OF_FINGERPRINT: Final[LiteralString] = f"""
+SELECT textsim._count_documents_of(c, %s::integer, %s)
+{_CORPUS_WITH_PASSAGES}"""
+FINGERPRINTS_OF_MANY: Final[LiteralString] = f"""
+/* textsim-db: shared passages of corpus {{id}}: fingerprints of many documents */
+SELECT pg_catalog.array_send(f.fingerprints), f.scopes
+FROM (SELECT c {_CORPUS_WITH_PASSAGES}) o, textsim._fingerprints_of_all(o.c, %s) f
 """
 SHARED_FINGERPRINTS: Final[LiteralString] = """
 /* textsim-db: shared passages of corpus {id} */
 SELECT x.document_id, pg_catalog.array_send(pg_catalog.array_agg(DISTINCT y.document_id))
 FROM {passage} x JOIN {passage} y ON y.fingerprint = x.fingerprint AND y.document_id > x.document_id
-WHERE x.fingerprint NOT IN (SELECT unnest(%s::integer[]))
+WHERE NOT EXISTS (
+    SELECT FROM unnest(%s::integer[], %s::text[]) k (fingerprint, scope)
+    WHERE k.fingerprint = x.fingerprint AND (k.scope IS NULL OR k.scope = (
+        SELECT o.scope FROM {document} o WHERE o.id = x.document_id)))
 GROUP BY x.document_id
 """
 DOCUMENTS_OF_IDS: Final[LiteralString] = f"""
