@@ -17,8 +17,6 @@ from textsim_db.files.record_writer import RecordWriter, expect_utf8
 from textsim_db.files.text_lines import decoded, lines
 from textsim_db.text.storable_text import MAX_BYTES
 
-MAX_SEPARATORS = 4 * 1024 * 1024
-"""Separators of a line. Python may need 60 bytes for each column; a text of words has far fewer."""
 _BYTE_ORDER_MARK = "\ufeff"  # at the start of a file, readers would remove it
 _SEPARATORS = {"\t": "tabs", ";": "semicolons", ",": "commas"}
 
@@ -34,7 +32,7 @@ class CsvReader(LineReader):
     def __init__(self, file: IO[bytes], kind: Kind = Kind.CSV) -> None:
         self._title, _, self._separator = RECORD_KINDS[kind]
         csv.field_size_limit(max(csv.field_size_limit(), MAX_BYTES))
-        self._lines = _TextLines(file, self._separator)
+        self._lines = _TextLines(file)
         self._records = csv.reader(self._lines, strict=True, delimiter=self._separator)
         header = self._next_record()
         if header is None:
@@ -139,9 +137,8 @@ class _UnreadableRest(InputError):
 class _TextLines:
     """The decoded lines of a file."""
 
-    def __init__(self, file: IO[bytes], separator: str) -> None:
+    def __init__(self, file: IO[bytes]) -> None:
         self._lines = lines(file)
-        self._separator, self._title = separator.encode(), _SEPARATORS[separator]
         self.error: InputError | None = None
         """The error of the first line since clear() that is not UTF-8."""
         self._raw = bytearray()  # a list of short lines would take many times their bytes
@@ -161,8 +158,6 @@ class _TextLines:
         number, line = next(self._lines)
         if line is None:
             raise _UnreadableRest(f"line {number} is longer than {text_lines.MAX_LINE:,} bytes")
-        if line.count(self._separator) > MAX_SEPARATORS:
-            raise _UnreadableRest(f"line {number} has more than {MAX_SEPARATORS:,} {self._title}")
         self._raw += line
         try:
             return decoded(line)

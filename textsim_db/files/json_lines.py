@@ -12,10 +12,6 @@ from textsim_db.files.record_reader import LineReader, Values, type_name
 from textsim_db.files.record_writer import RecordWriter
 from textsim_db.files.text_lines import decoded, lines
 
-MAX_PUNCTUATION = 8 * 1024 * 1024
-"""Commas, colons and opening brackets of a line. Python may need 70 bytes for each of them."""
-_PUNCTUATION = (b",", b":", b"[", b"{")
-
 
 class JsonReader(LineReader):
     """The objects of a file of JSON lines; blank lines are skipped."""
@@ -58,7 +54,6 @@ def json_object(line: bytes | None) -> Values:
     """Return the JSON object of a line; raises InputError."""
     if line is None:
         raise InputError(f"the line is longer than {text_lines.MAX_LINE:,} bytes")
-    _check_structure(line)
     text = decoded(line.rstrip())
     try:
         record = json.loads(text)
@@ -71,12 +66,3 @@ def json_object(line: bytes | None) -> Values:
     if not isinstance(record, dict):
         raise InputError(f"the line is {type_name(record)}; expected a JSON object")
     return record
-
-
-def _check_structure(line: bytes) -> None:
-    """Raise InputError if parsed JSON, such as millions of arrays, would take too much memory.
-
-    Marks in strings count too, but a text of words has far fewer.
-    """
-    if len(line) > MAX_PUNCTUATION and sum(map(line.count, _PUNCTUATION)) > MAX_PUNCTUATION:
-        raise InputError(f"the line has more than {MAX_PUNCTUATION:,} commas, colons and brackets")
