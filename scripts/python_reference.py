@@ -22,9 +22,15 @@ _ITEM = re.compile(r"^(?=\S)", re.MULTILINE)
 
 def python_texts() -> dict[str, str]:
     """Return the texts of the public names by their headings; the errors have one heading together."""
-    names = {f"{place}{name}" for place, module in MODULES.items() for name in module.__all__}
+    names = {f"{place}{name}" for place, module in MODULES.items() for name in _public(module)}
     names = {name for name in names if name not in _errors()} | {"errors"}
     return {name: "\n\n".join(filter(None, _parts(name))) for name in names}
+
+
+def _public(module: Any) -> list[str]:
+    every = [name for name in vars(module) if not name.startswith("_")]
+    imported = [name for name in every if not inspect.ismodule(getattr(module, name))]
+    return getattr(module, "__all__", imported)
 
 
 def _parts(name: str) -> Iterator[str]:

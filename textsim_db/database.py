@@ -10,8 +10,7 @@ from sqlalchemy import URL, Engine
 
 from textsim_db.corpus import Corpus, ManagedCorpus
 from textsim_db.corpus.load_modules import load_modules
-from textsim_db.db import addresses, embedded_server, schema, stored_corpus
-from textsim_db.db import engine as engines
+from textsim_db.db import addresses, embedded_server, engine as engines, schema, stored_corpus
 from textsim_db.db.dictionary import Dictionary
 from textsim_db.db.process_fork import renew_after_fork
 from textsim_db.db.store import Store

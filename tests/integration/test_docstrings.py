@@ -11,9 +11,7 @@ import pytest
 
 import textsim_db.measures
 from textsim_db import corpus, database
-from textsim_db.aio import corpus as aio_corpus
-from textsim_db.aio import database as aio_database
-from textsim_db.aio import streams
+from textsim_db.aio import corpus as aio_corpus, database as aio_database, streams
 from textsim_db.dedupe import dedupe_frame
 
 MODULES = [

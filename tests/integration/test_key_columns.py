@@ -13,8 +13,7 @@ from uuid import UUID
 
 import psycopg
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 import textsim_db as ts
 from tests.support.connections import Connection

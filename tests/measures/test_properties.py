@@ -10,8 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from tests.support.document_rows import grams, rows_of
 from textsim_db.compare.verify import Criterion, values_of_pairs

@@ -7,8 +7,7 @@ from typing import LiteralString
 
 import psycopg
 import pytest
-from psycopg import errors as pg
-from psycopg import sql
+from psycopg import errors as pg, sql
 
 import textsim_db as ts
 from tests.support.roles import (

@@ -12,8 +12,10 @@ from uuid import UUID
 import pandas as pd
 import pytest
 from pyspark.errors import PySparkException
-from pyspark.sql import SparkSession
-from pyspark.sql import functions as F  # noqa: N812
+from pyspark.sql import (
+    SparkSession,
+    functions as F,  # noqa: N812
+)
 
 import textsim_db as ts
 from tests.support.spark import frame

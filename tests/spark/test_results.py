@@ -6,8 +6,10 @@ import random
 from typing import Any
 
 import pytest
-from pyspark.sql import SparkSession
-from pyspark.sql import functions as F  # noqa: N812
+from pyspark.sql import (
+    SparkSession,
+    functions as F,  # noqa: N812
+)
 
 import textsim_db as ts
 from tests.support.rebuilds import stored_rows
@@ -15,8 +17,7 @@ from tests.support.sampling import sample
 from tests.support.spark import Documents, frame, near_duplicates, rows
 from tests.support.templated_texts import templated
 from textsim_db.errors import ConfigurationError
-from textsim_db.spark import candidates as engine
-from textsim_db.spark import write
+from textsim_db.spark import candidates as engine, write
 
 pytestmark = pytest.mark.more
 

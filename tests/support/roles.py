@@ -8,8 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import psycopg
-from psycopg import errors as pg
-from psycopg import sql
+from psycopg import errors as pg, sql
 
 import textsim_db as ts
 from tests.support.servers import Server, database_of

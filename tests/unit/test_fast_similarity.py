@@ -7,8 +7,7 @@ import random
 
 import numpy as np
 import pytest
-from hypothesis import example, given
-from hypothesis import strategies as st
+from hypothesis import example, given, strategies as st
 
 from tests.support import reference
 from textsim_db.settings import CorpusSettings

@@ -10,8 +10,7 @@ from math import inf, nextafter
 import numpy as np
 import numpy.typing as npt
 import pytest
-from hypothesis import example, given
-from hypothesis import strategies as st
+from hypothesis import example, given, strategies as st
 
 from tests.support import reference
 from textsim_db.compare.packed_pairs import count_shared

@@ -12,8 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import unicodedataplus
-from hypothesis import example, given
-from hypothesis import strategies as st
+from hypothesis import example, given, strategies as st
 
 from tests.fuzz.text_checks import check_reference
 from tests.support import collision, reference

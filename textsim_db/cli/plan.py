@@ -26,8 +26,7 @@ from textsim_db.cli.searches import note_unknown_scope
 from textsim_db.cli.settings_options import PartialSettings, with_settings
 from textsim_db.errors import shown
 from textsim_db.settings import DEFAULTS
-from textsim_db.show.numbers import count
-from textsim_db.show.numbers import similarity as shown_similarity
+from textsim_db.show.numbers import count, similarity as shown_similarity
 
 if TYPE_CHECKING:
     from textsim_db.results import RecallReport

@@ -10,8 +10,7 @@ from typing import Any, cast
 
 import psycopg
 import sqlalchemy
-from psycopg import errors as pg
-from psycopg import pq
+from psycopg import errors as pg, pq
 from psycopg.rows import tuple_row
 from sqlalchemy import Engine
 from sqlalchemy.pool import PoolProxiedConnection

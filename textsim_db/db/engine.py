@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any, LiteralString, cast
 
 import psycopg
 import sqlalchemy
-from psycopg import errors as pg
-from psycopg import sql
+from psycopg import errors as pg, sql
 from sqlalchemy import Engine
 from sqlalchemy.pool import AssertionPool, SingletonThreadPool, StaticPool
 

@@ -11,8 +11,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any, LiteralString
 
 import psycopg
-from psycopg import errors as pg
-from psycopg import sql
+from psycopg import errors as pg, sql
 from psycopg.rows import dict_row
 from psycopg.types.json import Jsonb
 from psycopg.types.string import TextLoader

@@ -9,78 +9,62 @@ Two empty sequences share nothing: every similarity is 0 and the angle is 90 deg
 count differences are 0. No result is NaN.
 """
 
-from __future__ import annotations
-
-from textsim_db.measures.alignment import Arrow, EditTable, alignment, edit_table
+from textsim_db.measures.alignment import (
+    Arrow as Arrow,
+    EditTable as EditTable,
+    alignment as alignment,
+    edit_table as edit_table,
+)
 from textsim_db.measures.bags_and_ngrams import (
-    bag_of_words,
-    character_shingles,
-    without_stop_words,
-    word_counts,
-    word_ngrams,
+    bag_of_words as bag_of_words,
+    character_shingles as character_shingles,
+    without_stop_words as without_stop_words,
+    word_counts as word_counts,
+    word_ngrams as word_ngrams,
 )
-from textsim_db.measures.by_name import MEASURES, Measure, measure_of
-from textsim_db.measures.edits import levenshtein, levenshtein_similarity
-from textsim_db.measures.estimates import Estimate, signature_estimate
-from textsim_db.measures.frequencies import Frequencies, counts, frequencies, jaccard_of_counts
+from textsim_db.measures.by_name import (
+    MEASURES as MEASURES,
+    Measure as Measure,
+    measure_of as measure_of,
+)
+from textsim_db.measures.edits import (
+    levenshtein as levenshtein,
+    levenshtein_similarity as levenshtein_similarity,
+)
+from textsim_db.measures.estimates import (
+    Estimate as Estimate,
+    signature_estimate as signature_estimate,
+)
+from textsim_db.measures.frequencies import (
+    Frequencies as Frequencies,
+    counts as counts,
+    frequencies as frequencies,
+    jaccard_of_counts as jaccard_of_counts,
+)
 from textsim_db.measures.matrices import (
-    CharacteristicMatrix,
-    characteristic_matrix,
-    pairwise_matrix,
-    signature_matrix,
+    CharacteristicMatrix as CharacteristicMatrix,
+    characteristic_matrix as characteristic_matrix,
+    pairwise_matrix as pairwise_matrix,
+    signature_matrix as signature_matrix,
 )
-from textsim_db.measures.sets import containment, dice, jaccard, overlap, weighted_jaccard
+from textsim_db.measures.sets import (
+    containment as containment,
+    dice as dice,
+    jaccard as jaccard,
+    overlap as overlap,
+    weighted_jaccard as weighted_jaccard,
+)
 from textsim_db.measures.vectors import (
-    cosine_distance,
-    cosine_similarity,
-    euclidean,
-    lr_norm,
-    manhattan,
+    cosine_distance as cosine_distance,
+    cosine_similarity as cosine_similarity,
+    euclidean as euclidean,
+    lr_norm as lr_norm,
+    manhattan as manhattan,
 )
-from textsim_db.measures.vocabulary import Vocabulary
-from textsim_db.measures.weights import document_frequencies, idf_weights
-from textsim_db.text.shingles import shingles
-from textsim_db.text.tokens import normal_form, words
-
-__all__ = [
-    "MEASURES",
-    "Arrow",
-    "CharacteristicMatrix",
-    "EditTable",
-    "Estimate",
-    "Frequencies",
-    "Measure",
-    "Vocabulary",
-    "alignment",
-    "bag_of_words",
-    "character_shingles",
-    "characteristic_matrix",
-    "containment",
-    "cosine_distance",
-    "cosine_similarity",
-    "counts",
-    "dice",
-    "document_frequencies",
-    "edit_table",
-    "euclidean",
-    "frequencies",
-    "idf_weights",
-    "jaccard",
-    "jaccard_of_counts",
-    "levenshtein",
-    "levenshtein_similarity",
-    "lr_norm",
-    "manhattan",
-    "measure_of",
-    "normal_form",
-    "overlap",
-    "pairwise_matrix",
-    "shingles",
-    "signature_estimate",
-    "signature_matrix",
-    "weighted_jaccard",
-    "without_stop_words",
-    "word_counts",
-    "word_ngrams",
-    "words",
-]
+from textsim_db.measures.vocabulary import Vocabulary as Vocabulary
+from textsim_db.measures.weights import (
+    document_frequencies as document_frequencies,
+    idf_weights as idf_weights,
+)
+from textsim_db.text.shingles import shingles as shingles
+from textsim_db.text.tokens import normal_form as normal_form, words as words

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Hashable
-from collections.abc import Sequence as Items
+from collections.abc import Hashable, Sequence as Items
 from typing import NamedTuple, TypeAlias
 
 import numpy as np

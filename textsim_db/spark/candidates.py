@@ -8,8 +8,11 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from pyspark.sql import Column, DataFrame
-from pyspark.sql import functions as F  # noqa: N812 - the name that PySpark's users know
+from pyspark.sql import (
+    Column,
+    DataFrame,
+    functions as F,  # noqa: N812 - the name that PySpark's users know
+)
 
 from textsim_db.check_values import check_count
 from textsim_db.errors import ConfigurationError, suggestion

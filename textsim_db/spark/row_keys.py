@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from pyspark.sql import Column
-from pyspark.sql import functions as F  # noqa: N812 - the name that PySpark's users know
+from pyspark.sql import (
+    Column,
+    functions as F,  # noqa: N812 - the name that PySpark's users know
+)
 
 
 def join_key(*columns: str | Column) -> Column:

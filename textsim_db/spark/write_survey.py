@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from pyspark.sql import DataFrame
-from pyspark.sql import functions as F  # noqa: N812 - its usual name
+from pyspark.sql import (
+    DataFrame,
+    functions as F,  # noqa: N812 - its usual name
+)
 
 from textsim_db.errors import ConfigurationError
 

@@ -8,8 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import LiteralString, NamedTuple
 
-from psycopg import errors as pg
-from psycopg import sql
+from psycopg import errors as pg, sql
 from sqlalchemy import Engine
 
 from textsim_db.db.engine import Connection, transaction, wait_at_most

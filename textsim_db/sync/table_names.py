@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import psycopg
 import sqlalchemy
-from psycopg import errors as pg
-from psycopg import sql
+from psycopg import errors as pg, sql
 from sqlalchemy import Table
 
 from textsim_db.db.engine import Connection

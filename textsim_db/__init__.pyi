@@ -1,0 +1,82 @@
+from textsim_db.cluster.given_pairs import group_pairs as group_pairs
+from textsim_db.corpus import Corpus as Corpus
+from textsim_db.database import Database as Database, connect as connect, install as install
+from textsim_db.dedupe.dedupe_frame import (
+    FrameReport as FrameReport,
+    RemovedRow as RemovedRow,
+    dedupe_frame as dedupe_frame,
+)
+from textsim_db.diff.cluster_explanation import (
+    ExplainedCluster as ExplainedCluster,
+    ExplainedMember as ExplainedMember,
+)
+from textsim_db.diff.explanation import Explanation as Explanation, explain as explain
+from textsim_db.errors import (
+    ConfigurationError as ConfigurationError,
+    CorpusBusy as CorpusBusy,
+    CorpusChanged as CorpusChanged,
+    CorpusExists as CorpusExists,
+    CorpusNotFound as CorpusNotFound,
+    DatabaseError as DatabaseError,
+    DatabaseUnavailable as DatabaseUnavailable,
+    DocumentError as DocumentError,
+    DocumentNotFound as DocumentNotFound,
+    DuplicateError as DuplicateError,
+    EmbeddedServerError as EmbeddedServerError,
+    InputError as InputError,
+    JudgementExists as JudgementExists,
+    MeasureError as MeasureError,
+    RecipeError as RecipeError,
+    SchemaError as SchemaError,
+    TextsimError as TextsimError,
+)
+from textsim_db.frames.arrow_results import Results as Results
+from textsim_db.keys import join_key as join_key, split_key as split_key
+from textsim_db.results import (
+    Activity as Activity,
+    AddReport as AddReport,
+    Boilerplate as Boilerplate,
+    Candidate as Candidate,
+    ChangeReport as ChangeReport,
+    Cluster as Cluster,
+    ClusterEvent as ClusterEvent,
+    CommonRun as CommonRun,
+    Contamination as Contamination,
+    Contradiction as Contradiction,
+    Drift as Drift,
+    Duplicate as Duplicate,
+    Failure as Failure,
+    InspectedCluster as InspectedCluster,
+    Inspection as Inspection,
+    Judgement as Judgement,
+    Match as Match,
+    Member as Member,
+    Metric as Metric,
+    Pair as Pair,
+    PartialMatch as PartialMatch,
+    Passage as Passage,
+    PassageList as PassageList,
+    Problem as Problem,
+    QueryMatch as QueryMatch,
+    RecallReport as RecallReport,
+    Refusal as Refusal,
+    ScopeStatus as ScopeStatus,
+    SharedPassage as SharedPassage,
+    SharedShingle as SharedShingle,
+    Source as Source,
+    Statistics as Statistics,
+    Status as Status,
+    Twin as Twin,
+    WorkerState as WorkerState,
+)
+from textsim_db.settings import (
+    CorpusConfig as CorpusConfig,
+    CorpusSettings as CorpusSettings,
+    Linkage as Linkage,
+    Mode as Mode,
+)
+from textsim_db.sketch.cost_of_bands import Option as Option, plan as plan
+from textsim_db.sync.worker import Worker as Worker
+from textsim_db.sync.worker_settings import WorkReport as WorkReport
+
+__version__: str
