@@ -233,11 +233,23 @@ def test_pairs_need_only_one_connection(
     assert sorted(corpus.pairs(THRESHOLD)) == expected_pairs(corpus, texts)
 
 
-def test_pairs_are_complete_if_a_snapshot_cannot_be_shared(
-    corpus: ts.Corpus, texts: dict[str, str], monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    ("name", "statement"),
+    [
+        ("IMPORT_SNAPSHOT", "SET TRANSACTION SNAPSHOT 'none'"),
+        ("EXPORT_SNAPSHOT", "COPY (SELECT) TO '/dev/full'"),  # as on a full disk
+    ],
+)
+def test_pairs_and_check_are_complete_if_a_snapshot_cannot_be_shared(
+    corpus: ts.Corpus,
+    texts: dict[str, str],
+    monkeypatch: pytest.MonkeyPatch,
+    name: str,
+    statement: str,
 ) -> None:
-    monkeypatch.setattr(statements, "IMPORT_SNAPSHOT", "SET TRANSACTION SNAPSHOT 'none'")
+    monkeypatch.setattr(statements, name, statement)
     assert sorted(corpus.pairs(THRESHOLD)) == expected_pairs(corpus, texts)
+    assert corpus.check() == []
 
 
 def test_two_connections_share_one_snapshot(db: ts.Database) -> None:

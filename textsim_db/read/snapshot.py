@@ -59,15 +59,27 @@ def with_second(engine: Engine, first: Connection) -> Iterator[list[Connection]]
     """Lend a second connection that sees the state of the first, so that two processors work.
 
     Yields both, or only the first if no second connection is possible: a pooler may have none left,
-    or may lead to another server.
+    or may lead to another server, and the server writes a file for the second one, which a full disk
+    prevents.
     """
     with ExitStack() as stack:
         connections = [first]
-        if not is_pooled(first):
+        if not is_pooled(first) and _can_export(engine):
             (name,) = first.execute(statements.EXPORT_SNAPSHOT).fetchone() or ("",)
             with suppress(psycopg.Error, sqlalchemy.exc.SQLAlchemyError, DatabaseError):
                 connections.append(stack.enter_context(_of_same_state(engine, name)))
         yield connections
+
+
+def _can_export(engine: Engine) -> bool:
+    """Try it on another connection, because an error would end the transaction of the first."""
+    with (
+        suppress(psycopg.Error, sqlalchemy.exc.SQLAlchemyError, DatabaseError),
+        snapshot(engine) as connection,
+    ):
+        connection.execute(statements.EXPORT_SNAPSHOT)
+        return True
+    return False
 
 
 @contextmanager
