@@ -10,7 +10,11 @@ from textsim_db.diff.cluster_explanation import (
     ExplainedCluster as ExplainedCluster,
     ExplainedMember as ExplainedMember,
 )
-from textsim_db.diff.explanation import Explanation as Explanation, explain as explain
+from textsim_db.diff.explanation import (
+    Explanation as Explanation,
+    PairDifferences as PairDifferences,
+    explain as explain,
+)
 from textsim_db.errors import (
     ConfigurationError as ConfigurationError,
     CorpusBusy as CorpusBusy,

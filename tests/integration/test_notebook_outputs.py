@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import pickle
+import random
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -57,7 +58,40 @@ def test_every_result_shows_itself(corpus: ts.Corpus) -> None:
     assert "<del>today</del>" in comparison._repr_html_()
     assert "<ins>tomorrow</ins>" in comparison._repr_html_()
     assert "jaccard, of shingles" in shown(comparison).text
+    assert "<b><bdi>b</bdi></b>" in comparison._repr_html_()
+    assert "<b><bdi>c</bdi></b>" in comparison._repr_html_()
     assert "differ only in numbers" in shown(ts.explain(f"{WORDS} 1", f"{WORDS} 2")).text
+
+
+def test_differences_of_many_pairs_are_those_of_explain(
+    corpus: ts.Corpus, rng: random.Random
+) -> None:
+    words = [f"w{i}" for i in range(30)]
+    corpus.add_many({i: " ".join(rng.sample(words, 20)) for i in range(40)})
+    given = [(rng.randrange(40), rng.randrange(40)) for _ in range(1_200)]
+    found = list(corpus.differences(given))
+    assert [(each.a, each.b) for each in found] == [(str(a), str(b)) for a, b in given]
+    for each in found[:20] + found[-20:]:
+        explained = corpus.explain(each.a, each.b)
+        assert (each.parts, each.distinctions) == (explained.parts, explained.distinctions)
+    assert [each[:2] for each in corpus.differences(corpus.pairs(0.1))] == [
+        pair[:2] for pair in corpus.pairs(0.1)
+    ]
+    with pytest.raises(ts.DocumentNotFound, match="no document 'x'"):
+        list(corpus.differences([(1, 2), (1, "x")]))
+    for wrong in ("ab", (1,), 5):
+        with pytest.raises(ts.ConfigurationError, match="expected two keys"):
+            list(corpus.differences([wrong]))  # type: ignore[list-item]
+
+
+def test_scripts_without_spaces_are_shown_without(corpus: ts.Corpus) -> None:
+    texts = {"a": "我们今天去北京 and 上海", "b": "我们明天去北京 and 上海", "c": "ไทย ok"}
+    corpus.add_many(texts)
+    for html in (corpus.explain("a", "b"), corpus.explain_cluster(["a", "b"])):
+        assert "去北京 and 上海" in html._repr_html_()
+        assert "今 天" not in html._repr_html_()
+    (pair,) = corpus.differences([("a", "c")])
+    assert "".join(part.a for part in pair.parts) == f"{texts['a']} "
 
 
 def test_the_members_of_a_cluster_stand_below_the_kept_one(corpus: ts.Corpus) -> None:
@@ -146,6 +180,9 @@ def test_reports_show_what_was_refused(db: ts.Database) -> None:
     assert "... and 90 more]" in repr(report)
     assert "<b>0" in shown(report).text
     assert "the first 20 rows of 100" in shown(report).text
+    frame = pl.DataFrame({"text": [WORDS, WORDS, "\0", "other words"]})
+    _, of_frame = ts.dedupe_frame(frame, text="text", database=db)
+    assert repr(of_frame) == "FrameReport(rows=4, kept=3, removed=<1 row>, refused=<1 row>)"
 
 
 def test_a_list_of_results_is_a_list() -> None:

@@ -26,7 +26,7 @@ class Outcome(NamedTuple):
 
 
 def judge(pairs: Pairs, same: BoolArray) -> Outcome:
-    """Judge a fair sample, and then where a judgement settles most, as the page says.
+    """Judge a fair sample, and then in turn where it settles the precision, and around the threshold.
 
     same: whether each pair is the same. Without pairs of both kinds there is no suggestion, and the fair
     sample goes on.
@@ -38,14 +38,12 @@ def judge(pairs: Pairs, same: BoolArray) -> Outcome:
         if len(judged) == JUDGED:
             break
         order = pairs.spread
-        if suggestion is not None:
-            found = precision(verdicts, pairs.histogram, suggestion.threshold)
-            is_settled = found is not None and not found.missing
-            order = (
-                pairs.nearest(suggestion.threshold)
-                if is_settled
-                else settling_order(pairs, judgements_of(pairs, same, judged), suggestion.threshold)
-            )
+        if suggestion is not None and len(judged) % 2:
+            judgements = judgements_of(pairs, same, judged)
+            settling = settling_order(pairs, judgements, suggestion.threshold)
+            order = np.concatenate((settling, pairs.nearest(suggestion.threshold)))
+        elif suggestion is not None:
+            order = pairs.nearest(suggestion.threshold)
         judged.append(next(number for number in order.tolist() if number not in judged))
     assert suggestion is not None
     found = precision(verdicts, pairs.histogram, suggestion.threshold)

@@ -79,6 +79,7 @@ class Corpus(ManagedCorpus):
     duplicates = results(corpus.Corpus.duplicates)
 
     explain = coroutine(corpus.Corpus.explain)
+    differences = stream(corpus.Corpus.differences)
     explain_cluster = coroutine(corpus.Corpus.explain_cluster)
     inspect_clusters = coroutine(corpus.Corpus.inspect_clusters)
     inspect_keys = coroutine(corpus.Corpus.inspect_keys)

@@ -264,10 +264,11 @@ class SearchMethods(CheckedArguments):
             (0.9, ['on monday evening'])
         """
         keys = (self._key(a), self._key(b))
-        forms = [self._current.read(search.normal_form_of, key) for key in keys]
-        return explanation.explain_sides(
-            *(explanation.side_of_form(form, self.config) for form in forms)
+        one, other = (
+            explanation.side_of_form(self._current.read(search.normal_form_of, key), self.config)
+            for key in keys
         )
+        return explanation.explain_sides(one, other, keys)
 
     def signature(self, text: str) -> npt.NDArray[np.int16 | np.int32]:
         """Return the signature that would be stored for a text.

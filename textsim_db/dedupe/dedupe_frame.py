@@ -26,6 +26,7 @@ from textsim_db.progress_bar import showing
 from textsim_db.results import AddReport, Refusal
 from textsim_db.settings import PAIR_SETTINGS, CorpusSettings, Linkage, Settings, check_linkage
 from textsim_db.show.layout import output
+from textsim_db.show.numbers import count
 from textsim_db.show.result_list import ResultList, rows_as_table
 from textsim_db.show.tables import facts
 from textsim_db.text.storable_text import is_null, wrong_value
@@ -57,6 +58,11 @@ class FrameReport(NamedTuple):
     """The rows that were removed, in their order."""
     refused: list[Refusal]
     """The rows that stay because they cannot be compared, by key or place, with the reason."""
+
+    def __repr__(self) -> str:
+        removed, refused = count(self.rows - self.kept, "row"), count(len(self.refused), "row")
+        counts = f"rows={self.rows}, kept={self.kept}, removed=<{removed}>, refused=<{refused}>"
+        return f"FrameReport({counts})"
 
     def _repr_html_(self) -> str:
         counts = [

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from textsim_db.diff.explanation import Side, side_of_form
 from textsim_db.diff.html_page import warning_note
 from textsim_db.diff.marked_parts import LONGEST_EXCERPT, excerpt_of_both
-from textsim_db.diff.word_diff import Part, differences
+from textsim_db.diff.word_diff import Part, differences, written
 from textsim_db.measures.sets import jaccard
 from textsim_db.settings import CorpusConfig
 from textsim_db.show.escape import escaped, shortened
@@ -53,7 +53,7 @@ class ExplainedCluster(NamedTuple):
         left_out = len(self.members) - len(shown) + self.left_out
         return output(
             f"<p><b><bdi>{escaped(self.key)}</bdi></b></p>\n",
-            f'<div class="text" dir="auto">{shortened(self.text, LONGEST_EXCERPT)}</div>\n',
+            f'<div class="text" dir="auto">{shortened(written(self.text), LONGEST_EXCERPT)}</div>\n',
             *map(_member_as_html, shown),
             note(f"{count(left_out, 'more document')} left out") if left_out else "",
         )

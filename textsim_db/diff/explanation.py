@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -45,6 +47,8 @@ class Explanation:
 
     Both texts of such a pair may be needed.
     """
+    names: tuple[str, str] = ("a", "b")
+    """The names of the texts, such as the keys of two documents."""
 
     def __repr__(self) -> str:
         similarity = f"jaccard={self.measures['jaccard']!r}"
@@ -56,6 +60,19 @@ class Explanation:
         from textsim_db.diff import html_page  # it needs this class
 
         return html_page.output_of(self)
+
+
+class PairDifferences(NamedTuple):
+    """A pair of `Corpus.differences()`: where two documents differ."""
+
+    a: str
+    """The key of one document."""
+    b: str
+    """The key of the other document."""
+    parts: list[Part]
+    """Both texts from start to end, as runs of equal and of different words."""
+    distinctions: list[str]
+    """The kinds of the different words, if all are "dates", "negations", "numbers" or "numerals"."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +99,7 @@ def explain(a: str, b: str, shingle: str = str(DEFAULTS.shingle)) -> Explanation
         0.5
     """
     config = CorpusSettings(shingle=shingle).complete()
-    return explain_sides(*(side_of_text(text, config) for text in (a, b)))
+    return explain_sides(side_of_text(a, config), side_of_text(b, config))
 
 
 def side_of_text(text: str, config: CorpusConfig) -> Side:
@@ -95,7 +112,16 @@ def side_of_form(form: str, config: CorpusConfig) -> Side:
     return _side(tokens_of([form.encode()]), tokens_of_form(form), config)
 
 
-def explain_sides(a: Side, b: Side) -> Explanation:
+def differences_of(
+    pairs: Iterable[tuple[str, str]], forms: Mapping[str, str]
+) -> Iterator[PairDifferences]:
+    """Yield where the documents of pairs differ; forms: their normal forms, by key."""
+    words = {key: tokens_of_form(form) for key, form in forms.items()}
+    for a, b in pairs:
+        yield PairDifferences(a, b, *differences(words[a], words[b]))
+
+
+def explain_sides(a: Side, b: Side, names: tuple[str, str] = ("a", "b")) -> Explanation:
     """Compare two texts that were prepared under the same configuration."""
     one, other = set(a.shingles), set(b.shingles)
     parts, distinctions = differences(a.tokens, b.tokens)
@@ -111,6 +137,7 @@ def explain_sides(a: Side, b: Side) -> Explanation:
         only_b=[shingle for shingle in b.shingles if shingle not in one],
         parts=parts,
         distinctions=distinctions,
+        names=names,
     )
 
 

@@ -6,9 +6,11 @@ from textsim_db.diff.explanation import Explanation
 from textsim_db.diff.marked_parts import columns, marked, side_by_side
 from textsim_db.diff.word_diff import Change, Part
 from textsim_db.measures.by_name import MEASURES
-from textsim_db.show.escape import escaped
+from textsim_db.show.escape import escaped, shortened
 from textsim_db.show.layout import output, page
 from textsim_db.show.tables import table
+
+_LONGEST_HEAD = 200
 
 
 def warning(distinctions: list[str]) -> str:
@@ -48,9 +50,13 @@ def output_of(explanation: Explanation) -> str:
     """Return a comparison as an output of a notebook."""
     return output(
         warning_note(explanation.distinctions),
-        side_by_side(explanation.parts, "<b>a</b>", "<b>b</b>"),
+        side_by_side(explanation.parts, *map(_head, explanation.names)),
         table(("measure", "value"), measure_rows(explanation)),
     )
+
+
+def _head(name: str) -> str:
+    return f"<b><bdi>{shortened(name, _LONGEST_HEAD)}</bdi></b>"
 
 
 def measure_rows(explanation: Explanation) -> list[tuple[str, str]]:

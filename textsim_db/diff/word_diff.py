@@ -9,7 +9,12 @@ from itertools import groupby
 from typing import NamedTuple
 
 from textsim_db.measures.alignment import alignment
-from textsim_db.text.word_places import PIECES, cut_before_words, words_of_pieces
+from textsim_db.text.word_places import (
+    PIECES,
+    cut_before_words,
+    is_spaceless,
+    words_of_pieces,
+)
 
 _CANNOT = re.compile("cannot", re.IGNORECASE | re.ASCII)
 _CONTRACTED = ("n'", "n’", "N'", "N’")
@@ -89,8 +94,21 @@ class Differences(NamedTuple):
 
 
 def tokens_of_form(form: str) -> list[Token]:
-    """Return the words of a normal form, each with the space after it."""
-    return [Token(word, f"{word} ") for word in form.split()]
+    """Return the words of a normal form, each with the space after it.
+
+    Between two words of scripts that are written without spaces, such as Chinese, is none.
+    """
+    words = form.split()
+    spaceless = [not form.isascii() and is_spaceless(word) for word in words] + [False]
+    return [
+        Token(word, word if spaceless[i] and spaceless[i + 1] else f"{word} ")
+        for i, word in enumerate(words)
+    ]
+
+
+def written(form: str) -> str:
+    """Return a normal form with spaces only where its scripts have them."""
+    return "".join(token.text for token in tokens_of_form(form)).rstrip()
 
 
 def tokens(text: str) -> list[Token]:

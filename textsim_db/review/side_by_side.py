@@ -6,7 +6,15 @@ import re
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from textsim_db.diff.word_diff import Change, Part, Token, differences, tokens, tokens_of_form
+from textsim_db.diff.word_diff import (
+    Change,
+    Part,
+    Token,
+    differences,
+    tokens,
+    tokens_of_form,
+    written,
+)
 from textsim_db.errors import MeasureError
 from textsim_db.review.reviewed import Text
 from textsim_db.show.word_borders import end_of_start, start_of_end
@@ -104,7 +112,8 @@ def _excerpt(parts: list[Part]) -> list[tuple[Change, str]]:
 
 def begin_of(text: Text) -> str:
     """Return the first words of a text on one line."""
-    return visible(_begin(_line(text.text[:_MOST_OF_EXCERPT]), 2 * _OF_EXCERPT))
+    begin = text.text[:_MOST_OF_EXCERPT]
+    return visible(_begin(_line(begin if text.is_original else written(begin)), 2 * _OF_EXCERPT))
 
 
 def visible(text: str) -> str:

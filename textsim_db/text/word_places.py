@@ -141,6 +141,11 @@ def _characters_of(text: str) -> list[str]:
     return [unicodedata.normalize("NFKC", character).lower() for character in text]
 
 
+def is_spaceless(word: str) -> bool:
+    """Return whether a word is of a script that is written without spaces."""
+    return SPACELESS in _kinds_of(word[0])
+
+
 @lru_cache(maxsize=4096)
 def _kinds_of(character: str) -> list[int]:
     """Return the kind of each character in the NFKC form of a character."""
