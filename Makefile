@@ -24,7 +24,7 @@ help:
 	@echo 'make soak       the long tests one after another, some two and a half hours (one of them: make'
 	@echo '                soak-crash, soak-clients, soak-tests, soak-fuzz, soak-long, soak-week, soak-day; soak-short is'
 	@echo '                five minutes of soak-long)'
-	@echo 'make check      lint, types and layering'
+	@echo 'make check      lint, types, layering, and names that nothing uses'
 	@echo 'make format     format the source'
 	@echo 'make beside-peers   measure the project beside its peers, 200,000 documents'
 	@echo 'make beside-checkout OTHER=/tmp/older   measure it beside another checkout of the project'
@@ -82,6 +82,7 @@ check: .venv/.dev
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	$(BIN)/python -m scripts.dead_names
 
 format: .venv/.dev
 	$(BIN)/ruff check --fix .

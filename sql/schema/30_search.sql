@@ -133,15 +133,6 @@ COMMENT ON FUNCTION textsim._similarity(
     IS 'the exact similarity of two documents, from the results of _compared_shingles(), or from the word ids '
     'if both results are NULL';
 
-CREATE FUNCTION textsim._shared_buckets(a integer[], b integer[]) RETURNS integer[]
-LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
-BEGIN
-    RETURN array(
-        SELECT x FROM unnest(a) x JOIN unnest(b) y ON x = y ORDER BY x);
-END $$;
-COMMENT ON FUNCTION textsim._shared_buckets(integer[], integer[])
-    IS 'the buckets that two signatures share, in order';
-
 CREATE FUNCTION textsim._search(
     c textsim.corpus, own_buckets integer[], own_values bigint[], own_form text, own_ids integer[],
     own_count integer, own_key text, threshold double precision, max_results integer, of_language text,
