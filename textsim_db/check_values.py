@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import operator
 import re
 import struct
@@ -24,7 +25,10 @@ def as_float(number: float | Decimal) -> float:
     numpy.float32(0.8) is 0.800000011920929, above the similarity of four shingles out of five. SQL has
     the same rule, in textsim._decimal_of.
     """
-    value = float(str(number)) if hasattr(number, "dtype") else float(number)
+    try:
+        value = float(str(number)) if hasattr(number, "dtype") else float(number)
+    except OverflowError:
+        return math.inf
     if not 1e-6 <= value <= 1:
         return value
     short = float(f"{value:.6g}")
