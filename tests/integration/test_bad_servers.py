@@ -148,9 +148,28 @@ def test_a_database_that_is_not_utf8_is_refused(server: Server) -> None:
             ts.connect(url)
 
 
-def test_a_database_without_the_schema_is_refused(empty_database_url: str) -> None:
-    with pytest.raises(ts.SchemaError, match="textsim db install"):
-        ts.connect(empty_database_url)
+def test_unusable_addresses_are_refused(server: Server, empty_database_url: str) -> None:
+    none = sqlalchemy.make_url(server.address(f"{server.prefix}none")).set(password="secret")
+    malformed = ["nonsense", "mysql://u@h/d", "sqlite://", "http://x", "postgresql://h:port/d"]
+    addresses: list[tuple[Any, type[ts.TextsimError], str]] = [
+        *((each, ts.ConfigurationError, "address") for each in [*malformed, 0, [], b""]),
+        ("postgresql://127.0.0.1:1/none?connect_timeout=2", ts.DatabaseUnavailable, "connect"),
+        ("postgresql:///none?host=/nonexistent", ts.DatabaseUnavailable, "connect"),
+        (none.render_as_string(False), ts.DatabaseError, "does not exist"),
+        (empty_database_url, ts.SchemaError, "textsim db install"),
+        (
+            sqlalchemy.create_engine("sqlite://"),
+            ts.ConfigurationError,
+            r"sqlite.*expected postgresql\+psycopg",
+        ),
+    ]
+    for address, error, message in addresses:
+        with pytest.raises(error, match=message) as caught:
+            ts.connect(address)
+        assert "secret" not in str(caught.value)
+        if message == "address":
+            with pytest.raises(error, match=message):
+                ts.install(address)
     assert execute(empty_database_url, "SELECT to_regnamespace('textsim')") == [(None,)]
 
 
@@ -171,28 +190,6 @@ def test_a_role_without_rights_is_refused_by_name(role: str, database_url: str) 
     assert "right" in str(caught.value)
 
 
-@pytest.mark.parametrize(
-    "address",
-    ["nonsense", "mysql://u@h/d", "sqlite://", "http://x", "postgresql://h:port/d", 0, [], b""],
-)
-def test_malformed_addresses_are_refused(address: Any) -> None:
-    for function in (ts.connect, ts.install):
-        with pytest.raises(ts.ConfigurationError, match="address"):
-            function(address)
-
-
-@pytest.mark.parametrize(
-    "address",
-    [
-        "postgresql://127.0.0.1:1/none?connect_timeout=2",
-        "postgresql:///none?host=/nonexistent",
-    ],
-)
-def test_an_address_without_a_server_is_reported(address: str) -> None:
-    with pytest.raises(ts.DatabaseUnavailable):
-        ts.connect(address)
-
-
 def test_of_several_hosts_one_that_answers_is_used(database_url: str, tmp_path: Path) -> None:
     with psycopg.connect(database_url) as connection:
         info = connection.info
@@ -208,23 +205,6 @@ def test_of_several_hosts_one_that_answers_is_used(database_url: str, tmp_path: 
     with pytest.raises(ts.DatabaseUnavailable) as error:
         ts.connect(several.replace("read-write", "standby"))
     assert "secret" not in str(error.value)
-
-
-def test_a_missing_database_is_reported(server: Server) -> None:
-    with pytest.raises(ts.DatabaseError, match="does not exist"):
-        ts.connect(server.address(f"{server.prefix}none"))
-
-
-def test_an_engine_of_another_database_is_refused() -> None:
-    with pytest.raises(ts.ConfigurationError, match=r"sqlite.*expected postgresql\+psycopg"):
-        ts.connect(sqlalchemy.create_engine("sqlite://"))
-
-
-def test_error_messages_hide_the_password(server: Server) -> None:
-    url = server.url.replace("postgres@", "postgres:secret@")
-    with pytest.raises(ts.TextsimError) as caught:
-        ts.connect(sqlalchemy.make_url(url).set(database="nope").render_as_string(False))
-    assert "secret" not in str(caught.value)
 
 
 def test_a_missing_embedded_server_is_reported_with_alternatives() -> None:
@@ -251,8 +231,9 @@ except textsim_db.EmbeddedServerError as error:
 
 
 @pytest.fixture
-def without_locks(connection: Connection) -> Connection:
+def without_locks(connection: Connection, textsim: Textsim) -> Connection:
     """A database in which locking does nothing, as on some servers that speak PostgreSQL's protocol."""
+    assert "advisory locks of one session exclude other sessions" in textsim("doctor").stdout
     connection.execute(
         "ALTER FUNCTION pg_catalog.pg_advisory_xact_lock(int, int) RENAME TO real_lock"
     )
@@ -263,16 +244,11 @@ def without_locks(connection: Connection) -> Connection:
     return connection
 
 
-def test_doctor_proves_that_locks_exclude(textsim: Textsim) -> None:
-    assert "advisory locks of one session exclude other sessions" in textsim("doctor").stdout
-
-
-def test_doctor_names_a_server_without_locks(textsim: Textsim, without_locks: Connection) -> None:
+def test_a_unique_corpus_is_refused_without_locks(
+    db: ts.Database, without_locks: Connection, textsim: Textsim
+) -> None:
     shown = textsim("doctor", status=1).stdout
     assert "two sessions can hold the same advisory lock" in shown
-
-
-def test_a_unique_corpus_is_refused(db: ts.Database, without_locks: Connection) -> None:
     corpus = db.create_corpus("plain")
     message = "does not keep advisory locks"
     with pytest.raises(psycopg.errors.FeatureNotSupported, match=message):
