@@ -21,34 +21,16 @@ COMMENT ON FUNCTION textsim._log_whole_clusters(integer, integer[])
     IS 'log documents as _log_ids() does, all documents of a cluster in one entry: if their nodes are gone, a part of a '
     'cluster would lose its id';
 
-CREATE FUNCTION textsim._mend_tracked(corpus_id integer, documents integer[]) RETURNS void
+CREATE FUNCTION textsim._mend_tracked(corpus_id integer) RETURNS bigint
 LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
-    nodes integer[];
-    others integer[];
+    documents integer[];
     updated bigint;
 BEGIN
     PERFORM textsim._lock_clusters(corpus_id);
-    -- An update does not search for the matches of a node that it knows. The node of a document that was removed
-    -- stays, because an update starts from it.
-    SELECT coalesce(array_agg(DISTINCT n.node), '{}')
-    FROM textsim.node n JOIN textsim.document d ON d.id = n.document_id
-    WHERE n.document_id = ANY (documents)
-    INTO nodes;
-    WITH gone AS (
-        DELETE FROM textsim.match m
-        WHERE m.a = ANY (nodes) OR m.b = ANY (nodes)
-            OR NOT EXISTS (SELECT FROM textsim.node n WHERE n.node = m.a)
-            OR NOT EXISTS (SELECT FROM textsim.node n WHERE n.node = m.b)
-        RETURNING m.a, m.b
-    )
-    SELECT array(
-        SELECT n.document_id FROM textsim.node n
-        WHERE n.node = ANY (nodes) OR n.node IN (SELECT unnest(ARRAY[g.a, g.b]) FROM gone g))
-    INTO others;
-    DELETE FROM textsim.node n WHERE n.node = ANY (nodes);
-    DELETE FROM textsim.crowded k
-    WHERE k.node = ANY (nodes) OR NOT EXISTS (SELECT FROM textsim.node n WHERE n.node = k.node);
+    DELETE FROM textsim.match;
+    DELETE FROM textsim.node;
+    DELETE FROM textsim.crowded;
     -- The id of a cluster outlives the loss of its row, or of all its members.
     INSERT INTO textsim.member (document_id, cluster)
     SELECT c.representative, c.id FROM textsim.cluster c
@@ -76,17 +58,13 @@ BEGIN
         GET DIAGNOSTICS updated = ROW_COUNT;
         EXIT WHEN updated = 0;
     END LOOP;
-    -- The other members of their clusters are computed with them.
-    documents := documents || others;
-    SELECT documents || array(
-        SELECT m.document_id FROM textsim.member m
-        WHERE m.cluster IN (SELECT o.cluster FROM textsim.member o WHERE o.document_id = ANY (documents)))
-    INTO documents;
+    documents := array(SELECT d.id FROM textsim.document d UNION SELECT m.document_id FROM textsim.member m);
     PERFORM textsim._log_whole_clusters(corpus_id, documents);
+    RETURN cardinality(documents);
 END $$;
-COMMENT ON FUNCTION textsim._mend_tracked(integer, integer[])
-    IS 'remove the nodes and matches of documents of a tracked corpus, mend its rows of clusters, and log the '
-    'documents, so that the next update computes their matches and clusters anew';
+COMMENT ON FUNCTION textsim._mend_tracked(integer)
+    IS 'remove the nodes and matches of a tracked corpus, mend its rows of clusters, and log all documents, so that the '
+    'next update computes matches and clusters anew, with the same ids; returns the number of documents';
 
 -- A document that is gone, but still has a member row or an event, gets an id that no document has.
 CREATE FUNCTION textsim._move_tracking(old integer, new integer) RETURNS void

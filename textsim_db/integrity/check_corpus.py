@@ -22,7 +22,7 @@ from textsim_db.db.stored_corpus import StoredCorpus
 from textsim_db.integrity import statements
 from textsim_db.integrity.check_attached_tables import source_problems
 from textsim_db.integrity.check_catalog import FROM_BACKUP, object_problems, tracking
-from textsim_db.integrity.check_tracked_clusters import Fault, faults, shingle_hashes
+from textsim_db.integrity.check_tracked_clusters import faults, shingle_hashes
 from textsim_db.read.normal_forms import compose_forms
 from textsim_db.read.snapshot import on_each, snapshot, with_second
 from textsim_db.read.stored_documents import DOCUMENTS_AT_ONCE
@@ -61,8 +61,7 @@ def check(store: Store, progress: Callable[[int], None] | None = None) -> list[P
             *_row_problems(connection, store),
         ]
         if tracked is not None:
-            tracked_faults = faults(connection, store, tracked, checker.suspects)
-            problems += [fault.problem(store.corpus) for fault in tracked_faults]
+            problems += faults(connection, store, tracked, checker.suspects)
     with snapshot(store.engine) as connection:
         problems += _unusable_sources(connection, store.corpus)
         problems += source_problems(connection, store.corpus)
@@ -71,7 +70,7 @@ def check(store: Store, progress: Callable[[int], None] | None = None) -> list[P
     return problems
 
 
-def tracking_faults(store: Store) -> list[Fault]:
+def tracking_faults(store: Store) -> list[Problem]:
     """Return what is wrong with the matches and clusters of a corpus; nothing if it is not tracked."""
     with snapshot(store.engine) as connection:
         tracked = tracking(connection, store.corpus)

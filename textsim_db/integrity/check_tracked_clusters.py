@@ -22,7 +22,6 @@ from textsim_db.compare.verify import Criterion
 from textsim_db.db.binary_format import load_float8_array, load_int4_array
 from textsim_db.db.engine import Connection
 from textsim_db.db.store import Store
-from textsim_db.db.stored_corpus import StoredCorpus
 from textsim_db.integrity import statements
 from textsim_db.integrity.check_catalog import Tracking
 from textsim_db.measures.by_name import JACCARD
@@ -36,24 +35,6 @@ from textsim_db.text.tokens import Tokens
 
 NODES_AT_ONCE = 1000
 """The nodes whose matches are found at once by the function of SQL."""
-
-
-class Fault(NamedTuple):
-    """Rows of a tracked corpus that do not follow from its documents."""
-
-    kind: str
-    """The kind of the wrong row: node, match, cluster or alias."""
-    subject: str
-    """The key of a document, or the id of a row."""
-    detail: str
-    """The expected and the stored state."""
-    documents: list[int]
-    """The documents whose matches and clusters must be computed anew."""
-
-    def problem(self, corpus: StoredCorpus) -> Problem:
-        """Return the fault as check() shows it."""
-        remedy = f"textsim reconcile {quote(corpus.name)}"
-        return Problem(self.kind, self.subject, self.detail, remedy)
 
 
 class _Matches(NamedTuple):
@@ -93,13 +74,14 @@ def shingle_hashes(tokens: Tokens, shingle: Shingle) -> list[bytes]:
 
 def faults(
     connection: Connection, store: Store, tracked: Tracking, suspects: list[int]
-) -> Iterator[Fault]:
+) -> Iterator[Problem]:
     """Yield what is wrong with the nodes, matches and clusters of a corpus, in the caller's snapshot.
 
     suspects: the documents whose node is missing, or has a document of other shingles, if the log does
     not name them.
     """
     corpus = store.corpus
+    remedy = f"textsim reconcile {quote(corpus.name)}"
 
     def rows(statement: Any, **parameters: Any) -> list[tuple[Any, ...]]:
         return connection.execute(corpus.statement(statement), parameters).fetchall()
@@ -110,12 +92,12 @@ def faults(
         (statements.WRONG_CLUSTERS, "cluster"),
         (statements.WRONG_ALIASES, "alias"),
     ):
-        for fault in rows(statement, suspects=suspects, linkage=tracked.linkage):
-            yield Fault(kind, *fault)
+        for subject, detail in rows(statement, suspects=suspects, linkage=tracked.linkage):
+            yield Problem(kind, subject, detail, remedy)
     nodes, crowded = _nodes_to_compare(connection, store, tracked.threshold)
     for start in range(0, len(nodes), NODES_AT_ONCE):
         part = nodes[start : start + NODES_AT_ONCE].tolist()
-        for a, b, stored, expected, documents in rows(
+        for a, b, stored, expected in rows(
             statements.WRONG_MATCHES,
             nodes=part,
             threshold=tracked.threshold,
@@ -124,7 +106,7 @@ def faults(
             detail = (
                 f'its stored similarity to document "{b[:100]}" is {stored}, expected {expected}'
             )
-            yield Fault("match", a, detail, documents)
+            yield Problem("match", a, detail, remedy)
 
 
 def _nodes_to_compare(connection: Connection, store: Store, threshold: float) -> _ToCompare:

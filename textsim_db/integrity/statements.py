@@ -218,12 +218,11 @@ TRACKING_SEQUENCES: Final = _sequences("""
         (SELECT max(a.old) FROM textsim.cluster_alias_{id} a),
         (SELECT max(e.id) FROM textsim.cluster_event_{id} e)))
 """)
-# The subject, the detail, and the documents to compute anew. The log excuses documents; the last two
+# The subject and the detail. The log excuses documents; the last two
 # branches compare nodes with each other.
 WRONG_NODES: Final[LiteralString] = """
 /* textsim-db: check corpus {id}: nodes */
-SELECT d.key, CASE WHEN n.node IS NULL THEN 'it has no node' ELSE 'it has no words, and a node' END,
-    ARRAY[d.id]
+SELECT d.key, CASE WHEN n.node IS NULL THEN 'it has no node' ELSE 'it has no words, and a node' END
 FROM {document} d LEFT JOIN textsim.node_{id} n ON n.document_id = d.id
 WHERE d.id = ANY (%(suspects)s::integer[])
     AND d.id NOT IN (SELECT pg_catalog.unnest(textsim._logged_ids({id})))
@@ -231,12 +230,12 @@ WHERE d.id = ANY (%(suspects)s::integer[])
         (SELECT coalesce(c.origin, c.id) FROM textsim.corpus c WHERE c.id = {id}),
         d.shingle_count, d.key) = (n.node IS NULL)
 UNION ALL
-SELECT 'document ' || n.document_id, 'it was removed, and has a node', ARRAY[n.document_id]
+SELECT 'document ' || n.document_id, 'it was removed, and has a node'
 FROM textsim.node_{id} n
 WHERE NOT EXISTS (SELECT FROM {document} d WHERE d.id = n.document_id)
     AND n.document_id NOT IN (SELECT pg_catalog.unnest(textsim._logged_ids({id})))
 UNION ALL
-SELECT 'node ' || s.node, 'its documents have different shingles', s.ids
+SELECT 'node ' || s.node, 'its documents have different shingles'
 FROM (
     SELECT n.node, pg_catalog.array_agg(d.id ORDER BY d.id) AS ids,
         count(DISTINCT coalesce(d.scope, '')) AS scopes
@@ -254,13 +253,12 @@ CROSS JOIN LATERAL (
 WHERE s.scopes > 1 OR e.copies < pg_catalog.cardinality(s.ids) - 1
 """
 MATCHES_WITHOUT_NODES: Final[LiteralString] = """
-SELECT 'node ' || m.a, 'it matches node ' || m.b || ', and one of them has no documents', ARRAY(
-    SELECT n.document_id FROM textsim.node_{id} n WHERE n.node IN (m.a, m.b))
+SELECT 'node ' || m.a, 'it matches node ' || m.b || ', and one of them has no documents'
 FROM textsim.match_{id} m
 WHERE NOT EXISTS (SELECT FROM textsim.node_{id} n WHERE n.node = m.a)
     OR NOT EXISTS (SELECT FROM textsim.node_{id} n WHERE n.node = m.b)
 UNION ALL
-SELECT 'node ' || k.node, 'it is crowded, and has no documents', '{{}}'::integer[]
+SELECT 'node ' || k.node, 'it is crowded, and has no documents'
 FROM textsim.crowded_{id} k
 WHERE NOT EXISTS (SELECT FROM textsim.node_{id} n WHERE n.node = k.node)
 """
@@ -304,16 +302,16 @@ WITH stored AS MATERIALIZED (
         pg_catalog.unnest(l.lefts), pg_catalog.unnest(l.rights), pg_catalog.unnest(l.similarities)
     ) f (a, b, similarity)
 )
-SELECT x.key, y.key, s.similarity, f.similarity, ARRAY[x.id, y.id]
+SELECT x.key, y.key, s.similarity, f.similarity
 FROM stored s FULL JOIN found f ON f.a = s.a AND f.b = s.b
 CROSS JOIN LATERAL (
-    SELECT d.key, d.id FROM textsim.node_{id} n JOIN {document} d ON d.id = n.document_id
+    SELECT d.key FROM textsim.node_{id} n JOIN {document} d ON d.id = n.document_id
     WHERE n.node = coalesce(s.a, f.a)
         AND d.id NOT IN (SELECT pg_catalog.unnest(textsim._logged_ids({id})))
     ORDER BY d.id LIMIT 1
 ) x
 CROSS JOIN LATERAL (
-    SELECT d.key, d.id FROM textsim.node_{id} n JOIN {document} d ON d.id = n.document_id
+    SELECT d.key FROM textsim.node_{id} n JOIN {document} d ON d.id = n.document_id
     WHERE n.node = coalesce(s.b, f.b)
         AND d.id NOT IN (SELECT pg_catalog.unnest(textsim._logged_ids({id})))
     ORDER BY d.id LIMIT 1
@@ -342,26 +340,24 @@ WITH changed AS MATERIALIZED (
     FROM textsim.member_{id} m LEFT JOIN textsim.cluster_{id} c ON c.id = m.cluster
 )
 SELECT coalesce(d.key, 'document ' || coalesce(s.document_id, e.document_id)),
-    'its cluster is not that of its matches', ARRAY[coalesce(s.document_id, e.document_id)]
+    'its cluster is not that of its matches'
 FROM stored s
 FULL JOIN (SELECT e.* FROM expected e WHERE e.size > 1) e ON e.document_id = s.document_id
 LEFT JOIN {document} d ON d.id = coalesce(s.document_id, e.document_id)
 WHERE (s.representative, s.size) IS DISTINCT FROM (e.representative, e.size)
     AND (s.cluster IS NULL OR s.cluster NOT IN (SELECT k.cluster FROM changed k))
 UNION ALL
-SELECT 'cluster ' || c.id, 'it has no members', ARRAY[c.representative] FROM textsim.cluster_{id} c
+SELECT 'cluster ' || c.id, 'it has no members' FROM textsim.cluster_{id} c
 WHERE NOT EXISTS (SELECT FROM textsim.member_{id} m WHERE m.cluster = c.id)
 """
 WRONG_ALIASES: Final[LiteralString] = """
-SELECT 'cluster ' || a.old, 'it exists, and its alias leads to cluster ' || a.new, '{{}}'::integer[]
+SELECT 'cluster ' || a.old, 'it exists, and its alias leads to cluster ' || a.new
 FROM textsim.cluster_alias_{id} a JOIN textsim.cluster_{id} c ON c.id = a.old
 UNION ALL
-SELECT 'cluster ' || a.old, 'its alias leads to cluster ' || a.new || ', which became part of another',
-    '{{}}'::integer[]
+SELECT 'cluster ' || a.old, 'its alias leads to cluster ' || a.new || ', which became part of another'
 FROM textsim.cluster_alias_{id} a JOIN textsim.cluster_alias_{id} n ON n.old = a.new
 UNION ALL
-SELECT 'cluster ' || e.cluster, 'it became part of cluster ' || e.other || ', and has no alias',
-    '{{}}'::integer[]
+SELECT 'cluster ' || e.cluster, 'it became part of cluster ' || e.other || ', and has no alias'
 FROM textsim.cluster_event_{id} e
 WHERE e.what = 'merged' AND NOT EXISTS (SELECT FROM textsim.cluster_alias_{id} a WHERE a.old = e.cluster)
 """

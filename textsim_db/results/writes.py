@@ -88,7 +88,7 @@ class ChangeReport:
     completed: int = 0
     """The documents added in SQL whose words now have ids."""
     mended: int = 0
-    """The documents of a tracked corpus whose wrong matches or clusters were computed anew."""
+    """The documents of a tracked corpus, if any match or cluster was wrong: all were computed anew."""
     refused: list[Refusal] = field(default_factory=ResultList)
     """The documents that were set aside, with the reason."""
 

@@ -72,18 +72,15 @@ def reconcile(store: Store, progress: Callable[[int], None] | None = None) -> Ch
 
 
 def _mend_clusters(store: Store) -> int:
-    """Compute anew what is wrong in a tracked corpus, and return the number of documents.
-
-    To compute a document anew is always safe, so changes since the faults were found do no harm.
-    """
-    faults = check_corpus.tracking_faults(store)
-    documents = sorted({id_ for fault in faults for id_ in fault.documents})
-    if faults:
+    """Compute clusters anew if any is wrong, and return the number of documents."""
+    documents = 0
+    if check_corpus.tracking_faults(store):
         for attempt in Attempts():
             with attempt, transaction(store.engine) as connection:
-                connection.execute(store.corpus.statement(statements.MEND_TRACKED), [documents])
+                statement = store.corpus.statement(statements.MEND_TRACKED)
+                (documents,) = connection.execute(statement).fetchone() or (0,)
         tracked_clusters.update(store)
-    return len(documents)
+    return documents
 
 
 def _reconcile_source(

@@ -360,7 +360,7 @@ ANALYZE_CLUSTERS: Final[tuple[LiteralString, ...]] = (
     "ANALYZE textsim.cluster_{id}",
 )
 MEND_TRACKED: Final[LiteralString] = """
-/* textsim-db: mend tracked clusters */ SELECT textsim._mend_tracked_{id}({id}, %s::integer[])
+/* textsim-db: mend tracked clusters */ SELECT textsim._mend_tracked_{id}({id})
 """
 # A first load builds the index of the band rows at its end.
 OUTDATED_CLUSTERS: Final[LiteralString] = """
