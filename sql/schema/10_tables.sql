@@ -1,5 +1,15 @@
 -- The schema and its tables.
 
+-- CREATE EXTENSION reads the whole file under the setting of the session.
+DO $do$
+BEGIN
+    IF current_setting('standard_conforming_strings') = 'off' THEN
+        RAISE EXCEPTION 'standard_conforming_strings is off, so the regular expressions of the schema would be misread'
+            USING ERRCODE = 'object_not_in_prerequisite_state',
+                HINT = 'SET standard_conforming_strings = on; then install the schema. It works with either setting.';
+    END IF;
+END $do$;
+
 CREATE SCHEMA IF NOT EXISTS textsim;
 
 -- The files may run again, over damaged objects. The server cannot replace these.

@@ -13,8 +13,8 @@ BEGIN
         FROM unnest(names) o (name)
         -- Each letter is a word of its own here.
         CROSS JOIN LATERAL textsim.levenshtein_words(
-            regexp_replace(left(_most_alike_name.name, 100), '(.)', '\1 ', 'g'),
-            regexp_replace(left(o.name, 100), '(.)', '\1 ', 'g')) e (edits)
+            regexp_replace(left(_most_alike_name.name, 100), '(.)', E'\\1 ', 'g'),
+            regexp_replace(left(o.name, 100), '(.)', E'\\1 ', 'g')) e (edits)
         WHERE abs(char_length(o.name) - char_length(_most_alike_name.name)) <= most
             AND e.edits <= most
         ORDER BY e.edits, o.name COLLATE "C"

@@ -148,9 +148,9 @@ BEGIN
     plain.boilerplate := NULL;
     -- Opening the corpus computes the signature and buckets of this text again, and compares them.
     c.golden_signature := textsim._signature(plain, textsim._form(plain,
-        U&'The 3 QUICK brown foxes — naïve, ﬁne — jumped; '
+        E'The 3 QUICK brown foxes — naïve, ﬁne — jumped; '
             'Быстрая ЛИСА, ταχεία ΑΛΕΠΟΎΣ, 素早い狐が跳ぶ, '
-            'चतुर लोमड़ी, الثعلب السريع, สุนัขจิ้งจอก, İstanbul’da 12½ km², e\0301te\0301 \+01F98A.'));
+            'चतुर लोमड़ी, الثعلب السريع, สุนัขจิ้งจอก, İstanbul’da 12½ km², e\u0301te\u0301 \U0001F98A.'));
     c.golden_buckets := textsim._stored_buckets(plain, c.golden_signature, NULL);
     c.created_at := now();
     c.created_with := '{}';

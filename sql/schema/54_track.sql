@@ -213,10 +213,10 @@ CREATE FUNCTION textsim._name_for(source text, corpus_id integer, functions text
 LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     source := regexp_replace(
-        source, format('\mtextsim\.(%s)\M', textsim._corpus_patterns()), 'textsim.\1_' || corpus_id, 'g');
+        source, format(E'\\mtextsim\\.(%s)\\M', textsim._corpus_patterns()), E'textsim.\\1_' || corpus_id, 'g');
     source := replace(source, 'textsim.node_id_seq', format('textsim.node_%s_id_seq', corpus_id));
     RETURN regexp_replace(
-        source, format('\m(%s)\(', array_to_string(functions, '|')), format('\1_%s(', corpus_id), 'g');
+        source, format(E'\\m(%s)\\(', array_to_string(functions, '|')), format(E'\\1_%s(', corpus_id), 'g');
 END $$;
 COMMENT ON FUNCTION textsim._name_for(text, integer, text[])
     IS 'the source of a function with the names of the tables, sequences and functions of a corpus in place of their '
@@ -224,7 +224,8 @@ COMMENT ON FUNCTION textsim._name_for(text, integer, text[])
 
 CREATE FUNCTION textsim._tracking_functions(corpus_id integer)
 RETURNS TABLE (name text, pattern oid, statement text, body text)
-LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE ROWS 25 SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE ROWS 25
+SET search_path = pg_catalog, pg_temp SET quote_all_identifiers = off AS $$
 DECLARE
     patterns text[] := ARRAY[
         '_hashes_of', '_move_to_nodes', '_find_matches', '_judged_links', '_with_judged', '_find_links',

@@ -235,7 +235,7 @@ COMMENT ON FUNCTION textsim._row_fault(textsim.source, text)
     'or NULL';
 
 CREATE FUNCTION textsim._trigger_body(source textsim.source) RETURNS text
-LANGUAGE sql STABLE STRICT PARALLEL SAFE
+LANGUAGE sql STABLE STRICT PARALLEL SAFE SET quote_all_identifiers = off
 RETURN CASE WHEN source.mode = 'queue' THEN format($body$
 DECLARE
     seed bigint := hashint8extended((random() * 9007199254740992)::int8, 0);

@@ -99,7 +99,7 @@ RETURNS textsim.source
 LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SECURITY DEFINER
 -- The settings of textsim._text_of: the server prints the constants of the row filter, and parses them again.
 SET search_path = pg_catalog, pg_temp SET timezone = 'UTC' SET datestyle = 'ISO' SET intervalstyle = 'postgres'
-SET extra_float_digits = 1 SET bytea_output = 'hex' SET xmloption = 'content'
+SET extra_float_digits = 1 SET bytea_output = 'hex' SET xmloption = 'content' SET quote_all_identifiers = off
 AS $$
 DECLARE
     c textsim.corpus := textsim._corpus(corpus);

@@ -81,7 +81,9 @@ COMMENT ON FUNCTION textsim._corpus_tables()
 
 CREATE FUNCTION textsim._tables_of(corpus_id integer) RETURNS regclass[]
 LANGUAGE sql STABLE STRICT PARALLEL SAFE
-RETURN array(SELECT t FROM unnest(textsim._corpus_tables()) t WHERE t::text ~ ('_' || corpus_id || '$'));
+RETURN array(
+    SELECT r.oid::regclass FROM pg_class r
+    WHERE r.oid = ANY (textsim._corpus_tables()) AND r.relname ~ ('_' || corpus_id || '$'));
 COMMENT ON FUNCTION textsim._tables_of(integer)
     IS 'the tables of a corpus';
 

@@ -25,6 +25,9 @@ from textsim_db.db import embedded_server
 from textsim_db.db.addresses import plain_url, sqlalchemy_url
 
 URL_VARIABLE = "TEXTSIM_TEST_DATABASE_URL"
+LOCALE_VARIABLE = "TEXTSIM_TEST_LOCALE"
+"""Further options of CREATE DATABASE, for the databases of the tests."""
+UTF8 = "ENCODING 'UTF8' TEMPLATE template0"
 EMBEDDED_VERSIONS = (16, 18)
 SYSTEM_PROGRAMS = sorted(Path("/usr/lib/postgresql").glob("*/bin"))
 START_SECONDS = 60.0
@@ -95,7 +98,9 @@ class Server:
         if template is None:
             unfinished = f"{self.template}_new"
             self.drop(unfinished)
-            textsim_db.install(self.create(unfinished, "ENCODING 'UTF8' TEMPLATE template0"))
+            textsim_db.install(
+                self.create(unfinished, f"{UTF8} {os.environ.get(LOCALE_VARIABLE, '')}")
+            )
             self.execute(
                 sql.SQL("ALTER DATABASE {} RENAME TO {}").format(
                     sql.Identifier(unfinished), sql.Identifier(self.template)

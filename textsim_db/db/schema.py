@@ -68,8 +68,15 @@ def run_files(pattern: str) -> None:
 
 
 def _run_script(connection: sqlalchemy.Connection, script: str) -> None:
-    """Run a script of several statements; neither :word nor % is a parameter in it."""
+    """Run a script of several statements; neither :word nor % is a parameter in it.
+
+    The server reads the whole script before it runs a statement, so a SET in it would come too late.
+    """
+    setting = "standard_conforming_strings"
+    before = connection.exec_driver_sql(f"SHOW {setting}").scalar_one()
+    connection.exec_driver_sql(f"SET LOCAL {setting} = on")
     connection.exec_driver_sql(script, execution_options={"no_parameters": True})
+    connection.exec_driver_sql(f"SET LOCAL {setting} = {before}")
 
 
 @cache
@@ -290,6 +297,7 @@ def script() -> str:
     version = (folder / "version.sql").read_text(encoding="utf-8").replace(":revision", head())
     first = (
         "-- textsim-db: the whole schema. Run it with: psql -X -v ON_ERROR_STOP=1 -f FILE\nBEGIN;\n"
+        "SET LOCAL standard_conforming_strings = on;\n"
     )
     return "\n".join([first, _files(), version, "COMMIT;\n"])
 
