@@ -177,6 +177,7 @@ BEGIN
     FROM textsim.source s LEFT JOIN pg_proc p ON p.oid = textsim._trigger_function(s.id)
     WHERE s.corpus_id = c.id AND s.active AND EXISTS (SELECT FROM pg_class r WHERE r.oid = s.relation) AND (
         p.prosrc = textsim._trigger_body(s) AND p.prosecdef AND NOT has_function_privilege('public', p.oid, 'EXECUTE')
+        AND p.proconfig @> '{"search_path=pg_catalog, pg_temp",TimeZone=UTC,DateStyle=ISO}'
     ) IS NOT TRUE
     UNION ALL
     SELECT 'trigger', format('textsim.%I.%I', g.relation, g.name),

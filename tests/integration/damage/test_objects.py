@@ -193,6 +193,7 @@ CHANGES = {
         "CREATE OR REPLACE FUNCTION textsim._changes_1() RETURNS trigger LANGUAGE plpgsql "
         "SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS 'BEGIN RETURN NULL;END'",
         "ALTER FUNCTION textsim._changes_1() SECURITY INVOKER",
+        "ALTER FUNCTION textsim._changes_1() RESET datestyle",
         "GRANT EXECUTE ON FUNCTION textsim._changes_1() TO PUBLIC",
         "DROP FUNCTION textsim._changes_1() CASCADE",
     ],
