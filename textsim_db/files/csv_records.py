@@ -6,58 +6,68 @@ TSV is CSV with tabs instead of commas: a value with a tab, a line break or a qu
 from __future__ import annotations
 
 import csv
+import re
 from collections.abc import Iterable, Iterator
 from typing import IO, Any
 
 from textsim_db.errors import InputError, shown
 from textsim_db.files import text_lines
 from textsim_db.files.file_kinds import RECORD_KINDS, Kind
-from textsim_db.files.record_reader import LineReader, Names, Values, expect_names, type_name
+from textsim_db.files.record_reader import LineReader, Values, type_name
 from textsim_db.files.record_writer import RecordWriter, expect_utf8
 from textsim_db.files.text_lines import decoded, lines
 from textsim_db.text.storable_text import MAX_BYTES
 
 _BYTE_ORDER_MARK = "\ufeff"  # at the start of a file, readers would remove it
-_SEPARATORS = {"\t": "tabs", ";": "semicolons", ",": "commas"}
+_SEPARATORS = "\t;|,"
+_SEPARATOR_LINE = re.compile(rb"(?:\xef\xbb\xbf)?sep=(.)\r?\n")
+"""The first line that Excel writes and reads to name the separator."""
+_UNQUOTED = "; if quotation marks mean nothing in this file, give --kind unquoted-tsv"
 
 
 class CsvReader(LineReader):
     """The records of a CSV or TSV file after its header; blank lines are skipped.
 
-    Raises InputError if the rest of the file cannot be divided into records.
+    Columns may be separated by another character, if the header shows it: semicolons, such as from Excel
+    in many countries. Raises InputError if the rest of the file cannot be divided into records.
     """
 
     columns: list[str]
 
     def __init__(self, file: IO[bytes], kind: Kind = Kind.CSV) -> None:
         self._title, _, self._separator = RECORD_KINDS[kind]
+        self._is_quoted = kind is not Kind.UNQUOTED_TSV
         csv.field_size_limit(max(csv.field_size_limit(), MAX_BYTES))
         self._lines = _TextLines(file)
-        self._records = csv.reader(self._lines, strict=True, delimiter=self._separator)
+        self._records = self._divide(self._lines)
         header = self._next_record()
+        self.raw_header = self._lines.raw
+        if named := _SEPARATOR_LINE.fullmatch(self.raw_header):
+            self._separator = named[1].decode("latin-1")
+            self._records = self._divide(self._lines)
+            header = self._next_record()
+            self.raw_header += self._lines.raw
+        elif header and len(header) == 1 and self._is_quoted:
+            header = self._by_another_separator(header)
         if header is None:
             raise InputError(
                 "the file is empty; expected a first line with the names of the columns"
             )
         self.columns = header
-        self.raw_header = self._lines.raw
 
-    def choose(self, names: Names, read_all: bool = False) -> None:
-        """Check that the header has each of the columns once."""
-        expect_names(self.columns, names, "column", self._separator_hint())
+    def layout(self) -> object:
+        """Return the columns, and how they are separated and quoted."""
+        return self.columns, self._separator, self._is_quoted
 
     def __iter__(self) -> Iterator[tuple[int, bytes, Values | InputError]]:
         while True:
-            first = self._records.line_num + 1
+            first = self._lines.number + 1
             record: Values | InputError
             try:
                 fields = self._next_record()
                 if fields is None:
                     return
-                if len(fields) not in (0, len(self.columns)):
-                    raise InputError(
-                        f"the record has {len(fields)} columns, but the header has {len(self.columns)}"
-                    )
+                self._check_fields(fields, first)
                 record = dict(zip(self.columns, fields, strict=False))
             except _UnreadableRest as error:
                 raise InputError(f"from line {first} on: {error}") from error
@@ -66,28 +76,59 @@ class CsvReader(LineReader):
             if record:
                 yield first, self._lines.raw, record
 
+    def _divide(self, lines: Iterable[str]) -> Any:
+        if self._is_quoted:
+            return csv.reader(lines, strict=True, delimiter=self._separator)
+        return csv.reader(lines, strict=True, delimiter=self._separator, quoting=csv.QUOTE_NONE)
+
+    def _by_another_separator(self, header: list[str]) -> list[str]:
+        """Return the columns of the header, divided by the separator that it shows."""
+        mark = max(_SEPARATORS, key=header[0].count)
+        if mark not in header[0]:
+            return header
+        self._separator = mark
+        self._records = self._divide(self._lines)
+        text = decoded(self.raw_header).removeprefix(_BYTE_ORDER_MARK)
+        columns: list[str] = next(self._divide(text.splitlines(keepends=True)))
+        return columns
+
+    def _check_fields(self, fields: list[str], first: int) -> None:
+        """Raise InputError unless these are the fields of a record; first: the number of its line."""
+        count, last = len(self.columns), self._lines.number
+        if last > first and self._separator == "\t" and self._is_quoted:
+            lines = self._lines.raw.rstrip(b"\r\n").split(b"\n")
+            if all(line.count(b"\t") == count - 1 for line in lines):
+                raise InputError(
+                    f"quotation marks make one record of the lines {first} to {last}{_UNQUOTED}"
+                )
+        if len(fields) not in (0, count):
+            raise InputError(f"the record has {len(fields)} columns, but the header has {count}")
+        if count > 1 and fields[1:] == self.columns[1:] and fields[0].endswith(self.columns[0]):
+            raise InputError(
+                "the line names the columns again, as if files were joined: name each file instead"
+            )
+
     def _next_record(self) -> list[str] | None:
         """Return the next record, empty for a blank line, or None at the end."""
         self._lines.clear()
+        first = self._lines.number + 1
+        way_out = _UNQUOTED if self._separator == "\t" and self._is_quoted else ""
         try:
             record: list[str] | None = next(self._records, None)
         except csv.Error as error:
             if "field larger" in str(error) or "end of data" in str(error):
-                raise _UnreadableRest("a quotation mark is not closed") from error
-            raise InputError(f"malformed {self._title}: {error}") from error
+                raise _UnreadableRest(f"a quotation mark is not closed{way_out}") from error
+            reason = str(error)
+            if "new-line" in reason:
+                reason, way_out = "a value has a carriage return", "; remove it, with tr -d '\\r'"
+            elif b'\\"' in self._lines.raw:
+                way_out = """; write "" for \\", with sed 's/\\\\"/""/g' FILE > NEW"""
+            last = self._lines.number
+            place = f" in the lines {first} to {last}" if last > first else ""
+            raise InputError(f"malformed {self._title}{place}: {reason}{way_out}") from error
         if self._lines.error is not None:
             raise self._lines.error
         return record
-
-    def _separator_hint(self) -> str | None:
-        """Return what to do if the header holds the separator of another format."""
-        marks = [mark for mark in _SEPARATORS if mark in self.columns[0]] if self.columns else []
-        if len(self.columns) != 1 or not marks:
-            return None
-        fitting = [kind for kind in RECORD_KINDS if RECORD_KINDS[kind].separator == marks[0]]
-        way_out = f": give --kind {fitting[0]}" if fitting else ""
-        expected, separator = _SEPARATORS[self._separator], _SEPARATORS[marks[0]]
-        return f"columns are separated by {expected}, not {separator}{way_out}"
 
 
 class CsvWriter(RecordWriter):
@@ -139,6 +180,8 @@ class _TextLines:
 
     def __init__(self, file: IO[bytes]) -> None:
         self._lines = lines(file)
+        self.number = 0
+        """The number of the last line."""
         self.error: InputError | None = None
         """The error of the first line since clear() that is not UTF-8."""
         self._raw = bytearray()  # a list of short lines would take many times their bytes
@@ -155,9 +198,11 @@ class _TextLines:
         return self
 
     def __next__(self) -> str:
-        number, line = next(self._lines)
+        self.number, line = next(self._lines)
         if line is None:
-            raise _UnreadableRest(f"line {number} is longer than {text_lines.MAX_LINE:,} bytes")
+            raise _UnreadableRest(
+                f"line {self.number} is longer than {text_lines.MAX_LINE:,} bytes"
+            )
         self._raw += line
         try:
             return decoded(line)

@@ -28,6 +28,7 @@ class Kind(StrEnum):
     JSONL = "jsonl"
     CSV = "csv"
     TSV = "tsv"
+    UNQUOTED_TSV = "unquoted-tsv"
     PARQUET = "parquet"
     TEXT = "text"
 
@@ -37,7 +38,10 @@ class RecordKind(NamedTuple):
 
     title: str
     endings: tuple[str, ...]
-    """The endings of file names, each also with .gz; the first is the usual one."""
+    """The endings of file names, each also with .gz; the first is the usual one.
+
+    A kind without endings is not written.
+    """
     separator: str = ""
     """The character between two columns of a line, if lines have columns."""
 
@@ -46,6 +50,7 @@ RECORD_KINDS = {
     Kind.JSONL: RecordKind("JSON lines", ("jsonl", "ndjson")),
     Kind.CSV: RecordKind("CSV", ("csv",), ","),
     Kind.TSV: RecordKind("TSV", ("tsv",), "\t"),
+    Kind.UNQUOTED_TSV: RecordKind("TSV without quotation", (), "\t"),
     Kind.PARQUET: RecordKind("Parquet", ("parquet", "pq")),
 }
 _BY_ENDING = {ending: kind for kind in RECORD_KINDS for ending in RECORD_KINDS[kind].endings}
@@ -57,7 +62,8 @@ def alternatives(names: Iterable[str]) -> str:
     return f"{', '.join(first)} or {last}"
 
 
-_ENDINGS = alternatives(f".{kind.endings[0]}" for kind in RECORD_KINDS.values())
+_WRITTEN = [kind for kind in RECORD_KINDS if RECORD_KINDS[kind].endings]
+_ENDINGS = alternatives(f".{RECORD_KINDS[kind].endings[0]}" for kind in _WRITTEN)
 _ENDINGS += ", each also with .gz"
 
 _CONVERT = "{0}, not UTF-8: convert it, for example with iconv -f {0} -t UTF-8 {{file}} > NEW"
@@ -124,10 +130,10 @@ def kind_of_output(output: str, chosen: Kind, of_input: Kind) -> Kind:
                 f"{_ENDINGS}, or give the format with --output-kind"
             )
         return by_name or of_input
-    if chosen is Kind.TEXT:
+    if chosen not in _WRITTEN:
         raise InputError(
-            f"{shown(output)}: records cannot be written as text; expected an --output-kind of "
-            f"{alternatives(RECORD_KINDS)}"
+            f"{shown(output)}: records cannot be written as {chosen}; expected an "
+            f"--output-kind of {alternatives(_WRITTEN)}"
         )
     if by_name not in (None, chosen):
         raise InputError(

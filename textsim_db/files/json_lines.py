@@ -54,7 +54,7 @@ def json_object(line: bytes | None) -> Values:
     """Return the JSON object of a line; raises InputError."""
     if line is None:
         raise InputError(f"the line is longer than {text_lines.MAX_LINE:,} bytes")
-    text = decoded(line.rstrip())
+    text = decoded(line.rstrip()).removeprefix("\ufeff")  # where files were joined
     try:
         record = json.loads(text)
     except json.JSONDecodeError as error:

@@ -9,6 +9,7 @@ from typing import IO, TYPE_CHECKING, Any, cast
 
 from textsim_db.errors import InputError, install_extra, on_one_line
 from textsim_db.files.record_reader import Names, RecordReader, Values
+from textsim_db.files.text_lines import decoded
 from textsim_db.frames.read_frame import has_strings
 from textsim_db.lazy_imports import lazy
 from textsim_db.text.storable_text import MAX_BYTES
@@ -38,15 +39,17 @@ class ParquetReader(RecordReader):
         with self._errors(), self._parquet.ParquetFile(self._file) as opened:
             self._schema = opened.schema_arrow
         self.columns = self._chosen = self._schema.names
+        self._text = ""
 
     def choose(self, names: Names, read_all: bool = False) -> None:
         """Read only these columns; raise InputError if one is missing, or the text is no string."""
         super().choose(names)
         text = self._schema.field(dict(names)["--text"])
-        if not has_strings(text.type):
+        if not has_strings(text.type, binary=True):
             raise InputError(
                 f'"{text.name}" is a column of {text.type}; expected a column of strings'
             )
+        self._text = text.name
         if not read_all:
             self._chosen = sorted({name for _, name in names})
 
@@ -60,6 +63,8 @@ class ParquetReader(RecordReader):
                     record: Values | InputError
                     try:
                         record = {name: _value(column[i], name) for name, column in columns.items()}
+                        if isinstance(text := record.get(self._text), bytes):
+                            record[self._text] = decoded(text)
                     except InputError as error:
                         record = error
                     yield number, None, record
@@ -129,7 +134,7 @@ def _value(scalar: Any, name: str) -> Any:
     try:
         if isinstance(scalar, pyarrow.DictionaryScalar) and scalar.is_valid:
             scalar = scalar.value
-        if isinstance(scalar, pyarrow.StringScalar | pyarrow.LargeStringScalar) and scalar.is_valid:
+        if isinstance(scalar, pyarrow.BinaryScalar) and scalar.is_valid:
             size = scalar.as_buffer().size
             if size > MAX_BYTES:
                 raise InputError(

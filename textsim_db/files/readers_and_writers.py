@@ -21,6 +21,7 @@ READERS: dict[Kind, Callable[[IO[bytes]], RecordReader]] = {
     Kind.JSONL: JsonReader,
     Kind.CSV: CsvReader,
     Kind.TSV: partial(CsvReader, kind=Kind.TSV),
+    Kind.UNQUOTED_TSV: partial(CsvReader, kind=Kind.UNQUOTED_TSV),
     Kind.PARQUET: ParquetReader,
 }
 """How a file of each kind is read. PyArrow is imported when Parquet is read or written."""
@@ -28,6 +29,9 @@ WRITERS: dict[Kind, Callable[[], RecordWriter]] = {
     Kind.JSONL: JsonWriter,
     Kind.CSV: CsvWriter,
     Kind.TSV: partial(CsvWriter, Kind.TSV),
+    Kind.UNQUOTED_TSV: partial(
+        CsvWriter, Kind.TSV
+    ),  # if the records of several files are not copied
     Kind.PARQUET: ParquetWriter,
 }
 """How records are written as each kind."""

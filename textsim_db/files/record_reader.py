@@ -109,9 +109,22 @@ def key_of(value: Any, name: str) -> str:
 
 def text_of(value: Any, name: str) -> str:
     """Return a value as a text; raise InputError unless it is a string."""
-    if not isinstance(value, str):
-        raise InputError(f'"{name}" is {type_name(value)}; expected a string')
-    return value
+    if isinstance(value, str):
+        return value
+    way_out = ""
+    if isinstance(value, list | dict):
+        path = [name, "0" if isinstance(value, list) else next(iter(value), "NAME")]
+        way_out = f": take one of it, {_with_jq('text', path)}"
+    raise InputError(f'"{shown(name)}" is {type_name(value)}; expected a string{shown(way_out)}')
+
+
+def _with_jq(name: str, path: list[str]) -> str:
+    """Return the command that copies a nested member, or an item of an array, to a member."""
+    names = (f".{each}" if each.isidentifier() else f".{json.dumps(each)}" for each in path)
+    steps = (
+        f"[{each}]" if each.isdigit() else step for each, step in zip(path, names, strict=True)
+    )
+    return f"with jq -c '.{name} = {''.join(steps)}' FILE > NEW.jsonl"
 
 
 def type_name(value: Any) -> str:
@@ -122,7 +135,7 @@ def type_name(value: Any) -> str:
     return names.get(type(value), f"of type {type(value).__name__}")
 
 
-def expect_names(present: list[str], names: Names, noun: str, hint: str | None = None) -> None:
+def expect_names(present: list[str], names: Names, noun: str) -> None:
     """Raise InputError unless each name is present once."""
     for option, name in names:
         count = present.count(name)
@@ -137,7 +150,10 @@ def expect_names(present: list[str], names: Names, noun: str, hint: str | None =
                 + (f", or name another with {option}" if is_option else "")
             )
         other = f"name another with {option}{suggestion(name, present)}"
-        advice = hint or (other if is_option else f"rename the {noun}")
+        advice = other if is_option else f"rename the {noun}"
+        if noun == "member" and "." in name and is_option:
+            copied = _with_jq(option.strip("-"), name.split("."))
+            advice += f"; a nested member is copied {shown(copied)}"
         raise InputError(f'there is no {noun} "{shown(name)}"; found {first}{rest}: {advice}')
 
 

@@ -120,18 +120,23 @@ def check_texts(schema: Any, text: str) -> None:
     """Raise ConfigurationError if the column of the texts has values of another type."""
     kind = schema.field(text).type
     if not has_strings(kind):
+        name = shown(repr(text))
+        cast = f": use a table with the column cast, table[{name}].cast('string')"
+        way_out = cast if has_strings(kind, binary=True) else ""
         raise ConfigurationError(
-            f"text={text!r} is a column of {kind}; expected a column of strings"
+            f"text={name} is a column of {kind}; expected a column of strings{way_out}"
         )
 
 
-def has_strings(kind: Any) -> bool:
-    """Return whether an Arrow type is one of strings; nulls may be strings."""
+def has_strings(kind: Any, binary: bool = False) -> bool:
+    """Return whether an Arrow type is one of strings, or of bytes if binary; nulls may be strings."""
     from pyarrow import types
 
     if types.is_dictionary(kind):
-        return has_strings(kind.value_type)
-    tests = (types.is_string, types.is_large_string, types.is_string_view, types.is_null)
+        return has_strings(kind.value_type, binary)
+    tests = [types.is_string, types.is_large_string, types.is_string_view, types.is_null]
+    if binary:
+        tests += [types.is_binary, types.is_large_binary, types.is_binary_view]
     return any(test(kind) for test in tests)
 
 
