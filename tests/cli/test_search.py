@@ -19,17 +19,29 @@ BELOW = (
 )
 
 
-def test_query_formats(news: Textsim) -> None:
-    result = news("query", "news", NEWS["a"], "--format", "jsonl")
-    found = rows(result)
-    assert [row["key"] for row in found] == ["a", "b", "c"]
-    assert found[0] == {"similarity": 1.0, "estimate": 1.0, "key": "a"}
-    assert found[2]["similarity"] == 10 / 11
-    table = news("query", "news", NEWS["a"]).stdout.splitlines()
-    assert table[0].split() == ["similarity", "estimate", "key"]
-    assert [line.split()[0] for line in table[2:]] == ["1.0000", "1.0000", "0.9091"]
-    lines = csv.DictReader(io.StringIO(news("query", "news", NEWS["a"], "--format", "csv").stdout))
-    assert [line["key"] for line in lines] == ["a", "b", "c"]
+def test_results_in_each_format(news: Textsim) -> None:
+    query = ("query", "news", NEWS["a"])
+    for command, keys in (
+        (query, "abc"),
+        ((*query, "--max-results", "2"), "ab"),
+        ((*query, "--threshold", "0.95"), "ab"),
+        (("neighbours", "news", "a"), "bc"),
+    ):
+        found = rows(news(*command, "--format", "jsonl"))
+        assert [row["key"] for row in found] == list(keys)
+        assert found[0].items() >= {"similarity": 1.0, "estimate": 1.0}.items()
+        lines = csv.DictReader(io.StringIO(news(*command, "--format", "csv").stdout))
+        assert [line["key"] for line in lines] == list(keys)
+        table = [line.split() for line in news(*command).stdout.splitlines()]
+        assert table[0] == ["similarity", "estimate", "key"]
+        assert [line[0] for line in table[2:]] == [f"{row['similarity']:.4f}" for row in found]
+        assert [line[2] for line in table[2:]] == list(keys)
+    pairs = news("pairs", "news", "--format", "jsonl")
+    assert sorted(f"{row['a']}{row['b']}" for row in rows(pairs)) == ["ab", "ac", "bc"]
+    assert pairs.stderr == "3 pairs found\n"
+    assert news("pairs", "news").stdout.splitlines()[2].split() == ["1.0000", "a", "b"]
+    result = news("neighbours", "news", "x", status=2)
+    assert result.stderr == 'error: corpus "news" has no document "x"\n'
 
 
 def test_the_kept_document_is_named_in_each_format(news: Textsim) -> None:
@@ -79,14 +91,6 @@ def test_a_text_without_words_is_named(news: Textsim) -> None:
     assert "the text has no words that count" in news("nearest", "exact", "and the").stderr
 
 
-def test_query_limits(news: Textsim) -> None:
-    assert (
-        len(rows(news("query", "news", NEWS["a"], "--max-results", "2", "--format", "jsonl"))) == 2
-    )
-    args = ["query", "news", NEWS["a"], "--threshold", "0.95", "--format", "jsonl"]
-    assert [row["key"] for row in rows(news(*args))] == ["a", "b"]
-
-
 def test_nothing_found(news: Textsim) -> None:
     for args in (["query", "news", "nothing like it"], ["neighbours", "news", "d"]):
         for threshold in ([], ["--threshold", "0.8"]):
@@ -121,25 +125,6 @@ def test_searches_list_all_results_by_default(textsim: Textsim) -> None:
 )
 def test_wrong_usage(args: list[str], message: str, news: Textsim) -> None:
     assert message in news("query", "news", "text", *args, status=2).stderr
-
-
-def test_neighbours(news: Textsim) -> None:
-    found = rows(news("neighbours", "news", "a", "--format", "jsonl"))
-    assert [row["key"] for row in found] == ["b", "c"]
-    result = news("neighbours", "news", "x", status=2)
-    assert result.stderr == 'error: corpus "news" has no document "x"\n'
-
-
-def test_pairs(news: Textsim) -> None:
-    result = news("pairs", "news", "--format", "jsonl")
-    assert {(row["a"], row["b"]) for row in rows(result)} == {
-        ("a", "b"),
-        ("a", "c"),
-        ("b", "c"),
-    }
-    assert result.stderr == "3 pairs found\n"
-    table = news("pairs", "news").stdout.splitlines()
-    assert table[2].split() == ["1.0000", "a", "b"]
 
 
 def test_clusters(news: Textsim) -> None:
