@@ -183,6 +183,16 @@ def two_corpora(shared_db: ts.Database) -> Iterator[None]:
         ),
         ("textsim.candidates_of('none', 'a')", 'corpus "none" does not exist'),
         *(
+            (f"textsim.{search}, {argument})", message)
+            for search in ("matches('c', 'a b'", "matches('c', NULL", "neighbours('c', 'none'")
+            for argument, message in (
+                ("max_results => -1", "max_results is -1; expected 1 or more, or NULL for all"),
+                ("max_results => 0", "max_results is 0; expected 1 or more, or NULL for all"),
+                ("threshold => 1.5", "threshold is 1.5; expected above 0, at most 1"),
+                ("threshold => 'NaN'", "threshold is NaN; expected above 0, at most 1"),
+            )
+        ),
+        *(
             (f"textsim.{function}('{corpus}', {rest}language => '{code}')", message)
             for function, rest in (
                 ("signature", "'a', "),

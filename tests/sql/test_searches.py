@@ -1,10 +1,7 @@
-"""Searches in SQL equal those in Python, and check their arguments first."""
+"""Searches in SQL equal those in Python."""
 
 from __future__ import annotations
 
-from itertools import product
-
-import psycopg
 import pytest
 
 import textsim_db as ts
@@ -79,25 +76,6 @@ def test_searches_in_sql_equal_those_in_python(
     for key in texts:
         expected = [pair[1:] for pair in in_both_orders if pair[0] == key]
         assert sorted(connection.execute(query, [key]).fetchall()) == expected
-
-
-WRONG_SEARCHES = [
-    ("max_results => -1", "max_results is -1; expected 1 or more, or NULL for all"),
-    ("max_results => 0", "max_results is 0; expected 1 or more, or NULL for all"),
-    ("threshold => 1.5", "threshold is 1.5; expected above 0, at most 1"),
-    ("threshold => 'NaN'", "threshold is NaN; expected above 0, at most 1"),
-    ("language => 'en'", 'corpus "empty" does not identify languages'),
-]
-
-
-def test_arguments_of_a_search_are_checked_before_it_looks_for_candidates(
-    connection: Connection,
-) -> None:
-    connection.execute("SELECT textsim.create_corpus('empty')")
-    calls = ("matches('empty', 'some words'", "matches('empty', NULL", "neighbours('empty', 'a'")
-    for (argument, message), call in product(WRONG_SEARCHES, calls):
-        with pytest.raises(psycopg.errors.InvalidParameterValue, match=message):
-            connection.execute(f"SELECT * FROM textsim.{call}, {argument})".encode())
 
 
 def test_a_search_for_a_row_that_is_not_indexed_returns_no_rows(
