@@ -154,7 +154,6 @@ def test_no_function_of_a_user_runs_for_a_filter(
             """
             CREATE TABLE mine (id int PRIMARY KEY, body text, state text);
             CREATE TYPE evil AS (a int);
-            CREATE TABLE trap (id int PRIMARY KEY, body text, state evil);
             CREATE FUNCTION steal(evil) RETURNS text LANGUAGE plpgsql AS
                 $$BEGIN RAISE EXCEPTION 'ran as %', current_user; END$$;
             CREATE CAST (evil AS text) WITH FUNCTION steal(evil) AS IMPLICIT;
@@ -164,9 +163,17 @@ def test_no_function_of_a_user_runs_for_a_filter(
             "SELECT textsim.attach('c', 'mine', 'id', 'body', 'inline', row_filter => 'state > ''(1)''')"
         )
         mallory.execute(
-            "CREATE TRIGGER t AFTER INSERT ON trap FOR EACH ROW EXECUTE FUNCTION textsim._changes_1()"
+            """
+            DO $$ DECLARE t record; BEGIN
+                FOR t IN SELECT tgname FROM pg_trigger WHERE tgrelid = 'mine'::regclass LOOP
+                    EXECUTE format('DROP TRIGGER %I ON mine', t.tgname);
+                END LOOP;
+            END $$;
+            ALTER TABLE mine ALTER state TYPE evil USING ROW(0);
+            CREATE TRIGGER t AFTER INSERT ON mine FOR EACH ROW EXECUTE FUNCTION textsim._changes_1();
+            INSERT INTO mine VALUES (1, 'a text', ROW(2)), (2, 'a text', ROW(1));
+            """
         )
-        mallory.execute("INSERT INTO trap VALUES (1, 'a text', ROW(2)), (2, 'a text', ROW(1))")
     assert list(stored_forms(connection)) == ["1"]
 
 
