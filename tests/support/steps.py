@@ -15,8 +15,8 @@ from textsim_db.db import schema
 ROOT = Path(__file__).parents[2]
 FIRST, SECOND = "0001_schema", "0002_made_up"
 UP = """
-ALTER TABLE textsim.corpus ADD COLUMN made_up integer NOT NULL DEFAULT 7;
-COMMENT ON COLUMN textsim.corpus.made_up IS 'a column that a step adds';
+ALTER TABLE textsim.source ADD COLUMN made_up integer NOT NULL DEFAULT 7;
+COMMENT ON COLUMN textsim.source.made_up IS 'a column that a step adds';
 CREATE FUNCTION textsim.made_up() RETURNS integer
 LANGUAGE sql IMMUTABLE PARALLEL SAFE
 RETURN 7;
@@ -45,7 +45,7 @@ SELECT textsim._make_functions(c.id) FROM textsim.corpus c;
 SELECT textsim._make_trigger_function(s) FROM textsim.source s WHERE s.active;
 DROP TABLE textsim.made_up;
 DROP FUNCTION textsim.made_up();
-ALTER TABLE textsim.corpus DROP COLUMN made_up;
+ALTER TABLE textsim.source DROP COLUMN made_up;
 SELECT textsim._record_catalog();
 """
 REVISION = f'''
