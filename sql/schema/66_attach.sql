@@ -487,6 +487,15 @@ BEGIN
             relation, key_columns, text_column, scope_column, coalesce(time_column, expires_column), '{}'),
         CASE WHEN c.is_unique THEN textsim._unique_table_fault(relation, key_columns, scope_column) END,
         CASE WHEN c.is_unique THEN textsim._hidden_rows_fault(relation) END));
+    IF textsim._base_type((
+        SELECT a.atttypid FROM pg_attribute a
+        WHERE a.attrelid = relation AND a.attname = coalesce(time_column, expires_column))) = 'timestamp'::regtype
+    THEN
+        RAISE WARNING 'column "%" of table % is a timestamp without time zone: its times are of UTC',
+            coalesce(time_column, expires_column), relation
+            USING HINT = 'If the application writes local times, make it timestamptz. SQLAlchemy does so for '
+                'mapped_column(DateTime(timezone=True)), and not for Mapped[datetime] alone.';
+    END IF;
     source := textsim._prepare_source(
         corpus, relation, key_columns, text_column, mode, scope_column, time_column, expires_column,
         textsim._filter_index(relation, row_filter));

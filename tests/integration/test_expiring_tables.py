@@ -239,3 +239,26 @@ def test_expiry_goes_with_retention_by_dropped_partitions(
     assert sorted(expiries(connection, corpus), key=int) == [str(i) for i in range(20, 30)]
     assert corpus.check() == []
     assert list(corpus.drift()) == []
+
+
+@pytest.mark.parametrize(
+    ("type_", "is_warned_of"),
+    [("timestamp", True), ("timestamptz", False), ("date", False)],
+)
+def test_a_time_without_a_zone_is_warned_of(
+    db: ts.Database,
+    connection: Connection,
+    caplog: pytest.LogCaptureFixture,
+    type_: str,
+    is_warned_of: bool,
+) -> None:
+    create(db)
+    message = (
+        f'column "moment" of table public.post is a {type_} without time zone: its times are of UTC'
+    )
+    notices: list[str | None] = []
+    connection.add_notice_handler(lambda notice: notices.append(notice.message_primary))
+    attach(connection, "queue", "expires_column", type_)
+    assert notices == [message] * is_warned_of
+    create(db, "other").attach("post", "id", "body", expires="moment")
+    assert caplog.messages == [message] * is_warned_of
