@@ -517,7 +517,8 @@ CREATE TABLE IF NOT EXISTS textsim.worker (
     set_aside bigint NOT NULL DEFAULT 0,
     expired bigint NOT NULL DEFAULT 0,
     clustered bigint NOT NULL DEFAULT 0,
-    retries bigint NOT NULL DEFAULT 0
+    retries bigint NOT NULL DEFAULT 0,
+    faults jsonb NOT NULL DEFAULT '[]'
 );
 COMMENT ON TABLE textsim.worker IS 'The running workers, and what each has reported of its progress.';
 COMMENT ON COLUMN textsim.worker.id IS 'random id of the worker';
@@ -537,6 +538,8 @@ COMMENT ON COLUMN textsim.worker.set_aside IS 'how many documents it has set asi
 COMMENT ON COLUMN textsim.worker.expired IS 'how many expired documents it has removed';
 COMMENT ON COLUMN textsim.worker.clustered IS 'how many changed documents it has brought into the tracked clusters';
 COMMENT ON COLUMN textsim.worker.retries IS 'how many errors it has had after which it tried again';
+COMMENT ON COLUMN textsim.worker.faults
+    IS 'what it leaves until it tries again, with the reasons: a list of objects with the keys corpus_id and fault';
 
 CREATE SEQUENCE IF NOT EXISTS textsim.last_notice AS bigint MINVALUE 0;
 COMMENT ON SEQUENCE textsim.last_notice

@@ -57,16 +57,25 @@ END $$;
 COMMENT ON FUNCTION textsim._tracking_triggers(integer)
     IS 'the triggers on the documents and the events of a tracked corpus, with the statements that create them';
 
-CREATE FUNCTION textsim._after_events() RETURNS trigger
-LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+CREATE FUNCTION textsim._remove_old_events(number integer) RETURNS void
+LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
-    number integer := TG_ARGV[0]::integer;
     kept_since timestamptz := (SELECT now() - t.keep_events FROM textsim.tracked t WHERE t.corpus_id = number);
 BEGIN
     IF kept_since IS NOT NULL THEN
         EXECUTE format('DELETE FROM textsim.%I e WHERE e.at < $1', 'cluster_event_' || number) USING kept_since;
         EXECUTE format('DELETE FROM textsim.%I r WHERE r.at < $1', 'removed_' || number) USING kept_since;
     END IF;
+END $$;
+COMMENT ON FUNCTION textsim._remove_old_events(integer)
+    IS 'remove the events of a tracked corpus, and the keys of removed documents, that are older than they are kept';
+
+CREATE FUNCTION textsim._after_events() RETURNS trigger
+LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    number integer := TG_ARGV[0]::integer;
+BEGIN
+    PERFORM textsim._remove_old_events(number);
     -- The payload has no key, because every role may listen.
     IF current_setting('textsim.notify', true) = 'on' AND EXISTS (SELECT FROM new_events) THEN
         PERFORM pg_notify('textsim_clusters', (SELECT c.name FROM textsim.corpus c WHERE c.id = number));

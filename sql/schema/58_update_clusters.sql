@@ -262,6 +262,7 @@ BEGIN
     tracking := textsim._tracking(c);
     logged := textsim._logged_documents(c.id, entry_id);
     IF logged IS NULL OR logged = '{}' THEN
+        PERFORM textsim._remove_old_events(c.id);
         RETURN 0;
     END IF;
     logged := array(SELECT DISTINCT unnest(logged));

@@ -195,8 +195,11 @@ BEGIN
         to_regproc('textsim._changes_' || number), to_regproc('textsim._filter_' || number)]
     LOOP
         IF function IS NOT NULL THEN
-            -- The server raises an error here while a trigger uses the function.
-            EXECUTE format('DROP FUNCTION %s', function);
+            -- The server raises an error here while a trigger uses the function. A table that was a partition of a
+            -- dropped table keeps its trigger on TRUNCATE.
+            EXECUTE format('DROP FUNCTION %s %s', function, CASE WHEN NOT EXISTS (
+                SELECT FROM textsim.source s JOIN pg_class r ON r.oid = s.relation WHERE s.id = number)
+                THEN 'CASCADE' END);
         END IF;
     END LOOP;
     UPDATE textsim.source s SET active = false WHERE s.id = number;
@@ -219,24 +222,22 @@ END;
 COMMENT ON FUNCTION textsim._dropped_sources(integer)
     IS 'the attached tables of a corpus that were dropped';
 
-CREATE FUNCTION textsim._release_dropped(corpus_id integer)
-RETURNS TABLE (relation oid, documents bigint)
+CREATE FUNCTION textsim._release_dropped(number integer) RETURNS bigint
 LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     c textsim.corpus;
-    dropped textsim.source;
+    documents bigint;
 BEGIN
-    SELECT * INTO c FROM textsim.corpus WHERE id = corpus_id;
-    FOR dropped IN SELECT * FROM textsim._dropped_sources(corpus_id) LOOP
-        relation := dropped.relation;
-        documents := textsim._remove_documents_of(c, dropped.id);
-        PERFORM textsim._release_source(dropped.id);
-        RETURN NEXT;
-    END LOOP;
+    SELECT k.* INTO c FROM textsim.corpus k
+    WHERE EXISTS (SELECT FROM textsim._dropped_sources(k.id) s WHERE s.id = number);
+    IF FOUND THEN
+        documents := textsim._remove_documents_of(c, number);
+        PERFORM textsim._release_source(number);
+    END IF;
+    RETURN documents;
 END $$;
 COMMENT ON FUNCTION textsim._release_dropped(integer)
-    IS 'detach the dropped tables of a corpus, remove their documents, and return the numbers of '
-    'documents';
+    IS 'detach a dropped table, remove its documents, and return their number; NULL if there is no such table';
 
 CREATE FUNCTION textsim._check_owner(relation regclass, action text) RETURNS void
 LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$

@@ -276,9 +276,15 @@ BEGIN
         FROM textsim.source s CROSS JOIN LATERAL textsim._source_problems(s) p (problem)
         WHERE s.corpus_id = c.id AND s.active
         ORDER BY s.id, p.problem;
+    RETURN QUERY
+        SELECT DISTINCT f.fault || '; a worker tries again'
+        FROM textsim.worker w CROSS JOIN LATERAL jsonb_to_recordset(w.faults) f (corpus_id integer, fault text)
+        WHERE f.corpus_id = c.id AND w.reported_at > clock_timestamp() - interval '30 s'
+        ORDER BY 1;
 END $$;
 COMMENT ON FUNCTION textsim._corpus_problems(textsim.corpus)
-    IS 'the reasons why a corpus or its attached tables cannot be written, or changes are missed';
+    IS 'the reasons why a corpus or its attached tables cannot be written, or changes are missed, and what workers have '
+    'left because of an error';
 
 CREATE FUNCTION textsim._warn_unindexed(c textsim.corpus) RETURNS void
 LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
@@ -307,8 +313,11 @@ COMMENT ON FUNCTION textsim._estimated_rows(regclass)
 
 -- The pages of the sample stay the same, so the estimate of a corpus that does not change stays the same, too. The
 -- planner's estimate would count the space of updated documents as documents until the next ANALYZE.
+--
+-- An error at the end of a block gives back the locks of the block, and variables keep their values. Otherwise a
+-- statement about a thousand corpora would hold locks of all their tables and indexes.
 CREATE FUNCTION textsim._count_documents(c textsim.corpus, OUT documents bigint, OUT is_estimate boolean)
-LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql STABLE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     condition text := textsim._alive(c, 'd');
     pages bigint := pg_relation_size('textsim.document_' || c.id) / current_setting('block_size')::integer;
@@ -322,6 +331,9 @@ BEGIN
             'TABLESAMPLE SYSTEM ($2) REPEATABLE (1) WHERE true%s', 'document_' || c.id, condition)
         INTO documents USING documents, share;
     END IF;
+    RAISE SQLSTATE 'FREED';
+EXCEPTION WHEN SQLSTATE 'FREED' THEN
+    RETURN;
 END $$;
 COMMENT ON FUNCTION textsim._count_documents(textsim.corpus)
     IS 'how many documents a corpus has; above ten thousand an estimate from some 1,000 pages of its table';
@@ -376,36 +388,42 @@ SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
     c textsim.corpus := textsim._corpus(corpus);
-    compared bigint := (SELECT sum(textsim._differing_rows(s)) FROM textsim._uncompared(c.id) s);
+    compared bigint;
 BEGIN
-    SELECT d.documents, d.is_estimate INTO indexed, indexed_is_estimate FROM textsim._count_documents(c) d;
-    SELECT coalesce(sum(w.documents) FILTER (WHERE w.is_change), 0) + coalesce(compared, 0),
-        coalesce(sum(w.documents) FILTER (WHERE w.kind = 'words' AND NOT w.is_change), 0),
-        min(w.since) FILTER (WHERE w.is_change OR w.kind = 'compare'),
-        bool_or(w.is_estimate) OR compared IS NOT NULL
-    INTO pending, as_text, oldest_pending, is_estimate
-    FROM (
-        -- A document whose words have no ids is complete: it is stored as text, and searches find it. Its log entry
-        -- only asks for ids, which save space. In a corpus that identifies languages a worker must still find its
-        -- language.
-        SELECT k.kind, w.*, k.kind = 'change' OR k.kind = 'words' AND c.language IS NOT NULL AS is_change
-        FROM unnest('{change,compare,words}'::text[]) k (kind)
-        CROSS JOIN LATERAL textsim._waiting(c.id, k.kind) w
-    ) w;
-    saved_by_ids := textsim._saved_by_ids(c, as_text);
-    failed := (SELECT w.documents FROM textsim._waiting(c.id, 'failed') w);
-    pending_age := greatest(clock_timestamp() - oldest_pending, '0');
-    problems := array(SELECT textsim._corpus_problems(c));
-    notes := array(
-        SELECT format('table %s: %s', s.relation, textsim._unseen_changes(s)) FROM textsim.source s
-        WHERE s.corpus_id = c.id AND s.active AND textsim._unseen_changes(s) IS NOT NULL
-        ORDER BY s.id);
-    SELECT t.linkage, t.threshold INTO linkage, tracked_threshold FROM textsim.tracked t WHERE t.corpus_id = c.id;
-    SELECT w.documents, w.since INTO outdated, outdated_since FROM textsim._waiting(c.id, 'cluster') w;
-    crowded := 0;
-    IF linkage IS NOT NULL THEN
-        EXECUTE format('SELECT count(*) FROM textsim.%I', 'crowded_' || c.id) INTO crowded;
-    END IF;
+    BEGIN
+        compared := (SELECT sum(textsim._differing_rows(s)) FROM textsim._uncompared(c.id) s);
+        SELECT d.documents, d.is_estimate INTO indexed, indexed_is_estimate FROM textsim._count_documents(c) d;
+        SELECT coalesce(sum(w.documents) FILTER (WHERE w.is_change), 0) + coalesce(compared, 0),
+            coalesce(sum(w.documents) FILTER (WHERE w.kind = 'words' AND NOT w.is_change), 0),
+            min(w.since) FILTER (WHERE w.is_change OR w.kind = 'compare'),
+            bool_or(w.is_estimate) OR compared IS NOT NULL
+        INTO pending, as_text, oldest_pending, is_estimate
+        FROM (
+            -- A document whose words have no ids is complete: it is stored as text, and searches find it. Its log entry
+            -- only asks for ids, which save space. In a corpus that identifies languages a worker must still find its
+            -- language.
+            SELECT k.kind, w.*, k.kind = 'change' OR k.kind = 'words' AND c.language IS NOT NULL AS is_change
+            FROM unnest('{change,compare,words}'::text[]) k (kind)
+            CROSS JOIN LATERAL textsim._waiting(c.id, k.kind) w
+        ) w;
+        saved_by_ids := textsim._saved_by_ids(c, as_text);
+        failed := (SELECT w.documents FROM textsim._waiting(c.id, 'failed') w);
+        pending_age := greatest(clock_timestamp() - oldest_pending, '0');
+        problems := array(SELECT textsim._corpus_problems(c));
+        notes := array(
+            SELECT format('table %s: %s', s.relation, textsim._unseen_changes(s)) FROM textsim.source s
+            WHERE s.corpus_id = c.id AND s.active AND textsim._unseen_changes(s) IS NOT NULL
+            ORDER BY s.id);
+        SELECT t.linkage, t.threshold INTO linkage, tracked_threshold FROM textsim.tracked t WHERE t.corpus_id = c.id;
+        SELECT w.documents, w.since INTO outdated, outdated_since FROM textsim._waiting(c.id, 'cluster') w;
+        crowded := 0;
+        IF linkage IS NOT NULL THEN
+            EXECUTE format('SELECT count(*) FROM textsim.%I', 'crowded_' || c.id) INTO crowded;
+        END IF;
+        -- As in _count_documents: the locks are given back.
+        RAISE SQLSTATE 'FREED';
+    EXCEPTION WHEN SQLSTATE 'FREED' THEN
+    END;
     RETURN NEXT;
 END $$;
 COMMENT ON FUNCTION textsim.status(text)

@@ -8,7 +8,7 @@ CREATE FUNCTION textsim._prepare_indexing(corpus text) RETURNS void
 LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     c textsim.corpus := textsim._required_corpus(corpus);
-    dropped record;
+    removed bigint;
     source textsim.source;
     fault text;
 BEGIN
@@ -16,17 +16,24 @@ BEGIN
         RAISE EXCEPTION 'corpus "%" identifies languages, and only a worker can do that', corpus
             USING ERRCODE = 'feature_not_supported', HINT = 'Run textsim worker.';
     END IF;
-    FOR dropped IN SELECT * FROM textsim._release_dropped(c.id) LOOP
-        RAISE WARNING 'table % was dropped: it is detached, and its % documents are removed',
-            dropped.relation, dropped.documents;
-    END LOOP;
-    FOR source IN SELECT * FROM textsim.source s WHERE s.corpus_id = c.id AND s.active LOOP
-        fault := textsim._source_fault(source);
-        IF fault IS NULL THEN
-            PERFORM textsim._compare_changed(source.id);
-        ELSE
-            RAISE WARNING 'table % is not indexed: %', source.relation, fault;
-        END IF;
+    FOR source IN SELECT * FROM textsim.source s WHERE s.corpus_id = c.id AND s.active ORDER BY s.id LOOP
+        BEGIN
+            removed := textsim._release_dropped(source.id);
+            fault := textsim._source_fault(source);
+            IF removed IS NOT NULL THEN
+                RAISE WARNING 'table % was dropped: it is detached, and its % documents are removed',
+                    source.relation, removed;
+            ELSIF fault IS NULL THEN
+                PERFORM textsim._compare_changed(source.id);
+            ELSE
+                RAISE WARNING 'table % is not indexed: %', source.relation, fault;
+            END IF;
+        EXCEPTION
+            WHEN insufficient_resources OR operator_intervention OR system_error OR transaction_rollback THEN
+                RAISE;
+            WHEN OTHERS THEN
+                PERFORM textsim._warn_left(source.id, SQLERRM);
+        END;
     END LOOP;
 END $$;
 COMMENT ON FUNCTION textsim._prepare_indexing(text)

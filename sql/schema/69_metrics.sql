@@ -17,7 +17,8 @@ BEGIN ATOMIC
         ('textsim_lease_overdue_seconds', 'For how long the first lease of a log entry has been over without another '
             'worker having taken the entry; 0 if none is over.'),
         ('textsim_failed_documents', 'Documents that were set aside with an error.'),
-        ('textsim_table_problems', 'Reasons why attached tables are not kept indexed; textsim status lists them.'),
+        ('textsim_table_problems', 'What keeps a corpus or its attached tables from being maintained; textsim '
+            'status lists it.'),
         ('textsim_written_documents_total', 'Documents that all clients have inserted, updated or deleted.'),
         ('textsim_cluster_events_total', 'Changes of tracked clusters: clusters created, split, merged or ended, and '
             'members that joined or left.'),
@@ -62,7 +63,7 @@ COMMENT ON FUNCTION textsim._unique_locks(textsim.corpus)
 
 CREATE FUNCTION textsim._corpus_metrics(c textsim.corpus)
 RETURNS TABLE (name text, labels jsonb, value double precision)
-LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE ROWS 20 SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql STABLE STRICT PARALLEL UNSAFE ROWS 20 SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     document regclass := to_regclass('textsim.document_' || c.id);
     event regclass := to_regclass('textsim.cluster_event_' || c.id);

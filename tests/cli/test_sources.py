@@ -278,6 +278,33 @@ def test_once_fails_where_a_table_cannot_be_read(textsim: Textsim, connection: C
 def test_once_detaches_a_table_that_was_dropped(textsim: Textsim, connection: Connection) -> None:
     textsim("attach", "news", "article", "--create")
     connection.execute("DROP TABLE article")
-    assert "it was dropped, and its documents are still there" in textsim("status").stderr
+    told = textsim("status", status=1).stderr
+    assert "it was dropped, and its documents are still there" in told
     told = textsim("worker", "--once").stderr
     assert "was dropped: it is detached, and its 2 documents are removed" in told
+
+
+def test_the_remedy_of_a_missing_trigger_mends_it(textsim: Textsim, connection: Connection) -> None:
+    textsim("attach", "news", "article", "--create")
+    connection.execute("DROP TRIGGER _textsim_1_insert ON article")
+    connection.execute("INSERT INTO article VALUES ('c', 'a row that no trigger has seen')")
+    told = textsim("status", status=1).stderr
+    assert "does not exist: changes are missed; detach the table and attach it again" in told
+    assert "once that is mended: textsim reconcile news" in textsim("check", status=1).stdout
+    textsim("detach", "news", "article")
+    textsim("attach", "news", "article")
+    assert textsim("status").stderr == ""
+    textsim("check")
+
+
+def test_more_workers_are_no_remedy_for_a_table_with_a_fault(
+    textsim: Textsim, connection: Connection
+) -> None:
+    textsim("attach", "news", "article", "--create")
+    connection.execute("DROP TRIGGER _textsim_1_delete ON article")
+    connection.execute("INSERT INTO article VALUES ('c', 'a row that waits')")
+    connection.execute("UPDATE textsim.pending SET created_at = now() - interval '5 minutes'")
+    connection.execute("UPDATE textsim.pending SET lease_until = now() + interval '1 minute'")
+    said = textsim("doctor", status=1).stdout + textsim("status", status=1).stderr
+    assert "the findings below say what is not indexed, and why" in said
+    assert "start more" not in said

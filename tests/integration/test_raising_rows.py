@@ -32,7 +32,7 @@ FILTERS = {
 }
 """Row filters, with values of the column meta for which each raises an error."""
 GOOD = '{"score": 9, "pattern": ".", "on": true, "n": 1, "times": 2}'
-LATE = {
+LATE: dict[str, dict[str, str | None]] = {
     "expires": {"date": "5874897-12-31", "timestamptz": None, "timestamp": None},
     "time": dict.fromkeys(["date", "timestamptz", "timestamp"], "294276-12-31"),
 }
@@ -74,7 +74,15 @@ def test_rows_that_raise_are_set_aside(
             )
 
     write_some()
-    corpus.attach("t", "id", "body", mode, row_filter=row_filter, **{column: "moment"})
+    corpus.attach(
+        "t",
+        "id",
+        "body",
+        mode,
+        row_filter=row_filter,
+        time="moment" if column == "time" else None,
+        expires="moment" if column == "expires" else None,
+    )
     for _ in range(rng.randrange(4)):
         write_some()
         if rng.random() < 0.5:

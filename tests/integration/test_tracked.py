@@ -9,7 +9,7 @@ import pytest
 from psycopg import errors as pg
 
 import textsim_db as ts
-from tests.support.connections import Connection
+from tests.support.connections import Connection, value
 from tests.support.sampling import sample
 from tests.support.tracked import Groups, compare, expected_ids, ids_of
 from tests.support.tracked_writer import CORPORA, RandomWriter
@@ -296,6 +296,27 @@ def test_what_a_tracked_corpus_refuses(db: ts.Database, connection: Connection) 
     query = "SELECT relname FROM pg_class WHERE relname ~ '_1(_|$)' AND relkind IN ('r', 'S')"
     assert connection.execute(query).fetchall() == []
     assert connection.execute("SELECT kind FROM textsim.pending").fetchall() == []
+
+
+def test_an_idle_corpus_drops_old_events(db: ts.Database, connection: Connection) -> None:
+    for name, by_sql in (("c", False), ("d", True)):
+        corpus = db.create_corpus(name, **CORPORA["bands"])
+        corpus.track(keep_events="14 days")
+        corpus.add_many([("a", "a b c d e"), ("b", "a b c d f")])
+        corpus.update_clusters()
+        corpus.remove(["a"])
+        corpus.update_clusters()
+        number = value(connection, "SELECT id FROM textsim.corpus WHERE name = %s", [name])
+        for table in (f"cluster_event_{number}", f"removed_{number}"):
+            query = f"UPDATE textsim.{table} SET at = now() - interval '15 days' RETURNING 1"
+            assert connection.execute(query.encode()).fetchall()
+        if by_sql:
+            connection.execute("CALL textsim.update_clusters()")
+        else:
+            db.worker().run(until_idle=True)
+        assert list(corpus.cluster_events()) == []
+        query = f"SELECT FROM textsim.removed_{number}"
+        assert connection.execute(query.encode()).fetchall() == []
 
 
 def test_events_are_read_from_the_last_one_on(db: ts.Database, connection: Connection) -> None:

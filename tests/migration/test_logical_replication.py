@@ -212,6 +212,9 @@ def test_a_standby_answers_and_takes_over(servers: Pair, textsim: Textsim) -> No
         shown = textsim("doctor", "--database-url", servers.standby, status=None).stdout
         assert "the server is a standby" in shown
         assert "news" in textsim("status", "--database-url", servers.standby).stdout
+        told = textsim("worker", "--once", "--database-url", servers.standby, status=2).stderr
+        assert "the server is a standby in recovery" in told
+        assert "run the worker on the primary" in told
     with ts.connect(servers.both("read-write")) as db:
         corpus = db.corpus("news")
         corpus.add("e", "a text of the old primary")

@@ -223,7 +223,13 @@ def test_wrong_arguments_are_refused_with_a_message(
     assert caught.value.diag.message_primary == message
 
 
-WITH_SUBTRANSACTIONS = {"_moment", "_differing_rows", "status"}
+WITH_SUBTRANSACTIONS = {
+    "_moment",
+    "_differing_rows",
+    "_count_documents",
+    "_corpus_metrics",
+    "status",
+}
 """Functions that handle errors, and their callers: no parallel worker of PostgreSQL 16 can do that."""
 
 

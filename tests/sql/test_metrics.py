@@ -47,8 +47,25 @@ def test_each_metric_is_described_and_named_by_the_convention(
 def report(**fields: Any) -> dict[str, Any]:
     ages = {"claimed": 1.0, "wrote": 2.0, "step_began": 3.0, "failed": 4.0}
     counts = {"written": 5, "set_aside": 6, "expired": 7, "clustered": 8, "retries": 9}
-    worker = {"id": "00000000-0000-0000-0000-000000000001", "host": "h", "process": 1}
+    worker: dict[str, Any] = {"id": "00000000-0000-0000-0000-000000000001", "host": "h"}
+    worker |= {"process": 1, "faults": Jsonb([])}
     return {**worker, **ages, **counts, "step": "writes documents", "error": "e", **fields}
+
+
+def test_figures_of_all_corpora_hold_few_locks(db: ts.Database, connection: Connection) -> None:
+    """The table of locks has room for some thousands, and every session needs some."""
+    statements = ["SELECT count(*) FROM textsim.metrics"]
+    statements += ["SELECT s.* FROM textsim.corpus c CROSS JOIN LATERAL textsim.status(c.name) s"]
+    connection.execute("SELECT textsim.create_corpus('c', keep_for => '1 day')")
+    connection.execute("SELECT textsim.track('c')")
+    for statement in statements:
+        with connection.transaction():
+            connection.execute(statement.encode())
+            held = connection.execute(
+                "SELECT r.relname FROM pg_locks l JOIN pg_class r ON r.oid = l.relation "
+                "WHERE l.pid = pg_backend_pid() AND r.relname ~ '_[0-9]+(_|$)'"
+            ).fetchall()
+            assert held == [], statement
 
 
 def test_waiting_and_failed_documents(db: ts.Database, connection: Connection) -> None:

@@ -22,6 +22,7 @@ from textsim_db.errors import (
     DatabaseError,
     DatabaseUnavailable,
     RecipeError,
+    lacks_right,
     shown,
 )
 from textsim_db.results import Problem
@@ -214,13 +215,19 @@ def _problems_without_rows(
     db: Database, name: str, error: RecipeError | DatabaseError
 ) -> list[Problem]:
     """Return why the rows of a corpus cannot be read, such as a changed setting or a lost table."""
+    import psycopg
+
     from textsim_db.db import stored_corpus
+    from textsim_db.db.engine import is_trouble
     from textsim_db.integrity import check_catalog
 
     stored = stored_corpus.load_unchecked(db.engine, name)
     if problems := check_catalog.check_objects(db.engine, stored):
         return problems
     if isinstance(error, DatabaseError):
-        raise error
+        cause = error.__cause__
+        if lacks_right(error) or not isinstance(cause, psycopg.Error) or is_trouble(cause):
+            raise error
+        return [Problem("corpus", name, str(error), "mend the cause, and check the corpus again")]
     remedy = f"textsim corpus drop {shown(name)}, then create and index it again"
     return [Problem("recipe", name, str(error), remedy)]

@@ -165,6 +165,8 @@ def _corpus_findings(corpus: ManagedCorpus, tables: int, workers: Workers) -> It
             f"{fact}, and no worker is connected",
             f"{workers.remedy}, or: CALL textsim.index_pending('{name}')",
         )
+    elif status.problems and lag is not None and lag > LATE_SECONDS:
+        yield fault(fact, "the findings below say what is not indexed, and why")
     elif lag is not None and lag > LATE_SECONDS:
         yield fault(fact, f"if the workers above make progress, start more: {workers.remedy}")
     else:

@@ -71,7 +71,7 @@ def status(
     ten thousand, and while a table is compared with its documents. For each tracked corpus it prints how
     it is tracked, and how many documents have changed since its clusters were updated. Then it prints
     the tables, the workers with their progress, the last errors, and warnings. JSON lines have one
-    object with all of this.
+    object with all of this. Exit status 1 if something is wrong with a corpus or a table.
 
     Examples:
     - `textsim status`
@@ -103,6 +103,7 @@ def status(
             else:
                 _show(sample, form)
     lag = max(sample.lags, default=0)
+    problems = [problem for state in sample.states for problem in state.status.problems]
     if max_lag is not None and lag > max_lag:
         message = f"a change has waited for {lag:,.1f} s, longer than {max_lag:g} s"
         print_message(message, logging.WARNING)
@@ -110,12 +111,14 @@ def status(
     if not sample.workers and any(s.status.pending or s.status.outdated for s in sample.states):
         message = "no worker is connected, and changes wait; to start a worker: textsim worker"
         print_message(message, logging.WARNING)
-    elif lag > _LATE_SECONDS:
+    elif lag > _LATE_SECONDS and not problems:
         print_message(
             "some changes have waited for over a minute; if the workers make progress, start more: "
             "textsim worker",
             logging.WARNING,
         )
+    if problems:
+        raise typer.Exit(1)
 
 
 def _list_scopes(corpus: str | None, form: Format, database_url: str | None) -> None:

@@ -247,7 +247,8 @@ def _forgotten(connection: Connection, corpus: StoredCorpus) -> Iterator[Problem
 def _unusable_sources(connection: Connection, corpus: StoredCorpus) -> Iterator[Problem]:
     for table, problem in connection.execute(statements.SOURCE_PROBLEMS, [corpus.id]):
         # A problem of an attached table ends with its way out.
-        yield Problem("attached table", table, problem, f"textsim reconcile {quote(corpus.name)}")
+        remedy = f"once that is mended: textsim reconcile {quote(corpus.name)}"
+        yield Problem("attached table", table, problem, remedy)
 
 
 def _twin_problems(store: Store) -> Iterator[Problem]:

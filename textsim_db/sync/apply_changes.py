@@ -116,10 +116,15 @@ def _write_once(
 
 
 def _concerns_every_piece(engine: Engine, error: Exception) -> bool:
-    """Return whether every piece of the table would fail with this error."""
+    """Return whether every piece of the table would fail with this error.
+
+    A right, a function or a table that is missing is never the fault of a document.
+    """
     if isinstance(error, pg.QueryCanceled):
         return not is_timeout(engine, error)
     if isinstance(error, (*OUTDATED, DatabaseUnavailable)):
+        return True
+    if isinstance(error, psycopg.Error) and (error.sqlstate or "").startswith("42"):
         return True
     return isinstance(error, psycopg.Error) and is_trouble(error)
 

@@ -19,6 +19,7 @@ from textsim_db.db.engine import Connection
 from textsim_db.db.store import Store
 from textsim_db.results import ChangeReport, Refusal
 from textsim_db.sync import pending_log, read_source
+from textsim_db.sync.faults import Subject
 from textsim_db.sync.pieces import OF_ROWS, SOURCE_PATIENCE, Piece
 from textsim_db.sync.read_source import SourceRows, StoredSource
 from textsim_db.write import detect_changes, write_batch
@@ -62,6 +63,11 @@ class RowPiece(Piece):
     def table(self) -> str:
         """The name of the attached table."""
         return self.source.name
+
+    @property
+    def subject(self) -> Subject:
+        """The indexing of the attached table."""
+        return self.source.indexing
 
     @property
     def max_keys(self) -> int:

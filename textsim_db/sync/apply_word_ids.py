@@ -14,6 +14,7 @@ from textsim_db.db.engine import Connection, transaction
 from textsim_db.db.store import Store
 from textsim_db.results import ChangeReport, Refusal
 from textsim_db.sync import pending_log, statements
+from textsim_db.sync.faults import Subject
 from textsim_db.sync.pieces import Piece, next_page
 from textsim_db.text.languages import identify
 from textsim_db.text.tokens import tokens_of
@@ -28,11 +29,22 @@ class _Completion(NamedTuple):
     normal_form: str
 
 
+def words_of(corpus_id: int) -> Subject:
+    """Return the step that gives the words of a corpus their ids."""
+    name = f"words of corpus {corpus_id}"
+    return Subject(name, corpus_id, f"the {name} get no ids")
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WordPiece(Piece):
     """Documents that SQL wrote, and whose words wait for ids."""
 
     kind = "words"
+
+    @property
+    def subject(self) -> Subject:
+        """The words of the corpus."""
+        return words_of(self.corpus.id)
 
     def read_sizes(self) -> dict[str, int]:
         """Return the bytes of the normal forms, without the normal forms."""

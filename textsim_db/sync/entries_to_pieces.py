@@ -8,15 +8,13 @@ from dataclasses import dataclass, replace
 
 import psycopg
 
-from textsim_db.db import stored_corpus
-from textsim_db.db.engine import is_trouble
 from textsim_db.db.retries import OUTDATED
 from textsim_db.db.store import Store
-from textsim_db.errors import RecipeError, on_one_line
-from textsim_db.sync.apply_changes import CONFLICTS
+from textsim_db.errors import TextsimError
 from textsim_db.sync.apply_row_changes import RowPiece
-from textsim_db.sync.apply_word_ids import WordPiece
+from textsim_db.sync.apply_word_ids import WordPiece, words_of
 from textsim_db.sync.entries_that_crash_workers import set_aside
+from textsim_db.sync.faults import Subject
 from textsim_db.sync.leases import Claims, LogEntry
 from textsim_db.sync.pieces import Piece
 from textsim_db.sync.read_source import StoredSource
@@ -26,8 +24,8 @@ from textsim_db.sync.worker_sources import WorkerSources
 log = logging.getLogger(__name__)
 
 
-class CorpusReplaced(Exception):
-    """A corpus was rebuilt, or a table altered, while a worker was indexing a piece of it."""
+class ClaimAgain(Exception):
+    """A table or a corpus has a fault, was altered or rebuilt: its other pieces must not be written."""
 
 
 @dataclass(slots=True)
@@ -49,6 +47,8 @@ class ClaimedPieces:
         self._claims = claims
         self._sources = sources
         self._sweeps: list[_Sweep] = []
+        self.asked: list[str] = []
+        """The names of the tables that the last claim was for."""
 
     @property
     def is_sweeping(self) -> bool:
@@ -59,7 +59,8 @@ class ClaimedPieces:
         """Claim entries of the tables that can be indexed; is_last: end if there is none."""
         self._sources.refresh()
         usable = self._sources.by_id
-        entries = self._claims.claim(usable, is_last)
+        self.asked = [source.name for source in usable.values()]
+        entries = self._claims.claim(usable, self._sources.wordless, is_last)
         if any(e.source_id and usable[e.source_id].corpus_id != e.corpus_id for e in entries):
             # A corpus was rebuilt, and its tables moved to the new corpus.
             self._sources.expire()
@@ -93,7 +94,7 @@ class ClaimedPieces:
             piece = next(sweep.pieces, None)
         except psycopg.Error as error:
             self._sweeps.remove(sweep)
-            self._leave_unreadable(sweep.store, sweep.source.name, sweep.entries, error)
+            self._leave(sweep.source.indexing, sweep.entries, error)
             return
         if piece is None:
             self._sweeps.remove(sweep)
@@ -105,7 +106,10 @@ class ClaimedPieces:
 
     def _plan_sweep(self, entry: LogEntry) -> None:
         assert entry.source_id is not None
-        source = self._sources.by_id[entry.source_id]
+        source = self._sources.by_id.get(entry.source_id)
+        if source is None:  # another entry of it has just failed
+            self._claims.release([entry.id], uncounted_tries=1)
+            return
         for sweep in self._sweeps:
             if sweep.source.id == source.id and sweep.pieces is None:
                 sweep.entries.append(entry.id)
@@ -118,12 +122,12 @@ class ClaimedPieces:
         """Yield the pieces of entries that have one corpus and one source."""
         ids = [entry.id for entry in entries]
         corpus_id, source_id = entries[0].corpus_id, entries[0].source_id
+        source = None if source_id is None else self._sources.by_id.get(source_id)
+        subject = words_of(corpus_id) if source is None else source.indexing
         try:
             store = self._sources.store(corpus_id)
-        except RecipeError as error:
-            self._sources.complaints.set_fault(f"of corpus {corpus_id}", str(error))
-            self._claims.exclude_corpus(corpus_id)
-            self._claims.release(ids, uncounted_tries=1)
+        except (psycopg.Error, TextsimError) as error:
+            self._leave(subject, ids, error)
             return
         if store is None:
             self._claims.delete_orphans(ids)
@@ -133,29 +137,19 @@ class ClaimedPieces:
         keys = sorted({key for entry in entries for key in entry.keys or ()})
         piece: Piece = WordPiece(store=store, keys=keys)
         if source_id is not None:
-            piece = RowPiece(store=store, keys=keys, source=self._sources.by_id[source_id])
+            if source is None:  # another entry of it has just failed
+                self._claims.release(ids, uncounted_tries=1)
+                return
+            piece = RowPiece(store=store, keys=keys, source=source)
         tries = max(entry.tries for entry in entries)
         try:
             yield from replace(piece, entries=tuple(ids), tries=tries).cut()
         except psycopg.Error as error:
-            name = piece.table or f"of corpus {store.corpus.name}"
-            self._leave_unreadable(store, name, ids, error)
+            self._leave(subject, ids, error)
 
-    def _leave_unreadable(
-        self, store: Store, name: str, ids: list[int], error: psycopg.Error
-    ) -> None:
-        """Leave the entries of a table that cannot be read: for seconds if it is only locked."""
-        if is_trouble(error):
-            raise error
-        if isinstance(error, OUTDATED) and not _is_current(store):
-            raise CorpusReplaced from error
-        if isinstance(error, CONFLICTS):
-            self._claims.postpone(ids)
-        self._sources.complaints.set_fault(name, on_one_line(error))
-        self._claims.forget(ids)
-
-
-def _is_current(store: Store) -> bool:
-    """Return whether the corpus is stored and no rebuild has replaced it."""
-    stored = stored_corpus.load_by_id(store.engine, store.corpus.id)
-    return stored is not None and stored.name == store.corpus.name
+    def _leave(self, subject: Subject, ids: list[int], error: Exception) -> None:
+        """Release the entries of a table or a corpus with a fault; they are claimed after a pause."""
+        self._sources.faults.note(subject, error)
+        self._claims.release(ids, uncounted_tries=1)
+        if isinstance(error, OUTDATED):
+            self._sources.expire()

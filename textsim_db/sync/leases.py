@@ -23,11 +23,6 @@ CLAIM_KEYS = 10_000
 FULL_WALK_SHARE = 0.1
 """The share of the time that walks from the start of the log may take."""
 RELEASE_PATIENCE = "1s"
-LOCKED_SECONDS = 5.0
-"""The changes of a locked table are claimed again after this time.
-
-A worker waits 2 seconds for a locked table, so it spends most of the time on other tables.
-"""
 
 
 class LogEntry(NamedTuple):
@@ -53,25 +48,27 @@ class Claims:
         self._lease = float(settings.lease)
         self._every_corpus = settings.only_source is None
         self._ids: set[int] = set()
-        self._excluded_corpora: set[int] = set()
         self._place = _Place()
         self.has_claimed = False
 
-    def claim(self, sources: Iterable[int], is_last: bool = False) -> list[LogEntry]:
+    def claim(
+        self, sources: Iterable[int], excluded: list[int], is_last: bool = False
+    ) -> list[LogEntry]:
         """Claim the next entries of sources, and of documents that wait for word ids.
 
+        excluded: the ids of corpora whose documents may wait on.
         is_last: whether the worker ends if there is none, so that the whole log must be walked.
         """
         sources = list(sources)
-        rows = self._claim(sources, self._place.next_start())
+        rows = self._claim(sources, excluded, self._place.next_start())
         if not rows and is_last and self._place.last_start:
-            rows = self._claim(sources, 0)
+            rows = self._claim(sources, excluded, 0)
         return [LogEntry(*row) for row in rows]
 
-    def _claim(self, sources: list[int], after: int) -> list[tuple[Any, ...]]:
+    def _claim(self, sources: list[int], excluded: list[int], after: int) -> list[tuple[Any, ...]]:
         parameters = {
             "sources": sources,
-            "excluded": list(self._excluded_corpora),
+            "excluded": excluded,
             "every_corpus": self._every_corpus,
             "after": after,
             "most": CLAIM_KEYS,
@@ -86,13 +83,14 @@ class Claims:
         self._place.note(after, rows[-1][0] if rows else None, time.monotonic() - start)
         return rows
 
+    @property
+    def is_empty(self) -> bool:
+        """Whether every entry that was claimed is finished or released."""
+        return not self._ids
+
     def renew(self, ids: list[int]) -> None:
         """Extend the lease of entries."""
         self._lease_for(self._lease, ids, 0)
-
-    def postpone(self, ids: list[int]) -> None:
-        """Leave the entries of a locked table for some seconds; this try does not count."""
-        self._lease_for(min(self._lease, LOCKED_SECONDS), ids, 1)
 
     def forget(self, ids: Iterable[int] | None = None) -> None:
         """Forget entries, by default all: they are finished, or stay claimed until the lease is over."""
@@ -108,10 +106,6 @@ class Claims:
             self._lease_for(0, ids, uncounted_tries)
             self.forget(ids)
             self._place = _Place()
-
-    def exclude_corpus(self, corpus_id: int) -> None:
-        """Never again claim an entry for the words of a corpus."""
-        self._excluded_corpora.add(corpus_id)
 
     def delete_orphans(self, ids: list[int]) -> None:
         """Delete the entries whose corpus was dropped and not rebuilt."""

@@ -18,6 +18,7 @@ from textsim_db.db.engine import Connection
 from textsim_db.db.store import Store
 from textsim_db.db.stored_corpus import StoredCorpus
 from textsim_db.results import ChangeReport
+from textsim_db.sync.faults import Subject
 from textsim_db.text.run_ahead import MAX_WEIGHT
 from textsim_db.write.batch_size import BATCH_DOCUMENTS
 
@@ -68,6 +69,11 @@ class Piece(ABC):
     def table(self) -> str | None:
         """The name of the attached table; None if the keys are of documents."""
         return None
+
+    @property
+    @abstractmethod
+    def subject(self) -> Subject:
+        """The step of a table or a corpus that the piece belongs to."""
 
     @property
     def max_keys(self) -> int:

@@ -13,6 +13,7 @@ from sqlalchemy import Engine
 
 from textsim_db.db.engine import Connection, transaction, wait_at_most
 from textsim_db.sync import statements
+from textsim_db.sync.faults import Subject
 
 log = logging.getLogger(__name__)
 
@@ -80,6 +81,20 @@ class StoredSource:
         """Whether the table was dropped."""
         return self.table is None
 
+    @property
+    def indexing(self) -> Subject:
+        """The step that indexes its changes."""
+        return Subject(self.name, self.corpus_id, f"table {self.name} is not indexed")
+
+    @property
+    def following(self) -> Subject:
+        """The step that looks for changes of the table itself."""
+        if self.is_gone:
+            lacks = f"table {self.name} was dropped and cannot be detached"
+        else:
+            lacks = f"table {self.name} cannot be compared with its documents"
+        return Subject(f"comparison of {self.name}", self.corpus_id, lacks)
+
     def statement(self, text: LiteralString) -> bytes:
         """Return SQL with the names of the table and its columns filled in."""
         names = (str(self.schema), str(self.table), self.text_column)
@@ -138,18 +153,21 @@ def log_unseen_changes(engine: Engine, source: StoredSource) -> None:
         connection.execute(statements.LOG_UNSEEN_CHANGES, [source.id])
 
 
-def release_dropped(engine: Engine, corpus_id: int) -> int:
-    """Detach the dropped tables of a corpus, and return how many documents were removed."""
+def release_dropped(engine: Engine, source: StoredSource) -> int:
+    """Detach a dropped table, and return how many documents were removed."""
     with transaction(engine) as connection:
-        rows = connection.execute(statements.RELEASE_DROPPED, [corpus_id]).fetchall()
-    for relation, documents in rows:
-        log.warning(
-            "table with the oid %s was dropped: it is detached, and its %s documents are removed",
-            relation,
-            documents,
-            extra={"documents": documents},
-        )
-    return sum(documents for _, documents in rows)
+        # A table that was a partition of it may be locked.
+        wait_at_most(connection, READING_PATIENCE)
+        row = connection.execute(statements.RELEASE_DROPPED, [source.id]).fetchone()
+    if row is None or row[0] is None:  # somebody else has detached it
+        return 0
+    log.warning(
+        "table %s was dropped: it is detached, and its %s documents are removed",
+        source.name,
+        row[0],
+        extra={"documents": row[0]},
+    )
+    return int(row[0])
 
 
 @contextmanager

@@ -15,6 +15,7 @@ from textsim_db.sync import pending_log, read_source, statements, tracked_cluste
 from textsim_db.sync.apply_changes import resolve_piece, write_piece
 from textsim_db.sync.apply_row_changes import RowPiece
 from textsim_db.sync.apply_word_ids import waiting_pieces
+from textsim_db.sync.faults import Faults
 from textsim_db.sync.pieces import Piece
 from textsim_db.sync.read_source import StoredSource
 from textsim_db.sync.sweep import document_keys, sweep_table
@@ -25,27 +26,30 @@ _KINDS = {ADDED: "missing", REPLACED: "different", EXTENDED: "different"}
 
 
 def drift(store: Store) -> Generator[Drift, None, None]:
-    """Yield the documents of a corpus that differ from its tables; writes no document."""
-    for source in _sources(store, is_gone=True):
-        yield from (Drift(key, "surplus") for key in document_keys(store, source))
-    for source in _usable(store):
-        for piece in sweep_table(store, source):
-            yield from _drift_of(piece)
+    """Yield the documents of a corpus that differ from its tables; writes no document.
+
+    Raises ConfigurationError at the end if a table cannot be compared.
+    """
+    faults = Faults(store.engine, quiet_tries=1)
+    for source in _sources(store):
+        with faults.attempt(source.following):
+            if source.is_gone:
+                yield from (Drift(key, "surplus") for key in document_keys(store, source))
+                continue
+            _check_usable(source)
+            for piece in sweep_table(store, source):
+                yield from _drift_of(piece)
+    faults.raise_any()
 
 
-def _usable(store: Store) -> list[StoredSource]:
-    """Return the tables of a corpus; raises ConfigurationError if this role cannot index one of them."""
-    existing = _sources(store, is_gone=False)
-    for source in existing:
-        if source.fault is not None:
-            raise ConfigurationError(f"table {source.name} cannot be read: {source.fault}")
-    return existing
+def _check_usable(source: StoredSource) -> None:
+    if source.fault is not None:
+        raise ConfigurationError(source.fault)
 
 
-def _sources(store: Store, is_gone: bool) -> list[StoredSource]:
-    """Return the attached tables of a corpus that still exist, or the tables that were dropped."""
-    stored = read_source.sources(store.engine)
-    return [each for each in stored if (each.corpus_id, each.is_gone) == (store.corpus.id, is_gone)]
+def _sources(store: Store) -> list[StoredSource]:
+    """Return the attached tables of a corpus, also those that were dropped."""
+    return [s for s in read_source.sources(store.engine) if s.corpus_id == store.corpus.id]
 
 
 def _drift_of(piece: RowPiece) -> list[Drift]:
@@ -62,12 +66,22 @@ def _drift_of(piece: RowPiece) -> list[Drift]:
 
 
 def reconcile(store: Store, progress: Callable[[int], None] | None = None) -> ChangeReport:
-    """Make a corpus equal to its tables, with changes that triggers missed, and mend its clusters."""
-    report = ChangeReport(removed=read_source.release_dropped(store.engine, store.corpus.id))
-    for source in _usable(store):
-        report.include(_reconcile_source(store, source, progress))
+    """Make a corpus equal to its tables, with changes that triggers missed, and mend its clusters.
+
+    Raises ConfigurationError at the end if a table cannot be indexed.
+    """
+    report = ChangeReport()
+    faults = Faults(store.engine, quiet_tries=1)
+    for source in _sources(store):
+        with faults.attempt(source.following if source.is_gone else source.indexing):
+            if source.is_gone:
+                report.removed += read_source.release_dropped(store.engine, source)
+                continue
+            _check_usable(source)
+            report.include(_reconcile_source(store, source, progress))
     report.include(_write_all(waiting_pieces(store), None))
     report.mended = _mend_clusters(store)
+    faults.raise_any()
     return report
 
 

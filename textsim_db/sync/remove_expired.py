@@ -9,7 +9,7 @@ from psycopg import errors as pg
 from sqlalchemy import Engine
 
 from textsim_db.db.engine import transaction
-from textsim_db.db.retries import OUTDATED
+from textsim_db.sync.faults import Faults, step_of_corpus
 from textsim_db.write import statements
 from textsim_db.write.expire_documents import expire_some
 
@@ -20,8 +20,9 @@ EXPIRY_SECONDS = 1.0
 class ExpiredDocuments:
     """The documents whose time is over, in the corpora that this role may write."""
 
-    def __init__(self, engine: Engine) -> None:
+    def __init__(self, engine: Engine, faults: Faults) -> None:
         self._engine = engine
+        self._faults = faults
         self._due_at = float("-inf")
 
     @property
@@ -32,11 +33,13 @@ class ExpiredDocuments:
     def remove_some(self) -> int:
         """Remove up to a thousand documents of each corpus, and return how many were removed."""
         with transaction(self._engine) as connection:
-            names = connection.execute(statements.EXPIRING_CORPORA).fetchall()
+            corpora = connection.execute(statements.EXPIRING_CORPORA).fetchall()
         removed = 0
-        for (name,) in names:
-            # The corpus was rebuilt or dropped meanwhile, or another version has created it.
-            with suppress(*OUTDATED, pg.UndefinedObject, pg.FeatureNotSupported):
-                removed += expire_some(self._engine, name)
+        for id_, name in corpora:
+            step = step_of_corpus("expired documents", id_, name, "are not removed")
+            if self._faults.is_due(step):
+                # Another version may have created the corpus.
+                with self._faults.attempt(step), suppress(pg.FeatureNotSupported):
+                    removed += expire_some(self._engine, name)
         self._due_at = time.monotonic() + (0 if removed else EXPIRY_SECONDS)
         return removed

@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from contextvars import copy_context
 
 import psycopg
+from psycopg.types.json import Jsonb
 from sqlalchemy import Engine
 
 from textsim_db.db import cancellation
@@ -20,6 +21,7 @@ from textsim_db.db.engine import Connection, transaction, wait_at_most
 from textsim_db.db.limit_worker_statements import Supervisor
 from textsim_db.errors import DatabaseError
 from textsim_db.sync import statements
+from textsim_db.sync.faults import Faults
 from textsim_db.sync.progress import Progress
 from textsim_db.sync.stop_flag import SLICE_SECONDS, Stop
 
@@ -41,11 +43,17 @@ class Watch:
     """Watches one worker while it runs."""
 
     def __init__(
-        self, engine: Engine, supervisor: Supervisor, progress: Progress, stop: Stop
+        self,
+        engine: Engine,
+        supervisor: Supervisor,
+        progress: Progress,
+        faults: Faults,
+        stop: Stop,
     ) -> None:
         self._engine = engine
         self._supervisor = supervisor
         self._progress = progress
+        self._faults = faults
         self._stop = stop
         self._id = uuid.uuid4()
         self._ended = threading.Event()
@@ -96,6 +104,7 @@ class Watch:
             self._slow_seconds = report.step_began * 2
             log.warning("the worker %s for %.0f s", report.step, report.step_began)
         parameters = {"id": self._id, "host": socket.gethostname(), "process": os.getpid()}
+        parameters["faults"] = Jsonb(self._faults.report())
         self._send(statements.REPORT_WORKER, parameters | report._asdict())
 
     def _send(self, statement: str, parameters: dict[str, object]) -> None:

@@ -112,12 +112,12 @@ WHERE s.active
 SOURCE_NAMES: Final[LiteralString] = """
 SELECT s.id, s.relation::text FROM textsim.source s WHERE s.id = ANY (%s::integer[]) AND s.active
 """
+CORPUS_IDS: Final[LiteralString] = "SELECT c.id FROM textsim.corpus c"
 LOG_UNSEEN_CHANGES: Final[LiteralString] = """
 /* textsim-db: log what triggers missed */ SELECT textsim._compare_changed(%s)
 """
 RELEASE_DROPPED: Final[LiteralString] = """
-/* textsim-db: detach dropped tables */
-SELECT relation, documents FROM textsim._release_dropped(%s)
+/* textsim-db: detach a dropped table */ SELECT textsim._release_dropped(%s)
 """
 LOCK_TABLE: Final[LiteralString] = (
     "/* textsim-db: hold an attached table */ LOCK TABLE ONLY {relation} IN ACCESS SHARE MODE"
@@ -214,7 +214,7 @@ WITH gone AS (
 )
 INSERT INTO textsim.worker AS w (
     id, host, process, claimed_at, wrote_at, step, step_began_at, error, failed_at,
-    written, set_aside, expired, clustered, retries)
+    written, set_aside, expired, clustered, retries, faults)
 VALUES (
     %(id)s, %(host)s, %(process)s,
     pg_catalog.now() - pg_catalog.make_interval(secs => %(claimed)s::float8),
@@ -223,13 +223,13 @@ VALUES (
     pg_catalog.now() - pg_catalog.make_interval(secs => %(step_began)s::float8),
     pg_catalog.left(%(error)s::text, 1000),
     pg_catalog.now() - pg_catalog.make_interval(secs => %(failed)s::float8),
-    %(written)s, %(set_aside)s, %(expired)s, %(clustered)s, %(retries)s)
+    %(written)s, %(set_aside)s, %(expired)s, %(clustered)s, %(retries)s, %(faults)s)
 ON CONFLICT (id) DO UPDATE
 SET reported_at = excluded.reported_at, claimed_at = excluded.claimed_at,
     wrote_at = excluded.wrote_at, step = excluded.step, step_began_at = excluded.step_began_at,
     error = excluded.error, failed_at = excluded.failed_at,
     written = excluded.written, set_aside = excluded.set_aside, expired = excluded.expired,
-    clustered = excluded.clustered, retries = excluded.retries
+    clustered = excluded.clustered, retries = excluded.retries, faults = excluded.faults
 """
 FORGET_WORKER: Final[LiteralString] = "DELETE FROM textsim.worker WHERE id = %(id)s"
 PROCESSES_OF_HOST: Final[LiteralString] = "SELECT process FROM textsim.worker WHERE host = %(host)s"
@@ -365,7 +365,7 @@ MEND_TRACKED: Final[LiteralString] = """
 # A first load builds the index of the band rows at its end.
 OUTDATED_CLUSTERS: Final[LiteralString] = """
 /* textsim-db: corpora with outdated clusters */
-SELECT c.name, w.documents FROM textsim.tracked t JOIN textsim.corpus c ON c.id = t.corpus_id
+SELECT c.id, c.name, w.documents FROM textsim.tracked t JOIN textsim.corpus c ON c.id = t.corpus_id
 CROSS JOIN LATERAL (
     SELECT sum(
         pg_catalog.cardinality(p.document_ids) + coalesce(pg_catalog.cardinality(p.judged_keys), 0))
@@ -375,6 +375,14 @@ CROSS JOIN LATERAL (
 WHERE pg_catalog.to_regclass('textsim.band_' || c.id || '_bucket') IS NOT NULL
     AND pg_catalog.has_table_privilege(pg_catalog.to_regclass('textsim.node_' || c.id), 'UPDATE')
     AND w.documents > 0
+"""
+CORPORA_WITH_EVENTS: Final[LiteralString] = """
+SELECT c.id, c.name FROM textsim.tracked t JOIN textsim.corpus c ON c.id = t.corpus_id
+WHERE t.keep_events IS NOT NULL
+    AND pg_catalog.has_table_privilege(pg_catalog.to_regclass('textsim.node_' || c.id), 'UPDATE')
+"""
+REMOVE_OLD_EVENTS: Final[LiteralString] = """
+/* textsim-db: remove old events of clusters */ SELECT textsim._remove_old_events(%s)
 """
 FIRST_CLUSTER_ENTRY: Final[LiteralString] = """
 SELECT p.id, pg_catalog.cardinality(p.document_ids)

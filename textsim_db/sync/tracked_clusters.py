@@ -24,6 +24,7 @@ from textsim_db.lazy_imports import lazy
 from textsim_db.results import ClusterEvent, Member
 from textsim_db.settings import Linkage
 from textsim_db.sync import statements
+from textsim_db.sync.faults import Faults, step_of_corpus
 
 if TYPE_CHECKING:
     from textsim_db.sync import build_clusters
@@ -34,13 +35,15 @@ log = logging.getLogger(__name__)
 
 UPDATE_SECONDS = 1.0
 """The seconds between two looks for outdated clusters, and the time that updates may take at once."""
+EVENTS_SECONDS = 60.0
+"""The seconds between two looks for old events."""
 MEMBERS_AT_ONCE = 10_000
 _REFUSED = (
     *(pg.InvalidParameterValue, pg.FeatureNotSupported, pg.DuplicateObject),
     *(pg.ObjectInUse, pg.ObjectNotInPrerequisiteState, pg.DependentObjectsStillExist),
 )
-_PASSED_OVER = (*OUTDATED, pg.UndefinedObject, pg.FeatureNotSupported, pg.LockNotAvailable)
-"""The corpus was untracked or dropped meanwhile, or is locked, or another version has created it."""
+_PASSED_OVER = (pg.FeatureNotSupported, pg.LockNotAvailable)
+"""The corpus is locked, or another version has created it."""
 
 
 def track(
@@ -131,10 +134,12 @@ def cluster_of(store: Store, key: str) -> Member | None:
 class OutdatedClusters:
     """The tracked corpora whose documents have changed, and whose clusters this role may write."""
 
-    def __init__(self, engine: Engine, dictionary: Dictionary) -> None:
+    def __init__(self, engine: Engine, dictionary: Dictionary, faults: Faults) -> None:
         self._engine = engine
+        self._faults = faults
         self._dictionary = dictionary
         self._due_at = float("-inf")
+        self._events_due_at = float("-inf")
         self._failing: set[str] = set()
         """The corpora with an entry that cannot be processed, whose entries are processed one by one."""
 
@@ -146,6 +151,9 @@ class OutdatedClusters:
     def update_some(self) -> int:
         """Update clusters for about a second, and return a number that is 0 if nothing is left to do."""
         start = time.monotonic()
+        if start >= self._events_due_at:
+            self._remove_old_events()
+            self._events_due_at = start + EVENTS_SECONDS
         total = 0
         while updated := self._update_each():
             total += updated
@@ -154,12 +162,22 @@ class OutdatedClusters:
         self._due_at = time.monotonic() + UPDATE_SECONDS
         return total
 
+    def _remove_old_events(self) -> None:
+        """Remove the old events of all corpora, also of those that do not change."""
+        for id_, name in read_rows(self._engine, statements.CORPORA_WITH_EVENTS):
+            step = step_of_corpus("old events", id_, name, "are not removed")
+            if self._faults.is_due(step):
+                with self._faults.attempt(step), suppress(pg.LockNotAvailable):
+                    read_rows(self._engine, statements.REMOVE_OLD_EVENTS, [id_])
+
     def _update_each(self) -> int:
         """Process a batch of each corpus."""
         updated = 0
-        for name, waiting in read_rows(self._engine, statements.OUTDATED_CLUSTERS):
-            with suppress(*_PASSED_OVER, CorpusNotFound):
-                updated += self._build(name, waiting) or self._update(name)
+        for id_, name, waiting in read_rows(self._engine, statements.OUTDATED_CLUSTERS):
+            step = step_of_corpus("clusters", id_, name, "are not updated")
+            if self._faults.is_due(step):
+                with self._faults.attempt(step), suppress(*_PASSED_OVER, CorpusNotFound):
+                    updated += self._build(name, waiting) or self._update(name)
         return updated
 
     def _build(self, name: str, waiting: int) -> int:
@@ -211,6 +229,8 @@ class OutdatedClusters:
         """Return whether the entries cause the error, and not the server or somebody who cancels."""
         if isinstance(error, pg.QueryCanceled):
             return is_timeout(self._engine, error)
-        if isinstance(error, (*PASSING, *_PASSED_OVER)):
+        if isinstance(error, (*PASSING, *OUTDATED, *_PASSED_OVER)):
+            return False
+        if (error.sqlstate or "").startswith("42"):  # of the corpus
             return False
         return isinstance(error, pg.OutOfMemory) or not is_trouble(error)

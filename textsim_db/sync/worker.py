@@ -28,15 +28,16 @@ from psycopg import errors as pg
 from sqlalchemy import Engine
 
 from textsim_db.db.dictionary import Dictionary
-from textsim_db.db.engine import database_errors, is_lost, is_trouble
+from textsim_db.db.engine import database_errors, is_lost, is_trouble, read_rows
 from textsim_db.db.limit_worker_statements import Supervisor
 from textsim_db.db.retries import MAX_TRIES, OUTDATED, Attempts, is_timeout, pause_seconds
 from textsim_db.db.store import Store
-from textsim_db.errors import DatabaseError, DatabaseUnavailable
+from textsim_db.errors import DatabaseError, DatabaseUnavailable, TextsimError
 from textsim_db.results import ChangeReport
 from textsim_db.sync import is_worker_stuck
 from textsim_db.sync.apply_changes import Resolved, resolve_piece, write_piece
-from textsim_db.sync.entries_to_pieces import ClaimedPieces, CorpusReplaced
+from textsim_db.sync.entries_to_pieces import ClaimAgain, ClaimedPieces
+from textsim_db.sync.faults import Faults
 from textsim_db.sync.leases import Claims
 from textsim_db.sync.notifications import NextPoll
 from textsim_db.sync.pieces import Piece
@@ -46,7 +47,7 @@ from textsim_db.sync.report_worker import Watch
 from textsim_db.sync.stop_flag import Stop
 from textsim_db.sync.tracked_clusters import OutdatedClusters
 from textsim_db.sync.worker_settings import POLL_SECONDS, WorkerSettings, WorkReport
-from textsim_db.sync.worker_sources import Complaints, WorkerSources
+from textsim_db.sync.worker_sources import WorkerSources
 from textsim_db.text.run_ahead import ahead
 from textsim_db.write.vacuum_loads import settle
 
@@ -74,17 +75,17 @@ class Worker:
         self._dictionary = dictionary
         self._settings = settings or WorkerSettings()
         self._claims = Claims(engine, self._settings)
-        self._complaints = Complaints()
+        self._faults = Faults(engine)
         self._added: Counter[Store] = Counter()
         # The caller of attach() waits for the rows of one table only.
-        self._expired = ExpiredDocuments(engine) if self._settings.only_source is None else None
-        self._outdated = (
-            OutdatedClusters(engine, dictionary) if self._settings.only_source is None else None
-        )
+        is_for_all = self._settings.only_source is None
+        self._expired = ExpiredDocuments(engine, self._faults) if is_for_all else None
+        self._outdated = OutdatedClusters(engine, dictionary, self._faults) if is_for_all else None
+        self._sources = WorkerSources(engine, dictionary, self._settings.only_source, self._faults)
         self._stop = Stop()
         self._supervisor = Supervisor()
         self._progress = Progress()
-        self._watch = Watch(engine, self._supervisor, self._progress, self._stop)
+        self._watch = Watch(engine, self._supervisor, self._progress, self._faults, self._stop)
 
     def stop(self) -> None:
         """Let run() end after the current batch; may be called from a signal handler.
@@ -102,8 +103,8 @@ class Worker:
 
     @property
     def unusable(self) -> dict[str, str]:
-        """The tables that this role cannot index, each with the reason."""
-        return dict(self._complaints.faults)
+        """The tables and steps that the worker leaves, each with the reason."""
+        return self._faults.by_name()
 
     def why_stuck(self) -> str | None:
         """Return why the worker should be started again; None if it makes progress.
@@ -120,8 +121,9 @@ class Worker:
         """Index changes until stop() is called, and return a report of all of them.
 
         After its first claim, the worker survives a lost server and a server in trouble, for example
-        with a full disk: it tries again until the server is back. If somebody cancels one of its
-        statements, it leaves the batch, which is tried again when the lease is over.
+        with a full disk: it tries again until the server is back. If something is wrong with one table
+        or one corpus, it goes on with the others, and tries that again later; see unusable. If somebody
+        cancels one of its statements, it leaves the batch, which is tried again when the lease is over.
 
         Args:
             until_idle: end when no change is left to claim. Then the worker tries to reach a lost server
@@ -135,6 +137,13 @@ class Worker:
         with database_errors(), self._supervisor.active(), self._watch.watching():
             try:
                 return self._run(until_idle)
+            except pg.ReadOnlySqlTransaction as error:
+                if not read_rows(self._engine, "SELECT WHERE pg_catalog.pg_is_in_recovery()"):
+                    raise
+                raise DatabaseError(
+                    "the server is a standby in recovery, which no worker can write; run the worker "
+                    "on the primary, or promote this server"
+                ) from error
             finally:
                 with suppress(psycopg.Error):
                     # If the worker was stopped, the entries are not why the batch did not end.
@@ -142,6 +151,7 @@ class Worker:
 
     def _run(self, until_idle: bool) -> ChangeReport:
         total = ChangeReport()
+        self._sources.expire()
         recovery = _Recovery(self._engine, self._claims, self._progress, self._stop, until_idle)
         for attempt in recovery:
             if self._stop.is_set():
@@ -188,9 +198,7 @@ class Worker:
 
         Everything that was claimed is yielded before the worker stops.
         """
-        only_source = self._settings.only_source
-        sources = WorkerSources(self._engine, self._dictionary, only_source, self._complaints)
-        claimed = ClaimedPieces(self._claims, sources)
+        claimed = ClaimedPieces(self._claims, self._sources)
         empty_polls = 0
         last_change = float("-inf")
         while not self._stop.is_set():
@@ -203,7 +211,9 @@ class Worker:
             if claimed.is_sweeping:
                 yield from claimed.next_of_sweep()
             elif not entries:
-                if until_idle:
+                if self._claims.is_empty:
+                    self._faults.clear_due(claimed.asked)
+                if until_idle and not self._faults.is_settling:
                     return
                 empty_polls += 1
                 yield None
@@ -215,8 +225,12 @@ class Worker:
         try:
             with self._progress.step("writes documents"):
                 report = write_piece(resolved)
-        except OUTDATED as error:
-            raise CorpusReplaced from error
+        except (psycopg.Error, TextsimError) as error:
+            self._faults.note(piece.subject, error)
+            if isinstance(error, OUTDATED):
+                self._sources.expire()
+            raise ClaimAgain from error
+        self._faults.clear(piece.subject)
         self._progress.wrote(report)
         self._claims.forget(piece.entries)
         self._added[piece.store] += report.added
@@ -284,8 +298,8 @@ class _Recovery(Attempts):
         self._uncounted_tries = 0
 
     def repeats(self, error: Exception) -> bool:
-        """Return whether to go on: a corpus was replaced, or the server may recover."""
-        if isinstance(error, CorpusReplaced):
+        """Return whether to go on: other tables and corpora have no fault, or the server may recover."""
+        if isinstance(error, ClaimAgain):
             self._uncounted_tries = 1
             return True
         if not isinstance(error, psycopg.Error | DatabaseError):
@@ -311,10 +325,11 @@ class _Recovery(Attempts):
         return True
 
     def pause(self, error: Exception) -> None:
-        """Wait until the worker is stopped, longer after each failure; a replaced corpus is there."""
-        if isinstance(error, CorpusReplaced):
+        """Wait until the worker is stopped, longer after each failure; faults have their own pauses."""
+        if isinstance(error, ClaimAgain):
             self._stop.wait(POLL_SECONDS)
-        if isinstance(error, CorpusReplaced) or self._stop.is_set():
+            self.failures = -1
+        if isinstance(error, ClaimAgain) or self._stop.is_set():
             return
         seconds = pause_seconds(self.failures, RECONNECT_SECONDS, 0.5)
         reason = str(_cause(error) or error).partition("\n")[0]

@@ -5,17 +5,17 @@ from __future__ import annotations
 import logging
 import time
 
-import psycopg
-from psycopg import errors as pg
 from sqlalchemy import Engine
 
 from textsim_db.db import stored_corpus
 from textsim_db.db.dictionary import Dictionary
-from textsim_db.db.engine import is_trouble
+from textsim_db.db.engine import read_rows
 from textsim_db.db.schema import check_installed
 from textsim_db.db.store import Store
-from textsim_db.errors import ConfigurationError, RecipeError, on_one_line
-from textsim_db.sync import read_source
+from textsim_db.errors import ConfigurationError, RecipeError
+from textsim_db.sync import read_source, statements
+from textsim_db.sync.apply_word_ids import words_of
+from textsim_db.sync.faults import Faults
 from textsim_db.sync.read_source import StoredSource
 from textsim_db.text import languages
 
@@ -24,45 +24,32 @@ log = logging.getLogger(__name__)
 REFRESH_SECONDS = 1.0
 
 
-class Complaints:
-    """The reasons why tables are not indexed, and other problems of tables; each is logged once."""
-
-    def __init__(self) -> None:
-        self.faults: dict[str, str] = {}
-        self._problems: dict[int, set[str]] = {}
-
-    def set_fault(self, name: str, fault: str | None) -> None:
-        """Record why a table is not indexed; fault is None if it is indexed."""
-        if fault is None:
-            self.faults.pop(name, None)
-        elif self.faults.get(name) != fault:
-            self.faults[name] = fault
-            log.error("table %s is not indexed: %s", name, fault, extra={"table": name})
-
-    def set_problems(self, source: StoredSource) -> None:
-        """Record the changes that the triggers of a table may miss."""
-        for problem in set(source.problems) - self._problems.get(source.id, set()):
-            log.warning("table %s: %s", source.name, problem, extra={"table": source.name})
-        self._problems[source.id] = set(source.problems)
-
-
 class WorkerSources:
     """The usable tables by the id of their source, and their corpora; at most a second old."""
 
     def __init__(
-        self,
-        engine: Engine,
-        dictionary: Dictionary,
-        only_source: int | None,
-        complaints: Complaints,
+        self, engine: Engine, dictionary: Dictionary, only_source: int | None, faults: Faults
     ) -> None:
         self._engine = engine
         self._dictionary = dictionary
         self._only_source = only_source
         self._stores: dict[int, Store | None] = {}
-        self.complaints = complaints
+        self._problems: dict[int, set[str]] = {}
+        """What was last logged of each table: the changes that its triggers may miss."""
         self._read_at = float("-inf")
-        self.by_id: dict[int, StoredSource] = {}
+        self._usable: list[StoredSource] = []
+        self._corpora: list[int] = []
+        self.faults = faults
+
+    @property
+    def by_id(self) -> dict[int, StoredSource]:
+        """The tables to index at present, without those whose last error was a moment ago."""
+        return {each.id: each for each in self._usable if self.faults.is_due(each.indexing)}
+
+    @property
+    def wordless(self) -> list[int]:
+        """The corpora for whose words the last error was a moment ago."""
+        return [id_ for id_ in self._corpora if not self.faults.is_due(words_of(id_))]
 
     def expire(self) -> None:
         """Make the next refresh() read everything again."""
@@ -76,16 +63,32 @@ class WorkerSources:
         # If another version of textsim-db has changed the schema, this version must not write to it.
         check_installed(self._engine)
         self._stores = {}
-        self.by_id = {}
-        for source in read_source.sources(self._engine):
-            if self._only_source not in (None, source.id):
+        self._usable = []
+        sources = read_source.sources(self._engine)
+        self._corpora = [id_ for (id_,) in read_rows(self._engine, statements.CORPUS_IDS)]
+        self.faults.keep(self._corpora)
+        for source in sources:
+            if self._only_source not in (None, source.id) or not self.faults.is_due(
+                source.following
+            ):
                 continue
-            if source.is_gone:
-                self._release_dropped(source)
-            elif self._is_usable(source):
-                self.by_id[source.id] = source
-                self._compare_if_changed(source)
+            with self.faults.attempt(source.following):
+                self._follow(source)
         self._read_at = now
+
+    def _follow(self, source: StoredSource) -> None:
+        """Use a table, if this role may, and log what its triggers missed; detach a dropped table."""
+        if source.is_gone:
+            read_source.release_dropped(self._engine, source)
+        elif self._is_usable(source):
+            self._usable.append(source)
+            if source.differs:
+                log.info(
+                    "table %s changed in a way that triggers do not see; comparing it", source.name
+                )
+                read_source.log_unseen_changes(self._engine, source)
+            else:
+                self._log_problems(source)
 
     def store(self, corpus_id: int) -> Store | None:
         """Return a corpus, None if it is gone; raises RecipeError if this worker cannot index it."""
@@ -101,13 +104,6 @@ class WorkerSources:
             )
         return self._stores[corpus_id]
 
-    def _release_dropped(self, source: StoredSource) -> None:
-        try:
-            read_source.release_dropped(self._engine, source.corpus_id)
-        except pg.InsufficientPrivilege as error:
-            fault = f"{source.fault}: {error.diag.message_primary}"
-            self.complaints.set_fault(source.name, fault)
-
     def _is_usable(self, source: StoredSource) -> bool:
         fault = source.fault
         if fault is None:
@@ -115,18 +111,11 @@ class WorkerSources:
                 self.store(source.corpus_id)
             except RecipeError as error:
                 fault = str(error)
-        self.complaints.set_fault(source.name, fault)
+        self.faults.refuse(source.name, fault)
         return fault is None
 
-    def _compare_if_changed(self, source: StoredSource) -> None:
-        """Log a comparison of the table if its triggers may have missed changes."""
-        if not source.differs:
-            self.complaints.set_problems(source)
-            return
-        log.info("table %s changed in a way that triggers do not see; comparing it", source.name)
-        try:
-            read_source.log_unseen_changes(self._engine, source)
-        except psycopg.Error as error:
-            if is_trouble(error):
-                raise
-            self.complaints.set_fault(source.name, on_one_line(error))
+    def _log_problems(self, source: StoredSource) -> None:
+        """Log once each reason why the triggers of a table may miss changes."""
+        for problem in set(source.problems) - self._problems.get(source.id, set()):
+            log.warning("table %s: %s", source.name, problem, extra={"table": source.name})
+        self._problems[source.id] = set(source.problems)

@@ -57,7 +57,7 @@ EXPIRE: Final[LiteralString] = """
 /* textsim-db: remove expired documents */ SELECT textsim._expire(%s)
 """
 EXPIRING_CORPORA: Final[LiteralString] = """
-SELECT c.name FROM textsim.corpus c
+SELECT c.id, c.name FROM textsim.corpus c
 WHERE c.keep_for IS NOT NULL AND NOT pg_catalog.starts_with(c.name, 'textsim temporary ')
     AND pg_catalog.has_table_privilege(pg_catalog.to_regclass('textsim.document_' || c.id), 'DELETE')
 """

@@ -1,0 +1,187 @@
+"""What is wrong with single tables and corpora, so that a worker goes on with the others.
+
+Each step of maintenance of a table or a corpus runs in attempt(), or notes its error. The step is tried
+again after growing pauses. The log, textsim.worker and so status and the metrics tell of it.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import psycopg
+from psycopg import errors as pg
+from sqlalchemy import Engine
+
+from textsim_db.db.engine import is_trouble
+from textsim_db.db.retries import OUTDATED, PASSING, is_timeout, pause_seconds
+from textsim_db.errors import (
+    ConfigurationError,
+    DatabaseUnavailable,
+    SchemaError,
+    TextsimError,
+    on_one_line,
+)
+
+log = logging.getLogger(__name__)
+
+PAUSE_SECONDS = (1.0, 60.0)
+"""The first and the longest pause before a step is tried again."""
+LOCKED_SECONDS = (1.0, 5.0)
+"""The pauses for a locked table. A worker waits 2 seconds for it, and then works for other tables."""
+_QUIET = (*OUTDATED, *PASSING, pg.UndefinedObject)
+"""Errors of a corpus that was rebuilt or dropped, or of a table that was altered, since it was read."""
+_QUIET_TRIES = 4
+"""A step that had such an error this often has a fault."""
+_QUIET_PAUSE = (0.025, PAUSE_SECONDS[1])
+
+
+class Subject(NamedTuple):
+    """A step of maintenance of one table or corpus."""
+
+    name: str
+    """The name of the table, or the step with the name of the corpus."""
+    corpus_id: int
+    lacks: str
+    """What is not done while the step fails."""
+
+
+def step_of_corpus(step: str, corpus_id: int, name: str, lacks: str) -> Subject:
+    """Return a step of a corpus."""
+    return Subject(f"{step} of corpus {name}", corpus_id, f"{step} of corpus {name} {lacks}")
+
+
+def concerns_all(engine: Engine, error: Exception) -> bool:
+    """Return whether an error is about the server or the schema, or somebody cancelled a statement."""
+    if isinstance(error, pg.QueryCanceled):
+        return not is_timeout(engine, error)
+    if isinstance(error, psycopg.Error):
+        return is_trouble(error)
+    return isinstance(error, (DatabaseUnavailable, SchemaError))
+
+
+@dataclass(slots=True)
+class _Fault:
+    """The last error of a step."""
+
+    subject: Subject
+    reason: str
+    failures: int
+    due_at: float
+    """When the step may be tried again, of the monotonic clock."""
+    is_reported: bool
+
+
+def _pauses_after(error: Exception) -> tuple[float, float]:
+    if isinstance(error, pg.LockNotAvailable):
+        return LOCKED_SECONDS
+    return _QUIET_PAUSE if isinstance(error, _QUIET) else PAUSE_SECONDS
+
+
+class Faults:
+    """The faults that one worker has met; its threads share them."""
+
+    def __init__(self, engine: Engine, quiet_tries: int = _QUIET_TRIES) -> None:
+        self._engine = engine
+        self._quiet_tries = quiet_tries
+        self._lock = threading.Lock()
+        self._by_name: dict[str, _Fault] = {}
+        self._refused: dict[str, str] = {}
+        """The tables that this role must not index, with the reason; another worker may."""
+
+    @contextmanager
+    def attempt(self, subject: Subject) -> Iterator[None]:
+        """Do a step; note its error, unless the error concerns all tables and corpora."""
+        try:
+            yield
+        except (psycopg.Error, TextsimError) as error:
+            self.note(subject, error)
+        else:
+            self.clear(subject)
+
+    def note(self, subject: Subject, error: Exception) -> None:
+        """Note the error of a step, or raise it again if it concerns all tables and corpora."""
+        if concerns_all(self._engine, error):
+            raise error
+        reason = on_one_line(error)
+        if isinstance(error, psycopg.Error):
+            reason = error.diag.message_primary or reason
+        is_quiet = isinstance(error, _QUIET)
+        with self._lock:
+            before = self._by_name.get(subject.name)
+            failures = 0 if before is None else before.failures
+            seconds = pause_seconds(failures, _pauses_after(error), 0.5)
+            is_reported = not is_quiet or failures + 1 >= self._quiet_tries
+            due_at = time.monotonic() + seconds
+            self._by_name[subject.name] = _Fault(subject, reason, failures + 1, due_at, is_reported)
+            was_told = before is not None and before.is_reported and before.reason == reason
+        if is_reported and not was_told:
+            fields = {"table": subject.name, "reason": reason}
+            log.error("%s: %s", subject.lacks, reason, extra=fields)
+
+    def is_due(self, subject: Subject) -> bool:
+        """Return whether to try a step: it has no fault, or the pause after its error is over."""
+        with self._lock:
+            fault = self._by_name.get(subject.name)
+            return fault is None or time.monotonic() >= fault.due_at
+
+    def clear(self, subject: Subject) -> None:
+        """Forget the fault of a step that has succeeded."""
+        with self._lock:
+            self._by_name.pop(subject.name, None)
+
+    def clear_due(self, subjects: Collection[str]) -> None:
+        """Forget the faults of these steps whose pauses are over: nothing is left that they can do."""
+        now = time.monotonic()
+        with self._lock:
+            for name in subjects:
+                if name in self._by_name and now >= self._by_name[name].due_at:
+                    del self._by_name[name]
+
+    def keep(self, corpora: Collection[int]) -> None:
+        """Forget the faults of corpora that are no more."""
+        with self._lock:
+            for name, fault in list(self._by_name.items()):
+                if fault.subject.corpus_id not in corpora:
+                    del self._by_name[name]
+
+    def refuse(self, name: str, reason: str | None) -> None:
+        """Note why this role must not index a table; reason is None if it may."""
+        if reason is None:
+            self._refused.pop(name, None)
+        elif self._refused.get(name) != reason:
+            self._refused[name] = reason
+            log.error("table %s is not indexed: %s", name, reason, extra={"table": name})
+
+    @property
+    def is_settling(self) -> bool:
+        """Whether a step had an error that often passes at once."""
+        with self._lock:
+            return any(not fault.is_reported for fault in self._by_name.values())
+
+    def by_name(self) -> dict[str, str]:
+        """Return the reasons by the names of the tables and steps."""
+        with self._lock:
+            found = {n: f.reason for n, f in self._by_name.items() if f.is_reported}
+        return self._refused | found
+
+    def raise_any(self) -> None:
+        """Raise ConfigurationError if a step has a fault; the other steps are done."""
+        with self._lock:
+            left = [f"{f.subject.lacks}: {f.reason}" for f in self._by_name.values()]
+        if left:
+            raise ConfigurationError("; ".join(left))
+
+    def report(self) -> list[dict[str, object]]:
+        """Return what textsim.worker stores of the faults, without what only this role must not do."""
+        with self._lock:
+            return [
+                {"corpus_id": f.subject.corpus_id, "fault": f"{f.subject.lacks}: {f.reason}"}
+                for f in self._by_name.values()
+                if f.is_reported
+            ]
