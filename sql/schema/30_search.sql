@@ -66,10 +66,33 @@ END $$;
 COMMENT ON FUNCTION textsim._count_shared_triples(integer[], integer[], integer)
     IS 'the number of distinct shingles of n words, for n up to 3, that two documents share';
 
+-- A place in a text of more than one byte a character is found by reading the text up to it, so the shingles are cut
+-- from short pieces.
+CREATE FUNCTION textsim._char_shingles(form text, n integer) RETURNS text[]
+LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    IF n > 100 THEN
+        RETURN textsim._shingles_of_form(form, 'char', n);
+    END IF;
+    RETURN array(
+        SELECT DISTINCT substr(p.piece, i, n) COLLATE "C"
+        FROM (
+            SELECT m.part[1] || coalesce(left(lead(m.part[1]) OVER (ORDER BY m.place), n - 1), '') AS piece,
+                length(m.part[1]) AS places, m.place
+            FROM regexp_matches(form, '.{1,100}', 'g') WITH ORDINALITY m (part, place)
+        ) p
+        CROSS JOIN generate_series(
+            1, greatest(least(p.places, length(p.piece) - n + 1), CASE p.place WHEN 1 THEN 1 ELSE 0 END)) i);
+END $$;
+COMMENT ON FUNCTION textsim._char_shingles(text, integer)
+    IS 'the distinct shingles of n characters of a normal form, in any order';
+
 CREATE FUNCTION textsim._compared_shingles(word_ids integer[], form text, unit text, n integer)
 RETURNS text[]
 LANGUAGE sql STABLE PARALLEL SAFE
-RETURN CASE WHEN NOT (unit = 'word' AND n <= 3 AND word_ids IS NOT NULL) THEN
+RETURN CASE WHEN unit = 'char' THEN
+    textsim._char_shingles(coalesce(form, textsim._normal_form_of(word_ids)), n)
+WHEN n > 3 OR word_ids IS NULL THEN
     textsim._shingles_of_form(coalesce(form, textsim._normal_form_of(word_ids)), unit, n) END;
 COMMENT ON FUNCTION textsim._compared_shingles(integer[], text, text, integer)
     IS 'the shingles of a document, from its word ids or its normal form; NULL if its word ids are compared '
@@ -281,14 +304,21 @@ BEGIN
             JOIN textsim.%1$I d ON d.id = p.x
             JOIN textsim.%1$I e ON e.id = p.y
         ),
-        -- A document may be in many pairs; its shingles are made once.
+        -- A document may be in many pairs; its shingles are made once. A shingle of n units has n bytes or more, so
+        -- a set of very many shingles is not tried.
         document AS MATERIALIZED (
-            SELECT d.id, d.word_ids, d.normal_form, d.shingle_count,
-                textsim._shingle_set(d.word_ids, d.normal_form, $3, $4) AS shingles
-            FROM textsim.%1$I d
-            WHERE d.id IN (
-                SELECT p.x FROM candidate p WHERE p.is_copy IS NOT TRUE
-                UNION SELECT p.y FROM candidate p WHERE p.is_copy IS NOT TRUE)
+            SELECT s.*, CASE WHEN s.shingles IS NULL THEN
+                textsim._compared_shingles(s.word_ids, s.normal_form, $3, $4) END AS compared
+            FROM (
+                SELECT d.id, d.word_ids, d.normal_form, d.shingle_count,
+                    CASE WHEN d.shingle_count::bigint * $4 <= 500000 THEN
+                        textsim._shingle_set(d.word_ids, d.normal_form, $3, $4) END AS shingles
+                FROM textsim.%1$I d
+                WHERE d.id IN (
+                    SELECT p.x FROM candidate p WHERE p.is_copy IS NOT TRUE
+                    UNION SELECT p.y FROM candidate p WHERE p.is_copy IS NOT TRUE)
+                OFFSET 0  -- computed once
+            ) s
         )
         SELECT m.x, m.y, m.similarity
         FROM (
@@ -299,9 +329,11 @@ BEGIN
                         d.shingle_count + e.shingle_count - length(d.shingles || e.shingles),
                         d.shingle_count, e.shingle_count),
                     textsim._similarity(
-                        d.word_ids, textsim._compared_shingles(d.word_ids, d.normal_form, $3, $4),
+                        d.word_ids,
+                        coalesce(d.compared, textsim._compared_shingles(d.word_ids, d.normal_form, $3, $4)),
                         d.shingle_count,
-                        e.word_ids, textsim._compared_shingles(e.word_ids, e.normal_form, $3, $4),
+                        e.word_ids,
+                        coalesce(e.compared, textsim._compared_shingles(e.word_ids, e.normal_form, $3, $4)),
                         e.shingle_count, $4))
                 FROM candidate p JOIN document d ON d.id = p.x JOIN document e ON e.id = p.y
                 WHERE p.is_copy IS NOT TRUE
@@ -536,7 +568,7 @@ BEGIN
         SELECT array_agg(n.x) AS xs, array_agg(n.y) AS ys
         FROM (
             SELECT f.x, f.y, sum(f.shingles) OVER (
-                ORDER BY f.first, f.x, f.y ROWS UNBOUNDED PRECEDING) / 400000 AS number
+                ORDER BY f.first, f.x, f.y ROWS UNBOUNDED PRECEDING) / 2000000 AS number
             FROM (
                 -- The first partner of y is often the same in all pairs of a cluster. So these stand
                 -- together, and the shingles of a document are made once for many of its pairs.
