@@ -10,11 +10,12 @@ from pathlib import Path
 from typing import Any, cast
 
 import numpy as np
+import psycopg
 import pytest
 import sqlalchemy
 
 import textsim_db as ts
-from tests.support.connections import execute
+from tests.support.connections import Connection, execute
 
 
 def test_an_unknown_corpus_is_reported_with_the_nearest_name(db: ts.Database) -> None:
@@ -36,48 +37,58 @@ def test_impossible_names_of_corpora_are_refused(shared_db: ts.Database) -> None
     assert shared_db.corpora() == []
 
 
-@pytest.mark.parametrize(
-    ("settings", "message"),
-    [
-        ({"threshold": 0}, "threshold is 0; expected above 0, at most 1"),
-        ({"threshold": 1.01}, "threshold is 1.01"),
-        ({"threshold": -1}, "threshold is -1"),
-        ({"threshold": float("nan")}, "threshold is nan"),
-        ({"threshold": "0.8"}, "threshold is '0.8'"),
-        ({"threshold": True}, "threshold is True"),
-        ({"recall": 0}, "recall is 0"),
-        ({"recall": 1.5}, "recall is 1.5"),
-        ({"recall": 1 - 2**-53, "num_hashes": 8}, "no bands of 8 hashes reach recall 0.999"),
-        ({"threshold": 0.001, "recall": 0.99}, "no bands of 128 hashes reach recall 0.99"),
-        ({"num_hashes": 1}, "num_hashes is 1; expected 2 to"),
-        ({"bands": 128, "rows": 1}, "rows is 1; expected 2 or more"),
-        ({"num_hashes": 1.5}, "num_hashes is 1.5; expected a whole number"),
-        ({"num_hashes": 10**6}, "num_hashes is 1000000"),
-        ({"bands": 18, "rows": 8}, "need 144 hashes; num_hashes is 128"),
-        ({"bands": 18}, "rows"),
-        ({"rows": 7}, "bands"),
-        ({"bands": 0, "rows": 7}, "bands is 0"),
-        ({"bands": 7, "rows": -1}, "rows is -1"),
-        ({"seed": -1}, "seed is -1"),
-        ({"seed": 2**63}, "seed is"),
-        ({"seed": "x"}, "seed is 'x'"),
-        ({"shingle": "word:0"}, "shingle length is 0"),
-        ({"shingle": "line:3"}, 'shingle is "line:3"'),
-        ({"shingle": None}, "shingle is"),
-        (
-            {"shingle": "word:³"},
-            'expected "word:N" or "char:N", such as "word:3"; did you mean "word:3"?',
-        ),
-        ({"shingle": "char:５"}, 'did you mean "char:5"?'),
-        ({"shingle": "wrod:4 "}, 'did you mean "word:4"?'),
-    ],
-)
+IMPOSSIBLE: list[tuple[dict[str, Any], str]] = [
+    ({"threshold": 0}, "threshold is 0; expected above 0, at most 1"),
+    ({"threshold": 1.01}, "threshold is 1.01"),
+    ({"threshold": -1}, "threshold is -1"),
+    ({"threshold": float("nan")}, "threshold is nan; expected above 0, at most 1"),
+    ({"recall": 0}, "recall is 0"),
+    ({"recall": 1.5}, "recall is 1.5"),
+    ({"recall": 1 - 2**-53, "num_hashes": 8}, "no bands of 8 hashes reach recall 0.999"),
+    ({"threshold": 0.001, "recall": 0.99}, "no bands of 128 hashes reach recall 0.99"),
+    ({"num_hashes": 1}, "num_hashes is 1; expected 2 to"),
+    ({"num_hashes": 10**6}, "num_hashes is 1000000"),
+    ({"bands": 128, "rows": 1}, "rows is 1; expected 2 or more"),
+    ({"bands": 18, "rows": 8}, "18 bands of 8 rows"),
+    ({"bands": 1, "rows": 128, "threshold": 1e-9}, "1 bands of 128 rows find nothing"),
+    ({"bands": 18}, "bands and rows go together"),
+    ({"rows": 7}, "bands and rows go together"),
+    ({"bands": 0, "rows": 7}, "bands"),
+    ({"bands": 7, "rows": -1}, "rows"),
+    ({"seed": -1}, "seed is -1"),
+    ({"shingle": "word:0"}, "expected"),
+    ({"shingle": "word"}, "shingle is"),
+    ({"shingle": "line:3"}, "shingle is"),
+    ({"shingle": None}, "shingle is"),
+]
+ONLY_IN_PYTHON: list[tuple[dict[str, Any], str]] = [
+    ({"threshold": "0.8"}, "threshold is 0.8"),
+    ({"threshold": True}, "threshold is true"),
+    ({"num_hashes": 1.5}, "num_hashes is 1.5; expected a whole number"),
+    ({"seed": 2**63}, "seed is"),
+    ({"seed": "x"}, "seed is x"),
+    ({"shingle": "word:³"}, 'such as "word:3"; did you mean "word:3"?'),
+    ({"shingle": "char:５"}, 'did you mean "char:5"?'),
+    ({"shingle": "wrod:4 "}, 'did you mean "word:4"?'),
+]
+
+
+@pytest.mark.parametrize("engine", ["python", "sql"])
 def test_impossible_settings_are_refused(
-    shared_db: ts.Database, settings: dict[str, Any], message: str
+    shared_db: ts.Database, shared_connection: Connection, engine: str
 ) -> None:
-    with pytest.raises(ts.ConfigurationError) as caught:
-        shared_db.create_corpus("c", **settings)
-    assert message in str(caught.value)
+    def create(settings: dict[str, Any]) -> None:
+        if engine == "python":
+            shared_db.create_corpus("c", **settings)
+            return
+        names = ", ".join(f"{name} => %s" for name in settings)
+        statement = f"SELECT textsim.create_corpus('c', {names})"
+        shared_connection.execute(statement.encode(), [*settings.values()])
+
+    for settings, message in IMPOSSIBLE + (ONLY_IN_PYTHON if engine == "python" else []):
+        with pytest.raises((ts.ConfigurationError, psycopg.errors.InvalidParameterValue)) as caught:
+            create(settings)
+        assert message in str(caught.value).replace("'", "").lower(), settings
     assert shared_db.corpora() == []
 
 
