@@ -2,7 +2,6 @@
 
     python -m scripts.plain_english                  # counts, and each fault with its place
     python -m scripts.plain_english textsim_db/db    # of some files or folders
-    python -m scripts.plain_english --sample 20      # paragraphs taken at random; the seed is printed
 
 Two kinds of fault can be counted: *inverted* sentences, which open with the clause that should follow,
 and *riddles*, phrases that make a reader go back. A test keeps both at zero.
@@ -11,7 +10,6 @@ and *riddles*, phrases that make a reader go back. A test keeps both at zero.
 import argparse
 import ast
 import io
-import random
 import re
 import subprocess
 import sys
@@ -169,7 +167,7 @@ def project_files(names: list[str]) -> list[Path]:
 
 
 def main() -> int:
-    """Print the counts and the faults, or a sample; return 1 if there are faults."""
+    """Print the counts and the faults; return 1 if there are faults."""
     parser = argparse.ArgumentParser(
         description="count sentences, and list the sentences that readers stumble over"
     )
@@ -177,22 +175,8 @@ def main() -> int:
     parser.add_argument(
         "--long", action="store_true", help=f"list sentences of over {LONG} words too"
     )
-    parser.add_argument(
-        "--sample", type=int, metavar="N", help="print N paragraphs taken at random instead"
-    )
-    parser.add_argument(
-        "--seed", type=int, default=random.randrange(10**6), help="seed of the sample"
-    )
     arguments = parser.parse_args()
     blocks = list(paragraphs(project_files(arguments.paths)))
-    if arguments.sample:
-        print(f"seed {arguments.seed}")
-        readable = [block for block in blocks if sentences(block.text)]
-        for block in random.Random(arguments.seed).sample(
-            readable, min(arguments.sample, len(readable))
-        ):
-            print(f"\n{block.path.relative_to(ROOT)}:{block.line}\n{block.text}")
-        return 0
     counts = {"sentences": 0, f"over {LONG} words": 0, "inverted": 0, "riddle": 0}
     for block in blocks:
         for sentence in sentences(block.text):

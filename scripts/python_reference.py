@@ -98,8 +98,8 @@ def _function_parts(function: Any) -> Iterator[str]:
     result = "" if signature.return_annotation == "None" else f" → {signature.return_annotation}"
     bare = str(signature.replace(parameters=plain, return_annotation=signature.empty))
     arguments = _ENUM.sub(r"\1", bare)
-    yield f"`{function.__name__}{arguments}{result}`"
-    yield _markdown(inspect.getdoc(function) or "", types)
+    doc = _markdown(inspect.getdoc(function) or "", types)
+    yield f"`{function.__name__}{arguments}{result}`: {doc}"
 
 
 def _fields(thing: Any) -> dict[str, tuple[str, str]]:

@@ -84,18 +84,23 @@ def commands_page() -> str:
 
 def _command_parts(name: str, command: Any) -> Iterator[str]:
     level = "#" * (2 + len(name.split()))
-    yield f"{level} textsim {name}\n"
+    yield f"{level} textsim {name}"
     if hasattr(command, "commands"):
         yield f"{command.help}\n"
         return
     words = ["textsim", name, "[OPTIONS]", *map(_argument_name, _arguments(command))]
     yield f"`{' '.join(words)}`\n"
-    # A list needs an empty line before it.
-    yield command.help.replace("Examples:\n-", "Examples:\n\n-") + "\n"
+    yield "\n\n".join(map(_paragraph, command.help.strip().split("\n\n"))) + "\n"
     own = [parameter for parameter in command.params if parameter.name not in _COMMON]
     if own:
-        yield "Arguments and options:\n"
+        yield "Options:\n"
         yield _parameter_list(own)
+
+
+def _paragraph(text: str) -> str:
+    """Return a paragraph of a help text on one line; a list needs an empty line before it."""
+    head, dash, items = text.partition("\n- ")
+    return " ".join(head.split()) + (f"\n\n- {items}" if dash else "")
 
 
 def _arguments(command: Any) -> list[Any]:
