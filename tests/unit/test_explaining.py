@@ -9,11 +9,11 @@ from hypothesis import given, strategies as st
 
 from tests.support.html import Html
 from tests.support.random_texts import random_text
-from textsim_db.diff import html_page
 from textsim_db.diff.explanation import explain
 from textsim_db.diff.word_diff import Change, differences, tokens
 from textsim_db.errors import ConfigurationError, DocumentError
 from textsim_db.measures import MEASURES, jaccard, levenshtein, shingles, signature_estimate, words
+from textsim_db.review.report_pages import comparison_page
 from textsim_db.settings import CorpusSettings
 from textsim_db.sketch.sketch_texts import signature
 from textsim_db.text.tokens import normal_form
@@ -145,7 +145,7 @@ def test_an_explanation_has_measures_shingles_and_parts() -> None:
 def test_a_page_escapes_its_texts_and_closes_its_elements() -> None:
     a = "if x < 3 && y > 2: <script>alert('hi')</script> the rest of it"
     b = "if x < 4 && y > 2: <b>alert('hi')</b> the $rest of it"
-    page = html_page.comparison(explain(a, b), "<one>", 'the "other"')
+    page = comparison_page(explain(a, b), "<one>", 'the "other"')
     read = Html(page)
     assert read.unclosed == []
     ids = read.values("id")
@@ -157,4 +157,4 @@ def test_a_page_escapes_its_texts_and_closes_its_elements() -> None:
     assert any(text.startswith("3") for text in read.texts["del"])
     assert any(text.startswith("4") for text in read.texts["ins"])
     assert "both may have to be kept" not in page
-    assert "only in numbers: both" in html_page.comparison(explain("1 a", "2 a"), "a", "b")
+    assert "only in numbers: both" in comparison_page(explain("1 a", "2 a"), "a", "b")

@@ -100,10 +100,10 @@ def _explain_documents(
 
 
 def _write_page(path: str, explanation: Explanation, a: str, b: str) -> None:
-    from textsim_db.diff import html_page
     from textsim_db.files.replace_file import replacing
+    from textsim_db.review.report_pages import comparison_page
 
-    page = html_page.comparison(explanation, _shortened(a), _shortened(b))
+    page = comparison_page(explanation, _shortened(a), _shortened(b))
     with replacing(path) as file:
         file.write(page.encode("utf-8", "replace"))
 

@@ -97,9 +97,9 @@ class Page:
             keys: the keys of all records in order.
             faults: the reasons why records were not compared, and whether these records are kept.
         """
-        from textsim_db.dedupe.removal_page import Faults, ReportedRun, removal_page
         from textsim_db.dedupe.shown_texts import read_texts
         from textsim_db.files.replace_file import replacing
+        from textsim_db.review.report_pages import Faults, ReportedRun, removal_page
 
         shown_texts = read_texts(self._shown, texts, self._documents, self._rule.settings)
         run = ReportedRun(title, self._rule, self._result, keys, Faults(*faults))

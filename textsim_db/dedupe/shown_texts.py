@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from textsim_db.dedupe.shown_removals import ShownRemovals, StoredDocument
-from textsim_db.diff.marked_parts import COMPARED
 from textsim_db.errors import DocumentNotFound
 from textsim_db.settings import CorpusConfig, CorpusSettings
 from textsim_db.sketch.sketch_texts import tokens_without
@@ -18,6 +17,8 @@ from textsim_db.text.storable_text import to_bytes
 if TYPE_CHECKING:
     from textsim_db.corpus import Corpus
 
+COMPARED = 10_000
+"""The characters of a text that a page compares."""
 _LONGEST_IN_MEMORY = 2 * COMPARED
 """The characters of a record that are kept in memory."""
 

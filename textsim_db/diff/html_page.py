@@ -1,13 +1,12 @@
-"""A comparison of two texts as a self-contained HTML page, and as an output of a notebook."""
+"""A comparison of two texts as an output of a notebook."""
 
 from __future__ import annotations
 
 from textsim_db.diff.explanation import Explanation
-from textsim_db.diff.marked_parts import columns, marked, side_by_side
-from textsim_db.diff.word_diff import Change, Part
+from textsim_db.diff.marked_parts import side_by_side
 from textsim_db.measures.by_name import MEASURES
-from textsim_db.show.escape import escaped, shortened
-from textsim_db.show.layout import output, page
+from textsim_db.show.escape import shortened
+from textsim_db.show.layout import output
 from textsim_db.show.tables import table
 
 _LONGEST_HEAD = 200
@@ -26,24 +25,6 @@ def warning_note(distinctions: list[str]) -> str:
     """Return the warning as a paragraph of HTML, or an empty string."""
     message = warning(distinctions)
     return f'<p class="warning">{message}</p>\n' if message else ""
-
-
-def comparison(explanation: Explanation, a: str, b: str) -> str:
-    """Return the page for two texts with these names."""
-    names = f"{a} and {b}"
-    left, right = (
-        "".join(_linked(i, part, *sides) for i, part in enumerate(explanation.parts))
-        for sides in (("a", "b"), ("b", "a"))
-    )
-    return page(
-        names,
-        f"<h1>{escaped(names)}</h1>\n",
-        warning_note(explanation.distinctions),
-        columns(f"<h2>{escaped(a)}</h2>", f"<h2>{escaped(b)}</h2>", left, right),
-        "<h2>Measures</h2>\n",
-        table(("measure", "value"), measure_rows(explanation)),
-        "<p>Each run of words that both texts share links to the same words in the other text.</p>\n",
-    )
 
 
 def output_of(explanation: Explanation) -> str:
@@ -78,10 +59,3 @@ def measure_rows(explanation: Explanation) -> list[tuple[str, str]]:
     similarity, error = explanation.estimate
     rows.append(("jaccard, estimated by signatures", f"{similarity:.4g} ± {error:.2g}"))
     return rows
-
-
-def _linked(number: int, part: Part, side: str, other: str) -> str:
-    """Return a run of words; a run that both texts share links to the other text."""
-    if part.change is not Change.SAME:
-        return marked(part, side)
-    return f'<a id="{side}{number}" href="#{other}{number}">{marked(part, side)}</a>'

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from collections.abc import Sequence
 
-from textsim_db.diff.word_diff import Change, Part, Token, differences, tokens
+from textsim_db.diff.word_diff import Change, Part
 from textsim_db.show.escape import escaped, left_out
 from textsim_db.show.word_borders import end_of_start, start_of_end
 
-COMPARED = 10_000
-"""The characters of a text that an excerpt compares."""
 _FOLDED = 240
 """Longer runs of equal words are folded, except for some characters at both ends."""
 _END = 80
@@ -25,15 +22,6 @@ def side_by_side(parts: Sequence[Part], a: str, b: str) -> str:
     return columns(a, b, left, right)
 
 
-def excerpts_side_by_side(parts: Sequence[Part], a: str, b: str) -> str:
-    """Return both texts in two columns, with long runs shortened."""
-    left, right = (
-        _shortened([(_tag(part, side), getattr(part, side)) for part in parts])
-        for side in ("a", "b")
-    )
-    return columns(a, b, left, right)
-
-
 def excerpt_of_both(parts: Sequence[Part]) -> str:
     """Return both texts as one, with removed and added words, and long runs shortened."""
     runs: list[tuple[str, str]] = []
@@ -43,29 +31,6 @@ def excerpt_of_both(parts: Sequence[Part]) -> str:
         else:
             runs += [(tag, text) for tag, text in (("del", part.a), ("ins", part.b)) if text]
     return f'<div class="text" dir="auto">{_shortened(runs)}</div>'
-
-
-class StartDifferences(NamedTuple):
-    """The differences of the starts of two texts."""
-
-    parts: list[Part]
-    distinctions: list[str]
-    """As of Differences; empty if a text goes on, because the rest may differ in anything."""
-    is_cut: bool
-    """Whether a text goes on."""
-
-
-def compare_starts(a: str, b: str, cut: Callable[[str], list[Token]] = tokens) -> StartDifferences:
-    """Compare the starts of two texts, so that a page of many pairs takes moments.
-
-    cut: cuts a text into tokens. The ends of the starts, if a text goes on, are no difference.
-    """
-    parts, distinctions = differences(cut(a[:COMPARED]), cut(b[:COMPARED]))
-    if max(len(a), len(b)) <= COMPARED:
-        return StartDifferences(parts, distinctions, False)
-    if len(parts) > 1 and parts[-1].change is not Change.SAME:
-        parts = parts[:-1]
-    return StartDifferences(parts, [], True)
 
 
 def columns(a: str, b: str, left: str, right: str) -> str:

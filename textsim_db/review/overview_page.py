@@ -10,7 +10,8 @@ from starlette.responses import Response
 
 from textsim_db.review.histogram import histogram_of
 from textsim_db.review.pair_arrays import HUNDREDTHS, Pairs
-from textsim_db.review.site import Site, shown_threshold
+from textsim_db.review.render import shown_threshold
+from textsim_db.review.site import Site
 from textsim_db.review.threshold_estimates import suggest, verdicts_of
 
 _BESIDE = 3

@@ -20,8 +20,9 @@ from textsim_db.review.overview_page import OverviewPage
 from textsim_db.review.pair_arrays import Pairs
 from textsim_db.review.pair_pages import PairPages
 from textsim_db.review.precision_page import precision_page
+from textsim_db.review.render import FOLDER
 from textsim_db.review.reviewed import Reviewed
-from textsim_db.review.site import FOLDER, Site
+from textsim_db.review.site import Site
 from textsim_db.review.survey import Survey
 
 _PAGE_PATIENCE = 0.8

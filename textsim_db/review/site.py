@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import datetime
-from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, urlencode
 
-import jinja2
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
@@ -17,15 +14,14 @@ from textsim_db.errors import DocumentNotFound, shown
 from textsim_db.results import Pair
 from textsim_db.review.clusters import ChainClusters, Judged
 from textsim_db.review.filter_and_order import fraction
-from textsim_db.review.judging import Judgements, Judging, mark
+from textsim_db.review.judging import Judgements, Judging
 from textsim_db.review.pair_arrays import HUNDREDTHS, Largest, Pairs
+from textsim_db.review.render import render
 from textsim_db.review.reviewed import Reviewed, Text
 from textsim_db.review.side_by_side import Summary, begin_of, summary
 from textsim_db.review.stored_clusters import StoredClusters
 from textsim_db.review.survey import Survey
-from textsim_db.show.numbers import count
 
-FOLDER = Path(__file__).parent
 ON_A_PAGE = 25
 _MOST_FORM_BYTES = 64_000
 """The bytes of a form; a note has up to 10,000."""
@@ -50,21 +46,11 @@ class Site:
         self.judging = Judging(reviewed.judgement_store)
         self.survey = Survey(reviewed)
         self._clusterings: dict[tuple[object, ...], ChainClusters] = {}
-        self._templates = jinja2.Environment(
-            loader=jinja2.FileSystemLoader(FOLDER / "templates"),
-            autoescape=True,
-            undefined=jinja2.StrictUndefined,
-            trim_blocks=True,
-            lstrip_blocks=True,
-        )
-        self._templates.filters |= {
-            "shown": shown, "similarity": _similarity, "count": count, "time": _time, "mark": mark,
-            "percent": _percent, "interval": _interval, "threshold": shown_threshold, "part": _part,
-        }  # fmt: skip
 
     def render(self, template: str, status: int = 200, /, **values: Any) -> Response:
         """Return a page, made of a template and its values."""
-        page = self._templates.get_template(template).render(
+        page = render(
+            template,
             name=self.reviewed.name,
             documents=self.survey.documents,
             read_only=self.read_only,
@@ -170,30 +156,3 @@ def whole_number(text: str | None) -> int:
 def see(path: str, **query: object) -> Response:
     """Return a response that leads on to another page."""
     return RedirectResponse(f"{path}?{urlencode(query)}" if query else path, 303)
-
-
-def shown_threshold(value: float) -> str:
-    """Return a threshold with two digits, or with more if it has more."""
-    return f"{value:.2f}" if round(value, 2) == value else f"{value:.4g}"
-
-
-def _similarity(value: float) -> str:
-    return "0.999" if 0.9995 <= value < 1 else f"{value:.3f}"
-
-
-def _part(place: float) -> str:
-    """Return a place in a picture, whose width or height is 1."""
-    return f"{100 * place:.2f}%"
-
-
-def _percent(share: float) -> str:
-    return f"{share:.0%}".replace("%", " %")
-
-
-def _interval(interval: tuple[float, float]) -> str:
-    low, high = interval
-    return f"{100 * low:.0f}–{100 * high:.0f} %"
-
-
-def _time(time: datetime) -> str:
-    return f"{time:%Y-%m-%d %H:%M}"

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import log1p
 
-from textsim_db.show.escape import escaped
-
 _HEIGHT = 60
 
 
@@ -33,29 +31,6 @@ def over_similarity(
         f'aria-label="pairs by similarity">{bars}{line}{mark}</svg>\n'
         '<div class="axis"><span>0</span><span>similarity</span><span>1</span></div>\n'
     )
-
-
-def share_bar(share: float) -> str:
-    """Return a bar for a share of 1, to stand in a cell of a table."""
-    return (
-        '<svg viewBox="0 0 100 10" preserveAspectRatio="none" style="width: 16em; height: 1em" '
-        f'aria-hidden="true"><rect class="bar" width="{100 * share:.2f}" height="10"/></svg>'
-    )
-
-
-def bars_by_name(counts: Sequence[tuple[str, int]], links: Sequence[str | None]) -> str:
-    """Return counts as a table with bars; links: the anchor that each name leads to, or None."""
-    most = max((count for _, count in counts), default=0) or 1
-    rows = "".join(
-        f"<tr><th>{_linked(escaped(name), link)}</th>"
-        f'<td class="number">{count:,}</td><td>{share_bar(count / most)}</td></tr>\n'
-        for (name, count), link in zip(counts, links, strict=True)
-    )
-    return f'<table class="textsim">\n<tbody>\n{rows}</tbody></table>\n'
-
-
-def _linked(name: str, link: str | None) -> str:
-    return name if link is None else f'<a href="#{link}">{name}</a>'
 
 
 def _points(curve: Sequence[float]) -> str:

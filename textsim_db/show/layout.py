@@ -1,8 +1,6 @@
-"""Pieces of HTML as a whole: an output of a notebook with its own style, or a page that stands alone."""
+"""Pieces of HTML as a whole: an output of a notebook with its own style."""
 
 from __future__ import annotations
-
-from html import escape
 
 _STYLE = """
 .textsim { overflow-wrap: anywhere; }
@@ -25,36 +23,11 @@ _STYLE = """
 .textsim .threshold { stroke: currentColor; stroke-dasharray: 3; vector-effect: non-scaling-stroke; }
 .textsim .axis { display: flex; justify-content: space-between; max-width: 40em; opacity: 0.75; }
 """
-_PAGE_STYLE = """
-:root { color-scheme: light dark; }
-body { font: 1rem/1.5 system-ui, sans-serif; margin: 1.5rem auto; max-width: 75rem; padding: 0 1rem; }
-h1 { font-size: 1.6rem; font-weight: 500; }
-h2 { font-size: 1.25rem; margin: 2rem 0 0.5rem; }
-h3 { font-size: 1rem; margin: 1.2rem 0 0.3rem; }
-article { border-top: 1px solid #80808060; padding: 0.6rem 0; }
-summary { cursor: pointer; }
-.text a { color: inherit; text-decoration: none; }
-.text a:hover, .text a:focus, .text a:target { background: #3b82f640; outline: 1px solid #3b82f6; }
-@media (max-width: 45rem) { .textsim .texts { grid-template-columns: 1fr; } }
-"""
-_POLICY = "default-src 'none'; style-src 'unsafe-inline'"
-"""Forbids a browser to load or to run anything, even if a text were not escaped."""
 
 
 def output(*pieces: str) -> str:
     """Return pieces of HTML as an output of a notebook, with a style that no other output sees."""
     return f'<div class="textsim"><style>{_STYLE}</style>\n{"".join(pieces)}</div>'
-
-
-def page(title: str, *pieces: str) -> str:
-    """Return pieces of HTML as a page that stands alone; title: a text."""
-    return (
-        '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
-        f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}">\n'
-        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-        f"<title>{escape(title)}</title>\n<style>{_PAGE_STYLE}{_STYLE}</style>\n</head>\n"
-        f'<body class="textsim">\n{"".join(pieces)}</body>\n</html>\n'
-    )
 
 
 def note(text: str) -> str:
