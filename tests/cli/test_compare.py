@@ -112,3 +112,13 @@ def test_keys(textsim: Textsim, database_url: str) -> None:
     wrong = textsim("compare", "a", "b", "--corpus", "news", "--shingle", "word:1", status=2)
     assert "a corpus has its own" in wrong.stderr
     assert 'no document "z"' in textsim("compare", "a", "z", "--corpus", "news", status=2).stderr
+
+
+def test_texts_without_words(textsim: Textsim) -> None:
+    for a, b in ("%", "%"), ("\U0001f44d", "\U0001f44e"):
+        result = textsim("compare", a, b)
+        assert "the texts have no words" in result.stderr
+        assert a in result.stdout
+        assert b in result.stdout
+    result = textsim("compare", "+", "-", status=2)
+    assert '"-" is standard input' in result.stderr

@@ -119,6 +119,8 @@ def _write_explanation(explanation: Explanation, shingles: int, form: Format) ->
         print_object(dataclasses.asdict(explanation))
     if explanation.distinctions:
         print_message(html_page.warning(explanation.distinctions))
+    if not any((explanation.shared, explanation.only_a, explanation.only_b)):
+        print_message("the texts have no words, so no measure of words says how similar they are")
 
 
 def _texts(a: str, b: str) -> tuple[str, str]:
@@ -131,6 +133,7 @@ def _texts(a: str, b: str) -> tuple[str, str]:
         if not is_file:
             raise InputError(
                 f"{_shortened(name)}: there is no such file; expected two files or two texts"
+                + (', and "-" is standard input' if "-" in (a, b) else "")
             )
     if a == b == "-":
         raise InputError(
@@ -194,7 +197,7 @@ def _differences(explanation: Explanation) -> Text:
 
     text = Text()
     for change, a, b in explanation.parts:
-        if change is Change.SAME:
+        if change is Change.SAME and (a == b or any(map(str.isalnum, b))):
             text.append(_printable(b))
             continue
         if a:
