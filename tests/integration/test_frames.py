@@ -388,6 +388,40 @@ def test_wrong_arguments_are_named(
         ts.dedupe_frame(frame.to_arrow(), **wrong)
 
 
+def test_an_object_that_makes_a_frame_is_refused_with_its_method(
+    corpus: ts.Corpus, corpus_db: ts.Database, frame: pl.DataFrame
+) -> None:
+    class Dataset:
+        def to_polars(self) -> pl.DataFrame:
+            return frame
+
+    makers: list[tuple[Any, str]] = [(frame.lazy(), "collect"), (Dataset(), "to_polars")]
+    for maker, method in makers:
+        calls: list[Any] = [
+            lambda maker: ts.dedupe_frame(maker, "body", database=corpus_db),
+            lambda maker: corpus.query_many(maker, text="body"),
+            lambda maker: corpus.add_many(maker, key="id", text="body"),
+        ]
+        for call in calls:
+            with pytest.raises(ts.ConfigurationError, match=rf"pass its \.{method}\(\)"):
+                call(maker)
+
+
+def test_keys_that_come_twice_are_refused(corpus_db: ts.Database) -> None:
+    """A join by such a key would remove the kept row too."""
+    for ids, value in ([1, 2, 1], "1"), (["x", None, "x"], "x"), ([0.5, 1.5, 0.5], "0.5"):
+        frame = pl.DataFrame({"id": ids, "body": ["some text"] * 3})
+        for given in (frame, frame.to_arrow(), frame.to_pandas()):
+            with pytest.raises(ts.ConfigurationError, match=f"rows 0 and 2 alike, {value}; name"):
+                ts.dedupe_frame(given, "body", key="id", database=corpus_db)
+    nulls = pl.DataFrame({"id": [1, None, None], "body": ["some text"] * 3})
+    for given in (nulls, nulls.to_arrow(), nulls.to_pandas()):
+        assert ts.dedupe_frame(given, "body", key="id", database=corpus_db)[1].kept == 1
+    for keep in (3, None, ["first"]):
+        with pytest.raises(ts.ConfigurationError, match=r"keep is .*; expected first, last"):
+            ts.dedupe_frame(nulls, "body", keep=keep, database=corpus_db)  # type: ignore[arg-type]
+
+
 def test_a_corpus_has_its_settings(corpus_db: ts.Database, frame: pl.DataFrame) -> None:
     corpus = corpus_db.create_corpus("c")
     with pytest.raises(ts.ConfigurationError, match="leave out threshold"):

@@ -28,6 +28,8 @@ class Preference(NamedTuple):
     @classmethod
     def parse(cls, text: str) -> Preference:
         """Read "first", "last", "longest", "shortest", "max:COLUMN" or "min:COLUMN"."""
+        if not isinstance(text, str):
+            raise ConfigurationError(f"keep is {text!r:.100}; expected {_EXPECTED}")
         rule, separator, column = text.partition(":")
         if (text in _PLAIN) or (rule in ("max", "min") and separator and column):
             return cls(rule, column or None)

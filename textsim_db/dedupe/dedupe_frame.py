@@ -13,7 +13,7 @@ from textsim_db.cluster.keep_rule import Preference
 from textsim_db.corpus import Corpus
 from textsim_db.database import Database, connect
 from textsim_db.dedupe.by_temporary_corpus import Deduplication, Document, Rule, deduplicate
-from textsim_db.errors import ConfigurationError, Misfit, suggest_settings
+from textsim_db.errors import ConfigurationError, Misfit, shown, suggest_settings
 from textsim_db.frames.arrow_results import ResultColumns, Results, columns_of
 from textsim_db.frames.read_frame import (
     ColumnNames,
@@ -100,7 +100,8 @@ def dedupe_frame(
         frame: a data frame of pandas or Polars, or a table with the Arrow PyCapsule interface, which
             needs PyArrow. The result is a data frame of the same kind, or a pyarrow.Table.
         text: the name of the column of texts.
-        key: the name of the column whose values name rows in the report; by default their places do.
+        key: the name of a column of unique values, which name rows in the report; by default their
+            places do.
         keep: which row of a cluster stays: "first", "last", "longest", "shortest", "max:COLUMN" or
             "min:COLUMN".
         linkage: how pairs make clusters; see Corpus.clusters().
@@ -114,7 +115,7 @@ def dedupe_frame(
         **settings: fields of CorpusSettings that say which texts match, such as threshold.
 
     Raises:
-        ConfigurationError: a column is missing, or an argument is out of range.
+        ConfigurationError: a column is missing, a key comes twice, or an argument is out of range.
 
     Examples:
         >>> import polars, textsim_db
@@ -174,16 +175,31 @@ class _Documents:
     def __init__(self, frame: Any, names: ColumnNames) -> None:
         self._rows = frame_rows(frame, names)
         self._options = list(names)
+        self._key = names.get("key")
+        self._rows_of_keys: dict[Any, int] = {}
         self.faults: dict[int, str] = {}
 
     def __iter__(self) -> Iterator[Document]:
         for row, values in enumerate(self._rows):
             of = dict(zip(self._options, values, strict=True))
             text, value = of["text"], of.get("keep")
+            self._check_key(of.get("key"), row)
             if isinstance(text, Misfit):
                 self.faults[row] = str(wrong_value(text, "text", "str"))
                 text = None
             yield Document(text, None if is_null(value) else value, of.get("scope"))
+
+    def _check_key(self, key: Any, row: int) -> None:
+        """Raise ConfigurationError if an earlier row has the same key, which would name both rows."""
+        value = key.value if isinstance(key, Misfit) else key
+        if is_null(value):
+            return
+        first = self._rows_of_keys.setdefault(str(value), row)
+        if first != row:
+            raise ConfigurationError(
+                f"key={self._key!r} names rows {first} and {row} alike, {shown(str(value)[:40])}; name "
+                "a column of unique values, or leave out key="
+            )
 
 
 def _filtered(frame: Any, result: Deduplication) -> Any:

@@ -49,7 +49,7 @@ class QueryTexts(NamedTuple):
 
 def is_column(value: Any) -> bool:
     """Return whether this is a column of pandas, Polars or PyArrow."""
-    return not hasattr(value, "columns") and _to_list(value) is not None
+    return _to_list(value) is not None and not hasattr(value, "columns")
 
 
 def query_texts(frame: Any, text: str | None, key: str | None) -> QueryTexts:

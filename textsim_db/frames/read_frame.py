@@ -28,12 +28,28 @@ class ArrowTable(Protocol):
 
 def is_data_frame(value: Any) -> bool:
     """Return whether this is a data frame of pandas or Polars, which we read without PyArrow."""
-    return hasattr(value, "columns") and (hasattr(value, "iloc") or hasattr(value, "get_column"))
+    return (hasattr(value, "iloc") or hasattr(value, "get_column")) and hasattr(value, "columns")
 
 
 def is_frame(value: Any) -> bool:
-    """Return whether this is a data frame or a table with the Arrow PyCapsule interface."""
-    return is_data_frame(value) or hasattr(value, "__arrow_c_stream__")
+    """Return whether this is a data frame or a table with the Arrow PyCapsule interface.
+
+    Raises ConfigurationError for an object that makes such a frame, with the method that makes it.
+    """
+    if is_data_frame(value) or hasattr(value, "__arrow_c_stream__"):
+        return True
+    if method := frame_method(value):
+        raise ConfigurationError(f"a {type(value).__name__} is no data frame; pass its {method}")
+    return False
+
+
+def frame_method(value: Any) -> str | None:
+    """Return the method of an object that makes a data frame, None if it has none.
+
+    Polars has lazy frames, Hugging Face data sets, and Spark data frames of its own.
+    """
+    methods = {"collect_schema": ".collect()", "to_polars": ".to_polars()", "toArrow": ".toArrow()"}
+    return next((call for name, call in methods.items() if hasattr(type(value), name)), None)
 
 
 def frame_rows(frame: Any, names: ColumnNames) -> Iterator[tuple[Any, ...]]:

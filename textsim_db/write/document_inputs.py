@@ -12,6 +12,7 @@ from textsim_db.frames.read_frame import (
     ArrowTable,
     ColumnNames,
     checked_names,
+    frame_method,
     frame_rows,
     is_data_frame,
 )
@@ -81,7 +82,8 @@ _NOTHING = object()
 
 def _begin(documents: Any) -> tuple[Any, Iterator[Any]]:
     """Return the first item and an iterator over all of them."""
-    if isinstance(documents, str | _BYTES):
+    is_lazy = frame_method(documents) == ".collect()"  # it has items, and raises for each of them
+    if is_lazy or isinstance(documents, str | _BYTES):
         raise _unexpected(documents)
     try:
         items = iter(documents)
@@ -94,8 +96,9 @@ def _begin(documents: Any) -> tuple[Any, Iterator[Any]]:
 
 def _unexpected(documents: Any, first: object = _NOTHING) -> ConfigurationError:
     items = "" if first is _NOTHING else f" with items of type {type(first).__name__}"
+    method = frame_method(documents)
     return ConfigurationError(
         f"the documents are of type {type(documents).__name__}{items}; expected pairs of key and text "
         "such as zip(keys, texts), a mapping of key to text, or a table or records with key= and "
-        "text=, the names of two columns"
+        "text=, the names of two columns" + (f": pass its {method}" if method else "")
     )
