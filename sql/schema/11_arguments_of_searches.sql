@@ -147,8 +147,9 @@ COMMENT ON FUNCTION textsim._check_scope(textsim.corpus, text)
 CREATE FUNCTION textsim._decimal_of(share double precision) RETURNS double precision
 LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
 RETURN CASE
-    WHEN share NOT BETWEEN 1e-6 AND 1 OR share::real::double precision <> share THEN share
-    WHEN share::real::numeric::real = share::real THEN share::real::numeric::double precision
+    WHEN share < 0.000001 OR share > 1 THEN share
+    WHEN share::real::double precision = share AND share::real::numeric::real = share::real
+        THEN share::real::numeric::double precision
     ELSE share END;
 COMMENT ON FUNCTION textsim._decimal_of(double precision)
     IS 'a share, and for the nearest real to a number of up to six digits this number';

@@ -160,7 +160,7 @@ def clusters(stage: Stage) -> list[object]:
     """Return the tracked clusters, how far they are behind, and their history."""
     with stage.connect(stage.reader) as db:
         news = db.corpus("news")
-        return [list(news.members()), news.status()[8:], list(news.cluster_events())]
+        return [list(news.members()), news.status()[8:14], list(news.cluster_events())]
 
 
 def sequences(stage: Stage) -> list[tuple[object, ...]]:
