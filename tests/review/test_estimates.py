@@ -119,6 +119,15 @@ def test_similarities_without_a_judged_pair_widen_the_interval() -> None:
     assert settled.missing == 0
 
 
+def test_an_interval_is_never_narrower_than_that_of_a_plain_sample() -> None:
+    histogram = np.zeros(101, np.int64)
+    histogram[[60, 100]] = 5 * 10**7, 10**9
+    verdicts = Verdicts(np.array([1.0] * 20 + [0.6]), np.ones(21, np.bool_))
+    found = precision(verdicts, histogram, 0.5)
+    assert found is not None
+    assert found.interval[0] <= wilson(1, 21)[0] + 1e-6
+
+
 def test_a_judged_pair_stands_for_the_pairs_of_its_similarity() -> None:
     histogram = np.zeros(101, np.int64)
     histogram[50], histogram[90] = 300, 100

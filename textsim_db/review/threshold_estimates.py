@@ -173,7 +173,10 @@ def precision(verdicts: Verdicts, histogram: Int64Array, threshold: float) -> Pr
     unseen = float(strata.weights[~is_seen].sum())
     share = float(seen.weights @ (seen.same / seen.judged))
     likely = float(seen.weights @ ((seen.same + 1) / (seen.judged + 2)))
-    effective = likely * (1 - likely) / max(seen.variance(seen.judged.astype(float)), 1e-12)
+    plain = float(((seen.weights * seen.deviations) ** 2 / seen.judged).sum())
+    # Strata of few judged pairs are not known well enough to count for more pairs than were judged.
+    effective = min(likely * (1 - likely) / plain, float(seen.judged.sum()))
+    effective *= plain / max(seen.variance(seen.judged.astype(float)), 1e-12)
     low, high = wilson(share, effective)
     interval = low * (1 - unseen), high * (1 - unseen) + unseen
     is_narrow = interval[1] - interval[0] <= 2 * HALF_WIDTH
