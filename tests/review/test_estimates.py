@@ -126,6 +126,10 @@ def test_an_interval_is_never_narrower_than_that_of_a_plain_sample() -> None:
     found = precision(verdicts, histogram, 0.5)
     assert found is not None
     assert found.interval[0] <= wilson(1, 21)[0] + 1e-6
+    # Of pairs that are all judged, the share is known.
+    found = precision(verdicts, np.bincount([60] + [100] * 20, minlength=101), 0.5)
+    assert found is not None
+    assert found.interval == (1, 1)
 
 
 def test_a_judged_pair_stands_for_the_pairs_of_its_similarity() -> None:

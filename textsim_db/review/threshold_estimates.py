@@ -7,6 +7,7 @@ pair to judge is of the stratum in which one more judgement lowers the variance 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from typing import NamedTuple
 
@@ -176,7 +177,8 @@ def precision(verdicts: Verdicts, histogram: Int64Array, threshold: float) -> Pr
     plain = float(((seen.weights * seen.deviations) ** 2 / seen.judged).sum())
     # Strata of few judged pairs are not known well enough to count for more pairs than were judged.
     effective = min(likely * (1 - likely) / plain, float(seen.judged.sum()))
-    effective *= plain / max(seen.variance(seen.judged.astype(float)), 1e-12)
+    variance = seen.variance(seen.judged.astype(float))
+    effective = effective * plain / variance if variance else math.inf
     low, high = wilson(share, effective)
     interval = low * (1 - unseen), high * (1 - unseen) + unseen
     is_narrow = interval[1] - interval[0] <= 2 * HALF_WIDTH
