@@ -68,8 +68,8 @@ def points_where(mask: np.ndarray[tuple[int], np.dtype[np.bool_]]) -> list[int]:
 def function(name: str, comment: str, body: str, properties: str = SQL) -> str:
     """Return the definition of a private function from text to text."""
     return (
+        f"-- {comment}.\n"
         f"CREATE FUNCTION textsim.{name}(body text) RETURNS text\n{properties}{body};\n"
-        f"COMMENT ON FUNCTION textsim.{name}(text) IS '{comment}';\n"
     )
 
 
@@ -100,7 +100,7 @@ def fold() -> str:
         ]
     code = "\n".join([*lines, "    RETURN body;"])
     body = f"AS $$\nBEGIN\n{code}\nEND $$"
-    return function("_fold", "the simple (one-to-one) lower case of a text in NFKC", body, PLPGSQL)
+    return function("_fold", "The simple (one-to-one) lower case of a text in NFKC", body, PLPGSQL)
 
 
 def main() -> None:
@@ -121,14 +121,14 @@ def main() -> None:
     print(
         function(
             "_assigned",
-            f"replace each code point that is not assigned in Unicode {UNICODE_VERSION} by a space",
+            f"Replace each code point that is not assigned in Unicode {UNICODE_VERSION} by a space",
             f"RETURN regexp_replace(body, '[{unassigned}]', ' ', 'g')",
         )
     )
     print(
         function(
             "_capped",
-            f"remove the marks past the {MAX_MARKS}th of each run",
+            f"Remove the marks past the {MAX_MARKS}th of each run",
             f"RETURN regexp_replace(body, '([{marks}]{{{MAX_MARKS}}})[{marks}]+', '\\1', 'g')",
         )
     )
@@ -145,7 +145,7 @@ def main() -> None:
     print(
         function(
             "_unfinished",
-            "the end of a capped text that NFKC may join to the text that follows",
+            "The end of a capped text that NFKC may join to the text that follows",
             f"RETURN coalesce(substring(right(body, 64) FROM '^.*((?:{places}).*)$'),\n"
             "    right(body, 64))",
         )
@@ -153,14 +153,14 @@ def main() -> None:
     print(
         function(
             "_spaced",
-            "put spaces around each character, with its marks, of scripts that use no spaces",
+            "Put spaces around each character, with its marks, of scripts that use no spaces",
             f"RETURN regexp_replace(body, '[{spaceless}][{marks}]*', ' \\& ', 'g')",
         )
     )
     print(
         function(
             "_split",
-            "replace each run of characters other than letters, marks and numbers by a space",
+            "Replace each run of characters other than letters, marks and numbers by a space",
             f"RETURN regexp_replace(body, '[^{kept}]+', ' ', 'g')",
         )
     )

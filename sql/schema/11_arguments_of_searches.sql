@@ -3,6 +3,7 @@
 
 -- Private functions
 
+-- The most similar of some names, if at most a third of the letters differ; or NULL.
 CREATE FUNCTION textsim._most_alike_name(name text, names text[]) RETURNS text
 LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -20,9 +21,8 @@ BEGIN
         ORDER BY e.edits, o.name COLLATE "C"
         LIMIT 1);
 END $$;
-COMMENT ON FUNCTION textsim._most_alike_name(text, text[])
-    IS 'the most similar of some names, if at most a third of the letters differ; or NULL';
 
+-- The corpus with a name; NULL if the name is NULL; an error if no corpus has the name.
 CREATE FUNCTION textsim._corpus(name text) RETURNS textsim.corpus
 LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -48,18 +48,16 @@ BEGIN
     END IF;
     RETURN c;
 END $$;
-COMMENT ON FUNCTION textsim._corpus(text)
-    IS 'the corpus with a name; NULL if the name is NULL; an error if no corpus has the name';
 
+-- The corpus with a name; an error if the name is NULL or no corpus has it.
 CREATE FUNCTION textsim._required_corpus(name text) RETURNS textsim.corpus
 LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     PERFORM textsim._check_given('the name of the corpus', name IS NOT NULL);
     RETURN textsim._corpus(name);
 END $$;
-COMMENT ON FUNCTION textsim._required_corpus(text)
-    IS 'the corpus with a name; an error if the name is NULL or no corpus has it';
 
+-- Whether a failed statement can be repeated, because a rebuild has replaced the corpus.
 CREATE FUNCTION textsim._was_replaced(c textsim.corpus, name text) RETURNS boolean
 LANGUAGE sql STABLE PARALLEL SAFE
 RETURN
@@ -71,9 +69,8 @@ RETURN
             o.id = (c).id
             OR to_regclass('textsim.document_' || o.id) IS NULL
             OR to_regclass('textsim.band_' || o.id) IS NULL));
-COMMENT ON FUNCTION textsim._was_replaced(textsim.corpus, text)
-    IS 'whether a failed statement can be repeated, because a rebuild has replaced the corpus';
 
+-- The corpus with a name, locked against a rebuild until the end of the transaction.
 -- VOLATILE, so that each repetition has a new snapshot, which shows the new corpus of a rebuild.
 CREATE FUNCTION textsim._lock_corpus(name text) RETURNS textsim.corpus
 LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
@@ -93,9 +90,8 @@ BEGIN
         END;
     END LOOP;
 END $$;
-COMMENT ON FUNCTION textsim._lock_corpus(text)
-    IS 'the corpus with a name, locked against a rebuild until the end of the transaction';
 
+-- The language; an error if it is not a code, or if the corpus does not identify languages.
 CREATE FUNCTION textsim._check_language(c textsim.corpus, language text) RETURNS text
 LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
@@ -110,8 +106,6 @@ BEGIN
     END IF;
     RETURN language;
 END $$;
-COMMENT ON FUNCTION textsim._check_language(textsim.corpus, text)
-    IS 'the language; an error if it is not a code, or if the corpus does not identify languages';
 
 -- STABLE as format() is, so that the planner inlines it.
 CREATE FUNCTION textsim._scope_fault(c textsim.corpus, scope text) RETURNS text
@@ -122,9 +116,8 @@ RETURN CASE
     WHEN octet_length(scope) > 200 THEN
         format('the scope is %s bytes long; at most 200 are possible', octet_length(scope))
 END;
-COMMENT ON FUNCTION textsim._scope_fault(textsim.corpus, text)
-    IS 'the reason why a document of a corpus cannot have this scope, or NULL';
 
+-- The scope of a document or a search; an error if it is missing in a scoped corpus, or given for another.
 CREATE FUNCTION textsim._check_scope(c textsim.corpus, scope text) RETURNS text
 LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -139,9 +132,8 @@ BEGIN
     END IF;
     RETURN scope;
 END $$;
-COMMENT ON FUNCTION textsim._check_scope(textsim.corpus, text)
-    IS 'the scope of a document or a search; an error if it is missing in a scoped corpus, or given for another';
 
+-- A share, and for the nearest real to a number of up to six digits this number.
 -- PostgreSQL makes 0.800000011920929 of 0.8::real, above the similarity of four shingles out of five. A real has six
 -- decimal digits. No set of shingles is so large that another share has this value.
 CREATE FUNCTION textsim._decimal_of(share double precision) RETURNS double precision
@@ -151,9 +143,8 @@ RETURN CASE
     WHEN share::real::double precision = share AND share::real::numeric::real = share::real
         THEN share::real::numeric::double precision
     ELSE share END;
-COMMENT ON FUNCTION textsim._decimal_of(double precision)
-    IS 'a share, and for the nearest real to a number of up to six digits this number';
 
+-- An error unless the threshold is above 0, at most 1, and in an exact corpus not lower than the corpus has.
 CREATE FUNCTION textsim._check_threshold(c textsim.corpus, threshold double precision)
 RETURNS double precision
 LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
@@ -171,8 +162,6 @@ BEGIN
     END IF;
     RETURN threshold;
 END $$;
-COMMENT ON FUNCTION textsim._check_threshold(textsim.corpus, double precision)
-    IS 'the threshold, of a real its decimal number; an error if it is not above 0 and at most 1, or lower than an exact corpus has';
 
 CREATE FUNCTION textsim._check_search(
     c textsim.corpus, threshold double precision, max_results integer)
@@ -185,9 +174,8 @@ BEGIN
             USING ERRCODE = 'invalid_parameter_value';
     END IF;
 END $$;
-COMMENT ON FUNCTION textsim._check_search(textsim.corpus, double precision, integer)
-    IS 'raise an error unless a search can have this threshold and this number of results';
 
+-- Raise an error that names an argument, unless it is given.
 CREATE FUNCTION textsim._check_given(name text, is_given boolean) RETURNS void
 LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
@@ -195,8 +183,6 @@ BEGIN
         RAISE EXCEPTION '% is NULL', name USING ERRCODE = 'invalid_parameter_value';
     END IF;
 END $$;
-COMMENT ON FUNCTION textsim._check_given(text, boolean)
-    IS 'raise an error that names an argument, unless it is given';
 
 -- A block with EXCEPTION can neither commit nor roll back, and the server has a message for each of the two. In a
 -- transaction block the server has one message for both, whatever its language is. A procedure with a SET clause could
@@ -224,5 +210,3 @@ BEGIN
                     'switch on its autocommit.';
     END IF;
 END $$;
-COMMENT ON PROCEDURE textsim._check_no_transaction(text)
-    IS 'raise an error if the caller cannot commit';

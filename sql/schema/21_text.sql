@@ -2,6 +2,7 @@
 
 -- Private functions
 
+-- A text ready for NFKC: assigned code points only, and no long runs of marks.
 -- Spaces replace unassigned code points, because versions of Unicode normalise only assigned ones alike. Runs
 -- of marks are capped, because NFKC sorts them in quadratic time.
 CREATE FUNCTION textsim._prepared(body text) RETURNS text
@@ -10,9 +11,8 @@ RETURN CASE
     WHEN octet_length(body) = length(body) THEN body
     ELSE textsim._capped(textsim._assigned(body))
 END;
-COMMENT ON FUNCTION textsim._prepared(text)
-    IS 'a text ready for NFKC: assigned code points only, and no long runs of marks';
 
+-- The normal form of a prepared text; a separator at its beginning or end becomes a space.
 CREATE FUNCTION textsim._form_of_piece(body text) RETURNS text
 LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
@@ -22,9 +22,8 @@ BEGIN
     body := textsim._spaced(normalize(body, NFKC));
     RETURN textsim._fold(textsim._split(body));
 END $$;
-COMMENT ON FUNCTION textsim._form_of_piece(text)
-    IS 'the normal form of a prepared text; a separator at its beginning or end becomes a space';
 
+-- The normal form of a long text, computed in pieces so that a statement can be cancelled.
 CREATE FUNCTION textsim._form_of_pieces(body text) RETURNS text
 LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -63,9 +62,8 @@ BEGIN
     forms[cardinality(forms)] := rtrim(forms[cardinality(forms)]);
     RETURN array_to_string(forms, '');
 END $$;
-COMMENT ON FUNCTION textsim._form_of_pieces(text)
-    IS 'the normal form of a long text, computed in pieces so that a statement can be cancelled';
 
+-- A normal form without the words of its shingles that have one of these values.
 CREATE FUNCTION textsim._without_boilerplate(form text, boilerplate_values bigint[], n integer) RETURNS text
 LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
@@ -80,9 +78,8 @@ BEGIN
         ) s
         WHERE s.is_left_out IS NOT TRUE);
 END $$;
-COMMENT ON FUNCTION textsim._without_boilerplate(text, bigint[], integer)
-    IS 'a normal form without the words of its shingles that have one of these values';
 
+-- The normal form of a text without boilerplate and the stop words of the corpus, or of a language in it.
 CREATE FUNCTION textsim._form(c textsim.corpus, body text, language text DEFAULT NULL) RETURNS text
 LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -115,10 +112,8 @@ BEGIN
         ELSE coalesce(textsim._without_boilerplate(form, (
             SELECT b.shingle_values FROM textsim.boilerplate b WHERE b.corpus_id = c.id), c.shingle_length), form) END;
 END $$;
-COMMENT ON FUNCTION textsim._form(textsim.corpus, text, text)
-    IS 'the normal form of a text without the stop words of a corpus, or of a language in the corpus, and without '
-    'boilerplate';
 
+-- The distinct runs of n units, in order of first appearance; one run of all units if there are fewer than n.
 CREATE FUNCTION textsim._shingles_of(units text[], n integer, separator text) RETURNS text[]
 LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
 BEGIN ATOMIC
@@ -135,9 +130,6 @@ BEGIN ATOMIC
         GROUP BY g.shingle COLLATE "C", g.shingle
     ) s;
 END;
-COMMENT ON FUNCTION textsim._shingles_of(text[], integer, text)
-    IS 'the distinct runs of n units, in order of first appearance; one run of all units if there '
-    'are fewer than n';
 
 CREATE FUNCTION textsim._shingles_of_form(form text, unit text, n integer) RETURNS text[]
 LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
@@ -147,7 +139,6 @@ BEGIN
     END IF;
     RETURN textsim._shingles_of(string_to_array(form, NULL), n, '');
 END $$;
-COMMENT ON FUNCTION textsim._shingles_of_form(text, text, integer) IS 'the shingles of a normal form';
 
 -- Public functions
 

@@ -2,6 +2,7 @@
 
 -- Private functions
 
+-- The 64-bit value of each run of n units, such as words; one run of all units if there are fewer than n.
 CREATE FUNCTION textsim._run_values(units text[], n integer) RETURNS bigint[]
 LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
@@ -14,9 +15,8 @@ BEGIN
             OFFSET 0  -- computed once, not for each slice
         ) w);
 END $$;
-COMMENT ON FUNCTION textsim._run_values(text[], integer)
-    IS 'the 64-bit value of each run of n units, such as words; one run of all units if there are fewer than n';
 
+-- The 64-bit values of the shingles of a normal form; equal word shingles are repeated.
 CREATE FUNCTION textsim._shingle_values(form text, unit text, n integer) RETURNS bigint[]
 LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
@@ -31,9 +31,8 @@ BEGIN
     END IF;
     RETURN textsim._run_values(string_to_array(form, ' '), n);
 END $$;
-COMMENT ON FUNCTION textsim._shingle_values(text, text, integer)
-    IS 'the 64-bit values of the shingles of a normal form; equal word shingles are repeated';
 
+-- The smallest value in each bin after some rounds of hashing, without the empty bins.
 CREATE FUNCTION textsim._bins(shingle_values bigint[], num_hashes integer, base bigint, rounds integer)
 RETURNS TABLE (bin bigint, value bigint)
 LANGUAGE sql IMMUTABLE PARALLEL SAFE
@@ -46,9 +45,8 @@ BEGIN ATOMIC
     ) h
     GROUP BY 1;
 END;
-COMMENT ON FUNCTION textsim._bins(bigint[], integer, bigint, integer)
-    IS 'the smallest value in each bin after some rounds of hashing, without the empty bins';
 
+-- The signature of shingle values: the low 16 bits of the value in each of num_hashes bins.
 -- Dahlgaard, Knudsen and Thorup, Fast Similarity Sketching, FOCS 2017. Rounds end when no bin is empty.
 -- Further rounds change nothing, so several rounds are computed at once.
 CREATE FUNCTION textsim._sketch(shingle_values bigint[], num_hashes integer, base bigint)
@@ -82,15 +80,12 @@ BEGIN
         LEFT JOIN textsim._bins(shingle_values, num_hashes, base, num_hashes) b ON b.bin = k
         ORDER BY k);
 END $$;
-COMMENT ON FUNCTION textsim._sketch(bigint[], integer, bigint)
-    IS 'the signature of shingle values: the low 16 bits of the value in each of num_hashes bins';
 
 CREATE FUNCTION textsim._bucket(signature smallint[], rows integer, band integer) RETURNS integer
 LANGUAGE sql IMMUTABLE PARALLEL SAFE
 RETURN ((hash_array_extended(signature[band * rows + 1:(band + 1) * rows], band) << 32) >> 32)::integer;
-COMMENT ON FUNCTION textsim._bucket(smallint[], integer, integer)
-    IS 'the bucket of a signature in a band';
 
+-- The buckets of a signature, in the order of the bands; an empty array for an empty signature.
 CREATE FUNCTION textsim._buckets(signature smallint[], bands integer, rows integer) RETURNS integer[]
 LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
@@ -98,22 +93,19 @@ BEGIN
         SELECT textsim._bucket(signature, rows, j) FROM generate_series(0, bands - 1) j
         WHERE signature <> '{}' ORDER BY j);
 END $$;
-COMMENT ON FUNCTION textsim._buckets(smallint[], integer, integer)
-    IS 'the buckets of a signature, in the order of the bands; an empty array for an empty signature';
 
+-- The buckets of a signature of an exact corpus: its values.
 -- The overload for an exact corpus, so that the same statements serve both.
 CREATE FUNCTION textsim._buckets(signature integer[], bands integer, rows integer) RETURNS integer[]
 LANGUAGE sql IMMUTABLE PARALLEL SAFE
 RETURN signature;
-COMMENT ON FUNCTION textsim._buckets(integer[], integer, integer)
-    IS 'the buckets of a signature of an exact corpus: its values';
 
+-- What a scope mixes into its buckets: the low 32 bits of its hash; 0 without a scope.
 CREATE FUNCTION textsim._scope_hash(scope text) RETURNS integer
 LANGUAGE sql IMMUTABLE PARALLEL SAFE
 RETURN coalesce(((hashtextextended(scope COLLATE "C", 0) << 32) >> 32)::integer, 0);
-COMMENT ON FUNCTION textsim._scope_hash(text)
-    IS 'what a scope mixes into its buckets: the low 32 bits of its hash; 0 without a scope';
 
+-- Buckets as a scope stores and locks them: mixed with its hash; unchanged if the scope is NULL.
 CREATE FUNCTION textsim._in_scope(buckets integer[], scope text) RETURNS integer[]
 LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -125,9 +117,8 @@ BEGIN
     RETURN array(
         SELECT b.bucket # scope_hash FROM unnest(buckets) WITH ORDINALITY b (bucket, place) ORDER BY b.place);
 END $$;
-COMMENT ON FUNCTION textsim._in_scope(integer[], text)
-    IS 'buckets as a scope stores and locks them: mixed with its hash; unchanged if the scope is NULL';
 
+-- The number of distinct shingles of a normal form; shingle_values comes from _shingle_values().
 CREATE FUNCTION textsim._count_shingles(
     form text, shingle_values bigint[], unit text, n integer)
 RETURNS integer
@@ -157,10 +148,8 @@ BEGIN
             ) t
         ) shingle);
 END $$;
-COMMENT ON FUNCTION textsim._count_shingles(text, bigint[], text, integer)
-    IS 'the number of distinct shingles of a normal form; shingle_values comes from '
-    '_shingle_values()';
 
+-- One value for each distinct shingle of a normal form; the values are those of _shingle_values().
 CREATE FUNCTION textsim._distinct_values(
     form text, shingle_values bigint[], unit text, n integer)
 RETURNS bigint[]
@@ -186,12 +175,12 @@ BEGIN
             CROSS JOIN generate_subscripts(shingle_values, 1) i
         ) s);
 END $$;
-COMMENT ON FUNCTION textsim._distinct_values(text, bigint[], text, integer)
-    IS 'one value for each distinct shingle of a normal form; the values are those of _shingle_values()';
 
 -- Prefixes of sets in one order, in which similar sets must have elements in common: Chaudhuri, Ganti and
 -- Kaushik, A Primitive Operator for Similarity Joins in Data Cleaning, ICDE 2006; two longer, so that three
 -- are shared: Wang, Li and Feng, Can We Beat the Prefix Filtering?, SIGMOD 2012.
+
+-- How many rows a document of n shingles has in an exact corpus: n - ceil(threshold n) + 3 at most.
 CREATE FUNCTION textsim._count_rows(shingles integer, threshold double precision) RETURNS integer
 LANGUAGE sql IMMUTABLE PARALLEL SAFE
 -- n - o + 3, where o is the smallest integer with o / n >= threshold, in doubles: the product may be rounded
@@ -200,9 +189,8 @@ RETURN least(shingles, shingles + 3 - ceil(threshold * shingles) + CASE
     WHEN (ceil(threshold * shingles) - 1) / nullif(shingles, 0) >= threshold THEN 1
     WHEN ceil(threshold * shingles) / nullif(shingles, 0) >= threshold THEN 0
     ELSE -1 END)::integer;
-COMMENT ON FUNCTION textsim._count_rows(integer, double precision)
-    IS 'how many rows a document of n shingles has in an exact corpus: n - ceil(threshold n) + 3 at most';
 
+-- How many rows two documents of a and b shingles share in an exact corpus if they are similar, at most 3.
 CREATE FUNCTION textsim._needed_rows(a integer, b integer, threshold double precision) RETURNS integer
 LANGUAGE sql IMMUTABLE PARALLEL SAFE
 RETURN CASE
@@ -210,27 +198,22 @@ RETURN CASE
     WHEN a + b <= 4 OR 2::double precision / (a + b - 2) >= threshold THEN 2
     ELSE 3
 END;
-COMMENT ON FUNCTION textsim._needed_rows(integer, integer, double precision)
-    IS 'how many rows two documents of a and b shingles share in an exact corpus if they are similar, at '
-    'most 3';
 
+-- How many rows a document shares at least with any candidate; 1 for bands, which have no threshold here.
 CREATE FUNCTION textsim._least_needed_rows(shingles integer, threshold double precision)
 RETURNS integer
 LANGUAGE sql IMMUTABLE PARALLEL SAFE
 RETURN CASE WHEN threshold IS NULL THEN 1
     ELSE textsim._needed_rows(
         shingles, greatest(1, floor(threshold * shingles))::integer, threshold) END;
-COMMENT ON FUNCTION textsim._least_needed_rows(integer, double precision)
-    IS 'how many rows a document shares at least with any candidate, the smallest one included; 1 for '
-    'bands, which have no threshold here';
 
+-- The Jaccard similarity of two sets, from the number of shared members and the sizes.
 CREATE FUNCTION textsim._ratio(shared bigint, a_count integer, b_count integer)
 RETURNS double precision
 LANGUAGE sql IMMUTABLE PARALLEL SAFE
 RETURN CASE WHEN shared = 0 THEN 0 ELSE shared / (a_count + b_count - shared)::double precision END;
-COMMENT ON FUNCTION textsim._ratio(bigint, integer, integer)
-    IS 'the Jaccard similarity of two sets, from the number of shared members and the sizes';
 
+-- Whether documents of a and b shingles share enough buckets; one is enough for bands, which have no threshold here.
 CREATE FUNCTION textsim._is_candidate(
     shared bigint, a integer, b integer, threshold double precision)
 RETURNS boolean
@@ -240,10 +223,8 @@ LANGUAGE sql IMMUTABLE PARALLEL SAFE
 RETURN threshold IS NULL OR textsim._ratio(
     least(a, b, shared + greatest(a, b) - textsim._count_rows(greatest(a, b), threshold)), a, b)
     >= threshold;
-COMMENT ON FUNCTION textsim._is_candidate(bigint, integer, integer, double precision)
-    IS 'whether documents of a and b shingles share enough buckets to be similar; the threshold is NULL for '
-    'bands, of which one is enough';
 
+-- The signature in an exact corpus: the low halves of the smallest values in order, with common shingles last.
 CREATE FUNCTION textsim._smallest_values(
     corpus_id integer, shingle_values bigint[], threshold double precision)
 RETURNS integer[]
@@ -271,10 +252,8 @@ BEGIN
             WHERE k.corpus_id = _smallest_values.corpus_id AND NOT k.of_passages AND k.value = x), 0), x
         LIMIT rows);
 END $$;
-COMMENT ON FUNCTION textsim._smallest_values(integer, bigint[], double precision)
-    IS 'the signature in an exact corpus: the low 32 bits of the smallest values in their order, with those '
-    'of common shingles last';
 
+-- The shingle values of a normal form; one for each distinct shingle in an exact corpus.
 CREATE FUNCTION textsim._query_values(c textsim.corpus, form text) RETURNS bigint[]
 LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -284,9 +263,8 @@ BEGIN
         THEN textsim._distinct_values(form, shingle_values, c.unit, c.shingle_length)
         ELSE shingle_values END;
 END $$;
-COMMENT ON FUNCTION textsim._query_values(textsim.corpus, text)
-    IS 'the shingle values of a normal form; one for each distinct shingle in an exact corpus';
 
+-- The buckets by which a text is looked up in a scope; a higher threshold needs fewer of an exact corpus.
 CREATE FUNCTION textsim._query_buckets(
     c textsim.corpus, shingle_values bigint[], threshold double precision, scope text)
 RETURNS integer[]
@@ -299,9 +277,6 @@ BEGIN
     RETURN textsim._in_scope(textsim._buckets(
         textsim._sketch(shingle_values, c.num_hashes, c.base), c.bands, c.rows), scope);
 END $$;
-COMMENT ON FUNCTION textsim._query_buckets(textsim.corpus, bigint[], double precision, text)
-    IS 'the buckets by which a text is looked up in a scope; a higher threshold needs fewer in an exact corpus, '
-    'where each distinct shingle gives one value';
 
 CREATE FUNCTION textsim._signature(c textsim.corpus, form text) RETURNS integer[]
 LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
@@ -313,30 +288,23 @@ BEGIN
     END IF;
     RETURN textsim._sketch(shingle_values, c.num_hashes, c.base);
 END $$;
-COMMENT ON FUNCTION textsim._signature(textsim.corpus, text)
-    IS 'the signature of a normal form in a corpus';
 
+-- A text as its corpus would store it. In an exact corpus the shingle values are distinct, and the buckets its prefix.
 DO $do$ BEGIN
     CREATE TYPE textsim._sketched AS (
         shingle_values bigint[], shingle_count integer, signature integer[], buckets integer[]);
 EXCEPTION WHEN duplicate_object THEN
 END $do$;
-COMMENT ON TYPE textsim._sketched IS 'a text as its corpus would store it';
-COMMENT ON COLUMN textsim._sketched.shingle_values
-    IS 'the shingle values; one for each distinct shingle in an exact corpus';
-COMMENT ON COLUMN textsim._sketched.shingle_count IS 'number of distinct shingles';
-COMMENT ON COLUMN textsim._sketched.signature IS 'the signature';
-COMMENT ON COLUMN textsim._sketched.buckets IS 'the buckets, or in an exact corpus the prefix';
 
+-- The buckets of a signature, as the band rows of a document of this scope have them.
 CREATE FUNCTION textsim._stored_buckets(c textsim.corpus, signature integer[], scope text) RETURNS integer[]
 LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     RETURN textsim._in_scope(CASE WHEN c.bands IS NULL THEN signature
         ELSE textsim._buckets(signature::smallint[], c.bands, c.rows) END, scope);
 END $$;
-COMMENT ON FUNCTION textsim._stored_buckets(textsim.corpus, integer[], text)
-    IS 'the buckets of a signature, as the band rows of a document of this scope have them';
 
+-- A normal form as its corpus would store it in a scope.
 CREATE FUNCTION textsim._sketched(c textsim.corpus, form text, scope text) RETURNS textsim._sketched
 LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -353,22 +321,16 @@ BEGIN
     s.buckets := textsim._stored_buckets(c, s.signature, scope);
     RETURN s;
 END $$;
-COMMENT ON FUNCTION textsim._sketched(textsim.corpus, text, text)
-    IS 'a normal form as its corpus would store it in a scope';
 
 CREATE FUNCTION textsim._count_shared(a text[], b text[]) RETURNS bigint
 LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     RETURN (SELECT count(*) FROM unnest(a) x JOIN unnest(b) y ON x COLLATE "C" = y COLLATE "C");
 END $$;
-COMMENT ON FUNCTION textsim._count_shared(text[], text[])
-    IS 'the number of shingles that two sets share';
 
 CREATE FUNCTION textsim._jaccard(a text[], b text[]) RETURNS double precision
 LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
 RETURN textsim._ratio(textsim._count_shared(a, b), cardinality(a), cardinality(b));
-COMMENT ON FUNCTION textsim._jaccard(text[], text[])
-    IS 'the Jaccard similarity of two sets of shingles';
 
 -- Public functions
 

@@ -12,8 +12,8 @@ BEGIN
         SELECT coalesce(string_agg(w.word, ' ' ORDER BY u.place), '')
         FROM unnest(word_ids) WITH ORDINALITY u (id, place) JOIN textsim.word w ON w.id = u.id);
 END $$;
-COMMENT ON FUNCTION textsim._normal_form_of(integer[]) IS 'the normal form with these word ids';
 
+-- The word ids of a normal form, with a negative number for each word that is not in the dictionary.
 CREATE FUNCTION textsim._word_numbers(form text) RETURNS integer[]
 LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE
 SET search_path = pg_catalog, pg_temp
@@ -35,10 +35,8 @@ BEGIN
         FROM unnest(string_to_array(form, ' '), ids) WITH ORDINALITY u (word, id, place)
         ORDER BY u.place);
 END $$;
-COMMENT ON FUNCTION textsim._word_numbers(text)
-    IS 'the word ids of a normal form, with a negative number for each word that is not in the '
-    'dictionary';
 
+-- The shingles of n words, for n up to 3; columns past n, or past the end of the text, are NULL.
 CREATE FUNCTION textsim._triples(numbers integer[], n integer)
 RETURNS TABLE (x integer, y integer, z integer)
 LANGUAGE sql IMMUTABLE PARALLEL SAFE
@@ -48,10 +46,8 @@ BEGIN ATOMIC
         t (x, y, z)
     LIMIT greatest(cardinality(numbers) - n + 1, 1);
 END;
-COMMENT ON FUNCTION textsim._triples(integer[], integer)
-    IS 'the shingles of n words, for n up to 3; columns past n, or past the end of the text, are '
-    'NULL';
 
+-- The number of distinct shingles of n words, for n up to 3, that two documents share.
 CREATE FUNCTION textsim._count_shared_triples(a integer[], b integer[], n integer) RETURNS bigint
 LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
@@ -63,9 +59,8 @@ BEGIN
             SELECT t.x, t.y, t.z FROM textsim._triples(b, n) t
         ) shingle);
 END $$;
-COMMENT ON FUNCTION textsim._count_shared_triples(integer[], integer[], integer)
-    IS 'the number of distinct shingles of n words, for n up to 3, that two documents share';
 
+-- The distinct shingles of n characters of a normal form, in any order.
 -- A place in a text of more than one byte a character is found by reading the text up to it, so the shingles are cut
 -- from short pieces.
 CREATE FUNCTION textsim._char_shingles(form text, n integer) RETURNS text[]
@@ -84,9 +79,8 @@ BEGIN
         CROSS JOIN generate_series(
             1, greatest(least(p.places, length(p.piece) - n + 1), CASE p.place WHEN 1 THEN 1 ELSE 0 END)) i);
 END $$;
-COMMENT ON FUNCTION textsim._char_shingles(text, integer)
-    IS 'the distinct shingles of n characters of a normal form, in any order';
 
+-- The shingles of a document from its word ids or form; NULL if word ids are compared, in shingles of up to 3 words.
 CREATE FUNCTION textsim._compared_shingles(word_ids integer[], form text, unit text, n integer)
 RETURNS text[]
 LANGUAGE sql STABLE PARALLEL SAFE
@@ -94,10 +88,8 @@ RETURN CASE WHEN unit = 'char' THEN
     textsim._char_shingles(coalesce(form, textsim._normal_form_of(word_ids)), n)
 WHEN n > 3 OR word_ids IS NULL THEN
     textsim._shingles_of_form(coalesce(form, textsim._normal_form_of(word_ids)), unit, n) END;
-COMMENT ON FUNCTION textsim._compared_shingles(integer[], text, text, integer)
-    IS 'the shingles of a document, from its word ids or its normal form; NULL if its word ids are compared '
-    'instead, in shingles of up to 3 words';
 
+-- The distinct shingles of a document; NULL if a union of two such sets might have no room in a tsvector.
 -- The union of two sets is a concatenation of tsvectors, which merges two sorted lists in one pass.
 CREATE FUNCTION textsim._shingle_set(word_ids integer[], form text, unit text, n integer)
 RETURNS tsvector
@@ -135,9 +127,8 @@ BEGIN
             THEN array_to_tsvector(shingles) END
         FROM unnest(shingles) s);
 END $$;
-COMMENT ON FUNCTION textsim._shingle_set(integer[], text, text, integer)
-    IS 'the distinct shingles of a document; NULL if a union of two such sets might have no room in a tsvector';
 
+-- The exact similarity of two documents from their _compared_shingles(), or from their word ids if these are NULL.
 CREATE FUNCTION textsim._similarity(
     a_ids integer[], a_shingles text[], a_count integer,
     b_ids integer[], b_shingles text[], b_count integer, n integer)
@@ -151,11 +142,8 @@ BEGIN
         coalesce(a_shingles, textsim._shingles_of_form(textsim._normal_form_of(a_ids), 'word', n)),
         coalesce(b_shingles, textsim._shingles_of_form(textsim._normal_form_of(b_ids), 'word', n)));
 END $$;
-COMMENT ON FUNCTION textsim._similarity(
-    integer[], text[], integer, integer[], text[], integer, integer)
-    IS 'the exact similarity of two documents, from the results of _compared_shingles(), or from the word ids '
-    'if both results are NULL';
 
+-- The documents of a corpus that are similar to the given buckets and words, best first.
 CREATE FUNCTION textsim._search(
     c textsim.corpus, own_buckets integer[], own_values bigint[], own_form text, own_ids integer[],
     own_count integer, own_key text, threshold double precision, max_results integer, of_language text,
@@ -207,10 +195,8 @@ BEGIN
             LIMIT max_results;
     END IF;
 END $$;
-COMMENT ON FUNCTION textsim._search(
-    textsim.corpus, integer[], bigint[], text, integer[], integer, text, double precision, integer, text, text)
-    IS 'the documents of a corpus that are similar to the given buckets and words, best first';
 
+-- The threshold of a search; a warning with the share that is found if it is lower than that of the corpus.
 CREATE FUNCTION textsim._search_threshold(c textsim.corpus, threshold double precision)
 RETURNS double precision
 LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
@@ -225,10 +211,8 @@ BEGIN
     END IF;
     RETURN coalesce(threshold, c.threshold);
 END $$;
-COMMENT ON FUNCTION textsim._search_threshold(textsim.corpus, double precision)
-    IS 'the threshold of a search, by default the threshold of the corpus; a warning with the share that is '
-    'found if it is lower';
 
+-- The work of neighbours(), because a plpgsql parameter and column cannot both be named key.
 CREATE FUNCTION textsim._neighbours(
     corpus text, document_key text, threshold double precision, max_results integer, language text)
 RETURNS TABLE (key text, similarity double precision)
@@ -260,9 +244,8 @@ BEGIN
             ELSE d.buckets END,
         NULL, d.normal_form, d.word_ids, d.shingle_count, document_key, threshold, max_results, language, d.scope);
 END $$;
-COMMENT ON FUNCTION textsim._neighbours(text, text, double precision, integer, text)
-    IS 'the work of neighbours(), because a plpgsql parameter and column cannot both be named key';
 
+-- A query for the ids of documents that share buckets, and how many, in all scopes or in one.
 CREATE FUNCTION textsim._meetings(c textsim.corpus, scope text) RETURNS text
 LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
@@ -285,9 +268,8 @@ BEGIN
             $query$ END,
         'band_' || c.id, 'document_' || c.id, c.bands, c.rows, scope);
 END $$;
-COMMENT ON FUNCTION textsim._meetings(textsim.corpus, text)
-    IS 'a query for the ids of documents that share buckets, and how many, in all scopes or in one';
 
+-- The pairs, of the given pairs of ids of documents, that reach the threshold, with their exact similarity.
 -- STABLE, so that it sees the documents that the calling statement sees.
 CREATE FUNCTION textsim._verify_pairs(
     c textsim.corpus, xs integer[], ys integer[], threshold double precision)
@@ -344,9 +326,8 @@ BEGIN
         $query$, 'document_' || c.id)
     USING xs, ys, c.unit, c.shingle_length, threshold;
 END $$;
-COMMENT ON FUNCTION textsim._verify_pairs(textsim.corpus, integer[], integer[], double precision)
-    IS 'the pairs, of the given pairs of ids of documents, that reach the threshold, with their exact similarity';
 
+-- The work of candidates_of(), because a plpgsql parameter and column cannot both be named key.
 CREATE FUNCTION textsim._candidates_of(corpus text, document_key text)
 RETURNS TABLE (key text, shared integer)
 LANGUAGE plpgsql STABLE PARALLEL SAFE ROWS 10
@@ -377,8 +358,6 @@ BEGIN
         $query$, 'band_' || c.id, 'document_' || c.id, textsim._alive(c, 'd'), textsim._alive(c, 'e'))
     USING document_key, c.bands, c.rows, CASE WHEN c.bands IS NULL THEN c.threshold END;
 END $$;
-COMMENT ON FUNCTION textsim._candidates_of(text, text)
-    IS 'the work of candidates_of(), because a plpgsql parameter and column cannot both be named key';
 
 -- Public functions
 

@@ -14,9 +14,8 @@ RETURN CASE
     WHEN octet_length(body) > 134217728 THEN
         format('the text is %s bytes long; at most 134217728 can be indexed', octet_length(body))
 END;
-COMMENT ON FUNCTION textsim._document_fault(text, text)
-    IS 'the reason why a document cannot be stored, or NULL';
 
+-- Raise an error if a document cannot be stored; row_fault: what is wrong with its row.
 CREATE FUNCTION textsim._check_document(
     c textsim.corpus, key text, body text, scope text, row_fault text DEFAULT NULL)
 RETURNS void
@@ -29,17 +28,14 @@ BEGIN
             USING ERRCODE = 'invalid_parameter_value';
     END IF;
 END $$;
-COMMENT ON FUNCTION textsim._check_document(textsim.corpus, text, text, text, text)
-    IS 'raise an error if a document cannot be stored; row_fault: what is wrong with its row';
 
 CREATE FUNCTION textsim._is_attached(source integer) RETURNS boolean
 LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     RETURN EXISTS (SELECT FROM textsim.source s WHERE s.id = source AND s.active);
 END $$;
-COMMENT ON FUNCTION textsim._is_attached(integer)
-    IS 'whether a table with this source id is attached';
 
+-- The buckets whose number of occurrences differs between two arrays.
 CREATE FUNCTION textsim._changed_buckets(old_buckets integer[], new_buckets integer[])
 RETURNS integer[]
 LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
@@ -49,9 +45,8 @@ BEGIN
         UNION
         (SELECT unnest(new_buckets) EXCEPT ALL SELECT unnest(old_buckets)));
 END $$;
-COMMENT ON FUNCTION textsim._changed_buckets(integer[], integer[])
-    IS 'the buckets whose number of occurrences differs between two arrays';
 
+-- The id of a new document; an error if the corpus has no more ids.
 CREATE FUNCTION textsim._checked_id(id bigint, corpus_id integer) RETURNS integer
 LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
@@ -63,34 +58,24 @@ BEGIN
     END IF;
     RETURN id;
 END $$;
-COMMENT ON FUNCTION textsim._checked_id(bigint, integer)
-    IS 'the id of a new document; an error if the corpus has no more ids';
 
+-- The document that has a key, before it is written. The outcome is written, if it is new; twin, if others keep it out;
+-- NULL, if it was stored before.
 DO $do$ BEGIN
     CREATE TYPE textsim._stored AS (
         id integer, source_id integer, expires_at timestamptz, scope text, word_ids integer[], normal_form text,
         signature integer[], forced boolean, outcome text);
 EXCEPTION WHEN duplicate_object THEN
 END $do$;
-COMMENT ON TYPE textsim._stored IS 'the document that has a key, before it is written';
-COMMENT ON COLUMN textsim._stored.id IS 'id of the document';
-COMMENT ON COLUMN textsim._stored.source_id IS 'its attached table';
-COMMENT ON COLUMN textsim._stored.expires_at IS 'from this time on it no longer counts';
-COMMENT ON COLUMN textsim._stored.scope IS 'its scope';
-COMMENT ON COLUMN textsim._stored.word_ids IS 'its word ids';
-COMMENT ON COLUMN textsim._stored.normal_form IS 'its normal form while word_ids is NULL';
-COMMENT ON COLUMN textsim._stored.signature IS 'its signature';
-COMMENT ON COLUMN textsim._stored.forced IS 'whether the user forced it';
-COMMENT ON COLUMN textsim._stored.outcome
-    IS 'written, if it is new; twin, if it is not stored because others match it; NULL, if it was stored before';
 
+-- The language of a document until the worker that gives word ids identifies it.
 CREATE FUNCTION textsim._first_language(c textsim.corpus, form text) RETURNS text
 LANGUAGE sql IMMUTABLE PARALLEL SAFE
 -- A text without words needs no worker.
 RETURN CASE WHEN form = '' AND c.language = 'auto' THEN 'und' END;
-COMMENT ON FUNCTION textsim._first_language(textsim.corpus, text)
-    IS 'the language of a document until the worker that gives word ids identifies it';
 
+-- Add or replace a document, given by its normal form. The outcome is written; unchanged, if it has these words and
+-- this scope already; or twin, if a twin as similar as unique_from keeps it out.
 CREATE FUNCTION textsim._store_form(
     c textsim.corpus, source integer, key text, form text, scope text, expires_at timestamptz,
     unique_from double precision DEFAULT 0)
@@ -190,11 +175,8 @@ BEGIN
     USING sketched.buckets, stored.id, changed;
     RETURN 'written';
 END $$;
-COMMENT ON FUNCTION textsim._store_form(textsim.corpus, integer, text, text, text, timestamptz, double precision)
-    IS 'add or replace a document, given by its normal form. Returns written; unchanged, if it has these words and '
-    'this scope already; or twin, if the corpus is unique and has a twin that is as similar as unique_from. Then '
-    'nothing is written';
 
+-- Add or replace a document as _store_form() does, and log that its words need ids.
 CREATE FUNCTION textsim._write_document(
     c textsim.corpus, source integer, key text, body text, scope text, expires_at timestamptz,
     unique_from double precision DEFAULT 0)
@@ -210,11 +192,8 @@ BEGIN
     END IF;
     RETURN outcome;
 END $$;
-COMMENT ON FUNCTION textsim._write_document(
-    textsim.corpus, integer, text, text, text, timestamptz, double precision)
-    IS 'add or replace a document, and log that its words need ids; the arguments and the result are those of '
-    '_store_form()';
 
+-- Remove a document, unless it belongs to another attached table; whether it was removed.
 CREATE FUNCTION textsim._remove_document(c textsim.corpus, source integer, key text)
 RETURNS boolean
 LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp SET enable_seqscan = off AS $$
@@ -233,8 +212,6 @@ BEGIN
     USING textsim._stored_buckets(c, removed.signature, removed.scope), removed.id;
     RETURN true;
 END $$;
-COMMENT ON FUNCTION textsim._remove_document(textsim.corpus, integer, text)
-    IS 'remove a document, unless it belongs to another attached table; whether it was removed';
 
 CREATE FUNCTION textsim._remove_documents_of(c textsim.corpus, source integer) RETURNS bigint
 LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
@@ -255,9 +232,8 @@ BEGIN
     GET DIAGNOSTICS removed = ROW_COUNT;
     RETURN removed;
 END $$;
-COMMENT ON FUNCTION textsim._remove_documents_of(textsim.corpus, integer)
-    IS 'remove all documents of an attached table, and return their number';
 
+-- Delete documents with their band rows; the caller has locked the documents in an earlier statement.
 CREATE FUNCTION textsim._delete_locked(c textsim.corpus, ids integer[]) RETURNS void
 LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE
 SET search_path = pg_catalog, pg_temp SET enable_seqscan = off SET jit = off AS $$
@@ -274,8 +250,6 @@ BEGIN
         CASE WHEN c.bands IS NULL THEN 'unnest(g.signature)' ELSE 'generate_series(0, $2 - 1)' END,
         'band_' || c.id) USING ids, c.bands, c.rows;
 END $$;
-COMMENT ON FUNCTION textsim._delete_locked(textsim.corpus, integer[])
-    IS 'delete documents with their band rows; the caller has locked the documents in an earlier statement';
 
 CREATE FUNCTION textsim._remove_documents(corpus_id integer, keys text[]) RETURNS bigint
 LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE
@@ -297,9 +271,8 @@ BEGIN
     PERFORM textsim._delete_locked(c, ids);
     RETURN coalesce(cardinality(ids), 0);
 END $$;
-COMMENT ON FUNCTION textsim._remove_documents(integer, text[])
-    IS 'remove the documents of several keys, and return their number';
 
+-- Remove up to a thousand expired documents that no other transaction has locked, and return their number.
 CREATE FUNCTION textsim._expire(corpus text) RETURNS bigint
 LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE
 SET search_path = pg_catalog, pg_temp
@@ -323,8 +296,6 @@ BEGIN
     PERFORM textsim._delete_locked(c, ids);
     RETURN coalesce(cardinality(ids), 0);
 END $$;
-COMMENT ON FUNCTION textsim._expire(text)
-    IS 'remove up to a thousand expired documents that no other transaction has locked, and return their number';
 
 CREATE FUNCTION textsim._check_expires(corpus text) RETURNS void
 LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
@@ -335,7 +306,6 @@ BEGIN
                 HINT = 'Create a corpus with keep_for, such as keep_for => ''30 days''.';
     END IF;
 END $$;
-COMMENT ON FUNCTION textsim._check_expires(text) IS 'raise an error unless documents of a corpus expire';
 
 -- Public functions
 

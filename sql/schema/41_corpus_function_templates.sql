@@ -9,6 +9,7 @@
 
 -- Private functions
 
+-- The function of a corpus that finds candidates, with names in braces for its settings.
 CREATE FUNCTION textsim._candidates_template() RETURNS text
 LANGUAGE sql IMMUTABLE PARALLEL SAFE
 RETURN $template$
@@ -30,12 +31,9 @@ BEGIN
             AND (of_language IS NULL OR d.language = of_language)
             AND (of_scope IS NULL OR d.scope = of_scope){alive};
 END $$;
-COMMENT ON FUNCTION textsim._candidates_{id}(integer[], integer, text, double precision, text, text)
-    IS 'the documents of a corpus that share buckets with a text';
 $template$;
-COMMENT ON FUNCTION textsim._candidates_template()
-    IS 'the function of a corpus that finds candidates, with names in braces for its settings';
 
+-- The function of a corpus that adds documents, with names in braces for its settings.
 CREATE FUNCTION textsim._write_template() RETURNS text
 LANGUAGE sql IMMUTABLE PARALLEL SAFE
 RETURN $template$
@@ -76,13 +74,9 @@ BEGIN
     SELECT b, stored.id FROM unnest(sketched.buckets) b WHERE stored.id IS NOT NULL;
     RETURN stored;
 END $$;
-COMMENT ON FUNCTION textsim._write_{id}(
-    textsim.corpus, integer, text, text, text, timestamptz, double precision, textsim._sketched)
-    IS 'add a document to a corpus, or lock and return the document that has its key';
 $template$;
-COMMENT ON FUNCTION textsim._write_template()
-    IS 'the function of a corpus that adds documents, with names in braces for its settings';
 
+-- The query for candidates; in an exact corpus they share as many buckets as the sizes of both documents require.
 CREATE FUNCTION textsim._candidates_part(is_exact boolean) RETURNS text
 LANGUAGE sql IMMUTABLE PARALLEL SAFE
 RETURN CASE WHEN is_exact THEN $part$
@@ -102,10 +96,8 @@ RETURN CASE WHEN is_exact THEN $part$
     ELSE $part$
         SELECT b.document_id FROM textsim.band_{id} b WHERE b.bucket = ANY (own_buckets)$part$
 END;
-COMMENT ON FUNCTION textsim._candidates_part(boolean)
-    IS 'the query for candidates in the candidates template; in an exact corpus, as many shared buckets are '
-    'needed as the sizes of both documents require';
 
+-- The look for twins of a unique corpus, whose text is sketched before it is locked; or only the sketch.
 -- A text without candidates, as most are, needs no function that is called by a dynamic statement.
 CREATE FUNCTION textsim._keep_out_part(is_unique boolean) RETURNS text
 LANGUAGE sql IMMUTABLE PARALLEL SAFE
@@ -121,18 +113,15 @@ RETURN CASE WHEN is_unique THEN $part$IF EXISTS (
         END IF;
     END IF;$part$
     ELSE 'sketched := textsim._sketched(c, form, document_scope);' END;
-COMMENT ON FUNCTION textsim._keep_out_part(boolean)
-    IS 'the statements of the write template that look for twins in a unique corpus, whose text is sketched before '
-    'it is locked; or sketch the text';
 
+-- The statement of the write template that stores the fingerprints of a document.
 CREATE FUNCTION textsim._fingerprint_rows_part() RETURNS text
 LANGUAGE sql IMMUTABLE PARALLEL SAFE
 RETURN $part$INSERT INTO textsim.passage_{id} (fingerprint, document_id)
     SELECT f, stored.id FROM unnest(textsim._in_scope(own_fingerprints, document_scope)) f
     WHERE stored.id IS NOT NULL;$part$;
-COMMENT ON FUNCTION textsim._fingerprint_rows_part()
-    IS 'the statement of the write template that stores the fingerprints of a document';
 
+-- A template in which the settings of a corpus replace the names in braces.
 CREATE FUNCTION textsim._filled(template text, c textsim.corpus) RETURNS text
 LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -153,9 +142,8 @@ BEGIN
     END LOOP;
     RETURN template;
 END $$;
-COMMENT ON FUNCTION textsim._filled(text, textsim.corpus)
-    IS 'a template in which the settings of a corpus replace the names in braces';
 
+-- Create or replace a function of a corpus or an attached table, which is dropped together with an extension.
 -- Whoever creates an object of a corpus, it belongs to the owner of the schema, whose rights the trigger functions have.
 CREATE FUNCTION textsim._make_function(function text, definition text) RETURNS void
 LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
@@ -173,10 +161,8 @@ BEGIN
         EXECUTE format('ALTER FUNCTION %s DEPENDS ON EXTENSION textsim', function);
     END IF;
 END $$;
-COMMENT ON FUNCTION textsim._make_function(text, text)
-    IS 'create or replace a function of a corpus or an attached table; if the schema is an extension, the function '
-    'is dropped together with it';
 
+-- The functions of a corpus, with the statements that create them; check compares the bodies.
 CREATE FUNCTION textsim._corpus_functions(c textsim.corpus)
 RETURNS TABLE (name text, statement text)
 LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE ROWS 2 SET search_path = pg_catalog, pg_temp AS $$
@@ -185,8 +171,6 @@ BEGIN
         ('_candidates_' || c.id, textsim._filled(textsim._candidates_template(), c)),
         ('_write_' || c.id, textsim._filled(textsim._write_template(), c));
 END $$;
-COMMENT ON FUNCTION textsim._corpus_functions(textsim.corpus)
-    IS 'the functions of a corpus, with the statements that create them; check compares the bodies';
 
 CREATE FUNCTION textsim._make_functions(corpus_id integer) RETURNS void
 LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
@@ -199,5 +183,3 @@ BEGIN
         PERFORM textsim._make_tracking_functions(corpus_id);
     END IF;
 END $$;
-COMMENT ON FUNCTION textsim._make_functions(integer)
-    IS 'create or replace the functions of a corpus';

@@ -6,6 +6,7 @@
 
 -- Private functions
 
+-- How many of its first rows a document locks in an exact corpus: n - ceil(threshold n) + 1.
 CREATE FUNCTION textsim._count_locks(shingles integer, threshold double precision) RETURNS integer
 LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -22,10 +23,8 @@ BEGIN
     END IF;
     RETURN shingles - overlap + 1;
 END $$;
-COMMENT ON FUNCTION textsim._count_locks(integer, double precision)
-    IS 'how many of its first rows a document of n shingles locks in an exact corpus: n - ceil(threshold n) '
-    '+ 1, of which similar documents share at least one';
 
+-- How many buckets a transaction locks before it locks whole corpora.
 CREATE FUNCTION textsim._max_bucket_locks() RETURNS integer
 LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -37,9 +36,6 @@ BEGIN
     END IF;
     RETURN setting;
 END $$;
-COMMENT ON FUNCTION textsim._max_bucket_locks()
-    IS 'how many buckets a transaction locks before it locks whole corpora: the setting '
-    'textsim.max_bucket_locks, by default 256';
 
 CREATE FUNCTION textsim._check_writer(corpus_id integer) RETURNS void
 LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
@@ -51,9 +47,8 @@ BEGIN
                 HINT = 'Let the owner of the schema call textsim.grant_writer for this role.';
     END IF;
 END $$;
-COMMENT ON FUNCTION textsim._check_writer(integer)
-    IS 'raise an error unless the current role may write documents of a corpus';
 
+-- Lock a unique corpus until the end of the transaction, shared by writers that lock buckets; returns its first id.
 -- The corpus is locked by its first id, because a rebuilt corpus has another id, and its writers must exclude
 -- the writers of the old corpus.
 CREATE FUNCTION textsim._lock_unique(corpus_id integer, is_exclusive boolean) RETURNS integer
@@ -83,10 +78,8 @@ BEGIN
     END IF;
     RETURN first_id;
 END $$;
-COMMENT ON FUNCTION textsim._lock_unique(integer, boolean)
-    IS 'lock a unique corpus until the end of the transaction, shared by writers that lock buckets; returns '
-    'its first id';
 
+-- Lock scopes of a unique corpus, given by their hashes in order, against all other writers.
 -- The server's table of locks has room for some 12,800. If it is full, statements of other sessions fail too.
 -- So a transaction counts its bucket locks, and from a number on it locks whole scopes, or the corpus if it has
 -- no scopes. The count and the locked scopes stand in settings, which a rollback to a savepoint restores, as it
@@ -112,9 +105,9 @@ BEGIN
     PERFORM pg_advisory_xact_lock(hashtext('textsim-db scopes') # first_id, h) FROM unnest(hashes) h;
     PERFORM set_config('textsim.locked_scopes', locked::text, true);
 END $$;
-COMMENT ON FUNCTION textsim._lock_scopes(integer, integer[])
-    IS 'lock scopes of a unique corpus, given by their hashes in order, against all other writers';
 
+-- Lock buckets until the end of the transaction; or their scopes, or the corpus, past textsim.max_bucket_locks locks.
+-- Look for twins in a later statement. times: how often the transaction will lock these buckets in all.
 CREATE FUNCTION textsim._lock_buckets(
     corpus_id integer, buckets integer[], scopes text[], times integer DEFAULT 1)
 RETURNS void
@@ -143,11 +136,8 @@ BEGIN
     END IF;
     PERFORM textsim._lock_scopes(corpus_id, hashes);
 END $$;
-COMMENT ON FUNCTION textsim._lock_buckets(integer, integer[], text[], integer)
-    IS 'lock buckets of a unique corpus until the end of the transaction; or their scopes, or the whole corpus, '
-    'if the transaction would hold more than textsim.max_bucket_locks locks; look for twins in a later '
-    'statement. times: how often the transaction will lock these buckets in all';
 
+-- Whether the documents of two keys are taken for one: they match, and nobody judged them different.
 -- Whatever keeps twins out asks this function, and textsim_db.compare.merge in Python.
 CREATE FUNCTION textsim._merges(c textsim.corpus, key text, other_key text, similarity double precision)
 RETURNS boolean
@@ -158,16 +148,13 @@ BEGIN
         WHERE j.origin = coalesce(c.origin, c.id) AND j.verdict = 'different'
             AND j.a = least(key COLLATE "C", other_key) AND j.b = greatest(key COLLATE "C", other_key));
 END $$;
-COMMENT ON FUNCTION textsim._merges(textsim.corpus, text, text, double precision)
-    IS 'whether the documents of two keys are taken for one: they match, and nobody judged them different';
 
+-- The similarity from which on a twin keeps a document out: 0, any; 1, only one with the same shingles; infinity, none.
 CREATE FUNCTION textsim._unique_from(force boolean, copies boolean) RETURNS double precision
 LANGUAGE sql IMMUTABLE PARALLEL SAFE
 RETURN CASE WHEN copies THEN 'Infinity'::double precision WHEN force THEN 1 ELSE 0 END;
-COMMENT ON FUNCTION textsim._unique_from(boolean, boolean)
-    IS 'the similarity from which on a twin keeps a document out: 0, any twin; 1, only a document with the same '
-    'shingles; infinity, none';
 
+-- The twins of a text that is sketched already, best first.
 CREATE FUNCTION textsim._twins_of_sketch(
     c textsim.corpus, document_key text, form text, scope text, sketched textsim._sketched)
 RETURNS TABLE (key text, similarity double precision)
@@ -180,9 +167,8 @@ BEGIN
             c.threshold, NULL, NULL, scope) m
         WHERE textsim._merges(c, document_key, m.key, m.similarity);
 END $$;
-COMMENT ON FUNCTION textsim._twins_of_sketch(textsim.corpus, text, text, text, textsim._sketched)
-    IS 'the twins of a text that is sketched already, best first';
 
+-- The documents that keep a text out, without the document that has its key, best first.
 CREATE FUNCTION textsim._twins(
     c textsim.corpus, document_key text, body text, scope text, unique_from double precision DEFAULT 0)
 RETURNS TABLE (key text, similarity double precision)
@@ -195,9 +181,8 @@ BEGIN
             c, document_key, form, scope, textsim._sketched(c, form, scope)) t
         WHERE t.similarity >= unique_from;
 END $$;
-COMMENT ON FUNCTION textsim._twins(textsim.corpus, text, text, text, double precision)
-    IS 'the documents that keep a text out, without the document that has its key, best first';
 
+-- The keys of the twins of a text whose buckets are locked, and the highest similarity; their writers have ended.
 CREATE FUNCTION textsim._awaited_twins(
     c textsim.corpus, document_key text, form text, scope text, sketched textsim._sketched,
     OUT twins text[], OUT best double precision)
@@ -218,10 +203,8 @@ BEGIN
         waited_for := twins;
     END LOOP;
 END $$;
-COMMENT ON FUNCTION textsim._awaited_twins(textsim.corpus, text, text, text, textsim._sketched)
-    IS 'the keys of the twins of a text whose buckets this transaction has locked, and the similarity of the most '
-    'similar twin; transactions that change one of these documents have ended';
 
+-- Raise unique_violation: documents of a unique corpus match a new document.
 CREATE FUNCTION textsim._raise_twins(
     c textsim.corpus, source integer, document_key text, body text, scope text, unique_from double precision)
 RETURNS void
@@ -245,9 +228,8 @@ BEGIN
                 CASE WHEN twin.count > 1 THEN format(' %s documents match.', twin.count) END)
                 || CASE WHEN unique_from > 0 THEN ' It has the same shingles; copies => true stores it.' ELSE '' END;
 END $$;
-COMMENT ON FUNCTION textsim._raise_twins(textsim.corpus, integer, text, text, text, double precision)
-    IS 'raise unique_violation: documents of a unique corpus match a new document';
 
+-- Raise unique_violation: a document of a unique corpus belongs to another attached table.
 CREATE FUNCTION textsim._raise_taken_key(corpus_id integer, source integer, key text) RETURNS void
 LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -258,9 +240,8 @@ BEGIN
         USING ERRCODE = 'unique_violation', CONSTRAINT = c.name,
             HINT = 'The tables of a unique corpus need different keys.';
 END $$;
-COMMENT ON FUNCTION textsim._raise_taken_key(integer, integer, text)
-    IS 'raise unique_violation: a document of a unique corpus belongs to another attached table';
 
+-- Raise an error if a document of a unique corpus belongs to an attached table.
 CREATE FUNCTION textsim._refuse_attached(corpus_id integer, keys text[]) RETURNS void
 LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -279,9 +260,8 @@ BEGIN
                 HINT = 'Change the row of the table, or use another key.';
     END IF;
 END $$;
-COMMENT ON FUNCTION textsim._refuse_attached(integer, text[])
-    IS 'raise an error if a document of a unique corpus belongs to an attached table';
 
+-- Add or replace a document; false if nothing has changed; an error if it has twins in a unique corpus.
 CREATE FUNCTION textsim._write_or_raise(
     c textsim.corpus, source integer, key text, body text, scope text, expires_at timestamptz,
     unique_from double precision DEFAULT 0)
@@ -295,11 +275,8 @@ BEGIN
     END IF;
     RETURN outcome = 'written';
 END $$;
-COMMENT ON FUNCTION textsim._write_or_raise(
-    textsim.corpus, integer, text, text, text, timestamptz, double precision)
-    IS 'add or replace a document; false if nothing has changed; an error if it has twins in a '
-    'unique corpus';
 
+-- The corpus with a name; an error if it is not unique, or if the caller may not write to it.
 CREATE FUNCTION textsim._required_unique(corpus text) RETURNS textsim.corpus
 LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -314,9 +291,8 @@ BEGIN
     PERFORM textsim._check_writer(c.id);
     RETURN c;
 END $$;
-COMMENT ON FUNCTION textsim._required_unique(text)
-    IS 'the corpus with a name; an error if it is not unique, or if the caller may not write to it';
 
+-- The work of add_unique(), because a plpgsql parameter and column cannot both be named key.
 CREATE FUNCTION textsim._add_unique(
     corpus text, document_key text, body text, scope text, unique_from double precision)
 RETURNS TABLE (key text, similarity double precision)
@@ -331,8 +307,6 @@ BEGIN
         RETURN QUERY SELECT * FROM textsim._twins(c, document_key, body, scope, unique_from);
     END IF;
 END $$;
-COMMENT ON FUNCTION textsim._add_unique(text, text, text, text, double precision)
-    IS 'the work of add_unique(), because a plpgsql parameter and column cannot both be named key';
 
 -- Public functions
 

@@ -7,18 +7,14 @@
 
 -- Private functions
 
+-- A text of a list, as its corpus would store it.
 DO $do$ BEGIN
     CREATE TYPE textsim._listed_text AS (
         key text, form text, scope text, shingle_count integer, buckets integer[]);
 EXCEPTION WHEN duplicate_object THEN
 END $do$;
-COMMENT ON TYPE textsim._listed_text IS 'a text of a list, as its corpus would store it';
-COMMENT ON COLUMN textsim._listed_text.key IS 'key of the document';
-COMMENT ON COLUMN textsim._listed_text.form IS 'the normal form';
-COMMENT ON COLUMN textsim._listed_text.scope IS 'the scope; NULL if the corpus is not scoped';
-COMMENT ON COLUMN textsim._listed_text.shingle_count IS 'number of distinct shingles';
-COMMENT ON COLUMN textsim._listed_text.buckets IS 'the buckets, or in an exact corpus the prefix';
 
+-- Raise an error unless the list has a key of its own for each text, and each can be stored.
 CREATE FUNCTION textsim._check_list(c textsim.corpus, keys text[], bodies text[], scopes text[])
 RETURNS void
 LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
@@ -55,9 +51,8 @@ BEGIN
                 HINT = 'Leave one of the two out of the list: a row has one text.';
     END IF;
 END $$;
-COMMENT ON FUNCTION textsim._check_list(textsim.corpus, text[], text[], text[])
-    IS 'raise an error unless the list has a key of its own for each text, and each can be stored';
 
+-- The texts of a list, with their buckets, in order.
 CREATE FUNCTION textsim._listed_texts(c textsim.corpus, keys text[], bodies text[], scopes text[])
 RETURNS textsim._listed_text[]
 LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
@@ -69,9 +64,8 @@ BEGIN
         CROSS JOIN LATERAL textsim._sketched(c, f.form, q.scope) s
         ORDER BY q.place);
 END $$;
-COMMENT ON FUNCTION textsim._listed_texts(textsim.corpus, text[], text[], text[])
-    IS 'the texts of a list, with their buckets, in order';
 
+-- For each text whether its document has these words already, and else the best match with the place of its row.
 CREATE FUNCTION textsim._stored_twins(c textsim.corpus, listed textsim._listed_text[])
 RETURNS TABLE (place integer, is_unchanged boolean, key text, similarity double precision, version tid)
 LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
@@ -100,10 +94,8 @@ BEGIN
         $query$, 'document_' || c.id)
     USING listed, c.threshold, c.keep_for, c;
 END $$;
-COMMENT ON FUNCTION textsim._stored_twins(textsim.corpus, textsim._listed_text[])
-    IS 'for each text of a list, whether its document has these words already, and else the stored document '
-    'that matches it best, with the place of its row';
 
+-- The best match of a text among candidates, given by their places; ties go to the first. shared: buckets, by text.
 CREATE FUNCTION textsim._best_listed(
     c textsim.corpus, listed textsim._listed_text[], place integer, candidates integer[],
     shared integer[])
@@ -130,10 +122,8 @@ BEGIN
                 / greatest(listed[p].shingle_count, own.shingle_count)
         ORDER BY m.similarity DESC, p LIMIT 1;
 END $$;
-COMMENT ON FUNCTION textsim._best_listed(textsim.corpus, textsim._listed_text[], integer, integer[], integer[])
-    IS 'the text of a list that matches another one best, among candidates given by their places; ties go to '
-    'the first; shared: by text, how many buckets it shares';
 
+-- The texts that have twins, with the document or earlier text that matches best; of a document the place of its row.
 -- A chain has the texts that stay in and have one bucket. An entry is a bucket of a text, as often as the text has
 -- it; only buckets that are there twice have entries. Without chains, many texts that match the first one would be
 -- compared with each other.
@@ -220,10 +210,8 @@ BEGIN
         END LOOP;
     END LOOP;
 END $$;
-COMMENT ON FUNCTION textsim._list_twins(textsim.corpus, textsim._listed_text[])
-    IS 'the texts of a list that have twins, with the document or the earlier text that matches best; of a '
-    'document also the place of its row';
 
+-- Lock documents against changes, after waiting for transactions that change or remove them; whether none has.
 CREATE FUNCTION textsim._hold_standing(c textsim.corpus, keys text[], versions tid[]) RETURNS boolean
 LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -237,9 +225,6 @@ BEGIN
     INTO are_unchanged USING keys, versions;
     RETURN are_unchanged;
 END $$;
-COMMENT ON FUNCTION textsim._hold_standing(textsim.corpus, text[], tid[])
-    IS 'lock documents against changes, after waiting for transactions that change or remove them; whether none '
-    'has';
 
 -- Public functions
 

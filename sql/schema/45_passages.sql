@@ -3,17 +3,18 @@
 
 -- Private functions
 
+-- The units of a normal form that a passage consists of: its words, or its characters if the unit is char.
 CREATE FUNCTION textsim._units(form text, unit text) RETURNS text[]
 LANGUAGE sql IMMUTABLE PARALLEL SAFE
 RETURN string_to_array(form, CASE unit WHEN 'word' THEN ' ' END);
-COMMENT ON FUNCTION textsim._units(text, text)
-    IS 'the units of a normal form that a passage consists of: its words, or its characters if the unit is char';
 
+-- What a message calls the units of a passage.
 CREATE FUNCTION textsim._unit_name(unit text) RETURNS text
 LANGUAGE sql IMMUTABLE PARALLEL SAFE
 RETURN CASE unit WHEN 'word' THEN 'words' ELSE 'characters' END;
-COMMENT ON FUNCTION textsim._unit_name(text) IS 'what a message calls the units of a passage';
 
+-- The distinct values that windows of width shingles choose: first by class, then by the high half, the rightmost of
+-- equals. NULL stands for windows whose values all have class 10 or above.
 -- An array has fewer than 2^27 elements of 8 bytes, so a number has room for the class (4 bits), the high half of a
 -- value (32 bits) and the place (27 bits). Later places come first.
 CREATE FUNCTION textsim._choose(shingle_values bigint[], classes smallint[], width integer) RETURNS bigint[]
@@ -29,10 +30,8 @@ BEGIN
         ) w
         WHERE w.place >= width);
 END $$;
-COMMENT ON FUNCTION textsim._choose(bigint[], smallint[], integer)
-    IS 'the distinct values that windows of width shingles choose: the first by class and then by the high half, the '
-    'rightmost of equals. NULL stands for windows whose values all have class 10 or above';
 
+-- The distinct values that the windows of a normal form choose, with NULL for the windows that choose none.
 -- Schleimer, Wilkerson and Aiken, Winnowing: Local Algorithms for Document Fingerprinting, SIGMOD 2003.
 CREATE FUNCTION textsim._chosen_values(c textsim.corpus, form text) RETURNS bigint[]
 LANGUAGE plpgsql STABLE PARALLEL SAFE
@@ -59,26 +58,23 @@ BEGIN
     END IF;
     RETURN chosen;
 END $$;
-COMMENT ON FUNCTION textsim._chosen_values(textsim.corpus, text)
-    IS 'the distinct values that the windows of a normal form choose, with NULL for the windows that choose none';
 
+-- The distinct fingerprints of chosen values, in order.
 CREATE FUNCTION textsim._low_halves(chosen bigint[]) RETURNS integer[]
 LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     RETURN array(
         SELECT DISTINCT ((v << 32) >> 32)::integer FROM unnest(chosen) v WHERE v IS NOT NULL ORDER BY 1);
 END $$;
-COMMENT ON FUNCTION textsim._low_halves(bigint[]) IS 'the distinct fingerprints of chosen values, in order';
 
+-- The distinct fingerprints of a normal form in order: those of its windows; NULL in a corpus without passages.
 CREATE FUNCTION textsim._fingerprints(c textsim.corpus, form text) RETURNS integer[]
 LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     RETURN CASE WHEN c.passages IS NOT NULL THEN textsim._low_halves(textsim._chosen_values(c, form)) END;
 END $$;
-COMMENT ON FUNCTION textsim._fingerprints(textsim.corpus, text)
-    IS 'the distinct fingerprints of a normal form, in order: of each window of as many words as a passage has, the low '
-    'half of the value that it chooses; NULL in a corpus without passages';
 
+-- The triggers on the documents of a corpus with passages, with the statements that create them.
 CREATE FUNCTION textsim._passage_triggers(c textsim.corpus)
 RETURNS TABLE (relation text, name text, statement text)
 LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE ROWS 2 SET search_path = pg_catalog, pg_temp AS $$
@@ -94,18 +90,16 @@ BEGIN
             t (event, tables)
         WHERE c.passages IS NOT NULL;
 END $$;
-COMMENT ON FUNCTION textsim._passage_triggers(textsim.corpus)
-    IS 'the triggers on the documents of a corpus with passages, with the statements that create them';
 
+-- A query for the rows that documents have in passage_N, to which a condition may be appended.
 CREATE FUNCTION textsim._passage_rows(documents text) RETURNS text
 LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
 RETURN format($query$
         SELECT f.fingerprint, d.id
         FROM %s d CROSS JOIN LATERAL unnest(textsim._in_scope(d.fingerprints, d.scope)) f (fingerprint)
         WHERE true$query$, documents);
-COMMENT ON FUNCTION textsim._passage_rows(text)
-    IS 'a query for the rows that documents have in passage_N, to which a condition may be appended';
 
+-- Keep the fingerprints of the documents that a statement has changed or removed.
 -- Writers store the rows of new documents. A writer that changes documents writes only the column fingerprints.
 CREATE FUNCTION textsim._change_passage_rows() RETURNS trigger
 LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp SET enable_seqscan = off AS $$
@@ -133,9 +127,9 @@ BEGIN
     USING changed;
     RETURN NULL;
 END $$;
-COMMENT ON FUNCTION textsim._change_passage_rows()
-    IS 'keep the fingerprints of the documents that a statement has changed or removed';
 
+-- The runs of b that are in a, and in no longer such run: their words, and the words before them in a and in b. Of
+-- places in b that overlap, the first one is returned.
 -- A slice of a stored array reads the whole array, so both are read once, before they are cut. Slices are made before
 -- rows are hashed or sorted: otherwise each row takes a copy of the array along. A run at many places of the text is
 -- compared at the first ten, so that the work stays linear on every input. Of a long document, the parts at every
@@ -211,18 +205,17 @@ BEGIN
     WHERE s.is_repeated IS NOT TRUE
     ORDER BY s.j;
 END $$;
-COMMENT ON FUNCTION textsim._shared_runs(integer[], integer[], integer)
-    IS 'the runs of b, of at least min_words words, that are in a, and in no longer such run: how many words, and how many '
-    'words stand before it in a and in b. Of places in b that overlap, the first one of a run is returned';
 
+-- The code point of each character of a text, in order.
 CREATE FUNCTION textsim._code_points(form text) RETURNS integer[]
 LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     RETURN array(SELECT ascii(u.unit) FROM unnest(string_to_array(form, NULL)) WITH ORDINALITY u (unit, place)
         ORDER BY u.place);
 END $$;
-COMMENT ON FUNCTION textsim._code_points(text) IS 'the code point of each character of a text, in order';
 
+-- The units of a text as numbers: code points, or word ids with negative numbers for words that are not in the
+-- dictionary. If the word ids are known, the form may be NULL.
 CREATE FUNCTION textsim._unit_numbers(unit text, form text, word_ids integer[] DEFAULT NULL) RETURNS integer[]
 LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
@@ -231,10 +224,8 @@ BEGIN
     END IF;
     RETURN coalesce(word_ids, textsim._word_numbers(form));
 END $$;
-COMMENT ON FUNCTION textsim._unit_numbers(text, text, integer[])
-    IS 'the units of a text as numbers, which _shared_runs() compares: code points, or word ids with a negative number '
-    'for each word that is not in the dictionary. If the word ids are known, the form may be NULL';
 
+-- The _shared_runs() of a text with a document; the form may be NULL if the dictionary has all words of the text.
 CREATE FUNCTION textsim._runs_in_document(
     unit text, numbers integer[], form text, word_ids integer[], normal_form text, least_words integer)
 RETURNS TABLE (words integer, in_a integer, in_b integer)
@@ -257,10 +248,8 @@ BEGIN
             both_texts[:cardinality(numbers)], both_texts[cardinality(numbers) + 1:], least_words);
     END IF;
 END $$;
-COMMENT ON FUNCTION textsim._runs_in_document(text, integer[], text, integer[], text, integer)
-    IS 'the runs that a text, given by its unit numbers and its form, shares with a document, as _shared_runs() returns '
-    'them; the form may be NULL if all words of the text are in the dictionary';
 
+-- The least words of a passage in a search; an error if the corpus has no passages or longer ones, or for a bad limit.
 CREATE FUNCTION textsim._check_passages(c textsim.corpus, min_words integer, max_documents integer DEFAULT NULL)
 RETURNS integer
 LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
@@ -282,10 +271,8 @@ BEGIN
     END IF;
     RETURN coalesce(min_words, c.passages);
 END $$;
-COMMENT ON FUNCTION textsim._check_passages(textsim.corpus, integer, integer)
-    IS 'the least words of a passage in a search, by default those of the corpus; an error if the corpus has no passages, '
-    'or only longer ones, or if max_documents is not positive';
 
+-- The fingerprints by which passages are looked up in a scope; a notice if windows choose none.
 CREATE FUNCTION textsim._fingerprints_to_find(c textsim.corpus, form text, scope text) RETURNS integer[]
 LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -297,9 +284,8 @@ BEGIN
     END IF;
     RETURN textsim._in_scope(textsim._low_halves(chosen), scope);
 END $$;
-COMMENT ON FUNCTION textsim._fingerprints_to_find(textsim.corpus, text, text)
-    IS 'the fingerprints by which the passages of a normal form are looked up in a scope; a notice if windows choose none';
 
+-- The normal form of a text and the fingerprints by which its passages are looked up; NULL without a text.
 CREATE FUNCTION textsim._passage_look_up(
     c textsim.corpus, text text, language text, scope text, max_results integer, OUT form text,
     OUT fingerprints integer[])
@@ -313,10 +299,8 @@ BEGIN
     form := textsim._form(c, text, textsim._check_language(c, language));
     fingerprints := textsim._fingerprints_to_find(c, form, scope);
 END $$;
-COMMENT ON FUNCTION textsim._passage_look_up(textsim.corpus, text, text, text, integer)
-    IS 'the normal form of a text and the fingerprints by which its passages are looked up, after the arguments of the '
-    'search are checked; NULL without a text';
 
+-- The passages that a text shares with the documents that have one of the fingerprints, except its own document.
 CREATE FUNCTION textsim._find_passages(
     c textsim.corpus, fingerprints integer[], form text, word_ids integer[], least_words integer, scope text,
     own_id integer)
@@ -339,11 +323,8 @@ BEGIN
             c.unit, numbers, form, candidate.word_ids, candidate.normal_form, least_words) r;
     END LOOP;
 END $$;
-COMMENT ON FUNCTION textsim._find_passages(
-    textsim.corpus, integer[], text, integer[], integer, text, integer)
-    IS 'the passages that a text shares with the documents that have one of the fingerprints, except its own document; '
-    'the word ids may be NULL';
 
+-- The FROM clause of the fingerprints p that count, with the scope d.scope of their documents.
 -- By chance, fingerprints of two scopes have the same number. So they are counted by the scopes of their documents.
 CREATE FUNCTION textsim._fingerprint_rows(c textsim.corpus) RETURNS text
 LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
@@ -353,9 +334,8 @@ BEGIN
             format(' JOIN textsim.%I d ON d.id = p.document_id', 'document_' || c.id) || textsim._alive(c, 'd')
         ELSE ' CROSS JOIN (VALUES (NULL::text)) d (scope)' END;
 END $$;
-COMMENT ON FUNCTION textsim._fingerprint_rows(textsim.corpus)
-    IS 'the FROM clause of the fingerprints p that count, with the scope d.scope of their documents';
 
+-- How many documents of a scope have a fingerprint, counted up to a limit.
 CREATE FUNCTION textsim._count_documents_of(
     c textsim.corpus, fingerprint integer, scope text, up_to bigint DEFAULT 100000)
 RETURNS integer
@@ -368,9 +348,8 @@ BEGIN
     INTO documents USING fingerprint, scope, up_to;
     RETURN documents;
 END $$;
-COMMENT ON FUNCTION textsim._count_documents_of(textsim.corpus, integer, text, bigint)
-    IS 'how many documents of a scope have a fingerprint, counted up to a limit';
 
+-- The fingerprints that more than max_documents documents of a scope have.
 CREATE FUNCTION textsim._fingerprints_of_many(
     c textsim.corpus, fingerprints integer[], scope text, max_documents integer)
 RETURNS integer[]
@@ -380,9 +359,8 @@ BEGIN
         SELECT q.fingerprint FROM unnest(fingerprints) q (fingerprint)
         WHERE textsim._count_documents_of(c, q.fingerprint, scope, max_documents::bigint + 1) > max_documents);
 END $$;
-COMMENT ON FUNCTION textsim._fingerprints_of_many(textsim.corpus, integer[], text, integer)
-    IS 'the fingerprints that more than max_documents documents of a scope have';
 
+-- The fingerprints that more than max_documents documents of a scope have, each with its scope.
 CREATE FUNCTION textsim._fingerprints_of_all(
     c textsim.corpus, max_documents integer, OUT fingerprints integer[], OUT scopes text[])
 LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
@@ -392,9 +370,8 @@ BEGIN
             SELECT p.fingerprint, d.scope FROM %s GROUP BY 1, 2 HAVING count(*) > $1) m
         $query$, textsim._fingerprint_rows(c)) INTO fingerprints, scopes USING max_documents;
 END $$;
-COMMENT ON FUNCTION textsim._fingerprints_of_all(textsim.corpus, integer)
-    IS 'the fingerprints that more than max_documents documents of a scope have, each with its scope';
 
+-- The passages that a document shares with others; see passages_of().
 -- The private functions have other names for the key, which is also a column of the result.
 CREATE FUNCTION textsim._passages_of(corpus text, own_key text, min_words integer, max_results integer)
 RETURNS TABLE (key text, words integer, in_text integer, in_document integer)
@@ -423,8 +400,6 @@ BEGIN
         c, textsim._fingerprints_to_find(c, form, own.scope), form, own.word_ids, least_words, own.scope, own.id) p
     ORDER BY p.words DESC, p.key COLLATE "C", p.in_document LIMIT max_results;
 END $$;
-COMMENT ON FUNCTION textsim._passages_of(text, text, integer, integer)
-    IS 'the passages that a document shares with others; see passages_of()';
 
 -- Public functions
 

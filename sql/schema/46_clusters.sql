@@ -13,9 +13,8 @@ BEGIN
             USING ERRCODE = 'invalid_parameter_value';
     END IF;
 END $$;
-COMMENT ON FUNCTION textsim._check_linkage(text)
-    IS 'raise an error unless this is the name of a linkage';
 
+-- The connected components of links, and the weakest link of a maximum spanning tree of each component.
 CREATE FUNCTION textsim._single_linkage(
     lefts integer[], rights integer[], similarities double precision[], documents integer,
     OUT roots integer[], OUT weakest double precision[])
@@ -53,9 +52,8 @@ BEGIN
     END LOOP;
     roots := textsim._final_roots(roots);
 END $$;
-COMMENT ON FUNCTION textsim._single_linkage(integer[], integer[], double precision[], integer)
-    IS 'the connected components of links, and the weakest link of a maximum spanning tree of each component';
 
+-- The root of each document of a forest, whose parents have lower numbers.
 CREATE FUNCTION textsim._final_roots(parents integer[]) RETURNS integer[]
 LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -69,9 +67,8 @@ BEGIN
     END LOOP;
     RETURN parents;
 END $$;
-COMMENT ON FUNCTION textsim._final_roots(integer[])
-    IS 'the root of each document of a forest, whose parents have lower numbers';
 
+-- For each document the lowest of its copies, which have similarity 1 to it and the same other links.
 CREATE FUNCTION textsim._lowest_copies(
     lefts integer[], rights integer[], similarities double precision[], documents integer) RETURNS integer[]
 LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
@@ -99,9 +96,9 @@ BEGIN
     WHERE a.others = b.others AND a.similarities = b.similarities;
     RETURN (textsim._single_linkage(copies.lefts, copies.rights, copies.similarities, documents)).roots;
 END $$;
-COMMENT ON FUNCTION textsim._lowest_copies(integer[], integer[], double precision[], integer)
-    IS 'for each document the lowest of its copies, which have similarity 1 to it and the same other links';
 
+-- Clusters in which every two documents are linked: links are added from the most similar downwards, and two clusters
+-- merge when all their members are linked.
 -- Two clusters can merge when the last link between their members was added. If a link is missing, they never
 -- merge. So the link between two roots stands for all links between their clusters, as long as none is missing:
 -- due[link] is the place of the last of them, or 0. Merging two clusters keeps the common neighbours of both.
@@ -194,10 +191,10 @@ BEGIN
     END LOOP;
     roots := textsim._final_roots(roots);
 END $$;
-COMMENT ON FUNCTION textsim._complete_linkage(integer[], integer[], double precision[], integer)
-    IS 'clusters in which every two documents are linked: links are added from the most similar downwards, and '
-    'two clusters merge when all their members are linked';
 
+-- Documents are considered by rank, and kept if they have no link with a kept one; the others go to the most similar
+-- kept one. A document that was judged the same as an earlier one follows it. No document goes to a cluster that has
+-- one of its _apart().
 CREATE FUNCTION textsim._kept_linkage(
     lefts integer[], rights integer[], similarities double precision[], ranks integer[],
     apart_ends integer[] DEFAULT NULL, apart integer[] DEFAULT NULL,
@@ -237,13 +234,8 @@ BEGIN
         END IF;
     END LOOP;
 END $$;
-COMMENT ON FUNCTION textsim._kept_linkage(
-    integer[], integer[], double precision[], integer[], integer[], integer[])
-    IS 'clusters of a kept document and the documents that are linked with it: documents are considered by rank, and '
-    'kept if they have no link with a kept document; the other documents go to the most similar kept document. A '
-    'document that was judged the same as an earlier one follows it. No document goes to a cluster that has one of '
-    'the documents that _apart() returns for it';
 
+-- The clusters of links: the documents of clusters of two or more, each with its root.
 CREATE FUNCTION textsim._cluster(
     lefts integer[], rights integer[], similarities double precision[], ranks integer[], linkage text,
     apart_ends integer[] DEFAULT NULL, apart integer[] DEFAULT NULL)
@@ -271,10 +263,9 @@ BEGIN
         ) m
         WHERE m.size > 1;
 END $$;
-COMMENT ON FUNCTION textsim._cluster(
-    integer[], integer[], double precision[], integer[], text, integer[], integer[])
-    IS 'the clusters of links: the documents of clusters of two or more, each with its root';
 
+-- For each document the documents that were judged different from it or from its group: all of them in one array, and
+-- the place of the last one of each document.
 CREATE FUNCTION textsim._apart(
     corpus text, keys text[], lefts integer[], rights integer[], similarities double precision[],
     OUT apart_ends integer[], OUT apart integer[])
@@ -308,10 +299,9 @@ BEGIN
         $query$
     INTO apart_ends, apart USING corpus, keys, lefts, rights, similarities;
 END $$;
-COMMENT ON FUNCTION textsim._apart(text, text[], integer[], integer[], double precision[])
-    IS 'for each document the documents that were judged different from it, or from a document of its group, with '
-    'their groups: all of them one after the other, and the place of the last one of each document';
 
+-- The keys of the pairs of a query in order, and the links; NULL without pairs. Texts are in byte order, whatever their
+-- collation. judged_corpus: whose judgements keep documents apart, if _pairs_query() has returned the query.
 CREATE FUNCTION textsim._read_pairs(
     query text, caller_path text, linkage text, judged_corpus text DEFAULT NULL,
     OUT keys text[], OUT lefts integer[], OUT rights integer[], OUT similarities double precision[],
@@ -377,11 +367,8 @@ BEGIN
         SELECT a.* INTO apart_ends, apart FROM textsim._apart(judged_corpus, keys, lefts, rights, similarities) a;
     END IF;
 END $$;
-COMMENT ON FUNCTION textsim._read_pairs(text, text, text, text)
-    IS 'the keys of the pairs of a query in their order, and the links; texts are in byte order, whatever their '
-    'collation; the arrays are NULL without pairs. judged_corpus: the corpus whose judgements are obeyed, if '
-    '_pairs_query() has returned the query; with linkage kept they also keep documents apart';
 
+-- The work of group_pairs(), with the search path of the caller.
 CREATE FUNCTION textsim._group_pairs(
     query text, linkage text, caller_path text, judged_corpus text DEFAULT NULL)
 RETURNS TABLE (key text, cluster integer, kept text, weakest double precision)
@@ -413,9 +400,9 @@ BEGIN
         $query$
     USING pairs.keys, pairs.lefts, pairs.rights, pairs.similarities, linkage, pairs.apart_ends, pairs.apart;
 END $$;
-COMMENT ON FUNCTION textsim._group_pairs(text, text, text, text)
-    IS 'the work of group_pairs(), with the search path of the caller; judged_corpus: see _read_pairs()';
 
+-- A query for the pairs of a corpus; with judgements, pairs judged different are left out, and those judged the same
+-- have similarity 2.
 CREATE FUNCTION textsim._pairs_query(
     corpus text, threshold double precision, language text, scope text, judgements boolean)
 RETURNS text
@@ -430,9 +417,6 @@ BEGIN
             ' UNION ALL SELECT s.a, s.b, 2 FROM textsim._same_pairs(%1$L, %2$L, %3$L) s', corpus, language, scope)
         ELSE '' END;
 END $$;
-COMMENT ON FUNCTION textsim._pairs_query(text, double precision, text, text, boolean)
-    IS 'a query for the pairs of a corpus; with judgements, without the pairs that were judged different, and with '
-    'the pairs that were judged the same as links of similarity 2';
 
 -- Public functions
 

@@ -4,6 +4,7 @@
 
 -- Private functions
 
+-- Whether this role has a right on the documents of the corpus with an origin.
 CREATE FUNCTION textsim._has_right(corpus_origin integer, privilege text) RETURNS boolean
 LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
@@ -12,8 +13,6 @@ BEGIN
         WHERE coalesce(c.origin, c.id) = corpus_origin
             AND has_table_privilege(to_regclass('textsim.document_' || c.id), privilege));
 END $$;
-COMMENT ON FUNCTION textsim._has_right(integer, text)
-    IS 'whether this role has a right on the documents of the corpus with an origin';
 
 ALTER TABLE textsim.judgement ENABLE ROW LEVEL SECURITY;
 CREATE POLICY readers ON textsim.judgement FOR SELECT USING (textsim._has_right(origin, 'SELECT'));
@@ -24,6 +23,7 @@ CREATE POLICY writers_update ON textsim.judgement FOR UPDATE USING (textsim._has
     WITH CHECK (textsim._has_right(origin, 'UPDATE') AND judged_by = current_user);
 CREATE POLICY writers_delete ON textsim.judgement FOR DELETE USING (textsim._has_right(origin, 'DELETE'));
 
+-- The origin of the corpus with a name; an error unless this role has the right on its documents.
 CREATE FUNCTION textsim._judged_origin(corpus text, privilege text) RETURNS integer
 LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -35,8 +35,6 @@ BEGIN
     END IF;
     RETURN coalesce(c.origin, c.id);
 END $$;
-COMMENT ON FUNCTION textsim._judged_origin(text, text)
-    IS 'the origin of the corpus with a name; an error unless this role has the right on its documents';
 
 CREATE FUNCTION textsim._check_verdict(name text, verdict text) RETURNS void
 LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
@@ -46,8 +44,8 @@ BEGIN
             USING ERRCODE = 'invalid_parameter_value';
     END IF;
 END $$;
-COMMENT ON FUNCTION textsim._check_verdict(text, text) IS 'raise an error unless this is a verdict';
 
+-- Two keys in byte order; an error if no two documents can have them.
 CREATE FUNCTION textsim._ordered_pair(a text, b text, OUT lower text, OUT higher text)
 LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -64,9 +62,8 @@ BEGIN
     lower := least(a COLLATE "C", b COLLATE "C");
     higher := greatest(a COLLATE "C", b COLLATE "C");
 END $$;
-COMMENT ON FUNCTION textsim._ordered_pair(text, text)
-    IS 'two keys in byte order; an error if no two documents can have them';
 
+-- Raise an error if both documents exist and have different scopes.
 CREATE FUNCTION textsim._check_one_scope(c textsim.corpus, a text, b text) RETURNS void
 LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -82,9 +79,8 @@ BEGIN
             USING ERRCODE = 'invalid_parameter_value';
     END IF;
 END $$;
-COMMENT ON FUNCTION textsim._check_one_scope(textsim.corpus, text, text)
-    IS 'raise an error if both documents exist and have different scopes';
 
+-- The keys of groups, the number of their group, and whether no pair of it was judged different.
 CREATE FUNCTION textsim._judged_groups(corpus_origin integer)
 RETURNS TABLE (key text, root integer, is_joined boolean)
 LANGUAGE plpgsql STABLE PARALLEL SAFE ROWS 1000 SET search_path = pg_catalog, pg_temp AS $$
@@ -115,10 +111,8 @@ BEGIN
     )
     SELECT g.key::text, g.root, g.root NOT IN (SELECT d.root FROM contradicted d) FROM grouped g;
 END $$;
-COMMENT ON FUNCTION textsim._judged_groups(integer)
-    IS 'the keys that chains of pairs judged the same connect, each with the number of its group, and whether no '
-    'pair of the group was judged different';
 
+-- The shortest chain of pairs judged the same between two keys of a group; of several, that with the lowest first keys.
 CREATE FUNCTION textsim._chain(corpus_origin integer, a text, b text) RETURNS text[]
 LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -147,9 +141,6 @@ BEGIN
     END LOOP;
     RETURN chain;
 END $$;
-COMMENT ON FUNCTION textsim._chain(integer, text, text)
-    IS 'the shortest chain of pairs judged the same between two keys of a group; of several, the one whose first '
-    'keys are the lowest';
 
 CREATE FUNCTION textsim._different_pairs(corpus text)
 RETURNS TABLE (a text, b text)
@@ -161,8 +152,8 @@ BEGIN
         SELECT j.a::text, j.b::text FROM textsim.judgement j
         WHERE j.origin = coalesce(c.origin, c.id) AND j.verdict = 'different';
 END $$;
-COMMENT ON FUNCTION textsim._different_pairs(text) IS 'the pairs of a corpus that were judged different';
 
+-- The pairs that a chain of pairs judged the same connects, unless a pair of the group was judged different.
 CREATE FUNCTION textsim._same_pairs(corpus text, language text, scope text)
 RETURNS TABLE (a text, b text)
 LANGUAGE plpgsql STABLE PARALLEL SAFE ROWS 1000 SET search_path = pg_catalog, pg_temp AS $$
@@ -184,9 +175,6 @@ BEGIN
         $query$, 'document_' || c.id, textsim._alive(c, 'd'))
     USING coalesce(c.origin, c.id), language, scope;
 END $$;
-COMMENT ON FUNCTION textsim._same_pairs(text, text, text)
-    IS 'the pairs of documents that a chain of pairs judged the same connects, unless a pair of their group was '
-    'judged different; language and scope are as in pairs()';
 
 -- Public functions
 

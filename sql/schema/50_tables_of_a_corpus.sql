@@ -2,12 +2,12 @@
 
 -- Private functions
 
+-- The names of the patterns of the tables of corpora, as a regular expression.
 CREATE FUNCTION textsim._corpus_patterns() RETURNS text
 LANGUAGE sql IMMUTABLE PARALLEL SAFE
 RETURN 'document|band|passage|node|match|crowded|member|cluster|cluster_alias|cluster_event|removed';
-COMMENT ON FUNCTION textsim._corpus_patterns()
-    IS 'the names of the patterns of the tables of corpora, as a regular expression';
 
+-- Grant on a relation the rights that are granted on a pattern.
 CREATE FUNCTION textsim._grant_like(pattern regclass, relation regclass) RETURNS void
 LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -22,9 +22,8 @@ BEGIN
         EXECUTE format('GRANT %s ON TABLE %s TO %s', entry.privilege_type, relation, entry.role);
     END LOOP;
 END $$;
-COMMENT ON FUNCTION textsim._grant_like(regclass, regclass)
-    IS 'grant on a relation the rights that are granted on a pattern';
 
+-- Let the roles that may insert documents into a corpus use its sequences of ids.
 CREATE FUNCTION textsim._grant_ids(corpus_id integer) RETURNS void
 LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -44,9 +43,8 @@ BEGIN
         EXECUTE format('GRANT USAGE ON SEQUENCE %s TO %s', entry.sequence, entry.role);
     END LOOP;
 END $$;
-COMMENT ON FUNCTION textsim._grant_ids(integer)
-    IS 'let the roles that may insert documents into a corpus use its sequences of ids';
 
+-- The columns of a corpus that never change; a rebuild makes another corpus.
 CREATE FUNCTION textsim._settings(c textsim.corpus) RETURNS jsonb
 LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE
 -- Numbers are written with all their digits, and intervals in one style, whatever the caller has set.
@@ -54,9 +52,8 @@ SET search_path = pg_catalog, pg_temp SET extra_float_digits = 1 SET intervalsty
 BEGIN
     RETURN to_jsonb(c) - '{id,name,origin,created_at,created_with}'::text[];
 END $$;
-COMMENT ON FUNCTION textsim._settings(textsim.corpus)
-    IS 'the columns of a corpus that never change; a rebuild makes another corpus';
 
+-- The tables, indexes and sequences of a corpus, with the statements that create them; check compares the definitions.
 -- The definitions of indexes are written as the server prints them. The entries of the indexes on buckets and on
 -- fingerprints are distinct, so to look for equal ones would only take time. Fingerprints take the most bytes, so their
 -- pages are filled more than by default.
@@ -104,9 +101,6 @@ BEGIN
                 passage || '_fingerprint', passage));
     END IF;
 END $$;
-COMMENT ON FUNCTION textsim._corpus_relations(textsim.corpus)
-    IS 'the tables, indexes and sequences of a corpus, with the statements that create them; check compares '
-    'the definitions';
 
 -- Some servers that speak PostgreSQL's protocol accept advisory locks and do nothing.
 CREATE FUNCTION textsim._check_advisory_locks() RETURNS void
@@ -124,9 +118,8 @@ BEGIN
             USING ERRCODE = 'feature_not_supported', HINT = 'Use a server of PostgreSQL.';
     END IF;
 END $$;
-COMMENT ON FUNCTION textsim._check_advisory_locks()
-    IS 'raise an error if the server accepts advisory locks and does nothing';
 
+-- Create the tables, the sequence and the functions of a corpus, and record its settings.
 CREATE FUNCTION textsim._create_relations(corpus_id integer) RETURNS void
 LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -162,9 +155,8 @@ BEGIN
     PERFORM textsim._make_functions(corpus_id);
     UPDATE textsim.corpus k SET created_with = textsim._settings(k) WHERE k.id = corpus_id;
 END $$;
-COMMENT ON FUNCTION textsim._create_relations(integer)
-    IS 'create the tables, the sequence and the functions of a corpus, and record its settings';
 
+-- Wait for all readers and writers of a corpus, and for an update of its clusters, and keep new ones out.
 CREATE FUNCTION textsim._lock_relations(corpus_id integer) RETURNS void
 LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -195,9 +187,8 @@ BEGIN
         END;
     END LOOP;
 END $$;
-COMMENT ON FUNCTION textsim._lock_relations(integer)
-    IS 'wait for all readers and writers of a corpus, and for an update of its clusters, and keep new ones out';
 
+-- Raise an error if a view reads the tables of a corpus, which a rebuild or a drop removes.
 CREATE FUNCTION textsim._refuse_views(corpus_id integer) RETURNS void
 LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -216,8 +207,6 @@ BEGIN
                 HINT = 'A view of the functions, such as textsim.neighbours(), follows a rebuild.';
     END IF;
 END $$;
-COMMENT ON FUNCTION textsim._refuse_views(integer)
-    IS 'raise an error if a view reads the tables of a corpus, which a rebuild or a drop removes';
 
 CREATE FUNCTION textsim._drop_relations(corpus_id integer) RETURNS void
 LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
@@ -241,5 +230,3 @@ BEGIN
     WHERE p.corpus_id = _drop_relations.corpus_id
         AND NOT EXISTS (SELECT FROM textsim.source s WHERE s.id = p.source_id);
 END $$;
-COMMENT ON FUNCTION textsim._drop_relations(integer)
-    IS 'drop the tables, the sequence and the functions of a corpus';

@@ -2,18 +2,19 @@
 
 -- Private functions
 
+-- A number modulo 2^64, as a signed integer.
 CREATE FUNCTION textsim._wrapped(value numeric) RETURNS bigint
 LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
 RETURN mod(value, 18446744073709551616)
     - CASE WHEN mod(value, 18446744073709551616) < 9223372036854775808 THEN 0
         ELSE 18446744073709551616 END;
-COMMENT ON FUNCTION textsim._wrapped(numeric) IS 'a number modulo 2^64, as a signed integer';
 
+-- A signed integer as a number modulo 2^64.
 CREATE FUNCTION textsim._unsigned(value bigint) RETURNS numeric
 LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
 RETURN value::numeric + CASE WHEN value < 0 THEN 18446744073709551616 ELSE 0 END;
-COMMENT ON FUNCTION textsim._unsigned(bigint) IS 'a signed integer as a number modulo 2^64';
 
+-- A number of the splitmix64 sequence of a seed (Steele, Lea and Flood, 2014), counted from 1.
 CREATE FUNCTION textsim._draw(seed bigint, number integer) RETURNS numeric
 LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -26,9 +27,8 @@ BEGIN
         textsim._unsigned(z # ((z >> 27) & 137438953471)) * 10723151780598845931);
     RETURN textsim._unsigned(z # ((z >> 31) & 8589934591));
 END $$;
-COMMENT ON FUNCTION textsim._draw(bigint, integer)
-    IS 'a number of the splitmix64 sequence of a seed (Steele, Lea and Flood, 2014), counted from 1';
 
+-- The probability that a pair with similarity s shares a bucket: 1 - (1 - s^rows)^bands.
 CREATE FUNCTION textsim._pair_recall(threshold double precision, bands integer, rows integer)
 RETURNS double precision
 LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
@@ -45,9 +45,8 @@ BEGIN
     RETURN least(0.9999999999999999::double precision,
         1 - CASE WHEN bands * ln(missed) < -700 THEN 0 ELSE missed ^ bands::double precision END);
 END $$;
-COMMENT ON FUNCTION textsim._pair_recall(double precision, integer, integer)
-    IS 'the probability that a pair with similarity s shares a bucket: 1 - (1 - s^rows)^bands';
 
+-- The largest number of rows, 2 or more, that reaches the recall at the threshold; NULL if none does.
 CREATE FUNCTION textsim._chosen_rows(
     threshold double precision, recall double precision, num_hashes integer)
 RETURNS integer
@@ -56,9 +55,6 @@ RETURN (
     SELECT max(r) FROM generate_series(2, num_hashes) r
     WHERE textsim._pair_recall(threshold, num_hashes / r, r) >= recall
 );
-COMMENT ON FUNCTION textsim._chosen_rows(double precision, double precision, integer)
-    IS 'the largest number of rows, 2 or more, that reaches the recall at the threshold; NULL if '
-    'none does';
 
 CREATE FUNCTION textsim._settings_fault(
     name text, shingle text, threshold double precision, recall double precision,
@@ -93,10 +89,8 @@ RETURN CASE
         format('%s bands of %s rows find nothing at threshold %s: use fewer rows or a higher '
             'threshold', bands, rows, threshold)
 END;
-COMMENT ON FUNCTION textsim._settings_fault(
-    text, text, double precision, double precision, integer, bigint, integer, integer)
-    IS 'the reason why a corpus cannot have these settings, or NULL';
 
+-- Raise an error: a transaction has created or dropped too many corpora.
 CREATE FUNCTION textsim._raise_full_lock_table(cause text) RETURNS void
 LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
@@ -105,9 +99,8 @@ BEGIN
             DETAIL = 'Each corpus that a transaction creates or drops takes some fifteen locks until its end.',
             HINT = 'Commit after every few hundred corpora. One corpus with scoped => true serves many tenants.';
 END $$;
-COMMENT ON FUNCTION textsim._raise_full_lock_table(text)
-    IS 'raise an error: a transaction has created or dropped too many corpora';
 
+-- Remove a corpus; an error if a table is attached to it, unless that table was dropped.
 CREATE FUNCTION textsim._drop_corpus(number integer) RETURNS void
 LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -133,9 +126,8 @@ BEGIN
 EXCEPTION WHEN out_of_memory THEN
     PERFORM textsim._raise_full_lock_table(SQLERRM);
 END $$;
-COMMENT ON FUNCTION textsim._drop_corpus(integer)
-    IS 'remove a corpus; an error if a table is attached to it, unless that table was dropped';
 
+-- Store a corpus with its tables, and return its id; the settings are complete and checked.
 CREATE FUNCTION textsim._create_corpus(c textsim.corpus) RETURNS integer
 LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -166,8 +158,6 @@ BEGIN
 EXCEPTION WHEN out_of_memory THEN
     PERFORM textsim._raise_full_lock_table(SQLERRM);
 END $$;
-COMMENT ON FUNCTION textsim._create_corpus(textsim.corpus)
-    IS 'store a corpus with its tables, and return its id; the settings are complete and checked';
 
 -- Public functions
 

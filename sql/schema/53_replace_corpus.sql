@@ -2,14 +2,15 @@
 
 -- Private functions
 
+-- Raise an error: the corpus was replaced.
 CREATE FUNCTION textsim._refuse_write() RETURNS trigger
 LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     RAISE EXCEPTION 'the corpus was rebuilt while this transaction wrote to it; repeat the transaction'
         USING ERRCODE = 'object_not_in_prerequisite_state';
 END $$;
-COMMENT ON FUNCTION textsim._refuse_write() IS 'raise an error: the corpus was replaced';
 
+-- Give a new corpus the name, attached tables, tracked clusters and pending changes of the old one.
 CREATE FUNCTION textsim._replace_corpus(old integer, new integer) RETURNS void
 LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -47,6 +48,3 @@ BEGIN
     -- A worker that leased a change for the old corpus cannot write it, so end the lease.
     UPDATE textsim.pending p SET corpus_id = new, lease_until = NULL WHERE p.corpus_id = old;
 END $$;
-COMMENT ON FUNCTION textsim._replace_corpus(integer, integer)
-    IS 'give a new corpus the name, the attached tables, the tracked clusters and the pending changes of the old '
-    'corpus';

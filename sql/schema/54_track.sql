@@ -3,6 +3,7 @@
 
 -- Private functions
 
+-- The tables, indexes and sequence that tracking adds to a corpus, with their statements; check compares them.
 CREATE FUNCTION textsim._tracking_relations(corpus_id integer)
 RETURNS TABLE (kind text, name text, statement text)
 LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE ROWS 21 SET search_path = pg_catalog, pg_temp AS $$
@@ -32,10 +33,8 @@ BEGIN
         'CREATE SEQUENCE textsim.%I OWNED BY textsim.%I.node',
         format('node_%s_id_seq', corpus_id), 'node_' || corpus_id);
 END $$;
-COMMENT ON FUNCTION textsim._tracking_relations(integer)
-    IS 'the tables, the indexes and the sequence of a tracked corpus besides the tables of every corpus, with the '
-    'statements that create them; check compares the definitions';
 
+-- The triggers on the documents and the events of a tracked corpus, with their statements.
 CREATE FUNCTION textsim._tracking_triggers(corpus_id integer)
 RETURNS TABLE (relation text, name text, function text, statement text)
 LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE ROWS 5 SET search_path = pg_catalog, pg_temp AS $$
@@ -54,9 +53,8 @@ BEGIN
             ('cluster_event_' || corpus_id, 'insert', 'AFTER', 'NEW TABLE AS new_events ', '_after_events'))
             t (relation, event, moment, tables, function);
 END $$;
-COMMENT ON FUNCTION textsim._tracking_triggers(integer)
-    IS 'the triggers on the documents and the events of a tracked corpus, with the statements that create them';
 
+-- Remove the events of a tracked corpus, and the keys of removed documents, that are older than they are kept.
 CREATE FUNCTION textsim._remove_old_events(number integer) RETURNS void
 LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -67,9 +65,8 @@ BEGIN
         EXECUTE format('DELETE FROM textsim.%I r WHERE r.at < $1', 'removed_' || number) USING kept_since;
     END IF;
 END $$;
-COMMENT ON FUNCTION textsim._remove_old_events(integer)
-    IS 'remove the events of a tracked corpus, and the keys of removed documents, that are older than they are kept';
 
+-- Remove the events of a tracked corpus that are older than they are kept, and notify the readers of events.
 CREATE FUNCTION textsim._after_events() RETURNS trigger
 LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -82,9 +79,8 @@ BEGIN
     END IF;
     RETURN NULL;
 END $$;
-COMMENT ON FUNCTION textsim._after_events()
-    IS 'remove the events of a tracked corpus that are older than they are kept, and notify the readers of events';
 
+-- Log documents whose clusters must be updated, a thousand in each entry.
 CREATE FUNCTION textsim._log_ids(corpus_id integer, ids integer[]) RETURNS void
 LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
@@ -94,9 +90,8 @@ BEGIN
     GROUP BY (i.place - 1) / 1000
     ORDER BY (i.place - 1) / 1000;
 END $$;
-COMMENT ON FUNCTION textsim._log_ids(integer, integer[])
-    IS 'log documents of a tracked corpus whose clusters must be updated, a thousand in each entry';
 
+-- Log the documents of a tracked corpus that a statement has added, changed or removed.
 -- An UPDATE that only replaces a text by its word ids, or changes the language, the source or the time of expiry,
 -- changes no match.
 CREATE FUNCTION textsim._log_documents() RETURNS trigger
@@ -132,9 +127,8 @@ BEGIN
     PERFORM textsim._log_ids(TG_ARGV[0]::integer, ids);
     RETURN NULL;
 END $$;
-COMMENT ON FUNCTION textsim._log_documents()
-    IS 'log the documents of a tracked corpus that a statement has added, changed or removed';
 
+-- Lock the clusters of a corpus for an update; false if another session has the lock, and this one does not wait.
 CREATE FUNCTION textsim._lock_clusters(corpus_id integer, waits boolean DEFAULT true) RETURNS boolean
 LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
@@ -144,10 +138,8 @@ BEGIN
     PERFORM pg_advisory_xact_lock(hashtext('textsim-db clusters'), corpus_id);
     RETURN true;
 END $$;
-COMMENT ON FUNCTION textsim._lock_clusters(integer, boolean)
-    IS 'lock the clusters of a corpus until the end of the transaction, because one session at a time updates them; '
-    'false if the caller does not wait, and another session has the lock';
 
+-- How a corpus is tracked; an error if it is not.
 CREATE FUNCTION textsim._tracking(c textsim.corpus) RETURNS textsim.tracked
 LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -161,15 +153,13 @@ BEGIN
     END IF;
     RETURN tracking;
 END $$;
-COMMENT ON FUNCTION textsim._tracking(textsim.corpus)
-    IS 'how a corpus is tracked; an error if it is not';
 
 CREATE FUNCTION textsim._is_tracked(corpus text) RETURNS boolean
 LANGUAGE sql STABLE STRICT PARALLEL SAFE
 RETURN EXISTS (
     SELECT FROM textsim.tracked t JOIN textsim.corpus c ON c.id = t.corpus_id WHERE c.name = corpus);
-COMMENT ON FUNCTION textsim._is_tracked(text) IS 'whether a corpus is tracked';
 
+-- The corpus with a name, which no session rebuilds before the end of the transaction; an error if one does.
 CREATE FUNCTION textsim._exclude_rebuild(corpus text) RETURNS textsim.corpus
 LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -187,9 +177,8 @@ BEGIN
     END IF;
     RETURN c;
 END $$;
-COMMENT ON FUNCTION textsim._exclude_rebuild(text)
-    IS 'the corpus with a name, which no session rebuilds before the end of the transaction; an error if one does now';
 
+-- Create what tracking adds, with the rights that another tracked corpus, or the table of the documents, gives.
 CREATE FUNCTION textsim._create_tracking_relations(corpus_id integer, like_corpus integer) RETURNS void
 LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -214,10 +203,8 @@ BEGIN
     PERFORM textsim._grant_ids(corpus_id);
     PERFORM textsim._make_tracking_functions(corpus_id);
 END $$;
-COMMENT ON FUNCTION textsim._create_tracking_relations(integer, integer)
-    IS 'create the tables, the sequence and the functions of a tracked corpus, with the rights that another tracked '
-    'corpus, or the table of the documents, gives';
 
+-- The source of a function with the names of the objects of a corpus in place of their patterns.
 CREATE FUNCTION textsim._name_for(source text, corpus_id integer, functions text[]) RETURNS text
 LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
@@ -227,12 +214,10 @@ BEGIN
     RETURN regexp_replace(
         source, format(E'\\m(%s)\\(', array_to_string(functions, '|')), format(E'\\1_%s(', corpus_id), 'g');
 END $$;
-COMMENT ON FUNCTION textsim._name_for(text, integer, text[])
-    IS 'the source of a function with the names of the tables, sequences and functions of a corpus in place of their '
-    'patterns';
 
+-- The functions of a tracked corpus, the statement and the body of each; check compares the bodies.
 CREATE FUNCTION textsim._tracking_functions(corpus_id integer)
-RETURNS TABLE (name text, pattern oid, statement text, body text)
+RETURNS TABLE (name text, statement text, body text)
 LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE ROWS 25
 SET search_path = pg_catalog, pg_temp SET quote_all_identifiers = off AS $$
 DECLARE
@@ -245,27 +230,18 @@ DECLARE
         '_log_whole_clusters', '_mend_tracked'];
 BEGIN
     RETURN QUERY
-        SELECT format('%s_%s', p.proname, corpus_id), p.oid,
+        SELECT format('%s_%s', p.proname, corpus_id),
             textsim._name_for(pg_get_functiondef(p.oid), corpus_id, patterns),
             textsim._name_for(p.prosrc, corpus_id, patterns)
         FROM pg_proc p WHERE p.pronamespace = 'textsim'::regnamespace AND p.proname = ANY (patterns);
 END $$;
-COMMENT ON FUNCTION textsim._tracking_functions(integer)
-    IS 'the functions of a tracked corpus, the function that each is a copy of, the statement that creates it, and '
-    'its body; check compares them';
 
 CREATE FUNCTION textsim._make_tracking_functions(corpus_id integer) RETURNS void
 LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
-DECLARE
-    made record;
 BEGIN
-    FOR made IN SELECT * FROM textsim._tracking_functions(corpus_id) LOOP
-        PERFORM textsim._make_function(format('textsim.%I', made.name), made.statement);
-        EXECUTE format('COMMENT ON FUNCTION textsim.%I IS %L', made.name, obj_description(made.pattern, 'pg_proc'));
-    END LOOP;
+    PERFORM textsim._make_function(format('textsim.%I', f.name), f.statement)
+    FROM textsim._tracking_functions(corpus_id) f;
 END $$;
-COMMENT ON FUNCTION textsim._make_tracking_functions(integer)
-    IS 'create or replace the functions of a tracked corpus';
 
 CREATE FUNCTION textsim._drop_tracking(corpus_id integer) RETURNS void
 LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
@@ -288,8 +264,6 @@ BEGIN
     END LOOP;
     DELETE FROM textsim.pending p WHERE p.corpus_id = _drop_tracking.corpus_id AND p.document_ids IS NOT NULL;
 END $$;
-COMMENT ON FUNCTION textsim._drop_tracking(integer)
-    IS 'drop the functions and the tables with the matches and clusters of a corpus, if it is tracked';
 
 -- Public functions
 

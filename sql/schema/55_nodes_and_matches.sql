@@ -2,6 +2,7 @@
 
 -- Private functions
 
+-- The hash of the words and the scope of a document, given by its word ids or its normal form.
 -- A copy that has word ids, of a document that is stored as text, gets a node of its own, and the two nodes match. So
 -- do documents with the same shingles in another order.
 CREATE FUNCTION textsim._words_hash(word_ids integer[], form text, scope text) RETURNS uuid
@@ -9,9 +10,8 @@ LANGUAGE sql STABLE PARALLEL SAFE
 RETURN encode(substr(sha256(
     sha256(coalesce(convert_to(form, 'UTF8'), array_send(word_ids))) || convert_to(coalesce(scope, ''), 'UTF8')
 ), 1, 16), 'hex')::uuid;
-COMMENT ON FUNCTION textsim._words_hash(integer[], text, text)
-    IS 'the hash of the words and the scope of a document, given by its word ids or its normal form';
 
+-- The documents of the first log entries, five thousand or more, or of one entry, which are deleted; NULL without any.
 CREATE FUNCTION textsim._logged_documents(corpus_id integer, entry_id bigint) RETURNS integer[]
 LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE
 SET search_path = pg_catalog, pg_temp
@@ -39,10 +39,8 @@ BEGIN
     PERFORM textsim._delete_entries(entries);
     RETURN documents;
 END $$;
-COMMENT ON FUNCTION textsim._logged_documents(integer, bigint)
-    IS 'the documents of the first log entries of a tracked corpus, five thousand or more, or the documents of one '
-    'entry; the entries are deleted. NULL if there are none';
 
+-- The documents of a tracked corpus whose clusters must be updated, some of them twice.
 -- An array, because the planner guesses ten elements, and so looks for them in a hash table. It would guess that a long
 -- log needs too large a table, and look through the whole log for each document.
 CREATE FUNCTION textsim._logged_ids(corpus_id integer) RETURNS integer[]
@@ -52,9 +50,8 @@ BEGIN
         SELECT unnest(p.document_ids) FROM textsim.pending p
         WHERE p.corpus_id = _logged_ids.corpus_id AND p.document_ids IS NOT NULL);
 END $$;
-COMMENT ON FUNCTION textsim._logged_ids(integer)
-    IS 'the documents of a tracked corpus whose clusters must be updated, some of them twice';
 
+-- The stored documents among these that have nodes, with their hashes; a judged document has that of its id.
 CREATE FUNCTION textsim._hashes_of(
     corpus_origin integer, documents integer[], OUT ids integer[], OUT hashes uuid[])
 LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
@@ -67,10 +64,11 @@ BEGIN
     FROM textsim.document d WHERE d.id = ANY (documents) AND textsim._has_node(corpus_origin, d.shingle_count, d.key)
     INTO ids, hashes;
 END $$;
-COMMENT ON FUNCTION textsim._hashes_of(integer, integer[])
-    IS 'the stored documents among these that have nodes, and their hashes; the hash of a judged document, which '
-    'has a node of its own, is that of its id';
 
+-- Take changed documents out of their nodes, and give the stored ones, with their hashes, new nodes.
+-- nodes: those that lost or got a document; searched: those of them whose matches must be found;
+-- old_nodes, old_firsts: the nodes before, and the first document of each;
+-- neighbours, lost_firsts: the nodes that lost a match with a node that is gone, and its first document.
 CREATE FUNCTION textsim._move_to_nodes(
     c textsim.corpus, documents integer[], ids integer[], hashes uuid[], OUT nodes integer[], OUT searched integer[],
     OUT old_nodes integer[], OUT old_firsts integer[], OUT neighbours integer[], OUT lost_firsts integer[])
@@ -140,26 +138,20 @@ BEGIN
         SELECT searched || array_agg(e.node) FROM emptied e WHERE e.node NOT IN (SELECT unnest(searched)) INTO searched;
     END IF;
 END $$;
-COMMENT ON FUNCTION textsim._move_to_nodes(textsim.corpus, integer[], integer[], uuid[])
-    IS 'take changed documents out of their nodes, and give the stored ones their nodes; ids and hashes are the '
-    'ids and hashes of the stored ones. nodes: the nodes that lost or got a document; searched: the ones of them whose '
-    'matches must be found; old_nodes and old_firsts: the nodes before, and the first document of each; neighbours and '
-    'lost_firsts: the nodes that lost a match, because a node is left without documents, and the first document of '
-    'that node';
 
+-- With how many earlier candidates a node is compared: half of them the earliest, which are most likely kept, and half
+-- those that share most buckets.
 -- Texts that fill in one template may all be candidates of each other. If each were compared with all others, and all
 -- their matches were stored, the costs of a document would grow with their number.
 CREATE FUNCTION textsim._most_compared() RETURNS integer
 LANGUAGE sql IMMUTABLE PARALLEL SAFE RETURN 200;
-COMMENT ON FUNCTION textsim._most_compared()
-    IS 'with how many earlier candidates a node of a tracked corpus is compared; half of them are the earliest, which '
-    'are most likely kept, and half share most buckets with it';
 
+-- How many documents of a bucket are read, the earliest first, to find the candidates of a node.
 CREATE FUNCTION textsim._most_read() RETURNS integer
 LANGUAGE sql IMMUTABLE PARALLEL SAFE RETURN 1000;
-COMMENT ON FUNCTION textsim._most_read()
-    IS 'how many documents of a bucket are read, the earliest first, to find the candidates of a node';
 
+-- The matches of nodes, found anew: pairs of nodes, the lower id first, and their similarities.
+-- crowded: the nodes that were compared with some of their candidates only; full_nodes: those that have too many.
 -- STABLE, so its statements see the same: the documents as they are when the log has no entries for them.
 CREATE FUNCTION textsim._find_matches(
     c textsim.corpus, threshold double precision, nodes integer[],
@@ -262,11 +254,8 @@ BEGIN
     ) o
     INTO lefts, rights, similarities;
 END $$;
-COMMENT ON FUNCTION textsim._find_matches(textsim.corpus, double precision, integer[])
-    IS 'the matches of nodes, found anew from their documents: pairs of nodes, the lower id first, and the similarity '
-    'of each. crowded: the nodes that were compared with some of their earlier candidates only; full_nodes: '
-    'the nodes that have more earlier candidates than are compared';
 
+-- The nodes that matches lead to from these nodes, and these nodes.
 CREATE FUNCTION textsim._connected_nodes(seeds integer[]) RETURNS integer[]
 LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE
 SET search_path = pg_catalog, pg_temp
@@ -290,9 +279,9 @@ BEGIN
     INTO nodes;
     RETURN nodes;
 END $$;
-COMMENT ON FUNCTION textsim._connected_nodes(integer[])
-    IS 'the nodes that matches lead to from these nodes, and these nodes';
 
+-- The documents of nodes, and the representative of each; alone, a document represents itself. All nodes that may
+-- change a cluster of these must be among them or outside, whose own documents are not returned.
 -- Nodes are numbered in the order of their first documents, for linkage complete in the order of keys, as by Python.
 -- If the first document of a node is kept, its copies are members of its cluster. Otherwise no copy is kept, but a
 -- later copy may be nearer to a document that was kept meanwhile.
@@ -400,7 +389,3 @@ BEGIN
     ) o
     INTO documents, representatives;
 END $$;
-COMMENT ON FUNCTION textsim._group_nodes(textsim.corpus, text, integer[], integer[])
-    IS 'the documents of nodes, and the representative of the cluster of each; alone, a document represents itself. '
-    'All nodes that may change a cluster of these must be among them, or outside: these take part, but their own '
-    'documents are not returned';

@@ -8,15 +8,15 @@
 
 -- Private functions
 
+-- Whether a pair of documents of a corpus was judged the same or different.
 CREATE FUNCTION textsim._has_verdicts(corpus_origin integer) RETURNS boolean
 LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     RETURN EXISTS (
         SELECT FROM textsim.judgement j WHERE j.origin = corpus_origin AND j.verdict IN ('same', 'different'));
 END $$;
-COMMENT ON FUNCTION textsim._has_verdicts(integer)
-    IS 'whether a pair of documents of a corpus was judged the same or different';
 
+-- Whether a document was judged the same as another, or different.
 CREATE FUNCTION textsim._is_judged(corpus_origin integer, document_key text) RETURNS boolean
 LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
@@ -27,25 +27,22 @@ BEGIN
             SELECT FROM textsim.judgement j
             WHERE j.origin = corpus_origin AND j.b = document_key AND j.verdict IN ('same', 'different'));
 END $$;
-COMMENT ON FUNCTION textsim._is_judged(integer, text)
-    IS 'whether a document was judged the same as another, or different';
 
+-- The hash of the node of a judged document, which has no other document.
 CREATE FUNCTION textsim._judged_hash(document_id integer) RETURNS uuid
 LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     -- No normal form has a colon.
     RETURN textsim._words_hash(NULL, 'judged: ' || document_id, NULL);
 END $$;
-COMMENT ON FUNCTION textsim._judged_hash(integer)
-    IS 'the hash of the node of a judged document, which has no other document';
 
+-- Whether a document of a tracked corpus has a node: it has words, or is judged.
 -- A text without words matches nothing, but it may be judged the same as another.
 CREATE FUNCTION textsim._has_node(corpus_origin integer, shingle_count integer, document_key text) RETURNS boolean
 LANGUAGE sql STABLE PARALLEL SAFE
 RETURN shingle_count > 0 OR textsim._is_judged(corpus_origin, document_key);
-COMMENT ON FUNCTION textsim._has_node(integer, integer, text)
-    IS 'whether a document of a tracked corpus has a node: it has words, or is judged';
 
+-- The keys that pairs with these verdicts connect with the keys: also the given keys that are in such a pair.
 CREATE FUNCTION textsim._connected_keys(corpus_origin integer, keys text[], verdicts text[]) RETURNS text[]
 LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE
 SET search_path = pg_catalog, pg_temp
@@ -68,9 +65,8 @@ BEGIN
         )
         SELECT w.key::text FROM walk w WHERE w.is_judged);
 END $$;
-COMMENT ON FUNCTION textsim._connected_keys(integer, text[], text[])
-    IS 'the keys that pairs with these verdicts connect with the keys: also the given keys that are in such a pair';
 
+-- Nodes, and the nodes that judgements connect with their documents or with logged documents.
 CREATE FUNCTION textsim._with_judged(corpus_origin integer, nodes integer[], logged integer[]) RETURNS integer[]
 LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE
 SET search_path = pg_catalog, pg_temp
@@ -98,9 +94,8 @@ BEGIN
         ) n
         WHERE n.node IS NOT NULL);
 END $$;
-COMMENT ON FUNCTION textsim._with_judged(integer, integer[], integer[])
-    IS 'nodes, and the nodes of the documents that judgements connect with their documents or with logged documents';
 
+-- The pairs of a given and another node that were judged different, or are of one group that was judged the same.
 CREATE FUNCTION textsim._judged_links(corpus_origin integer, nodes integer[])
 RETURNS TABLE (a integer, b integer, is_same boolean)
 LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE ROWS 10
@@ -132,10 +127,8 @@ BEGIN
         FROM pair p JOIN document x ON x.key = p.a JOIN document y ON y.key = p.b
         WHERE (x.is_given OR y.is_given) AND x.node <> y.node AND x.scope IS NOT DISTINCT FROM y.scope;
 END $$;
-COMMENT ON FUNCTION textsim._judged_links(integer, integer[])
-    IS 'the pairs of nodes, one of them given, whose documents were judged different, or are of one group that was '
-    'judged the same';
 
+-- The result of _find_matches() as judgements leave it.
 -- STABLE, as _find_matches is, so both functions see the same. It does not forbid nested loops, because a setting holds
 -- in the functions that it calls, and _find_matches looks few documents up.
 CREATE FUNCTION textsim._find_links(
@@ -161,9 +154,8 @@ BEGIN
     ) l
     INTO lefts, rights, similarities;
 END $$;
-COMMENT ON FUNCTION textsim._find_links(textsim.corpus, double precision, integer[])
-    IS 'the result of _find_matches() as judgements leave it';
 
+-- Find and store the matches of nodes as judgements leave them, and return how many are new.
 CREATE FUNCTION textsim._store_links(c textsim.corpus, threshold double precision, nodes integer[]) RETURNS bigint
 LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -181,9 +173,8 @@ BEGIN
     END IF;
     RETURN stored;
 END $$;
-COMMENT ON FUNCTION textsim._store_links(textsim.corpus, double precision, integer[])
-    IS 'find and store the matches of nodes as judgements leave them, and return how many are new';
 
+-- Give the judged documents that do not wait in the log nodes of their own, with their links.
 CREATE FUNCTION textsim._place_judged(c textsim.corpus, threshold double precision) RETURNS void
 LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE
 SET search_path = pg_catalog, pg_temp
@@ -202,9 +193,8 @@ DECLARE
 BEGIN
     PERFORM textsim._store_links(c, threshold, moved.searched);
 END $$;
-COMMENT ON FUNCTION textsim._place_judged(textsim.corpus, double precision)
-    IS 'give the judged documents that do not wait in the log nodes of their own, with their links';
 
+-- The stored documents that a judgement of two keys concerns, and whether none is missing.
 CREATE FUNCTION textsim._judged_documents(corpus_id integer, keys text[], OUT ids integer[], OUT are_all boolean)
 LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -217,9 +207,8 @@ BEGIN
     INTO ids USING concerned;
     are_all := cardinality(ids) = cardinality(concerned);
 END $$;
-COMMENT ON FUNCTION textsim._judged_documents(integer, text[])
-    IS 'the stored documents that a judgement of two keys concerns, and whether all that it concerns are stored';
 
+-- Log the documents of a tracked corpus whose clusters a judgement may change.
 CREATE FUNCTION textsim._log_judged() RETURNS trigger
 LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -241,8 +230,6 @@ BEGIN
     END LOOP;
     RETURN NULL;
 END $$;
-COMMENT ON FUNCTION textsim._log_judged()
-    IS 'log the documents of a tracked corpus whose clusters a judgement may change';
 
 CREATE OR REPLACE TRIGGER log_new AFTER INSERT OR DELETE ON textsim.judgement
 FOR EACH ROW EXECUTE FUNCTION textsim._log_judged();

@@ -2,6 +2,7 @@
 
 -- Private functions
 
+-- The nodes that have a document after the first document of a lost node, given for each, if that was kept.
 -- No document follows a document that is not kept, or that is alone.
 CREATE FUNCTION textsim._nodes_after_kept(nodes integer[], lost_firsts integer[]) RETURNS integer[]
 LANGUAGE plpgsql STABLE PARALLEL SAFE
@@ -24,10 +25,8 @@ BEGIN
     INTO nodes;
     RETURN nodes;
 END $$;
-COMMENT ON FUNCTION textsim._nodes_after_kept(integer[], integer[])
-    IS 'the nodes among these that have a document after the first document of a lost node, given for each of them, '
-    'and only if that document was kept';
 
+-- The nodes whose first documents are kept, among the nodes that match these nodes.
 CREATE FUNCTION textsim._kept_neighbours(nodes integer[]) RETURNS integer[]
 LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE
 SET search_path = pg_catalog, pg_temp
@@ -50,9 +49,10 @@ BEGIN
     INTO nodes;
     RETURN nodes;
 END $$;
-COMMENT ON FUNCTION textsim._kept_neighbours(integer[])
-    IS 'the nodes whose first documents are kept, among the nodes that match these nodes';
 
+-- The nodes whose documents may go to another representative, because an earlier node that they match has other
+-- matches, another first document, or is kept otherwise; NULL if there are none besides these. walks: also the nodes
+-- that follow those.
 CREATE FUNCTION textsim._followers(
     nodes integer[], documents integer[], representatives integer[], logged integer[],
     searched integer[], old_nodes integer[], old_firsts integer[], walks boolean)
@@ -100,12 +100,9 @@ BEGIN
     INTO followers;
     RETURN followers;
 END $$;
-COMMENT ON FUNCTION textsim._followers(
-    integer[], integer[], integer[], integer[], integer[], integer[], integer[], boolean)
-    IS 'the nodes whose documents may go to another representative, because a node that they match, and that has an '
-    'earlier document, has other matches or another first document, or its first document is kept now, or no longer; '
-    'NULL if there are none besides these nodes. walks: also the nodes that follow those, and so on';
 
+-- Linkage kept: the documents whose clusters may have changed, and the rests of these clusters. changed: the nodes with
+-- other documents or matches than before.
 -- Whether a document is kept depends on earlier documents only. So the changed nodes are examined, and then the nodes
 -- that follow a node that came out otherwise than stored. A long chain would take many rounds, so after some rounds all
 -- that may follow are examined.
@@ -146,10 +143,9 @@ BEGIN
             WHERE m.cluster = k.id AND m.document_id NOT IN (SELECT unnest(documents || logged)) LIMIT 1) IS NOT NULL
     INTO clusters, rests;
 END $$;
-COMMENT ON FUNCTION textsim._kept_groups(textsim.corpus, integer[], integer[], integer[], integer[], integer[])
-    IS 'linkage kept: the documents whose clusters may have changed, the representative of each, and the rests of '
-    'their clusters with theirs. changed: the nodes with other documents or matches than before';
 
+-- Linkage single: the documents of the parts that fall away from clusters, and the first document of each part.
+-- neighbours: the nodes that lost a match; new matches must not be stored yet.
 -- From each end of a lost match a walk begins, and all walks make a step at a time. Walks that meet are one. As soon
 -- as at most one walk of a cluster has nodes left to go to, the nodes that it has not met are the rest of the cluster,
 -- and the walks that came to their end are the parts that fall away. A long chain would take many steps, so what is
@@ -270,10 +266,9 @@ BEGIN
         parts := parts || walked.representatives;
     END IF;
 END $$;
-COMMENT ON FUNCTION textsim._lost_parts(textsim.corpus, integer[], integer[])
-    IS 'linkage single: the documents of the parts that fall away from clusters, and the first document of the part '
-    'of each. neighbours: the nodes that lost a match; new matches must not be stored yet';
 
+-- Linkage single: the documents whose clusters may have changed, and the rests of these clusters. lost, lost_parts: the
+-- documents that fall away, and their parts.
 -- The pieces are the rests of clusters, the parts that fall away, new nodes, and nodes of one document. The matches of
 -- new nodes join them. The number of a piece is the id of the cluster, or else minus the first document.
 CREATE FUNCTION textsim._joined_groups(
@@ -375,10 +370,8 @@ BEGIN
         FROM unnest(clusters) WITH ORDINALITY k (id, place) JOIN joined j ON j.number = k.id
     ) r;
 END $$;
-COMMENT ON FUNCTION textsim._joined_groups(integer[], integer[], integer[], integer[], integer[])
-    IS 'linkage single: the documents whose clusters may have changed, the representative of each, and the rests of '
-    'their clusters with theirs. lost and lost_parts: the documents of parts that fall away, and the part of each';
 
+-- Nodes, and all nodes of their stored clusters and of those of logged documents.
 CREATE FUNCTION textsim._with_clusters(nodes integer[], logged integer[]) RETURNS integer[]
 LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE
 SET search_path = pg_catalog, pg_temp
@@ -403,10 +396,8 @@ BEGIN
         ) o
         WHERE o.node IS NOT NULL);
 END $$;
-COMMENT ON FUNCTION textsim._with_clusters(integer[], integer[])
-    IS 'nodes, and the nodes of all members of their clusters and of the clusters of logged documents, as the last '
-    'update has left them';
 
+-- Nodes, and all that clusters and judgements connect with them.
 -- A judgement may cut one of two copies from a node, and then the other copy is no copy of it. So both ends are needed.
 CREATE FUNCTION textsim._with_judged_clusters(corpus_origin integer, nodes integer[], logged integer[])
 RETURNS integer[]
@@ -421,9 +412,9 @@ BEGIN
     END LOOP;
     RETURN nodes;
 END $$;
-COMMENT ON FUNCTION textsim._with_judged_clusters(integer, integer[], integer[])
-    IS 'nodes, and all that clusters and judgements connect with them';
 
+-- The nodes that may be in a complete cluster with one of these, because they match it and neither of the two is full,
+-- or both are full copies. walks: also the nodes that touch those, and so on.
 CREATE FUNCTION textsim._touching_nodes(nodes integer[], walks boolean) RETURNS integer[]
 LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE
 SET search_path = pg_catalog, pg_temp
@@ -455,10 +446,8 @@ BEGIN
         SELECT w.node FROM walk w
         WHERE w.of_full = coalesce((SELECT r.is_full FROM textsim.crowded r WHERE r.node = w.node), false));
 END $$;
-COMMENT ON FUNCTION textsim._touching_nodes(integer[], boolean)
-    IS 'the nodes that may be in a complete cluster with one of these nodes, because they match it, and neither of the '
-    'two is full, or both are copies and full. walks: also the nodes that touch those, and so on';
 
+-- The nodes of documents whose cluster has other members than before.
 CREATE FUNCTION textsim._regrouped_nodes(documents integer[], representatives integer[]) RETURNS integer[]
 LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE
 SET search_path = pg_catalog, pg_temp
@@ -479,10 +468,9 @@ BEGIN
         ) o
         WHERE o.is_other);
 END $$;
-COMMENT ON FUNCTION textsim._regrouped_nodes(integer[], integer[])
-    IS 'the nodes of documents whose cluster has other members than before; the representatives are those of the new '
-    'clusters';
 
+-- Linkage complete: the documents whose clusters may have changed. changed: the nodes with other documents or matches
+-- than before; neighbours: the nodes that lost a match with a node that is gone.
 -- Which links a cluster is made of depends on its own members only. So two clusters can be computed apart, unless parts
 -- of both would merge. The changed clusters are computed with all clusters that they touch. If a touched cluster comes
 -- out otherwise than stored, the clusters that it touches are computed too. A long chain would take many rounds, so
@@ -522,7 +510,3 @@ BEGIN
     FROM unnest(documents, representatives) g (document_id, representative)
     WHERE (SELECT n.node FROM textsim.node n WHERE n.document_id = g.document_id) IN (SELECT unnest(regrouped));
 END $$;
-COMMENT ON FUNCTION textsim._complete_groups(textsim.corpus, integer[], integer[], integer[])
-    IS 'linkage complete: the documents whose clusters may have changed, and the representative of each. changed: the '
-    'nodes with other documents or matches than before; neighbours: the nodes that lost a match, because a node is '
-    'left without documents';

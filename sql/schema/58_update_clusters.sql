@@ -23,6 +23,8 @@
 
 -- Private functions
 
+-- Store the clusters of documents, given by the representative of each, NULL for a document that is gone. clusters,
+-- rests: the clusters that have further members, and their representatives.
 -- The heir of an old cluster is the new cluster that has its representative, or else most of its members. A new
 -- cluster keeps, of the clusters whose heir it is, the id of the largest, or of the oldest of these.
 CREATE FUNCTION textsim._store_groups(
@@ -167,10 +169,8 @@ BEGIN
     ON CONFLICT (id) DO UPDATE SET representative = excluded.representative, size = excluded.size
     WHERE (c.representative, c.size) <> (excluded.representative, excluded.size);
 END $$;
-COMMENT ON FUNCTION textsim._store_groups(integer[], integer[], bigint[], integer[])
-    IS 'store the clusters of documents, given by the representative of each, or NULL for a document that is gone. '
-    'clusters and rests: the clusters that have members besides these, and the representative of those';
 
+-- Whether each of the nodes has one document, and none of the documents has a cluster.
 CREATE FUNCTION textsim._are_alone(documents integer[], nodes integer[]) RETURNS boolean
 LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -181,9 +181,8 @@ BEGIN
     INTO are_alone;
     RETURN are_alone;
 END $$;
-COMMENT ON FUNCTION textsim._are_alone(integer[], integer[])
-    IS 'whether each of the nodes has one document, and none of the documents has a cluster';
 
+-- Bring the clusters of a corpus up to date with changed documents.
 CREATE FUNCTION textsim._update_batch(
     c textsim.corpus, linkage text, threshold double precision, logged integer[])
 RETURNS void
@@ -224,9 +223,9 @@ BEGIN
         gone || grouped.documents, array_fill(NULL::integer, ARRAY[cardinality(gone)]) || grouped.representatives,
         grouped.clusters, grouped.rests);
 END $$;
-COMMENT ON FUNCTION textsim._update_batch(textsim.corpus, text, double precision, integer[])
-    IS 'bring the clusters of a corpus up to date with changed documents';
 
+-- Update the clusters with some log entries, or one; how many documents: 0 if none are logged, or another session
+-- updates them and this one does not wait.
 CREATE FUNCTION textsim._update_clusters(
     corpus text, waits boolean DEFAULT true, entry_id bigint DEFAULT NULL)
 RETURNS integer
@@ -272,19 +271,16 @@ BEGIN
     USING c, tracking.linkage, tracking.threshold, logged;
     RETURN cardinality(logged);
 END $$;
-COMMENT ON FUNCTION textsim._update_clusters(text, boolean, bigint)
-    IS 'bring the clusters of a tracked corpus up to date with some log entries, or with one, and return the number '
-    'of documents; 0 if the log has no entries, or if the caller does not wait and another session updates them';
 
+-- Whether the transaction that writes documents of a corpus updates their clusters.
 CREATE FUNCTION textsim._is_inline(corpus_id integer) RETURNS boolean
 LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     RETURN EXISTS (
         SELECT FROM textsim.tracked t WHERE t.corpus_id = _is_inline.corpus_id AND t.mode = 'inline');
 END $$;
-COMMENT ON FUNCTION textsim._is_inline(integer)
-    IS 'whether the transaction that writes documents of a corpus updates their clusters';
 
+-- Update the clusters of documents that this transaction has logged.
 -- The writers of an attached table may have no right to write the tables of the corpus.
 CREATE FUNCTION textsim._update_at_commit() RETURNS trigger
 LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
@@ -293,13 +289,12 @@ BEGIN
     FROM textsim.corpus c JOIN textsim.tracked t ON t.corpus_id = c.id WHERE c.id = NEW.corpus_id;
     RETURN NULL;
 END $$;
-COMMENT ON FUNCTION textsim._update_at_commit()
-    IS 'update the clusters of documents that this transaction has logged';
 
 CREATE CONSTRAINT TRIGGER update_at_commit AFTER INSERT ON textsim.pending DEFERRABLE INITIALLY DEFERRED
 FOR EACH ROW WHEN (NEW.kind = 'cluster' AND textsim._is_inline(NEW.corpus_id))
 EXECUTE FUNCTION textsim._update_at_commit();
 
+-- The tracked corpus with a name, or an error; for NULL, all tracked corpora that the current role may write.
 CREATE FUNCTION textsim._tracked_corpora(corpus text) RETURNS text[]
 LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
@@ -312,9 +307,6 @@ BEGIN
         WHERE has_table_privilege(to_regclass('textsim.node_' || c.id), 'UPDATE')
         ORDER BY c.id);
 END $$;
-COMMENT ON FUNCTION textsim._tracked_corpora(text)
-    IS 'the corpus with a name; an error if it is not tracked; NULL: the names of all tracked corpora that the '
-    'current role may write';
 
 -- Public functions
 

@@ -3,6 +3,7 @@
 
 -- Private functions
 
+-- A query for the members of the clusters of a tracked corpus.
 -- The documents come first: untrack() locks them first, too.
 CREATE FUNCTION textsim._members_query(c textsim.corpus) RETURNS text
 LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
@@ -24,9 +25,8 @@ BEGIN
         $query$, 'document_' || c.id, 'member_' || c.id, 'cluster_' || c.id, 'match_' || c.id, 'node_' || c.id,
         'crowded_' || c.id, textsim._alive(c, 'd'), textsim._alive(c, 'r'));
 END $$;
-COMMENT ON FUNCTION textsim._members_query(textsim.corpus)
-    IS 'a query for the members of the clusters of a tracked corpus';
 
+-- The rows of members_of().
 CREATE FUNCTION textsim._members_of(corpus text, document_key text)
 RETURNS TABLE (
     key text, cluster bigint, representative text, similarity double precision, crowded boolean)
@@ -39,7 +39,6 @@ BEGIN
         'AND m.cluster = (SELECT o.cluster FROM textsim.%I e JOIN textsim.%I o ON o.document_id = e.id '
         'WHERE e.key = $1%s)', 'document_' || c.id, 'member_' || c.id, textsim._alive(c, 'e')) USING document_key;
 END $$;
-COMMENT ON FUNCTION textsim._members_of(text, text) IS 'the rows of members_of()';
 
 -- Public functions
 

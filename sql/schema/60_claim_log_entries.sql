@@ -5,6 +5,8 @@
 
 -- Private functions
 
+-- Lock the next entries of these kinds after an id, up to a number of keys: those of the sources, and those for the
+-- words of corpora.
 CREATE FUNCTION textsim._ready_entries(
     kinds text[], sources integer[], excluded integer[], after bigint, most integer, of_one_source boolean)
 RETURNS TABLE (id bigint, kind text, source_id integer)
@@ -44,11 +46,8 @@ BEGIN
         EXIT WHEN size >= most;
     END LOOP;
 END $$;
-COMMENT ON FUNCTION textsim._ready_entries(
-    text[], integer[], integer[], bigint, integer, boolean)
-    IS 'lock the next entries of these kinds with an id above after, up to this number of keys: those of the '
-    'sources, and those for the words of all corpora except the excluded ones';
 
+-- Lease the next entries of the log for some seconds; every_corpus: entries for words of other corpora too.
 CREATE FUNCTION textsim._claim(
     sources integer[], every_corpus boolean, excluded integer[], after bigint, most integer,
     lease double precision)
@@ -76,10 +75,6 @@ BEGIN
     WHERE p.id = ANY (ids)
     RETURNING p.*;
 END $$;
-COMMENT ON FUNCTION textsim._claim(
-    integer[], boolean, integer[], bigint, integer, double precision)
-    IS 'lease the next entries of the log for some seconds, and return them; see textsim._ready_entries. Without '
-    'every_corpus, entries for words are those of the corpora of the sources';
 
 CREATE FUNCTION textsim._delete_entries(entries bigint[]) RETURNS void
 LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE
@@ -91,8 +86,8 @@ AS $$
 BEGIN
     DELETE FROM textsim.pending p WHERE p.id = ANY (entries);
 END $$;
-COMMENT ON FUNCTION textsim._delete_entries(bigint[]) IS 'delete entries that are indexed';
 
+-- Lease claimed entries for some seconds from now, 0 to release them; uncounted_tries are taken back.
 CREATE FUNCTION textsim._lease_entries(entries bigint[], lease double precision, uncounted_tries integer)
 RETURNS void
 LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE
@@ -106,6 +101,3 @@ BEGIN
     SET lease_until = now() + make_interval(secs => lease), tries = greatest(p.tries - uncounted_tries, 0)
     WHERE p.id = ANY (entries);
 END $$;
-COMMENT ON FUNCTION textsim._lease_entries(bigint[], double precision, integer)
-    IS 'lease claimed entries for some seconds from now, 0 to release them; uncounted_tries: how many tries '
-    'are taken back';

@@ -3,6 +3,7 @@
 -- Private functions
 
 -- This function and the next are patterns, as the functions that update clusters are.
+-- Log documents, all of a cluster in one entry: if their nodes are gone, a part of a cluster would lose its id.
 CREATE FUNCTION textsim._log_whole_clusters(corpus_id integer, ids integer[]) RETURNS void
 LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
@@ -17,10 +18,9 @@ BEGIN
     ) p
     GROUP BY p.part ORDER BY p.part;
 END $$;
-COMMENT ON FUNCTION textsim._log_whole_clusters(integer, integer[])
-    IS 'log documents as _log_ids() does, all documents of a cluster in one entry: if their nodes are gone, a part of a '
-    'cluster would lose its id';
 
+-- Remove the nodes and matches of a tracked corpus, mend its rows of clusters, and log all documents, so that the next
+-- update computes all anew, with the same ids.
 CREATE FUNCTION textsim._mend_tracked(corpus_id integer) RETURNS bigint
 LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -62,10 +62,9 @@ BEGIN
     PERFORM textsim._log_whole_clusters(corpus_id, documents);
     RETURN cardinality(documents);
 END $$;
-COMMENT ON FUNCTION textsim._mend_tracked(integer)
-    IS 'remove the nodes and matches of a tracked corpus, mend its rows of clusters, and log all documents, so that the '
-    'next update computes matches and clusters anew, with the same ids; returns the number of documents';
 
+-- Let a rebuilt corpus be tracked as the corpus that it replaces: clusters, aliases and events move to the new ids of
+-- documents, and all documents are logged.
 -- A document that is gone, but still has a member row or an event, gets an id that no document has.
 CREATE FUNCTION textsim._move_tracking(old integer, new integer) RETURNS void
 LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
@@ -115,6 +114,3 @@ BEGIN
     EXECUTE format('SELECT textsim.%I($1, $2)', '_log_whole_clusters_' || new)
     USING new, coalesce(documents || new_ids, documents, '{}');
 END $$;
-COMMENT ON FUNCTION textsim._move_tracking(integer, integer)
-    IS 'let a rebuilt corpus be tracked as the corpus was that it replaces: clusters, aliases and events move to the '
-    'new ids of documents, and all documents are logged, so that the next update finds their matches';

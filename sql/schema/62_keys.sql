@@ -14,8 +14,8 @@ BEGIN ATOMIC
     )
     SELECT b.oid FROM based b WHERE b.base = 0;
 END;
-COMMENT ON FUNCTION textsim._base_type(oid) IS 'the base type of a domain; any other type itself';
 
+-- A value as a text that no setting of the session changes.
 -- The settings that change the text of a value; every text that is stored or compared is made under them. Trigger
 -- functions and row filters take the list from here. concat() calls the output function of the type; a cast could be a
 -- function of the type's owner.
@@ -27,9 +27,8 @@ AS $$
 BEGIN
     RETURN concat(value);
 END $$;
-COMMENT ON FUNCTION textsim._text_of(anyelement)
-    IS 'a value as a text that no setting of the session changes';
 
+-- The settings of textsim._text_of as clauses of another function, without search_path.
 CREATE FUNCTION textsim._text_settings() RETURNS text
 LANGUAGE sql STABLE PARALLEL SAFE
 BEGIN ATOMIC
@@ -37,9 +36,8 @@ BEGIN ATOMIC
     FROM pg_proc p CROSS JOIN unnest(p.proconfig) s
     WHERE p.oid = to_regprocedure('textsim._text_of(anyelement)') AND s NOT LIKE 'search_path=%';
 END;
-COMMENT ON FUNCTION textsim._text_settings()
-    IS 'the settings of textsim._text_of as clauses of another function, without search_path';
 
+-- An expression: the text of a column of a row of an attached table; NULL if the column is NULL.
 -- A function with settings takes 6 microseconds, so it writes only the types whose text depends on a setting. The
 -- padding of char(n) is no part of a value: PostgreSQL ignores it when it compares.
 CREATE FUNCTION textsim._text_expression(relation oid, version text, column_name name) RETURNS text
@@ -54,14 +52,13 @@ RETURN (
     FROM (SELECT textsim._base_type((
         SELECT a.atttypid FROM pg_attribute a
         WHERE a.attrelid = relation AND a.attname = column_name AND NOT a.attisdropped))) b (type));
-COMMENT ON FUNCTION textsim._text_expression(oid, text, name)
-    IS 'an expression: the text of a column of a row of an attached table; NULL if the column is NULL';
 
+-- A value as it stands in a key of several values: without a slash.
 CREATE FUNCTION textsim._escape_part(part text) RETURNS text
 LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
 RETURN replace(replace(part COLLATE "C", '~', '~0'), '/', '~1');
-COMMENT ON FUNCTION textsim._escape_part(text) IS 'a value as it stands in a key of several values: without a slash';
 
+-- An expression: the key of a row of an attached table.
 -- concat_ws() calls the output functions of the types. With one column there is no slash, and nothing to escape.
 CREATE FUNCTION textsim._key_of(source textsim.source, version text) RETURNS text
 LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
@@ -74,8 +71,8 @@ RETURN (
             ELSE '%s.%I'
         END, version, k.name), ', ' ORDER BY k.place))
     FROM unnest(source.key_columns, source.key_types) WITH ORDINALITY k (name, type, place));
-COMMENT ON FUNCTION textsim._key_of(textsim.source, text) IS 'an expression: the key of a row of an attached table';
 
+-- A unique index on exactly these columns of a table, in any order; NULL if there is none.
 CREATE FUNCTION textsim._key_index(relation oid, key_columns name[]) RETURNS oid
 LANGUAGE sql STABLE STRICT PARALLEL SAFE
 BEGIN ATOMIC
@@ -87,9 +84,8 @@ BEGIN ATOMIC
             ORDER BY a.attnum)
     ORDER BY i.indimmediate DESC, i.indexrelid LIMIT 1;
 END;
-COMMENT ON FUNCTION textsim._key_index(oid, name[])
-    IS 'a unique index on exactly these columns of a table, in any order; NULL if there is none';
 
+-- The key columns of a table as expressions, with the values that a key has for them, in the order of an index.
 -- The order of the index, so that the rows can be read in pages. Only texts have escaped characters.
 CREATE FUNCTION textsim._key_parts(source textsim.source, version text, key text)
 RETURNS TABLE (part text, value text, place bigint)
@@ -105,31 +101,25 @@ BEGIN ATOMIC
     LEFT JOIN pg_attribute a ON a.attrelid = source.relation AND a.attname = k.name AND NOT a.attisdropped
     LEFT JOIN pg_index i ON i.indexrelid = textsim._key_index(source.relation, source.key_columns);
 END;
-COMMENT ON FUNCTION textsim._key_parts(textsim.source, text, text)
-    IS 'the key columns of an attached table as expressions, beside the values that a key has for them, in the '
-    'order of an index of the table';
 
+-- A condition: a row of an attached table has this key; an index of the table serves it.
 CREATE FUNCTION textsim._has_key(source textsim.source, version text, key text) RETURNS text
 LANGUAGE sql STABLE STRICT PARALLEL SAFE
 RETURN (
     SELECT string_agg(format('%s = %s', p.part, p.value), ' AND ' ORDER BY p.place)
     FROM textsim._key_parts(source, version, key) p);
-COMMENT ON FUNCTION textsim._has_key(textsim.source, text, text)
-    IS 'a condition: a row of an attached table has this key; an index of the table serves it';
 
+-- A list for ORDER BY: the key columns of an attached table, in the order of an index.
 CREATE FUNCTION textsim._key_order(source textsim.source, version text) RETURNS text
 LANGUAGE sql STABLE STRICT PARALLEL SAFE
 RETURN (SELECT string_agg(p.part, ', ' ORDER BY p.place) FROM textsim._key_parts(source, version, 'q.key') p);
-COMMENT ON FUNCTION textsim._key_order(textsim.source, text)
-    IS 'a list for ORDER BY: the key columns of an attached table, in the order of an index';
 
+-- A condition: a row of an attached table comes after this key, in the order of _key_order.
 CREATE FUNCTION textsim._is_after(source textsim.source, version text, key text) RETURNS text
 LANGUAGE sql STABLE STRICT PARALLEL SAFE
 RETURN (
     SELECT format('(%s) > (%s)', string_agg(p.part, ', ' ORDER BY p.place), string_agg(p.value, ', ' ORDER BY p.place))
     FROM textsim._key_parts(source, version, key) p);
-COMMENT ON FUNCTION textsim._is_after(textsim.source, text, text)
-    IS 'a condition: a row of an attached table comes after this key, in the order of _key_order';
 
 -- Public functions
 

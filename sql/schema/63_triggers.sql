@@ -3,6 +3,7 @@
 
 -- Private functions
 
+-- Notify the workers, at most once in 20 milliseconds.
 CREATE FUNCTION textsim._wake() RETURNS void
 LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -15,8 +16,8 @@ BEGIN
         NOTIFY textsim;
     END IF;
 END $$;
-COMMENT ON FUNCTION textsim._wake() IS 'notify the workers, at most once in 20 milliseconds';
 
+-- Log that the rows of an attached table with these keys changed; without keys, that the table must be compared.
 CREATE FUNCTION textsim._enqueue(corpus_id integer, source_id integer, keys text[] DEFAULT NULL) RETURNS void
 LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
@@ -26,10 +27,8 @@ BEGIN
         PERFORM textsim._wake();
     END IF;
 END $$;
-COMMENT ON FUNCTION textsim._enqueue(integer, integer, text[])
-    IS 'log that the rows of an attached table with these keys changed; without keys, that the table must be compared '
-    'with its documents';
 
+-- The corpus with an id, for a trigger; an error if a rebuild has replaced it.
 CREATE FUNCTION textsim._attached_corpus(corpus_id integer) RETURNS textsim.corpus
 LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -43,9 +42,8 @@ BEGIN
     END IF;
     RETURN c;
 END $$;
-COMMENT ON FUNCTION textsim._attached_corpus(integer)
-    IS 'the corpus with an id, for a trigger; an error if a rebuild has replaced it';
 
+-- Index a change of a table in mode inline; body is NULL without a document, fault says why there can be none.
 CREATE FUNCTION textsim._index_change(
     corpus_id integer, source integer, operation text, changed_table oid,
     old_key text, new_key text, body text, scope text, expires_at timestamptz, fault text)
@@ -90,10 +88,8 @@ BEGIN
         PERFORM textsim._write_document(c, source, new_key, body, scope, expires_at);
     END IF;
 END $$;
-COMMENT ON FUNCTION textsim._index_change(integer, integer, text, oid, text, text, text, text, timestamptz, text)
-    IS 'index a change of a table in mode inline; body is NULL if the row was deleted or has no document, and fault is '
-    'the reason why the row cannot have one';
 
+-- Raise an error unless a trigger has transition tables of these names.
 CREATE FUNCTION textsim._check_transition_table(
     relation oid, trigger_name name, names name[] DEFAULT '{changed}')
 RETURNS void
@@ -114,9 +110,8 @@ BEGIN
     RAISE EXCEPTION 'the table was attached after this transaction began'
         USING ERRCODE = 'serialization_failure', HINT = 'Repeat the transaction.';
 END $$;
-COMMENT ON FUNCTION textsim._check_transition_table(oid, name, name[])
-    IS 'raise an error unless a trigger has transition tables of these names';
 
+-- Whether a table is attached as this source, or is a partition of it; a warning if it is not.
 -- A dump of one table has its triggers, and in the database that restores it their functions may belong to another
 -- table.
 CREATE FUNCTION textsim._is_own_trigger(source integer, relation oid, trigger_name name) RETURNS boolean
@@ -135,8 +130,6 @@ BEGIN
             trigger_name, relation::regclass);
     RETURN false;
 END $$;
-COMMENT ON FUNCTION textsim._is_own_trigger(integer, oid, name)
-    IS 'whether a table is attached as this source, or is a partition of it; a warning if it is not';
 
 -- The bodies of trigger functions. They are static SQL that contains the names of columns, because planning
 -- dynamic SQL would double the time of a single insert.
@@ -148,12 +141,13 @@ COMMENT ON FUNCTION textsim._is_own_trigger(integer, oid, name)
 -- functions.
 --
 -- NEW is NULL in DELETE, OLD is NULL in INSERT, and both are NULL in TRUNCATE.
+
+-- An expression: the scope that a row of an attached table gives its document.
 CREATE FUNCTION textsim._scope_of(source textsim.source, version text) RETURNS text
 LANGUAGE sql STABLE STRICT PARALLEL SAFE
 RETURN coalesce(textsim._text_expression(source.relation, version, source.scope_column), 'NULL::pg_catalog.text');
-COMMENT ON FUNCTION textsim._scope_of(textsim.source, text)
-    IS 'an expression: the scope that a row of an attached table gives its document';
 
+-- The columns of an attached table that are read.
 CREATE FUNCTION textsim._columns(source textsim.source) RETURNS name[]
 LANGUAGE sql IMMUTABLE PARALLEL SAFE
 RETURN array(
@@ -161,8 +155,8 @@ RETURN array(
     FROM unnest(source.key_columns || ARRAY[source.text_column, source.scope_column, source.time_column,
         source.expires_column] || source.filter_columns) WITH ORDINALITY c (name, place)
     WHERE c.name IS NOT NULL GROUP BY c.name ORDER BY min(c.place));
-COMMENT ON FUNCTION textsim._columns(textsim.source) IS 'the columns of an attached table that are read';
 
+-- An expression in the body of a trigger function: the hash of the columns of a row that are read.
 CREATE FUNCTION textsim._content_hash(source textsim.source, version text) RETURNS text
 LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
 RETURN (
@@ -170,9 +164,8 @@ RETURN (
         version, c.name), '') || 'seed'
         || repeat(')', count(*)::integer)
     FROM unnest(textsim._columns(source)) c (name));
-COMMENT ON FUNCTION textsim._content_hash(textsim.source, text)
-    IS 'an expression in the body of a trigger function: the hash of the columns of a row that are read';
 
+-- A time or date, without a time zone of UTC, and some seconds; infinity if there is no such time.
 -- In the settings of this function, concat() writes a time with or without a zone and a date in a form that
 -- becomes a time of UTC. A handler of errors begins a subtransaction, which a parallel worker must not do.
 CREATE FUNCTION textsim._moment(value anyelement, kept double precision) RETURNS timestamptz
@@ -184,10 +177,8 @@ BEGIN
 EXCEPTION WHEN data_exception THEN
     RETURN 'infinity';
 END $$;
-COMMENT ON FUNCTION textsim._moment(anyelement, double precision)
-    IS 'a timestamptz, timestamp or date, and some seconds, as a time; those without a time zone are of UTC; infinity '
-    'if there is no such time';
 
+-- An expression: when the document of a row of an attached table expires; NULL: never.
 CREATE FUNCTION textsim._expiry_of(source textsim.source, version text) RETURNS text
 LANGUAGE sql STABLE STRICT PARALLEL SAFE
 RETURN CASE
@@ -196,9 +187,8 @@ RETURN CASE
         'textsim._moment(%s.%I, %s)', version, source.time_column,
         (SELECT extract(epoch FROM c.keep_for) FROM textsim.corpus c WHERE c.id = source.corpus_id))
     ELSE 'NULL::pg_catalog.timestamptz' END;
-COMMENT ON FUNCTION textsim._expiry_of(textsim.source, text)
-    IS 'an expression: when the document of a row of an attached table expires; NULL: never';
 
+-- An expression: what the function _filter_N says of a row of an attached table; NULL if it has no row filter.
 -- The columns pass through texts, so that no cast of a user runs. A type that is not PostgreSQL's own is read
 -- as text.
 CREATE FUNCTION textsim._filter_of(source textsim.source, version text) RETURNS text
@@ -207,19 +197,16 @@ RETURN CASE WHEN source.row_filter IS NOT NULL THEN (
     SELECT format('textsim.%I(%s)', '_filter_' || source.id, string_agg(format(
         '(%s)::%s', textsim._text_expression(source.relation, version, c.name), c.type), ', ' ORDER BY c.place))
     FROM unnest(source.filter_columns, source.filter_types) WITH ORDINALITY c (name, type, place)) END;
-COMMENT ON FUNCTION textsim._filter_of(textsim.source, text)
-    IS 'an expression: what the function _filter_N says of a row of an attached table; NULL if it has no row filter';
 
+-- A condition: a row has a text, passes the row filter and has not expired, or this cannot be said and it is set aside.
 CREATE FUNCTION textsim._has_document(source textsim.source, version text) RETURNS text
 LANGUAGE sql STABLE STRICT PARALLEL SAFE
 RETURN format('%s.%I IS NOT NULL', version, source.text_column)
     || coalesce(' AND ' || textsim._filter_of(source, version) || ' IS NOT NULL', '')
     || CASE WHEN coalesce(source.time_column, source.expires_column) IS NULL THEN ''
         ELSE format(' AND coalesce(%s > pg_catalog.now(), true)', textsim._expiry_of(source, version)) END;
-COMMENT ON FUNCTION textsim._has_document(textsim.source, text)
-    IS 'a condition: a row of an attached table has a document, because it has a text, passes the row filter and '
-    'has not expired. A row of which this cannot be said has a document too, which is set aside';
 
+-- An expression: why a row can have no document, although _has_document() says so; or NULL.
 CREATE FUNCTION textsim._row_fault(source textsim.source, version text) RETURNS text
 LANGUAGE sql STABLE STRICT PARALLEL SAFE
 RETURN (
@@ -230,10 +217,8 @@ RETURN (
             version, c.name, textsim._expiry_of(source, version))
         FROM coalesce(source.time_column, source.expires_column) c (name)
         WHERE c.name IS NOT NULL)), ('NULL::pg_catalog.text')) f (fault));
-COMMENT ON FUNCTION textsim._row_fault(textsim.source, text)
-    IS 'an expression: why a row of an attached table can have no document, although textsim._has_document says so; '
-    'or NULL';
 
+-- The body of the trigger function of an attached table.
 CREATE FUNCTION textsim._trigger_body(source textsim.source) RETURNS text
 LANGUAGE sql STABLE STRICT PARALLEL SAFE SET quote_all_identifiers = off
 RETURN CASE WHEN source.mode = 'queue' THEN format($body$
@@ -303,8 +288,6 @@ $body$, source.corpus_id, source.id, textsim._key_of(source, 'OLD'), source.text
     textsim._scope_of(source, 'NEW'), textsim._has_document(source, 'NEW'),
     textsim._expiry_of(source, 'NEW'), textsim._key_of(source, 'NEW'), textsim._row_fault(source, 'NEW'))
 END;
-COMMENT ON FUNCTION textsim._trigger_body(textsim.source)
-    IS 'the body of the trigger function of an attached table';
 
 CREATE FUNCTION textsim._make_trigger_function(source textsim.source) RETURNS void
 LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
@@ -316,17 +299,13 @@ BEGIN
         'LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SECURITY DEFINER '
         'SET search_path = pg_catalog, pg_temp SET plan_cache_mode = force_generic_plan %s AS %L',
         function, textsim._text_settings(), textsim._trigger_body(source)));
-    EXECUTE format('COMMENT ON FUNCTION %s IS %L', function, 'keeps an attached table indexed');
 END $$;
-COMMENT ON FUNCTION textsim._make_trigger_function(textsim.source)
-    IS 'create or replace the trigger function of an attached table';
 
 CREATE FUNCTION textsim._trigger_function(source integer) RETURNS regprocedure
 LANGUAGE sql STABLE STRICT PARALLEL SAFE
 RETURN to_regprocedure(format('textsim.%I()', '_changes_' || source));
-COMMENT ON FUNCTION textsim._trigger_function(integer)
-    IS 'the trigger function of an attached table; NULL if it does not exist';
 
+-- A condition for the WHEN clause of a trigger: the update changes a column that is read.
 -- Equal values may have different texts, such as 1.0 and 1.00, and some types have no equality. So bytes are compared.
 -- The function is that of the operator *<>, which pg_dump would write as a comparison of columns.
 CREATE FUNCTION textsim._is_changed(source textsim.source) RETURNS text
@@ -336,9 +315,8 @@ RETURN (
         string_agg(format('OLD.%I', c.name), ', ' ORDER BY c.place),
         string_agg(format('NEW.%I', c.name), ', ' ORDER BY c.place))
     FROM unnest(textsim._columns(source)) WITH ORDINALITY c (name, place));
-COMMENT ON FUNCTION textsim._is_changed(textsim.source)
-    IS 'a condition for the WHEN clause of a trigger: the update changes a column that is read';
 
+-- The triggers that an attached table must have: the end of the name, the time and the clause.
 CREATE FUNCTION textsim._trigger_events(source textsim.source)
 RETURNS TABLE (name text, timing text, clause text)
 LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE ROWS 4 SET search_path = pg_catalog, pg_temp AS $$
@@ -364,17 +342,14 @@ BEGIN
             'FOR EACH STATEMENT WHEN (false)');
     END IF;
 END $$;
-COMMENT ON FUNCTION textsim._trigger_events(textsim.source)
-    IS 'the triggers that an attached table must have: the end of the name, the time and the clause';
 
+-- The name of a trigger of an attached table; event is a name of textsim._trigger_events.
 -- Triggers of one event run in the order of their names, and an underscore sorts before lower-case letters. If a
 -- user's AFTER trigger changes the same row again, our trigger indexes that change too. Our trigger for the first
 -- change must have run before, because it has the first text.
 CREATE FUNCTION textsim._trigger_name(source integer, event text) RETURNS text
 LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
 RETURN format('_textsim_%s_%s', source, event);
-COMMENT ON FUNCTION textsim._trigger_name(integer, text)
-    IS 'the name of a trigger of an attached table; event is a name of textsim._trigger_events';
 
 CREATE FUNCTION textsim._create_triggers(source textsim.source) RETURNS void
 LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
@@ -393,5 +368,3 @@ BEGIN
             trigger.clause, textsim._trigger_function(source.id));
     END LOOP;
 END $$;
-COMMENT ON FUNCTION textsim._create_triggers(textsim.source)
-    IS 'create the triggers of a table that is being attached';

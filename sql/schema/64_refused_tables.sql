@@ -2,6 +2,7 @@
 
 -- Private functions
 
+-- A table and its partitions at all levels; no rows if the table was dropped.
 CREATE FUNCTION textsim._partitions(relation oid) RETURNS SETOF oid
 LANGUAGE sql STABLE STRICT PARALLEL SAFE
 BEGIN ATOMIC
@@ -14,9 +15,8 @@ BEGIN ATOMIC
     )
     SELECT part.oid FROM part;
 END;
-COMMENT ON FUNCTION textsim._partitions(oid)
-    IS 'a table and its partitions at all levels; no rows if the table was dropped';
 
+-- A type, and the types of its elements, bounds and fields.
 -- An array, a range, a domain or a row has the texts of the types in it.
 CREATE FUNCTION textsim._types_in(type oid) RETURNS SETOF oid
 LANGUAGE sql STABLE STRICT PARALLEL SAFE ROWS 1
@@ -35,17 +35,15 @@ BEGIN ATOMIC
     )
     SELECT i.oid FROM inner_type i;
 END;
-COMMENT ON FUNCTION textsim._types_in(oid)
-    IS 'a type, and the types of its elements, bounds and fields';
 
+-- The first of these types of PostgreSQL that is in a type, or NULL.
 CREATE FUNCTION textsim._changing_type(type oid, types name[]) RETURNS text
 LANGUAGE sql STABLE STRICT PARALLEL SAFE
 RETURN (
     SELECT min(format_type(t.oid, NULL)) FROM textsim._types_in(type) i JOIN pg_type t ON t.oid = i
     WHERE t.typnamespace = 'pg_catalog'::regnamespace AND t.typname = ANY (types));
-COMMENT ON FUNCTION textsim._changing_type(oid, name[])
-    IS 'the first of these types of PostgreSQL that is in a type, or NULL';
 
+-- The reason why the same value of a type may have another text, or NULL.
 CREATE FUNCTION textsim._text_fault(type oid) RETURNS text
 LANGUAGE sql STABLE STRICT PARALLEL SAFE
 RETURN coalesce(
@@ -54,9 +52,8 @@ RETURN coalesce(
     'has values of type ' || textsim._changing_type(type, '{regclass,regtype,regproc,regprocedure,regoper,regoperator,'
         'regrole,regnamespace,regconfig,regdictionary,regcollation,aclitem}')
         || ', whose text changes when an object is renamed; use oid or text');
-COMMENT ON FUNCTION textsim._text_fault(oid)
-    IS 'the reason why the same value of a type may have another text, or NULL';
 
+-- The types of the key columns of a table; for a domain, its base type.
 CREATE FUNCTION textsim._key_types(relation oid, key_columns name[]) RETURNS regtype[]
 LANGUAGE sql STABLE STRICT PARALLEL SAFE
 RETURN array(
@@ -64,8 +61,6 @@ RETURN array(
     FROM unnest(key_columns) WITH ORDINALITY k (name, place)
     JOIN pg_attribute a ON a.attrelid = relation AND a.attname = k.name AND NOT a.attisdropped
     ORDER BY k.place)::regtype[];
-COMMENT ON FUNCTION textsim._key_types(oid, name[])
-    IS 'the types of the key columns of a table; for a domain, its base type';
 
 CREATE FUNCTION textsim._relation_fault(relation regclass) RETURNS text
 LANGUAGE sql STABLE STRICT PARALLEL SAFE
@@ -84,8 +79,6 @@ BEGIN ATOMIC
     FROM pg_class c
     WHERE c.oid = relation;
 END;
-COMMENT ON FUNCTION textsim._relation_fault(regclass)
-    IS 'the reason why a relation cannot be attached, or NULL';
 
 CREATE FUNCTION textsim._unlogged_fault(relation oid) RETURNS text
 LANGUAGE sql STABLE STRICT PARALLEL SAFE
@@ -96,9 +89,8 @@ BEGIN ATOMIC
     WHERE c.relpersistence = 'u'
     LIMIT 1;
 END;
-COMMENT ON FUNCTION textsim._unlogged_fault(oid)
-    IS 'the reason why an unlogged table cannot be kept indexed, or NULL';
 
+-- The reason why a column cannot serve as key, text, scope, time or filter, or NULL.
 CREATE FUNCTION textsim._column_fault(relation regclass, column_name name, purpose text)
 RETURNS text
 LANGUAGE sql STABLE STRICT PARALLEL SAFE
@@ -137,9 +129,8 @@ BEGIN ATOMIC
     LEFT JOIN pg_attribute a ON a.attrelid = relation AND a.attname = column_name
         AND a.attnum > 0 AND NOT a.attisdropped;
 END;
-COMMENT ON FUNCTION textsim._column_fault(regclass, name, text)
-    IS 'the reason why a column cannot be the column for the purpose key, text, scope, time or filter, or NULL';
 
+-- The reason why two rows of a table may have the same key, or NULL.
 CREATE FUNCTION textsim._uniqueness_fault(relation regclass, key_columns name[]) RETURNS text
 LANGUAGE sql STABLE STRICT PARALLEL SAFE
 RETURN CASE
@@ -152,9 +143,8 @@ RETURN CASE
         THEN format('columns "%s" are not unique together; expected a primary key or a unique index on exactly these '
             'columns', array_to_string(key_columns, '", "'))
 END;
-COMMENT ON FUNCTION textsim._uniqueness_fault(regclass, name[])
-    IS 'the reason why two rows of a table may have the same key, or NULL';
 
+-- The first column that cannot serve as it should, with the reason, or NULL.
 CREATE FUNCTION textsim._columns_fault(
     relation regclass, key_columns name[], text_column name, scope_column name, time_column name,
     filter_columns name[])
@@ -168,10 +158,8 @@ RETURN coalesce(
     format('column "%s" ', time_column) || textsim._column_fault(relation, time_column, 'time'),
     (SELECT min(format('column "%s" ', f) || textsim._column_fault(relation, f, 'filter'))
         FROM unnest(filter_columns) f));
-COMMENT ON FUNCTION textsim._columns_fault(regclass, name[], name, name, name, name[])
-    IS 'the column that cannot be of the key, the text, the scope or the time column, or a column of the row filter, '
-    'with the reason, or NULL';
 
+-- The reason why no role can index an attached table, or NULL.
 -- The same checks as in attach: the table may have been altered since.
 CREATE FUNCTION textsim._table_fault(source textsim.source) RETURNS text
 LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
@@ -183,9 +171,8 @@ BEGIN
         (SELECT textsim._unique_table_fault(source.relation, source.key_columns, source.scope_column)
             FROM textsim.corpus c WHERE c.id = source.corpus_id AND c.is_unique));
 END $$;
-COMMENT ON FUNCTION textsim._table_fault(textsim.source)
-    IS 'the reason why no role can index an attached table, or NULL';
 
+-- An index, constraint or statistic with code of another role, which planning a query may run; or NULL.
 CREATE FUNCTION textsim._foreign_code(relation oid) RETURNS text
 LANGUAGE sql STABLE STRICT PARALLEL SAFE
 BEGIN ATOMIC
@@ -208,10 +195,8 @@ BEGIN ATOMIC
     END
     WHERE NOT w.rolsuper AND w.rolname <> current_user;
 END;
-COMMENT ON FUNCTION textsim._foreign_code(oid)
-    IS 'an index, constraint or statistic that uses code of another role, which planning a query may '
-    'run; or NULL';
 
+-- The reason why the current role cannot index an attached table, or NULL.
 CREATE FUNCTION textsim._source_fault(source textsim.source) RETURNS text
 LANGUAGE sql STABLE STRICT PARALLEL SAFE
 RETURN CASE
@@ -238,5 +223,3 @@ RETURN CASE
         || ' calls a function of another role, which would run with the rights of this role; run a '
         'worker as the owner of that function'
 END;
-COMMENT ON FUNCTION textsim._source_fault(textsim.source)
-    IS 'the reason why the current role cannot index an attached table, or NULL';

@@ -2,6 +2,7 @@
 
 -- Private functions
 
+-- The files of a table and its partitions, the state of its triggers, and the values of its enums.
 -- TRUNCATE gives a table a new file, even if no trigger runs. Disabling a trigger changes its row in the
 -- catalog, even if the trigger is enabled again at once. A crash of the server empties an unlogged table. A
 -- renamed column may have another meaning, and a renamed value of an enum has another text. Each element begins with the
@@ -28,9 +29,8 @@ BEGIN ATOMIC
         WHERE a.attrelid = source.relation AND a.attname = ANY (textsim._columns(source)) AND a.atttypid >= 16384
     ) e (element);
 END;
-COMMENT ON FUNCTION textsim._shape(textsim.source)
-    IS 'the files of a table and its partitions, the state of its triggers, and the values of its enums';
 
+-- The renamed columns of a table that are read, with their new names, unless another column has the old name.
 CREATE FUNCTION textsim._renamed_columns(source textsim.source)
 RETURNS TABLE (column_name name, new_name name)
 LANGUAGE sql STABLE STRICT PARALLEL SAFE ROWS 1
@@ -45,10 +45,8 @@ BEGIN ATOMIC
         SELECT FROM pg_attribute x
         WHERE x.attrelid = source.relation AND x.attname = n.column_name AND NOT x.attisdropped);
 END;
-COMMENT ON FUNCTION textsim._renamed_columns(textsim.source)
-    IS 'the columns of an attached table that are read and were renamed, with their new names, unless another column '
-    'has the old name';
 
+-- The partitions that a shape has gained, and whether it has lost any; added is NULL if anything else changed.
 CREATE FUNCTION textsim._changed_partitions(before text[], after text[], OUT added oid[], OUT has_fewer boolean)
 LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
 BEGIN ATOMIC
@@ -63,18 +61,16 @@ BEGIN ATOMIC
                 SELECT DISTINCT n.relation FROM new n WHERE n.relation NOT IN (SELECT o.relation FROM old o)) END,
         EXISTS (SELECT FROM old o WHERE o.relation NOT IN (SELECT n.relation FROM new n));
 END;
-COMMENT ON FUNCTION textsim._changed_partitions(text[], text[])
-    IS 'the partitions that a shape has gained, and whether it has lost any; added is NULL if anything else changed';
 
+-- Store the shape of a table, if everything that triggers missed has been logged.
 CREATE FUNCTION textsim._note_shape(number integer, before text[], after text[]) RETURNS void
 LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     PERFORM textsim._check_session_of_source(number);
     UPDATE textsim.source s SET shape = after WHERE s.id = number AND s.shape = before;
 END $$;
-COMMENT ON FUNCTION textsim._note_shape(integer, text[], text[])
-    IS 'store the shape of a table, if everything that triggers missed has been logged';
 
+-- Log the keys that a query returns, which reads an attached table or one of its partitions.
 CREATE FUNCTION textsim._log_keys(source textsim.source, relation regclass, query text) RETURNS void
 LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
@@ -94,9 +90,8 @@ BEGIN
 EXCEPTION WHEN OTHERS THEN
     PERFORM textsim._enqueue(source.corpus_id, source.id);
 END $$;
-COMMENT ON FUNCTION textsim._log_keys(textsim.source, regclass, text)
-    IS 'log the keys that a query returns, which reads an attached table or one of its partitions';
 
+-- A query for the keys of the documents of an attached table that have no row.
 CREATE FUNCTION textsim._gone_rows(source textsim.source) RETURNS text
 LANGUAGE sql STABLE STRICT PARALLEL SAFE
 RETURN (
@@ -104,9 +99,8 @@ RETURN (
         'SELECT FROM %s t WHERE %s AND %s)', 'document_' || c.id, source.id, textsim._alive(c, 'd'), source.relation,
         textsim._has_key(source, 't', 'd.key'), textsim._has_document(source, 't'))
     FROM textsim.corpus c WHERE c.id = source.corpus_id);
-COMMENT ON FUNCTION textsim._gone_rows(textsim.source)
-    IS 'a query for the keys of the documents of an attached table that have no row';
 
+-- Log the changes of an attached table that triggers may have missed; whether there are such changes.
 CREATE FUNCTION textsim._compare_changed(number integer) RETURNS boolean
 LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -134,6 +128,3 @@ BEGIN
     PERFORM textsim._note_shape(number, source.shape, current_shape);
     RETURN true;
 END $$;
-COMMENT ON FUNCTION textsim._compare_changed(integer)
-    IS 'log the changes of an attached table that triggers may have missed; whether there are such '
-    'changes';

@@ -4,6 +4,7 @@
 
 -- Private functions
 
+-- A temporary index with the row filter of a table that is being attached as its condition.
 -- The server parses the condition as that of an index on an empty temporary table. So it has immutable functions
 -- and no subqueries, and the catalog has it in a form that means the same whoever reads it.
 CREATE FUNCTION textsim._filter_index(relation regclass, row_filter text) RETURNS regclass
@@ -27,9 +28,8 @@ EXCEPTION WHEN syntax_error_or_access_rule_violation OR feature_not_supported OR
 THEN
     PERFORM textsim._refuse_table(relation, format('its row filter is %L: %s', row_filter, SQLERRM));
 END $$;
-COMMENT ON FUNCTION textsim._filter_index(regclass, text)
-    IS 'a temporary index with the row filter of a table that is being attached as its condition';
 
+-- The condition of an index, which is the row filter of a table, with its columns; an error if it uses code of a user.
 CREATE FUNCTION textsim._read_filter(
     relation regclass, filter regclass, OUT condition text, OUT columns name[], OUT types text[])
 LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
@@ -57,10 +57,8 @@ BEGIN
     WHERE i.indexrelid = filter
     GROUP BY i.indpred, i.indrelid;
 END $$;
-COMMENT ON FUNCTION textsim._read_filter(regclass, regclass)
-    IS 'the condition of an index, which is the row filter of a table, with its columns and their types; an error if '
-    'it uses code of a user';
 
+-- Create the function of the row filter: it returns an empty text if the filter is true, NULL if not, or the error.
 CREATE FUNCTION textsim._make_filter_function(source textsim.source) RETURNS void
 LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -87,10 +85,8 @@ END
 $body$, source.row_filter, columns)));
     END IF;
 END $$;
-COMMENT ON FUNCTION textsim._make_filter_function(textsim.source)
-    IS 'create the function that computes the row filter of a table that is being attached. It returns an empty text '
-    'if the filter is true, NULL if it is not, and the error if it cannot be computed';
 
+-- Store a table that is being attached, and create its trigger function.
 CREATE FUNCTION textsim._prepare_source(
     corpus text, relation regclass, key_columns name[], text_column name, mode text,
     scope_column name DEFAULT NULL, time_column name DEFAULT NULL, expires_column name DEFAULT NULL,
@@ -157,9 +153,8 @@ BEGIN
         textsim._trigger_function(source.id), table_owner);
     RETURN source;
 END $$;
-COMMENT ON FUNCTION textsim._prepare_source(text, regclass, name[], name, text, name, name, name, regclass)
-    IS 'store a table that is being attached, and create its trigger function';
 
+-- Mark a table as attached, if its triggers are in place; compare: log that all its rows must be indexed.
 CREATE FUNCTION textsim._activate_source(source integer, compare boolean) RETURNS void
 LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -181,10 +176,8 @@ BEGIN
         PERFORM textsim._enqueue(activated.corpus_id, activated.id);
     END IF;
 END $$;
-COMMENT ON FUNCTION textsim._activate_source(integer, boolean)
-    IS 'mark a table as attached, if its triggers are in place; compare: log that all its rows must '
-    'be indexed';
 
+-- Mark a table without triggers as detached; its documents stay.
 CREATE FUNCTION textsim._release_source(number integer) RETURNS void
 LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -209,8 +202,6 @@ BEGIN
     WHERE p.source_id = number AND p.kind = 'change' AND s.id = number AND s.mode = 'inline';
     DELETE FROM textsim.pending p WHERE p.source_id = number;
 END $$;
-COMMENT ON FUNCTION textsim._release_source(integer)
-    IS 'mark a table without triggers as detached; its documents stay';
 
 CREATE FUNCTION textsim._dropped_sources(corpus_id integer) RETURNS SETOF textsim.source
 LANGUAGE sql STABLE STRICT PARALLEL SAFE ROWS 1
@@ -219,9 +210,8 @@ BEGIN ATOMIC
     WHERE s.corpus_id = _dropped_sources.corpus_id AND s.active
         AND NOT EXISTS (SELECT FROM pg_class r WHERE r.oid = s.relation);
 END;
-COMMENT ON FUNCTION textsim._dropped_sources(integer)
-    IS 'the attached tables of a corpus that were dropped';
 
+-- Detach a dropped table, remove its documents, and return their number; NULL if there is no such table.
 CREATE FUNCTION textsim._release_dropped(number integer) RETURNS bigint
 LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -236,9 +226,8 @@ BEGIN
     END IF;
     RETURN documents;
 END $$;
-COMMENT ON FUNCTION textsim._release_dropped(integer)
-    IS 'detach a dropped table, remove its documents, and return their number; NULL if there is no such table';
 
+-- Raise an error unless the caller has the rights of the table's owner.
 CREATE FUNCTION textsim._check_owner(relation regclass, action text) RETURNS void
 LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
@@ -247,18 +236,16 @@ BEGIN
             USING ERRCODE = 'insufficient_privilege';
     END IF;
 END $$;
-COMMENT ON FUNCTION textsim._check_owner(regclass, text)
-    IS 'raise an error unless the caller has the rights of the table''s owner';
 
+-- Raise an error with this fault, unless the fault is NULL.
 CREATE FUNCTION textsim._refuse_table(relation regclass, fault text) RETURNS void
 LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     RAISE EXCEPTION 'table % cannot be attached: %', relation, fault
         USING ERRCODE = 'feature_not_supported';
 END $$;
-COMMENT ON FUNCTION textsim._refuse_table(regclass, text)
-    IS 'raise an error with this fault, unless the fault is NULL';
 
+-- Lock a table with its partitions; while that fails, let waiting writers go first.
 CREATE FUNCTION textsim._lock_tree(relation regclass, against_readers boolean) RETURNS void
 LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -286,8 +273,6 @@ BEGIN
         END;
     END LOOP;
 END $$;
-COMMENT ON FUNCTION textsim._lock_tree(regclass, boolean)
-    IS 'lock a table with its partitions; while that fails, let waiting writers go first';
 
 CREATE FUNCTION textsim._check_choice(name text, value text, choices text[]) RETURNS void
 LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
@@ -297,8 +282,6 @@ BEGIN
             USING ERRCODE = 'invalid_parameter_value';
     END IF;
 END $$;
-COMMENT ON FUNCTION textsim._check_choice(text, text, text[])
-    IS 'raise an error unless an argument has one of some values';
 
 CREATE FUNCTION textsim._mode_fault(c textsim.corpus, mode text, existing text) RETURNS text
 LANGUAGE sql IMMUTABLE PARALLEL SAFE
@@ -312,8 +295,6 @@ RETURN CASE
     WHEN NOT c.is_unique AND existing <> 'refuse' THEN
         format('corpus "%s" is not unique; leave out existing', c.name)
 END;
-COMMENT ON FUNCTION textsim._mode_fault(textsim.corpus, text, text)
-    IS 'the reason why a corpus does not take a table in this way, or NULL';
 
 CREATE FUNCTION textsim._optional_columns_fault(
     c textsim.corpus, scope_column name, time_column name, expires_column name)
@@ -333,8 +314,6 @@ RETURN CASE
         format('documents of corpus "%s" never expire; leave out the column of times, or create a corpus with '
             'keep_for', c.name)
 END;
-COMMENT ON FUNCTION textsim._optional_columns_fault(textsim.corpus, name, name, name)
-    IS 'the reason why a corpus does not take a table with or without these columns, or NULL';
 
 CREATE FUNCTION textsim._unique_table_fault(relation regclass, key_columns name[], scope_column name) RETURNS text
 LANGUAGE sql STABLE PARALLEL SAFE
@@ -356,17 +335,15 @@ BEGIN ATOMIC
     FROM pg_class c
     WHERE c.oid = relation;
 END;
-COMMENT ON FUNCTION textsim._unique_table_fault(regclass, name[], name)
-    IS 'the reason why a table cannot be attached to a unique corpus, or NULL';
 
+-- The reason why this role cannot attach a table to a unique corpus, or NULL.
 CREATE FUNCTION textsim._hidden_rows_fault(relation regclass) RETURNS text
 LANGUAGE sql STABLE STRICT PARALLEL SAFE
 RETURN CASE WHEN row_security_active(relation)
     THEN 'row security hides rows of it from this role, and the corpus is unique: all rows must be compared'
 END;
-COMMENT ON FUNCTION textsim._hidden_rows_fault(regclass)
-    IS 'the reason why this role cannot attach a table to a unique corpus, or NULL';
 
+-- Index the rows of a table for a unique corpus; a text for each row that matches an earlier one, which force indexes.
 CREATE FUNCTION textsim._index_existing(c textsim.corpus, source textsim.source, force boolean)
 RETURNS text[]
 LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
@@ -400,10 +377,8 @@ BEGIN
     END LOOP;
     RETURN pairs;
 END $$;
-COMMENT ON FUNCTION textsim._index_existing(textsim.corpus, textsim.source, boolean)
-    IS 'index the rows of a table that is being attached to a unique corpus; returns a text for each row '
-    'that matches an earlier row or document, which is only indexed if force is true';
 
+-- Raise an error or a warning about the rows that match in a table that is being attached.
 CREATE FUNCTION textsim._report_existing(
     c textsim.corpus, relation regclass, pairs text[], force boolean)
 RETURNS void
@@ -425,9 +400,8 @@ BEGIN
                 HINT = 'Remove these rows, or keep them: attach the table with existing => ''keep''.';
     END IF;
 END $$;
-COMMENT ON FUNCTION textsim._report_existing(textsim.corpus, regclass, text[], boolean)
-    IS 'raise an error or a warning about the rows that match in a table that is being attached';
 
+-- Mark a table as attached, and leave its rows to a worker.
 CREATE FUNCTION textsim._compare_later(c textsim.corpus, source textsim.source) RETURNS void
 LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -447,8 +421,6 @@ BEGIN
             USING HINT = format('Run textsim worker, or: CALL textsim.index_pending(%L)', c.name);
     END IF;
 END $$;
-COMMENT ON FUNCTION textsim._compare_later(textsim.corpus, textsim.source)
-    IS 'mark a table as attached, and leave its rows to a worker';
 
 -- Public functions
 

@@ -2,6 +2,7 @@
 
 -- Private functions
 
+-- The ids in the log of corpora that are no more.
 -- An entry that was logged during a rebuild may have the id of the corpus that was replaced.
 CREATE FUNCTION textsim._replaced_ids() RETURNS integer[]
 LANGUAGE plpgsql STABLE PARALLEL SAFE
@@ -21,9 +22,9 @@ BEGIN
         SELECT l.id FROM logged l
         WHERE l.id IS NOT NULL AND NOT EXISTS (SELECT FROM textsim.corpus c WHERE c.id = l.id));
 END $$;
-COMMENT ON FUNCTION textsim._replaced_ids()
-    IS 'the ids in the log of corpora that are no more';
 
+-- How many documents of a corpus, or tables if kind is compare, wait in the log; since when, and when the first lease
+-- ends. Above ten thousand an estimate, in which a document counts once for each of its entries.
 -- A monitoring system asks every few seconds, also while millions of changes wait. So this function reads at most
 -- some thousand entries: the first ones, and a few in each of fifty parts of the other ids. Only the index on corpus,
 -- kind and id has the order of these statements: by another index, the planner would read all entries of other kinds.
@@ -103,11 +104,8 @@ BEGIN
                 OR (SELECT s.corpus_id FROM textsim.source s WHERE s.id = e.source_id) = _waiting.corpus_id);
     END IF;
 END $$;
-COMMENT ON FUNCTION textsim._waiting(integer, text)
-    IS 'how many documents of a corpus, or tables if kind is compare, wait in the log; since when the first of them '
-    'waits, and when the first lease ends. Above ten thousand, their number is an estimate, in which a document counts '
-    'once for each of its entries';
 
+-- About how many bytes this number of documents, stored as text, would save with ids of their words.
 CREATE FUNCTION textsim._saved_by_ids(c textsim.corpus, documents bigint) RETURNS bigint
 LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -127,9 +125,8 @@ BEGIN
         $query$, 'document_' || c.id) INTO saved USING c.id;
     RETURN greatest(0, documents * coalesce(saved, 0));
 END $$;
-COMMENT ON FUNCTION textsim._saved_by_ids(textsim.corpus, bigint)
-    IS 'about how many bytes this number of documents, stored as text, would save with ids of their words';
 
+-- The attached tables of a corpus that must still be compared with their documents.
 CREATE FUNCTION textsim._uncompared(corpus_id integer) RETURNS SETOF textsim.source
 LANGUAGE plpgsql STABLE PARALLEL SAFE ROWS 1 SET search_path = pg_catalog, pg_temp
 -- Searches call it, and a huge log must not make them slow.
@@ -143,17 +140,15 @@ BEGIN
             SELECT FROM textsim.pending p
             WHERE p.source_id = s.id AND p.kind = 'compare');
 END $$;
-COMMENT ON FUNCTION textsim._uncompared(integer)
-    IS 'the attached tables of a corpus that must still be compared with their documents';
 
+-- The present name of a column of an attached table.
 CREATE FUNCTION textsim._new_name(source textsim.source, column_name name) RETURNS name
 LANGUAGE sql STABLE PARALLEL SAFE
 RETURN coalesce((
     SELECT n.new_name FROM textsim._renamed_columns(source) n WHERE n.column_name = _new_name.column_name),
     column_name);
-COMMENT ON FUNCTION textsim._new_name(textsim.source, name)
-    IS 'the present name of a column of an attached table';
 
+-- The reasons why changes of an attached table are missed, for any role that indexes it.
 CREATE FUNCTION textsim._source_problems(source textsim.source) RETURNS SETOF text
 LANGUAGE sql STABLE STRICT PARALLEL SAFE
 BEGIN ATOMIC
@@ -227,9 +222,8 @@ BEGIN ATOMIC
     FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
     WHERE n.nspname = source.attached_as[1] AND c.relname = source.attached_as[2] AND c.oid <> source.relation;
 END;
-COMMENT ON FUNCTION textsim._source_problems(textsim.source)
-    IS 'the reasons why changes of an attached table are missed, for any role that indexes it';
 
+-- Why a worker compares an attached table with its documents, or NULL.
 -- A restore, VACUUM FULL and CLUSTER give every table another file, so this is no problem by itself.
 CREATE FUNCTION textsim._unseen_changes(source textsim.source) RETURNS text
 LANGUAGE sql STABLE STRICT PARALLEL SAFE
@@ -243,9 +237,8 @@ RETURN CASE WHEN EXISTS (SELECT FROM pg_class c WHERE c.oid = source.relation)
     THEN 'it may have changed in a way that triggers miss, such as a restore, VACUUM FULL, a new partition or a '
         'disabled trigger: textsim worker, textsim reconcile or textsim.index_pending compares it with its documents'
     END;
-COMMENT ON FUNCTION textsim._unseen_changes(textsim.source)
-    IS 'why a worker compares an attached table with its documents, or NULL';
 
+-- Objects of a corpus that do not belong to the owner of the schema, one for each other owner.
 CREATE FUNCTION textsim._owner_problems(c textsim.corpus) RETURNS TABLE (object text, problem text)
 LANGUAGE sql STABLE STRICT PARALLEL SAFE ROWS 1
 BEGIN ATOMIC
@@ -264,9 +257,8 @@ BEGIN ATOMIC
     WHERE n.nspname = 'textsim' AND o.owner <> n.nspowner
     GROUP BY o.owner, n.nspowner;
 END;
-COMMENT ON FUNCTION textsim._owner_problems(textsim.corpus)
-    IS 'objects of a corpus that do not belong to the owner of the schema, one for each other owner';
 
+-- Why a corpus or its tables cannot be written, why changes are missed, and what workers left because of an error.
 CREATE FUNCTION textsim._corpus_problems(c textsim.corpus) RETURNS SETOF text
 LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE ROWS 1 SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
@@ -282,10 +274,8 @@ BEGIN
         WHERE f.corpus_id = c.id AND w.reported_at > clock_timestamp() - interval '30 s'
         ORDER BY 1;
 END $$;
-COMMENT ON FUNCTION textsim._corpus_problems(textsim.corpus)
-    IS 'the reasons why a corpus or its attached tables cannot be written, or changes are missed, and what workers have '
-    'left because of an error';
 
+-- Raise a warning for each attached table that must still be compared with its documents.
 CREATE FUNCTION textsim._warn_unindexed(c textsim.corpus) RETURNS void
 LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -297,9 +287,8 @@ BEGIN
             USING HINT = format('Run textsim worker, or: CALL textsim.index_pending(%L)', c.name);
     END LOOP;
 END $$;
-COMMENT ON FUNCTION textsim._warn_unindexed(textsim.corpus)
-    IS 'raise a warning for each attached table that must still be compared with its documents';
 
+-- About how many rows a table and its partitions have.
 CREATE FUNCTION textsim._estimated_rows(relation regclass) RETURNS bigint
 LANGUAGE sql STABLE STRICT PARALLEL SAFE
 -- As the planner does: rows in a page, as ANALYZE counted them, times the current pages.
@@ -308,9 +297,8 @@ RETURN (
         * CASE WHEN c.relpages > 0 THEN c.reltuples / c.relpages ELSE 10 END)
     FROM textsim._partitions(relation) p (oid) JOIN pg_class c ON c.oid = p.oid
     WHERE c.relkind = 'r');
-COMMENT ON FUNCTION textsim._estimated_rows(regclass)
-    IS 'about how many rows a table and its partitions have';
 
+-- How many documents a corpus has; above ten thousand an estimate from some 1,000 pages of its table.
 -- The pages of the sample stay the same, so the estimate of a corpus that does not change stays the same, too. The
 -- planner's estimate would count the space of updated documents as documents until the next ANALYZE.
 --
@@ -335,9 +323,8 @@ BEGIN
 EXCEPTION WHEN SQLSTATE 'FREED' THEN
     RETURN;
 END $$;
-COMMENT ON FUNCTION textsim._count_documents(textsim.corpus)
-    IS 'how many documents a corpus has; above ten thousand an estimate from some 1,000 pages of its table';
 
+-- The number of rows without a document plus documents without a row; an estimate for tables over 8 MB.
 CREATE FUNCTION textsim._differing_rows(source textsim.source, OUT rows bigint)
 LANGUAGE plpgsql STABLE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -371,9 +358,6 @@ BEGIN
     rows := abs(coalesce(textsim._estimated_rows(source.relation), 0)
         - textsim._estimated_rows(documents) * coalesce(share, 0));
 END $$;
-COMMENT ON FUNCTION textsim._differing_rows(textsim.source)
-    IS 'the number of rows without a document plus documents without a row; an estimate for tables '
-    'over 8 MB';
 
 -- Public functions
 

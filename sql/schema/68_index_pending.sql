@@ -4,6 +4,7 @@
 
 -- Private functions
 
+-- Detach dropped tables and log changes that triggers missed.
 CREATE FUNCTION textsim._prepare_indexing(corpus text) RETURNS void
 LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -36,9 +37,9 @@ BEGIN
         END;
     END LOOP;
 END $$;
-COMMENT ON FUNCTION textsim._prepare_indexing(text)
-    IS 'detach dropped tables and log changes that triggers missed';
 
+-- The next log entries of one kind and source, with the place before them; NULL if none is ready. Sources in left_out
+-- have had an error.
 CREATE FUNCTION textsim._pending_batch(
     corpus text, INOUT after bigint, left_out integer[], OUT entries bigint[], OUT kind text, OUT source_id integer,
     OUT keys text[])
@@ -72,10 +73,8 @@ BEGIN
         SELECT DISTINCT k COLLATE "C" FROM textsim.pending p CROSS JOIN unnest(p.keys) k
         WHERE p.id = ANY (entries) ORDER BY 1);
 END $$;
-COMMENT ON FUNCTION textsim._pending_batch(text, bigint, integer[])
-    IS 'the next log entries of one kind and one source, with the place in the log before them; entries is '
-    'NULL if no entry is ready. The sources in left_out have had an error';
 
+-- Raise a warning about a table that is left because of an error.
 CREATE FUNCTION textsim._warn_left(number integer, error text) RETURNS void
 LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
@@ -83,9 +82,8 @@ BEGIN
         (SELECT s.relation FROM textsim.source s WHERE s.id = number), error
         USING HINT = 'Its changes stay in the log. Mend the cause, and call index_pending again.';
 END $$;
-COMMENT ON FUNCTION textsim._warn_left(integer, text)
-    IS 'raise a warning about a table that is left because of an error';
 
+-- Lock an attached table against ALTER TABLE; an error if this role cannot index it.
 CREATE FUNCTION textsim._hold_source(number integer) RETURNS textsim.source
 LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -105,12 +103,11 @@ BEGIN
     END IF;
     RETURN source;
 END $$;
-COMMENT ON FUNCTION textsim._hold_source(integer)
-    IS 'lock an attached table against ALTER TABLE; an error if this role cannot index it';
 
 -- In these statements OFFSET 0 makes the planner look up each key. Otherwise it may read a whole partitioned table,
 -- because it does not see that a key leads to one partition.
 
+-- The next keys for the comparison of a table; last is NULL at the end; is_left after an error, of which it warns.
 -- For a page of the table, returns all its keys. For a page of documents, returns the keys without a row.
 CREATE FUNCTION textsim._next_page(
     number integer, of_documents boolean, after text, OUT keys text[], OUT last text, OUT is_left boolean)
@@ -154,10 +151,8 @@ EXCEPTION
         PERFORM textsim._warn_left(number, SQLERRM);
         is_left := true;
 END $$;
-COMMENT ON FUNCTION textsim._next_page(integer, boolean, text)
-    IS 'the next keys for the comparison of a table with its documents; last is NULL at the end, and is_left is true '
-    'after an error, of which it warns';
 
+-- Log that a document cannot be indexed, with the reason.
 CREATE FUNCTION textsim._set_aside(c textsim.corpus, source integer, key text, reason text)
 RETURNS void
 LANGUAGE sql VOLATILE PARALLEL UNSAFE
@@ -165,9 +160,8 @@ BEGIN ATOMIC
     INSERT INTO textsim.pending (kind, corpus_id, source_id, keys, tries, error)
     VALUES ('failed', (c).id, source, ARRAY[key], 1, reason);
 END;
-COMMENT ON FUNCTION textsim._set_aside(textsim.corpus, integer, text, text)
-    IS 'log that a document cannot be indexed, with the reason';
 
+-- The texts, scopes, expiries and faults of a table for these keys; NULL for a key without a row.
 CREATE FUNCTION textsim._rows_of(source textsim.source, keys text[])
 RETURNS TABLE (key text, body text, scope text, expires_at timestamptz, fault text)
 LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
@@ -182,16 +176,14 @@ BEGIN
         textsim._expiry_of(source, 't'), textsim._has_document(source, 't'), textsim._row_fault(source, 't'))
     USING keys;
 END $$;
-COMMENT ON FUNCTION textsim._rows_of(textsim.source, text[])
-    IS 'the current texts, scopes, expiries and faults of a table for these keys; NULL for a key without a row';
 
+-- A digest of the text, the scope, the expiry and the fault of a row; NULL if it has no text.
 CREATE FUNCTION textsim._digest(body text, scope text, expires_at timestamptz, fault text) RETURNS text
 LANGUAGE sql STABLE PARALLEL SAFE
 RETURN CASE WHEN body IS NOT NULL THEN
     md5(concat(expires_at, ' ', octet_length(scope), ' ', scope, body, ' ', fault)) END;
-COMMENT ON FUNCTION textsim._digest(text, text, timestamptz, text)
-    IS 'a digest of the text, the scope, the expiry and the fault of a row; NULL if it has no text';
 
+-- Make a document equal to its row; owner is the source of the stored document: 0, no source; NULL, no document.
 CREATE FUNCTION textsim._index_row(
     c textsim.corpus, source integer, document_key text, body text, scope text, expires_at timestamptz,
     row_fault text, owner integer)
@@ -218,10 +210,9 @@ BEGIN
             left(twin.key, 100), twin.similarity));
     END IF;
 END $$;
-COMMENT ON FUNCTION textsim._index_row(textsim.corpus, integer, text, text, text, timestamptz, text, integer)
-    IS 'make a document equal to its row; owner is the source of the stored document, 0 for no '
-    'source, NULL for no document';
 
+-- Make documents equal to their rows, and log words that need ids. False if another transaction interfered, or an error
+-- must be looked for in fewer keys; NULL after an error of the whole table, of which it warns.
 CREATE FUNCTION textsim._index_rows(number integer, keys text[]) RETURNS boolean
 LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -286,10 +277,8 @@ EXCEPTION
         END IF;
         RETURN cardinality(keys) = 1;
 END $$;
-COMMENT ON FUNCTION textsim._index_rows(integer, text[])
-    IS 'make documents equal to their rows, and log words that need ids; false if another transaction interfered, or '
-    'an error must be looked for in fewer keys; NULL after an error of the whole table, of which it warns';
 
+-- Add the words of documents to the dictionary; the transaction must write nothing else.
 CREATE FUNCTION textsim._add_words(corpus text, keys text[]) RETURNS void
 LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -309,9 +298,8 @@ BEGIN
         ON CONFLICT (hash) DO NOTHING
         $query$, 'document_' || c.id) USING keys;
 END $$;
-COMMENT ON FUNCTION textsim._add_words(text, text[])
-    IS 'add the words of documents to the dictionary; the transaction must write nothing else';
 
+-- Replace the normal forms of documents by word ids.
 CREATE FUNCTION textsim._replace_normal_forms(corpus text, keys text[]) RETURNS void
 LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -346,17 +334,15 @@ BEGIN
         END IF;
     END LOOP;
 END $$;
-COMMENT ON FUNCTION textsim._replace_normal_forms(text, text[])
-    IS 'replace the normal forms of documents by word ids';
 
+-- Keys in parts of a hundred, each for one transaction.
 CREATE FUNCTION textsim._parts(keys text[]) RETURNS SETOF text[]
 LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
 BEGIN ATOMIC
     SELECT keys[first:first + 99] FROM generate_series(1, cardinality(keys), 100) first;
 END;
-COMMENT ON FUNCTION textsim._parts(text[])
-    IS 'keys in parts of a hundred, each for one transaction';
 
+-- Raise a notice about log entries that index_pending left.
 CREATE FUNCTION textsim._report_unfinished(corpus text) RETURNS void
 LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -375,9 +361,8 @@ BEGIN
             USING HINT = 'SELECT keys, document_ids, error FROM textsim.pending WHERE kind = ''failed''';
     END IF;
 END $$;
-COMMENT ON FUNCTION textsim._report_unfinished(text)
-    IS 'raise a notice about log entries that index_pending left';
 
+-- Make documents equal to their rows, a hundred in a transaction; is_left: whether an error of the table ended that.
 -- A procedure with a SET clause cannot commit, so these procedures run with the caller's search_path. They
 -- qualify each function, and use no operators, because the search_path could replace them.
 CREATE PROCEDURE textsim._index_keys(source integer, keys text[], INOUT is_left boolean)
@@ -404,10 +389,8 @@ BEGIN
         EXIT WHEN is_left;
     END LOOP;
 END $$;
-COMMENT ON PROCEDURE textsim._index_keys(integer, text[], boolean)
-    IS 'make documents equal to their rows, in transactions of up to a hundred documents; is_left: whether an error of '
-    'the table ended that';
 
+-- Give the words of documents ids, in transactions of up to a hundred documents.
 CREATE PROCEDURE textsim._give_word_ids(corpus text, keys text[])
 LANGUAGE plpgsql AS $$
 DECLARE
@@ -420,8 +403,6 @@ BEGIN
         COMMIT;
     END LOOP;
 END $$;
-COMMENT ON PROCEDURE textsim._give_word_ids(text, text[])
-    IS 'give the words of documents ids, in transactions of up to a hundred documents';
 
 -- Public functions
 

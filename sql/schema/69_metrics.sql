@@ -5,6 +5,7 @@
 
 -- Private functions
 
+-- The names of all metrics, and what each means; a name that ends in _total is a counter.
 CREATE FUNCTION textsim._metric_descriptions() RETURNS TABLE (name text, help text)
 LANGUAGE sql IMMUTABLE PARALLEL SAFE ROWS 20
 BEGIN ATOMIC
@@ -39,9 +40,8 @@ BEGIN ATOMIC
         ('textsim_worker_last_write_timestamp_seconds', 'When the worker last wrote documents.'),
         ('textsim_worker_last_error_timestamp_seconds', 'When the worker last had an error.');
 END;
-COMMENT ON FUNCTION textsim._metric_descriptions()
-    IS 'the names of all metrics, and what each means; a name that ends in _total is a counter';
 
+-- How many locks of a unique corpus sessions hold, and for how many they wait.
 CREATE FUNCTION textsim._unique_locks(c textsim.corpus, OUT state text, OUT locks bigint) RETURNS SETOF record
 LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE ROWS 2 SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
@@ -58,8 +58,6 @@ BEGIN
                 AND l.objid::bigint = f.first_id)
     GROUP BY s.state;
 END $$;
-COMMENT ON FUNCTION textsim._unique_locks(textsim.corpus)
-    IS 'how many locks of a unique corpus sessions hold, and for how many they wait';
 
 CREATE FUNCTION textsim._corpus_metrics(c textsim.corpus)
 RETURNS TABLE (name text, labels jsonb, value double precision)
@@ -104,8 +102,6 @@ BEGIN
             FROM textsim._unique_locks(c) l WHERE c.is_unique
         ) f;
 END $$;
-COMMENT ON FUNCTION textsim._corpus_metrics(textsim.corpus)
-    IS 'the metrics of a corpus';
 
 -- A container gives each worker the same process id, and the row of a killed worker can stay for ten minutes.
 CREATE FUNCTION textsim._worker_metrics() RETURNS TABLE (name text, labels jsonb, value double precision)
@@ -135,7 +131,6 @@ BEGIN
     ) m (name, value)
     WHERE m.value IS NOT NULL;
 END $$;
-COMMENT ON FUNCTION textsim._worker_metrics() IS 'the metrics of the running workers';
 
 -- Public view
 

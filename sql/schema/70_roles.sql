@@ -15,6 +15,7 @@ REVOKE EXECUTE ON FUNCTION textsim._create_tracking_relations(integer, integer) 
 
 -- Private functions
 
+-- Raise an error unless the role of the session may write to a corpus.
 -- In a function with the owner's rights the current role is the owner, so the role of the session counts.
 CREATE FUNCTION textsim._check_session(corpus_id integer) RETURNS void
 LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
@@ -30,15 +31,12 @@ BEGIN
                 HINT = 'Let the owner of the schema call textsim.grant_writer for this role.';
     END IF;
 END $$;
-COMMENT ON FUNCTION textsim._check_session(integer)
-    IS 'raise an error unless the role of the session may write to a corpus';
 
 CREATE FUNCTION textsim._may_read(corpus_id integer) RETURNS boolean
 LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     RETURN has_table_privilege(to_regclass('textsim.document_' || corpus_id), 'SELECT');
 END $$;
-COMMENT ON FUNCTION textsim._may_read(integer) IS 'whether this role may read the documents of a corpus';
 
 -- What a corpus has learned tells of its texts.
 ALTER TABLE textsim.common ENABLE ROW LEVEL SECURITY;
@@ -46,12 +44,12 @@ CREATE POLICY readers ON textsim.common USING (textsim._may_read(corpus_id));
 ALTER TABLE textsim.boilerplate ENABLE ROW LEVEL SECURITY;
 CREATE POLICY readers ON textsim.boilerplate USING (textsim._may_read(corpus_id));
 
+-- Raise an error unless the role of the session may write to the corpus of an attached table.
 CREATE FUNCTION textsim._check_session_of_source(source integer) RETURNS void
 LANGUAGE sql STABLE PARALLEL SAFE
 RETURN textsim._check_session((SELECT s.corpus_id FROM textsim.source s WHERE s.id = source));
-COMMENT ON FUNCTION textsim._check_session_of_source(integer)
-    IS 'raise an error unless the role of the session may write to the corpus of an attached table';
 
+-- Let a role write these tables of corpora, and the tables that all corpora share.
 CREATE FUNCTION textsim._grant_writing(role regrole, relations regclass[]) RETURNS void
 LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
@@ -65,9 +63,8 @@ BEGIN
         'textsim._activate_source(integer, boolean), textsim._release_source(integer), '
         'textsim._note_shape(integer, text[], text[]) TO %s', role);
 END $$;
-COMMENT ON FUNCTION textsim._grant_writing(regrole, regclass[])
-    IS 'let a role write these tables of corpora, and the tables that all corpora share';
 
+-- The tables of all corpora, and their patterns.
 CREATE FUNCTION textsim._corpus_tables() RETURNS regclass[]
 LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
@@ -76,16 +73,12 @@ BEGIN
         WHERE r.relnamespace = 'textsim'::regnamespace AND r.relkind = 'r'
             AND r.relname ~ ('^(' || textsim._corpus_patterns() || ')(_[0-9]+)?$'));
 END $$;
-COMMENT ON FUNCTION textsim._corpus_tables()
-    IS 'the tables of all corpora, and their patterns';
 
 CREATE FUNCTION textsim._tables_of(corpus_id integer) RETURNS regclass[]
 LANGUAGE sql STABLE STRICT PARALLEL SAFE
 RETURN array(
     SELECT r.oid::regclass FROM pg_class r
     WHERE r.oid = ANY (textsim._corpus_tables()) AND r.relname ~ ('_' || corpus_id || '$'));
-COMMENT ON FUNCTION textsim._tables_of(integer)
-    IS 'the tables of a corpus';
 
 -- Public functions
 

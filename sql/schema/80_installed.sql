@@ -16,6 +16,7 @@ COMMENT ON COLUMN textsim.installed.hash IS 'the MD5 hash of its definition';
 
 -- Private functions
 
+-- The objects of the schema as they are, without those of corpora and attached tables.
 -- With these settings the server prints every definition alike. Comments and rights of tables may be changed freely.
 CREATE FUNCTION textsim._catalog() RETURNS SETOF textsim.installed
 LANGUAGE plpgsql STABLE PARALLEL SAFE
@@ -64,9 +65,8 @@ BEGIN
     SELECT replace(n.type, 'table ', ''), n.identity, md5(o.definition)
     FROM object o CROSS JOIN LATERAL pg_identify_object(o.class, o.id, o.part) n;
 END $$;
-COMMENT ON FUNCTION textsim._catalog()
-    IS 'the objects of the schema as they are, without those of corpora and attached tables';
 
+-- The objects of the schema that are missing or changed, and what mends them.
 CREATE FUNCTION textsim._wrong_objects() RETURNS TABLE (kind text, name text, detail text, remedy text)
 LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
@@ -87,9 +87,8 @@ BEGIN
     WHERE NOT EXISTS (SELECT FROM textsim.installed)
     ORDER BY 1, 2;
 END $$;
-COMMENT ON FUNCTION textsim._wrong_objects()
-    IS 'the objects of the schema that are missing or changed, and what mends them';
 
+-- The objects of a corpus that are missing or changed, and what mends them.
 CREATE FUNCTION textsim._wrong_objects(c textsim.corpus)
 RETURNS TABLE (kind text, name text, detail text, remedy text)
 LANGUAGE plpgsql STABLE PARALLEL SAFE
@@ -192,17 +191,14 @@ BEGIN
         WHERE o.tgrelid = to_regclass('textsim.' || g.relation) AND o.tgname = g.name AND o.tgenabled IN ('O', 'A')
             AND pg_get_triggerdef(o.oid) = g.statement);
 END $$;
-COMMENT ON FUNCTION textsim._wrong_objects(textsim.corpus)
-    IS 'the objects of a corpus that are missing or changed, and what mends them';
 
+-- Record the present objects as the installed ones; the last statement of an upgrade.
 CREATE FUNCTION textsim._record_catalog() RETURNS void
 LANGUAGE sql VOLATILE PARALLEL UNSAFE
 BEGIN ATOMIC
     DELETE FROM textsim.installed;
     INSERT INTO textsim.installed SELECT * FROM textsim._catalog();
 END;
-COMMENT ON FUNCTION textsim._record_catalog()
-    IS 'record the present objects as the installed ones; the last statement of an upgrade';
 
 -- If these files run again, they have replaced the objects of these kinds, which another version of the server may
 -- print in another way. They have not altered tables, so the record of those stays.

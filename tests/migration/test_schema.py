@@ -50,7 +50,7 @@ def test_private_functions_come_first(file: Path) -> None:
             SELECT c.oid::regclass::text || '.' || a.attname
             FROM pg_class c
             JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped
-            WHERE c.relnamespace = 'textsim'::regnamespace AND c.relkind IN ('r', 'p', 'v', 'm', 'c')
+            WHERE c.relnamespace = 'textsim'::regnamespace AND c.relkind IN ('r', 'p', 'v', 'm')
                 AND c.relname <> 'alembic_version' AND col_description(c.oid, a.attnum) IS NULL
             """,
         ),

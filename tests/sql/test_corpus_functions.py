@@ -16,7 +16,7 @@ pytestmark = pytest.mark.both_servers
 
 CORPUS_FUNCTIONS = r"""
 SELECT p.oid::regprocedure::text, pg_get_functiondef(p.oid), p.proconfig::text[],
-    p.provolatile, p.proparallel, p.prosecdef, obj_description(p.oid, 'pg_proc'), p.proacl::text
+    p.provolatile, p.proparallel, p.prosecdef, p.proacl::text
 FROM pg_proc p
 WHERE p.pronamespace = 'textsim'::regnamespace AND p.proname ~ '^_(candidates|write)_\d+$'
 ORDER BY 1
@@ -108,11 +108,10 @@ def test_the_functions_state_volatility_settings_and_rights(
 ) -> None:
     db.create_corpus("c")
     volatility = {"candidates": ("s", "s"), "write": ("v", "u")}
-    for name, _, settings, volatile, parallel, definer, comment, rights in functions(connection):
+    for name, _, settings, volatile, parallel, definer, rights in functions(connection):
         assert settings == expected_settings(name)
         assert (volatile, parallel) == volatility[name.split("_")[1]]
         assert not definer
-        assert comment
         assert rights is None  # the tables are protected, so a call needs no right of its own
 
 

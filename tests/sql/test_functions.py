@@ -249,7 +249,7 @@ def test_the_catalog_declares_every_function(shared_connection: Connection) -> N
     declared = {(name, kind) for kind, names in PUBLIC.items() for name in names.split()}
     assert {(row[0], row[2]) for row in rows if not row[0].startswith("_")} == declared
     for name, function, volatility, parallel, language, settings, parsed, definer, comment in rows:
-        assert comment, name
+        assert (comment is None) == name.startswith("_"), name
         assert definer == (name in DEFINERS), name
         is_unsafe = volatility.startswith("volatile") or name in WITH_SUBTRANSACTIONS
         assert parallel == ("u" if is_unsafe else "s"), name
