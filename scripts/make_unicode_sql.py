@@ -69,7 +69,7 @@ def function(name: str, comment: str, body: str, properties: str = SQL) -> str:
     """Return the definition of a private function from text to text."""
     return (
         f"-- {comment}.\n"
-        f"CREATE FUNCTION textsim.{name}(body text) RETURNS text\n{properties}{body};\n"
+        f"CREATE OR REPLACE FUNCTION textsim.{name}(body text) RETURNS text\n{properties}{body};\n"
     )
 
 

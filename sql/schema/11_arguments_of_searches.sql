@@ -4,7 +4,7 @@
 -- Private functions
 
 -- The most similar of some names, if at most a third of the letters differ; or NULL.
-CREATE FUNCTION textsim._most_alike_name(name text, names text[]) RETURNS text
+CREATE OR REPLACE FUNCTION textsim._most_alike_name(name text, names text[]) RETURNS text
 LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     most integer := greatest(1, char_length(name) / 3);
@@ -23,7 +23,7 @@ BEGIN
 END $$;
 
 -- The corpus with a name; NULL if the name is NULL; an error if no corpus has the name.
-CREATE FUNCTION textsim._corpus(name text) RETURNS textsim.corpus
+CREATE OR REPLACE FUNCTION textsim._corpus(name text) RETURNS textsim.corpus
 LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     c textsim.corpus;
@@ -50,7 +50,7 @@ BEGIN
 END $$;
 
 -- The corpus with a name; an error if the name is NULL or no corpus has it.
-CREATE FUNCTION textsim._required_corpus(name text) RETURNS textsim.corpus
+CREATE OR REPLACE FUNCTION textsim._required_corpus(name text) RETURNS textsim.corpus
 LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     PERFORM textsim._check_given('the name of the corpus', name IS NOT NULL);
@@ -58,7 +58,7 @@ BEGIN
 END $$;
 
 -- Whether a failed statement can be repeated, because a rebuild has replaced the corpus.
-CREATE FUNCTION textsim._was_replaced(c textsim.corpus, name text) RETURNS boolean
+CREATE OR REPLACE FUNCTION textsim._was_replaced(c textsim.corpus, name text) RETURNS boolean
 LANGUAGE sql STABLE PARALLEL SAFE
 RETURN
     -- At the other levels a repeated statement has the same snapshot, which never shows the new corpus.
@@ -72,7 +72,7 @@ RETURN
 
 -- The corpus with a name, locked against a rebuild until the end of the transaction.
 -- VOLATILE, so that each repetition has a new snapshot, which shows the new corpus of a rebuild.
-CREATE FUNCTION textsim._lock_corpus(name text) RETURNS textsim.corpus
+CREATE OR REPLACE FUNCTION textsim._lock_corpus(name text) RETURNS textsim.corpus
 LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     c textsim.corpus;
@@ -92,7 +92,7 @@ BEGIN
 END $$;
 
 -- The language; an error if it is not a code, or if the corpus does not identify languages.
-CREATE FUNCTION textsim._check_language(c textsim.corpus, language text) RETURNS text
+CREATE OR REPLACE FUNCTION textsim._check_language(c textsim.corpus, language text) RETURNS text
 LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     IF c.language IS NULL THEN
@@ -108,7 +108,7 @@ BEGIN
 END $$;
 
 -- STABLE as format() is, so that the planner inlines it.
-CREATE FUNCTION textsim._scope_fault(c textsim.corpus, scope text) RETURNS text
+CREATE OR REPLACE FUNCTION textsim._scope_fault(c textsim.corpus, scope text) RETURNS text
 LANGUAGE sql STABLE PARALLEL SAFE
 RETURN CASE
     WHEN c.scoped AND scope IS NULL THEN 'the scope is NULL'
@@ -118,7 +118,7 @@ RETURN CASE
 END;
 
 -- The scope of a document or a search; an error if it is missing in a scoped corpus, or given for another.
-CREATE FUNCTION textsim._check_scope(c textsim.corpus, scope text) RETURNS text
+CREATE OR REPLACE FUNCTION textsim._check_scope(c textsim.corpus, scope text) RETURNS text
 LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     fault text := textsim._scope_fault(c, scope);
@@ -136,7 +136,7 @@ END $$;
 -- A share, and for the nearest real to a number of up to six digits this number.
 -- PostgreSQL makes 0.800000011920929 of 0.8::real, above the similarity of four shingles out of five. A real has six
 -- decimal digits. No set of shingles is so large that another share has this value.
-CREATE FUNCTION textsim._decimal_of(share double precision) RETURNS double precision
+CREATE OR REPLACE FUNCTION textsim._decimal_of(share double precision) RETURNS double precision
 LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
 RETURN CASE
     WHEN share < 0.000001 OR share > 1 THEN share
@@ -145,7 +145,7 @@ RETURN CASE
     ELSE share END;
 
 -- An error unless the threshold is above 0, at most 1, and in an exact corpus not lower than the corpus has.
-CREATE FUNCTION textsim._check_threshold(c textsim.corpus, threshold double precision)
+CREATE OR REPLACE FUNCTION textsim._check_threshold(c textsim.corpus, threshold double precision)
 RETURNS double precision
 LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
@@ -163,7 +163,7 @@ BEGIN
     RETURN threshold;
 END $$;
 
-CREATE FUNCTION textsim._check_search(
+CREATE OR REPLACE FUNCTION textsim._check_search(
     c textsim.corpus, threshold double precision, max_results integer)
 RETURNS void
 LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
@@ -176,7 +176,7 @@ BEGIN
 END $$;
 
 -- Raise an error that names an argument, unless it is given.
-CREATE FUNCTION textsim._check_given(name text, is_given boolean) RETURNS void
+CREATE OR REPLACE FUNCTION textsim._check_given(name text, is_given boolean) RETURNS void
 LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     IF NOT is_given THEN
@@ -187,7 +187,7 @@ END $$;
 -- A block with EXCEPTION can neither commit nor roll back, and the server has a message for each of the two. In a
 -- transaction block the server has one message for both, whatever its language is. A procedure with a SET clause could
 -- never commit.
-CREATE PROCEDURE textsim._check_no_transaction(name text)
+CREATE OR REPLACE PROCEDURE textsim._check_no_transaction(name text)
 LANGUAGE plpgsql AS $$
 DECLARE
     of_commit pg_catalog.text;

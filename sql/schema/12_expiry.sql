@@ -4,18 +4,18 @@
 
 -- When a document that is written now expires; NULL: never.
 -- In seconds, because a day may have 23 hours in the time zone of the session.
-CREATE FUNCTION textsim._new_expiry(c textsim.corpus) RETURNS timestamptz
+CREATE OR REPLACE FUNCTION textsim._new_expiry(c textsim.corpus) RETURNS timestamptz
 LANGUAGE sql STABLE PARALLEL SAFE
 RETURN now() + make_interval(secs => extract(epoch FROM c.keep_for)::double precision);
 
 -- A condition to append: a document has not expired; empty if the documents of the corpus never do.
-CREATE FUNCTION textsim._alive(c textsim.corpus, alias text) RETURNS text
+CREATE OR REPLACE FUNCTION textsim._alive(c textsim.corpus, alias text) RETURNS text
 LANGUAGE sql IMMUTABLE PARALLEL SAFE
 RETURN CASE WHEN c.keep_for IS NULL THEN ''
     ELSE format(' AND (%1$s.expires_at IS NULL OR %1$s.expires_at > now())', alias) END;
 
 -- A condition to append: documents d and e have one scope and have not expired; empty in a corpus without either.
-CREATE FUNCTION textsim._may_meet(c textsim.corpus) RETURNS text
+CREATE OR REPLACE FUNCTION textsim._may_meet(c textsim.corpus) RETURNS text
 LANGUAGE sql IMMUTABLE PARALLEL SAFE
 RETURN CASE WHEN c.scoped THEN ' AND d.scope = e.scope' ELSE '' END
     || textsim._alive(c, 'd') || textsim._alive(c, 'e');

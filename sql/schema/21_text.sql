@@ -5,7 +5,7 @@
 -- A text ready for NFKC: assigned code points only, and no long runs of marks.
 -- Spaces replace unassigned code points, because versions of Unicode normalise only assigned ones alike. Runs
 -- of marks are capped, because NFKC sorts them in quadratic time.
-CREATE FUNCTION textsim._prepared(body text) RETURNS text
+CREATE OR REPLACE FUNCTION textsim._prepared(body text) RETURNS text
 LANGUAGE sql IMMUTABLE PARALLEL SAFE
 RETURN CASE
     WHEN octet_length(body) = length(body) THEN body
@@ -13,7 +13,7 @@ RETURN CASE
 END;
 
 -- The normal form of a prepared text; a separator at its beginning or end becomes a space.
-CREATE FUNCTION textsim._form_of_piece(body text) RETURNS text
+CREATE OR REPLACE FUNCTION textsim._form_of_piece(body text) RETURNS text
 LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     IF octet_length(body) = length(body) THEN
@@ -24,7 +24,7 @@ BEGIN
 END $$;
 
 -- The normal form of a long text, computed in pieces so that a statement can be cancelled.
-CREATE FUNCTION textsim._form_of_pieces(body text) RETURNS text
+CREATE OR REPLACE FUNCTION textsim._form_of_pieces(body text) RETURNS text
 LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     -- A slice of a bytea is one copy. For a slice of a text, the server counts characters from the beginning.
@@ -64,7 +64,7 @@ BEGIN
 END $$;
 
 -- A normal form without the words of its shingles that have one of these values.
-CREATE FUNCTION textsim._without_boilerplate(form text, boilerplate_values bigint[], n integer) RETURNS text
+CREATE OR REPLACE FUNCTION textsim._without_boilerplate(form text, boilerplate_values bigint[], n integer) RETURNS text
 LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     RETURN (
@@ -80,7 +80,7 @@ BEGIN
 END $$;
 
 -- The normal form of a text without boilerplate and the stop words of the corpus, or of a language in it.
-CREATE FUNCTION textsim._form(c textsim.corpus, body text, language text DEFAULT NULL) RETURNS text
+CREATE OR REPLACE FUNCTION textsim._form(c textsim.corpus, body text, language text DEFAULT NULL) RETURNS text
 LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     left_out text[] := c.stop_words;
@@ -114,7 +114,7 @@ BEGIN
 END $$;
 
 -- The distinct runs of n units, in order of first appearance; one run of all units if there are fewer than n.
-CREATE FUNCTION textsim._shingles_of(units text[], n integer, separator text) RETURNS text[]
+CREATE OR REPLACE FUNCTION textsim._shingles_of(units text[], n integer, separator text) RETURNS text[]
 LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
 BEGIN ATOMIC
     SELECT coalesce(array_agg(s.shingle ORDER BY s.place), '{}')
@@ -131,7 +131,7 @@ BEGIN ATOMIC
     ) s;
 END;
 
-CREATE FUNCTION textsim._shingles_of_form(form text, unit text, n integer) RETURNS text[]
+CREATE OR REPLACE FUNCTION textsim._shingles_of_form(form text, unit text, n integer) RETURNS text[]
 LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     IF unit = 'word' THEN
@@ -142,7 +142,7 @@ END $$;
 
 -- Public functions
 
-CREATE FUNCTION textsim.normal_form(text text) RETURNS text
+CREATE OR REPLACE FUNCTION textsim.normal_form(text text) RETURNS text
 LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     IF octet_length(text) > 65536 THEN
@@ -155,13 +155,13 @@ COMMENT ON FUNCTION textsim.normal_form(text)
     'Unicode NFKC (version 13.0). Punctuation is dropped, and so are combining marks past the '
     '30th of a run.';
 
-CREATE FUNCTION textsim.words(text text) RETURNS text[]
+CREATE OR REPLACE FUNCTION textsim.words(text text) RETURNS text[]
 LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
 RETURN string_to_array(textsim.normal_form(text), ' ');
 COMMENT ON FUNCTION textsim.words(text)
     IS 'Returns the words of the normal form of a text, in order.';
 
-CREATE FUNCTION textsim.shingles(text text, unit text, n integer) RETURNS text[]
+CREATE OR REPLACE FUNCTION textsim.shingles(text text, unit text, n integer) RETURNS text[]
 LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     IF unit NOT IN ('word', 'char') THEN

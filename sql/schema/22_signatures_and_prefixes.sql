@@ -3,7 +3,7 @@
 -- Private functions
 
 -- The 64-bit value of each run of n units, such as words; one run of all units if there are fewer than n.
-CREATE FUNCTION textsim._run_values(units text[], n integer) RETURNS bigint[]
+CREATE OR REPLACE FUNCTION textsim._run_values(units text[], n integer) RETURNS bigint[]
 LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     RETURN (
@@ -17,7 +17,7 @@ BEGIN
 END $$;
 
 -- The 64-bit values of the shingles of a normal form; equal word shingles are repeated.
-CREATE FUNCTION textsim._shingle_values(form text, unit text, n integer) RETURNS bigint[]
+CREATE OR REPLACE FUNCTION textsim._shingle_values(form text, unit text, n integer) RETURNS bigint[]
 LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     IF form = '' THEN
@@ -33,7 +33,7 @@ BEGIN
 END $$;
 
 -- The smallest value in each bin after some rounds of hashing, without the empty bins.
-CREATE FUNCTION textsim._bins(shingle_values bigint[], num_hashes integer, base bigint, rounds integer)
+CREATE OR REPLACE FUNCTION textsim._bins(shingle_values bigint[], num_hashes integer, base bigint, rounds integer)
 RETURNS TABLE (bin bigint, value bigint)
 LANGUAGE sql IMMUTABLE PARALLEL SAFE
 BEGIN ATOMIC
@@ -49,7 +49,7 @@ END;
 -- The signature of shingle values: the low 16 bits of the value in each of num_hashes bins.
 -- Dahlgaard, Knudsen and Thorup, Fast Similarity Sketching, FOCS 2017. Rounds end when no bin is empty.
 -- Further rounds change nothing, so several rounds are computed at once.
-CREATE FUNCTION textsim._sketch(shingle_values bigint[], num_hashes integer, base bigint)
+CREATE OR REPLACE FUNCTION textsim._sketch(shingle_values bigint[], num_hashes integer, base bigint)
 RETURNS smallint[]
 LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -81,12 +81,12 @@ BEGIN
         ORDER BY k);
 END $$;
 
-CREATE FUNCTION textsim._bucket(signature smallint[], rows integer, band integer) RETURNS integer
+CREATE OR REPLACE FUNCTION textsim._bucket(signature smallint[], rows integer, band integer) RETURNS integer
 LANGUAGE sql IMMUTABLE PARALLEL SAFE
 RETURN ((hash_array_extended(signature[band * rows + 1:(band + 1) * rows], band) << 32) >> 32)::integer;
 
 -- The buckets of a signature, in the order of the bands; an empty array for an empty signature.
-CREATE FUNCTION textsim._buckets(signature smallint[], bands integer, rows integer) RETURNS integer[]
+CREATE OR REPLACE FUNCTION textsim._buckets(signature smallint[], bands integer, rows integer) RETURNS integer[]
 LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     RETURN array(
@@ -96,17 +96,17 @@ END $$;
 
 -- The buckets of a signature of an exact corpus: its values.
 -- The overload for an exact corpus, so that the same statements serve both.
-CREATE FUNCTION textsim._buckets(signature integer[], bands integer, rows integer) RETURNS integer[]
+CREATE OR REPLACE FUNCTION textsim._buckets(signature integer[], bands integer, rows integer) RETURNS integer[]
 LANGUAGE sql IMMUTABLE PARALLEL SAFE
 RETURN signature;
 
 -- What a scope mixes into its buckets: the low 32 bits of its hash; 0 without a scope.
-CREATE FUNCTION textsim._scope_hash(scope text) RETURNS integer
+CREATE OR REPLACE FUNCTION textsim._scope_hash(scope text) RETURNS integer
 LANGUAGE sql IMMUTABLE PARALLEL SAFE
 RETURN coalesce(((hashtextextended(scope COLLATE "C", 0) << 32) >> 32)::integer, 0);
 
 -- Buckets as a scope stores and locks them: mixed with its hash; unchanged if the scope is NULL.
-CREATE FUNCTION textsim._in_scope(buckets integer[], scope text) RETURNS integer[]
+CREATE OR REPLACE FUNCTION textsim._in_scope(buckets integer[], scope text) RETURNS integer[]
 LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     scope_hash integer := textsim._scope_hash(scope);
@@ -119,7 +119,7 @@ BEGIN
 END $$;
 
 -- The number of distinct shingles of a normal form; shingle_values comes from _shingle_values().
-CREATE FUNCTION textsim._count_shingles(
+CREATE OR REPLACE FUNCTION textsim._count_shingles(
     form text, shingle_values bigint[], unit text, n integer)
 RETURNS integer
 LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
@@ -150,7 +150,7 @@ BEGIN
 END $$;
 
 -- One value for each distinct shingle of a normal form; the values are those of _shingle_values().
-CREATE FUNCTION textsim._distinct_values(
+CREATE OR REPLACE FUNCTION textsim._distinct_values(
     form text, shingle_values bigint[], unit text, n integer)
 RETURNS bigint[]
 LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
@@ -181,7 +181,7 @@ END $$;
 -- are shared: Wang, Li and Feng, Can We Beat the Prefix Filtering?, SIGMOD 2012.
 
 -- How many rows a document of n shingles has in an exact corpus: n - ceil(threshold n) + 3 at most.
-CREATE FUNCTION textsim._count_rows(shingles integer, threshold double precision) RETURNS integer
+CREATE OR REPLACE FUNCTION textsim._count_rows(shingles integer, threshold double precision) RETURNS integer
 LANGUAGE sql IMMUTABLE PARALLEL SAFE
 -- n - o + 3, where o is the smallest integer with o / n >= threshold, in doubles: the product may be rounded
 -- up or down. A planner that knows n computes the quotients, so nullif() must hide a division by zero.
@@ -191,7 +191,7 @@ RETURN least(shingles, shingles + 3 - ceil(threshold * shingles) + CASE
     ELSE -1 END)::integer;
 
 -- How many rows two documents of a and b shingles share in an exact corpus if they are similar, at most 3.
-CREATE FUNCTION textsim._needed_rows(a integer, b integer, threshold double precision) RETURNS integer
+CREATE OR REPLACE FUNCTION textsim._needed_rows(a integer, b integer, threshold double precision) RETURNS integer
 LANGUAGE sql IMMUTABLE PARALLEL SAFE
 RETURN CASE
     WHEN a + b <= 2 OR 1::double precision / (a + b - 1) >= threshold THEN 1
@@ -200,7 +200,7 @@ RETURN CASE
 END;
 
 -- How many rows a document shares at least with any candidate; 1 for bands, which have no threshold here.
-CREATE FUNCTION textsim._least_needed_rows(shingles integer, threshold double precision)
+CREATE OR REPLACE FUNCTION textsim._least_needed_rows(shingles integer, threshold double precision)
 RETURNS integer
 LANGUAGE sql IMMUTABLE PARALLEL SAFE
 RETURN CASE WHEN threshold IS NULL THEN 1
@@ -208,13 +208,13 @@ RETURN CASE WHEN threshold IS NULL THEN 1
         shingles, greatest(1, floor(threshold * shingles))::integer, threshold) END;
 
 -- The Jaccard similarity of two sets, from the number of shared members and the sizes.
-CREATE FUNCTION textsim._ratio(shared bigint, a_count integer, b_count integer)
+CREATE OR REPLACE FUNCTION textsim._ratio(shared bigint, a_count integer, b_count integer)
 RETURNS double precision
 LANGUAGE sql IMMUTABLE PARALLEL SAFE
 RETURN CASE WHEN shared = 0 THEN 0 ELSE shared / (a_count + b_count - shared)::double precision END;
 
 -- Whether documents of a and b shingles share enough buckets; one is enough for bands, which have no threshold here.
-CREATE FUNCTION textsim._is_candidate(
+CREATE OR REPLACE FUNCTION textsim._is_candidate(
     shared bigint, a integer, b integer, threshold double precision)
 RETURNS boolean
 LANGUAGE sql IMMUTABLE PARALLEL SAFE
@@ -225,7 +225,7 @@ RETURN threshold IS NULL OR textsim._ratio(
     >= threshold;
 
 -- The signature in an exact corpus: the low halves of the smallest values in order, with common shingles last.
-CREATE FUNCTION textsim._smallest_values(
+CREATE OR REPLACE FUNCTION textsim._smallest_values(
     corpus_id integer, shingle_values bigint[], threshold double precision)
 RETURNS integer[]
 LANGUAGE plpgsql STABLE PARALLEL SAFE
@@ -254,7 +254,7 @@ BEGIN
 END $$;
 
 -- The shingle values of a normal form; one for each distinct shingle in an exact corpus.
-CREATE FUNCTION textsim._query_values(c textsim.corpus, form text) RETURNS bigint[]
+CREATE OR REPLACE FUNCTION textsim._query_values(c textsim.corpus, form text) RETURNS bigint[]
 LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     shingle_values bigint[] := textsim._shingle_values(form, c.unit, c.shingle_length);
@@ -265,7 +265,7 @@ BEGIN
 END $$;
 
 -- The buckets by which a text is looked up in a scope; a higher threshold needs fewer of an exact corpus.
-CREATE FUNCTION textsim._query_buckets(
+CREATE OR REPLACE FUNCTION textsim._query_buckets(
     c textsim.corpus, shingle_values bigint[], threshold double precision, scope text)
 RETURNS integer[]
 LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
@@ -278,7 +278,7 @@ BEGIN
         textsim._sketch(shingle_values, c.num_hashes, c.base), c.bands, c.rows), scope);
 END $$;
 
-CREATE FUNCTION textsim._signature(c textsim.corpus, form text) RETURNS integer[]
+CREATE OR REPLACE FUNCTION textsim._signature(c textsim.corpus, form text) RETURNS integer[]
 LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     shingle_values bigint[] := textsim._query_values(c, form);
@@ -297,7 +297,7 @@ EXCEPTION WHEN duplicate_object THEN
 END $do$;
 
 -- The buckets of a signature, as the band rows of a document of this scope have them.
-CREATE FUNCTION textsim._stored_buckets(c textsim.corpus, signature integer[], scope text) RETURNS integer[]
+CREATE OR REPLACE FUNCTION textsim._stored_buckets(c textsim.corpus, signature integer[], scope text) RETURNS integer[]
 LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     RETURN textsim._in_scope(CASE WHEN c.bands IS NULL THEN signature
@@ -305,7 +305,7 @@ BEGIN
 END $$;
 
 -- A normal form as its corpus would store it in a scope.
-CREATE FUNCTION textsim._sketched(c textsim.corpus, form text, scope text) RETURNS textsim._sketched
+CREATE OR REPLACE FUNCTION textsim._sketched(c textsim.corpus, form text, scope text) RETURNS textsim._sketched
 LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     s textsim._sketched;
@@ -322,19 +322,19 @@ BEGIN
     RETURN s;
 END $$;
 
-CREATE FUNCTION textsim._count_shared(a text[], b text[]) RETURNS bigint
+CREATE OR REPLACE FUNCTION textsim._count_shared(a text[], b text[]) RETURNS bigint
 LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     RETURN (SELECT count(*) FROM unnest(a) x JOIN unnest(b) y ON x COLLATE "C" = y COLLATE "C");
 END $$;
 
-CREATE FUNCTION textsim._jaccard(a text[], b text[]) RETURNS double precision
+CREATE OR REPLACE FUNCTION textsim._jaccard(a text[], b text[]) RETURNS double precision
 LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
 RETURN textsim._ratio(textsim._count_shared(a, b), cardinality(a), cardinality(b));
 
 -- Public functions
 
-CREATE FUNCTION textsim.signature(corpus text, text text, language text DEFAULT NULL)
+CREATE OR REPLACE FUNCTION textsim.signature(corpus text, text text, language text DEFAULT NULL)
 RETURNS integer[]
 LANGUAGE plpgsql STABLE PARALLEL SAFE
 SET search_path = pg_catalog, pg_temp SET plan_cache_mode = force_generic_plan
@@ -349,7 +349,7 @@ COMMENT ON FUNCTION textsim.signature(text, text, text)
     'ISO 639 code, for corpora that identify languages. It is required if the stop words of the '
     'corpus depend on the language.';
 
-CREATE FUNCTION textsim.buckets(corpus text, signature integer[], scope text DEFAULT NULL)
+CREATE OR REPLACE FUNCTION textsim.buckets(corpus text, signature integer[], scope text DEFAULT NULL)
 RETURNS TABLE (band integer, bucket integer)
 LANGUAGE plpgsql STABLE PARALLEL SAFE ROWS 18
 SET search_path = pg_catalog, pg_temp
@@ -382,7 +382,7 @@ COMMENT ON FUNCTION textsim.buckets(text, integer[], text)
     'an exact corpus, the values of a signature are its buckets. Raises an error if the signature '
     'has another length than the signatures of the corpus. In a scoped corpus, scope is required.';
 
-CREATE FUNCTION textsim.estimate(a integer[], b integer[]) RETURNS double precision
+CREATE OR REPLACE FUNCTION textsim.estimate(a integer[], b integer[]) RETURNS double precision
 LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     IF cardinality(a) <> cardinality(b) AND cardinality(a) > 0 AND cardinality(b) > 0 THEN
@@ -401,7 +401,7 @@ COMMENT ON FUNCTION textsim.estimate(integer[], integer[])
     'if two corpora have another seed or other shingles, the estimate of their signatures says nothing, and is near 0. '
     'jaccard() takes the corpus and the texts.';
 
-CREATE FUNCTION textsim.jaccard(corpus text, a text, b text, language text DEFAULT NULL)
+CREATE OR REPLACE FUNCTION textsim.jaccard(corpus text, a text, b text, language text DEFAULT NULL)
 RETURNS double precision
 LANGUAGE plpgsql STABLE PARALLEL SAFE
 SET search_path = pg_catalog, pg_temp SET plan_cache_mode = force_generic_plan

@@ -2,7 +2,7 @@
 
 -- Public functions
 
-CREATE FUNCTION textsim.containment(a text, b text, unit text DEFAULT 'word', n integer DEFAULT 1)
+CREATE OR REPLACE FUNCTION textsim.containment(a text, b text, unit text DEFAULT 'word', n integer DEFAULT 1)
 RETURNS double precision
 LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
 BEGIN ATOMIC
@@ -19,7 +19,7 @@ COMMENT ON FUNCTION textsim.containment(text, text, text, integer)
     IS 'Returns the share of the distinct shingles of text a that text b also has, 0 to 1; 0 if a '
     'has none. unit and n are as in shingles().';
 
-CREATE FUNCTION textsim.cosine_similarity(a text, b text) RETURNS double precision
+CREATE OR REPLACE FUNCTION textsim.cosine_similarity(a text, b text) RETURNS double precision
 LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
 BEGIN ATOMIC
     WITH counted AS (
@@ -41,7 +41,7 @@ COMMENT ON FUNCTION textsim.cosine_similarity(text, text)
     IS 'Returns the cosine similarity of the word counts of two texts, 0 to 1; 0 if a text has no '
     'words.';
 
-CREATE FUNCTION textsim.levenshtein_words(
+CREATE OR REPLACE FUNCTION textsim.levenshtein_words(
     a text,
     b text,
     insertion double precision DEFAULT 1,

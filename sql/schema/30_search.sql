@@ -2,7 +2,7 @@
 
 -- Private functions
 
-CREATE FUNCTION textsim._normal_form_of(word_ids integer[]) RETURNS text
+CREATE OR REPLACE FUNCTION textsim._normal_form_of(word_ids integer[]) RETURNS text
 LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE
 SET search_path = pg_catalog, pg_temp
 SET enable_seqscan = off  -- a plan from the time when the dictionary was empty is used when it is full
@@ -14,7 +14,7 @@ BEGIN
 END $$;
 
 -- The word ids of a normal form, with a negative number for each word that is not in the dictionary.
-CREATE FUNCTION textsim._word_numbers(form text) RETURNS integer[]
+CREATE OR REPLACE FUNCTION textsim._word_numbers(form text) RETURNS integer[]
 LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE
 SET search_path = pg_catalog, pg_temp
 SET enable_seqscan = off  -- a plan from the time when the dictionary was empty is used when it is full
@@ -37,7 +37,7 @@ BEGIN
 END $$;
 
 -- The shingles of n words, for n up to 3; columns past n, or past the end of the text, are NULL.
-CREATE FUNCTION textsim._triples(numbers integer[], n integer)
+CREATE OR REPLACE FUNCTION textsim._triples(numbers integer[], n integer)
 RETURNS TABLE (x integer, y integer, z integer)
 LANGUAGE sql IMMUTABLE PARALLEL SAFE
 BEGIN ATOMIC
@@ -48,7 +48,7 @@ BEGIN ATOMIC
 END;
 
 -- The number of distinct shingles of n words, for n up to 3, that two documents share.
-CREATE FUNCTION textsim._count_shared_triples(a integer[], b integer[], n integer) RETURNS bigint
+CREATE OR REPLACE FUNCTION textsim._count_shared_triples(a integer[], b integer[], n integer) RETURNS bigint
 LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     RETURN (
@@ -63,7 +63,7 @@ END $$;
 -- The distinct shingles of n characters of a normal form, in any order.
 -- A place in a text of more than one byte a character is found by reading the text up to it, so the shingles are cut
 -- from short pieces.
-CREATE FUNCTION textsim._char_shingles(form text, n integer) RETURNS text[]
+CREATE OR REPLACE FUNCTION textsim._char_shingles(form text, n integer) RETURNS text[]
 LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     IF n > 100 THEN
@@ -81,7 +81,7 @@ BEGIN
 END $$;
 
 -- The shingles of a document from its word ids or form; NULL if word ids are compared, in shingles of up to 3 words.
-CREATE FUNCTION textsim._compared_shingles(word_ids integer[], form text, unit text, n integer)
+CREATE OR REPLACE FUNCTION textsim._compared_shingles(word_ids integer[], form text, unit text, n integer)
 RETURNS text[]
 LANGUAGE sql STABLE PARALLEL SAFE
 RETURN CASE WHEN unit = 'char' THEN
@@ -91,7 +91,7 @@ WHEN n > 3 OR word_ids IS NULL THEN
 
 -- The distinct shingles of a document; NULL if a union of two such sets might have no room in a tsvector.
 -- The union of two sets is a concatenation of tsvectors, which merges two sorted lists in one pass.
-CREATE FUNCTION textsim._shingle_set(word_ids integer[], form text, unit text, n integer)
+CREATE OR REPLACE FUNCTION textsim._shingle_set(word_ids integer[], form text, unit text, n integer)
 RETURNS tsvector
 LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -129,7 +129,7 @@ BEGIN
 END $$;
 
 -- The exact similarity of two documents from their _compared_shingles(), or from their word ids if these are NULL.
-CREATE FUNCTION textsim._similarity(
+CREATE OR REPLACE FUNCTION textsim._similarity(
     a_ids integer[], a_shingles text[], a_count integer,
     b_ids integer[], b_shingles text[], b_count integer, n integer)
 RETURNS double precision
@@ -144,7 +144,7 @@ BEGIN
 END $$;
 
 -- The documents of a corpus that are similar to the given buckets and words, best first.
-CREATE FUNCTION textsim._search(
+CREATE OR REPLACE FUNCTION textsim._search(
     c textsim.corpus, own_buckets integer[], own_values bigint[], own_form text, own_ids integer[],
     own_count integer, own_key text, threshold double precision, max_results integer, of_language text,
     of_scope text)
@@ -197,7 +197,7 @@ BEGIN
 END $$;
 
 -- The threshold of a search; a warning with the share that is found if it is lower than that of the corpus.
-CREATE FUNCTION textsim._search_threshold(c textsim.corpus, threshold double precision)
+CREATE OR REPLACE FUNCTION textsim._search_threshold(c textsim.corpus, threshold double precision)
 RETURNS double precision
 LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
@@ -213,7 +213,7 @@ BEGIN
 END $$;
 
 -- The work of neighbours(), because a plpgsql parameter and column cannot both be named key.
-CREATE FUNCTION textsim._neighbours(
+CREATE OR REPLACE FUNCTION textsim._neighbours(
     corpus text, document_key text, threshold double precision, max_results integer, language text)
 RETURNS TABLE (key text, similarity double precision)
 LANGUAGE plpgsql STABLE PARALLEL SAFE ROWS 10
@@ -246,7 +246,7 @@ BEGIN
 END $$;
 
 -- A query for the ids of documents that share buckets, and how many, in all scopes or in one.
-CREATE FUNCTION textsim._meetings(c textsim.corpus, scope text) RETURNS text
+CREATE OR REPLACE FUNCTION textsim._meetings(c textsim.corpus, scope text) RETURNS text
 LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     RETURN format(CASE WHEN scope IS NULL
@@ -271,7 +271,7 @@ END $$;
 
 -- The pairs, of the given pairs of ids of documents, that reach the threshold, with their exact similarity.
 -- STABLE, so that it sees the documents that the calling statement sees.
-CREATE FUNCTION textsim._verify_pairs(
+CREATE OR REPLACE FUNCTION textsim._verify_pairs(
     c textsim.corpus, xs integer[], ys integer[], threshold double precision)
 RETURNS TABLE (x integer, y integer, similarity double precision)
 LANGUAGE plpgsql STABLE PARALLEL SAFE ROWS 1000
@@ -328,7 +328,7 @@ BEGIN
 END $$;
 
 -- The work of candidates_of(), because a plpgsql parameter and column cannot both be named key.
-CREATE FUNCTION textsim._candidates_of(corpus text, document_key text)
+CREATE OR REPLACE FUNCTION textsim._candidates_of(corpus text, document_key text)
 RETURNS TABLE (key text, shared integer)
 LANGUAGE plpgsql STABLE PARALLEL SAFE ROWS 10
 SET search_path = pg_catalog, pg_temp
@@ -361,7 +361,7 @@ END $$;
 
 -- Public functions
 
-CREATE FUNCTION textsim.candidates(
+CREATE OR REPLACE FUNCTION textsim.candidates(
     corpus text, text text, language text DEFAULT NULL, scope text DEFAULT NULL)
 RETURNS TABLE (key text, shared integer)
 LANGUAGE plpgsql STABLE PARALLEL SAFE ROWS 10
@@ -401,7 +401,7 @@ COMMENT ON FUNCTION textsim.candidates(text, text, text, text)
     'never candidates. With language, only documents in '
     'this language are returned. In a scoped corpus, scope is required, and only its documents are found.';
 
-CREATE FUNCTION textsim.matches(
+CREATE OR REPLACE FUNCTION textsim.matches(
     corpus text, text text,
     threshold double precision DEFAULT NULL, max_results integer DEFAULT NULL,
     language text DEFAULT NULL, scope text DEFAULT NULL)
@@ -434,7 +434,7 @@ COMMENT ON FUNCTION textsim.matches(text, text, double precision, integer, text,
     'are. With language, only documents in this language are returned. In a scoped corpus, scope is '
     'required, and only its documents are found.';
 
-CREATE FUNCTION textsim.nearest(
+CREATE OR REPLACE FUNCTION textsim.nearest(
     corpus text, text text, k integer DEFAULT 10, language text DEFAULT NULL, scope text DEFAULT NULL)
 RETURNS TABLE (key text, similarity double precision)
 LANGUAGE plpgsql STABLE PARALLEL SAFE ROWS 10
@@ -471,7 +471,7 @@ COMMENT ON FUNCTION textsim.nearest(text, text, integer, text, text)
     'only other shingles with the text are missed. There are fewer than k rows if no others are found. language and '
     'scope are as in matches().';
 
-CREATE FUNCTION textsim.neighbours(
+CREATE OR REPLACE FUNCTION textsim.neighbours(
     corpus text, key text,
     threshold double precision DEFAULT NULL, max_results integer DEFAULT NULL,
     language text DEFAULT NULL)
@@ -486,7 +486,7 @@ COMMENT ON FUNCTION textsim.neighbours(text, text, double precision, integer, te
     'the key. In a scoped corpus, only documents of its scope are found.';
 
 -- The functions that list a whole corpus are VOLATILE: a rebuild may replace the corpus while they wait.
-CREATE FUNCTION textsim.candidate_pairs(corpus text, scope text DEFAULT NULL)
+CREATE OR REPLACE FUNCTION textsim.candidate_pairs(corpus text, scope text DEFAULT NULL)
 RETURNS TABLE (a text, b text, shared integer)
 LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE ROWS 1000
 SET search_path = pg_catalog, pg_temp
@@ -514,7 +514,7 @@ COMMENT ON FUNCTION textsim.candidate_pairs(text, text)
     'is listed once, with a < b in byte order; nothing is verified. In a scoped corpus, both documents have '
     'the same scope; with scope, only its pairs are returned.';
 
-CREATE FUNCTION textsim.candidates_of(corpus text, key text)
+CREATE OR REPLACE FUNCTION textsim.candidates_of(corpus text, key text)
 RETURNS TABLE (key text, shared integer)
 LANGUAGE sql STABLE PARALLEL SAFE ROWS 10
 BEGIN ATOMIC
@@ -525,7 +525,7 @@ COMMENT ON FUNCTION textsim.candidates_of(text, text)
     '(shared), most first. Nothing is verified. Returns no rows if no document has the key. In a scoped '
     'corpus, only documents of its scope are found.';
 
-CREATE FUNCTION textsim.pairs(
+CREATE OR REPLACE FUNCTION textsim.pairs(
     corpus text, threshold double precision DEFAULT NULL, language text DEFAULT NULL,
     scope text DEFAULT NULL)
 RETURNS TABLE (a text, b text, similarity double precision)

@@ -4,7 +4,7 @@
 
 -- Private functions
 
-CREATE FUNCTION textsim._document_fault(key text, body text) RETURNS text
+CREATE OR REPLACE FUNCTION textsim._document_fault(key text, body text) RETURNS text
 LANGUAGE sql STABLE PARALLEL SAFE
 RETURN CASE
     WHEN key IS NULL THEN 'the key is NULL'
@@ -16,7 +16,7 @@ RETURN CASE
 END;
 
 -- Raise an error if a document cannot be stored; row_fault: what is wrong with its row.
-CREATE FUNCTION textsim._check_document(
+CREATE OR REPLACE FUNCTION textsim._check_document(
     c textsim.corpus, key text, body text, scope text, row_fault text DEFAULT NULL)
 RETURNS void
 LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
@@ -29,14 +29,14 @@ BEGIN
     END IF;
 END $$;
 
-CREATE FUNCTION textsim._is_attached(source integer) RETURNS boolean
+CREATE OR REPLACE FUNCTION textsim._is_attached(source integer) RETURNS boolean
 LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     RETURN EXISTS (SELECT FROM textsim.source s WHERE s.id = source AND s.active);
 END $$;
 
 -- The buckets whose number of occurrences differs between two arrays.
-CREATE FUNCTION textsim._changed_buckets(old_buckets integer[], new_buckets integer[])
+CREATE OR REPLACE FUNCTION textsim._changed_buckets(old_buckets integer[], new_buckets integer[])
 RETURNS integer[]
 LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
@@ -47,7 +47,7 @@ BEGIN
 END $$;
 
 -- The id of a new document; an error if the corpus has no more ids.
-CREATE FUNCTION textsim._checked_id(id bigint, corpus_id integer) RETURNS integer
+CREATE OR REPLACE FUNCTION textsim._checked_id(id bigint, corpus_id integer) RETURNS integer
 LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     IF id > 2147483647 THEN
@@ -69,14 +69,14 @@ EXCEPTION WHEN duplicate_object THEN
 END $do$;
 
 -- The language of a document until the worker that gives word ids identifies it.
-CREATE FUNCTION textsim._first_language(c textsim.corpus, form text) RETURNS text
+CREATE OR REPLACE FUNCTION textsim._first_language(c textsim.corpus, form text) RETURNS text
 LANGUAGE sql IMMUTABLE PARALLEL SAFE
 -- A text without words needs no worker.
 RETURN CASE WHEN form = '' AND c.language = 'auto' THEN 'und' END;
 
 -- Add or replace a document, given by its normal form. The outcome is written; unchanged, if it has these words and
 -- this scope already; or twin, if a twin as similar as unique_from keeps it out.
-CREATE FUNCTION textsim._store_form(
+CREATE OR REPLACE FUNCTION textsim._store_form(
     c textsim.corpus, source integer, key text, form text, scope text, expires_at timestamptz,
     unique_from double precision DEFAULT 0)
 RETURNS text
@@ -177,7 +177,7 @@ BEGIN
 END $$;
 
 -- Add or replace a document as _store_form() does, and log that its words need ids.
-CREATE FUNCTION textsim._write_document(
+CREATE OR REPLACE FUNCTION textsim._write_document(
     c textsim.corpus, source integer, key text, body text, scope text, expires_at timestamptz,
     unique_from double precision DEFAULT 0)
 RETURNS text
@@ -194,7 +194,7 @@ BEGIN
 END $$;
 
 -- Remove a document, unless it belongs to another attached table; whether it was removed.
-CREATE FUNCTION textsim._remove_document(c textsim.corpus, source integer, key text)
+CREATE OR REPLACE FUNCTION textsim._remove_document(c textsim.corpus, source integer, key text)
 RETURNS boolean
 LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp SET enable_seqscan = off AS $$
 DECLARE
@@ -213,7 +213,7 @@ BEGIN
     RETURN true;
 END $$;
 
-CREATE FUNCTION textsim._remove_documents_of(c textsim.corpus, source integer) RETURNS bigint
+CREATE OR REPLACE FUNCTION textsim._remove_documents_of(c textsim.corpus, source integer) RETURNS bigint
 LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     removed bigint;
@@ -234,7 +234,7 @@ BEGIN
 END $$;
 
 -- Delete documents with their band rows; the caller has locked the documents in an earlier statement.
-CREATE FUNCTION textsim._delete_locked(c textsim.corpus, ids integer[]) RETURNS void
+CREATE OR REPLACE FUNCTION textsim._delete_locked(c textsim.corpus, ids integer[]) RETURNS void
 LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE
 SET search_path = pg_catalog, pg_temp SET enable_seqscan = off SET jit = off AS $$
 BEGIN
@@ -251,7 +251,7 @@ BEGIN
         'band_' || c.id) USING ids, c.bands, c.rows;
 END $$;
 
-CREATE FUNCTION textsim._remove_documents(corpus_id integer, keys text[]) RETURNS bigint
+CREATE OR REPLACE FUNCTION textsim._remove_documents(corpus_id integer, keys text[]) RETURNS bigint
 LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE
 SET search_path = pg_catalog, pg_temp SET enable_seqscan = off SET jit = off AS $$
 DECLARE
@@ -273,7 +273,7 @@ BEGIN
 END $$;
 
 -- Remove up to a thousand expired documents that no other transaction has locked, and return their number.
-CREATE FUNCTION textsim._expire(corpus text) RETURNS bigint
+CREATE OR REPLACE FUNCTION textsim._expire(corpus text) RETURNS bigint
 LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE
 SET search_path = pg_catalog, pg_temp
 -- The expired documents are read from their index, whatever the statistics are.
@@ -297,7 +297,7 @@ BEGIN
     RETURN coalesce(cardinality(ids), 0);
 END $$;
 
-CREATE FUNCTION textsim._check_expires(corpus text) RETURNS void
+CREATE OR REPLACE FUNCTION textsim._check_expires(corpus text) RETURNS void
 LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     IF (textsim._required_corpus(corpus)).keep_for IS NULL THEN
@@ -309,7 +309,7 @@ END $$;
 
 -- Public functions
 
-CREATE FUNCTION textsim.add(
+CREATE OR REPLACE FUNCTION textsim.add(
     corpus text, key text, text text, scope text DEFAULT NULL, force boolean DEFAULT false,
     copies boolean DEFAULT false)
 RETURNS boolean
@@ -334,7 +334,7 @@ COMMENT ON FUNCTION textsim.add(text, text, text, text, boolean, boolean)
     'force the document is stored all the same, unless another has exactly the same shingles; with copies, even '
     'then. It stands in the way of later documents as any other does.';
 
-CREATE FUNCTION textsim.remove(corpus text, key text) RETURNS boolean
+CREATE OR REPLACE FUNCTION textsim.remove(corpus text, key text) RETURNS boolean
 LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     c textsim.corpus := textsim._required_corpus(corpus);
@@ -353,7 +353,7 @@ COMMENT ON FUNCTION textsim.remove(text, text)
 
 -- A procedure with a SET clause cannot commit, so this one runs with the caller's search_path. It qualifies each
 -- function, and uses no operators, because the search_path could replace them.
-CREATE PROCEDURE textsim.expire(corpus text)
+CREATE OR REPLACE PROCEDURE textsim.expire(corpus text)
 LANGUAGE plpgsql AS $$
 DECLARE
     removed pg_catalog.int8;

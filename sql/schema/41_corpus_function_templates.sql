@@ -10,7 +10,7 @@
 -- Private functions
 
 -- The function of a corpus that finds candidates, with names in braces for its settings.
-CREATE FUNCTION textsim._candidates_template() RETURNS text
+CREATE OR REPLACE FUNCTION textsim._candidates_template() RETURNS text
 LANGUAGE sql IMMUTABLE PARALLEL SAFE
 RETURN $template$
 CREATE OR REPLACE FUNCTION textsim._candidates_{id}(
@@ -34,7 +34,7 @@ END $$;
 $template$;
 
 -- The function of a corpus that adds documents, with names in braces for its settings.
-CREATE FUNCTION textsim._write_template() RETURNS text
+CREATE OR REPLACE FUNCTION textsim._write_template() RETURNS text
 LANGUAGE sql IMMUTABLE PARALLEL SAFE
 RETURN $template$
 CREATE OR REPLACE FUNCTION textsim._write_{id}(
@@ -77,7 +77,7 @@ END $$;
 $template$;
 
 -- The query for candidates; in an exact corpus they share as many buckets as the sizes of both documents require.
-CREATE FUNCTION textsim._candidates_part(is_exact boolean) RETURNS text
+CREATE OR REPLACE FUNCTION textsim._candidates_part(is_exact boolean) RETURNS text
 LANGUAGE sql IMMUTABLE PARALLEL SAFE
 RETURN CASE WHEN is_exact THEN $part$
         SELECT f.document_id
@@ -99,7 +99,7 @@ END;
 
 -- The look for twins of a unique corpus, whose text is sketched before it is locked; or only the sketch.
 -- A text without candidates, as most are, needs no function that is called by a dynamic statement.
-CREATE FUNCTION textsim._keep_out_part(is_unique boolean) RETURNS text
+CREATE OR REPLACE FUNCTION textsim._keep_out_part(is_unique boolean) RETURNS text
 LANGUAGE sql IMMUTABLE PARALLEL SAFE
 RETURN CASE WHEN is_unique THEN $part$IF EXISTS (
         SELECT FROM textsim._candidates_{id}(
@@ -115,14 +115,14 @@ RETURN CASE WHEN is_unique THEN $part$IF EXISTS (
     ELSE 'sketched := textsim._sketched(c, form, document_scope);' END;
 
 -- The statement of the write template that stores the fingerprints of a document.
-CREATE FUNCTION textsim._fingerprint_rows_part() RETURNS text
+CREATE OR REPLACE FUNCTION textsim._fingerprint_rows_part() RETURNS text
 LANGUAGE sql IMMUTABLE PARALLEL SAFE
 RETURN $part$INSERT INTO textsim.passage_{id} (fingerprint, document_id)
     SELECT f, stored.id FROM unnest(textsim._in_scope(own_fingerprints, document_scope)) f
     WHERE stored.id IS NOT NULL;$part$;
 
 -- A template in which the settings of a corpus replace the names in braces.
-CREATE FUNCTION textsim._filled(template text, c textsim.corpus) RETURNS text
+CREATE OR REPLACE FUNCTION textsim._filled(template text, c textsim.corpus) RETURNS text
 LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     name text;
@@ -145,7 +145,7 @@ END $$;
 
 -- Create or replace a function of a corpus or an attached table, which is dropped together with an extension.
 -- Whoever creates an object of a corpus, it belongs to the owner of the schema, whose rights the trigger functions have.
-CREATE FUNCTION textsim._make_function(function text, definition text) RETURNS void
+CREATE OR REPLACE FUNCTION textsim._make_function(function text, definition text) RETURNS void
 LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     BEGIN
@@ -163,7 +163,7 @@ BEGIN
 END $$;
 
 -- The functions of a corpus, with the statements that create them; check compares the bodies.
-CREATE FUNCTION textsim._corpus_functions(c textsim.corpus)
+CREATE OR REPLACE FUNCTION textsim._corpus_functions(c textsim.corpus)
 RETURNS TABLE (name text, statement text)
 LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE ROWS 2 SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
@@ -172,7 +172,7 @@ BEGIN
         ('_write_' || c.id, textsim._filled(textsim._write_template(), c));
 END $$;
 
-CREATE FUNCTION textsim._make_functions(corpus_id integer) RETURNS void
+CREATE OR REPLACE FUNCTION textsim._make_functions(corpus_id integer) RETURNS void
 LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     c textsim.corpus := (SELECT k FROM textsim.corpus k WHERE k.id = corpus_id);

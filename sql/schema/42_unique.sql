@@ -7,7 +7,7 @@
 -- Private functions
 
 -- How many of its first rows a document locks in an exact corpus: n - ceil(threshold n) + 1.
-CREATE FUNCTION textsim._count_locks(shingles integer, threshold double precision) RETURNS integer
+CREATE OR REPLACE FUNCTION textsim._count_locks(shingles integer, threshold double precision) RETURNS integer
 LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     overlap double precision := ceil(threshold * shingles);
@@ -25,7 +25,7 @@ BEGIN
 END $$;
 
 -- How many buckets a transaction locks before it locks whole corpora.
-CREATE FUNCTION textsim._max_bucket_locks() RETURNS integer
+CREATE OR REPLACE FUNCTION textsim._max_bucket_locks() RETURNS integer
 LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     setting text := coalesce(nullif(current_setting('textsim.max_bucket_locks', true), ''), '256');
@@ -37,7 +37,7 @@ BEGIN
     RETURN setting;
 END $$;
 
-CREATE FUNCTION textsim._check_writer(corpus_id integer) RETURNS void
+CREATE OR REPLACE FUNCTION textsim._check_writer(corpus_id integer) RETURNS void
 LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     IF NOT has_table_privilege(to_regclass('textsim.document_' || corpus_id), 'INSERT') THEN
@@ -51,7 +51,7 @@ END $$;
 -- Lock a unique corpus until the end of the transaction, shared by writers that lock buckets; returns its first id.
 -- The corpus is locked by its first id, because a rebuilt corpus has another id, and its writers must exclude
 -- the writers of the old corpus.
-CREATE FUNCTION textsim._lock_unique(corpus_id integer, is_exclusive boolean) RETURNS integer
+CREATE OR REPLACE FUNCTION textsim._lock_unique(corpus_id integer, is_exclusive boolean) RETURNS integer
 LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     first_id integer := (
@@ -89,7 +89,7 @@ END $$;
 -- Every transaction locks the corpus first, then scopes and then buckets, each in order. So two that lock once
 -- cannot deadlock. The exclusive or gives each corpus its own class, so that class and bucket are one key of 64
 -- bits that corpora never share.
-CREATE FUNCTION textsim._lock_scopes(corpus_id integer, hashes integer[]) RETURNS void
+CREATE OR REPLACE FUNCTION textsim._lock_scopes(corpus_id integer, hashes integer[]) RETURNS void
 LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     -- The scopes that this transaction has locked. Locking them again costs nothing.
@@ -108,7 +108,7 @@ END $$;
 
 -- Lock buckets until the end of the transaction; or their scopes, or the corpus, past textsim.max_bucket_locks locks.
 -- Look for twins in a later statement. times: how often the transaction will lock these buckets in all.
-CREATE FUNCTION textsim._lock_buckets(
+CREATE OR REPLACE FUNCTION textsim._lock_buckets(
     corpus_id integer, buckets integer[], scopes text[], times integer DEFAULT 1)
 RETURNS void
 LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
@@ -139,7 +139,7 @@ END $$;
 
 -- Whether the documents of two keys are taken for one: they match, and nobody judged them different.
 -- Whatever keeps twins out asks this function, and textsim_db.compare.merge in Python.
-CREATE FUNCTION textsim._merges(c textsim.corpus, key text, other_key text, similarity double precision)
+CREATE OR REPLACE FUNCTION textsim._merges(c textsim.corpus, key text, other_key text, similarity double precision)
 RETURNS boolean
 LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp SET enable_seqscan = off AS $$
 BEGIN
@@ -150,12 +150,12 @@ BEGIN
 END $$;
 
 -- The similarity from which on a twin keeps a document out: 0, any; 1, only one with the same shingles; infinity, none.
-CREATE FUNCTION textsim._unique_from(force boolean, copies boolean) RETURNS double precision
+CREATE OR REPLACE FUNCTION textsim._unique_from(force boolean, copies boolean) RETURNS double precision
 LANGUAGE sql IMMUTABLE PARALLEL SAFE
 RETURN CASE WHEN copies THEN 'Infinity'::double precision WHEN force THEN 1 ELSE 0 END;
 
 -- The twins of a text that is sketched already, best first.
-CREATE FUNCTION textsim._twins_of_sketch(
+CREATE OR REPLACE FUNCTION textsim._twins_of_sketch(
     c textsim.corpus, document_key text, form text, scope text, sketched textsim._sketched)
 RETURNS TABLE (key text, similarity double precision)
 LANGUAGE plpgsql STABLE PARALLEL SAFE ROWS 1 SET search_path = pg_catalog, pg_temp AS $$
@@ -169,7 +169,7 @@ BEGIN
 END $$;
 
 -- The documents that keep a text out, without the document that has its key, best first.
-CREATE FUNCTION textsim._twins(
+CREATE OR REPLACE FUNCTION textsim._twins(
     c textsim.corpus, document_key text, body text, scope text, unique_from double precision DEFAULT 0)
 RETURNS TABLE (key text, similarity double precision)
 LANGUAGE plpgsql STABLE PARALLEL SAFE ROWS 1 SET search_path = pg_catalog, pg_temp AS $$
@@ -183,7 +183,7 @@ BEGIN
 END $$;
 
 -- The keys of the twins of a text whose buckets are locked, and the highest similarity; their writers have ended.
-CREATE FUNCTION textsim._awaited_twins(
+CREATE OR REPLACE FUNCTION textsim._awaited_twins(
     c textsim.corpus, document_key text, form text, scope text, sketched textsim._sketched,
     OUT twins text[], OUT best double precision)
 LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp SET enable_seqscan = off AS $$
@@ -205,7 +205,7 @@ BEGIN
 END $$;
 
 -- Raise unique_violation: documents of a unique corpus match a new document.
-CREATE FUNCTION textsim._raise_twins(
+CREATE OR REPLACE FUNCTION textsim._raise_twins(
     c textsim.corpus, source integer, document_key text, body text, scope text, unique_from double precision)
 RETURNS void
 LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
@@ -230,7 +230,7 @@ BEGIN
 END $$;
 
 -- Raise unique_violation: a document of a unique corpus belongs to another attached table.
-CREATE FUNCTION textsim._raise_taken_key(corpus_id integer, source integer, key text) RETURNS void
+CREATE OR REPLACE FUNCTION textsim._raise_taken_key(corpus_id integer, source integer, key text) RETURNS void
 LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     c textsim.corpus := (SELECT k FROM textsim.corpus k WHERE k.id = corpus_id);
@@ -242,7 +242,7 @@ BEGIN
 END $$;
 
 -- Raise an error if a document of a unique corpus belongs to an attached table.
-CREATE FUNCTION textsim._refuse_attached(corpus_id integer, keys text[]) RETURNS void
+CREATE OR REPLACE FUNCTION textsim._refuse_attached(corpus_id integer, keys text[]) RETURNS void
 LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     attached record;
@@ -262,7 +262,7 @@ BEGIN
 END $$;
 
 -- Add or replace a document; false if nothing has changed; an error if it has twins in a unique corpus.
-CREATE FUNCTION textsim._write_or_raise(
+CREATE OR REPLACE FUNCTION textsim._write_or_raise(
     c textsim.corpus, source integer, key text, body text, scope text, expires_at timestamptz,
     unique_from double precision DEFAULT 0)
 RETURNS boolean
@@ -277,7 +277,7 @@ BEGIN
 END $$;
 
 -- The corpus with a name; an error if it is not unique, or if the caller may not write to it.
-CREATE FUNCTION textsim._required_unique(corpus text) RETURNS textsim.corpus
+CREATE OR REPLACE FUNCTION textsim._required_unique(corpus text) RETURNS textsim.corpus
 LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     c textsim.corpus := textsim._required_corpus(corpus);
@@ -293,7 +293,7 @@ BEGIN
 END $$;
 
 -- The work of add_unique(), because a plpgsql parameter and column cannot both be named key.
-CREATE FUNCTION textsim._add_unique(
+CREATE OR REPLACE FUNCTION textsim._add_unique(
     corpus text, document_key text, body text, scope text, unique_from double precision)
 RETURNS TABLE (key text, similarity double precision)
 LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE ROWS 1 SET search_path = pg_catalog, pg_temp AS $$
@@ -310,7 +310,7 @@ END $$;
 
 -- Public functions
 
-CREATE FUNCTION textsim.add_unique(
+CREATE OR REPLACE FUNCTION textsim.add_unique(
     corpus text, key text, text text, scope text DEFAULT NULL, force boolean DEFAULT false,
     copies boolean DEFAULT false)
 RETURNS TABLE (key text, similarity double precision, scope text)
@@ -324,7 +324,7 @@ COMMENT ON FUNCTION textsim.add_unique(text, text, text, text, boolean, boolean)
     'first, instead of an error. Then nothing is written. Returns no rows if the document was added, or '
     'if its words have not changed. force and copies are as in add(). Raises an error if the corpus is not unique.';
 
-CREATE FUNCTION textsim.lock_corpus(corpus text) RETURNS void
+CREATE OR REPLACE FUNCTION textsim.lock_corpus(corpus text) RETURNS void
 LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     PERFORM textsim._lock_unique((textsim._required_unique(corpus)).id, true);
@@ -334,7 +334,7 @@ COMMENT ON FUNCTION textsim.lock_corpus(text)
     'writes many documents calls it first, so that it cannot deadlock with another such transaction. '
     'Raises an error if the corpus is not unique, or if the role may not write to it.';
 
-CREATE FUNCTION textsim.lock_scope(corpus text, scope text) RETURNS void
+CREATE OR REPLACE FUNCTION textsim.lock_scope(corpus text, scope text) RETURNS void
 LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     c textsim.corpus := textsim._required_unique(corpus);

@@ -15,7 +15,7 @@ EXCEPTION WHEN duplicate_object THEN
 END $do$;
 
 -- Raise an error unless the list has a key of its own for each text, and each can be stored.
-CREATE FUNCTION textsim._check_list(c textsim.corpus, keys text[], bodies text[], scopes text[])
+CREATE OR REPLACE FUNCTION textsim._check_list(c textsim.corpus, keys text[], bodies text[], scopes text[])
 RETURNS void
 LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -53,7 +53,7 @@ BEGIN
 END $$;
 
 -- The texts of a list, with their buckets, in order.
-CREATE FUNCTION textsim._listed_texts(c textsim.corpus, keys text[], bodies text[], scopes text[])
+CREATE OR REPLACE FUNCTION textsim._listed_texts(c textsim.corpus, keys text[], bodies text[], scopes text[])
 RETURNS textsim._listed_text[]
 LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
@@ -66,7 +66,7 @@ BEGIN
 END $$;
 
 -- For each text whether its document has these words already, and else the best match with the place of its row.
-CREATE FUNCTION textsim._stored_twins(c textsim.corpus, listed textsim._listed_text[])
+CREATE OR REPLACE FUNCTION textsim._stored_twins(c textsim.corpus, listed textsim._listed_text[])
 RETURNS TABLE (place integer, is_unchanged boolean, key text, similarity double precision, version tid)
 LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
@@ -96,7 +96,7 @@ BEGIN
 END $$;
 
 -- The best match of a text among candidates, given by their places; ties go to the first. shared: buckets, by text.
-CREATE FUNCTION textsim._best_listed(
+CREATE OR REPLACE FUNCTION textsim._best_listed(
     c textsim.corpus, listed textsim._listed_text[], place integer, candidates integer[],
     shared integer[])
 RETURNS TABLE (key text, similarity double precision)
@@ -127,7 +127,7 @@ END $$;
 -- A chain has the texts that stay in and have one bucket. An entry is a bucket of a text, as often as the text has
 -- it; only buckets that are there twice have entries. Without chains, many texts that match the first one would be
 -- compared with each other.
-CREATE FUNCTION textsim._list_twins(c textsim.corpus, listed textsim._listed_text[])
+CREATE OR REPLACE FUNCTION textsim._list_twins(c textsim.corpus, listed textsim._listed_text[])
 RETURNS TABLE (key text, standing text, similarity double precision, version tid)
 LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -212,7 +212,7 @@ BEGIN
 END $$;
 
 -- Lock documents against changes, after waiting for transactions that change or remove them; whether none has.
-CREATE FUNCTION textsim._hold_standing(c textsim.corpus, keys text[], versions tid[]) RETURNS boolean
+CREATE OR REPLACE FUNCTION textsim._hold_standing(c textsim.corpus, keys text[], versions tid[]) RETURNS boolean
 LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     are_unchanged boolean;
@@ -228,7 +228,7 @@ END $$;
 
 -- Public functions
 
-CREATE FUNCTION textsim.twins_of(
+CREATE OR REPLACE FUNCTION textsim.twins_of(
     corpus text, keys text[], texts text[], scopes text[] DEFAULT NULL)
 RETURNS TABLE (key text, standing text, similarity double precision)
 LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE COST 100000 ROWS 100

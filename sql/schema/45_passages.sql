@@ -4,12 +4,12 @@
 -- Private functions
 
 -- The units of a normal form that a passage consists of: its words, or its characters if the unit is char.
-CREATE FUNCTION textsim._units(form text, unit text) RETURNS text[]
+CREATE OR REPLACE FUNCTION textsim._units(form text, unit text) RETURNS text[]
 LANGUAGE sql IMMUTABLE PARALLEL SAFE
 RETURN string_to_array(form, CASE unit WHEN 'word' THEN ' ' END);
 
 -- What a message calls the units of a passage.
-CREATE FUNCTION textsim._unit_name(unit text) RETURNS text
+CREATE OR REPLACE FUNCTION textsim._unit_name(unit text) RETURNS text
 LANGUAGE sql IMMUTABLE PARALLEL SAFE
 RETURN CASE unit WHEN 'word' THEN 'words' ELSE 'characters' END;
 
@@ -17,7 +17,7 @@ RETURN CASE unit WHEN 'word' THEN 'words' ELSE 'characters' END;
 -- equals. NULL stands for windows whose values all have class 10 or above.
 -- An array has fewer than 2^27 elements of 8 bytes, so a number has room for the class (4 bits), the high half of a
 -- value (32 bits) and the place (27 bits). Later places come first.
-CREATE FUNCTION textsim._choose(shingle_values bigint[], classes smallint[], width integer) RETURNS bigint[]
+CREATE OR REPLACE FUNCTION textsim._choose(shingle_values bigint[], classes smallint[], width integer) RETURNS bigint[]
 LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     RETURN array(
@@ -33,7 +33,7 @@ END $$;
 
 -- The distinct values that the windows of a normal form choose, with NULL for the windows that choose none.
 -- Schleimer, Wilkerson and Aiken, Winnowing: Local Algorithms for Document Fingerprinting, SIGMOD 2003.
-CREATE FUNCTION textsim._chosen_values(c textsim.corpus, form text) RETURNS bigint[]
+CREATE OR REPLACE FUNCTION textsim._chosen_values(c textsim.corpus, form text) RETURNS bigint[]
 LANGUAGE plpgsql STABLE PARALLEL SAFE
 SET search_path = pg_catalog, pg_temp
 SET plan_cache_mode = force_generic_plan
@@ -60,7 +60,7 @@ BEGIN
 END $$;
 
 -- The distinct fingerprints of chosen values, in order.
-CREATE FUNCTION textsim._low_halves(chosen bigint[]) RETURNS integer[]
+CREATE OR REPLACE FUNCTION textsim._low_halves(chosen bigint[]) RETURNS integer[]
 LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     RETURN array(
@@ -68,14 +68,14 @@ BEGIN
 END $$;
 
 -- The distinct fingerprints of a normal form in order: those of its windows; NULL in a corpus without passages.
-CREATE FUNCTION textsim._fingerprints(c textsim.corpus, form text) RETURNS integer[]
+CREATE OR REPLACE FUNCTION textsim._fingerprints(c textsim.corpus, form text) RETURNS integer[]
 LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     RETURN CASE WHEN c.passages IS NOT NULL THEN textsim._low_halves(textsim._chosen_values(c, form)) END;
 END $$;
 
 -- The triggers on the documents of a corpus with passages, with the statements that create them.
-CREATE FUNCTION textsim._passage_triggers(c textsim.corpus)
+CREATE OR REPLACE FUNCTION textsim._passage_triggers(c textsim.corpus)
 RETURNS TABLE (relation text, name text, statement text)
 LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE ROWS 2 SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
@@ -92,7 +92,7 @@ BEGIN
 END $$;
 
 -- A query for the rows that documents have in passage_N, to which a condition may be appended.
-CREATE FUNCTION textsim._passage_rows(documents text) RETURNS text
+CREATE OR REPLACE FUNCTION textsim._passage_rows(documents text) RETURNS text
 LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
 RETURN format($query$
         SELECT f.fingerprint, d.id
@@ -101,7 +101,7 @@ RETURN format($query$
 
 -- Keep the fingerprints of the documents that a statement has changed or removed.
 -- Writers store the rows of new documents. A writer that changes documents writes only the column fingerprints.
-CREATE FUNCTION textsim._change_passage_rows() RETURNS trigger
+CREATE OR REPLACE FUNCTION textsim._change_passage_rows() RETURNS trigger
 LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp SET enable_seqscan = off AS $$
 DECLARE
     passage text := 'passage_' || TG_ARGV[0];
@@ -134,7 +134,7 @@ END $$;
 -- rows are hashed or sorted: otherwise each row takes a copy of the array along. A run at many places of the text is
 -- compared at the first ten, so that the work stays linear on every input. Of a long document, the parts at every
 -- width-th place are looked up first: each run has one of them, so only the words around them are compared.
-CREATE FUNCTION textsim._shared_runs(a integer[], b integer[], min_words integer)
+CREATE OR REPLACE FUNCTION textsim._shared_runs(a integer[], b integer[], min_words integer)
 RETURNS TABLE (words integer, in_a integer, in_b integer)
 LANGUAGE plpgsql STABLE PARALLEL SAFE ROWS 5 SET search_path = pg_catalog, pg_temp AS $$
 #variable_conflict use_column
@@ -207,7 +207,7 @@ BEGIN
 END $$;
 
 -- The code point of each character of a text, in order.
-CREATE FUNCTION textsim._code_points(form text) RETURNS integer[]
+CREATE OR REPLACE FUNCTION textsim._code_points(form text) RETURNS integer[]
 LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     RETURN array(SELECT ascii(u.unit) FROM unnest(string_to_array(form, NULL)) WITH ORDINALITY u (unit, place)
@@ -216,7 +216,7 @@ END $$;
 
 -- The units of a text as numbers: code points, or word ids with negative numbers for words that are not in the
 -- dictionary. If the word ids are known, the form may be NULL.
-CREATE FUNCTION textsim._unit_numbers(unit text, form text, word_ids integer[] DEFAULT NULL) RETURNS integer[]
+CREATE OR REPLACE FUNCTION textsim._unit_numbers(unit text, form text, word_ids integer[] DEFAULT NULL) RETURNS integer[]
 LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     IF unit = 'char' THEN
@@ -226,7 +226,7 @@ BEGIN
 END $$;
 
 -- The _shared_runs() of a text with a document; the form may be NULL if the dictionary has all words of the text.
-CREATE FUNCTION textsim._runs_in_document(
+CREATE OR REPLACE FUNCTION textsim._runs_in_document(
     unit text, numbers integer[], form text, word_ids integer[], normal_form text, least_words integer)
 RETURNS TABLE (words integer, in_a integer, in_b integer)
 LANGUAGE plpgsql STABLE PARALLEL SAFE ROWS 5 SET search_path = pg_catalog, pg_temp AS $$
@@ -250,7 +250,7 @@ BEGIN
 END $$;
 
 -- The least words of a passage in a search; an error if the corpus has no passages or longer ones, or for a bad limit.
-CREATE FUNCTION textsim._check_passages(c textsim.corpus, min_words integer, max_documents integer DEFAULT NULL)
+CREATE OR REPLACE FUNCTION textsim._check_passages(c textsim.corpus, min_words integer, max_documents integer DEFAULT NULL)
 RETURNS integer
 LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
@@ -273,7 +273,7 @@ BEGIN
 END $$;
 
 -- The fingerprints by which passages are looked up in a scope; a notice if windows choose none.
-CREATE FUNCTION textsim._fingerprints_to_find(c textsim.corpus, form text, scope text) RETURNS integer[]
+CREATE OR REPLACE FUNCTION textsim._fingerprints_to_find(c textsim.corpus, form text, scope text) RETURNS integer[]
 LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     chosen bigint[] := textsim._chosen_values(c, form);
@@ -286,7 +286,7 @@ BEGIN
 END $$;
 
 -- The normal form of a text and the fingerprints by which its passages are looked up; NULL without a text.
-CREATE FUNCTION textsim._passage_look_up(
+CREATE OR REPLACE FUNCTION textsim._passage_look_up(
     c textsim.corpus, text text, language text, scope text, max_results integer, OUT form text,
     OUT fingerprints integer[])
 LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
@@ -301,7 +301,7 @@ BEGIN
 END $$;
 
 -- The passages that a text shares with the documents that have one of the fingerprints, except its own document.
-CREATE FUNCTION textsim._find_passages(
+CREATE OR REPLACE FUNCTION textsim._find_passages(
     c textsim.corpus, fingerprints integer[], form text, word_ids integer[], least_words integer, scope text,
     own_id integer)
 RETURNS TABLE (key text, words integer, in_text integer, in_document integer)
@@ -326,7 +326,7 @@ END $$;
 
 -- The FROM clause of the fingerprints p that count, with the scope d.scope of their documents.
 -- By chance, fingerprints of two scopes have the same number. So they are counted by the scopes of their documents.
-CREATE FUNCTION textsim._fingerprint_rows(c textsim.corpus) RETURNS text
+CREATE OR REPLACE FUNCTION textsim._fingerprint_rows(c textsim.corpus) RETURNS text
 LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     RETURN format('textsim.%I p', 'passage_' || c.id)
@@ -336,7 +336,7 @@ BEGIN
 END $$;
 
 -- How many documents of a scope have a fingerprint, counted up to a limit.
-CREATE FUNCTION textsim._count_documents_of(
+CREATE OR REPLACE FUNCTION textsim._count_documents_of(
     c textsim.corpus, fingerprint integer, scope text, up_to bigint DEFAULT 100000)
 RETURNS integer
 LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp SET enable_seqscan = off AS $$
@@ -350,7 +350,7 @@ BEGIN
 END $$;
 
 -- The fingerprints that more than max_documents documents of a scope have.
-CREATE FUNCTION textsim._fingerprints_of_many(
+CREATE OR REPLACE FUNCTION textsim._fingerprints_of_many(
     c textsim.corpus, fingerprints integer[], scope text, max_documents integer)
 RETURNS integer[]
 LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
@@ -361,7 +361,7 @@ BEGIN
 END $$;
 
 -- The fingerprints that more than max_documents documents of a scope have, each with its scope.
-CREATE FUNCTION textsim._fingerprints_of_all(
+CREATE OR REPLACE FUNCTION textsim._fingerprints_of_all(
     c textsim.corpus, max_documents integer, OUT fingerprints integer[], OUT scopes text[])
 LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
@@ -373,7 +373,7 @@ END $$;
 
 -- The passages that a document shares with others; see passages_of().
 -- The private functions have other names for the key, which is also a column of the result.
-CREATE FUNCTION textsim._passages_of(corpus text, own_key text, min_words integer, max_results integer)
+CREATE OR REPLACE FUNCTION textsim._passages_of(corpus text, own_key text, min_words integer, max_results integer)
 RETURNS TABLE (key text, words integer, in_text integer, in_document integer)
 LANGUAGE plpgsql STABLE PARALLEL SAFE ROWS 10
 SET search_path = pg_catalog, pg_temp SET enable_seqscan = off
@@ -403,7 +403,7 @@ END $$;
 
 -- Public functions
 
-CREATE FUNCTION textsim.passages(
+CREATE OR REPLACE FUNCTION textsim.passages(
     corpus text, text text, min_words integer DEFAULT NULL, max_results integer DEFAULT NULL,
     scope text DEFAULT NULL, max_documents integer DEFAULT NULL)
 RETURNS TABLE (key text, words integer, in_text integer, in_document integer)
@@ -442,7 +442,7 @@ COMMENT ON FUNCTION textsim.passages(text, text, integer, integer, text, integer
     'searched for: a notice warns that a passage in it may be missed. Raises an error if min_words is too small.';
 
 -- textsim_db.read.passages does the same.
-CREATE FUNCTION textsim.common_runs(
+CREATE OR REPLACE FUNCTION textsim.common_runs(
     corpus text, text text, scope text DEFAULT NULL, max_documents integer DEFAULT NULL)
 RETURNS TABLE (words integer, in_text integer, documents integer)
 LANGUAGE plpgsql STABLE PARALLEL SAFE ROWS 5
@@ -503,7 +503,7 @@ COMMENT ON FUNCTION textsim.common_runs(text, text, text, integer)
     'of it (documents), counted up to 100,000 or estimated from the sample of which the corpus has learned what is common. '
     'The run around it may be longer. The arguments are as in passages().';
 
-CREATE FUNCTION textsim.passages_of(
+CREATE OR REPLACE FUNCTION textsim.passages_of(
     corpus text, key text, min_words integer DEFAULT NULL, max_results integer DEFAULT NULL)
 RETURNS TABLE (key text, words integer, in_text integer, in_document integer)
 LANGUAGE sql STABLE PARALLEL SAFE ROWS 10
@@ -515,7 +515,7 @@ COMMENT ON FUNCTION textsim.passages_of(text, text, integer, integer)
     'arguments are those of passages(). Returns no rows if no document has the key. In a scoped corpus, only documents of '
     'its scope are compared.';
 
-CREATE FUNCTION textsim.shared_passages(
+CREATE OR REPLACE FUNCTION textsim.shared_passages(
     corpus text, min_words integer DEFAULT NULL, max_documents integer DEFAULT NULL)
 RETURNS TABLE (a text, b text, words integer, in_a integer, in_b integer)
 LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE ROWS 1000
@@ -565,7 +565,7 @@ COMMENT ON FUNCTION textsim.shared_passages(text, integer, integer)
     'in very many documents is left out. With max_documents, documents are not compared because of a part that more '
     'documents have: a notice warns that a passage in such a part may be missed.';
 
-CREATE FUNCTION textsim.containing(
+CREATE OR REPLACE FUNCTION textsim.containing(
     corpus text, text text, threshold double precision, max_results integer DEFAULT NULL,
     language text DEFAULT NULL, scope text DEFAULT NULL)
 RETURNS TABLE (key text, similarity double precision, longest integer)

@@ -5,7 +5,7 @@
 
 -- Private functions
 
-CREATE FUNCTION textsim._check_linkage(linkage text) RETURNS void
+CREATE OR REPLACE FUNCTION textsim._check_linkage(linkage text) RETURNS void
 LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     IF linkage IN ('single', 'complete', 'kept') IS NOT TRUE THEN
@@ -15,7 +15,7 @@ BEGIN
 END $$;
 
 -- The connected components of links, and the weakest link of a maximum spanning tree of each component.
-CREATE FUNCTION textsim._single_linkage(
+CREATE OR REPLACE FUNCTION textsim._single_linkage(
     lefts integer[], rights integer[], similarities double precision[], documents integer,
     OUT roots integer[], OUT weakest double precision[])
 LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
@@ -54,7 +54,7 @@ BEGIN
 END $$;
 
 -- The root of each document of a forest, whose parents have lower numbers.
-CREATE FUNCTION textsim._final_roots(parents integer[]) RETURNS integer[]
+CREATE OR REPLACE FUNCTION textsim._final_roots(parents integer[]) RETURNS integer[]
 LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     root integer;
@@ -69,7 +69,7 @@ BEGIN
 END $$;
 
 -- For each document the lowest of its copies, which have similarity 1 to it and the same other links.
-CREATE FUNCTION textsim._lowest_copies(
+CREATE OR REPLACE FUNCTION textsim._lowest_copies(
     lefts integer[], rights integer[], similarities double precision[], documents integer) RETURNS integer[]
 LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -102,7 +102,7 @@ END $$;
 -- Two clusters can merge when the last link between their members was added. If a link is missing, they never
 -- merge. So the link between two roots stands for all links between their clusters, as long as none is missing:
 -- due[link] is the place of the last of them, or 0. Merging two clusters keeps the common neighbours of both.
-CREATE FUNCTION textsim._complete_linkage(
+CREATE OR REPLACE FUNCTION textsim._complete_linkage(
     lefts integer[], rights integer[], similarities double precision[], documents integer,
     OUT roots integer[], OUT weakest double precision[])
 LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
@@ -195,7 +195,7 @@ END $$;
 -- Documents are considered by rank, and kept if they have no link with a kept one; the others go to the most similar
 -- kept one. A document that was judged the same as an earlier one follows it. No document goes to a cluster that has
 -- one of its _apart().
-CREATE FUNCTION textsim._kept_linkage(
+CREATE OR REPLACE FUNCTION textsim._kept_linkage(
     lefts integer[], rights integer[], similarities double precision[], ranks integer[],
     apart_ends integer[] DEFAULT NULL, apart integer[] DEFAULT NULL,
     OUT roots integer[], OUT weakest double precision[])
@@ -236,7 +236,7 @@ BEGIN
 END $$;
 
 -- The clusters of links: the documents of clusters of two or more, each with its root.
-CREATE FUNCTION textsim._cluster(
+CREATE OR REPLACE FUNCTION textsim._cluster(
     lefts integer[], rights integer[], similarities double precision[], ranks integer[], linkage text,
     apart_ends integer[] DEFAULT NULL, apart integer[] DEFAULT NULL)
 RETURNS TABLE (document integer, root integer, weakest double precision)
@@ -266,7 +266,7 @@ END $$;
 
 -- For each document the documents that were judged different from it or from its group: all of them in one array, and
 -- the place of the last one of each document.
-CREATE FUNCTION textsim._apart(
+CREATE OR REPLACE FUNCTION textsim._apart(
     corpus text, keys text[], lefts integer[], rights integer[], similarities double precision[],
     OUT apart_ends integer[], OUT apart integer[])
 LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
@@ -302,7 +302,7 @@ END $$;
 
 -- The keys of the pairs of a query in order, and the links; NULL without pairs. Texts are in byte order, whatever their
 -- collation. judged_corpus: whose judgements keep documents apart, if _pairs_query() has returned the query.
-CREATE FUNCTION textsim._read_pairs(
+CREATE OR REPLACE FUNCTION textsim._read_pairs(
     query text, caller_path text, linkage text, judged_corpus text DEFAULT NULL,
     OUT keys text[], OUT lefts integer[], OUT rights integer[], OUT similarities double precision[],
     OUT apart_ends integer[], OUT apart integer[])
@@ -369,7 +369,7 @@ BEGIN
 END $$;
 
 -- The work of group_pairs(), with the search path of the caller.
-CREATE FUNCTION textsim._group_pairs(
+CREATE OR REPLACE FUNCTION textsim._group_pairs(
     query text, linkage text, caller_path text, judged_corpus text DEFAULT NULL)
 RETURNS TABLE (key text, cluster integer, kept text, weakest double precision)
 LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE ROWS 1000 SET search_path = pg_catalog, pg_temp AS $$
@@ -403,7 +403,7 @@ END $$;
 
 -- A query for the pairs of a corpus; with judgements, pairs judged different are left out, and those judged the same
 -- have similarity 2.
-CREATE FUNCTION textsim._pairs_query(
+CREATE OR REPLACE FUNCTION textsim._pairs_query(
     corpus text, threshold double precision, language text, scope text, judgements boolean)
 RETURNS text
 LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE
@@ -420,7 +420,7 @@ END $$;
 
 -- Public functions
 
-CREATE FUNCTION textsim.group_pairs(query text, linkage text DEFAULT 'kept')
+CREATE OR REPLACE FUNCTION textsim.group_pairs(query text, linkage text DEFAULT 'kept')
 RETURNS TABLE (key text, cluster integer, kept text, weakest double precision)
 LANGUAGE sql VOLATILE PARALLEL UNSAFE ROWS 1000
 BEGIN ATOMIC
@@ -437,7 +437,7 @@ COMMENT ON FUNCTION textsim.group_pairs(text, text)
     'kept is NULL with these two. The same pair may come twice, and then the higher similarity counts. '
     'Raises an error for a pair with NULL or with the same key twice.';
 
-CREATE FUNCTION textsim.clusters(
+CREATE OR REPLACE FUNCTION textsim.clusters(
     corpus text, threshold double precision DEFAULT NULL, linkage text DEFAULT 'single',
     language text DEFAULT NULL, scope text DEFAULT NULL, judgements boolean DEFAULT false)
 RETURNS TABLE (key text, cluster integer, kept text, weakest double precision)
@@ -455,7 +455,7 @@ COMMENT ON FUNCTION textsim.clusters(text, double precision, text, text, text, b
     '1. A pair that was judged different is no pair, and with linkage kept or complete its documents are never in '
     'one cluster. judge() records judgements.';
 
-CREATE FUNCTION textsim.duplicates(
+CREATE OR REPLACE FUNCTION textsim.duplicates(
     corpus text, keep text DEFAULT 'first', threshold double precision DEFAULT NULL,
     linkage text DEFAULT 'kept', language text DEFAULT NULL, scope text DEFAULT NULL,
     judgements boolean DEFAULT false)

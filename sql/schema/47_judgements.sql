@@ -5,7 +5,7 @@
 -- Private functions
 
 -- Whether this role has a right on the documents of the corpus with an origin.
-CREATE FUNCTION textsim._has_right(corpus_origin integer, privilege text) RETURNS boolean
+CREATE OR REPLACE FUNCTION textsim._has_right(corpus_origin integer, privilege text) RETURNS boolean
 LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     RETURN EXISTS (
@@ -24,7 +24,7 @@ CREATE POLICY writers_update ON textsim.judgement FOR UPDATE USING (textsim._has
 CREATE POLICY writers_delete ON textsim.judgement FOR DELETE USING (textsim._has_right(origin, 'DELETE'));
 
 -- The origin of the corpus with a name; an error unless this role has the right on its documents.
-CREATE FUNCTION textsim._judged_origin(corpus text, privilege text) RETURNS integer
+CREATE OR REPLACE FUNCTION textsim._judged_origin(corpus text, privilege text) RETURNS integer
 LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     c textsim.corpus := textsim._required_corpus(corpus);
@@ -36,7 +36,7 @@ BEGIN
     RETURN coalesce(c.origin, c.id);
 END $$;
 
-CREATE FUNCTION textsim._check_verdict(name text, verdict text) RETURNS void
+CREATE OR REPLACE FUNCTION textsim._check_verdict(name text, verdict text) RETURNS void
 LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     IF verdict IN ('same', 'different', 'unsure') IS NOT TRUE THEN
@@ -46,7 +46,7 @@ BEGIN
 END $$;
 
 -- Two keys in byte order; an error if no two documents can have them.
-CREATE FUNCTION textsim._ordered_pair(a text, b text, OUT lower text, OUT higher text)
+CREATE OR REPLACE FUNCTION textsim._ordered_pair(a text, b text, OUT lower text, OUT higher text)
 LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     fault text := CASE
@@ -64,7 +64,7 @@ BEGIN
 END $$;
 
 -- Raise an error if both documents exist and have different scopes.
-CREATE FUNCTION textsim._check_one_scope(c textsim.corpus, a text, b text) RETURNS void
+CREATE OR REPLACE FUNCTION textsim._check_one_scope(c textsim.corpus, a text, b text) RETURNS void
 LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     scopes text[];
@@ -81,7 +81,7 @@ BEGIN
 END $$;
 
 -- The keys of groups, the number of their group, and whether no pair of it was judged different.
-CREATE FUNCTION textsim._judged_groups(corpus_origin integer)
+CREATE OR REPLACE FUNCTION textsim._judged_groups(corpus_origin integer)
 RETURNS TABLE (key text, root integer, is_joined boolean)
 LANGUAGE plpgsql STABLE PARALLEL SAFE ROWS 1000 SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
@@ -113,7 +113,7 @@ BEGIN
 END $$;
 
 -- The shortest chain of pairs judged the same between two keys of a group; of several, that with the lowest first keys.
-CREATE FUNCTION textsim._chain(corpus_origin integer, a text, b text) RETURNS text[]
+CREATE OR REPLACE FUNCTION textsim._chain(corpus_origin integer, a text, b text) RETURNS text[]
 LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     nexts jsonb := jsonb_build_object(b, NULL);  -- each key that was reached, and the next key on the way to b
@@ -142,7 +142,7 @@ BEGIN
     RETURN chain;
 END $$;
 
-CREATE FUNCTION textsim._different_pairs(corpus text)
+CREATE OR REPLACE FUNCTION textsim._different_pairs(corpus text)
 RETURNS TABLE (a text, b text)
 LANGUAGE plpgsql STABLE PARALLEL SAFE ROWS 1000 SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -154,7 +154,7 @@ BEGIN
 END $$;
 
 -- The pairs that a chain of pairs judged the same connects, unless a pair of the group was judged different.
-CREATE FUNCTION textsim._same_pairs(corpus text, language text, scope text)
+CREATE OR REPLACE FUNCTION textsim._same_pairs(corpus text, language text, scope text)
 RETURNS TABLE (a text, b text)
 LANGUAGE plpgsql STABLE PARALLEL SAFE ROWS 1000 SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -178,7 +178,7 @@ END $$;
 
 -- Public functions
 
-CREATE FUNCTION textsim.judge(
+CREATE OR REPLACE FUNCTION textsim.judge(
     corpus text, a text, b text, verdict text, note text DEFAULT NULL, replaces text DEFAULT NULL)
 RETURNS boolean
 LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
@@ -233,7 +233,7 @@ COMMENT ON FUNCTION textsim.judge(text, text, text, text, text, text)
     'judgement that they have not seen. Returns false if the judgement is stored already. Raises an error if both keys '
     'are equal, or if both documents exist and have different scopes.';
 
-CREATE FUNCTION textsim.unjudge(corpus text, a text, b text) RETURNS boolean
+CREATE OR REPLACE FUNCTION textsim.unjudge(corpus text, a text, b text) RETURNS boolean
 LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     pair record;
@@ -247,7 +247,7 @@ END $$;
 COMMENT ON FUNCTION textsim.unjudge(text, text, text)
     IS 'Removes the judgement of two documents. Returns false if there is none.';
 
-CREATE FUNCTION textsim.judgements(corpus text)
+CREATE OR REPLACE FUNCTION textsim.judgements(corpus text)
 RETURNS TABLE (a text, b text, verdict text, judged_by text, judged_at timestamptz, note text)
 LANGUAGE plpgsql STABLE PARALLEL SAFE ROWS 1000 SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -261,7 +261,7 @@ COMMENT ON FUNCTION textsim.judgements(text)
     IS 'Returns the judgements of a corpus: two keys, a < b in byte order, the verdict, the role that judged the '
     'pair, when it did so, and its note.';
 
-CREATE FUNCTION textsim.contradictions(corpus text)
+CREATE OR REPLACE FUNCTION textsim.contradictions(corpus text)
 RETURNS TABLE (a text, b text, chain text[])
 LANGUAGE plpgsql STABLE PARALLEL SAFE ROWS 10 SET search_path = pg_catalog, pg_temp AS $$
 DECLARE

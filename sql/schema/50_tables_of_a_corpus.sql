@@ -3,12 +3,12 @@
 -- Private functions
 
 -- The names of the patterns of the tables of corpora, as a regular expression.
-CREATE FUNCTION textsim._corpus_patterns() RETURNS text
+CREATE OR REPLACE FUNCTION textsim._corpus_patterns() RETURNS text
 LANGUAGE sql IMMUTABLE PARALLEL SAFE
 RETURN 'document|band|passage|node|match|crowded|member|cluster|cluster_alias|cluster_event|removed';
 
 -- Grant on a relation the rights that are granted on a pattern.
-CREATE FUNCTION textsim._grant_like(pattern regclass, relation regclass) RETURNS void
+CREATE OR REPLACE FUNCTION textsim._grant_like(pattern regclass, relation regclass) RETURNS void
 LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     entry record;
@@ -24,7 +24,7 @@ BEGIN
 END $$;
 
 -- Let the roles that may insert documents into a corpus use its sequences of ids.
-CREATE FUNCTION textsim._grant_ids(corpus_id integer) RETURNS void
+CREATE OR REPLACE FUNCTION textsim._grant_ids(corpus_id integer) RETURNS void
 LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     entry record;
@@ -45,7 +45,7 @@ BEGIN
 END $$;
 
 -- The columns of a corpus that never change; a rebuild makes another corpus.
-CREATE FUNCTION textsim._settings(c textsim.corpus) RETURNS jsonb
+CREATE OR REPLACE FUNCTION textsim._settings(c textsim.corpus) RETURNS jsonb
 LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE
 -- Numbers are written with all their digits, and intervals in one style, whatever the caller has set.
 SET search_path = pg_catalog, pg_temp SET extra_float_digits = 1 SET intervalstyle = postgres AS $$
@@ -57,7 +57,7 @@ END $$;
 -- The definitions of indexes are written as the server prints them. The entries of the indexes on buckets and on
 -- fingerprints are distinct, so to look for equal ones would only take time. Fingerprints take the most bytes, so their
 -- pages are filled more than by default.
-CREATE FUNCTION textsim._corpus_relations(c textsim.corpus)
+CREATE OR REPLACE FUNCTION textsim._corpus_relations(c textsim.corpus)
 RETURNS TABLE (kind text, name text, statement text)
 LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE ROWS 6 SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -103,7 +103,7 @@ BEGIN
 END $$;
 
 -- Some servers that speak PostgreSQL's protocol accept advisory locks and do nothing.
-CREATE FUNCTION textsim._check_advisory_locks() RETURNS void
+CREATE OR REPLACE FUNCTION textsim._check_advisory_locks() RETURNS void
 LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     class integer := hashtext('textsim-db locks');
@@ -120,7 +120,7 @@ BEGIN
 END $$;
 
 -- Create the tables, the sequence and the functions of a corpus, and record its settings.
-CREATE FUNCTION textsim._create_relations(corpus_id integer) RETURNS void
+CREATE OR REPLACE FUNCTION textsim._create_relations(corpus_id integer) RETURNS void
 LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     c textsim.corpus := (SELECT k FROM textsim.corpus k WHERE k.id = corpus_id);
@@ -157,7 +157,7 @@ BEGIN
 END $$;
 
 -- Wait for all readers and writers of a corpus, and for an update of its clusters, and keep new ones out.
-CREATE FUNCTION textsim._lock_relations(corpus_id integer) RETURNS void
+CREATE OR REPLACE FUNCTION textsim._lock_relations(corpus_id integer) RETURNS void
 LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     holds_bands boolean;
@@ -189,7 +189,7 @@ BEGIN
 END $$;
 
 -- Raise an error if a view reads the tables of a corpus, which a rebuild or a drop removes.
-CREATE FUNCTION textsim._refuse_views(corpus_id integer) RETURNS void
+CREATE OR REPLACE FUNCTION textsim._refuse_views(corpus_id integer) RETURNS void
 LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     reader pg_class;
@@ -208,7 +208,7 @@ BEGIN
     END IF;
 END $$;
 
-CREATE FUNCTION textsim._drop_relations(corpus_id integer) RETURNS void
+CREATE OR REPLACE FUNCTION textsim._drop_relations(corpus_id integer) RETURNS void
 LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     document_table text := format('document_%s', corpus_id);

@@ -3,19 +3,19 @@
 -- Private functions
 
 -- A number modulo 2^64, as a signed integer.
-CREATE FUNCTION textsim._wrapped(value numeric) RETURNS bigint
+CREATE OR REPLACE FUNCTION textsim._wrapped(value numeric) RETURNS bigint
 LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
 RETURN mod(value, 18446744073709551616)
     - CASE WHEN mod(value, 18446744073709551616) < 9223372036854775808 THEN 0
         ELSE 18446744073709551616 END;
 
 -- A signed integer as a number modulo 2^64.
-CREATE FUNCTION textsim._unsigned(value bigint) RETURNS numeric
+CREATE OR REPLACE FUNCTION textsim._unsigned(value bigint) RETURNS numeric
 LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
 RETURN value::numeric + CASE WHEN value < 0 THEN 18446744073709551616 ELSE 0 END;
 
 -- A number of the splitmix64 sequence of a seed (Steele, Lea and Flood, 2014), counted from 1.
-CREATE FUNCTION textsim._draw(seed bigint, number integer) RETURNS numeric
+CREATE OR REPLACE FUNCTION textsim._draw(seed bigint, number integer) RETURNS numeric
 LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     -- A shift of a negative number fills in ones; & clears them.
@@ -29,7 +29,7 @@ BEGIN
 END $$;
 
 -- The probability that a pair with similarity s shares a bucket: 1 - (1 - s^rows)^bands.
-CREATE FUNCTION textsim._pair_recall(threshold double precision, bands integer, rows integer)
+CREATE OR REPLACE FUNCTION textsim._pair_recall(threshold double precision, bands integer, rows integer)
 RETURNS double precision
 LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -47,7 +47,7 @@ BEGIN
 END $$;
 
 -- The largest number of rows, 2 or more, that reaches the recall at the threshold; NULL if none does.
-CREATE FUNCTION textsim._chosen_rows(
+CREATE OR REPLACE FUNCTION textsim._chosen_rows(
     threshold double precision, recall double precision, num_hashes integer)
 RETURNS integer
 LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
@@ -56,7 +56,7 @@ RETURN (
     WHERE textsim._pair_recall(threshold, num_hashes / r, r) >= recall
 );
 
-CREATE FUNCTION textsim._settings_fault(
+CREATE OR REPLACE FUNCTION textsim._settings_fault(
     name text, shingle text, threshold double precision, recall double precision,
     num_hashes integer, seed bigint, bands integer, rows integer)
 RETURNS text
@@ -91,7 +91,7 @@ RETURN CASE
 END;
 
 -- Raise an error: a transaction has created or dropped too many corpora.
-CREATE FUNCTION textsim._raise_full_lock_table(cause text) RETURNS void
+CREATE OR REPLACE FUNCTION textsim._raise_full_lock_table(cause text) RETURNS void
 LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     RAISE EXCEPTION 'the server has no room for the locks of this transaction: %', cause
@@ -101,7 +101,7 @@ BEGIN
 END $$;
 
 -- Remove a corpus; an error if a table is attached to it, unless that table was dropped.
-CREATE FUNCTION textsim._drop_corpus(number integer) RETURNS void
+CREATE OR REPLACE FUNCTION textsim._drop_corpus(number integer) RETURNS void
 LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     attached text;
@@ -128,7 +128,7 @@ EXCEPTION WHEN out_of_memory THEN
 END $$;
 
 -- Store a corpus with its tables, and return its id; the settings are complete and checked.
-CREATE FUNCTION textsim._create_corpus(c textsim.corpus) RETURNS integer
+CREATE OR REPLACE FUNCTION textsim._create_corpus(c textsim.corpus) RETURNS integer
 LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     plain textsim.corpus;
@@ -161,7 +161,7 @@ END $$;
 
 -- Public functions
 
-CREATE FUNCTION textsim.create_corpus(
+CREATE OR REPLACE FUNCTION textsim.create_corpus(
     name text, shingle text DEFAULT 'word:3', threshold double precision DEFAULT 0.8,
     recall double precision DEFAULT 0.95, num_hashes integer DEFAULT 128, seed bigint DEFAULT 1,
     bands integer DEFAULT NULL, rows integer DEFAULT NULL, stop_words text[] DEFAULT '{}',
@@ -264,7 +264,7 @@ COMMENT ON FUNCTION textsim.create_corpus(
     'documents, from its first load or by textsim rebuild. A passage of such shingles alone, such as a header, is not '
     'found unless common_passages or scoped is true.';
 
-CREATE FUNCTION textsim.drop_corpus(name text) RETURNS void
+CREATE OR REPLACE FUNCTION textsim.drop_corpus(name text) RETURNS void
 LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     PERFORM textsim._drop_corpus((textsim._required_corpus(name)).id);

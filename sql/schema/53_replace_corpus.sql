@@ -3,7 +3,7 @@
 -- Private functions
 
 -- Raise an error: the corpus was replaced.
-CREATE FUNCTION textsim._refuse_write() RETURNS trigger
+CREATE OR REPLACE FUNCTION textsim._refuse_write() RETURNS trigger
 LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     RAISE EXCEPTION 'the corpus was rebuilt while this transaction wrote to it; repeat the transaction'
@@ -11,7 +11,7 @@ BEGIN
 END $$;
 
 -- Give a new corpus the name, attached tables, tracked clusters and pending changes of the old one.
-CREATE FUNCTION textsim._replace_corpus(old integer, new integer) RETURNS void
+CREATE OR REPLACE FUNCTION textsim._replace_corpus(old integer, new integer) RETURNS void
 LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     old_name text := (SELECT c.name FROM textsim.corpus c WHERE c.id = old);

@@ -4,7 +4,7 @@
 -- Private functions
 
 -- The tables, indexes and sequence that tracking adds to a corpus, with their statements; check compares them.
-CREATE FUNCTION textsim._tracking_relations(corpus_id integer)
+CREATE OR REPLACE FUNCTION textsim._tracking_relations(corpus_id integer)
 RETURNS TABLE (kind text, name text, statement text)
 LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE ROWS 21 SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
@@ -35,7 +35,7 @@ BEGIN
 END $$;
 
 -- The triggers on the documents and the events of a tracked corpus, with their statements.
-CREATE FUNCTION textsim._tracking_triggers(corpus_id integer)
+CREATE OR REPLACE FUNCTION textsim._tracking_triggers(corpus_id integer)
 RETURNS TABLE (relation text, name text, function text, statement text)
 LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE ROWS 5 SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
@@ -55,7 +55,7 @@ BEGIN
 END $$;
 
 -- Remove the events of a tracked corpus, and the keys of removed documents, that are older than they are kept.
-CREATE FUNCTION textsim._remove_old_events(number integer) RETURNS void
+CREATE OR REPLACE FUNCTION textsim._remove_old_events(number integer) RETURNS void
 LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     kept_since timestamptz := (SELECT now() - t.keep_events FROM textsim.tracked t WHERE t.corpus_id = number);
@@ -67,7 +67,7 @@ BEGIN
 END $$;
 
 -- Remove the events of a tracked corpus that are older than they are kept, and notify the readers of events.
-CREATE FUNCTION textsim._after_events() RETURNS trigger
+CREATE OR REPLACE FUNCTION textsim._after_events() RETURNS trigger
 LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     number integer := TG_ARGV[0]::integer;
@@ -81,7 +81,7 @@ BEGIN
 END $$;
 
 -- Log documents whose clusters must be updated, a thousand in each entry.
-CREATE FUNCTION textsim._log_ids(corpus_id integer, ids integer[]) RETURNS void
+CREATE OR REPLACE FUNCTION textsim._log_ids(corpus_id integer, ids integer[]) RETURNS void
 LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     INSERT INTO textsim.pending (kind, corpus_id, document_ids)
@@ -94,7 +94,7 @@ END $$;
 -- Log the documents of a tracked corpus that a statement has added, changed or removed.
 -- An UPDATE that only replaces a text by its word ids, or changes the language, the source or the time of expiry,
 -- changes no match.
-CREATE FUNCTION textsim._log_documents() RETURNS trigger
+CREATE OR REPLACE FUNCTION textsim._log_documents() RETURNS trigger
 LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     ids integer[];
@@ -129,7 +129,7 @@ BEGIN
 END $$;
 
 -- Lock the clusters of a corpus for an update; false if another session has the lock, and this one does not wait.
-CREATE FUNCTION textsim._lock_clusters(corpus_id integer, waits boolean DEFAULT true) RETURNS boolean
+CREATE OR REPLACE FUNCTION textsim._lock_clusters(corpus_id integer, waits boolean DEFAULT true) RETURNS boolean
 LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     IF NOT waits THEN
@@ -140,7 +140,7 @@ BEGIN
 END $$;
 
 -- How a corpus is tracked; an error if it is not.
-CREATE FUNCTION textsim._tracking(c textsim.corpus) RETURNS textsim.tracked
+CREATE OR REPLACE FUNCTION textsim._tracking(c textsim.corpus) RETURNS textsim.tracked
 LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     tracking textsim.tracked;
@@ -154,13 +154,13 @@ BEGIN
     RETURN tracking;
 END $$;
 
-CREATE FUNCTION textsim._is_tracked(corpus text) RETURNS boolean
+CREATE OR REPLACE FUNCTION textsim._is_tracked(corpus text) RETURNS boolean
 LANGUAGE sql STABLE STRICT PARALLEL SAFE
 RETURN EXISTS (
     SELECT FROM textsim.tracked t JOIN textsim.corpus c ON c.id = t.corpus_id WHERE c.name = corpus);
 
 -- The corpus with a name, which no session rebuilds before the end of the transaction; an error if one does.
-CREATE FUNCTION textsim._exclude_rebuild(corpus text) RETURNS textsim.corpus
+CREATE OR REPLACE FUNCTION textsim._exclude_rebuild(corpus text) RETURNS textsim.corpus
 LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     c textsim.corpus := textsim._required_corpus(corpus);
@@ -179,7 +179,7 @@ BEGIN
 END $$;
 
 -- Create what tracking adds, with the rights that another tracked corpus, or the table of the documents, gives.
-CREATE FUNCTION textsim._create_tracking_relations(corpus_id integer, like_corpus integer) RETURNS void
+CREATE OR REPLACE FUNCTION textsim._create_tracking_relations(corpus_id integer, like_corpus integer) RETURNS void
 LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     object record;
@@ -205,7 +205,7 @@ BEGIN
 END $$;
 
 -- The source of a function with the names of the objects of a corpus in place of their patterns.
-CREATE FUNCTION textsim._name_for(source text, corpus_id integer, functions text[]) RETURNS text
+CREATE OR REPLACE FUNCTION textsim._name_for(source text, corpus_id integer, functions text[]) RETURNS text
 LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     source := regexp_replace(
@@ -216,7 +216,7 @@ BEGIN
 END $$;
 
 -- The functions of a tracked corpus, the statement and the body of each; check compares the bodies.
-CREATE FUNCTION textsim._tracking_functions(corpus_id integer)
+CREATE OR REPLACE FUNCTION textsim._tracking_functions(corpus_id integer)
 RETURNS TABLE (name text, statement text, body text)
 LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE ROWS 25
 SET search_path = pg_catalog, pg_temp SET quote_all_identifiers = off AS $$
@@ -236,14 +236,14 @@ BEGIN
         FROM pg_proc p WHERE p.pronamespace = 'textsim'::regnamespace AND p.proname = ANY (patterns);
 END $$;
 
-CREATE FUNCTION textsim._make_tracking_functions(corpus_id integer) RETURNS void
+CREATE OR REPLACE FUNCTION textsim._make_tracking_functions(corpus_id integer) RETURNS void
 LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     PERFORM textsim._make_function(format('textsim.%I', f.name), f.statement)
     FROM textsim._tracking_functions(corpus_id) f;
 END $$;
 
-CREATE FUNCTION textsim._drop_tracking(corpus_id integer) RETURNS void
+CREATE OR REPLACE FUNCTION textsim._drop_tracking(corpus_id integer) RETURNS void
 LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     relation text;
@@ -267,7 +267,7 @@ END $$;
 
 -- Public functions
 
-CREATE FUNCTION textsim.track(
+CREATE OR REPLACE FUNCTION textsim.track(
     corpus text, linkage text DEFAULT 'kept', threshold double precision DEFAULT NULL, mode text DEFAULT 'queue',
     keep_events interval DEFAULT '30 days')
 RETURNS void
@@ -319,7 +319,7 @@ COMMENT ON FUNCTION textsim.track(text, text, double precision, text, interval)
     'corpus, and not lower. If a rebuild changes the threshold of the corpus, an equal or lower threshold follows it. '
     'Events are removed after the time keep_events; NULL keeps them. Raises an error if the corpus is tracked already.';
 
-CREATE FUNCTION textsim.untrack(corpus text) RETURNS void
+CREATE OR REPLACE FUNCTION textsim.untrack(corpus text) RETURNS void
 LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     c textsim.corpus := textsim._required_corpus(corpus);

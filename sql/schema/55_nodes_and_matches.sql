@@ -5,14 +5,14 @@
 -- The hash of the words and the scope of a document, given by its word ids or its normal form.
 -- A copy that has word ids, of a document that is stored as text, gets a node of its own, and the two nodes match. So
 -- do documents with the same shingles in another order.
-CREATE FUNCTION textsim._words_hash(word_ids integer[], form text, scope text) RETURNS uuid
+CREATE OR REPLACE FUNCTION textsim._words_hash(word_ids integer[], form text, scope text) RETURNS uuid
 LANGUAGE sql STABLE PARALLEL SAFE
 RETURN encode(substr(sha256(
     sha256(coalesce(convert_to(form, 'UTF8'), array_send(word_ids))) || convert_to(coalesce(scope, ''), 'UTF8')
 ), 1, 16), 'hex')::uuid;
 
 -- The documents of the first log entries, five thousand or more, or of one entry, which are deleted; NULL without any.
-CREATE FUNCTION textsim._logged_documents(corpus_id integer, entry_id bigint) RETURNS integer[]
+CREATE OR REPLACE FUNCTION textsim._logged_documents(corpus_id integer, entry_id bigint) RETURNS integer[]
 LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE
 SET search_path = pg_catalog, pg_temp
 -- The entries are read in the order of their index, whatever the statistics are.
@@ -43,7 +43,7 @@ END $$;
 -- The documents of a tracked corpus whose clusters must be updated, some of them twice.
 -- An array, because the planner guesses ten elements, and so looks for them in a hash table. It would guess that a long
 -- log needs too large a table, and look through the whole log for each document.
-CREATE FUNCTION textsim._logged_ids(corpus_id integer) RETURNS integer[]
+CREATE OR REPLACE FUNCTION textsim._logged_ids(corpus_id integer) RETURNS integer[]
 LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     RETURN array(
@@ -52,7 +52,7 @@ BEGIN
 END $$;
 
 -- The stored documents among these that have nodes, with their hashes; a judged document has that of its id.
-CREATE FUNCTION textsim._hashes_of(
+CREATE OR REPLACE FUNCTION textsim._hashes_of(
     corpus_origin integer, documents integer[], OUT ids integer[], OUT hashes uuid[])
 LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -69,7 +69,7 @@ END $$;
 -- nodes: those that lost or got a document; searched: those of them whose matches must be found;
 -- old_nodes, old_firsts: the nodes before, and the first document of each;
 -- neighbours, lost_firsts: the nodes that lost a match with a node that is gone, and its first document.
-CREATE FUNCTION textsim._move_to_nodes(
+CREATE OR REPLACE FUNCTION textsim._move_to_nodes(
     c textsim.corpus, documents integer[], ids integer[], hashes uuid[], OUT nodes integer[], OUT searched integer[],
     OUT old_nodes integer[], OUT old_firsts integer[], OUT neighbours integer[], OUT lost_firsts integer[])
 LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE
@@ -143,17 +143,17 @@ END $$;
 -- those that share most buckets.
 -- Texts that fill in one template may all be candidates of each other. If each were compared with all others, and all
 -- their matches were stored, the costs of a document would grow with their number.
-CREATE FUNCTION textsim._most_compared() RETURNS integer
+CREATE OR REPLACE FUNCTION textsim._most_compared() RETURNS integer
 LANGUAGE sql IMMUTABLE PARALLEL SAFE RETURN 200;
 
 -- How many documents of a bucket are read, the earliest first, to find the candidates of a node.
-CREATE FUNCTION textsim._most_read() RETURNS integer
+CREATE OR REPLACE FUNCTION textsim._most_read() RETURNS integer
 LANGUAGE sql IMMUTABLE PARALLEL SAFE RETURN 1000;
 
 -- The matches of nodes, found anew: pairs of nodes, the lower id first, and their similarities.
 -- crowded: the nodes that were compared with some of their candidates only; full_nodes: those that have too many.
 -- STABLE, so its statements see the same: the documents as they are when the log has no entries for them.
-CREATE FUNCTION textsim._find_matches(
+CREATE OR REPLACE FUNCTION textsim._find_matches(
     c textsim.corpus, threshold double precision, nodes integer[],
     OUT lefts integer[], OUT rights integer[], OUT similarities double precision[], OUT crowded integer[],
     OUT full_nodes integer[])
@@ -256,7 +256,7 @@ BEGIN
 END $$;
 
 -- The nodes that matches lead to from these nodes, and these nodes.
-CREATE FUNCTION textsim._connected_nodes(seeds integer[]) RETURNS integer[]
+CREATE OR REPLACE FUNCTION textsim._connected_nodes(seeds integer[]) RETURNS integer[]
 LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE
 SET search_path = pg_catalog, pg_temp
 -- Each round looks its nodes up in the indexes.
@@ -285,7 +285,7 @@ END $$;
 -- Nodes are numbered in the order of their first documents, for linkage complete in the order of keys, as by Python.
 -- If the first document of a node is kept, its copies are members of its cluster. Otherwise no copy is kept, but a
 -- later copy may be nearer to a document that was kept meanwhile.
-CREATE FUNCTION textsim._group_nodes(
+CREATE OR REPLACE FUNCTION textsim._group_nodes(
     c textsim.corpus, linkage text, nodes integer[], outside integer[] DEFAULT '{}',
     OUT documents integer[], OUT representatives integer[])
 LANGUAGE plpgsql STABLE PARALLEL SAFE

@@ -9,7 +9,7 @@
 -- Private functions
 
 -- Whether a pair of documents of a corpus was judged the same or different.
-CREATE FUNCTION textsim._has_verdicts(corpus_origin integer) RETURNS boolean
+CREATE OR REPLACE FUNCTION textsim._has_verdicts(corpus_origin integer) RETURNS boolean
 LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     RETURN EXISTS (
@@ -17,7 +17,7 @@ BEGIN
 END $$;
 
 -- Whether a document was judged the same as another, or different.
-CREATE FUNCTION textsim._is_judged(corpus_origin integer, document_key text) RETURNS boolean
+CREATE OR REPLACE FUNCTION textsim._is_judged(corpus_origin integer, document_key text) RETURNS boolean
 LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     RETURN EXISTS (
@@ -29,7 +29,7 @@ BEGIN
 END $$;
 
 -- The hash of the node of a judged document, which has no other document.
-CREATE FUNCTION textsim._judged_hash(document_id integer) RETURNS uuid
+CREATE OR REPLACE FUNCTION textsim._judged_hash(document_id integer) RETURNS uuid
 LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     -- No normal form has a colon.
@@ -38,12 +38,12 @@ END $$;
 
 -- Whether a document of a tracked corpus has a node: it has words, or is judged.
 -- A text without words matches nothing, but it may be judged the same as another.
-CREATE FUNCTION textsim._has_node(corpus_origin integer, shingle_count integer, document_key text) RETURNS boolean
+CREATE OR REPLACE FUNCTION textsim._has_node(corpus_origin integer, shingle_count integer, document_key text) RETURNS boolean
 LANGUAGE sql STABLE PARALLEL SAFE
 RETURN shingle_count > 0 OR textsim._is_judged(corpus_origin, document_key);
 
 -- The keys that pairs with these verdicts connect with the keys: also the given keys that are in such a pair.
-CREATE FUNCTION textsim._connected_keys(corpus_origin integer, keys text[], verdicts text[]) RETURNS text[]
+CREATE OR REPLACE FUNCTION textsim._connected_keys(corpus_origin integer, keys text[], verdicts text[]) RETURNS text[]
 LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE
 SET search_path = pg_catalog, pg_temp
 SET enable_seqscan = off
@@ -67,7 +67,7 @@ BEGIN
 END $$;
 
 -- Nodes, and the nodes that judgements connect with their documents or with logged documents.
-CREATE FUNCTION textsim._with_judged(corpus_origin integer, nodes integer[], logged integer[]) RETURNS integer[]
+CREATE OR REPLACE FUNCTION textsim._with_judged(corpus_origin integer, nodes integer[], logged integer[]) RETURNS integer[]
 LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE
 SET search_path = pg_catalog, pg_temp
 SET enable_nestloop = off
@@ -96,7 +96,7 @@ BEGIN
 END $$;
 
 -- The pairs of a given and another node that were judged different, or are of one group that was judged the same.
-CREATE FUNCTION textsim._judged_links(corpus_origin integer, nodes integer[])
+CREATE OR REPLACE FUNCTION textsim._judged_links(corpus_origin integer, nodes integer[])
 RETURNS TABLE (a integer, b integer, is_same boolean)
 LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE ROWS 10
 SET search_path = pg_catalog, pg_temp
@@ -131,7 +131,7 @@ END $$;
 -- The result of _find_matches() as judgements leave it.
 -- STABLE, as _find_matches is, so both functions see the same. It does not forbid nested loops, because a setting holds
 -- in the functions that it calls, and _find_matches looks few documents up.
-CREATE FUNCTION textsim._find_links(
+CREATE OR REPLACE FUNCTION textsim._find_links(
     c textsim.corpus, threshold double precision, nodes integer[],
     OUT lefts integer[], OUT rights integer[], OUT similarities double precision[], OUT crowded integer[],
     OUT full_nodes integer[])
@@ -156,7 +156,7 @@ BEGIN
 END $$;
 
 -- Find and store the matches of nodes as judgements leave them, and return how many are new.
-CREATE FUNCTION textsim._store_links(c textsim.corpus, threshold double precision, nodes integer[]) RETURNS bigint
+CREATE OR REPLACE FUNCTION textsim._store_links(c textsim.corpus, threshold double precision, nodes integer[]) RETURNS bigint
 LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     found record := textsim._find_links(c, threshold, nodes);
@@ -175,7 +175,7 @@ BEGIN
 END $$;
 
 -- Give the judged documents that do not wait in the log nodes of their own, with their links.
-CREATE FUNCTION textsim._place_judged(c textsim.corpus, threshold double precision) RETURNS void
+CREATE OR REPLACE FUNCTION textsim._place_judged(c textsim.corpus, threshold double precision) RETURNS void
 LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE
 SET search_path = pg_catalog, pg_temp
 SET enable_nestloop = off
@@ -195,7 +195,7 @@ BEGIN
 END $$;
 
 -- The stored documents that a judgement of two keys concerns, and whether none is missing.
-CREATE FUNCTION textsim._judged_documents(corpus_id integer, keys text[], OUT ids integer[], OUT are_all boolean)
+CREATE OR REPLACE FUNCTION textsim._judged_documents(corpus_id integer, keys text[], OUT ids integer[], OUT are_all boolean)
 LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     -- A contradiction changes the links of a whole group.
@@ -209,7 +209,7 @@ BEGIN
 END $$;
 
 -- Log the documents of a tracked corpus whose clusters a judgement may change.
-CREATE FUNCTION textsim._log_judged() RETURNS trigger
+CREATE OR REPLACE FUNCTION textsim._log_judged() RETURNS trigger
 LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     judged textsim.judgement := coalesce(NEW, OLD);

@@ -4,7 +4,7 @@
 
 -- The nodes that have a document after the first document of a lost node, given for each, if that was kept.
 -- No document follows a document that is not kept, or that is alone.
-CREATE FUNCTION textsim._nodes_after_kept(nodes integer[], lost_firsts integer[]) RETURNS integer[]
+CREATE OR REPLACE FUNCTION textsim._nodes_after_kept(nodes integer[], lost_firsts integer[]) RETURNS integer[]
 LANGUAGE plpgsql STABLE PARALLEL SAFE
 SET search_path = pg_catalog, pg_temp
 SET enable_nestloop = off
@@ -27,7 +27,7 @@ BEGIN
 END $$;
 
 -- The nodes whose first documents are kept, among the nodes that match these nodes.
-CREATE FUNCTION textsim._kept_neighbours(nodes integer[]) RETURNS integer[]
+CREATE OR REPLACE FUNCTION textsim._kept_neighbours(nodes integer[]) RETURNS integer[]
 LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE
 SET search_path = pg_catalog, pg_temp
 SET enable_nestloop = off
@@ -53,7 +53,7 @@ END $$;
 -- The nodes whose documents may go to another representative, because an earlier node that they match has other
 -- matches, another first document, or is kept otherwise; NULL if there are none besides these. walks: also the nodes
 -- that follow those.
-CREATE FUNCTION textsim._followers(
+CREATE OR REPLACE FUNCTION textsim._followers(
     nodes integer[], documents integer[], representatives integer[], logged integer[],
     searched integer[], old_nodes integer[], old_firsts integer[], walks boolean)
 RETURNS integer[]
@@ -106,7 +106,7 @@ END $$;
 -- Whether a document is kept depends on earlier documents only. So the changed nodes are examined, and then the nodes
 -- that follow a node that came out otherwise than stored. A long chain would take many rounds, so after some rounds all
 -- that may follow are examined.
-CREATE FUNCTION textsim._kept_groups(
+CREATE OR REPLACE FUNCTION textsim._kept_groups(
     c textsim.corpus, logged integer[], changed integer[], searched integer[], old_nodes integer[],
     old_firsts integer[], OUT documents integer[], OUT representatives integer[], OUT clusters bigint[],
     OUT rests integer[])
@@ -150,7 +150,7 @@ END $$;
 -- as at most one walk of a cluster has nodes left to go to, the nodes that it has not met are the rest of the cluster,
 -- and the walks that came to their end are the parts that fall away. A long chain would take many steps, so what is
 -- not decided after some steps is walked as a whole.
-CREATE FUNCTION textsim._lost_parts(
+CREATE OR REPLACE FUNCTION textsim._lost_parts(
     c textsim.corpus, logged integer[], neighbours integer[], OUT documents integer[], OUT parts integer[])
 LANGUAGE plpgsql STABLE PARALLEL SAFE
 SET search_path = pg_catalog, pg_temp
@@ -271,7 +271,7 @@ END $$;
 -- documents that fall away, and their parts.
 -- The pieces are the rests of clusters, the parts that fall away, new nodes, and nodes of one document. The matches of
 -- new nodes join them. The number of a piece is the id of the cluster, or else minus the first document.
-CREATE FUNCTION textsim._joined_groups(
+CREATE OR REPLACE FUNCTION textsim._joined_groups(
     logged integer[], nodes integer[], searched integer[], lost integer[], lost_parts integer[],
     OUT documents integer[], OUT representatives integer[], OUT clusters bigint[], OUT rests integer[])
 LANGUAGE plpgsql STABLE PARALLEL SAFE
@@ -372,7 +372,7 @@ BEGIN
 END $$;
 
 -- Nodes, and all nodes of their stored clusters and of those of logged documents.
-CREATE FUNCTION textsim._with_clusters(nodes integer[], logged integer[]) RETURNS integer[]
+CREATE OR REPLACE FUNCTION textsim._with_clusters(nodes integer[], logged integer[]) RETURNS integer[]
 LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE
 SET search_path = pg_catalog, pg_temp
 SET enable_nestloop = off
@@ -399,7 +399,7 @@ END $$;
 
 -- Nodes, and all that clusters and judgements connect with them.
 -- A judgement may cut one of two copies from a node, and then the other copy is no copy of it. So both ends are needed.
-CREATE FUNCTION textsim._with_judged_clusters(corpus_origin integer, nodes integer[], logged integer[])
+CREATE OR REPLACE FUNCTION textsim._with_judged_clusters(corpus_origin integer, nodes integer[], logged integer[])
 RETURNS integer[]
 LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -415,7 +415,7 @@ END $$;
 
 -- The nodes that may be in a complete cluster with one of these, because they match it and neither of the two is full,
 -- or both are full copies. walks: also the nodes that touch those, and so on.
-CREATE FUNCTION textsim._touching_nodes(nodes integer[], walks boolean) RETURNS integer[]
+CREATE OR REPLACE FUNCTION textsim._touching_nodes(nodes integer[], walks boolean) RETURNS integer[]
 LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE
 SET search_path = pg_catalog, pg_temp
 -- Each round looks its nodes up in the indexes.
@@ -448,7 +448,7 @@ BEGIN
 END $$;
 
 -- The nodes of documents whose cluster has other members than before.
-CREATE FUNCTION textsim._regrouped_nodes(documents integer[], representatives integer[]) RETURNS integer[]
+CREATE OR REPLACE FUNCTION textsim._regrouped_nodes(documents integer[], representatives integer[]) RETURNS integer[]
 LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE
 SET search_path = pg_catalog, pg_temp
 SET enable_nestloop = off
@@ -475,7 +475,7 @@ END $$;
 -- of both would merge. The changed clusters are computed with all clusters that they touch. If a touched cluster comes
 -- out otherwise than stored, the clusters that it touches are computed too. A long chain would take many rounds, so
 -- after some rounds all that may change are computed.
-CREATE FUNCTION textsim._complete_groups(
+CREATE OR REPLACE FUNCTION textsim._complete_groups(
     c textsim.corpus, logged integer[], changed integer[], neighbours integer[],
     OUT documents integer[], OUT representatives integer[])
 LANGUAGE plpgsql STABLE PARALLEL SAFE

@@ -27,7 +27,7 @@
 -- rests: the clusters that have further members, and their representatives.
 -- The heir of an old cluster is the new cluster that has its representative, or else most of its members. A new
 -- cluster keeps, of the clusters whose heir it is, the id of the largest, or of the oldest of these.
-CREATE FUNCTION textsim._store_groups(
+CREATE OR REPLACE FUNCTION textsim._store_groups(
     documents integer[], representatives integer[], clusters bigint[], rests integer[])
 RETURNS void
 LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE
@@ -171,7 +171,7 @@ BEGIN
 END $$;
 
 -- Whether each of the nodes has one document, and none of the documents has a cluster.
-CREATE FUNCTION textsim._are_alone(documents integer[], nodes integer[]) RETURNS boolean
+CREATE OR REPLACE FUNCTION textsim._are_alone(documents integer[], nodes integer[]) RETURNS boolean
 LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     are_alone boolean;
@@ -183,7 +183,7 @@ BEGIN
 END $$;
 
 -- Bring the clusters of a corpus up to date with changed documents.
-CREATE FUNCTION textsim._update_batch(
+CREATE OR REPLACE FUNCTION textsim._update_batch(
     c textsim.corpus, linkage text, threshold double precision, logged integer[])
 RETURNS void
 LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
@@ -226,7 +226,7 @@ END $$;
 
 -- Update the clusters with some log entries, or one; how many documents: 0 if none are logged, or another session
 -- updates them and this one does not wait.
-CREATE FUNCTION textsim._update_clusters(
+CREATE OR REPLACE FUNCTION textsim._update_clusters(
     corpus text, waits boolean DEFAULT true, entry_id bigint DEFAULT NULL)
 RETURNS integer
 LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE
@@ -273,7 +273,7 @@ BEGIN
 END $$;
 
 -- Whether the transaction that writes documents of a corpus updates their clusters.
-CREATE FUNCTION textsim._is_inline(corpus_id integer) RETURNS boolean
+CREATE OR REPLACE FUNCTION textsim._is_inline(corpus_id integer) RETURNS boolean
 LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     RETURN EXISTS (
@@ -282,7 +282,7 @@ END $$;
 
 -- Update the clusters of documents that this transaction has logged.
 -- The writers of an attached table may have no right to write the tables of the corpus.
-CREATE FUNCTION textsim._update_at_commit() RETURNS trigger
+CREATE OR REPLACE FUNCTION textsim._update_at_commit() RETURNS trigger
 LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     PERFORM textsim._update_clusters(c.name, true, NEW.id)
@@ -295,7 +295,7 @@ FOR EACH ROW WHEN (NEW.kind = 'cluster' AND textsim._is_inline(NEW.corpus_id))
 EXECUTE FUNCTION textsim._update_at_commit();
 
 -- The tracked corpus with a name, or an error; for NULL, all tracked corpora that the current role may write.
-CREATE FUNCTION textsim._tracked_corpora(corpus text) RETURNS text[]
+CREATE OR REPLACE FUNCTION textsim._tracked_corpora(corpus text) RETURNS text[]
 LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     IF corpus IS NOT NULL THEN
@@ -312,7 +312,7 @@ END $$;
 
 -- A procedure with a SET clause cannot commit, so this one runs with the caller's search_path. It qualifies each
 -- function, and uses no operators, because the search_path could replace them.
-CREATE PROCEDURE textsim.update_clusters(corpus text DEFAULT NULL)
+CREATE OR REPLACE PROCEDURE textsim.update_clusters(corpus text DEFAULT NULL)
 LANGUAGE plpgsql AS $$
 DECLARE
     name pg_catalog.text;

@@ -5,7 +5,7 @@
 
 -- A query for the members of the clusters of a tracked corpus.
 -- The documents come first: untrack() locks them first, too.
-CREATE FUNCTION textsim._members_query(c textsim.corpus) RETURNS text
+CREATE OR REPLACE FUNCTION textsim._members_query(c textsim.corpus) RETURNS text
 LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     RETURN format($query$
@@ -27,7 +27,7 @@ BEGIN
 END $$;
 
 -- The rows of members_of().
-CREATE FUNCTION textsim._members_of(corpus text, document_key text)
+CREATE OR REPLACE FUNCTION textsim._members_of(corpus text, document_key text)
 RETURNS TABLE (
     key text, cluster bigint, representative text, similarity double precision, crowded boolean)
 LANGUAGE plpgsql STABLE PARALLEL SAFE ROWS 10 SET search_path = pg_catalog, pg_temp AS $$
@@ -42,7 +42,7 @@ END $$;
 
 -- Public functions
 
-CREATE FUNCTION textsim.members(corpus text)
+CREATE OR REPLACE FUNCTION textsim.members(corpus text)
 RETURNS TABLE (
     key text, cluster bigint, representative text, similarity double precision, crowded boolean)
 LANGUAGE plpgsql STABLE PARALLEL SAFE ROWS 1000 SET search_path = pg_catalog, pg_temp AS $$
@@ -63,7 +63,7 @@ COMMENT ON FUNCTION textsim.members(text)
     'were judged the same. A document without a match has no row, and neither has a document that has expired. If the '
     'representative has expired, it is NULL until clusters are updated. Raises an error if the corpus is not tracked.';
 
-CREATE FUNCTION textsim.members_of(corpus text, key text)
+CREATE OR REPLACE FUNCTION textsim.members_of(corpus text, key text)
 RETURNS TABLE (
     key text, cluster bigint, representative text, similarity double precision, crowded boolean)
 LANGUAGE sql STABLE PARALLEL SAFE ROWS 10
@@ -75,7 +75,7 @@ COMMENT ON FUNCTION textsim.members_of(text, text)
     'Returns no rows if the document has no match, or if no document has the key. Raises an error if the corpus is not '
     'tracked.';
 
-CREATE FUNCTION textsim.match_pairs(corpus text)
+CREATE OR REPLACE FUNCTION textsim.match_pairs(corpus text)
 RETURNS TABLE (a text, b text, similarity double precision)
 LANGUAGE plpgsql STABLE PARALLEL SAFE ROWS 1000 SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -103,7 +103,7 @@ COMMENT ON FUNCTION textsim.match_pairs(text)
     'byte order. A pair that was judged different has no row, and neither has a pair that a chain of pairs judged the '
     'same connects. Raises an error if the corpus is not tracked.';
 
-CREATE FUNCTION textsim.cluster_of(corpus text, key text)
+CREATE OR REPLACE FUNCTION textsim.cluster_of(corpus text, key text)
 RETURNS TABLE (cluster bigint, representative text, similarity double precision, crowded boolean)
 LANGUAGE plpgsql STABLE PARALLEL SAFE ROWS 1 SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -118,7 +118,7 @@ COMMENT ON FUNCTION textsim.cluster_of(text, text)
     IS 'Returns the cluster of the document with this key, as a row of members(). Returns no row if the document has '
     'no match, or if no document has the key. Raises an error if the corpus is not tracked.';
 
-CREATE FUNCTION textsim.cluster_events(corpus text, after bigint DEFAULT 0)
+CREATE OR REPLACE FUNCTION textsim.cluster_events(corpus text, after bigint DEFAULT 0)
 RETURNS TABLE (id bigint, at timestamptz, what text, cluster bigint, key text, other bigint)
 LANGUAGE plpgsql STABLE PARALLEL SAFE ROWS 1000 SET search_path = pg_catalog, pg_temp AS $$
 DECLARE

@@ -7,7 +7,7 @@
 
 -- Lock the next entries of these kinds after an id, up to a number of keys: those of the sources, and those for the
 -- words of corpora.
-CREATE FUNCTION textsim._ready_entries(
+CREATE OR REPLACE FUNCTION textsim._ready_entries(
     kinds text[], sources integer[], excluded integer[], after bigint, most integer, of_one_source boolean)
 RETURNS TABLE (id bigint, kind text, source_id integer)
 LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE
@@ -48,7 +48,7 @@ BEGIN
 END $$;
 
 -- Lease the next entries of the log for some seconds; every_corpus: entries for words of other corpora too.
-CREATE FUNCTION textsim._claim(
+CREATE OR REPLACE FUNCTION textsim._claim(
     sources integer[], every_corpus boolean, excluded integer[], after bigint, most integer,
     lease double precision)
 RETURNS SETOF textsim.pending
@@ -76,7 +76,7 @@ BEGIN
     RETURNING p.*;
 END $$;
 
-CREATE FUNCTION textsim._delete_entries(entries bigint[]) RETURNS void
+CREATE OR REPLACE FUNCTION textsim._delete_entries(entries bigint[]) RETURNS void
 LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE
 SET search_path = pg_catalog, pg_temp
 SET plan_cache_mode = force_generic_plan
@@ -88,7 +88,7 @@ BEGIN
 END $$;
 
 -- Lease claimed entries for some seconds from now, 0 to release them; uncounted_tries are taken back.
-CREATE FUNCTION textsim._lease_entries(entries bigint[], lease double precision, uncounted_tries integer)
+CREATE OR REPLACE FUNCTION textsim._lease_entries(entries bigint[], lease double precision, uncounted_tries integer)
 RETURNS void
 LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE
 SET search_path = pg_catalog, pg_temp

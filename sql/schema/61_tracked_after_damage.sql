@@ -4,7 +4,7 @@
 
 -- This function and the next are patterns, as the functions that update clusters are.
 -- Log documents, all of a cluster in one entry: if their nodes are gone, a part of a cluster would lose its id.
-CREATE FUNCTION textsim._log_whole_clusters(corpus_id integer, ids integer[]) RETURNS void
+CREATE OR REPLACE FUNCTION textsim._log_whole_clusters(corpus_id integer, ids integer[]) RETURNS void
 LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     INSERT INTO textsim.pending (kind, corpus_id, document_ids)
@@ -21,7 +21,7 @@ END $$;
 
 -- Remove the nodes and matches of a tracked corpus, mend its rows of clusters, and log all documents, so that the next
 -- update computes all anew, with the same ids.
-CREATE FUNCTION textsim._mend_tracked(corpus_id integer) RETURNS bigint
+CREATE OR REPLACE FUNCTION textsim._mend_tracked(corpus_id integer) RETURNS bigint
 LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     documents integer[];
@@ -66,7 +66,7 @@ END $$;
 -- Let a rebuilt corpus be tracked as the corpus that it replaces: clusters, aliases and events move to the new ids of
 -- documents, and all documents are logged.
 -- A document that is gone, but still has a member row or an event, gets an id that no document has.
-CREATE FUNCTION textsim._move_tracking(old integer, new integer) RETURNS void
+CREATE OR REPLACE FUNCTION textsim._move_tracking(old integer, new integer) RETURNS void
 LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     old_ids integer[];

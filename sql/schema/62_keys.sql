@@ -4,7 +4,7 @@
 
 -- Private functions
 
-CREATE FUNCTION textsim._base_type(type oid) RETURNS oid
+CREATE OR REPLACE FUNCTION textsim._base_type(type oid) RETURNS oid
 LANGUAGE sql STABLE STRICT PARALLEL SAFE
 BEGIN ATOMIC
     WITH RECURSIVE based (oid, base) AS (
@@ -19,7 +19,7 @@ END;
 -- The settings that change the text of a value; every text that is stored or compared is made under them. Trigger
 -- functions and row filters take the list from here. concat() calls the output function of the type; a cast could be a
 -- function of the type's owner.
-CREATE FUNCTION textsim._text_of(value anyelement) RETURNS text
+CREATE OR REPLACE FUNCTION textsim._text_of(value anyelement) RETURNS text
 LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE
 SET search_path = pg_catalog, pg_temp SET timezone = 'UTC' SET datestyle = 'ISO' SET intervalstyle = 'postgres'
 SET extra_float_digits = 1 SET bytea_output = 'hex' SET xmloption = 'content'
@@ -29,7 +29,7 @@ BEGIN
 END $$;
 
 -- The settings of textsim._text_of as clauses of another function, without search_path.
-CREATE FUNCTION textsim._text_settings() RETURNS text
+CREATE OR REPLACE FUNCTION textsim._text_settings() RETURNS text
 LANGUAGE sql STABLE PARALLEL SAFE
 BEGIN ATOMIC
     SELECT string_agg(format('SET %s = %L', split_part(s, '=', 1), split_part(s, '=', 2)), ' ')
@@ -40,7 +40,7 @@ END;
 -- An expression: the text of a column of a row of an attached table; NULL if the column is NULL.
 -- A function with settings takes 6 microseconds, so it writes only the types whose text depends on a setting. The
 -- padding of char(n) is no part of a value: PostgreSQL ignores it when it compares.
-CREATE FUNCTION textsim._text_expression(relation oid, version text, column_name name) RETURNS text
+CREATE OR REPLACE FUNCTION textsim._text_expression(relation oid, version text, column_name name) RETURNS text
 LANGUAGE sql STABLE STRICT PARALLEL SAFE
 RETURN (
     SELECT format(CASE
@@ -54,13 +54,13 @@ RETURN (
         WHERE a.attrelid = relation AND a.attname = column_name AND NOT a.attisdropped))) b (type));
 
 -- A value as it stands in a key of several values: without a slash.
-CREATE FUNCTION textsim._escape_part(part text) RETURNS text
+CREATE OR REPLACE FUNCTION textsim._escape_part(part text) RETURNS text
 LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
 RETURN replace(replace(part COLLATE "C", '~', '~0'), '/', '~1');
 
 -- An expression: the key of a row of an attached table.
 -- concat_ws() calls the output functions of the types. With one column there is no slash, and nothing to escape.
-CREATE FUNCTION textsim._key_of(source textsim.source, version text) RETURNS text
+CREATE OR REPLACE FUNCTION textsim._key_of(source textsim.source, version text) RETURNS text
 LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
 RETURN (
     SELECT format('(pg_catalog.concat_ws(''/'', %s) COLLATE pg_catalog."C")', string_agg(format(
@@ -73,7 +73,7 @@ RETURN (
     FROM unnest(source.key_columns, source.key_types) WITH ORDINALITY k (name, type, place));
 
 -- A unique index on exactly these columns of a table, in any order; NULL if there is none.
-CREATE FUNCTION textsim._key_index(relation oid, key_columns name[]) RETURNS oid
+CREATE OR REPLACE FUNCTION textsim._key_index(relation oid, key_columns name[]) RETURNS oid
 LANGUAGE sql STABLE STRICT PARALLEL SAFE
 BEGIN ATOMIC
     SELECT i.indexrelid FROM pg_index i
@@ -87,7 +87,7 @@ END;
 
 -- The key columns of a table as expressions, with the values that a key has for them, in the order of an index.
 -- The order of the index, so that the rows can be read in pages. Only texts have escaped characters.
-CREATE FUNCTION textsim._key_parts(source textsim.source, version text, key text)
+CREATE OR REPLACE FUNCTION textsim._key_parts(source textsim.source, version text, key text)
 RETURNS TABLE (part text, value text, place bigint)
 LANGUAGE sql STABLE STRICT PARALLEL SAFE ROWS 2
 BEGIN ATOMIC
@@ -103,19 +103,19 @@ BEGIN ATOMIC
 END;
 
 -- A condition: a row of an attached table has this key; an index of the table serves it.
-CREATE FUNCTION textsim._has_key(source textsim.source, version text, key text) RETURNS text
+CREATE OR REPLACE FUNCTION textsim._has_key(source textsim.source, version text, key text) RETURNS text
 LANGUAGE sql STABLE STRICT PARALLEL SAFE
 RETURN (
     SELECT string_agg(format('%s = %s', p.part, p.value), ' AND ' ORDER BY p.place)
     FROM textsim._key_parts(source, version, key) p);
 
 -- A list for ORDER BY: the key columns of an attached table, in the order of an index.
-CREATE FUNCTION textsim._key_order(source textsim.source, version text) RETURNS text
+CREATE OR REPLACE FUNCTION textsim._key_order(source textsim.source, version text) RETURNS text
 LANGUAGE sql STABLE STRICT PARALLEL SAFE
 RETURN (SELECT string_agg(p.part, ', ' ORDER BY p.place) FROM textsim._key_parts(source, version, 'q.key') p);
 
 -- A condition: a row of an attached table comes after this key, in the order of _key_order.
-CREATE FUNCTION textsim._is_after(source textsim.source, version text, key text) RETURNS text
+CREATE OR REPLACE FUNCTION textsim._is_after(source textsim.source, version text, key text) RETURNS text
 LANGUAGE sql STABLE STRICT PARALLEL SAFE
 RETURN (
     SELECT format('(%s) > (%s)', string_agg(p.part, ', ' ORDER BY p.place), string_agg(p.value, ', ' ORDER BY p.place))
@@ -123,7 +123,7 @@ RETURN (
 
 -- Public functions
 
-CREATE FUNCTION textsim.join_key(VARIADIC parts text[]) RETURNS text
+CREATE OR REPLACE FUNCTION textsim.join_key(VARIADIC parts text[]) RETURNS text
 LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
 BEGIN ATOMIC
     SELECT CASE WHEN cardinality(parts) > 0 AND array_position(parts, NULL) IS NULL THEN (
@@ -137,7 +137,7 @@ COMMENT ON FUNCTION textsim.join_key(text[])
     'timestamptz as 2026-11-25 09:30:00+00, in UTC, as in the keys of attached tables. Returns NULL if a value is NULL '
     'or there is none.';
 
-CREATE FUNCTION textsim.key_part(key text, number integer) RETURNS text
+CREATE OR REPLACE FUNCTION textsim.key_part(key text, number integer) RETURNS text
 LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
 RETURN replace(replace(split_part(key, '/', number), '~1', '/'), '~0', '~');
 COMMENT ON FUNCTION textsim.key_part(text, integer)

@@ -4,7 +4,7 @@
 -- Private functions
 
 -- Notify the workers, at most once in 20 milliseconds.
-CREATE FUNCTION textsim._wake() RETURNS void
+CREATE OR REPLACE FUNCTION textsim._wake() RETURNS void
 LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     milliseconds bigint := extract(epoch FROM clock_timestamp()) * 1000;
@@ -18,7 +18,7 @@ BEGIN
 END $$;
 
 -- Log that the rows of an attached table with these keys changed; without keys, that the table must be compared.
-CREATE FUNCTION textsim._enqueue(corpus_id integer, source_id integer, keys text[] DEFAULT NULL) RETURNS void
+CREATE OR REPLACE FUNCTION textsim._enqueue(corpus_id integer, source_id integer, keys text[] DEFAULT NULL) RETURNS void
 LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     INSERT INTO textsim.pending (kind, corpus_id, source_id, keys)
@@ -29,7 +29,7 @@ BEGIN
 END $$;
 
 -- The corpus with an id, for a trigger; an error if a rebuild has replaced it.
-CREATE FUNCTION textsim._attached_corpus(corpus_id integer) RETURNS textsim.corpus
+CREATE OR REPLACE FUNCTION textsim._attached_corpus(corpus_id integer) RETURNS textsim.corpus
 LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     c textsim.corpus;
@@ -44,7 +44,7 @@ BEGIN
 END $$;
 
 -- Index a change of a table in mode inline; body is NULL without a document, fault says why there can be none.
-CREATE FUNCTION textsim._index_change(
+CREATE OR REPLACE FUNCTION textsim._index_change(
     corpus_id integer, source integer, operation text, changed_table oid,
     old_key text, new_key text, body text, scope text, expires_at timestamptz, fault text)
 RETURNS void
@@ -90,7 +90,7 @@ BEGIN
 END $$;
 
 -- Raise an error unless a trigger has transition tables of these names.
-CREATE FUNCTION textsim._check_transition_table(
+CREATE OR REPLACE FUNCTION textsim._check_transition_table(
     relation oid, trigger_name name, names name[] DEFAULT '{changed}')
 RETURNS void
 LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
@@ -114,7 +114,7 @@ END $$;
 -- Whether a table is attached as this source, or is a partition of it; a warning if it is not.
 -- A dump of one table has its triggers, and in the database that restores it their functions may belong to another
 -- table.
-CREATE FUNCTION textsim._is_own_trigger(source integer, relation oid, trigger_name name) RETURNS boolean
+CREATE OR REPLACE FUNCTION textsim._is_own_trigger(source integer, relation oid, trigger_name name) RETURNS boolean
 LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     IF EXISTS (
@@ -143,12 +143,12 @@ END $$;
 -- NEW is NULL in DELETE, OLD is NULL in INSERT, and both are NULL in TRUNCATE.
 
 -- An expression: the scope that a row of an attached table gives its document.
-CREATE FUNCTION textsim._scope_of(source textsim.source, version text) RETURNS text
+CREATE OR REPLACE FUNCTION textsim._scope_of(source textsim.source, version text) RETURNS text
 LANGUAGE sql STABLE STRICT PARALLEL SAFE
 RETURN coalesce(textsim._text_expression(source.relation, version, source.scope_column), 'NULL::pg_catalog.text');
 
 -- The columns of an attached table that are read.
-CREATE FUNCTION textsim._columns(source textsim.source) RETURNS name[]
+CREATE OR REPLACE FUNCTION textsim._columns(source textsim.source) RETURNS name[]
 LANGUAGE sql IMMUTABLE PARALLEL SAFE
 RETURN array(
     SELECT c.name
@@ -157,7 +157,7 @@ RETURN array(
     WHERE c.name IS NOT NULL GROUP BY c.name ORDER BY min(c.place));
 
 -- An expression in the body of a trigger function: the hash of the columns of a row that are read.
-CREATE FUNCTION textsim._content_hash(source textsim.source, version text) RETURNS text
+CREATE OR REPLACE FUNCTION textsim._content_hash(source textsim.source, version text) RETURNS text
 LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
 RETURN (
     SELECT string_agg(format('hashtextextended(concat(%1$s.%2$I IS NULL, %1$s.%2$I) COLLATE "C", ',
@@ -168,7 +168,7 @@ RETURN (
 -- A time or date, without a time zone of UTC, and some seconds; infinity if there is no such time.
 -- In the settings of this function, concat() writes a time with or without a zone and a date in a form that
 -- becomes a time of UTC. A handler of errors begins a subtransaction, which a parallel worker must not do.
-CREATE FUNCTION textsim._moment(value anyelement, kept double precision) RETURNS timestamptz
+CREATE OR REPLACE FUNCTION textsim._moment(value anyelement, kept double precision) RETURNS timestamptz
 LANGUAGE plpgsql STABLE STRICT PARALLEL UNSAFE
 SET search_path = pg_catalog, pg_temp SET timezone = 'UTC' SET datestyle = 'ISO'
 AS $$
@@ -179,7 +179,7 @@ EXCEPTION WHEN data_exception THEN
 END $$;
 
 -- An expression: when the document of a row of an attached table expires; NULL: never.
-CREATE FUNCTION textsim._expiry_of(source textsim.source, version text) RETURNS text
+CREATE OR REPLACE FUNCTION textsim._expiry_of(source textsim.source, version text) RETURNS text
 LANGUAGE sql STABLE STRICT PARALLEL SAFE
 RETURN CASE
     WHEN source.expires_column IS NOT NULL THEN format('textsim._moment(%s.%I, 0)', version, source.expires_column)
@@ -191,7 +191,7 @@ RETURN CASE
 -- An expression: what the function _filter_N says of a row of an attached table; NULL if it has no row filter.
 -- The columns pass through texts, so that no cast of a user runs. A type that is not PostgreSQL's own is read
 -- as text.
-CREATE FUNCTION textsim._filter_of(source textsim.source, version text) RETURNS text
+CREATE OR REPLACE FUNCTION textsim._filter_of(source textsim.source, version text) RETURNS text
 LANGUAGE sql STABLE STRICT PARALLEL SAFE
 RETURN CASE WHEN source.row_filter IS NOT NULL THEN (
     SELECT format('textsim.%I(%s)', '_filter_' || source.id, string_agg(format(
@@ -199,7 +199,7 @@ RETURN CASE WHEN source.row_filter IS NOT NULL THEN (
     FROM unnest(source.filter_columns, source.filter_types) WITH ORDINALITY c (name, type, place)) END;
 
 -- A condition: a row has a text, passes the row filter and has not expired, or this cannot be said and it is set aside.
-CREATE FUNCTION textsim._has_document(source textsim.source, version text) RETURNS text
+CREATE OR REPLACE FUNCTION textsim._has_document(source textsim.source, version text) RETURNS text
 LANGUAGE sql STABLE STRICT PARALLEL SAFE
 RETURN format('%s.%I IS NOT NULL', version, source.text_column)
     || coalesce(' AND ' || textsim._filter_of(source, version) || ' IS NOT NULL', '')
@@ -207,7 +207,7 @@ RETURN format('%s.%I IS NOT NULL', version, source.text_column)
         ELSE format(' AND coalesce(%s > pg_catalog.now(), true)', textsim._expiry_of(source, version)) END;
 
 -- An expression: why a row can have no document, although _has_document() says so; or NULL.
-CREATE FUNCTION textsim._row_fault(source textsim.source, version text) RETURNS text
+CREATE OR REPLACE FUNCTION textsim._row_fault(source textsim.source, version text) RETURNS text
 LANGUAGE sql STABLE STRICT PARALLEL SAFE
 RETURN (
     SELECT format('coalesce(%s)', string_agg(f.fault, ', '))
@@ -219,7 +219,7 @@ RETURN (
         WHERE c.name IS NOT NULL)), ('NULL::pg_catalog.text')) f (fault));
 
 -- The body of the trigger function of an attached table.
-CREATE FUNCTION textsim._trigger_body(source textsim.source) RETURNS text
+CREATE OR REPLACE FUNCTION textsim._trigger_body(source textsim.source) RETURNS text
 LANGUAGE sql STABLE STRICT PARALLEL SAFE SET quote_all_identifiers = off
 RETURN CASE WHEN source.mode = 'queue' THEN format($body$
 DECLARE
@@ -289,7 +289,7 @@ $body$, source.corpus_id, source.id, textsim._key_of(source, 'OLD'), source.text
     textsim._expiry_of(source, 'NEW'), textsim._key_of(source, 'NEW'), textsim._row_fault(source, 'NEW'))
 END;
 
-CREATE FUNCTION textsim._make_trigger_function(source textsim.source) RETURNS void
+CREATE OR REPLACE FUNCTION textsim._make_trigger_function(source textsim.source) RETURNS void
 LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     function text := format('textsim.%I()', '_changes_' || source.id);
@@ -301,14 +301,14 @@ BEGIN
         function, textsim._text_settings(), textsim._trigger_body(source)));
 END $$;
 
-CREATE FUNCTION textsim._trigger_function(source integer) RETURNS regprocedure
+CREATE OR REPLACE FUNCTION textsim._trigger_function(source integer) RETURNS regprocedure
 LANGUAGE sql STABLE STRICT PARALLEL SAFE
 RETURN to_regprocedure(format('textsim.%I()', '_changes_' || source));
 
 -- A condition for the WHEN clause of a trigger: the update changes a column that is read.
 -- Equal values may have different texts, such as 1.0 and 1.00, and some types have no equality. So bytes are compared.
 -- The function is that of the operator *<>, which pg_dump would write as a comparison of columns.
-CREATE FUNCTION textsim._is_changed(source textsim.source) RETURNS text
+CREATE OR REPLACE FUNCTION textsim._is_changed(source textsim.source) RETURNS text
 LANGUAGE sql STABLE STRICT PARALLEL SAFE
 RETURN (
     SELECT format('pg_catalog.record_image_ne(ROW(%s), ROW(%s))',
@@ -317,7 +317,7 @@ RETURN (
     FROM unnest(textsim._columns(source)) WITH ORDINALITY c (name, place));
 
 -- The triggers that an attached table must have: the end of the name, the time and the clause.
-CREATE FUNCTION textsim._trigger_events(source textsim.source)
+CREATE OR REPLACE FUNCTION textsim._trigger_events(source textsim.source)
 RETURNS TABLE (name text, timing text, clause text)
 LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE ROWS 4 SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -347,11 +347,11 @@ END $$;
 -- Triggers of one event run in the order of their names, and an underscore sorts before lower-case letters. If a
 -- user's AFTER trigger changes the same row again, our trigger indexes that change too. Our trigger for the first
 -- change must have run before, because it has the first text.
-CREATE FUNCTION textsim._trigger_name(source integer, event text) RETURNS text
+CREATE OR REPLACE FUNCTION textsim._trigger_name(source integer, event text) RETURNS text
 LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
 RETURN format('_textsim_%s_%s', source, event);
 
-CREATE FUNCTION textsim._create_triggers(source textsim.source) RETURNS void
+CREATE OR REPLACE FUNCTION textsim._create_triggers(source textsim.source) RETURNS void
 LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     trigger record;

@@ -3,7 +3,7 @@
 -- Private functions
 
 -- A table and its partitions at all levels; no rows if the table was dropped.
-CREATE FUNCTION textsim._partitions(relation oid) RETURNS SETOF oid
+CREATE OR REPLACE FUNCTION textsim._partitions(relation oid) RETURNS SETOF oid
 LANGUAGE sql STABLE STRICT PARALLEL SAFE
 BEGIN ATOMIC
     -- pg_partition_tree() would lock each partition, and wait for a transaction that alters a partition.
@@ -18,7 +18,7 @@ END;
 
 -- A type, and the types of its elements, bounds and fields.
 -- An array, a range, a domain or a row has the texts of the types in it.
-CREATE FUNCTION textsim._types_in(type oid) RETURNS SETOF oid
+CREATE OR REPLACE FUNCTION textsim._types_in(type oid) RETURNS SETOF oid
 LANGUAGE sql STABLE STRICT PARALLEL SAFE ROWS 1
 BEGIN ATOMIC
     WITH RECURSIVE inner_type (oid) AS (
@@ -37,14 +37,14 @@ BEGIN ATOMIC
 END;
 
 -- The first of these types of PostgreSQL that is in a type, or NULL.
-CREATE FUNCTION textsim._changing_type(type oid, types name[]) RETURNS text
+CREATE OR REPLACE FUNCTION textsim._changing_type(type oid, types name[]) RETURNS text
 LANGUAGE sql STABLE STRICT PARALLEL SAFE
 RETURN (
     SELECT min(format_type(t.oid, NULL)) FROM textsim._types_in(type) i JOIN pg_type t ON t.oid = i
     WHERE t.typnamespace = 'pg_catalog'::regnamespace AND t.typname = ANY (types));
 
 -- The reason why the same value of a type may have another text, or NULL.
-CREATE FUNCTION textsim._text_fault(type oid) RETURNS text
+CREATE OR REPLACE FUNCTION textsim._text_fault(type oid) RETURNS text
 LANGUAGE sql STABLE STRICT PARALLEL SAFE
 RETURN coalesce(
     'has values of type ' || textsim._changing_type(type, '{money}')
@@ -54,7 +54,7 @@ RETURN coalesce(
         || ', whose text changes when an object is renamed; use oid or text');
 
 -- The types of the key columns of a table; for a domain, its base type.
-CREATE FUNCTION textsim._key_types(relation oid, key_columns name[]) RETURNS regtype[]
+CREATE OR REPLACE FUNCTION textsim._key_types(relation oid, key_columns name[]) RETURNS regtype[]
 LANGUAGE sql STABLE STRICT PARALLEL SAFE
 RETURN array(
     SELECT textsim._base_type(a.atttypid)
@@ -62,7 +62,7 @@ RETURN array(
     JOIN pg_attribute a ON a.attrelid = relation AND a.attname = k.name AND NOT a.attisdropped
     ORDER BY k.place)::regtype[];
 
-CREATE FUNCTION textsim._relation_fault(relation regclass) RETURNS text
+CREATE OR REPLACE FUNCTION textsim._relation_fault(relation regclass) RETURNS text
 LANGUAGE sql STABLE STRICT PARALLEL SAFE
 BEGIN ATOMIC
     SELECT CASE
@@ -80,7 +80,7 @@ BEGIN ATOMIC
     WHERE c.oid = relation;
 END;
 
-CREATE FUNCTION textsim._unlogged_fault(relation oid) RETURNS text
+CREATE OR REPLACE FUNCTION textsim._unlogged_fault(relation oid) RETURNS text
 LANGUAGE sql STABLE STRICT PARALLEL SAFE
 BEGIN ATOMIC
     SELECT 'it is unlogged: a crash of the server empties it, and no trigger sees that; use '
@@ -91,7 +91,7 @@ BEGIN ATOMIC
 END;
 
 -- The reason why a column cannot serve as key, text, scope, time or filter, or NULL.
-CREATE FUNCTION textsim._column_fault(relation regclass, column_name name, purpose text)
+CREATE OR REPLACE FUNCTION textsim._column_fault(relation regclass, column_name name, purpose text)
 RETURNS text
 LANGUAGE sql STABLE STRICT PARALLEL SAFE
 BEGIN ATOMIC
@@ -131,7 +131,7 @@ BEGIN ATOMIC
 END;
 
 -- The reason why two rows of a table may have the same key, or NULL.
-CREATE FUNCTION textsim._uniqueness_fault(relation regclass, key_columns name[]) RETURNS text
+CREATE OR REPLACE FUNCTION textsim._uniqueness_fault(relation regclass, key_columns name[]) RETURNS text
 LANGUAGE sql STABLE STRICT PARALLEL SAFE
 RETURN CASE
     WHEN cardinality(key_columns) > (SELECT count(DISTINCT k) FROM unnest(key_columns) k)
@@ -145,7 +145,7 @@ RETURN CASE
 END;
 
 -- The first column that cannot serve as it should, with the reason, or NULL.
-CREATE FUNCTION textsim._columns_fault(
+CREATE OR REPLACE FUNCTION textsim._columns_fault(
     relation regclass, key_columns name[], text_column name, scope_column name, time_column name,
     filter_columns name[])
 RETURNS text
@@ -161,7 +161,7 @@ RETURN coalesce(
 
 -- The reason why no role can index an attached table, or NULL.
 -- The same checks as in attach: the table may have been altered since.
-CREATE FUNCTION textsim._table_fault(source textsim.source) RETURNS text
+CREATE OR REPLACE FUNCTION textsim._table_fault(source textsim.source) RETURNS text
 LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     RETURN coalesce(textsim._relation_fault(source.relation),
@@ -173,7 +173,7 @@ BEGIN
 END $$;
 
 -- An index, constraint or statistic with code of another role, which planning a query may run; or NULL.
-CREATE FUNCTION textsim._foreign_code(relation oid) RETURNS text
+CREATE OR REPLACE FUNCTION textsim._foreign_code(relation oid) RETURNS text
 LANGUAGE sql STABLE STRICT PARALLEL SAFE
 BEGIN ATOMIC
     SELECT min(pg_describe_object(d.classid, d.objid, 0))
@@ -197,7 +197,7 @@ BEGIN ATOMIC
 END;
 
 -- The reason why the current role cannot index an attached table, or NULL.
-CREATE FUNCTION textsim._source_fault(source textsim.source) RETURNS text
+CREATE OR REPLACE FUNCTION textsim._source_fault(source textsim.source) RETURNS text
 LANGUAGE sql STABLE STRICT PARALLEL SAFE
 RETURN CASE
     WHEN NOT EXISTS (SELECT FROM pg_class c WHERE c.oid = source.relation)

@@ -7,7 +7,7 @@
 -- catalog, even if the trigger is enabled again at once. A crash of the server empties an unlogged table. A
 -- renamed column may have another meaning, and a renamed value of an enum has another text. Each element begins with the
 -- oid of the relation.
-CREATE FUNCTION textsim._shape(source textsim.source) RETURNS text[]
+CREATE OR REPLACE FUNCTION textsim._shape(source textsim.source) RETURNS text[]
 LANGUAGE sql STABLE STRICT PARALLEL SAFE
 BEGIN ATOMIC
     SELECT coalesce(array_agg(e.element ORDER BY e.element COLLATE "C"), '{}')
@@ -31,7 +31,7 @@ BEGIN ATOMIC
 END;
 
 -- The renamed columns of a table that are read, with their new names, unless another column has the old name.
-CREATE FUNCTION textsim._renamed_columns(source textsim.source)
+CREATE OR REPLACE FUNCTION textsim._renamed_columns(source textsim.source)
 RETURNS TABLE (column_name name, new_name name)
 LANGUAGE sql STABLE STRICT PARALLEL SAFE ROWS 1
 BEGIN ATOMIC
@@ -47,7 +47,7 @@ BEGIN ATOMIC
 END;
 
 -- The partitions that a shape has gained, and whether it has lost any; added is NULL if anything else changed.
-CREATE FUNCTION textsim._changed_partitions(before text[], after text[], OUT added oid[], OUT has_fewer boolean)
+CREATE OR REPLACE FUNCTION textsim._changed_partitions(before text[], after text[], OUT added oid[], OUT has_fewer boolean)
 LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
 BEGIN ATOMIC
     WITH old (element, relation) AS (SELECT e, split_part(e, ' ', 1)::oid FROM unnest(before) e),
@@ -63,7 +63,7 @@ BEGIN ATOMIC
 END;
 
 -- Store the shape of a table, if everything that triggers missed has been logged.
-CREATE FUNCTION textsim._note_shape(number integer, before text[], after text[]) RETURNS void
+CREATE OR REPLACE FUNCTION textsim._note_shape(number integer, before text[], after text[]) RETURNS void
 LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     PERFORM textsim._check_session_of_source(number);
@@ -71,7 +71,7 @@ BEGIN
 END $$;
 
 -- Log the keys that a query returns, which reads an attached table or one of its partitions.
-CREATE FUNCTION textsim._log_keys(source textsim.source, relation regclass, query text) RETURNS void
+CREATE OR REPLACE FUNCTION textsim._log_keys(source textsim.source, relation regclass, query text) RETURNS void
 LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     PERFORM set_config('lock_timeout', '100ms', true);
@@ -92,7 +92,7 @@ EXCEPTION WHEN OTHERS THEN
 END $$;
 
 -- A query for the keys of the documents of an attached table that have no row.
-CREATE FUNCTION textsim._gone_rows(source textsim.source) RETURNS text
+CREATE OR REPLACE FUNCTION textsim._gone_rows(source textsim.source) RETURNS text
 LANGUAGE sql STABLE STRICT PARALLEL SAFE
 RETURN (
     SELECT format('SELECT d.key FROM textsim.%I d WHERE d.source_id = %s%s AND NOT EXISTS ('
@@ -101,7 +101,7 @@ RETURN (
     FROM textsim.corpus c WHERE c.id = source.corpus_id);
 
 -- Log the changes of an attached table that triggers may have missed; whether there are such changes.
-CREATE FUNCTION textsim._compare_changed(number integer) RETURNS boolean
+CREATE OR REPLACE FUNCTION textsim._compare_changed(number integer) RETURNS boolean
 LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     source textsim.source;

@@ -7,7 +7,7 @@
 -- A temporary index with the row filter of a table that is being attached as its condition.
 -- The server parses the condition as that of an index on an empty temporary table. So it has immutable functions
 -- and no subqueries, and the catalog has it in a form that means the same whoever reads it.
-CREATE FUNCTION textsim._filter_index(relation regclass, row_filter text) RETURNS regclass
+CREATE OR REPLACE FUNCTION textsim._filter_index(relation regclass, row_filter text) RETURNS regclass
 LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     one_statement refcursor;
@@ -30,7 +30,7 @@ THEN
 END $$;
 
 -- The condition of an index, which is the row filter of a table, with its columns; an error if it uses code of a user.
-CREATE FUNCTION textsim._read_filter(
+CREATE OR REPLACE FUNCTION textsim._read_filter(
     relation regclass, filter regclass, OUT condition text, OUT columns name[], OUT types text[])
 LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -59,7 +59,7 @@ BEGIN
 END $$;
 
 -- Create the function of the row filter: it returns an empty text if the filter is true, NULL if not, or the error.
-CREATE FUNCTION textsim._make_filter_function(source textsim.source) RETURNS void
+CREATE OR REPLACE FUNCTION textsim._make_filter_function(source textsim.source) RETURNS void
 LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     function text := format('textsim.%I', '_filter_' || source.id);
@@ -87,7 +87,7 @@ $body$, source.row_filter, columns)));
 END $$;
 
 -- Store a table that is being attached, and create its trigger function.
-CREATE FUNCTION textsim._prepare_source(
+CREATE OR REPLACE FUNCTION textsim._prepare_source(
     corpus text, relation regclass, key_columns name[], text_column name, mode text,
     scope_column name DEFAULT NULL, time_column name DEFAULT NULL, expires_column name DEFAULT NULL,
     filter_index regclass DEFAULT NULL)
@@ -155,7 +155,7 @@ BEGIN
 END $$;
 
 -- Mark a table as attached, if its triggers are in place; compare: log that all its rows must be indexed.
-CREATE FUNCTION textsim._activate_source(source integer, compare boolean) RETURNS void
+CREATE OR REPLACE FUNCTION textsim._activate_source(source integer, compare boolean) RETURNS void
 LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     activated textsim.source;
@@ -178,7 +178,7 @@ BEGIN
 END $$;
 
 -- Mark a table without triggers as detached; its documents stay.
-CREATE FUNCTION textsim._release_source(number integer) RETURNS void
+CREATE OR REPLACE FUNCTION textsim._release_source(number integer) RETURNS void
 LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     function regproc;
@@ -203,7 +203,7 @@ BEGIN
     DELETE FROM textsim.pending p WHERE p.source_id = number;
 END $$;
 
-CREATE FUNCTION textsim._dropped_sources(corpus_id integer) RETURNS SETOF textsim.source
+CREATE OR REPLACE FUNCTION textsim._dropped_sources(corpus_id integer) RETURNS SETOF textsim.source
 LANGUAGE sql STABLE STRICT PARALLEL SAFE ROWS 1
 BEGIN ATOMIC
     SELECT s.* FROM textsim.source s
@@ -212,7 +212,7 @@ BEGIN ATOMIC
 END;
 
 -- Detach a dropped table, remove its documents, and return their number; NULL if there is no such table.
-CREATE FUNCTION textsim._release_dropped(number integer) RETURNS bigint
+CREATE OR REPLACE FUNCTION textsim._release_dropped(number integer) RETURNS bigint
 LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     c textsim.corpus;
@@ -228,7 +228,7 @@ BEGIN
 END $$;
 
 -- Raise an error unless the caller has the rights of the table's owner.
-CREATE FUNCTION textsim._check_owner(relation regclass, action text) RETURNS void
+CREATE OR REPLACE FUNCTION textsim._check_owner(relation regclass, action text) RETURNS void
 LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     IF NOT pg_has_role((SELECT relowner FROM pg_class WHERE oid = relation), 'USAGE') THEN
@@ -238,7 +238,7 @@ BEGIN
 END $$;
 
 -- Raise an error with this fault, unless the fault is NULL.
-CREATE FUNCTION textsim._refuse_table(relation regclass, fault text) RETURNS void
+CREATE OR REPLACE FUNCTION textsim._refuse_table(relation regclass, fault text) RETURNS void
 LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     RAISE EXCEPTION 'table % cannot be attached: %', relation, fault
@@ -246,7 +246,7 @@ BEGIN
 END $$;
 
 -- Lock a table with its partitions; while that fails, let waiting writers go first.
-CREATE FUNCTION textsim._lock_tree(relation regclass, against_readers boolean) RETURNS void
+CREATE OR REPLACE FUNCTION textsim._lock_tree(relation regclass, against_readers boolean) RETURNS void
 LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     -- Shorter than deadlock_timeout (by default 1 s): we give way before the server ends a writer.
@@ -274,7 +274,7 @@ BEGIN
     END LOOP;
 END $$;
 
-CREATE FUNCTION textsim._check_choice(name text, value text, choices text[]) RETURNS void
+CREATE OR REPLACE FUNCTION textsim._check_choice(name text, value text, choices text[]) RETURNS void
 LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     IF (value = ANY (choices)) IS NOT TRUE THEN
@@ -283,7 +283,7 @@ BEGIN
     END IF;
 END $$;
 
-CREATE FUNCTION textsim._mode_fault(c textsim.corpus, mode text, existing text) RETURNS text
+CREATE OR REPLACE FUNCTION textsim._mode_fault(c textsim.corpus, mode text, existing text) RETURNS text
 LANGUAGE sql IMMUTABLE PARALLEL SAFE
 RETURN CASE
     WHEN mode = 'inline' AND c.stop_words_by_language <> '{}' THEN
@@ -296,7 +296,7 @@ RETURN CASE
         format('corpus "%s" is not unique; leave out existing', c.name)
 END;
 
-CREATE FUNCTION textsim._optional_columns_fault(
+CREATE OR REPLACE FUNCTION textsim._optional_columns_fault(
     c textsim.corpus, scope_column name, time_column name, expires_column name)
 RETURNS text
 LANGUAGE sql IMMUTABLE PARALLEL SAFE
@@ -315,7 +315,7 @@ RETURN CASE
             'keep_for', c.name)
 END;
 
-CREATE FUNCTION textsim._unique_table_fault(relation regclass, key_columns name[], scope_column name) RETURNS text
+CREATE OR REPLACE FUNCTION textsim._unique_table_fault(relation regclass, key_columns name[], scope_column name) RETURNS text
 LANGUAGE sql STABLE PARALLEL SAFE
 BEGIN ATOMIC
     SELECT CASE
@@ -337,14 +337,14 @@ BEGIN ATOMIC
 END;
 
 -- The reason why this role cannot attach a table to a unique corpus, or NULL.
-CREATE FUNCTION textsim._hidden_rows_fault(relation regclass) RETURNS text
+CREATE OR REPLACE FUNCTION textsim._hidden_rows_fault(relation regclass) RETURNS text
 LANGUAGE sql STABLE STRICT PARALLEL SAFE
 RETURN CASE WHEN row_security_active(relation)
     THEN 'row security hides rows of it from this role, and the corpus is unique: all rows must be compared'
 END;
 
 -- Index the rows of a table for a unique corpus; a text for each row that matches an earlier one, which force indexes.
-CREATE FUNCTION textsim._index_existing(c textsim.corpus, source textsim.source, force boolean)
+CREATE OR REPLACE FUNCTION textsim._index_existing(c textsim.corpus, source textsim.source, force boolean)
 RETURNS text[]
 LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -379,7 +379,7 @@ BEGIN
 END $$;
 
 -- Raise an error or a warning about the rows that match in a table that is being attached.
-CREATE FUNCTION textsim._report_existing(
+CREATE OR REPLACE FUNCTION textsim._report_existing(
     c textsim.corpus, relation regclass, pairs text[], force boolean)
 RETURNS void
 LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
@@ -402,7 +402,7 @@ BEGIN
 END $$;
 
 -- Mark a table as attached, and leave its rows to a worker.
-CREATE FUNCTION textsim._compare_later(c textsim.corpus, source textsim.source) RETURNS void
+CREATE OR REPLACE FUNCTION textsim._compare_later(c textsim.corpus, source textsim.source) RETURNS void
 LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     unindexed bigint;
@@ -424,7 +424,7 @@ END $$;
 
 -- Public functions
 
-CREATE FUNCTION textsim.attach(
+CREATE OR REPLACE FUNCTION textsim.attach(
     corpus text, relation regclass, key_column name DEFAULT NULL, text_column name DEFAULT NULL,
     mode text DEFAULT NULL, existing text DEFAULT 'refuse', scope_column name DEFAULT NULL,
     time_column name DEFAULT NULL, expires_column name DEFAULT NULL, row_filter text DEFAULT NULL,
@@ -505,7 +505,7 @@ COMMENT ON FUNCTION textsim.attach(text, regclass, name, name, text, text, name,
     'is true have a document. It has the columns of the row, and immutable functions and operators of PostgreSQL. A '
     'column of another type than those of PostgreSQL is read as text.';
 
-CREATE FUNCTION textsim.detach(corpus text, relation regclass) RETURNS void
+CREATE OR REPLACE FUNCTION textsim.detach(corpus text, relation regclass) RETURNS void
 LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     c textsim.corpus := textsim._required_corpus(corpus);

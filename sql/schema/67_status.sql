@@ -4,7 +4,7 @@
 
 -- The ids in the log of corpora that are no more.
 -- An entry that was logged during a rebuild may have the id of the corpus that was replaced.
-CREATE FUNCTION textsim._replaced_ids() RETURNS integer[]
+CREATE OR REPLACE FUNCTION textsim._replaced_ids() RETURNS integer[]
 LANGUAGE plpgsql STABLE PARALLEL SAFE
 SET search_path = pg_catalog, pg_temp
 SET enable_seqscan = off
@@ -29,7 +29,7 @@ END $$;
 -- some thousand entries: the first ones, and a few in each of fifty parts of the other ids. Only the index on corpus,
 -- kind and id has the order of these statements: by another index, the planner would read all entries of other kinds.
 -- The planner expects a ninth of the log, and would compile the statement, which takes longer than reading it.
-CREATE FUNCTION textsim._waiting(
+CREATE OR REPLACE FUNCTION textsim._waiting(
     corpus_id integer, kind text,
     OUT documents bigint, OUT is_estimate boolean, OUT since timestamptz, OUT leased_until timestamptz)
 LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE
@@ -106,7 +106,7 @@ BEGIN
 END $$;
 
 -- About how many bytes this number of documents, stored as text, would save with ids of their words.
-CREATE FUNCTION textsim._saved_by_ids(c textsim.corpus, documents bigint) RETURNS bigint
+CREATE OR REPLACE FUNCTION textsim._saved_by_ids(c textsim.corpus, documents bigint) RETURNS bigint
 LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     saved double precision;
@@ -127,7 +127,7 @@ BEGIN
 END $$;
 
 -- The attached tables of a corpus that must still be compared with their documents.
-CREATE FUNCTION textsim._uncompared(corpus_id integer) RETURNS SETOF textsim.source
+CREATE OR REPLACE FUNCTION textsim._uncompared(corpus_id integer) RETURNS SETOF textsim.source
 LANGUAGE plpgsql STABLE PARALLEL SAFE ROWS 1 SET search_path = pg_catalog, pg_temp
 -- Searches call it, and a huge log must not make them slow.
 SET enable_seqscan = off
@@ -142,14 +142,14 @@ BEGIN
 END $$;
 
 -- The present name of a column of an attached table.
-CREATE FUNCTION textsim._new_name(source textsim.source, column_name name) RETURNS name
+CREATE OR REPLACE FUNCTION textsim._new_name(source textsim.source, column_name name) RETURNS name
 LANGUAGE sql STABLE PARALLEL SAFE
 RETURN coalesce((
     SELECT n.new_name FROM textsim._renamed_columns(source) n WHERE n.column_name = _new_name.column_name),
     column_name);
 
 -- The reasons why changes of an attached table are missed, for any role that indexes it.
-CREATE FUNCTION textsim._source_problems(source textsim.source) RETURNS SETOF text
+CREATE OR REPLACE FUNCTION textsim._source_problems(source textsim.source) RETURNS SETOF text
 LANGUAGE sql STABLE STRICT PARALLEL SAFE
 BEGIN ATOMIC
     SELECT 'it was dropped, and its documents are still there: textsim worker, textsim reconcile or '
@@ -225,7 +225,7 @@ END;
 
 -- Why a worker compares an attached table with its documents, or NULL.
 -- A restore, VACUUM FULL and CLUSTER give every table another file, so this is no problem by itself.
-CREATE FUNCTION textsim._unseen_changes(source textsim.source) RETURNS text
+CREATE OR REPLACE FUNCTION textsim._unseen_changes(source textsim.source) RETURNS text
 LANGUAGE sql STABLE STRICT PARALLEL SAFE
 RETURN CASE WHEN EXISTS (SELECT FROM pg_class c WHERE c.oid = source.relation)
         AND source.shape <> textsim._shape(source)
@@ -239,7 +239,7 @@ RETURN CASE WHEN EXISTS (SELECT FROM pg_class c WHERE c.oid = source.relation)
     END;
 
 -- Objects of a corpus that do not belong to the owner of the schema, one for each other owner.
-CREATE FUNCTION textsim._owner_problems(c textsim.corpus) RETURNS TABLE (object text, problem text)
+CREATE OR REPLACE FUNCTION textsim._owner_problems(c textsim.corpus) RETURNS TABLE (object text, problem text)
 LANGUAGE sql STABLE STRICT PARALLEL SAFE ROWS 1
 BEGIN ATOMIC
     SELECT min(o.name), format('belongs to %s, and the schema textsim to %s, so that writes fail: as a superuser, '
@@ -259,7 +259,7 @@ BEGIN ATOMIC
 END;
 
 -- Why a corpus or its tables cannot be written, why changes are missed, and what workers left because of an error.
-CREATE FUNCTION textsim._corpus_problems(c textsim.corpus) RETURNS SETOF text
+CREATE OR REPLACE FUNCTION textsim._corpus_problems(c textsim.corpus) RETURNS SETOF text
 LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE ROWS 1 SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     RETURN QUERY SELECT o.object || ' ' || o.problem FROM textsim._owner_problems(c) o;
@@ -276,7 +276,7 @@ BEGIN
 END $$;
 
 -- Raise a warning for each attached table that must still be compared with its documents.
-CREATE FUNCTION textsim._warn_unindexed(c textsim.corpus) RETURNS void
+CREATE OR REPLACE FUNCTION textsim._warn_unindexed(c textsim.corpus) RETURNS void
 LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     source textsim.source;
@@ -289,7 +289,7 @@ BEGIN
 END $$;
 
 -- About how many rows a table and its partitions have.
-CREATE FUNCTION textsim._estimated_rows(relation regclass) RETURNS bigint
+CREATE OR REPLACE FUNCTION textsim._estimated_rows(relation regclass) RETURNS bigint
 LANGUAGE sql STABLE STRICT PARALLEL SAFE
 -- As the planner does: rows in a page, as ANALYZE counted them, times the current pages.
 RETURN (
@@ -304,7 +304,7 @@ RETURN (
 --
 -- An error at the end of a block gives back the locks of the block, and variables keep their values. Otherwise a
 -- statement about a thousand corpora would hold locks of all their tables and indexes.
-CREATE FUNCTION textsim._count_documents(c textsim.corpus, OUT documents bigint, OUT is_estimate boolean)
+CREATE OR REPLACE FUNCTION textsim._count_documents(c textsim.corpus, OUT documents bigint, OUT is_estimate boolean)
 LANGUAGE plpgsql STABLE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     condition text := textsim._alive(c, 'd');
@@ -325,7 +325,7 @@ EXCEPTION WHEN SQLSTATE 'FREED' THEN
 END $$;
 
 -- The number of rows without a document plus documents without a row; an estimate for tables over 8 MB.
-CREATE FUNCTION textsim._differing_rows(source textsim.source, OUT rows bigint)
+CREATE OR REPLACE FUNCTION textsim._differing_rows(source textsim.source, OUT rows bigint)
 LANGUAGE plpgsql STABLE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     documents regclass := format('textsim.%I', 'document_' || source.corpus_id);
@@ -361,7 +361,7 @@ END $$;
 
 -- Public functions
 
-CREATE FUNCTION textsim.status(corpus text)
+CREATE OR REPLACE FUNCTION textsim.status(corpus text)
 RETURNS TABLE (
     indexed bigint, pending bigint, is_estimate boolean, oldest_pending timestamptz,
     pending_age interval, failed bigint, problems text[], as_text bigint, saved_by_ids bigint,
@@ -422,7 +422,7 @@ COMMENT ON FUNCTION textsim.status(text)
     'outdated_since. crowded is the number of texts that were compared with some of their candidates only, as '
     'members() says. notes name the tables that a worker will compare with their documents, such as after a restore.';
 
-CREATE FUNCTION textsim.scopes(corpus text)
+CREATE OR REPLACE FUNCTION textsim.scopes(corpus text)
 RETURNS TABLE (scope text, indexed bigint, as_text bigint)
 LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE ROWS 1000
 SET search_path = pg_catalog, pg_temp

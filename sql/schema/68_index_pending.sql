@@ -5,7 +5,7 @@
 -- Private functions
 
 -- Detach dropped tables and log changes that triggers missed.
-CREATE FUNCTION textsim._prepare_indexing(corpus text) RETURNS void
+CREATE OR REPLACE FUNCTION textsim._prepare_indexing(corpus text) RETURNS void
 LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     c textsim.corpus := textsim._required_corpus(corpus);
@@ -40,7 +40,7 @@ END $$;
 
 -- The next log entries of one kind and source, with the place before them; NULL if none is ready. Sources in left_out
 -- have had an error.
-CREATE FUNCTION textsim._pending_batch(
+CREATE OR REPLACE FUNCTION textsim._pending_batch(
     corpus text, INOUT after bigint, left_out integer[], OUT entries bigint[], OUT kind text, OUT source_id integer,
     OUT keys text[])
 LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE
@@ -75,7 +75,7 @@ BEGIN
 END $$;
 
 -- Raise a warning about a table that is left because of an error.
-CREATE FUNCTION textsim._warn_left(number integer, error text) RETURNS void
+CREATE OR REPLACE FUNCTION textsim._warn_left(number integer, error text) RETURNS void
 LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     RAISE WARNING 'table % is not indexed: %',
@@ -84,7 +84,7 @@ BEGIN
 END $$;
 
 -- Lock an attached table against ALTER TABLE; an error if this role cannot index it.
-CREATE FUNCTION textsim._hold_source(number integer) RETURNS textsim.source
+CREATE OR REPLACE FUNCTION textsim._hold_source(number integer) RETURNS textsim.source
 LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     source textsim.source;
@@ -109,7 +109,7 @@ END $$;
 
 -- The next keys for the comparison of a table; last is NULL at the end; is_left after an error, of which it warns.
 -- For a page of the table, returns all its keys. For a page of documents, returns the keys without a row.
-CREATE FUNCTION textsim._next_page(
+CREATE OR REPLACE FUNCTION textsim._next_page(
     number integer, of_documents boolean, after text, OUT keys text[], OUT last text, OUT is_left boolean)
 LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -153,7 +153,7 @@ EXCEPTION
 END $$;
 
 -- Log that a document cannot be indexed, with the reason.
-CREATE FUNCTION textsim._set_aside(c textsim.corpus, source integer, key text, reason text)
+CREATE OR REPLACE FUNCTION textsim._set_aside(c textsim.corpus, source integer, key text, reason text)
 RETURNS void
 LANGUAGE sql VOLATILE PARALLEL UNSAFE
 BEGIN ATOMIC
@@ -162,7 +162,7 @@ BEGIN ATOMIC
 END;
 
 -- The texts, scopes, expiries and faults of a table for these keys; NULL for a key without a row.
-CREATE FUNCTION textsim._rows_of(source textsim.source, keys text[])
+CREATE OR REPLACE FUNCTION textsim._rows_of(source textsim.source, keys text[])
 RETURNS TABLE (key text, body text, scope text, expires_at timestamptz, fault text)
 LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
@@ -178,13 +178,13 @@ BEGIN
 END $$;
 
 -- A digest of the text, the scope, the expiry and the fault of a row; NULL if it has no text.
-CREATE FUNCTION textsim._digest(body text, scope text, expires_at timestamptz, fault text) RETURNS text
+CREATE OR REPLACE FUNCTION textsim._digest(body text, scope text, expires_at timestamptz, fault text) RETURNS text
 LANGUAGE sql STABLE PARALLEL SAFE
 RETURN CASE WHEN body IS NOT NULL THEN
     md5(concat(expires_at, ' ', octet_length(scope), ' ', scope, body, ' ', fault)) END;
 
 -- Make a document equal to its row; owner is the source of the stored document: 0, no source; NULL, no document.
-CREATE FUNCTION textsim._index_row(
+CREATE OR REPLACE FUNCTION textsim._index_row(
     c textsim.corpus, source integer, document_key text, body text, scope text, expires_at timestamptz,
     row_fault text, owner integer)
 RETURNS void
@@ -213,7 +213,7 @@ END $$;
 
 -- Make documents equal to their rows, and log words that need ids. False if another transaction interfered, or an error
 -- must be looked for in fewer keys; NULL after an error of the whole table, of which it warns.
-CREATE FUNCTION textsim._index_rows(number integer, keys text[]) RETURNS boolean
+CREATE OR REPLACE FUNCTION textsim._index_rows(number integer, keys text[]) RETURNS boolean
 LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     source textsim.source;
@@ -279,7 +279,7 @@ EXCEPTION
 END $$;
 
 -- Add the words of documents to the dictionary; the transaction must write nothing else.
-CREATE FUNCTION textsim._add_words(corpus text, keys text[]) RETURNS void
+CREATE OR REPLACE FUNCTION textsim._add_words(corpus text, keys text[]) RETURNS void
 LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     c textsim.corpus := textsim._required_corpus(corpus);
@@ -300,7 +300,7 @@ BEGIN
 END $$;
 
 -- Replace the normal forms of documents by word ids.
-CREATE FUNCTION textsim._replace_normal_forms(corpus text, keys text[]) RETURNS void
+CREATE OR REPLACE FUNCTION textsim._replace_normal_forms(corpus text, keys text[]) RETURNS void
 LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     c textsim.corpus := textsim._required_corpus(corpus);
@@ -336,14 +336,14 @@ BEGIN
 END $$;
 
 -- Keys in parts of a hundred, each for one transaction.
-CREATE FUNCTION textsim._parts(keys text[]) RETURNS SETOF text[]
+CREATE OR REPLACE FUNCTION textsim._parts(keys text[]) RETURNS SETOF text[]
 LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
 BEGIN ATOMIC
     SELECT keys[first:first + 99] FROM generate_series(1, cardinality(keys), 100) first;
 END;
 
 -- Raise a notice about log entries that index_pending left.
-CREATE FUNCTION textsim._report_unfinished(corpus text) RETURNS void
+CREATE OR REPLACE FUNCTION textsim._report_unfinished(corpus text) RETURNS void
 LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     c textsim.corpus := textsim._required_corpus(corpus);
@@ -365,7 +365,7 @@ END $$;
 -- Make documents equal to their rows, a hundred in a transaction; is_left: whether an error of the table ended that.
 -- A procedure with a SET clause cannot commit, so these procedures run with the caller's search_path. They
 -- qualify each function, and use no operators, because the search_path could replace them.
-CREATE PROCEDURE textsim._index_keys(source integer, keys text[], INOUT is_left boolean)
+CREATE OR REPLACE PROCEDURE textsim._index_keys(source integer, keys text[], INOUT is_left boolean)
 LANGUAGE plpgsql AS $$
 DECLARE
     part text[];
@@ -391,7 +391,7 @@ BEGIN
 END $$;
 
 -- Give the words of documents ids, in transactions of up to a hundred documents.
-CREATE PROCEDURE textsim._give_word_ids(corpus text, keys text[])
+CREATE OR REPLACE PROCEDURE textsim._give_word_ids(corpus text, keys text[])
 LANGUAGE plpgsql AS $$
 DECLARE
     part text[];
@@ -406,7 +406,7 @@ END $$;
 
 -- Public functions
 
-CREATE PROCEDURE textsim.index_pending(corpus text)
+CREATE OR REPLACE PROCEDURE textsim.index_pending(corpus text)
 LANGUAGE plpgsql AS $$
 DECLARE
     batch record;

@@ -6,7 +6,7 @@
 -- Private functions
 
 -- The names of all metrics, and what each means; a name that ends in _total is a counter.
-CREATE FUNCTION textsim._metric_descriptions() RETURNS TABLE (name text, help text)
+CREATE OR REPLACE FUNCTION textsim._metric_descriptions() RETURNS TABLE (name text, help text)
 LANGUAGE sql IMMUTABLE PARALLEL SAFE ROWS 20
 BEGIN ATOMIC
     VALUES
@@ -42,7 +42,7 @@ BEGIN ATOMIC
 END;
 
 -- How many locks of a unique corpus sessions hold, and for how many they wait.
-CREATE FUNCTION textsim._unique_locks(c textsim.corpus, OUT state text, OUT locks bigint) RETURNS SETOF record
+CREATE OR REPLACE FUNCTION textsim._unique_locks(c textsim.corpus, OUT state text, OUT locks bigint) RETURNS SETOF record
 LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE ROWS 2 SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     RETURN QUERY
@@ -59,7 +59,7 @@ BEGIN
     GROUP BY s.state;
 END $$;
 
-CREATE FUNCTION textsim._corpus_metrics(c textsim.corpus)
+CREATE OR REPLACE FUNCTION textsim._corpus_metrics(c textsim.corpus)
 RETURNS TABLE (name text, labels jsonb, value double precision)
 LANGUAGE plpgsql STABLE STRICT PARALLEL UNSAFE ROWS 20 SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -104,7 +104,7 @@ BEGIN
 END $$;
 
 -- A container gives each worker the same process id, and the row of a killed worker can stay for ten minutes.
-CREATE FUNCTION textsim._worker_metrics() RETURNS TABLE (name text, labels jsonb, value double precision)
+CREATE OR REPLACE FUNCTION textsim._worker_metrics() RETURNS TABLE (name text, labels jsonb, value double precision)
 LANGUAGE plpgsql STABLE PARALLEL SAFE ROWS 20 SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     RETURN QUERY

@@ -17,7 +17,7 @@ REVOKE EXECUTE ON FUNCTION textsim._create_tracking_relations(integer, integer) 
 
 -- Raise an error unless the role of the session may write to a corpus.
 -- In a function with the owner's rights the current role is the owner, so the role of the session counts.
-CREATE FUNCTION textsim._check_session(corpus_id integer) RETURNS void
+CREATE OR REPLACE FUNCTION textsim._check_session(corpus_id integer) RETURNS void
 LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     IF NOT EXISTS (
@@ -32,7 +32,7 @@ BEGIN
     END IF;
 END $$;
 
-CREATE FUNCTION textsim._may_read(corpus_id integer) RETURNS boolean
+CREATE OR REPLACE FUNCTION textsim._may_read(corpus_id integer) RETURNS boolean
 LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     RETURN has_table_privilege(to_regclass('textsim.document_' || corpus_id), 'SELECT');
@@ -45,12 +45,12 @@ ALTER TABLE textsim.boilerplate ENABLE ROW LEVEL SECURITY;
 CREATE POLICY readers ON textsim.boilerplate USING (textsim._may_read(corpus_id));
 
 -- Raise an error unless the role of the session may write to the corpus of an attached table.
-CREATE FUNCTION textsim._check_session_of_source(source integer) RETURNS void
+CREATE OR REPLACE FUNCTION textsim._check_session_of_source(source integer) RETURNS void
 LANGUAGE sql STABLE PARALLEL SAFE
 RETURN textsim._check_session((SELECT s.corpus_id FROM textsim.source s WHERE s.id = source));
 
 -- Let a role write these tables of corpora, and the tables that all corpora share.
-CREATE FUNCTION textsim._grant_writing(role regrole, relations regclass[]) RETURNS void
+CREATE OR REPLACE FUNCTION textsim._grant_writing(role regrole, relations regclass[]) RETURNS void
 LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     EXECUTE format('GRANT INSERT, UPDATE, DELETE ON textsim.pending, textsim.worker, textsim.judgement, %s TO %s',
@@ -65,7 +65,7 @@ BEGIN
 END $$;
 
 -- The tables of all corpora, and their patterns.
-CREATE FUNCTION textsim._corpus_tables() RETURNS regclass[]
+CREATE OR REPLACE FUNCTION textsim._corpus_tables() RETURNS regclass[]
 LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     RETURN array(
@@ -74,7 +74,7 @@ BEGIN
             AND r.relname ~ ('^(' || textsim._corpus_patterns() || ')(_[0-9]+)?$'));
 END $$;
 
-CREATE FUNCTION textsim._tables_of(corpus_id integer) RETURNS regclass[]
+CREATE OR REPLACE FUNCTION textsim._tables_of(corpus_id integer) RETURNS regclass[]
 LANGUAGE sql STABLE STRICT PARALLEL SAFE
 RETURN array(
     SELECT r.oid::regclass FROM pg_class r
@@ -82,7 +82,7 @@ RETURN array(
 
 -- Public functions
 
-CREATE FUNCTION textsim.grant_reader(role regrole) RETURNS void
+CREATE OR REPLACE FUNCTION textsim.grant_reader(role regrole) RETURNS void
 LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     PERFORM textsim._check_given('the role', role IS NOT NULL);
@@ -92,7 +92,7 @@ END $$;
 COMMENT ON FUNCTION textsim.grant_reader(regrole)
     IS 'Lets a role search every corpus, including corpora that are created later.';
 
-CREATE FUNCTION textsim.grant_reader(role regrole, corpus text) RETURNS void
+CREATE OR REPLACE FUNCTION textsim.grant_reader(role regrole, corpus text) RETURNS void
 LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     c textsim.corpus := textsim._required_corpus(corpus);
@@ -113,7 +113,7 @@ COMMENT ON FUNCTION textsim.grant_reader(regrole, text)
     IS 'Lets a role search one corpus and read its judgements. The role can also read what all corpora share: their '
     'names, the dictionary and the pending keys.';
 
-CREATE FUNCTION textsim.grant_writer(role regrole) RETURNS void
+CREATE OR REPLACE FUNCTION textsim.grant_writer(role regrole) RETURNS void
 LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     PERFORM textsim.grant_reader(role);
@@ -123,7 +123,7 @@ COMMENT ON FUNCTION textsim.grant_writer(regrole)
     IS 'Lets a role search and write every corpus, judge its documents, attach tables that it owns, and run '
     'workers.';
 
-CREATE FUNCTION textsim.grant_writer(role regrole, corpus text) RETURNS void
+CREATE OR REPLACE FUNCTION textsim.grant_writer(role regrole, corpus text) RETURNS void
 LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     c textsim.corpus := textsim._required_corpus(corpus);
@@ -134,7 +134,7 @@ END $$;
 COMMENT ON FUNCTION textsim.grant_writer(regrole, text)
     IS 'Lets a role search and write one corpus, judge its documents, attach tables that it owns, and run workers.';
 
-CREATE FUNCTION textsim.revoke_all(role regrole) RETURNS void
+CREATE OR REPLACE FUNCTION textsim.revoke_all(role regrole) RETURNS void
 LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     objects text;
@@ -150,7 +150,7 @@ COMMENT ON FUNCTION textsim.revoke_all(regrole)
     IS 'Takes back every right that grant_reader and grant_writer gave to a role.';
 
 -- pg_dump keeps the owners of a corpus's tables, but not those of an extension's members.
-CREATE FUNCTION textsim.set_owner(role regrole) RETURNS void
+CREATE OR REPLACE FUNCTION textsim.set_owner(role regrole) RETURNS void
 LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     object text;

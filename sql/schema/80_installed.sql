@@ -18,7 +18,7 @@ COMMENT ON COLUMN textsim.installed.hash IS 'the MD5 hash of its definition';
 
 -- The objects of the schema as they are, without those of corpora and attached tables.
 -- With these settings the server prints every definition alike. Comments and rights of tables may be changed freely.
-CREATE FUNCTION textsim._catalog() RETURNS SETOF textsim.installed
+CREATE OR REPLACE FUNCTION textsim._catalog() RETURNS SETOF textsim.installed
 LANGUAGE plpgsql STABLE PARALLEL SAFE
 SET search_path = pg_catalog, pg_temp
 SET quote_all_identifiers = off
@@ -67,7 +67,7 @@ BEGIN
 END $$;
 
 -- The objects of the schema that are missing or changed, and what mends them.
-CREATE FUNCTION textsim._wrong_objects() RETURNS TABLE (kind text, name text, detail text, remedy text)
+CREATE OR REPLACE FUNCTION textsim._wrong_objects() RETURNS TABLE (kind text, name text, detail text, remedy text)
 LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     RETURN QUERY
@@ -89,7 +89,7 @@ BEGIN
 END $$;
 
 -- The objects of a corpus that are missing or changed, and what mends them.
-CREATE FUNCTION textsim._wrong_objects(c textsim.corpus)
+CREATE OR REPLACE FUNCTION textsim._wrong_objects(c textsim.corpus)
 RETURNS TABLE (kind text, name text, detail text, remedy text)
 LANGUAGE plpgsql STABLE PARALLEL SAFE
 SET search_path = pg_catalog, pg_temp
@@ -193,7 +193,7 @@ BEGIN
 END $$;
 
 -- Record the present objects as the installed ones; the last statement of an upgrade.
-CREATE FUNCTION textsim._record_catalog() RETURNS void
+CREATE OR REPLACE FUNCTION textsim._record_catalog() RETURNS void
 LANGUAGE sql VOLATILE PARALLEL UNSAFE
 BEGIN ATOMIC
     DELETE FROM textsim.installed;

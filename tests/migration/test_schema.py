@@ -12,7 +12,7 @@ from tests.support.catalog import fetch_sorted
 from textsim_db.db import schema
 
 FILES = sorted((Path(__file__).parents[2] / "sql" / "schema").glob("*.sql"))
-FUNCTION = re.compile(r"^CREATE (?:FUNCTION|PROCEDURE) textsim\.(\w+)", re.M)
+FUNCTION = re.compile(r"^CREATE OR REPLACE (?:FUNCTION|PROCEDURE) textsim\.(\w+)", re.M)
 
 
 @pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
@@ -64,10 +64,10 @@ def test_every_object_of_the_schema_has_a_comment(db: ts.Database, kind: str, qu
 
 @pytest.mark.both_servers
 def test_functions_state_volatility_and_parallel_safety() -> None:
-    statements = schema.script().split("CREATE FUNCTION ")[1:]
+    statements = schema.script().split("\nCREATE OR REPLACE FUNCTION ")[1:]
     assert statements
     for statement in statements:
-        head = statement[: statement.index(";")]
+        head = statement.partition(";")[0]
         name = head.partition("(")[0]
         assert "LANGUAGE" in head, name
         assert any(f" {word}" in head for word in ("IMMUTABLE", "STABLE", "VOLATILE")), name

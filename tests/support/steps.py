@@ -26,7 +26,7 @@ COMMENT ON TABLE textsim.made_up IS 'a table that a step adds';
 -- The step changes templates, so it creates the functions of all corpora and attached tables again.
 DO $do$ BEGIN
     EXECUTE replace(pg_get_functiondef('textsim._write_template'::regproc),
-        'add a document to a corpus,', 'put a document into a corpus,');
+        'No row is returned if', 'No row comes back if');
     EXECUTE replace(pg_get_functiondef('textsim._trigger_body'::regproc),
         'RETURN NULL;', 'RETURN NULL; -- new');
 END $do$;
@@ -37,7 +37,7 @@ SELECT textsim._record_catalog();
 DOWN = """
 DO $do$ BEGIN
     EXECUTE replace(pg_get_functiondef('textsim._write_template'::regproc),
-        'put a document into a corpus,', 'add a document to a corpus,');
+        'No row comes back if', 'No row is returned if');
     EXECUTE replace(pg_get_functiondef('textsim._trigger_body'::regproc),
         'RETURN NULL; -- new', 'RETURN NULL;');
 END $do$;

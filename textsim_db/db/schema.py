@@ -214,10 +214,7 @@ def upgrade(engine: Engine) -> str:
         check_server(connection)
         alembic.command.upgrade(config, "head")
         if _is_damaged(connection):
-            script = _files()
-            for kind in ("FUNCTION", "PROCEDURE"):
-                script = script.replace(f"\nCREATE {kind} ", f"\nCREATE OR REPLACE {kind} ")
-            _run_script(connection, script)
+            _run_script(connection, _files())
             connection.exec_driver_sql(statements.KEEP_OWNER)
             log.warning("created the missing or changed objects of the schema textsim again")
     log.info("the schema textsim is at revision %s", head(), extra={"revision": head()})
