@@ -3,25 +3,6 @@
 
 -- Private functions
 
--- The most similar of some names, if at most a third of the letters differ; or NULL.
-CREATE OR REPLACE FUNCTION textsim._most_alike_name(name text, names text[]) RETURNS text
-LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
-DECLARE
-    most integer := greatest(1, char_length(name) / 3);
-BEGIN
-    RETURN (
-        SELECT o.name
-        FROM unnest(names) o (name)
-        -- Each letter is a word of its own here.
-        CROSS JOIN LATERAL textsim.levenshtein_words(
-            regexp_replace(left(_most_alike_name.name, 100), '(.)', E'\\1 ', 'g'),
-            regexp_replace(left(o.name, 100), '(.)', E'\\1 ', 'g')) e (edits)
-        WHERE abs(char_length(o.name) - char_length(_most_alike_name.name)) <= most
-            AND e.edits <= most
-        ORDER BY e.edits, o.name COLLATE "C"
-        LIMIT 1);
-END $$;
-
 -- The corpus with a name; NULL if the name is NULL; an error if no corpus has the name.
 CREATE OR REPLACE FUNCTION textsim._corpus(name text) RETURNS textsim.corpus
 LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
@@ -31,10 +12,7 @@ BEGIN
     SELECT * INTO c FROM textsim.corpus k WHERE k.name = _corpus.name;
     IF NOT FOUND THEN
         RAISE EXCEPTION 'corpus "%" does not exist', name
-            USING ERRCODE = 'undefined_object', HINT = coalesce(
-                'Did you mean "' || textsim._most_alike_name(name, ARRAY(SELECT k.name FROM textsim.corpus k))
-                    || '"?',
-                'SELECT name FROM textsim.corpus lists the corpora.');
+            USING ERRCODE = 'undefined_object', HINT = 'SELECT name FROM textsim.corpus lists the corpora.';
     END IF;
     IF c.recipe <> 2 THEN
         RAISE EXCEPTION 'corpus "%" was built by recipe %; these functions compute recipe 2',

@@ -99,8 +99,6 @@ BEGIN ATOMIC
         WHEN a.attnum IS NULL THEN 'does not exist; the table has ' || (
                 SELECT coalesce(string_agg(format('"%s"', o.name), ', ' ORDER BY o.place)
                     FILTER (WHERE o.place <= 12), 'no columns')
-                    || coalesce('; did you mean "' || textsim._most_alike_name(
-                        column_name::text, array_agg(o.name)) || '"?', '')
                 FROM (
                     SELECT o.attname::text, row_number() OVER (ORDER BY o.attnum)
                     FROM pg_attribute o
