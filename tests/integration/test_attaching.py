@@ -24,28 +24,6 @@ def create_table(connection: Connection, rows: int) -> None:
     )
 
 
-def without_word_ids(connection: Connection) -> list[str]:
-    rows = connection.execute(
-        "SELECT key FROM textsim.document_1 WHERE word_ids IS NULL ORDER BY 1"
-    )
-    return [key for (key,) in rows]
-
-
-@in_both_modes
-def test_words_get_ids_after_their_table_is_detached(
-    db: ts.Database, corpus: ts.Corpus, connection: Connection, mode: str
-) -> None:
-    create_table(connection, 3)
-    corpus.attach("t", "id", "body", mode)
-    connection.execute("INSERT INTO t VALUES (10, 'a row whose words wait for ids')")
-    corpus.detach("t")
-    assert without_word_ids(connection) == (["10"] if mode == "inline" else [])
-    db.worker().run(until_idle=True)
-    assert without_word_ids(connection) == []
-    assert corpus.check() == []
-    assert corpus.status().pending == 0
-
-
 def test_a_table_that_is_not_attached_is_not_detached(
     corpus: ts.Corpus, connection: Connection
 ) -> None:
@@ -201,19 +179,6 @@ def test_attaching_a_partitioned_table_causes_no_deadlock(
             thread.join()
     assert errors == []
     assert db.sources() == []
-
-
-def test_a_lock_timeout_limits_the_wait_of_attach(
-    corpus: ts.Corpus, connection: Connection, database_url: str
-) -> None:
-    create_table(connection, 1)
-    with psycopg.connect(database_url) as writer:
-        writer.execute("UPDATE t SET body = body || ' and more'")
-        connection.execute("SET lock_timeout = '50ms'")
-        with pytest.raises(pg.LockNotAvailable):
-            connection.execute("SELECT textsim.attach('c', 't', 'id', 'body')")
-    connection.execute("SELECT textsim.attach('c', 't', 'id', 'body')")
-    assert connection.execute("SHOW lock_timeout").fetchone() == ("50ms",)
 
 
 def test_a_data_only_restore_is_refused_with_the_option_it_needs(

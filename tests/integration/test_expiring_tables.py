@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import numpy as np
 import pytest
 from psycopg import errors as pg
 
@@ -111,12 +110,19 @@ def test_drift_sees_a_time_that_triggers_missed(
 
 @pytest.mark.parametrize("type_", sample(["timestamptz", "date", "timestamp"], 2))
 def test_times_without_a_zone_are_of_utc(
-    db: ts.Database, connection: Connection, type_: str
+    db: ts.Database, connection: Connection, caplog: pytest.LogCaptureFixture, type_: str
 ) -> None:
     corpus = create(db)
     connection.execute("SET timezone = 'Asia/Tokyo'")
     connection.execute("SET datestyle = 'SQL, DMY'")
+    notices: list[str | None] = []
+    connection.add_notice_handler(lambda notice: notices.append(notice.message_primary))
     attach(connection, "queue", "expires_column", type_)
+    create(db, "other").attach("post", "id", "body", expires="moment")
+    message = (
+        f'column "moment" of table public.post is a {type_} without time zone: its times are of UTC'
+    )
+    assert notices == caplog.messages == [message] * (type_ == "timestamp")
     connection.execute("INSERT INTO post VALUES (1, %s, '2999-12-31')", [TEXT])
     connection.execute("INSERT INTO post VALUES (2, %s, 'infinity')", [OTHER])
     connection.execute("INSERT INTO post VALUES (3, %s, '-infinity')", [OTHER])
@@ -211,54 +217,3 @@ def test_another_table_takes_the_key_of_an_expired_document(
     settle(db, connection, False)
     assert corpus.failures() == []
     assert corpus.check() == []
-
-
-@pytest.mark.parametrize("mode", sample(MODES, 2))
-def test_expiry_goes_with_retention_by_dropped_partitions(
-    db: ts.Database, connection: Connection, mode: str
-) -> None:
-    connection.execute(
-        "CREATE TABLE post (id int PRIMARY KEY, body text, moment timestamptz) PARTITION BY RANGE (id)"
-    )
-    for part in range(3):
-        connection.execute(
-            f"CREATE TABLE post_{part} PARTITION OF post "
-            f"FOR VALUES FROM ({10 * part}) TO ({10 * part + 10})".encode()
-        )
-    ages = np.arange(30)
-    connection.cursor().executemany(
-        "INSERT INTO post VALUES (%s, %s, now() - make_interval(days => %s))",
-        [(i, " ".join(f"{i}w{j}" for j in range(6)), 40 - int(ages[i])) for i in range(30)],
-    )
-    corpus = create(db)
-    corpus.attach("post", "id", "body", mode, time="moment")
-    assert len(corpus) == 19  # the rows from 11 on are younger than 30 days
-    expire(connection, corpus, "11", "12")
-    connection.execute("DROP TABLE post_0, post_1")
-    settle(db, connection, False)
-    assert sorted(expiries(connection, corpus), key=int) == [str(i) for i in range(20, 30)]
-    assert corpus.check() == []
-    assert list(corpus.drift()) == []
-
-
-@pytest.mark.parametrize(
-    ("type_", "is_warned_of"),
-    [("timestamp", True), ("timestamptz", False), ("date", False)],
-)
-def test_a_time_without_a_zone_is_warned_of(
-    db: ts.Database,
-    connection: Connection,
-    caplog: pytest.LogCaptureFixture,
-    type_: str,
-    is_warned_of: bool,
-) -> None:
-    create(db)
-    message = (
-        f'column "moment" of table public.post is a {type_} without time zone: its times are of UTC'
-    )
-    notices: list[str | None] = []
-    connection.add_notice_handler(lambda notice: notices.append(notice.message_primary))
-    attach(connection, "queue", "expires_column", type_)
-    assert notices == [message] * is_warned_of
-    create(db, "other").attach("post", "id", "body", expires="moment")
-    assert caplog.messages == [message] * is_warned_of

@@ -7,9 +7,8 @@ index_pending each mend that.
 from __future__ import annotations
 
 import random
-from datetime import date, datetime, timedelta, timezone
+from datetime import date, timedelta
 from typing import Any, LiteralString, cast
-from uuid import UUID
 
 import psycopg
 import pytest
@@ -147,35 +146,12 @@ def test_rows_and_documents_are_equal_again(
     kind, statement, keys = BYPASSES[cause]
     make_messages(db, corpus, connection, mode, kind)
     connection.execute(statement)
-    assert corpus.status().problems != []
-    assert {problem.kind for problem in corpus.check()} == {"attached table"}
+    status = corpus.status()
+    assert [*status.problems, *status.notes] != []
+    dropped = "table dropped" in cause
+    assert [problem.kind for problem in corpus.check()] == ["attached table"] * dropped
     mend(db, corpus, connection)
     check_equal(corpus, connection, keys)
-
-
-@pytest.mark.sampled
-@mending
-@in_both_modes
-@pytest.mark.parametrize("kind", KINDS)
-def test_rows_deleted_while_detached_lose_their_documents(
-    db: ts.Database,
-    corpus: ts.Corpus,
-    connection: Connection,
-    mode: str,
-    mend: Mender,
-    kind: str,
-) -> None:
-    make_messages(db, corpus, connection, mode, kind)
-    corpus.detach("message")
-    connection.execute("DELETE FROM message WHERE day = '2026-11-02'")
-    connection.execute("UPDATE message SET body = 'a text that changed' WHERE id = 1")
-    connection.execute(
-        "SELECT textsim.attach('c', 'message', text_column => 'body', mode => %s, "
-        "key_columns => ARRAY['day', 'id'])",
-        [mode],
-    )
-    mend(db, corpus, connection)
-    check_equal(corpus, connection, keys_of(DAYS[0]))
 
 
 @in_both_modes
@@ -203,99 +179,6 @@ def test_changes_of_key_columns_and_texts_are_followed(
     assert stored_forms(connection)["2026-11-01/3"] == "another text"
 
 
-COLUMN_TYPES = ("int", "bigint", "uuid", "date", "timestamp", "timestamptz", "text", "varchar")
-
-
-def random_value(rng: random.Random, kind: str) -> Any:
-    moment = datetime(1990, 1, 1) + timedelta(microseconds=rng.randrange(10**15))
-    match kind:
-        case "int" | "bigint":
-            return rng.randrange(-5, 500)
-        case "uuid":
-            return UUID(int=rng.getrandbits(128))
-        case "date":
-            return moment.date()
-        case "timestamp":
-            return moment.replace(microsecond=rng.choice([0, 500_000, 123_456]))
-        case "timestamptz":
-            zone = timezone(timedelta(hours=rng.randrange(-11, 12)))
-            return moment.replace(tzinfo=zone)
-        case _:
-            return "".join(rng.choices("/~01ab é'%\"\\{},", k=rng.randrange(5)))
-
-
-def table_of_types(connection: Connection, types: list[str]) -> str:
-    """Create the table t with these key columns and return the names of the columns."""
-    columns = ", ".join(f"k{n} {kind}" for n, kind in enumerate(types))
-    names = ", ".join(f"k{n}" for n in range(len(types)))
-    connection.execute(f"CREATE TABLE t ({columns}, body text, PRIMARY KEY ({names}))".encode())
-    return names
-
-
-def insert_random(
-    connection: Connection, rng: random.Random, types: list[str], rows: int
-) -> dict[str, int]:
-    """Insert rows with random keys, and return the number in the text of each by its key in Python."""
-    numbers = {}
-    marks = ", ".join(["%s"] * (len(types) + 1))
-    for number in range(rows):
-        values = [random_value(rng, kind) for kind in types]
-        inserted = connection.execute(
-            f"INSERT INTO t VALUES ({marks}) ON CONFLICT DO NOTHING".encode(),
-            [*values, text_of(number)],
-        )
-        if inserted.rowcount:
-            numbers[ts.join_key(*values)] = number
-    return numbers
-
-
-@pytest.mark.sampled
-@in_both_modes
-@pytest.mark.parametrize("columns", [2, 3, 4])
-def test_keys_do_not_depend_on_the_settings_of_a_session(
-    db: ts.Database,
-    corpus: ts.Corpus,
-    connection: Connection,
-    rng: random.Random,
-    mode: str,
-    columns: int,
-) -> None:
-    types = rng.sample(COLUMN_TYPES, columns)
-    names = table_of_types(connection, types)
-    corpus.attach("t", key_columns=names.split(", "), text="body", mode=mode)
-    expected: dict[str, int] = {}
-    for style, zone in (("ISO", "UTC"), ("German", "Asia/Tokyo"), ("SQL, DMY", "America/New_York")):
-        connection.execute("SELECT set_config('DateStyle', %s, false)", [style])
-        connection.execute("SELECT set_config('TimeZone', %s, false)", [zone])
-        expected |= insert_random(connection, rng, types, 15)
-    db.worker().run(until_idle=True)
-    assert set(stored_forms(connection)) == set(expected)
-    connection.execute("UPDATE t SET body = 'a new text'")
-    connection.execute("CALL textsim.index_pending('c')")
-    assert set(stored_forms(connection).values()) == {"a new text"}
-    assert corpus.check() == []
-    assert list(corpus.drift()) == []
-    connection.execute("DELETE FROM t")
-    connection.execute("CALL textsim.index_pending('c')")
-    assert stored_forms(connection) == {}
-
-
-@in_both_modes
-def test_the_key_of_a_row_leads_back_to_the_row(
-    db: ts.Database, corpus: ts.Corpus, connection: Connection, rng: random.Random, mode: str
-) -> None:
-    names = table_of_types(connection, ["date", "text", "bigint"])
-    numbers = insert_random(connection, rng, ["date", "text", "bigint"], 40)
-    corpus.attach("t", key_columns=names.split(", "), text="body", mode=mode)
-    rows = connection.execute(
-        "SELECT d.key, t.body FROM textsim.document_1 d "
-        "JOIN t ON t.k0 = textsim.key_part(d.key, 1)::date "
-        "AND t.k1 = textsim.key_part(d.key, 2) AND t.k2 = textsim.key_part(d.key, 3)::bigint"
-    ).fetchall()
-    assert dict(rows) == {key: text_of(number) for key, number in numbers.items()}
-    assert len(rows) == len(numbers)
-
-
 PART = st.text(st.sampled_from("/~01a") | st.characters(exclude_characters="\0", codec="utf-8"))
 
 
@@ -309,7 +192,8 @@ def test_sql_joins_and_splits_keys_as_python_does(
     connection: Connection, rng: random.Random
 ) -> None:
     for _ in range(300):
-        parts = [random_value(rng, "text") for _ in range(rng.randrange(1, 5))]
+        sizes = rng.choices(range(5), k=rng.randrange(1, 5))
+        parts = ["".join(rng.choices("/~01ab é'%\"\\{},", k=size)) for size in sizes]
         key = ts.join_key(*parts)
         assert connection.execute(
             "SELECT textsim.join_key(VARIADIC %s::text[])", [parts]
@@ -334,39 +218,29 @@ def test_values_without_a_key_are_refused() -> None:
             ts.join_key(*cast("tuple[Any, ...]", parts))
 
 
-REFUSALS: dict[LiteralString, tuple[str, list[str]]] = {
-    "CREATE TABLE t (a int, b int, body text)": ('column "a" may be NULL', ["a", "b"]),
-    "CREATE TABLE t (a int NOT NULL, b int NOT NULL, body text)": (
+REFUSALS: list[tuple[LiteralString, str, str]] = [
+    ("a int, b int", "ab", 'column "a" may be NULL'),
+    ("a int PRIMARY KEY, b int NOT NULL", "ab", 'columns "a", "b" are not unique together'),
+    (
+        "a int, b int, c int, PRIMARY KEY (a, b, c)",
+        "ab",
         'columns "a", "b" are not unique together',
-        ["a", "b"],
     ),
-    "CREATE TABLE t (a int, b int, c int, body text, PRIMARY KEY (a, b, c))": (
-        'columns "a", "b" are not unique together',
-        ["a", "b"],
+    (
+        "a int, b numeric, PRIMARY KEY (a, b)",
+        "ab",
+        'column "b" is of type numeric; expected an integer',
     ),
-    "CREATE TABLE t (a int PRIMARY KEY, b int NOT NULL, body text)": (
-        'columns "a", "b" are not unique together',
-        ["a", "b"],
-    ),
-    "CREATE TABLE t (a int, b numeric, body text, PRIMARY KEY (a, b))": (
-        'column "b" is of type numeric; expected an integer, uuid, text, varchar, date',
-        ["a", "b"],
-    ),
-    "CREATE TABLE t (a int, b int, body text, PRIMARY KEY (a, b))": (
-        "name a column twice",
-        ["a", "a"],
-    ),
-}
+    ("a int, b int, PRIMARY KEY (a, b)", "aa", "name a column twice"),
+]
 
 
-@pytest.mark.parametrize("statement", REFUSALS)
-def test_columns_that_are_no_key_are_refused(
-    corpus: ts.Corpus, connection: Connection, statement: LiteralString
-) -> None:
-    message, columns = REFUSALS[statement]
-    connection.execute(statement)
-    with pytest.raises(ts.ConfigurationError, match=message):
-        corpus.attach("t", key_columns=columns, text="body")
+def test_columns_that_are_no_key_are_refused(corpus: ts.Corpus, connection: Connection) -> None:
+    for columns, key, message in REFUSALS:
+        connection.execute(f"CREATE TABLE t (body text, {columns})".encode())
+        with pytest.raises(ts.ConfigurationError, match=message):
+            corpus.attach("t", key_columns=[*key], text="body")
+        connection.execute("DROP TABLE t")
 
 
 def test_a_key_is_named_once(corpus: ts.Corpus, connection: Connection) -> None:
@@ -401,34 +275,6 @@ def test_a_renamed_key_column_is_reported_with_the_statements_that_mend_it(
     connection.execute("ALTER TABLE t DROP CONSTRAINT t_pkey")
     (problem,) = corpus.status().problems
     assert 'columns "B, c", "a" are not unique together' in problem
-
-
-@pytest.mark.more
-def test_a_large_table_of_many_partitions(
-    db: ts.Database, corpus: ts.Corpus, connection: Connection
-) -> None:
-    connection.execute(
-        "CREATE TABLE message (id bigint, day date, body text, PRIMARY KEY (id, day)) "
-        "PARTITION BY RANGE (day)"
-    )
-    for number in range(1, 31):
-        create_partition(connection, date(2026, 11, number))
-    connection.execute(
-        "INSERT INTO message SELECT i, date '2026-11-01' + i % 30, "
-        "'the text ' || md5(i::text) || ' has one word of its own ' || i "
-        "FROM generate_series(1, 20000) i"
-    )
-    corpus.attach("message", key_columns=["day", "id"], text="body")
-    assert len(corpus) == 20000
-    connection.execute("DROP TABLE message_7")
-    run_worker(db, corpus, connection)
-    assert len(corpus) == 20000 - 667
-    connection.execute("ALTER TABLE message DETACH PARTITION message_8")
-    connection.execute("UPDATE message SET body = body || ' again' WHERE day = '2026-11-10'")
-    run_index_pending(db, corpus, connection)
-    assert len(corpus) == 20000 - 2 * 667
-    assert list(corpus.drift()) == []
-    assert corpus.check() == []
 
 
 @pytest.mark.parametrize("mend", [run_worker, run_index_pending], ids=lambda mend: mend.__name__)

@@ -187,13 +187,3 @@ def test_a_dropped_or_renamed_column_of_the_filter_is_a_problem(
     (problem,) = corpus.status().problems
     assert 'its column "hidden" is now named "secret"' in problem
     assert "row_filter => 'hidden'" in problem
-
-
-def test_nothing_of_a_filter_outlives_its_corpus(
-    db: ts.Database, connection: Connection, corpus: ts.Corpus
-) -> None:
-    corpus.attach("t", "id", "body", row_filter="hidden")
-    assert corpus.check() == []
-    connection.execute("DROP TABLE t")
-    corpus.drop()
-    assert value(connection, "SELECT to_regproc('textsim._filter_1') IS NULL")

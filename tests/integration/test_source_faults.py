@@ -5,7 +5,6 @@ from __future__ import annotations
 import random
 import threading
 
-import psycopg
 import pytest
 
 import textsim_db as ts
@@ -16,29 +15,6 @@ from tests.support.waiting import PATIENCE_SECONDS, wait_for
 from tests.support.workers import running_worker
 from textsim_db.cli.doctor_work import find_behind, read_workers
 from textsim_db.db.addresses import plain_url, sqlalchemy_url
-
-
-@pytest.mark.parametrize("mode", MODES)
-def test_changes_that_cannot_be_indexed_are_set_aside_and_can_be_retried(
-    db: ts.Database, corpus: ts.Corpus, connection: Connection, mode: str
-) -> None:
-    connection.execute("CREATE TABLE t (id text PRIMARY KEY, body text)")
-    corpus.attach("t", "id", "body", mode)
-    connection.execute(
-        "INSERT INTO t SELECT repeat('k', i), 'text ' || i FROM generate_series(999, 1002) i"
-    )
-    db.worker().run(until_idle=True)
-    assert len(corpus) == 2
-    assert sorted(f.error for f in corpus.failures()) == [
-        "the key is 1001 bytes long; at most 1000 are possible",
-        "the key is 1002 bytes long; at most 1000 are possible",
-    ]
-    assert corpus.status().failed == 2
-    assert corpus.retry_failures() == 2
-    connection.execute("UPDATE t SET id = 'short' WHERE id = repeat('k', 1001)")
-    connection.execute("DELETE FROM t WHERE id = repeat('k', 1002)")
-    index_all_pending(db, corpus)
-    assert len(corpus) == 3
 
 
 def test_reconcile_mends_changes_that_triggers_missed(
@@ -104,34 +80,6 @@ def test_a_worker_refuses_a_table_whose_rows_it_cannot_all_see(
         assert len(corpus) == 6
     finally:
         connection.execute(f"DROP OWNED BY {role}; DROP ROLE {role}".encode())
-
-
-def test_a_worker_follows_a_table_that_is_renamed_altered_or_dropped(
-    db: ts.Database, corpus: ts.Corpus, connection: Connection
-) -> None:
-    make_table(connection)
-    corpus.attach("t", "id", "body")
-    other = db.create_corpus("other")
-    connection.execute("CREATE TABLE fine (id int PRIMARY KEY, body text)")
-    other.attach("fine", "id", "body")
-    connection.execute("INSERT INTO fine VALUES (1, 'goes on')")
-    connection.execute("INSERT INTO t VALUES (6, 'in the queue')")
-    connection.execute("ALTER TABLE t RENAME TO renamed")
-    db.worker().run(until_idle=True)
-    assert (len(corpus), len(other)) == (6, 1)
-    connection.execute("ALTER TABLE renamed RENAME COLUMN body TO content")
-    connection.execute("INSERT INTO fine VALUES (2, 'goes on still')")
-    worker = db.worker()
-    worker.run(until_idle=True)
-    fault = 'its column "body" does not exist; the table has "id", "content", "other"'
-    assert worker.unusable == {"public.renamed": fault}
-    connection.execute("DROP TABLE renamed")
-    worker = db.worker()
-    worker.run(until_idle=True)
-    assert worker.unusable == {}
-    assert [table.table for table in db.sources()] == ["fine"]
-    assert (len(corpus), len(other)) == (0, 2)
-    corpus.drop()
 
 
 def test_a_change_that_crashes_every_worker_is_set_aside(
@@ -254,28 +202,6 @@ def test_what_attach_refuses_is_a_fault_of_an_attached_table_too(
     assert any(reason in notice for notice in notices)
     (finding,) = [f for f in find_behind(db, read_workers(db)) if reason in f.fact]
     assert finding.level == "fault"
-
-
-def test_a_key_that_became_deferrable_loses_documents_until_it_is_mended(
-    db: ts.Database, connection: Connection
-) -> None:
-    texts = ["the council voted to rebuild the old bridge", "rain closed two schools on tuesday"]
-    corpus = db.create_corpus("c", shingle="word:2", recall=1, is_unique=True)
-    connection.execute("CREATE TABLE t (id int PRIMARY KEY, body text)")
-    corpus.attach("t", "id", "body")
-    connection.execute("INSERT INTO t VALUES (1, %s), (2, %s)", texts)
-    assert corpus.status().problems == []
-    connection.execute("ALTER TABLE t DROP CONSTRAINT t_pkey, ADD PRIMARY KEY (id) DEFERRABLE")
-    connection.execute("UPDATE t SET id = 3 - id")
-    assert len(stored_forms(connection)) == 1
-    assert "is deferrable" in corpus.status().problems[0]
-    connection.execute("ALTER TABLE t DROP CONSTRAINT t_pkey, ADD PRIMARY KEY (id)")
-    assert corpus.status().problems == []
-    corpus.reconcile()
-    assert stored_forms(connection) == {"1": texts[1], "2": texts[0]}
-    for text in texts:
-        with pytest.raises(psycopg.errors.UniqueViolation):
-            connection.execute("INSERT INTO t VALUES (3, %s)", [text])
 
 
 @pytest.mark.parametrize("mode", MODES)

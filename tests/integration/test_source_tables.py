@@ -110,28 +110,6 @@ def test_a_single_partition_can_be_attached(
     assert stored_forms(connection) == {}
 
 
-@pytest.mark.parametrize("mode", MODES)
-def test_a_row_filter_and_a_generated_column_stand_for_a_view(
-    db: ts.Database, corpus: ts.Corpus, connection: Connection, mode: str
-) -> None:
-    connection.execute(
-        """
-        CREATE TABLE t (id bigint PRIMARY KEY, title text, summary text, hidden bool DEFAULT false,
-            body text GENERATED ALWAYS AS (title || ' ' || summary) STORED);
-        CREATE VIEW v AS SELECT id, title || ' ' || summary AS body FROM t WHERE NOT hidden;
-        INSERT INTO t SELECT i, 'title ' || i, 'a summary of ' || i FROM generate_series(1, 5) i
-        """
-    )
-    corpus.attach("t", "id", "body", mode, row_filter="NOT hidden")
-    connection.execute("UPDATE t SET hidden = true WHERE id = 1")
-    connection.execute("UPDATE t SET summary = 'another summary' WHERE id = 2")
-    connection.execute("DELETE FROM t WHERE id = 3")
-    index_all_pending(db, corpus)
-    forms = expected_forms(connection, "v")
-    assert len(forms) == 3
-    assert stored_forms(connection) == forms
-
-
 REFUSED: dict[str, tuple[LiteralString, str]] = {
     "view": ("CREATE VIEW t AS SELECT 1 AS id, 'a' AS body", "it is a view"),
     "materialized view": ("CREATE MATERIALIZED VIEW t AS SELECT 1 AS id, 'a' AS body", "a view"),

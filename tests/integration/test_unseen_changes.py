@@ -146,69 +146,6 @@ def test_only_the_keys_of_a_lost_partition_are_logged(
     check_equal(corpus, set())
 
 
-@pytest.mark.sampled
-@mending
-@in_both_modes
-@pytest.mark.parametrize("at_once", [False, True])
-def test_changes_while_a_trigger_is_disabled_are_mended(
-    db: ts.Database,
-    corpus: ts.Corpus,
-    connection: Connection,
-    mode: str,
-    at_once: bool,
-    mend: Mender,
-) -> None:
-    """The trigger may be enabled again before any check, as after a restore."""
-    make_table(connection)
-    corpus.attach("t", "id", "body", mode)
-    connection.execute("ALTER TABLE t DISABLE TRIGGER USER")
-    connection.execute("DELETE FROM t WHERE id < 10")
-    if not at_once:
-        check_reported(corpus, "its trigger _textsim_1_delete is disabled")
-        mend(db, corpus, connection)
-        assert list(corpus.drift()) == []
-        connection.execute("DELETE FROM t WHERE id = 10")
-    connection.execute("ALTER TABLE t ENABLE TRIGGER USER")
-    connection.execute("DELETE FROM t WHERE id = 11")
-    mend(db, corpus, connection)
-    expected = set(range(10, ROWS)) - ({11} if at_once else {10, 11})
-    check_equal(corpus, expected)
-
-
-@pytest.mark.sampled
-@mending
-@in_both_modes
-@pytest.mark.parametrize("created_again", [False, True])
-def test_documents_of_a_dropped_table_are_removed(
-    db: ts.Database,
-    corpus: ts.Corpus,
-    connection: Connection,
-    mode: str,
-    created_again: bool,
-    mend: Mender,
-) -> None:
-    make_table(connection)
-    corpus.attach("t", "id", "body", mode)
-    corpus.add("by hand", "a text that no table has")
-    connection.execute("DROP TABLE t")
-    if created_again:
-        connection.execute("CREATE TABLE t (id bigint PRIMARY KEY, body text)")
-        insert_rows(connection, 5, 1)
-        with pytest.raises(ts.ConfigurationError, match=r"t is not attached .*were dropped"):
-            corpus.detach("t")
-    check_reported(corpus, "it was dropped")
-    assert len(list(corpus.drift())) == ROWS
-    mend(db, corpus, connection)
-    assert stored_keys(corpus) == ["by hand"]
-    assert db.sources() == []
-    assert corpus.check() == []
-    if created_again:
-        corpus.attach("t", "id", "body", mode)
-        assert set(stored_keys(corpus)) == {"by hand", "5"}
-        corpus.detach("t")
-    corpus.drop()
-
-
 @pytest.mark.more
 @pytest.mark.parametrize("mend", sample(MENDERS, 3))
 @pytest.mark.parametrize("mode", sample(MODES, 2))
@@ -249,27 +186,6 @@ def test_rows_inserted_with_disabled_triggers_while_attaching_are_indexed(
         connection.execute("ALTER TABLE t ENABLE TRIGGER USER")
     mend(db, corpus, connection)
     check_equal(corpus, set(range(ROWS)))
-
-
-@pytest.mark.sampled
-@mending
-@in_both_modes
-def test_a_table_can_be_attached_again_by_another_key(
-    db: ts.Database, corpus: ts.Corpus, connection: Connection, mode: str, mend: Mender
-) -> None:
-    """The documents of the old keys stay, as after every detach."""
-    connection.execute(
-        "CREATE TABLE t (id bigint PRIMARY KEY, name text UNIQUE NOT NULL, body text)"
-    )
-    connection.execute("INSERT INTO t VALUES (1, 'one', 'a text'), (2, 'two', 'another text')")
-    corpus.attach("t", "name", "body", mode)
-    corpus.detach("t")
-    connection.execute("DELETE FROM t WHERE id = 2")
-    connection.execute("SELECT textsim.attach('c', 't', 'id', 'body', %s)", [mode])
-    mend(db, corpus, connection)
-    assert sorted(stored_keys(corpus)) == ["1", "one", "two"]
-    assert list(corpus.drift()) == []
-    assert corpus.check() == []
 
 
 @in_both_modes

@@ -16,10 +16,8 @@ import pytest
 import textsim_db as ts
 from tests.support.connections import Connection
 from tests.support.sources import (
-    expected_forms,
     index_all_pending,
     make_table,
-    stored_forms,
     text_of,
 )
 from tests.support.waiting import CLIENT_WAITS_FOR_A_LOCK, PATIENCE_SECONDS, wait_for, wait_until
@@ -125,24 +123,6 @@ def test_the_changes_of_a_locked_table_are_soon_tried_again(
         )
         holder.rollback()
         wait_for(lambda: "100" in corpus)
-
-
-def test_rows_that_a_transaction_has_locked_are_indexed_later(
-    db: ts.Database, corpus: ts.Corpus, connection: Connection
-) -> None:
-    make_table(connection, 50)
-    corpus.attach("t", "id", "body", "inline")
-    with psycopg.connect(db.url) as holder:
-        holder.execute("UPDATE t SET body = body || ' changed' WHERE id IN (3, 7)")
-        connection.execute("UPDATE t SET body = body || ' more' WHERE id NOT IN (3, 7)")
-        db.worker().run(until_idle=True)
-        waiting = "SELECT key FROM textsim.document_1 WHERE word_ids IS NULL ORDER BY key"
-        holder.commit()
-    assert [row[0] for row in connection.execute(waiting)] in ([], ["3", "7"])
-    connection.execute("UPDATE textsim.pending SET lease_until = NULL")
-    index_all_pending(db, corpus)
-    assert connection.execute(waiting).fetchall() == []
-    assert stored_forms(connection) == expected_forms(connection, "t")
 
 
 def test_a_statement_that_takes_too_long_is_cancelled_and_repeated(

@@ -68,24 +68,6 @@ def test_every_row_is_indexed(db: ts.Database, connection: Connection, mode: str
     assert list(db.corpus("c").drift()) == []
 
 
-@in_both_modes
-def test_changes_are_indexed(db: ts.Database, connection: Connection, mode: str) -> None:
-    create_corpus(connection)
-    create_table(connection, 10)
-    connection.execute("SELECT textsim.attach('c', 't', 'id', 'body', %s)", [mode])
-    connection.execute("CALL textsim.index_pending('c')")
-    connection.execute("SELECT textsim.add('c', 'by hand', 'words that wait for their ids')")
-    connection.execute("UPDATE t SET body = 'a text that was changed' WHERE id = 1")
-    connection.execute("DELETE FROM t WHERE id = 2")
-    connection.execute("UPDATE t SET body = NULL WHERE id = 3")
-    connection.execute("UPDATE t SET id = 30 WHERE id = 4")
-    connection.execute("INSERT INTO t VALUES (11, 'a new text that is there')")
-    connection.execute("CALL textsim.index_pending('c')")
-    assert count_documents(connection) == (10, 0, 0)
-    assert db.corpus("c").check() == []
-    assert list(db.corpus("c").drift()) == []
-
-
 def test_changes_that_cannot_be_indexed_are_set_aside_with_their_error(
     db: ts.Database, connection: Connection
 ) -> None:
@@ -190,33 +172,6 @@ def test_writers_and_a_worker_run_beside_index_pending(
     assert count_documents(connection)[1:] == (0, 0)
     assert list(db.corpus("c").drift()) == []
     assert db.corpus("c").check() == []
-
-
-def test_index_pending_waits_for_a_document_that_is_locked(
-    db: ts.Database, connection: Connection, database_url: str
-) -> None:
-    create_corpus(connection)
-    create_table(connection, 5)
-    connection.execute("SELECT textsim.attach('c', 't', 'id', 'body', 'inline')")
-    with psycopg.connect(database_url) as holder:
-        holder.execute("UPDATE t SET body = 'a text that is not committed yet' WHERE id = 3")
-        thread = threading.Thread(
-            target=connection.execute, args=["CALL textsim.index_pending('c')"]
-        )
-        thread.start()
-        with psycopg.connect(database_url, autocommit=True) as watcher:
-            while (
-                watcher.execute(
-                    f"SELECT FROM {LOCKS} "
-                    "WHERE NOT granted AND locktype IN ('transactionid', 'tuple')"
-                ).fetchone()
-                is None
-            ):
-                time.sleep(0.01)
-        holder.commit()
-    thread.join()
-    assert list(db.corpus("c").drift()) == []
-    assert count_documents(connection) == (5, 0, 0)
 
 
 def test_index_pending_causes_no_deadlock_of_a_writer_it_waits_for(
