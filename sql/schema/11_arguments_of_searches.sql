@@ -162,6 +162,16 @@ BEGIN
     END IF;
 END $$;
 
+CREATE OR REPLACE FUNCTION textsim._check_choice(name text, value text, VARIADIC choices text[]) RETURNS void
+LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    IF (value = ANY (choices)) IS NOT TRUE THEN
+        RAISE EXCEPTION '% is %; expected % or %', name, quote_nullable(value),
+            array_to_string(choices[:cardinality(choices) - 1], ', '), choices[cardinality(choices)]
+            USING ERRCODE = 'invalid_parameter_value';
+    END IF;
+END $$;
+
 -- A block with EXCEPTION can neither commit nor roll back, and the server has a message for each of the two. In a
 -- transaction block the server has one message for both, whatever its language is. A procedure with a SET clause could
 -- never commit.

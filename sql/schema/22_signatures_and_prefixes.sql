@@ -180,15 +180,25 @@ END $$;
 -- Kaushik, A Primitive Operator for Similarity Joins in Data Cleaning, ICDE 2006; two longer, so that three
 -- are shared: Wang, Li and Feng, Can We Beat the Prefix Filtering?, SIGMOD 2012.
 
--- How many rows a document of n shingles has in an exact corpus: n - ceil(threshold n) + 3 at most.
-CREATE OR REPLACE FUNCTION textsim._count_rows(shingles integer, threshold double precision) RETURNS integer
+-- How many shingles two sets share at least if they reach the threshold and the larger has n: the smallest integer o
+-- with o / n >= threshold, in doubles: the product may be rounded up or down. A planner that knows n computes the
+-- quotients, so nullif() must hide a division by zero.
+CREATE OR REPLACE FUNCTION textsim._overlap(n integer, threshold double precision) RETURNS integer
 LANGUAGE sql IMMUTABLE PARALLEL SAFE
--- n - o + 3, where o is the smallest integer with o / n >= threshold, in doubles: the product may be rounded
--- up or down. A planner that knows n computes the quotients, so nullif() must hide a division by zero.
-RETURN least(shingles, shingles + 3 - ceil(threshold * shingles) + CASE
-    WHEN (ceil(threshold * shingles) - 1) / nullif(shingles, 0) >= threshold THEN 1
-    WHEN ceil(threshold * shingles) / nullif(shingles, 0) >= threshold THEN 0
+RETURN (ceil(threshold * n) - CASE
+    WHEN (ceil(threshold * n) - 1) / nullif(n, 0) >= threshold THEN 1
+    WHEN ceil(threshold * n) / nullif(n, 0) >= threshold THEN 0
     ELSE -1 END)::integer;
+
+-- How many rows a document of n shingles has in an exact corpus.
+CREATE OR REPLACE FUNCTION textsim._count_rows(n integer, threshold double precision) RETURNS integer
+LANGUAGE sql IMMUTABLE PARALLEL SAFE
+RETURN least(n, n + 3 - textsim._overlap(n, threshold));
+
+-- How many of them, the first ones, a writer of a unique corpus locks: similar documents share one of these.
+CREATE OR REPLACE FUNCTION textsim._count_locks(n integer, threshold double precision) RETURNS integer
+LANGUAGE sql IMMUTABLE PARALLEL SAFE
+RETURN CASE n WHEN 0 THEN 0 ELSE n + 1 - textsim._overlap(n, threshold) END;
 
 -- How many rows two documents of a and b shingles share in an exact corpus if they are similar, at most 3.
 CREATE OR REPLACE FUNCTION textsim._needed_rows(a integer, b integer, threshold double precision) RETURNS integer

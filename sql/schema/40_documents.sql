@@ -114,7 +114,10 @@ BEGIN
     counts := c.keep_for IS NULL OR stored.expires_at IS NULL OR stored.expires_at > now();
     IF source <> stored.source_id AND textsim._is_attached(stored.source_id) AND counts THEN
         IF c.is_unique THEN
-            PERFORM textsim._raise_taken_key(c.id, stored.source_id, key);
+            RAISE EXCEPTION 'unique corpus "%" has document "%" from table % already', c.name, left(key, 100),
+                (SELECT s.relation FROM textsim.source s WHERE s.id = stored.source_id)
+                USING ERRCODE = 'unique_violation', CONSTRAINT = c.name,
+                    HINT = 'The tables of a unique corpus need different keys.';
         END IF;
         -- The caller's transaction must not fail, so a worker sets the key aside with an error.
         INSERT INTO textsim.pending (kind, corpus_id, source_id, keys)

@@ -6,24 +6,6 @@
 
 -- Private functions
 
--- How many of its first rows a document locks in an exact corpus: n - ceil(threshold n) + 1.
-CREATE OR REPLACE FUNCTION textsim._count_locks(shingles integer, threshold double precision) RETURNS integer
-LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
-DECLARE
-    overlap double precision := ceil(threshold * shingles);
-BEGIN
-    IF shingles = 0 THEN
-        RETURN 0;
-    END IF;
-    -- The smallest overlap with overlap / n >= threshold, in doubles, as in _count_rows().
-    IF (overlap - 1) / shingles >= threshold THEN
-        overlap := overlap - 1;
-    ELSIF overlap / shingles < threshold THEN
-        overlap := overlap + 1;
-    END IF;
-    RETURN shingles - overlap + 1;
-END $$;
-
 -- How many buckets a transaction locks before it locks whole corpora.
 CREATE OR REPLACE FUNCTION textsim._max_bucket_locks() RETURNS integer
 LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
@@ -227,18 +209,6 @@ BEGIN
                 twin.similarity, ' in scope (' || scope || ')', c.threshold,
                 CASE WHEN twin.count > 1 THEN format(' %s documents match.', twin.count) END)
                 || CASE WHEN unique_from > 0 THEN ' It has the same shingles; copies => true stores it.' ELSE '' END;
-END $$;
-
--- Raise unique_violation: a document of a unique corpus belongs to another attached table.
-CREATE OR REPLACE FUNCTION textsim._raise_taken_key(corpus_id integer, source integer, key text) RETURNS void
-LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
-DECLARE
-    c textsim.corpus := (SELECT k FROM textsim.corpus k WHERE k.id = corpus_id);
-BEGIN
-    RAISE EXCEPTION 'unique corpus "%" has document "%" from table % already', c.name, left(key, 100),
-        (SELECT s.relation FROM textsim.source s WHERE s.id = source)
-        USING ERRCODE = 'unique_violation', CONSTRAINT = c.name,
-            HINT = 'The tables of a unique corpus need different keys.';
 END $$;
 
 -- Raise an error if a document of a unique corpus belongs to an attached table.

@@ -206,21 +206,17 @@ BEGIN
     ORDER BY s.j;
 END $$;
 
--- The code point of each character of a text, in order.
-CREATE OR REPLACE FUNCTION textsim._code_points(form text) RETURNS integer[]
-LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
-BEGIN
-    RETURN array(SELECT ascii(u.unit) FROM unnest(string_to_array(form, NULL)) WITH ORDINALITY u (unit, place)
-        ORDER BY u.place);
-END $$;
-
 -- The units of a text as numbers: code points, or word ids with negative numbers for words that are not in the
 -- dictionary. If the word ids are known, the form may be NULL.
 CREATE OR REPLACE FUNCTION textsim._unit_numbers(unit text, form text, word_ids integer[] DEFAULT NULL) RETURNS integer[]
 LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     IF unit = 'char' THEN
-        RETURN textsim._code_points(coalesce(form, textsim._normal_form_of(word_ids)));
+        RETURN array(
+            SELECT ascii(u.unit)
+            FROM unnest(string_to_array(coalesce(form, textsim._normal_form_of(word_ids)), NULL))
+                WITH ORDINALITY u (unit, place)
+            ORDER BY u.place);
     END IF;
     RETURN coalesce(word_ids, textsim._word_numbers(form));
 END $$;

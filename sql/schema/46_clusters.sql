@@ -5,15 +5,6 @@
 
 -- Private functions
 
-CREATE OR REPLACE FUNCTION textsim._check_linkage(linkage text) RETURNS void
-LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
-BEGIN
-    IF linkage IN ('single', 'complete', 'kept') IS NOT TRUE THEN
-        RAISE EXCEPTION 'linkage is %; expected one of single, complete, kept', quote_nullable(linkage)
-            USING ERRCODE = 'invalid_parameter_value';
-    END IF;
-END $$;
-
 -- The connected components of links, and the weakest link of a maximum spanning tree of each component.
 CREATE OR REPLACE FUNCTION textsim._single_linkage(
     lefts integer[], rights integer[], similarities double precision[], documents integer,
@@ -376,7 +367,8 @@ LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE ROWS 1000 SET search_path = pg_catalog
 DECLARE
     pairs record;
 BEGIN
-    PERFORM textsim._check_given('the query', query IS NOT NULL), textsim._check_linkage(linkage);
+    PERFORM textsim._check_given('the query', query IS NOT NULL),
+        textsim._check_choice('linkage', linkage, 'single', 'complete', 'kept');
     pairs := textsim._read_pairs(query, caller_path, linkage, judged_corpus);
     IF pairs.keys IS NULL THEN
         RETURN;
@@ -469,11 +461,8 @@ DECLARE
     pairs record;
     ranks integer[];
 BEGIN
-    IF ordering IS NULL THEN
-        RAISE EXCEPTION 'keep is %; expected first, last, longest or shortest', quote_nullable(keep)
-            USING ERRCODE = 'invalid_parameter_value';
-    END IF;
-    PERFORM textsim._check_linkage(linkage);
+    PERFORM textsim._check_choice('keep', keep, 'first', 'last', 'longest', 'shortest'),
+        textsim._check_choice('linkage', linkage, 'single', 'complete', 'kept');
     IF c.id IS NULL THEN
         RETURN;
     END IF;

@@ -36,15 +36,6 @@ BEGIN
     RETURN coalesce(c.origin, c.id);
 END $$;
 
-CREATE OR REPLACE FUNCTION textsim._check_verdict(name text, verdict text) RETURNS void
-LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
-BEGIN
-    IF verdict IN ('same', 'different', 'unsure') IS NOT TRUE THEN
-        RAISE EXCEPTION '% is %; expected same, different or unsure', name, quote_nullable(verdict)
-            USING ERRCODE = 'invalid_parameter_value';
-    END IF;
-END $$;
-
 -- Two keys in byte order; an error if no two documents can have them.
 CREATE OR REPLACE FUNCTION textsim._ordered_pair(a text, b text, OUT lower text, OUT higher text)
 LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
@@ -189,10 +180,8 @@ DECLARE
     pair record;
     stored textsim.judgement;
 BEGIN
-    PERFORM textsim._check_verdict('verdict', verdict);
-    IF replaces IS NOT NULL THEN
-        PERFORM textsim._check_verdict('replaces', replaces);
-    END IF;
+    PERFORM textsim._check_choice('verdict', verdict, 'same', 'different', 'unsure');
+    PERFORM textsim._check_choice('replaces', coalesce(replaces, 'same'), 'same', 'different', 'unsure');
     note := nullif(note, '');
     SELECT p.* INTO pair FROM textsim._ordered_pair(a, b) p;
     PERFORM textsim._check_one_scope(c, pair.lower, pair.higher);

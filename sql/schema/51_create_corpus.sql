@@ -56,40 +56,6 @@ RETURN (
     WHERE textsim._pair_recall(threshold, num_hashes / r, r) >= recall
 );
 
-CREATE OR REPLACE FUNCTION textsim._settings_fault(
-    name text, shingle text, threshold double precision, recall double precision,
-    num_hashes integer, seed bigint, bands integer, rows integer)
-RETURNS text
-LANGUAGE sql IMMUTABLE PARALLEL SAFE
-RETURN CASE
-    WHEN name IS NULL OR btrim(name) = '' OR octet_length(name) > 200 THEN
-        format('the name of the corpus is %L; expected 1 to 200 bytes', left(name, 40))
-    WHEN starts_with(name, 'textsim temporary ') THEN
-        format('the name of the corpus is %L; names that begin with "textsim temporary " are '
-            'reserved for rebuilds', left(name, 40))
-    WHEN shingle IS NULL OR shingle !~ '^(word|char):[0-9]{1,4}$'
-            OR split_part(shingle, ':', 2)::integer NOT BETWEEN 1 AND 1000 THEN
-        format('shingle is %L; expected "word:N" or "char:N", N from 1 to 1000', shingle)
-    WHEN threshold IS NULL OR NOT (threshold > 0 AND threshold <= 1) THEN
-        format('threshold is %L; expected above 0, at most 1', threshold)
-    WHEN recall IS NULL OR NOT (recall > 0 AND recall <= 1) THEN
-        format('recall is %L; expected above 0, at most 1', recall)
-    WHEN num_hashes IS NULL OR num_hashes NOT BETWEEN 2 AND 4096 THEN
-        format('num_hashes is %L; expected 2 to 4096', num_hashes)
-    WHEN seed IS NULL OR seed < 0 THEN format('seed is %L; expected 0 or more', seed)
-    WHEN (bands IS NULL) <> (rows IS NULL) THEN
-        'bands and rows go together; one of them is missing'
-    WHEN bands < 1 OR rows < 1 OR bands::bigint * rows > num_hashes THEN
-        format('%s bands of %s rows cannot be made of %s hashes', bands, rows, num_hashes)
-    WHEN rows = 1 THEN 'rows is 1; expected 2 or more: one value of 16 bits gives too many candidates'
-    WHEN bands IS NULL AND recall < 1 AND textsim._chosen_rows(threshold, recall, num_hashes) IS NULL THEN
-        format('no bands of %s hashes reach recall %s at threshold %s: use recall 1, which makes an exact '
-            'corpus, more hashes or a lower recall', num_hashes, recall, threshold)
-    WHEN bands IS NOT NULL AND textsim._pair_recall(threshold, bands, rows) = 0 THEN
-        format('%s bands of %s rows find nothing at threshold %s: use fewer rows or a higher '
-            'threshold', bands, rows, threshold)
-END;
-
 -- Raise an error: a transaction has created or dropped too many corpora.
 CREATE OR REPLACE FUNCTION textsim._raise_full_lock_table(cause text) RETURNS void
 LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
@@ -172,45 +138,53 @@ RETURNS void
 LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     fault text;
-    unit text := split_part(shingle, ':', 1);
     c textsim.corpus;
 BEGIN
     threshold := textsim._decimal_of(threshold);
     recall := textsim._decimal_of(recall);
     boilerplate := textsim._decimal_of(boilerplate);
-    fault := textsim._settings_fault(name, shingle, threshold, recall, num_hashes, seed, bands, rows);
+    fault := CASE
+        WHEN name IS NULL OR btrim(name) = '' OR octet_length(name) > 200 THEN
+            format('the name of the corpus is %L; expected 1 to 200 bytes', left(name, 40))
+        WHEN starts_with(name, 'textsim temporary ') THEN
+            format('the name of the corpus is %L; names that begin with "textsim temporary " are '
+                'reserved for rebuilds', left(name, 40))
+        WHEN shingle IS NULL OR shingle !~ '^(word|char):[0-9]{1,4}$'
+                OR split_part(shingle, ':', 2)::integer NOT BETWEEN 1 AND 1000 THEN
+            format('shingle is %L; expected "word:N" or "char:N", N from 1 to 1000', shingle)
+        WHEN threshold IS NULL OR NOT (threshold > 0 AND threshold <= 1) THEN
+            format('threshold is %L; expected above 0, at most 1', threshold)
+        WHEN recall IS NULL OR NOT (recall > 0 AND recall <= 1) THEN
+            format('recall is %L; expected above 0, at most 1', recall)
+        WHEN num_hashes IS NULL OR num_hashes NOT BETWEEN 2 AND 4096 THEN
+            format('num_hashes is %L; expected 2 to 4096', num_hashes)
+        WHEN seed IS NULL OR seed < 0 THEN format('seed is %L; expected 0 or more', seed)
+        WHEN (bands IS NULL) <> (rows IS NULL) THEN 'bands and rows go together; one of them is missing'
+        WHEN bands < 1 OR rows < 1 OR bands::bigint * rows > num_hashes THEN
+            format('%s bands of %s rows cannot be made of %s hashes', bands, rows, num_hashes)
+        WHEN rows = 1 THEN 'rows is 1; expected 2 or more: one value of 16 bits gives too many candidates'
+        WHEN bands IS NULL AND recall < 1 AND textsim._chosen_rows(threshold, recall, num_hashes) IS NULL THEN
+            format('no bands of %s hashes reach recall %s at threshold %s: use recall 1, which makes an exact '
+                'corpus, more hashes or a lower recall', num_hashes, recall, threshold)
+        WHEN bands IS NOT NULL AND textsim._pair_recall(threshold, bands, rows) = 0 THEN
+            format('%s bands of %s rows find nothing at threshold %s: use fewer rows or a higher '
+                'threshold', bands, rows, threshold)
+        WHEN keep_for <= '0' OR keep_for > '1000 years' THEN
+            format('keep_for is %s; expected more than nothing, at most 1000 years', keep_for)
+        WHEN boilerplate <= 0 OR boilerplate >= 1 THEN format('boilerplate is %s; expected above 0, below 1', boilerplate)
+        WHEN boilerplate IS NOT NULL AND shingle NOT LIKE 'word:%' THEN
+            format('boilerplate needs shingles of words, and shingle is "%s": most runs of characters are in many '
+                'documents', shingle)
+        WHEN passages NOT BETWEEN 4 AND 1000 THEN format('passages is %s; expected 4 to 1000', passages)
+        WHEN common_passages AND passages IS NULL THEN 'common_passages needs passages; set both, or neither'
+        WHEN language <> 'auto' THEN format('language is "%s"; expected "auto" or NULL', language)
+        WHEN is_unique IS NULL THEN 'is_unique is NULL'
+        WHEN common_passages IS NULL THEN 'common_passages is NULL'
+        WHEN scoped IS NULL THEN 'scoped is NULL'
+        WHEN stop_words IS NULL OR array_position(stop_words, NULL) IS NOT NULL THEN 'stop_words or one of them is NULL'
+    END;
     IF fault IS NOT NULL THEN
         RAISE EXCEPTION '%', fault USING ERRCODE = 'invalid_parameter_value';
-    END IF;
-    PERFORM textsim._check_given('is_unique', is_unique IS NOT NULL),
-        textsim._check_given('common_passages', common_passages IS NOT NULL),
-        textsim._check_given('scoped', scoped IS NOT NULL),
-        textsim._check_given('stop_words or one of them',
-            stop_words IS NOT NULL AND array_position(stop_words, NULL) IS NULL);
-    IF keep_for <= '0' OR keep_for > '1000 years' THEN
-        RAISE EXCEPTION 'keep_for is %; expected more than nothing, at most 1000 years', keep_for
-            USING ERRCODE = 'invalid_parameter_value';
-    END IF;
-    IF boilerplate <= 0 OR boilerplate >= 1 THEN
-        RAISE EXCEPTION 'boilerplate is %; expected above 0, below 1', boilerplate
-            USING ERRCODE = 'invalid_parameter_value';
-    END IF;
-    IF boilerplate IS NOT NULL AND unit <> 'word' THEN
-        RAISE EXCEPTION 'boilerplate needs shingles of words, and shingle is "%"', shingle
-            USING ERRCODE = 'invalid_parameter_value',
-                HINT = 'Most runs of characters are in many documents.';
-    END IF;
-    IF passages NOT BETWEEN 4 AND 1000 THEN
-        RAISE EXCEPTION 'passages is %; expected 4 to 1000', passages
-            USING ERRCODE = 'invalid_parameter_value';
-    END IF;
-    IF common_passages AND passages IS NULL THEN
-        RAISE EXCEPTION 'common_passages needs passages; set both, or neither'
-            USING ERRCODE = 'invalid_parameter_value';
-    END IF;
-    IF language <> 'auto' THEN
-        RAISE EXCEPTION 'language is "%"; expected "auto" or NULL', language
-            USING ERRCODE = 'invalid_parameter_value';
     END IF;
     IF bands IS NULL AND recall < 1 THEN
         rows := textsim._chosen_rows(threshold, recall, num_hashes);
@@ -224,7 +198,7 @@ BEGIN
         CROSS JOIN LATERAL unnest(textsim.words(s.body)) w (word)
         ORDER BY 1);
     c.name := name;
-    c.unit := unit;
+    c.unit := split_part(shingle, ':', 1);
     c.shingle_length := split_part(shingle, ':', 2);
     c.threshold := threshold;
     c.recall := recall;

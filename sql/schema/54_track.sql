@@ -226,7 +226,7 @@ DECLARE
         '_store_links', '_place_judged', '_connected_nodes', '_group_nodes', '_nodes_after_kept',
         '_kept_neighbours', '_followers',
         '_kept_groups', '_lost_parts', '_joined_groups', '_with_clusters', '_with_judged_clusters', '_touching_nodes',
-        '_regrouped_nodes', '_complete_groups', '_store_groups', '_are_alone', '_update_batch',
+        '_regrouped_nodes', '_complete_groups', '_store_groups', '_update_batch',
         '_log_whole_clusters', '_mend_tracked'];
 BEGIN
     RETURN QUERY
@@ -278,7 +278,8 @@ DECLARE
     object record;
     ids integer[];
 BEGIN
-    PERFORM textsim._check_linkage(linkage), textsim._check_choice('mode', mode, '{queue,inline}');
+    PERFORM textsim._check_choice('linkage', linkage, 'single', 'complete', 'kept'),
+        textsim._check_choice('mode', mode, 'queue', 'inline');
     threshold := textsim._check_threshold(c, threshold);
     IF threshold < c.threshold THEN
         RAISE EXCEPTION 'threshold is %; corpus "%" finds its matches from % on', threshold, corpus, c.threshold

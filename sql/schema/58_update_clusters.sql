@@ -170,18 +170,6 @@ BEGIN
     WHERE (c.representative, c.size) <> (excluded.representative, excluded.size);
 END $$;
 
--- Whether each of the nodes has one document, and none of the documents has a cluster.
-CREATE OR REPLACE FUNCTION textsim._are_alone(documents integer[], nodes integer[]) RETURNS boolean
-LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
-DECLARE
-    are_alone boolean;
-BEGIN
-    SELECT (SELECT count(*) FROM textsim.node n WHERE n.node = ANY (nodes)) = cardinality(nodes)
-        AND NOT EXISTS (SELECT FROM textsim.member m WHERE m.document_id = ANY (documents))
-    INTO are_alone;
-    RETURN are_alone;
-END $$;
-
 -- Bring the clusters of a corpus up to date with changed documents.
 CREATE OR REPLACE FUNCTION textsim._update_batch(
     c textsim.corpus, linkage text, threshold double precision, logged integer[])
@@ -202,7 +190,10 @@ BEGIN
         lost := textsim._lost_parts(c, logged, array(SELECT DISTINCT unnest(moved.neighbours)));
     END IF;
     matches := textsim._store_links(c, threshold, moved.searched);
-    IF matches = 0 AND moved.old_nodes IS NULL AND textsim._are_alone(logged, moved.nodes) THEN
+    IF matches = 0 AND moved.old_nodes IS NULL
+        AND (SELECT count(*) FROM textsim.node n WHERE n.node = ANY (moved.nodes)) = cardinality(moved.nodes)
+        AND NOT EXISTS (SELECT FROM textsim.member m WHERE m.document_id = ANY (logged))
+    THEN
         -- The documents are new, and no other document is like them.
         RETURN;
     END IF;

@@ -28,21 +28,6 @@ BEGIN
     END IF;
 END $$;
 
--- The corpus with an id, for a trigger; an error if a rebuild has replaced it.
-CREATE OR REPLACE FUNCTION textsim._attached_corpus(corpus_id integer) RETURNS textsim.corpus
-LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
-DECLARE
-    c textsim.corpus;
-BEGIN
-    SELECT * INTO c FROM textsim.corpus k WHERE k.id = corpus_id;
-    IF NOT FOUND THEN
-        RAISE EXCEPTION 'corpus % no longer exists: it was rebuilt after this transaction began', corpus_id
-            USING ERRCODE = 'serialization_failure',
-            HINT = 'Repeat the transaction. If it restores a data-only dump, use --disable-triggers.';
-    END IF;
-    RETURN c;
-END $$;
-
 -- Index a change of a table in mode inline; body is NULL without a document, fault says why there can be none.
 CREATE OR REPLACE FUNCTION textsim._index_change(
     corpus_id integer, source integer, operation text, changed_table oid,
@@ -50,8 +35,13 @@ CREATE OR REPLACE FUNCTION textsim._index_change(
 RETURNS void
 LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
-    c textsim.corpus := textsim._attached_corpus(corpus_id);
+    c textsim.corpus := (SELECT k FROM textsim.corpus k WHERE k.id = corpus_id);
 BEGIN
+    IF c.id IS NULL THEN
+        RAISE EXCEPTION 'corpus % no longer exists: it was rebuilt after this transaction began', corpus_id
+            USING ERRCODE = 'serialization_failure',
+            HINT = 'Repeat the transaction. If it restores a data-only dump, use --disable-triggers.';
+    END IF;
     IF operation = 'TRUNCATE' THEN
         -- If only a partition was truncated, a worker removes the documents of its rows.
         IF changed_table = (SELECT s.relation FROM textsim.source s WHERE s.id = source) THEN

@@ -274,15 +274,6 @@ BEGIN
     END LOOP;
 END $$;
 
-CREATE OR REPLACE FUNCTION textsim._check_choice(name text, value text, choices text[]) RETURNS void
-LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
-BEGIN
-    IF (value = ANY (choices)) IS NOT TRUE THEN
-        RAISE EXCEPTION '% is "%"; expected "%"', name, value, array_to_string(choices, '" or "')
-            USING ERRCODE = 'invalid_parameter_value';
-    END IF;
-END $$;
-
 CREATE OR REPLACE FUNCTION textsim._mode_fault(c textsim.corpus, mode text, existing text) RETURNS text
 LANGUAGE sql IMMUTABLE PARALLEL SAFE
 RETURN CASE
@@ -447,8 +438,8 @@ BEGIN
             USING ERRCODE = 'invalid_parameter_value';
     END IF;
     mode := coalesce(mode, CASE WHEN c.is_unique THEN 'inline' ELSE 'queue' END);
-    PERFORM textsim._check_choice('mode', mode, '{queue,inline}');
-    PERFORM textsim._check_choice('existing', existing, '{refuse,keep}');
+    PERFORM textsim._check_choice('mode', mode, 'queue', 'inline'),
+        textsim._check_choice('existing', existing, 'refuse', 'keep');
     PERFORM textsim._refuse_table(relation, coalesce(
         textsim._mode_fault(c, mode, existing),
         textsim._optional_columns_fault(c, scope_column, time_column, expires_column),

@@ -32,17 +32,13 @@ BEGIN
     END IF;
 END $$;
 
-CREATE OR REPLACE FUNCTION textsim._may_read(corpus_id integer) RETURNS boolean
-LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
-BEGIN
-    RETURN has_table_privilege(to_regclass('textsim.document_' || corpus_id), 'SELECT');
-END $$;
-
 -- What a corpus has learned tells of its texts.
 ALTER TABLE textsim.common ENABLE ROW LEVEL SECURITY;
-CREATE POLICY readers ON textsim.common USING (textsim._may_read(corpus_id));
+CREATE POLICY readers ON textsim.common
+    USING (has_table_privilege(to_regclass('textsim.document_' || corpus_id), 'SELECT'));
 ALTER TABLE textsim.boilerplate ENABLE ROW LEVEL SECURITY;
-CREATE POLICY readers ON textsim.boilerplate USING (textsim._may_read(corpus_id));
+CREATE POLICY readers ON textsim.boilerplate
+    USING (has_table_privilege(to_regclass('textsim.document_' || corpus_id), 'SELECT'));
 
 -- Raise an error unless the role of the session may write to the corpus of an attached table.
 CREATE OR REPLACE FUNCTION textsim._check_session_of_source(source integer) RETURNS void

@@ -149,11 +149,11 @@ def two_corpora(shared_db: ts.Database) -> Iterator[None]:
         ("textsim.clusters('none')", 'corpus "none" does not exist'),
         (
             "textsim.clusters('c', linkage => 'average')",
-            "linkage is 'average'; expected one of single, complete, kept",
+            "linkage is 'average'; expected single, complete or kept",
         ),
         (
             "textsim.duplicates('c', linkage => NULL)",
-            "linkage is NULL; expected one of single, complete, kept",
+            "linkage is NULL; expected single, complete or kept",
         ),
         (
             "textsim.duplicates('c', 'best')",
