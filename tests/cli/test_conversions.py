@@ -13,8 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.support.commands import Textsim
-from tests.support.records import as_csv, as_jsonl, ids_of, records
+from tests.support.records import as_jsonl
 from textsim_db.cli.messages import explain
 from textsim_db.errors import InputError
 from textsim_db.files import record_writer
@@ -350,21 +349,3 @@ def test_the_name_of_the_output_decides() -> None:
             convert("in.csv", output, text="text", **options)
         assert message in str(raised.value)
         assert not Path(output).exists()
-
-
-def test_dedupe_converts(textsim: Textsim) -> None:
-    Path("in.csv").write_bytes(as_csv(records()))
-    textsim("dedupe", "in.csv", "-o", "out.parquet")
-    assert Path("out.parquet").read_bytes().startswith(b"PAR1")
-    assert ids_of("out.parquet") == ["a", "b", "d"]
-    textsim("dedupe", "out.parquet", "-o", "out.jsonl.gz")
-    assert ids_of("out.jsonl.gz") == ["a", "b", "d"]
-    result = textsim("dedupe", "in.csv", "-o", "-", "--output-kind", "jsonl")
-    assert [json.loads(line)["id"] for line in result.stdout.splitlines()] == ["a", "b", "d"]
-    result = textsim(
-        "dedupe", "-", "--kind", "csv", "-o", "out.tsv", input=as_csv(records()).decode()
-    )
-    assert Path("out.tsv").read_text().startswith("id\ttext\tscore\n")
-    result = textsim("dedupe", "in.csv", "-o", "out.xlsx", status=2)
-    assert 'out.xlsx: the ending ".xlsx" names no format of records' in result.stderr
-    assert not Path("out.xlsx").exists()

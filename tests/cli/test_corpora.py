@@ -16,25 +16,6 @@ from tests.support.connections import Connection
 from textsim_db.cli import searches
 
 
-def test_create_shows_the_settings(textsim: Textsim) -> None:
-    shown = textsim("corpus", "create", "news").stdout
-    assert "bands            18\n" in shown
-    assert "rows             7\n" in shown
-    assert "        0.8                   0.9855 \n" in shown
-    assert textsim("corpus", "show", "news").stdout == shown
-
-
-def test_create_with_settings(textsim: Textsim) -> None:
-    options = {"shingle": "char:5", "threshold": "0.5", "recall": "0.9", "num-hashes": "64"}
-    words = [word for name, value in options.items() for word in (f"--{name}", value)]
-    textsim("corpus", "create", "news", *words, "--seed", "3")
-    (row,) = rows(textsim("corpus", "show", "news", "--format", "jsonl"))
-    assert row["shingle"] == "char:5"
-    assert (row["threshold"], row["recall"], row["num_hashes"]) == (0.5, 0.9, 64)
-    assert row["seed"] == 3
-    textsim("corpus", "create", "other", "--bands", "10", "--rows", "3")
-
-
 def test_rebuild_makes_a_corpus_unique(textsim: Textsim) -> None:
     text = "the quick brown fox jumps over the lazy dog and runs into the dark green forest"
     lines = [f'{{"id": "{key}", "text": "{text} {key}"}}' for key in "ab"]
@@ -47,14 +28,6 @@ def test_rebuild_makes_a_corpus_unique(textsim: Textsim) -> None:
     textsim("remove", "news", "b")
     assert "unique           yes\n" in textsim("rebuild", "news", "--unique").stdout
     assert "unique           no\n" in textsim("rebuild", "news", "--no-unique").stdout
-
-
-def test_list(news: Textsim) -> None:
-    listed = rows(news("corpus", "list", "--format", "jsonl"))
-    assert listed == [{"corpus": "news", "documents": 4, "shingle": "word:3", "threshold": 0.8}]
-    header, _, row = news("corpus", "list").stdout.splitlines()
-    assert row.split() == ["news", "4", "word:3", "0.8"]
-    assert row.index("0.8") + len("0.8") == header.index("threshold") + len("threshold")
 
 
 def test_drop_needs_a_yes(news: Textsim) -> None:
@@ -115,17 +88,6 @@ def scoped(textsim: Textsim) -> Textsim:
     return textsim
 
 
-def test_searches_are_of_one_scope(scoped: Textsim) -> None:
-    for scope, keys in (("anna", ["a"]), ("bert", ["b", "c"]), ("7", [])):
-        result = scoped("query", "notes", NEWS["a"], "--scope", scope, "--format", "jsonl")
-        assert [row["key"] for row in rows(result)] == keys
-    result = scoped("query", "notes", NEWS["a"], status=2)
-    assert 'corpus "notes" is scoped, and no scope is given' in result.stderr
-    assert [
-        row["key"] for row in rows(scoped("neighbours", "notes", "b", "--format", "jsonl"))
-    ] == ["c"]
-
-
 def test_a_misspelt_scope_is_named_after_an_empty_result(
     scoped: Textsim, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -149,20 +111,6 @@ def test_a_misspelt_scope_is_named_after_an_empty_result(
     monkeypatch.setattr(searches, "_MOST_READ_FOR_SCOPES", 3)
     far = scoped("query", "notes", text, "--scope", "Berta").stderr
     assert far.endswith("to list the scopes: textsim status notes --scopes\n")
-
-
-def test_status_lists_the_scopes(scoped: Textsim) -> None:
-    listed = rows(scoped("status", "notes", "--scopes", "--format", "jsonl"))
-    assert [(row["scope"], row["indexed"]) for row in listed] == [
-        ("bert", 2),
-        ("7", 1),
-        ("anna", 1),
-    ]
-    assert "--scopes: name the corpus" in " ".join(
-        scoped("status", "--scopes", status=2).stderr.replace("'", "").split()
-    )
-    watching = scoped("status", "notes", "--scopes", "--watch", "1", status=2)
-    assert "--scopes, which lists once" in watching.stderr
 
 
 def test_pairs_and_clusters_are_of_each_scope_or_of_one(scoped: Textsim) -> None:
@@ -189,76 +137,6 @@ def test_a_scope_is_refused_without_scopes(textsim: Textsim) -> None:
     assert "of the scopes with --scope" in " ".join(result.stderr.replace("│", " ").split())
     assert "new" not in textsim("corpus", "list").stdout
     assert textsim("status", "scoped", "--scopes").stderr == "no document is stored\n"
-
-
-def test_attach_creates_a_scoped_corpus(textsim: Textsim, connection: Connection) -> None:
-    connection.execute("CREATE TABLE note (id text PRIMARY KEY, body text, owner int)")
-    connection.execute("INSERT INTO note VALUES ('1', %(a)s, 1), ('2', %(b)s, 2)", NEWS)
-    options = "--text", "body", "--scope", "owner", "--create"
-    assert "2 added" in textsim("attach", "notes", "note", *options).stderr
-    result = textsim("query", "notes", NEWS["a"], "--scope", "2", "--format", "jsonl")
-    assert [row["key"] for row in rows(result)] == ["2"]
-    assert "owner" in connection.execute("SELECT scope_column FROM textsim.sources").fetchall()[0]
-
-
-def test_dedupe_compares_records_of_one_scope(textsim: Textsim) -> None:
-    records: list[dict[str, str | None]] = [
-        {"id": key, "text": text, "user": SCOPES[key]} for key, text in NEWS.items()
-    ]
-    records.append({"id": "e", "text": NEWS["a"], "user": None})
-    Path("in.jsonl").write_text("".join(json.dumps(record) + "\n" for record in records))
-    result = textsim("dedupe", "in.jsonl", "--scope", "user", "-o", "out.jsonl", status=1)
-    assert "record 5" in result.stderr or "line 5" in result.stderr
-    kept = [json.loads(line)["id"] for line in Path("out.jsonl").read_text().splitlines()]
-    assert kept == ["a", "b", "d", "e"]
-
-
-HEADER = " ".join(f"head{i}" for i in range(30))
-
-
-def test_boilerplate_is_listed_learned_and_left_out(textsim: Textsim) -> None:
-    created = textsim("corpus", "create", "news", "--boilerplate", "0.5", "--threshold", "0.4")
-    assert "boilerplate 0.5" in " ".join(created.stdout.split())
-    assert "no boilerplate is learned yet" in created.stderr
-    lines = [{"id": f"{n:03}", "text": f"{HEADER} {_body(n)}"} for n in range(150)]
-    lines += [{"id": "nothing", "text": HEADER}]
-    textsim("index", "news", "-", input="\n".join(map(json.dumps, lines)))
-    listed = textsim("boilerplate", "news", "--share", "0.5", "--format", "jsonl", "--last", "30")
-    assert rows(listed)[0]["shingle"] == "head0 head1 head2"
-    assert len(rows(listed)) == 28
-    assert "from a sample of 151 of 151 documents" in listed.stderr
-    assert "clusters" not in rows(listed)[0]
-    (held, *_) = rows(textsim("boilerplate", "news", "--clusters", "--format", "jsonl"))
-    assert held["clusters"] == 1
-    inspected = textsim("clusters", "news", "--inspect", "--format", "jsonl")
-    (cluster,) = rows(inspected)
-    assert cluster["size"] == 151
-    assert cluster["held_by_template"] is True
-    assert "1 of them held together by a template" in inspected.stderr
-    rebuilt = textsim("rebuild", "news")
-    assert "1 document without words, or of boilerplate alone, match" in rebuilt.stderr
-    assert "nothing" in rebuilt.stderr
-    assert rows(textsim("clusters", "news", "--format", "jsonl")) == []
-
-
-def _body(number: int) -> str:
-    return " ".join(f"w{number}x{k}" for k in range(20))
-
-
-def test_a_table_with_times_and_its_removal(textsim: Textsim, connection: Connection) -> None:
-    connection.execute("CREATE TABLE post (id text PRIMARY KEY, body text, written timestamptz)")
-    connection.execute("INSERT INTO post SELECT 'a', %s, now()", [NEWS["a"]])
-    connection.execute("INSERT INTO post SELECT 'c', %s, now() - interval '1 day'", [NEWS["c"]])
-    textsim("corpus", "create", "posts", "--keep-for", "2 days")
-    textsim("attach", "posts", "post", "--text", "body", "--time", "written")
-    query = "query", "posts", NEWS["a"], "--format", "jsonl"
-    assert [row["key"] for row in rows(textsim(*query))] == ["a", "c"]
-    connection.execute("UPDATE textsim.document_1 SET expires_at = now() WHERE key = 'c'")
-    assert [row["key"] for row in rows(textsim(*query))] == ["a"]
-    assert textsim("expire", "posts").stderr == "removed 1 document\n"
-    assert textsim("expire", "posts").stderr == "removed 0 documents\n"
-    textsim("corpus", "create", "plain")
-    assert "keeps its documents for ever" in textsim("expire", "plain", status=2).stderr
 
 
 def test_a_corpus_is_tracked_and_untracked(textsim: Textsim, connection: Connection) -> None:

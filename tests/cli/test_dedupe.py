@@ -5,7 +5,6 @@ from __future__ import annotations
 import gzip
 import json
 import os
-import random
 import signal
 import stat
 import subprocess
@@ -104,29 +103,6 @@ def test_reports(textsim: Textsim) -> None:
     }
 
 
-def test_removed_documents_are_similar_to_kept_documents(
-    textsim: Textsim, rng: random.Random
-) -> None:
-    texts = [text for _, text in documents(3000, words=50, planted=0.3, seed=rng.randrange(10**6))]
-    Path("in.jsonl").write_bytes(as_jsonl([{"id": i, "text": t} for i, t in enumerate(texts)]))
-    textsim("dedupe", "in.jsonl", "-o", "out.jsonl", "--report", "r.jsonl", "--threshold", "0.6")
-    sets = [frozenset(shingles(text, "word:3")) for text in texts]
-    gone = set()
-    for line in Path("r.jsonl").read_text().splitlines():
-        cluster = json.loads(line)
-        kept = cluster["kept"]["record"] - 1
-        for removed in cluster["removed"]:
-            number = removed["record"] - 1
-            both = sets[kept], sets[number]
-            assert kept < number
-            assert removed["similarity"] == len(both[0] & both[1]) / len(both[0] | both[1]) >= 0.6
-            gone.add(number)
-    assert len(gone) > 200
-    assert ids_of("out.jsonl") == [i for i in range(len(texts)) if i not in gone]
-    again = textsim("dedupe", "out.jsonl", "-o", "-", "--threshold", "0.6")
-    assert again.stdout_bytes == Path("out.jsonl").read_bytes()
-
-
 NAN: list[tuple[str, list[Any], str]] = [
     ("max", [float("nan"), 1, 9, None], "c"),
     ("min", [float("nan"), 9, 1, None], "c"),
@@ -149,15 +125,6 @@ def test_values_of_a_column(textsim: Textsim, rule: str, values: list[Any], kept
         if kind == "jsonl" or not any(value is True for value in values):
             textsim("dedupe", f"in.{kind}", "-o", f"out.{kind}", "--keep", f"{rule}:score")
             assert ids_of(f"out.{kind}") == [kept]
-
-
-def test_nan_in_parquet(textsim: Textsim) -> None:
-    scores = [1.0, float("nan"), 9.0, None]
-    some: Rows = [{"id": i, "text": A, "score": s} for i, s in zip("abcd", scores, strict=True)]
-    Path("in.parquet").write_bytes(as_parquet(some))
-    for rule, kept in (("max", "c"), ("min", "a")):
-        textsim("dedupe", "in.parquet", "-o", "out.parquet", "--keep", f"{rule}:score")
-        assert ids_of("out.parquet") == [kept]
 
 
 @pytest.mark.parametrize("kind", ["jsonl", "csv"])
@@ -399,7 +366,6 @@ def test_faulty_records_are_left_out_if_told_to(textsim: Textsim, output: str) -
     assert told.count("left out, because") == 3
     textsim(*command, "--report", "r.html", status=1)
     assert "Left out, because they cannot be compared" in Path("r.html").read_text()
-    assert '<th>kept</th><td class="number">3</td>' in Path("r.html").read_text()
 
 
 def test_a_full_disk(textsim: Textsim) -> None:
@@ -425,36 +391,16 @@ def test_a_full_disk(textsim: Textsim) -> None:
         assert stat.S_ISCHR(os.stat("full.jsonl").st_mode)
 
 
-@pytest.mark.more
-def test_a_full_disk_behind_standard_output(database_url: str, tmp_path: Path) -> None:
-    if not Path("/dev/full").exists():
-        pytest.skip("no /dev/full here")
-    file = tmp_path / "a.jsonl"
-    file.write_bytes(as_jsonl(records()))
-    for kind in ("jsonl", "parquet"):
-        arguments = ["dedupe", str(file), "-o", "-", "--output-kind", kind]
-        with Path("/dev/full").open("wb") as full:
-            done = process(*arguments, url=database_url, stdout=full, stdin=subprocess.DEVNULL)
-        _, told = done.communicate(timeout=120)
-        assert done.returncode == 2
-        assert "error: standard output: No space left on device" in told
-
-
-def test_reports_of_keys_with_lone_surrogates(textsim: Textsim) -> None:
-    Path("in.jsonl").write_text(
-        "".join(f'{{"id": "\\ud80{i}", "text": "{A}"}}\n' for i in range(2))
-    )
-    textsim("dedupe", "in.jsonl", "--report", "r.jsonl")
-    assert r"\ud801" in Path("r.jsonl").read_text()
-    assert json.loads(Path("r.jsonl").read_text())["removed"][0]["key"] == "\ud801"
-
-
 def test_a_report_writes_odd_keys_as_the_input_has_them(textsim: Textsim) -> None:
-    keys = ["true", '{"a": ["é", 1]}', "[null]", "4.5", "null"]
+    keys = ["true", '{"a": ["é", 1]}', "[null]", "4.5", r'"\ud801"', "null"]
     Path("in.jsonl").write_text("".join(f'{{"id": {key}, "text": "{A}"}}\n' for key in keys))
     textsim("dedupe", "in.jsonl", "--report", "r.jsonl")
     report = json.loads(Path("r.jsonl").read_text())
-    assert [report["kept"]["key"], *(r.get("key", "null") for r in report["removed"])] == keys
+    assert [report["kept"]["key"], *(r.get("key", "null") for r in report["removed"])] == [
+        *keys[:4],
+        "\ud801",
+        "null",
+    ]
 
 
 @pytest.mark.more

@@ -106,20 +106,6 @@ def test_the_same_run_writes_the_same_page(textsim: Textsim) -> None:
     assert pages[0] == pages[1]
 
 
-def test_differences_are_marked_and_numbers_are_warned_of(textsim: Textsim) -> None:
-    texts = [f"{WORDS} on 5 May", f"{WORDS} on 6 May", f"{WORDS} on 5 May"]
-    Path("in.jsonl").write_bytes(
-        as_jsonl([{"id": f"k{i}", "text": t} for i, t in enumerate(texts)])
-    )
-    textsim("dedupe", "in.jsonl", "--report", "r.html")
-    html = Path("r.html").read_text("utf-8")
-    # In the sample and in the cluster.
-    assert html.count("<del>5</del>") == html.count("<ins>6</ins>") == 2
-    assert "The texts differ only in numbers: both may have to be kept." in html
-    assert "No word differs" in html
-    assert "record 1, key k0: 2 records removed" in read(html).text
-
-
 def test_hostile_texts_and_keys_do_nothing(textsim: Textsim) -> None:
     records = [
         {"id": text, "text": f"{text} {' '.join(f'{place}x{i}' for i in range(30))} {copy}{text}"}

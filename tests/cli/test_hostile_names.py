@@ -186,25 +186,3 @@ def test_addresses_options_and_columns_of_files(textsim: Textsim, name: str) -> 
         result = textsim("dedupe", "in.jsonl", "-o", "x.jsonl", *options, status=2)
         assert "Traceback" not in result.stderr
         lines(result)
-
-
-def test_numbers_that_no_column_has(textsim: Textsim) -> None:
-    values = [
-        "9" * 400,
-        "-" + "9" * 400,
-        "1e400",
-        "NaN",
-        "-Infinity",
-        "null",
-        "1",
-        "2.5",
-        '"x"',
-        "[]",
-    ]
-    for chosen, status in ((values[:8], 0), (values[:3], 0), (values[8:], 0), (values, 2)):
-        rows = [f'{{"text": "{TEXT}", "score": {value}}}\n' for value in chosen]
-        Path("in.jsonl").write_text("".join(rows))
-        for rule in ("max:score", "min:score"):
-            result = textsim("dedupe", "in.jsonl", "-o", "out.jsonl", "--keep", rule, status=status)
-            assert len(lines(result)) == 1
-            assert len(Path("out.jsonl").read_text().splitlines()) == 1

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import gzip
 import json
-import re
 from pathlib import Path
 
 import psycopg
@@ -106,21 +104,6 @@ def test_a_wrong_setting_is_reported_before_any_file_is_read(textsim: Textsim) -
     assert result.stderr == "error: threshold is 2.0; expected above 0, at most 1\n"
 
 
-def test_every_kind_of_file(textsim: Textsim, database_url: str) -> None:
-    Path("d").mkdir()
-    Path("d/one.txt").write_text("one text")
-    Path("d/two.md").write_text("another")
-    Path("a.csv.gz").write_bytes(gzip.compress(b"name,body\n1,text\n"))
-    stdin = '{"name": "s", "body": "from standard input"}'
-    columns = ["--key", "name", "--text", "body"]
-    paths = ["d", "a.csv.gz", "-"]
-    textsim("index", "c", *paths, "--create", "--glob", "*.txt", *columns, input=stdin)
-    with textsim_db.connect(database_url) as db:
-        corpus = db.corpus("c")
-        assert len(corpus) == 3
-        assert all(key in corpus for key in ("d/one.txt", "1", "s"))
-
-
 def test_refused_documents_are_listed_and_other_documents_stored(textsim: Textsim) -> None:
     lines = ['{"id": "k", "text": "good"}', "{", r'{"id": "n", "text": "a\u0000b"}']
     lines += [r'{"id": "s", "text": "\ud800"}', json.dumps({"id": "k" * 1001, "text": "t"})]
@@ -189,16 +172,6 @@ def test_the_status_says_whether_anything_was_done(news: Textsim) -> None:
     news("index", "news", "-", input=f"{bad}\n{good}\n", status=1)
     news("index", "news", "-", input=f"{good}\n", status=0)
     news("index", "news", "-", input="", status=0)
-
-
-def test_the_speed_of_many_documents(textsim: Textsim) -> None:
-    lines = [json.dumps({"id": i, "text": "some words"}) for i in range(1000)]
-    result = textsim("index", "c", "-", "--create", input="\n".join(lines[1:]))
-    assert re.fullmatch(r"999 added, .*; \d+\.\d s\n", result.stderr)
-    result = textsim("index", "c", "-", "--create", input="\n".join(lines))
-    assert re.fullmatch(
-        r"1 added, .* 999 unchanged; \d+\.\d s, [\d,]+ documents/s\n", result.stderr
-    )
 
 
 def test_remove(news: Textsim) -> None:

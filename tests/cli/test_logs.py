@@ -7,7 +7,6 @@ import json
 import logging
 import os
 import pty
-import re
 import signal
 import subprocess
 import sys
@@ -26,7 +25,6 @@ from tests.support.commands import Textsim, process
 from tests.support.terminal import Terminal, replace_standard_error
 from tests.support.waiting import PATIENCE_SECONDS, wait_for
 from textsim_db.cli import app, logs, progress
-from textsim_db.results import AddReport
 from textsim_db.text import numba_compiler
 
 
@@ -75,22 +73,6 @@ def test_errors_are_json_too(textsim: Textsim) -> None:
     textsim("corpus", "create", "news")
     (record,) = records(textsim("corpus", "drop", "news", "--log-json", status=2).stderr)
     assert "give --yes to confirm" in record["message"]
-
-
-@pytest.mark.long
-def test_levels(textsim: Textsim) -> None:
-    write_texts("news.jsonl", 1500)
-    textsim("corpus", "create", "news")
-    assert textsim("index", "news", "news.jsonl", "--log-level", "warning").stderr == ""
-    textsim("remove", "news", "none", "--log-level", "warning", status=2)
-    write_texts("other.jsonl", 3)
-    told = textsim("index", "news", "other.jsonl", "--log-level", "debug", "--log-json").stderr
-    assert "textsim_db.write.load_batches" in {record["logger"] for record in records(told)}
-    assert {record["level"] for record in records(told)} == {"debug", "info"}
-    told = textsim("index", "news", "other.jsonl").stderr
-    assert re.fullmatch(r"0 added, 0 replaced, 3 unchanged; .* s\n", told)
-    result = textsim("corpus", "show", "nothing", "--log-level", "error", status=2)
-    assert result.stderr.startswith("error: corpus")
 
 
 def test_progress_becomes_records(textsim: Textsim, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -293,20 +275,3 @@ def test_long_commands_show_that_they_work(news: Textsim, database_url: str) -> 
         assert told in shown, command
         assert started.returncode == 0
         assert bool(results) is not command.startswith("track")
-
-
-def test_the_share_of_bytes_that_a_load_has_read(monkeypatch: pytest.MonkeyPatch) -> None:
-    terminal = replace_standard_error(monkeypatch)
-
-    class Half:
-        bytes_read = 50
-
-        def total_bytes(self) -> int:
-            return 100
-
-    with progress.loading(Half(), [("key", "text")] * 3) as load:
-        assert len(list(load)) == 3
-        load.after_batch(AddReport(added=3))
-    assert load.report.received == 3
-    assert "3 documents, " in terminal.getvalue()
-    assert "━" in terminal.getvalue()

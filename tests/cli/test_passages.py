@@ -47,45 +47,6 @@ def test_passages_are_shown_in_their_context(textsim: Textsim) -> None:
     assert "to search for its content: --file letter.txt" in named.stderr
 
 
-def test_the_records_of_a_test_set_are_compared(textsim: Textsim, tmp_path: Path) -> None:
-    create(textsim)
-    texts = {"q1": f"{RUN} so what", "q2": "a b c d e f g h", "q3": "too short"}
-    records = [{"id": key, "text": text} for key, text in texts.items()]
-    testset, report = tmp_path / "testset.jsonl", tmp_path / "report.jsonl"
-    testset.write_text("\n".join(map(json.dumps, records)), encoding="utf-8")
-    listed = textsim("contamination", str(testset), "--against", "c", "--format", "jsonl")
-    first = {"key": "q1", "words": 10, "coverage": 0.8, "documents": ["a"]}
-    assert rows(listed) == [first | {"left_out": 0}]
-    shared = "1 of 3 records share a passage with a document; their coverage: 0 below 0.2, "
-    assert f"{shared}0 below 0.5, 0 below 0.8, 1 from 0.8 on\n" in listed.stderr
-    assert "1 record of fewer than 6 words, which can share no passage" in listed.stderr
-    textsim("contamination", str(testset), "--against", "c", "--report", str(report))
-    assert [json.loads(line) for line in report.read_text(encoding="utf-8").splitlines()] == [
-        first
-        | {
-            "passages": [{"key": "a", "start": 0, "end": len(RUN)}],
-            "common": [],
-        },
-        {"key": "q2", "words": 8, "coverage": 0.0, "documents": [], "passages": [], "common": []},
-        {"key": "q3", "words": 2, "coverage": 0.0, "documents": [], "passages": [], "common": []},
-    ]
-    shorter = [{"id": str(n), "text": f"{RUN} {'x ' * n}"} for n in (0, 3, 3, 10, 40)]
-    testset.write_text("\n".join(map(json.dumps, shorter)), encoding="utf-8")
-    command = ("contamination", str(testset), "--against", "c", "--report", str(report))
-    assert rows(textsim(*command, "--json")) == [
-        {
-            "records": 5,
-            "contaminated": 5,
-            "contaminated_by_coverage": {"0": 1, "0.2": 1, "0.5": 2, "0.8": 1},
-        }
-    ]
-    missing = tmp_path / "missing" / "report.jsonl"
-    refused = textsim(
-        "contamination", str(testset), "--against", "c", "--report", str(missing), status=2
-    )
-    assert "there is no folder" in refused.stderr
-
-
 def test_a_report_spares_the_test_set_and_needs_records(textsim: Textsim) -> None:
     create(textsim)
     testset, folder = Path("testset.jsonl"), Path("folder")
@@ -149,13 +110,3 @@ def test_a_record_that_cannot_be_compared_is_refused_alone(textsim: Textsim) -> 
     assert [row["key"] for row in rows(listed)] == ["q1", "q4"]
     assert 'refused: record "q2": the text has a NUL character at character 3' in listed.stderr
     assert 'refused: record "q3": the text has a lone surrogate' in listed.stderr
-
-
-def test_messages_count_characters(textsim: Textsim) -> None:
-    textsim("corpus", "create", "c", "--shingle", "char:5", "--passages", "20")
-    assert (
-        "the text has 3 characters, and a passage has 20" in textsim("passages", "c", "abc").stderr
-    )
-    record = json.dumps({"id": "q", "text": "abc"})
-    listed = textsim("contamination", "-", "--against", "c", input=record)
-    assert "1 record of fewer than 20 characters, which can share no passage" in listed.stderr

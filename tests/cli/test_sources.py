@@ -40,32 +40,6 @@ def records(textsim: Textsim, *args: str, status: int = 0) -> list[dict[str, Any
     return [json.loads(line) for line in result.stdout.splitlines()]
 
 
-def test_attach_status_and_detach(textsim: Textsim, connection: Connection) -> None:
-    result = textsim("attach", "news", "article", status=2)
-    assert 'corpus "news" does not exist' in result.stderr
-    assert "add --create" in result.stderr
-    result = textsim("attach", "news", "article", "--create")
-    assert result.stdout == ""
-    assert result.stderr.startswith("2 added; ")
-    assert "to index later changes, keep this command running: textsim worker" in result.stderr
-    connection.execute("INSERT INTO article VALUES ('c', 'one two three')")
-    (row,) = records(textsim, "status", "news")[0]["corpora"]
-    assert (row["indexed"], row["pending"], row["failed"]) == (2, 1, 0)
-    assert row["oldest_pending"].startswith("20")
-    shown = textsim("status").stdout
-    assert "s ago" in shown
-    assert "article" in shown
-    connection.execute("UPDATE textsim.pending SET created_at = now() - interval '2 minutes'")
-    assert "no worker is connected, and changes wait" in textsim("status").stderr
-    assert "1 added" in textsim("worker", "--once").stderr
-    assert records(textsim, "status")[0]["corpora"][0]["pending"] == 0
-    result = textsim("attach", "news", "article", status=2)
-    assert 'is attached to corpus "news" already' in result.stderr
-    textsim("detach", "news", "article")
-    assert "is not attached" in textsim("detach", "news", "article", status=2).stderr
-    assert "no table is attached" in textsim("worker", "--once").stderr
-
-
 def test_wrong_usage(textsim: Textsim, connection: Connection) -> None:
     textsim("corpus", "create", "news")
     result = textsim("attach", "news", "article", "--key", "nr", status=2)
@@ -85,6 +59,12 @@ def test_wrong_usage(textsim: Textsim, connection: Connection) -> None:
             result.stderr.replace("│", " ").split()
         )
     assert "there is no table" in textsim("attach", "news", "nothing", status=2).stderr
+    assert "no table is attached" in textsim("worker", "--once").stderr
+    assert "is not attached" in textsim("detach", "news", "article", status=2).stderr
+    assert "add --create" in textsim("attach", "blog", "article", status=2).stderr
+    textsim("attach", "news", "article")
+    twice = textsim("attach", "news", "article", status=2).stderr
+    assert 'is attached to corpus "news" already' in twice
 
 
 def test_a_mistake_leaves_no_corpus_behind(
@@ -137,20 +117,6 @@ def test_a_table_that_its_owner_cannot_index(
             f"REASSIGN OWNED BY {role} TO current_user; DROP OWNED BY {role}; "
             f"DROP ROLE {role}".encode()
         )
-
-
-def test_pending_and_retry(textsim: Textsim, connection: Connection) -> None:
-    textsim("attach", "news", "article", "--create", "--mode", "inline")
-    connection.execute("INSERT INTO article VALUES (repeat('k', 1001), 'too long a key')")
-    result = textsim("worker", "--once", "--quiet", status=1)
-    assert "the key is 1001 bytes long" in result.stderr
-    (row,) = records(textsim, "pending")
-    assert row["corpus"] == "news"
-    assert row["error"] == "the key is 1001 bytes long; at most 1000 are possible"
-    assert "1 document will be tried again" in textsim("pending", "--retry").stderr
-    connection.execute("UPDATE article SET id = 'short' WHERE id LIKE 'kk%'")
-    textsim("worker", "--once")
-    assert "no document was set aside" in textsim("pending", "news").stderr
 
 
 def test_reconcile(textsim: Textsim, connection: Connection) -> None:
@@ -271,15 +237,6 @@ def test_once_fails_where_a_table_cannot_be_read(textsim: Textsim, connection: C
     connection.execute("ALTER TABLE article RENAME COLUMN text TO content")
     told = textsim("worker", "--once", status=1).stderr
     assert 'its column "text" does not exist' in told
-
-
-def test_once_detaches_a_table_that_was_dropped(textsim: Textsim, connection: Connection) -> None:
-    textsim("attach", "news", "article", "--create")
-    connection.execute("DROP TABLE article")
-    told = textsim("status", status=1).stderr
-    assert "it was dropped, and its documents are still there" in told
-    told = textsim("worker", "--once").stderr
-    assert "was dropped: it is detached, and its 2 documents are removed" in told
 
 
 def test_the_remedy_of_a_missing_trigger_mends_it(textsim: Textsim, connection: Connection) -> None:
