@@ -287,5 +287,5 @@ class Unique(Work):
 
     def _compare(self, stage: Stage) -> None:
         """Find twins by brute force, and compare the tables with their documents."""
-        with psycopg.connect(stage.url, autocommit=True) as connection:
-            self.findings.problems += unique_writers.faults_of(connection, stage.rng)
+        with ts.connect(stage.url) as db, psycopg.connect(stage.url, autocommit=True) as connection:
+            self.findings.problems += unique_writers.faults_of(db, connection, stage.rng)

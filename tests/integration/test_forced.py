@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import random
-import threading
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
-import psycopg
 import pytest
 from psycopg import errors as pg
 
@@ -213,28 +210,3 @@ def test_check_needs_no_second_connection(db: ts.Database) -> None:
         corpus.add("a", RED)
         corpus.add("b", BLUE, force=True)
         assert corpus.check() == []
-
-
-def test_clients_that_look_and_then_force_leave_one_copy(db: ts.Database) -> None:
-    corpus = create(db)
-    corpus.add("a", RED)
-    barrier = threading.Barrier(16)
-
-    def look_and_force(number: int) -> int:
-        with psycopg.connect(db.url, autocommit=True) as connection:
-            look = "SELECT * FROM textsim.add_unique('c', %s, %s)"
-            assert connection.execute(look, [f"b{number}", BLUE]).fetchall()
-            barrier.wait(60)
-            if number % 2:
-                return len(corpus.add_unique(f"b{number}", BLUE, force=True))
-            force = look.replace("%s)", "%s, force => true)")
-            return len(connection.execute(force.encode(), [f"b{number}", BLUE]).fetchall())
-
-    with ThreadPoolExecutor(16) as pool:
-        assert sorted(pool.map(look_and_force, range(16))) == [0] + [1] * 15
-    assert len(corpus) == 2
-    with pytest.raises(ts.DuplicateError) as caught:
-        corpus.add("again", BLUE, force=True)
-    assert [match.similarity for match in caught.value.matches] == [1]
-    assert corpus.add("again", BLUE, copies=True).added == 1
-    assert corpus.check() == []

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 from collections.abc import Callable
 from typing import Any
 
@@ -11,7 +10,6 @@ from psycopg.errors import UniqueViolation
 
 import textsim_db as ts
 from tests.support.connections import Connection, value
-from tests.support.reference import similarity
 from tests.support.sources import index_all_pending
 
 STANDING = "one two three four five six seven eight nine ten red"
@@ -110,42 +108,3 @@ def test_check_and_rebuild_ask_the_judgements(db: ts.Database) -> None:
     assert corpus.check() == []
     corpus.unjudge("y", "x")
     assert [(each.kind, each.subject) for each in corpus.check()] == [("twin", "y")]
-
-
-def test_lists_at_random_obey_the_judgements(
-    db: ts.Database, connection: Connection, rng: random.Random
-) -> None:
-    corpus = db.create_corpus("c", shingle="word:1", threshold=0.6, recall=1, is_unique=True)
-    for number in range(30):
-        standing: dict[str, str] = {f"{number} {i}": _text(rng, number) for i in range(3)}
-        left_out = {twin.key for twin in corpus.add_many(standing).twins}
-        standing = {key: text for key, text in standing.items() if key not in left_out}
-        texts = {f"{number} {i}": _text(rng, number) for i in range(2, 9)}
-        different = {
-            tuple(sorted(rng.sample(sorted(standing.keys() | texts.keys()), 2))) for _ in range(8)
-        }
-        for a, b in different:
-            corpus.judge(a, b, "different")
-        expected = set()
-        stays: dict[str, str] = {}
-        for key, text in texts.items():
-            twins = [
-                other
-                for other, known in [*standing.items(), *stays.items()]
-                if other != key and similarity(text, known, n=1) >= 0.6
-                if tuple(sorted((key, other))) not in different
-            ]
-            if twins and standing.get(key) != text:
-                expected.add(key)
-            else:
-                stays[key] = text
-        query = "SELECT key FROM textsim.twins_of('c', %s, %s)"
-        rows = connection.execute(query, [list(texts), list(texts.values())]).fetchall()
-        assert {key for (key,) in rows} == expected
-        # add_many compares later documents no longer with a document that was replaced.
-        assert corpus.add_many(stays).twins == []
-    assert corpus.check() == []
-
-
-def _text(rng: random.Random, number: int) -> str:
-    return " ".join(f"n{number}w{rng.randrange(10)}" for _ in range(10))

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterable
-from typing import Any, LiteralString
+from typing import Any
 
-import psycopg
 import pytest
 import sqlalchemy as sa
 from psycopg.errors import UniqueViolation
@@ -16,8 +15,6 @@ from tests.support.commands import Textsim
 from tests.support.connections import Connection
 from tests.support.reference import similarity
 from tests.support.sampling import sample
-from tests.support.threads import in_thread
-from tests.support.waiting import CLIENT_WAITS_FOR_A_LOCK, wait_until
 from textsim_db.results import Twin
 from textsim_db.write import batch_size
 
@@ -125,19 +122,6 @@ def test_a_load_leaves_out_what_single_additions_would(
     assert list(titles.pairs()) == []
 
 
-def test_the_similarities_of_a_report_are_exact(db: ts.Database, rng: random.Random) -> None:
-    titles = unique_corpus(db)
-    documents = [(str(i), text) for i, (_, text) in enumerate(random_documents(rng, 200, 60))]
-    texts = dict(documents)
-    report = titles.add_many(documents)
-    assert [twin.key for twin in report.twins] == replay(documents)[1]
-    stored = [key for key in texts if key in titles]
-    for key, standing, value in report.twins:
-        before = [k for k in stored if int(k) < int(key)]
-        assert value == similarity(texts[key], texts[standing])
-        assert value == max(similarity(texts[key], texts[k]) for k in before)
-
-
 def test_documents_that_wait_for_word_ids_stand_in_the_way(
     db: ts.Database, connection: Connection
 ) -> None:
@@ -167,27 +151,6 @@ def test_rows_that_bypass_the_triggers_are_set_aside_if_they_are_twins(
     assert all(failure.error.startswith(reason) for failure in titles.failures())
     assert [match.key for match in titles.query(OTHER)] == ["2"]
     assert list(titles.pairs()) == []
-
-
-@pytest.mark.parametrize("is_committed", [True, False])
-@pytest.mark.parametrize(
-    "change", ["SELECT textsim.remove('c', 'a')", "SELECT textsim.add('c', 'a', 'z')"]
-)
-def test_a_match_that_another_transaction_takes_away_is_waited_for(
-    db: ts.Database, connection: Connection, change: LiteralString, is_committed: bool
-) -> None:
-    titles = unique_corpus(db)
-    titles.add("a", TEXT)
-    reports: list[ts.AddReport] = []
-    with psycopg.connect(db.url) as other:
-        other.execute(change)
-        with in_thread(lambda: reports.append(titles.add_many([("b", NEAR)]))) as failures:
-            wait_until(connection, CLIENT_WAITS_FOR_A_LOCK)
-            other.commit() if is_committed else other.rollback()
-    assert failures == []
-    assert reports[0].added == is_committed
-    assert [twin.standing for twin in reports[0].twins] == ([] if is_committed else ["a"])
-    assert titles.check() == []
 
 
 TITLE = sa.table("title", sa.column("id"), sa.column("body"))

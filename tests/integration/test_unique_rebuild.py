@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
 from typing import Any
 
 import pytest
 
 import textsim_db as ts
 from tests.support.connections import Connection
-from tests.support.threads import repeating
 from textsim_db.db import stored_corpus
 from textsim_db.results import Problem
-from textsim_db.write import copy_corpus, rebuild_without_twins
+from textsim_db.write import rebuild_without_twins
 
 TEXT = "the quick brown fox jumps over the lazy dog and runs into the dark green forest"
 NEAR = TEXT + " again"
@@ -135,28 +133,6 @@ def test_documents_that_no_longer_match_at_the_end_are_no_twins(
 
     monkeypatch.setattr(rebuild_without_twins.TwinCheck, "compare_all", compare_and_remove)
     assert corpus.rebuild(is_unique=True)
-    assert corpus.check() == []
-
-
-def test_writers_race_with_rebuilds(db: ts.Database, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(copy_corpus, "BATCH_DOCUMENTS", 20)
-    db.create_corpus("c", threshold=0.6, recall=1, is_unique=True)
-    texts = [" ".join(f"w{i}x{k}" for k in range(12)) for i in range(40)]
-    rounds = {"a": 0, "b": 0}
-
-    def write(client: str) -> None:
-        number = rounds[client] = rounds[client] + 1
-        documents = [(f"{client}{i}", f"{text} {client}{number}") for i, text in enumerate(texts)]
-        with suppress(ts.CorpusChanged):
-            db.corpus("c").add_many(documents)
-            db.corpus("c").remove(key for key, _ in documents[number % 2 :: 2])
-
-    with repeating(lambda: write("a"), lambda: write("b")):
-        for seed in range(3):
-            assert db.corpus("c").rebuild(seed=seed + 2)
-    assert min(rounds.values()) > 1
-    corpus = db.corpus("c")
-    assert list(corpus.pairs()) == []
     assert corpus.check() == []
 
 

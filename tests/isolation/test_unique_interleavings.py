@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import psycopg
 import pytest
 from psycopg import errors as pg
@@ -72,10 +74,10 @@ CHANGES = {
 
 @pytest.mark.sampled
 @pytest.mark.parametrize("commit", [True, False], ids=["commit", "rollback"])
-@pytest.mark.parametrize("by_list", [False, True], ids=["add", "twins_of"])
+@pytest.mark.parametrize("how", ["add", "twins_of", "add_many"])
 @pytest.mark.parametrize("change", CHANGES)
 def test_a_twin_waits_for_a_change_of_its_match(
-    scene: Scene, change: str, by_list: bool, commit: bool
+    scene: Scene, change: str, how: str, commit: bool
 ) -> None:
     scene.connection.execute("CREATE TABLE t (id text PRIMARY KEY, body text)")
     scene.connection.execute("SELECT textsim.attach('c', 't', 'id', 'body')")
@@ -85,47 +87,71 @@ def test_a_twin_waits_for_a_change_of_its_match(
         scene.corpus.add("a", RED)
     a, b = scene.client("a"), scene.client("b")
     a.does(a.sql(CHANGES[change]))
-    b.waits(b.sql(TWINS_OF, ["b", "c"], [BLUE, BLUE]) if by_list else b.sql(ADD, "b", BLUE))
+    b.waits(
+        {
+            "add": b.sql(ADD, "b", BLUE),
+            "twins_of": b.sql(TWINS_OF, ["b", "c"], [BLUE, BLUE]),
+            "add_many": lambda: b.db.corpus("c").add_many([("b", BLUE)]).twins,
+        }[how]
+    )
     ends(a, commit)
     is_twin = commit == (change == "add")
-    if by_list:
+    if how == "twins_of":
         twins = [("b", "a", 9 / 11), ("c", "a", 9 / 11)]
         assert b.end() == (twins if is_twin else [("c", "b", 1.0)])
-    else:
+        return
+    if how == "add":
         end_add(b, is_twin)
-        forms = scene.forms()
-        assert forms == {"a": RED} if is_twin else forms["b"] == BLUE
+    else:
+        assert b.end() == ([("b", "a", 9 / 11)] if is_twin else [])
+    forms = scene.forms()
+    assert forms == {"a": RED} if is_twin else forms["b"] == BLUE
 
 
-def test_add_unique_waits_and_returns_the_first_text(scene: Scene) -> None:
+@pytest.mark.parametrize("call", ["add_unique('c', 'b', %s)", "twins_of('c', '{b}', ARRAY[%s])"])
+def test_the_document_that_stands_cannot_change_before_the_end(scene: Scene, call: str) -> None:
     a, b = scene.client("a"), scene.client("b")
     a.does(a.sql(ADD, "a", RED))
-    b.waits(b.sql("SELECT key FROM textsim.add_unique('c', 'b', %s)", BLUE))
+    b.waits(b.sql(f"SELECT similarity FROM textsim.{call}", BLUE))
     a.commit()
-    assert b.end() == [("a",)]
-    # The document that was returned cannot change before the transaction ends.
+    assert b.end() == [(9 / 11,)]
     a.waits(a.sql(REMOVE, "a"))
     b.commit()
     assert a.end() == [(True,)]
 
 
-def test_texts_without_a_common_bucket_do_not_wait(scene: Scene) -> None:
+def test_of_two_copies_that_are_forced_at_once_one_gets_in(scene: Scene) -> None:
+    scene.corpus.add("a", RED)
+    a, b = scene.client("a"), scene.client("b")
+    a.does(a.sql("SELECT textsim.add('c', 'b', %s, force => true)", BLUE))
+    b.waits(lambda: b.db.corpus("c").add_unique("c", BLUE, force=True))
+    a.commit()
+    assert [match.key for match in b.end()] == ["b"]
+
+
+def test_writers_of_other_texts_corpora_and_scopes_do_not_wait(scene: Scene) -> None:
+    settings: Any = {"shingle": "word:2", "threshold": 0.7, "recall": 1, "is_unique": True}
+    scene.db.create_corpus("d", **settings, scoped=True)
+    scene.corpus.add("x", OTHER)
     a, b = scene.client("a"), scene.client("b")
     a.does(a.sql(ADD, "a", RED))
-    b.does(b.sql(ADD, "b", OTHER))
     a.does(a.sql(ADD, "empty", "!"))
     b.does(b.sql(ADD, "empty too", "?"))
+    for added in (True, False):  # the key of a text does not lock it
+        assert b.does(b.sql(ADD, "x", f"{OTHER} too")) == [(added,)]
+    add = "SELECT textsim.add('d', %s, %s, %s)"
+    a.does(a.sql("SELECT textsim.lock_scope('d', 'anna')"))
+    a.does(a.sql(add, "a", RED, "anna"))
+    b.does(b.sql(add, "b", RED, "ben"))
     b.commit()
+    b.waits(b.sql(add, "c", OTHER, "anna"))
     a.commit()
-
-
-def test_a_key_that_is_replaced_does_not_wait_for_other_texts(scene: Scene) -> None:
-    scene.corpus.add("a", RED)
-    scene.corpus.add("b", OTHER)
-    a, b = scene.client("a"), scene.client("b")
-    a.does(a.sql(ADD, "a", BLUE))
-    assert b.does(b.sql(ADD, "b", f"{OTHER} too")) == [(True,)]
-    assert b.does(b.sql(ADD, "b", f"{OTHER} too")) == [(False,)]
+    b.end()
+    b.commit()
+    a.does(a.sql("SELECT textsim.lock_corpus('c')"))
+    b.does(b.sql(add, "d", OTHER, "ben"))
+    with pytest.raises(pg.InvalidParameterValue, match="not scoped"):
+        a.does(a.sql("SELECT textsim.lock_scope('c', 'anna')"))
 
 
 def test_the_look_up_sees_what_was_committed_since_the_statement_began(scene: Scene) -> None:
@@ -222,7 +248,7 @@ def test_a_transaction_that_locks_many_buckets_locks_the_corpus(scene: Scene) ->
 
 
 def test_lock_corpus_first_avoids_the_deadlock(scene: Scene) -> None:
-    options = "-c deadlock_timeout=10ms -c textsim.max_bucket_locks=30"
+    options = "-c deadlock_timeout=10ms -c textsim.max_bucket_locks=10"
     a, b = scene.client("a", options=options), scene.client("b", options=options)
     a.does(a.sql("SELECT textsim.lock_corpus('c')"))
     b.waits(b.sql("SELECT textsim.lock_corpus('c')"))
@@ -230,29 +256,12 @@ def test_lock_corpus_first_avoids_the_deadlock(scene: Scene) -> None:
     a.does(a.sql(ADD, "a2", " ".join(f"w{i}" for i in range(200))))
     a.commit()
     b.end()
-    b.does(b.sql(ADD, "b1", OTHER))
-    b.does(b.sql(ADD, "b2", " ".join(f"v{i}" for i in range(200))))
     b.commit()
-    assert len(scene.forms()) == 4
-
-
-def test_two_long_texts_wait_for_each_other_and_do_not_deadlock(scene: Scene) -> None:
-    """A transaction that begins with a long text locks the corpus at once."""
-    options = "-c deadlock_timeout=10ms -c textsim.max_bucket_locks=10"
-    a, b = scene.client("a", options=options), scene.client("b", options=options)
-    a.does(a.sql(ADD, "a", " ".join(f"w{i}" for i in range(300))))
+    # A transaction that begins with a long text locks the corpus at once.
+    a.does(a.sql(ADD, "a3", " ".join(f"u{i}" for i in range(300))))
     b.waits(b.sql(ADD, "b", " ".join(f"v{i}" for i in range(300))))
     a.commit()
     assert b.end() == [(True,)]
-
-
-def test_locks_of_two_corpora_are_apart(scene: Scene) -> None:
-    scene.db.create_corpus("d", shingle="word:2", threshold=0.7, recall=1, is_unique=True)
-    a, b = scene.client("a"), scene.client("b")
-    a.does(a.sql(ADD, "a", RED))
-    b.does(b.sql("SELECT textsim.add('d', 'b', %s)", RED))
-    a.does(a.sql("SELECT textsim.lock_corpus('c')"))
-    b.does(b.sql("SELECT textsim.add('d', 'c', %s)", OTHER))
 
 
 # Locks that end
@@ -309,15 +318,6 @@ def test_a_writer_waits_for_a_list(scene: Scene, commit: bool) -> None:
     ends(a, commit)
     end_add(b, is_twin=commit)
     assert list(scene.forms()) == ["a" if commit else "b"]
-
-
-def test_the_standing_document_stays_until_the_end_of_the_transaction(scene: Scene) -> None:
-    scene.corpus.add("a", RED)
-    a, b = scene.client("a"), scene.client("b")
-    b.does(b.sql(TWINS_OF, ["b"], [BLUE]))
-    a.waits(a.sql(REMOVE, "a"))
-    b.commit()
-    assert a.end() == [(True,)]
 
 
 # Attached tables

@@ -1,8 +1,9 @@
 """Sixteen clients write to a unique corpus at random: brute force finds no twins.
 
-They add, replace and remove documents by SQL and by Python, and insert, update and delete rows of
-attached tables, in transactions with savepoints, some of which they roll back. A worker gives word ids
-meanwhile. After each round all clients pause, and faults_of() compares the corpus with brute force.
+They add, force, judge, replace, expire and remove documents by SQL and by Python, and insert, update and
+delete rows of attached tables, in transactions with savepoints, some of which they roll back. A worker
+gives word ids, and the corpus is rebuilt meanwhile. After each round all clients pause, and faults_of()
+compares the corpus with brute force.
 """
 
 from __future__ import annotations
@@ -12,30 +13,33 @@ import random
 import time
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 
 import pytest
 
 import textsim_db as ts
 from tests.support.connections import Connection
-from tests.support.unique_writers import Client, faults_of, prepare
+from tests.support.sampling import sample
+from tests.support.unique_writers import SETTINGS, Client, faults_of, prepare
 from tests.support.workers import running_worker
-
-pytestmark = pytest.mark.more
 
 SECONDS = float(os.environ.get("TEXTSIM_TEST_SECONDS", "1"))
 CLIENTS = 16
 
 
+@pytest.mark.parametrize("settings", sample(SETTINGS, len(SETTINGS), "more"))
 def test_sixteen_clients_at_random_leave_no_twins(
-    db: ts.Database, connection: Connection, rng: random.Random, seed: int
+    db: ts.Database, connection: Connection, rng: random.Random, seed: int, settings: str
 ) -> None:
-    prepare(db, connection)
+    prepare(db, connection, settings)
     clients = [Client(db, f"{seed} {number}") for number in range(CLIENTS)]
     end = time.monotonic() + SECONDS
-    with running_worker(db), ThreadPoolExecutor(CLIENTS) as threads:
+    with running_worker(db), ThreadPoolExecutor(CLIENTS + 1) as threads:
         while True:
+            rebuild = threads.submit(rebuild_meanwhile, db, rng.randrange(1000))
             list(threads.map(Client.run, clients))
-            assert faults_of(connection, rng) == [], f"--seed {seed}"
+            rebuild.result()
+            assert faults_of(db, connection, rng) == [], f"--seed {seed}"
             if time.monotonic() > end:
                 break
     for client in clients:
@@ -46,3 +50,8 @@ def test_sixteen_clients_at_random_leave_no_twins(
     assert outcomes["ended"] > 0
     assert outcomes["UniqueViolation"] > 0
     assert db.corpus("c").check() == []
+
+
+def rebuild_meanwhile(db: ts.Database, seed: int) -> None:
+    with suppress(ts.CorpusBusy):
+        db.corpus("c").rebuild(seed=seed)

@@ -11,6 +11,7 @@ from psycopg import errors as pg
 
 import textsim_db as ts
 from tests.support.connections import Connection, value
+from tests.support.reference import similarity
 from tests.support.sampling import sample
 from tests.support.sources import expected_forms, stored_forms
 
@@ -118,7 +119,7 @@ def random_text_of(rng: random.Random) -> str:
     ("settings", "shingle"),
     [("exact", "word:3"), ("bands", "char:4"), ("exact", "word:1"), ("bands", "word:4")],
 )
-def test_it_decides_as_add_many(
+def test_add_many_and_it_decide_as_brute_force(
     db: ts.Database,
     connection: Connection,
     rng: random.Random,
@@ -126,18 +127,39 @@ def test_it_decides_as_add_many(
     shingle: str,
     settings: str,
 ) -> None:
+    """New texts and stored texts that do not change; some pairs were judged different."""
+    unit, n = shingle.split(":")
     corpora = [
         db.create_corpus(name, shingle=shingle, threshold=0.6, is_unique=True, **SETTINGS[settings])
         for name in ("c", "d")
     ]
     left_out = 0
+    standing: dict[str, str] = {}
+    different: set[frozenset[str]] = set()
     for number in range(12):
         texts = {f"{number} {rng.randrange(100)}": random_text_of(rng) for _ in range(14)}
         before = stored_forms(connection)
         texts |= {key: str(before[key]) for key in rng.sample(sorted(before), min(2, len(before)))}
         items = rng.sample(list(texts.items()), len(texts))
+        for a, b in [rng.sample(sorted({*standing, *texts}), 2) for _ in range(3)]:
+            different.add(frozenset((a, b)))
+            for each in corpora:
+                each.judge(a, b, "different")
+        best: dict[str, float] = {}
+        for key, text in items:
+            values = [
+                value
+                for other, known in standing.items()
+                if key not in standing and frozenset((key, other)) not in different
+                if (value := similarity(text, known, unit, int(n))) >= 0.6
+            ]
+            if values:
+                best[key] = max(values)
+            else:
+                standing[key] = text
         report = corpora[1].add_many(items)
         expected = [tuple(twin) for twin in report.twins]
+        assert {key: value for key, _, value in expected} == best, f"--seed {seed}, list {number}"
         assert twins_of(connection, dict(items)) == expected, f"--seed {seed}, list {number}"
         names = {twin.key for twin in report.twins}
         added = corpora[0].add_many([item for item in items if item[0] not in names])

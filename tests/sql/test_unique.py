@@ -187,27 +187,6 @@ def keys(connection: Connection) -> list[str]:
     return sorted(forms)
 
 
-def test_rows_that_match_no_other_are_indexed_at_once(
-    attach: Attach, connection: Connection
-) -> None:
-    attach()
-    connection.execute("INSERT INTO t VALUES ('a', NULL, %s), ('b', NULL, %s)", [RED, OTHER])
-    connection.execute("INSERT INTO t VALUES ('c', NULL, NULL), ('d', NULL, ''), ('e', NULL, '!')")
-    assert keys(connection) == ["a", "b", "d", "e"]
-    connection.execute("UPDATE t SET body = %s WHERE id = 'a'", [BLUE])
-    connection.execute("UPDATE t SET id = 'z' WHERE id = 'a'")
-    connection.execute("DELETE FROM t WHERE id = 'b'")
-    assert keys(connection) == ["d", "e", "z"]
-    connection.execute("TRUNCATE t")
-    assert keys(connection) == []
-    upsert = (
-        "INSERT INTO t VALUES ('a', NULL, %s) ON CONFLICT (id) DO UPDATE SET body = excluded.body"
-    )
-    for text in (RED, BLUE):
-        connection.execute(upsert, [text])
-        assert stored_forms(connection) == {"a": text}
-
-
 # Attaching
 
 
@@ -325,22 +304,3 @@ def test_two_tables_exclude_each_other(attach: Attach, connection: Connection) -
         connection.execute("INSERT INTO u VALUES ('a', %s)", [OTHER])
     with pytest.raises(pg.UniqueViolation, match='document "n" matches document "a"'):
         connection.execute("SELECT textsim.add('c', 'n', %s)", [BLUE])
-
-
-def test_index_pending_sets_twins_aside(attach: Attach, connection: Connection) -> None:
-    """Rows that triggers did not see are compared later; their twins are listed, and not indexed."""
-    attach()
-    connection.execute("INSERT INTO t VALUES ('a', NULL, %s)", [RED])
-    connection.execute("ALTER TABLE t DISABLE TRIGGER USER")
-    connection.execute("INSERT INTO t VALUES ('b', NULL, %s), ('c', NULL, %s)", [BLUE, OTHER])
-    connection.execute("ALTER TABLE t ENABLE TRIGGER USER")
-    connection.execute("CALL textsim.index_pending('c')")
-    assert stored_forms(connection) == {"a": RED, "c": OTHER}
-    assert connection.execute(
-        "SELECT keys, error FROM textsim.pending WHERE error IS NOT NULL"
-    ).fetchall() == [
-        (
-            ["b"],
-            'it matches document "a" with similarity 0.8181818181818182, and the corpus is unique',
-        )
-    ]
