@@ -141,8 +141,7 @@ BEGIN
     RETURN threshold;
 END $$;
 
-CREATE OR REPLACE FUNCTION textsim._check_search(
-    c textsim.corpus, threshold double precision, max_results integer)
+CREATE OR REPLACE FUNCTION textsim._check_search(c textsim.corpus, threshold double precision, max_results integer)
 RETURNS void
 LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN

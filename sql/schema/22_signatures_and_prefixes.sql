@@ -49,8 +49,7 @@ END;
 -- The signature of shingle values: the low 16 bits of the value in each of num_hashes bins.
 -- Dahlgaard, Knudsen and Thorup, Fast Similarity Sketching, FOCS 2017. Rounds end when no bin is empty.
 -- Further rounds change nothing, so several rounds are computed at once.
-CREATE OR REPLACE FUNCTION textsim._sketch(shingle_values bigint[], num_hashes integer, base bigint)
-RETURNS smallint[]
+CREATE OR REPLACE FUNCTION textsim._sketch(shingle_values bigint[], num_hashes integer, base bigint) RETURNS smallint[]
 LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     -- After this number of rounds, at most one text in eight still has an empty bin.
@@ -119,8 +118,7 @@ BEGIN
 END $$;
 
 -- The number of distinct shingles of a normal form; shingle_values comes from _shingle_values().
-CREATE OR REPLACE FUNCTION textsim._count_shingles(
-    form text, shingle_values bigint[], unit text, n integer)
+CREATE OR REPLACE FUNCTION textsim._count_shingles(form text, shingle_values bigint[], unit text, n integer)
 RETURNS integer
 LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -150,8 +148,7 @@ BEGIN
 END $$;
 
 -- One value for each distinct shingle of a normal form; the values are those of _shingle_values().
-CREATE OR REPLACE FUNCTION textsim._distinct_values(
-    form text, shingle_values bigint[], unit text, n integer)
+CREATE OR REPLACE FUNCTION textsim._distinct_values(form text, shingle_values bigint[], unit text, n integer)
 RETURNS bigint[]
 LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -210,16 +207,14 @@ RETURN CASE
 END;
 
 -- How many rows a document shares at least with any candidate; 1 for bands, which have no threshold here.
-CREATE OR REPLACE FUNCTION textsim._least_needed_rows(shingles integer, threshold double precision)
-RETURNS integer
+CREATE OR REPLACE FUNCTION textsim._least_needed_rows(shingles integer, threshold double precision) RETURNS integer
 LANGUAGE sql IMMUTABLE PARALLEL SAFE
 RETURN CASE WHEN threshold IS NULL THEN 1
     ELSE textsim._needed_rows(
         shingles, greatest(1, floor(threshold * shingles))::integer, threshold) END;
 
 -- The Jaccard similarity of two sets, from the number of shared members and the sizes.
-CREATE OR REPLACE FUNCTION textsim._ratio(shared bigint, a_count integer, b_count integer)
-RETURNS double precision
+CREATE OR REPLACE FUNCTION textsim._ratio(shared bigint, a_count integer, b_count integer) RETURNS double precision
 LANGUAGE sql IMMUTABLE PARALLEL SAFE
 RETURN CASE WHEN shared = 0 THEN 0 ELSE shared / (a_count + b_count - shared)::double precision END;
 
@@ -344,11 +339,9 @@ RETURN textsim._ratio(textsim._count_shared(a, b), cardinality(a), cardinality(b
 
 -- Public functions
 
-CREATE OR REPLACE FUNCTION textsim.signature(corpus text, text text, language text DEFAULT NULL)
-RETURNS integer[]
-LANGUAGE plpgsql STABLE PARALLEL SAFE
-SET search_path = pg_catalog, pg_temp SET plan_cache_mode = force_generic_plan
-AS $$
+CREATE OR REPLACE FUNCTION textsim.signature(corpus text, text text, language text DEFAULT NULL) RETURNS integer[]
+LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp
+SET plan_cache_mode = force_generic_plan AS $$
 DECLARE
     c textsim.corpus := textsim._corpus(corpus);
 BEGIN
@@ -361,9 +354,7 @@ COMMENT ON FUNCTION textsim.signature(text, text, text)
 
 CREATE OR REPLACE FUNCTION textsim.buckets(corpus text, signature integer[], scope text DEFAULT NULL)
 RETURNS TABLE (band integer, bucket integer)
-LANGUAGE plpgsql STABLE PARALLEL SAFE ROWS 18
-SET search_path = pg_catalog, pg_temp
-AS $$
+LANGUAGE plpgsql STABLE PARALLEL SAFE ROWS 18 SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     c textsim.corpus := textsim._corpus(corpus);
 BEGIN
@@ -413,9 +404,8 @@ COMMENT ON FUNCTION textsim.estimate(integer[], integer[])
 
 CREATE OR REPLACE FUNCTION textsim.jaccard(corpus text, a text, b text, language text DEFAULT NULL)
 RETURNS double precision
-LANGUAGE plpgsql STABLE PARALLEL SAFE
-SET search_path = pg_catalog, pg_temp SET plan_cache_mode = force_generic_plan
-AS $$
+LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp
+SET plan_cache_mode = force_generic_plan AS $$
 DECLARE
     c textsim.corpus := textsim._corpus(corpus);
     checked text := textsim._check_language(c, language);

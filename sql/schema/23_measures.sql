@@ -42,12 +42,9 @@ COMMENT ON FUNCTION textsim.cosine_similarity(text, text)
     'words.';
 
 CREATE OR REPLACE FUNCTION textsim.levenshtein_words(
-    a text,
-    b text,
-    insertion double precision DEFAULT 1,
-    deletion double precision DEFAULT 1,
-    substitution double precision DEFAULT 1
-) RETURNS double precision
+    a text, b text, insertion double precision DEFAULT 1, deletion double precision DEFAULT 1,
+    substitution double precision DEFAULT 1)
+RETURNS double precision
 LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     one text[] COLLATE "C" := textsim.words(a);

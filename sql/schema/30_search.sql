@@ -91,8 +91,7 @@ WHEN n > 3 OR word_ids IS NULL THEN
 
 -- The distinct shingles of a document; NULL if a union of two such sets might have no room in a tsvector.
 -- The union of two sets is a concatenation of tsvectors, which merges two sorted lists in one pass.
-CREATE OR REPLACE FUNCTION textsim._shingle_set(word_ids integer[], form text, unit text, n integer)
-RETURNS tsvector
+CREATE OR REPLACE FUNCTION textsim._shingle_set(word_ids integer[], form text, unit text, n integer) RETURNS tsvector
 LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     shingles text[];
@@ -130,8 +129,7 @@ END $$;
 
 -- The exact similarity of two documents from their _compared_shingles(), or from their word ids if these are NULL.
 CREATE OR REPLACE FUNCTION textsim._similarity(
-    a_ids integer[], a_shingles text[], a_count integer,
-    b_ids integer[], b_shingles text[], b_count integer, n integer)
+    a_ids integer[], a_shingles text[], a_count integer, b_ids integer[], b_shingles text[], b_count integer, n integer)
 RETURNS double precision
 LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
@@ -145,14 +143,11 @@ END $$;
 
 -- The documents of a corpus that are similar to the given buckets and words, best first.
 CREATE OR REPLACE FUNCTION textsim._search(
-    c textsim.corpus, own_buckets integer[], own_values bigint[], own_form text, own_ids integer[],
-    own_count integer, own_key text, threshold double precision, max_results integer, of_language text,
-    of_scope text)
+    c textsim.corpus, own_buckets integer[], own_values bigint[], own_form text, own_ids integer[], own_count integer,
+    own_key text, threshold double precision, max_results integer, of_language text, of_scope text)
 RETURNS TABLE (key text, similarity double precision)
-LANGUAGE plpgsql STABLE PARALLEL SAFE ROWS 10
-SET search_path = pg_catalog, pg_temp
-SET plan_cache_mode = force_generic_plan
-AS $$
+LANGUAGE plpgsql STABLE PARALLEL SAFE ROWS 10 SET search_path = pg_catalog, pg_temp
+SET plan_cache_mode = force_generic_plan AS $$
 #variable_conflict use_column
 DECLARE
     d record;
@@ -216,10 +211,8 @@ END $$;
 CREATE OR REPLACE FUNCTION textsim._neighbours(
     corpus text, document_key text, threshold double precision, max_results integer, language text)
 RETURNS TABLE (key text, similarity double precision)
-LANGUAGE plpgsql STABLE PARALLEL SAFE ROWS 10
-SET search_path = pg_catalog, pg_temp
-SET plan_cache_mode = force_generic_plan
-AS $$
+LANGUAGE plpgsql STABLE PARALLEL SAFE ROWS 10 SET search_path = pg_catalog, pg_temp
+SET plan_cache_mode = force_generic_plan AS $$
 DECLARE
     c textsim.corpus := textsim._corpus(corpus);
     d record;
@@ -274,9 +267,7 @@ END $$;
 CREATE OR REPLACE FUNCTION textsim._verify_pairs(
     c textsim.corpus, xs integer[], ys integer[], threshold double precision)
 RETURNS TABLE (x integer, y integer, similarity double precision)
-LANGUAGE plpgsql STABLE PARALLEL SAFE ROWS 1000
-SET search_path = pg_catalog, pg_temp
-AS $$
+LANGUAGE plpgsql STABLE PARALLEL SAFE ROWS 1000 SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     RETURN QUERY EXECUTE format($query$
         WITH candidate AS MATERIALIZED (
@@ -330,9 +321,7 @@ END $$;
 -- The work of candidates_of(), because a plpgsql parameter and column cannot both be named key.
 CREATE OR REPLACE FUNCTION textsim._candidates_of(corpus text, document_key text)
 RETURNS TABLE (key text, shared integer)
-LANGUAGE plpgsql STABLE PARALLEL SAFE ROWS 10
-SET search_path = pg_catalog, pg_temp
-AS $$
+LANGUAGE plpgsql STABLE PARALLEL SAFE ROWS 10 SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     c textsim.corpus := textsim._corpus(corpus);
 BEGIN
@@ -364,10 +353,8 @@ END $$;
 CREATE OR REPLACE FUNCTION textsim.candidates(
     corpus text, text text, language text DEFAULT NULL, scope text DEFAULT NULL)
 RETURNS TABLE (key text, shared integer)
-LANGUAGE plpgsql STABLE PARALLEL SAFE ROWS 10
-SET search_path = pg_catalog, pg_temp
-SET plan_cache_mode = force_generic_plan
-AS $$
+LANGUAGE plpgsql STABLE PARALLEL SAFE ROWS 10 SET search_path = pg_catalog, pg_temp
+SET plan_cache_mode = force_generic_plan AS $$
 DECLARE
     c textsim.corpus := textsim._corpus(corpus);
     form text := textsim._form(c, text, textsim._check_language(c, language));
@@ -402,14 +389,11 @@ COMMENT ON FUNCTION textsim.candidates(text, text, text, text)
     'this language are returned. In a scoped corpus, scope is required, and only its documents are found.';
 
 CREATE OR REPLACE FUNCTION textsim.matches(
-    corpus text, text text,
-    threshold double precision DEFAULT NULL, max_results integer DEFAULT NULL,
+    corpus text, text text, threshold double precision DEFAULT NULL, max_results integer DEFAULT NULL,
     language text DEFAULT NULL, scope text DEFAULT NULL)
 RETURNS TABLE (key text, similarity double precision)
-LANGUAGE plpgsql STABLE PARALLEL SAFE ROWS 10
-SET search_path = pg_catalog, pg_temp
-SET plan_cache_mode = force_generic_plan
-AS $$
+LANGUAGE plpgsql STABLE PARALLEL SAFE ROWS 10 SET search_path = pg_catalog, pg_temp
+SET plan_cache_mode = force_generic_plan AS $$
 DECLARE
     c textsim.corpus := textsim._corpus(corpus);
     form text := textsim._form(c, text, textsim._check_language(c, language));
@@ -437,10 +421,8 @@ COMMENT ON FUNCTION textsim.matches(text, text, double precision, integer, text,
 CREATE OR REPLACE FUNCTION textsim.nearest(
     corpus text, text text, k integer DEFAULT 10, language text DEFAULT NULL, scope text DEFAULT NULL)
 RETURNS TABLE (key text, similarity double precision)
-LANGUAGE plpgsql STABLE PARALLEL SAFE ROWS 10
-SET search_path = pg_catalog, pg_temp
-SET plan_cache_mode = force_generic_plan
-AS $$
+LANGUAGE plpgsql STABLE PARALLEL SAFE ROWS 10 SET search_path = pg_catalog, pg_temp
+SET plan_cache_mode = force_generic_plan AS $$
 DECLARE
     c textsim.corpus := textsim._corpus(corpus);
     form text := textsim._form(c, text, textsim._check_language(c, language));
@@ -472,8 +454,7 @@ COMMENT ON FUNCTION textsim.nearest(text, text, integer, text, text)
     'scope are as in matches().';
 
 CREATE OR REPLACE FUNCTION textsim.neighbours(
-    corpus text, key text,
-    threshold double precision DEFAULT NULL, max_results integer DEFAULT NULL,
+    corpus text, key text, threshold double precision DEFAULT NULL, max_results integer DEFAULT NULL,
     language text DEFAULT NULL)
 RETURNS TABLE (key text, similarity double precision)
 LANGUAGE sql STABLE PARALLEL SAFE ROWS 10
@@ -488,9 +469,7 @@ COMMENT ON FUNCTION textsim.neighbours(text, text, double precision, integer, te
 -- The functions that list a whole corpus are VOLATILE: a rebuild may replace the corpus while they wait.
 CREATE OR REPLACE FUNCTION textsim.candidate_pairs(corpus text, scope text DEFAULT NULL)
 RETURNS TABLE (a text, b text, shared integer)
-LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE ROWS 1000
-SET search_path = pg_catalog, pg_temp
-AS $$
+LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE ROWS 1000 SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     c textsim.corpus := textsim._lock_corpus(corpus);
 BEGIN
@@ -514,8 +493,7 @@ COMMENT ON FUNCTION textsim.candidate_pairs(text, text)
     'is listed once, with a < b in byte order; nothing is verified. In a scoped corpus, both documents have '
     'the same scope; with scope, only its pairs are returned.';
 
-CREATE OR REPLACE FUNCTION textsim.candidates_of(corpus text, key text)
-RETURNS TABLE (key text, shared integer)
+CREATE OR REPLACE FUNCTION textsim.candidates_of(corpus text, key text) RETURNS TABLE (key text, shared integer)
 LANGUAGE sql STABLE PARALLEL SAFE ROWS 10
 BEGIN ATOMIC
     SELECT o.key, o.shared FROM textsim._candidates_of($1, $2) o;
@@ -526,12 +504,9 @@ COMMENT ON FUNCTION textsim.candidates_of(text, text)
     'corpus, only documents of its scope are found.';
 
 CREATE OR REPLACE FUNCTION textsim.pairs(
-    corpus text, threshold double precision DEFAULT NULL, language text DEFAULT NULL,
-    scope text DEFAULT NULL)
+    corpus text, threshold double precision DEFAULT NULL, language text DEFAULT NULL, scope text DEFAULT NULL)
 RETURNS TABLE (a text, b text, similarity double precision)
-LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE ROWS 1000
-SET search_path = pg_catalog, pg_temp
-AS $$
+LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE ROWS 1000 SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     c textsim.corpus := textsim._lock_corpus(corpus);
     batch record;

@@ -36,8 +36,7 @@ BEGIN
 END $$;
 
 -- The buckets whose number of occurrences differs between two arrays.
-CREATE OR REPLACE FUNCTION textsim._changed_buckets(old_buckets integer[], new_buckets integer[])
-RETURNS integer[]
+CREATE OR REPLACE FUNCTION textsim._changed_buckets(old_buckets integer[], new_buckets integer[]) RETURNS integer[]
 LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     RETURN array(
@@ -197,8 +196,7 @@ BEGIN
 END $$;
 
 -- Remove a document, unless it belongs to another attached table; whether it was removed.
-CREATE OR REPLACE FUNCTION textsim._remove_document(c textsim.corpus, source integer, key text)
-RETURNS boolean
+CREATE OR REPLACE FUNCTION textsim._remove_document(c textsim.corpus, source integer, key text) RETURNS boolean
 LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp SET enable_seqscan = off AS $$
 DECLARE
     removed record;
@@ -238,8 +236,8 @@ END $$;
 
 -- Delete documents with their band rows; the caller has locked the documents in an earlier statement.
 CREATE OR REPLACE FUNCTION textsim._delete_locked(c textsim.corpus, ids integer[]) RETURNS void
-LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE
-SET search_path = pg_catalog, pg_temp SET enable_seqscan = off SET jit = off AS $$
+LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp SET enable_seqscan = off
+SET jit = off AS $$
 BEGIN
     -- It begins after the documents were locked, so its snapshot has the band rows of the last writer. Sorted
     -- band rows are found in one pass of the index.
@@ -255,8 +253,8 @@ BEGIN
 END $$;
 
 CREATE OR REPLACE FUNCTION textsim._remove_documents(corpus_id integer, keys text[]) RETURNS bigint
-LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE
-SET search_path = pg_catalog, pg_temp SET enable_seqscan = off SET jit = off AS $$
+LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp SET enable_seqscan = off
+SET jit = off AS $$
 DECLARE
     c textsim.corpus := (SELECT k FROM textsim.corpus k WHERE k.id = corpus_id);
     ids integer[];
@@ -283,8 +281,7 @@ SET search_path = pg_catalog, pg_temp
 SET enable_seqscan = off
 SET enable_bitmapscan = off
 SET enable_sort = off
-SET jit = off
-AS $$
+SET jit = off AS $$
 DECLARE
     c textsim.corpus := textsim._corpus(corpus);
     ids integer[];
@@ -313,12 +310,10 @@ END $$;
 -- Public functions
 
 CREATE OR REPLACE FUNCTION textsim.add(
-    corpus text, key text, text text, scope text DEFAULT NULL, force boolean DEFAULT false,
-    copies boolean DEFAULT false)
+    corpus text, key text, text text, scope text DEFAULT NULL, force boolean DEFAULT false, copies boolean DEFAULT false)
 RETURNS boolean
-LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE
-SET search_path = pg_catalog, pg_temp SET plan_cache_mode = force_generic_plan
-AS $$
+LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp
+SET plan_cache_mode = force_generic_plan AS $$
 DECLARE
     c textsim.corpus := textsim._required_corpus(corpus);
 BEGIN

@@ -20,8 +20,7 @@ RETURNS TABLE (key text, word_ids integer[], normal_form text, shingle_count int
 LANGUAGE plpgsql STABLE PARALLEL SAFE ROWS 10
 SET search_path = pg_catalog, pg_temp
 SET plan_cache_mode = force_generic_plan
-SET enable_seqscan = off
-AS $$
+SET enable_seqscan = off AS $$
 #variable_conflict use_column
 BEGIN
     RETURN QUERY
@@ -44,8 +43,7 @@ RETURNS textsim._stored
 LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE
 SET search_path = pg_catalog, pg_temp
 SET plan_cache_mode = force_generic_plan
-SET enable_seqscan = off
-AS $$
+SET enable_seqscan = off AS $$
 DECLARE
     stored textsim._stored;
     twins text[] := '{}';
@@ -163,8 +161,7 @@ BEGIN
 END $$;
 
 -- The functions of a corpus, with the statements that create them; check compares the bodies.
-CREATE OR REPLACE FUNCTION textsim._corpus_functions(c textsim.corpus)
-RETURNS TABLE (name text, statement text)
+CREATE OR REPLACE FUNCTION textsim._corpus_functions(c textsim.corpus) RETURNS TABLE (name text, statement text)
 LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE ROWS 2 SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     RETURN QUERY VALUES

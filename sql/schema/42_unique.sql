@@ -166,8 +166,8 @@ END $$;
 
 -- The keys of the twins of a text whose buckets are locked, and the highest similarity; their writers have ended.
 CREATE OR REPLACE FUNCTION textsim._awaited_twins(
-    c textsim.corpus, document_key text, form text, scope text, sketched textsim._sketched,
-    OUT twins text[], OUT best double precision)
+    c textsim.corpus, document_key text, form text, scope text, sketched textsim._sketched, OUT twins text[],
+    OUT best double precision)
 LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp SET enable_seqscan = off AS $$
 DECLARE
     waited_for text[];
@@ -281,8 +281,7 @@ END $$;
 -- Public functions
 
 CREATE OR REPLACE FUNCTION textsim.add_unique(
-    corpus text, key text, text text, scope text DEFAULT NULL, force boolean DEFAULT false,
-    copies boolean DEFAULT false)
+    corpus text, key text, text text, scope text DEFAULT NULL, force boolean DEFAULT false, copies boolean DEFAULT false)
 RETURNS TABLE (key text, similarity double precision, scope text)
 LANGUAGE sql VOLATILE PARALLEL UNSAFE ROWS 1
 BEGIN ATOMIC

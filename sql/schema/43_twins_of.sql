@@ -15,8 +15,7 @@ EXCEPTION WHEN duplicate_object THEN
 END $do$;
 
 -- Raise an error unless the list has a key of its own for each text, and each can be stored.
-CREATE OR REPLACE FUNCTION textsim._check_list(c textsim.corpus, keys text[], bodies text[], scopes text[])
-RETURNS void
+CREATE OR REPLACE FUNCTION textsim._check_list(c textsim.corpus, keys text[], bodies text[], scopes text[]) RETURNS void
 LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     refused record;
@@ -97,8 +96,7 @@ END $$;
 
 -- The best match of a text among candidates, given by their places; ties go to the first. shared: buckets, by text.
 CREATE OR REPLACE FUNCTION textsim._best_listed(
-    c textsim.corpus, listed textsim._listed_text[], place integer, candidates integer[],
-    shared integer[])
+    c textsim.corpus, listed textsim._listed_text[], place integer, candidates integer[], shared integer[])
 RETURNS TABLE (key text, similarity double precision)
 LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -228,12 +226,10 @@ END $$;
 
 -- Public functions
 
-CREATE OR REPLACE FUNCTION textsim.twins_of(
-    corpus text, keys text[], texts text[], scopes text[] DEFAULT NULL)
+CREATE OR REPLACE FUNCTION textsim.twins_of(corpus text, keys text[], texts text[], scopes text[] DEFAULT NULL)
 RETURNS TABLE (key text, standing text, similarity double precision)
-LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE COST 100000 ROWS 100
-SET search_path = pg_catalog, pg_temp SET plan_cache_mode = force_generic_plan
-AS $$
+LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE COST 100000 ROWS 100 SET search_path = pg_catalog, pg_temp
+SET plan_cache_mode = force_generic_plan AS $$
 DECLARE
     c textsim.corpus := textsim._required_unique(corpus);
     listed textsim._listed_text[];

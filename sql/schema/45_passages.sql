@@ -208,7 +208,8 @@ END $$;
 
 -- The units of a text as numbers: code points, or word ids with negative numbers for words that are not in the
 -- dictionary. If the word ids are known, the form may be NULL.
-CREATE OR REPLACE FUNCTION textsim._unit_numbers(unit text, form text, word_ids integer[] DEFAULT NULL) RETURNS integer[]
+CREATE OR REPLACE FUNCTION textsim._unit_numbers(unit text, form text, word_ids integer[] DEFAULT NULL)
+RETURNS integer[]
 LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     IF unit = 'char' THEN
@@ -246,7 +247,8 @@ BEGIN
 END $$;
 
 -- The least words of a passage in a search; an error if the corpus has no passages or longer ones, or for a bad limit.
-CREATE OR REPLACE FUNCTION textsim._check_passages(c textsim.corpus, min_words integer, max_documents integer DEFAULT NULL)
+CREATE OR REPLACE FUNCTION textsim._check_passages(
+    c textsim.corpus, min_words integer, max_documents integer DEFAULT NULL)
 RETURNS integer
 LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
@@ -371,9 +373,7 @@ END $$;
 -- The private functions have other names for the key, which is also a column of the result.
 CREATE OR REPLACE FUNCTION textsim._passages_of(corpus text, own_key text, min_words integer, max_results integer)
 RETURNS TABLE (key text, words integer, in_text integer, in_document integer)
-LANGUAGE plpgsql STABLE PARALLEL SAFE ROWS 10
-SET search_path = pg_catalog, pg_temp SET enable_seqscan = off
-AS $$
+LANGUAGE plpgsql STABLE PARALLEL SAFE ROWS 10 SET search_path = pg_catalog, pg_temp SET enable_seqscan = off AS $$
 DECLARE
     c textsim.corpus := textsim._corpus(corpus);
     least_words integer := textsim._check_passages(c, min_words);
@@ -400,12 +400,10 @@ END $$;
 -- Public functions
 
 CREATE OR REPLACE FUNCTION textsim.passages(
-    corpus text, text text, min_words integer DEFAULT NULL, max_results integer DEFAULT NULL,
-    scope text DEFAULT NULL, max_documents integer DEFAULT NULL)
+    corpus text, text text, min_words integer DEFAULT NULL, max_results integer DEFAULT NULL, scope text DEFAULT NULL,
+    max_documents integer DEFAULT NULL)
 RETURNS TABLE (key text, words integer, in_text integer, in_document integer)
-LANGUAGE plpgsql STABLE PARALLEL SAFE ROWS 10
-SET search_path = pg_catalog, pg_temp SET enable_seqscan = off
-AS $$
+LANGUAGE plpgsql STABLE PARALLEL SAFE ROWS 10 SET search_path = pg_catalog, pg_temp SET enable_seqscan = off AS $$
 DECLARE
     c textsim.corpus := textsim._corpus(corpus);
     least_words integer := textsim._check_passages(c, min_words, max_documents);
@@ -514,9 +512,7 @@ COMMENT ON FUNCTION textsim.passages_of(text, text, integer, integer)
 CREATE OR REPLACE FUNCTION textsim.shared_passages(
     corpus text, min_words integer DEFAULT NULL, max_documents integer DEFAULT NULL)
 RETURNS TABLE (a text, b text, words integer, in_a integer, in_b integer)
-LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE ROWS 1000
-SET search_path = pg_catalog, pg_temp
-AS $$
+LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE ROWS 1000 SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     c textsim.corpus := textsim._lock_corpus(corpus);
     least_words integer := textsim._check_passages(c, min_words, max_documents);
@@ -562,12 +558,10 @@ COMMENT ON FUNCTION textsim.shared_passages(text, integer, integer)
     'documents have: a notice warns that a passage in such a part may be missed.';
 
 CREATE OR REPLACE FUNCTION textsim.containing(
-    corpus text, text text, threshold double precision, max_results integer DEFAULT NULL,
-    language text DEFAULT NULL, scope text DEFAULT NULL)
+    corpus text, text text, threshold double precision, max_results integer DEFAULT NULL, language text DEFAULT NULL,
+    scope text DEFAULT NULL)
 RETURNS TABLE (key text, similarity double precision, longest integer)
-LANGUAGE plpgsql STABLE PARALLEL SAFE ROWS 10
-SET search_path = pg_catalog, pg_temp SET enable_seqscan = off
-AS $$
+LANGUAGE plpgsql STABLE PARALLEL SAFE ROWS 10 SET search_path = pg_catalog, pg_temp SET enable_seqscan = off AS $$
 #variable_conflict use_column
 DECLARE
     c textsim.corpus := textsim._corpus(corpus);

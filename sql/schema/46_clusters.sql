@@ -7,8 +7,8 @@
 
 -- The connected components of links, and the weakest link of a maximum spanning tree of each component.
 CREATE OR REPLACE FUNCTION textsim._single_linkage(
-    lefts integer[], rights integer[], similarities double precision[], documents integer,
-    OUT roots integer[], OUT weakest double precision[])
+    lefts integer[], rights integer[], similarities double precision[], documents integer, OUT roots integer[],
+    OUT weakest double precision[])
 LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     link record;
@@ -61,7 +61,8 @@ END $$;
 
 -- For each document the lowest of its copies, which have similarity 1 to it and the same other links.
 CREATE OR REPLACE FUNCTION textsim._lowest_copies(
-    lefts integer[], rights integer[], similarities double precision[], documents integer) RETURNS integer[]
+    lefts integer[], rights integer[], similarities double precision[], documents integer)
+RETURNS integer[]
 LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     copies record;
@@ -94,8 +95,8 @@ END $$;
 -- merge. So the link between two roots stands for all links between their clusters, as long as none is missing:
 -- due[link] is the place of the last of them, or 0. Merging two clusters keeps the common neighbours of both.
 CREATE OR REPLACE FUNCTION textsim._complete_linkage(
-    lefts integer[], rights integer[], similarities double precision[], documents integer,
-    OUT roots integer[], OUT weakest double precision[])
+    lefts integer[], rights integer[], similarities double precision[], documents integer, OUT roots integer[],
+    OUT weakest double precision[])
 LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     -- By place: the links, the most similar first.
@@ -188,8 +189,7 @@ END $$;
 -- one of its _apart().
 CREATE OR REPLACE FUNCTION textsim._kept_linkage(
     lefts integer[], rights integer[], similarities double precision[], ranks integer[],
-    apart_ends integer[] DEFAULT NULL, apart integer[] DEFAULT NULL,
-    OUT roots integer[], OUT weakest double precision[])
+    apart_ends integer[] DEFAULT NULL, apart integer[] DEFAULT NULL, OUT roots integer[], OUT weakest double precision[])
 LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     link record;
@@ -294,9 +294,8 @@ END $$;
 -- The keys of the pairs of a query in order, and the links; NULL without pairs. Texts are in byte order, whatever their
 -- collation. judged_corpus: whose judgements keep documents apart, if _pairs_query() has returned the query.
 CREATE OR REPLACE FUNCTION textsim._read_pairs(
-    query text, caller_path text, linkage text, judged_corpus text DEFAULT NULL,
-    OUT keys text[], OUT lefts integer[], OUT rights integer[], OUT similarities double precision[],
-    OUT apart_ends integer[], OUT apart integer[])
+    query text, caller_path text, linkage text, judged_corpus text DEFAULT NULL, OUT keys text[], OUT lefts integer[],
+    OUT rights integer[], OUT similarities double precision[], OUT apart_ends integer[], OUT apart integer[])
 LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     -- In a subquery nothing but a SELECT is possible. Without a third column, the similarity is 1.
@@ -430,8 +429,8 @@ COMMENT ON FUNCTION textsim.group_pairs(text, text)
     'Raises an error for a pair with NULL or with the same key twice.';
 
 CREATE OR REPLACE FUNCTION textsim.clusters(
-    corpus text, threshold double precision DEFAULT NULL, linkage text DEFAULT 'single',
-    language text DEFAULT NULL, scope text DEFAULT NULL, judgements boolean DEFAULT false)
+    corpus text, threshold double precision DEFAULT NULL, linkage text DEFAULT 'single', language text DEFAULT NULL,
+    scope text DEFAULT NULL, judgements boolean DEFAULT false)
 RETURNS TABLE (key text, cluster integer, kept text, weakest double precision)
 LANGUAGE sql VOLATILE PARALLEL UNSAFE ROWS 1000
 BEGIN ATOMIC
@@ -448,9 +447,8 @@ COMMENT ON FUNCTION textsim.clusters(text, double precision, text, text, text, b
     'one cluster. judge() records judgements.';
 
 CREATE OR REPLACE FUNCTION textsim.duplicates(
-    corpus text, keep text DEFAULT 'first', threshold double precision DEFAULT NULL,
-    linkage text DEFAULT 'kept', language text DEFAULT NULL, scope text DEFAULT NULL,
-    judgements boolean DEFAULT false)
+    corpus text, keep text DEFAULT 'first', threshold double precision DEFAULT NULL, linkage text DEFAULT 'kept',
+    language text DEFAULT NULL, scope text DEFAULT NULL, judgements boolean DEFAULT false)
 RETURNS TABLE (key text, kept text, similarity double precision)
 LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE ROWS 1000 SET search_path = pg_catalog, pg_temp AS $$
 DECLARE

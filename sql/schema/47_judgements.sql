@@ -133,8 +133,7 @@ BEGIN
     RETURN chain;
 END $$;
 
-CREATE OR REPLACE FUNCTION textsim._different_pairs(corpus text)
-RETURNS TABLE (a text, b text)
+CREATE OR REPLACE FUNCTION textsim._different_pairs(corpus text) RETURNS TABLE (a text, b text)
 LANGUAGE plpgsql STABLE PARALLEL SAFE ROWS 1000 SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     c textsim.corpus := textsim._corpus(corpus);
@@ -145,8 +144,7 @@ BEGIN
 END $$;
 
 -- The pairs that a chain of pairs judged the same connects, unless a pair of the group was judged different.
-CREATE OR REPLACE FUNCTION textsim._same_pairs(corpus text, language text, scope text)
-RETURNS TABLE (a text, b text)
+CREATE OR REPLACE FUNCTION textsim._same_pairs(corpus text, language text, scope text) RETURNS TABLE (a text, b text)
 LANGUAGE plpgsql STABLE PARALLEL SAFE ROWS 1000 SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     c textsim.corpus := textsim._corpus(corpus);
@@ -250,8 +248,7 @@ COMMENT ON FUNCTION textsim.judgements(text)
     IS 'Returns the judgements of a corpus: two keys, a < b in byte order, the verdict, the role that judged the '
     'pair, when it did so, and its note.';
 
-CREATE OR REPLACE FUNCTION textsim.contradictions(corpus text)
-RETURNS TABLE (a text, b text, chain text[])
+CREATE OR REPLACE FUNCTION textsim.contradictions(corpus text) RETURNS TABLE (a text, b text, chain text[])
 LANGUAGE plpgsql STABLE PARALLEL SAFE ROWS 10 SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     corpus_origin integer := textsim._judged_origin(corpus, 'SELECT');

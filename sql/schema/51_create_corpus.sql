@@ -47,8 +47,7 @@ BEGIN
 END $$;
 
 -- The largest number of rows, 2 or more, that reaches the recall at the threshold; NULL if none does.
-CREATE OR REPLACE FUNCTION textsim._chosen_rows(
-    threshold double precision, recall double precision, num_hashes integer)
+CREATE OR REPLACE FUNCTION textsim._chosen_rows(threshold double precision, recall double precision, num_hashes integer)
 RETURNS integer
 LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
 RETURN (
@@ -130,10 +129,9 @@ END $$;
 CREATE OR REPLACE FUNCTION textsim.create_corpus(
     name text, shingle text DEFAULT 'word:3', threshold double precision DEFAULT 0.8,
     recall double precision DEFAULT 0.95, num_hashes integer DEFAULT 128, seed bigint DEFAULT 1,
-    bands integer DEFAULT NULL, rows integer DEFAULT NULL, stop_words text[] DEFAULT '{}',
-    language text DEFAULT NULL, is_unique boolean DEFAULT false, scoped boolean DEFAULT false,
-    keep_for interval DEFAULT NULL, boilerplate double precision DEFAULT NULL, passages integer DEFAULT NULL,
-    common_passages boolean DEFAULT false)
+    bands integer DEFAULT NULL, rows integer DEFAULT NULL, stop_words text[] DEFAULT '{}', language text DEFAULT NULL,
+    is_unique boolean DEFAULT false, scoped boolean DEFAULT false, keep_for interval DEFAULT NULL,
+    boilerplate double precision DEFAULT NULL, passages integer DEFAULT NULL, common_passages boolean DEFAULT false)
 RETURNS void
 LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE

@@ -218,8 +218,8 @@ END $$;
 -- The functions of a tracked corpus, the statement and the body of each; check compares the bodies.
 CREATE OR REPLACE FUNCTION textsim._tracking_functions(corpus_id integer)
 RETURNS TABLE (name text, statement text, body text)
-LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE ROWS 25
-SET search_path = pg_catalog, pg_temp SET quote_all_identifiers = off AS $$
+LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE ROWS 25 SET search_path = pg_catalog, pg_temp
+SET quote_all_identifiers = off AS $$
 DECLARE
     patterns text[] := ARRAY[
         '_hashes_of', '_move_to_nodes', '_find_matches', '_judged_links', '_with_judged', '_find_links',

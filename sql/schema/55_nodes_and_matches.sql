@@ -19,8 +19,7 @@ SET search_path = pg_catalog, pg_temp
 SET enable_seqscan = off
 SET enable_bitmapscan = off
 SET enable_sort = off
-SET jit = off
-AS $$
+SET jit = off AS $$
 DECLARE
     entry record;
     entries bigint[] := '{}';
@@ -72,10 +71,7 @@ END $$;
 CREATE OR REPLACE FUNCTION textsim._move_to_nodes(
     c textsim.corpus, documents integer[], ids integer[], hashes uuid[], OUT nodes integer[], OUT searched integer[],
     OUT old_nodes integer[], OUT old_firsts integer[], OUT neighbours integer[], OUT lost_firsts integer[])
-LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE
-SET search_path = pg_catalog, pg_temp
-SET enable_nestloop = off
-AS $$
+LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp SET enable_nestloop = off AS $$
 DECLARE
     left_nodes integer[];  -- the nodes that are left without documents
     changed integer[];
@@ -154,9 +150,8 @@ LANGUAGE sql IMMUTABLE PARALLEL SAFE RETURN 1000;
 -- crowded: the nodes that were compared with some of their candidates only; full_nodes: those that have too many.
 -- STABLE, so its statements see the same: the documents as they are when the log has no entries for them.
 CREATE OR REPLACE FUNCTION textsim._find_matches(
-    c textsim.corpus, threshold double precision, nodes integer[],
-    OUT lefts integer[], OUT rights integer[], OUT similarities double precision[], OUT crowded integer[],
-    OUT full_nodes integer[])
+    c textsim.corpus, threshold double precision, nodes integer[], OUT lefts integer[], OUT rights integer[],
+    OUT similarities double precision[], OUT crowded integer[], OUT full_nodes integer[])
 LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     changed integer[] := textsim._logged_ids(c.id);
@@ -262,8 +257,7 @@ SET search_path = pg_catalog, pg_temp
 -- Each round looks its nodes up in the indexes.
 SET enable_seqscan = off
 SET enable_hashjoin = off
-SET enable_mergejoin = off
-AS $$
+SET enable_mergejoin = off AS $$
 DECLARE
     nodes integer[];
 BEGIN
@@ -286,12 +280,9 @@ END $$;
 -- If the first document of a node is kept, its copies are members of its cluster. Otherwise no copy is kept, but a
 -- later copy may be nearer to a document that was kept meanwhile.
 CREATE OR REPLACE FUNCTION textsim._group_nodes(
-    c textsim.corpus, linkage text, nodes integer[], outside integer[] DEFAULT '{}',
-    OUT documents integer[], OUT representatives integer[])
-LANGUAGE plpgsql STABLE PARALLEL SAFE
-SET search_path = pg_catalog, pg_temp
-SET enable_nestloop = off
-AS $$
+    c textsim.corpus, linkage text, nodes integer[], outside integer[] DEFAULT '{}', OUT documents integer[],
+    OUT representatives integer[])
+LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp SET enable_nestloop = off AS $$
 DECLARE
     numbered integer[];
     firsts integer[];

@@ -38,18 +38,15 @@ END $$;
 
 -- Whether a document of a tracked corpus has a node: it has words, or is judged.
 -- A text without words matches nothing, but it may be judged the same as another.
-CREATE OR REPLACE FUNCTION textsim._has_node(corpus_origin integer, shingle_count integer, document_key text) RETURNS boolean
+CREATE OR REPLACE FUNCTION textsim._has_node(corpus_origin integer, shingle_count integer, document_key text)
+RETURNS boolean
 LANGUAGE sql STABLE PARALLEL SAFE
 RETURN shingle_count > 0 OR textsim._is_judged(corpus_origin, document_key);
 
 -- The keys that pairs with these verdicts connect with the keys: also the given keys that are in such a pair.
 CREATE OR REPLACE FUNCTION textsim._connected_keys(corpus_origin integer, keys text[], verdicts text[]) RETURNS text[]
-LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE
-SET search_path = pg_catalog, pg_temp
-SET enable_seqscan = off
-SET enable_hashjoin = off
-SET enable_mergejoin = off
-AS $$
+LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp SET enable_seqscan = off
+SET enable_hashjoin = off SET enable_mergejoin = off AS $$
 BEGIN
     RETURN array(
         WITH RECURSIVE walk (key, is_judged) AS (
@@ -67,11 +64,9 @@ BEGIN
 END $$;
 
 -- Nodes, and the nodes that judgements connect with their documents or with logged documents.
-CREATE OR REPLACE FUNCTION textsim._with_judged(corpus_origin integer, nodes integer[], logged integer[]) RETURNS integer[]
-LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE
-SET search_path = pg_catalog, pg_temp
-SET enable_nestloop = off
-AS $$
+CREATE OR REPLACE FUNCTION textsim._with_judged(corpus_origin integer, nodes integer[], logged integer[])
+RETURNS integer[]
+LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp SET enable_nestloop = off AS $$
 DECLARE
     keys text[];
 BEGIN
@@ -98,10 +93,8 @@ END $$;
 -- The pairs of a given and another node that were judged different, or are of one group that was judged the same.
 CREATE OR REPLACE FUNCTION textsim._judged_links(corpus_origin integer, nodes integer[])
 RETURNS TABLE (a integer, b integer, is_same boolean)
-LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE ROWS 10
-SET search_path = pg_catalog, pg_temp
-SET enable_nestloop = off
-AS $$
+LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE ROWS 10 SET search_path = pg_catalog, pg_temp
+SET enable_nestloop = off AS $$
 DECLARE
     documents integer[] := array(SELECT n.document_id FROM textsim.node n WHERE n.node = ANY (nodes));
     keys text[] := textsim._connected_keys(corpus_origin, array(
@@ -132,9 +125,8 @@ END $$;
 -- STABLE, as _find_matches is, so both functions see the same. It does not forbid nested loops, because a setting holds
 -- in the functions that it calls, and _find_matches looks few documents up.
 CREATE OR REPLACE FUNCTION textsim._find_links(
-    c textsim.corpus, threshold double precision, nodes integer[],
-    OUT lefts integer[], OUT rights integer[], OUT similarities double precision[], OUT crowded integer[],
-    OUT full_nodes integer[])
+    c textsim.corpus, threshold double precision, nodes integer[], OUT lefts integer[], OUT rights integer[],
+    OUT similarities double precision[], OUT crowded integer[], OUT full_nodes integer[])
 LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     corpus_origin integer := coalesce(c.origin, c.id);
@@ -156,7 +148,8 @@ BEGIN
 END $$;
 
 -- Find and store the matches of nodes as judgements leave them, and return how many are new.
-CREATE OR REPLACE FUNCTION textsim._store_links(c textsim.corpus, threshold double precision, nodes integer[]) RETURNS bigint
+CREATE OR REPLACE FUNCTION textsim._store_links(c textsim.corpus, threshold double precision, nodes integer[])
+RETURNS bigint
 LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     found record := textsim._find_links(c, threshold, nodes);
@@ -176,10 +169,7 @@ END $$;
 
 -- Give the judged documents that do not wait in the log nodes of their own, with their links.
 CREATE OR REPLACE FUNCTION textsim._place_judged(c textsim.corpus, threshold double precision) RETURNS void
-LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE
-SET search_path = pg_catalog, pg_temp
-SET enable_nestloop = off
-AS $$
+LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp SET enable_nestloop = off AS $$
 DECLARE
     corpus_origin integer := coalesce(c.origin, c.id);
     documents integer[] := array(
@@ -195,7 +185,8 @@ BEGIN
 END $$;
 
 -- The stored documents that a judgement of two keys concerns, and whether none is missing.
-CREATE OR REPLACE FUNCTION textsim._judged_documents(corpus_id integer, keys text[], OUT ids integer[], OUT are_all boolean)
+CREATE OR REPLACE FUNCTION textsim._judged_documents(
+    corpus_id integer, keys text[], OUT ids integer[], OUT are_all boolean)
 LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     -- A contradiction changes the links of a whole group.

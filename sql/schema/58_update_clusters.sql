@@ -30,10 +30,7 @@
 CREATE OR REPLACE FUNCTION textsim._store_groups(
     documents integer[], representatives integer[], clusters bigint[], rests integer[])
 RETURNS void
-LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE
-SET search_path = pg_catalog, pg_temp
-SET enable_nestloop = off
-AS $$
+LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp SET enable_nestloop = off AS $$
 DECLARE
     -- By new cluster: its id, its representative and its size, and whether the id is new.
     ids bigint[];
@@ -228,8 +225,7 @@ SET enable_seqscan = off
 SET enable_hashjoin = on
 SET enable_mergejoin = on
 -- Plans that are forbidden cost so much that each statement would be compiled, which takes half a second.
-SET jit = off
-AS $$
+SET jit = off AS $$
 DECLARE
     c textsim.corpus;
     tracking textsim.tracked;

@@ -28,8 +28,7 @@ END $$;
 
 -- The rows of members_of().
 CREATE OR REPLACE FUNCTION textsim._members_of(corpus text, document_key text)
-RETURNS TABLE (
-    key text, cluster bigint, representative text, similarity double precision, crowded boolean)
+RETURNS TABLE ( key text, cluster bigint, representative text, similarity double precision, crowded boolean)
 LANGUAGE plpgsql STABLE PARALLEL SAFE ROWS 10 SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     c textsim.corpus := textsim._required_corpus(corpus);
@@ -43,8 +42,7 @@ END $$;
 -- Public functions
 
 CREATE OR REPLACE FUNCTION textsim.members(corpus text)
-RETURNS TABLE (
-    key text, cluster bigint, representative text, similarity double precision, crowded boolean)
+RETURNS TABLE ( key text, cluster bigint, representative text, similarity double precision, crowded boolean)
 LANGUAGE plpgsql STABLE PARALLEL SAFE ROWS 1000 SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     c textsim.corpus := textsim._required_corpus(corpus);
@@ -64,8 +62,7 @@ COMMENT ON FUNCTION textsim.members(text)
     'representative has expired, it is NULL until clusters are updated. Raises an error if the corpus is not tracked.';
 
 CREATE OR REPLACE FUNCTION textsim.members_of(corpus text, key text)
-RETURNS TABLE (
-    key text, cluster bigint, representative text, similarity double precision, crowded boolean)
+RETURNS TABLE ( key text, cluster bigint, representative text, similarity double precision, crowded boolean)
 LANGUAGE sql STABLE PARALLEL SAFE ROWS 10
 BEGIN ATOMIC
     SELECT m.key, m.cluster, m.representative, m.similarity, m.crowded FROM textsim._members_of($1, $2) m;
@@ -75,8 +72,7 @@ COMMENT ON FUNCTION textsim.members_of(text, text)
     'Returns no rows if the document has no match, or if no document has the key. Raises an error if the corpus is not '
     'tracked.';
 
-CREATE OR REPLACE FUNCTION textsim.match_pairs(corpus text)
-RETURNS TABLE (a text, b text, similarity double precision)
+CREATE OR REPLACE FUNCTION textsim.match_pairs(corpus text) RETURNS TABLE (a text, b text, similarity double precision)
 LANGUAGE plpgsql STABLE PARALLEL SAFE ROWS 1000 SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     c textsim.corpus := textsim._required_corpus(corpus);

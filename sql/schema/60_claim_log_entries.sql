@@ -10,14 +10,9 @@
 CREATE OR REPLACE FUNCTION textsim._ready_entries(
     kinds text[], sources integer[], excluded integer[], after bigint, most integer, of_one_source boolean)
 RETURNS TABLE (id bigint, kind text, source_id integer)
-LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE
-SET search_path = pg_catalog, pg_temp
-SET plan_cache_mode = force_generic_plan
-SET enable_seqscan = off
-SET enable_bitmapscan = off
-SET enable_sort = off
-SET jit = off
-AS $$
+LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp
+SET plan_cache_mode = force_generic_plan SET enable_seqscan = off SET enable_bitmapscan = off
+SET enable_sort = off SET jit = off AS $$
 DECLARE
     size bigint := 0;
     first_kind text;
@@ -49,16 +44,10 @@ END $$;
 
 -- Lease the next entries of the log for some seconds; every_corpus: entries for words of other corpora too.
 CREATE OR REPLACE FUNCTION textsim._claim(
-    sources integer[], every_corpus boolean, excluded integer[], after bigint, most integer,
-    lease double precision)
+    sources integer[], every_corpus boolean, excluded integer[], after bigint, most integer, lease double precision)
 RETURNS SETOF textsim.pending
-LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE
-SET search_path = pg_catalog, pg_temp
-SET plan_cache_mode = force_generic_plan
-SET enable_seqscan = off
-SET enable_bitmapscan = off
-SET jit = off
-AS $$
+LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp
+SET plan_cache_mode = force_generic_plan SET enable_seqscan = off SET enable_bitmapscan = off SET jit = off AS $$
 DECLARE
     -- The entries of a dropped corpus are claimed too: the worker deletes them.
     refused integer[] := excluded || array(
@@ -77,12 +66,8 @@ BEGIN
 END $$;
 
 CREATE OR REPLACE FUNCTION textsim._delete_entries(entries bigint[]) RETURNS void
-LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE
-SET search_path = pg_catalog, pg_temp
-SET plan_cache_mode = force_generic_plan
-SET enable_seqscan = off
-SET jit = off
-AS $$
+LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp
+SET plan_cache_mode = force_generic_plan SET enable_seqscan = off SET jit = off AS $$
 BEGIN
     DELETE FROM textsim.pending p WHERE p.id = ANY (entries);
 END $$;
@@ -90,12 +75,8 @@ END $$;
 -- Lease claimed entries for some seconds from now, 0 to release them; uncounted_tries are taken back.
 CREATE OR REPLACE FUNCTION textsim._lease_entries(entries bigint[], lease double precision, uncounted_tries integer)
 RETURNS void
-LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE
-SET search_path = pg_catalog, pg_temp
-SET plan_cache_mode = force_generic_plan
-SET enable_seqscan = off
-SET jit = off
-AS $$
+LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp
+SET plan_cache_mode = force_generic_plan SET enable_seqscan = off SET jit = off AS $$
 BEGIN
     UPDATE textsim.pending p
     SET lease_until = now() + make_interval(secs => lease), tries = greatest(p.tries - uncounted_tries, 0)

@@ -20,10 +20,9 @@ END;
 -- functions and row filters take the list from here. concat() calls the output function of the type; a cast could be a
 -- function of the type's owner.
 CREATE OR REPLACE FUNCTION textsim._text_of(value anyelement) RETURNS text
-LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE
-SET search_path = pg_catalog, pg_temp SET timezone = 'UTC' SET datestyle = 'ISO' SET intervalstyle = 'postgres'
-SET extra_float_digits = 1 SET bytea_output = 'hex' SET xmloption = 'content'
-AS $$
+LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp SET timezone = 'UTC'
+SET datestyle = 'ISO' SET intervalstyle = 'postgres' SET extra_float_digits = 1 SET bytea_output = 'hex'
+SET xmloption = 'content' AS $$
 BEGIN
     RETURN concat(value);
 END $$;

@@ -30,8 +30,8 @@ END $$;
 
 -- Index a change of a table in mode inline; body is NULL without a document, fault says why there can be none.
 CREATE OR REPLACE FUNCTION textsim._index_change(
-    corpus_id integer, source integer, operation text, changed_table oid,
-    old_key text, new_key text, body text, scope text, expires_at timestamptz, fault text)
+    corpus_id integer, source integer, operation text, changed_table oid, old_key text, new_key text, body text,
+    scope text, expires_at timestamptz, fault text)
 RETURNS void
 LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -159,9 +159,8 @@ RETURN (
 -- In the settings of this function, concat() writes a time with or without a zone and a date in a form that
 -- becomes a time of UTC. A handler of errors begins a subtransaction, which a parallel worker must not do.
 CREATE OR REPLACE FUNCTION textsim._moment(value anyelement, kept double precision) RETURNS timestamptz
-LANGUAGE plpgsql STABLE STRICT PARALLEL UNSAFE
-SET search_path = pg_catalog, pg_temp SET timezone = 'UTC' SET datestyle = 'ISO'
-AS $$
+LANGUAGE plpgsql STABLE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp SET timezone = 'UTC'
+SET datestyle = 'ISO' AS $$
 BEGIN
     RETURN concat(value)::timestamptz + make_interval(secs => kept);
 EXCEPTION WHEN data_exception THEN

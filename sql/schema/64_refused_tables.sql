@@ -91,8 +91,7 @@ BEGIN ATOMIC
 END;
 
 -- The reason why a column cannot serve as key, text, scope, time or filter, or NULL.
-CREATE OR REPLACE FUNCTION textsim._column_fault(relation regclass, column_name name, purpose text)
-RETURNS text
+CREATE OR REPLACE FUNCTION textsim._column_fault(relation regclass, column_name name, purpose text) RETURNS text
 LANGUAGE sql STABLE STRICT PARALLEL SAFE
 BEGIN ATOMIC
     SELECT CASE
@@ -144,8 +143,7 @@ END;
 
 -- The first column that cannot serve as it should, with the reason, or NULL.
 CREATE OR REPLACE FUNCTION textsim._columns_fault(
-    relation regclass, key_columns name[], text_column name, scope_column name, time_column name,
-    filter_columns name[])
+    relation regclass, key_columns name[], text_column name, scope_column name, time_column name, filter_columns name[])
 RETURNS text
 LANGUAGE sql STABLE PARALLEL SAFE
 RETURN coalesce(

@@ -47,7 +47,8 @@ BEGIN ATOMIC
 END;
 
 -- The partitions that a shape has gained, and whether it has lost any; added is NULL if anything else changed.
-CREATE OR REPLACE FUNCTION textsim._changed_partitions(before text[], after text[], OUT added oid[], OUT has_fewer boolean)
+CREATE OR REPLACE FUNCTION textsim._changed_partitions(
+    before text[], after text[], OUT added oid[], OUT has_fewer boolean)
 LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
 BEGIN ATOMIC
     WITH old (element, relation) AS (SELECT e, split_part(e, ' ', 1)::oid FROM unnest(before) e),

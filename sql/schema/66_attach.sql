@@ -95,8 +95,7 @@ RETURNS textsim.source
 LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SECURITY DEFINER
 -- The settings of textsim._text_of: the server prints the constants of the row filter, and parses them again.
 SET search_path = pg_catalog, pg_temp SET timezone = 'UTC' SET datestyle = 'ISO' SET intervalstyle = 'postgres'
-SET extra_float_digits = 1 SET bytea_output = 'hex' SET xmloption = 'content' SET quote_all_identifiers = off
-AS $$
+SET extra_float_digits = 1 SET bytea_output = 'hex' SET xmloption = 'content' SET quote_all_identifiers = off AS $$
 DECLARE
     c textsim.corpus := textsim._corpus(corpus);
     source textsim.source;
@@ -306,7 +305,8 @@ RETURN CASE
             'keep_for', c.name)
 END;
 
-CREATE OR REPLACE FUNCTION textsim._unique_table_fault(relation regclass, key_columns name[], scope_column name) RETURNS text
+CREATE OR REPLACE FUNCTION textsim._unique_table_fault(relation regclass, key_columns name[], scope_column name)
+RETURNS text
 LANGUAGE sql STABLE PARALLEL SAFE
 BEGIN ATOMIC
     SELECT CASE
@@ -370,8 +370,7 @@ BEGIN
 END $$;
 
 -- Raise an error or a warning about the rows that match in a table that is being attached.
-CREATE OR REPLACE FUNCTION textsim._report_existing(
-    c textsim.corpus, relation regclass, pairs text[], force boolean)
+CREATE OR REPLACE FUNCTION textsim._report_existing(c textsim.corpus, relation regclass, pairs text[], force boolean)
 RETURNS void
 LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -416,10 +415,9 @@ END $$;
 -- Public functions
 
 CREATE OR REPLACE FUNCTION textsim.attach(
-    corpus text, relation regclass, key_column name DEFAULT NULL, text_column name DEFAULT NULL,
-    mode text DEFAULT NULL, existing text DEFAULT 'refuse', scope_column name DEFAULT NULL,
-    time_column name DEFAULT NULL, expires_column name DEFAULT NULL, row_filter text DEFAULT NULL,
-    key_columns name[] DEFAULT NULL)
+    corpus text, relation regclass, key_column name DEFAULT NULL, text_column name DEFAULT NULL, mode text DEFAULT NULL,
+    existing text DEFAULT 'refuse', scope_column name DEFAULT NULL, time_column name DEFAULT NULL,
+    expires_column name DEFAULT NULL, row_filter text DEFAULT NULL, key_columns name[] DEFAULT NULL)
 RETURNS void
 LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE

@@ -5,11 +5,7 @@
 -- The ids in the log of corpora that are no more.
 -- An entry that was logged during a rebuild may have the id of the corpus that was replaced.
 CREATE OR REPLACE FUNCTION textsim._replaced_ids() RETURNS integer[]
-LANGUAGE plpgsql STABLE PARALLEL SAFE
-SET search_path = pg_catalog, pg_temp
-SET enable_seqscan = off
-SET jit = off
-AS $$
+LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp SET enable_seqscan = off SET jit = off AS $$
 BEGIN
     -- Looks up one entry of each corpus, and skips the others.
     RETURN array(
@@ -30,16 +26,11 @@ END $$;
 -- kind and id has the order of these statements: by another index, the planner would read all entries of other kinds.
 -- The planner expects a ninth of the log, and would compile the statement, which takes longer than reading it.
 CREATE OR REPLACE FUNCTION textsim._waiting(
-    corpus_id integer, kind text,
-    OUT documents bigint, OUT is_estimate boolean, OUT since timestamptz, OUT leased_until timestamptz)
-LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE
-SET search_path = pg_catalog, pg_temp
-SET plan_cache_mode = force_generic_plan
-SET enable_seqscan = off
-SET enable_bitmapscan = off
-SET enable_sort = off
-SET jit = off
-AS $$
+    corpus_id integer, kind text, OUT documents bigint, OUT is_estimate boolean, OUT since timestamptz,
+    OUT leased_until timestamptz)
+LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp
+SET plan_cache_mode = force_generic_plan SET enable_seqscan = off SET enable_bitmapscan = off
+SET enable_sort = off SET jit = off AS $$
 DECLARE
     most constant integer := 10000;
     last constant bigint := 9223372036854775807;
@@ -131,8 +122,7 @@ CREATE OR REPLACE FUNCTION textsim._uncompared(corpus_id integer) RETURNS SETOF 
 LANGUAGE plpgsql STABLE PARALLEL SAFE ROWS 1 SET search_path = pg_catalog, pg_temp
 -- Searches call it, and a huge log must not make them slow.
 SET enable_seqscan = off
-SET jit = off
-AS $$
+SET jit = off AS $$
 BEGIN
     RETURN QUERY
         SELECT s.* FROM textsim.source s
@@ -368,8 +358,7 @@ RETURNS TABLE (
     linkage text, tracked_threshold double precision, outdated bigint, outdated_since timestamptz,
     crowded bigint, indexed_is_estimate boolean, notes text[])
 LANGUAGE plpgsql STABLE STRICT PARALLEL UNSAFE ROWS 1
-SET search_path = pg_catalog, pg_temp
-AS $$
+SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     c textsim.corpus := textsim._corpus(corpus);
     compared bigint;
@@ -422,11 +411,8 @@ COMMENT ON FUNCTION textsim.status(text)
     'outdated_since. crowded is the number of texts that were compared with some of their candidates only, as '
     'members() says. notes name the tables that a worker will compare with their documents, such as after a restore.';
 
-CREATE OR REPLACE FUNCTION textsim.scopes(corpus text)
-RETURNS TABLE (scope text, indexed bigint, as_text bigint)
-LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE ROWS 1000
-SET search_path = pg_catalog, pg_temp
-AS $$
+CREATE OR REPLACE FUNCTION textsim.scopes(corpus text) RETURNS TABLE (scope text, indexed bigint, as_text bigint)
+LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE ROWS 1000 SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     c textsim.corpus := textsim._corpus(corpus);
 BEGIN

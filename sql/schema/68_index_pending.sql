@@ -43,12 +43,8 @@ END $$;
 CREATE OR REPLACE FUNCTION textsim._pending_batch(
     corpus text, INOUT after bigint, left_out integer[], OUT entries bigint[], OUT kind text, OUT source_id integer,
     OUT keys text[])
-LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE
-SET search_path = pg_catalog, pg_temp
-SET plan_cache_mode = force_generic_plan
-SET enable_seqscan = off
-SET jit = off
-AS $$
+LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp
+SET plan_cache_mode = force_generic_plan SET enable_seqscan = off SET jit = off AS $$
 DECLARE
     c textsim.corpus := textsim._required_corpus(corpus);
     usable integer[] := array(
@@ -153,8 +149,7 @@ EXCEPTION
 END $$;
 
 -- Log that a document cannot be indexed, with the reason.
-CREATE OR REPLACE FUNCTION textsim._set_aside(c textsim.corpus, source integer, key text, reason text)
-RETURNS void
+CREATE OR REPLACE FUNCTION textsim._set_aside(c textsim.corpus, source integer, key text, reason text) RETURNS void
 LANGUAGE sql VOLATILE PARALLEL UNSAFE
 BEGIN ATOMIC
     INSERT INTO textsim.pending (kind, corpus_id, source_id, keys, tries, error)
@@ -185,8 +180,8 @@ RETURN CASE WHEN body IS NOT NULL THEN
 
 -- Make a document equal to its row; owner is the source of the stored document: 0, no source; NULL, no document.
 CREATE OR REPLACE FUNCTION textsim._index_row(
-    c textsim.corpus, source integer, document_key text, body text, scope text, expires_at timestamptz,
-    row_fault text, owner integer)
+    c textsim.corpus, source integer, document_key text, body text, scope text, expires_at timestamptz, row_fault text,
+    owner integer)
 RETURNS void
 LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE

@@ -42,7 +42,8 @@ BEGIN ATOMIC
 END;
 
 -- How many locks of a unique corpus sessions hold, and for how many they wait.
-CREATE OR REPLACE FUNCTION textsim._unique_locks(c textsim.corpus, OUT state text, OUT locks bigint) RETURNS SETOF record
+CREATE OR REPLACE FUNCTION textsim._unique_locks(c textsim.corpus, OUT state text, OUT locks bigint)
+RETURNS SETOF record
 LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE ROWS 2 SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     RETURN QUERY

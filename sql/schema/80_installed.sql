@@ -19,12 +19,8 @@ COMMENT ON COLUMN textsim.installed.hash IS 'the MD5 hash of its definition';
 -- The objects of the schema as they are, without those of corpora and attached tables.
 -- With these settings the server prints every definition alike. Comments and rights of tables may be changed freely.
 CREATE OR REPLACE FUNCTION textsim._catalog() RETURNS SETOF textsim.installed
-LANGUAGE plpgsql STABLE PARALLEL SAFE
-SET search_path = pg_catalog, pg_temp
-SET quote_all_identifiers = off
-SET standard_conforming_strings = on
-SET intervalstyle = postgres
-AS $$
+LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp SET quote_all_identifiers = off
+SET standard_conforming_strings = on SET intervalstyle = postgres AS $$
 BEGIN
     RETURN QUERY
     WITH relation AS (
@@ -91,11 +87,8 @@ END $$;
 -- The objects of a corpus that are missing or changed, and what mends them.
 CREATE OR REPLACE FUNCTION textsim._wrong_objects(c textsim.corpus)
 RETURNS TABLE (kind text, name text, detail text, remedy text)
-LANGUAGE plpgsql STABLE PARALLEL SAFE
-SET search_path = pg_catalog, pg_temp
-SET quote_all_identifiers = off
-SET standard_conforming_strings = on
-AS $$
+LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp SET quote_all_identifiers = off
+SET standard_conforming_strings = on AS $$
 DECLARE
     is_tracked boolean := EXISTS (SELECT FROM textsim.tracked t WHERE t.corpus_id = c.id);
     missing constant text := 'it does not exist';
