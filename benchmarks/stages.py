@@ -40,14 +40,12 @@ from benchmarks.harness import (
 from textsim_db.cluster import join
 from textsim_db.db.dictionary import Dictionary
 from textsim_db.db.word_cache import WordCache
-from textsim_db.read import bucket_pairs, candidates, search
-from textsim_db.read.document_cache import DocumentCache
-from textsim_db.read.fold_copies import CopyFinder
+from textsim_db.read import bucket_pairs, find_candidates, search
+from textsim_db.read.document_cache import CopyFinder, DocumentCache
 from textsim_db.read.read_band_index import BucketScan
 from textsim_db.read.stored_documents import StoredDocuments
 from textsim_db.write import (
     band_rows,
-    deferred_index,
     load_batches,
     prepare_batches,
     retry_batch,
@@ -80,7 +78,7 @@ PHASES = (
 QUERY: list[tuple[Any, str, str]] = [
     (search, "sketch", "normal form, words, signature, buckets"),
     (search, "find_candidates", "lend a connection"),
-    (candidates, "read_candidates", "send the statement, and read its rows"),
+    (find_candidates, "read_candidates", "send the statement, and read its rows"),
     (search, "rows_of_tokens", "words of the text as ids"),
     (StoredDocuments, "rows", "words of the candidates as ids"),
     (search, "values_of_pairs", "the exact check"),
@@ -220,7 +218,7 @@ def load(bench: Bench, texts: Texts) -> tuple[ts.Corpus, dict[str, Table], Figur
     with (
         stages.wrapping(LOAD),
         phases.beginning_with(load_batches, "write_or_retry", PHASES[1]),
-        phases.beginning_with(deferred_index, "build_band_index", PHASES[2]),
+        phases.beginning_with(load_batches, "build_band_index", PHASES[2]),
     ):
         phases.begin(PHASES[0])
         spent = bench.spend(lambda: corpus.add_many(texts.documents()))

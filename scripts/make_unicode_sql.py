@@ -14,7 +14,7 @@ from itertools import groupby
 
 import numpy as np
 
-from textsim_db.text.unicode_tables import (
+from textsim_db.text.nfkc import (
     JOINING,
     MARK,
     MAX_MARKS,

@@ -15,7 +15,7 @@ from collections.abc import Iterator
 import numpy as np
 import unicodedataplus as unicode
 
-from textsim_db.text.unicode_tables import (
+from textsim_db.text.nfkc import (
     JOINING,
     MARK,
     POINTS,

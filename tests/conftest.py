@@ -49,10 +49,10 @@ from tests.support.servers import (
     start_embedded,
 )
 from textsim_db.cli import app, warm
-from textsim_db.database import URL_VARIABLE as DATABASE_URL_VARIABLE
+from textsim_db.corpus.database import URL_VARIABLE as DATABASE_URL_VARIABLE
 from textsim_db.db import embedded_server
 from textsim_db.dedupe.by_temporary_corpus import temporary_corpus
-from textsim_db.settings import CorpusSettings, Linkage
+from textsim_db.settings.corpus_settings import CorpusSettings, Linkage
 from textsim_db.text import compiled_mark, tokens
 
 hypothesis.settings.register_profile("textsim", deadline=None, database=None, print_blob=True)

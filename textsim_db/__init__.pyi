@@ -1,19 +1,10 @@
-from textsim_db.cluster.given_pairs import group_pairs as group_pairs
+from textsim_db.cluster.pair_groups import group_pairs as group_pairs
 from textsim_db.corpus import Corpus as Corpus
-from textsim_db.database import Database as Database, connect as connect, install as install
+from textsim_db.corpus.database import Database as Database, connect as connect, install as install
 from textsim_db.dedupe.dedupe_frame import (
     FrameReport as FrameReport,
     RemovedRow as RemovedRow,
     dedupe_frame as dedupe_frame,
-)
-from textsim_db.diff.cluster_explanation import (
-    ExplainedCluster as ExplainedCluster,
-    ExplainedMember as ExplainedMember,
-)
-from textsim_db.diff.explanation import (
-    Explanation as Explanation,
-    PairDifferences as PairDifferences,
-    explain as explain,
 )
 from textsim_db.errors import (
     ConfigurationError as ConfigurationError,
@@ -34,8 +25,16 @@ from textsim_db.errors import (
     SchemaError as SchemaError,
     TextsimError as TextsimError,
 )
-from textsim_db.frames.arrow_results import Results as Results
-from textsim_db.keys import join_key as join_key, split_key as split_key
+from textsim_db.files.arrow_results import Results as Results
+from textsim_db.measures.cluster_explanation import (
+    ExplainedCluster as ExplainedCluster,
+    ExplainedMember as ExplainedMember,
+)
+from textsim_db.measures.explanation import (
+    Explanation as Explanation,
+    PairDifferences as PairDifferences,
+    explain as explain,
+)
 from textsim_db.results import (
     Activity as Activity,
     AddReport as AddReport,
@@ -73,7 +72,7 @@ from textsim_db.results import (
     Twin as Twin,
     WorkerState as WorkerState,
 )
-from textsim_db.settings import (
+from textsim_db.settings.corpus_settings import (
     CorpusConfig as CorpusConfig,
     CorpusSettings as CorpusSettings,
     Linkage as Linkage,
@@ -81,6 +80,7 @@ from textsim_db.settings import (
 )
 from textsim_db.sketch.cost_of_bands import Option as Option, plan as plan
 from textsim_db.sync.worker import Worker as Worker
-from textsim_db.sync.worker_settings import WorkReport as WorkReport
+from textsim_db.sync.worker_state import WorkReport as WorkReport
+from textsim_db.text.storable_text import join_key as join_key, split_key as split_key
 
 __version__: str

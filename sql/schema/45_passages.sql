@@ -435,7 +435,7 @@ COMMENT ON FUNCTION textsim.passages(text, text, integer, integer, text, integer
     'parts. In a scoped corpus, scope is required. With max_documents, a part of the text that more documents have is not '
     'searched for: a notice warns that a passage in it may be missed. Raises an error if min_words is too small.';
 
--- textsim_db.read.passages does the same.
+-- textsim_db.read.find_passages does the same.
 CREATE OR REPLACE FUNCTION textsim.common_runs(
     corpus text, text text, scope text DEFAULT NULL, max_documents integer DEFAULT NULL)
 RETURNS TABLE (words integer, in_text integer, documents integer)

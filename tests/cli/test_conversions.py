@@ -16,7 +16,7 @@ import pytest
 from tests.support.records import as_jsonl
 from textsim_db.cli.messages import explain
 from textsim_db.errors import InputError
-from textsim_db.files import record_writer
+from textsim_db.files import records as record_writer
 from textsim_db.files.file_kinds import Kind
 from textsim_db.files.record_files import RecordColumns, RecordFile
 from textsim_db.files.several_files import RecordFiles

@@ -14,7 +14,7 @@ from tests.support.commands import (
     rows,
 )
 from textsim_db.cli import app
-from textsim_db.database import URL_VARIABLE
+from textsim_db.corpus.database import URL_VARIABLE
 from textsim_db.db.embedded_server import DATA_DIR_VARIABLE
 from textsim_db.db.schema import head
 

@@ -23,7 +23,7 @@ from tests.support.records import KINDS, A, Rows, as_csv, as_jsonl, as_parquet, 
 from tests.support.sampling import sample
 from textsim_db.db import stored_corpus
 from textsim_db.files.record_files import RecordColumns, RecordFile
-from textsim_db.files.record_reader import LineReader
+from textsim_db.files.records import LineReader
 from textsim_db.text.shingles import shingles
 from textsim_db.write.temporary_corpora import PREFIX
 

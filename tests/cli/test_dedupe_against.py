@@ -20,8 +20,8 @@ from tests.support.connections import Connection
 from tests.support.sampling import sample
 from tests.support.waiting import wait_for
 from textsim_db.cli import dedupe
-from textsim_db.cli.add_documents import add_documents
-from textsim_db.database import URL_VARIABLE
+from textsim_db.cli.document_commands import add_documents
+from textsim_db.corpus.database import URL_VARIABLE
 
 
 def write(name: str, records: list[dict[str, Any]]) -> None:

@@ -18,17 +18,16 @@ from tests.support.records import as_jsonl
 from tests.support.review import HOSTILE
 from tests.support.sampling import sample
 from textsim_db.cluster.keep_rule import Preference
-from textsim_db.dedupe.against_corpora import Standing
-from textsim_db.dedupe.by_temporary_corpus import Deduplication, Removal, Rule
+from textsim_db.dedupe.by_temporary_corpus import Deduplication, Removal, Rule, Standing
 from textsim_db.dedupe.shown_removals import (
     SHOWN_CLUSTERS,
     SHOWN_MEMBERS,
     SHOWN_PAIRS,
     choose_removals,
+    read_texts,
 )
-from textsim_db.dedupe.shown_texts import read_texts
 from textsim_db.review.report_pages import PAGE_BYTES, Faults, ReportedRun, removal_page
-from textsim_db.settings import CorpusSettings
+from textsim_db.settings.corpus_settings import CorpusSettings
 
 ALLOWED = {
     *(

@@ -18,9 +18,9 @@ from tests.support.commands import Textsim
 from tests.support.connections import Connection
 from tests.support.roles import as_role, new_role
 from tests.support.servers import Server
-from textsim_db.cli import doctor_machine
+from textsim_db.cli import doctor_database
 from textsim_db.cli.doctor import examine as examine_database
-from textsim_db.database import URL_VARIABLE
+from textsim_db.corpus.database import URL_VARIABLE
 from textsim_db.db import embedded_server
 
 
@@ -265,7 +265,9 @@ def test_a_full_disk_a_missing_extra_and_no_cache(
     usage = shutil.disk_usage(tmp_path)
     monkeypatch.setattr(shutil, "disk_usage", lambda path: usage._replace(free=10**6))
     monkeypatch.setattr(os, "access", lambda path, mode: False)
-    monkeypatch.setattr(doctor_machine, "find_spec", lambda name: None if name == "scipy" else name)
+    monkeypatch.setattr(
+        doctor_database, "find_spec", lambda name: None if name == "scipy" else name
+    )
     found = examine(status=1)
     faults = _facts(found, "installed", "fault")
     assert "0.0 GiB are free" in faults

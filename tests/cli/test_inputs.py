@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from tests.support.commands import Textsim
-from textsim_db.files import read_documents, text_lines
+from textsim_db.files import file_kinds, read_documents
 from textsim_db.files.file_kinds import Kind
 from textsim_db.files.read_documents import Inputs, read_text
 from textsim_db.results import Refusal
@@ -455,7 +455,7 @@ def test_standard_input(read: Read, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_long_lines_and_files_are_refused(read: Read, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(text_lines, "MAX_LINE", 40)
+    monkeypatch.setattr(file_kinds, "MAX_LINE", 40)
     monkeypatch.setattr(read_documents, "MAX_BYTES", 20)
     good = '{"id": 1, "text": "t"}'
     Path("a.jsonl").write_text(f"{good}\n{{{' ' * 200}\n{good}")

@@ -19,7 +19,7 @@ from scripts.write_reference import each_command
 from tests.support.commands import NEWS, Textsim
 from textsim_db.cli import logs
 from textsim_db.cli.app import _WITHOUT_JSON
-from textsim_db.database import URL_VARIABLE
+from textsim_db.corpus.database import URL_VARIABLE
 from textsim_db.db.embedded_server import DATA_DIR_VARIABLE
 
 GROUPS = {name for name, command in each_command() if hasattr(command, "commands")}

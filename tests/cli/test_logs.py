@@ -24,7 +24,7 @@ from benchmarks.generate import documents
 from tests.support.commands import Textsim, process
 from tests.support.terminal import Terminal, replace_standard_error
 from tests.support.waiting import PATIENCE_SECONDS, wait_for
-from textsim_db.cli import app, logs, progress
+from textsim_db.cli import app, logs, progress_lines
 from textsim_db.text import numba_compiler
 
 
@@ -76,7 +76,7 @@ def test_errors_are_json_too(textsim: Textsim) -> None:
 
 
 def test_progress_becomes_records(textsim: Textsim, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(progress, "LOG_SECONDS", 0.0)
+    monkeypatch.setattr(progress_lines, "LOG_SECONDS", 0.0)
     write_texts("news.jsonl", 5_000)
     for args, what in (
         (("index", "news", "news.jsonl", "--create"), "indexing"),
@@ -238,9 +238,9 @@ def test_status_shows_rates(textsim: Textsim, database_url: str) -> None:
 
 def test_a_known_and_an_unknown_total(monkeypatch: pytest.MonkeyPatch) -> None:
     terminal = replace_standard_error(monkeypatch)
-    with progress.progress("checking", "documents") as show:
+    with progress_lines.progress("checking", "documents") as show:
         show(5_000, 20_000)
-    with progress.progress("indexing", "rows") as show:
+    with progress_lines.progress("indexing", "rows") as show:
         show(5_000)
     for told in ("checking", "5,000 of 20,000 documents", "5,000 rows, "):
         assert told in terminal.getvalue()
@@ -250,7 +250,7 @@ def test_items_are_counted_unless_the_terminal_shows_them(monkeypatch: pytest.Mo
     for is_printed, output in ((False, Terminal()), (True, io.StringIO()), (True, Terminal())):
         terminal = replace_standard_error(monkeypatch)
         monkeypatch.setattr("sys.stdout", output)
-        items = progress.counted("searching", "pairs", range(3), are_printed=is_printed)
+        items = progress_lines.counted("searching", "pairs", range(3), are_printed=is_printed)
         assert sum(items) == 3
         told = "searching" in terminal.getvalue() and "1 pairs, " in terminal.getvalue()
         assert told is not (is_printed and output.isatty())

@@ -26,8 +26,14 @@ from tests.support.connections import Connection
 from tests.support.proxy import Proxy
 from tests.support.waiting import wait_for
 from textsim_db.cli import prometheus
-from textsim_db.sync.is_worker_stuck import ALIVE_SECONDS, READY_SECONDS, why_not_ready, why_stuck
-from textsim_db.sync.progress import Progress, Report
+from textsim_db.sync.worker_state import (
+    ALIVE_SECONDS,
+    READY_SECONDS,
+    Progress,
+    Report,
+    why_not_ready,
+    why_stuck,
+)
 
 FILES = Path(__file__).parents[2] / "docs" / "monitoring"
 

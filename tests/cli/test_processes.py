@@ -25,7 +25,7 @@ from tests.support.connections import Connection
 from tests.support.sampling import sample
 from tests.support.waiting import wait_for
 from textsim_db.cli.app import is_interrupt
-from textsim_db.database import URL_VARIABLE
+from textsim_db.corpus.database import URL_VARIABLE
 
 
 def test_wrong_usage(textsim: Textsim) -> None:

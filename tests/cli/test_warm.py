@@ -12,8 +12,8 @@ import pytest
 from typer.testing import CliRunner
 
 from tests.support.commands import NEWS, Textsim
-from textsim_db.cli import app, progress
-from textsim_db.database import URL_VARIABLE
+from textsim_db.cli import app, progress_lines
+from textsim_db.corpus.database import URL_VARIABLE
 from textsim_db.text import compiled_mark
 
 COMPILED = "all kernels are compiled\n"
@@ -64,7 +64,7 @@ ALLOCATE = """
 import resource, sys
 from concurrent.futures import ThreadPoolExecutor
 import numpy as np
-from textsim_db.cli.memory import keep_freed_memory
+from textsim_db.cli.progress_lines import keep_freed_memory
 
 if sys.argv[1] == "kept":
     assert keep_freed_memory()
@@ -97,7 +97,7 @@ def test_commands_that_load_keep_memory(
     textsim: Textsim, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: str
 ) -> None:
     calls: list[str] = []
-    monkeypatch.setattr(progress, "keep_freed_memory", lambda: calls.append(command))
+    monkeypatch.setattr(progress_lines, "keep_freed_memory", lambda: calls.append(command))
     path = tmp_path / "news.jsonl"
     path.write_text(
         "".join(json.dumps({"id": key, "text": text}) + "\n" for key, text in NEWS.items()),

@@ -8,8 +8,8 @@ from __future__ import annotations
 import alembic.command  # noqa: F401
 
 import tests.crash.works  # noqa: F401
-import textsim_db.database  # noqa: F401
-from textsim_db.settings import CorpusSettings
+import textsim_db.corpus.database  # noqa: F401
+from textsim_db.settings.corpus_settings import CorpusSettings
 from textsim_db.sketch import sketch_texts
 
 sketch_texts.signature("some text", CorpusSettings(num_hashes=16).complete())

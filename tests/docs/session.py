@@ -21,7 +21,7 @@ from psycopg.conninfo import conninfo_to_dict
 
 from tests.docs.page import Snippet
 from tests.support.servers import programs_of
-from textsim_db.database import URL_VARIABLE
+from textsim_db.corpus.database import URL_VARIABLE
 
 SECONDS = 180.0
 _END = "end of the output:"

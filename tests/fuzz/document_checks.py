@@ -17,16 +17,15 @@ from tests.support.document_rows import grams
 from textsim_db.cluster import spanning_forest, split_large_buckets
 from textsim_db.cluster.kept_linkage import keep_representatives
 from textsim_db.compare import brute_force, packed_pairs, pair_counts
-from textsim_db.compare.document_rows import Rows
-from textsim_db.compare.jaccard import jaccard_pairs
+from textsim_db.compare.jaccard import Rows, jaccard_pairs
 from textsim_db.compare.verify import Criterion, values_of_pairs
 from textsim_db.db import binary_format, binary_rows
 from textsim_db.measures import by_name, edits
 from textsim_db.measures.alignment import alignment
-from textsim_db.read import normal_forms
+from textsim_db.read import stored_documents
 from textsim_db.sketch.ragged import Ragged, of_rows
 from textsim_db.text.tokens import Tokens
-from textsim_db.write import storable_keys
+from textsim_db.write import document_inputs
 from textsim_db.write.band_rows import changed_rows
 
 
@@ -96,7 +95,7 @@ def check_pairs(rng: random.Random) -> None:
     every = Ragged(documents, np.array([0, len(rows)], np.int64))
     both = packed_pairs.count_shared(every, every, np.zeros(1, np.int64), np.zeros(1, np.int64))
     assert both.tolist() == [sum(n * n for n in Counter(documents.tolist()).values())]
-    normal_forms.compose_forms(documents, np.array([0, len(rows)]), lambda _: {3: "three"})
+    stored_documents.compose_forms(documents, np.array([0, len(rows)]), lambda _: {3: "three"})
 
 
 def _ragged(matrix: npt.NDArray[np.int32]) -> Ragged:
@@ -241,7 +240,7 @@ def check_rows(
     rng: random.Random, tokens: Tokens, numbers: npt.NDArray[np.int32], chosen: Numbers
 ) -> None:
     """Check that a simple parser of the COPY format reads the rows that were written."""
-    keys = [rng.randbytes(rng.choice((0, 1, 30, storable_keys.MAX_KEY_BYTES))) for _ in chosen]
+    keys = [rng.randbytes(rng.choice((0, 1, 30, document_inputs.MAX_KEY_BYTES))) for _ in chosen]
     ids = np.array([rng.randrange(2**31) for _ in chosen], np.int64)
     counts = np.diff(tokens.word_offsets)
     some_values = np.arange(-2, 2, dtype=rng.choice((np.int16, np.int32)))

@@ -13,13 +13,13 @@ import numpy.typing as npt
 from tests.support import reference
 from tests.support.parity import STOP_WORDS
 from textsim_db.db.word_cache import WordCache
-from textsim_db.read.word_counts import WordCounts, words_at
-from textsim_db.settings import CorpusConfig, Shingle
+from textsim_db.read.corpus_statistics import WordCounts, words_at
+from textsim_db.settings.corpus_settings import CorpusConfig, Shingle
 from textsim_db.text import hashing, stop_words
 from textsim_db.text.languages import identify
 from textsim_db.text.shingles import find_shingles
 from textsim_db.text.tokens import Tokens, leave_out, tokenize, tokens_of
-from textsim_db.write.loaded_keys import KeySet
+from textsim_db.write.load_batches import KeySet
 
 SAMPLE = 8
 """Number of inputs of a batch that slow references compute again."""

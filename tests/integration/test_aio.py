@@ -12,7 +12,7 @@ import textsim_db as ts
 from tests.support import aio as support
 from tests.support.connections import Connection
 from textsim_db import aio
-from textsim_db.aio import streams
+from textsim_db.aio import threads as streams
 from textsim_db.aio.threads import Threads
 
 TEXTS = [(f"k{i}", f"one two three four five six seven eight nine {i % 40}") for i in range(120)]

@@ -21,10 +21,10 @@ from tests.support.proxy import COMMIT, Proxy
 from tests.support.random_cancels import GROUP, cancel_at_random
 from tests.support.waiting import PATIENCE_SECONDS, wait_for
 from textsim_db import aio
-from textsim_db.aio import streams, threads
+from textsim_db.aio import threads, threads as streams
 from textsim_db.db import retries
 from textsim_db.db.cancellation import Cancellation
-from textsim_db.write import batch_size
+from textsim_db.write import batches
 
 TEXT = documents(1)[0][1]
 Work = Callable[[aio.Corpus], Coroutine[Any, Any, object]]
@@ -97,7 +97,7 @@ async def test_a_call_that_pauses_before_another_attempt_ends_at_once(
 async def test_a_cancelled_add_stores_all_documents_of_a_batch_or_none(
     filled: ts.Corpus, database_url: str, connection: Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(batch_size, "BATCH_DOCUMENTS", 100)
+    monkeypatch.setattr(batches, "BATCH_DOCUMENTS", 100)
     written, before = asyncio.Event(), len(filled)
     loop = asyncio.get_running_loop()
 

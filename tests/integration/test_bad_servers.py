@@ -21,9 +21,9 @@ from tests.support.connections import Connection, execute
 from tests.support.documents import documents
 from tests.support.sampling import sample
 from tests.support.servers import Server
-from textsim_db.database import connect
+from textsim_db.corpus.database import connect
 from textsim_db.db import stored_corpus
-from textsim_db.write.batch_size import BATCH_DOCUMENTS
+from textsim_db.write.batches import BATCH_DOCUMENTS
 
 
 def end_connections(url: str) -> None:

@@ -11,7 +11,7 @@ import pytest
 import textsim_db as ts
 from tests.support.connections import tables_of
 from tests.support.templated_texts import FOOTER, HEADER, templated
-from textsim_db.settings import Shingle
+from textsim_db.settings.corpus_settings import Shingle
 from textsim_db.text.boilerplate import learn_boilerplate, words_of_shingles
 from textsim_db.text.shingles import find_shingles
 from textsim_db.text.tokens import tokenize

@@ -6,7 +6,7 @@ import psycopg
 import pytest
 
 import textsim_db as ts
-from textsim_db.integrity import check_corpus
+from textsim_db.read import check_corpus
 
 # {d}: the id of the document. {first}, {second}: its two lowest buckets.
 DAMAGES: dict[str, tuple[str, set[str]]] = {

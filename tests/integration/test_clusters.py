@@ -20,18 +20,18 @@ from textsim_db.cluster.spanning_forest import Forest, Ids, Links
 from textsim_db.db.connections import is_pooled
 from textsim_db.db.stored_corpus import load
 from textsim_db.read import (
-    bucket_collisions,
     bucket_pairs,
+    bucket_pairs as bucket_collisions,
     document_cache,
-    fold_copies,
-    pairs,
+    document_cache as fold_copies,
+    list_pairs,
     read_band_index,
     snapshot,
     statements,
 )
 from textsim_db.read.document_cache import DocumentCache
 from textsim_db.read.stored_documents import StoredDocuments
-from textsim_db.text.array_types import Int64Array
+from textsim_db.text.numba_compiler import Int64Array
 from textsim_db.text.shingles import shingles
 
 
@@ -221,7 +221,7 @@ def test_every_pair_is_listed_once(
     monkeypatch.setattr(bucket_collisions, "SIGNATURES_AT_ONCE", 50)
     monkeypatch.setattr(bucket_collisions, "VALUES_AT_ONCE", 4_000)
     monkeypatch.setattr(fold_copies, "HASHES_AT_ONCE", 50)
-    monkeypatch.setattr(pairs, "VERIFIED_AT_ONCE", 100)
+    monkeypatch.setattr(list_pairs, "VERIFIED_AT_ONCE", 100)
     assert sorted(corpus.pairs(THRESHOLD)) == expected
 
 
@@ -275,13 +275,13 @@ def test_pairs_that_share_a_bucket_by_collision_are_discarded_early(
     """Pairs are compared by the values of their bands before their words are read."""
     expected = set(corpus.pairs(THRESHOLD))
     pair_counts: list[int] = []
-    discard_collisions = pairs.StoredHost._cut
+    discard_collisions = list_pairs.StoredHost._cut
 
-    def count_pairs(host: pairs.StoredHost, packed: Int64Array) -> object:
+    def count_pairs(host: list_pairs.StoredHost, packed: Int64Array) -> object:
         pair_counts.append(len(packed))
         return discard_collisions(host, packed)
 
-    monkeypatch.setattr(pairs.StoredHost, "_cut", count_pairs)
+    monkeypatch.setattr(list_pairs.StoredHost, "_cut", count_pairs)
     with db.engine.begin() as connection:
         connection.exec_driver_sql(
             "INSERT INTO textsim.band_1 SELECT 2000000000 + g.i, d.id "

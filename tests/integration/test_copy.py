@@ -17,7 +17,6 @@ import psycopg
 import pytest
 
 import textsim_db as ts
-from textsim_db.db.array_dumper import register
 from textsim_db.db.binary_format import Array
 from textsim_db.db.binary_rows import (
     COPY_HEADER,
@@ -27,6 +26,7 @@ from textsim_db.db.binary_rows import (
     copy_bands,
     copy_documents,
 )
+from textsim_db.db.connections import register
 from textsim_db.sketch.ragged import Ragged, of_rows
 
 ROOT = Path(__file__).parents[2]

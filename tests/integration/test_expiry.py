@@ -16,7 +16,7 @@ from tests.support.expiry import DAY, OTHER, TEXT, create, expire, expiries, tab
 from tests.support.sampling import sample
 from tests.support.scopes import Document, random_documents, true_pairs
 from tests.support.threads import repeating
-from textsim_db.check_values import check_duration
+from textsim_db.settings.check_values import check_duration
 from textsim_db.write import load_batches, prepare_batches, write_batch
 
 

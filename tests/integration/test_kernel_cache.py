@@ -60,7 +60,7 @@ print(double(2))
 
 COMPILING = """
 from numba.core.compiler_lock import global_compiler_lock
-from textsim_db.write.loaded_keys import KeySet
+from textsim_db.write.load_batches import KeySet
 
 def compiles():
     if global_compiler_lock._lock.acquire(blocking=False):

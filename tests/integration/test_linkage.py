@@ -19,8 +19,8 @@ from textsim_db.cluster.keep_rule import Preference
 from textsim_db.dedupe import by_temporary_corpus
 from textsim_db.dedupe.by_temporary_corpus import Document, Rule, deduplicate
 from textsim_db.measures import jaccard, shingles
-from textsim_db.read import pairs as stored_pairs
-from textsim_db.settings import CorpusSettings
+from textsim_db.read import list_pairs
+from textsim_db.settings.corpus_settings import CorpusSettings
 
 THRESHOLD = 0.5
 
@@ -75,7 +75,7 @@ def test_each_removed_document_matches_its_most_similar_kept_document(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(linkages, "MOST_RANKED", chunk)
-    monkeypatch.setattr(stored_pairs, "DOCUMENTS_OF_A_PART", chunk)
+    monkeypatch.setattr(list_pairs, "DOCUMENTS_OF_A_PART", chunk)
     pairs = similarities(corpus)
     graph: nx.Graph[str] = nx.Graph(list(pairs))
     expected: dict[str, tuple[str, float]] = {}

@@ -13,7 +13,7 @@ import textsim_db as ts
 from tests.support.connections import Connection
 from textsim_db.measures import containment, shingles
 
-LOGGER = "textsim_db.read.missed_matches"
+LOGGER = "textsim_db.read.find_candidates"
 TEXT = "the council voted on monday to rebuild the old stone bridge over the river before winter"
 BELOW = (
     'threshold 0.5 is below 0.8, the threshold of corpus "c": '

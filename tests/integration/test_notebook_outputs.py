@@ -19,7 +19,7 @@ from tests.support.notebooks import execute, notebook_of
 from tests.support.review import HOSTILE
 from tests.support.terminal import replace_standard_error
 from textsim_db.results import Refusal
-from textsim_db.show.result_list import SHOWN_ROWS, ResultList
+from textsim_db.results.result_list import SHOWN_ROWS, ResultList
 
 WORDS = " ".join(f"word{i}" for i in range(30))
 
@@ -241,7 +241,7 @@ def test_a_bar_shows_the_progress(
 
 IN_NOTEBOOK = """
 import textsim_db
-from textsim_db.progress_bar import bar
+from textsim_db.settings.progress_bar import bar
 
 with textsim_db.connect() as db:
     corpus = db.create_corpus("news")

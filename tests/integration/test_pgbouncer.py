@@ -33,7 +33,7 @@ from textsim_db.db import stored_corpus
 from textsim_db.db.addresses import sqlalchemy_url
 from textsim_db.db.connections import is_pooled, lend
 from textsim_db.db.engine import open_engine
-from textsim_db.settings import CorpusSettings
+from textsim_db.settings.corpus_settings import CorpusSettings
 from textsim_db.write.temporary_corpora import temporary_name
 
 PROGRAM_VARIABLE = "TEXTSIM_TEST_PGBOUNCER"

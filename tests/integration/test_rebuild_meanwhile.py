@@ -18,8 +18,8 @@ from tests.support.rebuilds import TEXTS, stored_rows
 from tests.support.threads import repeating
 from tests.support.waiting import wait_for
 from textsim_db.db import stored_corpus
+from textsim_db.sync.apply_changes import WordPiece
 from textsim_db.sync.apply_row_changes import RowPiece
-from textsim_db.sync.apply_word_ids import WordPiece
 from textsim_db.sync.pieces import Piece
 from textsim_db.write import copy_corpus, rebuild
 

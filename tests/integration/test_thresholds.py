@@ -11,7 +11,7 @@ import pytest
 
 import textsim_db as ts
 from tests.support.connections import Connection, value
-from textsim_db.check_values import as_float
+from textsim_db.settings.check_values import as_float
 
 TEXTS = [("a", "one two three four"), ("b", "one two three four five")]
 KINDS: tuple[Any, ...] = (np.float32, np.float16, np.longdouble, np.float64, float, Decimal)

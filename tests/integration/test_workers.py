@@ -25,7 +25,7 @@ from tests.support.workers import running_worker
 from textsim_db.db import limit_worker_statements
 from textsim_db.sync import faults, read_source, report_worker
 from textsim_db.sync.apply_row_changes import RowPiece
-from textsim_db.sync.entries_that_crash_workers import FAIL_TRIES
+from textsim_db.sync.pending_log import FAIL_TRIES
 
 
 def test_a_running_worker_indexes_changes_and_reconnects(

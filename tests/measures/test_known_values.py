@@ -9,7 +9,6 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from textsim_db.choose_bands import Bands
 from textsim_db.errors import MeasureError
 from textsim_db.measures import (
     MEASURES,
@@ -46,7 +45,8 @@ from textsim_db.measures import (
     word_ngrams,
     words,
 )
-from textsim_db.measures.classic_minhash import PRIME, coefficients, signatures
+from textsim_db.measures.matrices import PRIME, coefficients, signatures
+from textsim_db.settings.choose_bands import Bands
 from textsim_db.text.hashing import hash_texts
 
 

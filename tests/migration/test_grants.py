@@ -18,7 +18,7 @@ from tests.support.roles import (
     rows_and_rights,
 )
 from textsim_db.cli import app
-from textsim_db.database import URL_VARIABLE
+from textsim_db.corpus.database import URL_VARIABLE
 
 
 def test_only_the_owner_of_the_schema_grants_and_revokes_rights(stage: Stage) -> None:

@@ -14,8 +14,7 @@ from psycopg import sql
 import textsim_db as ts
 from tests.support.servers import Server, database_of
 from textsim_db.db.stored_corpus import load
-from textsim_db.integrity import statements as integrity_statements
-from textsim_db.read import statements
+from textsim_db.read import integrity_statements, statements
 from textsim_db.sketch.sketch_texts import sketch
 from textsim_db.text.shingles import shingles
 

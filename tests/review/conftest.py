@@ -10,9 +10,8 @@ from starlette.testclient import TestClient
 
 import textsim_db as ts
 from textsim_db.review.corpus_documents import CorpusDocuments
-from textsim_db.review.guard import Guard
-from textsim_db.review.pages import Review
 from textsim_db.review.reviewed import Reviewed
+from textsim_db.review.server import Guard, Review
 
 TOKEN = "the-token"
 PORT = 8123

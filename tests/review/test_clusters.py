@@ -10,9 +10,9 @@ from starlette.testclient import TestClient
 
 import textsim_db as ts
 from tests.review.conftest import Open
-from textsim_db.review.clusters import ChainClusters, Judged
 from textsim_db.review.corpus_documents import CorpusDocuments
 from textsim_db.review.pair_arrays import Pairs
+from textsim_db.review.reviewed_clusters import ChainClusters, Judged
 from textsim_db.review.survey import read_pairs
 
 WORDS = [f"w{i}" for i in range(40)]

@@ -27,7 +27,7 @@ from textsim_db.review.threshold_estimates import (
     verdicts_of,
 )
 from textsim_db.sketch.cost_of_bands import wilson
-from textsim_db.text.array_types import BoolArray
+from textsim_db.text.numba_compiler import BoolArray
 
 RUNS = 20
 

@@ -18,8 +18,8 @@ from tests.review.conftest import Open
 from tests.support.review import seen_of
 from tests.support.roles import Stage, new_stage
 from tests.support.servers import Server
-from textsim_db.files.read_judgements import read_judgements
-from textsim_db.review.judgement_file import JudgementFile
+from textsim_db.files.read_documents import read_judgements
+from textsim_db.review.report_documents import JudgementFile
 
 
 @pytest.fixture

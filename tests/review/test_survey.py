@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 
 import textsim_db as ts
-from textsim_db.diff.word_diff import Change
+from textsim_db.measures.word_diff import Change
 from textsim_db.results import Pair
 from textsim_db.review import survey
-from textsim_db.review.clusters import ChainClusters, Judged
 from textsim_db.review.pair_arrays import Pairs, bins_of
 from textsim_db.review.reviewed import Text
+from textsim_db.review.reviewed_clusters import ChainClusters, Judged
 from textsim_db.review.side_by_side import begin_of, compare_texts, summary
 from textsim_db.review.survey import read_pairs
 

@@ -17,7 +17,7 @@ from tests.support.sampling import sample
 from tests.support.spark import Documents, frame, near_duplicates, rows
 from tests.support.templated_texts import templated
 from textsim_db.errors import ConfigurationError
-from textsim_db.spark import candidates as engine, write
+from textsim_db.spark import pair_frames, write
 
 pytestmark = pytest.mark.more
 
@@ -40,14 +40,14 @@ def test_results_are_those_of_a_corpus(
 ) -> None:
     corpus = db.create_corpus("c", **settings)
     corpus.add_many(sorted(documents))
-    found = engine.find_candidates(frame(spark, documents), **settings)
+    found = pair_frames.find_candidates(frame(spark, documents), **settings)
     assert found.documents == len(documents)
     pairs = rows(found.pairs())
     assert pairs == sorted(corpus.pairs())
     assert len(pairs) > 50
     for count in (1, 7):  # the results do not depend on partitions
         df = frame(spark, documents, count)
-        assert rows(engine.pairs(df, partitions=count, **settings)) == pairs
+        assert rows(pair_frames.pairs(df, partitions=count, **settings)) == pairs
     for linkage in ts.Linkage:
         assert rows(found.clusters(linkage)) == sorted(corpus.clusters(linkage=linkage))
         assert rows(found.duplicates(linkage)) == sorted(corpus.duplicates(linkage=linkage))
@@ -66,7 +66,7 @@ def test_copies_and_templates_are_found_as_in_a_corpus(
     documents = [(f"k{rng.randrange(10**9)}-{i}", text) for i, text in enumerate(texts)]
     corpus = db.create_corpus("c", threshold=0.8, recall=recall)
     corpus.add_many(sorted(documents))
-    found = engine.find_candidates(frame(spark, documents), recall=recall)
+    found = pair_frames.find_candidates(frame(spark, documents), recall=recall)
     assert rows(found.duplicates()) == sorted(corpus.duplicates())
     clusters = [keys for keys, _, _ in rows(found.clusters())]
     assert clusters == sorted(cluster.keys for cluster in corpus.clusters())
@@ -83,7 +83,7 @@ def test_the_rank_decides_which_document_stays(
     }
     data = [(key, text, ranks[key]) for key, text in documents]
     df = spark.createDataFrame(data, "id string, text string, score double")
-    found = engine.find_candidates(df, threshold=0.7)
+    found = pair_frames.find_candidates(df, threshold=0.7)
     corpus = db.create_corpus("c", threshold=0.7)
     corpus.add_many(documents)
 
@@ -109,7 +109,7 @@ def test_dedupe_keeps_columns_and_rows_that_cannot_be_compared(spark: Any) -> No
     data = [(7, long, "a"), (8, long + " w30", "b"), (None, long, "c"), (9, None, "d")]
     data += [(10, "a\0b", "e"), (11, "", "f")]
     df = spark.createDataFrame(data, "id int, text string, other string")
-    found = engine.find_candidates(df)
+    found = pair_frames.find_candidates(df)
     assert rows(found.dedupe().select("other")) == [("a",), ("c",), ("d",), ("e",), ("f",)]
     assert (found.documents, found.refused) == (3, 3)
     assert [(key, reason.split(" at ")[0]) for key, reason in found.refusals] == [
@@ -121,7 +121,7 @@ def test_dedupe_keeps_columns_and_rows_that_cannot_be_compared(spark: Any) -> No
 
 def test_texts_that_are_not_utf8_are_refused(spark: Any) -> None:
     df = spark.sql("SELECT 'a' AS id, CAST(X'61FF62' AS string) AS text")
-    found = engine.find_candidates(df)
+    found = pair_frames.find_candidates(df)
     assert [refusal.key for refusal in found.refusals] == ["a"]
     assert "not UTF-8 at byte 2" in found.refusals[0].reason
 
@@ -129,11 +129,11 @@ def test_texts_that_are_not_utf8_are_refused(spark: Any) -> None:
 def test_two_rows_of_one_key_are_named(spark: Any) -> None:
     documents = [("a", "one two three"), ("b", "four"), ("a", "five"), ("c", "six"), ("c", "six")]
     with pytest.raises(ConfigurationError, match='several rows with the key "a", "c"; keys must'):
-        engine.pairs(frame(spark, documents))
+        pair_frames.pairs(frame(spark, documents))
 
 
 def test_an_empty_frame_has_no_pairs(spark: Any) -> None:
-    found = engine.find_candidates(frame(spark, []))
+    found = pair_frames.find_candidates(frame(spark, []))
     assert (found.documents, found.candidates) == (0, 0)
     assert rows(found.pairs()) == rows(found.clusters()) == rows(found.duplicates()) == []
 

@@ -17,16 +17,16 @@ from tests.support.spark import rows
 from tests.support.spark_stages import find, results
 from textsim_db.cluster import split_large_buckets
 from textsim_db.compare import pair_counts
-from textsim_db.settings import CorpusSettings
+from textsim_db.settings.corpus_settings import CorpusSettings
 from textsim_db.spark import (
-    components,
     find_candidates,
     read,
     stage_2_edges,
+    stage_2_edges as components,
     stage_3_results,
     write,
 )
-from textsim_db.spark.write_survey import survey
+from textsim_db.spark.write_hidden import survey
 
 pytestmark = pytest.mark.more
 

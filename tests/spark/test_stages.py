@@ -21,11 +21,11 @@ from textsim_db.compare import pair_counts
 from textsim_db.compare.verify import Criterion
 from textsim_db.errors import ConfigurationError, InputError
 from textsim_db.measures.by_name import JACCARD
-from textsim_db.settings import CorpusSettings, Linkage
+from textsim_db.settings.corpus_settings import CorpusSettings, Linkage
 from textsim_db.sketch.sketch_texts import buckets
-from textsim_db.spark import components, loaded_documents, stage_3_results
-from textsim_db.spark.loaded_documents import load
+from textsim_db.spark import packed_rows, stage_2_edges, stage_3_results
 from textsim_db.spark.packed_rows import (
+    load,
     pack_entries,
     sorted_entries,
     unpack_entries,
@@ -50,7 +50,7 @@ def test_pairs_are_all_similar_pairs_that_share_a_bucket(
 ) -> None:
     monkeypatch.setattr(split_large_buckets, "LARGE_BUCKET", rng.choice((2, 5, 256)))
     monkeypatch.setattr(split_large_buckets, "MOST_MET", rng.choice((0, 1000)))
-    monkeypatch.setattr(components, "PARTITION_DOCUMENTS", 20)
+    monkeypatch.setattr(stage_2_edges, "PARTITION_DOCUMENTS", 20)
     monkeypatch.setattr(pair_counts, "PAIRS_AT_ONCE", rng.choice((3, 50, 10_000)))
     threshold = rng.choice((0.5, 0.6, 0.75))
     settings = CorpusSettings(shingle, threshold, recall, num_hashes=64)
@@ -88,10 +88,10 @@ def test_entries_are_packed_without_loss() -> None:
 
 
 def test_a_component_stays_in_one_partition(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(components, "PARTITION_DOCUMENTS", 10)
+    monkeypatch.setattr(stage_2_edges, "PARTITION_DOCUMENTS", 10)
     left = np.arange(0, 200, 2)
     edges = Edges(np.append(left, np.zeros(30, np.int64)), np.append(left + 1, np.arange(200, 230)))
-    found = components.find_components(edges, np.array([999]))
+    found = stage_2_edges.find_components(edges, np.array([999]))
     partition_of = dict(zip(found.numbers.tolist(), found.partitions.tolist(), strict=True))
     assert len(partition_of) == 231
     assert all(partition_of[a] == partition_of[b] for a, b in zip(*map(list, edges), strict=True))
@@ -101,14 +101,14 @@ def test_a_component_stays_in_one_partition(monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def test_too_many_edges_are_refused_with_advice(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(components, "MOST_EDGES", 2)
+    monkeypatch.setattr(stage_2_edges, "MOST_EDGES", 2)
     edges = Edges(np.arange(3), np.arange(1, 4))
     with pytest.raises(ConfigurationError, match=r"3 edges .*at most 2 .*use a higher threshold"):
-        components.find_components(edges, np.empty(0, np.int64))
+        stage_2_edges.find_components(edges, np.empty(0, np.int64))
 
 
 def test_too_much_text_in_one_task_is_refused_with_advice(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(loaded_documents, "LOADED_BYTES", 10)
+    monkeypatch.setattr(packed_rows, "LOADED_BYTES", 10)
     config = CorpusSettings().complete()
     load([b"seven b", b"seven b"], config)
     with pytest.raises(InputError, match=r"2 candidates with 14 bytes .*at most 10 .*use a higher"):

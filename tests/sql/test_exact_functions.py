@@ -13,8 +13,7 @@ import pytest
 import textsim_db as ts
 from tests.support import reference
 from tests.support.connections import Connection
-from textsim_db.sketch.common_values import common_values
-from textsim_db.sketch.exact_prefix import count_rows, share_enough, smallest_values
+from textsim_db.sketch.exact_prefix import common_values, count_rows, share_enough, smallest_values
 
 pytestmark = pytest.mark.both_servers
 

@@ -25,7 +25,7 @@ from tests.support.golden import (
     golden_config,
 )
 from tests.support.hashes import hash_array, hash_integers
-from textsim_db.settings import Shingle
+from textsim_db.settings.corpus_settings import Shingle
 from textsim_db.sketch import fast_similarity
 from textsim_db.sketch.sketch_texts import GOLDEN_TEXT
 from textsim_db.text.hashing import hash_bands, hash_texts

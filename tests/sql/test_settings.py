@@ -10,7 +10,7 @@ from psycopg import errors as pg
 
 import textsim_db as ts
 from tests.support.connections import Connection
-from textsim_db.settings import DEFAULTS, SETTINGS, Settings
+from textsim_db.settings.corpus_settings import DEFAULTS, SETTINGS, Settings
 
 pytestmark = pytest.mark.both_servers
 

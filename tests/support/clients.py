@@ -17,7 +17,7 @@ import psycopg
 import textsim_db as ts
 from tests.support.connections import Connection
 from tests.support.waiting import PATIENCE_SECONDS
-from textsim_db.db import array_dumper
+from textsim_db.db import connections as array_dumper
 from textsim_db.db.addresses import plain_url, sqlalchemy_url
 
 Isolation = psycopg.IsolationLevel

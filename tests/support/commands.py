@@ -15,7 +15,7 @@ import psycopg
 from typer.testing import Result
 
 import textsim_db
-from textsim_db.database import URL_VARIABLE
+from textsim_db.corpus.database import URL_VARIABLE
 
 Textsim = Callable[..., Result]
 

@@ -9,7 +9,7 @@ import hashlib
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from textsim_db.settings import CorpusConfig, CorpusSettings
+from textsim_db.settings.corpus_settings import CorpusConfig, CorpusSettings
 
 
 class Golden(NamedTuple):

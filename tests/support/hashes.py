@@ -6,9 +6,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from textsim_db.text.array_types import Int64Array
 from textsim_db.text.hashing import fold, hash_folded, seeded
-from textsim_db.text.numba_compiler import kernel
+from textsim_db.text.numba_compiler import Int64Array, kernel
 
 
 @kernel

@@ -8,7 +8,7 @@ from typing import Any
 import psycopg
 
 import textsim_db as ts
-from textsim_db.settings import CorpusConfig
+from textsim_db.settings.corpus_settings import CorpusConfig
 from textsim_db.sketch import sketch_texts
 from textsim_db.text.shingles import find_shingles
 from textsim_db.text.stop_words import stop_words

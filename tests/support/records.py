@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from textsim_db.files.csv_records import CsvReader
+from textsim_db.files.record_formats import CsvReader
 
 Rows = list[dict[str, Any]]
 A = "the quick brown fox jumps over the lazy dog near the old river bank today"

@@ -9,13 +9,14 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from textsim_db.settings import CorpusConfig
-from textsim_db.spark.components import PlacedCandidates, find_components
+from textsim_db.settings.corpus_settings import CorpusConfig
 from textsim_db.spark.packed_rows import Message, from_arrow, to_arrow, unpack_numbers
 from textsim_db.spark.stage_1_buckets import send_buckets
 from textsim_db.spark.stage_2_edges import (
     Edges,
+    PlacedCandidates,
     count_shared_rows,
+    find_components,
     find_edges,
     find_shared_rows,
     sort_by_kind,

@@ -12,8 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from textsim_db.text.array_types import Int64Array
-from textsim_db.text.numba_compiler import kernel
+from textsim_db.text.numba_compiler import Int64Array, kernel
 
 
 class SuffixArray(NamedTuple):

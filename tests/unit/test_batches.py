@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from textsim_db.settings import CorpusSettings
+from textsim_db.settings.corpus_settings import CorpusSettings
 from textsim_db.text import utf8
 from textsim_db.write import prepare_batches
 from textsim_db.write.prepare_batches import Batch, part_of, prepare

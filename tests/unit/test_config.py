@@ -12,8 +12,8 @@ from hypothesis import given, strategies as st
 
 import textsim_db as ts
 from textsim_db import ConfigurationError
-from textsim_db.choose_bands import Bands, choose_bands
-from textsim_db.settings import CorpusSettings, Shingle
+from textsim_db.settings.choose_bands import Bands, choose_bands
+from textsim_db.settings.corpus_settings import CorpusSettings, Shingle
 from textsim_db.sketch.cost_of_bands import Distribution, options, wilson
 from textsim_db.sketch.exact_prefix import shares_enough, smallest_values
 from textsim_db.sketch.fast_similarity import signatures

@@ -9,12 +9,12 @@ from hypothesis import given, strategies as st
 
 from tests.support.html import Html
 from tests.support.random_texts import random_text
-from textsim_db.diff.explanation import explain
-from textsim_db.diff.word_diff import Change, differences, tokens
 from textsim_db.errors import ConfigurationError, DocumentError
 from textsim_db.measures import MEASURES, jaccard, levenshtein, shingles, signature_estimate, words
+from textsim_db.measures.explanation import explain
+from textsim_db.measures.word_diff import Change, differences, tokens
 from textsim_db.review.report_pages import comparison_page
-from textsim_db.settings import CorpusSettings
+from textsim_db.settings.corpus_settings import CorpusSettings
 from textsim_db.sketch.sketch_texts import signature
 from textsim_db.text.tokens import normal_form
 

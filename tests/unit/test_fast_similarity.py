@@ -10,7 +10,7 @@ import pytest
 from hypothesis import example, given, strategies as st
 
 from tests.support import reference
-from textsim_db.settings import CorpusSettings
+from textsim_db.settings.corpus_settings import CorpusSettings
 from textsim_db.sketch import sketch_texts
 from textsim_db.sketch.fast_similarity import estimates, signatures
 from textsim_db.sketch.sketch_texts import buckets, signature, sketch_tokens

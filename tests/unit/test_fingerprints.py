@@ -10,17 +10,22 @@ import numpy as np
 import pytest
 
 from tests.support import reference
-from textsim_db.settings import CorpusConfig, CorpusSettings
+from textsim_db.settings.choose_bands import window_of
+from textsim_db.settings.corpus_settings import CorpusConfig, CorpusSettings
 from textsim_db.sketch.choose_common_shingles import LEAST_OF_PASSAGES, learn_common
-from textsim_db.sketch.common_values import NO_COMMON, CommonValues, class_of, common_values
-from textsim_db.sketch.exact_prefix import smallest_values
+from textsim_db.sketch.exact_prefix import (
+    NO_COMMON,
+    CommonValues,
+    class_of,
+    common_values,
+    smallest_values,
+)
 from textsim_db.sketch.fingerprints import (
     LEFT_OUT,
     fingerprints_of,
     fingerprints_of_shingles,
     passage_shingles,
 )
-from textsim_db.sketch.passage_window import window_of
 from textsim_db.sketch.sketch_texts import GOLDEN_TEXT
 from textsim_db.text.shingles import find_shingles
 from textsim_db.text.tokens import tokenize, tokens_of

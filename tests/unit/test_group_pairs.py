@@ -13,8 +13,8 @@ import pytest
 
 import textsim_db as ts
 from tests.support.judgements import expected_clusters_of_pairs, random_pairs
-from textsim_db.cluster import given_pairs
-from textsim_db.cluster.complete_linkage import complete
+from textsim_db.cluster import pair_groups
+from textsim_db.cluster.linkages import complete
 from textsim_db.cluster.spanning_forest import Links
 
 
@@ -91,7 +91,7 @@ def test_bad_arguments_are_refused() -> None:
 
 
 def test_the_examples_of_the_docstring_run() -> None:
-    (example,) = doctest.DocTestFinder().find(given_pairs.group_pairs, globs={"textsim_db": ts})
+    (example,) = doctest.DocTestFinder().find(pair_groups.group_pairs, globs={"textsim_db": ts})
     assert doctest.DocTestRunner().run(example) == (0, 2)
 
 

@@ -13,8 +13,8 @@ import pytest
 from benchmarks.harness import FOLDER
 from scripts.pictures import WIDTH, pictures
 from tests.support.sampling import sample
-from textsim_db.choose_bands import Bands
 from textsim_db.results import Frequency, Growth, RecallReport, Statistics
+from textsim_db.settings.choose_bands import Bands
 from textsim_db.sketch import recall_plots
 
 pytest.importorskip("matplotlib")

@@ -14,7 +14,7 @@ from hypothesis import example, given, strategies as st
 
 from tests.support import reference
 from textsim_db.compare.packed_pairs import count_shared
-from textsim_db.settings import CorpusSettings
+from textsim_db.settings.corpus_settings import CorpusSettings
 from textsim_db.sketch.exact_prefix import (
     MOST_SHARED,
     count_rows,

@@ -18,14 +18,13 @@ from tests.fuzz.text_checks import check_reference
 from tests.support import collision, reference
 from tests.support.random_texts import ALPHABET, CODE_POINTS, JAMO, MARKS, random_text
 from textsim_db import ConfigurationError, DocumentError
-from textsim_db.read.normal_forms import compose_forms
-from textsim_db.settings import Shingle
-from textsim_db.text.nfkc import PIECE_BYTES, prepare_pieces
+from textsim_db.read.stored_documents import compose_forms
+from textsim_db.settings.corpus_settings import Shingle
+from textsim_db.text.nfkc import PIECE_BYTES, prepare_pieces, tables
 from textsim_db.text.shingles import find_shingles, shingles
 from textsim_db.text.storable_text import to_bytes
 from textsim_db.text.tokens import normal_form, tokenize, words
-from textsim_db.text.unicode_tables import tables
-from textsim_db.text.word_places import word_places
+from textsim_db.text.words import word_places
 
 ROOT = Path(__file__).parents[2]
 any_text = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"))

@@ -12,7 +12,7 @@ from contextlib import closing
 
 import pytest
 
-from textsim_db.sync.stop_flag import Stop
+from textsim_db.sync.worker_state import Stop
 from textsim_db.text.run_ahead import ahead
 
 SECONDS = 60
@@ -60,7 +60,7 @@ def test_results_before_an_error_of_the_items_come_first() -> None:
 # With threading.Event instead of Stop this script hangs within a second.
 INTERRUPTED = """
 import random, signal, sys
-from textsim_db.sync.stop_flag import Stop
+from textsim_db.sync.worker_state import Stop
 
 chance = random.Random(int(sys.argv[1]))
 for _ in range(5000):

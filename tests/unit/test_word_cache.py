@@ -10,7 +10,7 @@ import pytest
 
 from textsim_db.db import word_cache
 from textsim_db.db.word_cache import WordCache, distinct_missing
-from textsim_db.text.hash_table import (
+from textsim_db.text.hashing import (
     SPREAD,
     HashTable,
     emptied,

@@ -13,9 +13,8 @@ from collections.abc import Callable, Coroutine, Generator
 from functools import partial, wraps
 from typing import Any, Concatenate, Generic, NamedTuple, ParamSpec, TypeVar
 
-from textsim_db.aio.streams import Results, Stream
-from textsim_db.aio.threads import Threads
-from textsim_db.frames import arrow_results
+from textsim_db.aio.threads import Results, Stream, Threads
+from textsim_db.files import arrow_results
 
 Synchronous = TypeVar("Synchronous")
 Synchronous_co = TypeVar("Synchronous_co", covariant=True)

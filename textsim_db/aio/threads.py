@@ -1,16 +1,25 @@
-"""Threads: runs functions in bounded pools of threads; a cancelled task cancels its function."""
+"""Threads: runs functions in bounded pools of threads; a cancelled task cancels its function.
+
+Stream and Results: the items of a generator as an async iterator, whose steps run in threads.
+
+A step takes up to MOST_ITEMS items, and begins when the consumer has had the items of the step before.
+Between two steps the generator keeps its connection, and no thread.
+"""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+import threading
+import time
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Generator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextvars import copy_context
 from functools import partial
-from typing import Protocol, TypeVar
+from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
 from textsim_db.db.cancellation import Cancellation
 from textsim_db.errors import DatabaseUnavailable
+from textsim_db.files import arrow_results
 
 OPEN_PATIENCE_SECONDS = 30.0
 """How long an iterator waits for the end of another one, as long as a call waits for a connection."""
@@ -126,3 +135,130 @@ async def ended(work: Future[Result]) -> Result:
     if cancelled is not None:
         raise cancelled
     return result
+
+
+MOST_ITEMS = 1000
+"""The items of a step at most; they wait in memory for the consumer."""
+STEP_SECONDS = 0.05
+"""A step that has an item ends after this time, so that the first items of a slow search come early."""
+
+Item = TypeVar("Item")
+Row = TypeVar("Row", bound=NamedTuple)
+Iterated = TypeVar("Iterated", bound="Stream[Any]")
+
+
+class Stream(AsyncIterator[Item]):
+    """The items that a method yields, as an async iterator.
+
+    The search begins with the first item. It ends with the last one, with aclose(), or with the block
+    of `async with`. If a consumer leaves `async for` early, it ends soon after; until then it keeps a
+    connection. The errors of the method are raised by the iteration.
+
+    Examples:
+        >>> import asyncio
+        >>> from textsim_db import aio
+        >>> async def first_pair() -> None:
+        ...     async with aio.connect() as db:
+        ...         corpus = await db.corpus("news")
+        ...         async with corpus.pairs() as pairs:
+        ...             print(await anext(pairs))
+        >>> asyncio.run(first_pair())
+        Pair(a='monday', b='update', similarity=0.9)
+    """
+
+    def __init__(self, threads: Threads, begin: Callable[[], Generator[Item, None, None]]) -> None:
+        self._threads = threads
+        self._items = _items(threads, _Steps(begin))
+
+    async def __anext__(self) -> Item:
+        return await anext(self._items)
+
+    async def aclose(self) -> None:
+        """End the search, and its transaction."""
+        await self._items.aclose()
+
+    async def __aenter__(self: Iterated) -> Iterated:
+        return self
+
+    async def __aexit__(self, *error: object) -> None:
+        await self.aclose()
+
+
+class Results(Stream[Row]):
+    """The rows that a method finds: an async iterator of named tuples, and an Arrow table."""
+
+    def __init__(self, threads: Threads, begin: Callable[[], arrow_results.Results[Row]]) -> None:
+        super().__init__(threads, begin)
+        self._begin = begin
+
+    async def to_arrow(self) -> Any:
+        """Return all rows as a pyarrow.Table; the rows are found anew.
+
+        Raises:
+            ConfigurationError: PyArrow is not installed.
+        """
+        return await self._threads.run(lambda: self._begin().to_arrow())
+
+
+async def _items(threads: Threads, steps: _Steps[Item]) -> AsyncGenerator[Item, None]:
+    """Yield the items of all steps; asyncio closes a generator that nobody reads any more."""
+    call = Call()
+    await threads.begin(steps)
+    try:
+        while items := await threads.run(steps.take, call):
+            for item in items:
+                yield item
+    finally:
+        try:
+            if steps.is_begun:
+                await threads.end(steps.close)
+        finally:
+            threads.forget(steps)
+
+
+class _Steps(Generic[Item]):
+    """The steps of a generator; each step may run in another thread."""
+
+    def __init__(self, begin: Callable[[], Generator[Item, None, None]]) -> None:
+        self._begin = begin
+        self._items: Generator[Item, None, None] | None = None
+        self._failure: Exception | None = None
+        self._lock = threading.Lock()
+        self._is_closed = False
+
+    @property
+    def is_begun(self) -> bool:
+        """Whether a generator is open."""
+        return self._items is not None and not self._is_closed
+
+    def take(self) -> list[Item]:
+        """Return the next items; none after the last item."""
+        with self._lock:
+            if self._is_closed:
+                raise DatabaseUnavailable("the database was closed before the last item was read")
+            if self._failure is not None:
+                raise self._failure
+            if self._items is None:
+                self._items = self._begin()
+            return self._take(self._items)
+
+    def _take(self, items: Generator[Item, None, None]) -> list[Item]:
+        taken: list[Item] = []
+        end = time.monotonic() + STEP_SECONDS
+        try:
+            for item in items:
+                taken.append(item)
+                if len(taken) == MOST_ITEMS or time.monotonic() > end:
+                    break
+        except Exception as error:
+            if not taken:
+                raise
+            self._failure = error  # the items before it come first
+        return taken
+
+    def close(self) -> None:
+        """End the generator, after the step that is running."""
+        with self._lock:
+            self._is_closed = True
+            if self._items is not None:
+                self._items.close()

@@ -14,27 +14,26 @@ from typer.core import TyperGroup
 
 from textsim_db import __version__
 from textsim_db.cli import (
-    attach,
-    boilerplate,
+    cluster_commands,
     compare,
     corpora,
     databases,
     dedupe,
     demo,
     doctor,
-    documents,
-    json_option,
-    judgements,
+    document_commands,
+    judgement_commands,
     logs,
-    passages,
+    messages as json_option,
+    passage_commands,
     plan,
     review,
-    searches,
-    stats,
-    status,
-    track,
+    search_commands,
+    source_commands,
+    statistics_commands,
+    status_commands,
     warm,
-    worker,
+    worker_command,
 )
 from textsim_db.cli.messages import explain, print_message
 from textsim_db.cli.options import DatabaseUrl
@@ -134,35 +133,35 @@ app = typer.Typer(
 _GROUPS: dict[str, dict[str, Callable[..., None]]] = {
     "Without a corpus": {"dedupe": dedupe.dedupe, "compare": compare.compare, "demo": demo.demo},
     "Documents of a corpus": {
-        "index": documents.index,
-        "remove": documents.remove,
-        "expire": documents.expire,
-        "query": searches.query,
-        "nearest": searches.nearest,
-        "neighbours": searches.neighbours,
-        "pairs": searches.pairs,
-        "clusters": searches.clusters,
-        "passages": passages.passages,
-        "contamination": passages.contamination,
-        "judge": judgements.judge,
+        "index": document_commands.index,
+        "remove": document_commands.remove,
+        "expire": document_commands.expire,
+        "query": search_commands.query,
+        "nearest": search_commands.nearest,
+        "neighbours": search_commands.neighbours,
+        "pairs": search_commands.pairs,
+        "clusters": search_commands.clusters,
+        "passages": passage_commands.passages,
+        "contamination": passage_commands.contamination,
+        "judge": judgement_commands.judge,
         "review": review.review,
-        "track": track.track,
-        "members": track.members,
-        "untrack": track.untrack,
+        "track": cluster_commands.track,
+        "members": cluster_commands.members,
+        "untrack": cluster_commands.untrack,
     },
     "Tables that stay indexed": {
-        "attach": attach.attach,
-        "worker": worker.worker,
-        "status": status.status,
-        "pending": status.pending,
-        "reconcile": attach.reconcile,
-        "detach": attach.detach,
+        "attach": source_commands.attach,
+        "worker": worker_command.worker,
+        "status": status_commands.status,
+        "pending": status_commands.pending,
+        "reconcile": source_commands.reconcile,
+        "detach": source_commands.detach,
     },
     "Settings and quality of a corpus": {
         "plan": plan.plan,
         "rebuild": corpora.rebuild,
-        "stats": stats.stats,
-        "boilerplate": boilerplate.boilerplate,
+        "stats": statistics_commands.stats,
+        "boilerplate": statistics_commands.boilerplate,
         "check": databases.check,
     },
     "The installation": {"doctor": doctor.doctor, "warm": warm.warm},
@@ -170,7 +169,7 @@ _GROUPS: dict[str, dict[str, Callable[..., None]]] = {
 for _group, _commands in _GROUPS.items():
     for _name, _function in _commands.items():
         app.command(_name, rich_help_panel=_group)(_function)
-app.add_typer(judgements.app, name="judgements", rich_help_panel="Documents of a corpus")
+app.add_typer(judgement_commands.app, name="judgements", rich_help_panel="Documents of a corpus")
 app.add_typer(corpora.app, name="corpus", rich_help_panel="Settings and quality of a corpus")
 app.add_typer(databases.app, name="db", rich_help_panel="The installation")
 

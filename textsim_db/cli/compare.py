@@ -9,20 +9,18 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from textsim_db.cli.connections import connect
-from textsim_db.cli.json_option import print_object
-from textsim_db.cli.messages import print_message
-from textsim_db.cli.one_text import read_one_text
+from textsim_db.cli.connections import connect, read_one_text
+from textsim_db.cli.messages import print_message, print_object
 from textsim_db.cli.options import DatabaseUrl, path_option, whole_number_option
 from textsim_db.cli.output import Format, FormatOption, check_output, console, table, write
 from textsim_db.errors import ConfigurationError, InputError, shown
-from textsim_db.settings import DEFAULTS
-from textsim_db.show.numbers import count
+from textsim_db.results.html import count
+from textsim_db.settings.corpus_settings import DEFAULTS
 
 if TYPE_CHECKING:
     from rich.text import Text
 
-    from textsim_db.diff.explanation import Explanation
+    from textsim_db.measures.explanation import Explanation
 
 _LONGEST_LABEL = 60
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
@@ -83,7 +81,7 @@ def compare(
 
 
 def _explain_texts(a: str, b: str, shingle: str) -> Explanation:
-    from textsim_db.diff.explanation import explain
+    from textsim_db.measures.explanation import explain
 
     return explain(*_texts(a, b), shingle=shingle)
 
@@ -100,7 +98,7 @@ def _explain_documents(
 
 
 def _write_page(path: str, explanation: Explanation, a: str, b: str) -> None:
-    from textsim_db.files.replace_file import replacing
+    from textsim_db.files.records import replacing
     from textsim_db.review.report_pages import comparison_page
 
     page = comparison_page(explanation, _shortened(a), _shortened(b))
@@ -109,7 +107,7 @@ def _write_page(path: str, explanation: Explanation, a: str, b: str) -> None:
 
 
 def _write_explanation(explanation: Explanation, shingles: int, form: Format) -> None:
-    from textsim_db.diff import html_page
+    from textsim_db.measures import explanation as html_page
 
     if form is Format.TABLE:
         _show(explanation, shingles)
@@ -166,7 +164,7 @@ def _printable(text: str) -> str:
 def _show(explanation: Explanation, shown_shingles: int) -> None:
     from rich.text import Text
 
-    from textsim_db.diff.html_page import measure_rows
+    from textsim_db.measures.explanation import measure_rows
 
     out = console()
     out.print(_differences(explanation))
@@ -193,7 +191,7 @@ def _differences(explanation: Explanation) -> Text:
     """Return both texts as one, with removed words in [-brackets-] and added words in {+braces+}."""
     from rich.text import Text
 
-    from textsim_db.diff.word_diff import Change
+    from textsim_db.measures.word_diff import Change
 
     text = Text()
     for change, a, b in explanation.parts:

@@ -1,4 +1,7 @@
-"""How commands open the database and its corpora."""
+"""How commands open the database and its corpora.
+
+A file that a command reads as one text.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +13,6 @@ from typing import TYPE_CHECKING, TypeVar
 
 from textsim_db.cli.logs import log_options
 from textsim_db.cli.messages import print_message
-from textsim_db.cli.one_text import is_file_name
 from textsim_db.errors import (
     ConfigurationError,
     CorpusNotFound,
@@ -20,17 +22,19 @@ from textsim_db.errors import (
     lacks_right,
     shown,
 )
+from textsim_db.files.file_kinds import STDIN, Kind, kind_of
 
 if TYPE_CHECKING:
     from textsim_db.corpus import Corpus, ManagedCorpus
-    from textsim_db.database import Database
+    from textsim_db.corpus.database import Database
+
 
 Result = TypeVar("Result")
 
 
 def connect(database_url: str | None) -> Database:
     """Open the database of the options; pg_stat_activity shows the name of the command."""
-    from textsim_db.database import connect
+    from textsim_db.corpus.database import connect
 
     with name_origin(database_url, ConfigurationError, DatabaseUnavailable):
         return connect(database_url, f"textsim-db {log_options.command}".rstrip())
@@ -39,7 +43,7 @@ def connect(database_url: str | None) -> Database:
 @contextmanager
 def name_origin(database_url: str | None, *errors: type[Exception]) -> Iterator[None]:
     """Add to these errors where the address of the database comes from."""
-    from textsim_db.database import URL_VARIABLE
+    from textsim_db.corpus.database import URL_VARIABLE
 
     try:
         yield
@@ -96,3 +100,21 @@ def skip_unreadable(db: Database, name: str) -> Iterator[None]:
             raise
         message = f'skipped: this role may not read the corpus "{shown(name)}"'
         print_message(message, logging.WARNING, corpus=name)
+
+
+def is_file_name(text: str) -> bool:
+    """Return whether a text is the name of an existing file."""
+    try:
+        return os.path.isfile(text)
+    except ValueError:  # a name has no NUL
+        return False
+
+
+def read_one_text(name: str, action: str) -> str:
+    """Return the text of a file; if the name is that of a file of records, say what happens to it."""
+    from textsim_db.files.read_documents import read_text
+
+    text = read_text(name)
+    if name != STDIN and kind_of(name) is not Kind.TEXT:
+        print_message(f"{shown(name)} is {action} as one text, not document by document")
+    return text

@@ -8,27 +8,28 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from textsim_db.cli.connections import connect, each_corpus
-from textsim_db.cli.json_option import json_option, print_object
-from textsim_db.cli.messages import confirm, print_message, print_result
-from textsim_db.cli.options import CorpusName, DatabaseUrl, Yes
-from textsim_db.cli.output import Format, FormatOption, Setting, cell, console, table, write
-from textsim_db.cli.progress import progress
-from textsim_db.cli.settings_options import (
+from textsim_db.cli.messages import confirm, json_option, print_message, print_object, print_result
+from textsim_db.cli.options import (
     LEFT_AS_IT_IS,
+    CorpusName,
+    DatabaseUrl,
     PartialSettings,
+    Yes,
     check_existing,
     complete,
     settings_of,
     with_settings,
 )
+from textsim_db.cli.output import Format, FormatOption, Setting, cell, console, table, write
+from textsim_db.cli.progress_lines import progress
 from textsim_db.errors import CorpusExists, RecipeError, shown
-from textsim_db.settings import CHANGEABLE, SETTINGS
-from textsim_db.show.numbers import count
+from textsim_db.results.html import count
+from textsim_db.settings.corpus_settings import CHANGEABLE, SETTINGS
 
 if TYPE_CHECKING:
     from textsim_db.corpus import Corpus, ManagedCorpus
-    from textsim_db.database import Database
-    from textsim_db.settings import CorpusConfig
+    from textsim_db.corpus.database import Database
+    from textsim_db.settings.corpus_settings import CorpusConfig
 
 app = typer.Typer(no_args_is_help=True, help="Create, list, show and drop corpora.")
 

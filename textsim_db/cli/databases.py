@@ -10,12 +10,11 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from textsim_db.cli.connections import connect, name_origin, skip_unreadable
-from textsim_db.cli.json_option import json_option, print_object
 from textsim_db.cli.logs import log_options
-from textsim_db.cli.messages import confirm, print_message, print_result
+from textsim_db.cli.messages import confirm, json_option, print_message, print_object, print_result
 from textsim_db.cli.options import DatabaseUrl, OptionalCorpus, Yes
 from textsim_db.cli.output import Format, FormatOption, write
-from textsim_db.cli.progress import progress
+from textsim_db.cli.progress_lines import progress
 from textsim_db.cli.warm import compile_kernels
 from textsim_db.errors import (
     ConfigurationError,
@@ -26,12 +25,12 @@ from textsim_db.errors import (
     shown,
 )
 from textsim_db.results import Problem
-from textsim_db.show.numbers import count
+from textsim_db.results.html import count
 
 if TYPE_CHECKING:
     from sqlalchemy import Engine
 
-    from textsim_db.database import Database
+    from textsim_db.corpus.database import Database
 
 _PROBLEM = ("corpus", "kind", "subject", "detail", "remedy")
 app = typer.Typer(
@@ -118,7 +117,7 @@ def check(
     - `textsim check news --format jsonl`
 
     """
-    from textsim_db.integrity import check_catalog
+    from textsim_db.read import check_catalog
 
     with connect(database_url) as db:
         rows = [("", *problem) for problem in check_catalog.check_installation(db.engine)]
@@ -181,7 +180,7 @@ def stop() -> None:
 
 @contextmanager
 def _engine(database_url: str | None) -> Iterator[Engine]:
-    from textsim_db.database import resolve
+    from textsim_db.corpus.database import resolve
 
     with name_origin(database_url, ConfigurationError):
         engine, _, _ = resolve(database_url, f"textsim-db {log_options.command}")
@@ -219,7 +218,7 @@ def _problems_without_rows(
 
     from textsim_db.db import stored_corpus
     from textsim_db.db.engine import is_trouble
-    from textsim_db.integrity import check_catalog
+    from textsim_db.read import check_catalog
 
     stored = stored_corpus.load_unchecked(db.engine, name)
     if problems := check_catalog.check_objects(db.engine, stored):

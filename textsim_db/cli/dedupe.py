@@ -10,40 +10,41 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
-from textsim_db.cli.add_documents import add_documents, print_report, speed
-from textsim_db.cli.connections import connect
+from textsim_db.cli.connections import connect, is_file_name
 from textsim_db.cli.dedupe_reports import (
     Page,
     check_report,
     is_page,
     write_clusters,
 )
+from textsim_db.cli.document_commands import add_documents, print_report, speed
 from textsim_db.cli.messages import Refusals, print_first, print_message
-from textsim_db.cli.one_text import is_file_name
 from textsim_db.cli.options import (
     DatabaseUrl,
     LinkageOption,
+    PartialSettings,
     TextColumn,
     column_option,
+    complete,
     misused,
     path_option,
     record_kind_option,
+    with_settings,
 )
 from textsim_db.cli.output import check_output
-from textsim_db.cli.progress import loading
-from textsim_db.cli.settings_options import PartialSettings, complete, with_settings
+from textsim_db.cli.progress_lines import loading
 from textsim_db.errors import ConfigurationError, CorpusNotFound, InputError, shown
 from textsim_db.files.file_kinds import Kind
-from textsim_db.settings import PAIR_SETTINGS, CorpusSettings
-from textsim_db.show.numbers import count
+from textsim_db.results.html import count
+from textsim_db.settings.corpus_settings import PAIR_SETTINGS, CorpusSettings
 
 if TYPE_CHECKING:
     from textsim_db.cluster.keep_rule import Preference
     from textsim_db.corpus import Corpus
-    from textsim_db.database import Database
+    from textsim_db.corpus.database import Database
     from textsim_db.dedupe.addition_file import AdditionFile
     from textsim_db.dedupe.by_temporary_corpus import Deduplication, Document, JudgedDocuments, Rule
-    from textsim_db.files.read_judgements import ReadJudgement
+    from textsim_db.files.read_documents import ReadJudgement
     from textsim_db.files.several_files import RecordFiles
 
 
@@ -173,7 +174,7 @@ def dedupe(
 
     """
     from textsim_db.dedupe.by_temporary_corpus import Rule
-    from textsim_db.files.read_judgements import read_judgements
+    from textsim_db.files.read_documents import read_judgements
     from textsim_db.files.record_files import RecordColumns
     from textsim_db.files.several_files import RecordFiles
 
@@ -246,7 +247,7 @@ class _Outputs(NamedTuple):
 
     def lasting(self) -> str | None:
         """Return the first that is neither standard output nor a pipe."""
-        from textsim_db.files.replace_file import is_special
+        from textsim_db.files.records import is_special
 
         return next((name for name in self if name and name != "-" and not is_special(name)), None)
 

@@ -18,13 +18,13 @@ from textsim_db.cli.options import DatabaseUrl
 from textsim_db.cli.output import console, table
 from textsim_db.cli.warm import compile_kernels
 from textsim_db.errors import TextsimError
-from textsim_db.settings import DEFAULTS
-from textsim_db.show.numbers import count
+from textsim_db.results.html import count
+from textsim_db.settings.corpus_settings import DEFAULTS
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from textsim_db.database import Database
+    from textsim_db.corpus.database import Database
     from textsim_db.results import Cluster
 
 CORPUS = "demo-python-stdlib"

@@ -1,22 +1,60 @@
-"""textsim doctor: check the installation, the database, the corpora and the workers."""
+"""textsim doctor: check the installation, the database, the corpora and the workers.
+
+Findings of textsim doctor: facts, each with a command or change if the fact is a fault.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
+from enum import StrEnum
+from typing import TYPE_CHECKING, NamedTuple
 
 import typer
 
-from textsim_db.cli.findings import Finding, Level, note
-from textsim_db.cli.json_option import json_option, print_object
+from textsim_db.cli.messages import json_option, print_object
 from textsim_db.cli.options import DatabaseUrl
 from textsim_db.cli.output import console
 from textsim_db.errors import ConfigurationError, DatabaseError
-from textsim_db.show.numbers import count
+from textsim_db.results.html import count
 
 if TYPE_CHECKING:
     from rich.text import Text
     from sqlalchemy import Engine
+
+
+class Level(StrEnum):
+    """How much a fact matters."""
+
+    OK = "ok"
+    """All is as it should be."""
+    NOTE = "note"
+    """The user should know it."""
+    FAULT = "fault"
+    """The user has something to do."""
+
+
+class Finding(NamedTuple):
+    """One fact, and the command or change that mends it."""
+
+    level: Level
+    fact: str
+    remedy: str | None = None
+
+
+def ok(fact: str) -> Finding:
+    """Return a fact that is as it should be."""
+    return Finding(Level.OK, fact)
+
+
+def note(fact: str, remedy: str | None = None) -> Finding:
+    """Return a fact that is worth knowing, and how to change it."""
+    return Finding(Level.NOTE, fact, remedy)
+
+
+def fault(fact: str, remedy: str) -> Finding:
+    """Return a fact that is a fault, and what mends it."""
+    return Finding(Level.FAULT, fact, remedy)
+
 
 _COLOURS = {Level.OK: "green", Level.NOTE: "yellow", Level.FAULT: "bold red"}
 
@@ -66,7 +104,7 @@ def doctor(database_url: DatabaseUrl = None) -> None:
 
 def examine(database_url: str | None) -> Findings:
     """Return what is found on this machine and in the database of an address."""
-    from textsim_db.cli import doctor_database, doctor_machine, doctor_work
+    from textsim_db.cli import doctor_database, doctor_database as doctor_machine, doctor_work
 
     report = Findings()
     report.add("installed", doctor_machine.find_installed())
@@ -117,7 +155,7 @@ def _examine_work_if_possible(report: Findings, engine: Engine) -> None:
 
 def _examine_work(report: Findings, engine: Engine) -> None:
     from textsim_db.cli import doctor_work
-    from textsim_db.database import Database
+    from textsim_db.corpus.database import Database
 
     db = Database(engine, owned=False)
     workers = doctor_work.read_workers(db)

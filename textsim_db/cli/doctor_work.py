@@ -6,16 +6,16 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final, LiteralString, NamedTuple
 
 from textsim_db.cli.connections import skip_unreadable
-from textsim_db.cli.findings import Finding, fault, note, ok
-from textsim_db.cli.status import as_text_note
+from textsim_db.cli.doctor import Finding, fault, note, ok
+from textsim_db.cli.status_commands import as_text_note
 from textsim_db.errors import DatabaseError, RecipeError, shown
-from textsim_db.show.numbers import count
+from textsim_db.results.html import count
 
 if TYPE_CHECKING:
     from sqlalchemy import Engine
 
     from textsim_db.corpus import ManagedCorpus
-    from textsim_db.database import Database
+    from textsim_db.corpus.database import Database
     from textsim_db.results import Problem, Status, WorkerState
 
 LATE_SECONDS = 60.0
@@ -97,7 +97,7 @@ def find_workers(db: Database, workers: Workers) -> Iterator[Finding]:
 
 def find_installation(engine: Engine) -> Iterator[Finding]:
     """Yield the objects of the schema that are missing or changed."""
-    from textsim_db.integrity import check_catalog
+    from textsim_db.read import check_catalog
 
     problems = check_catalog.check_installation(engine)
     yield from _problem_findings(problems)
@@ -108,7 +108,7 @@ def find_installation(engine: Engine) -> Iterator[Finding]:
 def _object_findings(engine: Engine, corpus: str) -> Iterator[Finding]:
     """Yield the settings, tables, indexes and functions of a corpus that are missing or changed."""
     from textsim_db.db import stored_corpus
-    from textsim_db.integrity import check_catalog
+    from textsim_db.read import check_catalog
 
     stored = stored_corpus.load_unchecked(engine, corpus)
     yield from _problem_findings(

@@ -25,7 +25,7 @@ from textsim_db.errors import shown, suggestion
 LEVELS = ("debug", "info", "warning", "error")
 COMMANDS = "textsim_db.cli"
 COMPILER = "textsim_db.text.numba_compiler"
-SEARCHES = "textsim_db.read.missed_matches"
+SEARCHES = "textsim_db.read.find_candidates"
 LIBRARY = "textsim_db"
 _DRIVERS = ("psycopg", "sqlalchemy")
 """They log errors that they meet while another error is handled, which the command reports."""

@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from textsim_db.cli.json_option import json_option
+from textsim_db.cli.messages import json_option
 from textsim_db.cli.options import choice_of, misused
 from textsim_db.errors import InputError, shown
-from textsim_db.show.numbers import similarity
+from textsim_db.results.html import similarity
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -179,7 +179,7 @@ def check_output(
             input.
         way_out: the end of the message.
     """
-    from textsim_db.files.replace_file import is_special
+    from textsim_db.files.records import is_special
 
     check_writable(path)
     if path == "-" or is_special(path):

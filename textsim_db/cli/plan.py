@@ -7,10 +7,16 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
-from textsim_db.choose_bands import Bands
 from textsim_db.cli.connections import connect
 from textsim_db.cli.messages import print_message
-from textsim_db.cli.options import DatabaseUrl, ScopeLimit, number_option, whole_number_option
+from textsim_db.cli.options import (
+    DatabaseUrl,
+    PartialSettings,
+    ScopeLimit,
+    number_option,
+    whole_number_option,
+    with_settings,
+)
 from textsim_db.cli.output import (
     Format,
     FormatOption,
@@ -21,12 +27,12 @@ from textsim_db.cli.output import (
     table,
     write,
 )
-from textsim_db.cli.progress import progress
-from textsim_db.cli.searches import note_unknown_scope
-from textsim_db.cli.settings_options import PartialSettings, with_settings
+from textsim_db.cli.progress_lines import progress
+from textsim_db.cli.search_commands import note_unknown_scope
 from textsim_db.errors import shown
-from textsim_db.settings import DEFAULTS
-from textsim_db.show.numbers import count, similarity as shown_similarity
+from textsim_db.results.html import count, similarity as shown_similarity
+from textsim_db.settings.choose_bands import Bands
+from textsim_db.settings.corpus_settings import DEFAULTS
 
 if TYPE_CHECKING:
     from textsim_db.results import RecallReport

@@ -88,8 +88,7 @@ def review(
     check_port(port, "--port")
     _check_usage(corpus, source, report, records, judgements)
     with needs_extra("review", "the pages need Starlette and Uvicorn"):
-        from textsim_db.review.pages import Review
-        from textsim_db.review.server import serve
+        from textsim_db.review.server import Review, serve
 
     def show(address: str) -> None:
         typer.echo(address)

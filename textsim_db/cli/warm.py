@@ -19,13 +19,13 @@ from textsim_db.cli.connections import connect
 from textsim_db.cli.logs import SEARCHES
 from textsim_db.cli.messages import print_message, print_result
 from textsim_db.cli.options import DatabaseUrl
-from textsim_db.cli.progress import progress
-from textsim_db.settings import CorpusSettings, Linkage
-from textsim_db.show.numbers import count
+from textsim_db.cli.progress_lines import progress
+from textsim_db.results.html import count
+from textsim_db.settings.corpus_settings import CorpusSettings, Linkage
 
 if TYPE_CHECKING:
     from textsim_db.corpus import Corpus
-    from textsim_db.database import Database
+    from textsim_db.corpus.database import Database
 
     Use = Callable[[Database], None]
 

@@ -8,12 +8,17 @@ from typing import NamedTuple
 import numpy as np
 
 from textsim_db.cluster.spanning_forest import Links
-from textsim_db.compare.document_rows import Rows
-from textsim_db.compare.jaccard import ShingleSet, may_reach, refilled, shingle_set, similarity_with
-from textsim_db.compare.merge import NONE_APART, merges
+from textsim_db.compare.jaccard import (
+    Rows,
+    ShingleSet,
+    may_reach,
+    refilled,
+    shingle_set,
+    similarity_with,
+)
+from textsim_db.compare.verify import NONE_APART, merges
 from textsim_db.sketch.ragged import Buckets
-from textsim_db.text.array_types import FloatArray, Int64Array
-from textsim_db.text.hash_table import (
+from textsim_db.text.hashing import (
     SPREAD,
     HashTable,
     enter,
@@ -22,7 +27,7 @@ from textsim_db.text.hash_table import (
     is_taken,
     number_at,
 )
-from textsim_db.text.numba_compiler import inlined_kernel, kernel
+from textsim_db.text.numba_compiler import FloatArray, Int64Array, inlined_kernel, kernel
 
 
 class Kept(NamedTuple):

@@ -8,8 +8,14 @@ import numpy as np
 import numpy.typing as npt
 
 from textsim_db.sketch.ragged import Ragged, offsets_of
-from textsim_db.text.array_types import BoolArray, Int16Array, Int32Array, Int64Array
-from textsim_db.text.numba_compiler import inlined_kernel, kernel
+from textsim_db.text.numba_compiler import (
+    BoolArray,
+    Int16Array,
+    Int32Array,
+    Int64Array,
+    inlined_kernel,
+    kernel,
+)
 
 AnyIds = npt.NDArray[np.signedinteger[Any]]
 """Ids of documents: int32 as they are read, int64 in comparisons."""

@@ -11,8 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from textsim_db.text.array_types import Int32Array, Int64Array, longest
-from textsim_db.text.hash_table import (
+from textsim_db.text.hashing import (
     SPREAD,
     HashTable,
     enter,
@@ -21,7 +20,7 @@ from textsim_db.text.hash_table import (
     is_taken,
     number_at,
 )
-from textsim_db.text.numba_compiler import inlined_kernel, kernel
+from textsim_db.text.numba_compiler import Int32Array, Int64Array, inlined_kernel, kernel, longest
 
 _WORD = np.uint64(0xFFFFFFFF)
 """The bits of the word in the key of an edge."""

@@ -1,6 +1,10 @@
 """The exact check of candidates by any measure, many pairs at once.
 
 The values equal the values of textsim_db.measures on the documents' shingles or words.
+
+How often the same tokens occur in two documents, for measures of counts.
+
+Whether two documents are taken for one; pure. textsim._merges decides the same in SQL.
 """
 
 from __future__ import annotations
@@ -14,13 +18,145 @@ import numpy as np
 from rapidfuzz import process
 from rapidfuzz.distance import Levenshtein
 
-from textsim_db.compare.document_rows import Rows
-from textsim_db.compare.jaccard import jaccard_pairs
-from textsim_db.compare.shared_counts import sums_of_pairs
-from textsim_db.measures.batches import Edits, OfCounts, OfSets, SetCounts
+from textsim_db.compare.jaccard import Rows, jaccard_pairs
+from textsim_db.measures.batches import Edits, OfCounts, OfSets, SetCounts, Sums
 from textsim_db.measures.by_name import Measure
 from textsim_db.measures.edits import as_text
-from textsim_db.text.array_types import BoolArray, FloatArray, Int64Array
+from textsim_db.text.hashing import (
+    SPREAD,
+    HashTable,
+    emptied,
+    enter,
+    find,
+    hash_table,
+    is_taken,
+    leave,
+    number_at,
+)
+from textsim_db.text.numba_compiler import (
+    BoolArray,
+    FloatArray,
+    Int64Array,
+    inlined_kernel,
+    kernel,
+    longest,
+)
+
+
+class _Counts(NamedTuple):
+    """The distinct tokens of the left document, and of the right document during a pair."""
+
+    table: HashTable
+    """The number of each token."""
+    of_left: Int64Array
+    """The occurrences in the left document, by the number of the token."""
+    of_right: Int64Array
+    """The occurrences in the right document, by the number of the token."""
+    met: Int64Array
+    """The slots of the tokens of the right document."""
+
+
+def sums_of_pairs(rows: Rows, left: Int64Array, right: Int64Array) -> Sums:
+    """Return the sums over the tokens of pairs of documents.
+
+    left, right: (pairs,), numbers of documents; sort pairs by left for speed.
+    """
+    return Sums(*_sums(rows, left, right, SPREAD))
+
+
+@kernel
+def _sums(rows: Rows, left: Int64Array, right: Int64Array, spread: int) -> Int64Array:
+    """Return the columns of Sums."""
+    sums = np.empty((5, len(left)), np.int64)
+    counts = _empty_counts(2 * longest(rows.offsets), spread)
+    distinct, squares = 0, 0
+    for pair in range(len(left)):
+        a, b = left[pair], right[pair]
+        if pair == 0 or a != left[pair - 1]:
+            counts = _emptied_counts(counts)
+            distinct, squares = _enter_left(counts, rows, a)
+        product, other_squares, shared = _compare_right(counts, rows, b, distinct)
+        sums[0, pair], sums[1, pair], sums[2, pair] = product, squares, other_squares
+        sums[3, pair], sums[4, pair] = _length(rows, a) + _length(rows, b) - 2 * shared, shared
+    return sums
+
+
+@inlined_kernel
+def _length(rows: Rows, document: int) -> int:
+    return int(rows.offsets[document + 1] - rows.offsets[document])
+
+
+@kernel
+def _empty_counts(size: int, spread: int) -> _Counts:
+    table = hash_table(np.empty(size, np.uint64), size, spread)
+    zeros = np.zeros((3, size), np.int64)
+    return _Counts(table, zeros[0], zeros[1], zeros[2])
+
+
+@kernel
+def _emptied_counts(counts: _Counts) -> _Counts:
+    hashes = counts.table.hashes
+    table = emptied(counts.table, hashes, counts.table.first + len(hashes), len(hashes))
+    return _Counts(table, counts.of_left, counts.of_right, counts.met)
+
+
+@inlined_kernel
+def _enter_left(counts: _Counts, rows: Rows, document: int) -> tuple[int, int]:
+    """Count the tokens of a document; return the number of distinct tokens and the sum of x^2."""
+    table = counts.table
+    distinct, squares = 0, 0
+    for i in range(rows.offsets[document], rows.offsets[document + 1]):
+        slot = _slot_of(counts, rows.tokens[i], distinct)
+        number = number_at(table, slot)
+        distinct += number == distinct
+        squares += 2 * counts.of_left[number] + 1  # (x + 1)^2 - x^2
+        counts.of_left[number] += 1
+    return distinct, squares
+
+
+@inlined_kernel
+def _slot_of(counts: _Counts, token: np.int32, new_number: int) -> np.uint64:
+    """Return the slot of a token; if it has none, enter it under the new number with counts of 0."""
+    table = counts.table
+    slot = find(table, np.uint64(token))
+    if not is_taken(table, slot):
+        enter(table, slot, new_number)
+        table.hashes[new_number] = np.uint64(token)
+        counts.of_left[new_number], counts.of_right[new_number] = 0, 0
+    return slot
+
+
+@inlined_kernel
+def _compare_right(
+    counts: _Counts, rows: Rows, document: int, distinct: int
+) -> tuple[int, int, int]:
+    """Return the sums of x y, y^2 and min(x, y) of the left document and this right document."""
+    table = counts.table
+    product, squares, shared, met = 0, 0, 0, 0
+    for i in range(rows.offsets[document], rows.offsets[document + 1]):
+        slot = _slot_of(counts, rows.tokens[i], distinct + met)
+        number = number_at(table, slot)
+        x, y = counts.of_left[number], counts.of_right[number]
+        if y == 0:
+            counts.met[met] = slot
+            met += 1
+        product += x
+        squares += 2 * y + 1
+        shared += y < x
+        counts.of_right[number] = y + 1
+    _forget_right(counts, distinct, met)
+    return product, squares, shared
+
+
+@inlined_kernel
+def _forget_right(counts: _Counts, distinct: int, met: int) -> None:
+    """Reset the counts of the right document, and free the slots that only its tokens use."""
+    for k in range(met):
+        slot = np.uint64(counts.met[k])
+        number = number_at(counts.table, slot)
+        counts.of_right[number] = 0
+        if number >= distinct:
+            leave(counts.table, slot)
 
 
 class Criterion(NamedTuple):
@@ -86,3 +222,36 @@ def _as_comparable(rows: Rows) -> list[Sequence[Hashable]]:
         numbers = np.unique(rows.tokens, return_inverse=True)[1]
     everything, _ = as_text((numbers.astype(np.int32), np.empty(0, np.int32)))
     return [everything[start:end] for start, end in pairwise(rows.offsets.tolist())]
+
+
+NONE_APART = np.empty(0, np.int64)
+"""No pair was judged different."""
+
+
+@inlined_kernel
+def merges(similarity: float, threshold: float, left: int, right: int, apart: Int64Array) -> bool:
+    """Return whether two documents match, and nobody judged them different.
+
+    left, right: the numbers of the documents. apart: the pairs that were judged different, packed by
+    pack() with either document on the left, and sorted.
+    """
+    if similarity < threshold:
+        return False
+    pair = (np.int64(left) << 32) | np.int64(right)
+    place = np.searchsorted(apart, pair)
+    return not (place < len(apart) and apart[place] == pair)
+
+
+@kernel
+def which_merge(
+    similarities: FloatArray,
+    threshold: float,
+    left: Int64Array,
+    right: Int64Array,
+    apart: Int64Array,
+) -> BoolArray:
+    """Return for each pair whether its documents merge: (pairs,); apart is as in merges()."""
+    are_merged = np.zeros(len(left), np.bool_)
+    for pair in range(len(left)):
+        are_merged[pair] = merges(similarities[pair], threshold, left[pair], right[pair], apart)
+    return are_merged

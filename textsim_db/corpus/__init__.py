@@ -4,7 +4,6 @@ Texts, keys and settings come in; results go out. Each file has the methods of o
 never writes SQL, and never computes a signature itself.
 """
 
-from textsim_db.corpus.corpus import Corpus
-from textsim_db.corpus.managed_corpus import ManagedCorpus
+from textsim_db.corpus.corpus import Corpus, ManagedCorpus
 
 __all__ = ["Corpus", "ManagedCorpus"]

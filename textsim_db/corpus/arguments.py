@@ -6,12 +6,11 @@ import shlex
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from textsim_db.check_values import check_count, check_threshold
-from textsim_db.db.current_store import CurrentStore
-from textsim_db.db.store import Store
+from textsim_db.db.store import CurrentStore, Store
 from textsim_db.errors import ConfigurationError, DocumentError, DocumentNotFound, MeasureError
 from textsim_db.lazy_imports import lazy
-from textsim_db.settings import AUTO, CorpusConfig
+from textsim_db.settings.check_values import check_count, check_threshold
+from textsim_db.settings.corpus_settings import AUTO, CorpusConfig
 from textsim_db.write.document_inputs import Key, Scope
 
 if TYPE_CHECKING:
@@ -19,11 +18,11 @@ if TYPE_CHECKING:
     from textsim_db.compare.verify import Criterion
     from textsim_db.measures import by_name
     from textsim_db.text import languages
-    from textsim_db.write import storable_keys
+    from textsim_db.write import document_inputs
 else:
     by_name = lazy("textsim_db.measures.by_name", globals())
     languages = lazy("textsim_db.text.languages", globals())
-    storable_keys = lazy("textsim_db.write.storable_keys", globals())
+    document_inputs = lazy("textsim_db.write.document_inputs", globals())
     verify = lazy("textsim_db.compare.verify", globals())
 
 
@@ -57,7 +56,7 @@ class CheckedArguments:
         return checked
 
     def _key(self, key: Key) -> str:
-        stored = storable_keys.possible_key(key)
+        stored = document_inputs.possible_key(key)
         if stored is None:
             raise DocumentNotFound(f'corpus "{self.name}" has no document {key!r}')
         return stored
@@ -86,7 +85,7 @@ class CheckedArguments:
             return None
         self.config.check_scope(self.name, True)
         try:
-            return storable_keys.stored_scope(scope)
+            return document_inputs.stored_scope(scope)
         except DocumentError as error:
             raise ConfigurationError(str(error)) from error
 

@@ -1,4 +1,7 @@
-"""Kernels for PostgreSQL's binary formats: write rows for COPY, and read many arrays at once."""
+"""Kernels for PostgreSQL's binary formats: write rows for COPY, and read many arrays at once.
+
+Signatures and common shingles as they are stored, read back.
+"""
 
 from __future__ import annotations
 
@@ -8,9 +11,20 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from textsim_db.db.binary_format import ARRAY_HEADER, INT2, INT4
-from textsim_db.text.array_types import ByteArray, Int16Array, Int32Array, Int64Array
-from textsim_db.text.numba_compiler import inlined_kernel, kernel, store64
+from textsim_db.db.binary_format import ARRAY_HEADER, INT2, INT4, Array, load_int8_array
+from textsim_db.errors import DatabaseError
+from textsim_db.settings.corpus_settings import CorpusConfig
+from textsim_db.sketch.exact_prefix import CommonValues, common_values
+from textsim_db.sketch.ragged import Ragged, Signatures
+from textsim_db.text.numba_compiler import (
+    ByteArray,
+    Int16Array,
+    Int32Array,
+    Int64Array,
+    inlined_kernel,
+    kernel,
+    store64,
+)
 from textsim_db.text.utf8 import Utf8, concatenate, copy_span
 
 COPY_HEADER = b"PGCOPY\n\xff\r\n\0" + bytes(8)
@@ -325,3 +339,34 @@ def _swapped(value: int) -> np.uint32:
         | bits >> np.uint32(8) & np.uint32(0xFF00)
         | bits >> np.uint32(24)
     )
+
+
+def load_signatures(
+    parts: Sequence[bytes], names: Sequence[object], config: CorpusConfig
+) -> Signatures:
+    """Read the signatures of documents as array_send gives them.
+
+    names: the names of the documents, for the error. Raises DatabaseError for a signature of a length
+    that the configuration does not give.
+    """
+    if config.is_exact:
+        return Ragged(*load_int4_arrays(parts))
+    signatures = Ragged(*load_int2_arrays(parts))
+    sizes = signatures.sizes
+    damaged = np.flatnonzero((sizes != 0) & (sizes != config.num_hashes))
+    if len(damaged):
+        raise DatabaseError(
+            f'the signature of document "{names[damaged[0]]}" has {sizes[damaged[0]]} values; '
+            f"expected {config.num_hashes}: run textsim check"
+        )
+    return signatures
+
+
+def load_common(values: bytes, classes: bytes) -> CommonValues:
+    """Read the common shingles of a corpus from two arrays, as array_send gives them."""
+    return common_values(load_int8_array(values), load_int2_arrays([classes])[0])
+
+
+def common_parameters(common: CommonValues) -> tuple[Array, Array]:
+    """Return the common shingles of a corpus as parameters of a statement: values and classes."""
+    return Array(common.values), Array(common.classes)

@@ -1,25 +1,112 @@
-"""Lends pooled connections: adapts them to our statements, and then restores their settings."""
+"""Lends pooled connections: adapts them to our statements, and then restores their settings.
+
+Lets connections accept the arrays of binary_format, without importing NumPy.
+
+A server-side cursor that is closed in the client even if its CLOSE fails.
+
+Forked processes: a child opens its own connections, and never uses the connections of its parent.
+
+Two processes that share a socket would read each other's results. And when a child closed a
+connection, or only ended, it would end the session of its parent.
+"""
 
 from __future__ import annotations
 
+import os
 import select
+import socket
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from operator import attrgetter
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
+from weakref import WeakSet
 
 import psycopg
 import sqlalchemy
 from psycopg import errors as pg, pq
+from psycopg.adapt import Dumper
 from psycopg.rows import tuple_row
 from sqlalchemy import Engine
 from sqlalchemy.pool import PoolProxiedConnection
 
-from textsim_db.db import array_dumper, cancellation, limit_worker_statements
-from textsim_db.db.lent_connections import LentConnections
-from textsim_db.db.process_fork import cut_after_fork
-from textsim_db.db.server_cursor import ServerCursor
+from textsim_db.db import cancellation, limit_worker_statements
+from textsim_db.db.cancellation import LentConnections
 from textsim_db.errors import ConfigurationError
+
+if TYPE_CHECKING:
+    from textsim_db.db.binary_format import Array, Moment, TextArray
+
+
+class _ArrayDumper(Dumper):
+    format = pq.Format.BINARY
+
+    def dump(self, obj: Array | TextArray | Moment) -> bytes:
+        return obj.dump()
+
+    def get_key(self, obj: Array | TextArray | Moment, format: Any) -> Any:  # noqa: A002 - the name psycopg uses
+        return (type(obj), obj.oid)
+
+    def upgrade(self, obj: Array | TextArray | Moment, format: Any) -> Dumper:  # noqa: A002
+        dumper = type(self)(type(obj))
+        dumper.oid = obj.oid
+        return dumper
+
+
+def register(connection: psycopg.Connection[Any]) -> None:
+    """Let a connection accept Array, TextArray and Moment as parameters; change nothing else."""
+    for name in ("Array", "TextArray", "Moment"):
+        connection.adapters.register_dumper(f"textsim_db.db.binary_format.{name}", _ArrayDumper)
+
+
+class ServerCursor(psycopg.ServerCursor[tuple[Any, ...]]):
+    """A cursor that is closed even if its CLOSE is cancelled; that of psycopg stays open, and warns."""
+
+    def close(self) -> None:
+        """Close the cursor; raise the driver's errors."""
+        try:
+            super().close()
+        except psycopg.Error:
+            # The transaction has failed, and with it the server's cursor: this call sends nothing.
+            super().close()
+            raise
+
+
+_engines: WeakSet[Engine] = WeakSet()
+_connections: WeakSet[psycopg.Connection[Any]] = WeakSet()
+
+
+def renew_after_fork(engine: Engine) -> None:
+    """Give the engine a new pool in every child process that is forked from now on.
+
+    The pool is replaced as SQLAlchemy advises, with dispose(close=False).
+    """
+    _engines.add(engine)
+
+
+def cut_after_fork(connection: psycopg.Connection[Any]) -> None:
+    """Cut the connection in each child process, if the process forks while the connection is open."""
+    _connections.add(connection)
+
+
+def _leave_connections_to_parent() -> None:
+    """In a child process, replace every pool, and every socket by a socket without a peer.
+
+    Then a connection in use raises DatabaseUnavailable in the child. And when the parent dies, the
+    server notices it, because no child holds the socket open.
+    """
+    for engine in list(_engines):
+        engine.dispose(close=False)
+    dead, peer = socket.socketpair()
+    peer.close()
+    with dead:
+        for connection in list(_connections):
+            with suppress(psycopg.Error):  # a closed connection has no socket
+                os.dup2(dead.fileno(), connection.fileno(), inheritable=False)
+    _connections.clear()
+
+
+os.register_at_fork(after_in_child=_leave_connections_to_parent)
+
 
 Connection = psycopg.Connection[tuple[Any, ...]]
 ENCODING = b"UTF8"
@@ -117,7 +204,7 @@ def connect(engine: Engine) -> PoolProxiedConnection:
 def prepare(connection: Connection, info: Any) -> None:
     """Prepare a new connection, and record in the pool's info whether it goes through a pooler."""
     cut_after_fork(connection)
-    array_dumper.register(connection)
+    register(connection)
     info[_POOLED] = is_pooled(connection)
 
 

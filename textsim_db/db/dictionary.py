@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     import numpy as np
 
     from textsim_db.db import binary_format, binary_rows, word_cache
-    from textsim_db.text.array_types import Int32Array, Int64Array
+    from textsim_db.text.numba_compiler import Int32Array, Int64Array
     from textsim_db.text.tokens import Tokens
 else:  # most commands never look up a word
     np = lazy("numpy", globals())

@@ -16,7 +16,7 @@ from contextvars import ContextVar
 from psycopg import errors as pg
 
 from textsim_db.db import statements
-from textsim_db.db.lent_connections import Connection, LentConnections
+from textsim_db.db.cancellation import Connection, LentConnections
 
 log = logging.getLogger(__name__)
 

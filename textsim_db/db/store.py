@@ -1,9 +1,23 @@
-"""Store: a stored corpus, with its engine and its dictionary."""
+"""Store: a stored corpus, with its engine and its dictionary.
+
+CurrentStore: calls functions with the store of a corpus, which other sessions may rebuild meanwhile.
+
+A rebuild gives a corpus new tables and another id. A statement with the old id then fails: the tables
+are missing, or a trigger refuses the write.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Generator, Iterator
+from contextlib import closing, contextmanager, suppress
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Concatenate, ParamSpec, TypeVar
+
+from psycopg import errors as pg
+
+from textsim_db.db import stored_corpus
+from textsim_db.db.engine import database_errors
+from textsim_db.errors import CorpusChanged, CorpusNotFound
 
 if TYPE_CHECKING:
     from sqlalchemy import Engine
@@ -19,3 +33,118 @@ class Store:
     engine: Engine
     dictionary: Dictionary
     corpus: StoredCorpus
+
+
+INDEX_PATIENCE = "100ms"
+"""How long a search waits for writers to build a missing band index, before it goes on without."""
+
+Parameters = ParamSpec("Parameters")
+Result = TypeVar("Result")
+
+
+class CurrentStore:
+    """The store of a corpus; it is loaded again when a statement fails because of a rebuild."""
+
+    store: Store
+    """The store as it was loaded last."""
+
+    def __init__(self, store: Store) -> None:
+        self.store = store
+        self._has_index = False
+
+    def read(
+        self,
+        function: Callable[Concatenate[Store, Parameters], Result],
+        *args: Parameters.args,
+        **kwargs: Parameters.kwargs,
+    ) -> Result:
+        """Call a function that reads; call it again if the corpus was rebuilt meanwhile."""
+        while True:
+            with suppress(CorpusChanged):
+                return self.write(function, *args, **kwargs)
+
+    def search(
+        self,
+        function: Callable[Concatenate[Store, Parameters], Result],
+        *args: Parameters.args,
+        **kwargs: Parameters.kwargs,
+    ) -> Result:
+        """Call a function that reads, after building the band index if it is missing."""
+        if not self._has_index:
+            self._build_index()
+        return self.read(function, *args, **kwargs)
+
+    def stream(
+        self,
+        function: Callable[Concatenate[Store, Parameters], Generator[Result, None, None]],
+        *args: Parameters.args,
+        **kwargs: Parameters.kwargs,
+    ) -> Generator[Result, None, None]:
+        """Yield the items of a reader; start again if the corpus was rebuilt before the first item.
+
+        After the first item the reader's transaction holds locks, so that no rebuild drops the tables.
+        """
+        while True:
+            is_begun = False
+            try:
+                store = self.store
+                with self._errors(store), closing(function(store, *args, **kwargs)) as items:
+                    for item in items:
+                        is_begun = True
+                        yield item
+                return
+            except CorpusChanged:
+                if is_begun:
+                    raise
+
+    def write(
+        self,
+        function: Callable[Concatenate[Store, Parameters], Result],
+        *args: Parameters.args,
+        **kwargs: Parameters.kwargs,
+    ) -> Result:
+        """Call a function once; raises CorpusChanged if the corpus was rebuilt meanwhile."""
+        store = self.store
+        with self._errors(store):
+            return function(store, *args, **kwargs)
+
+    def loaded(self) -> CurrentStore:
+        """Load the corpus first: with an outdated id, some functions find nothing instead of failing."""
+        self.load()
+        return self
+
+    def load(self, cause: Exception | None = None) -> bool:
+        """Load the corpus again, and return whether it was rebuilt; raises CorpusNotFound."""
+        before = self.store.corpus
+        try:
+            corpus = stored_corpus.load(self.store.engine, before.name, before.is_checked)
+        except CorpusNotFound:
+            raise CorpusNotFound(before.name) from cause
+        if corpus.origin != before.origin:  # a new corpus with the same name
+            raise CorpusNotFound(before.name) from cause
+        self.store = replace(self.store, corpus=corpus)
+        return corpus.id != before.id
+
+    @contextmanager
+    def _errors(self, used: Store) -> Iterator[None]:
+        with database_errors():
+            try:
+                yield
+            except (pg.UndefinedTable, pg.ObjectNotInPrerequisiteState) as error:
+                self.load(error)
+                # Another thread may have loaded the corpus before.
+                if self.store.corpus.id != used.corpus.id:
+                    raise CorpusChanged(
+                        f'corpus "{self.store.corpus.name}" was rebuilt with other settings meanwhile; '
+                        "try again"
+                    ) from error
+                raise
+
+    def _build_index(self) -> None:
+        """Build the band index if an interrupted bulk load left the corpus without it.
+
+        If a load is under way, it builds the index itself. Until then a search is slow, but correct.
+        """
+        with suppress(pg.Error):
+            stored_corpus.build_band_index(self.store.engine, self.store.corpus, INDEX_PATIENCE)
+            self._has_index = True

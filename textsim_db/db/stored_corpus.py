@@ -29,14 +29,14 @@ from textsim_db.db.engine import (
 from textsim_db.db.retries import Attempts
 from textsim_db.errors import ConfigurationError, CorpusExists, CorpusNotFound
 from textsim_db.lazy_imports import lazy
-from textsim_db.settings import CorpusConfig, Shingle
+from textsim_db.settings.corpus_settings import CorpusConfig, Shingle
 
 if TYPE_CHECKING:
-    from textsim_db.db import stored_signatures
+    from textsim_db.db import binary_rows
     from textsim_db.sketch import sketch_texts
-    from textsim_db.sketch.common_values import CommonValues
+    from textsim_db.sketch.exact_prefix import CommonValues
 else:
-    stored_signatures = lazy("textsim_db.db.stored_signatures", globals())
+    binary_rows = lazy("textsim_db.db.binary_rows", globals())
     sketch_texts = lazy("textsim_db.sketch.sketch_texts", globals())
 
 log = logging.getLogger(__name__)
@@ -111,7 +111,7 @@ def create(engine: Engine, name: str, config: CorpusConfig) -> StoredCorpus:
             connection.execute(statements.INSERT_BOILERPLATE, values)
         for of_passages, common in enumerate((config.common, config.common_of_passages)):
             if common is not None:
-                lists = stored_signatures.common_parameters(common)
+                lists = binary_rows.common_parameters(common)
                 connection.execute(statements.INSERT_COMMON, [row[0], bool(of_passages), *lists])
     return StoredCorpus(int(row[0]), name, config, int(row[0]))
 
@@ -292,7 +292,7 @@ def _corpus(row: dict[str, Any]) -> StoredCorpus:
 
 
 def _common(lists: list[bytes] | None) -> CommonValues | None:
-    return None if lists is None else stored_signatures.load_common(*lists)
+    return None if lists is None else binary_rows.load_common(*lists)
 
 
 def check_name(name: str) -> None:

@@ -6,10 +6,17 @@ from typing import NamedTuple
 
 import numpy as np
 
-from textsim_db.text.array_types import ByteArray, HashArray, Int32Array, Int64Array
-from textsim_db.text.hash_table import SPREAD, enter, find, hash_table, is_taken
-from textsim_db.text.hashing import ALL_BITS
-from textsim_db.text.numba_compiler import inlined_kernel, kernel, load64, prefetch
+from textsim_db.text.hashing import ALL_BITS, SPREAD, enter, find, hash_table, is_taken
+from textsim_db.text.numba_compiler import (
+    ByteArray,
+    HashArray,
+    Int32Array,
+    Int64Array,
+    inlined_kernel,
+    kernel,
+    load64,
+    prefetch,
+)
 from textsim_db.text.tokens import Tokens
 
 MAX_CACHED_WORDS = 2_000_000

@@ -13,10 +13,9 @@ import hashlib
 import json
 from collections.abc import Sequence
 
-from textsim_db.dedupe.against_corpora import Standing
-from textsim_db.dedupe.by_temporary_corpus import Deduplication, Removal
+from textsim_db.dedupe.by_temporary_corpus import Deduplication, Removal, Standing
 from textsim_db.errors import InputError, shown
-from textsim_db.files.replace_file import replacing
+from textsim_db.files.records import replacing
 
 
 class AdditionFile:

@@ -1,4 +1,7 @@
-"""Finds the documents to remove so that one document of each cluster stays, by a temporary corpus."""
+"""Finds the documents to remove so that one document of each cluster stays, by a temporary corpus.
+
+Finds the documents of a stream that match a document of a corpus, and passes the others on.
+"""
 
 from __future__ import annotations
 
@@ -13,21 +16,73 @@ import numpy as np
 import numpy.typing as npt
 
 from textsim_db.cluster.keep_rule import Preference
-from textsim_db.corpus.load_modules import load_modules
+from textsim_db.corpus.corpus import load_modules
 from textsim_db.db import stored_corpus
-from textsim_db.dedupe.against_corpora import AgainstCorpora, Standing
-from textsim_db.errors import CorpusNotFound
-from textsim_db.results import AddReport
-from textsim_db.settings import CorpusConfig, CorpusSettings, Linkage
+from textsim_db.errors import CorpusNotFound, DocumentError
+from textsim_db.results import AddReport, Match
+from textsim_db.settings.corpus_settings import CorpusConfig, CorpusSettings, Linkage
+from textsim_db.text.run_ahead import cut
 from textsim_db.text.stop_words import with_lists
 from textsim_db.write.temporary_corpora import temporary_name
 
 if TYPE_CHECKING:
     from textsim_db.corpus import Corpus
-    from textsim_db.database import Database
-
+    from textsim_db.corpus.database import Database
 
 log = logging.getLogger(__name__)
+
+
+LOOKED_UP_AT_ONCE = 4_000
+"""The documents that are looked up at once."""
+
+KeyedText = tuple[str, str, str | None]
+"""A document as (key, text, scope)."""
+
+
+class Standing(NamedTuple):
+    """A document of a corpus that stands in the way of a new document."""
+
+    corpus: str
+    key: str
+    similarity: float
+    """The similarity of the two documents."""
+
+
+class AgainstCorpora:
+    """An iterable of the documents that match no document of some corpora."""
+
+    def __init__(self, documents: Iterable[KeyedText], corpora: Sequence[Corpus]) -> None:
+        self.standing: dict[str, Standing] = {}
+        """For each key that was left out, its best match in the first corpus that has one."""
+        self._documents = documents
+        self._corpora = corpora
+
+    def __iter__(self) -> Iterator[KeyedText]:
+        for batch in cut(self._documents, LOOKED_UP_AT_ONCE, lambda each: len(each[1])):
+            for corpus in self._corpora:
+                self._look_up(corpus, [each for each in batch if each[0] not in self.standing])
+            yield from (each for each in batch if each[0] not in self.standing)
+
+    def _look_up(self, corpus: Corpus, batch: list[KeyedText]) -> None:
+        for (key, _, _), matches in zip(batch, _matches(corpus, batch), strict=True):
+            if matches:
+                best = matches[0]
+                self.standing[key] = Standing(corpus.name, best.key, best.similarity)
+
+
+def _matches(corpus: Corpus, batch: list[KeyedText]) -> list[list[Match]]:
+    """Return the best match of each document; one that cannot be compared matches nothing."""
+    if not batch:
+        return []
+    scopes = [str(scope) for _, _, scope in batch] if corpus.config.scoped else None
+    try:
+        return corpus.query_many([text for _, text, _ in batch], max_results=1, scope=scopes)
+    except DocumentError:
+        if len(batch) == 1:
+            return [[]]
+        middle = len(batch) // 2
+        return _matches(corpus, batch[:middle]) + _matches(corpus, batch[middle:])
+
 
 LARGE = 1_000
 """A cluster of as many documents is worth a warning."""

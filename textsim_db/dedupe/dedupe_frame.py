@@ -11,24 +11,28 @@ from sqlalchemy import URL, Engine
 
 from textsim_db.cluster.keep_rule import Preference
 from textsim_db.corpus import Corpus
-from textsim_db.database import Database, connect
+from textsim_db.corpus.database import Database, connect
 from textsim_db.dedupe.by_temporary_corpus import Deduplication, Document, Rule, deduplicate
 from textsim_db.errors import ConfigurationError, Misfit, shown, suggest_settings
-from textsim_db.frames.arrow_results import ResultColumns, Results, columns_of
-from textsim_db.frames.read_frame import (
+from textsim_db.files.arrow_results import ResultColumns, Results, columns_of
+from textsim_db.files.read_frame import (
     ColumnNames,
     frame_rows,
     is_data_frame,
     is_frame,
     open_stream,
 )
-from textsim_db.progress_bar import showing
 from textsim_db.results import AddReport, Refusal
-from textsim_db.settings import PAIR_SETTINGS, CorpusSettings, Linkage, Settings, check_linkage
-from textsim_db.show.layout import output
-from textsim_db.show.numbers import count
-from textsim_db.show.result_list import ResultList, rows_as_table
-from textsim_db.show.tables import facts
+from textsim_db.results.html import count, facts, output
+from textsim_db.results.result_list import ResultList, rows_as_table
+from textsim_db.settings.corpus_settings import (
+    PAIR_SETTINGS,
+    CorpusSettings,
+    Linkage,
+    Settings,
+    check_linkage,
+)
+from textsim_db.settings.progress_bar import showing
 from textsim_db.text.storable_text import is_null, wrong_value
 
 

@@ -1,6 +1,8 @@
 """The kinds of files by name and first bytes, and the reasons why a file cannot be read.
 
-readers_and_writers.py says how each kind is read and written.
+record_files.py says how each kind is read and written.
+
+Lines of files: unpacked if the file is gzip, limited in length, and decoded from UTF-8.
 """
 
 from __future__ import annotations
@@ -11,12 +13,70 @@ import os
 import re
 import shlex
 import zlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from enum import StrEnum
-from typing import IO, NamedTuple
+from typing import IO, Any, NamedTuple
 
 from textsim_db.errors import InputError, shown
-from textsim_db.files.text_lines import unpacked
+from textsim_db.text.storable_text import MAX_BYTES
+
+MAX_LINE = 2 * MAX_BYTES  # escapes make JSON longer than the text it holds
+_PIECE = 2**20
+_GZIP = b"\x1f\x8b"
+
+
+def unpacked(raw: IO[bytes], name: str) -> IO[bytes]:
+    """Return the unpacked file if its name or its first bytes say gzip, else the file."""
+    packed = name.lower().endswith(".gz") or _begins_as_gzip(raw)
+    return io.BufferedReader(_Unpacked(raw), 2**17) if packed else raw
+
+
+class _Unpacked(io.RawIOBase):
+    """The content of a gzip file. All bytes before damage are returned before the error is raised."""
+
+    def __init__(self, raw: IO[bytes]) -> None:
+        self._file = gzip.GzipFile(fileobj=raw)
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        data = self._file.read1(len(buffer))
+        buffer[: len(data)] = data
+        return len(data)
+
+
+def _begins_as_gzip(file: IO[bytes]) -> bool:
+    return isinstance(file, io.BufferedReader) and file.peek(2).startswith(_GZIP)
+
+
+def lines(file: IO[bytes]) -> Iterator[tuple[int, bytes | None]]:
+    """Yield the number and the bytes of each line, or None for a line that is too long.
+
+    The byte order mark is removed.
+    """
+    number = 0
+    while line := file.readline(MAX_LINE + 1):
+        number += 1
+        if number == 1:
+            line = line.removeprefix(b"\xef\xbb\xbf")
+        if len(line) <= MAX_LINE:
+            yield number, line
+            continue
+        while line and not line.endswith(b"\n"):
+            line = file.readline(_PIECE)
+        yield number, None
+
+
+def decoded(data: bytes) -> str:
+    """Return decoded UTF-8; raise InputError with the place of the first invalid byte."""
+    try:
+        return data.decode()
+    except UnicodeDecodeError as error:
+        raise InputError(
+            f"not UTF-8: byte 0x{data[error.start]:02x} at offset {error.start}; convert it to UTF-8"
+        ) from error
+
 
 STDIN = "-"
 
@@ -34,7 +94,7 @@ class Kind(StrEnum):
 
 
 class RecordKind(NamedTuple):
-    """A kind of file with records; readers_and_writers.py has its reader and its writer."""
+    """A kind of file with records; record_files.py has its reader and its writer."""
 
     title: str
     endings: tuple[str, ...]

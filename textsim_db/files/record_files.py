@@ -1,4 +1,7 @@
-"""A file of records that can be read again: a pipe is copied to a temporary file."""
+"""A file of records that can be read again: a pipe is copied to a temporary file.
+
+The readers and writers of all kinds of files with records.
+"""
 
 from __future__ import annotations
 
@@ -10,8 +13,9 @@ import shutil
 import sys
 import tempfile
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
+from functools import partial
 from typing import IO, Any, NamedTuple
 
 from textsim_db.errors import InputError
@@ -19,24 +23,66 @@ from textsim_db.files.file_kinds import (
     RECORD_KINDS,
     STDIN,
     Kind,
+    check_first_bytes,
     kind_of_records,
     reason,
     shown_name,
+    unpacked,
 )
-from textsim_db.files.readers_and_writers import read_records
-from textsim_db.files.record_reader import (
+from textsim_db.files.parquet import ParquetReader, ParquetWriter
+from textsim_db.files.record_formats import CsvReader, CsvWriter, JsonReader, JsonWriter
+from textsim_db.files.records import (
     Names,
     RecordReader,
+    RecordWriter,
     Values,
     expect_distinct,
     expect_members,
     expect_names,
+    is_special,
     key_of,
     text_of,
 )
-from textsim_db.files.record_writer import RecordWriter
-from textsim_db.files.replace_file import is_special
-from textsim_db.files.text_lines import unpacked
+
+READERS: dict[Kind, Callable[[IO[bytes]], RecordReader]] = {
+    Kind.JSONL: JsonReader,
+    Kind.CSV: CsvReader,
+    Kind.TSV: partial(CsvReader, kind=Kind.TSV),
+    Kind.UNQUOTED_TSV: partial(CsvReader, kind=Kind.UNQUOTED_TSV),
+    Kind.PARQUET: ParquetReader,
+}
+"""How a file of each kind is read. PyArrow is imported when Parquet is read or written."""
+WRITERS: dict[Kind, Callable[[], RecordWriter]] = {
+    Kind.JSONL: JsonWriter,
+    Kind.CSV: CsvWriter,
+    Kind.TSV: partial(CsvWriter, Kind.TSV),
+    Kind.UNQUOTED_TSV: partial(
+        CsvWriter, Kind.TSV
+    ),  # if the records of several files are not copied
+    Kind.PARQUET: ParquetWriter,
+}
+"""How records are written as each kind."""
+
+
+@contextmanager
+def read_records(file: IO[bytes], name: str, kind: Kind) -> Iterator[RecordReader]:
+    """Lend a reader of an unpacked file; raises InputError if the file is of another kind."""
+    check_first_bytes(file, name, kind)
+    with (
+        _spooled_input(file)
+        if kind is Kind.PARQUET and not file.seekable()
+        else nullcontext(file) as whole
+    ):
+        yield READERS[kind](whole)
+
+
+@contextmanager
+def _spooled_input(file: IO[bytes]) -> Iterator[IO[bytes]]:
+    """Copy a stream to a temporary file: the end of a Parquet file says where its columns are."""
+    with tempfile.TemporaryFile(prefix="textsim-") as spool:
+        shutil.copyfileobj(file, spool, 2**20)
+        yield spool
+
 
 _MOST_SUGGESTIONS = 100
 """The most members that are kept as suggestions for a misspelt name."""

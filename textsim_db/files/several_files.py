@@ -21,14 +21,11 @@ from textsim_db.files.file_kinds import (
     resolved,
     shown_name,
 )
-from textsim_db.files.readers_and_writers import WRITERS
-from textsim_db.files.record_files import Record, RecordColumns, RecordFile
-from textsim_db.files.record_reader import RecordReader, Values
-from textsim_db.files.record_writer import RecordWriter
-from textsim_db.files.replace_file import replacing
+from textsim_db.files.record_files import WRITERS, Record, RecordColumns, RecordFile
+from textsim_db.files.records import RecordReader, RecordWriter, Values, replacing
 
 if TYPE_CHECKING:
-    from textsim_db.files.record_reader import Mask
+    from textsim_db.files.records import Mask
 
 
 class RecordFiles:

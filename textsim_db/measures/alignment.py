@@ -26,7 +26,7 @@ from textsim_db.measures.edits import (
     refuse_above,
     strip,
 )
-from textsim_db.measures.sequences import Sequence, items_of
+from textsim_db.measures.sets import Sequence, items_of
 from textsim_db.text.numba_compiler import kernel
 
 MAX_ARROWS = 2**28

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from textsim_db.text.array_types import FloatArray, Int64Array
+from textsim_db.text.numba_compiler import FloatArray, Int64Array
 
 
 class SetCounts(NamedTuple):

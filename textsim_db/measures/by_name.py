@@ -7,15 +7,19 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from textsim_db.check_values import as_float, is_number
 from textsim_db.errors import MeasureError, suggestion
 from textsim_db.measures import batches
 from textsim_db.measures.batches import Formula, OfCounts, OfEdits, OfSets
 from textsim_db.measures.edits import levenshtein, levenshtein_similarity
-from textsim_db.measures.frequencies import jaccard_of_counts
-from textsim_db.measures.sequences import MAX_COUNT
-from textsim_db.measures.sets import containment, dice, jaccard, overlap
-from textsim_db.measures.vectors import cosine_distance, cosine_similarity, euclidean, manhattan
+from textsim_db.measures.sets import MAX_COUNT, containment, dice, jaccard, overlap
+from textsim_db.measures.vectors import (
+    cosine_distance,
+    cosine_similarity,
+    euclidean,
+    jaccard_of_counts,
+    manhattan,
+)
+from textsim_db.settings.check_values import as_float, is_number
 
 
 def _unknown(_: float) -> None:

@@ -11,7 +11,7 @@ import numpy.typing as npt
 from rapidfuzz.distance import Levenshtein
 
 from textsim_db.errors import MeasureError
-from textsim_db.measures.sequences import Sequence, items_of
+from textsim_db.measures.sets import Sequence, items_of
 from textsim_db.text.numba_compiler import kernel
 
 MAX_CELLS = 2**35

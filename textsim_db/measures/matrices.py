@@ -1,24 +1,127 @@
-"""Matrices of a few documents: items by document, signatures, and any measure of all pairs."""
+"""Matrices of a few documents: items by document, signatures, and any measure of all pairs.
+
+Integer ids for words in memory, in order of first appearance.
+
+Classic MinHash signatures of sets, as in textbooks, for teaching.
+
+A corpus does not use them: it uses textsim_db.sketch.fast_similarity, which is many times as fast.
+
+h_i = min over the shingle values x of (a_i * x + b_i) mod p, with p = 2^31 - 1. Broder, Charikar,
+Frieze and Mitzenmacher, "Min-wise independent permutations", 2000.
+
+The Jaccard similarity estimated from two signatures, with its standard error.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Mapping, Set
+import math
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Set
+from functools import lru_cache
+from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple, cast
 
 import numpy as np
 import numpy.typing as npt
 
-from textsim_db.check_values import check_count
-from textsim_db.errors import ConfigurationError, install_extra
-from textsim_db.measures import classic_minhash
+from textsim_db.errors import ConfigurationError, MeasureError, install_extra
 from textsim_db.measures.by_name import measure_of
-from textsim_db.measures.sequences import Sequence, hashable, items_of
-from textsim_db.measures.vocabulary import Vocabulary
-from textsim_db.settings import MAX_HASHES
+from textsim_db.measures.sets import Sequence, hashable, items_of
+from textsim_db.settings.check_values import check_count
+from textsim_db.settings.corpus_settings import MAX_HASHES
+from textsim_db.sketch.fast_similarity import splitmix64
 from textsim_db.text.hashing import hash_texts
 
 if TYPE_CHECKING:
     from scipy.sparse import csc_array
+
+
+class Vocabulary:
+    """Words with ids from 0 on, in order of first appearance.
+
+    It lives in memory and is independent of the dictionary in the database.
+
+        >>> Vocabulary(["the", "cat"]).encode(["cat", "sat"])
+        array([1, 2], dtype=int32)
+    """
+
+    def __init__(self, words: Iterable[Hashable] = ()) -> None:
+        self._ids: dict[Hashable, int] = {}
+        self._words: list[Hashable] = []
+        self.encode(words)
+
+    def __len__(self) -> int:
+        return len(self._words)
+
+    def __iter__(self) -> Iterator[Hashable]:
+        return iter(self._words)
+
+    def __contains__(self, word: object) -> bool:
+        return word in self._ids
+
+    def encode(self, words: Sequence) -> npt.NDArray[np.int32]:
+        """Return the ids of words, int32 of shape (words,); new words get the next ids.
+
+        Raises `MeasureError` for a word that cannot be hashed.
+        """
+        return np.array([self._id(word) for word in hashable(words)], np.int32)
+
+    def decode(self, ids: Sequence) -> list[Hashable]:
+        """Return the words of ids; raise `MeasureError` for an id that no word has."""
+        words = []
+        for word_id in items_of(ids):
+            if not isinstance(word_id, int | np.integer) or not 0 <= word_id < len(self._words):
+                raise MeasureError(f"no word has the id {word_id!r}; expected 0 to {len(self) - 1}")
+            words.append(self._words[int(word_id)])
+        return words
+
+    def _id(self, word: Hashable) -> int:
+        word_id = self._ids.setdefault(word, len(self._words))
+        if word_id == len(self._words):
+            self._words.append(word)
+        return word_id
+
+
+PRIME = 2**31 - 1
+
+
+class Coefficients(NamedTuple):
+    """The hash functions (a x + b) mod p."""
+
+    a: npt.NDArray[np.int64]
+    """From 1 to p - 1: (num_hashes,)."""
+    b: npt.NDArray[np.int64]
+    """From 0 to p - 1: (num_hashes,)."""
+
+
+@lru_cache(maxsize=64)
+def coefficients(seed: int, num_hashes: int) -> Coefficients:
+    """Draw a and b of each hash in turn from splitmix64."""
+    draws = list(islice(splitmix64(seed), 2 * num_hashes))
+    a = np.array([1 + draw % (PRIME - 1) for draw in draws[0::2]], np.int64)
+    b = np.array([draw % PRIME for draw in draws[1::2]], np.int64)
+    return Coefficients(a, b)
+
+
+def signatures(
+    hashes: npt.NDArray[np.uint64],
+    offsets: npt.NDArray[np.int64],
+    a: npt.NDArray[np.int64],
+    b: npt.NDArray[np.int64],
+) -> npt.NDArray[np.int32]:
+    """Return the signatures of several documents: int32 of shape (documents, num_hashes).
+
+    hashes: the low 31 bits of the hash of each distinct shingle are used. offsets: (documents + 1,).
+    The signature of a document without shingles is all p.
+    """
+    prime = np.uint64(PRIME)
+    x = hashes & prime
+    result = np.full((len(offsets) - 1, len(a)), PRIME, np.int32)
+    documents = np.flatnonzero(np.diff(offsets))
+    if len(documents):
+        for k in range(len(a)):  # all products are below 2^62
+            values = (np.uint64(a[k]) * x + np.uint64(b[k])) % prime
+            result[documents, k] = np.minimum.reduceat(values, offsets[documents])
+    return result
 
 
 class CharacteristicMatrix(NamedTuple):
@@ -81,11 +184,9 @@ def signature_matrix(
     offsets = np.zeros(len(sets) + 1, np.int64)
     np.cumsum([len(items) for items in sets], out=offsets[1:])
     hashes = hash_texts([_text(item) for items in sets for item in items])
-    drawn = classic_minhash.coefficients(seed, num_hashes)
-    signatures = classic_minhash.signatures(
-        np.array(hashes, np.int64).view(np.uint64), offsets, *drawn
-    )
-    return signatures.T.astype(np.int64)
+    drawn = coefficients(seed, num_hashes)
+    by_document = signatures(np.array(hashes, np.int64).view(np.uint64), offsets, *drawn)
+    return by_document.T.astype(np.int64)
 
 
 def pairwise_matrix(
@@ -114,10 +215,7 @@ def _by_functions(
     else:
         vocabulary = Vocabulary()
         rows = [vocabulary.encode(items).tolist() for items in sets]
-    values = [
-        [min(map(function, row), default=classic_minhash.PRIME) for row in rows]
-        for function in functions
-    ]
+    values = [[min(map(function, row), default=PRIME) for row in rows] for function in functions]
     return np.array(values, np.int64).reshape(len(functions), len(sets))
 
 
@@ -126,3 +224,37 @@ def _text(item: Hashable) -> str:
         return item
     # No text contains NUL, so the string "1" and the integer 1 differ.
     return f"\0{item.item() if isinstance(item, np.generic) else item!r}"
+
+
+class Estimate(NamedTuple):
+    """An estimated Jaccard similarity."""
+
+    similarity: float
+    """From 0 to 1."""
+    standard_error: float
+    """The standard error of the estimate."""
+
+
+def signature_estimate(a: npt.ArrayLike, b: npt.ArrayLike) -> Estimate:
+    """Return the share s of equal values of two signatures, and the standard error of the estimate.
+
+    `a` and `b` are one-dimensional and have the same length. The standard error is
+    sqrt(s (1 - s) / length) for classic MinHash, and at most this for signatures of a corpus. An empty
+    signature belongs to a text without words and gives 0. A signature does not tell its settings: of
+    two corpora with other seeds or shingles the estimate is near 0 and says nothing. Raises
+    `MeasureError` for signatures of different lengths. Broder, "On the resemblance and containment of
+    documents", 1997; Leskovec, Rajaraman and Ullman, "Mining of Massive Datasets", section 3.3.3.
+
+        >>> signature_estimate([3, 1, 4, 1], [3, 1, 4, 2])
+        Estimate(similarity=0.75, standard_error=0.21650635094610965)
+    """
+    one, other = np.asarray(a), np.asarray(b)
+    if one.ndim == other.ndim == 1 and not (len(one) and len(other)):
+        return Estimate(0.0, 0.0)
+    if one.ndim != 1 or one.shape != other.shape:
+        raise MeasureError(
+            f"signatures have shapes {one.shape} and {other.shape}; "
+            "expected one dimension and equal lengths"
+        )
+    share = float(np.mean(one == other))
+    return Estimate(share, math.sqrt(share * (1 - share) / len(one)))

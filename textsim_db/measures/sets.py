@@ -1,11 +1,80 @@
-"""Measures of sets: which items two sequences share, regardless of count and order."""
+"""Measures of sets: which items two sequences share, regardless of count and order.
+
+The inputs of measures: sequences of words, characters or integers, as sets or as counts.
+
+A text as a bag of words, a multiset of words, or n-grams of characters or words.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Mapping
+from collections import Counter
+from collections.abc import Collection, Hashable, Iterable, Mapping, Set
+from typing import Any, TypeAlias
 
-from textsim_db.measures.sequences import Sequence, number_of, set_of
+import numpy as np
+import numpy.typing as npt
+
+from textsim_db.errors import MeasureError
+from textsim_db.text.tokens import normal_form, words
+
+Sequence: TypeAlias = Iterable[Hashable] | npt.NDArray[Any]
+Counted: TypeAlias = Sequence | Mapping[Any, float]
+
+
+MAX_COUNT = 2**53
+"""The largest count. Sums of squares of counts stay far below the largest float."""
+
+
+def items_of(a: Sequence) -> Iterable[Hashable]:
+    """Return the items of a sequence; raise MeasureError if it is not a sequence."""
+    if isinstance(a, np.ndarray):
+        if a.ndim != 1:
+            raise MeasureError(f"an array has {a.ndim} dimensions; expected 1")
+        return a.tolist()  # type: ignore[no-any-return]
+    if not isinstance(a, Iterable):
+        raise MeasureError(f"expected a sequence of words, characters or integers, not {a!r:.100}")
+    return a
+
+
+def set_of(a: Sequence) -> Set[Hashable]:
+    """Return the distinct items of a sequence."""
+    if isinstance(a, Set):
+        return a
+    try:
+        return set(items_of(a))
+    except TypeError as error:
+        raise MeasureError(f"an item cannot be compared: {error}") from error
+
+
+def counts_of(a: Counted) -> Mapping[Hashable, float]:
+    """Return how often each item occurs; a mapping already holds the counts."""
+    if not isinstance(a, Mapping):
+        try:
+            return Counter(items_of(a))
+        except TypeError as error:
+            raise MeasureError(f"an item cannot be compared: {error}") from error
+    return {item: number_of(count, f"count of {item!r:.100}") for item, count in a.items()}
+
+
+def number_of(value: object, what: str) -> float:
+    """Return a number of 0 or more as int or float, because NumPy's integers wrap."""
+    if isinstance(value, np.generic):
+        value = value.item()
+    if not isinstance(value, int | float) or not 0 <= value <= MAX_COUNT:
+        raise MeasureError(f"the {what} is {value!r:.100}; expected 0 to 2^53")
+    return value
+
+
+def hashable(a: Sequence) -> list[Hashable]:
+    """Return the items of a sequence; raise MeasureError if an item cannot be hashed."""
+    items = list(items_of(a))
+    try:
+        for item in items:
+            hash(item)
+    except TypeError as error:
+        raise MeasureError(f"an item cannot be compared: {error}") from error
+    return items
 
 
 def jaccard(a: Sequence, b: Sequence) -> float:
@@ -85,3 +154,65 @@ def weighted_jaccard(
 
 def _ratio(part: float, whole: float) -> float:
     return part / whole if whole else 0.0
+
+
+def bag_of_words(text: str) -> set[str]:
+    """Return the distinct words of a text's normal form.
+
+    Raises `DocumentError` for a text with NUL or a lone surrogate, as all functions of texts do.
+
+        >>> sorted(bag_of_words("The cat and the hat"))
+        ['and', 'cat', 'hat', 'the']
+    """
+    return set(words(text))
+
+
+def without_stop_words(text: str, stop_words: Collection[str]) -> list[str]:
+    """Return the words of a text that are not in a list of stop words, in order.
+
+    The stop words are brought into normal form first: "Don't" leaves out "don" and "t".
+
+        >>> without_stop_words("The cat and the hat", ["the", "and"])
+        ['cat', 'hat']
+    """
+    left_out = {word for stop_word in stop_words for word in words(stop_word)}
+    return [word for word in words(text) if word not in left_out]
+
+
+def word_counts(text: str) -> Counter[str]:
+    """Return how often each word of a text occurs: its multiset of words."""
+    return Counter(words(text))
+
+
+def character_shingles(text: str, n: int) -> list[str]:
+    """Return all n-grams of characters of a text's normal form, repeated ones too.
+
+    A shorter text is one shingle, and an empty text has none. Raises `MeasureError` for n below 1.
+    Leskovec, Rajaraman and Ullman, "Mining of Massive Datasets", section 3.2.
+
+        >>> character_shingles("Cart", 3)
+        ['car', 'art']
+    """
+    _check(n)
+    form = normal_form(text)
+    return [form[i : i + n] for i in range(max(len(form) - n + 1, min(len(form), 1)))]
+
+
+def word_ngrams(text: str, n: int) -> list[tuple[str, ...]]:
+    """Return all n-grams of words of a text, repeated ones too.
+
+    A text of fewer words is one n-gram, and a text without words has none. Raises `MeasureError` for n
+    below 1. Broder, "On the resemblance and containment of documents", 1997.
+
+        >>> word_ngrams("the cat and the hat", 3)
+        [('the', 'cat', 'and'), ('cat', 'and', 'the'), ('and', 'the', 'hat')]
+    """
+    _check(n)
+    row = words(text)
+    count = max(len(row) - n + 1, min(len(row), 1))
+    return [tuple(row[i : i + n]) for i in range(count)]
+
+
+def _check(n: int) -> None:
+    if not isinstance(n, int) or n < 1:
+        raise MeasureError(f"n is {n!r}; expected 1 or more")

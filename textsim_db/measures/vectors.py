@@ -2,15 +2,24 @@
 
 A vector holds how often each item occurs: the sequences "a a b" and "b" have the vectors (2, 1) and
 (0, 1). A mapping from items to counts is a vector too.
+
+How often each item occurs in two documents, in the same order of items.
+
+Weights of words: rare words weigh more than frequent words.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Hashable, Iterable, Iterator, Mapping
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
 
 from textsim_db.errors import MeasureError
-from textsim_db.measures.sequences import MAX_COUNT, Counted, counts_of
+from textsim_db.measures.sets import MAX_COUNT, Counted, Sequence, counts_of, items_of, set_of
 
 
 def lr_norm(a: Counted, b: Counted, r: float) -> float:
@@ -102,3 +111,89 @@ def _product(a: Counted, b: Counted) -> tuple[float, float]:
     product = sum(count * other.get(item, 0) for item, count in one.items())
     squares = sum(x * x for x in one.values()) * sum(y * y for y in other.values())
     return product, squares
+
+
+class Frequencies(NamedTuple):
+    """Counts of the same items in two documents."""
+
+    items: list[Hashable]
+    """The items of the first document in order of appearance, then the new items of the second."""
+    a: npt.NDArray[np.float64]
+    """The counts in the first document: float64 of shape (items,)."""
+    b: npt.NDArray[np.float64]
+    """The counts in the second document: float64 of shape (items,)."""
+
+
+def counts(a: Sequence) -> Counter[Hashable]:
+    """Return how often each item of a sequence occurs: its multiset.
+
+    Raises `MeasureError` if `a` is not a sequence, and `TypeError` for items that cannot be hashed.
+    """
+    return Counter(items_of(a))
+
+
+def frequencies(a: Counted, b: Counted) -> Frequencies:
+    """Return how often each item of either document occurs in each of them.
+
+    Raises `MeasureError` for items that cannot be hashed and for counts below 0.
+
+        >>> frequencies("aab", "b")
+        Frequencies(items=['a', 'b'], a=array([2., 1.]), b=array([0., 1.]))
+    """
+    one, other = counts_of(a), counts_of(b)
+    items = list(dict.fromkeys([*one, *other]))
+    return Frequencies(
+        items,
+        np.fromiter((one.get(item, 0) for item in items), np.float64, len(items)),
+        np.fromiter((other.get(item, 0) for item in items), np.float64, len(items)),
+    )
+
+
+def jaccard_of_counts(a: Counted, b: Counted) -> float:
+    """Return the Jaccard similarity of multisets, sum of min / sum of max: from 0 to 1.
+
+    The result is 0 if both are empty. Raises `MeasureError` for items that cannot be hashed and for
+    counts below 0. Ruzicka, 1958. "Mining of Massive Datasets", section 3.1.3, defines
+    |A & B| / (|A| + |B|) instead, which is at most a half.
+
+        >>> jaccard_of_counts("aab", "ab")
+        0.6666666666666666
+    """
+    one, other = counts_of(a), counts_of(b)
+    shared = sum(min(count, other.get(item, 0)) for item, count in one.items())
+    either = sum(one.values()) + sum(other.values()) - shared
+    return shared / either if either else 0.0
+
+
+def document_frequencies(documents: Iterable[Sequence]) -> Counter[Hashable]:
+    """Return in how many documents each item occurs.
+
+    Raises `MeasureError` for items that cannot be hashed.
+
+        >>> document_frequencies(["ab", "bb"])
+        Counter({'b': 2, 'a': 1})
+    """
+    frequencies: Counter[Hashable] = Counter()
+    for document in documents:
+        frequencies.update(set_of(document))
+    return frequencies
+
+
+def idf_weights(frequencies: Mapping[Hashable, int], documents: int) -> dict[Hashable, float]:
+    """Return the inverse document frequency of each item, ln(documents / frequency), 0 or more.
+
+    `documents` is the number of all documents. Raises `MeasureError` for a frequency below 1 or above
+    it. Spärck Jones, "A statistical interpretation of term specificity and its application in
+    retrieval", 1972.
+
+        >>> idf_weights({"the": 4, "cat": 1}, 4)
+        {'the': 0.0, 'cat': 1.3862943611198906}
+    """
+    weights = {}
+    for item, frequency in frequencies.items():
+        if not 1 <= frequency <= documents:
+            raise MeasureError(
+                f"{item!r:.100} occurs in {frequency} documents; expected 1 to {documents}"
+            )
+        weights[item] = math.log(documents / frequency)
+    return weights

@@ -12,13 +12,13 @@ import numpy.typing as npt
 from textsim_db.cluster.spanning_forest import Ids
 from textsim_db.compare import jaccard
 from textsim_db.compare.brute_force import BINS, Index, make_index, overlaps
-from textsim_db.compare.document_rows import concatenated
+from textsim_db.compare.jaccard import concatenated
 from textsim_db.compare.packed_pairs import count_shared
 from textsim_db.db.binary_format import Array
 from textsim_db.db.engine import Connection
 from textsim_db.db.store import Store
 from textsim_db.read import statements
-from textsim_db.read.candidates import LookUp, look_up_of
+from textsim_db.read.find_candidates import LookUp, look_up_of
 from textsim_db.read.snapshot import fetch, snapshot
 from textsim_db.read.stored_documents import DOCUMENTS_AT_ONCE, StoredDocuments, WordNumbers
 from textsim_db.results import Pair, RecallReport
@@ -30,7 +30,7 @@ from textsim_db.sketch.cost_of_bands import (
     wilson,
 )
 from textsim_db.sketch.exact_prefix import share_enough
-from textsim_db.sketch.scopes import in_scopes
+from textsim_db.sketch.ragged import in_scopes
 from textsim_db.sketch.sketch_texts import buckets_of
 from textsim_db.text.run_ahead import cut
 

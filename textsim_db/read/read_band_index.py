@@ -19,7 +19,7 @@ from textsim_db.read import statements
 from textsim_db.read.snapshot import fetch, fetch_arrays
 from textsim_db.sketch.cost_of_bands import BUCKETS
 from textsim_db.sketch.ragged import begins_run
-from textsim_db.text.array_types import Int32Array, Int64Array
+from textsim_db.text.numba_compiler import Int32Array, Int64Array
 
 RANGE_BYTES = 96 * 1024 * 1024
 """The bytes of band rows that one statement reads; larger ranges need more memory."""

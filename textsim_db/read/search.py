@@ -17,16 +17,16 @@ from typing import Any, NamedTuple
 import numpy as np
 import psycopg
 
-from textsim_db.compare.document_rows import Rows, concatenated
+from textsim_db.compare.jaccard import Rows, concatenated
 from textsim_db.compare.verify import Criterion, values_of_pairs
 from textsim_db.db.engine import autocommit
 from textsim_db.db.store import Store
 from textsim_db.db.stored_corpus import StoredCorpus
 from textsim_db.errors import DatabaseError, DocumentError, DocumentNotFound
-from textsim_db.frames.query_texts import QueryTexts
+from textsim_db.files.query_texts import QueryTexts
 from textsim_db.measures.by_name import CONTAINMENT, JACCARD
 from textsim_db.read import statements
-from textsim_db.read.candidates import (
+from textsim_db.read.find_candidates import (
     CandidateRows,
     LookUp,
     Numbers,
@@ -35,8 +35,9 @@ from textsim_db.read.candidates import (
     look_up_of,
     look_up_of_shingles,
     passage_look_up,
+    warn_of_missed_passages,
+    warn_of_misses,
 )
-from textsim_db.read.missed_matches import warn_of_missed_passages, warn_of_misses
 from textsim_db.read.stored_documents import (
     StoredDocuments,
     WordNumbers,
@@ -47,8 +48,7 @@ from textsim_db.results import Candidate, Match
 from textsim_db.sketch.exact_prefix import smallest_of
 from textsim_db.sketch.fast_similarity import estimates
 from textsim_db.sketch.fingerprints import passage_shingles
-from textsim_db.sketch.ragged import Signatures
-from textsim_db.sketch.scopes import Scopes, in_scopes
+from textsim_db.sketch.ragged import Scopes, Signatures, in_scopes
 from textsim_db.sketch.sketch_texts import Sketches, buckets_of, sketch, sketch_tokens
 from textsim_db.text.run_ahead import ahead, cut
 from textsim_db.text.storable_text import to_bytes

@@ -1,6 +1,6 @@
 """results: the objects that searches and writes return. Knows no database."""
 
-from textsim_db.results.clusters import (
+from textsim_db.results.cluster_results import (
     Cluster as Cluster,
     ClusterEvent as ClusterEvent,
     Duplicate as Duplicate,
@@ -9,21 +9,7 @@ from textsim_db.results.clusters import (
     Member as Member,
     Pair as Pair,
 )
-from textsim_db.results.judgements import Contradiction as Contradiction, Judgement as Judgement
-from textsim_db.results.passages import (
-    CommonRun as CommonRun,
-    Contamination as Contamination,
-    PartialMatch as PartialMatch,
-    Passage as Passage,
-    PassageList as PassageList,
-    SharedPassage as SharedPassage,
-)
-from textsim_db.results.searches import (
-    Candidate as Candidate,
-    Match as Match,
-    QueryMatch as QueryMatch,
-)
-from textsim_db.results.statistics import (
+from textsim_db.results.corpus_reports import (
     Boilerplate as Boilerplate,
     Frequency as Frequency,
     Growth as Growth,
@@ -31,7 +17,20 @@ from textsim_db.results.statistics import (
     SharedShingle as SharedShingle,
     Statistics as Statistics,
 )
-from textsim_db.results.status import (
+from textsim_db.results.search_results import (
+    Candidate as Candidate,
+    CommonRun as CommonRun,
+    Contamination as Contamination,
+    Contradiction as Contradiction,
+    Judgement as Judgement,
+    Match as Match,
+    PartialMatch as PartialMatch,
+    Passage as Passage,
+    PassageList as PassageList,
+    QueryMatch as QueryMatch,
+    SharedPassage as SharedPassage,
+)
+from textsim_db.results.states import (
     IDLE as IDLE,
     Activity as Activity,
     Drift as Drift,
@@ -43,7 +42,7 @@ from textsim_db.results.status import (
     Status as Status,
     WorkerState as WorkerState,
 )
-from textsim_db.results.writes import (
+from textsim_db.results.write_reports import (
     AddReport as AddReport,
     ChangeReport as ChangeReport,
     Refusal as Refusal,

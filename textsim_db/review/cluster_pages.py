@@ -12,10 +12,10 @@ from starlette.responses import Response
 
 from textsim_db.errors import ConfigurationError, DocumentNotFound, shown
 from textsim_db.results import Inspection, Pair
-from textsim_db.review.clusters import ShownCluster
 from textsim_db.review.pair_arrays import Largest, Pairs
+from textsim_db.review.reviewed_clusters import ShownCluster
 from textsim_db.review.site import ON_A_PAGE, Clusters, Site, whole_number
-from textsim_db.settings import Verdict
+from textsim_db.settings.corpus_settings import Verdict
 
 _MOST_MEMBERS = 50
 _MOST_LINKS = 5

@@ -15,11 +15,11 @@ from textsim_db.read import documents_by_key
 from textsim_db.read.documents_by_key import RandomMatches, Traits
 from textsim_db.results import Inspection, Pair, Source
 from textsim_db.review.reviewed import JudgementStore, NextCommand, Text
-from textsim_db.review.stored_clusters import StoredClusters
-from textsim_db.sync import attached_tables
-from textsim_db.sync.original_texts import original_texts, sources_of
+from textsim_db.review.reviewed_clusters import StoredClusters
+from textsim_db.sync import sources as attached_tables
+from textsim_db.sync.read_source import original_texts, sources_of
 from textsim_db.text.run_ahead import cut
-from textsim_db.write.storable_keys import possible_key
+from textsim_db.write.document_inputs import possible_key
 
 DRAWN_DOCUMENTS = 200
 """The documents whose matches the first page shows; more take longer."""

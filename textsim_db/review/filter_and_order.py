@@ -10,10 +10,10 @@ from urllib.parse import urlencode
 import numpy as np
 
 from textsim_db.results import Judgement
-from textsim_db.review.judging import Judgements
 from textsim_db.review.pair_arrays import Column, Pairs
+from textsim_db.review.reviewed import Judgements
 from textsim_db.review.threshold_estimates import settling_order
-from textsim_db.text.array_types import BoolArray, Int64Array
+from textsim_db.text.numba_compiler import BoolArray, Int64Array
 
 ANY, OPEN, JUDGED = "any", "open", "judged"
 STATES = {OPEN: "not judged", JUDGED: "judged", ANY: "all"}

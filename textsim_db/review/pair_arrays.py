@@ -11,7 +11,7 @@ import numpy as np
 
 from textsim_db.cluster.spanning_forest import Links, join, roots
 from textsim_db.results import Pair
-from textsim_db.text.array_types import FloatArray, Int64Array
+from textsim_db.text.numba_compiler import FloatArray, Int64Array
 
 HUNDREDTHS = 100
 """The thresholds that the pages offer are hundredths."""

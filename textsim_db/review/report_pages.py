@@ -10,18 +10,18 @@ from typing import NamedTuple
 
 from textsim_db.dedupe.by_temporary_corpus import Deduplication, Rule
 from textsim_db.dedupe.shown_removals import (
+    COMPARED,
     RemovedCluster,
     RemovedPair,
     ShownRemovals,
+    ShownTexts,
     StoredDocument,
     Tenth,
 )
-from textsim_db.dedupe.shown_texts import COMPARED, ShownTexts
-from textsim_db.diff.explanation import Explanation
-from textsim_db.diff.html_page import measure_rows, warning
-from textsim_db.review.render import render
+from textsim_db.measures.explanation import Explanation, measure_rows, warning
 from textsim_db.review.reviewed import Text
 from textsim_db.review.side_by_side import begin_of, compare_texts
+from textsim_db.review.site import render
 
 PAGE_BYTES = 5_000_000
 """The bytes of clusters from which on no further cluster is added."""

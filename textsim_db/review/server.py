@@ -1,4 +1,9 @@
-"""Serves the pages on the loopback address until the user interrupts it."""
+"""Serves the pages on the loopback address until the user interrupts it.
+
+Guards the pages: the token, the names of the server, and the headers of every response.
+
+The pages as an application: addresses, and the messages of errors.
+"""
 
 from __future__ import annotations
 
@@ -8,11 +13,93 @@ import threading
 import webbrowser
 from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
+from html import escape
+from secrets import compare_digest
 
 import uvicorn
-from starlette.types import ASGIApp
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, JSONResponse, Response
+from starlette.routing import Mount, Route
+from starlette.staticfiles import StaticFiles
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from textsim_db.review.guard import Guard
+from textsim_db.errors import DatabaseError, DocumentNotFound, TextsimError, lacks_right, shown
+from textsim_db.review.cluster_pages import ClusterPages
+from textsim_db.review.judgement_pages import JudgementPages
+from textsim_db.review.overview_pages import OverviewPage, precision_page
+from textsim_db.review.pair_arrays import Pairs
+from textsim_db.review.pair_pages import PairPages
+from textsim_db.review.reviewed import Reviewed
+from textsim_db.review.site import FOLDER, Site
+from textsim_db.review.survey import Survey
+
+_READING = ("GET", "HEAD")
+_HEADERS = {
+    "Content-Security-Policy": "default-src 'none'; style-src 'self'; script-src 'self'; "
+    "img-src 'self'; connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'",
+    "X-Content-Type-Options": "nosniff",
+    # With no-referrer, browsers send the Origin "null" with forms.
+    "Referrer-Policy": "same-origin",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Cache-Control": "no-store",
+}
+
+
+class Guard:
+    """Passes requests on to an application if their path begins with the token.
+
+    A page of another site can make a browser send requests here. Then the Host is another name (DNS
+    rebinding), or the path lacks the token, or the Origin of a form is another one. No cookie holds the
+    token: a browser sends a cookie to every port of a host, so to other servers of this machine.
+    """
+
+    def __init__(self, app: ASGIApp, token: str, port: int) -> None:
+        self._app = app
+        self._token = token
+        self._hosts = {f"127.0.0.1:{port}", f"localhost:{port}"}
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer a request, or pass it on."""
+        if scope["type"] != "http":
+            return
+
+        async def send_with_headers(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                own = [(name.lower().encode(), text.encode()) for name, text in _HEADERS.items()]
+                message = {**message, "headers": [*message["headers"], *own]}
+            await send(message)
+
+        app = self._answer(Request(scope)) or self._app
+        await app({**scope, "root_path": f"/{self._token}"}, receive, send_with_headers)
+
+    def _answer(self, request: Request) -> Response | None:
+        """Return the response to a request that is not passed on."""
+        hosts = request.headers.getlist("host")
+        if len(hosts) != 1 or hosts[0].lower() not in self._hosts:
+            return _refusal(421, "this server has another name")
+        origins = request.headers.getlist("origin")
+        if request.method not in _READING and origins != [f"http://{hosts[0]}"]:
+            return _refusal(403, "this form is on a page of another site")
+        if not self._has_token(request.scope["path"]):
+            return _refusal(403, "open the address that textsim review printed, with its token")
+        return None
+
+    def _has_token(self, path: str) -> bool:
+        start, slash, _ = path.removeprefix("/").partition("/")
+        return bool(slash) and compare_digest(start.encode(errors="replace"), self._token.encode())
+
+
+def _refusal(status: int, reason: str) -> Response:
+    return HTMLResponse(
+        f'<!DOCTYPE html><html lang="en"><meta charset="utf-8"><title>refused</title>'
+        f"<p>{escape(reason)}</p></html>",
+        status,
+    )
+
 
 HOST = "127.0.0.1"
 
@@ -43,3 +130,86 @@ def serve(app: ASGIApp, port: int, browser: bool, show: Callable[[str], None]) -
             threading.Thread(target=webbrowser.open, args=[address], daemon=True).start()
         with suppress(KeyboardInterrupt):
             uvicorn.Server(config).run(sockets=[listening])
+
+
+_PAGE_PATIENCE = 0.8
+"""Seconds that the first page waits for pairs to show."""
+
+Page = Callable[[Request, Pairs], Response]
+
+
+class Review:
+    """The pages of the reviewed documents."""
+
+    def __init__(self, reviewed: Reviewed, read_only: bool = False) -> None:
+        self._site = Site(reviewed, read_only)
+
+    @property
+    def survey(self) -> Survey:
+        """Reads the pairs; the caller starts and stops it."""
+        return self._site.survey
+
+    def app(self) -> ASGIApp:
+        """Return the application, which a Guard has to protect."""
+        overview, pairs = OverviewPage(self._site), PairPages(self._site)
+        clusters, judgements = ClusterPages(self._site), JudgementPages(self._site)
+        pages: dict[str, Page] = {
+            "/": overview.overview,
+            "/effect": overview.effect,
+            "/pairs": pairs.pairs,
+            "/pair": pairs.pair,
+            "/clusters": clusters.clusters,
+            "/cluster": clusters.cluster,
+            "/inspection": clusters.inspection,
+            "/precision": partial(precision_page, self._site),
+            "/judgements": judgements.judgements,
+        }
+        return Starlette(
+            routes=[
+                *(Route(path, partial(self._page, page)) for path, page in pages.items()),
+                Route("/progress", self._progress),
+                Route("/help", self._help),
+                Route("/judgements.csv", judgements.csv),
+                Route("/judgements.jsonl", judgements.json_lines),
+                Route("/judge", pairs.judge, methods=["POST"]),
+                Route("/undo", pairs.undo, methods=["POST"]),
+                Route("/import", judgements.read, methods=["POST"]),
+                Mount("/static", StaticFiles(directory=FOLDER / "static")),
+            ],
+            exception_handlers={TextsimError: self._failed, HTTPException: self._refused},
+        )
+
+    def _page(self, page: Page, request: Request) -> Response:
+        """Return a page, or until there is a pair to show how far the reading is."""
+        survey = self._site.survey
+        survey.wait_for_some(_PAGE_PATIENCE)
+        if survey.error is not None:
+            raise survey.error
+        if survey.pairs is None:
+            return self._site.render("reading.html")
+        return page(request, survey.pairs)
+
+    def _progress(self, request: Request) -> Response:
+        """Return how far the reading is, for the script."""
+        survey = self._site.survey
+        return JSONResponse({"pairs": survey.count, "complete": survey.is_complete})
+
+    def _help(self, request: Request) -> Response:
+        """Return what the words mean, and what to do about large clusters."""
+        commands = self._site.reviewed.template_commands()
+        return self._site.render("help.html", commands=commands)
+
+    def _failed(self, request: Request, error: Exception) -> Response:
+        if lacks_right(error):
+            return self._error(403, f"the database refuses this to your role: {error}")
+        if isinstance(error, DocumentNotFound):
+            return self._error(404, str(error))
+        status = 503 if isinstance(error, DatabaseError) else 409
+        return self._error(status if not isinstance(error, ValueError) else 400, str(error))
+
+    def _refused(self, request: Request, error: Exception) -> Response:
+        assert isinstance(error, HTTPException)
+        return self._error(error.status_code, error.detail)
+
+    def _error(self, status: int, message: str) -> Response:
+        return self._site.render("error.html", status, message=shown(message))

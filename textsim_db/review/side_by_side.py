@@ -6,7 +6,8 @@ import re
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from textsim_db.diff.word_diff import (
+from textsim_db.errors import MeasureError
+from textsim_db.measures.word_diff import (
     Change,
     Part,
     Token,
@@ -15,9 +16,8 @@ from textsim_db.diff.word_diff import (
     tokens_of_form,
     written,
 )
-from textsim_db.errors import MeasureError
+from textsim_db.results.html import end_of_start, start_of_end
 from textsim_db.review.reviewed import Text
-from textsim_db.show.word_borders import end_of_start, start_of_end
 
 _MOST_WORDS = 20_000
 """The words of a document that are compared, so that a page takes moments."""

@@ -15,9 +15,9 @@ from textsim_db.read.documents_by_key import RandomMatches
 from textsim_db.results import Pair
 from textsim_db.review.pair_arrays import HUNDREDTHS, Column, Pairs, bins_of
 from textsim_db.review.reviewed import Reviewed
+from textsim_db.review.reviewed_clusters import StoredClusters
 from textsim_db.review.side_by_side import compare_texts
-from textsim_db.review.stored_clusters import StoredClusters
-from textsim_db.text.array_types import Int64Array
+from textsim_db.text.numba_compiler import Int64Array
 
 MOST_PAIRS = 1_000_000
 """The pairs that are kept to look at; a pair takes 40 bytes."""

@@ -15,9 +15,9 @@ import numpy as np
 
 from textsim_db.results import Judgement
 from textsim_db.review.pair_arrays import HUNDREDTHS, Pairs, bins_of
-from textsim_db.settings import Verdict
+from textsim_db.settings.corpus_settings import Verdict
 from textsim_db.sketch.cost_of_bands import Z, wilson
-from textsim_db.text.array_types import BoolArray, FloatArray, Int64Array
+from textsim_db.text.numba_compiler import BoolArray, FloatArray, Int64Array
 
 FEWEST = 10
 """The judged pairs that a suggestion needs."""

@@ -7,11 +7,10 @@ from math import ceil, sqrt
 from statistics import NormalDist
 from typing import NamedTuple
 
-from textsim_db.check_values import as_float, check_count, is_number
-from textsim_db.choose_bands import MIN_ROWS, Bands, probability_of
 from textsim_db.errors import ConfigurationError
-from textsim_db.settings import DEFAULTS, MAX_PASSAGE, MIN_PASSAGE, CorpusSettings
-from textsim_db.sketch.passage_window import expected_fingerprints
+from textsim_db.settings.check_values import as_float, check_count, is_number
+from textsim_db.settings.choose_bands import MIN_ROWS, Bands, expected_fingerprints, probability_of
+from textsim_db.settings.corpus_settings import DEFAULTS, MAX_PASSAGE, MIN_PASSAGE, CorpusSettings
 
 MAX_WORDS = 10_000_000
 _PAGE_BYTES = 8168  # bytes of a page of 8 kB without its header

@@ -20,9 +20,16 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from textsim_db.text.array_types import HashArray, Int16Array, Int32Array, Int64Array, UInt32Array
 from textsim_db.text.hashing import States, fold, hash_folded, seeded_states
-from textsim_db.text.numba_compiler import inlined_kernel, kernel
+from textsim_db.text.numba_compiler import (
+    HashArray,
+    Int16Array,
+    Int32Array,
+    Int64Array,
+    UInt32Array,
+    inlined_kernel,
+    kernel,
+)
 
 _EMPTY = 2**63 - 1
 _BLOCK = 1024

@@ -18,19 +18,20 @@ from typing import NamedTuple
 
 import numpy as np
 
-from textsim_db.settings import CorpusConfig
-from textsim_db.sketch.common_values import NO_COMMON, CommonValues, class_of
-from textsim_db.sketch.passage_window import Window, window_of
+from textsim_db.settings.choose_bands import Window, window_of
+from textsim_db.settings.corpus_settings import CorpusConfig
+from textsim_db.sketch.exact_prefix import NO_COMMON, CommonValues, class_of
 from textsim_db.sketch.ragged import Ragged
-from textsim_db.text.array_types import (
+from textsim_db.text.hashing import hash_span
+from textsim_db.text.numba_compiler import (
     HashArray,
     Int16Array,
     Int32Array,
     Int64Array,
+    inlined_kernel,
+    kernel,
     longest,
 )
-from textsim_db.text.hashing import hash_span
-from textsim_db.text.numba_compiler import inlined_kernel, kernel
 from textsim_db.text.shingles import array_elements
 from textsim_db.text.tokens import Tokens
 from textsim_db.text.utf8 import decode

@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import PurePath
 from typing import Any
 
-from textsim_db.choose_bands import Bands
 from textsim_db.errors import ConfigurationError, install_extra
 from textsim_db.results import Frequency, RecallReport, Statistics
+from textsim_db.settings.choose_bands import Bands
 
 KINDS = (".svg", ".png")
 

@@ -7,24 +7,22 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from textsim_db.choose_bands import Bands
 from textsim_db.errors import ConfigurationError, DatabaseError, RecipeError
-from textsim_db.settings import RECIPE, CorpusConfig
+from textsim_db.settings.choose_bands import Bands
+from textsim_db.settings.corpus_settings import RECIPE, CorpusConfig
 from textsim_db.sketch import fast_similarity
-from textsim_db.sketch.common_values import NO_COMMON
-from textsim_db.sketch.exact_prefix import smallest_values
+from textsim_db.sketch.exact_prefix import NO_COMMON, smallest_values
 from textsim_db.sketch.fingerprints import Fingerprints, fingerprints_of
-from textsim_db.sketch.ragged import Buckets, Ragged, Signatures, joined, of_rows
-from textsim_db.sketch.scopes import Scopes, in_scopes
-from textsim_db.text.array_types import BoolArray, Int16Array, Int32Array, Int64Array
+from textsim_db.sketch.ragged import Buckets, Ragged, Scopes, Signatures, in_scopes, joined, of_rows
 from textsim_db.text.boilerplate import words_of_shingles
 from textsim_db.text.hashing import hash_bands
 from textsim_db.text.languages import identify
+from textsim_db.text.numba_compiler import BoolArray, Int16Array, Int32Array, Int64Array
 from textsim_db.text.shingles import find_shingles
 from textsim_db.text.stop_words import are_stop_words, are_stop_words_of_languages
 from textsim_db.text.storable_text import to_bytes
 from textsim_db.text.tokens import Tokens, leave_out, tokenize
-from textsim_db.text.word_places import WordPlaces, word_places
+from textsim_db.text.words import WordPlaces, word_places
 
 GOLDEN_TEXT = (
     "The 3 QUICK brown foxes — naïve, ﬁne — jumped; Быстрая ЛИСА, ταχεία ΑΛΕΠΟΎΣ, 素早い狐が跳ぶ, "

@@ -1,4 +1,5 @@
-from textsim_db.spark.candidates import (
+from textsim_db.spark.columns import join_key as join_key, split_key as split_key
+from textsim_db.spark.pair_frames import (
     Candidates as Candidates,
     clusters as clusters,
     dedupe as dedupe,
@@ -8,5 +9,4 @@ from textsim_db.spark.candidates import (
 )
 from textsim_db.spark.passage_pairs import shared_passages as shared_passages
 from textsim_db.spark.read_corpus import read as read
-from textsim_db.spark.row_keys import join_key as join_key, split_key as split_key
 from textsim_db.spark.write_corpus import write as write

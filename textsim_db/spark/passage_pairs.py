@@ -16,17 +16,14 @@ import numpy as np
 import pyarrow as pa
 from pyspark.sql import DataFrame
 
-from textsim_db.check_values import check_count
-from textsim_db.compare.document_rows import code_points
+from textsim_db.compare.jaccard import code_points
 from textsim_db.compare.shared_runs import shared_runs
 from textsim_db.errors import ConfigurationError, suggestion
-from textsim_db.settings import CorpusConfig, CorpusSettings
-from textsim_db.sketch.ragged import Ragged
-from textsim_db.sketch.scopes import in_scopes, numbered
+from textsim_db.settings.check_values import check_count
+from textsim_db.settings.corpus_settings import CorpusConfig, CorpusSettings
+from textsim_db.sketch.ragged import Ragged, in_scopes, numbered
 from textsim_db.sketch.sketch_texts import tokens_without
-from textsim_db.spark.candidates import check_keys, checked_partitions
-from textsim_db.spark.columns import FrameColumns
-from textsim_db.spark.learn_common import with_common
+from textsim_db.spark.columns import FrameColumns, accept
 from textsim_db.spark.packed_rows import (
     SCHEMA,
     Entries,
@@ -34,11 +31,11 @@ from textsim_db.spark.packed_rows import (
     joined,
     unpack_entries,
 )
-from textsim_db.spark.refuse_rows import accept
-from textsim_db.spark.stage_1_buckets import ENTRIES_AT_ONCE, Outbox, sketch_accepted
+from textsim_db.spark.pair_frames import check_keys, checked_partitions
+from textsim_db.spark.stage_1_buckets import ENTRIES_AT_ONCE, Outbox, sketch_accepted, with_common
 from textsim_db.spark.stage_2_edges import pairs_of_buckets, sort_by_kind
 from textsim_db.text.stop_words import with_lists
-from textsim_db.text.word_numbers import word_numbers
+from textsim_db.text.words import word_numbers
 
 PASSAGES = "a string, b string, words int, in_a int, in_b int"
 _ARROW = pa.schema(

@@ -1,4 +1,7 @@
-"""First stage: documents in, their buckets out, packed into messages to the partitions of buckets."""
+"""First stage: documents in, their buckets out, packed into messages to the partitions of buckets.
+
+Learns the common shingles of a DataFrame from a sample of its texts.
+"""
 
 from __future__ import annotations
 
@@ -6,16 +9,20 @@ import json
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import pairwise
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
 
-from textsim_db.choose_bands import Bands
 from textsim_db.errors import DocumentError
+from textsim_db.read.boilerplate_values import SAMPLE_DOCUMENTS
 from textsim_db.results import Refusal
-from textsim_db.settings import CorpusConfig
+from textsim_db.settings.choose_bands import Bands
+from textsim_db.settings.corpus_settings import CorpusConfig
+from textsim_db.sketch.choose_common_shingles import learn_common, learns
 from textsim_db.sketch.exact_prefix import most_of_small
-from textsim_db.sketch.sketch_texts import Sketches, sketch
+from textsim_db.sketch.sketch_texts import Sketches, sketch, tokens_without
+from textsim_db.spark.columns import Accepted, accept
 from textsim_db.spark.packed_rows import (
     Entries,
     Message,
@@ -24,8 +31,11 @@ from textsim_db.spark.packed_rows import (
     pack_numbers,
     to_arrow,
 )
-from textsim_db.spark.refuse_rows import Accepted, accept
-from textsim_db.text.array_types import HashArray, Int64Array
+from textsim_db.text.numba_compiler import HashArray, Int64Array
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
 
 ENTRIES_AT_ONCE = 1_000_000
 """The buckets that a task packs at once. More make larger messages, and take more memory."""
@@ -155,3 +165,25 @@ def _check_bits(sketches: Sketches, banding: Bands, num_hashes: int) -> HashArra
     factors = np.random.default_rng(0).integers(0, 2**64, rows, np.uint64) | np.uint64(1)
     hashed: HashArray = (values * factors).sum(axis=2, dtype=np.uint64) >> np.uint64(48)
     return hashed.ravel()
+
+
+START_CHARACTERS = 4_000
+"""The characters of each text of the sample."""
+
+
+def with_common(documents: DataFrame, config: CorpusConfig) -> CorpusConfig:
+    """Return a configuration with the common shingles of rows (key, text, ...), if it learns any.
+
+    Every list of an exact configuration finds the same pairs, so the sample may be any. A good list
+    makes buckets small. Without a list, texts with a frequent shingle would be one bucket. With
+    passages, the list says which runs are left out.
+    """
+    if not learns(config):
+        return config
+    sample = documents.limit(SAMPLE_DOCUMENTS).selectExpr(
+        "key", f"substring(text, 1, {START_CHARACTERS}) AS text"
+    )
+    batches = sample.toArrow().combine_chunks().to_batches(max_chunksize=5_000)
+    texts = (accept(batch, is_scoped=False).texts for batch in batches)
+    parts = (tokens_without(part, config) for part in texts if part)
+    return learn_common(parts, config)

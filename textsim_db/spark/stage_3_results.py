@@ -17,10 +17,10 @@ from textsim_db.cluster.spanning_forest import Ids
 from textsim_db.compare.verify import Criterion
 from textsim_db.errors import InputError
 from textsim_db.measures.by_name import JACCARD
-from textsim_db.settings import CorpusConfig, Linkage
-from textsim_db.spark.loaded_documents import load
-from textsim_db.spark.refuse_rows import accept
-from textsim_db.text.array_types import Int64Array
+from textsim_db.settings.corpus_settings import CorpusConfig, Linkage
+from textsim_db.spark.columns import accept
+from textsim_db.spark.packed_rows import load
+from textsim_db.text.numba_compiler import Int64Array
 
 PAIRS = "a string, b string, similarity double"
 CLUSTERS = "keys array<string>, weakest double, kept string"

@@ -15,33 +15,35 @@ from typing import Any
 from pyspark.sql import DataFrame
 from sqlalchemy import Engine
 
-from textsim_db.check_values import check_count
-from textsim_db.database import connect
+from textsim_db.corpus.database import connect
 from textsim_db.db import stored_corpus
 from textsim_db.db.dictionary import Dictionary
 from textsim_db.db.engine import database_errors
 from textsim_db.db.store import Store
 from textsim_db.db.stored_corpus import StoredCorpus
 from textsim_db.errors import ConfigurationError, CorpusNotFound, InputError, suggestion
-from textsim_db.read.boilerplate import SAMPLE_DOCUMENTS
+from textsim_db.read.boilerplate_values import SAMPLE_DOCUMENTS
 from textsim_db.results import AddReport, Refusal
-from textsim_db.settings import SETTINGS, CorpusConfig, CorpusSettings
+from textsim_db.settings.check_values import check_count
+from textsim_db.settings.corpus_settings import SETTINGS, CorpusConfig, CorpusSettings
 from textsim_db.sketch.choose_common_shingles import FEWEST_DOCUMENTS, learn_common, learns
 from textsim_db.spark.columns import FrameColumns
-from textsim_db.spark.task_store import Target
+from textsim_db.spark.read_corpus import Target
 from textsim_db.spark.write_hidden import (
+    FrameSurvey,
     count_documents,
     digits_of,
     has_documents,
     open_hidden,
     replace_empty,
+    sample,
+    survey,
     take_name,
 )
-from textsim_db.spark.write_survey import FrameSurvey, sample, survey
 from textsim_db.spark.write_task import OUTPUT, WriteTask, task_into_existing, task_into_hidden
 from textsim_db.text.run_ahead import MAX_WEIGHT
 from textsim_db.text.stop_words import with_lists
-from textsim_db.write.batch_size import in_batches
+from textsim_db.write.batches import in_batches
 from textsim_db.write.prepare_batches import prepare
 from textsim_db.write.rebuild import lock_of_rebuilds
 from textsim_db.write.temporary_corpora import check_not_reserved, temporary_name

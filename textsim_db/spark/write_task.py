@@ -18,11 +18,11 @@ from pyspark import TaskContext
 from textsim_db.db.engine import read_rows
 from textsim_db.db.store import Store
 from textsim_db.results import AddReport
+from textsim_db.spark.columns import accept
 from textsim_db.spark.packed_rows import record_batch
-from textsim_db.spark.refuse_rows import accept
-from textsim_db.spark.task_store import Target
+from textsim_db.spark.read_corpus import Target
 from textsim_db.write import statements
-from textsim_db.write.batch_size import in_batches
+from textsim_db.write.batches import in_batches
 from textsim_db.write.detect_changes import ADDED, REPLACED
 from textsim_db.write.load_batches import ready_batches
 from textsim_db.write.retry_batch import write_or_retry

@@ -23,7 +23,7 @@ from textsim_db.sync.faults import Subject
 from textsim_db.sync.pieces import OF_ROWS, SOURCE_PATIENCE, Piece
 from textsim_db.sync.read_source import SourceRows, StoredSource
 from textsim_db.write import detect_changes, write_batch
-from textsim_db.write.batch_size import BATCH_DOCUMENTS
+from textsim_db.write.batches import BATCH_DOCUMENTS
 from textsim_db.write.load_batches import with_word_ids
 from textsim_db.write.prepare_batches import Batch, prepare
 from textsim_db.write.statements import QUEUE_OF_WRITERS

@@ -10,13 +10,13 @@ import psycopg
 
 from textsim_db.db.store import Store
 from textsim_db.errors import ConfigurationError, TextsimError
-from textsim_db.read.boilerplate import SAMPLE_DOCUMENTS
+from textsim_db.read.boilerplate_values import SAMPLE_DOCUMENTS
 from textsim_db.results import ChangeReport
 from textsim_db.sketch.choose_common_shingles import learns
-from textsim_db.sync import attached_tables, read_source
-from textsim_db.sync.table_names import SourceNames
+from textsim_db.sync import read_source, sources
+from textsim_db.sync.sources import SourceNames
 from textsim_db.sync.worker import Worker
-from textsim_db.sync.worker_settings import WorkerSettings, WorkReport
+from textsim_db.sync.worker_state import WorkerSettings, WorkReport
 from textsim_db.write.learn_from_sample import learn_from_load
 
 log = logging.getLogger(__name__)
@@ -27,7 +27,7 @@ _TEXTS_AT_ONCE = 1000
 def attach_and_index(
     store: Store,
     names: SourceNames,
-    rules: attached_tables.AttachRules,
+    rules: sources.AttachRules,
     progress: Callable[[int], None] | None = None,
 ) -> ChangeReport:
     """Attach a table and index its rows; see Corpus.attach.
@@ -36,7 +36,7 @@ def attach_and_index(
     shingles first. In a unique corpus the rows are indexed when the table is attached, so the worker
     only gives word ids, and a rebuild learns.
     """
-    source_id = attached_tables.attach(store, names, rules)
+    source_id = sources.attach(store, names, rules)
     if learns(store.corpus.config) and not store.corpus.config.is_unique:
         _learn(store, source_id)
     report = None if progress is None else _WrittenRows(progress).report
@@ -55,7 +55,7 @@ def attach_and_index(
             "role that can read all rows, or detach the table"
         )
     if store.corpus.config.is_unique:
-        return ChangeReport(added=attached_tables.count_documents(store, source_id))
+        return ChangeReport(added=sources.count_documents(store, source_id))
     return changes
 
 

@@ -8,17 +8,16 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from textsim_db.cluster.few_links import FewLinks
 from textsim_db.cluster.join import Join
-from textsim_db.cluster.spanning_forest import Ids, Links, join, roots
+from textsim_db.cluster.spanning_forest import FewLinks, Ids, Links, join, roots
 from textsim_db.compare.verify import Criterion
 from textsim_db.db.engine import Connection, transaction
 from textsim_db.db.store import Store
 from textsim_db.measures.by_name import JACCARD
-from textsim_db.read.pairs import StoredHost
+from textsim_db.read.list_pairs import StoredHost
 from textsim_db.read.snapshot import snapshot
 from textsim_db.sync import statements
-from textsim_db.text.array_types import Int64Array
+from textsim_db.text.numba_compiler import Int64Array
 
 log = logging.getLogger(__name__)
 

@@ -83,7 +83,7 @@ def _pauses_after(error: Exception) -> tuple[float, float]:
     return _QUIET_PAUSE if isinstance(error, _QUIET) else PAUSE_SECONDS
 
 
-class Faults:
+class StepFaults:
     """The faults that one worker has met; its threads share them."""
 
     def __init__(self, engine: Engine, quiet_tries: int = _QUIET_TRIES) -> None:

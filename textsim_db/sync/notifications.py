@@ -10,8 +10,7 @@ from sqlalchemy import Engine
 
 from textsim_db.db.connections import is_pooled, lend
 from textsim_db.db.engine import detach_connection
-from textsim_db.sync.stop_flag import SLICE_SECONDS, Stop
-from textsim_db.sync.worker_settings import POLL_SECONDS, WorkerSettings
+from textsim_db.sync.worker_state import POLL_SECONDS, SLICE_SECONDS, Stop, WorkerSettings
 
 log = logging.getLogger(__name__)
 

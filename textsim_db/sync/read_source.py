@@ -1,4 +1,7 @@
-"""Reads attached tables, but only if nobody has altered the table since its description was read."""
+"""Reads attached tables, but only if nobody has altered the table since its description was read.
+
+The texts of documents as the rows of attached tables have them.
+"""
 
 from __future__ import annotations
 
@@ -8,14 +11,18 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import LiteralString, NamedTuple
 
-from psycopg import errors as pg, sql
+from psycopg import Error, errors as pg, sql
 from sqlalchemy import Engine
 
 from textsim_db.db.engine import Connection, transaction, wait_at_most
+from textsim_db.db.store import Store
+from textsim_db.errors import DocumentNotFound
+from textsim_db.read import documents_by_key
 from textsim_db.sync import statements
 from textsim_db.sync.faults import Subject
 
 log = logging.getLogger(__name__)
+
 
 READING_PATIENCE = "2s"
 """How long a worker waits for a table that is being altered, before it indexes other tables."""
@@ -219,3 +226,43 @@ def absent_keys(connection: Connection, source: StoredSource, keys: Sequence[str
     """Return the keys that have no row with a text that has not expired."""
     rows = connection.execute(source.statement(statements.ABSENT_KEYS), [list(keys)]).fetchall()
     return [key for (key,) in rows]
+
+
+def sources_of(store: Store) -> list[StoredSource]:
+    """Return the attached tables of a corpus that this role can read."""
+    return readable_sources(store.engine, store.corpus.id)
+
+
+def original_text(store: Store, key: str) -> str:
+    """Return the text of a document of an attached table; raises DocumentNotFound."""
+    texts = original_texts(store, sources_of(store), [key])
+    if key not in texts:
+        raise DocumentNotFound(f'no attached table of corpus "{store.corpus.name}" has "{key}"')
+    return texts[key]
+
+
+def original_texts(
+    store: Store, sources: Sequence[StoredSource], keys: list[str]
+) -> dict[str, str]:
+    """Return the texts of the documents of these tables by key.
+
+    A document has none if its table was altered, or is locked for long.
+    """
+    texts: dict[str, str] = {}
+    if sources:
+        traits = documents_by_key.traits(store, keys)
+        for source in sources:
+            own = [key for key, each in traits.items() if each.source_id == source.id]
+            texts |= _texts_of_rows(store, source, own)
+    return texts
+
+
+def _texts_of_rows(store: Store, source: StoredSource, keys: list[str]) -> dict[str, str]:
+    if not keys:
+        return {}
+    try:
+        with reading(store.engine, source) as connection:
+            rows = read_rows(connection, source, keys)
+    except Error:
+        return {}
+    return {key: row.text for key, row in rows.items()}

@@ -9,16 +9,15 @@ from textsim_db.db.engine import autocommit, transaction
 from textsim_db.db.retries import Attempts
 from textsim_db.db.store import Store
 from textsim_db.errors import ConfigurationError
-from textsim_db.integrity import check_corpus
+from textsim_db.read import check_corpus
 from textsim_db.results import ChangeReport, Drift
-from textsim_db.sync import pending_log, read_source, statements, tracked_clusters
-from textsim_db.sync.apply_changes import resolve_piece, write_piece
+from textsim_db.sync import pending_log, read_source, statements, upkeep
+from textsim_db.sync.apply_changes import resolve_piece, waiting_pieces, write_piece
 from textsim_db.sync.apply_row_changes import RowPiece
-from textsim_db.sync.apply_word_ids import waiting_pieces
-from textsim_db.sync.faults import Faults
+from textsim_db.sync.cut_pieces import document_keys, sweep_table
+from textsim_db.sync.faults import StepFaults
 from textsim_db.sync.pieces import Piece
 from textsim_db.sync.read_source import StoredSource
-from textsim_db.sync.sweep import document_keys, sweep_table
 from textsim_db.text.run_ahead import ahead
 from textsim_db.write.detect_changes import ADDED, EXTENDED, REPLACED
 
@@ -30,7 +29,7 @@ def drift(store: Store) -> Generator[Drift, None, None]:
 
     Raises ConfigurationError at the end if a table cannot be compared.
     """
-    faults = Faults(store.engine, quiet_tries=1)
+    faults = StepFaults(store.engine, quiet_tries=1)
     for source in _sources(store):
         with faults.attempt(source.following):
             if source.is_gone:
@@ -71,7 +70,7 @@ def reconcile(store: Store, progress: Callable[[int], None] | None = None) -> Ch
     Raises ConfigurationError at the end if a table cannot be indexed.
     """
     report = ChangeReport()
-    faults = Faults(store.engine, quiet_tries=1)
+    faults = StepFaults(store.engine, quiet_tries=1)
     for source in _sources(store):
         with faults.attempt(source.following if source.is_gone else source.indexing):
             if source.is_gone:
@@ -93,7 +92,7 @@ def _mend_clusters(store: Store) -> int:
             with attempt, transaction(store.engine) as connection:
                 statement = store.corpus.statement(statements.MEND_TRACKED)
                 (documents,) = connection.execute(statement).fetchone() or (0,)
-        tracked_clusters.update(store)
+        upkeep.update(store)
     return documents
 
 

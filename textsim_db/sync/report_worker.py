@@ -21,9 +21,8 @@ from textsim_db.db.engine import Connection, transaction, wait_at_most
 from textsim_db.db.limit_worker_statements import Supervisor
 from textsim_db.errors import DatabaseError
 from textsim_db.sync import statements
-from textsim_db.sync.faults import Faults
-from textsim_db.sync.progress import Progress
-from textsim_db.sync.stop_flag import SLICE_SECONDS, Stop
+from textsim_db.sync.faults import StepFaults
+from textsim_db.sync.worker_state import SLICE_SECONDS, Progress, Stop
 
 log = logging.getLogger(__name__)
 
@@ -47,7 +46,7 @@ class Watch:
         engine: Engine,
         supervisor: Supervisor,
         progress: Progress,
-        faults: Faults,
+        faults: StepFaults,
         stop: Stop,
     ) -> None:
         self._engine = engine

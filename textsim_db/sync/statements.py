@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Final, LiteralString
 
-from textsim_db.integrity.statements import READING_FAULT
+from textsim_db.read.integrity_statements import READING_FAULT
 
 # Attached tables, as users see them.
 
@@ -112,7 +112,6 @@ WHERE s.active
 SOURCE_NAMES: Final[LiteralString] = """
 SELECT s.id, s.relation::text FROM textsim.source s WHERE s.id = ANY (%s::integer[]) AND s.active
 """
-CORPUS_IDS: Final[LiteralString] = "SELECT c.id FROM textsim.corpus c"
 LOG_UNSEEN_CHANGES: Final[LiteralString] = """
 /* textsim-db: log what triggers missed */ SELECT textsim._compare_changed(%s)
 """

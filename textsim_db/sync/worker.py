@@ -34,20 +34,16 @@ from textsim_db.db.retries import MAX_TRIES, OUTDATED, Attempts, is_timeout, pau
 from textsim_db.db.store import Store
 from textsim_db.errors import DatabaseError, DatabaseUnavailable, TextsimError
 from textsim_db.results import ChangeReport
-from textsim_db.sync import is_worker_stuck
+from textsim_db.sync import worker_state
 from textsim_db.sync.apply_changes import Resolved, resolve_piece, write_piece
-from textsim_db.sync.entries_to_pieces import ClaimAgain, ClaimedPieces
-from textsim_db.sync.faults import Faults
-from textsim_db.sync.leases import Claims
+from textsim_db.sync.cut_pieces import ClaimAgain, ClaimedPieces, WorkerSources
+from textsim_db.sync.faults import StepFaults
 from textsim_db.sync.notifications import NextPoll
+from textsim_db.sync.pending_log import Claims
 from textsim_db.sync.pieces import Piece
-from textsim_db.sync.progress import Progress
-from textsim_db.sync.remove_expired import ExpiredDocuments
 from textsim_db.sync.report_worker import Watch
-from textsim_db.sync.stop_flag import Stop
-from textsim_db.sync.tracked_clusters import OutdatedClusters
-from textsim_db.sync.worker_settings import POLL_SECONDS, WorkerSettings, WorkReport
-from textsim_db.sync.worker_sources import WorkerSources
+from textsim_db.sync.upkeep import ExpiredDocuments, OutdatedClusters
+from textsim_db.sync.worker_state import POLL_SECONDS, Progress, Stop, WorkerSettings, WorkReport
 from textsim_db.text.run_ahead import ahead
 from textsim_db.write.vacuum_loads import settle
 
@@ -75,7 +71,7 @@ class Worker:
         self._dictionary = dictionary
         self._settings = settings or WorkerSettings()
         self._claims = Claims(engine, self._settings)
-        self._faults = Faults(engine)
+        self._faults = StepFaults(engine)
         self._added: Counter[Store] = Counter()
         # The caller of attach() waits for the rows of one table only.
         is_for_all = self._settings.only_source is None
@@ -111,11 +107,11 @@ class Worker:
 
         A worker that waits for its server is not stuck.
         """
-        return is_worker_stuck.why_stuck(self._progress.report(), self._settings.poll)
+        return worker_state.why_stuck(self._progress.report(), self._settings.poll)
 
     def why_not_ready(self) -> str | None:
         """Return why the worker indexes no changes at present; None if it does."""
-        return is_worker_stuck.why_not_ready(self._progress.report(), self._settings.poll)
+        return worker_state.why_not_ready(self._progress.report(), self._settings.poll)
 
     def run(self, until_idle: bool = False) -> ChangeReport:
         """Index changes until stop() is called, and return a report of all of them.

@@ -11,9 +11,8 @@ from functools import lru_cache
 
 import numpy as np
 
-from textsim_db.settings import Shingle
-from textsim_db.text.array_types import BoolArray, HashArray, Int64Array
-from textsim_db.text.numba_compiler import inlined_kernel, kernel
+from textsim_db.settings.corpus_settings import Shingle
+from textsim_db.text.numba_compiler import BoolArray, HashArray, Int64Array, inlined_kernel, kernel
 from textsim_db.text.shingles import array_elements, find_shingles
 from textsim_db.text.tokens import Tokens
 

@@ -15,7 +15,7 @@ from typing import Any, cast
 import llvmlite.binding as llvm
 import numba
 
-from textsim_db.text.hash_table import hash_table
+from textsim_db.text.hashing import hash_table
 
 _NAME = "textsim-kernels.compiled"
 

@@ -14,8 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from textsim_db.errors import ConfigurationError, install_extra
-from textsim_db.text.array_types import Int32Array
-from textsim_db.text.numba_compiler import inlined_kernel, kernel
+from textsim_db.text.numba_compiler import Int32Array, inlined_kernel, kernel
 from textsim_db.text.tokens import Tokens
 
 UNDETERMINED = "und"

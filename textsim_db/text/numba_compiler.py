@@ -2,6 +2,8 @@
 
 Compiled code is cached beside the source, or in the user's cache folder if the source's folder is not
 writable. NUMBA_CACHE_DIR names another folder. The GIL is released while a kernel runs.
+
+The types of arrays that kernels take.
 """
 
 from __future__ import annotations
@@ -27,6 +29,7 @@ from numba.core.compiler_lock import global_compiler_lock
 from numba.extending import intrinsic
 
 log = logging.getLogger(__name__)
+
 
 _NUMBERS = re.compile(r"None|(tuple\[)?((int|float|bool|np\.u?int\d+)(, |\]|$))+")
 
@@ -242,3 +245,22 @@ prefetch = cast(Callable[[npt.NDArray[Any], int], None], intrinsic(_prefetch))
 
 The kernel goes on meanwhile, so several elements are fetched from memory at once.
 """
+
+
+BoolArray = npt.NDArray[np.bool_]
+ByteArray = npt.NDArray[np.uint8]
+FloatArray = npt.NDArray[np.float64]
+HashArray = npt.NDArray[np.uint64]
+Int16Array = npt.NDArray[np.int16]
+Int32Array = npt.NDArray[np.int32]
+Int64Array = npt.NDArray[np.int64]
+UInt32Array = npt.NDArray[np.uint32]
+
+
+@inlined_kernel
+def longest(offsets: Int64Array) -> int:
+    """Return the length of the longest document; offsets: (documents + 1,)."""
+    length = 0
+    for i in range(len(offsets) - 1):
+        length = max(length, offsets[i + 1] - offsets[i])
+    return length

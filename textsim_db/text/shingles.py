@@ -9,21 +9,31 @@ from typing import NamedTuple
 
 import numpy as np
 
-from textsim_db.settings import Shingle
-from textsim_db.text.array_types import ByteArray, HashArray, Int32Array, Int64Array, longest
-from textsim_db.text.hash_table import (
+from textsim_db.settings.corpus_settings import Shingle
+from textsim_db.text.hashing import (
     SPREAD,
     HashTable,
     emptied,
     enter,
     find,
     find_next,
+    fold,
+    hash_folded,
+    hash_span,
     hash_table,
     is_taken,
     number_at,
+    seeded,
 )
-from textsim_db.text.hashing import fold, hash_folded, hash_span, seeded
-from textsim_db.text.numba_compiler import inlined_kernel, kernel
+from textsim_db.text.numba_compiler import (
+    ByteArray,
+    HashArray,
+    Int32Array,
+    Int64Array,
+    inlined_kernel,
+    kernel,
+    longest,
+)
 from textsim_db.text.storable_text import to_bytes
 from textsim_db.text.tokens import Tokens, tokenize
 from textsim_db.text.utf8 import decode, same_spans

@@ -12,22 +12,21 @@ from typing import NamedTuple
 
 import numpy as np
 
-from textsim_db.check_values import check_several
 from textsim_db.errors import ConfigurationError, install_extra, suggestion
-from textsim_db.settings import AUTO, CorpusSettings, WordsByLanguage
-from textsim_db.text.array_types import BoolArray, Int64Array
-from textsim_db.text.hash_table import (
+from textsim_db.settings.check_values import check_several
+from textsim_db.settings.corpus_settings import AUTO, CorpusSettings, WordsByLanguage
+from textsim_db.text.hashing import (
     SPREAD,
     HashTable,
     enter,
     find,
     find_next,
+    hash_span,
     hash_table,
     is_taken,
     number_at,
 )
-from textsim_db.text.hashing import hash_span
-from textsim_db.text.numba_compiler import inlined_kernel, kernel
+from textsim_db.text.numba_compiler import BoolArray, Int64Array, inlined_kernel, kernel
 from textsim_db.text.storable_text import to_bytes
 from textsim_db.text.tokens import Tokens, tokenize
 from textsim_db.text.utf8 import Utf8, concatenate, same_spans

@@ -14,12 +14,31 @@ from typing import NamedTuple
 
 import numpy as np
 
-from textsim_db.text.array_types import BoolArray, ByteArray, Int32Array, Int64Array
 from textsim_db.text.hashing import PADDING, hash_span
-from textsim_db.text.nfkc import HIGH_BITS, is_ascii, normalize
-from textsim_db.text.numba_compiler import inlined_kernel, kernel, load64, store64, trailing_zeros
+from textsim_db.text.nfkc import (
+    HIGH_BITS,
+    MARK,
+    SEPARATOR,
+    SPACE,
+    SPACELESS,
+    WORD,
+    Tables,
+    is_ascii,
+    normalize,
+    tables,
+)
+from textsim_db.text.numba_compiler import (
+    BoolArray,
+    ByteArray,
+    Int32Array,
+    Int64Array,
+    inlined_kernel,
+    kernel,
+    load64,
+    store64,
+    trailing_zeros,
+)
 from textsim_db.text.storable_text import to_bytes
-from textsim_db.text.unicode_tables import MARK, SEPARATOR, SPACE, SPACELESS, WORD, Tables, tables
 from textsim_db.text.utf8 import Utf8, check_batch_size, concatenate, copy_span, decode, encode
 
 

@@ -9,9 +9,8 @@ from typing import NamedTuple
 import numpy as np
 
 from textsim_db.errors import DocumentError
-from textsim_db.text.array_types import ByteArray, Int64Array
 from textsim_db.text.hashing import PADDING
-from textsim_db.text.numba_compiler import inlined_kernel
+from textsim_db.text.numba_compiler import ByteArray, Int64Array, inlined_kernel
 from textsim_db.text.storable_text import MAX_BYTES
 
 MAX_BATCH_BYTES = 2**30 - 16

@@ -16,9 +16,8 @@ import psycopg
 from textsim_db.db.binary_format import Array
 from textsim_db.db.binary_rows import COPY_HEADER, COPY_TRAILER, copy_bands
 from textsim_db.db.stored_corpus import StoredCorpus
-from textsim_db.sketch.ragged import Buckets, Ragged
-from textsim_db.sketch.scopes import in_scopes
-from textsim_db.text.array_types import Int64Array
+from textsim_db.sketch.ragged import Buckets, Ragged, in_scopes
+from textsim_db.text.numba_compiler import Int64Array
 from textsim_db.write import statements
 from textsim_db.write.prepare_batches import Batch
 

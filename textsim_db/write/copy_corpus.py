@@ -21,13 +21,13 @@ from textsim_db.db.store import Store
 from textsim_db.db.stored_corpus import StoredCorpus
 from textsim_db.read.stored_documents import normal_forms
 from textsim_db.sketch.sketch_texts import boilerplate_words, sketch_tokens
-from textsim_db.text.array_types import BoolArray, Int32Array, Int64Array
+from textsim_db.text.numba_compiler import BoolArray, Int32Array, Int64Array
 from textsim_db.text.run_ahead import ahead
 from textsim_db.text.tokens import leave_out, tokens_of
 from textsim_db.text.utf8 import concatenate
 from textsim_db.write import statements, write_batch
 from textsim_db.write.band_rows import copy_new_rows
-from textsim_db.write.batch_size import BATCH_DOCUMENTS
+from textsim_db.write.batches import BATCH_DOCUMENTS
 from textsim_db.write.detect_changes import Stored
 from textsim_db.write.prepare_batches import Batch
 from textsim_db.write.write_batch import NO_SOURCE

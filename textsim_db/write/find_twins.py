@@ -1,6 +1,6 @@
 """Finds the twins of a batch, in the transaction that writes to a unique corpus.
 
-- A match of a document is another document with which it merges (textsim_db.compare.merge): it is as
+- A match of a document is another document with which it merges (textsim_db.compare.verify): it is as
   similar as the threshold of the corpus, and nobody judged the two different.
 - A twin is a document of the batch with a match that is stored or that precedes it. It is left out.
 - A candidate is a stored document that shares a bucket with a document of the batch.
@@ -20,23 +20,29 @@ import numpy as np
 import psycopg
 
 from textsim_db.cluster.kept_linkage import keep_representatives
-from textsim_db.compare.document_rows import Rows, concatenated
-from textsim_db.compare.jaccard import jaccard_pairs
-from textsim_db.compare.merge import NONE_APART, which_merge
+from textsim_db.compare.jaccard import Rows, concatenated, jaccard_pairs
 from textsim_db.compare.packed_pairs import pack
+from textsim_db.compare.verify import NONE_APART, which_merge
 from textsim_db.db.binary_format import Array
 from textsim_db.db.store import Store
-from textsim_db.read.candidates import CandidateRows, LookUp, look_up_of, read_candidates
+from textsim_db.read.find_candidates import CandidateRows, LookUp, look_up_of, read_candidates
+from textsim_db.read.list_pairs import KeyPairs, different_pairs
 from textsim_db.read.stored_documents import StoredDocuments, WordNumbers, rows_of_tokens
-from textsim_db.read.twins import KeyPairs, different_pairs
 from textsim_db.results import Match
-from textsim_db.settings import CorpusConfig
+from textsim_db.settings.corpus_settings import CorpusConfig
 from textsim_db.sketch.exact_prefix import first_rows
 from textsim_db.sketch.fast_similarity import estimates
-from textsim_db.sketch.ragged import Buckets, Ragged, Signatures, joined, offsets_of
-from textsim_db.sketch.scopes import apart, in_scopes
+from textsim_db.sketch.ragged import (
+    Buckets,
+    Ragged,
+    Signatures,
+    apart,
+    in_scopes,
+    joined,
+    offsets_of,
+)
 from textsim_db.sketch.sketch_texts import buckets_of
-from textsim_db.text.array_types import Int64Array
+from textsim_db.text.numba_compiler import Int64Array
 from textsim_db.write import statements
 from textsim_db.write.prepare_batches import Batch
 

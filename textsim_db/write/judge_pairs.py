@@ -13,7 +13,7 @@ from textsim_db.db.retries import Attempts
 from textsim_db.db.store import Store
 from textsim_db.errors import ConfigurationError, JudgementExists, TextsimError
 from textsim_db.write import statements
-from textsim_db.write.storable_keys import stored_key, stored_note
+from textsim_db.write.document_inputs import stored_key, stored_note
 
 
 class GivenJudgement(NamedTuple):

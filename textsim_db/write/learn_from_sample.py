@@ -26,14 +26,14 @@ from textsim_db.db.engine import read_rows
 from textsim_db.db.store import Store
 from textsim_db.db.stored_corpus import StoredCorpus
 from textsim_db.errors import CorpusBusy, CorpusChanged
-from textsim_db.read.boilerplate import SAMPLE_DOCUMENTS, read_sample
-from textsim_db.settings import CorpusConfig
+from textsim_db.read.boilerplate_values import SAMPLE_DOCUMENTS, read_sample
+from textsim_db.settings.corpus_settings import CorpusConfig
 from textsim_db.sketch.choose_common_shingles import FEWEST_DOCUMENTS, learn_common, learns
 from textsim_db.sketch.sketch_texts import without_boilerplate
 from textsim_db.text.boilerplate import learn_boilerplate
 from textsim_db.text.run_ahead import ahead, cut
 from textsim_db.write import statements
-from textsim_db.write.batch_size import in_batches, length_of
+from textsim_db.write.batches import in_batches, length_of
 from textsim_db.write.prepare_batches import words_of
 from textsim_db.write.rebuild import rebuild
 

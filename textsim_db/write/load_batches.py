@@ -8,39 +8,141 @@ The stages:
 While one batch is being written, one thread looks up the words of the next batch, and another thread
 prepares the batch after it. Both kernels and waiting for the server release the GIL. A load needs
 memory for these three batches, for the word cache, and 16 to 32 bytes for each key.
+
+A set of keys that only grows; it takes 16 to 32 bytes a key.
+
+Drops the band index before a bulk load into an empty corpus, and builds it afterwards.
 """
 
 from __future__ import annotations
 
 import logging
+import time
 from collections.abc import Callable, Generator, Iterable
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from contextvars import copy_context
 from dataclasses import replace
 from functools import partial
 from itertools import chain
+from types import TracebackType
 from typing import Any
 
 import numpy as np
+import psycopg
 
 from textsim_db.db.store import Store
+from textsim_db.db.stored_corpus import build_band_index, drop_band_index
 from textsim_db.errors import DocumentError
 from textsim_db.results import AddReport, Match, Twin
-from textsim_db.text.array_types import BoolArray
+from textsim_db.text.hashing import SPREAD, HashTable, enter, find, is_taken, table_of
+from textsim_db.text.numba_compiler import BoolArray, HashArray, kernel
 from textsim_db.text.run_ahead import ahead
 from textsim_db.write import statements
-from textsim_db.write.batch_size import in_batches
-from textsim_db.write.deferred_index import DeferredIndex
+from textsim_db.write.batches import in_batches
 from textsim_db.write.detect_changes import ADDED, REPLACED, TWIN
 from textsim_db.write.document_inputs import Key
-from textsim_db.write.loaded_keys import KeySet
 from textsim_db.write.prepare_batches import Batch, prepare, without_words
 from textsim_db.write.retry_batch import write_or_retry
 from textsim_db.write.vacuum_loads import VacuumDuringLoad, settle
 from textsim_db.write.write_batch import Written
 
 log = logging.getLogger(__name__)
+
+
+class KeySet:
+    """The keys that a call has written so far, by Python's own hash.
+
+    Two different keys have the same hash with a probability of 2^-64. Then a report would count one of
+    them as a repeated key.
+    """
+
+    def __init__(self) -> None:
+        self._table = table_of(np.empty(1 << 13, np.uint64), 0, SPREAD)
+        self._count = 0
+
+    def meet(self, keys: Iterable[str]) -> BoolArray:
+        """Add distinct keys, and return which of them the set already had: bool of shape (keys,)."""
+        hashes = np.fromiter(map(hash, keys), np.int64).view(np.uint64)
+        self._make_room(len(hashes))
+        were_there = _enter_all(self._table, hashes, self._count)
+        self._count += int(np.count_nonzero(~were_there))
+        return were_there
+
+    def _make_room(self, keys: int) -> None:
+        if self._count + keys > len(self._table.hashes):
+            hashes = np.empty(1 << (self._count + keys).bit_length(), np.uint64)
+            hashes[: self._count] = self._table.hashes[: self._count]
+            self._table = table_of(hashes, self._count, SPREAD)
+
+
+@kernel
+def _enter_all(table: HashTable, hashes: HashArray, count: int) -> BoolArray:
+    """Enter hashes, numbered from count, and return which of them the table already had."""
+    were_there = np.zeros(len(hashes), np.bool_)
+    for i in range(len(hashes)):
+        slot = find(table, hashes[i])
+        were_there[i] = is_taken(table, slot)
+        if not were_there[i]:
+            enter(table, slot, count)
+            table.hashes[count] = hashes[i]
+            count += 1
+    return were_there
+
+
+BULK_DOCUMENTS = 1000
+"""If the first batch has at least this many documents, the load is a bulk load."""
+BULK_SECONDS = 10.0
+"""If a load waits longer than this for its next batch, the index is built at once."""
+
+
+class DeferredIndex:
+    """Builds the band index after a bulk load into an empty corpus instead of during the load.
+
+    Sorting all rows at once takes a third of the time. If the process dies before the index is built,
+    the first search or the next load builds it.
+    """
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._is_bulk: bool | None = None
+        self.is_dropped = False
+        """Whether the corpus was empty when the load began, and has no index now."""
+        self._last_batch = time.monotonic()
+
+    def expect(self, documents: int) -> None:
+        """Drop or build the index before a batch of this many documents, if that is due."""
+        waited = time.monotonic() - self._last_batch
+        if self._is_bulk is None:
+            # A unique corpus looks up every document that it adds.
+            is_looked_up = self._store.corpus.config.is_unique
+            self._is_bulk = documents >= BULK_DOCUMENTS and not is_looked_up
+            self.is_dropped = self._is_bulk and drop_band_index(
+                self._store.engine, self._store.corpus
+            )
+        elif self.is_dropped and waited > BULK_SECONDS:
+            self._build()
+        self._last_batch = time.monotonic()
+
+    def __enter__(self) -> DeferredIndex:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if kind is not None and self.is_dropped:
+            with suppress(psycopg.Error):
+                self._build()
+        elif self._is_bulk:  # even if we did not drop the index: an earlier load may have died
+            self._build()
+
+    def _build(self) -> None:
+        build_band_index(self._store.engine, self._store.corpus)
+        self.is_dropped = False
+
 
 _MOST_NAMED = 5
 """The most repeated keys that a report names."""

@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from textsim_db.errors import DocumentError, Misfit
 from textsim_db.results import Refusal
-from textsim_db.settings import CorpusConfig
+from textsim_db.settings.corpus_settings import CorpusConfig
 from textsim_db.sketch.sketch_texts import (
     Sketches,
     sketch_tokens,
@@ -24,7 +24,7 @@ from textsim_db.text.nfkc import normalize
 from textsim_db.text.storable_text import is_null, to_bytes
 from textsim_db.text.tokens import Tokens, tokenize_joined
 from textsim_db.text.utf8 import Utf8, check_batch_size, concatenate, encode_all
-from textsim_db.write.storable_keys import MAX_KEY_BYTES, possible_key, stored_key, stored_scope
+from textsim_db.write.document_inputs import MAX_KEY_BYTES, possible_key, stored_key, stored_scope
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,6 +3,8 @@
 lock against other rebuilds -> new corpus under a temporary name -> copy everything
 -> copy the changes made meanwhile, until they are few -> while writers wait: copy the last changes,
 move attached tables and tracked clusters, take the name -> drop the old corpus
+
+Changes settings of a corpus on which no stored row depends.
 """
 
 from __future__ import annotations
@@ -38,7 +40,8 @@ from textsim_db.errors import (
     CorpusNotFound,
     TextsimError,
 )
-from textsim_db.settings import CorpusConfig
+from textsim_db.read.statements import IS_TRACKED
+from textsim_db.settings.corpus_settings import CorpusConfig
 from textsim_db.write import statements
 from textsim_db.write.copy_corpus import CorpusCopier
 from textsim_db.write.rebuild_without_twins import TwinCheck
@@ -46,6 +49,7 @@ from textsim_db.write.temporary_corpora import locked, temporary_name
 from textsim_db.write.vacuum_loads import VacuumDuringLoad, settle
 
 log = logging.getLogger(__name__)
+
 
 FEW_CHANGES = 2000
 """If fewer documents than this changed, they are copied while writers wait."""
@@ -242,3 +246,39 @@ def drop_replaced(engine: Engine, old: StoredCorpus) -> None:
             error,
             extra={"corpus": old.name},
         )
+
+
+FREE = frozenset({"recall", "is_unique"})
+"""The settings on which no stored row depends. With bands, the threshold is one of them."""
+
+
+def is_enough(store: Store, config: CorpusConfig) -> bool:
+    """Return whether alter() can store these settings: no stored row depends on the changed settings.
+
+    The matches of a tracked corpus depend on its threshold.
+    """
+    old = store.corpus.config
+    if changes_rows(old, config):
+        return False
+    is_tracked = read_rows(store.engine, IS_TRACKED, [store.corpus.id]) == [(True,)]
+    return old.threshold == config.threshold or not is_tracked
+
+
+def alter(store: Store, config: CorpusConfig) -> None:
+    """Store settings for which is_enough() is true; raises CorpusBusy.
+
+    A rebuild that runs meanwhile would replace them by the settings that it began with.
+    """
+    with lock_of_rebuilds(store):
+        stored_corpus.alter(store.engine, store.corpus, config)
+
+
+def changes_rows(old: CorpusConfig, new: CorpusConfig) -> bool:
+    """Return whether a change of settings changes stored rows, or needs a search for matches.
+
+    The prefixes of an exact corpus depend on its threshold, but the buckets of bands do not. A corpus
+    that becomes unique must have no matches at its threshold.
+    """
+    free = FREE if new.is_exact else FREE | {"threshold"}
+    may_match = not old.is_unique or new.threshold < old.threshold
+    return not free.issuperset(old.differences(new)) or (new.is_unique and may_match)

@@ -14,7 +14,7 @@ from textsim_db.db.engine import Connection, autocommit
 from textsim_db.db.store import Store
 from textsim_db.db.stored_corpus import StoredCorpus
 from textsim_db.errors import ConfigurationError, shown
-from textsim_db.read.twins import Exceptions, twins
+from textsim_db.read.list_pairs import Exceptions, twins
 from textsim_db.write import statements
 from textsim_db.write.copy_corpus import CorpusCopier
 from textsim_db.write.find_twins import find_twins

@@ -1,20 +1,24 @@
-"""Removes documents by key; the server computes which band rows they have, so no kernel is loaded."""
+"""Removes documents by key; the server computes which band rows they have, so no kernel is loaded.
+
+Removes the expired documents of a corpus in small transactions.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import psycopg
+from sqlalchemy import Engine
 
 from textsim_db.db.engine import transaction
+from textsim_db.db.retries import Attempts
 from textsim_db.db.store import Store
 from textsim_db.db.stored_corpus import StoredCorpus
 from textsim_db.text.run_ahead import cut
 from textsim_db.write import statements
-from textsim_db.write.attempts import attempts_of_writer, queue
-from textsim_db.write.batch_size import BATCH_DOCUMENTS
-from textsim_db.write.storable_keys import possible_key
+from textsim_db.write.batches import BATCH_DOCUMENTS, attempts_of_writer, queue
+from textsim_db.write.document_inputs import possible_key
 
 
 def remove(store: Store, keys: Iterable[object]) -> int:
@@ -40,4 +44,24 @@ def _remove_or_retry(store: Store, keys: list[str]) -> int:
                 part = keys[attempt.part]
                 attempt.results.append(remove_within(connection.cursor(), store.corpus, part))
             removed += max(attempt.results)
+    return removed
+
+
+def expire(store: Store, progress: Callable[[int], None] | None = None) -> int:
+    """Remove the expired documents of a corpus in small transactions; return how many were removed."""
+    total = 0
+    while removed := expire_some(store.engine, store.corpus.name):
+        total += removed
+        if progress is not None:
+            progress(total)
+    return total
+
+
+def expire_some(engine: Engine, name: str) -> int:
+    """Remove up to a thousand expired documents of a corpus, and return how many were removed."""
+    removed = 0
+    for attempt in Attempts():
+        with attempt, transaction(engine) as connection:
+            row = connection.execute(statements.EXPIRE, [name]).fetchone()
+            removed = 0 if row is None else int(row[0])
     return removed

@@ -9,7 +9,7 @@ import numpy as np
 from textsim_db.db.engine import transaction
 from textsim_db.db.store import Store
 from textsim_db.write import write_batch
-from textsim_db.write.attempts import attempts_of_writer, queue
+from textsim_db.write.batches import attempts_of_writer, queue
 from textsim_db.write.detect_changes import EXTENDED, TWIN, UNCHANGED, StoredByKey
 from textsim_db.write.prepare_batches import Batch, part_of
 from textsim_db.write.write_batch import Written

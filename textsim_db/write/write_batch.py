@@ -18,14 +18,14 @@ from textsim_db.db.binary_rows import (
     Contents,
     Identities,
     copy_documents,
+    load_signatures,
 )
 from textsim_db.db.store import Store
 from textsim_db.db.stored_corpus import StoredCorpus
-from textsim_db.db.stored_signatures import load_signatures
 from textsim_db.errors import DatabaseError
-from textsim_db.sketch.scopes import in_scopes
+from textsim_db.sketch.ragged import in_scopes
 from textsim_db.sketch.sketch_texts import buckets_of
-from textsim_db.text.array_types import BoolArray, Int64Array
+from textsim_db.text.numba_compiler import BoolArray, Int64Array
 from textsim_db.write import statements
 from textsim_db.write.band_rows import (
     band_rows,

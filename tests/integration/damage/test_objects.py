@@ -14,7 +14,7 @@ from tests.support.commands import Textsim
 from tests.support.connections import Connection
 from tests.support.damage import Finding, check, damage, doctor, follow, mend
 from tests.support.sampling import sample
-from textsim_db.integrity import check_catalog
+from textsim_db.read import check_catalog
 
 
 def test_nothing_is_wrong_at_first(textsim: Textsim) -> None:

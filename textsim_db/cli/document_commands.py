@@ -1,0 +1,328 @@
+"""The documents that a query of the user's returns, for textsim index --query.
+
+Adds the documents of a command to a corpus, and prints what became of them.
+
+textsim index and remove: the documents of a corpus.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Iterable, Iterator
+from itertools import chain, islice
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from textsim_db.cli.connections import connect, open_corpus
+from textsim_db.cli.messages import Refusals, print_message, print_result
+from textsim_db.cli.options import (
+    CorpusName,
+    Create,
+    DatabaseUrl,
+    KeyColumns,
+    PartialSettings,
+    TextColumn,
+    check_existing,
+    choice_option,
+    column_option,
+    complete,
+    misused,
+    with_settings,
+)
+from textsim_db.cli.progress_lines import Measured, loading, progress
+from textsim_db.errors import ConfigurationError, DatabaseError, InputError, shown
+from textsim_db.files.file_kinds import Kind
+from textsim_db.results import AddReport
+from textsim_db.results.html import count
+from textsim_db.settings.corpus_settings import SETTINGS
+
+if TYPE_CHECKING:
+    from textsim_db.corpus import Corpus
+    from textsim_db.corpus.database import Database
+
+
+_RESULTS_AT_ONCE = 1000
+
+
+class QueryDocuments:
+    """The rows (key, text) or (key, text, scope) of a query; iterating reads them once, as they come."""
+
+    def __init__(self, db: Database, query: str, scoped: bool) -> None:
+        self._db = db
+        self._query = query
+        self._columns = 3 if scoped else 2
+        self.bytes_read = 0
+
+    def total_bytes(self) -> None:
+        """Return None: the size of the result is unknown."""
+
+    def __iter__(self) -> Iterator[tuple[Any, ...]]:
+        """Yield the rows; raises InputError if the query has other columns."""
+        from textsim_db.db.engine import database_errors, transaction
+
+        with (
+            database_errors(),
+            transaction(self._db.engine) as connection,
+            connection.cursor("textsim_query") as cursor,
+        ):
+            connection.execute("SET TRANSACTION READ ONLY")
+            cursor.execute(self._query.encode())
+            if len(cursor.description or ()) != self._columns:
+                raise InputError(
+                    f"the query returns {len(cursor.description or ())} columns; expected "
+                    + ("key, text and scope" if self._columns == 3 else "key and text")
+                )
+            while rows := cursor.fetchmany(_RESULTS_AT_ONCE):
+                for row in rows:
+                    self.bytes_read += len(row[1]) if isinstance(row[1], str) else 0
+                    yield row
+
+
+_DOCUMENTS_FOR_SPEED = 1000
+"""From this many documents on, the message shows the speed."""
+_SHOWN_TWINS = 20
+
+
+def add_documents(
+    corpus: Corpus, measured: Measured, documents: Iterable[tuple[Any, ...]]
+) -> AddReport:
+    """Add documents as Corpus.add_many() does, and show the progress."""
+    with loading(measured, documents) as load:
+        try:
+            return corpus.add_many(load, load.after_batch)
+        except (DatabaseError, KeyboardInterrupt, SystemError) as error:
+            error.add_note(
+                f"{count(load.report.stored, 'document')} were stored and stay; repeat the command "
+                "to add the other documents"
+            )
+            raise
+
+
+def print_report(corpus: str, report: AddReport, refusals: Refusals, seconds: float) -> None:
+    """Print what became of the documents, and the first that were refused or left out."""
+    print_result(
+        _summary(report, refusals.count, seconds),
+        corpus=corpus,
+        documents=report.received,
+        added=report.added,
+        replaced=report.replaced,
+        unchanged=report.unchanged,
+        refused=refusals.count,
+        twins=len(report.twins),
+        seconds=round(seconds, 3),
+        rate=round(report.received / max(seconds, 1e-9), 1),
+    )
+    if report.some_repeated:
+        names = ", ".join(f'"{key}"' for key in report.some_repeated)
+        print_message(shown(f"keys that came again, such as {names}"), logging.WARNING)
+    refusals.show()
+    _show_twins(report)
+
+
+def _show_twins(report: AddReport) -> None:
+    for key, standing, similarity in report.twins[:_SHOWN_TWINS]:
+        message = (
+            f'left out: document "{key}" matches "{standing}" with similarity {similarity:.3f}'
+        )
+        fields = {"key": key, "standing": standing, "similarity": similarity}
+        print_message(shown(message), logging.WARNING, **fields)
+    if len(report.twins) > _SHOWN_TWINS:
+        print_message(f"... and {len(report.twins) - _SHOWN_TWINS:,} more", logging.WARNING)
+
+
+def _summary(report: AddReport, refused: int, seconds: float) -> str:
+    parts = [
+        f"{report.added:,} added",
+        f"{report.replaced:,} replaced",
+        f"{report.unchanged:,} unchanged",
+    ]
+    if report.repeated_keys:
+        parts.append(f"{report.repeated_keys:,} with a repeated key (the last document stays)")
+    if report.twins:
+        parts.append(f"{len(report.twins):,} left out")
+    if refused:
+        parts.append(f"{refused:,} refused")
+    return f"{', '.join(parts)}; {seconds:.1f} s{speed(report.received, seconds)}"
+
+
+def speed(documents: int, seconds: float) -> str:
+    """Return the speed as the end of a message; empty for few documents."""
+    return f", {documents / seconds:,.0f} documents/s" if documents >= _DOCUMENTS_FOR_SPEED else ""
+
+
+@with_settings(*SETTINGS)
+def index(
+    corpus: CorpusName,
+    settings: PartialSettings,
+    paths: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="PATH", help='Files and folders; "-" is standard input, with JSON lines.'
+        ),
+    ] = None,
+    query: Annotated[
+        str | None,
+        typer.Option(
+            "--query",
+            metavar="SQL",
+            help="Read a query of the database instead of files. Its columns are the key and the text, "
+            "and with --scope the scope.",
+        ),
+    ] = None,
+    kind: Annotated[
+        Kind,
+        choice_option(
+            Kind,
+            "Format of the files. auto: .jsonl, .csv, .tsv and .parquet are read as such, any "
+            "other file is one document, except JSON, which is refused with the command that reads it. "
+            "Each may be gzip'ed (.gz).",
+        ),
+    ] = Kind.AUTO,
+    key: KeyColumns = None,
+    text: TextColumn = "text",
+    scope: Annotated[
+        str | None,
+        column_option("Column, or member in JSON, with the scope. A scoped corpus requires it."),
+    ] = None,
+    glob: Annotated[
+        str,
+        typer.Option(metavar="PATTERN", help="Read these files of a folder and its subfolders."),
+    ] = "*",
+    create: Create = False,
+    database_url: DatabaseUrl = None,
+) -> None:
+    """Add documents to a corpus; a document with a known key replaces the stored document.
+
+    A plain text file is one document, with its path as the key. Unchanged documents are not written
+    again. It prints how many documents were added, replaced, unchanged and refused. If a key comes again
+    in one call, its last document stays: the command counts these documents, names some of the keys, and
+    exits with status 0. A unique corpus leaves out documents that match others. Then the command lists
+    them, and exits with status 1.
+
+    Examples:
+    - `textsim index news articles.jsonl.gz --create`
+    - `textsim index news articles.csv --key nr --text body`
+    - `textsim index code src --glob "*.py" --create --shingle word:5`
+    - `textsim index notes notes.jsonl --scope user --create`
+    - `textsim index news --query "SELECT id, body FROM article WHERE published"`
+
+    """
+    from textsim_db.files.read_documents import Inputs
+
+    if create and scope is not None:
+        settings = {"scoped": True} | settings
+    _check_usage(settings, glob, create, scope)
+    if not paths and query is None:
+        raise misused("PATH", 'name a file, a folder, "-" or --query')
+    if paths and query is not None:
+        raise misused("--query", "it reads no files; leave out one of the two")
+    refusals = Refusals()
+    with connect(database_url) as db:
+        inputs: Inputs | QueryDocuments = (
+            Inputs(paths or [], refusals.add, kind, key or ["id"], text, scope, glob)
+            if query is None
+            else QueryDocuments(db, query, scope is not None)
+        )
+        opened, documents = _open_or_create(db, corpus, create, settings, iter(inputs))
+        if opened is None:
+            refusals.show()
+            raise InputError(
+                f'the corpus "{corpus}" was not created, because the input has no document'
+            )
+        _check_scope(opened, scope)
+        start = time.monotonic()
+        report = add_documents(opened, inputs, documents)
+        seconds = time.monotonic() - start
+    refusals.add_documents(report.refused)
+    print_report(corpus, report, refusals, seconds)
+    if refusals.count or report.twins:
+        raise typer.Exit(1 if report.stored or report.twins else 2)
+
+
+def remove(
+    corpus: CorpusName,
+    keys: Annotated[list[str], typer.Argument(metavar="KEY", help="Keys of the documents.")],
+    database_url: DatabaseUrl = None,
+) -> None:
+    """Remove documents from a corpus by key.
+
+    It prints how many documents were removed, and the unknown keys. Exit status 1 if some keys are
+    unknown, 2 if all are.
+
+    Example: `textsim remove news article-17 article-18`
+    """
+    with connect(database_url) as db:
+        opened = db.manage(corpus)
+        unknown = [key for key in dict.fromkeys(keys) if key not in opened]
+        removed = opened.remove(keys)
+    print_result(
+        f"removed {count(removed, 'document')}", corpus=corpus, documents=removed, unknown=unknown
+    )
+    for key in unknown:
+        message = f'no document "{key}" in the corpus'
+        print_message(message, logging.WARNING, corpus=corpus, key=key)
+    if unknown:
+        raise typer.Exit(1 if removed else 2)
+
+
+def expire(corpus: CorpusName, database_url: DatabaseUrl = None) -> None:
+    """Remove the documents of a corpus whose time is over.
+
+    Searches do not find them in any case. A worker removes them too. It prints how many documents were
+    removed.
+
+    Example: `textsim expire chat`
+    """
+    with connect(database_url) as db, progress("removing", "documents") as show:
+        removed = db.manage(corpus).expire(show)
+    print_result(f"removed {count(removed, 'document')}", corpus=corpus, documents=removed)
+
+
+def _check_usage(settings: PartialSettings, glob: str, create: bool, scope: str | None) -> None:
+    """Raise BadParameter for options that exclude each other, before any file is read."""
+    if not glob:
+        raise misused("--glob", 'it is empty; expected a pattern such as "*.md"')
+    if settings and not create:
+        name = next(iter(settings)).replace("_", "-")
+        raise misused(
+            f"--{name}",
+            "settings are for a new corpus: give --create, or change them with textsim rebuild",
+        )
+    if settings:
+        complete(settings)
+    if settings.get("scoped") and scope is None:
+        raise misused(
+            "--scoped", "name the column, or the member in JSON, of the scopes with --scope"
+        )
+
+
+def _check_scope(corpus: Corpus, scope: str | None) -> None:
+    """Raise ConfigurationError before the first of many records would be refused."""
+    try:
+        corpus.config.check_scope(corpus.name, scope is not None)
+    except ConfigurationError as error:
+        if corpus.config.scoped:
+            error.add_note(
+                "the option --scope names the column, or the member in JSON, of the scopes"
+            )
+        raise
+
+
+def _open_or_create(
+    db: Database, name: str, create: bool, settings: PartialSettings, documents: Iterator[Any]
+) -> tuple[Corpus | None, Iterator[Any]]:
+    """Return the corpus and all documents; None if there is neither a corpus nor a document.
+
+    A corpus is created only after the first document has been read. Otherwise a mistake in the command
+    would leave an empty corpus, with which the corrected command might conflict.
+    """
+    corpus = open_corpus(db, name, create)
+    if corpus is not None:
+        if settings:
+            check_existing(corpus, settings)
+        return corpus, documents
+    first = list(islice(documents, 1))
+    created = db.create_corpus(name, exist_ok=True, **settings) if first else None
+    return created, chain(first, documents)

@@ -1,0 +1,318 @@
+"""textsim passages and contamination: the runs of words that texts share with documents."""
+
+from __future__ import annotations
+
+import json
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator
+from itertools import chain, islice
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from textsim_db.cli.connections import connect
+from textsim_db.cli.dedupe_reports import LINES, check_report
+from textsim_db.cli.messages import Refusals, print_message, print_result
+from textsim_db.cli.options import (
+    CorpusName,
+    DatabaseUrl,
+    KeyColumns,
+    ScopeLimit,
+    TextColumn,
+    choice_option,
+    misused,
+    path_option,
+    positive_number_option,
+)
+from textsim_db.cli.output import Format, FormatOption, check_output, write
+from textsim_db.cli.progress_lines import counted
+from textsim_db.cli.search_commands import (
+    MaxResults,
+    SearchedFile,
+    SearchedText,
+    note_unknown_scope,
+    searched_text,
+)
+from textsim_db.errors import DocumentError, InputError
+from textsim_db.files.file_kinds import Kind
+from textsim_db.results import Refusal
+from textsim_db.results.html import count, end_of_start, start_of_end
+from textsim_db.text.storable_text import to_bytes
+
+if TYPE_CHECKING:
+    from textsim_db.files.read_documents import Document
+    from textsim_db.results import CommonRun, Contamination, Passage
+
+
+_SHOWN_AROUND = 30
+"""The characters of the text that a table shows before and after a passage."""
+_MOST_SHOWN = 160
+"""A passage of more characters is shown without its middle."""
+_MOST_DOCUMENTS = 5
+"""A table shows this many documents of a record, and says how many more there are."""
+
+LeastWords = Annotated[
+    int | None,
+    positive_number_option(
+        "The words of the shortest passage. Default: --passages of the corpus, and not fewer.",
+        "--words",
+    ),
+]
+MostDocuments = Annotated[
+    int | None,
+    positive_number_option(
+        "Do not list a run that more documents have, such as a header. Default: list all but those "
+        "that the corpus has learned to leave out.",
+        "--max-documents",
+    ),
+]
+
+
+def passages(
+    corpus: CorpusName,
+    text: SearchedText = None,
+    file: SearchedFile = None,
+    words: LeastWords = None,
+    max_results: MaxResults = None,
+    scope: ScopeLimit = None,
+    max_documents: MostDocuments = None,
+    form: FormatOption = Format.TABLE,
+    database_url: DatabaseUrl = None,
+) -> None:
+    """List the runs of words that a text shares with documents, the longest first.
+
+    The corpus must have passages. It prints the words of each run, the key of the document, and the
+    numbers of words before the run in the text and in the document. start and end are the characters of
+    the text before the run, and up to its end. Then it prints the run itself, as the text has it. A
+    table shows it in brackets, between the words around it, and without its middle if it is long.
+
+    Examples:
+    - `textsim passages letters --file letter.txt`
+    - `textsim passages letters "the text to look for" --words 20 --format jsonl`
+
+    """
+    from textsim_db.sketch.sketch_texts import places_of_units
+
+    searched = searched_text(text, file)
+    with connect(database_url) as db:
+        opened = db.corpus(corpus)
+        passage_list = opened.passages(searched, words, max_results, scope, max_documents)
+        places = places_of_units(searched, opened.config)
+        if not passage_list:
+            note_unknown_scope(opened, scope)
+
+    def marked(run: Passage | CommonRun) -> str:
+        return _marked(searched, *places.span(run.in_text, run.words))
+
+    def shown_run(run: Passage) -> str:
+        return marked(run) if form is Format.TABLE else searched[run.start : run.end]
+
+    columns = ("words", "key", "in_text", "in_document", "start", "end", "passage")
+    rows = (
+        (p.words, p.key, p.in_text, p.in_document, p.start, p.end, shown_run(p))
+        for p in passage_list
+    )
+    write(columns, rows, form)
+    for run in passage_list.common:
+        print_message(f"in some {count(run.documents, 'document')}, not listed: {marked(run)}")
+    words_of_text, least = len(places.starts), words or opened.config.passages or 0
+    if words_of_text < least:
+        units = count(words_of_text, opened.config.shingle.noun)
+        print_message(f"the text has {units}, and a passage has {least} or more")
+    documents = len({passage.key for passage in passage_list})
+    print_message(f"{count(len(passage_list), 'passage')} in {count(documents, 'document')} found")
+
+
+def _marked(text: str, start: int, end: int) -> str:
+    """Return a part of a text in brackets, between the words around it, on one line."""
+    before, run, after = text[:start], text[start:end], text[end:]
+    if len(before) > _SHOWN_AROUND:
+        before = before[start_of_end(before, _SHOWN_AROUND) :]
+    if len(after) > _SHOWN_AROUND:
+        after = after[: end_of_start(after, _SHOWN_AROUND)]
+    if len(run) > _MOST_SHOWN:
+        half = _MOST_SHOWN // 2
+        run = f"{run[: end_of_start(run, half)]} ... {run[start_of_end(run, half) :]}"
+    return " ".join(f"{before}[{run}]{after}".split())
+
+
+def contamination(
+    paths: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="TESTSET", help='Files of records; "-" is standard input, with JSON lines.'
+        ),
+    ],
+    against: Annotated[
+        str, typer.Option("--against", metavar="CORPUS", help="The corpus of the training data.")
+    ],
+    words: LeastWords = None,
+    report: Annotated[
+        str | None,
+        path_option(
+            "Write a line of JSON for each record to this file, whose name ends in .jsonl."
+        ),
+    ] = None,
+    kind: Annotated[
+        Kind,
+        choice_option(Kind, "Format of the files."),
+    ] = Kind.AUTO,
+    key: KeyColumns = None,
+    text: TextColumn = "text",
+    scope: ScopeLimit = None,
+    max_documents: MostDocuments = None,
+    form: FormatOption = Format.TABLE,
+    database_url: DatabaseUrl = None,
+) -> None:
+    """Say which records of a test set share passages with the documents of a corpus.
+
+    The corpus must have passages. For each record that shares one, it prints the key, the number of its
+    words, the share of them that are in passages, the keys of the documents, and the number of words in
+    runs that very many documents have, whose documents are not listed. A table shows the first five
+    documents of a record. --report writes all records to a file instead, with the document and the
+    characters of each passage. A table needs all its rows in memory; the report and other formats are
+    written row by row, so the test set may have any size. At the end it prints how many records share a
+    passage, by their coverage; with --report and --json as an object.
+
+    Examples:
+    - `textsim contamination questions.jsonl --against training`
+    - `textsim contamination questions.jsonl --against training --words 20 --report found.jsonl`
+
+    """
+    from textsim_db.files.read_documents import Inputs
+
+    refusals = Refusals()
+    inputs = Inputs(paths, refusals.add, kind, key or ["id"], text)
+    if report is not None:
+        if form is Format.CSV:
+            raise misused("--format", "--report writes JSON lines; leave out one of the two")
+        check_report(report, LINES)
+        check_output("--report", report, (("TESTSET", name) for name in inputs.files()))
+    with connect(database_url) as db:
+        corpus = db.corpus(against)
+        counts = _RecordCounts(words or corpus.config.passages or 0)
+        compared = corpus.contamination(_comparable(inputs, refusals), words, scope, max_documents)
+        are_printed = report is None and form is not Format.TABLE
+        rows = counted("comparing", "records", counts.counted(compared), inputs, are_printed)
+        first = list(islice(rows, 1))
+        if refusals.count and not first:
+            refusals.show()
+            raise InputError("no record could be compared")
+        all_rows = chain(first, rows)
+        if report is None:
+            shared = (
+                (*row[:3], _shown_documents(row.documents, form), _count_words(row.common))
+                for row in all_rows
+                if row.documents or row.common
+            )
+            write(("key", "words", "coverage", "documents", "left_out"), shared, form)
+        else:
+            _write_report(report, all_rows)
+        if not counts.contaminated:
+            note_unknown_scope(corpus, scope)
+    # With --report these numbers are the result of the command, so --json prints them.
+    print_numbers = print_message if report is None else print_result
+    print_numbers(counts.summary(), **counts.numbers())
+    if counts.left_out:
+        print_message(f"{count(counts.left_out, 'record')} with runs in too many documents to list")
+    if counts.too_short:
+        records_below = count(counts.too_short, "record")
+        print_message(
+            f"{records_below} of fewer than {counts.least_words} {corpus.config.shingle.noun}s, which "
+            "can share no passage"
+        )
+    refusals.show()
+    if refusals.count:
+        raise typer.Exit(1)
+
+
+def _shown_documents(keys: list[str], form: Format) -> list[str] | str:
+    """Return the keys of documents as a format shows them: a table only the first."""
+    if form is Format.JSONL:
+        return keys
+    if form is Format.CSV or len(keys) <= _MOST_DOCUMENTS:
+        return ", ".join(keys)
+    others = len(keys) - _MOST_DOCUMENTS
+    return f"{', '.join(keys[:_MOST_DOCUMENTS])} and {others:,} more"
+
+
+def _comparable(documents: Iterable[Document], refusals: Refusals) -> Iterator[tuple[str, str]]:
+    """Yield the records whose texts can be compared, and note the others as refused."""
+    for key, text, *_ in documents:
+        try:
+            to_bytes(text)
+        except DocumentError as error:
+            refusals.add(Refusal(f'record "{key}"', str(error)))
+        else:
+            yield key, text
+
+
+def _count_words(runs: Iterable[CommonRun]) -> int:
+    """Return the number of words in runs, which may overlap."""
+    return len({place for run in runs for place in range(run.in_text, run.in_text + run.words)})
+
+
+_COVERAGE_LIMITS = (0.2, 0.5, 0.8)
+"""The limits of the ranges of coverage in which records are counted; a coverage of 0 is apart."""
+
+
+class _RecordCounts:
+    """How many records there are, how many of them share passages, and how much of them is covered."""
+
+    def __init__(self, least_words: int) -> None:
+        self.least_words = least_words
+        self.records = 0
+        self.contaminated = 0
+        self.left_out = 0
+        """The number of records with runs whose documents are not listed."""
+        self.too_short = 0
+        """The number of records that have fewer words than a passage."""
+        self.by_coverage = [0] * (len(_COVERAGE_LIMITS) + 1)
+        """The number of contaminated records in each range of coverage."""
+
+    def counted(self, rows: Iterable[Contamination]) -> Iterator[Contamination]:
+        """Yield records, and count them."""
+        for row in rows:
+            self.records += 1
+            self.contaminated += bool(row.documents)
+            self.left_out += bool(row.common)
+            self.too_short += row.words < self.least_words
+            self.by_coverage[bisect_right(_COVERAGE_LIMITS, row.coverage)] += bool(row.documents)
+            yield row
+
+    def summary(self) -> str:
+        """Return the numbers in a sentence."""
+        records = count(self.records, "record")
+        shared = f"{self.contaminated:,} of {records} share a passage with a document"
+        if not self.contaminated:
+            return shared
+        names = [
+            *(f"below {limit}" for limit in _COVERAGE_LIMITS),
+            f"from {_COVERAGE_LIMITS[-1]} on",
+        ]
+        ranges = (
+            f"{number:,} {name}" for number, name in zip(self.by_coverage, names, strict=True)
+        )
+        return f"{shared}; their coverage: {', '.join(ranges)}"
+
+    def numbers(self) -> dict[str, Any]:
+        """Return the numbers by name; of each range of coverage with its lower limit."""
+        limits = map(str, (0, *_COVERAGE_LIMITS))
+        by_coverage = dict(zip(limits, self.by_coverage, strict=True))
+        return {
+            "records": self.records,
+            "contaminated": self.contaminated,
+            "contaminated_by_coverage": by_coverage,
+        }
+
+
+def _write_report(path: str, rows: Iterable[Contamination]) -> None:
+    from textsim_db.files.records import replacing
+
+    with replacing(path) as file:
+        for row in rows:
+            members = row._asdict() | {
+                "passages": [{"key": p.key, "start": p.start, "end": p.end} for p in row.passages],
+                "common": [run._asdict() for run in row.common],
+            }
+            file.write(json.dumps(members, ensure_ascii=False).encode() + b"\n")

@@ -1,0 +1,192 @@
+"""textsim attach, detach and reconcile: the tables that are kept indexed."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from textsim_db.cli.connections import connect, open_corpus
+from textsim_db.cli.messages import print_message, print_result
+from textsim_db.cli.options import CorpusName, Create, DatabaseUrl, choice_option, column_option
+from textsim_db.cli.output import Format, FormatOption, write
+from textsim_db.cli.progress_lines import exit_if_set_aside, print_changes, progress
+from textsim_db.errors import ConfigurationError, shown
+from textsim_db.settings.corpus_settings import Existing, Mode
+
+if TYPE_CHECKING:
+    from textsim_db.corpus import Corpus
+    from textsim_db.corpus.database import Database
+
+
+TableName = Annotated[
+    str,
+    typer.Argument(
+        metavar="TABLE", help='Name of the table as SQL takes it: article, blog."Articles".'
+    ),
+]
+
+
+def attach(
+    corpus: CorpusName,
+    table: TableName,
+    key: Annotated[
+        list[str] | None,
+        column_option(
+            "Column with the key: unique and NOT NULL, of type integer, uuid, text, varchar, date, "
+            "timestamp or timestamptz. Default: id. Repeat it if the key has several columns."
+        ),
+    ] = None,
+    text: Annotated[str, column_option("Column with the text.")] = "text",
+    scope: Annotated[
+        str | None, column_option("Column with the scope. A scoped corpus requires it.")
+    ] = None,
+    time_column: Annotated[
+        str | None,
+        column_option(
+            "Column with the time from which a row counts, for as long as the corpus keeps "
+            "documents.",
+            "--time",
+        ),
+    ] = None,
+    expires: Annotated[
+        str | None, column_option("Column with the time from which a row no longer counts.")
+    ] = None,
+    row_filter: Annotated[
+        str | None,
+        typer.Option(
+            metavar="CONDITION",
+            help="Condition in SQL on the columns of a row, such as \"status = 'published'\". "
+            "Other rows have no document.",
+        ),
+    ] = None,
+    mode: Annotated[
+        Mode | None,
+        choice_option(
+            Mode,
+            "queue: workers index changed rows moments later. inline: the transaction that "
+            "writes a row also indexes it, and takes some milliseconds longer. Default: queue, or "
+            "inline if the corpus is unique.",
+        ),
+    ] = None,
+    existing: Annotated[
+        Existing,
+        choice_option(
+            Existing,
+            "If the corpus is unique, what happens if rows of the table match. refuse: the table "
+            "is not attached. keep: it is attached with these rows.",
+        ),
+    ] = Existing.REFUSE,
+    create: Create = False,
+    database_url: DatabaseUrl = None,
+) -> None:
+    """Keep a table indexed: index its rows now, and its changes from now on.
+
+    It prints how many documents were added. In mode queue, `textsim worker` must run: it indexes the
+    changes.
+
+    Examples:
+    - `textsim attach news article --key id --text body --create`
+    - `textsim attach news 'blog."Articles"' --text body --mode inline`
+    - `textsim attach news message --key day --key id --text body`
+
+    """
+    with connect(database_url) as db, _opened_or_created(db, corpus, create, scope) as opened:
+        start = time.monotonic()
+        with progress("indexing", "rows") as show:
+            report = opened.attach(
+                table,
+                None,
+                text,
+                mode,
+                show,
+                key_columns=key or ["id"],
+                existing=existing,
+                scope=scope,
+                time=time_column,
+                expires=expires,
+                row_filter=row_filter,
+            )
+        is_inline = mode is Mode.INLINE or opened.config.is_unique
+    print_changes(corpus, report, time.monotonic() - start, table=table)
+    print_message(
+        "changed rows are found at once; textsim worker gives their words ids later"
+        if is_inline
+        else "to index later changes, keep this command running: textsim worker"
+    )
+    exit_if_set_aside(report)
+
+
+def detach(corpus: CorpusName, table: TableName, database_url: DatabaseUrl = None) -> None:
+    """Stop keeping a table indexed; its documents stay in the corpus.
+
+    If the table was dropped, give its oid, which the worker's messages name.
+
+    Example: `textsim detach news article`
+    """
+    with connect(database_url) as db:
+        db.manage(corpus).detach(table)
+    message = f'table {shown(table)} is no longer attached to the corpus "{shown(corpus)}"'
+    print_result(message, corpus=corpus, table=table)
+
+
+def reconcile(
+    corpus: CorpusName,
+    check: Annotated[
+        bool,
+        typer.Option(
+            "--check",
+            help="List the differences and change nothing; exit status 1 if there are any.",
+        ),
+    ] = False,
+    form: FormatOption = Format.TABLE,
+    database_url: DatabaseUrl = None,
+) -> None:
+    """Compare a corpus with its attached tables, row by row, and index what differs.
+
+    Some changes bypass triggers: replicated rows, disabled triggers, attached partitions. If the corpus
+    is tracked, it also computes anew what is wrong in its matches and clusters. With
+    --check it prints the keys that differ, including changes that wait for a worker.
+
+    Examples:
+    - `textsim reconcile news`
+    - `textsim reconcile news --check --format jsonl`
+
+    """
+    with connect(database_url) as db:
+        opened = db.corpus(corpus)
+        if check:
+            if write(("key", "kind"), opened.drift(), form):
+                raise typer.Exit(1)
+            print_message("nothing differs")
+            return
+        start = time.monotonic()
+        with progress("comparing", "rows") as show:
+            report = opened.reconcile(show)
+    print_changes(corpus, report, time.monotonic() - start)
+    exit_if_set_aside(report)
+
+
+@contextmanager
+def _opened_or_created(
+    db: Database, name: str, create: bool, scope: str | None
+) -> Iterator[Corpus]:
+    """Lend a corpus, which is created if it does not exist.
+
+    If the table cannot be attached, an empty corpus that was created here is dropped again.
+    """
+    opened = open_corpus(db, name, create)
+    if opened is not None:
+        yield opened
+        return
+    created = db.create_corpus(name, scoped=scope is not None)
+    try:
+        yield created
+    except ConfigurationError:
+        if not len(created):
+            with suppress(ConfigurationError):
+                created.drop()
+        raise

@@ -1,0 +1,189 @@
+"""textsim boilerplate: the shingles that many documents of a corpus share.
+
+textsim stats: counts of documents, words, similarities, buckets and bytes.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from textsim_db.cli.connections import connect
+from textsim_db.cli.messages import print_message, print_object
+from textsim_db.cli.options import (
+    CorpusName,
+    DatabaseUrl,
+    LanguageLimit,
+    ScopeOfPairs,
+    number_option,
+    positive_number_option,
+    whole_number_option,
+)
+from textsim_db.cli.output import Format, FormatOption, bar, check_plot, console, table, write
+from textsim_db.cli.progress_lines import progress
+from textsim_db.cli.search_commands import note_unknown_scope
+from textsim_db.errors import ConfigurationError, shown
+from textsim_db.results.html import count
+
+if TYPE_CHECKING:
+    from textsim_db.results import Statistics
+
+
+def boilerplate(
+    corpus: CorpusName,
+    share: Annotated[
+        float, number_option("List shingles that more than this share of the texts has.")
+    ] = 0.01,
+    last: Annotated[
+        int, positive_number_option("List at most this many shingles, the most frequent first.")
+    ] = 20,
+    clusters: Annotated[
+        bool,
+        typer.Option(
+            "--clusters",
+            help="Compute the clusters, and count those in which most members have the shingle. The "
+            "clusters of a tracked corpus are always counted.",
+        ),
+    ] = False,
+    form: FormatOption = Format.TABLE,
+    database_url: DatabaseUrl = None,
+) -> None:
+    """List the shingles that many documents share, such as those of a header.
+
+    It reads a sample of at most some 50,000 documents, and prints how many. Copies of one text count
+    once. `textsim rebuild CORPUS --boilerplate 0.01` leaves such shingles out of all texts.
+
+    Examples:
+    - `textsim boilerplate news`
+    - `textsim boilerplate news --share 0.1 --clusters`
+
+    """
+    with connect(database_url) as db:
+        report = db.corpus(corpus).boilerplate(share, last, clusters)
+    is_json, has_clusters = (
+        form is Format.JSONL,
+        any(e.clusters is not None for e in report.shingles),
+    )
+    rows = [
+        (each.share, *[each.clusters] * has_clusters, each.text, _keys(each.keys, is_json))
+        for each in report.shingles
+    ]
+    write(("share", *["clusters"] * has_clusters, "shingle", "keys"), rows, form)
+    print_message(
+        f"{count(len(report.shingles), 'shingle')} listed that more than {share:.4g} of "
+        f"{count(report.texts, 'different text')} have, from a sample of {report.sampled:,} of "
+        f"{count(report.documents, 'document')}"
+    )
+
+
+def _keys(keys: tuple[str, ...], is_json: bool) -> object:
+    return keys if is_json else ", ".join(keys)
+
+
+def stats(
+    corpus: CorpusName,
+    words: Annotated[int, whole_number_option("Print this many of the most frequent words.")] = 10,
+    sample: Annotated[
+        int, whole_number_option("Compare this many documents with their candidates.")
+    ] = 1000,
+    seed: Annotated[int, whole_number_option("Seed of the sample.")] = 1,
+    plot: Annotated[
+        str | None,
+        typer.Option(metavar="PATH", help="Draw the statistics to a file ending in .svg or .png."),
+    ] = None,
+    language: LanguageLimit = None,
+    scope: ScopeOfPairs = None,
+    form: FormatOption = Format.TABLE,
+    database_url: DatabaseUrl = None,
+) -> None:
+    """Count the documents, words, similarities, buckets and bytes of a corpus.
+
+    It reads all documents. The similarities are between a sample of documents and their candidates: the
+    documents that share a bucket.
+
+    Examples:
+    - `textsim stats news --plot news.svg`
+    - `textsim stats news --words 20 --sample 5000 --format jsonl`
+
+    """
+    from textsim_db.sketch import recall_plots
+
+    if form is Format.CSV:
+        raise ConfigurationError("statistics do not fit into one CSV table; use --format jsonl")
+    check_plot(plot)
+    with connect(database_url) as db:
+        opened = db.corpus(corpus)
+        with progress("reading", "documents") as show:
+            statistics = opened.statistics(words, sample, seed, show, language, scope)
+        if not statistics.documents:
+            note_unknown_scope(opened, scope)
+    if plot is not None:  # first, because a program that reads the output may end the command
+        recall_plots.corpus(plot, corpus, statistics)
+        print_message(f"drawn: {shown(plot)}")
+    if form is Format.TABLE:
+        _show(statistics)
+    else:
+        print_object(dataclasses.asdict(statistics))
+
+
+def _show(statistics: Statistics) -> None:
+    from rich.text import Text
+
+    out = console()
+    out.print(table(("of the corpus", ""), _totals(statistics)))
+    if statistics.languages:
+        languages = list(statistics.languages.items())
+        out.print(table(("language", "documents"), languages))
+    if statistics.frequent:
+        columns = ("frequent word", "occurrences", "documents")
+        out.print(table(columns, statistics.frequent))
+    if statistics.growth:
+        columns = ("documents", "words", "distinct words")
+        out.print(table(columns, statistics.growth[::-1][::5][::-1]))
+    out.print(Text("\n".join(_bars(statistics))))
+
+
+def _totals(statistics: Statistics) -> list[tuple[str, str]]:
+    total = sum(statistics.storage.values())
+    each = total / statistics.documents if statistics.documents else 0.0
+    recall = "exact" if statistics.recall == 1 else f"{statistics.recall:.4g}"
+    return [
+        ("recall at the threshold", recall),
+        ("documents", f"{statistics.documents:,}"),
+        ("documents without words", f"{statistics.empty:,}"),
+        ("words", f"{statistics.words:,}"),
+        ("distinct words", f"{statistics.vocabulary:,}"),
+        ("words of a document: least, median, most", _lengths(statistics)),
+        ("buckets", f"{sum(number for _, number in statistics.buckets):,}"),
+        ("buckets with several documents", f"{_shared(statistics):,}"),
+        (
+            "documents in the largest bucket",
+            f"{statistics.buckets[-1][0] if statistics.buckets else 0:,}",
+        ),
+        ("candidates of a document", f"{statistics.candidates / max(statistics.sampled, 1):.3g}"),
+        *((f"bytes of {name}", f"{size:,}") for name, size in statistics.storage.items()),
+        ("bytes of a document in all", f"{each:,.0f}"),
+    ]
+
+
+def _lengths(statistics: Statistics) -> str:
+    return ", ".join(f"{statistics.lengths[percentile]:,}" for percentile in (0, 50, 100))
+
+
+def _shared(statistics: Statistics) -> int:
+    return sum(number for size, number in statistics.buckets if size > 1)
+
+
+def _bars(statistics: Statistics) -> list[str]:
+    """Return a bar for each step of 0.05 of similarity."""
+    steps = [sum(statistics.similarities[i : i + 5]) for i in range(0, 100, 5)]
+    most = max(*steps, 1)
+    return [
+        f"similarity of the candidates of {statistics.sampled:,} documents",
+        *(
+            f"{i / 20:.2f} to {(i + 1) / 20:.2f}  {bar(n / most)} {n:,}"
+            for i, n in enumerate(steps)
+        ),
+    ]

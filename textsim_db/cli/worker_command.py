@@ -1,0 +1,175 @@
+"""textsim worker: a worker as a process of its own."""
+
+from __future__ import annotations
+
+import logging
+import os
+import signal
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from textsim_db.cli.connections import connect
+from textsim_db.cli.logs import configure
+from textsim_db.cli.messages import json_option, print_object
+from textsim_db.cli.options import (
+    DatabaseUrl,
+    check_port,
+    needs_extra,
+    number_option,
+    whole_number_option,
+)
+from textsim_db.cli.progress_lines import WorkLog, counts, log, summary
+from textsim_db.sync.worker_state import LEASE_SECONDS, POLL_SECONDS, Stop
+
+if TYPE_CHECKING:
+    from textsim_db.corpus.database import Database
+    from textsim_db.results import ChangeReport
+    from textsim_db.sync.worker import Worker
+
+
+_GRACE_SECONDS = 8.0
+"""Longer than the worker's own grace, less than the 10 s after which container runtimes send SIGKILL."""
+_LISTEN_POLL_SECONDS = 1.0
+
+
+def worker(
+    once: Annotated[
+        bool,
+        typer.Option(
+            "--once",
+            help="End when no change is pending; exit status 1 if documents were set aside or a table "
+            "cannot be indexed.",
+        ),
+    ] = False,
+    poll: Annotated[
+        float | None,
+        number_option(
+            f"Time between two polls. Default: {POLL_SECONDS}; with --listen {_LISTEN_POLL_SECONDS}.",
+            "SECONDS",
+        ),
+    ] = None,
+    lease: Annotated[
+        float,
+        number_option(
+            "If a worker dies, another worker takes over its batch after this time.", "SECONDS"
+        ),
+    ] = LEASE_SECONDS,
+    listen: Annotated[
+        bool,
+        typer.Option(
+            "--listen",
+            help="Poll once a second, and at once if a session with textsim.notify = on has written.",
+        ),
+    ] = False,
+    metrics_port: Annotated[
+        int | None,
+        whole_number_option(
+            "Serve /metrics for Prometheus, and the probes /healthz and /readyz, on this port; 0 is any "
+            "free port."
+        ),
+    ] = None,
+    metrics_host: Annotated[
+        str,
+        typer.Option(
+            "--metrics-host",
+            metavar="ADDRESS",
+            help="Serve them on this address; 0.0.0.0 is every address of the machine.",
+        ),
+    ] = "127.0.0.1",
+    quiet: Annotated[
+        bool, typer.Option("--quiet", "-q", help="Print warnings and errors only.")
+    ] = False,
+    database_url: DatabaseUrl = None,
+) -> None:
+    """Index the changes of attached tables, until SIGTERM or Ctrl-C.
+
+    Any number of workers may run, on any machine. A worker that is stopped finishes its batch; if that
+    takes more than 5 seconds, another worker does the batch again. No change is lost if a worker dies.
+    The log shows the numbers of documents written, at most once a second.
+
+    With --metrics-port, /readyz answers 503 while the worker indexes no changes, for example because the
+    database cannot be reached. /healthz answers 503 if a step has lasted for over ten minutes: then the
+    worker should be started again.
+
+    Examples:
+    - `textsim worker`
+    - `textsim worker --once --quiet`
+    - `textsim worker --metrics-port 9464`
+
+    """
+    if poll is None:
+        poll = _LISTEN_POLL_SECONDS if listen else POLL_SECONDS
+    configure(logging.WARNING if quiet else logging.INFO)
+    with connect(database_url) as db:
+        work = WorkLog()
+        indexer = db.worker(poll, lease, listen, work.add)
+        with _stopped_by_signals(indexer), _metrics_served(db, indexer, metrics_host, metrics_port):
+            total = _run(db, indexer, once)
+        work.write()
+        log.info("ended: %s", summary(total), extra=counts(total))
+    if json_option.is_given:
+        print_object(counts(total))
+    if once and (total.refused or indexer.unusable):
+        raise typer.Exit(1)
+
+
+@contextmanager
+def _metrics_served(db: Database, indexer: Worker, host: str, port: int | None) -> Iterator[None]:
+    if port is None:
+        yield
+        return
+    check_port(port, "--metrics-port")
+    with needs_extra("prometheus", "the metrics need the package prometheus-client"):
+        from textsim_db.cli import prometheus
+    probes = {"/healthz": indexer.why_stuck, "/readyz": indexer.why_not_ready}
+    with prometheus.served(host, port, db.metrics, probes) as address:
+        log.info("metrics on %s/metrics", address, extra={"address": address})
+        yield
+
+
+def _run(db: Database, indexer: Worker, once: bool) -> ChangeReport:
+    from textsim_db.db.addresses import public_url
+
+    address = public_url(db.engine.url)
+    log.info("working for %s", address, extra={"database": address})
+    if not db.sources():
+        log.info("no table is attached; to attach a table: textsim attach CORPUS TABLE")
+    return indexer.run(until_idle=once)
+
+
+@contextmanager
+def _stopped_by_signals(indexer: Worker) -> Iterator[None]:
+    """Stop the worker at SIGTERM and at the first SIGINT, after its batch if that ends soon."""
+    stop, ended = Stop(), threading.Event()
+
+    def handle(number: int, frame: object) -> None:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        indexer.stop()
+        stop.set()
+
+    before = {n: signal.signal(n, handle) for n in (signal.SIGTERM, signal.SIGINT)}
+    threading.Thread(target=_end_process, args=(indexer, stop, ended), daemon=True).start()
+    try:
+        yield
+    finally:
+        ended.set()
+        stop.set()
+        for n, handler in before.items():
+            signal.signal(n, handler)
+
+
+def _end_process(indexer: Worker, stop: Stop, ended: threading.Event) -> None:
+    """End the process if the batch is not finished soon after the worker was stopped.
+
+    A kernel cannot be interrupted, and the largest texts take minutes. The server rolls the transaction
+    back, as if the worker had been killed.
+    """
+    stop.wait(float("inf"))
+    if not ended.wait(_GRACE_SECONDS):
+        indexer.cancel()
+        log.warning("ended before the batch was finished; another worker does the batch again")
+        os._exit(0)

@@ -1,0 +1,420 @@
+"""All pairs, clusters and duplicates of a corpus, and what holds a cluster together.
+
+Tracked clusters: matches and clusters in tables that stay current.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Iterable
+from datetime import timedelta
+from functools import partial
+from itertools import islice
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec
+
+from textsim_db.corpus.arguments import CheckedArguments
+from textsim_db.db.store import Store
+from textsim_db.errors import ConfigurationError, DocumentNotFound, MeasureError
+from textsim_db.files.arrow_results import ResultColumns, Results
+from textsim_db.lazy_imports import lazy
+from textsim_db.results import (
+    Cluster,
+    ClusterEvent,
+    Duplicate,
+    InspectedCluster,
+    Inspection,
+    Member,
+    Pair,
+)
+from textsim_db.results.result_list import ResultList
+from textsim_db.settings.check_values import (
+    check_callable,
+    check_count,
+    check_duration,
+    check_flag,
+    check_several,
+    check_threshold,
+)
+from textsim_db.settings.corpus_settings import check_linkage
+from textsim_db.sync import pending_log
+from textsim_db.write.document_inputs import Key, Scope
+
+if TYPE_CHECKING:
+    from textsim_db.measures import cluster_explanation, explanation
+    from textsim_db.measures.cluster_explanation import ExplainedCluster
+    from textsim_db.measures.explanation import PairDifferences
+    from textsim_db.read import documents_by_key, list_clusters, list_pairs, search
+    from textsim_db.read.list_clusters import ClusterRules
+    from textsim_db.sync import upkeep
+else:
+    cluster_explanation = lazy("textsim_db.measures.cluster_explanation", globals())
+    documents_by_key = lazy("textsim_db.read.documents_by_key", globals())
+    explanation = lazy("textsim_db.measures.explanation", globals())
+    list_clusters = lazy("textsim_db.read.list_clusters", globals())
+    list_pairs = lazy("textsim_db.read.list_pairs", globals())
+    search = lazy("textsim_db.read.search", globals())
+    upkeep = lazy("textsim_db.sync.upkeep", globals())
+
+
+Parameters = ParamSpec("Parameters")
+
+_COMPARED_AT_ONCE = 1_000
+"""The pairs whose documents are read in one statement."""
+
+
+class ClusterMethods(CheckedArguments):
+    """Methods that compare all documents with each other."""
+
+    def pairs(
+        self,
+        threshold: float | None = None,
+        measure: str = "jaccard",
+        language: str | None = None,
+        scope: Scope | None = None,
+    ) -> Results[Pair]:
+        """Return all pairs of similar documents, each pair once and verified exactly.
+
+        In each pair a < b. The pairs come from one snapshot, whose transaction stays open until the
+        results are exhausted or closed. threshold and measure are those of query(), with the same
+        warnings. With a measure other than jaccard all pairs of a bucket are compared, even in a bucket
+        with many documents.
+
+        Args:
+            language: a code of ISO 639; both documents must be of this language.
+            scope: only documents of this scope are compared. By default the documents of
+                all scopes are, each scope by itself.
+
+        Raises:
+            MeasureError: the measure depends on the order of the documents, as containment does.
+            ConfigurationError: an argument is out of range.
+
+        Examples:
+            >>> list(corpus.pairs())
+            [Pair(a='monday', b='update', similarity=0.9)]
+        """
+        criterion = self._criterion(measure, threshold, language, self._scope_of_pairs(scope))
+        if not criterion.measure.is_symmetric:
+            raise MeasureError(f"{measure} depends on the order of two documents; use overlap")
+
+        return Results(Pair, partial(self._pairs, list_pairs.pairs, criterion))
+
+    def clusters(
+        self,
+        threshold: float | None = None,
+        linkage: str = "single",
+        rank: Callable[[str], Any] | None = None,
+        language: str | None = None,
+        scope: Scope | None = None,
+        *,
+        judgements: bool = False,
+    ) -> Results[Cluster[str]]:
+        """Return the clusters of similar documents, the largest first; each has two keys or more.
+
+        Only verified pairs connect documents. `weakest` is the similarity of the weakest link that
+        connects a cluster. If more than 256 different documents share a bucket, only some of their
+        pairs are verified, and `weakest` may be lower than with all pairs.
+
+        Args:
+            threshold: the lowest similarity of a pair; by default the threshold of the corpus.
+            linkage: how pairs make clusters.
+                `"single"`: the connected components of the pairs; a chain of pairs may connect
+                dissimilar documents.
+                `"complete"`: every two members are a pair; this needs memory for all pairs.
+                `"kept"`: one member is kept, and every other member is a pair with it.
+            rank: for linkage `"kept"`, returns the rank of a key. The document with the lowest rank is
+                considered first, so it is kept. By default the order of the keys counts.
+            language: a code of ISO 639, to cluster only the documents of this language.
+            scope: only documents of this scope are compared. By default the documents of
+                all scopes are, each scope by itself.
+            judgements: whether the judgements of the corpus are obeyed; see judge().
+
+        Raises:
+            ConfigurationError: an argument is out of range.
+
+        Examples:
+            >>> list(corpus.clusters())
+            [Cluster(keys=('monday', 'update'), weakest=0.9, kept=None)]
+        """
+        criterion = self._criterion("jaccard", threshold, language, self._scope_of_pairs(scope))
+        rules = _rules(linkage, rank, judgements)
+        return Results(Cluster, partial(self._pairs, list_clusters.clusters, criterion, rules))
+
+    def duplicates(
+        self,
+        threshold: float | None = None,
+        linkage: str = "kept",
+        rank: Callable[[str], Any] | None = None,
+        language: str | None = None,
+        scope: Scope | None = None,
+        *,
+        judgements: bool = False,
+    ) -> Results[Duplicate]:
+        """Return the documents to remove so that each cluster keeps one document.
+
+        Nothing is removed; pass the keys to remove(). With linkage `"kept"` each document to remove
+        is a verified pair with the document that is kept in its place. With the other linkages of
+        clusters() their similarity may be below the threshold.
+
+        Args:
+            threshold: the lowest similarity of a pair; by default the threshold of the corpus.
+            linkage: how pairs make clusters; see clusters().
+            rank: returns the rank of a key; the document with the lowest rank of a cluster is kept. By
+                default the lowest key is kept.
+            language: a code of ISO 639, to compare only the documents of this language.
+            scope: only documents of this scope are compared. By default the documents of
+                all scopes are, each scope by itself.
+            judgements: whether the judgements of the corpus are obeyed; see judge().
+
+        Raises:
+            ConfigurationError: an argument is out of range.
+
+        Examples:
+            >>> duplicates = list(corpus.duplicates())
+            >>> duplicates
+            [Duplicate(key='update', kept='monday', similarity=0.9)]
+            >>> corpus.remove(duplicate.key for duplicate in duplicates)
+            1
+        """
+        criterion = self._criterion("jaccard", threshold, language, self._scope_of_pairs(scope))
+        rules = _rules(linkage, rank, judgements)
+        return Results(Duplicate, partial(self._pairs, list_clusters.duplicates, criterion, rules))
+
+    def inspect_clusters(
+        self,
+        threshold: float | None = None,
+        linkage: str = "single",
+        language: str | None = None,
+        scope: Scope | None = None,
+        *,
+        judgements: bool = False,
+        fewest: int = 2,
+    ) -> list[InspectedCluster]:
+        """Return the clusters of clusters(), each with an inspection.
+
+        At most 50 members of a cluster are compared with each other. A cluster that a template holds
+        together is often false: rebuild(boilerplate=...) leaves the template out.
+
+        Args:
+            threshold: the lowest similarity of a pair; by default the threshold of the corpus.
+            linkage: how pairs make clusters, as in clusters().
+            language: a code of ISO 639, to cluster only the documents of this language.
+            scope: only documents of this scope are compared.
+            judgements: whether the judgements of the corpus are obeyed; see judge().
+            fewest: the members of the smallest cluster that is returned.
+
+        Raises:
+            ConfigurationError: an argument is out of range.
+
+        Examples:
+            >>> [(cluster, inspection)] = corpus.inspect_clusters()
+            >>> inspection.least, inspection.is_exact, inspection.held_by_template
+            (0.9, True, False)
+        """
+        criterion = self._criterion("jaccard", threshold, language, self._scope_of_pairs(scope))
+        check_count(fewest, "fewest", 2, 2**31)
+        rules = _rules(linkage, None, judgements)
+        return ResultList(self._current.search(list_clusters.inspected, criterion, rules, fewest))
+
+    def inspect_keys(self, clusters: Iterable[Iterable[Key]]) -> list[Inspection]:
+        """Return what holds clusters together that are given by the keys of their documents.
+
+        Args:
+            clusters: the keys of each cluster. Unknown keys are ignored.
+
+        Raises:
+            ConfigurationError: a cluster has no document of the corpus.
+
+        Examples:
+            >>> corpus.inspect_keys([["monday", "update"]])[0].least
+            0.9
+        """
+        keys = [[self._key(key) for key in cluster] for cluster in clusters]
+        inspected = self._current.search(list_clusters.inspect_keys, keys, self.config.threshold)
+        return ResultList(inspected)
+
+    def differences(
+        self, pairs: Iterable[Pair | tuple[Key, Key]]
+    ) -> Generator[PairDifferences, None, None]:
+        """Yield where the documents of each pair differ, word by word.
+
+        It computes no measure and reads many documents at once, so it takes a small part of the time of
+        explain(). Only the words of a document are stored, so the result shows texts in normal form.
+
+        Args:
+            pairs: pairs of keys, such as those of pairs(), which are read while the result is.
+
+        Raises:
+            DocumentNotFound: no document has one of the keys.
+            ConfigurationError: a pair has no two keys.
+            MeasureError: the documents have millions of words and little in common.
+
+        Examples:
+            >>> (pair,) = corpus.differences(corpus.pairs())
+            >>> [(part.a, part.b) for part in pair.parts if part.change != "same"]
+            [('evening ', '')]
+        """
+        given = iter(pairs)
+        while part := [self._two_keys(pair) for pair in islice(given, _COMPARED_AT_ONCE)]:
+            keys = list(dict.fromkeys(key for pair in part for key in pair))
+            forms = self._current.read(documents_by_key.forms, keys)
+            for key in keys:
+                if key not in forms:
+                    raise DocumentNotFound(f'corpus "{self.name}" has no document {key!r}')
+            yield from explanation.differences_of(part, forms)
+
+    def _two_keys(self, pair: Pair | tuple[Key, Key]) -> tuple[str, str]:
+        if not isinstance(pair, tuple | list) or len(pair) < 2:
+            raise ConfigurationError(f"a pair is {pair!r:.100}; expected two keys such as (a, b)")
+        return self._key(pair[0]), self._key(pair[1])
+
+    def explain_cluster(
+        self, cluster: Cluster[str] | Iterable[Key], most: int = 20
+    ) -> ExplainedCluster:
+        """Compare the documents of a cluster with the kept one, word by word.
+
+        If none is kept, they are compared with the first one. Only the words of a document are stored,
+        so the result shows texts in normal form.
+
+        Args:
+            cluster: a cluster of clusters(), or the keys of some documents.
+            most: the number of documents to compare at most, the first ones.
+
+        Raises:
+            DocumentNotFound: no document has one of the keys.
+            ConfigurationError: the cluster is empty, or an argument is out of range.
+            MeasureError: the documents have millions of words and little in common.
+
+        Examples:
+            >>> (cluster,) = corpus.clusters()
+            >>> found = corpus.explain_cluster(cluster)
+            >>> found.key, [(member.key, member.similarity) for member in found.members]
+            ('monday', [('update', 0.9)])
+        """
+        keys: Any = cluster.keys if isinstance(cluster, Cluster) else cluster
+        kept = cluster.kept if isinstance(cluster, Cluster) else None
+        check_several(keys, "explain_cluster() takes a cluster, or several keys such as [a, b]")
+        check_count(most, "most", 1, 2**31)
+        stored = list(dict.fromkeys(self._key(key) for key in keys))
+        if not stored:
+            raise ConfigurationError("the cluster is empty; expected the keys of documents")
+        key = kept or stored[0]
+        compared = [key, *[each for each in stored if each != key][:most]]
+        forms = {each: self._current.read(search.normal_form_of, each) for each in compared}
+        left_out = len(stored) - len(compared)
+        return cluster_explanation.explain_cluster(forms, key, left_out, self.config)
+
+    def _pairs(
+        self,
+        function: Callable[Concatenate[Store, Parameters], Generator[ResultColumns, None, None]],
+        *args: Parameters.args,
+        **kwargs: Parameters.kwargs,
+    ) -> Generator[ResultColumns, None, None]:
+        """Yield the columns of a reader of all pairs, after a warning about unindexed changes."""
+        self._current.read(pending_log.warn_unindexed)
+        yield from self._current.stream(function, *args, **kwargs)
+
+
+def _rules(linkage: str, rank: Callable[[str], Any] | None, judgements: bool) -> ClusterRules:
+    how = check_linkage(linkage)
+    check_callable(rank, "rank")
+    return list_clusters.ClusterRules(how, rank, check_flag(judgements, "judgements"))
+
+
+class TrackingMethods(CheckedArguments):
+    """Methods that keep and read the clusters of a tracked corpus."""
+
+    def track(
+        self,
+        linkage: str = "kept",
+        threshold: float | None = None,
+        *,
+        mode: str = "queue",
+        keep_events: timedelta | str | None = timedelta(days=30),
+    ) -> None:
+        """Keep the matches and clusters of the corpus in tables that stay current.
+
+        A worker or update_clusters() computes them: first of all documents, and then of each change.
+        They obey judgements; see judge(). members() reads them.
+
+        Args:
+            linkage: how matches make clusters: `"kept"`, `"single"` or `"complete"`, as in clusters().
+                With `"kept"` documents are considered in the order in which they were added.
+            threshold: the lowest similarity of a match; by default the threshold of the corpus, and not
+                lower. If a rebuild changes that of the corpus, an equal or lower one follows it.
+            mode: with `"queue"` a worker or update_clusters() processes changes. With `"inline"` the
+                transaction that writes documents updates their clusters when it commits, and these
+                transactions wait for each other.
+            keep_events: how long cluster_events() lists an event, such as `"30 days"`; None: always.
+
+        Raises:
+            ConfigurationError: the corpus is tracked already, or an argument is out of range.
+
+        Examples:
+            >>> corpus.track()
+            >>> corpus.update_clusters()
+            3
+            >>> corpus.cluster_of("update")
+            Member(key='update', cluster=1, representative='monday', similarity=0.9, crowded=False)
+            >>> corpus.untrack()
+        """
+        how = check_linkage(linkage)
+        limit = None if threshold is None else check_threshold(threshold)
+        kept = check_duration(keep_events, "keep_events")
+        self._current.loaded().write(upkeep.track, how, limit, mode, kept)
+
+    def untrack(self) -> None:
+        """Remove the matches and clusters of a tracked corpus, and their history; documents stay.
+
+        Raises:
+            ConfigurationError: the corpus is not tracked.
+        """
+        self._current.loaded().write(upkeep.untrack)
+
+    def update_clusters(self) -> int:
+        """Bring the clusters of a tracked corpus up to date; return the number of changed documents.
+
+        A worker does the same. Each transaction processes some five thousand documents.
+
+        Raises:
+            ConfigurationError: the corpus is not tracked.
+        """
+        return self._current.loaded().search(upkeep.update)
+
+    def members(self) -> Results[Member]:
+        """Return the documents of all clusters of a tracked corpus, one cluster after the other.
+
+        Documents that changed since the last update have the clusters that they had then.
+
+        Raises:
+            ConfigurationError: the corpus is not tracked.
+        """
+        return Results(Member, partial(self._current.loaded().stream, upkeep.members))
+
+    def members_of(self, key: Key) -> Results[Member]:
+        """Return the documents of the cluster of a document, with itself; none if nothing matches it.
+
+        Raises:
+            ConfigurationError: the corpus is not tracked.
+            DocumentNotFound: the key is none that a document can have.
+        """
+        stream, own = self._current.loaded().stream, self._key(key)
+        return Results(Member, partial(stream, upkeep.members_of, own))
+
+    def cluster_events(self, after: int = 0) -> Generator[ClusterEvent, None, None]:
+        """Yield what happened to the clusters of a tracked corpus, in order.
+
+        Args:
+            after: the id of the last event that was read. No event comes later with a lower id.
+
+        Raises:
+            ConfigurationError: the corpus is not tracked.
+        """
+        yield from self._current.loaded().stream(upkeep.cluster_events, after)
+
+    def cluster_of(self, key: Key) -> Member | None:
+        """Return the document with a key as a member of its cluster; None if nothing matches it.
+
+        Raises:
+            ConfigurationError: the corpus is not tracked.
+            DocumentNotFound: the key is none that a document can have.
+        """
+        return self._current.loaded().read(upkeep.cluster_of, self._key(key))

@@ -1,0 +1,269 @@
+"""Database: the corpora of a database; connect() opens it, install() creates its schema."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Unpack
+
+from sqlalchemy import URL, Engine
+
+from textsim_db.corpus import Corpus, ManagedCorpus
+from textsim_db.corpus.corpus import load_modules
+from textsim_db.db import addresses, embedded_server, engine as engines, schema, stored_corpus
+from textsim_db.db.connections import renew_after_fork
+from textsim_db.db.dictionary import Dictionary
+from textsim_db.db.store import Store
+from textsim_db.errors import ConfigurationError, CorpusExists, suggest_settings
+from textsim_db.lazy_imports import lazy
+from textsim_db.results import Metric, Source, WorkerState
+from textsim_db.results.result_list import ResultList
+from textsim_db.settings.corpus_settings import SETTINGS, CorpusSettings, Settings
+from textsim_db.sync import pending_log, sources as attached_tables
+from textsim_db.sync.worker_state import LEASE_SECONDS, POLL_SECONDS, WorkerSettings, WorkReport
+from textsim_db.write.temporary_corpora import check_not_reserved, is_temporary
+
+if TYPE_CHECKING:
+    from textsim_db.sync import worker
+    from textsim_db.sync.worker import Worker
+    from textsim_db.text import stop_words as stop_word_lists
+else:
+    worker = lazy("textsim_db.sync.worker", globals())
+    stop_word_lists = lazy("textsim_db.text.stop_words", globals())
+
+
+URL_VARIABLE = "TEXTSIM_DATABASE_URL"
+
+
+class Database:
+    """The corpora of one database; connect() returns it.
+
+    Close it after use, or use it in a with statement. Threads may share it.
+
+    Examples:
+        >>> import textsim_db
+        >>> with textsim_db.connect() as db:
+        ...     corpus = db.create_corpus("news")
+        ...     db.corpora()
+        ['news']
+    """
+
+    def __init__(self, engine: Engine, owned: bool) -> None:
+        self._engine = engine
+        self._owned = owned
+        self._dictionary = Dictionary(engine)
+        renew_after_fork(engine)
+
+    def __enter__(self) -> Database:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return f"Database({addresses.public_url(self._engine.url)!r})"
+
+    @property
+    def url(self) -> str:
+        """The address of the database for psql and other clients, with the password."""
+        return addresses.plain_url(self._engine.url)
+
+    @property
+    def engine(self) -> Engine:
+        """The SQLAlchemy engine, for your own statements."""
+        return self._engine
+
+    def close(self) -> None:
+        """Close all connections, except those of an engine that was passed to connect()."""
+        if self._owned:
+            self._engine.dispose()
+
+    @suggest_settings(*SETTINGS)
+    def create_corpus(
+        self, name: str, exist_ok: bool = False, **settings: Unpack[Settings]
+    ) -> Corpus:
+        """Create a corpus and return it.
+
+        Args:
+            name: at most 200 bytes; it must not begin with "textsim temporary ".
+            exist_ok: return an existing corpus of this name, if it has the same settings.
+            **settings: the fields of CorpusSettings, such as `threshold=0.7`.
+
+        Raises:
+            CorpusExists: there is a corpus of this name; with exist_ok, if it has other settings.
+            ConfigurationError: a setting is out of range, or the settings contradict each other.
+
+        Examples:
+            >>> corpus = db.create_corpus("tickets", shingle="char:8", threshold=0.7)
+            >>> corpus.config.bands, corpus.config.rows
+            (25, 5)
+        """
+        check_not_reserved(name)
+        wanted = stop_word_lists.with_lists(CorpusSettings(**settings))
+        load_modules()
+        is_new = True
+        try:
+            stored_corpus.create(self._engine, name, wanted.complete())
+        except CorpusExists:
+            if not exist_ok:
+                raise
+            is_new = False
+        stored = stored_corpus.load(self._engine, name)
+        if not is_new:
+            wanted.check_same(name, stored.config)
+        return Corpus(Store(self._engine, self._dictionary, stored))
+
+    def corpus(self, name: str) -> Corpus:
+        """Open a corpus by its name.
+
+        Raises:
+            CorpusNotFound: there is no corpus of this name; the message suggests the nearest name.
+            RecipeError: the corpus has signatures that this version of textsim-db does not compute.
+
+        Examples:
+            >>> db.corpus("news")
+            Corpus('news', shingle='word:3', threshold=0.6, bands=32, rows=4)
+        """
+        return Corpus(Store(self._engine, self._dictionary, stored_corpus.load(self._engine, name)))
+
+    def manage(self, name: str) -> ManagedCorpus:
+        """Open a corpus only to read its state, such as status(); faster, because no kernels are loaded.
+
+        The golden signature, which shows that this machine computes the same hashes, is not checked.
+
+        Raises:
+            CorpusNotFound: there is no corpus of this name.
+            RecipeError: the corpus was built by another recipe.
+        """
+        stored = stored_corpus.load(self._engine, name, check_golden=False)
+        return Corpus(Store(self._engine, self._dictionary, stored))
+
+    def drop_corpus(self, name: str) -> None:
+        """Remove a corpus with all its documents, even if it was built by another recipe.
+
+        Raises:
+            CorpusNotFound: there is no corpus of this name.
+            ConfigurationError: a view depends on the corpus.
+        """
+        stored_corpus.drop_named(self._engine, name)
+
+    def worker(
+        self,
+        poll: float = POLL_SECONDS,
+        lease: float = LEASE_SECONDS,
+        listen: bool = False,
+        report: Callable[[WorkReport], None] | None = None,
+    ) -> Worker:
+        """Return a worker, whose run() indexes the changes of attached tables.
+
+        Any number of workers may run, on any machine.
+
+        Args:
+            poll: the seconds between two polls of the log of changes.
+            lease: the seconds after which other workers take over the changes that this worker has
+                claimed, if it dies.
+            listen: also wake up on notifications; sessions with textsim.notify = on send them.
+            report: called after each transaction.
+
+        Raises:
+            ConfigurationError: an argument is out of range.
+
+        Examples:
+            >>> db.worker().run(until_idle=True)
+            ChangeReport(added=0, replaced=0, removed=0, unchanged=0, completed=0, mended=0, refused=[])
+        """
+        settings = WorkerSettings(poll, lease, listen, report)
+        return worker.Worker(self._engine, self._dictionary, settings)
+
+    def sources(self) -> list[Source]:
+        """Return the attached tables of all corpora."""
+        with engines.database_errors():
+            return ResultList(attached_tables.attached(self._engine))
+
+    def workers(self) -> list[WorkerState]:
+        """Return what each running worker does, as the workers reported it."""
+        with engines.database_errors():
+            return ResultList(pending_log.workers(self._engine))
+
+    def metrics(self) -> list[Metric]:
+        """Return the rows of the view textsim.metrics, ordered by name."""
+        with engines.database_errors():
+            return pending_log.metrics(self._engine)
+
+    def corpora(self) -> list[str]:
+        """Return the names of all corpora in alphabetical order, except temporary corpora."""
+        return [n for n in stored_corpus.names(self._engine) if not is_temporary(n)]
+
+
+def connect(
+    address: str | URL | Engine | None = None, application_name: str = engines.APPLICATION_NAME
+) -> Database:
+    """Open a database that has the schema textsim.
+
+    A process that is forked later gets its own connections, because its engine gets a new pool.
+
+    Args:
+        address: a URL such as postgresql://user@host/name, or a SQLAlchemy engine with psycopg 3. By
+            default the environment variable TEXTSIM_DATABASE_URL. Without the variable, the embedded
+            PostgreSQL is started, and gets the schema if it is missing.
+        application_name: the name that pg_stat_activity shows. The address and PGAPPNAME take
+            precedence. An engine keeps its own name.
+
+    Raises:
+        SchemaError: the schema is missing or of another version; the message has the command to run.
+        DatabaseUnavailable: there is no connection to the database.
+        ConfigurationError: the address is not an address of PostgreSQL, or the engine cannot be used.
+
+    Examples:
+        >>> import textsim_db
+        >>> db = textsim_db.connect()
+    """
+    engine, ours, is_embedded = resolve(address, application_name)
+    try:
+        if is_embedded:
+            schema.ensure_installed(engine)
+        else:
+            schema.check_installed(engine)
+    except BaseException:
+        if ours:
+            engine.dispose()
+        raise
+    return Database(engine, ours)
+
+
+def install(address: str | URL | Engine | None = None) -> str:
+    """Install the schema textsim, or upgrade it to this version, and return its revision.
+
+    Args:
+        address: as in connect().
+
+    Raises:
+        SchemaError: the server is older than PostgreSQL 14, or the database's encoding is not UTF8.
+        DatabaseUnavailable: there is no connection to the database.
+        DatabaseError: the role has no right to create a schema.
+    """
+    engine, ours, _ = resolve(address)
+    try:
+        return schema.upgrade(engine)
+    finally:
+        if ours:
+            engine.dispose()
+
+
+def resolve(
+    address: str | URL | Engine | None, application_name: str = engines.APPLICATION_NAME
+) -> tuple[Engine, bool, bool]:
+    """Return an engine for an address, whether we must close it, and whether it is embedded."""
+    if isinstance(address, Engine):
+        return engines.check_engine(address), False, False
+    if isinstance(address, URL):
+        address = address.render_as_string(hide_password=False)
+    if address is not None and not isinstance(address, str):
+        raise ConfigurationError(
+            f"the address is of type {type(address).__name__}; expected a URL or a SQLAlchemy engine"
+        )
+    engines.check_application_name(application_name)
+    address = address or os.environ.get(URL_VARIABLE)
+    if address:
+        return engines.open_engine(address, application_name), True, False
+    return engines.open_engine(embedded_server.start(), application_name), True, True

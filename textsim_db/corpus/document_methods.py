@@ -1,0 +1,337 @@
+"""Documents of a corpus: add, remove, expire, count.
+
+Judgements: what people say of two documents.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING, Any, LiteralString
+
+from textsim_db.corpus.arguments import CheckedArguments
+from textsim_db.db.engine import read_rows
+from textsim_db.db.store import Store
+from textsim_db.errors import ConfigurationError, DuplicateError
+from textsim_db.files.arrow_results import Results
+from textsim_db.lazy_imports import lazy
+from textsim_db.read import statements
+from textsim_db.results import AddReport, Contradiction, Judgement, Match
+from textsim_db.results.result_list import ResultList
+from textsim_db.settings.check_values import check_several
+from textsim_db.settings.progress_bar import showing
+from textsim_db.write.document_inputs import Documents, Key, Scope, stream_documents
+
+if TYPE_CHECKING:
+    from textsim_db.read import search, stored_judgements
+    from textsim_db.write import (
+        document_inputs,
+        judge_pairs,
+        learn_from_sample,
+        load_batches,
+        remove_documents,
+    )
+else:
+    learn_from_sample = lazy("textsim_db.write.learn_from_sample", globals())
+    load_batches = lazy("textsim_db.write.load_batches", globals())
+    remove_documents = lazy("textsim_db.write.remove_documents", globals())
+    search = lazy("textsim_db.read.search", globals())
+    document_inputs = lazy("textsim_db.write.document_inputs", globals())
+    judge_pairs = lazy("textsim_db.write.judge_pairs", globals())
+    stored_judgements = lazy("textsim_db.read.stored_judgements", globals())
+
+
+class DocumentMethods(CheckedArguments):
+    """Methods that write and count documents."""
+
+    def add_many(
+        self,
+        documents: Documents,
+        progress: Callable[[AddReport], None] | bool | None = None,
+        *,
+        key: str | None = None,
+        text: str | None = None,
+        scope: str | None = None,
+    ) -> AddReport:
+        """Add documents, and replace the stored documents that have the same keys.
+
+        The documents are read in batches, and each batch is one transaction. A document whose words
+        did not change is not written. If several documents have the same key, the last one counts.
+
+        A document that cannot be stored is refused: the report has its key and the reason, and the
+        other documents are added. Reasons are a NUL character, a lone surrogate, a key of over 1,000
+        bytes, a text of over 128 MiB, or a wrong type.
+
+        After a deadlock or a lost connection a batch is written again, for about 10 seconds. If
+        another client writes the same keys in between, its documents may be replaced. A batch that
+        exceeds a time limit of the server is written in halves, down to single documents. If the call
+        fails, the batches before the error stay stored, and a second call adds only what is missing.
+
+        Args:
+            documents: an iterable of (key, text), or a mapping of key to text. In a scoped corpus
+                an iterable of (key, text, scope). With `key` and `text` also an iterable of records
+                such as dicts, a data frame of pandas or Polars, or any table with the Arrow PyCapsule
+                interface, such as one of PyArrow or DuckDB, which needs PyArrow. A key is a str, an
+                integer or a UUID; integers and UUIDs are stored as their text. A null or a value of a
+                wrong type in a frame is refused with its column and row, from 0 on.
+            progress: True shows a bar; a function is called after each batch, with the report so far.
+            key: the name of the column, or the member of a record, that holds the keys.
+            text: the name of the column, or the member of a record, that holds the texts.
+            scope: the name of the column, or the member of a record, that holds the scopes. A scope is
+                a str of up to 200 bytes, an integer or a UUID; other documents are refused.
+
+        Raises:
+            ConfigurationError: the documents are of another kind, such as a list of texts.
+            DatabaseError: the database failed; the message names the document if one is the cause.
+
+        Examples:
+            >>> corpus.add_many([{"id": 7, "body": "Rain is expected."}], key="id", text="body")
+            AddReport(added=1, replaced=0, unchanged=0, repeated_keys=0, refused=[], twins=[])
+        """
+        stream = stream_documents(documents, key, text, scope)
+        with showing(progress, "indexing", "documents") as show:
+            learned, stream = self._current.write(learn_from_sample.learn_from_load, stream)
+            if learned is not None:
+                self._current.store = replace(self._current.store, corpus=learned)
+            return self._current.write(load_batches.add_many, stream, show)
+
+    def add(
+        self,
+        key: Key,
+        text: str,
+        scope: Scope | None = None,
+        *,
+        force: bool = False,
+        copies: bool = False,
+    ) -> AddReport:
+        """Add or replace one document; a document of a scoped corpus has a scope.
+
+        For more than a few documents use add_many(), which is much faster.
+
+        Args:
+            key: the key of the document.
+            text: its text.
+            scope: the part of a scoped corpus that it belongs to.
+            force: store it although the corpus is unique and other documents match it, unless one of
+                them has exactly the same shingles. It stands in the way of later documents as any
+                other does, and check() accepts it.
+            copies: store it even if another document has the same shingles.
+
+        Raises:
+            DocumentError: the document cannot be stored; add_many() lists the reasons.
+            DuplicateError: the corpus is unique and has documents that match this one.
+
+        Examples:
+            >>> corpus.add("weather", "Rain is expected in the north.")
+            AddReport(added=1, replaced=0, unchanged=0, repeated_keys=0, refused=[], twins=[])
+        """
+        report, matches = self._current.write(
+            load_batches.add, key, text, self._scope(scope), force, copies
+        )
+        if matches:
+            raise DuplicateError(self.name, report.twins[0].key, matches)
+        return report
+
+    def add_unique(
+        self,
+        key: Key,
+        text: str,
+        scope: Scope | None = None,
+        *,
+        force: bool = False,
+        copies: bool = False,
+    ) -> list[Match]:
+        """Add or replace one document of a unique corpus, unless other documents match it.
+
+        Returns the documents that keep it out, best first. If the list is empty, the document was added
+        or replaced; otherwise nothing was written. The arguments are those of add().
+
+        Raises:
+            DocumentError: the document cannot be stored; add_many() lists the reasons.
+            ConfigurationError: the corpus is not unique.
+
+        Examples:
+            >>> titles = db.create_corpus("titles", threshold=0.6, recall=1, is_unique=True)
+            >>> titles.add_unique("a", "The city council approved the new budget for schools.")
+            []
+            >>> titles.add_unique("b", "The city council approved the new budget for schools today.")
+            [Match(key='a', similarity=0.875, estimate=None)]
+        """
+        if not self.config.is_unique:
+            raise ConfigurationError(
+                f'corpus "{self.name}" accepts near-duplicates; to keep them out: '
+                f"textsim rebuild {shlex.quote(self.name)} --unique"
+            )
+        scope = self._scope(scope)
+        added = self._current.write(load_batches.add, key, text, scope, force, copies)
+        return ResultList(added[1])
+
+    def remove(self, keys: Iterable[Key]) -> int:
+        """Remove documents by key, and return how many were removed; unknown keys are skipped.
+
+        Lost connections and time limits are handled as in add_many().
+
+        Raises:
+            ConfigurationError: `keys` is a single key.
+
+        Examples:
+            >>> corpus.remove(["recipe", "no such key"])
+            1
+        """
+        check_several(keys, "remove() takes several keys, such as [key]")
+        return self._current.write(remove_documents.remove, keys)
+
+    def expire(self, progress: Callable[[int], None] | bool | None = None) -> int:
+        """Remove the documents whose time is over, and return how many were removed.
+
+        Searches do not find them in any case, and a worker removes them too. Each transaction removes up
+        to a thousand documents. Documents that another transaction is writing are left to a later call.
+
+        Args:
+            progress: True shows a bar; a function is called with the number of documents removed so
+                far.
+
+        Raises:
+            ConfigurationError: the corpus has no `keep_for`.
+
+        Examples:
+            >>> chats = db.create_corpus("chats", keep_for="30 days")
+            >>> chats.add("a", "See you at eight in front of the station.").added
+            1
+            >>> chats.expire()
+            0
+        """
+        if self.config.keep_for is None:
+            raise ConfigurationError(f'corpus "{self.name}" keeps its documents for ever')
+        with showing(progress, "removing", "documents") as show:
+            return self._current.write(remove_documents.expire, show)
+
+    def normal_form(self, key: Key) -> str:
+        """Return the words of an indexed document, with one space between them.
+
+        Raises:
+            DocumentNotFound: no document has this key.
+
+        Examples:
+            >>> corpus.normal_form("recipe")
+            'whisk two eggs with sugar and fold in the sifted flour'
+        """
+        return self._current.read(search.normal_form_of, self._key(key))
+
+    def __len__(self) -> int:
+        """Return the number of documents."""
+        return int(self._current.read(_value, statements.COUNT_DOCUMENTS))
+
+    def __bool__(self) -> bool:
+        # Without this, an empty corpus would be false.
+        return True
+
+    def __contains__(self, key: object) -> bool:
+        """Return whether the corpus has a document with this key."""
+        stored = document_inputs.possible_key(key)
+        return stored is not None and bool(
+            self._current.read(_value, statements.HAS_DOCUMENT, stored)
+        )
+
+
+def _value(store: Store, statement: LiteralString, *parameters: str) -> Any:
+    ((value,),) = read_rows(store.engine, store.corpus.statement(statement), parameters)
+    return value
+
+
+class JudgementMethods(CheckedArguments):
+    """Methods that record and list judgements."""
+
+    def judge(
+        self, a: Key, b: Key, verdict: str, note: str | None = None, *, replaces: str | None = None
+    ) -> bool:
+        """Record what a person says of two documents, and return whether that was new.
+
+        Tracked clusters obey it; clusters() and duplicates() do with `judgements=True`. The documents
+        need not exist; the judgement stays when they change or are removed. A pair has one judgement.
+
+        Args:
+            a: the key of one document.
+            b: the key of the other document.
+            verdict: `"same"`, `"different"` or `"unsure"`.
+            note: why, or anything else: up to 10,000 bytes.
+            replaces: the verdict of the stored judgement that this one replaces. So nobody replaces a
+                judgement that they have not seen.
+
+        Raises:
+            JudgementExists: the pair was judged otherwise, or the note differs, and `replaces` is not
+                the stored verdict.
+            DocumentError: a key or the note cannot be stored.
+            ConfigurationError: the keys are equal, the verdict is unknown, or both documents exist and
+                have different scopes.
+
+        Examples:
+            >>> corpus.judge("monday", "update", "different", note="one names the evening")
+            True
+            >>> list(corpus.clusters(judgements=True))
+            []
+        """
+        given = judge_pairs.GivenJudgement(a, b, verdict, note, replaces)
+        return bool(self._current.loaded().read(judge_pairs.judge, [given]))
+
+    def judge_many(
+        self,
+        judgements: Iterable[tuple[Key, Key, str] | tuple[Key, Key, str, str | None]],
+        replace: bool = False,
+        place_of: Callable[[int], str] | None = None,
+    ) -> int:
+        """Record several judgements, all or none, and return how many were new or replaced others.
+
+        Args:
+            judgements: (a, b, verdict) or (a, b, verdict, note), as in judge().
+            replace: replace stored judgements that have another verdict or note.
+            place_of: names the judgement with this number, from 0 on, in the message of an error.
+
+        Raises:
+            JudgementExists: as judge(), without `replace`.
+            DocumentError: as judge().
+            ConfigurationError: as judge().
+
+        Examples:
+            >>> corpus.judge_many([("monday", "recipe", "different"), ("update", "recipe", "unsure")])
+            2
+            >>> [(judgement.a, judgement.verdict) for judgement in corpus.judgements()]
+            [('monday', 'different'), ('recipe', 'unsure')]
+        """
+        given = [judge_pairs.GivenJudgement(*judgement) for judgement in judgements]
+        names = place_of or "judgement {}".format
+        return self._current.loaded().read(judge_pairs.judge, given, replace, names)
+
+    def unjudge(self, a: Key, b: Key) -> bool:
+        """Remove the judgement of two documents, and return whether there was one.
+
+        Raises:
+            DocumentError: a key is none that a document can have.
+            ConfigurationError: the keys are equal.
+
+        Examples:
+            >>> corpus.judge("monday", "update", "same")
+            True
+            >>> corpus.unjudge("update", "monday")
+            True
+        """
+        return self._current.loaded().read(judge_pairs.unjudge, a, b)
+
+    def judgements(self) -> Results[Judgement]:
+        """Return the judgements of the corpus, in the order of their keys."""
+        return Results(
+            Judgement, partial(self._current.loaded().stream, stored_judgements.judgements)
+        )
+
+    def contradictions(self) -> Results[Contradiction]:
+        """Return the pairs that were judged different although they are the same by other judgements.
+
+        A chain of pairs judged the same connects them. Until one of these judgements is replaced or
+        removed, clusters() and duplicates() obey the verdict "different", and none of the same
+        verdicts of these documents and of those connected with them.
+        """
+        return Results(
+            Contradiction, partial(self._current.loaded().stream, stored_judgements.contradictions)
+        )

@@ -1,0 +1,254 @@
+"""Passages: the runs of words that a text shares with documents."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterable
+from typing import TYPE_CHECKING
+
+from textsim_db.corpus.arguments import CheckedArguments, checked_count
+from textsim_db.errors import ConfigurationError
+from textsim_db.lazy_imports import lazy
+from textsim_db.results import (
+    Contamination,
+    PartialMatch,
+    Passage,
+    PassageList,
+    SharedPassage,
+)
+from textsim_db.results.result_list import ResultList
+from textsim_db.write.document_inputs import Key, Scope
+
+if TYPE_CHECKING:
+    from textsim_db.read import find_passages
+    from textsim_db.sync import read_source
+else:
+    find_passages = lazy("textsim_db.read.find_passages", globals())
+    read_source = lazy("textsim_db.sync.read_source", globals())
+
+
+class PassageMethods(CheckedArguments):
+    """Methods that find shared runs of words."""
+
+    def passages(
+        self,
+        text: str,
+        min_words: int | None = None,
+        max_results: int | None = None,
+        scope: Scope | None = None,
+        max_documents: int | None = None,
+    ) -> PassageList:
+        """Return the runs of words that a text shares with documents, the longest first.
+
+        Every run of at least `passages` words, a setting of the corpus, is found, unless all its parts
+        are in very many documents: the attribute `common` of the result lists such runs. Words are those
+        of the normal form, without the stop words of the corpus, so punctuation, case and the ends of
+        lines do not matter. If the shingles of the corpus are characters, characters are counted, not
+        words.
+
+        Args:
+            text: the text to compare; it is not stored.
+            min_words: the words of the shortest passage; by default `passages`, and not fewer.
+            max_results: the largest number of passages; None returns all.
+            scope: only documents of this scope are compared; a scoped corpus requires it.
+            max_documents: do not read the documents of a run that more documents have, such as a header.
+                The attribute `common` of the result lists these runs too. A passage that is partly in
+                such a run may be missed. None reads all documents.
+
+        Raises:
+            DocumentError: the text could not be stored, for example because of a NUL character.
+            ConfigurationError: the corpus has no passages, or an argument is out of range.
+
+        Examples:
+            >>> reports = db.create_corpus("reports", passages=6)
+            >>> reports.add("a", "On Monday the city council approved the new budget for schools.").added
+            1
+            >>> reports.passages("They say the city council approved the new budget at last.")
+            [Passage(key='a', words=7, in_text=2, in_document=2, start=9, end=49)]
+        """
+        most = checked_count(max_results, "max_results")
+        limit = checked_count(max_documents, "max_documents")
+        self._check_passages(min_words)
+        all_passages = self._current.search(
+            find_passages.passages, text, min_words, limit, self._scope(scope)
+        )
+        return PassageList(all_passages[:most], all_passages.common)
+
+    def characters(self, passage: Passage, text: str | None = None) -> tuple[int, int]:
+        """Return the characters before a passage in the text of its document, and up to its end.
+
+        `start` and `end` of the passage are characters of the text that was searched for.
+
+        Args:
+            passage: a passage of the document.
+            text: the text of the document, because a corpus stores only words; None reads the row of the
+                attached table.
+
+        Raises:
+            DocumentError: the text has too few words, so it is another text, or it has a NUL character.
+            DocumentNotFound: no text is given, and no attached table has the document.
+
+        Examples:
+            >>> letters = db.create_corpus("letters", passages=6)
+            >>> letter = "On Monday, the city COUNCIL approved the new budget (for schools)."
+            >>> letters.add("a", letter).added
+            1
+            >>> (passage,) = letters.passages("They say the city council approved the new budget.")
+            >>> start, end = letters.characters(passage, letter)
+            >>> letter[start:end]
+            'the city COUNCIL approved the new budget'
+        """
+        if text is None:
+            text = self._current.read(read_source.original_text, passage.key)
+        return self._current.read(find_passages.characters, text, passage)
+
+    def passages_of(
+        self, key: Key, min_words: int | None = None, max_results: int | None = None
+    ) -> PassageList:
+        """Return the runs of words that a document shares with others, the longest first.
+
+        The arguments and the result are those of passages(). Only documents of its scope are compared.
+
+        Raises:
+            DocumentNotFound: no document has this key.
+            ConfigurationError: the corpus has no passages, or an argument is out of range.
+
+        Examples:
+            >>> notes = db.create_corpus("notes", passages=6)
+            >>> notes.add("a", "On Monday the city council approved the new budget for schools.").added
+            1
+            >>> notes.add("b", "At last the city council approved the new budget.").added
+            1
+            >>> notes.passages_of("b")
+            [Passage(key='a', words=7, in_text=2, in_document=2, start=None, end=None)]
+        """
+        most = checked_count(max_results, "max_results")
+        self._check_passages(min_words)
+        all_passages = self._current.search(find_passages.passages_of, self._key(key), min_words)
+        return PassageList(all_passages[:most], all_passages.common)
+
+    def shared_passages(
+        self, min_words: int | None = None, max_documents: int | None = None
+    ) -> Generator[SharedPassage, None, None]:
+        """Yield the runs of words that documents of the corpus share, for all pairs, in one snapshot.
+
+        In a scoped corpus, both documents have the same scope. A header that many documents have makes a
+        passage of every two of them. A run is left out if all its parts are in very many documents.
+
+        Args:
+            min_words: the words of the shortest passage; by default `passages`, and not fewer.
+            max_documents: do not compare documents because of a part that more documents have, such as a
+                header. A warning is logged, because a passage in such a part may be missed. The work
+                and the passages of a part grow with the square of its documents. None compares all.
+
+        Raises:
+            ConfigurationError: the corpus has no passages, or an argument is out of range.
+
+        Examples:
+            >>> leases = db.create_corpus("leases", passages=6)
+            >>> leases.add("a", "On Monday the city council approved the new budget for schools.").added
+            1
+            >>> leases.add("b", "At last the city council approved the new budget.").added
+            1
+            >>> list(leases.shared_passages())
+            [SharedPassage(a='a', b='b', words=7, in_a=2, in_b=2)]
+        """
+        limit = checked_count(max_documents, "max_documents")
+        yield from self._current.loaded().stream(find_passages.shared_passages, min_words, limit)
+
+    def contamination(
+        self,
+        records: Iterable[tuple[Key, str]],
+        min_words: int | None = None,
+        scope: Scope | None = None,
+        max_documents: int | None = None,
+    ) -> Generator[Contamination, None, None]:
+        """Yield what each record of a test set shares with the documents, in the order of the records.
+
+        Args:
+            records: pairs of key and text, which are read as they are needed.
+            min_words: the words of the shortest passage; by default `passages`, and not fewer.
+            scope: only documents of this scope are compared; a scoped corpus requires it.
+            max_documents: do not read the documents of a run that more documents have, as in passages().
+                Each record has the runs that were left out of its search.
+
+        Raises:
+            DocumentError: a text could not be stored, for example because of a NUL character.
+            ConfigurationError: the corpus has no passages, an argument is out of range, or a record is
+                no pair.
+
+        Examples:
+            >>> seen = db.create_corpus("seen", passages=6)
+            >>> seen.add("a", "On Monday the city council approved the new budget for schools.").added
+            1
+            >>> question = "The city council approved the new budget, or not?"
+            >>> (record,) = seen.contamination([("q", question)])
+            >>> record.coverage, record.passages
+            (0.7777777777777778, [Passage(key='a', words=7, in_text=0, in_document=2, start=0, end=40)])
+        """
+        texts, in_scope = map(_key_and_text, records), self._scope(scope)
+        limit = checked_count(max_documents, "max_documents")
+        yield from self._current.loaded().stream(
+            find_passages.contamination, texts, min_words, limit, in_scope
+        )
+
+    def containing(
+        self,
+        text: str,
+        threshold: float,
+        max_results: int | None = None,
+        language: str | None = None,
+        scope: Scope | None = None,
+    ) -> list[PartialMatch]:
+        """Return the documents that contain a text, or a part of it, those with most of it first.
+
+        The similarity is the exact share of the shingles of the text that the document has. A document
+        that shares no run of `passages` words with the text is not found, whatever its share; query()
+        with the measure containment finds the same. `longest` has the words of the longest passage.
+
+        Args:
+            text: the text to compare; it is not stored.
+            threshold: the least share, above 0 and at most 1.
+            max_results: the largest number of matches; None returns all.
+            language: a code of ISO 639, as in query().
+            scope: only documents of this scope match; a scoped corpus requires it.
+
+        Raises:
+            DocumentError: the text could not be stored, for example because of a NUL character.
+            ConfigurationError: the corpus has no passages, or an argument is out of range.
+
+        Examples:
+            >>> minutes = db.create_corpus("minutes", passages=6)
+            >>> minutes.add("a", "On Monday the city council approved the new budget for schools.").added
+            1
+            >>> minutes.containing("The city council approved the new budget at last.", threshold=0.6)
+            [PartialMatch(key='a', similarity=0.7142857142857143, longest=7)]
+        """
+        self._check_passages(None)
+        criterion = self._criterion("containment", threshold, language, self._scope(scope))
+        most = checked_count(max_results, "max_results")
+        return ResultList(self._current.search(find_passages.containing, text, criterion)[:most])
+
+    def _check_passages(self, min_words: int | None) -> None:
+        """Raise ConfigurationError unless the corpus finds passages of min_words words.
+
+        The settings may be outdated, so they are loaded again before the error is raised.
+        """
+        try:
+            find_passages.least_words(self._current.store, min_words)
+        except ConfigurationError:
+            find_passages.least_words(self._current.loaded().store, min_words)
+
+
+def _key_and_text(record: tuple[Key, str]) -> tuple[str, str]:
+    # A mapping or a string of two characters could be unpacked, too.
+    if not isinstance(record, tuple | list):
+        raise ConfigurationError(
+            f"a record is of type {type(record).__name__}; expected pairs of key and text such as "
+            "zip(keys, texts)"
+        )
+    if len(record) != 2:
+        raise ConfigurationError(
+            f"a record has {len(record)} values; expected its key and its text"
+        )
+    key, text = record
+    return str(key), text

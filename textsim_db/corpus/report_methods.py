@@ -1,0 +1,279 @@
+"""Statistics of a corpus, its recall and its boilerplate, and the cost of other settings.
+
+Status: what a corpus holds, what waits, what failed, and whether its rows are intact.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import suppress
+from math import log
+from typing import TYPE_CHECKING
+
+from textsim_db.corpus.arguments import CheckedArguments, checked_count
+from textsim_db.errors import ConfigurationError, DatabaseError, RecipeError
+from textsim_db.lazy_imports import lazy
+from textsim_db.results import (
+    Activity,
+    Boilerplate,
+    Failure,
+    Problem,
+    RecallReport,
+    ScopeStatus,
+    Statistics,
+    Status,
+)
+from textsim_db.results.result_list import ResultList
+from textsim_db.settings.check_values import check_count, check_flag, check_threshold
+from textsim_db.settings.progress_bar import showing
+from textsim_db.sketch import cost_of_bands
+from textsim_db.sync import pending_log, pending_log as status
+from textsim_db.write.document_inputs import Scope
+
+if TYPE_CHECKING:
+    from textsim_db.read import (
+        boilerplate_values,
+        check_corpus,
+        corpus_statistics,
+        measure_recall,
+    )
+    from textsim_db.sketch.cost_of_bands import Option
+else:
+    boilerplate_values = lazy("textsim_db.read.boilerplate_values", globals())
+    corpus_statistics = lazy("textsim_db.read.corpus_statistics", globals())
+    measure_recall = lazy("textsim_db.read.measure_recall", globals())
+    check_corpus = lazy("textsim_db.read.check_corpus", globals())
+
+
+class StatisticMethods(CheckedArguments):
+    """Methods that measure a corpus as a whole."""
+
+    def measure_recall(
+        self,
+        threshold: float | None = None,
+        sample: int = 1000,
+        seed: int | None = None,
+        progress: Callable[[int, int], None] | bool | None = None,
+        scope: Scope | None = None,
+    ) -> RecallReport:
+        """Measure the recall of searches: compare a random sample with all documents by brute force.
+
+        Args:
+            threshold: the similarity from which a pair counts; by default the corpus's threshold.
+            sample: the number of documents in the sample.
+            seed: chooses the sample; by default every call takes another sample.
+            progress: True shows a bar; a function is called with the number of documents compared so
+                far, and of all documents.
+            scope: the documents of this scope are compared; a scoped corpus requires it.
+
+        Raises:
+            ConfigurationError: an argument is out of range.
+
+        Examples:
+            >>> report = corpus.measure_recall()
+            >>> report.pairs, report.recall, report.missed
+            (1, 1.0, [])
+        """
+        checked = self._threshold(threshold)
+        check_count(sample, "sample", 1, 2**31)
+        if seed is not None:
+            check_count(seed, "seed", 0, 2**63 - 1)
+        chosen = measure_recall.ScopedSample(sample, seed, self._scope(scope))
+        with showing(progress, "comparing", "documents") as show:
+            return self._current.search(measure_recall.measure_recall, checked, chosen, show)
+
+    def plan(
+        self,
+        threshold: float | None = None,
+        recall: float | None = None,
+        num_hashes: int | None = None,
+        sample: int = 1000,
+        seed: int | None = None,
+        scope: Scope | None = None,
+    ) -> list[Option]:
+        """Return the options, an exact corpus or bands and rows, with their cost in this corpus.
+
+        A sample shows how similar the documents are. `chosen` marks the option that create_corpus()
+        and rebuild() take. By default threshold, recall and num_hashes are those of the corpus.
+
+        Args:
+            sample: the number of documents in the sample.
+            seed: chooses the sample; by default every call takes another sample.
+            scope: the sample is one of this scope; a scoped corpus requires it.
+
+        Raises:
+            ConfigurationError: no bands and rows reach the recall at the threshold.
+
+        Examples:
+            >>> for option in corpus.plan(recall=0.9):
+            ...     if option.chosen:
+            ...         print(option.bands, option.rows, round(option.recall, 3))
+            32 4 0.988
+        """
+        threshold = self._threshold(threshold)
+        recall = self.config.recall if recall is None else recall
+        num_hashes = self.config.num_hashes if num_hashes is None else num_hashes
+        cost_of_bands.choose(threshold, recall, num_hashes)  # raises an error before the long work
+        report = self.measure_recall(threshold, sample, seed, scope=scope)
+        passages, unit = self.config.passages, self.config.shingle.unit
+        return ResultList(
+            measure_recall.measured_options(report, recall, num_hashes, passages, unit)
+        )
+
+    def statistics(
+        self,
+        words: int = 20,
+        sample: int = 1000,
+        seed: int = 1,
+        progress: Callable[[int, int], None] | bool | None = None,
+        language: str | None = None,
+        scope: Scope | None = None,
+    ) -> Statistics:
+        """Return statistics of the corpus: documents, words, similarities, buckets, bytes.
+
+        This reads all documents. A sample is compared with all its candidates to show the similarities.
+
+        Args:
+            words: the number of most frequent words to return.
+            sample: the number of documents in the sample.
+            seed: chooses the sample.
+            progress: True shows a bar; a function is called with the number of documents read so far,
+                and of all documents.
+            language: a code of ISO 639, to count only the documents of this language.
+            scope: counts only the documents of this scope.
+
+        Raises:
+            ConfigurationError: an argument is out of range.
+
+        Examples:
+            >>> statistics = corpus.statistics(words=1)
+            >>> statistics.documents, statistics.words, statistics.frequent
+            (3, 34, [Frequency(word='the', occurrences=5, documents=3)])
+        """
+        limits = corpus_statistics.Limits(self._language(language), self._scope_of_pairs(scope))
+        check_count(words, "words", 0, 2**31)
+        check_count(sample, "sample", 0, 2**31)
+        check_count(seed, "seed", 0, 2**63 - 1)
+        with showing(progress, "reading", "documents") as show:
+            return self._current.search(
+                corpus_statistics.statistics,
+                words,
+                corpus_statistics.Sample(sample, seed),
+                limits,
+                show,
+            )
+
+    def boilerplate(
+        self, share: float = 0.01, last: int | None = 100, clusters: bool = False
+    ) -> Boilerplate:
+        """Return the shingles that more than a share of the documents has, the most frequent first.
+
+        It reads a sample of at most some 50,000 documents, the same sample until the corpus changes. The
+        result says how many. Copies of one text count once. `rebuild(boilerplate=share)` leaves such
+        shingles out. Boilerplate that the corpus leaves out is not listed.
+
+        Args:
+            share: the share of the texts, above 0, at most 1.
+            last: the number of shingles to return at most; None: all.
+            clusters: compute the clusters of the corpus, to count the clusters that a shingle holds. The
+                clusters of a tracked corpus are always counted.
+
+        Raises:
+            ConfigurationError: an argument is out of range.
+        """
+        checked = check_threshold(share, "share")
+        check_flag(clusters, "clusters")
+        criterion = self._criterion("jaccard", None, None, None) if clusters else None
+        limit = checked_count(last, "last")
+        return self._current.read(boilerplate_values.boilerplate, checked, limit, criterion)
+
+    def without_words(self) -> tuple[int, list[str]]:
+        """Return the number of documents without shingles, and the first five of their keys.
+
+        These documents match nothing: they are empty, or only stop words and boilerplate.
+        """
+        return self._current.read(boilerplate_values.without_words)
+
+    def idf_weights(self) -> dict[str, float]:
+        """Return the inverse document frequency of each word, for measures.weighted_jaccard().
+
+        The weight of a word is ln(documents / documents with the word). This reads all documents.
+
+        Examples:
+            >>> weights = corpus.idf_weights()
+            >>> weights["the"], weights["council"]
+            (0.0, 0.405...)
+        """
+        frequencies, documents = self._current.search(corpus_statistics.document_frequencies)
+        return {word: log(documents / count) for word, count in frequencies.items()}
+
+
+class StatusMethods(CheckedArguments):
+    """Methods that show the state of a corpus."""
+
+    def status(self) -> Status:
+        """Return how many documents are indexed, wait for a worker, or were set aside.
+
+        Examples:
+            >>> status = corpus.status()
+            >>> status.indexed, status.pending
+            (3, 0)
+        """
+        return self._current.loaded().read(status.status)
+
+    def scopes(self) -> list[ScopeStatus]:
+        """Return the scopes with the number of their documents, the largest scope first.
+
+        Raises:
+            ConfigurationError: the corpus is not scoped.
+        """
+        if not self.config.scoped:
+            raise ConfigurationError(f'corpus "{self.name}" is not scoped')
+        return ResultList(self._current.loaded().read(status.scopes))
+
+    def activity(self) -> Activity:
+        """Return the age of the oldest pending change, and the number of writes to the corpus so far."""
+        return self._current.read(status.activity)
+
+    def failures(self, last: int | None = None) -> list[Failure]:
+        """Return the documents that were set aside because they could not be indexed, with reasons.
+
+        Args:
+            last: return only this number of documents, the latest ones.
+        """
+        checked = checked_count(last, "last")
+        return ResultList(self._current.loaded().read(pending_log.failures, checked))
+
+    def retry_failures(self) -> int:
+        """Let workers try again to index what was set aside, and return the number of log entries."""
+        return self._current.loaded().write(pending_log.retry_failures)
+
+    def check(self, progress: Callable[[int], None] | bool | None = None) -> list[Problem]:
+        """Check the integrity of the corpus: return every stored row that contradicts another row.
+
+        An empty list means that the corpus is intact.
+
+        Args:
+            progress: True shows a bar; a function is called with the number of documents checked so far.
+
+        Examples:
+            >>> corpus.check()
+            []
+        """
+        with showing(progress, "checking", "documents") as show:
+            while True:
+                # The catalog has no snapshot: a corpus that is rebuilt meanwhile seems to lack tables.
+                try:
+                    problems = self._current.read(check_corpus.check, show)
+                except DatabaseError:
+                    if not self._is_rebuilt():
+                        raise
+                    continue
+                if not problems or not self._is_rebuilt():
+                    return ResultList(problems)
+
+    def _is_rebuilt(self) -> bool:
+        """Return whether the corpus was rebuilt; False if its stored settings are damaged."""
+        with suppress(RecipeError):
+            return self._current.load()
+        return False

@@ -1,0 +1,292 @@
+"""Searches: the documents that are similar to a text or to a document."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence, Set
+from typing import TYPE_CHECKING, Any, overload
+
+from textsim_db.corpus.arguments import CheckedArguments, checked_count
+from textsim_db.errors import ConfigurationError
+from textsim_db.files.arrow_results import Results
+from textsim_db.files.read_frame import ArrowTable, is_frame
+from textsim_db.lazy_imports import lazy
+from textsim_db.results import Candidate, Match, QueryMatch
+from textsim_db.results.result_list import ResultList
+from textsim_db.settings.check_values import check_count, check_several
+from textsim_db.write.document_inputs import Key, Scope
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
+    from textsim_db.files import query_texts
+    from textsim_db.measures import explanation
+    from textsim_db.measures.explanation import Explanation
+    from textsim_db.read import search
+    from textsim_db.sketch import sketch_texts
+else:
+    explanation = lazy("textsim_db.measures.explanation", globals())
+    query_texts = lazy("textsim_db.files.query_texts", globals())
+    search = lazy("textsim_db.read.search", globals())
+    sketch_texts = lazy("textsim_db.sketch.sketch_texts", globals())
+
+
+class SearchMethods(CheckedArguments):
+    """Methods that compare a text or a document with all documents."""
+
+    def query(
+        self,
+        text: str,
+        threshold: float | None = None,
+        max_results: int | None = None,
+        measure: str = "jaccard",
+        language: str | None = None,
+        scope: Scope | None = None,
+    ) -> list[Match]:
+        """Return the documents that are similar to a text, best first.
+
+        The similarity of a match is the exact Jaccard similarity of the shingle sets, unless another
+        measure is named.
+
+        Args:
+            text: the text to compare; it is not stored.
+            threshold: the lowest similarity of a match; by default the threshold of the corpus. A lower
+                threshold is allowed, but lowers the recall: a document of similarity s is found
+                with probability 1 - (1 - s**rows)**bands, which a logged warning states. An exact
+                corpus refuses a lower threshold.
+            max_results: the largest number of matches; None returns all, however many there are.
+            measure: a name of textsim_db.measures.MEASURES. The candidates stay the same, of Jaccard
+                similarity; the measure verifies and orders them, and a logged warning says which
+                matches are missed, such as long documents that contain the text. In a corpus with
+                passages, the candidates of `containment` share a passage with the text. `containment`
+                (of the text in the document), `overlap` and `dice` compare shingles, the other measures
+                compare words. Every measure except jaccard needs a threshold; for a distance it is the
+                largest distance.
+            language: a code of ISO 639. Only documents of this language match, and the text is
+                treated as a text of this language.
+            scope: only documents of this scope match; a scoped corpus requires it.
+
+        Raises:
+            DocumentError: the text could not be stored, for example because of a NUL character.
+            MeasureError: the measure is unknown, or needs a threshold.
+            ConfigurationError: another argument is out of range.
+
+        Examples:
+            >>> for match in corpus.query("The city council approved the new budget for schools"):
+            ...     print(match)
+            Match(key='update', similarity=0.7777777777777778, estimate=0.8359375)
+            Match(key='monday', similarity=0.7, estimate=0.75)
+        """
+        criterion = self._criterion(measure, threshold, language, self._scope(scope))
+        most = checked_count(max_results, "max_results")
+        return ResultList(self._current.search(search.query, text, criterion)[:most])
+
+    @overload
+    def query_many(
+        self,
+        texts: Sequence[str],
+        threshold: float | None = None,
+        max_results: int | None = None,
+        measure: str = "jaccard",
+        language: str | None = None,
+        scope: Scope | Sequence[Scope] | None = None,
+    ) -> list[list[Match]]: ...
+
+    @overload
+    def query_many(
+        self,
+        texts: ArrowTable,
+        threshold: float | None = None,
+        max_results: int | None = None,
+        measure: str = "jaccard",
+        language: str | None = None,
+        scope: Scope | Sequence[Scope] | None = None,
+        *,
+        text: str | None = None,
+        key: str | None = None,
+    ) -> Results[QueryMatch]: ...
+
+    def query_many(
+        self,
+        texts: Sequence[str] | ArrowTable,
+        threshold: float | None = None,
+        max_results: int | None = None,
+        measure: str = "jaccard",
+        language: str | None = None,
+        scope: Scope | Sequence[Scope] | None = None,
+        *,
+        text: str | None = None,
+        key: str | None = None,
+    ) -> list[list[Match]] | Results[QueryMatch]:
+        """Return the matches of each of several texts, much faster than a query() for each text.
+
+        The arguments are those of query(); scope may be a list with the scope of each text. The result
+        has one list for each text, in the same order.
+
+        For a frame or a column of texts it is one table, with a row (query, key, similarity) for each
+        match: a frame of pandas or Polars, or a table or a column with the Arrow PyCapsule interface.
+        This needs PyArrow.
+
+        Args:
+            text: the name of the frame's column of texts.
+            key: the name of the frame's column whose values are the column `query` of the result. By
+                default it has the places of the rows, from 0 on.
+
+        Raises:
+            DocumentError: a text could not be stored; the message has its number, from 1, or its
+                column and row, from 0 on.
+            MeasureError: as query().
+            ConfigurationError: as query(); if `texts` is a single text or has no order; or if a column
+                is missing or has no strings.
+
+        Examples:
+            >>> texts = ["Whisk two eggs with sugar and fold in the flour", "Peel the potatoes"]
+            >>> results = corpus.query_many(texts)
+            >>> [[match.key for match in matches] for matches in results]
+            [['recipe'], []]
+        """
+        criterion = self._criterion(measure, threshold, language)
+        most = checked_count(max_results, "max_results")
+        if query_texts.is_column(texts) or is_frame(texts):
+            queries = query_texts.query_texts(texts, text, key)
+            scopes = self._scopes(scope, len(queries.texts))
+            columns = self._current.search(search.query_frame, queries, criterion, scopes, most)
+            return queries.results(*columns)
+        check_several(texts, "query_many() takes several texts, such as [text]")
+        if isinstance(texts, Mapping | Set):
+            raise ConfigurationError(
+                f"query_many() takes texts in an order, such as [text]; it got a {type(texts).__name__}"
+            )
+        if text is not None or key is not None:
+            raise ConfigurationError("text= and key= name columns of a frame; a list has none")
+        listed: Any = texts
+        if not isinstance(listed, Sequence):
+            listed = list(listed)
+        scopes = self._scopes(scope, len(listed))
+        results = self._current.search(search.query_many, listed, criterion, scopes)
+        return ResultList(ResultList(matches[:most]) for matches in results)
+
+    def neighbours(
+        self,
+        key: Key,
+        threshold: float | None = None,
+        max_results: int | None = None,
+        measure: str = "jaccard",
+        language: str | None = None,
+    ) -> list[Match]:
+        """Return the documents that are similar to an indexed document, best first, without itself.
+
+        The other arguments are those of query(). In a scoped corpus the documents of its scope are
+        searched.
+
+        Raises:
+            DocumentNotFound: no document has this key.
+            MeasureError: as query().
+            ConfigurationError: as query().
+
+        Examples:
+            >>> corpus.neighbours("monday")
+            [Match(key='update', similarity=0.9, estimate=0.90625)]
+        """
+        stored_key = self._key(key)
+        criterion = self._criterion(measure, threshold, language)
+        most = checked_count(max_results, "max_results")
+        return ResultList(self._current.search(search.neighbours, stored_key, criterion)[:most])
+
+    def nearest(
+        self, text: str, k: int = 10, language: str | None = None, scope: Scope | None = None
+    ) -> list[Match]:
+        """Return the k documents that are most similar to a text, best first, without a threshold.
+
+        The corpus must be exact. It looks the text up by the rarest shingles of each document: the lower
+        its threshold, the more of them. Every document from its threshold on is found. Below it,
+        documents that share only other shingles with the text are missed. There are fewer than k matches
+        if no others are found.
+
+        Args:
+            text: the text to compare; it is not stored.
+            k: the largest number of matches.
+            language: a code of ISO 639, as in query().
+            scope: only documents of this scope match; a scoped corpus requires it.
+
+        Raises:
+            DocumentError: the text could not be stored, for example because of a NUL character.
+            ConfigurationError: the corpus is not exact, or another argument is out of range.
+
+        Examples:
+            >>> titles = db.create_corpus("titles", threshold=0.5, recall=1)
+            >>> titles.add("a", "The city council approved the new budget for schools.").added
+            1
+            >>> titles.nearest("The mayor says that the city council will meet.", k=3)
+            [Match(key='a', similarity=0.07692307692307693, estimate=None)]
+        """
+        if not self.config.is_exact:
+            raise ConfigurationError(
+                f'corpus "{self.name}" is not exact: its bands find no documents far below its '
+                "threshold; for the nearest, make one with recall=1 and a threshold of 0.5 or less"
+            )
+        count = check_count(k, "k", 1, 2**31 - 1)
+        limits = self._language(language), self._scope(scope)
+        return ResultList(self._current.search(search.nearest, text, count, *limits))
+
+    def candidates(
+        self, text: str, language: str | None = None, scope: Scope | None = None
+    ) -> list[Candidate]:
+        """Return the documents that share a bucket with a text, without verifying them.
+
+        In an exact corpus they share as many buckets as the sizes of both texts require. The documents
+        that share most buckets come first. language and scope are those of query().
+
+        Raises:
+            DocumentError: the text could not be stored.
+            ConfigurationError: the language is unknown, or the corpus does not identify languages.
+
+        Examples:
+            >>> text = "The city council approved the new budget for schools"
+            >>> [candidate.key for candidate in corpus.candidates(text)]
+            ['update', 'monday']
+        """
+        limits = self._language(language), self._scope(scope)
+        return ResultList(self._current.search(search.candidates_of, text, *limits))
+
+    def explain(self, a: Key, b: Key) -> Explanation:
+        """Compare two indexed documents by every measure, and word by word.
+
+        Only the words of a document are stored, so the result shows texts in normal form.
+
+        Raises:
+            DocumentNotFound: no document has one of the keys.
+            MeasureError: the documents have millions of words and little in common.
+
+        Examples:
+            >>> explanation = corpus.explain("monday", "update")
+            >>> explanation.measures["jaccard"], explanation.only_a
+            (0.9, ['on monday evening'])
+        """
+        keys = (self._key(a), self._key(b))
+        one, other = (
+            explanation.side_of_form(self._current.read(search.normal_form_of, key), self.config)
+            for key in keys
+        )
+        return explanation.explain_sides(one, other, keys)
+
+    def signature(self, text: str) -> npt.NDArray[np.int16 | np.int32]:
+        """Return the signature that would be stored for a text.
+
+        An array of int16 of shape (num_hashes,), or of int32 of shape (rows,) in an exact corpus; empty
+        if the text has no words.
+
+        Raises:
+            DocumentError: the text could not be stored.
+        """
+        return sketch_texts.signature(text, self.config)
+
+    def buckets(self, text: str, scope: Scope | None = None) -> npt.NDArray[np.int32]:
+        """Return the buckets that would be stored for a text.
+
+        An array of int32 of shape (bands,), or (0,) if the text has no words.
+
+        Raises:
+            DocumentError: the text could not be stored.
+        """
+        return sketch_texts.buckets(text, self.config, self._scope(scope))

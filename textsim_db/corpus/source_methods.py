@@ -1,0 +1,210 @@
+"""Attached tables: a corpus that stays equal to the tables of its user.
+
+Rebuild and drop a corpus.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Unpack
+
+from textsim_db.corpus.arguments import CheckedArguments
+from textsim_db.db import stored_corpus
+from textsim_db.errors import ConfigurationError, suggest_settings
+from textsim_db.lazy_imports import lazy
+from textsim_db.results import ChangeReport, Drift
+from textsim_db.settings.corpus_settings import CHANGEABLE, Existing, Settings
+from textsim_db.settings.progress_bar import showing
+from textsim_db.sync import sources
+from textsim_db.sync.sources import ColumnName, TableName, names_of
+
+if TYPE_CHECKING:
+    from textsim_db.sync import attach_and_index, reconcile
+    from textsim_db.write import learn_from_sample, rebuild
+else:
+    attach_and_index = lazy("textsim_db.sync.attach_and_index", globals())
+    reconcile = lazy("textsim_db.sync.reconcile", globals())
+    learn_from_sample = lazy("textsim_db.write.learn_from_sample", globals())
+    rebuild = lazy("textsim_db.write.rebuild", globals())
+
+
+class TableMethods(CheckedArguments):
+    """Methods that attach tables and compare a corpus with them."""
+
+    def attach(
+        self,
+        table: TableName,
+        key: ColumnName | None = None,
+        text: ColumnName | None = None,
+        mode: str | None = None,
+        progress: Callable[[int], None] | bool | None = None,
+        *,
+        key_columns: Sequence[ColumnName] | None = None,
+        existing: str = Existing.REFUSE,
+        scope: ColumnName | None = None,
+        time: ColumnName | None = None,
+        expires: ColumnName | None = None,
+        row_filter: str | None = None,
+    ) -> ChangeReport:
+        """Attach a table: index its rows, and keep the corpus equal to the table from now on.
+
+        The call returns when the rows are indexed. If it is interrupted, the table stays attached, and
+        a worker indexes the remaining rows.
+
+        Args:
+            table: the name of the table as in SQL, a SQLAlchemy table or a mapped class.
+            key: the key column, by name or as a column. It must be unique and of an integer type,
+                uuid, text, varchar, date, timestamp or timestamptz.
+            text: the column with the texts, by name or as a column.
+            mode: with `"queue"` a worker indexes changes after their commit; see Database.worker(). With
+                `"inline"` the transaction that writes a row also indexes it. By default `"queue"`; a
+                unique corpus takes only `"inline"`, which is its default.
+            progress: True shows a bar; a function is called with the number of rows indexed so far.
+            key_columns: instead of `key`, the columns of a key of several columns, such as
+                `["day", "id"]`. They must be unique together. `join_key` makes the key of a document
+                from their values, and `split_key` gives the values back.
+            existing: what happens if the corpus is unique and rows of the table match each other, or a
+                document. `"refuse"` raises an error, `"keep"` keeps them and logs a warning.
+            scope: the column of the documents' scopes, by name or as a column, if the corpus is scoped.
+                Its values become text. A row whose scope is NULL is set aside with an error; a unique
+                corpus refuses it.
+            time: if the corpus has `keep_for`, the column of the times from which the rows count for
+                this long. It is of type timestamptz, timestamp or date; times without a time zone are of
+                UTC. A row whose time is NULL counts for ever.
+            expires: instead of `time`, the column of the times from which the rows no longer count.
+            row_filter: a condition in SQL on the columns of a row, such as `"status = 'published'"`.
+                Only the rows for which it is true have a document. It may use immutable functions and
+                operators of PostgreSQL. A column of another type than those of PostgreSQL is read as
+                text.
+
+        Raises:
+            ConfigurationError: the table cannot be attached; or it is attached, but this role cannot
+                index it, for example because of row security; or rows match, and the corpus is unique.
+
+        Examples:
+            >>> with db.engine.begin() as connection:
+            ...     for statement in (
+            ...         "CREATE TABLE article (id int PRIMARY KEY, body text)",
+            ...         "INSERT INTO article VALUES (1, 'Snow fell in the hills.')",
+            ...     ):
+            ...         result = connection.exec_driver_sql(statement)
+            >>> corpus.attach("article", key="id", text="body")
+            ChangeReport(added=1, replaced=0, removed=0, unchanged=0, completed=0, mended=0, refused=[])
+        """
+        if key is not None and key_columns is not None:
+            raise ConfigurationError("key and key_columns are both given; leave one of them out")
+        keys = key_columns or [] if key is None else [key]
+        names = names_of(table, keys, text, scope, time, expires)
+        rules = sources.AttachRules(mode, existing, row_filter)
+        with showing(progress, "indexing", "rows") as show:
+            changes = self._current.loaded().write(
+                attach_and_index.attach_and_index, names, rules, show
+            )
+        self._current.load()  # it may have learned its common shingles
+        return changes
+
+    def detach(self, table: TableName) -> None:
+        """Detach a table: its later changes are not indexed; the documents stay in the corpus.
+
+        A table that was dropped is named by its oid.
+
+        Raises:
+            ConfigurationError: the table is not attached to the corpus.
+        """
+        self._current.loaded().write(sources.detach, table)
+
+    def reconcile(self, progress: Callable[[int], None] | bool | None = None) -> ChangeReport:
+        """Compare the corpus with its attached tables, and write what differs.
+
+        This repairs changes that triggers missed: replication, disabled triggers, dropped partitions
+        and dropped tables. It also gives word ids to documents that wait for them. If the corpus is
+        tracked, it computes anew what check() finds wrong in its matches and clusters.
+
+        Args:
+            progress: True shows a bar; a function is called with the number of rows compared so far.
+
+        Raises:
+            ConfigurationError: this role cannot read an attached table.
+        """
+        with showing(progress, "comparing", "rows") as show:
+            return self._current.loaded().write(reconcile.reconcile, show)
+
+    def drift(self) -> Generator[Drift, None, None]:
+        """Yield the documents that differ from their tables, which reconcile() would write.
+
+        Changes that wait for a worker are among them.
+        """
+        yield from self._current.loaded().stream(reconcile.drift)
+
+
+class RebuildMethods(CheckedArguments):
+    """Methods that build a corpus anew or remove it."""
+
+    @suggest_settings(*CHANGEABLE)
+    def rebuild(
+        self,
+        progress: Callable[[int, int], None] | bool | None = None,
+        **settings: Unpack[Settings],
+    ) -> bool:
+        """Build the corpus anew with other settings while it stays in use; return whether it was built.
+
+        With `boilerplate` set, it also learns the boilerplate from a sample, once. The words of
+        boilerplate are then left out of all stored documents, and of all texts from then on.
+
+        Searches use the old corpus until the new one is complete. Then one transaction replaces it, and
+        moves attached tables. Writers wait only during this transaction. If the rebuild fails or is
+        interrupted, the old corpus stays as it was.
+
+        A tracked corpus stays tracked: its clusters keep their ids and their members. All documents wait
+        for the next update of clusters, and members have no similarity until it has processed them.
+
+        The other Corpus objects of this corpus read the new settings at their next search. A write
+        through them raises CorpusChanged once.
+
+        If no stored row depends on the new settings, only the settings are stored. Examples are
+        `is_unique=False`, and another threshold or recall with the same bands and rows. Other Corpus
+        objects use these settings when they are opened again. Without any setting the corpus is built
+        with the old settings, and its documents get ids from 1 on.
+
+        Args:
+            progress: True shows a bar; a function is called with the number of documents copied so far,
+                and the number to copy.
+            **settings: fields of CorpusSettings, except `stop_words`, `language`, `scoped` and
+                `keep_for`. The other settings keep their values, and so does a setting that is None.
+
+        Raises:
+            ConfigurationError: a setting is out of range, or a view reads the tables of the corpus. With
+                `is_unique` also if documents match each other, or if workers index an attached table.
+            CorpusBusy: another session rebuilds the corpus or tracks it.
+
+        Examples:
+            >>> corpus.rebuild(threshold=0.7)
+            True
+            >>> corpus.config.bands, corpus.config.rows
+            (25, 5)
+        """
+        config = self._current.loaded().store.corpus.config
+        changed = config.changed(**settings)
+        has_settings = any(value is not None for value in settings.values())
+        is_known = has_settings and not changed.learns_boilerplate
+        if is_known and self._current.read(rebuild.is_enough, changed):
+            if changed != config:
+                self._current.write(rebuild.alter, changed)
+                self._current.load()
+            return False
+        changed = self._current.write(learn_from_sample.learn_from_corpus, changed)
+        with showing(progress, "rebuilding", "documents") as show:
+            rebuilt = self._current.write(rebuild.rebuild, changed, show)
+        self._current.store = replace(self._current.store, corpus=rebuilt)
+        return True
+
+    def drop(self) -> None:
+        """Remove the corpus with all its documents.
+
+        Raises:
+            CorpusNotFound: the corpus was removed already.
+            ConfigurationError: a view depends on the corpus.
+        """
+        store = self._current.loaded().store
+        stored_corpus.drop(store.engine, store.corpus)

@@ -1,0 +1,267 @@
+"""CSV and TSV: the records of a file, or an error for a malformed record; and records as such lines.
+
+TSV is CSV with tabs instead of commas: a value with a tab, a line break or a quotation mark is quoted.
+
+JSON lines: an object on each line, or an error for a malformed line; and records as such lines.
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+import re
+from collections.abc import Iterable, Iterator
+from typing import IO, Any
+
+from textsim_db.errors import InputError, shown
+from textsim_db.files import file_kinds
+from textsim_db.files.file_kinds import RECORD_KINDS, Kind, decoded, lines
+from textsim_db.files.records import LineReader, RecordWriter, Values, expect_utf8, type_name
+from textsim_db.text.storable_text import MAX_BYTES
+
+_BYTE_ORDER_MARK = "\ufeff"  # at the start of a file, readers would remove it
+_SEPARATORS = "\t;|,"
+_SEPARATOR_LINE = re.compile(rb"(?:\xef\xbb\xbf)?sep=(.)\r?\n")
+"""The first line that Excel writes and reads to name the separator."""
+_UNQUOTED = "; if quotation marks mean nothing in this file, give --kind unquoted-tsv"
+
+
+class CsvReader(LineReader):
+    """The records of a CSV or TSV file after its header; blank lines are skipped.
+
+    Columns may be separated by another character, if the header shows it: semicolons, such as from Excel
+    in many countries. Raises InputError if the rest of the file cannot be divided into records.
+    """
+
+    columns: list[str]
+
+    def __init__(self, file: IO[bytes], kind: Kind = Kind.CSV) -> None:
+        self._title, _, self._separator = RECORD_KINDS[kind]
+        self._is_quoted = kind is not Kind.UNQUOTED_TSV
+        csv.field_size_limit(max(csv.field_size_limit(), MAX_BYTES))
+        self._lines = _TextLines(file)
+        self._records = self._divide(self._lines)
+        header = self._next_record()
+        self.raw_header = self._lines.raw
+        if named := _SEPARATOR_LINE.fullmatch(self.raw_header):
+            self._separator = named[1].decode("latin-1")
+            self._records = self._divide(self._lines)
+            header = self._next_record()
+            self.raw_header += self._lines.raw
+        elif header and len(header) == 1 and self._is_quoted:
+            header = self._by_another_separator(header)
+        if header is None:
+            raise InputError(
+                "the file is empty; expected a first line with the names of the columns"
+            )
+        self.columns = header
+
+    def layout(self) -> object:
+        """Return the columns, and how they are separated and quoted."""
+        return self.columns, self._separator, self._is_quoted
+
+    def __iter__(self) -> Iterator[tuple[int, bytes, Values | InputError]]:
+        while True:
+            first = self._lines.number + 1
+            record: Values | InputError
+            try:
+                fields = self._next_record()
+                if fields is None:
+                    return
+                self._check_fields(fields, first)
+                record = dict(zip(self.columns, fields, strict=False))
+            except _UnreadableRest as error:
+                raise InputError(f"from line {first} on: {error}") from error
+            except InputError as error:
+                record = error
+            if record:
+                yield first, self._lines.raw, record
+
+    def _divide(self, lines: Iterable[str]) -> Any:
+        if self._is_quoted:
+            return csv.reader(lines, strict=True, delimiter=self._separator)
+        return csv.reader(lines, strict=True, delimiter=self._separator, quoting=csv.QUOTE_NONE)
+
+    def _by_another_separator(self, header: list[str]) -> list[str]:
+        """Return the columns of the header, divided by the separator that it shows."""
+        mark = max(_SEPARATORS, key=header[0].count)
+        if mark not in header[0]:
+            return header
+        self._separator = mark
+        self._records = self._divide(self._lines)
+        text = decoded(self.raw_header).removeprefix(_BYTE_ORDER_MARK)
+        columns: list[str] = next(self._divide(text.splitlines(keepends=True)))
+        return columns
+
+    def _check_fields(self, fields: list[str], first: int) -> None:
+        """Raise InputError unless these are the fields of a record; first: the number of its line."""
+        count, last = len(self.columns), self._lines.number
+        if last > first and self._separator == "\t" and self._is_quoted:
+            lines = self._lines.raw.rstrip(b"\r\n").split(b"\n")
+            if all(line.count(b"\t") == count - 1 for line in lines):
+                raise InputError(
+                    f"quotation marks make one record of the lines {first} to {last}{_UNQUOTED}"
+                )
+        if len(fields) not in (0, count):
+            raise InputError(f"the record has {len(fields)} columns, but the header has {count}")
+        if count > 1 and fields[1:] == self.columns[1:] and fields[0].endswith(self.columns[0]):
+            raise InputError(
+                "the line names the columns again, as if files were joined: name each file instead"
+            )
+
+    def _next_record(self) -> list[str] | None:
+        """Return the next record, empty for a blank line, or None at the end."""
+        self._lines.clear()
+        first = self._lines.number + 1
+        way_out = _UNQUOTED if self._separator == "\t" and self._is_quoted else ""
+        try:
+            record: list[str] | None = next(self._records, None)
+        except csv.Error as error:
+            if "field larger" in str(error) or "end of data" in str(error):
+                raise _UnreadableRest(f"a quotation mark is not closed{way_out}") from error
+            reason = str(error)
+            if "new-line" in reason:
+                reason, way_out = "a value has a carriage return", "; remove it, with tr -d '\\r'"
+            elif b'\\"' in self._lines.raw:
+                way_out = """; write "" for \\", with sed 's/\\\\"/""/g' FILE > NEW"""
+            last = self._lines.number
+            place = f" in the lines {first} to {last}" if last > first else ""
+            raise InputError(f"malformed {self._title}{place}: {reason}{way_out}") from error
+        if self._lines.error is not None:
+            raise self._lines.error
+        return record
+
+
+class CsvWriter(RecordWriter):
+    """Writes records as CSV or TSV; null is an empty field, an empty text is "" in quotation marks."""
+
+    def __init__(self, kind: Kind = Kind.CSV) -> None:
+        super().__init__()
+        self._separator = RECORD_KINDS[kind].separator
+
+    def survey(self, values: Values) -> None:
+        """Note the columns; raise InputError if a value is nested."""
+        self.add_columns(values)
+        for name, value in values.items():
+            self._field(value, name)
+
+    def write(self, records: Iterable[Values], output: IO[bytes]) -> None:
+        """Write a header and a record on each line."""
+        self._expect_columns()
+        output.write(self._line(self._columns.keys(), self._columns))
+        for values in records:
+            output.write(self._line(map(values.get, self._columns), self._columns))
+
+    def _line(self, values: Iterable[Any], names: Iterable[str]) -> bytes:
+        line = self._separator.join(map(self._field, values, names))
+        return (line or '""').encode() + b"\n"  # readers skip a blank line
+
+    def _field(self, value: Any, name: str) -> str:
+        if isinstance(value, str):
+            expect_utf8(value, name)
+            marks = (self._separator, '"', "\n", "\r", _BYTE_ORDER_MARK)
+            if value and not any(mark in value for mark in marks):
+                return value
+            return '"' + value.replace('"', '""') + '"'
+        if value is None:
+            return ""
+        if isinstance(value, bool):
+            return str(value).lower()
+        if isinstance(value, int | float):
+            return str(value)
+        raise InputError(f'"{shown(name)}" is {type_name(value)}')
+
+
+class _UnreadableRest(InputError):
+    """The rest of a CSV file cannot be divided into records."""
+
+
+class _TextLines:
+    """The decoded lines of a file."""
+
+    def __init__(self, file: IO[bytes]) -> None:
+        self._lines = lines(file)
+        self.number = 0
+        """The number of the last line."""
+        self.error: InputError | None = None
+        """The error of the first line since clear() that is not UTF-8."""
+        self._raw = bytearray()  # a list of short lines would take many times their bytes
+
+    @property
+    def raw(self) -> bytes:
+        """The bytes of the lines since clear()."""
+        return bytes(self._raw)
+
+    def clear(self) -> None:
+        self.error, self._raw = None, bytearray()
+
+    def __iter__(self) -> Iterator[str]:
+        return self
+
+    def __next__(self) -> str:
+        self.number, line = next(self._lines)
+        if line is None:
+            raise _UnreadableRest(
+                f"line {self.number} is longer than {file_kinds.MAX_LINE:,} bytes"
+            )
+        self._raw += line
+        try:
+            return decoded(line)
+        except InputError as not_utf8:
+            self.error = self.error or not_utf8
+            return line.decode(errors="replace")
+
+
+class JsonReader(LineReader):
+    """The objects of a file of JSON lines; blank lines are skipped."""
+
+    def __init__(self, file: IO[bytes]) -> None:
+        self._file = file
+
+    def __iter__(self) -> Iterator[tuple[int, bytes | None, Values | InputError]]:
+        for number, line in self.raw_records():
+            record: Values | InputError
+            try:
+                record = json_object(line)
+            except InputError as error:
+                record = error
+            yield number, line, record
+
+    def raw_records(self) -> Iterator[tuple[int, bytes | None]]:
+        """Yield the number and the bytes of each line that is not blank."""
+        return (pair for pair in lines(self._file) if pair[1] is None or pair[1].strip())
+
+
+class JsonWriter(RecordWriter):
+    """Writes records as JSON lines."""
+
+    def survey(self, values: Values) -> None:
+        """Raise InputError if JSON cannot hold a value, such as binary data or NaN."""
+        for name, value in values.items():
+            try:
+                json.dumps(value, allow_nan=False)
+            except (TypeError, ValueError) as error:
+                raise InputError(f'"{shown(name)}" is {type_name(value)}') from error
+
+    def write(self, records: Iterable[Values], output: IO[bytes]) -> None:
+        """Write each record on a line."""
+        for values in records:
+            output.write(json.dumps(values, ensure_ascii=False).encode() + b"\n")
+
+
+def json_object(line: bytes | None) -> Values:
+    """Return the JSON object of a line; raises InputError."""
+    if line is None:
+        raise InputError(f"the line is longer than {file_kinds.MAX_LINE:,} bytes")
+    text = decoded(line.rstrip()).removeprefix("\ufeff")  # where files were joined
+    try:
+        record = json.loads(text)
+    except json.JSONDecodeError as error:
+        raise InputError(f"malformed JSON at character {error.pos + 1}: {error.msg}") from error
+    except RecursionError as error:
+        raise InputError("malformed JSON: it is nested too deeply") from error
+    except ValueError as error:  # a number of too many digits
+        raise InputError(f"malformed JSON: {error}") from error
+    if not isinstance(record, dict):
+        raise InputError(f"the line is {type_name(record)}; expected a JSON object")
+    return record

@@ -1,0 +1,280 @@
+"""The common base of the readers of all kinds of files, and their checks of names and values.
+
+The common base of the writers, which write the records of one kind of file as another kind.
+
+Files that are written whole or not at all.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import stat
+import sys
+import tempfile
+from abc import ABC, abstractmethod
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from itertools import chain
+from typing import IO, TYPE_CHECKING, Any, TypeAlias, cast
+
+from textsim_db.errors import InputError, shown, suggestion
+from textsim_db.files import file_kinds
+from textsim_db.files.file_kinds import STDIN
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
+    Mask = npt.NDArray[np.bool_]
+
+
+Values = dict[str, Any]
+"""The values of a record by the names of its columns or members, as JSON has them."""
+
+
+Names = Sequence[tuple[str, str]]
+"""Names of columns or members to read, each with the option that names it."""
+
+
+Part: TypeAlias = "tuple[RecordReader, Mask]"
+"""A reader, and which of its records are kept."""
+
+
+class RecordReader(ABC):
+    """The records of a file. Iterating once yields a number, the bytes and the values by name.
+
+    The bytes are None if the record is too long, or if the format has no bytes for a single record. An
+    InputError stands in the place of the values of a malformed record.
+    """
+
+    unit = "line"
+    """The unit that the number counts."""
+    columns: list[str] | None = None
+    """The names of the columns; None if each record has its own names."""
+
+    @abstractmethod
+    def __init__(self, file: IO[bytes]) -> None: ...
+
+    @abstractmethod
+    def __iter__(self) -> Iterator[tuple[int, bytes | None, Values | InputError]]: ...
+
+    def choose(self, names: Names, read_all: bool = False) -> None:
+        """Read only these columns, or all columns.
+
+        Raises InputError if a column is missing, or if two columns have its name.
+        """
+        if self.columns is not None:
+            expect_names(self.columns, names, "column")
+
+    def layout(self) -> object:
+        """Return what files have in common if their records can be copied into one file."""
+        return self.columns
+
+    @abstractmethod
+    def copy(self, kept: Mask, output: IO[bytes], others: Iterator[Part]) -> None:
+        """Write the kept records to a file of the same kind, as they are; then those of the others.
+
+        kept: (records,).
+        """
+
+
+class LineReader(RecordReader):
+    """Records on lines, which are copied byte for byte. raw_header: the bytes before the records."""
+
+    raw_header = b""
+
+    def raw_records(self) -> Iterator[tuple[int, bytes | None]]:
+        """Yield the line and the bytes of each record."""
+        return ((number, raw) for number, raw, _ in self)
+
+    def copy(self, kept: Mask, output: IO[bytes], others: Iterator[Part]) -> None:
+        """Write the kept records to a file, byte for byte, after the header of the first file."""
+        output.write(self.raw_header)
+        is_ended = self.raw_header.endswith((b"\n", b"\r")) or not self.raw_header
+        for reader, stays in chain(
+            [(self, kept)], cast("Iterator[tuple[LineReader, Mask]]", others)
+        ):
+            for (number, raw), is_kept in zip(reader.raw_records(), stays.tolist(), strict=False):
+                if not is_kept:
+                    continue
+                if raw is None:
+                    raise InputError(f"line {number} is longer than {file_kinds.MAX_LINE:,} bytes")
+                output.write(raw if is_ended else b"\n" + raw)
+                is_ended = raw.endswith((b"\n", b"\r"))
+
+
+def expect_members(values: Values, names: Names) -> None:
+    """Raise InputError if a record lacks one of the names."""
+    for _, name in names:
+        if name not in values:
+            expect_names(list(values), names, "member")
+
+
+def key_of(value: Any, name: str) -> str:
+    """Return a value as a key; raise InputError unless it is a string or a whole number."""
+    if isinstance(value, bool) or not isinstance(value, str | int):
+        raise InputError(f'"{name}" is {type_name(value)}; expected a string or a whole number')
+    return str(value)
+
+
+def text_of(value: Any, name: str) -> str:
+    """Return a value as a text; raise InputError unless it is a string."""
+    if isinstance(value, str):
+        return value
+    way_out = ""
+    if isinstance(value, list | dict):
+        path = [name, "0" if isinstance(value, list) else next(iter(value), "NAME")]
+        way_out = f": take one of it, {_with_jq('text', path)}"
+    raise InputError(f'"{shown(name)}" is {type_name(value)}; expected a string{shown(way_out)}')
+
+
+def _with_jq(name: str, path: list[str]) -> str:
+    """Return the command that copies a nested member, or an item of an array, to a member."""
+    names = (f".{each}" if each.isidentifier() else f".{json.dumps(each)}" for each in path)
+    steps = (
+        f"[{each}]" if each.isdigit() else step for each, step in zip(path, names, strict=True)
+    )
+    return f"with jq -c '.{name} = {''.join(steps)}' FILE > NEW.jsonl"
+
+
+def type_name(value: Any) -> str:
+    """Return the kind of a value for a message."""
+    if value is None or isinstance(value, bool | float):
+        return json.dumps(value)
+    names = {list: "an array", dict: "an object", str: "a string", int: "a number"}
+    return names.get(type(value), f"of type {type(value).__name__}")
+
+
+def expect_names(present: list[str], names: Names, noun: str) -> None:
+    """Raise InputError unless each name is present once."""
+    for option, name in names:
+        count = present.count(name)
+        if count == 1:
+            continue
+        first = ", ".join(f'"{shown(other[:40])}"' for other in present[:8]) or "none"
+        is_option = option.startswith("-")
+        rest = ", ..." if len(present) > 8 else ""
+        if count:
+            raise InputError(
+                f'{count} {noun}s are named "{shown(name)}"; found {first}{rest}: rename all but one'
+                + (f", or name another with {option}" if is_option else "")
+            )
+        other = f"name another with {option}{suggestion(name, present)}"
+        advice = other if is_option else f"rename the {noun}"
+        if noun == "member" and "." in name and is_option:
+            copied = _with_jq(option.strip("-"), name.split("."))
+            advice += f"; a nested member is copied {shown(copied)}"
+        raise InputError(f'there is no {noun} "{shown(name)}"; found {first}{rest}: {advice}')
+
+
+def expect_distinct(columns: list[str]) -> None:
+    """Raise InputError if two columns have one name: such records have no form in another format."""
+    for name, count in Counter(columns).items():
+        if count > 1:
+            raise InputError(
+                f'{count} columns are named "{shown(name)}"; rename all but one, or keep the format'
+            )
+
+
+MAX_COLUMNS = 10_000
+"""Columns of a file that is written. Members with ever new names would make a table without end."""
+
+
+class RecordWriter(ABC):
+    """Writes records, given as values by name, in two passes: survey() each record, then write()."""
+
+    def __init__(self) -> None:
+        self._columns: dict[str, Any] = {}
+
+    def add_columns(self, names: Iterable[str]) -> None:
+        """Note the names of columns, in their order; raises InputError if there are too many."""
+        for name in names:
+            if name not in self._columns:
+                expect_utf8(name, name)
+                self._columns[name] = None
+        if len(self._columns) > MAX_COLUMNS:
+            raise InputError(f"the records have more than {MAX_COLUMNS:,} columns")
+
+    @abstractmethod
+    def survey(self, values: Values) -> None:
+        """Look at a record before any is written; raise InputError if the format cannot hold it."""
+
+    @abstractmethod
+    def write(self, records: Iterable[Values], output: IO[bytes]) -> None:
+        """Write records that survey() has seen; raises InputError if there are no columns."""
+
+    def _expect_columns(self) -> None:
+        if not self._columns:
+            raise InputError("there is no record, so the columns to write are unknown")
+
+
+def expect_utf8(text: str, name: str) -> None:
+    """Raise InputError if a text, found under this name, cannot be written as UTF-8."""
+    if text.isascii():
+        return
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        raise InputError(
+            f'"{shown(name)}" has a lone surrogate U+{ord(text[error.start]):04X} at character '
+            f"{error.start + 1}"
+        ) from None
+
+
+@contextmanager
+def replacing(output: str) -> Iterator[IO[bytes]]:
+    """Open a file for writing that gets its name only when it is complete; "-" is standard output.
+
+    If the name is a symbolic link, its target is replaced. Devices and pipes are written directly.
+    """
+    try:
+        with _written(output) as file:
+            yield file
+    except OSError as error:
+        # A full disk's error names no file.
+        error.filename = error.filename or ("standard output" if output == STDIN else output)
+        raise
+
+
+@contextmanager
+def _written(output: str) -> Iterator[IO[bytes]]:
+    if output == STDIN:
+        yield sys.stdout.buffer
+        sys.stdout.buffer.flush()
+        return
+    if is_special(output):
+        with open(output, "wb") as file:
+            yield file
+        return
+    output = os.path.realpath(output)
+    folder, name = os.path.split(output)
+    handle, temporary = tempfile.mkstemp(prefix=f".{name}.", dir=folder)
+    try:
+        with open(handle, "wb") as file:
+            yield file
+            file.flush()
+            os.fsync(file.fileno())
+        os.chmod(temporary, _mode_of(output))
+        os.replace(temporary, output)
+    except BaseException:
+        with suppress(OSError):
+            os.unlink(temporary)
+        raise
+
+
+def is_special(name: str) -> bool:
+    """Say whether a file with this name exists and is not a regular file, such as a pipe."""
+    try:
+        return not stat.S_ISREG(os.stat(name).st_mode)
+    except FileNotFoundError:
+        return False
+
+
+def _mode_of(output: str) -> int:
+    with suppress(OSError):
+        return os.stat(output).st_mode & 0o7777
+    mask = os.umask(0)
+    os.umask(mask)
+    return 0o666 & ~mask

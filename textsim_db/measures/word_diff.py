@@ -1,0 +1,287 @@
+"""The differences of two texts, word by word, with the texts' own spelling and punctuation.
+
+The parts of two texts as HTML with the differences marked, and long runs shortened.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from enum import StrEnum
+from itertools import groupby
+from typing import NamedTuple
+
+from textsim_db.measures.alignment import alignment
+from textsim_db.results.html import end_of_start, escaped, left_out, start_of_end
+from textsim_db.text.words import (
+    PIECES,
+    cut_before_words,
+    is_spaceless,
+    words_of_pieces,
+)
+
+_CANNOT = re.compile("cannot", re.IGNORECASE | re.ASCII)
+_CONTRACTED = ("n'", "n’", "N'", "N’")
+_STEMS = {"ca": "can", "wo": "will", "sha": "shall"}
+_NEGATIONS = """
+not no never none nor neither nobody nothing nowhere without cannot
+nicht kein keine keinen keinem keiner keines nie niemals nichts ohne
+ne pas jamais rien aucun aucune sans nunca nada ningún ninguna sin
+non mai senza não nem sem niet geen nooit zonder
+inte ingen inget aldrig ikke ei не нет ни никогда без bez
+"""
+"""Negations in English, German, French, Spanish, Italian, Portuguese, Dutch, Scandinavian and Slavic."""
+_DATES = """
+january february march april june july august september october november december monday
+tuesday wednesday thursday friday saturday sunday today tomorrow yesterday januar februar märz
+mai juni juli oktober dezember montag dienstag mittwoch donnerstag freitag samstag sonntag
+heute morgen gestern janvier février mars avril juin juillet août septembre octobre novembre
+décembre lundi mardi mercredi jeudi vendredi samedi dimanche enero febrero marzo abril mayo
+junio julio agosto septiembre octubre noviembre diciembre lunes martes miércoles jueves viernes
+sábado domingo
+"""
+"""Months and days in English, German, French and Spanish. A date in digits counts as numbers."""
+_NUMERALS = """
+two three four five six seven eight nine ten eleven twelve twenty thirty forty fifty hundred thousand
+million first second third fourth fifth sixth seventh eighth ninth tenth
+zwei drei vier fünf sechs sieben acht neun zehn elf zwölf hundert tausend
+deux trois quatre cinq sept huit neuf dix onze douze cent mille
+dos tres cuatro cinco seis siete ocho nueve diez once doce cien mil
+ii iii iv vi vii viii ix xi xii xiii xiv xv xvi xvii xviii xix xx
+"""
+"""Numerals in words in English, German, French and Spanish, and Roman ones that are no other word."""
+_KINDS = (
+    dict.fromkeys(_NUMERALS.split(), "numerals")
+    | dict.fromkeys(_NEGATIONS.split(), "negations")
+    | dict.fromkeys(_DATES.split(), "dates")
+)
+
+
+class Change(StrEnum):
+    """How a run of words differs between two texts."""
+
+    SAME = "same"
+    CHANGED = "changed"
+    REMOVED = "removed"
+    ADDED = "added"
+
+
+class Part(NamedTuple):
+    """A run of words of both texts."""
+
+    change: Change
+    a: str
+    """The words in the first text; empty if the second text adds words."""
+    b: str
+    """The words in the second text; empty if the words were removed."""
+
+
+class Token(NamedTuple):
+    """A word of a text."""
+
+    word: str
+    """The word in normal form; empty for a text without words."""
+    text: str
+    """The characters of the text from this word up to the next word."""
+
+
+class Differences(NamedTuple):
+    """Two texts as runs of words in order, and the kinds of their different words."""
+
+    parts: list[Part]
+    """The runs of words."""
+    distinctions: list[str]
+    """The kinds of the different words, if all are "dates", "negations", "numbers" or "numerals".
+
+    Both texts of such a pair may be needed. It is empty if other words differ or no words differ.
+    """
+
+
+def tokens_of_form(form: str) -> list[Token]:
+    """Return the words of a normal form, each with the space after it.
+
+    Between two words of scripts that are written without spaces, such as Chinese, is none.
+    """
+    words = form.split()
+    spaceless = [not form.isascii() and is_spaceless(word) for word in words] + [False]
+    return [
+        Token(word, word if spaceless[i] and spaceless[i + 1] else f"{word} ")
+        for i, word in enumerate(words)
+    ]
+
+
+def written(form: str) -> str:
+    """Return a normal form with spaces only where its scripts have them."""
+    return "".join(token.text for token in tokens_of_form(form)).rstrip()
+
+
+def tokens(text: str) -> list[Token]:
+    """Cut a text into words, each with the characters up to the next word.
+
+    The texts of the tokens, joined, are the whole text. "n't" and the end of "cannot" count as the word
+    "not". A text without words is one token with an empty word. Raises DocumentError for NUL and lone
+    surrogates.
+    """
+    pieces = PIECES.findall(text)
+    separate: list[Token] = []
+    for piece, words in zip(pieces, words_of_pieces(pieces), strict=True):
+        if len(words) > 1:
+            smaller = list(cut_before_words(piece))
+            separate += _with_not(list(map(_token, smaller, words_of_pieces(smaller))))
+        elif words == ["cannot"] and (cannot := _CANNOT.search(piece)):
+            middle = cannot.start() + len("can")
+            separate += [Token("can", piece[:middle]), Token("not", piece[middle:])]
+        else:
+            separate.append(_token(piece, words))
+    return list(_attached(separate))
+
+
+def differences(a: Iterable[Token], b: Iterable[Token]) -> Differences:
+    """Align two texts word by word.
+
+    Raises MeasureError for texts of millions of words that share little.
+    """
+    one, other = list(a), list(b)
+    lefts, rights = iter(one), iter(other)
+    pairs: list[tuple[bool, str, str]] = []
+    kinds: set[str] = set()
+    words = alignment([token.word for token in one], [token.word for token in other])
+    for left, right in zip(*words, strict=True):
+        if left != right:
+            kinds |= _kinds(str(left or ""), str(right or ""))
+        texts = (
+            "" if left is None else next(lefts).text,
+            "" if right is None else next(rights).text,
+        )
+        pairs.append((left == right, *texts))
+    parts = [_part(same, list(run)) for same, run in groupby(pairs, lambda pair: pair[0])]
+    have_words = any(token.word for token in one) and any(token.word for token in other)
+    return Differences(parts, sorted(kinds) if have_words and "" not in kinds else [])
+
+
+def _kinds(left: str, right: str) -> set[str]:
+    """Return the kinds of two words that are aligned; an empty word stands for a gap."""
+    if left and right and _without_digits(left) == _without_digits(right):
+        return {"numbers"}
+    return {
+        "numbers" if word[0].isnumeric() else _KINDS.get(word, "") for word in (left, right) if word
+    }
+
+
+def _without_digits(word: str) -> str:
+    return "".join(character for character in word if not character.isnumeric())
+
+
+def _part(same: bool, run: list[tuple[bool, str, str]]) -> Part:
+    a, b = "".join(left for _, left, _ in run), "".join(right for _, _, right in run)
+    if same:
+        return Part(Change.SAME, a, b)
+    return Part(Change.CHANGED if a and b else Change.REMOVED if a else Change.ADDED, a, b)
+
+
+def _with_not(tokens: list[Token]) -> Iterator[Token]:
+    """Replace the words of contractions such as "don't" by "do" and "not"."""
+    waiting = tokens[0]
+    for token in tokens[1:]:
+        stem, end = waiting.text[:-2], waiting.text[-2:]
+        if token.word == "t" and end in _CONTRACTED and (words := words_of_pieces([stem])[0]):
+            word = " ".join(words)
+            yield Token(_STEMS.get(word, word), stem)
+            waiting = Token("not", end + token.text)
+        else:
+            yield waiting
+            waiting = token
+    yield waiting
+
+
+def _token(text: str, words: list[str]) -> Token:
+    return Token(" ".join(words), text)
+
+
+def _attached(separate: Iterable[Token]) -> Iterator[Token]:
+    """Append a token without a word to the token before it, or at the start to the next token."""
+    word, texts = "", list[str]()
+    for token in separate:
+        if word and token.word:
+            yield Token(word, "".join(texts))
+            word, texts = "", []
+        word = word or token.word
+        texts.append(token.text)
+    if texts:
+        yield Token(word, "".join(texts))
+
+
+_FOLDED = 240
+"""Longer runs of equal words are folded, except for some characters at both ends."""
+_END = 80
+_LONGEST_CHANGE = 400
+LONGEST_EXCERPT = 1_600
+"""The characters of an excerpt; the rest is left out."""
+
+
+def side_by_side(parts: Sequence[Part], a: str, b: str) -> str:
+    """Return both texts in two columns, whole; a, b: the HTML that names them."""
+    left, right = ("".join(marked(part, side) for part in parts) for side in ("a", "b"))
+    return columns(a, b, left, right)
+
+
+def excerpt_of_both(parts: Sequence[Part]) -> str:
+    """Return both texts as one, with removed and added words, and long runs shortened."""
+    runs: list[tuple[str, str]] = []
+    for part in parts:
+        if part.change is Change.SAME:
+            runs.append(("", part.b))
+        else:
+            runs += [(tag, text) for tag, text in (("del", part.a), ("ins", part.b)) if text]
+    return f'<div class="text" dir="auto">{_shortened(runs)}</div>'
+
+
+def columns(a: str, b: str, left: str, right: str) -> str:
+    """Return two texts as HTML in two columns, below the HTML that names them."""
+    return (
+        f'<div class="texts"><div>{a}</div><div>{b}</div>\n'
+        f'<div class="text" dir="auto">{left}</div>\n<div class="text" dir="auto">{right}</div></div>\n'
+    )
+
+
+def marked(part: Part, side: str) -> str:
+    """Return the words of one text in a part; side: "a" or "b"."""
+    return _tagged(_tag(part, side), escaped(getattr(part, side)))
+
+
+def _tag(part: Part, side: str) -> str:
+    return "" if part.change is Change.SAME else "del" if side == "a" else "ins"
+
+
+def _shortened(runs: Sequence[tuple[str, str]]) -> str:
+    """Return runs of (tag, text) as HTML of bounded length."""
+    pieces: list[str] = []
+    shown = 0
+    for place, (tag, text) in enumerate(runs):
+        if shown > LONGEST_EXCERPT:
+            pieces.append(left_out(sum(len(rest) for _, rest in runs[place:])))
+            break
+        pieces.append(_tagged(tag, _change(text) if tag else _fold(text)))
+        shown += min(len(text), _LONGEST_CHANGE)
+    return "".join(pieces)
+
+
+def _fold(text: str) -> str:
+    if len(text) <= _FOLDED:
+        return escaped(text)
+    first, last = end_of_start(text, _END), start_of_end(text, _END)
+    return f"{escaped(text[:first])}{left_out(last - first)}{escaped(text[last:])}"
+
+
+def _change(text: str) -> str:
+    if len(text) <= _LONGEST_CHANGE:
+        return escaped(text)
+    end = end_of_start(text, _LONGEST_CHANGE)
+    return f"{escaped(text[:end])}{left_out(len(text) - end)}"
+
+
+def _tagged(tag: str, content: str) -> str:
+    if not tag:
+        return content
+    words = content.rstrip()
+    return f"<{tag}>{words}</{tag}>{content[len(words) :]}" if words else content

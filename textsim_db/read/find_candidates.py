@@ -1,0 +1,320 @@
+"""Candidates: the documents that share buckets with a query, found by a join with the band index.
+
+One shared bucket makes a candidate. In an exact corpus, the sizes of both documents decide how many.
+
+Warnings of searches that may miss matches: the Jaccard similarity of shingles chooses candidates.
+
+A threshold below the threshold of the corpus, or another measure, accepts documents that are no
+candidates. The warning says which documents these are, or how many of them are found.
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+import shlex
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import psycopg
+
+from textsim_db.compare.verify import Criterion
+from textsim_db.db.binary_format import Array, load_int4_array
+from textsim_db.db.binary_rows import load_int4_arrays
+from textsim_db.db.engine import autocommit, read_rows
+from textsim_db.db.store import Store
+from textsim_db.db.stored_corpus import StoredCorpus
+from textsim_db.measures.by_name import JACCARD
+from textsim_db.read import statements
+from textsim_db.settings.corpus_settings import CorpusConfig
+from textsim_db.sketch.exact_prefix import least_needed
+from textsim_db.sketch.fingerprints import (
+    Fingerprints,
+    PassageShingles,
+    count_units,
+    fingerprints_of_shingles,
+    left_out_runs,
+)
+from textsim_db.sketch.ragged import Buckets, Ragged, Scopes, in_scopes
+from textsim_db.sketch.sketch_texts import Sketches
+from textsim_db.text.numba_compiler import Int32Array, Int64Array
+from textsim_db.text.tokens import Tokens
+
+log = logging.getLogger(__name__)
+
+
+Numbers = npt.NDArray[np.int64]
+
+
+class LookUp(NamedTuple):
+    """The buckets by which several queries are looked up."""
+
+    buckets: Buckets
+    """The buckets of each query; in an exact corpus, its prefix."""
+    sizes: Int32Array
+    """The shingles of each query: int32 of shape (queries,)."""
+    scopes: Scopes
+    """The scope of each query; None if the corpus is not scoped."""
+    threshold: float | None
+    """In an exact corpus, the similarity that a candidate must be able to reach; None with bands."""
+    of_passages: bool = False
+    """Whether the buckets are fingerprints, so that a candidate shares a passage with the query."""
+
+    @property
+    def needed(self) -> Int32Array:
+        """How many buckets a candidate shares at least with each query: int32 of shape (queries,)."""
+        if self.threshold is None:
+            return np.ones(len(self.sizes), np.int32)
+        return least_needed(self.sizes.astype(np.int64), self.threshold)
+
+
+def look_up_of(
+    buckets: Buckets, shingle_counts: Int64Array, config: CorpusConfig, scopes: Scopes
+) -> LookUp:
+    """Return the look-up of queries at the threshold of the configuration; buckets: in the scopes."""
+    threshold = config.threshold if config.is_exact else None
+    return LookUp(buckets, shingle_counts.astype(np.int32), scopes, threshold)
+
+
+def passage_look_up(fingerprints: Fingerprints | None, scopes: Scopes) -> LookUp:
+    """Return the look-up of queries by their fingerprints; the corpus has passages."""
+    assert fingerprints is not None
+    sizes = np.zeros(len(fingerprints.sizes), np.int32)  # any size may share a passage
+    return LookUp(in_scopes(fingerprints, scopes), sizes, scopes, None, of_passages=True)
+
+
+def look_up_of_shingles(shingles: PassageShingles, config: CorpusConfig, scopes: Scopes) -> LookUp:
+    """Return the look-up of one text by its fingerprints."""
+    fingerprints = fingerprints_of_shingles(shingles, config)
+    return passage_look_up(Ragged(fingerprints, np.array([0, len(fingerprints)])), scopes)
+
+
+def without_common(store: Store, look_up: LookUp, max_documents: int) -> tuple[LookUp, Int32Array]:
+    """Return the look-up of one query without the fingerprints of more documents, and those."""
+    fingerprints = look_up.buckets.values
+    scope = None if look_up.scopes is None else look_up.scopes[0]
+    parameters = [Array(fingerprints), scope, max_documents]
+    statement = store.corpus.statement(statements.COMMON_FINGERPRINTS)
+    ((sent,),) = read_rows(store.engine, statement, parameters, binary=True, prepare=True)
+    common = load_int4_array(sent)
+    rare = np.setdiff1d(fingerprints, common)
+    return look_up._replace(buckets=Ragged(rare, np.array([0, len(rare)]))), common
+
+
+class CandidateRows(NamedTuple):
+    """The pairs of a query and a stored document that share enough buckets."""
+
+    rows: list[tuple[Any, ...]]
+    """Each document once, in the form that StoredDocuments expects."""
+    queries: Numbers
+    """The place of the query of each pair, sorted: (pairs,)."""
+    documents: Numbers
+    """The place in rows of the document of each pair: (pairs,)."""
+
+    @classmethod
+    def of_one_query(cls, rows: list[tuple[Any, ...]]) -> CandidateRows:
+        """Return the candidates of a single query."""
+        return cls(rows, np.zeros(len(rows), np.int64), np.arange(len(rows)))
+
+
+def find_candidates(store: Store, look_up: LookUp, language: str | None) -> CandidateRows:
+    """Return the documents that share enough buckets with any of several queries."""
+    if not len(look_up.buckets.values):
+        return CandidateRows.of_one_query([])
+    with autocommit(store.engine) as connection:
+        cursor = connection.cursor(binary=True)
+        return read_candidates(cursor, store.corpus, look_up, language)
+
+
+def read_candidates(
+    cursor: psycopg.Cursor[Any],
+    corpus: StoredCorpus,
+    look_up: LookUp,
+    language: str | None = None,
+    prepare: bool = True,
+) -> CandidateRows:
+    """Return the candidates that a transaction sees; not prepared, the plan fits the tables' sizes."""
+    buckets, sizes, scopes, threshold, of_passages = look_up
+    is_exact = threshold is not None
+    if len(sizes) == 1:  # without the numbers of the queries the join is a tenth quicker
+        statement = statements.EXACT_CANDIDATES_OF_ONE if is_exact else statements.CANDIDATES_OF_ONE
+        if of_passages:
+            statement = statements.PASSAGE_CANDIDATES_OF_ONE
+        parameters: list[Any] = [Array(buckets.values)]
+        if is_exact:
+            parameters += [int(look_up.needed[0]), int(sizes[0]), threshold]
+    else:
+        statement = (
+            statements.EXACT_CANDIDATES_OF_MANY if is_exact else statements.CANDIDATES_OF_MANY
+        )
+        if of_passages:
+            statement = statements.PASSAGE_CANDIDATES_OF_MANY
+        # In order, neighbouring look-ups read the same pages of the index, which are in the cache.
+        order = np.argsort(buckets.values)
+        parameters = [Array(buckets.owners()[order]), Array(buckets.values[order])]
+        if is_exact:
+            parameters += [Array(look_up.needed), Array(sizes), threshold]
+    if language is not None:
+        statement, parameters = statement + statements.OF_LANGUAGE, [*parameters, language]
+    rows = cursor.execute(corpus.statement(statement), parameters, prepare=prepare).fetchall()
+    if len(sizes) == 1:
+        if scopes is not None:  # by chance, buckets of other scopes are equal
+            rows = [row for row in rows if row[5] == scopes[0]]
+        return CandidateRows.of_one_query(rows)
+    queries, offsets = load_int4_arrays([row[-1] for row in rows])
+    documents = np.repeat(np.arange(len(rows)), np.diff(offsets))
+    if scopes is not None:
+        pairs = zip(queries.tolist(), documents.tolist(), strict=True)
+        is_inside = np.array([scopes[q] == rows[d][5] for q, d in pairs], np.bool_)
+        queries, documents = queries[is_inside], documents[is_inside]
+    by_query = np.argsort(queries, kind="stable")
+    return CandidateRows(rows, queries[by_query].astype(np.int64), documents[by_query])
+
+
+def count_shared_buckets(
+    store: Store, sketches: Sketches, language: str | None, scope: str | None
+) -> list[tuple[str, int]]:
+    """Return the keys of one text's candidates, each with the number of buckets that it shares."""
+    config = store.corpus.config
+    look_up = look_up_of(sketches.buckets, sketches.shingle_counts, config, None)
+    statement = statements.COUNT_SHARED_BUCKETS
+    parameters: list[Any] = [
+        Array(look_up.buckets.values),
+        int(look_up.sizes[0]),
+        look_up.threshold,
+    ]
+    if language is not None:
+        statement, parameters = statement + statements.OF_LANGUAGE, [*parameters, language]
+    if scope is not None:
+        statement, parameters = statement + statements.OF_SCOPE, [*parameters, scope]
+    filled = store.corpus.statement(statement)
+    return read_rows(store.engine, filled, parameters, binary=True, prepare=True)
+
+
+def warn_of_misses(
+    corpus: StoredCorpus, criterion: Criterion, shingle_count: int | None = None
+) -> None:
+    """Log a warning if documents that the criterion accepts need not be candidates.
+
+    shingle_count: the distinct shingles of the text; None for several texts, or for all pairs.
+    """
+    least = criterion.measure.least_jaccard(criterion.threshold)
+    # A text without words matches nothing by any measure.
+    if shingle_count == 0 or (least is not None and least >= corpus.config.threshold):
+        return
+    if least is not None:
+        message = _below_threshold(corpus, criterion, least)
+    else:
+        message = (
+            f'{criterion.measure.name}: the candidates of corpus "{corpus.name}" are chosen by '
+            f"Jaccard similarity: {_by_other_measure(corpus.config, criterion, shingle_count)}"
+        )
+    log.warning("%s", message, extra={"corpus": corpus.name})
+
+
+def warn_of_missed_passages(
+    corpus: StoredCorpus, tokens: Tokens, shingles: PassageShingles
+) -> None:
+    """Log a warning if documents that contain a text need not be found by its passages."""
+    config = corpus.config
+    units = count_units(tokens, config)
+    name = f"{config.shingle.noun}s"
+    if 0 < units < (config.passages or 0):
+        message = (
+            f"the text has {units} {name}, and only documents that share {config.passages} "
+            f'{name} in a row with it are found in corpus "{corpus.name}"'
+        )
+    elif left_out_runs(shingles, config):
+        command = f"textsim rebuild {shlex.quote(corpus.name)} --common-passages"
+        message = (
+            f'a part of the text is in very many documents of corpus "{corpus.name}", which are not '
+            f"searched for it; to find them: {command}"
+        )
+    else:
+        return
+    log.warning("%s", message, extra={"corpus": corpus.name})
+
+
+def _below_threshold(corpus: StoredCorpus, criterion: Criterion, least: float) -> str:
+    config, asked = corpus.config, f"{criterion.threshold:g}"
+    where = f'below {config.threshold:g}, the threshold of corpus "{corpus.name}"'
+    if criterion.measure is JACCARD:
+        return (
+            f"threshold {asked} is {where}: {_share(config, least)} of the documents at {asked} are "
+            f"found; to find more: textsim rebuild {shlex.quote(corpus.name)} --threshold {asked}"
+        )
+    outcome = "documents below it may be missed"
+    if not config.is_exact:
+        outcome = f"{_share(config, least)} of the documents at {least:.3g} are found"
+    return f"{criterion.measure.name} {asked} is a Jaccard similarity of {least:.3g}, {where}: {outcome}"
+
+
+def _by_other_measure(config: CorpusConfig, criterion: Criterion, shingle_count: int | None) -> str:
+    if not criterion.measure.finds_parts:
+        if config.is_exact:
+            return f"documents below {config.threshold:g} may be missed"
+        at = config.threshold, config.threshold / 2
+        at_threshold, at_half = (_share(config, similarity) for similarity in at)
+        return f"{at_threshold} of the documents at {at[0]:g} are found, {at_half} at {at[1]:g}"
+    if not config.is_exact:
+        return _found_parts(config, shingle_count)
+    return _sizes_without_candidates(config, criterion.measure.is_symmetric, shingle_count)
+
+
+def _found_parts(config: CorpusConfig, shingle_count: int | None) -> str:
+    """Say how likely a document that contains the text is found, if it is 2 or 10 times as large.
+
+    A text of n shingles in a document of m shingles has the Jaccard similarity n / m.
+    """
+    twice, ten_times = (
+        f"{times} times the shingles" if shingle_count is None else f"{times * shingle_count:,}"
+        for times in (2, 10)
+    )
+    text = "the text" if shingle_count is None else f"the {shingle_count:,} shingles of the text"
+    return (
+        f"of the documents that contain {text}, {_share(config, 1 / 2)} are found if they have "
+        f"{twice}, and {_share(config, 1 / 10)} if they have {ten_times}"
+    )
+
+
+def _sizes_without_candidates(
+    config: CorpusConfig, is_symmetric: bool, shingle_count: int | None
+) -> str:
+    """Say which documents an exact corpus cannot find: n / m is below the threshold."""
+    if shingle_count is None:
+        return (
+            f"a document with more than {1 / config.threshold:.4g} times the shingles of another text "
+            "is not found, even if it contains that text"
+        )
+    sizes = f"more than {_largest_size(shingle_count, config.threshold):,}"
+    contains = f"it contains all {shingle_count:,} of the text"
+    if is_symmetric:
+        sizes += f" or fewer than {_smallest_size(shingle_count, config.threshold):,}"
+        contains = f"one of the two contains the other, and the text has {shingle_count:,}"
+    return f"a document with {sizes} shingles is not found, even if {contains}"
+
+
+def _largest_size(size: int, threshold: float) -> int:
+    """Return the largest m with size / m >= threshold, as the check of candidates divides."""
+    largest = math.floor(size / threshold)
+    while size / (largest + 1) >= threshold:
+        largest += 1
+    while size / largest < threshold:
+        largest -= 1
+    return largest
+
+
+def _smallest_size(size: int, threshold: float) -> int:
+    """Return the smallest m with m / size >= threshold."""
+    smallest = math.ceil(size * threshold)
+    while (smallest - 1) / size >= threshold:
+        smallest -= 1
+    while smallest / size < threshold:
+        smallest += 1
+    return smallest
+
+
+def _share(config: CorpusConfig, similarity: float) -> str:
+    """Return the share of the documents of this similarity that become candidates."""
+    return f"{min(100 * config.probability(similarity), 99.9):.1f} %"

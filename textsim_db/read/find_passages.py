@@ -1,0 +1,325 @@
+"""Passages: a text in, the runs of words or characters that it shares with documents out.
+
+The stages:
+
+    text -> fingerprints -> documents that share one (a join with the index of the fingerprints)
+         -> words as numbers -> shared runs -> passages, the longest first
+"""
+
+from __future__ import annotations
+
+import logging
+import shlex
+from collections.abc import Generator, Iterable, Iterator, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from textsim_db.cluster.spanning_forest import Ids
+from textsim_db.compare.jaccard import code_points
+from textsim_db.compare.shared_runs import shared_runs
+from textsim_db.compare.verify import Criterion
+from textsim_db.db.binary_format import Array, load_int4_array
+from textsim_db.db.engine import Connection, read_rows
+from textsim_db.db.store import Store
+from textsim_db.db.stored_corpus import StoredCorpus
+from textsim_db.errors import ConfigurationError, DocumentError, shown
+from textsim_db.read import statements
+from textsim_db.read.boilerplate_values import SAMPLE_DOCUMENTS
+from textsim_db.read.document_cache import DocumentCache
+from textsim_db.read.find_candidates import (
+    CandidateRows,
+    find_candidates,
+    look_up_of_shingles,
+    read_candidates,
+    without_common,
+)
+from textsim_db.read.read_band_index import expired_ids
+from textsim_db.read.search import forms_of_rows, placed_bytes, row_of_key, search_text
+from textsim_db.read.snapshot import snapshot
+from textsim_db.read.stored_documents import StoredDocuments, WordNumbers
+from textsim_db.results import (
+    CommonRun,
+    Contamination,
+    PartialMatch,
+    Passage,
+    PassageList,
+    SharedPassage,
+)
+from textsim_db.results.html import count
+from textsim_db.settings.check_values import check_count
+from textsim_db.settings.choose_bands import window_of
+from textsim_db.settings.corpus_settings import CorpusConfig
+from textsim_db.sketch.fingerprints import (
+    PassageShingles,
+    count_units,
+    left_out_runs,
+    passage_shingles,
+)
+from textsim_db.sketch.ragged import Ragged, Scopes, in_scopes
+from textsim_db.sketch.sketch_texts import places_of_units, tokens_without
+from textsim_db.text.numba_compiler import Int32Array
+from textsim_db.text.storable_text import to_bytes
+from textsim_db.text.tokens import Tokens, tokens_of
+
+log = logging.getLogger(__name__)
+
+
+def least_words(store: Store, min_words: int | None) -> int:
+    """Return the words of the shortest passage of a search, by default the passages of the corpus.
+
+    Raises ConfigurationError if the corpus has no passages, or only longer ones.
+    """
+    least, name = store.corpus.config.passages, store.corpus.name
+    if least is None:
+        raise ConfigurationError(
+            f'corpus "{name}" has no passages; rebuild it with passages, such as: '
+            f"textsim rebuild {shlex.quote(name)} --passages 13"
+        )
+    words = least if min_words is None else check_count(min_words, "min_words", 1, 2**31 - 1)
+    if words < least:
+        noun = store.corpus.config.shingle.noun
+        raise ConfigurationError(
+            f'corpus "{name}" finds passages of {least} {noun}s or more, and not of {words}: for '
+            "shorter ones, rebuild it, such as: "
+            f"textsim rebuild {shlex.quote(name)} --passages {max(words, 4)}"
+        )
+    return words
+
+
+class _Searched(NamedTuple):
+    """A text, and what it shares with documents."""
+
+    tokens: Tokens
+    passages: list[Passage]
+    """The passages of at least min_words words, the longest first."""
+    common: list[CommonRun]
+    """The runs whose documents were not read."""
+
+
+def passages(
+    store: Store, text: str, min_words: int | None, max_documents: int | None, scope: str | None
+) -> PassageList:
+    """Return the passages of a text of at least min_words words, the longest first.
+
+    max_documents: the documents of a fingerprint that more documents have are not read, and the runs of
+    the text with such fingerprints are returned beside the passages; None reads all. The runs without
+    fingerprints are returned too.
+    """
+    least = least_words(store, min_words)
+    searched = _search(store, to_bytes(text), least, max_documents, scope)
+    located = _with_characters(searched.passages, text, store.corpus.config)
+    return PassageList(located, searched.common)
+
+
+def _search(
+    store: Store, text: bytes, min_words: int, max_documents: int | None, scope: str | None
+) -> _Searched:
+    config, scopes = store.corpus.config, None if scope is None else [scope]
+    tokens = tokens_without([text], config)
+    shingles = passage_shingles(tokens, config)
+    look_up = look_up_of_shingles(shingles, config, scopes)
+    common = list(_runs_without_fingerprints(store, shingles))
+    if max_documents is not None:
+        look_up, of_many = without_common(store, look_up, max_documents)
+        common += _runs_with_fingerprints(store, shingles, of_many, scopes)
+    candidates = find_candidates(store, look_up, None)
+    return _Searched(tokens, _verified(store, tokens, candidates, min_words), common)
+
+
+def _with_characters(verified: list[Passage], text: str, config: CorpusConfig) -> list[Passage]:
+    """Return passages with their characters in the text."""
+    if not verified:
+        return verified
+    places = places_of_units(text, config)
+    spans = (places.span(each.in_text, each.words) for each in verified)
+    return [
+        each._replace(start=start, end=end)
+        for each, (start, end) in zip(verified, spans, strict=True)
+    ]
+
+
+def characters(store: Store, text: str, passage: Passage) -> tuple[int, int]:
+    """Return the characters of a document's text before a passage, and up to its end."""
+    config = store.corpus.config
+    places = places_of_units(text, config)
+    end, units = passage.in_document + passage.words, len(places.starts)
+    if end > units:
+        has = count(units, config.shingle.noun)
+        raise DocumentError(
+            f'the text of document "{passage.key}" has {has}; the passage ends after {end:,}, so '
+            "this is another text"
+        )
+    return places.span(passage.in_document, passage.words)
+
+
+def _runs_without_fingerprints(store: Store, shingles: PassageShingles) -> Iterator[CommonRun]:
+    """Yield the runs of one text whose windows choose no shingle."""
+    config = store.corpus.config
+    n = window_of(config.passages or 0).n
+    for run in left_out_runs(shingles, config):
+        commonness = int(shingles.classes[run.start : run.start + run.shingles].min())
+        yield CommonRun(run.shingles + n - 1, run.start, _estimate_documents(store, commonness))
+
+
+def _estimate_documents(store: Store, commonness: int) -> int:
+    """Return how many documents have a shingle of a class, if they are as the learned sample was."""
+    statement = store.corpus.statement(statements.ESTIMATE_DOCUMENTS)
+    ((documents,),) = read_rows(store.engine, statement)
+    return int(2**commonness * max(1.0, documents / SAMPLE_DOCUMENTS))
+
+
+def _runs_with_fingerprints(
+    store: Store, shingles: PassageShingles, fingerprints: Int32Array, scopes: Scopes
+) -> Iterator[CommonRun]:
+    """Yield the runs of one text whose shingles have these fingerprints."""
+    own = Ragged(shingles.values.astype(np.int32), np.array([0, len(shingles.values)]))
+    stored = in_scopes(own, scopes).values
+    places = np.flatnonzero(np.isin(stored, fingerprints))
+    if not len(places):
+        return
+    # Shingles that overlap or touch are one run.
+    n = window_of(store.corpus.config.passages or 0).n
+    for run in np.split(places, np.flatnonzero(np.diff(places) > n) + 1):
+        start, end = int(run[0]), int(run[-1]) + n
+        yield CommonRun(end - start, start, _count_documents(store, int(stored[start]), scopes))
+
+
+def _count_documents(store: Store, fingerprint: int, scopes: Scopes) -> int:
+    statement = store.corpus.statement(statements.COUNT_DOCUMENTS_OF_FINGERPRINT)
+    scope = None if scopes is None else scopes[0]
+    ((documents,),) = read_rows(store.engine, statement, [fingerprint, scope])
+    return int(documents)
+
+
+def passages_of(store: Store, key: str, min_words: int | None) -> PassageList:
+    """Return the passages that a document shares with others; raises DocumentNotFound."""
+    least, config = least_words(store, min_words), store.corpus.config
+    with snapshot(store.engine) as connection:
+        cursor = connection.cursor(binary=True)
+        row = row_of_key(cursor, store.corpus, key)
+        tokens = tokens_of([form.encode() for form in forms_of_rows(store, [row])])
+        shingles = passage_shingles(tokens, config)
+        scopes = None if row[5] is None else [row[5]]
+        look_up = look_up_of_shingles(shingles, config, scopes)
+        candidates = read_candidates(cursor, store.corpus, look_up)
+    verified = _verified(store, tokens, candidates, least)
+    of_others = [passage for passage in verified if passage.key != key]
+    return PassageList(of_others, _runs_without_fingerprints(store, shingles))
+
+
+def containing(store: Store, text: str, criterion: Criterion) -> list[PartialMatch]:
+    """Return the documents that contain a text or a part of it, those with most of it first."""
+    least = least_words(store, None)
+    searched = search_text(store, text, criterion)
+    longest: dict[str, int] = {}
+    for passage in _verified(store, searched.tokens, searched.candidates, least):
+        longest.setdefault(passage.key, passage.words)
+    return [
+        PartialMatch(match.key, match.similarity, longest.get(match.key, 0))
+        for match in searched.matches
+    ]
+
+
+def shared_passages(
+    store: Store, min_words: int | None, max_documents: int | None
+) -> Generator[SharedPassage, None, None]:
+    """Yield the passages of at least min_words words that documents share, in one snapshot.
+
+    max_documents: documents are not compared because of a fingerprint that more documents have.
+    """
+    least = least_words(store, min_words)
+    with snapshot(store.engine) as connection:
+        common = list(_fingerprints_of_many(connection, store.corpus, max_documents))
+        cache = DocumentCache(connection, store.corpus, store.dictionary)
+        expired = expired_ids(connection, store.corpus)
+        with connection.cursor(store.corpus.label("shared passages"), binary=True) as cursor:
+            cursor.execute(store.corpus.statement(statements.SHARED_FINGERPRINTS), common)
+            for document_id, data in cursor:
+                others = np.setdiff1d(load_int4_array(data), expired)
+                if document_id not in expired:
+                    for part in cache.parts(others.astype(np.int64)):
+                        yield from _shared_with(cache, document_id, part, least)
+
+
+def _fingerprints_of_many(
+    connection: Connection, corpus: StoredCorpus, max_documents: int | None
+) -> tuple[Array, list[str | None]]:
+    """Return the fingerprints that more documents have, and their scopes.
+
+    It logs a warning if there are any.
+    """
+    if max_documents is None:
+        return Array(np.empty(0, np.int32)), []
+    cursor = connection.cursor(binary=True)
+    statement = corpus.statement(statements.FINGERPRINTS_OF_MANY)
+    ((sent, scopes),) = cursor.execute(statement, [max_documents]).fetchall()
+    common = load_int4_array(sent)
+    if len(common):
+        log.warning(
+            "corpus %s: left out fingerprints that more than %s documents have: %s",
+            *(corpus.name, max_documents, len(common)),
+            extra={"corpus": corpus.name, "fingerprints": len(common)},
+        )
+    return Array(common), scopes
+
+
+def _shared_with(
+    cache: DocumentCache, document_id: int, others: Ids, min_words: int
+) -> Iterator[SharedPassage]:
+    """Yield the passages that a document shares with others of its scope."""
+    documents = cache.documents(np.concatenate(([document_id], others)))
+    words, offsets, *_ = documents.rows()
+    runs = shared_runs(
+        words[: offsets[1]], words[offsets[1] :], offsets[1:] - offsets[1], min_words
+    )
+    scopes = documents.scopes
+    for other, *run in zip(*(column.tolist() for column in runs), strict=True):
+        if scopes is None or scopes[0] == scopes[other + 1]:
+            yield SharedPassage(documents.keys[0], documents.keys[other + 1], *run)
+
+
+def contamination(
+    store: Store,
+    records: Iterable[tuple[str, str]],
+    min_words: int | None,
+    max_documents: int | None,
+    scope: str | None,
+) -> Generator[Contamination, None, None]:
+    """Yield what each record shares with the documents; max_documents: as in passages()."""
+    least = least_words(store, min_words)
+    for key, text in records:
+        data = placed_bytes(text, f'record "{shown(key)}"')
+        tokens, verified, common = _search(store, data, least, max_documents, scope)
+        config = store.corpus.config
+        words = count_units(tokens, config)
+        coverage = _count_covered(verified, words) / max(words, 1)
+        keys = sorted({each.key for each in verified})
+        located = _with_characters(verified, text, config)
+        yield Contamination(key, words, coverage, keys, located, common)
+
+
+def _count_covered(verified: Sequence[Passage], words: int) -> int:
+    """Return how many words of a text are in passages."""
+    is_covered = np.zeros(words, np.bool_)
+    for passage in verified:
+        is_covered[passage.in_text : passage.in_text + passage.words] = True
+    return int(is_covered.sum())
+
+
+def _verified(
+    store: Store, tokens: Tokens, candidates: CandidateRows, min_words: int
+) -> list[Passage]:
+    """Return the passages that a text, given by its words, shares with candidates, the longest first."""
+    vocabulary = WordNumbers(store.dictionary)
+    documents = StoredDocuments(store.corpus, vocabulary, candidates.rows)
+    words, offsets, *_ = documents.rows()
+    if store.corpus.config.shingle.unit == "char":
+        text = code_points(tokens.forms())[0]
+    else:
+        text = vocabulary.numbers(tokens)
+    runs = shared_runs(text, words, offsets, min_words)
+    keys = [documents.keys[place] for place in runs.documents.tolist()]
+    columns = (runs.words.tolist(), runs.in_text.tolist(), runs.in_document.tolist())
+    verified = [Passage(*each) for each in zip(keys, *columns, strict=True)]
+    return sorted(verified, key=lambda each: (-each.words, each.key, each.in_document))

@@ -1,0 +1,280 @@
+"""Clusters of the verified pairs of a corpus, and the documents to remove from each cluster.
+
+Inspects clusters: their weakest members, and templates that other documents share.
+
+A few members of each cluster are compared with each other. The shingles that most of them have are
+looked up in a sample of the corpus.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Generator, Iterator
+from itertools import combinations
+from typing import Any, LiteralString, NamedTuple
+
+import numpy as np
+
+from textsim_db.cluster import linkages
+from textsim_db.cluster.join import Join
+from textsim_db.cluster.linkages import Group, Ranked
+from textsim_db.cluster.pair_groups import JudgedPairs, judged_groups
+from textsim_db.cluster.spanning_forest import Ids
+from textsim_db.compare.packed_pairs import pack
+from textsim_db.compare.verify import Criterion
+from textsim_db.db.binary_format import Array
+from textsim_db.db.engine import Connection
+from textsim_db.db.store import Store
+from textsim_db.errors import ConfigurationError
+from textsim_db.files.arrow_results import ResultColumns, columns_of
+from textsim_db.read import statements
+from textsim_db.read.boilerplate_values import SampledDocuments, read_sample, sample_of_rows
+from textsim_db.read.list_pairs import StoredHost
+from textsim_db.read.snapshot import fetch, snapshot
+from textsim_db.results import Cluster, InspectedCluster, Inspection
+from textsim_db.settings.corpus_settings import Linkage
+from textsim_db.text.numba_compiler import Int64Array
+from textsim_db.text.shingles import find_shingles
+
+Rank = Callable[[str], Any]
+"""Returns the rank of a key; the document with the lowest rank of a cluster is kept."""
+
+
+class ClusterRules(NamedTuple):
+    """How pairs make clusters."""
+
+    linkage: Linkage
+    rank: Rank | None = None
+    """Decides which document of a cluster is kept; None: the lowest key."""
+    judgements: bool = False
+    """Whether the judgements of the corpus are obeyed."""
+
+
+def clusters(
+    store: Store, criterion: Criterion, rules: ClusterRules
+) -> Generator[ResultColumns, None, None]:
+    """Yield the columns of the clusters of the pairs that pass a criterion, the largest cluster first.
+
+    The criterion is one of Jaccard similarity.
+    Memory grows with the number of documents in clusters; with complete linkage it grows with the
+    number of pairs. With judgements it also grows with the pairs of the connected documents of which
+    one was judged.
+    """
+    with snapshot(store.engine) as connection:
+        result = [cluster for cluster, _ in _find(connection, store, criterion, rules)]
+    yield columns_of(Cluster, result)
+
+
+def inspected(
+    store: Store, criterion: Criterion, rules: ClusterRules, fewest: int
+) -> list[InspectedCluster]:
+    """Return the clusters of at least `fewest` documents, each with an inspection."""
+    with snapshot(store.engine) as connection:
+        clusters = _find(connection, store, criterion, rules)
+        large = [(cluster, group) for cluster, group in clusters if len(cluster.keys) >= fewest]
+        groups = [group for _, group in large]
+        inspections = inspect(connection, store, groups, criterion.threshold)
+        return [
+            InspectedCluster(cluster, inspection)
+            for (cluster, _), inspection in zip(large, inspections, strict=True)
+        ]
+
+
+def _find(
+    connection: Connection, store: Store, criterion: Criterion, rules: ClusterRules
+) -> list[tuple[Cluster[str], Group]]:
+    """Return the clusters, the largest first."""
+    corpus = StoredHost(connection, store, criterion)
+    if rules.judgements:
+        groups = list(_judged_groups(connection, store, corpus, criterion, rules))
+    else:
+        ranked = _ranking(corpus, rules.rank)
+        groups = list(linkages.groups(Join(corpus, criterion), rules.linkage, ranked))
+    keys = corpus.cache.keys(
+        np.concatenate([np.empty(0, np.int64), *(group.ids for group in groups)])
+    )
+    result = [(group.with_keys(keys.__getitem__), group) for group in groups]
+    result.sort(key=lambda each: (-len(each[0].keys), each[0].keys))
+    return result
+
+
+def duplicates(
+    store: Store, criterion: Criterion, rules: ClusterRules
+) -> Generator[ResultColumns, None, None]:
+    """Yield columns: the documents to remove so that each cluster keeps one, with the kept documents."""
+    with snapshot(store.engine) as connection:
+        corpus = StoredHost(connection, store, criterion)
+        join, ranked = Join(corpus, criterion), _ranking(corpus, rules.rank)
+        if rules.judgements:
+            groups = _judged_groups(connection, store, corpus, criterion, rules)
+            removals = linkages.all_but_first(join, groups, ranked)
+        else:
+            removals = linkages.removals(join, rules.linkage, ranked)
+        for links in removals:
+            keys = corpus.cache.keys(np.unique(np.concatenate((links.left, links.right))))
+            removed, kept, similarity = (column.tolist() for column in links)
+            yield [keys[each] for each in removed], [keys[each] for each in kept], similarity
+
+
+def _judged_groups(
+    connection: Connection,
+    store: Store,
+    corpus: StoredHost,
+    criterion: Criterion,
+    rules: ClusterRules,
+) -> Iterator[Group]:
+    def only(ids: Ids) -> Join:
+        return Join(StoredHost(connection, store, criterion, ids), criterion)
+
+    def judged_pairs(statement: LiteralString, *parameters: str | None) -> Int64Array:
+        rows = fetch(connection, store.corpus, statement, [store.corpus.name, *parameters])
+        pairs = np.sort(np.array(rows, np.int64).reshape(-1, 2), axis=1)
+        return np.sort(pack(pairs[:, 0], pairs[:, 1]))
+
+    judged = JudgedPairs(
+        judged_pairs(statements.SAME_PAIRS, criterion.language, criterion.scope),
+        judged_pairs(statements.DIFFERENT_PAIRS),
+    )
+    rankings = _ranking(corpus, rules.rank), _ranking(corpus, None)
+    return judged_groups(Join(corpus, criterion), only, judged, rules.linkage, *rankings)
+
+
+def _ranking(corpus: StoredHost, rank: Rank | None) -> Ranked:
+    """Return a function that sorts documents by the ranks of their keys, and then by their keys."""
+
+    def ranked(ids: Ids) -> Ids:
+        keys = corpus.cache.keys(ids)
+
+        def place(id_: int) -> Any:
+            key = keys[id_]
+            return key if rank is None else (rank(key), key)
+
+        return np.array(sorted(ids.tolist(), key=place), np.int64)
+
+    return ranked
+
+
+MOST_COMPARED = 50
+"""The members of a cluster that are compared with each other; of more, evenly chosen ones are."""
+FEWEST_OUTSIDE = 5
+"""The documents outside a cluster that must share a shingle, so that it counts as a template.
+
+Fewer may be documents that quote the cluster."""
+CLUSTERS_AT_ONCE = 200
+
+
+class ComparedMember(NamedTuple):
+    """A member that is compared: its key, and its shingles with their values."""
+
+    key: str
+    shingles: dict[str, int]
+
+
+class ShingleIndex(NamedTuple):
+    """The shingles of a sample of the corpus, sorted by their values, and the ids of their documents."""
+
+    values: Int64Array
+    ids: Int64Array
+    documents: int
+
+    def owners(self, values: Int64Array) -> tuple[Int64Array, Int64Array]:
+        """Return the documents that have these values, and the place of the value of each."""
+        starts = np.searchsorted(self.values, values, "left")
+        counts = np.searchsorted(self.values, values, "right") - starts
+        places = np.repeat(np.arange(len(values)), counts)
+        offsets = np.arange(len(places)) - np.repeat(np.cumsum(counts) - counts, counts)
+        return self.ids[starts[places] + offsets], places
+
+
+def inspect(
+    connection: Connection, store: Store, groups: list[Group], threshold: float
+) -> Iterator[Inspection]:
+    """Yield a report of each cluster, in order."""
+    index = _index(store, read_sample(store))
+    for start in range(0, len(groups), CLUSTERS_AT_ONCE):
+        batch = groups[start : start + CLUSTERS_AT_ONCE]
+        chosen = [_chosen(group.ids) for group in batch]
+        members = _members(connection, store, np.concatenate(chosen))
+        for group, ids in zip(batch, chosen, strict=True):
+            compared = sorted((members[id_] for id_ in ids.tolist()), key=lambda member: member.key)
+            yield _report(group, compared, index, threshold)
+
+
+def inspect_keys(store: Store, clusters: list[list[str]], threshold: float) -> list[Inspection]:
+    """Return what holds clusters together, given by the keys of their members."""
+    with snapshot(store.engine) as connection:
+        groups = []
+        for keys in clusters:
+            rows = fetch(connection, store.corpus, statements.IDS_OF_MEMBERS, [keys])
+            ids = [id_ for (id_,) in rows]
+            if not ids:
+                raise ConfigurationError("a cluster has no document of the corpus")
+            groups.append(Group(np.array(ids, np.int64), threshold))
+        return list(inspect(connection, store, groups, threshold))
+
+
+def _chosen(ids: Int64Array) -> Int64Array:
+    """Return at most MOST_COMPARED members, at equal distances."""
+    places = np.linspace(0, len(ids) - 1, min(len(ids), MOST_COMPARED)).astype(np.int64)
+    return np.sort(ids)[places]
+
+
+def _index(store: Store, sample: SampledDocuments) -> ShingleIndex:
+    shingles = find_shingles(sample.tokens, store.corpus.config.shingle)
+    values = shingles.hashes.view(np.int64)
+    order = np.argsort(values, kind="stable")
+    ids = np.repeat(sample.ids, np.diff(shingles.offsets))
+    return ShingleIndex(values[order], ids[order], len(sample.ids))
+
+
+def _members(connection: Connection, store: Store, ids: Int64Array) -> dict[int, ComparedMember]:
+    parameters = [Array(ids.astype(np.int32))]
+    rows = fetch(connection, store.corpus, statements.MEMBERS_TO_COMPARE, parameters)
+    sample = sample_of_rows(store, len(rows), rows)
+    shingles = find_shingles(sample.tokens, store.corpus.config.shingle)
+    texts, values = shingles.texts(sample.tokens), shingles.hashes.view(np.int64).tolist()
+    bounds = shingles.offsets.tolist()
+    members = {}
+    for number, (id_, key) in enumerate(zip(sample.ids.tolist(), sample.keys, strict=True)):
+        part = slice(bounds[number], bounds[number + 1])
+        members[id_] = ComparedMember(key, dict(zip(texts[part], values[part], strict=True)))
+    return members
+
+
+def _report(
+    group: Group, compared: list[ComparedMember], index: ShingleIndex, threshold: float
+) -> Inspection:
+    least, best = _similarities([set(member.shingles) for member in compared])
+    template = _template(group, compared, index)
+    _, best_without = _similarities([set(member.shingles) - template for member in compared])
+    return Inspection(
+        weakest_member=compared[best.index(min(best))].key,
+        least=least,
+        is_exact=len(compared) == len(group.ids),
+        template=tuple(text for text in compared[0].shingles if text in template),
+        held_by_template=bool(template) and float(np.median(best_without)) < threshold,
+    )
+
+
+def _similarities(members: list[set[str]]) -> tuple[float, list[float]]:
+    """Return the least similarity of two members, and that of each member to its most similar one."""
+    least, best = 1.0, [0.0] * len(members)
+    for (i, a), (j, b) in combinations(enumerate(members), 2):
+        shared = len(a & b)
+        similarity = shared / (len(a) + len(b) - shared) if a or b else 1.0
+        least = min(least, similarity)
+        best[i], best[j] = max(best[i], similarity), max(best[j], similarity)
+    return least, best
+
+
+def _template(group: Group, compared: list[ComparedMember], index: ShingleIndex) -> set[str]:
+    """Return the shingles of most members that are also outside, or in most documents of the corpus."""
+    counts = Counter(text for member in compared for text in member.shingles)
+    values = {text: value for member in compared for text, value in member.shingles.items()}
+    frequent = [text for text, count in counts.items() if 2 * count > len(compared)]
+    owners, places = index.owners(np.array([values[text] for text in frequent], np.int64))
+    everywhere = np.bincount(places, minlength=len(frequent))
+    outside = np.bincount(places[~np.isin(owners, group.ids)], minlength=len(frequent))
+    is_everywhere = (2 * everywhere > index.documents) & (everywhere > MOST_COMPARED)
+    is_template = (outside >= FEWEST_OUTSIDE) | is_everywhere
+    return {frequent[place] for place in np.flatnonzero(is_template).tolist()}

@@ -1,0 +1,176 @@
+"""All verified pairs of a corpus: the join engine of textsim_db.cluster.join over PostgreSQL.
+
+Which matching documents of a unique corpus may stand side by side, as people said.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterator, Sequence
+from contextlib import closing
+from functools import partial
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from textsim_db.cluster.join import Join, PairsWithRows
+from textsim_db.cluster.spanning_forest import Ids
+from textsim_db.compare.jaccard import Rows
+from textsim_db.compare.packed_pairs import documents_of, left_of, right_of
+from textsim_db.compare.verify import Criterion
+from textsim_db.db.engine import Connection, autocommit
+from textsim_db.db.store import Store
+from textsim_db.db.stored_corpus import StoredCorpus
+from textsim_db.files.arrow_results import ResultColumns, rows_of
+from textsim_db.measures.by_name import JACCARD
+from textsim_db.read import statements
+from textsim_db.read.bucket_pairs import CandidatePairs
+from textsim_db.read.document_cache import DocumentCache
+from textsim_db.read.find_candidates import warn_of_misses
+from textsim_db.read.snapshot import snapshot
+from textsim_db.read.stored_documents import StoredDocuments
+from textsim_db.results import Pair
+from textsim_db.sketch.ragged import Buckets, apart
+from textsim_db.sketch.sketch_texts import buckets_of
+from textsim_db.text.numba_compiler import Int64Array
+from textsim_db.text.run_ahead import ahead
+
+VERIFIED_AT_ONCE = 8_000
+"""The pairs that are verified at once, while the documents of the next pairs are read."""
+DOCUMENTS_OF_A_PART = 10_000
+"""The documents that are compared with kept documents at once."""
+
+
+def pairs(store: Store, criterion: Criterion) -> Generator[ResultColumns, None, None]:
+    """Yield the columns of every candidate pair that passes the criterion, each once, in one snapshot.
+
+    Memory is bounded. The band rows of one round, at most 100 million, take 2 GB at most. If a corpus
+    is exact, a document takes 8 bytes more.
+    Documents are read in chunks, which take at most 1 GB together with the cached documents. A
+    document in a crowded bucket takes 4 bytes for each such bucket, or 16 bytes if it is a copy.
+    However long they are, the two documents of a pair are read together, and so are the documents of
+    large buckets with mostly the same documents.
+    """
+    with snapshot(store.engine) as connection:
+        corpus = StoredHost(connection, store, criterion)
+        for links in Join(corpus, criterion).pairs():
+            keys = corpus.cache.keys(np.unique(np.concatenate((links.left, links.right))))
+            one, other = ([keys[each] for each in side.tolist()] for side in links[:2])
+            yield list(map(min, one, other)), list(map(max, one, other)), links.similarity.tolist()
+
+
+class _Chunk(NamedTuple):
+    """Pairs whose documents were read."""
+
+    pairs: Int64Array
+    """Packed and sorted: (pairs,)."""
+    ids: Ids
+    """The documents of the pairs, sorted."""
+    documents: StoredDocuments
+    """The documents in the order of ids."""
+
+
+class StoredHost(CandidatePairs):
+    """The documents of a corpus, in one snapshot, as a join reads them."""
+
+    def __init__(
+        self, connection: Connection, store: Store, criterion: Criterion, only: Ids | None = None
+    ) -> None:
+        if only is None:
+            warn_of_misses(store.corpus, criterion)
+        self.config = store.corpus.config
+        self.cache = DocumentCache(connection, store.corpus, store.dictionary)
+        self.all_ids: Ids | None = None
+        super().__init__(connection, store, criterion.language, criterion.scope, only)
+
+    def with_rows(self, pairs: Int64Array, of_shingles: bool) -> Iterator[PairsWithRows]:
+        """Yield pairs in parts with rows; while pairs are verified, the next documents are read."""
+        with closing(ahead(self._cut(pairs), self._read)) as chunks:
+            for part, ids, documents in chunks:
+                left, right = (np.searchsorted(ids, side(part)) for side in (left_of, right_of))
+                yield PairsWithRows(part, documents.rows(of_shingles), left, right)
+
+    def rows(self, ids: Ids) -> Rows:
+        """Return the rows of documents for a measure of shingles."""
+        return self.cache.documents(ids).rows()
+
+    def buckets(self, ids: Ids) -> Buckets:
+        """Return the buckets of documents that were the last that were read."""
+        buckets = buckets_of(self.cache.signatures(ids), self.config)
+        if not self.config.scoped:
+            return buckets
+        return apart(buckets, self.cache.documents(ids).scopes)
+
+    def parts(self, ids: Ids) -> Iterator[Ids]:
+        """Yield documents in their order, in parts that fit in memory."""
+        for start in range(0, len(ids), DOCUMENTS_OF_A_PART):
+            yield from self.cache.parts(ids[start : start + DOCUMENTS_OF_A_PART])
+
+    def in_key_order(self, representatives: Ids) -> Ids:
+        """Sort documents by the lowest key of their copies; ids change with a rebuild."""
+        classes = self.copies.of(representatives)
+        keys = self.cache.keys(classes.values)
+        lowest = [
+            min(keys[id_] for id_ in classes.of(place).tolist())
+            for place in range(len(representatives))
+        ]
+        return representatives[sorted(range(len(lowest)), key=lowest.__getitem__)]
+
+    def _cut(self, pairs: Int64Array) -> Iterator[Int64Array]:
+        """Cut pairs into parts; a part whose documents take too much memory is halved."""
+        for start in range(0, len(pairs), VERIFIED_AT_ONCE):
+            parts = [pairs[start : start + VERIFIED_AT_ONCE]]
+            while parts:
+                part = parts.pop()
+                middle = len(part) // 2
+                if middle and not self.cache.fits(documents_of(part)):
+                    parts += [part[middle:], part[:middle]]
+                else:
+                    yield part
+
+    def _read(self, pairs: Int64Array) -> _Chunk:
+        ids = documents_of(pairs)
+        return _Chunk(pairs, ids, self.cache.documents(ids))
+
+
+KeyPairs = set[tuple[str, str]]
+"""Pairs of keys, each with the lower key first."""
+
+
+def different_pairs(connection: Any, corpus: StoredCorpus, keys: Sequence[str] | None) -> KeyPairs:
+    """Return the pairs that were judged different; keys: only pairs with one of these.
+
+    connection: a connection or a cursor.
+    """
+    chosen = None if keys is None else list(keys)
+    parameters = {"origin": corpus.origin, "keys": chosen}
+    return set(connection.execute(statements.DIFFERENT_KEYS, parameters).fetchall())
+
+
+class Exceptions(NamedTuple):
+    """The matches of a unique corpus that are no twins."""
+
+    forced: set[str]
+    """The keys of the documents that were forced."""
+    different: KeyPairs
+    """The pairs that were judged different."""
+
+    @classmethod
+    def read(cls, connection: Connection, corpus: StoredCorpus) -> Exceptions:
+        """Read the exceptions of a corpus."""
+        rows = connection.execute(corpus.statement(statements.FORCED_KEYS)).fetchall()
+        return cls({key for (key,) in rows}, different_pairs(connection, corpus, None))
+
+    def include(self, a: str, b: str) -> bool:
+        """Return whether two matching documents may stand side by side; a < b."""
+        return a in self.forced or b in self.forced or (a, b) in self.different
+
+
+def twins(store: Store) -> Iterator[Pair]:
+    """Yield each pair of documents of a unique corpus that match and should not stand side by side."""
+    # pairs() opens a connection of its own, and the pool may have only one.
+    with autocommit(store.engine) as connection:
+        exceptions = Exceptions.read(connection, store.corpus)
+    criterion = Criterion(JACCARD, store.corpus.config.threshold)
+    for pair in rows_of(Pair, partial(pairs, store, criterion)):
+        if not exceptions.include(pair.a, pair.b):
+            yield pair

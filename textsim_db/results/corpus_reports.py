@@ -1,0 +1,190 @@
+"""Figures of a whole corpus."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from typing import NamedTuple
+
+from textsim_db.results.cluster_results import Pair
+from textsim_db.results.html import count, facts, note, output, over_similarity, table
+from textsim_db.results.result_list import rows_as_table, short_repr
+
+
+class SharedShingle(NamedTuple):
+    """A shingle that many documents of a corpus share."""
+
+    text: str
+    """The text of the shingle."""
+    share: float
+    """The share of the sampled texts that have it."""
+    keys: tuple[str, ...]
+    """Up to three documents that have it."""
+    clusters: int | None
+    """The clusters in which most sampled members have it; None if no clusters were asked for."""
+
+
+class Boilerplate(NamedTuple):
+    """The shingles that many documents of a corpus share, and the sample that shows them."""
+
+    documents: int
+    """The documents of the corpus."""
+    sampled: int
+    """The documents of the sample."""
+    texts: int
+    """The different texts of the sample; shares are shares of them."""
+    shingles: list[SharedShingle]
+    """The shingles, the most frequent first."""
+
+    def __repr__(self) -> str:
+        return short_repr(self, self._fields)
+
+    def _repr_html_(self) -> str:
+        sample = f"{self.texts:,} different texts of {count(self.sampled, 'document')}"
+        shingles = rows_as_table(self.shingles, len(self.shingles))
+        return output(note(f"{sample}, of {self.documents:,}"), shingles)
+
+
+class RecallReport(NamedTuple):
+    """The recall of a corpus at a threshold, measured by brute force on a sample of its documents."""
+
+    threshold: float
+    """The threshold of the measurement."""
+    documents: int
+    """The documents in the corpus."""
+    empty: int
+    """The documents without words, which are left out."""
+    words: float
+    """The mean number of words in a document."""
+    sampled: int
+    """The documents that were compared with all documents."""
+    pairs: int
+    """The matching pairs of a sampled document and another document."""
+    candidate_pairs: int
+    """The matching pairs that share a bucket."""
+    recall: float | None
+    """`candidate_pairs` / `pairs`, or None without pairs."""
+    interval: tuple[float, float]
+    """The 95 % confidence interval of the recall."""
+    promised: float | None
+    """The recall that bands and rows promise for pairs of these similarities."""
+    histogram: list[int]
+    """The pairs that share a shingle, by hundredths of similarity; similarity 1 is last.
+
+    Each pair counts once.
+    """
+    sampled_histogram: list[int]
+    """The part of `histogram` whose two documents are both in the sample."""
+    candidates: list[int]
+    """The number of candidates of each sampled document."""
+    missed: list[Pair]
+    """The matching pairs that share no bucket, the most similar first."""
+    lost: list[str]
+    """The sampled documents that share a bucket with none of their matches."""
+    curve: list[float]
+    """The probability that a pair is found, by hundredths of similarity from 0 to 1.
+
+    In an exact corpus it is 1 from the threshold of the corpus on; 0 stands below it.
+    """
+
+    def __repr__(self) -> str:
+        return short_repr(self, self._fields)
+
+    def _repr_html_(self) -> str:
+        values = [
+            ("recall", "unknown: the sample has no pair" if self.recall is None else self.recall),
+            ("95 % confidence", "{:.4f} to {:.4f}".format(*self.interval)),
+            ("promised", self.promised),
+            ("threshold", f"{self.threshold:g}"),
+            ("pairs", self.pairs),
+            ("pairs found", self.candidate_pairs),
+            ("documents compared with all", self.sampled),
+            ("documents", self.documents),
+        ]
+        missed = note("missed pairs") + rows_as_table(self.missed, len(self.missed))
+        return output(
+            facts(values),
+            over_similarity(self.histogram, self.curve, self.threshold),
+            note(
+                "bars: pairs of the sample by similarity, on a logarithmic scale; line: the probability "
+                "that a pair is found; dashed: the threshold"
+            ),
+            missed if self.missed else "",
+        )
+
+
+class Growth(NamedTuple):
+    """The vocabulary of the first documents: their number, their words and their distinct words."""
+
+    documents: int
+    words: int
+    vocabulary: int
+
+
+class Frequency(NamedTuple):
+    """How often a word occurs in a corpus, and how many documents have the word."""
+
+    word: str
+    occurrences: int
+    documents: int
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Statistics:
+    """Statistics of a corpus: documents, words, languages, candidates, buckets and storage."""
+
+    recall: float
+    """The probability of finding a pair at the threshold; 1 in an exact corpus."""
+    documents: int
+    """The number of documents."""
+    empty: int
+    """The number of documents without words."""
+    words: int
+    """The number of words."""
+    vocabulary: int
+    """The number of distinct words."""
+    growth: list[Growth]
+    """The words and distinct words in the first 5 % of the documents, the first 10 %, and so on.
+
+    The documents are in the order of their ids.
+    """
+    frequent: list[Frequency]
+    """The most frequent words."""
+    languages: dict[str, int]
+    """The number of documents in each language, if languages are identified."""
+    lengths: dict[int, int]
+    """The percentiles of the number of words in a document: 0, 5, 25, 50, 75, 95 and 100."""
+    sampled: int
+    """The number of sampled documents."""
+    candidates: int
+    """The number of all candidates of the sampled documents."""
+    similarities: list[int]
+    """A histogram of the similarities of these candidates with 100 counts.
+
+    The first count is for similarities below 0.01; the last count includes similarity 1.
+    """
+    buckets: list[tuple[int, int]]
+    """Pairs (documents in a bucket, number of buckets of this size)."""
+    storage: dict[str, int]
+    """Bytes of the documents, of the band rows, and of the indexes of each."""
+
+    def __repr__(self) -> str:
+        return short_repr(self, (each.name for each in fields(self)))
+
+    def _repr_html_(self) -> str:
+        values = [
+            ("documents", self.documents),
+            ("documents without words", self.empty),
+            ("words", self.words),
+            ("distinct words", self.vocabulary),
+            ("words of the median document", self.lengths.get(50)),
+            ("candidates of a document", self.candidates / max(self.sampled, 1)),
+            ("bytes", sum(self.storage.values())),
+        ]
+        languages = sorted(self.languages.items(), key=lambda each: -each[1])
+        return output(
+            facts(values),
+            table(("language", "documents"), languages) if languages else "",
+            over_similarity(self.similarities),
+            note("candidates of the sample by similarity, on a logarithmic scale"),
+            rows_as_table(self.frequent, len(self.frequent)),
+        )

@@ -1,0 +1,193 @@
+"""Values as HTML that runs nothing: escaped texts, tables, whole pages.
+
+Numbers as people read them.
+
+Escapes texts: their HTML runs nothing, and characters that mislead a reader become visible.
+
+Pieces of HTML as a whole: an output of a notebook with its own style.
+
+Rows of values as an HTML table.
+
+The places at which a long text may be cut, so that no word is cut.
+
+Charts as SVG inside HTML: bars of counts over the similarity, with a curve.
+"""
+
+from __future__ import annotations
+
+import html
+import re
+from collections.abc import Iterable, Sequence
+from math import log1p
+from typing import Any
+
+
+def similarity(value: float) -> str:
+    """Return a similarity with four decimals; only an exact 1 is shown as 1.0000."""
+    return "0.9999" if 0.99995 <= value < 1 else f"{value:.4f}"
+
+
+def count(number: int, noun: str, plural: str | None = None) -> str:
+    """Return a number with its noun, in the plural unless it is 1."""
+    return f"{number:,} {noun if number == 1 else plural or noun + 's'}"
+
+
+_CONTROLS = re.compile(
+    "[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]"
+)
+"""Control characters, characters that change the direction of a text, and lone surrogates."""
+
+
+def escaped(text: str) -> str:
+    """Return a text as HTML; a control character is shown as its code, such as U+202E."""
+    return _CONTROLS.sub(_code, html.escape(text))
+
+
+def shortened(text: str, most: int) -> str:
+    """Return a text as HTML, with the number of characters that are left out after the first."""
+    if len(text) <= most:
+        return escaped(text)
+    return f"{escaped(text[:most])}{left_out(len(text) - most)}"
+
+
+def left_out(characters: int) -> str:
+    """Return a mark in the place of characters that are left out."""
+    return f' <i class="gap">… {count(characters, "character")} …</i> '
+
+
+def _code(control: re.Match[str]) -> str:
+    return f"<b>U+{ord(control[0]):04X}</b>"
+
+
+_STYLE = """
+.textsim { overflow-wrap: anywhere; }
+.textsim table.textsim { border-collapse: collapse; margin: 0.5em 0; }
+.textsim table.textsim th, .textsim table.textsim td { text-align: start; vertical-align: top;
+  padding: 0.15em 1em 0.15em 0; border: 0; border-bottom: 1px solid #80808060; background: none; }
+.textsim table.textsim .number { text-align: end; font-variant-numeric: tabular-nums;
+  white-space: nowrap; }
+.textsim p.note { opacity: 0.75; margin: 0.3em 0; }
+.textsim p.warning { border-inline-start: 0.3em solid #d97706; padding-inline-start: 0.7em; }
+.textsim .gap, .textsim .key { opacity: 0.75; }
+.textsim .texts { display: grid; grid-template-columns: 1fr 1fr; gap: 0.3em 1.5em; }
+.textsim .texts > * { min-width: 0; }
+.textsim .text { white-space: pre-wrap; overflow-wrap: anywhere; unicode-bidi: isolate; }
+.textsim del { background: #ef444440; color: inherit; text-decoration: line-through #ef4444; }
+.textsim ins { background: #22c55e40; color: inherit; text-decoration: underline #22c55e; }
+.textsim svg { display: block; width: 100%; max-width: 40em; height: 9em; }
+.textsim .bar { fill: #3b82f6; }
+.textsim .curve { fill: none; stroke: #d97706; stroke-width: 2; vector-effect: non-scaling-stroke; }
+.textsim .threshold { stroke: currentColor; stroke-dasharray: 3; vector-effect: non-scaling-stroke; }
+.textsim .axis { display: flex; justify-content: space-between; max-width: 40em; opacity: 0.75; }
+"""
+
+
+def output(*pieces: str) -> str:
+    """Return pieces of HTML as an output of a notebook, with a style that no other output sees."""
+    return f'<div class="textsim"><style>{_STYLE}</style>\n{"".join(pieces)}</div>'
+
+
+def note(text: str) -> str:
+    """Return a paragraph beside the matter; text: HTML."""
+    return f'<p class="note">{text}</p>\n'
+
+
+_LONGEST_CELL = 300
+_SHOWN_VALUES = 10
+"""The values of a list that a cell shows."""
+_LARGE = 10
+"""Numbers from here on are no similarities, and have one decimal."""
+
+
+def table(columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
+    """Return rows as a table; each value is escaped, and a long one is shortened."""
+    head = "".join(f"<th>{escaped(column)}</th>" for column in columns)
+    body = "".join(f"<tr>{''.join(map(_cell, row))}</tr>\n" for row in rows)
+    return f'<table class="textsim">\n<thead><tr>{head}</tr></thead>\n<tbody>\n{body}</tbody></table>\n'
+
+
+def facts(values: Iterable[tuple[str, Any]]) -> str:
+    """Return names with their values as a table without a head."""
+    rows = "".join(f"<tr><th>{escaped(name)}</th>{_cell(value)}</tr>\n" for name, value in values)
+    return f'<table class="textsim">\n<tbody>\n{rows}</tbody></table>\n'
+
+
+def _cell(value: Any) -> str:
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        return f'<td class="number">{_number(value)}</td>'
+    return f"<td><bdi>{shortened(_text(value), _LONGEST_CELL)}</bdi></td>"
+
+
+def _number(value: float) -> str:
+    if isinstance(value, int):
+        return f"{value:,}"
+    return similarity(value) if abs(value) < _LARGE else f"{value:,.1f}"
+
+
+def _text(value: Any) -> str:
+    if value is None:
+        return ""
+    if isinstance(value, list | tuple):
+        more = [f"and {len(value) - _SHOWN_VALUES:,} more"] if len(value) > _SHOWN_VALUES else []
+        return ", ".join([*map(_text, value[:_SHOWN_VALUES]), *more])
+    return str(value)
+
+
+LONGEST_WORD = 40
+"""The characters up to which a word is not cut."""
+
+
+def end_of_start(text: str, most: int) -> int:
+    """Return where a start of at most `most` characters ends: before a space, or in a very long word.
+
+    The text is longer.
+    """
+    places = range(most, max(most - LONGEST_WORD, 0), -1)
+    return next((place for place in places if text[place].isspace()), most)
+
+
+def start_of_end(text: str, most: int) -> int:
+    """Return where an end of at most `most` characters starts: after a space, or in a very long word.
+
+    The text is longer.
+    """
+    first = len(text) - most
+    places = range(first, min(first + LONGEST_WORD, len(text)))
+    return next((place for place in places if text[place - 1].isspace()), first)
+
+
+_HEIGHT = 60
+
+
+def over_similarity(
+    counts: Sequence[int], curve: Sequence[float] = (), threshold: float | None = None
+) -> str:
+    """Return a chart over the similarities from 0 to 1.
+
+    counts: bars of equal width; their heights are logarithms. curve: shares of 1 at equal distances, the
+    first at 0 and the last at 1. threshold: has a line of its own.
+    """
+    most = log1p(max(counts, default=0)) or 1
+    width = 100 / max(len(counts), 1)
+    bars = "".join(
+        f'<rect class="bar" x="{i * width:.2f}" y="{_HEIGHT - height:.2f}" '
+        f'width="{width:.2f}" height="{height:.2f}"/>'
+        for i, count in enumerate(counts)
+        if (height := _HEIGHT * log1p(count) / most)
+    )
+    line = f'<polyline class="curve" points="{_points(curve)}"/>' if curve else ""
+    mark = "" if threshold is None else _mark(100 * threshold)
+    return (
+        f'<svg viewBox="0 0 100 {_HEIGHT}" preserveAspectRatio="none" role="img" '
+        f'aria-label="pairs by similarity">{bars}{line}{mark}</svg>\n'
+        '<div class="axis"><span>0</span><span>similarity</span><span>1</span></div>\n'
+    )
+
+
+def _points(curve: Sequence[float]) -> str:
+    step = 100 / max(len(curve) - 1, 1)
+    return " ".join(f"{i * step:.2f},{_HEIGHT * (1 - y):.2f}" for i, y in enumerate(curve))
+
+
+def _mark(x: float) -> str:
+    return f'<line class="threshold" x1="{x:.2f}" x2="{x:.2f}" y1="0" y2="{_HEIGHT}"/>'

@@ -1,0 +1,156 @@
+"""What searches, passages and judgements return.
+
+Results of searches.
+
+The results of searches for passages.
+
+Judgements, and judgements that contradict each other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import datetime
+from typing import Any, NamedTuple
+
+from textsim_db.results.result_list import ResultList
+
+
+class Match(NamedTuple):
+    """A document that matches a query: its exact similarity reaches the threshold."""
+
+    key: str
+    """The key of the document."""
+    similarity: float
+    """The exact value of the measure, by default the Jaccard similarity."""
+    estimate: float | None
+    """The share of equal values in the two signatures; None in an exact corpus."""
+
+
+class QueryMatch(NamedTuple):
+    """A document that matches a row of a frame of queries."""
+
+    query: Any
+    """The row's value of the column `key`; its place, from 0 on, without this column."""
+    key: str
+    """The key of the document."""
+    similarity: float
+    """The exact value of the measure, by default the Jaccard similarity."""
+
+
+class Candidate(NamedTuple):
+    """A document that shares enough buckets with a query and is not verified."""
+
+    key: str
+    """The key of the document."""
+    shared: int
+    """The number of shared buckets."""
+
+
+class Passage(NamedTuple):
+    """A run of words that a text shares with a document; the document has no longer run around it."""
+
+    key: str
+    """The key of the document."""
+    words: int
+    """The words in the run."""
+    in_text: int
+    """The words of the text before the run; if the text has the run several times, before the first."""
+    in_document: int
+    """The words of the document before the run."""
+    start: int | None = None
+    """The characters of the text before the run; None if the text is a stored document."""
+    end: int | None = None
+    """The characters of the text up to the end of the run; None if the text is a stored document."""
+
+
+class CommonRun(NamedTuple):
+    """A run of words of a text that too many documents have, so that a search did not read them."""
+
+    words: int
+    """The words in the run."""
+    in_text: int
+    """The words of the text before the run."""
+    documents: int
+    """About how many documents have a part of it: counted up to 100,000, or estimated from the sample
+    from which the corpus has learned its common shingles."""
+
+
+class PassageList(ResultList[Passage]):
+    """The passages of a text, the longest first."""
+
+    def __init__(self, passages: Iterable[Passage] = (), common: Iterable[CommonRun] = ()) -> None:
+        super().__init__(passages)
+        self.common = list(common)
+        """The runs whose parts are in very many documents, or in more than max_documents."""
+
+
+class PartialMatch(NamedTuple):
+    """A document that contains a text, or a part of it."""
+
+    key: str
+    """The key of the document."""
+    similarity: float
+    """The exact share of the shingles of the text that the document has, 0 to 1."""
+    longest: int
+    """The words of the longest passage that both share; 0 if they share only shorter runs."""
+
+
+class Contamination(NamedTuple):
+    """The passages that a record of a test set shares with the documents of a corpus."""
+
+    key: str
+    """The key of the record."""
+    words: int
+    """The words of the record."""
+    coverage: float
+    """The share of its words that are in passages, 0 to 1."""
+    documents: list[str]
+    """The keys of the documents that share passages with it, in order."""
+    passages: list[Passage]
+    """The passages, the longest first."""
+    common: list[CommonRun]
+    """The runs whose parts are in very many documents, or in more than max_documents."""
+
+
+class SharedPassage(NamedTuple):
+    """A run of words that two documents share; `b` has no longer run around it that `a` has."""
+
+    a: str
+    """The key of one document."""
+    b: str
+    """The key of the other document."""
+    words: int
+    """The words in the run."""
+    in_a: int
+    """The words of a before the run; if a has the run several times, before the first."""
+    in_b: int
+    """The words of b before the run."""
+
+
+class Judgement(NamedTuple):
+    """The opinion of a person on two documents, which need not exist."""
+
+    a: str
+    """The key of one document; `a` < `b`."""
+    b: str
+    """The key of the other document."""
+    verdict: str
+    """The verdict: "same", "different" or "unsure"."""
+    judged_by: str
+    """The role of the database that judged the pair."""
+    judged_at: datetime
+    """When it did so."""
+    note: str | None
+    """Why, or anything else."""
+
+
+class Contradiction(NamedTuple):
+    """Two documents that were judged different, although a chain of the verdict "same" connects them."""
+
+    a: str
+    """The key of one document; `a` < `b`."""
+    b: str
+    """The key of the other document."""
+    chain: tuple[str, ...]
+    """The keys of a shortest chain, from `a` to `b`."""

@@ -1,0 +1,479 @@
+"""The settings of a corpus, which a user chooses, and the bands and rows that follow from them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, fields, replace
+from datetime import timedelta
+from enum import StrEnum
+from typing import Any, NamedTuple, TypedDict
+
+from textsim_db.errors import ConfigurationError, CorpusExists, RecipeError, suggestion
+from textsim_db.settings.check_values import (
+    check_count,
+    check_duration,
+    check_flag,
+    check_threshold,
+)
+from textsim_db.settings.choose_bands import MIN_ROWS, Bands, choose_bands, probability_of
+
+RECIPE = 2
+"""The version of all steps from text to buckets. A change of any step needs a new version."""
+
+AUTO = "auto"
+"""As language: identify each document's language. As stop words: use the list of this language."""
+
+MAX_HASHES = 4096
+MAX_SHINGLE = 1000
+MIN_PASSAGE, MAX_PASSAGE = 4, 1000
+"""The words or characters of the shortest passage that a corpus finds."""
+
+
+WordsByLanguage = tuple[tuple[str, tuple[str, ...]], ...]
+"""Stop words by the codes of their languages."""
+
+
+class Mode(StrEnum):
+    """How an attached table is kept indexed.
+
+    - `queue`: a worker indexes changes after they are committed.
+    - `inline`: the transaction that changes a row indexes it.
+    """
+
+    QUEUE = "queue"
+    INLINE = "inline"
+
+
+class Existing(StrEnum):
+    """How `attach` takes rows that match already, if the corpus is unique.
+
+    - `refuse`: it raises an error that lists them.
+    - `keep`: it keeps them.
+    """
+
+    REFUSE = "refuse"
+    KEEP = "keep"
+
+
+class Linkage(StrEnum):
+    """How verified pairs make clusters.
+
+    - `single`: a chain of pairs connects every two members.
+    - `complete`: every two members are a pair.
+    - `kept`: one member is kept, and each other member makes a pair with it.
+    """
+
+    SINGLE = "single"
+    COMPLETE = "complete"
+    KEPT = "kept"
+
+
+class Verdict(StrEnum):
+    """The opinion of a person on two documents."""
+
+    SAME = "same"
+    DIFFERENT = "different"
+    UNSURE = "unsure"
+
+
+class Shingle(NamedTuple):
+    """The unit of comparison: `n` consecutive words or characters of the normal form."""
+
+    unit: str
+    n: int
+
+    def __str__(self) -> str:
+        return f"{self.unit}:{self.n}"
+
+    @property
+    def noun(self) -> str:
+        """The word for the unit in messages: "word" or "character"."""
+        return "word" if self.unit == "word" else "character"
+
+    @classmethod
+    def parse(cls, text: str) -> Shingle:
+        """Read "word:N" or "char:N"; raise `ConfigurationError` for another text.
+
+        >>> Shingle.parse("word:3")
+        Shingle(unit='word', n=3)
+        """
+        unit, _, n = str(text).partition(":")
+        if unit not in ("word", "char") or not (n.isascii() and n.isdigit()):
+            digits = re.search("[0-9]+", n)
+            choices = [
+                f"{each}:{digits[0] if digits else m}" for each, m in (("word", 3), ("char", 5))
+            ]
+            raise ConfigurationError(
+                f'shingle is "{text}"; expected "word:N" or "char:N", such as "word:3"'
+                + suggestion(str(text), choices)
+            )
+        if len(n) > 9 or not 1 <= int(n) <= MAX_SHINGLE:
+            raise ConfigurationError(f"shingle length is {n[:20]}; expected 1 to {MAX_SHINGLE}")
+        return cls(unit, int(n))
+
+
+def _setting(
+    default: Any,
+    meaning: str,
+    metavar: str = "NUMBER",
+    *,
+    is_fixed: bool = False,
+    of_corpus: bool = False,
+) -> Any:
+    """Declare a setting.
+
+    metavar: the values, as the help of an option shows them. is_fixed: whether a rebuild cannot
+    change the setting. of_corpus: whether it needs a corpus that stays; the other settings say which
+    texts are near-duplicates, and `textsim dedupe` has them too.
+    """
+    metadata = {
+        "meaning": meaning,
+        "metavar": metavar,
+        "is_fixed": is_fixed,
+        "of_corpus": of_corpus,
+    }
+    return field(default=default, metadata=metadata)
+
+
+class Settings(TypedDict, total=False):
+    """The settings as keyword arguments; CorpusSettings has their defaults and meanings."""
+
+    shingle: str
+    threshold: float
+    recall: float
+    num_hashes: int
+    seed: int
+    bands: int | None
+    rows: int | None
+    stop_words: str | Iterable[str]
+    language: str | None
+    is_unique: bool
+    scoped: bool
+    keep_for: timedelta | str | None
+    boilerplate: float | None
+    passages: int | None
+    common_passages: bool
+
+
+@dataclass(frozen=True, slots=True)
+class CorpusSettings:
+    """The settings that a user chooses for a corpus.
+
+    No other place in Python defines a default or a meaning.
+    """
+
+    shingle: str | Shingle = _setting(  # noqa: RUF009 - it calls dataclasses.field
+        "word:3",
+        'The unit of comparison: N words ("word:N") or N characters ("char:N") in a row. "word:1" '
+        "compares sets of words.",
+        "word:N|char:N",
+    )
+    threshold: float = _setting(0.8, "The Jaccard similarity from which documents match.")
+    recall: float = _setting(
+        0.95,
+        "The probability of finding a pair whose similarity equals the threshold. 1 makes an exact "
+        "corpus, which finds every pair.",
+    )
+    num_hashes: int = _setting(128, "The values in a signature.")
+    seed: int = _setting(1, "The seed of the hash functions.")
+    bands: int | None = _setting(
+        None, "The buckets of a document; give --rows too, instead of --recall."
+    )
+    rows: int | None = _setting(None, "The signature values in a bucket; give --bands too.")
+    stop_words: str | Iterable[str] = _setting(
+        (),
+        'Leave stop words out of every text: the code of a language such as "en", "auto" for the '
+        "language of each text, or a file with a word on each line.",
+        "LANGUAGE|auto|PATH",
+        is_fixed=True,
+    )
+    language: str | None = _setting(
+        None,
+        '"auto" identifies the language of each document, so that searches can be limited to it.',
+        AUTO,
+        is_fixed=True,
+        of_corpus=True,
+    )
+    is_unique: bool = _setting(
+        False,
+        "Keep near-duplicates out: a document that matches another document of the corpus is refused.",
+        of_corpus=True,
+    )
+    scoped: bool = _setting(
+        False,
+        "Give each document a scope, such as a tenant: documents of different scopes never meet.",
+        is_fixed=True,
+        of_corpus=True,
+    )
+    keep_for: timedelta | str | None = _setting(  # noqa: RUF009 - it calls dataclasses.field
+        None,
+        'How long a document counts after it was last written, such as "30 days"; then searches do not '
+        "find it, and a worker removes it. By default documents count for ever.",
+        "TIME",
+        is_fixed=True,
+        of_corpus=True,
+    )
+    boilerplate: float | None = _setting(
+        None,
+        "Leave the words of boilerplate out of every text: of shingles that more than this share of the "
+        "documents has, such as 0.01. The next rebuild learns them, and then they never change.",
+        of_corpus=True,
+    )
+    passages: int | None = _setting(
+        None,
+        "Find every run of at least this many words that a text shares with a document, such as 13; "
+        'each document then has fingerprints. With "char:N", characters are counted.',
+        of_corpus=True,
+    )
+    common_passages: bool = _setting(
+        False,
+        "Also find passages whose parts are all in very many documents, such as a header. They make the "
+        "searches that find them slow.",
+        of_corpus=True,
+    )
+    stop_words_by_language: WordsByLanguage = ()
+    """The lists of stop words if they follow each document's language; with_lists() writes them."""
+    boilerplate_values: tuple[int, ...] = ()
+    """The values of the shingles that count as boilerplate, sorted; a rebuild learns them once."""
+
+    def complete(self) -> CorpusConfig:
+        """Check the settings of a new corpus and complete them; raises ConfigurationError.
+
+        stop_words are words that stop_words() returned. If the user sets bands and rows, recall becomes
+        the probability that they give at the threshold.
+        """
+        if self.language not in (None, AUTO):
+            raise ConfigurationError(
+                f'language is {self.language!r}; expected "{AUTO}" or none'
+                + suggestion(str(self.language), (AUTO,))
+            )
+        if self.is_unique and self.stop_words_by_language:
+            raise ConfigurationError(
+                "a unique corpus cannot remove stop words by language: only a worker identifies "
+                "languages, after the document is written; choose the stop words of one language"
+            )
+        shingle = Shingle.parse(str(self.shingle))
+        checked = replace(
+            self,
+            shingle=shingle,
+            threshold=check_threshold(self.threshold),
+            recall=check_threshold(self.recall, "recall"),
+            num_hashes=check_count(self.num_hashes, "num_hashes", MIN_ROWS, MAX_HASHES),
+            seed=check_count(self.seed, "seed", 0, 2**63 - 1),
+            stop_words=tuple(self.stop_words),
+            is_unique=check_flag(self.is_unique, "is_unique"),
+            scoped=check_flag(self.scoped, "scoped"),
+            keep_for=check_duration(self.keep_for, "keep_for"),
+            boilerplate=check_boilerplate(self.boilerplate, shingle),
+            passages=self.passages
+            if self.passages is None
+            else check_count(self.passages, "passages", MIN_PASSAGE, MAX_PASSAGE),
+            common_passages=check_flag(self.common_passages, "common_passages"),
+        )
+        if checked.common_passages and checked.passages is None:
+            raise ConfigurationError("common_passages needs passages; set both, or neither")
+        banding, recall = checked._banding_and_recall()
+        bands, rows = (None, None) if banding is None else banding
+        completed = replace(checked, bands=bands, rows=rows, recall=recall)
+        return CorpusConfig(**_values_of(completed))
+
+    def _banding_and_recall(self) -> tuple[Bands | None, float]:
+        if self.bands is None and self.rows is None:
+            if self.recall == 1:
+                return None, 1.0
+            return choose_bands(self.threshold, self.recall, self.num_hashes), self.recall
+        if self.bands is None or self.rows is None:
+            raise ConfigurationError("bands and rows go together; set both, or neither")
+        bands = check_count(self.bands, "bands", 1, MAX_HASHES)
+        rows = check_count(self.rows, "rows", 1, MAX_HASHES)
+        if bands * rows > self.num_hashes:
+            raise ConfigurationError(
+                f"{bands} bands of {rows} rows need {bands * rows} hashes; num_hashes is "
+                f"{self.num_hashes}: use fewer bands, fewer rows or more hashes"
+            )
+        if rows < MIN_ROWS:
+            raise ConfigurationError(
+                f"rows is {rows}; expected {MIN_ROWS} or more: "
+                "one value of 16 bits gives too many candidates"
+            )
+        recall = Bands(bands, rows).probability(self.threshold)
+        if recall == 0:
+            raise ConfigurationError(
+                f"{bands} bands of {rows} rows find nothing at threshold {self.threshold}; "
+                "use fewer rows or a higher threshold"
+            )
+        return Bands(bands, rows), recall
+
+    def check_same(self, name: str, config: CorpusConfig) -> None:
+        """Raise CorpusExists unless the corpus of this name has these settings.
+
+        The error names the settings that differ. If none differ, it names the derived values that do.
+        """
+        wanted = replace(self.complete(), boilerplate_values=config.boilerplate_values)
+        names = config.differences(wanted)
+        following = {"bands", "rows"} if self.bands is None else {"recall"}
+        differences = [
+            f"{n.replace('_', ' ')} is {_shown(getattr(config, n))} there, "
+            f"not {_shown(getattr(wanted, n))}"
+            for n in [n for n in names if n not in following] or names
+        ]
+        if differences:
+            raise CorpusExists(
+                f'corpus "{name}" exists with other settings: {"; ".join(differences)}; '
+                "use another name, or change the settings with textsim rebuild"
+            )
+
+
+@dataclass(frozen=True, slots=True)
+class CorpusConfig(CorpusSettings):
+    """The configuration of a corpus: its settings, complete and checked; `corpus.config` returns it.
+
+    The other fields are settings of Database.create_corpus().
+    """
+
+    shingle: Shingle
+    """The unit of comparison, such as `Shingle("word", 3)`."""
+    stop_words: tuple[str, ...] = ()
+    """The words that are left out of every text, in normal form."""
+    keep_for: timedelta | None = None
+    """How long a document counts after it was last written; None: for ever."""
+    recipe: int = RECIPE
+    """The version of all steps from text to buckets."""
+    common: Any = field(default=None, compare=False, repr=False)
+    """The common shingles that an exact corpus has learned, as CommonValues; no setting."""
+    common_of_passages: Any = field(default=None, compare=False, repr=False)
+    """The common shingles of passages that the corpus has learned, as CommonValues; no setting."""
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether no pair at or above the threshold can be missed."""
+        return self.bands is None
+
+    @property
+    def banding(self) -> Bands | None:
+        """The bands and rows as one value; None in an exact corpus."""
+        return None if self.bands is None or self.rows is None else Bands(self.bands, self.rows)
+
+    def probability(self, similarity: float) -> float:
+        """Return the probability that a pair of this similarity becomes a candidate."""
+        return probability_of(self.banding, self.threshold, similarity)
+
+    def check_recipe(self, name: str) -> None:
+        """Raise `RecipeError` unless this version computes the recipe of the corpus."""
+        if self.recipe != RECIPE:
+            raise RecipeError(
+                f'corpus "{name}" was built by recipe {self.recipe}; this version of textsim-db '
+                f"computes recipe {RECIPE}: use a version that computes recipe {self.recipe}, or create "
+                "the corpus again"
+            )
+
+    def check_scope(self, name: str, is_given: bool) -> None:
+        """Raise ConfigurationError if a scope is given to a corpus that is not scoped, or missing."""
+        if self.scoped and not is_given:
+            raise ConfigurationError(f'corpus "{name}" is scoped, and no scope is given; name one')
+        if is_given and not self.scoped:
+            raise ConfigurationError(
+                f'corpus "{name}" is not scoped; leave the scope out, or create a scoped corpus'
+            )
+
+    def differences(self, other: CorpusConfig) -> list[str]:
+        """Return the names of the fields that differ."""
+        names = [each.name for each in fields(self) if each.compare]
+        return [name for name in names if getattr(self, name) != getattr(other, name)]
+
+    def changed(self, **changes: Any) -> CorpusConfig:
+        """Return this configuration with the changes that are not None.
+
+        Bands and rows are chosen again only if `threshold`, `recall`, `num_hashes`, `bands` or `rows`
+        changes. Raises `ConfigurationError` if the result is not possible.
+        """
+        changes = {name: value for name, value in changes.items() if value is not None}
+        if self.boilerplate_values:
+            self._refuse_other_boilerplate(changes)
+        settings = CorpusSettings(**_values_of(self))
+        if not changes.keys() & {"threshold", "recall", "num_hashes", "bands", "rows"}:
+            return replace(replace(settings, **changes).complete(), recall=self.recall)
+        # Bands have recall 1 at threshold 1, which must not make an exact corpus of them.
+        recall = DEFAULTS.recall if self.recall == 1 and not self.is_exact else self.recall
+        chosen = {"bands": None, "rows": None, "recall": recall} | changes
+        return replace(settings, **chosen).complete()
+
+    def _refuse_other_boilerplate(self, changes: Mapping[str, Any]) -> None:
+        for name in ("shingle", "boilerplate"):
+            before = getattr(self, name)
+            if name in changes and str(changes[name]) != str(before):
+                raise ConfigurationError(
+                    f"{name} cannot become {changes[name]}: the corpus has learned its boilerplate with "
+                    f"{name} {before}, and left its words out of the stored documents; create the "
+                    "corpus again"
+                )
+
+    @property
+    def learns_boilerplate(self) -> bool:
+        """Whether the next rebuild learns the boilerplate."""
+        return self.boilerplate is not None and not self.boilerplate_values
+
+
+DEFAULTS = CorpusSettings()
+"""The default settings."""
+
+SETTINGS = tuple(each.name for each in fields(CorpusSettings) if each.metadata)
+"""The names of the settings that a user chooses."""
+
+CHANGEABLE = tuple(
+    each.name for each in fields(CorpusSettings) if each.metadata and not each.metadata["is_fixed"]
+)
+"""The names of the settings that a rebuild can change."""
+
+PAIR_SETTINGS = tuple(
+    each.name for each in fields(CorpusSettings) if each.metadata and not each.metadata["of_corpus"]
+)
+"""The names of the settings that say which texts are near-duplicates, also without a stored corpus."""
+
+
+def _values_of(settings: CorpusSettings) -> dict[str, Any]:
+    """Return the values of the fields of CorpusSettings by name."""
+    return {each.name: getattr(settings, each.name) for each in fields(CorpusSettings)}
+
+
+def metadata_of(name: str) -> Mapping[str, Any]:
+    """Return the metadata of a setting, such as its meaning for help texts."""
+    return next(each.metadata for each in fields(CorpusSettings) if each.name == name)
+
+
+def check_boilerplate(share: float | None, shingle: Shingle) -> float | None:
+    """Return the share as a float; raise ConfigurationError unless it is in (0, 1), or None."""
+    if share is None:
+        return None
+    if check_threshold(share, "boilerplate") == 1:
+        raise ConfigurationError("boilerplate is 1; expected above 0, below 1")
+    if shingle.unit != "word":
+        raise ConfigurationError(
+            f'boilerplate needs shingles of words, and shingle is "{shingle}": most runs of characters '
+            "are in many documents"
+        )
+    return float(share)
+
+
+def check_linkage(linkage: str) -> Linkage:
+    """Return the linkage with this name; raise ConfigurationError for an unknown name."""
+    try:
+        return Linkage(linkage)
+    except ValueError:
+        expected = ", ".join(Linkage)
+        near = suggestion(str(linkage), Linkage)
+        raise ConfigurationError(
+            f"linkage is {linkage!r}; expected one of {expected}{near}"
+        ) from None
+
+
+def _shown(value: object) -> object:
+    if isinstance(value, Shingle) or not isinstance(value, tuple | None):
+        return value
+    if not value:
+        return "none"
+    if isinstance(value[0], tuple):
+        return f"{len(value)} lists of {sum(len(words) for _, words in value)} words"
+    rest = ", ..." if len(value) > 5 else ""
+    return f"{len(value)} words ({', '.join(value[:5])}{rest})"

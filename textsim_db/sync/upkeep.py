@@ -1,0 +1,274 @@
+"""Tracked corpora: their clusters are kept up to date by textsim._update_clusters, batch by batch.
+
+Removes the expired documents of all corpora, a few at a time, between the other work of a worker.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Generator
+from contextlib import suppress
+from datetime import timedelta
+from typing import TYPE_CHECKING, LiteralString
+
+import psycopg
+from psycopg import errors as pg
+from sqlalchemy import Engine
+
+from textsim_db.db import stored_corpus
+from textsim_db.db.dictionary import Dictionary
+from textsim_db.db.engine import configuration_errors, is_trouble, read_rows, transaction
+from textsim_db.db.retries import OUTDATED, PASSING, Attempts, is_timeout
+from textsim_db.db.store import Store
+from textsim_db.errors import CorpusNotFound
+from textsim_db.files.arrow_results import ResultColumns, columns_of
+from textsim_db.lazy_imports import lazy
+from textsim_db.results import ClusterEvent, Member
+from textsim_db.settings.corpus_settings import Linkage
+from textsim_db.sync import statements
+from textsim_db.sync.faults import StepFaults, step_of_corpus
+from textsim_db.write.remove_documents import expire_some
+from textsim_db.write.statements import EXPIRING_CORPORA
+
+if TYPE_CHECKING:
+    from textsim_db.sync import build_clusters
+else:
+    build_clusters = lazy("textsim_db.sync.build_clusters", globals())
+
+log = logging.getLogger(__name__)
+
+
+UPDATE_SECONDS = 1.0
+"""The seconds between two looks for outdated clusters, and the time that updates may take at once."""
+EVENTS_SECONDS = 60.0
+"""The seconds between two looks for old events."""
+MEMBERS_AT_ONCE = 10_000
+_REFUSED = (
+    *(pg.InvalidParameterValue, pg.FeatureNotSupported, pg.DuplicateObject),
+    *(pg.ObjectInUse, pg.ObjectNotInPrerequisiteState, pg.DependentObjectsStillExist),
+)
+_PASSED_OVER = (pg.FeatureNotSupported, pg.LockNotAvailable)
+"""The corpus is locked, or another version has created it."""
+
+
+def track(
+    store: Store,
+    linkage: Linkage,
+    threshold: float | None,
+    mode: str,
+    keep_events: timedelta | None,
+) -> None:
+    """Keep the clusters of a corpus up to date from now on; raises ConfigurationError."""
+    given = [store.corpus.name, linkage, threshold, mode, keep_events]
+    with configuration_errors(*_REFUSED), transaction(store.engine) as connection:
+        connection.execute(statements.TRACK, given)
+
+
+def untrack(store: Store) -> None:
+    """Remove the clusters of a tracked corpus; raises ConfigurationError."""
+    with configuration_errors(*_REFUSED), transaction(store.engine) as connection:
+        connection.execute(statements.UNTRACK, [store.corpus.name])
+
+
+def update(store: Store) -> int:
+    """Bring the clusters of a tracked corpus up to date, and return the number of changed documents."""
+    with configuration_errors(*_REFUSED):
+        updated = build_clusters.build(store, waits=True)
+        while count := update_some(store.engine, store.corpus.name, waits=True):
+            updated += count
+    return updated
+
+
+def update_some(engine: Engine, name: str, waits: bool, entry: int | None = None) -> int:
+    """Process some thousand documents, or the documents of one entry, and return their number.
+
+    waits: whether to wait for another session that updates the clusters; otherwise return 0.
+    """
+    updated = 0
+    for attempt in Attempts():
+        with attempt, transaction(engine) as connection:
+            row = connection.execute(statements.UPDATE_CLUSTERS, [name, waits, entry]).fetchone()
+            updated = 0 if row is None else int(row[0])
+    return updated
+
+
+def members(store: Store) -> Generator[ResultColumns, None, None]:
+    """Yield the columns of the members of all clusters; raises ConfigurationError."""
+    yield from _columns_of_members(store, statements.MEMBERS, [store.corpus.name])
+
+
+def members_of(store: Store, key: str) -> Generator[ResultColumns, None, None]:
+    """Yield the columns of the members of a document's cluster; raises ConfigurationError."""
+    yield from _columns_of_members(store, statements.MEMBERS_OF, [store.corpus.name, key])
+
+
+def _columns_of_members(
+    store: Store, statement: LiteralString, parameters: list[str]
+) -> Generator[ResultColumns, None, None]:
+    label = store.corpus.label("members")
+    with (
+        configuration_errors(*_REFUSED),
+        transaction(store.engine) as connection,
+        connection.cursor(label) as cursor,
+    ):
+        cursor.execute(statement, parameters)
+        while rows := cursor.fetchmany(MEMBERS_AT_ONCE):
+            yield columns_of(Member, rows)
+
+
+def cluster_events(store: Store, after: int) -> Generator[ClusterEvent, None, None]:
+    """Yield the events with a higher id than after, in order; raises ConfigurationError."""
+    label = store.corpus.label("events of clusters")
+    with (
+        configuration_errors(*_REFUSED),
+        transaction(store.engine) as connection,
+        connection.cursor(label) as cursor,
+    ):
+        cursor.execute(statements.CLUSTER_EVENTS, [store.corpus.name, after])
+        while rows := cursor.fetchmany(MEMBERS_AT_ONCE):
+            yield from (ClusterEvent(*row) for row in rows)
+
+
+def cluster_of(store: Store, key: str) -> Member | None:
+    """Return a document as a member of its cluster; None if it has none. Raises ConfigurationError."""
+    with configuration_errors(*_REFUSED):
+        rows = read_rows(store.engine, statements.CLUSTER_OF, [store.corpus.name, key])
+    return Member(key, *rows[0]) if rows else None
+
+
+class OutdatedClusters:
+    """The tracked corpora whose documents have changed, and whose clusters this role may write."""
+
+    def __init__(self, engine: Engine, dictionary: Dictionary, faults: StepFaults) -> None:
+        self._engine = engine
+        self._faults = faults
+        self._dictionary = dictionary
+        self._due_at = float("-inf")
+        self._events_due_at = float("-inf")
+        self._failing: set[str] = set()
+        """The corpora with an entry that cannot be processed, whose entries are processed one by one."""
+
+    @property
+    def is_due(self) -> bool:
+        """Whether to look now: the last look was a second ago, or left outdated clusters."""
+        return time.monotonic() >= self._due_at
+
+    def update_some(self) -> int:
+        """Update clusters for about a second, and return a number that is 0 if nothing is left to do."""
+        start = time.monotonic()
+        if start >= self._events_due_at:
+            self._remove_old_events()
+            self._events_due_at = start + EVENTS_SECONDS
+        total = 0
+        while updated := self._update_each():
+            total += updated
+            if time.monotonic() >= start + UPDATE_SECONDS:
+                return total
+        self._due_at = time.monotonic() + UPDATE_SECONDS
+        return total
+
+    def _remove_old_events(self) -> None:
+        """Remove the old events of all corpora, also of those that do not change."""
+        for id_, name in read_rows(self._engine, statements.CORPORA_WITH_EVENTS):
+            step = step_of_corpus("old events", id_, name, "are not removed")
+            if self._faults.is_due(step):
+                with self._faults.attempt(step), suppress(pg.LockNotAvailable):
+                    read_rows(self._engine, statements.REMOVE_OLD_EVENTS, [id_])
+
+    def _update_each(self) -> int:
+        """Process a batch of each corpus."""
+        updated = 0
+        for id_, name, waiting in read_rows(self._engine, statements.OUTDATED_CLUSTERS):
+            step = step_of_corpus("clusters", id_, name, "are not updated")
+            if self._faults.is_due(step):
+                with self._faults.attempt(step), suppress(*_PASSED_OVER, CorpusNotFound):
+                    updated += self._build(name, waiting) or self._update(name)
+        return updated
+
+    def _build(self, name: str, waiting: int) -> int:
+        """Compute all clusters of a corpus anew, if many of its documents wait."""
+        if waiting < build_clusters.LEAST_DOCUMENTS or name in self._failing:
+            return 0
+        store = Store(self._engine, self._dictionary, stored_corpus.load(self._engine, name))
+        try:
+            return build_clusters.build(store, waits=False)
+        except psycopg.Error as error:
+            if not self._is_of_entries(error):
+                raise
+            self._failing.add(name)
+            return 0
+
+    def _update(self, name: str) -> int:
+        if name not in self._failing:
+            try:
+                return update_some(self._engine, name, waits=False)
+            except psycopg.Error as error:
+                if not self._is_of_entries(error):
+                    raise
+                self._failing.add(name)
+        rows = read_rows(self._engine, statements.FIRST_CLUSTER_ENTRY, [name])
+        if not rows:
+            self._failing.discard(name)
+            return 0
+        ((entry, size),) = rows
+        try:
+            return update_some(self._engine, name, waits=False, entry=entry)
+        except psycopg.Error as error:
+            if not self._is_of_entries(error):
+                raise
+            self._set_aside(name, entry, size, str(error.diag.message_primary or error))
+            return 1
+
+    def _set_aside(self, name: str, entry: int, size: int, reason: str) -> None:
+        """Let the entry of a document fail; split an entry of several, to find the document."""
+        with transaction(self._engine) as connection:
+            if size > 1:
+                connection.execute(statements.SPLIT_CLUSTER_ENTRY, [entry])
+                return
+            error = f"its cluster cannot be updated: {reason}"
+            connection.execute(statements.FAIL_ENTRY, [error, entry])
+        fields = {"corpus": name, "reason": reason}
+        log.warning("corpus %s: set aside a changed document: %s", name, reason, extra=fields)
+
+    def _is_of_entries(self, error: psycopg.Error) -> bool:
+        """Return whether the entries cause the error, and not the server or somebody who cancels."""
+        if isinstance(error, pg.QueryCanceled):
+            return is_timeout(self._engine, error)
+        if isinstance(error, (*PASSING, *OUTDATED, *_PASSED_OVER)):
+            return False
+        if (error.sqlstate or "").startswith("42"):  # of the corpus
+            return False
+        return isinstance(error, pg.OutOfMemory) or not is_trouble(error)
+
+
+EXPIRY_SECONDS = 1.0
+"""The seconds between two looks for expired documents."""
+
+
+class ExpiredDocuments:
+    """The documents whose time is over, in the corpora that this role may write."""
+
+    def __init__(self, engine: Engine, faults: StepFaults) -> None:
+        self._engine = engine
+        self._faults = faults
+        self._due_at = float("-inf")
+
+    @property
+    def is_due(self) -> bool:
+        """Whether to look now: the last look was a second ago, or found documents."""
+        return time.monotonic() >= self._due_at
+
+    def remove_some(self) -> int:
+        """Remove up to a thousand documents of each corpus, and return how many were removed."""
+        with transaction(self._engine) as connection:
+            corpora = connection.execute(EXPIRING_CORPORA).fetchall()
+        removed = 0
+        for id_, name in corpora:
+            step = step_of_corpus("expired documents", id_, name, "are not removed")
+            if self._faults.is_due(step):
+                # Another version may have created the corpus.
+                with self._faults.attempt(step), suppress(pg.FeatureNotSupported):
+                    removed += expire_some(self._engine, name)
+        self._due_at = time.monotonic() + (0 if removed else EXPIRY_SECONDS)
+        return removed

@@ -1,0 +1,227 @@
+"""The settings and the report of a worker; pure.
+
+A flag that ends long work and that a signal handler may set; pure.
+
+The steps of a running worker; pure. Watch stores them; textsim doctor and status show them.
+
+Decides from its report whether a worker makes progress; pure.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from textsim_db.errors import ConfigurationError
+from textsim_db.results import IDLE, ChangeReport
+from textsim_db.settings.check_values import as_float, check_callable, is_number
+
+POLL_SECONDS = 0.025
+LEASE_SECONDS = 60.0
+
+
+class WorkReport(NamedTuple):
+    """The result of one transaction of a worker."""
+
+    corpus: str
+    """The name of the corpus."""
+    table: str | None
+    """The name of the attached table; None if documents that SQL had written got word ids."""
+    changes: ChangeReport
+    """The number of documents by outcome."""
+    seconds: float
+    """The time from reading the rows to the COMMIT."""
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerSettings:
+    """The arguments of Database.worker(); raises ConfigurationError if one is out of range."""
+
+    poll: float = POLL_SECONDS
+    """The seconds between two looks at an empty log."""
+    lease: float = LEASE_SECONDS
+    """The seconds after which other workers may claim an entry that this worker has claimed."""
+    listen: bool = False
+    """Whether notifications of the server wake the worker."""
+    report: Callable[[WorkReport], None] | None = None
+    """Called after each transaction."""
+    only_source: int | None = None
+    """The id of the only source to index, with the words of its corpus; None for all sources."""
+
+    def __post_init__(self) -> None:
+        check_callable(self.report, "report")
+        for name, value in (("poll", self.poll), ("lease", self.lease)):
+            if not is_number(value) or not 0 < as_float(value) <= 86_400:
+                raise ConfigurationError(
+                    f"{name} is {value!r}; expected seconds above 0, at most 86400"
+                )
+            object.__setattr__(self, name, as_float(value))
+
+
+SLICE_SECONDS = 0.1
+
+
+class Stop:
+    """A flag without a lock, so that a signal handler may call set() during wait().
+
+    A handler that set a threading.Event might wait for a lock that the interrupted thread holds.
+    """
+
+    def __init__(self) -> None:
+        self._is_set = False
+
+    def set(self) -> None:
+        """Set the flag; wait() returns within a tenth of a second."""
+        self._is_set = True
+
+    def is_set(self) -> bool:
+        """Return whether set() was called."""
+        return self._is_set
+
+    def wait(self, seconds: float) -> None:
+        """Wait until the time is over or the flag is set."""
+        end = time.monotonic() + seconds
+        while not self._is_set and (left := end - time.monotonic()) > 0:
+            time.sleep(min(left, SLICE_SECONDS))
+
+
+class Report(NamedTuple):
+    """The progress of a worker at one moment. Times are ages in seconds."""
+
+    claimed: float | None
+    """The age of the last claim; None if there was none."""
+    wrote: float | None
+    """The age of the last write; None if there was none."""
+    step: str
+    """The step that has been running for the longest time."""
+    step_began: float
+    """The age of that step."""
+    error: str | None
+    """The last error."""
+    failed: float | None
+    """The age of the last error; None if there was none."""
+    written: int
+    """The documents written so far."""
+    set_aside: int
+    """The documents set aside so far."""
+    expired: int
+    """The expired documents removed so far."""
+    clustered: int
+    """The changed documents whose clusters were updated so far."""
+    retries: int
+    """The errors so far after which the worker tried again."""
+
+
+class Progress:
+    """Steps that are running, the times of the last claim, write and error, and counts since the start.
+
+    The threads of a worker share it, and run steps at the same time.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._steps: dict[int, tuple[float, str]] = {}
+        self._next = 0
+        self._idle_since = time.monotonic()
+        self._claimed_at: float | None = None
+        self._wrote_at: float | None = None
+        self._failed_at: float | None = None
+        self._error: str | None = None
+        self._written = self._set_aside = self._expired = self._clustered = self._retries = 0
+
+    @contextmanager
+    def step(self, name: str) -> Iterator[None]:
+        """Note that a step is running until the block ends."""
+        with self._lock:
+            number, self._next = self._next, self._next + 1
+            self._steps[number] = (time.monotonic(), name)
+        try:
+            yield
+        finally:
+            with self._lock:
+                del self._steps[number]
+                self._idle_since = time.monotonic()
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether a step is running."""
+        return bool(self._steps)
+
+    def claimed(self) -> None:
+        """Note that a claim has ended."""
+        self._claimed_at = time.monotonic()
+
+    def wrote(self, changes: ChangeReport) -> None:
+        """Note that a transaction was written."""
+        self._wrote_at = time.monotonic()
+        self._written += changes.written
+        self._set_aside += len(changes.refused)
+
+    def removed_expired(self, documents: int) -> None:
+        """Note that expired documents were removed."""
+        self._expired += documents
+
+    def updated_clusters(self, documents: int) -> None:
+        """Note that changed documents were brought into the tracked clusters."""
+        self._clustered += documents
+
+    def failed(self, error: str) -> None:
+        """Note an error after which the worker tries again."""
+        self._error, self._failed_at = error, time.monotonic()
+        self._retries += 1
+
+    def report(self) -> Report:
+        """Return the progress until now."""
+        with self._lock:
+            began, step = min(self._steps.values(), default=(self._idle_since, IDLE))
+        now = time.monotonic()
+
+        def age(moment: float | None) -> float | None:
+            return None if moment is None else now - moment
+
+        return Report(
+            age(self._claimed_at),
+            age(self._wrote_at),
+            step,
+            now - began,
+            self._error,
+            age(self._failed_at),
+            self._written,
+            self._set_aside,
+            self._expired,
+            self._clustered,
+            self._retries,
+        )
+
+
+READY_SECONDS = 60.0
+"""A step takes less, except with the largest texts."""
+ALIVE_SECONDS = 600.0
+"""A worker whose step takes longer is stuck: the largest texts take minutes."""
+
+
+def why_stuck(report: Report, poll: float) -> str | None:
+    """Return why a worker should be started again; None if it makes progress.
+
+    A worker without a server is not stuck: it tries again every half minute.
+    """
+    return _without_progress(report, ALIVE_SECONDS + poll)
+
+
+def why_not_ready(report: Report, poll: float) -> str | None:
+    """Return why a worker indexes no changes at present; None if it does."""
+    if report.claimed is None:
+        return "it has not looked for changes yet"
+    if report.failed is not None and report.failed < report.claimed:
+        return f"it tries again: {report.error}"
+    return _without_progress(report, READY_SECONDS + poll)
+
+
+def _without_progress(report: Report, limit: float) -> str | None:
+    if report.step_began <= limit:
+        return None
+    return f"it {report.step} for {report.step_began:,.0f} s"
