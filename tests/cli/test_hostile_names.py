@@ -9,7 +9,6 @@ from typing import Any
 
 import psycopg
 import pytest
-from psycopg import sql
 
 import textsim_db as ts
 from tests.support.commands import Textsim
@@ -41,11 +40,6 @@ NAMES = [
     "../../etc/passwd",
     "=1+1",
 ]
-
-
-def identifiers() -> list[str]:
-    """Return the names that a table or a column can have."""
-    return [name for name in NAMES if name.strip() and len(name.encode()) <= 60]
 
 
 def lines(result: Any) -> list[str]:
@@ -87,41 +81,6 @@ def test_corpora_and_keys(
     assert len(lines(textsim("corpus", "show", "--", name, status=2))) == 1
     with ts.connect(database_url) as db:
         assert db.corpora() == []
-
-
-@pytest.mark.parametrize("name", sample(identifiers(), 12))
-def test_tables_and_columns(textsim: Textsim, database_url: str, name: str) -> None:
-    names = {
-        "schema": sql.Identifier(f"s{name}"),
-        "table": sql.Identifier(name),
-        "key": sql.Identifier(f"k{name}"),
-        "text": sql.Identifier(f"t{name}"),
-    }
-    made = (
-        "CREATE SCHEMA {schema}",
-        "CREATE TABLE {schema}.{table} ({key} text PRIMARY KEY, {text} text)",
-        "INSERT INTO {schema}.{table} VALUES ('a', {body}), ('b', {body})",
-    )
-    with psycopg.connect(database_url, autocommit=True) as connection:
-        for statement in made:
-            connection.execute(sql.SQL(statement).format(**names, body=TEXT))
-    table = sql.SQL("{schema}.{table}").format(**names).as_string(None)
-    columns = ("--key", f"k{name}", "--text", f"t{name}")
-    textsim("corpus", "create", "news")
-    lines(textsim("attach", *columns, "--", "news", table))
-    lines(textsim("worker", "--once"))
-    found = textsim("query", "news", TEXT, "--format", "jsonl").stdout.splitlines()
-    assert sorted(json.loads(line)["key"] for line in found) == ["a", "b"]
-    lines(textsim("reconcile", "news"))
-    assert all(c == "\n" or c.isprintable() for c in textsim("status", "news").stdout)
-    lines(textsim("detach", "--", "news", table))
-    with psycopg.connect(database_url) as connection:
-        tables = connection.execute(
-            "SELECT count(*) FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace "
-            "WHERE c.relkind = 'r' AND n.nspname NOT IN ('pg_catalog', 'information_schema')"
-            " AND n.nspname <> 'textsim'"
-        ).fetchone()
-        assert tables == (1,)
 
 
 def test_impossible_names_of_tables(textsim: Textsim, database_url: str) -> None:

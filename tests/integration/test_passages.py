@@ -112,23 +112,6 @@ def random_spelling(rng: random.Random, words: list[str]) -> str:
     )
 
 
-def test_periodic_texts_take_linear_time(db: ts.Database, connection: Connection) -> None:
-    corpus = create_corpus(db)
-    corpus.add("long", "again " * 100_000)
-    assert places(corpus.passages("again " * 200)) == [("long", 200, 0, 0)]
-    assert len(corpus.passages("again " * 50_000)) == 1
-    ((key, words, in_text, in_document),) = in_sql(connection, "again " * 200)
-    assert (key, in_text, in_document) == ("long", 0, 0)
-    assert words >= WORDS
-
-
-def test_words_of_spaceless_scripts_are_characters(db: ts.Database, connection: Connection) -> None:
-    corpus = create_corpus(db)
-    corpus.add("a", "漢字仮名交じり文の例文です")
-    assert places(corpus.passages("この仮名交じり文の例文は")) == [("a", 9, 2, 2)]
-    assert in_sql(connection, "この仮名交じり文の例文は") == [("a", 9, 2, 2)]
-
-
 def test_passages_of_characters(db: ts.Database, connection: Connection, seed: int) -> None:
     rng = random.Random(seed)
     documents = related_texts(rng, 12) | {"漢": "漢字仮名交じり文の例文です、ほんとうに"}
