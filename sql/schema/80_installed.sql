@@ -108,21 +108,17 @@ BEGIN
         LEFT JOIN pg_class o ON o.oid = to_regclass(format('textsim.%I', r.name))
         LEFT JOIN pg_index i ON i.indexrelid = o.oid
     )
-    -- The rows of a new band table are missing at the next check, and a rebuild adds them.
-    SELECT r.kind, r.name, missing, CASE WHEN r.name = 'textsim.document_' || c.id THEN backup ELSE r.statement END
-    FROM relation r WHERE r.oid IS NULL
-    UNION ALL
-    SELECT r.kind, r.name, changed, format('DROP INDEX %s; %s', r.name, r.statement)
-    FROM relation r WHERE r.index <> r.statement
-    UNION ALL
-    SELECT r.kind, r.name, 'it is not valid', 'REINDEX INDEX ' || r.name
-    FROM relation r WHERE NOT r.is_valid AND r.index = r.statement
-    UNION ALL
-    SELECT r.kind, r.name, 'it is unlogged: a crash of the server empties it', format('ALTER TABLE %s SET LOGGED', r.name)
-    FROM relation r WHERE r.kind = 'table' AND r.relpersistence = 'u'
-    UNION ALL
-    SELECT r.kind, r.name, 'row security hides documents of it', format('ALTER TABLE %s DISABLE ROW LEVEL SECURITY', r.name)
-    FROM relation r WHERE r.relrowsecurity;
+    SELECT r.kind, r.name, w.detail, w.remedy
+    FROM relation r CROSS JOIN LATERAL (VALUES
+        -- The rows of a new band table are missing at the next check, and a rebuild adds them.
+        (r.oid IS NULL, missing, CASE WHEN r.name = 'textsim.document_' || c.id THEN backup ELSE r.statement END),
+        (r.index <> r.statement, changed, format('DROP INDEX %s; %s', r.name, r.statement)),
+        (NOT r.is_valid AND r.index = r.statement, 'it is not valid', 'REINDEX INDEX ' || r.name),
+        (r.kind = 'table' AND r.relpersistence = 'u', 'it is unlogged: a crash of the server empties it',
+            format('ALTER TABLE %s SET LOGGED', r.name)),
+        (r.relrowsecurity, 'row security hides documents of it',
+            format('ALTER TABLE %s DISABLE ROW LEVEL SECURITY', r.name))) w (is_wrong, detail, remedy)
+    WHERE w.is_wrong;
     -- The columns and constraints of the tables are those of their patterns.
     RETURN QUERY
     WITH made AS (
