@@ -45,7 +45,6 @@ from textsim_db.results import (
     ClusterEvent as ClusterEvent,
     CommonRun as CommonRun,
     Contamination as Contamination,
-    Contradiction as Contradiction,
     Drift as Drift,
     Duplicate as Duplicate,
     Failure as Failure,

@@ -24,7 +24,7 @@ from textsim_db.db.embedded_server import DATA_DIR_VARIABLE
 
 GROUPS = {name for name, command in each_command() if hasattr(command, "commands")}
 COMMANDS = {name for name, _ in each_command()} - GROUPS
-WITHOUT_RESULTS = {"pending", "check", "judgements contradictions"}
+WITHOUT_RESULTS = {"pending", "check"}
 """Commands that list nothing here, because all is well."""
 LINES: list[tuple[str, dict[str, Any]]] = [
     ("db install --no-warm", {}),
@@ -45,7 +45,6 @@ LINES: list[tuple[str, dict[str, Any]]] = [
     ("judge news a b same", {"a": "a", "b": "b", "verdict": "same", "is_new": True}),
     ("judgements list news", {"a": "a", "b": "b", "verdict": "same"}),
     ("judgements import news judgements.jsonl", {"judgements": 1, "new": 1}),
-    ("judgements contradictions news", {}),
     ("judgements remove news a b", {"is_removed": True}),
     ("track news", {"corpus": "news", "documents": 4}),
     ("members news", {"key": "b", "representative": "a", "similarity": 1.0}),
@@ -145,7 +144,6 @@ ADMINISTRATIVE = [
     "judgements list news",
     "judgements import news judgements.csv",
     "judgements import news judgements.jsonl",
-    "judgements contradictions news",
     "judgements remove news key other",
     "members news",
     "untrack news --yes",

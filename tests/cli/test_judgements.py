@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import textsim_db as ts
-from tests.support.commands import NEWS, Textsim, rows
+from tests.support.commands import NEWS, Textsim
 
 HOSTILE = [
     *("a,b", 'a "b"', "a\nb", "a\rb", "a\r\nb", "=1+1", "", " a ", "\ufeff", "'", "\\N", "null"),
@@ -30,13 +30,6 @@ def test_wrong_usage(textsim: Textsim, corpus: ts.Corpus) -> None:
     assert "was judged different by" in textsim("judge", "news", "a", "b", "same", status=2).stderr
     assert "is not judged" in textsim("judgements", "remove", "news", "b", "c", status=2).stderr
     assert 'did you mean "same"?' in textsim("judge", "news", "a", "b", "sane", status=2).stderr
-
-
-def test_contradictions_are_listed(textsim: Textsim, corpus: ts.Corpus) -> None:
-    assert "0 contradictions found" in textsim("judgements", "contradictions", "news").stderr
-    corpus.judge_many([("a", "b", "same"), ("b", "c", "same"), ("a", "c", "different")])
-    found = textsim("judgements", "contradictions", "news", "--format", "jsonl", status=1)
-    assert rows(found) == [{"a": "a", "b": "c", "chain": ["a", "b", "c"]}]
 
 
 @pytest.mark.parametrize("form", ["csv", "jsonl"])

@@ -173,7 +173,6 @@ def test_writers_judge_and_readers_read_the_judgements_of_their_corpora(stage: S
             lambda: news.judge("a", "b", "same"),
             lambda: news.unjudge("a", "c"),
             lambda: list(db.corpus("secret").judgements()),
-            lambda: list(db.corpus("secret").contradictions()),
         ]
         for call in calls:
             with pytest.raises(ts.DatabaseError, match="permission denied"):

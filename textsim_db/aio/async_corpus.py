@@ -38,7 +38,6 @@ class ManagedCorpus(Derived[corpus.Corpus]):
     judge_many = coroutine(corpus.Corpus.judge_many)
     unjudge = coroutine(corpus.Corpus.unjudge)
     judgements = results(corpus.Corpus.judgements)
-    contradictions = results(corpus.Corpus.contradictions)
 
 
 class Corpus(ManagedCorpus):

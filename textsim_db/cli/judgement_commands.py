@@ -18,7 +18,7 @@ from textsim_db.cli.options import (
 from textsim_db.cli.output import Format, FormatOption, write
 from textsim_db.errors import shown
 from textsim_db.files.file_kinds import Kind
-from textsim_db.results import Contradiction, Judgement
+from textsim_db.results import Judgement
 from textsim_db.results.html import count
 from textsim_db.settings.corpus_settings import Verdict
 
@@ -157,22 +157,3 @@ def remove(corpus: CorpusName, a: FirstKey, b: SecondKey, database_url: Database
     print_result(message, corpus=corpus, a=a, b=b, is_removed=is_removed)
     if not is_removed:
         raise typer.Exit(2)
-
-
-@app.command()
-def contradictions(
-    corpus: CorpusName, form: FormatOption = Format.TABLE, database_url: DatabaseUrl = None
-) -> None:
-    """List the pairs judged different that are the same by other judgements.
-
-    It prints both keys, and the chain of pairs judged the same that connects them. Exit status 1 if
-    there are any.
-
-    Example: `textsim judgements contradictions news`
-    """
-    with connect(database_url) as db:
-        listed = list(db.manage(corpus).contradictions())
-    write(Contradiction._fields, listed, form)
-    print_message(f"{count(len(listed), 'contradiction')} found")
-    if listed:
-        raise typer.Exit(1)

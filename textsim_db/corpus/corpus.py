@@ -22,7 +22,6 @@ from textsim_db.corpus.source_methods import RebuildMethods, TableMethods
 from textsim_db.files.arrow_results import Results
 from textsim_db.results import (
     Activity,
-    Contradiction,
     Failure,
     Judgement,
     Member,
@@ -71,7 +70,6 @@ class ManagedCorpus(Protocol):
     ) -> int: ...
     def unjudge(self, a: Key, b: Key) -> bool: ...  # noqa: D102
     def judgements(self) -> Results[Judgement]: ...  # noqa: D102
-    def contradictions(self) -> Results[Contradiction]: ...  # noqa: D102
 
 
 class Corpus(  # the reference lists the methods of the last class first

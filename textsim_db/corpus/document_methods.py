@@ -18,7 +18,7 @@ from textsim_db.errors import ConfigurationError, DuplicateError
 from textsim_db.files.arrow_results import Results
 from textsim_db.lazy_imports import lazy
 from textsim_db.read import statements
-from textsim_db.results import AddReport, Contradiction, Judgement, Match
+from textsim_db.results import AddReport, Judgement, Match
 from textsim_db.results.result_list import ResultList
 from textsim_db.settings.check_values import check_several
 from textsim_db.settings.progress_bar import showing
@@ -323,15 +323,4 @@ class JudgementMethods(CheckedArguments):
         """Return the judgements of the corpus, in the order of their keys."""
         return Results(
             Judgement, partial(self._current.loaded().stream, stored_judgements.judgements)
-        )
-
-    def contradictions(self) -> Results[Contradiction]:
-        """Return the pairs that were judged different although they are the same by other judgements.
-
-        A chain of pairs judged the same connects them. Until one of these judgements is replaced or
-        removed, clusters() and duplicates() obey the verdict "different", and none of the same
-        verdicts of these documents and of those connected with them.
-        """
-        return Results(
-            Contradiction, partial(self._current.loaded().stream, stored_judgements.contradictions)
         )

@@ -267,9 +267,6 @@ JOIN {document} d ON d.key = p.a JOIN {document} e ON e.key = p.b
 JUDGEMENTS: Final[LiteralString] = """
 SELECT j.a, j.b, j.verdict, j.judged_by, j.judged_at, j.note FROM textsim.judgements(%s) j
 """
-CONTRADICTIONS: Final[LiteralString] = """
-SELECT c.a, c.b, c.chain FROM textsim.contradictions(%s) c
-"""
 
 DIFFERENT_KEYS: Final[LiteralString] = """
 /* textsim-db: pairs judged different */

@@ -21,7 +21,6 @@ from textsim_db.results.search_results import (
     Candidate as Candidate,
     CommonRun as CommonRun,
     Contamination as Contamination,
-    Contradiction as Contradiction,
     Judgement as Judgement,
     Match as Match,
     PartialMatch as PartialMatch,

@@ -143,14 +143,3 @@ class Judgement(NamedTuple):
     """When it did so."""
     note: str | None
     """Why, or anything else."""
-
-
-class Contradiction(NamedTuple):
-    """Two documents that were judged different, although a chain of the verdict "same" connects them."""
-
-    a: str
-    """The key of one document; `a` < `b`."""
-    b: str
-    """The key of the other document."""
-    chain: tuple[str, ...]
-    """The keys of a shortest chain, from `a` to `b`."""
