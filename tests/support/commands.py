@@ -8,7 +8,9 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from fcntl import ioctl
 from pathlib import Path
+from termios import FIONREAD
 from typing import Any
 
 import psycopg
@@ -44,16 +46,19 @@ def process(*args: str, url: str | None = None, **options: Any) -> subprocess.Po
 
 
 def give_first_document(url: str, name: str, started: subprocess.Popen[str]) -> None:
-    """Send the first document to an index command, and wait until the command has created the corpus."""
+    """Send documents to an index command until it has created the corpus and reads on."""
     assert started.stdin is not None
-    started.stdin.write('{"id": 1, "text": "some text"}\n')
-    started.stdin.flush()
+    is_created = False
     while started.poll() is None:
+        started.stdin.write('{"id": 1, "text": "some text"}\n')
+        started.stdin.flush()
+        while started.poll() is None and ioctl(started.stdin, FIONREAD, bytes(4)) != bytes(4):
+            time.sleep(0.05)
+        if is_created:
+            return
         with psycopg.connect(url) as connection:
             query = "SELECT FROM textsim.corpus WHERE name = %s"
-            if connection.execute(query, [name]).fetchone() is not None:
-                return
-        time.sleep(0.05)
+            is_created = connection.execute(query, [name]).fetchone() is not None
     raise AssertionError(f"the command ended without a corpus {name}: {started.communicate()}")
 
 
