@@ -7,11 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.commands import (
-    NEWS,
-    Textsim,
-    rows,
-)
+from tests.support.commands import NEWS, Textsim, rows
 from tests.support.connections import Connection
 from textsim_db.cli import search_commands
 
@@ -41,13 +37,7 @@ def test_drop_needs_a_yes(news: Textsim) -> None:
 
 
 def test_unknown(news: Textsim) -> None:
-    for command in (
-        ["corpus", "show"],
-        ["pairs"],
-        ["clusters"],
-        ["check"],
-        ["corpus", "drop"],
-    ):
+    for command in (["corpus", "show"], ["pairs"], ["clusters"], ["check"], ["corpus", "drop"]):
         result = news(*command, "newz", status=2)
         assert result.stderr == 'error: corpus "newz" does not exist; did you mean "news"?\n'
 

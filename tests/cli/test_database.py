@@ -9,10 +9,7 @@ import pytest
 from typer.testing import CliRunner
 
 import textsim_db
-from tests.support.commands import (
-    Textsim,
-    rows,
-)
+from tests.support.commands import Textsim, rows
 from textsim_db.cli import app
 from textsim_db.corpus.database import URL_VARIABLE
 from textsim_db.db.embedded_server import DATA_DIR_VARIABLE
@@ -66,14 +63,7 @@ def test_url_before_and_after_the_command(database_url: str) -> None:
     for args in (
         ["--database-url", database_url, "db", "url"],
         ["db", "url", "--database-url", database_url],
-        [
-            "--database-url",
-            "postgresql://other/one",
-            "db",
-            "url",
-            "--database-url",
-            database_url,
-        ],
+        ["--database-url", "postgresql://other/one", "db", "url", "--database-url", database_url],
     ):
         result = runner.invoke(app, args)
         assert result.stdout.strip() == database_url

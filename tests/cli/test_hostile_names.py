@@ -92,10 +92,7 @@ def test_impossible_names_of_tables(textsim: Textsim, database_url: str) -> None
     for command in (
         command
         for name in names
-        for command in (
-            ("attach", "--", "news", name),
-            ("detach", "--", "news", name),
-        )
+        for command in (("attach", "--", "news", name), ("detach", "--", "news", name))
     ):
         messages = lines(textsim(*command, status=2))
         assert any(message.startswith("error: ") for message in messages), command

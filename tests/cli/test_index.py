@@ -9,11 +9,7 @@ import psycopg
 import pytest
 
 import textsim_db
-from tests.support.commands import (
-    NEWS,
-    Textsim,
-    rows,
-)
+from tests.support.commands import NEWS, Textsim, rows
 from tests.support.records import KINDS
 
 

@@ -361,10 +361,7 @@ def test_a_damaged_gzip_file_is_refused(read: Read, rng: Any) -> None:
             lambda data: gzip.compress(data)[:-3],
             "the gzip file ends too early; only the part before",
         ),
-        (
-            lambda data: gzip.compress(data)[:-8] + bytes(8),
-            "not a gzip file, or damaged: CRC",
-        ),
+        (lambda data: gzip.compress(data)[:-8] + bytes(8), "not a gzip file, or damaged: CRC"),
         (lambda data: gzip.compress(data) + b"garbage", "not a gzip file, or damaged: Not a"),
         (lambda data: gzip.compress(data) + b"\x1f\x8b", "the gzip file ends too early"),
         (lambda data: gzip.compress(data) + bytes(99), None),  # tapes pad files with zeros

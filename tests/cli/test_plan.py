@@ -40,10 +40,7 @@ def test_passages_are_counted(textsim: Textsim, db: ts.Database, connection: Con
 
 def test_settings_that_no_banding_reaches_are_refused(textsim: Textsim) -> None:
     for arguments, message in [
-        (
-            ["--threshold", "0.05"],
-            "with 2 rows a band: use recall 1, which makes an exact corpus",
-        ),
+        (["--threshold", "0.05"], "with 2 rows a band: use recall 1, which makes an exact corpus"),
         (["--threshold", "0.3", "--num-hashes", "2"], "reach recall 0.95 at threshold 0.3"),
     ]:
         assert message in textsim("plan", *arguments, status=2).stderr

@@ -15,12 +15,7 @@ import pytest
 
 import textsim_db as ts
 from benchmarks.generate import documents
-from tests.support.commands import (
-    Textsim,
-    cut_connections,
-    give_first_document,
-    process,
-)
+from tests.support.commands import Textsim, cut_connections, give_first_document, process
 from tests.support.connections import Connection
 from tests.support.sampling import sample
 from tests.support.waiting import wait_for

@@ -99,10 +99,7 @@ def test_a_table_that_its_owner_cannot_index(
         )
         address = plain_url(sqlalchemy_url(database_url).set(username=role, password=None))
         message = "table public.article is attached, but its rows are not indexed: row security"
-        with (
-            ts.connect(address) as theirs,
-            pytest.raises(ts.ConfigurationError, match=message),
-        ):
+        with ts.connect(address) as theirs, pytest.raises(ts.ConfigurationError, match=message):
             theirs.corpus("news").attach("article", "id", "text")
         textsim("detach", "news", "article")
         command = ["attach", "news", "article", "--database-url", address]

@@ -10,18 +10,19 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-
-from markdown_it import MarkdownIt
-from markdown_it.token import Token
 
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 
-_HIDDEN = re.compile(r"<!-- run: (sh|python|sql)\n(.*)\n-->\s*", re.S)
-_NOT_RUN = re.compile(r"<!-- not run: .*\S.* -->\s*", re.S)
+_BLOCK = re.compile(
+    r"^(?P<indent> *)```(?P<language>\w*).*?\n(?P<code>(?:.*\n)*?)(?P=indent)```$"
+    r"|^ *<!-- run: (?P<hidden>sh|python|sql)\n(?P<hidden_code>(?:.*\n)*?.*)\n-->$"
+    r"|^ *<!-- (?P<not_run>not run: .*\S.*) -->$",
+    re.M,
+)
+_COMMAND = re.compile(r"\$ ((?:.*\\\n)*.*)\n((?:(?!\$ ).*\n)*)")
 
 
 class PageError(Exception):
@@ -53,26 +54,37 @@ def read_snippets(path: Path) -> list[Snippet]:
     Raises PageError if a block of the page is not run although no comment says why.
     """
     text = path.read_text("utf-8")
-    lines = text.splitlines()
-    blocks = [t for t in MarkdownIt().parse(text) if t.type in ("fence", "html_block")]
     snippets: list[Snippet] = []
-    for position, block in enumerate(blocks):
-        before = blocks[position - 1] if position else None
-        if block.type == "html_block":
-            snippets += _hidden_snippet(block)
-        elif before is None or not _is_marked_as_not_run(before, block):
-            snippets += _fenced_snippets(
-                block, _output_of(block, blocks[position + 1 :], lines), lines
+    before: re.Match[str] | None = None
+    for block in _BLOCK.finditer(text):
+        line = _line(block)
+        gap = text[before.end() : block.start()] if before else ""
+        code = re.sub(f"^{block['indent']}", "", block["code"] or "", flags=re.M)
+        if block["hidden"]:
+            snippets.append(Snippet(block["hidden"], block["hidden_code"], line))
+        elif block["not_run"] or (before and before["not_run"] and gap == "\n"):
+            pass
+        elif block["language"] == "console":
+            snippets += _commands(code, line, block["indent"])
+        elif block["language"] in ("python", "sql", "sh"):
+            snippets.append(Snippet(block["language"], code, line))
+        elif (
+            block["language"] == "text"
+            and before
+            and before["language"] in ("python", "sql")
+            and not gap.strip()
+        ):
+            if snippets and snippets[-1].line == _line(before):
+                first, last, indent = line - 1, line - 1 + code.count("\n"), block["indent"]
+                snippets[-1] = replace(
+                    snippets[-1], expected=code, first=first, last=last, indent=indent
+                )
+        else:
+            raise PageError(
+                f"{place(path, line)}: a block of {block['language']!r} is not run and is no output: "
+                "write the line <!-- not run: reason --> before it"
             )
-            if _language(block) == "text" and not _is_output(before, block, lines):
-                raise PageError(
-                    f"{place(path, _line(block))}: no snippet stands before this output"
-                )
-            if _language(block) not in ("console", "sh", "python", "sql", "text"):
-                raise PageError(
-                    f"{place(path, _line(block))}: a block of {_language(block)!r} is not run: write "
-                    "the line <!-- not run: reason --> before it"
-                )
+        before = block
     return snippets
 
 
@@ -81,90 +93,18 @@ def place(path: Path, line: int) -> str:
     return f"{path.relative_to(ROOT) if path.is_relative_to(ROOT) else path}:{line}"
 
 
-def _hidden_snippet(block: Token) -> Iterator[Snippet]:
-    if hidden := _HIDDEN.fullmatch(block.content):
-        yield Snippet(hidden[1], hidden[2], _line(block))
-
-
-def _fenced_snippets(block: Token, output: Token | None, lines: Sequence[str]) -> Iterator[Snippet]:
-    language = _language(block)
-    if language == "console":
-        yield from _commands(block, lines)
-    elif language in ("python", "sql") and output:
-        first, last = _inside(output)
-        yield Snippet(
-            language,
-            block.content,
-            _line(block),
-            output.content,
-            first,
-            last,
-            _indent(output, lines),
-        )
-    elif language in ("python", "sql", "sh"):
-        yield Snippet(language, block.content, _line(block))
-
-
-def _commands(block: Token, lines: Sequence[str]) -> Iterator[Snippet]:
-    """Cut a console block into commands; a line that ends with a backslash continues."""
-    start, end = _inside(block)
-    content = block.content.splitlines()
-    indent = _indent(block, lines)
-    first = 0
-    while first < len(content):
-        last = first
-        while content[last].endswith("\\") and last + 1 < len(content):
-            last += 1
-        output = last + 1
-        after = output
-        while after < len(content) and not content[after].startswith("$ "):
-            after += 1
-        command = "\n".join(content[first:output]).removeprefix("$ ")
-        shown = "\n".join(content[output:after])
-        last_line = min(start + after, end)
-        yield Snippet(
-            "console", command, start + first + 1, shown, start + output, last_line, indent
-        )
-        first = after
-
-
-def _output_of(block: Token, following: Sequence[Token], lines: Sequence[str]) -> Token | None:
-    if following and _language(following[0]) == "text" and _is_output(block, following[0], lines):
-        return following[0]
-    return None
-
-
-def _is_output(before: Token | None, block: Token, lines: Sequence[str]) -> bool:
-    """Decide if a block directly follows a snippet whose output it can be."""
-    if before is None or _language(before) not in ("python", "sql"):
-        return False
-    return not any(line.strip() for line in lines[_lines(before)[1] : _lines(block)[0]])
-
-
-def _is_marked_as_not_run(before: Token, block: Token) -> bool:
-    is_comment = before.type == "html_block" and _NOT_RUN.fullmatch(before.content)
-    return bool(is_comment) and _lines(before)[1] == _lines(block)[0]
-
-
-def _language(block: Token) -> str:
-    return (block.info.split() or [""])[0] if block.type == "fence" else ""
-
-
-def _lines(block: Token) -> tuple[int, int]:
-    assert block.map
-    return block.map[0], block.map[1]
-
-
-def _line(block: Token) -> int:
+def _line(block: re.Match[str]) -> int:
     """Return the number, from 1, of the first line inside a block."""
-    return _lines(block)[0] + 2
+    return block.string.count("\n", 0, block.start()) + 2
 
 
-def _inside(block: Token) -> tuple[int, int]:
-    """Return the lines between the two fences of a block, from 0."""
-    first, last = _lines(block)
-    return first + 1, last - 1
-
-
-def _indent(block: Token, lines: Sequence[str]) -> str:
-    return lines[_lines(block)[0]].split(block.markup)[0]
+def _commands(code: str, line: int, indent: str) -> list[Snippet]:
+    """Cut a console block into commands; a line that ends with a backslash continues."""
+    commands = []
+    for command in _COMMAND.finditer(code):
+        start = line + code.count("\n", 0, command.start())
+        first = line - 1 + code.count("\n", 0, command.start(2))
+        last = first + command[2].count("\n")
+        shown = command[2].removesuffix("\n")
+        commands.append(Snippet("console", command[1], start, shown, first, last, indent))
+    return commands

@@ -9,34 +9,11 @@ import pytest
 from tests.docs.page import PageError, Snippet, read_snippets
 from tests.docs.session import SnippetFailed, page_session
 
-CONSOLE = """\
-```console
-$ printf 'one\\n' \\
-    && printf 'two\\n'
-one
-two
-$ true
-```
-"""
-
 
 def snippets_of(text: str, folder: Path) -> list[Snippet]:
     page = folder / "page.md"
     page.write_text(text, "utf-8")
     return read_snippets(page)
-
-
-def test_a_console_block_is_cut_into_commands(tmp_path: Path) -> None:
-    first, second = snippets_of(CONSOLE, tmp_path)
-    assert first.code == "printf 'one\\n' \\\n    && printf 'two\\n'"
-    assert (first.expected, first.line, first.first, first.last) == ("one\ntwo", 2, 3, 5)
-    assert (second.code, second.expected, second.line) == ("true", "", 6)
-
-
-def test_a_text_block_is_the_output_of_the_block_before_it(tmp_path: Path) -> None:
-    text = "- item\n\n    ```python\n    print(1)\n    ```\n\n    ```text\n    1\n    ```\n"
-    (snippet,) = snippets_of(text, tmp_path)
-    assert (snippet.code, snippet.expected, snippet.indent) == ("print(1)\n", "1\n", "    ")
 
 
 def test_a_comment_is_run_or_says_what_is_not(tmp_path: Path) -> None:

@@ -81,11 +81,6 @@ def test_no_sentence_is_inverted_or_a_riddle() -> None:
     assert not faulty
 
 
-def test_faults_are_seen() -> None:
-    assert faults("What a worker waits out is trouble.") == ["inverted", "riddle"]
-    assert faults("A worker retries when the server is lost.") == []
-
-
 ROOT = Path(__file__).parents[2]
 FROM_AN_INDEX = re.compile(r"""pip install (--\S+ )*['"]?textsim[-_]db""")
 

@@ -202,29 +202,6 @@ def test_a_worker_indexes_all_changes_after_a_lost_commit(
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("when", ["before", "after"])
-def test_reconcile_mends_all_rows_after_a_lost_commit(
-    db: ts.Database, corpus: ts.Corpus, connection: Connection, proxy: Proxy, when: str
-) -> None:
-    connection.execute("CREATE TABLE t (id bigint PRIMARY KEY, body text)")
-    corpus.attach("t", "id", "body")
-    connection.execute("ALTER TABLE t DISABLE TRIGGER USER")
-    connection.execute("INSERT INTO t SELECT i, 'text number ' || i FROM generate_series(1, 99) i")
-    with ts.connect(proxy.url) as proxied_db:
-        same = proxied_db.corpus("c")
-        before = proxy.commits
-        assert same.reconcile().added == 99
-        for number in range(1, proxy.commits - before + 1):
-            connection.execute("UPDATE t SET body = body || %s", [f" new{number}"])
-            proxy.cuts, proxy.cut = 0, cut_commit(number, when)
-            report = same.reconcile()
-            assert proxy.cuts == 1
-            assert report.replaced + report.unchanged >= 99
-            assert stored_forms(connection) == expected_forms(connection, "t")
-    index_all_pending(db, corpus)
-
-
-@pytest.mark.long
 def test_writes_to_a_server_that_stays_away_end_with_an_error(
     corpus: ts.Corpus, proxy: Proxy, monkeypatch: pytest.MonkeyPatch
 ) -> None:

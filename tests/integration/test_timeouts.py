@@ -249,17 +249,6 @@ def test_building_the_index_ignores_time_limits(
         assert connection.execute(built).fetchone() == (True,)
 
 
-def test_a_search_does_not_wait_for_the_index(db: ts.Database, corpus: ts.Corpus) -> None:
-    with psycopg.connect(db.url) as holder:
-        holder.execute("DROP INDEX textsim.band_1_bucket")
-        holder.commit()
-        holder.execute(
-            "LOCK TABLE textsim.band_1 IN ROW EXCLUSIVE MODE"
-        )  # the lock that a load takes
-        matches = db.corpus("c").query("some words of a text")
-        assert [match.key for match in matches] == ["a"]
-
-
 @pytest.mark.long
 def test_a_host_that_does_not_answer_is_given_up_after_seconds() -> None:
     """The package waits ten seconds; the driver's default is two minutes."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import random
-import time
 from collections.abc import Callable
 from typing import Any
 
@@ -21,7 +20,6 @@ from textsim_db.measures import (
     Vocabulary,
     alignment,
     character_shingles,
-    containment,
     cosine_distance,
     cosine_similarity,
     edit_table,
@@ -148,24 +146,6 @@ def test_wrong_arguments_are_refused_with_a_message(
 ) -> None:
     with pytest.raises(MeasureError, match=message):
         call()
-
-
-@pytest.mark.long
-def test_two_texts_of_ten_megabytes_are_measured(rng: random.Random) -> None:
-    letters = np.frombuffer(b"abcdefghijklmnop     ", np.uint8)
-    generator = np.random.default_rng(rng.randrange(2**32))
-    a, b = (generator.choice(letters, 10**7).tobytes().decode() for _ in range(2))
-    edited = a[:100] + "X" + a[100:5_000_000] + "Y" + a[5_000_001:-3]
-    start = time.monotonic()
-    for measure in MEASURES.values():
-        if not measure.name.startswith("levenshtein"):
-            assert math.isfinite(measure.function(a, b))
-    assert levenshtein(a, edited) == 5
-    aligned_a, aligned_b = alignment(a[: 10**6], "?" + a[1 : 10**6] + "!")
-    assert (aligned_a.count(None), aligned_b.count(None)) == (1, 0)
-    assert containment(a.split(), edited.split()) > 0.99
-    assert levenshtein(a.split(), edited.split()) < 10
-    print(f"{time.monotonic() - start:.1f} s")
 
 
 @pytest.mark.parametrize("measure", MEASURES.values(), ids=MEASURES.keys())

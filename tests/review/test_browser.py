@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import threading
 import time
 from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from pathlib import Path
 
 import pytest
 from selenium import webdriver
@@ -18,7 +15,7 @@ from selenium.webdriver.support.ui import WebDriverWait
 
 import textsim_db as ts
 from tests.support.browsers import CHROMIUM, DRIVER, PAGE_SECONDS, chromium
-from tests.support.review import HOSTILE, serving
+from tests.support.review import serving
 
 pytestmark = [
     pytest.mark.more,
@@ -66,10 +63,7 @@ def is_scripted(request: pytest.FixtureRequest) -> bool:
 
 
 def test_a_person_judges_with_keys_or_buttons(
-    browser: webdriver.Chrome,
-    corpus: ts.Corpus,
-    database_url: str,
-    request: pytest.FixtureRequest,
+    browser: webdriver.Chrome, corpus: ts.Corpus, database_url: str, request: pytest.FixtureRequest
 ) -> None:
     with serving(database_url, corpus.name) as address:
         site = enter(browser, address)
@@ -107,10 +101,7 @@ def test_a_person_judges_with_keys_or_buttons(
 
 
 def test_the_handle_shows_what_a_threshold_means(
-    browser: webdriver.Chrome,
-    corpus: ts.Corpus,
-    database_url: str,
-    request: pytest.FixtureRequest,
+    browser: webdriver.Chrome, corpus: ts.Corpus, database_url: str, request: pytest.FixtureRequest
 ) -> None:
     with serving(database_url, corpus.name) as address:
         enter(browser, address)
@@ -164,19 +155,6 @@ def test_a_cluster_is_inspected_cut_and_joined(
             WebDriverWait(browser, PAGE_SECONDS).until(staleness_of(button))
             wait(browser, lambda count=count: title(browser) == f"Cluster of {count} documents")
         assert complaints(browser) == []
-
-
-def test_judgements_leave_and_come_back_as_a_file(
-    browser: webdriver.Chrome, corpus: ts.Corpus, database_url: str, tmp_path: Path
-) -> None:
-    path = tmp_path / "judged.jsonl"
-    path.write_text('{"a": "a", "b": "b", "verdict": "same"}')
-    with serving(database_url, corpus.name) as address:
-        browser.get(f"{enter(browser, address)}/judgements")
-        browser.find_element(By.NAME, "file").send_keys(str(path))
-        browser.find_element(By.CSS_SELECTOR, "form .main").click()
-        wait(browser, lambda: "1 judgement new" in browser.page_source)
-    assert [tuple(judgement)[:3] for judgement in corpus.judgements()] == [("a", "b", "same")]
 
 
 # The relative luminance and the contrast of WCAG 2.2.
@@ -243,34 +221,6 @@ def test_pages_fit_a_narrow_window(corpus: ts.Corpus, database_url: str) -> None
                 assert lines == 1, (path, key.text)
 
 
-def test_no_script_of_a_text_runs_and_no_text_leaves_its_place(
-    browser: webdriver.Chrome, db: ts.Database, database_url: str
-) -> None:
-    corpus = db.create_corpus("hostile", threshold=0.3)
-    corpus.add_many({key: f"{key} {WORDS}" for key in HOSTILE} | {"big": f"{WORDS} {'x' * 10**7}"})
-    corpus.judge(HOSTILE[0], HOSTILE[1], "same", note=HOSTILE[-2])
-    with serving(database_url, "hostile") as address:
-        site = enter(browser, address)
-        for path in (
-            "/",
-            "/pairs?state=any",
-            "/clusters",
-            "/precision",
-            "/judgements",
-            "/cluster?key=big",
-        ):
-            browser.get(site + path)
-            check_page(browser)
-            for link in [
-                str(link.get_attribute("href"))
-                for link in browser.find_elements(By.CSS_SELECTOR, "td a[href]")
-            ][:30]:
-                assert link.startswith(f"{site}/")
-                browser.get(link)
-                check_page(browser)
-        assert complaints(browser) == []
-
-
 def complaints(browser: webdriver.Chrome) -> list[str]:
     """Return what the console says, such as violations of the content security policy."""
     entries = browser.get_log("browser")  # type: ignore[no-untyped-call]
@@ -284,33 +234,3 @@ def check_page(browser: webdriver.Chrome) -> None:
     page = browser.find_element(By.TAG_NAME, "html")
     width, shown = (int(str(page.get_property(name))) for name in ("scrollWidth", "clientWidth"))
     assert width <= shown, browser.current_url
-
-
-def test_a_page_of_another_site_cannot_judge(
-    browser: webdriver.Chrome, corpus: ts.Corpus, database_url: str
-) -> None:
-    with serving(database_url, corpus.name) as address:
-        site = enter(browser, address)
-        page = (
-            f'<form method="post" action="{site}/judge?a=a&amp;b=b"><input name="seen" value="">'
-            '<button name="verdict" value="same">win</button></form>'
-        )
-
-        class Evil(BaseHTTPRequestHandler):
-            def do_GET(self) -> None:
-                self.send_response(200)
-                self.send_header("Content-Type", "text/html")
-                self.end_headers()
-                self.wfile.write(page.encode())
-
-            def log_message(self, *_: object) -> None: ...
-
-        with ThreadingHTTPServer(("127.0.0.1", 0), Evil) as evil:
-            threading.Thread(target=evil.serve_forever, daemon=True).start()
-            # Another port is the same site for cookies, so only the Origin tells the two apart.
-            for host in ("127.0.0.1", "localhost"):
-                browser.get(f"http://{host}:{evil.server_address[1]}/")
-                browser.find_element(By.TAG_NAME, "button").click()
-                wait(browser, lambda: "another site" in browser.page_source)
-            evil.shutdown()
-    assert list(corpus.judgements()) == []

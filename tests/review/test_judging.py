@@ -6,7 +6,6 @@ import csv
 import io
 import json
 import re
-from html import unescape
 from pathlib import Path
 from typing import Any
 
@@ -78,19 +77,6 @@ def test_a_wrong_verdict_is_refused(chairs: ts.Corpus, open_review: Open) -> Non
     assert _judge(client, "a", "b", "same", note="n" * 11_000).status_code == 400
     assert _judge(client, "a", "b", "same", note="n" * 100_000).status_code == 413
     assert list(chairs.judgements()) == []
-
-
-def test_a_member_is_judged_on_the_page_of_its_cluster(
-    chairs: ts.Corpus, open_review: Open
-) -> None:
-    client = open_review(chairs)
-    actions = re.findall(r'action="(judge[^"]*)"', client.get("/cluster?key=c").text)
-    # Two weakest links to cut, and both other members beside the representative.
-    assert len(actions) == 4
-    after = client.post(unescape(actions[2]), data={"verdict": "different", "seen": ""})
-    assert after.headers["location"].startswith("cluster?")
-    assert client.get(after.headers["location"]).status_code == 200
-    assert [tuple(j)[:3] for j in chairs.judgements()] == [("a", "b", "different")]
 
 
 @pytest.fixture(scope="module")

@@ -183,17 +183,6 @@ def test_a_blind_page_has_no_similarity(some: ts.Corpus, open_review: Open) -> N
         assert re.search(r"\b0\.\d{3}\b", client.get(path.replace("blind=1", "")).text)
 
 
-def test_a_pair_stands_side_by_side_with_its_differences(
-    some: ts.Corpus, open_review: Open
-) -> None:
-    page = open_review(some).get("/pair?a=e&b=d").text
-    assert "<del>100</del>" in page
-    assert "<ins>900</ins>" in page
-    assert "differ only in numbers" in page
-    assert "Same: one of the two is enough. Different: both are needed." in page
-    assert page.index('name="note"') < page.index('name="verdict"')
-
-
 def test_clusters_show_their_members_and_weakest_link(some: ts.Corpus, open_review: Open) -> None:
     client = open_review(some)
     assert "2 clusters" in client.get("/clusters").text
@@ -241,21 +230,6 @@ def test_a_cluster_shows_similarities_and_says_when_a_cut_splits_it(
     ab, ac = 32 / 48, "no pair"
     members = page[page.index("Compared with") :]
     assert re.search(rf"{ab:.3f} b .* {ac} c ", members)
-
-
-def test_the_overview_marks_thresholds_and_counts(some: ts.Corpus, open_review: Open) -> None:
-    page = open_review(some).get("/").text
-    names = re.findall(r"<text[^>]*>([^<]*)</text>", page)
-    assert names == [
-        "0",
-        "1",
-        "2",
-        f"in use: {some.config.threshold:.2f}",
-        "0.7",
-        "0.8",
-        "0.9",
-        "1.0",
-    ]
 
 
 def test_counts_of_clusters_with_and_without_judgements_are_explained(

@@ -39,24 +39,6 @@ def scoped_frame(spark: SparkSession, documents: Sequence[Document]) -> DataFram
     return spark.createDataFrame(documents, "id string, text string, scope string").repartition(3)
 
 
-@pytest.mark.parametrize("settings", SETTINGS, ids=IDS)
-def test_results_are_those_of_a_scoped_corpus(
-    spark: SparkSession, db: ts.Database, seed: int, settings: dict[str, Any]
-) -> None:
-    documents = random_documents(seed, 500)
-    corpus = db.create_corpus("c", scoped=True, **settings)
-    corpus.add_many(documents)
-    found = find_candidates(scoped_frame(spark, documents), scope="scope", **settings)
-    pairs = rows(found.pairs())
-    assert pairs == sorted(corpus.pairs())
-    expected = {(*pair, similarity) for pair, similarity in true_pairs(documents).items()}
-    assert expected.issuperset(pairs)
-    assert len(pairs) > (0.95 if settings["recall"] < 1 else 1) * len(expected) - 1
-    for linkage in ts.Linkage:
-        assert rows(found.clusters(linkage)) == sorted(corpus.clusters(linkage=linkage))
-        assert rows(found.duplicates(linkage)) == sorted(corpus.duplicates(linkage=linkage))
-
-
 @pytest.mark.parametrize("recall", [0.999, 1])
 def test_large_buckets_and_copies_stay_in_their_scope(
     rng: random.Random, monkeypatch: pytest.MonkeyPatch, recall: float

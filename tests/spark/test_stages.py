@@ -9,8 +9,6 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-import textsim_db as ts
-from tests.support.real_corpora import records
 from tests.support.sampling import sample
 from tests.support.spark import near_duplicates
 from tests.support.spark_stages import find, number_of, receive, results, rows_of
@@ -21,7 +19,7 @@ from textsim_db.compare import pair_counts
 from textsim_db.compare.verify import Criterion
 from textsim_db.errors import ConfigurationError, InputError
 from textsim_db.measures.by_name import JACCARD
-from textsim_db.settings.corpus_settings import CorpusSettings, Linkage
+from textsim_db.settings.corpus_settings import CorpusSettings
 from textsim_db.sketch.sketch_texts import buckets
 from textsim_db.spark import packed_rows, stage_2_edges, stage_3_results
 from textsim_db.spark.packed_rows import (
@@ -144,32 +142,3 @@ def test_a_frame_that_changes_between_readings_is_an_error() -> None:
     task = ResultTask(CorpusSettings().complete(), np.array([3]))
     with pytest.raises(InputError, match="has 2 of 3 documents of the first reading; cache"):
         list(stage_3_results.pairs(iter([batch]), task))
-
-
-MOST = 400
-"""The documents that are read of each corpus."""
-
-
-@pytest.mark.more
-@pytest.mark.sampled
-@pytest.mark.parametrize("recall", [0.95, 1])
-@pytest.mark.parametrize("threshold", [0.8, 0.5])
-@pytest.mark.parametrize("shingle", ["word:3", "word:1", "char:5"])
-@pytest.mark.parametrize(
-    "name", ["arxiv", "arxiv_revisions", "articles", "languages", "licences", "scripture"]
-)
-def test_results_are_those_of_a_corpus(
-    db: ts.Database, name: str, shingle: str, threshold: float, recall: float
-) -> None:
-    texts = {row["id"]: row["text"] for row in records(name, MOST)}
-    corpus = db.create_corpus("c", shingle=shingle, threshold=threshold, recall=recall)
-    corpus.add_many(texts)
-    documents, config = list(texts.items()), corpus.config
-    found = find(documents, config, 7)
-    assert results(stage_3_results.pairs, documents, found, config) == sorted(corpus.pairs())
-    for linkage in Linkage:
-        clusters = results(stage_3_results.clusters, documents, found, config, linkage=linkage)
-        expected = sorted(corpus.clusters(linkage=linkage))
-        assert [(keys, kept) for keys, _, kept in clusters] == [(c.keys, c.kept) for c in expected]
-        duplicates = results(stage_3_results.duplicates, documents, found, config, linkage=linkage)
-        assert duplicates == sorted(corpus.duplicates(linkage=linkage))

@@ -227,14 +227,6 @@ def test_an_expired_document_is_not_read(spark: SparkSession, db: ts.Database) -
     assert {row["key"] for row in read(spark, db.url, "c").collect()} == {"2"}
 
 
-def test_languages_are_read(spark: SparkSession, db: ts.Database) -> None:
-    pytest.importorskip("py3langid")
-    corpus = db.create_corpus("c", language="auto")
-    corpus.add_many({"en": "the house by the river is very old", "de": "das alte Haus am Fluss"})
-    rows = read(spark, db.url, "c").collect()
-    assert {row["key"]: row["language"] for row in rows} == {"en": "en", "de": "de"}
-
-
 def test_the_plan_shows_no_password(spark: SparkSession, db: ts.Database) -> None:
     db.create_corpus("c")
     df = read(spark, db.url, "c")

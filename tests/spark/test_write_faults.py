@@ -68,18 +68,6 @@ def one_partition(spark: SparkSession, rows: list[tuple[Any, ...]]) -> DataFrame
     return spark.createDataFrame(rows, COLUMNS).coalesce(1)
 
 
-@pytest.mark.long
-def test_a_task_that_runs_again_stores_no_document_twice(
-    spark: SparkSession, db: ts.Database
-) -> None:
-    df = one_partition(spark, MANY).mapInArrow(failing_after_a_commit(db.url, 1), COLUMNS)
-    assert write(df, db.url, "c", threshold=0.9) == ts.AddReport(added=len(MANY))
-    added = db.create_corpus("added", threshold=0.9)
-    added.add_many(MANY)
-    assert stored_rows(db, "c") == stored_rows(db, "added")
-    assert db.corpus("c").check() == []
-
-
 def test_two_attempts_at_once_store_no_document_twice(db: ts.Database) -> None:
     name = PREFIX + "0" * 16
     hidden, _ = open_hidden(db.engine, name, lambda: CorpusSettings().complete())
@@ -191,14 +179,3 @@ def test_refused_rows_are_reported(spark: SparkSession, db: ts.Database) -> None
         "wrong": "the text is not UTF-8 at byte 2",
     }
     assert len(db.corpus("c")) == 3
-
-
-def test_too_long_a_text_is_reported(spark: SparkSession, db: ts.Database) -> None:
-    df = spark.createDataFrame([("short", "a b"), ("long", "a b")], COLUMNS).selectExpr(
-        "id", "CASE id WHEN 'long' THEN repeat(text, 50000000) ELSE text END AS text"
-    )
-    report = write(df, db.url, "c")
-    assert report.added == 1
-    ((key, reason),) = report.refused
-    assert key == "long"
-    assert reason.startswith("the text is 150000000 bytes long; at most 134217728")

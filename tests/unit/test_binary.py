@@ -10,16 +10,8 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from textsim_db.db.binary_format import (
-    Array,
-    dump_array,
-    load_int4_array,
-    load_int8_array,
-)
-from textsim_db.db.binary_rows import (
-    load_int2_arrays,
-    load_int4_arrays,
-)
+from textsim_db.db.binary_format import Array, dump_array, load_int4_array, load_int8_array
+from textsim_db.db.binary_rows import load_int2_arrays, load_int4_arrays
 from textsim_db.sketch.ragged import of_rows
 from textsim_db.write.band_rows import band_rows, changed_rows
 

@@ -14,7 +14,7 @@ import textsim_db as ts
 from textsim_db import ConfigurationError
 from textsim_db.settings.choose_bands import Bands, choose_bands
 from textsim_db.settings.corpus_settings import CorpusSettings, Shingle
-from textsim_db.sketch.cost_of_bands import Distribution, options, wilson
+from textsim_db.sketch.cost_of_bands import Distribution, options
 from textsim_db.sketch.exact_prefix import shares_enough, smallest_values
 from textsim_db.sketch.fast_similarity import signatures
 
@@ -24,23 +24,6 @@ def test_the_defaults_give_18_bands_of_7_rows() -> None:
     assert (CorpusSettings().complete().bands, CorpusSettings().complete().rows) == (18, 7)
     assert CorpusSettings().complete().shingle == Shingle("word", 3)
     assert CorpusSettings().complete().probability(0.8) == pytest.approx(0.98554, abs=0.00001)
-
-
-@pytest.mark.parametrize(
-    ("threshold", "recall", "num_hashes", "expected"),
-    [
-        (1.0, 1.0, 128, (1, 128)),
-        (1.0, 0.5, 2, (1, 2)),
-        (0.5, 0.25, 3, (1, 2)),
-        (0.2, 0.9, 128, (64, 2)),
-        (0.5, 0.95, 128, (42, 3)),
-        (0.8, 0.95, 64, (10, 6)),
-    ],
-)
-def test_threshold_recall_and_hashes_decide_bands_and_rows(
-    threshold: float, recall: float, num_hashes: int, expected: tuple[int, int]
-) -> None:
-    assert choose_bands(threshold, recall, num_hashes) == expected
 
 
 @given(st.floats(0.01, 1.0), st.floats(0.01, 0.9999), st.integers(2, 300))
@@ -59,19 +42,6 @@ def test_the_chosen_bands_have_the_most_rows_that_reach_the_recall(
     else:
         with pytest.raises(ConfigurationError, match="the best is"):
             choose_bands(threshold, recall, num_hashes)
-
-
-def test_the_probability_follows_the_formula() -> None:
-    assert Bands(18, 7).probability(0.5) == pytest.approx(1 - (1 - 0.5**7) ** 18)
-    assert Bands(1, 1).probability(0.25) == 0.25
-    assert Bands(5, 5).probability(1.0) == 1.0
-
-
-@pytest.mark.parametrize("banding", [Bands(64, 2), Bands(128, 2), Bands(2048, 2)])
-def test_settings_can_be_changed_when_the_recall_is_nearly_1(banding: Bands) -> None:
-    config = CorpusSettings(num_hashes=4096, bands=banding.bands, rows=banding.rows).complete()
-    assert choose_bands(config.threshold, config.recall, 4096).rows >= banding.rows
-    assert config.changed(threshold=0.7).recall == config.recall
 
 
 def test_explicit_bands_and_rows_decide_the_recall() -> None:
@@ -131,13 +101,6 @@ def test_bands_at_threshold_1_stay_bands_in_a_rebuild() -> None:
     assert not CorpusSettings(recall=1.0).complete().changed(recall=0.95).is_exact
 
 
-def test_bands_near_the_threshold_find_less_than_half_of_the_pairs() -> None:
-    by_banding = {(option.bands, option.rows): option for option in ts.plan(num_hashes=128)}
-    assert by_banding[9, 14].recall < 0.4
-    assert Bands(9, 13).probability(0.8) == pytest.approx(0.40, abs=0.005)
-    assert by_banding[8, 16].recall == pytest.approx(0.20, abs=0.005)
-
-
 @pytest.mark.parametrize("threshold", [0.5, 0.7, 0.8, 0.9])
 @pytest.mark.parametrize("recall", [0.5, 0.9, 0.99])
 @pytest.mark.parametrize("num_hashes", [60, 128, 256])
@@ -182,12 +145,6 @@ def test_candidates_of_an_exact_corpus_are_those_of_random_sets(
     assert found == pytest.approx(expected, abs=60)
 
 
-def test_a_large_corpus_has_candidates_by_hash_collision() -> None:
-    (chosen,) = (o for o in ts.plan(documents=100_000_000, background=0) if o.chosen)
-    assert (chosen.bands, chosen.rows) == (18, 7)
-    assert chosen.candidates == pytest.approx(7.5, abs=0.1)
-
-
 @pytest.mark.parametrize("size", [20, 100])
 def test_fewer_pairs_than_the_formula_are_found_only_where_it_is_optimistic(size: int) -> None:
     """The shares of random pairs that become candidates differ from the formula as documented."""
@@ -210,10 +167,3 @@ def test_fewer_pairs_than_the_formula_are_found_only_where_it_is_optimistic(size
                 most = 0.013 if is_optimistic else 0
                 assert found >= promised - most - noise, f"{bands}, {promised}: {found}"
     assert optimistic == {False, True}
-
-
-def test_the_interval_is_wilsons() -> None:
-    assert wilson(0, 0) == (0.0, 1.0)
-    low, high = wilson(0.95, 100)  # equals R's prop.test(95, 100, correct = FALSE)
-    assert (round(low, 4), round(high, 4)) == (0.8882, 0.9785)
-    assert wilson(1, 100)[1] == 1.0

@@ -25,15 +25,6 @@ TEXTS = st.lists(
 ).map(" ".join)
 
 
-@given(TEXTS)
-def test_tokens_add_up_to_the_text(text: str) -> None:
-    parts = tokens(text)
-    assert "".join(token.text for token in parts) == text
-    if "n't" not in text:
-        assert [token.word for token in parts if token.word] == words(text)
-    assert all(token.word for token in parts) or len(parts) == 1
-
-
 @given(TEXTS, TEXTS)
 def test_parts_add_up_to_both_texts(a: str, b: str) -> None:
     tokens_of_a, tokens_of_b = tokens(a), tokens(b)

@@ -12,7 +12,7 @@ from hypothesis import example, given, strategies as st
 from tests.support import reference
 from textsim_db.settings.corpus_settings import CorpusSettings
 from textsim_db.sketch import sketch_texts
-from textsim_db.sketch.fast_similarity import estimates, signatures
+from textsim_db.sketch.fast_similarity import signatures
 from textsim_db.sketch.sketch_texts import buckets, signature, sketch_tokens
 from textsim_db.text.tokens import tokenize
 
@@ -115,10 +115,3 @@ def test_a_batch_sketched_in_parts_equals_the_whole(
         ):
             assert np.array_equal(part_array, array)
         assert sum(part.documents for part in tokens.parts(size)) == len(texts)
-
-
-def test_an_estimate_is_the_share_of_equal_values() -> None:
-    left = np.array([[1, 2, 3, 4], [1, 2, 3, 4]], np.int16)
-    right = np.array([[1, 2, 0, 0], [0, 0, 0, 0]], np.int16)
-    assert estimates(left, right).tolist() == [0.5, 0.0]
-    assert estimates(left[0], right).tolist() == [0.5, 0.0]

@@ -78,14 +78,6 @@ def test_labels_of_a_corpus_do_not_overlap(scale: int) -> None:
                 assert gap >= LEAST_GAPS[side], (axes.get_title(), side, scale)
 
 
-def test_a_word_does_not_take_the_room_of_its_bar() -> None:
-    figure = recall_plots.corpus_figure("news", make_statistics(1000, "long"))
-    figure.draw_without_rendering()
-    words = next(axes for axes in figure.axes if axes.get_title() == "frequent words")
-    assert len(words.patches) == 15
-    assert words.get_window_extent().width > 250
-
-
 def test_the_curve_has_all_pairs_those_of_similarity_1_too() -> None:
     histogram = [i % 5 for i in range(100)] + [424]
     figure = recall_plots.s_curve_figure([Bands(18, 7)], 0.8, make_report(histogram))

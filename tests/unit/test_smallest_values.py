@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import random
 from collections.abc import Sequence
-from fractions import Fraction
 from math import inf, nextafter
 
 import numpy as np
@@ -38,11 +37,6 @@ def thresholds_around(overlap: int, size: int) -> list[float]:
     return [t for t in near if 0 < t <= 1]
 
 
-def rounded(overlap: int, size: int) -> float:
-    """Return the double that is nearest to the exact quotient."""
-    return float(Fraction(overlap, size))
-
-
 def ragged(rows: Sequence[Sequence[int]]) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.int64]]:
     values = np.array([value for row in rows for value in row], np.int64)
     return values.view(np.uint64), np.cumsum([0, *map(len, rows)], dtype=np.int64)
@@ -54,16 +48,6 @@ def signatures_of(rows: Sequence[Sequence[int]], threshold: float) -> Ragged:
 
 def sizes_of(rows: Sequence[Sequence[int]]) -> npt.NDArray[np.int64]:
     return np.array([len(row) for row in rows], np.int64)
-
-
-def test_the_number_of_rows_follows_from_exact_division() -> None:
-    sizes = np.arange(301)
-    for threshold in THRESHOLDS:
-        rows = count_rows(sizes, threshold).tolist()
-        for n in range(301):
-            overlap = next((o for o in range(n) if rounded(o, n) >= threshold), n)
-            assert rows[n] == min(n, n - overlap + 3), (n, threshold)
-            assert rows[n] == reference.count_rows(n, threshold)
 
 
 @given(st.integers(1, 2000), st.data())

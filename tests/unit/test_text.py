@@ -47,11 +47,6 @@ def test_the_normal_form_equals_the_reference(text: str) -> None:
     assert words(text) == reference.words(text)
 
 
-def test_random_texts_in_batches_equal_the_reference(rng: random.Random) -> None:
-    texts = [random_text(rng) for _ in range(3000)]
-    assert_tokens(texts)
-
-
 def test_every_code_point_alone_equals_the_reference() -> None:
     # A line break composes with nothing, so the code points do not affect each other.
     assert_tokens(["\n".join(map(chr, CODE_POINTS[i::512])) for i in range(512)])
@@ -125,13 +120,6 @@ def test_millions_of_marks_take_linear_time(marks: str) -> None:
     alternating, halves = "a" + marks * half, "a" + marks[0] * half + marks[1] * half
     assert normal_form(alternating) == reference.normal_form(alternating[:31])
     assert normal_form(halves) == reference.normal_form(halves[:31])
-
-
-@pytest.mark.parametrize("character", ["\u023a", "\u023e", "\u1e9e", "\u2126", "\u212a", "\u0130"])
-def test_lower_case_may_change_the_length_in_bytes(character: str) -> None:
-    alternating = [f"{other}{character}" * 10_000 for other in "漢ก"]
-    for text in (character, character * 1000, f"x{character} " * 500, *alternating):
-        assert normal_form(text) == reference.normal_form(text)
 
 
 @pytest.mark.parametrize("others", ["", "é", "漢\u0301"])

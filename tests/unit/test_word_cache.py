@@ -65,20 +65,6 @@ def test_words_with_one_hash_are_not_confused() -> None:
     assert len(cache) == 2
 
 
-def test_words_are_found_when_hashes_are_close_or_have_equal_low_bits() -> None:
-    words = [f"w{i}" for i in range(20_000)]
-    for step in (1, 1 << 32, 1 << 48):
-        hashes = [(i * step) % 2**63 for i in range(len(words))]
-        cache = WordCache()
-        tokens = tokens_with(words, hashes)
-        distinct = np.unique(np.array(hashes), return_index=True)[1]
-        part = tokens_with([words[i] for i in distinct], [hashes[i] for i in distinct])
-        add(cache, part, (distinct + 1).tolist())
-        ids = cache.find(tokens)
-        assert ids[distinct].tolist() == (distinct + 1).tolist()
-        assert np.count_nonzero(ids) == len(distinct)
-
-
 def test_the_cache_grows_to_its_limit_and_is_emptied(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(word_cache, "MAX_CACHED_WORDS", 50_000)
     cache = WordCache()
