@@ -62,44 +62,34 @@ RETURNS TABLE (kind text, name text, statement text)
 LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE ROWS 6 SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     document text := 'document_' || c.id;
-    band text := 'band_' || c.id;
-    passage text := 'passage_' || c.id;
 BEGIN
-    RETURN QUERY VALUES
-        -- Two documents of up to about 900 words fit into a page. Longer word arrays are stored out of line.
-        ('table', document, format('CREATE TABLE textsim.%I (LIKE textsim.document INCLUDING ALL) '
-            'INHERITS (textsim.corpus_table) WITH (toast_tuple_target = 4080)', document)
-            || CASE WHEN c.bands IS NULL
-                THEN format('; ALTER TABLE textsim.%I ALTER signature TYPE integer[]', document)
-                ELSE '' END
-            || CASE WHEN c.scoped
-                THEN format('; ALTER TABLE textsim.%I ALTER scope SET NOT NULL', document)
-                ELSE '' END),
-        -- Vacuum sooner than by default: with one dead row in five, the index is twice as large.
-        ('table', band, format('CREATE TABLE textsim.%I (LIKE textsim.band INCLUDING ALL) '
-            'INHERITS (textsim.corpus_table) WITH (autovacuum_vacuum_scale_factor = 0.05)', band)),
-        ('index', document || '_id', format(
-            'CREATE UNIQUE INDEX %I ON textsim.%I USING btree (id)', document || '_id', document)),
-        ('index', document || '_key', format(
-            'CREATE UNIQUE INDEX %I ON textsim.%I USING btree (key)', document || '_key', document)),
-        ('index', band || '_bucket', format(
-            'CREATE INDEX %I ON textsim.%I USING btree (bucket, document_id) WITH (deduplicate_items=off)',
-            band || '_bucket', band)),
-        ('sequence', document || '_id_seq', format(
-            'CREATE SEQUENCE textsim.%I OWNED BY textsim.%I.id', document || '_id_seq', document));
-    IF c.keep_for IS NOT NULL THEN
-        RETURN QUERY VALUES ('index', document || '_expires', format(
-            'CREATE INDEX %I ON textsim.%I USING btree (expires_at)', document || '_expires', document));
-    END IF;
-    IF c.passages IS NOT NULL THEN
-        RETURN QUERY VALUES
-            ('table', passage, format('CREATE TABLE textsim.%I (LIKE textsim.passage INCLUDING ALL) '
-                'INHERITS (textsim.corpus_table) WITH (autovacuum_vacuum_scale_factor = 0.05)', passage)),
-            ('index', passage || '_fingerprint', format(
-                'CREATE INDEX %I ON textsim.%I USING btree (fingerprint, document_id) '
-                'WITH (deduplicate_items=off, fillfactor=''95'')',
-                passage || '_fingerprint', passage));
-    END IF;
+    RETURN QUERY
+        SELECT 'table', format('%s_%s', t.pattern, c.id), format(
+            'CREATE TABLE textsim.%I (LIKE textsim.%I INCLUDING ALL) INHERITS (textsim.corpus_table) WITH (%s)%s',
+            format('%s_%s', t.pattern, c.id), t.pattern, t.options, t.changes)
+        FROM (VALUES
+            -- Two documents of up to about 900 words fit into a page. Longer word arrays are stored out of line.
+            ('document', 'toast_tuple_target = 4080', concat(
+                CASE WHEN c.bands IS NULL THEN
+                    format('; ALTER TABLE textsim.%I ALTER signature TYPE integer[]', document) END,
+                CASE WHEN c.scoped THEN format('; ALTER TABLE textsim.%I ALTER scope SET NOT NULL', document) END)),
+            -- Vacuum sooner than by default: with one dead row in five, the index is twice as large.
+            ('band', 'autovacuum_vacuum_scale_factor = 0.05', ''),
+            ('passage', 'autovacuum_vacuum_scale_factor = 0.05', '')) t (pattern, options, changes)
+        WHERE t.pattern <> 'passage' OR c.passages IS NOT NULL;
+    RETURN QUERY
+        SELECT 'index', format('%s_%s_%s', i.pattern, c.id, i.suffix), format(
+            'CREATE %sINDEX %I ON textsim.%I USING btree (%s)', i.uniqueness,
+            format('%s_%s_%s', i.pattern, c.id, i.suffix), format('%s_%s', i.pattern, c.id), i.columns)
+        FROM (VALUES
+            ('document', 'id', 'UNIQUE ', 'id', true), ('document', 'key', 'UNIQUE ', 'key', true),
+            ('document', 'expires', '', 'expires_at', c.keep_for IS NOT NULL),
+            ('band', 'bucket', '', 'bucket, document_id) WITH (deduplicate_items=off', true),
+            ('passage', 'fingerprint', '', 'fingerprint, document_id) WITH (deduplicate_items=off, fillfactor=''95''',
+                c.passages IS NOT NULL)) i (pattern, suffix, uniqueness, columns, exists)
+        WHERE i.exists;
+    RETURN QUERY SELECT 'sequence', document || '_id_seq', format(
+        'CREATE SEQUENCE textsim.%I OWNED BY textsim.%I.id', document || '_id_seq', document);
 END $$;
 
 -- Some servers that speak PostgreSQL's protocol accept advisory locks and do nothing.
@@ -119,38 +109,40 @@ BEGIN
     END IF;
 END $$;
 
+-- Create a table, an index or a sequence of a corpus; a table with the rights that another relation gives.
+CREATE OR REPLACE FUNCTION textsim._create_relation(kind text, name text, statement text, rights_of text) RETURNS void
+LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    relation text := format('textsim.%I', name);
+BEGIN
+    EXECUTE statement;
+    IF kind <> 'index' THEN
+        EXECUTE format('COMMENT ON %s %s IS %L', kind, relation, 'Belongs to one corpus.');
+    END IF;
+    IF kind = 'table' THEN
+        PERFORM textsim._grant_like(rights_of::regclass, relation::regclass);
+    END IF;
+END $$;
+
 -- Create the tables, the sequence and the functions of a corpus, and record its settings.
 CREATE OR REPLACE FUNCTION textsim._create_relations(corpus_id integer) RETURNS void
 LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     c textsim.corpus := (SELECT k FROM textsim.corpus k WHERE k.id = corpus_id);
-    document_table text := format('document_%s', corpus_id);
-    band_table text := format('band_%s', corpus_id);
-    relation record;
+    trigger text;
 BEGIN
     IF c.is_unique THEN
         PERFORM textsim._check_advisory_locks();
     END IF;
-    FOR relation IN SELECT * FROM textsim._corpus_relations(c) LOOP
-        EXECUTE relation.statement;
-    END LOOP;
+    PERFORM textsim._create_relation(r.kind, r.name, r.statement, 'textsim.' || split_part(r.name, '_', 1))
+    FROM textsim._corpus_relations(c) r;
     -- No condition uses these columns, and their statistics would take most of the time of ANALYZE.
     EXECUTE format(
         'ALTER TABLE textsim.%I ALTER word_ids SET STATISTICS 0, ALTER signature SET STATISTICS 0, '
-        'ALTER fingerprints SET STATISTICS 0, ALTER normal_form SET STATISTICS 0', document_table);
-    EXECUTE format('COMMENT ON TABLE textsim.%I IS %L', document_table, 'The documents of one corpus.');
-    EXECUTE format('COMMENT ON SEQUENCE textsim.%I IS %L', document_table || '_id_seq',
-        'ids of the documents of one corpus');
-    EXECUTE format('COMMENT ON TABLE textsim.%I IS %L', band_table, 'The band rows of one corpus.');
-    PERFORM textsim._grant_like('textsim.document', format('textsim.%I', document_table)::regclass);
-    PERFORM textsim._grant_like('textsim.band', format('textsim.%I', band_table)::regclass);
-    IF c.passages IS NOT NULL THEN
-        EXECUTE format('COMMENT ON TABLE textsim.%I IS %L', 'passage_' || corpus_id, 'The fingerprints of one corpus.');
-        PERFORM textsim._grant_like('textsim.passage', format('textsim.%I', 'passage_' || corpus_id)::regclass);
-        FOR relation IN SELECT * FROM textsim._passage_triggers(c) LOOP
-            EXECUTE relation.statement;
-        END LOOP;
-    END IF;
+        'ALTER fingerprints SET STATISTICS 0, ALTER normal_form SET STATISTICS 0', 'document_' || corpus_id);
+    FOR trigger IN SELECT t.statement FROM textsim._passage_triggers(c) t LOOP
+        EXECUTE trigger;
+    END LOOP;
     PERFORM textsim._grant_ids(corpus_id);
     PERFORM textsim._make_functions(corpus_id);
     UPDATE textsim.corpus k SET created_with = textsim._settings(k) WHERE k.id = corpus_id;

@@ -181,22 +181,11 @@ END $$;
 -- Create what tracking adds, with the rights that another tracked corpus, or the table of the documents, gives.
 CREATE OR REPLACE FUNCTION textsim._create_tracking_relations(corpus_id integer, like_corpus integer) RETURNS void
 LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
-DECLARE
-    object record;
 BEGIN
-    FOR object IN SELECT * FROM textsim._tracking_relations(corpus_id) LOOP
-        EXECUTE object.statement;
-        IF object.kind = 'table' THEN
-            -- A role that may read or write the documents may do the same with their clusters.
-            PERFORM textsim._grant_like(
-                format('textsim.%I', CASE WHEN like_corpus IS NULL THEN 'document_' || corpus_id
-                    ELSE regexp_replace(object.name, '[0-9]+$', like_corpus::text) END)::regclass,
-                format('textsim.%I', object.name)::regclass);
-            EXECUTE format('COMMENT ON TABLE textsim.%I IS %L', object.name, 'Tracked clusters of one corpus.');
-        ELSIF object.kind = 'sequence' THEN
-            EXECUTE format('COMMENT ON SEQUENCE textsim.%I IS %L', object.name, 'ids of one tracked corpus');
-        END IF;
-    END LOOP;
+    -- A role that may read or write the documents may do the same with their clusters.
+    PERFORM textsim._create_relation(r.kind, r.name, r.statement, 'textsim.' || CASE WHEN like_corpus IS NULL
+        THEN 'document_' || corpus_id ELSE regexp_replace(r.name, '[0-9]+$', like_corpus::text) END)
+    FROM textsim._tracking_relations(corpus_id) r;
     -- One node may have most of the matches. The planner would expect as many for each node.
     EXECUTE format('ALTER TABLE textsim.%I ALTER a SET (n_distinct = -0.5), ALTER b SET (n_distinct = -0.5)',
         'match_' || corpus_id);
