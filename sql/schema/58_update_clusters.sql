@@ -304,17 +304,34 @@ LANGUAGE plpgsql AS $$
 DECLARE
     name pg_catalog.text;
     updated pg_catalog.int4;
+    fault pg_catalog.text;
 BEGIN
     CALL textsim._check_no_transaction('update_clusters');
     FOREACH name IN ARRAY textsim._tracked_corpora(corpus) LOOP
         LOOP
-            updated := textsim._update_clusters(name);
+            BEGIN
+                updated := textsim._update_clusters(name);
+            EXCEPTION
+                WHEN insufficient_resources OR operator_intervention OR system_error OR transaction_rollback THEN
+                    RAISE;
+                WHEN OTHERS THEN
+                    IF corpus IS NOT NULL THEN
+                        RAISE;
+                    END IF;
+                    fault := pg_catalog.format('clusters of corpus %s are not updated: %s', name, SQLERRM);
+                    RAISE WARNING '%', fault;
+                    updated := 0;
+            END;
             COMMIT;
             EXIT WHEN pg_catalog.int4eq(updated, 0);
         END LOOP;
     END LOOP;
+    IF fault IS NOT NULL THEN
+        RAISE EXCEPTION '%', fault USING ERRCODE = 'object_not_in_prerequisite_state';
+    END IF;
 END $$;
 COMMENT ON PROCEDURE textsim.update_clusters(text)
     IS 'Brings the clusters of a tracked corpus up to date with its documents, or those of all tracked corpora that '
     'the role may write. A worker does the same. It commits after each five thousand documents, so call it outside '
-    'a transaction block. If it is interrupted, the next call goes on. Raises an error if the corpus is not tracked.';
+    'a transaction block. If it is interrupted, the next call goes on. A corpus that fails stops no other, and the '
+    'error comes at the end. Raises an error if the corpus is not tracked.';

@@ -6,6 +6,7 @@ import re
 from typing import NamedTuple
 
 import pytest
+from psycopg import errors as pg
 from psycopg.errors import Diagnostic
 
 import textsim_db as ts
@@ -19,7 +20,7 @@ from tests.support.sources import (
 )
 from tests.support.waiting import wait_for
 from tests.support.workers import running_worker
-from textsim_db.sync import report_worker
+from textsim_db.sync import faults, report_worker
 
 TEXT = "one two three four five"
 
@@ -162,6 +163,8 @@ def test_a_worker_goes_on_beside_broken_steps(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(report_worker, "REPORT_SECONDS", 0.2)
+    # A worker tries each broken step once, so that no step waits for those that are tried again.
+    monkeypatch.setattr(faults, "PAUSE_SECONDS", (60.0, 60.0))
     fine = db.create_corpus("fine")
     connection.execute("CREATE TABLE fine (id int PRIMARY KEY, body text)")
     fine.attach("fine", "id", "body")
@@ -229,6 +232,22 @@ def test_the_other_tables_of_a_corpus_are_maintained(
         connection.execute(
             "UPDATE textsim.corpus SET name = %s WHERE id = %s", [f"c{names['n']}", names["id"]]
         )
+
+
+def test_clusters_of_the_other_corpora_are_updated(
+    db: ts.Database, connection: Connection
+) -> None:
+    for name in ("broken", "other"):
+        corpus = db.create_corpus(name, shingle="word:1", threshold=0.5)
+        corpus.track()
+        corpus.add_many([("a", TEXT), ("b", TEXT)])
+    id_ = value(connection, "SELECT id FROM textsim.corpus WHERE name = 'broken'")
+    connection.execute(f"ALTER TABLE textsim.member_{id_} RENAME TO taken".encode())
+    with pytest.raises(pg.ObjectNotInPrerequisiteState, match="corpus broken are not updated: "):
+        connection.execute("CALL textsim.update_clusters()")
+    assert [member.key for member in db.corpus("other").members()] == ["a", "b"]
+    with pytest.raises(pg.UndefinedTable):
+        connection.execute("CALL textsim.update_clusters('broken')")
 
 
 def test_a_detached_partition_does_not_keep_a_dropped_table(

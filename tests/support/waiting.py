@@ -22,11 +22,14 @@ SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_t
 
 
 def wait_for(condition: Callable[[], object], seconds: float = PATIENCE_SECONDS) -> None:
-    """Wait until a condition holds."""
-    end = time.monotonic() + seconds
+    """Wait until a condition holds. To ask takes a fifth of the time, so that others have a processor."""
+    start = time.monotonic()
+    end = start + seconds
     while not condition():
-        assert time.monotonic() < end, f"the condition did not hold within {seconds:.0f} s"
-        time.sleep(0.005)
+        now = time.monotonic()
+        assert now < end, f"the condition did not hold within {seconds:.0f} s"
+        time.sleep(min(1.0, max(0.005, 4 * (now - start))))
+        start = time.monotonic()
 
 
 def wait_until(connection: Connection, query: bytes, parameters: Sequence[Any] = ()) -> None:

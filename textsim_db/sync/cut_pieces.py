@@ -74,8 +74,7 @@ class WorkerSources:
 
     def refresh(self) -> None:
         """Read the tables again once a second, and log comparisons if triggers missed changes."""
-        now = time.monotonic()
-        if now - self._read_at < REFRESH_SECONDS:
+        if time.monotonic() - self._read_at < REFRESH_SECONDS:
             return
         # If another version of textsim-db has changed the schema, this version must not write to it.
         check_installed(self._engine)
@@ -91,7 +90,7 @@ class WorkerSources:
                 continue
             with self.faults.attempt(source.following):
                 self._follow(source)
-        self._read_at = now
+        self._read_at = time.monotonic()  # reading many tables may itself take seconds
 
     def _follow(self, source: StoredSource) -> None:
         """Use a table, if this role may, and log what its triggers missed; detach a dropped table."""
