@@ -153,22 +153,3 @@ def test_words_that_are_not_in_normal_form_are_reported(
     ]
     expected = {("words", key) for key in ("a", "b", "one row", "all rows")}
     assert problems_after(corpus, database_url, *damages) >= expected
-
-
-def test_damage_is_reported_for_its_own_corpus_only(
-    corpus: ts.Corpus, db: ts.Database, database_url: str
-) -> None:
-    other = db.create_corpus("other")
-    other.add("a", "its own text")
-    damage = "UPDATE textsim.document_2 SET shingle_count = 77"
-    assert problems_after(corpus, database_url, damage) == set()
-    assert [problem.subject for problem in other.check()] == ["a"]
-
-
-def test_two_documents_cannot_have_one_key(corpus: ts.Corpus, database_url: str) -> None:
-    with (
-        psycopg.connect(database_url) as connection,
-        pytest.raises(psycopg.errors.UniqueViolation),
-    ):
-        connection.execute("UPDATE textsim.document_1 SET key = 'b' WHERE key = 'a'")
-    assert corpus.check() == []

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import random
 from itertools import combinations
-from typing import Any
 
 import networkx as nx
 import numpy as np
@@ -16,101 +15,19 @@ from benchmarks.generate import documents
 from tests.support.reference import jaccard
 from tests.support.sampling import sample
 from textsim_db.cluster import split_large_buckets
-from textsim_db.cluster.spanning_forest import Forest, Ids, Links
+from textsim_db.cluster.spanning_forest import Forest, Links
 from textsim_db.db.connections import is_pooled
 from textsim_db.db.stored_corpus import load
 from textsim_db.read import (
     bucket_pairs,
-    bucket_pairs as bucket_collisions,
     document_cache,
-    document_cache as fold_copies,
     list_pairs,
     read_band_index,
     snapshot,
     statements,
 )
-from textsim_db.read.document_cache import DocumentCache
-from textsim_db.read.stored_documents import StoredDocuments
 from textsim_db.text.numba_compiler import Int64Array
 from textsim_db.text.shingles import shingles
-
-
-def test_pairs_and_clusters_contain_exact_copies(db: ts.Database) -> None:
-    corpus = db.create_corpus("c")
-    texts = dict(documents(600, words=60, planted=0.4, seed=5))
-    model = texts["doc-0000000"]
-    texts |= {f"copy {i}": model.upper() for i in range(40)}
-    texts |= {f"near copy {i}": f"{model} and tail {i % 2}" for i in range(6)}
-    corpus.add_many(texts.items())
-    sets = {key: frozenset(shingles(text, "word:3")) for key, text in texts.items()}
-    pairs = list(corpus.pairs(0.5))
-    assert len({pair[:2] for pair in pairs}) == len(pairs) > 1000
-    for a, b, similarity in pairs:
-        assert a < b
-        assert similarity == len(sets[a] & sets[b]) / len(sets[a] | sets[b]) >= 0.5
-    graph: nx.Graph[str] = nx.Graph()
-    graph.add_weighted_edges_from(pairs)
-    clusters = list(corpus.clusters(0.5))
-    assert {cluster.keys for cluster in clusters} == {
-        tuple(sorted(keys)) for keys in nx.connected_components(graph)
-    }
-    assert [len(cluster.keys) for cluster in clusters] == sorted(
-        (len(cluster.keys) for cluster in clusters), reverse=True
-    )
-    for cluster in clusters:
-        tree = nx.maximum_spanning_tree(graph.subgraph(cluster.keys))
-        assert cluster.weakest == min(tree.edges[edge]["weight"] for edge in tree.edges)
-
-
-def test_thousands_of_copies_make_one_cluster(db: ts.Database) -> None:
-    corpus = db.create_corpus("c")
-    corpus.add_many((f"{i:05d}", "the same few words in each of them") for i in range(12_000))
-    (cluster,) = corpus.clusters()
-    assert len(cluster.keys) == 12_000
-    assert cluster.weakest == 1.0
-    first = corpus.pairs()
-    assert next(first) == ("00000", "00001", 1.0)
-    first.close()
-
-
-@pytest.mark.long
-def test_long_documents_are_read_a_few_at_a_time(
-    db: ts.Database, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    corpus = db.create_corpus("c")
-    texts = dict(documents(200, words=2000, planted=0.5, seed=6))
-    texts |= {f"{key} more": f"{text} and more" for key, text in texts.items()}
-    corpus.add_many(texts.items())
-    db.create_corpus("waiting")
-    with db.engine.begin() as connection:
-        for key in sorted(texts)[:20]:  # their words have no ids yet
-            statement = "SELECT textsim.add('waiting', %s, %s)"
-            connection.exec_driver_sql(statement, (key, texts[key]))
-
-    def results() -> list[list[Any]]:
-        return [
-            sorted(corpus.pairs(0.4)),
-            list(corpus.clusters(0.4)),
-            *(sorted(corpus.duplicates(0.4, linkage)) for linkage in ("kept", "single")),
-            sorted(db.corpus("waiting").pairs(0.4)),
-        ]
-
-    expected = results()
-    reads: list[tuple[int, int]] = []
-    documents_of = DocumentCache.documents
-
-    def record_read(cache: DocumentCache, ids: Ids) -> StoredDocuments:
-        documents = documents_of(cache, ids)
-        reads.append((len(ids), cache._bytes))
-        return documents
-
-    monkeypatch.setattr(document_cache, "CACHE_BYTES", 250_000)
-    monkeypatch.setattr(DocumentCache, "documents", record_read)
-    assert len(list(corpus.pairs(0.4))) == len(expected[0])
-    assert len(list(db.corpus("waiting").pairs(0.4))) == len(expected[4]) > 0
-    assert len(reads) > 20
-    assert max(size for count, size in reads if count > 2) <= 500_000
-    assert results() == expected
 
 
 @pytest.mark.parametrize("shingle", sample(["word:2", "char:5"], 2))
@@ -218,9 +135,10 @@ def test_every_pair_is_listed_once(
     monkeypatch.setattr(bucket_pairs, "FEW_PAIRS", 0)
     monkeypatch.setattr(read_band_index, "RANGE_BYTES", 100_000)
     monkeypatch.setattr(bucket_pairs, "ROWS_AT_ONCE", 100)
-    monkeypatch.setattr(bucket_collisions, "SIGNATURES_AT_ONCE", 50)
-    monkeypatch.setattr(bucket_collisions, "VALUES_AT_ONCE", 4_000)
-    monkeypatch.setattr(fold_copies, "HASHES_AT_ONCE", 50)
+    monkeypatch.setattr(bucket_pairs, "SIGNATURES_AT_ONCE", 50)
+    monkeypatch.setattr(bucket_pairs, "VALUES_AT_ONCE", 4_000)
+    monkeypatch.setattr(document_cache, "HASHES_AT_ONCE", 50)
+    monkeypatch.setattr(document_cache, "CACHE_BYTES", 10_000)
     monkeypatch.setattr(list_pairs, "VERIFIED_AT_ONCE", 100)
     assert sorted(corpus.pairs(THRESHOLD)) == expected
 

@@ -30,26 +30,6 @@ def corpus(corpus_db: ts.Database) -> ts.Corpus:
     return corpus
 
 
-def test_the_settings_of_a_corpus_can_be_read(db: ts.Database) -> None:
-    corpus = db.create_corpus(
-        "news",
-        shingle="word:3",
-        threshold=0.8,
-        recall=0.95,
-        num_hashes=128,
-        seed=1,
-        exist_ok=False,
-    )
-    config = corpus.config
-    assert isinstance(config, ts.CorpusConfig)
-    assert (str(config.shingle), config.threshold, config.recall) == ("word:3", 0.8, 0.95)
-    assert (config.num_hashes, config.bands, config.rows, config.seed) == (128, 18, 7, 1)
-    assert config == db.create_corpus("other").config == db.corpus("news").config
-    assert corpus.name == "news"
-    assert bool(corpus)
-    assert len(corpus) == 0
-
-
 def test_corpora_are_listed_by_name(db: ts.Database) -> None:
     assert db.corpora() == []
     for name in ("b", "Ä", "a b", "a", 'quoted "name"', "%s", "{document}"):
@@ -69,19 +49,6 @@ def test_exist_ok_opens_a_corpus_of_the_same_settings(db: ts.Database) -> None:
     assert len(db.create_corpus("news", exist_ok=True)) == 1
     with pytest.raises(ts.CorpusExists, match=r"other settings: threshold is 0\.8 there, not 0\.7"):
         db.create_corpus("news", threshold=0.7, exist_ok=True)
-
-
-def test_add_many_takes_any_iterable_and_counts_documents(db: ts.Database) -> None:
-    corpus = db.create_corpus("news")
-    assert corpus.add_many([("a", "text one"), ("b", "text two")]) == ts.AddReport(added=2)
-    report = corpus.add_many((k, t) for k, t in {"a": "text one", "b": "new", "c": "x"}.items())
-    assert (report.added, report.replaced, report.unchanged) == (1, 1, 1)
-    assert report.refused == []
-    assert report.stored == report.received == 3
-    assert corpus.add_many([]) == ts.AddReport()
-    assert corpus.add("d", "more") == ts.AddReport(added=1)
-    assert len(corpus) == 4
-    assert corpus.check() == []
 
 
 def test_add_many_reads_a_stream_and_reports_progress(db: ts.Database) -> None:
@@ -147,18 +114,6 @@ def test_replacing_and_removing_keep_all_rows_consistent(
         assert (key in keys) == bool(text)
 
 
-def test_remove_deletes_documents_and_counts_them(corpus: ts.Corpus, database_url: str) -> None:
-    assert corpus.remove(["c", "e", "unknown", "c"]) == 2
-    assert corpus.remove(iter(())) == 0
-    assert "c" not in corpus
-    assert "a" in corpus
-    assert len(corpus) == 3
-    assert corpus.check() == []
-    corpus.remove(["a", "b", "d"])
-    with psycopg.connect(database_url) as connection:
-        assert connection.execute("SELECT count(*) FROM textsim.band_1").fetchone() == (0,)
-
-
 def test_query_returns_matches_with_exact_similarity(corpus: ts.Corpus) -> None:
     matches = corpus.query(TEXTS["a"], threshold=0.3)
     expected = {key: similarity(TEXTS["a"], text) for key, text in TEXTS.items()}
@@ -190,12 +145,6 @@ def test_query_many_equals_a_query_for_each_text(corpus: ts.Corpus) -> None:
     assert corpus.query_many([]) == []
 
 
-def test_query_many_takes_thousands_of_texts(corpus: ts.Corpus) -> None:
-    texts = [TEXTS["abd"[i % 3]] for i in range(2500)]
-    matches_of_each = corpus.query_many(texts, threshold=0.9)
-    assert [matches[0].key for matches in matches_of_each] == ["abd"[i % 3] for i in range(2500)]
-
-
 def test_neighbours_equal_a_query_with_the_stored_text(corpus: ts.Corpus) -> None:
     for key, text in TEXTS.items():
         expected = [m for m in corpus.query(text, threshold=0.2) if m.key != key]
@@ -203,18 +152,6 @@ def test_neighbours_equal_a_query_with_the_stored_text(corpus: ts.Corpus) -> Non
         assert corpus.neighbours(key, threshold=0.2, max_results=1) == expected[:1]
     with pytest.raises(ts.DocumentNotFound, match='no document "zz"'):
         corpus.neighbours("zz")
-
-
-def test_candidates_count_shared_buckets(corpus: ts.Corpus) -> None:
-    candidates = corpus.candidates(TEXTS["a"])
-    assert candidates[0] == ts.Candidate("a", 1024)
-    assert all(isinstance(c, ts.Candidate) for c in candidates)
-    assert [c.shared for c in candidates] == sorted((c.shared for c in candidates), reverse=True)
-    buckets = corpus.buckets(TEXTS["a"])
-    for candidate in candidates:
-        shared = buckets == corpus.buckets(TEXTS[candidate.key])
-        assert candidate.shared == np.count_nonzero(shared)
-    assert corpus.candidates("") == []
 
 
 def test_documents_may_be_added_while_pairs_are_read(corpus: ts.Corpus) -> None:
@@ -241,27 +178,6 @@ def test_a_corpus_supports_in_and_len(corpus: ts.Corpus) -> None:
     for impossible in (1, True, None, "a\0", "\ud800", "k" * 1001):
         assert impossible not in corpus
     assert len(corpus) == 5
-
-
-def test_a_corpus_does_not_see_documents_of_another(corpus: ts.Corpus, db: ts.Database) -> None:
-    other = db.create_corpus("other", bands=64, rows=2)
-    assert other.query(TEXTS["a"]) == []
-    other.add("a", TEXTS["d"])
-    assert [m.key for m in corpus.query(TEXTS["d"])] == ["d"]
-    assert [m.key for m in other.query(TEXTS["d"])] == ["a"]
-    other.drop()
-    assert corpus.check() == []
-    assert len(corpus) == 5
-
-
-def test_drop_leaves_no_table_of_the_corpus(corpus: ts.Corpus, database_url: str) -> None:
-    corpus.drop()
-    with psycopg.connect(database_url) as connection:
-        tables = connection.execute(
-            "SELECT relname FROM pg_class WHERE relnamespace = 'textsim'::regnamespace "
-            "AND relname ~ '_[0-9]'"
-        ).fetchall()
-    assert tables == []
 
 
 def test_a_large_load_leaves_vacuumed_tables(db: ts.Database, database_url: str) -> None:

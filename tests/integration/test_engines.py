@@ -121,16 +121,6 @@ def test_a_single_thread_uses_one_connection(db: ts.Database) -> None:
     assert len({backends_of(db, 1)[0] for _ in range(5)}) == 1
 
 
-def test_a_session_with_another_encoding_works(db: ts.Database) -> None:
-    corpus = db.create_corpus("c")
-    with db.engine.connect() as connection:
-        connection.exec_driver_sql("SET client_encoding = 'LATIN1'")
-        connection.commit()
-    assert corpus.add("clé1", "un texte").added == 1
-    assert "clé1" in corpus
-    assert [m.key for m in corpus.query("un texte")] == ["clé1"]
-
-
 def test_the_schema_is_installed_with_another_client_encoding(empty_database_url: str) -> None:
     with engine_of(
         empty_database_url,
@@ -279,25 +269,6 @@ def test_connections_return_to_the_pool_unchanged(database_url: str) -> None:
             assert level == "read committed"
             read_only = connection.exec_driver_sql("SHOW transaction_read_only").scalar_one()
             assert read_only == "off"
-
-
-def test_a_search_path_with_objects_of_the_same_names_changes_nothing(
-    server: object, database_url: str
-) -> None:
-    with psycopg.connect(database_url, autocommit=True) as connection:
-        connection.execute(
-            "CREATE FUNCTION public.hash_array_extended(smallint[], integer) RETURNS bigint "
-            "LANGUAGE sql AS 'SELECT 0::bigint'"
-        )
-        connection.execute("CREATE TABLE public.document_1 (x integer)")
-        connection.execute("CREATE TABLE public.band_1 (x integer)")
-        name = connection.info.dbname
-        connection.execute(f'ALTER DATABASE "{name}" SET search_path = public, pg_catalog'.encode())
-    with ts.connect(database_url) as db:
-        corpus = db.create_corpus("news", shingle="word:1")
-        corpus.add_many(TEXTS.items())
-        assert [m.key for m in corpus.query(TEXTS["clé1"], 0.5)] == list(TEXTS)
-        corpus.drop()
 
 
 @pytest.mark.parametrize(

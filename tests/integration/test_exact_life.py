@@ -1,4 +1,4 @@
-"""Exact corpora: writes, attached tables, rebuilds, damage, and queries that are refused."""
+"""Exact corpora: writes, attached tables, rebuilds, and queries that are refused."""
 
 from __future__ import annotations
 
@@ -84,28 +84,6 @@ def test_documents_are_added_replaced_and_removed(
     assert sum(size * n for size, n in statistics.buckets) == len(stored_rows(db, "c")[1])
 
 
-@pytest.mark.parametrize("mode", sample(MODES, 2))
-def test_an_attached_table_is_indexed(
-    db: ts.Database, connection: Connection, mode: str, rng: random.Random
-) -> None:
-    corpus = exact_corpus(db, shingle="word:2")
-    connection.execute("CREATE TABLE t (id text PRIMARY KEY, body text)")
-    texts = dict(TEXTS)
-    with connection.cursor() as cursor:
-        cursor.executemany("INSERT INTO t VALUES (%s, %s)", list(texts.items())[:80])
-    corpus.attach("t", "id", "body", mode)
-    with connection.cursor() as cursor:
-        cursor.executemany("INSERT INTO t VALUES (%s, %s)", list(texts.items())[80:])
-    for key in rng.sample(sorted(texts), 20):
-        texts[key] = rng.choice(list(TEXTS.values()))
-        connection.execute("UPDATE t SET body = %s WHERE id = %s", [texts[key], key])
-    removed = rng.sample(sorted(texts), 10)
-    connection.execute("DELETE FROM t WHERE id = ANY (%s)", [removed])
-    texts = {key: text for key, text in texts.items() if key not in removed}
-    index_all_pending(db, corpus)
-    assert_complete(db, corpus, texts)
-
-
 @pytest.mark.parametrize("mode", sample(MODES[::-1], 2))
 def test_an_empty_corpus_learns_from_the_first_attached_table(
     db: ts.Database, connection: Connection, mode: str
@@ -188,85 +166,6 @@ def test_a_rebuild_makes_a_corpus_exact_and_back(
     assert stored_rows(db, "c") == stored_rows(db, "fresh")
 
 
-def test_stop_words_and_languages(db: ts.Database, connection: Connection) -> None:
-    corpus = exact_corpus(db, stop_words=["the", "of"], language="auto")
-    text = "the name of the quick brown fox of the north is not known"
-    corpus.add("a", text)
-    connection.execute("SELECT textsim.add('c', 'b', 'name quick brown fox north is not known')")
-    connection.execute("SELECT textsim.add('c', 'only stop words', 'the of the')")
-    db.worker().run(until_idle=True)
-    assert [(p.a, p.b, p.similarity) for p in corpus.pairs()] == [("a", "b", 1.0)]
-    assert [m.key for m in corpus.query(text, language="en")] == ["a", "b"]
-    assert corpus.query(text, language="de") == []
-    assert corpus.query("the of") == []
-    assert corpus.neighbours("only stop words") == []
-    assert corpus.check() == []
-
-
-def test_long_and_short_texts(db: ts.Database, connection: Connection, rng: random.Random) -> None:
-    words = [f"w{rng.randrange(5000)}" for _ in range(20_000)]
-    changed = [f"x{i}" if rng.random() < 0.02 else word for i, word in enumerate(words)]
-    texts = TEXTS | {"long": " ".join(words), "changed": " ".join(changed)}
-    texts |= {"by sql": " ".join(words[:10_000])}
-    corpus = exact_corpus(db, threshold=0.8)
-    corpus.add_many(list(texts.items())[:-1])
-    connection.execute("SELECT textsim.add('c', 'by sql', %s)", [texts["by sql"]])
-    assert_complete(db, corpus, texts)
-    assert [m.key for m in corpus.query(texts["long"])] == ["long", "changed"]
-    query = "SELECT key FROM textsim.matches('c', %s)"
-    assert connection.execute(query, [texts["long"]]).fetchall() == [("long",), ("changed",)]
-    for text in ("", "...", "unseen"):
-        assert corpus.query(text) == []
-        assert connection.execute(query, [text]).fetchall() == []
-    assert [m.key for m in corpus.query("WORD")] == ["one word", "the same word"]
-    assert corpus.neighbours("empty") == []
-    assert corpus.candidates("") == []
-
-
-# {d}: the id of the document
-DAMAGES: dict[str, tuple[str, set[str]]] = {
-    "another value": (
-        "UPDATE textsim.document_1 SET signature[2] = signature[2] # 1 WHERE id = {d}",
-        {"signature", "missing band row", "extra band row"},
-    ),
-    "one value less": (
-        "UPDATE textsim.document_1 SET signature = signature[2:] WHERE id = {d}",
-        {"signature", "extra band row"},
-    ),
-    "another order": (
-        "UPDATE textsim.document_1 SET signature = signature[2:] || signature[1] WHERE id = {d}",
-        {"signature"},
-    ),
-    "no value": (
-        "UPDATE textsim.document_1 SET signature = '{{}}' WHERE id = {d}",
-        {"signature", "extra band row"},
-    ),
-    "empty": (
-        "UPDATE textsim.document_1 SET signature = '{{7}}' WHERE id = {d}",
-        {"signature", "missing band row"},
-    ),
-}
-"""Damage of the tables that an exact corpus stores in another way; test_check.py damages the others."""
-
-
-def test_check_finds_damage(db: ts.Database, connection: Connection) -> None:
-    corpus = exact_corpus(db)
-    fox = "the quick brown fox jumps over the lazy dog"
-    corpus.add_many((key, "" if key == "empty" else f"{fox} {key}") for key in DAMAGES)
-    assert corpus.check() == []
-    ids = dict(connection.execute("SELECT key, id FROM textsim.document_1").fetchall())
-    for key, (damage, _) in DAMAGES.items():
-        assert connection.execute(damage.format(d=ids[key]).encode()).rowcount, key
-    expected = {(kind, key) for key, (_, kinds) in DAMAGES.items() for kind in kinds}
-    assert {(problem.kind, problem.subject) for problem in corpus.check()} == expected
-    # Searches of a damaged corpus end without an error of the program.
-    corpus.query(fox)
-    for key in DAMAGES:
-        corpus.neighbours(key)
-    list(corpus.pairs())
-    list(corpus.duplicates())
-
-
 def test_a_threshold_below_that_of_the_corpus_is_refused(
     db: ts.Database, connection: Connection, textsim: Textsim
 ) -> None:
@@ -313,25 +212,3 @@ def test_a_plan_and_the_recall_of_an_exact_corpus(db: ts.Database, textsim: Text
     assert (chosen.banding, chosen.recall) == (None, 1.0)
     assert "exact" in textsim("plan", "c").stdout
     assert "exact" in textsim("stats", "c").stdout + textsim("corpus", "show", "c").stdout
-
-
-@pytest.mark.parametrize(
-    ("settings", "message"),
-    [
-        ({"recall": 1.01}, "recall is 1.01; expected above 0, at most 1"),
-        ({"recall": 1, "bands": 18}, "bands and rows go together"),
-        ({"recall": 1, "threshold": 0}, "threshold is 0"),
-        ({"recall": 1, "num_hashes": 1}, "num_hashes is 1; expected 2 to"),
-    ],
-)
-def test_wrong_settings_are_refused(
-    db: ts.Database, settings: dict[str, Any], message: str
-) -> None:
-    with pytest.raises(ts.ConfigurationError, match=message):
-        db.create_corpus("c", **settings)
-    corpus = exact_corpus(db)
-    with pytest.raises(ts.ConfigurationError, match=message):
-        corpus.rebuild(**settings)
-    with pytest.raises(ts.CorpusExists, match="recall is 1"):
-        db.create_corpus("c", threshold=0.6, exist_ok=True)
-    assert exact_corpus(db, exist_ok=True).config == corpus.config

@@ -2,22 +2,16 @@
 
 from __future__ import annotations
 
-import json
 import random
 import sys
 import unicodedata
 from collections import Counter
-from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
-import numpy as np
 import psycopg
 import pytest
 
 import textsim_db as ts
-from benchmarks.generate import documents
-from tests.support.commands import Textsim
 from tests.support.connections import Connection, tables_of
 from tests.support.real_corpora import records
 from tests.support.sampling import sample
@@ -25,10 +19,9 @@ from textsim_db.measures import without_stop_words
 from textsim_db.sketch import sketch_texts
 from textsim_db.text import languages
 from textsim_db.text.languages import READ_BYTES, UNDETERMINED, identify
-from textsim_db.text.stop_words import are_stop_words, stop_words, stop_words_by_language
+from textsim_db.text.stop_words import stop_words, stop_words_by_language
 from textsim_db.text.storable_text import to_bytes
-from textsim_db.text.tokens import leave_out, normal_form, tokenize
-from textsim_db.write.prepare_batches import part_of, prepare
+from textsim_db.text.tokens import normal_form, tokenize
 
 TEXTS = {
     "en": "The weather in the north of the country was so bad that nobody went out of the house.",
@@ -321,23 +314,6 @@ def test_stop_words_follow_the_language_of_each_document(
         db.create_corpus("follow", shingle=shingle, threshold=0.5, exist_ok=True)
 
 
-def test_a_part_of_a_batch_equals_its_documents_prepared_alone(
-    db: ts.Database, rng: random.Random
-) -> None:
-    """A batch that is written in halves stores the same rows."""
-    config = db.create_corpus("c", language="auto").config
-    texts = sorted(stories(rng).items())
-    whole = prepare(texts, config)
-    whole = replace(whole, word_ids=np.arange(len(whole.sketches.tokens.starts), dtype=np.int32))
-    start, stop = sorted(rng.sample(range(len(texts) + 1), 2))
-    part, alone = part_of(whole, slice(start, stop)), prepare(texts[start:stop], config)
-    for i, (key, _) in enumerate(texts[start:stop]):
-        assert (part.keys[i], part.form_of(i)) == (key, alone.form_of(i))
-        assert part.language_of(i) == alone.language_of(i) == whole.language_of(start + i)
-        assert part.sketches.signatures.of(i).tolist() == alone.sketches.signatures.of(i).tolist()
-        assert part.words_of(i).tolist() == whole.words_of(start + i).tolist()
-
-
 def test_a_language_limits_every_search(db: ts.Database, rng: random.Random) -> None:
     texts = stories(rng)
     corpus = db.create_corpus("c", shingle="word:1", threshold=0.3, language="auto")
@@ -387,27 +363,6 @@ def test_a_language_limits_every_search(db: ts.Database, rng: random.Random) -> 
         db.create_corpus("d").query("text", language="en")
 
 
-def test_the_commands_show_and_limit_languages(textsim: Textsim, tmp_path: Path) -> None:
-    path = tmp_path / "stories.jsonl"
-    lines = [json.dumps({"id": code, "text": text}) for code, text in TEXTS.items()]
-    path.write_text("\n".join(lines))
-    textsim("index", "news", str(path), "--create", "--stop-words", "auto")
-    shown = json.loads(textsim("corpus", "show", "news", "--format", "jsonl").stdout)
-    assert (shown["stop_words"], shown["language"]) == ("auto", "auto")
-    assert "language auto" in " ".join(textsim("corpus", "show", "news").stdout.split())
-    text = TEXTS["de"]
-    assert "de" in textsim("query", "news", text, "--language", "de").stdout
-    assert "no document" in textsim("query", "news", text, "--language", "en").stderr
-    assert "0 pairs" in textsim("pairs", "news", "--language", "en").stderr
-    assert "0 clusters" in textsim("clusters", "news", "--language", "en").stderr
-    counted = json.loads(textsim("stats", "news", "--format", "jsonl", "--language", "de").stdout)
-    assert (counted["documents"], counted["languages"]) == (1, {"de": 1})
-    assert "ISO 639" in textsim("stats", "news", "--language", "german", status=2).stderr
-    textsim("index", "again", str(path), "--create", "--language", "auto")
-    assert "undetermined" not in textsim("stats", "again").stdout
-    assert stop_words("de")
-
-
 def test_lists_of_stop_words_are_normalised() -> None:
     assert stop_words(["The", "don't", "A", "a"]) == ("a", "don", "t", "the")
     assert stop_words([]) == ()
@@ -419,51 +374,6 @@ def test_lists_of_stop_words_are_normalised() -> None:
         stop_words("xx")
     with pytest.raises(ts.ConfigurationError, match="a stop word is 5; expected a str"):
         stop_words([5])  # type: ignore[list-item]
-
-
-def test_texts_without_stop_words_keep_all_other_words(rng: random.Random) -> None:
-    texts = ["", "the", "a b the c", "漢字 the 漢", *(text for _, text in documents(300, 60))]
-    words_to_remove = stop_words(rng.sample([w for text in texts for w in text.split()], 30))
-    tokens = tokenize([to_bytes(text) for text in texts])
-    remaining = leave_out(tokens, are_stop_words(tokens, words_to_remove))
-    for i, text in enumerate(texts):
-        expected = without_stop_words(text, words_to_remove)
-        first, last = remaining.word_offsets[i : i + 2].tolist()
-        words_of_text = [
-            remaining.span(int(remaining.starts[k]), int(remaining.ends[k]))
-            for k in range(first, last)
-        ]
-        assert words_of_text == expected
-        assert remaining.span(*remaining.normal_offsets[i : i + 2].tolist()) == " ".join(expected)
-
-
-@pytest.mark.parametrize("shingle", sample(["word:2", "char:5"], 2))
-def test_a_corpus_with_stop_words_equals_one_of_texts_without_them(
-    db: ts.Database, connection: Connection, rng: random.Random, shingle: str
-) -> None:
-    texts = dict(documents(200, 40, planted=0.5, seed=rng.randrange(10**6)))
-    frequent = [word for _, word in zip(range(12), " ".join(texts.values()).split(), strict=False)]
-    texts |= {"nothing": " ".join(frequent), "empty": ""}
-    corpus = db.create_corpus("c", shingle=shingle, stop_words=[*frequent, "THE"])
-    corpus.add_many(texts.items())
-    plain = db.create_corpus("plain", shingle=shingle)
-    plain.add_many((k, " ".join(without_stop_words(t, frequent))) for k, t in texts.items())
-    columns = "d.word_ids, d.normal_form, d.signature, d.shingle_count"
-    stored = stored_columns(connection, "c", columns)
-    assert stored == stored_columns(connection, "plain", columns)
-    for text in rng.sample(sorted(texts.values()), 10):
-        matches = corpus.query(text, 0.3)
-        assert matches == plain.query(" ".join(without_stop_words(text, frequent)), 0.3)
-        rows = connection.execute("SELECT * FROM textsim.matches('c', %s, 0.3)", [text])
-        assert rows.fetchall() == [match[:2] for match in matches]
-        signature = connection.execute("SELECT textsim.signature('c', %s)", [text])
-        assert signature.fetchall() == [(corpus.signature(text).tolist(),)]
-    assert sorted(corpus.pairs(0.5)) == sorted(plain.pairs(0.5))
-    assert corpus.add_many(texts.items()).unchanged == len(texts)
-    stop_words = corpus.config.stop_words
-    corpus.rebuild(threshold=0.5)
-    assert db.corpus("c").config.stop_words == stop_words
-    assert db.corpus("c").check() == []
 
 
 def test_the_list_of_stop_words_is_a_setting(db: ts.Database) -> None:

@@ -5,12 +5,10 @@ from __future__ import annotations
 import logging
 import random
 from collections.abc import Callable
-from itertools import combinations
 from typing import Any
 
 import networkx as nx
 import pytest
-from hypothesis import HealthCheck, given, settings, strategies as st
 
 import textsim_db as ts
 from benchmarks.generate import documents
@@ -18,7 +16,6 @@ from textsim_db.cluster import linkages
 from textsim_db.cluster.keep_rule import Preference
 from textsim_db.dedupe import by_temporary_corpus
 from textsim_db.dedupe.by_temporary_corpus import Document, Rule, deduplicate
-from textsim_db.measures import jaccard, shingles
 from textsim_db.read import list_pairs
 from textsim_db.settings.corpus_settings import CorpusSettings
 
@@ -47,22 +44,6 @@ def similarities(corpus: ts.Corpus) -> dict[tuple[str, str], float]:
 
 def ordered(a: str, b: str) -> tuple[str, str]:
     return min(a, b), max(a, b)
-
-
-def test_every_two_members_of_a_complete_cluster_are_a_pair(corpus: ts.Corpus) -> None:
-    pairs = similarities(corpus)
-    clusters = list(corpus.clusters(linkage="complete"))
-    assert len({key for cluster in clusters for key in cluster.keys}) == sum(
-        len(cluster.keys) for cluster in clusters
-    )
-    for cluster in clusters:
-        assert cluster.weakest == min(pairs[pair] for pair in combinations(cluster.keys, 2))
-    groups = [cluster.keys for cluster in clusters]
-    alone = {key for pair in pairs for key in pair} - {key for keys in groups for key in keys}
-    groups += [(key,) for key in alone]
-    for x, y in combinations(groups, 2):
-        assert any(ordered(a, b) not in pairs for a in x for b in y), "two clusters could be joined"
-    assert max(len(cluster.keys) for cluster in clusters) >= 9
 
 
 @pytest.mark.parametrize(
@@ -111,18 +92,6 @@ def test_the_pairs_of_a_corpus_group_into_its_clusters(
     assert len(clusters) > 10
 
 
-def test_one_document_of_each_cluster_is_kept(corpus: ts.Corpus) -> None:
-    for linkage in ("single", "complete"):
-        clusters = list(corpus.clusters(linkage=linkage))
-        removed = list(corpus.duplicates(linkage=linkage, rank=len))
-        first = {key: min(c.keys, key=lambda k: (len(k), k)) for c in clusters for key in c.keys}
-        assert {d.key: d.kept for d in removed} == {k: f for k, f in first.items() if k != f}
-        pairs = similarities(corpus)
-        for duplicate in removed:
-            pair = ordered(duplicate.key, duplicate.kept)
-            assert duplicate.similarity == pairs.get(pair, duplicate.similarity)
-
-
 def test_an_empty_corpus_has_no_clusters_and_duplicates(db: ts.Database) -> None:
     corpus = db.create_corpus("c")
     for linkage in ("single", "complete", "kept"):
@@ -130,44 +99,6 @@ def test_an_empty_corpus_has_no_clusters_and_duplicates(db: ts.Database) -> None
         assert list(corpus.duplicates(linkage=linkage)) == []
     with pytest.raises(ts.ConfigurationError, match="linkage is 'average'; expected one of single"):
         corpus.clusters(linkage="average")
-
-
-LEAST = 0.6
-
-
-@st.composite
-def chains(draw: st.DrawFn) -> list[str]:
-    """Return texts of which each is a window over a row of words, a few words after the last one."""
-    texts = []
-    for chain in range(draw(st.integers(1, 3))):
-        place = 0
-        for _ in range(draw(st.integers(2, 8))):
-            texts.append(" ".join(f"c{chain}w{k}" for k in range(place, place + 12)))
-            place += draw(st.integers(0, 4))
-    return draw(st.permutations(texts))
-
-
-@settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
-@given(
-    texts=chains(),
-    linkage=st.sampled_from(["kept", "complete"]),
-    keep=st.sampled_from(["first", "last", "longest"]),
-    recall=st.sampled_from([0.95, 1]),
-)
-def test_each_removed_document_matches_the_kept_one(
-    shared_db: ts.Database, texts: list[str], linkage: str, keep: str, recall: float
-) -> None:
-    corpus_settings = CorpusSettings(shingle="word:2", threshold=LEAST, recall=recall)
-    rule = Rule(Preference.parse(keep), corpus_settings, linkage)
-    result = deduplicate(shared_db, [Document(text) for text in texts], rule)
-    removed = {removal.number for removal in result.removals}
-    for removal in result.removals:
-        similarity = jaccard(
-            shingles(texts[removal.number], "word:2"), shingles(texts[removal.kept], "word:2")
-        )
-        assert similarity >= LEAST
-        assert removal.similarity == similarity
-        assert removal.kept not in removed
 
 
 def test_a_large_cluster_is_reported_with_what_holds_it_together(

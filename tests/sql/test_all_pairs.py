@@ -114,29 +114,3 @@ def test_long_texts_of_characters_are_cut_once(
         assert pairs_of_sql(connection, "c", 0.5) == expected
         assert value(connection, CALLS, ["_char_shingles"]) == 4
     assert len(expected) == 6
-
-
-def test_shingles_of_characters_are_those_of_the_text(
-    connection: Connection, rng: random.Random
-) -> None:
-    query = """
-    SELECT array(SELECT unnest(textsim._char_shingles(t, n)) ORDER BY 1)
-        = array(SELECT unnest(textsim._shingles_of_form(t, 'char', n)) ORDER BY 1)
-    FROM (VALUES (%s::text, %s::integer)) v (t, n)
-    """
-    for length in [
-        0,
-        1,
-        4,
-        5,
-        99,
-        100,
-        101,
-        199,
-        200,
-        201,
-        *(rng.randrange(500) for _ in range(20)),
-    ]:
-        text = "".join(rng.choice("abñ日𝔘") for _ in range(length))
-        for n in (1, 2, 5, 99, 100, 101):
-            assert value(connection, query, [text, n]), (text, n)

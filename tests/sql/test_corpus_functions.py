@@ -63,46 +63,6 @@ def test_a_corpus_is_created_and_dropped_with_its_functions(
     assert connection.execute(objects).fetchall() == []
 
 
-@pytest.mark.parametrize(
-    "settings",
-    [
-        {},
-        {"shingle": "char:5", "threshold": 0.55, "num_hashes": 64, "seed": 9},
-        {"shingle": "word:1", "bands": 20, "rows": 5, "language": "auto"},
-        {"shingle": "word:2", "threshold": 0.7, "recall": 1.0},
-        {"shingle": "word:2", "is_unique": True},
-        {"shingle": "word:2", "recall": 1.0, "is_unique": True},
-    ],
-    ids=str,
-)
-def test_python_and_sql_create_the_same_functions(
-    db: ts.Database, connection: Connection, settings: dict[str, Any]
-) -> None:
-    db.create_corpus("python", **settings)
-    arguments = "".join(f", {name} => %s" for name in settings)
-    connection.execute(
-        f"SELECT textsim.create_corpus('sql'{arguments})".encode(), [*settings.values()]
-    )
-    definitions = functions(connection)
-    assert len(definitions) == 4
-    for (name, text, *facts), (other_name, other_text, *other_facts) in zip(
-        definitions[::2], definitions[1::2], strict=True
-    ):
-        assert other_name == name.replace("_1(", "_2(")
-        assert other_text == text.replace("_1", "_2").replace(", 1), sketched", ", 2), sketched")
-        assert other_facts == facts
-
-
-def test_the_functions_are_filled(db: ts.Database, connection: Connection) -> None:
-    for name, recall in (("bands", 0.95), ("exact", 1.0)):
-        db.create_corpus(name, recall=recall)
-    for _, text, *_ in functions(connection):
-        assert "{" not in text.replace("'{}'", "")
-    texts_by_name = {name.partition("(")[0]: text for name, text, *_ in functions(connection)}
-    assert "_least_needed_rows(" not in texts_by_name["textsim._candidates_1"]
-    assert "_least_needed_rows(" in texts_by_name["textsim._candidates_2"]
-
-
 def test_the_functions_state_volatility_settings_and_rights(
     db: ts.Database, connection: Connection
 ) -> None:
@@ -130,15 +90,6 @@ def test_creating_the_functions_again_changes_nothing(
     assert value(connection, "SELECT textsim.add('word:3', 'b', 'one two three four five')")
     query = "SELECT key FROM textsim.matches('word:3', 'one two three four five')"
     assert connection.execute(query).fetchall() == [("a",), ("b",)]
-
-
-def test_a_rebuilt_corpus_has_new_functions(db: ts.Database, connection: Connection) -> None:
-    corpus = db.create_corpus("c")
-    corpus.add("a", "one two three four five")
-    corpus.rebuild(shingle="word:2", threshold=0.5)
-    assert [name.rpartition("_")[2] for name in names(connection)] == ["2"] * 2
-    query = "SELECT key FROM textsim.matches('c', 'one two three')"
-    assert connection.execute(query).fetchall() == [("a",)]
 
 
 SCANS = """

@@ -171,34 +171,3 @@ def test_a_batch_that_does_not_fit_writes_nothing(db: ts.Database, connection: C
     assert [match.key for match in corpus.query("text 7", 1.0)] == ["7"]
     assert corpus.check() == []
     assert len(list(corpus.pairs(0.1))) == 0
-
-
-@pytest.mark.parametrize("mode", ["queue", "inline"])
-def test_rows_are_indexed_after_a_rebuild_frees_ids(
-    db: ts.Database, connection: Connection, mode: str
-) -> None:
-    corpus = db.create_corpus("c")
-    connection.execute("CREATE TABLE t (id bigint PRIMARY KEY, body text)")
-    corpus.attach("t", "id", "body", mode)
-    insert = "INSERT INTO t VALUES (1, 'one two three')"
-    connection.execute("SELECT setval('textsim.document_1_id_seq', 2147483647)")
-    if mode == "inline":
-        with pytest.raises(pg.SequenceGeneratorLimitExceeded, match="textsim rebuild"):
-            connection.execute(insert)
-    else:
-        connection.execute(insert)
-        for _ in range(9):  # each worker tries again, until the change is set aside
-            db.worker().run(until_idle=True)
-            connection.execute("UPDATE textsim.pending SET lease_until = NULL")
-        (failure,) = corpus.failures()
-        assert "has given out all" in failure.error
-        assert "textsim rebuild" in failure.error
-    corpus.rebuild()
-    if mode == "inline":
-        connection.execute(insert)
-    else:
-        corpus.retry_failures()
-    db.worker().run(until_idle=True)
-    assert [match.key for match in corpus.query("one two three")] == ["1"]
-    assert corpus.failures() == []
-    assert corpus.check() == []

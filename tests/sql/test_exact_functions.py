@@ -13,7 +13,7 @@ import pytest
 import textsim_db as ts
 from tests.support import reference
 from tests.support.connections import Connection
-from textsim_db.sketch.exact_prefix import common_values, count_rows, share_enough, smallest_values
+from textsim_db.sketch.exact_prefix import count_rows, share_enough
 
 pytestmark = pytest.mark.both_servers
 
@@ -85,33 +85,6 @@ def test_a_planner_that_knows_the_sizes_meets_no_division_by_zero(connection: Co
     assert connection.execute("SELECT * FROM textsim.candidates('c', '')").fetchall() == []
     assert connection.execute("SELECT * FROM textsim.matches('c', '')").fetchall() == []
     assert connection.execute("SELECT * FROM textsim.neighbours('c', 'empty')").fetchall() == []
-
-
-@pytest.mark.parametrize("bits", [3, 63])
-@pytest.mark.parametrize("common", [0, 5])
-def test_the_smallest_values_are_those_of_python(
-    db: ts.Database, connection: Connection, rng: random.Random, bits: int, common: int
-) -> None:
-    """With and without a list of common values."""
-    db.create_corpus("c", recall=1)
-    for threshold in THRESHOLDS:
-        values = [rng.getrandbits(bits) - 2 ** (bits - 1) for _ in range(rng.randrange(40))]
-        classes = {value: rng.randrange(1, 5) for value in values[:common]}
-        connection.execute("TRUNCATE textsim.common")
-        connection.execute(
-            "INSERT INTO textsim.common SELECT 1, * FROM unnest(%s::bigint[], %s::smallint[])",
-            [list(classes), list(classes.values())],
-        )
-        listed = common_values(
-            np.array(sorted(classes), np.int64),
-            np.array([classes[value] for value in sorted(classes)], np.int16),
-        )
-        hashes = np.array(values, np.int64).view(np.uint64)
-        rows = smallest_values(hashes, np.array([0, len(values)]), threshold, listed)
-        expected = reference.exact_signature(values, threshold, classes)
-        assert rows.values.tolist() == expected
-        query: LiteralString = "SELECT textsim._smallest_values(1, %s::bigint[], %s)"
-        assert column(connection, query, values, threshold) == [expected]
 
 
 @pytest.mark.parametrize("n", [1, 2, 3, 4])

@@ -176,22 +176,6 @@ def test_all_digits_of_a_threshold_count(corpus: ts.Corpus, connection: Connecti
     assert connection.execute(statement, [similarity]).fetchall() == expected
 
 
-def test_documents_of_different_scopes_are_in_different_clusters(
-    db: ts.Database, connection: Connection
-) -> None:
-    corpus = db.create_corpus("c", scoped=True)
-    text = "the same few words in each of them"
-    corpus.add_many((f"{scope}{i}", text, scope) for scope in ("x", "y") for i in range(3))
-    rows = connection.execute(
-        "SELECT key, kept FROM textsim.clusters('c', linkage => 'kept')"
-    ).fetchall()
-    assert rows == [(f"{scope}{i}", f"{scope}0") for scope in ("x", "y") for i in range(3)]
-    in_y = connection.execute("SELECT key, kept FROM textsim.duplicates('c', scope => 'y')")
-    assert sorted(in_y.fetchall()) == [("y1", "y0"), ("y2", "y0")]
-    with pytest.raises(psycopg.errors.InvalidParameterValue, match="does not identify languages"):
-        connection.execute("SELECT * FROM textsim.clusters('c', language => 'en')")
-
-
 def test_the_query_runs_once(connection: Connection) -> None:
     connection.execute("CREATE SEQUENCE calls")
     connection.execute(

@@ -11,7 +11,6 @@ import random
 import numpy as np
 import pytest
 
-import textsim_db as ts
 from tests.support import reference
 from tests.support.connections import Connection, value
 from tests.support.golden import (
@@ -27,7 +26,6 @@ from tests.support.golden import (
 from tests.support.hashes import hash_array, hash_integers
 from textsim_db.settings.corpus_settings import Shingle
 from textsim_db.sketch import fast_similarity
-from textsim_db.sketch.sketch_texts import GOLDEN_TEXT
 from textsim_db.text.hashing import hash_bands, hash_texts
 from textsim_db.text.shingles import find_shingles
 from textsim_db.text.tokens import tokenize
@@ -138,21 +136,6 @@ def test_golden_values_of_exact_corpora_are_those_of_sql(
     parameters = {"text": TEXTS[name][0], "unit": unit, "n": n, "t": EXACT_THRESHOLD}
     signature = value(shared_connection, query, parameters)
     assert digest(signature) == EXACT_DIGESTS[name, shingle]
-
-
-@pytest.mark.parametrize("seed_of_corpus", [0, 1, 2**63 - 1])
-def test_a_default_corpus_has_the_golden_signature_of_the_definition(
-    db: ts.Database, connection: Connection, seed_of_corpus: int
-) -> None:
-    corpus = db.create_corpus("plain", seed=seed_of_corpus)
-    c = corpus.config
-    values = values_in_sql(connection, reference.shingles(GOLDEN_TEXT, "word", 3), "word", 3)
-    signature, _ = signature_in_sql(connection, values, c.seed, c.num_hashes)
-    buckets = buckets_in_sql(connection, signature, c.bands, c.rows)
-    assert corpus.signature(GOLDEN_TEXT).tolist() == signature
-    assert corpus.buckets(GOLDEN_TEXT).tolist() == buckets
-    golden = "SELECT golden_signature, golden_buckets, base FROM textsim.corpus"
-    assert connection.execute(golden).fetchall() == [(signature, buckets, reference.base(c.seed))]
 
 
 @pytest.mark.parametrize("n", [1, 2, 3, 7])

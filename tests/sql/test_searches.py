@@ -10,34 +10,6 @@ from tests.support.connections import Connection
 from tests.support.sampling import sample
 
 
-@pytest.mark.more
-def test_searches_return_all_matches_by_default(
-    db: ts.Database, connection: Connection, seed: int
-) -> None:
-    corpus = db.create_corpus("c")
-    (_, text), *_ = documents(1, words=30, planted=0, seed=seed)
-    corpus.add_many((str(i), text) for i in range(4_000))
-    connection.execute("CREATE TABLE post (id int PRIMARY KEY, tenant int)")
-    connection.execute(
-        "INSERT INTO post SELECT i, CASE i WHEN 3000 THEN 9 ELSE 1 END FROM generate_series(0, 3999) i"
-    )
-    for search, value in (("matches", text), ("neighbours", "3")):
-        others = 4_000 - (search == "neighbours")
-        count = f"SELECT count(*) FROM textsim.{search}('c', %s"
-        assert connection.execute(f"{count})".encode(), [value]).fetchone() == (others,)
-        found = connection.execute(
-            f"SELECT m.key FROM textsim.{search}('c', %s) m JOIN post p ON p.id = m.key::int "
-            "WHERE p.tenant = 9".encode(),
-            [value],
-        ).fetchall()
-        assert found == [("3000",)]
-        limited = f"{count}, max_results => 11)".encode()
-        assert connection.execute(limited, [value]).fetchone() == (11,)
-    assert len(corpus.query(text)) == 4_000
-    assert len(corpus.query_many([text])[0]) == 4_000
-    assert len(corpus.neighbours("3")) == 3_999
-
-
 @pytest.mark.both_servers
 @pytest.mark.parametrize("shingle", sample(["word:3", "char:5", "word:1"], 3))
 def test_searches_in_sql_equal_those_in_python(

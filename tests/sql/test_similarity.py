@@ -9,63 +9,12 @@ import psycopg
 import pytest
 
 import textsim_db as ts
-from tests.support import reference
-from tests.support.connections import Connection, value
-from tests.support.real_corpora import records
+from tests.support.connections import Connection
 from tests.support.sampling import sample
 from textsim_db import measures
 from textsim_db.measures import shingles, words
 
 pytestmark = pytest.mark.both_servers
-
-SIMILARITY = """
-SELECT textsim._similarity(
-    -- As in a search: a text whose words have numbers is spelled for a document that has none.
-    a.ids, textsim._compared_shingles(
-        CASE WHEN a.form IS NULL OR b.ids IS NOT NULL THEN a.ids END, a.form, 'word', s.n), a.count,
-    b.ids, textsim._compared_shingles(b.ids, b.form, 'word', s.n), b.count, s.n)
-FROM (VALUES (%s::integer[], %s::text, %s::integer)) a (ids, form, count),
-    (VALUES (%s::integer[], %s::text, %s::integer)) b (ids, form, count),
-    (VALUES (%s::integer)) s (n)
-"""
-
-
-@pytest.mark.parametrize("n", sample([3, 1, 2, 4], 4))
-def test_similarity_by_ids_equals_similarity_by_texts(
-    db: ts.Database, connection: Connection, rng: random.Random, n: int
-) -> None:
-    """The documents have few, repeated and unknown words, with ids and without."""
-    stored = db.create_corpus("c", shingle="word:1")
-    stored.add("known", "a b c")
-    texts = ["", "a", "x", "a a", "a b", "x y", "a b a", "b x a", "a a a a", "a b a b", "x a x a"]
-    texts += [" ".join(rng.choices("abcxyz", k=rng.randrange(1, 12))) for _ in range(25)]
-    numbers = "SELECT textsim._word_numbers(%s)"
-    counts = """
-        SELECT textsim._count_shingles(form, textsim._shingle_values(form, 'word', n), 'word', n)
-        FROM (VALUES (%s::text, %s::integer)) v (form, n)
-    """
-    rows = []
-    for text in texts:
-        word_numbers = value(connection, numbers, [text])
-        assert [word > 0 for word in word_numbers] == [word in "abc" for word in text.split()]
-        count = value(connection, counts, [text, n])
-        assert count == len(reference.shingles(text, "word", n))
-        rows.append((text, word_numbers, count))
-    for a, a_ids, a_count in rows:
-        for b, b_ids, b_count in rows:
-            if {"x", "y", "z"} & {*a.split()} and {"x", "y", "z"} & {*b.split()}:
-                continue  # one document of a pair is stored, so its words all have ids
-            expected = reference.jaccard(
-                {*reference.shingles(a, "word", n)}, {*reference.shingles(b, "word", n)}
-            )
-            for left in ((a_ids, None, a_count), (None, a, a_count), (a_ids, a, a_count)):
-                for right in ((b_ids, None, b_count), (None, b, b_count)):
-                    if left[1] is None and min(a_ids, default=1) < 0:
-                        continue  # numbers below 0 mark unknown words, which only a text can spell
-                    if right[1] is None and min(b_ids, default=1) < 0:
-                        continue
-                    similarity = value(connection, SIMILARITY, [*left, *right, n])
-                    assert similarity == pytest.approx(expected, abs=1e-15), (a, b, left, right)
 
 
 @pytest.mark.parametrize("shingle", sample(["word:2", "word:1", "word:3", "char:3", "word:4"], 5))
@@ -171,16 +120,6 @@ def test_measures_of_random_texts_equal_pythons(
             )
         )
     assert_equal_measures(shared_connection, pairs)
-
-
-@pytest.mark.parametrize("name", ["arxiv_revisions", "licences", "scripture", "languages"])
-def test_measures_of_real_texts_equal_pythons(
-    shared_connection: Connection, rng: random.Random, name: str
-) -> None:
-    texts = [record["text"][:600] for record in records(name, 400)]
-    assert_equal_measures(
-        shared_connection, [(rng.choice(texts), rng.choice(texts)) for _ in range(40)]
-    )
 
 
 @pytest.mark.parametrize(
