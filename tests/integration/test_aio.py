@@ -166,22 +166,3 @@ async def test_items_come_before_the_error_that_ends_them() -> None:
     with pytest.raises(ts.DatabaseError, match="lost"):
         await anext(stream)
     await threads.close(lambda: None)
-
-
-@pytest.mark.more
-async def test_more_iterators_than_connections_take_turns(
-    filled: ts.Corpus, database_url: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(streams, "MOST_ITEMS", 5)
-
-    async def read(corpus: aio.Corpus) -> int:
-        pairs = 0
-        async for _ in corpus.pairs():
-            pairs += 1
-            await asyncio.sleep(0)
-        return pairs
-
-    async with support.connect(database_url, threads=16) as db:
-        corpus = await db.corpus("c")
-        counts = await asyncio.gather(*(read(corpus) for _ in range(60)))
-        assert set(counts) == {len(list(filled.pairs()))}

@@ -24,7 +24,6 @@ from textsim_db import aio
 from textsim_db.aio import threads, threads as streams
 from textsim_db.db import retries
 from textsim_db.db.cancellation import Cancellation
-from textsim_db.write import batches
 
 TEXT = documents(1)[0][1]
 Work = Callable[[aio.Corpus], Coroutine[Any, Any, object]]
@@ -94,30 +93,6 @@ async def test_a_call_that_pauses_before_another_attempt_ends_at_once(
         assert await corpus.check() == []
 
 
-async def test_a_cancelled_add_stores_all_documents_of_a_batch_or_none(
-    filled: ts.Corpus, database_url: str, connection: Connection, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(batches, "BATCH_DOCUMENTS", 100)
-    written, before = asyncio.Event(), len(filled)
-    loop = asyncio.get_running_loop()
-
-    def report(_: ts.AddReport) -> None:
-        loop.call_soon_threadsafe(written.set)
-
-    async with support.connect(database_url) as db:
-        corpus = await db.corpus("c")
-        new = [(f"new {key}", text) for key, text in documents(2000)]
-        task = asyncio.create_task(corpus.add_many(new, report))
-        await written.wait()
-        task.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await task
-        stored = await corpus.count() - before
-        assert stored >= 100
-        assert stored % 100 == 0
-        assert await corpus.check() == []
-
-
 async def test_a_call_that_waits_for_a_thread_never_begins(
     filled: ts.Corpus, database_url: str, connection: Connection
 ) -> None:
@@ -148,53 +123,6 @@ async def test_a_task_that_is_cancelled_again_still_waits_for_the_end(
                 task.cancel()
                 await asyncio.sleep(0)
             assert support.busy(connection) == []
-
-
-@pytest.mark.parametrize("way", ["timeout", "task group"])
-async def test_what_ends_a_task_in_the_middle_of_an_iterator_leaves_nothing(
-    filled: ts.Corpus,
-    database_url: str,
-    connection: Connection,
-    way: str,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(streams, "MOST_ITEMS", 2)
-
-    async def read(corpus: aio.Corpus, begun: asyncio.Event) -> None:
-        while True:
-            async for _ in corpus.pairs():
-                begun.set()
-                await asyncio.sleep(0)
-
-    async def end_by_timeout(corpus: aio.Corpus) -> None:
-        begun = asyncio.Event()
-        async with asyncio.timeout(None) as limit:
-            reading = asyncio.create_task(read(corpus, begun))
-            await begun.wait()
-            limit.reschedule(0)
-            try:
-                await reading
-            finally:
-                assert reading.cancelled()
-
-    async def end_by_failure(corpus: aio.Corpus) -> None:
-        async with asyncio.TaskGroup() as tasks:
-            events = [asyncio.Event(), asyncio.Event()]
-            for begun in events:
-                tasks.create_task(read(corpus, begun))
-            for begun in events:
-                await begun.wait()
-            raise ts.DatabaseError("another task fails")
-
-    async with support.connect(database_url) as db:
-        corpus = await db.corpus("c")
-        end = end_by_timeout if way == "timeout" else end_by_failure
-        with pytest.raises((TimeoutError, ExceptionGroup)):
-            await end(corpus)
-        # The iterators have no reader any more, so the event loop closes them.
-        await support.wait_for(lambda: support.busy(connection) == [])
-        assert [match.key for match in await corpus.query(TEXT, 0.99)] == ["k0"]
-    support.wait_until_disconnected(connection)
 
 
 def test_an_event_loop_that_shuts_down_ends_tasks_and_iterators(

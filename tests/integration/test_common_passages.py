@@ -205,13 +205,6 @@ def test_documents_of_another_scope_and_expired_ones_are_not_counted(
     assert len(shared) < 20
 
 
-def test_sql_leaves_out_the_same_classes(connection: Connection) -> None:
-    for commonness in range(16):
-        query = "SELECT textsim._choose(ARRAY[7::bigint], ARRAY[%s]::smallint[], 1)"
-        row = connection.execute(query, [commonness]).fetchone()
-        assert row == ([7 if commonness < LEFT_OUT else None],), commonness
-
-
 def test_first_loads_that_begin_at_once_learn_together(db: ts.Database) -> None:
     create_corpus(db)
     corpora = [db.corpus("c") for _ in range(4)]

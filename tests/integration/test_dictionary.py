@@ -1,11 +1,8 @@
-"""The dictionary: eight processes at once, a collision of 64-bit hashes, words that wait for ids."""
+"""The dictionary: a collision of 64-bit hashes, words of other clients, words that wait for ids."""
 
 from __future__ import annotations
 
-import multiprocessing
-import random
 from contextlib import ExitStack
-from pathlib import Path
 
 import psycopg
 import pytest
@@ -19,49 +16,6 @@ from textsim_db.db.addresses import plain_url, sqlalchemy_url
 from textsim_db.db.dictionary import BULK_WORDS, WORDS_AT_ONCE
 from textsim_db.text.hashing import hash_texts
 from textsim_db.text.tokens import words
-
-PROCESSES = 8
-WORDS = 6_000
-DOCUMENTS = 120
-
-
-def add_shuffled(url: str, number: int, seed: int) -> int:
-    """Add all words in a random order, in many small calls; return the number of stored documents."""
-    rng = random.Random(f"{seed} {number}")
-    order = [f"w{i}" for i in range(WORDS)]
-    rng.shuffle(order)
-    size = WORDS // DOCUMENTS
-    stored = 0
-    with ts.connect(url) as db:
-        corpus = db.corpus("shared")
-        for i in range(DOCUMENTS):
-            text = " ".join(order[i * size : (i + 1) * size])
-            stored += corpus.add(f"{number}-{i}", text).added
-    return stored
-
-
-@pytest.mark.long
-def test_eight_processes_add_the_same_words_at_once(db: ts.Database, seed: int) -> None:
-    corpus = db.create_corpus("shared", shingle="word:1", num_hashes=16)
-    with multiprocessing.get_context("spawn").Pool(PROCESSES) as pool:
-        stored = pool.starmap(add_shuffled, [(db.url, i, seed) for i in range(PROCESSES)])
-    assert stored == [DOCUMENTS] * PROCESSES
-    with psycopg.connect(db.url) as connection:
-        count, distinct = connection.execute(
-            "SELECT count(*), count(DISTINCT word) FROM textsim.word"
-        ).fetchone() or (0, 0)
-        (used,) = connection.execute(
-            "SELECT last_value FROM pg_sequences s "
-            "WHERE format('%I.%I', schemaname, sequencename) = "
-            "pg_get_serial_sequence('textsim.word', 'id')"
-        ).fetchone() or (0,)
-        (deadlocks,) = connection.execute(
-            "SELECT deadlocks FROM pg_stat_database WHERE datname = current_database()"
-        ).fetchone() or (None,)
-    assert count == distinct == WORDS
-    assert used <= 1.1 * WORDS, f"{used} ids used for {WORDS} words"
-    assert deadlocks == 0
-    assert corpus.check() == []
 
 
 def test_the_words_of_the_collision_have_one_hash() -> None:
@@ -84,16 +38,6 @@ def test_a_word_that_collides_with_a_stored_word_is_refused(db: ts.Database) -> 
     assert "b" not in corpus
     with pytest.raises(ts.DocumentError, match=collision.SECOND):
         corpus.add("b", collision.SECOND)
-    assert corpus.check() == []
-
-
-def test_a_word_that_collides_with_another_clients_word_is_refused(db: ts.Database) -> None:
-    corpus = db.create_corpus("c", shingle="word:1")
-    corpus.add("x", f"warm {collision.SECOND[:5]}")
-    with ts.connect(db.url) as other:
-        other.corpus("c").add("a", f"one {collision.FIRST}")
-    report = corpus.add_many([("b", f"one {collision.SECOND}")])
-    assert is_refused(report, "b", collision.SECOND)
     assert corpus.check() == []
 
 
@@ -131,15 +75,6 @@ def test_different_shingles_with_one_hash_are_different(db: ts.Database) -> None
     corpus = db.create_corpus("c", shingle="char:24")
     corpus.add_many([("a", collision.FIRST[:-1]), ("b", collision.SECOND[:-1])])
     assert list(corpus.pairs(0.01)) == []
-
-
-def test_a_second_client_uses_the_same_ids(db: ts.Database, tmp_path: Path) -> None:
-    corpus = db.create_corpus("c", shingle="word:1")
-    corpus.add("a", "one two three")
-    with ts.connect(db.url) as other:
-        assert other.corpus("c").add("a", "One, two: three!").unchanged == 1
-        assert other.corpus("c").add("b", "three two one zero").added == 1
-    assert [m.key for m in corpus.neighbours("a", threshold=0.7)] == ["b"]
 
 
 def test_a_bulk_of_words_meets_the_words_of_another_client(

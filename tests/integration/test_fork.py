@@ -140,21 +140,6 @@ def test_the_server_ends_the_sessions_of_a_killed_parent(database_url: str) -> N
         assert db.corpus("c").check() == []
 
 
-def test_threads_share_one_database_object(db: ts.Database) -> None:
-    corpus = db.create_corpus("shared", shingle="word:2", num_hashes=32)
-
-    def work(number: int) -> list[str]:
-        for i in range(20):
-            corpus.add(f"{number}-{i}", f"thread {number} adds text {i} of twenty")
-            corpus.add("everyone's", f"thread {number} was here {i}")
-        return [m.key for m in corpus.query(f"thread {number} adds text 7 of twenty", 1.0)]
-
-    with ThreadPoolExecutor(8) as pool:
-        assert list(pool.map(work, range(8))) == [[f"{number}-7"] for number in range(8)]
-    assert len(corpus) == 161
-    assert corpus.check() == []
-
-
 def test_threads_create_one_corpus_at_once(db: ts.Database) -> None:
     def create(_: int) -> ts.Corpus:
         return db.create_corpus("shared", num_hashes=32, exist_ok=True)

@@ -126,19 +126,6 @@ def test_the_matches_of_a_frame_are_those_of_its_texts(
         assert results.to_arrow().to_pylist() == [row._asdict() for row in expected]
 
 
-def test_the_matches_of_a_column_have_places(corpus: ts.Corpus, queries: pa.Table) -> None:
-    column = queries["body"]
-    expected = list(corpus.query_many(queries, text="body"))
-    query_many: Any = corpus.query_many
-    for texts in (
-        column,
-        column.combine_chunks(),
-        pl.Series(column.to_pylist()),
-        pd.Series(column.to_pylist()),
-    ):
-        assert list(query_many(texts)) == expected
-
-
 def test_the_rows_of_queries_keep_their_names(corpus: ts.Corpus, queries: pa.Table) -> None:
     texts = queries["body"][:2]
     for values, kind in (

@@ -163,36 +163,6 @@ def test_judgements_of_copies_and_of_large_buckets_are_obeyed(
         check_obeyed(corpus, connection, judgements, f"--seed {seed}, corpus {number}", linkages)
 
 
-@pytest.mark.more
-def test_thousands_of_judgements_are_obeyed_alike(
-    db: ts.Database, connection: Connection, rng: random.Random, seed: int
-) -> None:
-    corpus = db.create_corpus("c", shingle="word:1", threshold=0.6, recall=0.9)
-    texts = dict(documents(3000, words=20, planted=0.5, seed=rng.randrange(10**6)))
-    corpus.add_many(texts.items())
-    near = [ordered(pair.a, pair.b) for pair in corpus.pairs()]
-    # A judgement of two random documents would connect most documents with each other.
-    judgements = {pair: rng.choices(("same", "different"), (1, 2))[0] for pair in near}
-    judgements |= {
-        ordered(*rng.sample(sorted(texts), 2)): "different" for _ in range(3000 - len(near))
-    }
-    assert corpus.judge_many((*pair, verdict) for pair, verdict in judgements.items()) >= 3000
-    for linkage in ts.Linkage:
-        clusters = list(corpus.clusters(linkage=linkage, judgements=True))
-        rows = connection.execute(
-            "SELECT key, cluster, kept, weakest FROM textsim.clusters("
-            "'c', linkage => %s, judgements => true)",
-            [linkage],
-        ).fetchall()
-        listed = [(k, i, c.kept, c.weakest) for i, c in enumerate(clusters, 1) for k in c.keys]
-        assert rows == listed, f"--seed {seed}, {linkage}"
-        assert clusters != list(corpus.clusters(linkage=linkage))
-        where = {key: number for number, c in enumerate(clusters) for key in c.keys}
-        if linkage != "single":
-            for (a, b), verdict in judgements.items():
-                assert verdict != "different" or a not in where or where[a] != where.get(b)
-
-
 def test_a_chain_leads_through_a_removed_document(db: ts.Database) -> None:
     corpus = db.create_corpus("c")
     corpus.add_many({"a": "one two three", "b": "four five six", "c": "seven eight nine"})

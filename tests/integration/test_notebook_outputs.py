@@ -84,16 +84,6 @@ def test_differences_of_many_pairs_are_those_of_explain(
             list(corpus.differences([wrong]))  # type: ignore[list-item]
 
 
-def test_scripts_without_spaces_are_shown_without(corpus: ts.Corpus) -> None:
-    texts = {"a": "我们今天去北京 and 上海", "b": "我们明天去北京 and 上海", "c": "ไทย ok"}
-    corpus.add_many(texts)
-    for html in (corpus.explain("a", "b"), corpus.explain_cluster(["a", "b"])):
-        assert "去北京 and 上海" in html._repr_html_()
-        assert "今 天" not in html._repr_html_()
-    (pair,) = corpus.differences([("a", "c")])
-    assert "".join(part.a for part in pair.parts) == f"{texts['a']} "
-
-
 def test_the_members_of_a_cluster_stand_below_the_kept_one(corpus: ts.Corpus) -> None:
     texts = {
         "a": WORDS,

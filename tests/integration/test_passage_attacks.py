@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import textsim_db as ts
+from tests.support import passages
 from tests.support.connections import Connection
 from tests.support.passages import (
     WORDS,
@@ -19,19 +20,15 @@ from tests.support.passages import (
     in_sql,
     places,
 )
-from tests.support.suffix_array import runs_with, suffix_array
 from textsim_db.sketch.fingerprints import fingerprints_of_shingles, passage_shingles
 from textsim_db.text.shingles import array_elements
 from textsim_db.text.tokens import normal_form, tokens_of
 
 
 def expected(text: str, documents: dict[str, str]) -> list[Run]:
-    """Return the passages of a text as a suffix array finds them."""
-    forms = [normal_form(each).split() for each in (text, *documents.values())]
-    runs = runs_with(suffix_array(forms), 0, WORDS)
-    keys = list(documents)
-    found = [(keys[place - 1], *run) for place, of_one in runs.items() for run in of_one]
-    return sorted(found, key=lambda run: (-run[1], run[0], run[3]))
+    """Return the passages of a text by brute force."""
+    forms = {key: normal_form(document) for key, document in documents.items()}
+    return passages.expected(normal_form(text), forms)
 
 
 # Forged fingerprints
@@ -236,7 +233,7 @@ def without_spaces(rng: random.Random) -> tuple[dict[str, str], list[str]]:
 
 
 @pytest.mark.parametrize("make", [with_periods, with_ends, without_spaces])
-def test_runs_are_found_as_a_suffix_array_finds_them(
+def test_every_run_is_found(
     db: ts.Database, connection: Connection, rng: random.Random, make: Texts
 ) -> None:
     documents, texts = make(rng)

@@ -13,7 +13,6 @@ from tests.support.passages import (
     WORDS,
     create_corpus,
     expected,
-    in_sql,
     places,
     related_texts,
 )
@@ -105,24 +104,3 @@ def test_a_search_sees_the_passages_of_a_rebuild(db: ts.Database) -> None:
     stale = db.corpus("c")
     corpus.rebuild(passages=8)
     assert stale.passages("seven one two three four five six seven") == []
-
-
-def test_passages_of_a_scope(db: ts.Database, connection: Connection) -> None:
-    corpus = create_corpus(db, scoped=True)
-    corpus.add_many([("a", QUOTATION, "x"), ("b", QUOTATION, "y")])
-    assert places(corpus.passages(QUOTATION, scope="x")) == [("a", 9, 0, 0)]
-    assert in_sql(connection, QUOTATION, None, None, "y") == [("b", 9, 0, 0)]
-    corpus.add("a", QUOTATION, scope="y")
-    assert corpus.passages(QUOTATION, scope="x") == []
-    assert [p.key for p in corpus.passages(QUOTATION, scope="y")] == ["a", "b"]
-    assert corpus.check() == []
-
-
-def test_an_expired_document_has_no_passages(db: ts.Database, connection: Connection) -> None:
-    corpus = create_corpus(db, keep_for="1 hour")
-    corpus.add("a", QUOTATION)
-    assert len(corpus.passages(QUOTATION)) == len(in_sql(connection, QUOTATION)) == 1
-    connection.execute("UPDATE textsim.document_1 SET expires_at = now() - interval '1 second'")
-    assert places(corpus.passages(QUOTATION)) == in_sql(connection, QUOTATION) == []
-    assert corpus.expire() == 1
-    assert corpus.check() == []

@@ -11,7 +11,6 @@ import pytest
 from psycopg import errors as pg
 
 import textsim_db as ts
-from benchmarks.generate import documents
 from tests.support.proxy import cut_commit, open_proxy
 from tests.support.rebuilds import TEXTS, stored_rows
 from tests.support.sampling import sample
@@ -55,21 +54,6 @@ def numbered_keys(db: ts.Database, name: str) -> list[tuple[int, str]]:
     with db.engine.connect() as connection:
         statement = f"SELECT id, key FROM textsim.document_{number} ORDER BY id"
         return [(id_, key) for id_, key in connection.exec_driver_sql(statement)]
-
-
-def test_a_rebuild_numbers_documents_anew_in_their_order(db: ts.Database) -> None:
-    corpus = db.create_corpus("c")
-    corpus.add_many(TEXTS.items())
-    keys = [key for _, key in numbered_keys(db, "c")]
-    corpus.remove(keys[::3])
-    corpus.add_many((key, "another text now") for key in keys[1::3])
-    kept = [key for i, key in enumerate(keys) if i % 3]
-    assert [key for _, key in numbered_keys(db, "c")] == kept
-    assert corpus.rebuild()
-    assert numbered_keys(db, "c") == list(enumerate(kept, 1))
-    corpus.add("later", "a text")
-    assert numbered_keys(db, "c")[-1] == (len(kept) + 1, "later")
-    assert corpus.check() == []
 
 
 def test_a_document_that_changes_during_a_rebuild_keeps_its_number(
@@ -266,23 +250,9 @@ def test_a_rebuild_copies_long_documents_in_small_parts(
     assert (len(corpus), corpus.check()) == (25, [])
 
 
-GENERATED = dict(documents(120, words=40, planted=0.3, seed=8))
-
-
-def test_a_view_of_functions_follows_a_rebuild_and_a_view_of_tables_is_refused(
-    db: ts.Database,
-) -> None:
+def test_a_view_of_the_tables_of_a_corpus_keeps_them(db: ts.Database) -> None:
     corpus = db.create_corpus("c", threshold=0.5)
-    corpus.add_many(GENERATED.items())
     with psycopg.connect(db.url, autocommit=True) as connection:
-        connection.execute(
-            "CREATE VIEW near AS SELECT p.* FROM textsim.pairs('c', 0.5) p;"
-            "CREATE VIEW counted AS SELECT a, count(*) FROM near GROUP BY a"
-        )
-        assert corpus.rebuild(shingle="char:4")
-        rows = connection.execute("SELECT * FROM near").fetchall()
-        assert sorted(rows) == sorted(corpus.pairs())
-        assert connection.execute("SELECT count(*) > 0 FROM counted").fetchone() == (True,)
         number = connection.execute("SELECT id FROM textsim.corpus").fetchone()
         assert number is not None
         for kind in ("", "MATERIALIZED "):

@@ -16,7 +16,6 @@ from psycopg import errors as pg
 import textsim_db as ts
 from tests.support.rebuilds import TEXTS, stored_rows
 from tests.support.threads import repeating
-from tests.support.waiting import wait_for
 from textsim_db.db import stored_corpus
 from textsim_db.sync.apply_changes import WordPiece
 from textsim_db.sync.apply_row_changes import RowPiece
@@ -126,33 +125,6 @@ def test_each_of_many_rebuilds_succeeds_or_is_refused(db: ts.Database) -> None:
     assert db.corpus("c").check() == []
 
 
-def test_lists_are_complete_during_rebuilds(db: ts.Database) -> None:
-    corpus, reading = db.create_corpus("c"), db.corpus("c")
-    corpus.add_many(TEXTS.items())
-    assert corpus.rebuild(threshold=0.5, num_hashes=256)
-    copies = {f"{key} again": text for key, text in list(TEXTS.items())[:10]}
-    corpus.add_many(copies.items())
-    with psycopg.connect(db.url, autocommit=True) as connection:
-
-        def read_sql() -> None:
-            for query in ("pairs('c', 0.95)", "candidate_pairs('c')"):
-                rows = connection.execute(f"SELECT a, b FROM textsim.{query}".encode()).fetchall()
-                assert (
-                    {f"{b} again" for b in TEXTS} >= {b for _, b in rows if "again" in b} != set()
-                )
-
-        def read_python() -> None:
-            pairs = [(pair.a, pair.b) for pair in reading.pairs(0.95)]
-            assert set(zip(list(TEXTS)[:10], copies, strict=True)) <= set(pairs)
-            assert len(list(reading.duplicates(0.95))) >= 10
-            assert len(list(reading.clusters(0.95))) >= 10
-            assert reading.check() == []
-
-        with repeating(read_sql, read_python):
-            for seed in range(2, 10):
-                assert corpus.rebuild(seed=seed)
-
-
 def test_a_worker_that_meets_a_rebuild_logs_no_error(
     db: ts.Database, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -184,28 +156,6 @@ def test_a_worker_that_meets_a_rebuild_logs_no_error(
     assert next(seeds, None) is None
     assert corpus.status()[:4] == (2, 0, None, 0)
     assert [r.getMessage() for r in caplog.records if r.levelname in ("WARNING", "ERROR")] == []
-
-
-def test_a_worker_indexes_during_rebuilds(db: ts.Database) -> None:
-    with psycopg.connect(db.url, autocommit=True) as connection:
-        connection.execute("CREATE TABLE t (id int PRIMARY KEY, body text)")
-        corpus = db.create_corpus("c")
-        corpus.attach("t", "id", "body")
-        worker = db.worker()
-        thread = threading.Thread(target=worker.run)
-        thread.start()
-        try:
-            for number, text in enumerate(TEXTS.values()):
-                connection.execute("INSERT INTO t VALUES (%s, %s)", [number, text])
-                if number % 60 == 30:
-                    assert corpus.rebuild(seed=number)
-            wait_for(lambda: not corpus.status().pending)
-        finally:
-            worker.stop()
-            thread.join()
-    assert corpus.status()[:4] == (300, 0, None, 0)
-    assert list(corpus.drift()) == []
-    assert corpus.check() == []
 
 
 def test_a_writer_is_refused_if_another_thread_has_noticed_the_rebuild(db: ts.Database) -> None:

@@ -154,15 +154,6 @@ def test_documents_without_a_possible_scope_are_refused(
     assert reason in report.refused[0].reason
 
 
-def test_frames_and_records_name_the_column_of_the_scopes(db: ts.Database) -> None:
-    corpus = create(db)
-    rows = [{"id": 1, "body": TEXT, "tenant": "a"}, {"id": 2, "body": TEXT, "tenant": "b"}]
-    assert corpus.add_many(rows, key="id", text="body", scope="tenant").added == 2
-    assert [match.key for match in corpus.query(TEXT, scope="b")] == ["2"]
-    with pytest.raises(ts.ConfigurationError, match="scope='owner' names no column"):
-        corpus.add_many(rows, key="id", text="body", scope="owner")
-
-
 @pytest.mark.parametrize("by_sql", [False, True], ids=["python", "sql"])
 def test_another_scope_moves_a_document(
     db: ts.Database, connection: Connection, by_sql: bool
@@ -181,18 +172,6 @@ def test_another_scope_moves_a_document(
     assert corpus.remove(["k"]) == 1
     assert corpus.check() == []
     assert value(connection, "SELECT count(*) FROM textsim.band_1") == 0
-
-
-def test_a_rebuild_keeps_scopes(db: ts.Database, connection: Connection, seed: int) -> None:
-    documents = random_documents(seed, 300)
-    corpus = create(db)
-    corpus.add_many(documents)
-    connection.execute("SELECT textsim.add('c', 'waiting', %s, 'a')", [TEXT])
-    corpus.rebuild(recall=0.999)
-    corpus.rebuild(recall=1)
-    assert {(a, b): s for a, b, s in corpus.pairs()} == true_pairs(documents)
-    assert corpus.query(TEXT, scope="a")[0].key == "waiting"
-    assert corpus.check() == []
 
 
 @pytest.mark.both_servers
@@ -222,25 +201,6 @@ def test_a_column_of_an_attached_table_gives_the_scope(
     assert "scope" in corpus.failures()[0].error
     assert corpus.check() == []
     assert list(corpus.drift()) == []
-
-
-def test_index_pending_reads_scopes(db: ts.Database, connection: Connection, seed: int) -> None:
-    documents = random_documents(seed, 200)
-    connection.execute("CREATE TABLE post (id int PRIMARY KEY, body text, owner text)")
-    corpus = create(db)
-    connection.execute("SELECT textsim.attach('c', 'post', 'id', 'body', scope_column => 'owner')")
-    rows = [(int(key), text, scope) for key, text, scope in documents]
-    connection.cursor().executemany("INSERT INTO post VALUES (%s, %s, %s)", rows)
-    connection.execute("INSERT INTO post VALUES (1000, %s, NULL)", [TEXT])
-    connection.execute("CALL textsim.index_pending('c')")
-    assert {(a, b): s for a, b, s in corpus.pairs()} == true_pairs(documents)
-    assert [(failure.key, failure.error) for failure in corpus.failures()] == [
-        ("1000", "the scope is NULL")
-    ]
-    connection.execute("UPDATE post SET owner = 'x' WHERE id = 1000")
-    connection.execute("CALL textsim.index_pending('c')")
-    assert corpus.query(TEXT, scope="x")[0].key == "1000"
-    assert corpus.failures() == []
 
 
 @pytest.mark.parametrize("by_sql", [False, True], ids=["python", "sql"])

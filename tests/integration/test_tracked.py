@@ -106,47 +106,6 @@ def test_complete_clusters_of_a_large_group_follow_random_changes(
     assert corpus.check() == []
 
 
-def test_a_later_copy_goes_to_a_document_that_was_kept_meanwhile(
-    db: ts.Database, connection: Connection
-) -> None:
-    corpus = db.create_corpus("c", **CORPORA["bands"])
-    corpus.track()
-    # b matches a, and c matches b better, but not a.
-    texts = {"a": "1 2 3 4 5 6 7 8", "b": "1 2 3 4 5 6 x y", "c": "2 3 4 5 6 x y z"}
-    corpus.add_many(texts.items())
-    corpus.update_clusters()
-    corpus.add("copy of b", texts["b"])
-    corpus.update_clusters()
-    members = {member.key: member.representative for member in corpus.members()}
-    assert members == {"a": "a", "b": "a", "c": "c", "copy of b": "c"}
-    compare(connection, corpus, "kept", 0.5)
-
-
-def test_a_copy_finds_what_the_other_copy_has_missed(
-    db: ts.Database, connection: Connection
-) -> None:
-    """The entries of a document are processed late: while it had another text, a match appeared."""
-    corpus = db.create_corpus("c", **CORPORA["exact"])
-    corpus.track()
-
-    def add(key: str, text: str) -> int:
-        corpus.add(key, text)
-        query = "SELECT max(id) FROM textsim.pending WHERE kind = 'cluster'"
-        (entry,) = connection.execute(query).fetchone() or (0,)
-        return int(entry)
-
-    def process(entry: int) -> None:
-        connection.execute("SELECT textsim._update_clusters('c', true, %s)", [entry])
-
-    process(add("late", "a b c d e f"))
-    add("late", "v w x y z")
-    process(add("similar", "a b c d e g"))
-    add("late", "a b c d e f")
-    process(add("copy", "A B C D E F"))
-    corpus.update_clusters()
-    assert len(compare(connection, corpus, "kept", 0.4)) == 1
-
-
 def test_a_worker_updates_clusters_and_sets_aside_what_it_cannot_process(
     db: ts.Database, connection: Connection, rng: random.Random
 ) -> None:
@@ -350,21 +309,6 @@ def test_events_are_read_from_the_last_one_on(db: ts.Database, connection: Conne
         ("left", "b"),
         ("ended", None),
     ]
-    # Old events are removed together with the keys of removed documents.
-    corpus.update_clusters()
-    (number,) = connection.execute("SELECT id FROM textsim.corpus").fetchone() or (0,)
-    for table in ("cluster_event", "removed"):
-        query = f"UPDATE textsim.{table}_{number} SET at = now() - interval '15 days' WHERE true"
-        connection.execute(query.encode())
-    corpus.add("d", "a b c d e")
-    corpus.update_clusters()
-    assert [(e.what, e.key) for e in corpus.cluster_events()] == [
-        ("created", None),
-        ("joined", "a"),
-        ("joined", "d"),
-    ]
-    query = f"SELECT count(*) FROM textsim.removed_{number}"
-    assert connection.execute(query.encode()).fetchone() == (0,)
     assert corpus.check() == []
 
 

@@ -17,7 +17,6 @@ from textsim_db.sync import build_clusters
 MOST = 200
 """With how many earlier candidates a document is compared."""
 TEMPLATE = " ".join(f"word{number}" for number in range(40))
-LINKAGES = pytest.mark.parametrize("linkage", ["kept", "single"])
 
 
 def filled(numbers: range) -> Iterator[tuple[str, str]]:
@@ -110,27 +109,6 @@ def test_the_likest_text_is_found_in_a_crowd(db: ts.Database) -> None:
     assert sorted(member.key for member in corpus.members()) == ["one", "other"]
 
 
-@pytest.mark.more
-@LINKAGES
-def test_a_flood_of_a_template_is_one_cluster(
-    db: ts.Database, connection: Connection, linkage: str
-) -> None:
-    """A bucket has more documents than are read."""
-    count = 1_200
-    corpus = tracked(db, linkage)
-    for start in range(0, count, 400):
-        corpus.add_many(filled(range(start, start + 400)))
-        corpus.update_clusters()
-    keys = {key for key, _ in filled(range(count))}
-    check_one_cluster(corpus, keys, "00000")
-    assert matches_of(connection) <= count * MOST
-    assert corpus.status().crowded >= count - MOST - 1
-    copies = [(f"copy of {key}", text) for key, text in filled(range(0, count, 10))]
-    corpus.add_many(copies)
-    corpus.update_clusters()
-    check_one_cluster(corpus, keys | {key for key, _ in copies}, "00000")
-
-
 def test_a_crowd_of_complete_linkage_is_one_cluster_and_documents_alone(
     db: ts.Database, connection: Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -173,50 +151,6 @@ def test_copies_of_a_text_do_not_hide_a_cluster(db: ts.Database, linkage: str) -
     assert len(members) == 1203
     assert {member.key for member in members if member.crowded} >= {key for key, _ in others}
     assert corpus.check() == []
-
-
-@pytest.mark.more
-@LINKAGES
-def test_many_copies_of_one_text(db: ts.Database, linkage: str) -> None:
-    count = 20_000
-    corpus = db.create_corpus("c")
-    corpus.track(linkage)
-    text = "the same text again and again, word by word"
-    corpus.add_many((str(number), text) for number in range(count))
-    assert corpus.update_clusters() == count
-    corpus.add("near", f"{text} by word")
-    corpus.remove(["0"])
-    corpus.update_clusters()
-    members = list(corpus.members())
-    assert len({member.cluster for member in members}) == 1
-    assert len(members) == count
-    assert len({member.representative for member in members}) == 1
-    assert Counter(member.similarity for member in members)[1.0] == count - 1
-    corpus.remove(str(number) for number in range(count))
-    corpus.update_clusters()
-    assert list(corpus.members()) == []
-    assert corpus.check() == []
-
-
-@pytest.mark.more
-@LINKAGES
-def test_a_long_chain_is_cut_and_mended(
-    db: ts.Database, connection: Connection, linkage: str
-) -> None:
-    corpus = db.create_corpus("c", shingle="word:1", threshold=0.8, recall=1.0)
-    corpus.track(linkage)
-    texts = {f"{start:04}": " ".join(f"w{start + i}" for i in range(20)) for start in range(1000)}
-    corpus.add_many(texts.items())
-    corpus.update_clusters()
-    clusters = compare(connection, corpus, linkage, 0.8)
-    corpus.remove(["0499", "0500"])
-    corpus.update_clusters()
-    compare(connection, corpus, linkage, 0.8)
-    corpus.add_many((key, texts[key]) for key in ("0499", "0500"))
-    corpus.update_clusters()
-    mended = compare(connection, corpus, linkage, 0.8)
-    if linkage == "single":
-        assert clusters.keys() == mended.keys() == {1}
 
 
 @pytest.mark.more

@@ -20,8 +20,6 @@ from textsim_db.write import load_batches, write_batch
 from textsim_db.write.prepare_batches import prepare
 from textsim_db.write.remove_documents import remove_within
 
-pytestmark = pytest.mark.more
-
 RC, RR = Isolation.READ_COMMITTED, Isolation.REPEATABLE_READ
 # Errors that another transaction may cause: the client must repeat the transaction.
 CONFLICTS = (
@@ -149,7 +147,11 @@ def serial_results(start: Contents, transactions: list[Transaction]) -> list[Con
 )
 @pytest.mark.parametrize(
     "name",
-    [pytest.param(n, marks=pytest.mark.long if n.startswith("three") else ()) for n in SCENARIOS],
+    [
+        *list(SCENARIOS)[:7],
+        *(pytest.param(name, marks=pytest.mark.more) for name in list(SCENARIOS)[7:9]),
+        *(pytest.param(name, marks=pytest.mark.long) for name in list(SCENARIOS)[9:]),
+    ],
 )
 def test_every_order_of_steps_ends_like_a_serial_order(
     db: ts.Database, kind: str, name: str

@@ -53,22 +53,6 @@ def test_an_inline_writer_with_an_old_snapshot_is_refused(
     assert len(corpus) == 0
 
 
-def test_an_update_leaves_out_what_is_not_committed(
-    corpus: ts.Corpus, make_client: Clients, connection: Connection
-) -> None:
-    corpus.track()
-    a, b = make_client("a"), make_client("b")
-    a.does(a.sql(ADD, "a", ONE))
-    corpus.add("b", TWO)
-    assert b.does(b.sql(UPDATE)) == [(1,)]
-    b.commit()
-    a.commit()
-    assert b.does(b.sql(UPDATE)) == [(1,)]
-    b.commit()
-    assert clusters_of(corpus) == ["a", "b"]
-    compare(connection, corpus, "kept", 0.7)
-
-
 @pytest.mark.parametrize("ends", ["commit", "rollback"])
 def test_a_document_changes_while_its_clusters_are_updated(
     corpus: ts.Corpus, make_client: Clients, connection: Connection, ends: str

@@ -20,42 +20,6 @@ from textsim_db.write.statements import QUEUE_OF_WRITERS
 # Two writers of one key.
 
 
-@LEVELS
-@pytest.mark.parametrize(("ends", "counts"), [("commit", (0, 1, 0)), ("rollback", (1, 0, 0))])
-def test_add_many_waits_for_an_add(
-    scene: Scene, level: Isolation, ends: str, counts: tuple[int, int, int]
-) -> None:
-    a, b = scene.client("a", level), scene.client("b")
-    a.does(a.sql(ADD, "k", "from SQL"))
-    b.waits(add_many_step(b, ("k", "from Python")))
-    getattr(a, ends)()
-    assert report_counts(b.end()) == counts
-    assert scene.forms() == {"k": "from python"}
-    scene.settle()
-
-
-@LEVELS
-def test_add_waits_for_add_many(scene: Scene, level: Isolation) -> None:
-    """The gate locks the band rows, so add_many waits after writing its documents."""
-    gate, a, b = scene.client("gate"), scene.client("a"), scene.client("b", level)
-    gate.does(gate.sql("LOCK TABLE textsim.band_1 IN SHARE MODE"))
-    a.waits(add_many_step(a, ("k", "from Python")))
-    b.waits(b.sql(ADD, "k", "from SQL"))
-    gate.commit()
-    assert report_counts(a.end()) == (1, 0, 0)
-    if level == RR:
-        with pytest.raises(psycopg.errors.SerializationFailure):
-            b.end()
-        b.rollback()
-        assert scene.forms() == {"k": "from python"}
-        b.does(b.sql(ADD, "k", "from SQL"))
-    else:
-        b.end()
-    b.commit()
-    assert scene.forms() == {"k": "from sql"}
-    scene.settle()
-
-
 def test_two_loads_of_the_same_keys_follow_each_other(scene: Scene) -> None:
     gate, a, b = scene.client("gate"), scene.client("a"), scene.client("b")
     gate.does(gate.sql("LOCK TABLE textsim.band_1 IN SHARE MODE"))
@@ -110,32 +74,6 @@ def test_loads_wait_for_a_word_that_another_process_adds(scene: Scene, ends: str
 
 
 # Adding and removing.
-
-
-@LEVELS
-@pytest.mark.parametrize("ends", ["commit", "rollback"])
-def test_remove_and_replace_wait_for_each_other(scene: Scene, level: Isolation, ends: str) -> None:
-    a, b, c = scene.client("a", level), scene.client("b"), scene.client("c")
-    scene.corpus.add("k", "as it was")
-    a.does(a.sql(ADD, "k", "from SQL"))
-    b.waits(lambda: b.db.corpus("c").remove(["k"]))
-    getattr(a, ends)()
-    assert b.end() == 1
-    assert scene.forms() == {}
-    scene.corpus.add("k", "as it was")
-    a.does(a.sql(REMOVE, "k"))
-    b.waits(add_many_step(b, ("k", "from Python")))
-    getattr(a, ends)()
-    assert report_counts(b.end()) == ((1, 0, 0) if ends == "commit" else (0, 1, 0))
-    assert scene.forms() == {"k": "from python"}
-    a.does(a.sql(ADD, "k", "from SQL"))
-    b.waits(lambda: b.db.corpus("c").remove(["k"]))
-    c.waits(add_many_step(c, ("k", "again from Python")))
-    getattr(a, ends)()
-    assert b.end() == 1
-    assert sum(report_counts(c.end())) == 1
-    assert scene.forms() in ({"k": "again from python"}, {})
-    scene.settle()
 
 
 # Dropping the corpus.

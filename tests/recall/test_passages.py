@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-from collections import defaultdict
 
 import numpy as np
 import numpy.typing as npt
@@ -12,7 +11,6 @@ import pytest
 import textsim_db as ts
 from tests.support.quotations import quotations, real_texts, words_of
 from tests.support.real_corpora import DATA
-from tests.support.suffix_array import Run, runs_with, suffix_array
 
 pytestmark = pytest.mark.more
 
@@ -72,28 +70,6 @@ def test_every_quotation_of_real_texts_is_found(
         assert {passage.key for passage in found} == runs.documents_with(quotation.words), quotation
         assert all(is_shared(passage, quotation.words, documents) for passage in found), quotation
         assert any(quotation.is_at(p.key, p.words, p.in_document) for p in found), quotation
-
-
-def test_licences_share_the_runs_that_a_suffix_array_finds(
-    db: ts.Database, texts: dict[str, str]
-) -> None:
-    licences = {key: text for key, text in texts.items() if key.startswith("licences")}
-    corpus = db.create_corpus("licences", passages=WORDS)
-    corpus.add_many(licences.items())
-    runs: dict[tuple[str, str], list[Run]] = defaultdict(list)
-    for passage in corpus.shared_passages():
-        runs[passage.a, passage.b].append(passage[2:5])
-    keys, array = list(licences), suffix_array(words_of(licences).values())
-    expected = {
-        (key, keys[other]): of_pair
-        for number, key in enumerate(keys)
-        for other, of_pair in runs_with(array, number, WORDS).items()
-    }
-    assert all(sorted(of_pair) == sorted(expected[pair]) for pair, of_pair in runs.items())
-    pairs = set(map(frozenset, expected))
-    assert len(pairs) > 100_000
-    assert len(runs) == len(pairs)
-    assert set(map(frozenset, runs)) == pairs
 
 
 def is_shared(passage: ts.Passage, words: list[str], documents: dict[str, list[str]]) -> bool:
