@@ -234,9 +234,7 @@ def test_the_other_tables_of_a_corpus_are_maintained(
         )
 
 
-def test_clusters_of_the_other_corpora_are_updated(
-    db: ts.Database, connection: Connection
-) -> None:
+def test_clusters_of_the_other_corpora_are_updated(db: ts.Database, connection: Connection) -> None:
     for name in ("broken", "other"):
         corpus = db.create_corpus(name, shingle="word:1", threshold=0.5)
         corpus.track()

@@ -22,7 +22,7 @@ SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_t
 
 
 def wait_for(condition: Callable[[], object], seconds: float = PATIENCE_SECONDS) -> None:
-    """Wait until a condition holds. To ask takes a fifth of the time, so that others have a processor."""
+    """Wait until a condition holds; asking takes a fifth of the time, and leaves others a processor."""
     start = time.monotonic()
     end = start + seconds
     while not condition():
