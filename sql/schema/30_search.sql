@@ -168,8 +168,7 @@ BEGIN
                 own_count, textsim._count_shingles(own_form, own_values, c.unit, c.shingle_length));
         END IF;
         CONTINUE WHEN own_count IS NOT NULL
-            AND threshold > least(d.shingle_count, own_count)::double precision
-                / greatest(d.shingle_count, own_count);
+            AND NOT textsim._may_reach(d.shingle_count, own_count, threshold);
         shingles := textsim._compared_shingles(d.word_ids, d.normal_form, c.unit, c.shingle_length);
         IF shingles IS NOT NULL AND own_shingles IS NULL THEN
             own_shingles := textsim._compared_shingles(
@@ -178,7 +177,7 @@ BEGIN
         score := textsim._similarity(
             own_ids, CASE WHEN shingles IS NOT NULL THEN own_shingles END, own_count,
             d.word_ids, shingles, d.shingle_count, c.shingle_length);
-        IF score >= threshold THEN
+        IF textsim._is_match(score, threshold) THEN
             keys := keys || d.key;
             scores := scores || score;
         END IF;
@@ -262,7 +261,7 @@ BEGIN
         'band_' || c.id, 'document_' || c.id, c.bands, c.rows, scope);
 END $$;
 
--- The pairs, of the given pairs of ids of documents, that reach the threshold, with their exact similarity.
+-- The matches among pairs of ids of documents, with their exact similarity.
 -- STABLE, so that it sees the documents that the calling statement sees.
 CREATE OR REPLACE FUNCTION textsim._verify_pairs(
     c textsim.corpus, xs integer[], ys integer[], threshold double precision)
@@ -313,7 +312,7 @@ BEGIN
                 OFFSET 0  -- computed once, not in WHERE and SELECT
             )
         ) m
-        WHERE m.similarity >= $5
+        WHERE textsim._is_match(m.similarity, $5)
         $query$, 'document_' || c.id)
     USING xs, ys, c.unit, c.shingle_length, threshold;
 END $$;
@@ -533,8 +532,7 @@ BEGIN
                 JOIN textsim.%2$I e ON e.id = p.y
                 WHERE ($1 IS NULL OR d.language = $1 AND e.language = $1)
                     AND textsim._is_candidate(p.shared, d.shingle_count, e.shingle_count, $2)
-                    AND least(d.shingle_count, e.shingle_count)::double precision
-                        / greatest(d.shingle_count, e.shingle_count) >= $3%3$s
+                    AND textsim._may_reach(d.shingle_count, e.shingle_count, $3)%3$s
             ) f
         ) n
         GROUP BY n.number

@@ -125,7 +125,7 @@ CREATE OR REPLACE FUNCTION textsim._merges(c textsim.corpus, key text, other_key
 RETURNS boolean
 LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp SET enable_seqscan = off AS $$
 BEGIN
-    RETURN similarity >= c.threshold AND NOT EXISTS (
+    RETURN textsim._is_match(similarity, c.threshold) AND NOT EXISTS (
         SELECT FROM textsim.judgement j
         WHERE j.origin = coalesce(c.origin, c.id) AND j.verdict = 'different'
             AND j.a = least(key COLLATE "C", other_key) AND j.b = greatest(key COLLATE "C", other_key));

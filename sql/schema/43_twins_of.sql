@@ -116,8 +116,7 @@ BEGIN
         WHERE textsim._merges(c, own.key, listed[p].key, m.similarity)
             AND textsim._is_candidate(shared[p], listed[p].shingle_count, own.shingle_count,
                 CASE WHEN c.bands IS NULL THEN c.threshold END)
-            AND c.threshold <= least(listed[p].shingle_count, own.shingle_count)::double precision
-                / greatest(listed[p].shingle_count, own.shingle_count)
+            AND textsim._may_reach(listed[p].shingle_count, own.shingle_count, c.threshold)
         ORDER BY m.similarity DESC, p LIMIT 1;
 END $$;
 

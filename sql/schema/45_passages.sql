@@ -595,7 +595,7 @@ BEGIN
                 AND ($5 IS NULL OR d.scope = $5) AND ($6 IS NULL OR d.language = $6)%3$s
             OFFSET 0  -- computed once
         ) s
-        WHERE s.similarity >= $7
+        WHERE textsim._is_match(s.similarity, $7)
         ORDER BY s.similarity DESC, s.key COLLATE "C"
         LIMIT $8
         $query$, 'document_' || c.id, 'passage_' || c.id, textsim._alive(c, 'd'))

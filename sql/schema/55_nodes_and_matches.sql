@@ -188,8 +188,7 @@ BEGIN
             AND d.id NOT IN (SELECT unnest(changed))
             AND textsim._is_candidate(
                 m.shared, m.shingle_count, d.shingle_count, CASE WHEN c.bands IS NULL THEN c.threshold END)
-            AND least(m.shingle_count, d.shingle_count)::double precision
-                / greatest(m.shingle_count, d.shingle_count) >= threshold
+            AND textsim._may_reach(m.shingle_count, d.shingle_count, threshold)
         ORDER BY m.node, n.node, d.id
     )
     SELECT array_agg(k.node) AS nodes, array_agg(k.other) AS others, array_agg(k.x) AS xs, array_agg(k.y) AS ys,

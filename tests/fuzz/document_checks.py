@@ -22,6 +22,7 @@ from textsim_db.compare.verify import Criterion, values_of_pairs
 from textsim_db.db import binary_format, binary_rows
 from textsim_db.measures import by_name, edits
 from textsim_db.measures.alignment import alignment
+from textsim_db.measures.by_name import JACCARD
 from textsim_db.read import stored_documents
 from textsim_db.sketch.ragged import Ragged, of_rows
 from textsim_db.text.tokens import Tokens
@@ -45,7 +46,7 @@ def check_documents(
     damaged_counts = [rng.choice((-(2**31), -5, 0, 1, 2, 2**31 - 1)) for _ in rows]
     offsets = np.cumsum([0, *map(len, points)])
     damaged = Rows(np.concatenate(points), offsets, np.array(damaged_counts, np.int64), 5)
-    for links in split_large_buckets.all_links(damaged, 0.5):
+    for links in split_large_buckets.all_links(damaged, Criterion(JACCARD, 0.5)):
         assert len(links.left) == len(links.right)
     index = brute_force.make_index(damaged)
     brute_force.overlaps(index, damaged, 0.5)
@@ -122,7 +123,7 @@ def check_similarities(rng: random.Random, rows: Rows, sets: list[set[Any]]) -> 
         if value >= threshold
     }
     found_links: dict[tuple[int, int], float] = {}
-    for links in split_large_buckets.all_links(rows, threshold):
+    for links in split_large_buckets.all_links(rows, Criterion(JACCARD, threshold)):
         for a, b, value in zip(*links, strict=True):
             assert (min(a, b), max(a, b)) not in found_links
             found_links[int(min(a, b)), int(max(a, b))] = value
@@ -131,8 +132,8 @@ def check_similarities(rng: random.Random, rows: Rows, sets: list[set[Any]]) -> 
     parents = np.arange(count)
     ends = np.array(list(expected) or np.empty((0, 2)), np.int64)
     spanning_forest.join(parents, ends[:, 0].copy(), ends[:, 1].copy())
-    joined = np.arange(count)
-    for links in split_large_buckets.joining_links(rows, np.arange(count), threshold):
+    joined, criterion = np.arange(count), Criterion(JACCARD, threshold)
+    for links in split_large_buckets.joining_links(rows, np.arange(count), criterion):
         spanning_forest.join(joined, links.left, links.right)
     assert np.array_equal(spanning_forest.roots(parents), spanning_forest.roots(joined))
     half = count // 2

@@ -29,6 +29,8 @@ from textsim_db.compare.packed_pairs import (
     pack,
     right_of,
 )
+from textsim_db.compare.verify import Criterion
+from textsim_db.measures.by_name import JACCARD
 from textsim_db.sketch.ragged import Ragged, offsets_of
 
 Documents = list[list[int]]
@@ -65,7 +67,7 @@ def test_links_of_large_buckets_equal_all_similar_pairs(
     expected = expected_links(documents, n, threshold)
     rows = rows_of(documents, n)
     similarities: dict[tuple[int, int], float] = {}
-    for links in all_links(rows, threshold):
+    for links in all_links(rows, Criterion(JACCARD, threshold)):
         for a, b, value in zip(*(column.tolist() for column in links), strict=True):
             pair = (min(a, b), max(a, b))
             assert pair not in similarities
@@ -80,7 +82,7 @@ def test_links_of_large_buckets_equal_all_similar_pairs(
         graph.add_edge(i, by_group.setdefault(group, i))
     joined = graph.copy()
     graph.add_edges_from(expected)
-    for links in joining_links(rows, groups, threshold):
+    for links in joining_links(rows, groups, Criterion(JACCARD, threshold)):
         for a, b, value in zip(*(column.tolist() for column in links), strict=True):
             assert expected[min(a, b), max(a, b)] == value
             joined.add_edge(a, b)
@@ -90,11 +92,12 @@ def test_links_of_large_buckets_equal_all_similar_pairs(
 
 
 def test_no_document_and_one_document_have_no_links() -> None:
+    criterion = Criterion(JACCARD, 0.5)
     for documents in ([], [[1, 2]]):
         rows = rows_of(documents, 2)
-        assert [len(links.left) for links in all_links(rows, 0.5)] == []
+        assert [len(links.left) for links in all_links(rows, criterion)] == []
         groups = np.arange(len(documents))
-        assert sum(len(links.left) for links in joining_links(rows, groups, 0.5)) == 0
+        assert sum(len(links.left) for links in joining_links(rows, groups, criterion)) == 0
 
 
 def test_buckets_of_mostly_the_same_documents_are_one_group(rng: random.Random) -> None:

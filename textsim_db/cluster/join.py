@@ -203,7 +203,7 @@ class Join:
         """Yield the verified pairs whose first common large bucket is among these."""
         ids = self.host.large.documents_of(numbers)
         rows = self.host.rows(ids)
-        for a, b, values in split_large_buckets.all_links(rows, self.criterion.threshold):
+        for a, b, values in split_large_buckets.all_links(rows, self.criterion):
             links = Links(ids[np.minimum(a, b)], ids[np.maximum(a, b)], values)
             first = self.host.large.first_shared(pack(links.left, links.right))
             yield links.take(np.isin(first, numbers))
@@ -212,6 +212,8 @@ class Join:
         components = components_of(ids)
         if (components == components[0]).all():
             return
-        rows, threshold = self.host.rows(ids), self.criterion.threshold
-        for left, right, values in split_large_buckets.joining_links(rows, components, threshold):
+        rows = self.host.rows(ids)
+        for left, right, values in split_large_buckets.joining_links(
+            rows, components, self.criterion
+        ):
             yield Links(ids[left], ids[right], values)

@@ -18,6 +18,7 @@ from textsim_db.compare.packed_pairs import (
     right_of,
 )
 from textsim_db.compare.promising_pairs import promising_pairs
+from textsim_db.compare.verify import Criterion
 from textsim_db.text.numba_compiler import Int64Array
 
 LARGE_BUCKET = 256
@@ -139,13 +140,15 @@ def groups_of(buckets: list[Ids]) -> list[list[int]]:
     return groups
 
 
-def all_links(rows: Rows, threshold: float) -> Iterator[Links]:
-    """Yield every pair of documents, as numbers, whose similarity reaches the threshold."""
-    for left, right in promising_pairs(rows, np.arange(len(rows.shingle_counts)), threshold):
-        yield _verified(rows, left, right, threshold)
+def all_links(rows: Rows, criterion: Criterion) -> Iterator[Links]:
+    """Yield every pair of documents, as numbers, that match."""
+    for left, right in promising_pairs(
+        rows, np.arange(len(rows.shingle_counts)), criterion.threshold
+    ):
+        yield _verified(rows, left, right, criterion)
 
 
-def joining_links(rows: Rows, groups: Int64Array, threshold: float) -> Iterator[Links]:
+def joining_links(rows: Rows, groups: Int64Array, criterion: Criterion) -> Iterator[Links]:
     """Yield links, as numbers of documents, that join the same groups as all links would.
 
     groups: (documents,), the groups that are joined already. First a few documents are compared with
@@ -156,17 +159,17 @@ def joining_links(rows: Rows, groups: Int64Array, threshold: float) -> Iterator[
     firsts = np.full(parents.max(initial=-1) + 1, len(groups), np.int64)
     np.minimum.at(firsts, parents, np.arange(len(groups)))
     parents = firsts[parents]
-    for links in _stars(rows, parents, threshold):
+    for links in _stars(rows, parents, criterion):
         yield links
-    for left, right in promising_pairs(rows, roots(parents), threshold):
+    for left, right in promising_pairs(rows, roots(parents), criterion.threshold):
         apart = parents[left] != parents[right]
-        links = _verified(rows, left[apart], right[apart], threshold)
+        links = _verified(rows, left[apart], right[apart], criterion)
         join(parents, links.left, links.right)
         parents = roots(parents)
         yield links
 
 
-def _stars(rows: Rows, parents: Int64Array, threshold: float) -> Iterator[Links]:
+def _stars(rows: Rows, parents: Int64Array, criterion: Criterion) -> Iterator[Links]:
     """Yield the links of a few documents to all documents outside their groups; update parents."""
     centres: list[int] = []
     poor = 0
@@ -178,15 +181,14 @@ def _stars(rows: Rows, parents: Int64Array, threshold: float) -> Iterator[Links]
         centre = int(left_over[0])
         centres.append(centre)
         others = np.flatnonzero(parents != parents[centre])
-        links = _verified(rows, np.full(len(others), centre), others, threshold)
+        links = _verified(rows, np.full(len(others), centre), others, criterion)
         join(parents, links.left, links.right)
         poor += len(links.left) < _RICH * len(others)
         yield links
 
 
-def _verified(rows: Rows, left: Int64Array, right: Int64Array, threshold: float) -> Links:
+def _verified(rows: Rows, left: Int64Array, right: Int64Array, criterion: Criterion) -> Links:
     order = np.argsort(left, kind="stable")
     left, right = left[order], right[order]
     similarity = jaccard_pairs(rows, left, right)
-    reached = similarity >= threshold
-    return Links(left[reached], right[reached], similarity[reached])
+    return Links(left, right, similarity).take(criterion.accepted(similarity))

@@ -4,7 +4,8 @@ The values equal the values of textsim_db.measures on the documents' shingles or
 
 How often the same tokens occur in two documents, for measures of counts.
 
-Whether two documents are taken for one; pure. textsim._merges decides the same in SQL.
+Whether a candidate is a match, and whether two documents are taken for one; pure. textsim._is_match and
+textsim._merges decide the same in SQL. Nothing else compares a similarity with a threshold to decide.
 """
 
 from __future__ import annotations
@@ -170,8 +171,9 @@ class Criterion(NamedTuple):
     """Only documents of this scope are candidates; None: documents of all scopes, or of no scope."""
 
     def accepted(self, values: FloatArray) -> BoolArray:
-        """Say which values are at the threshold or closer."""
-        return values <= self.threshold if self.measure.is_distance else values >= self.threshold
+        """Say which values are those of matches."""
+        sign = -1.0 if self.measure.is_distance else 1.0
+        return which_match(sign * values, sign * self.threshold)
 
     @property
     def of_copies(self) -> float:
@@ -224,6 +226,24 @@ def _as_comparable(rows: Rows) -> list[Sequence[Hashable]]:
     return [everything[start:end] for start, end in pairwise(rows.offsets.tolist())]
 
 
+@inlined_kernel
+def is_match(similarity: float, threshold: float) -> bool:
+    """Return whether a candidate is a match; of distances both numbers are negative.
+
+    Copies are matches by any rule, so they are not asked.
+    """
+    return similarity >= threshold
+
+
+@kernel
+def which_match(similarities: FloatArray, threshold: float) -> BoolArray:
+    """Return for each pair whether its documents match: (pairs,)."""
+    are_matches = np.zeros(len(similarities), np.bool_)
+    for pair in range(len(similarities)):
+        are_matches[pair] = is_match(similarities[pair], threshold)
+    return are_matches
+
+
 NONE_APART = np.empty(0, np.int64)
 """No pair was judged different."""
 
@@ -235,7 +255,7 @@ def merges(similarity: float, threshold: float, left: int, right: int, apart: In
     left, right: the numbers of the documents. apart: the pairs that were judged different, packed by
     pack() with either document on the left, and sorted.
     """
-    if similarity < threshold:
+    if not is_match(similarity, threshold):
         return False
     pair = (np.int64(left) << 32) | np.int64(right)
     place = np.searchsorted(apart, pair)

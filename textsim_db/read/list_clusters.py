@@ -27,6 +27,7 @@ from textsim_db.db.engine import Connection
 from textsim_db.db.store import Store
 from textsim_db.errors import ConfigurationError
 from textsim_db.files.arrow_results import ResultColumns, columns_of
+from textsim_db.measures.by_name import JACCARD
 from textsim_db.read import statements
 from textsim_db.read.boilerplate_values import SampledDocuments, read_sample, sample_of_rows
 from textsim_db.read.list_pairs import StoredHost
@@ -247,12 +248,15 @@ def _report(
     least, best = _similarities([set(member.shingles) for member in compared])
     template = _template(group, compared, index)
     _, best_without = _similarities([set(member.shingles) - template for member in compared])
+    (is_held,) = (
+        Criterion(JACCARD, threshold).accepted(np.array([np.median(best_without)])).tolist()
+    )
     return Inspection(
         weakest_member=compared[best.index(min(best))].key,
         least=least,
         is_exact=len(compared) == len(group.ids),
         template=tuple(text for text in compared[0].shingles if text in template),
-        held_by_template=bool(template) and float(np.median(best_without)) < threshold,
+        held_by_template=bool(template) and not is_held,
     )
 
 

@@ -14,9 +14,11 @@ from textsim_db.compare import jaccard
 from textsim_db.compare.brute_force import BINS, Index, make_index, overlaps
 from textsim_db.compare.jaccard import concatenated
 from textsim_db.compare.packed_pairs import count_shared
+from textsim_db.compare.verify import Criterion
 from textsim_db.db.binary_format import Array
 from textsim_db.db.engine import Connection
 from textsim_db.db.store import Store
+from textsim_db.measures.by_name import JACCARD
 from textsim_db.read import statements
 from textsim_db.read.find_candidates import LookUp, look_up_of
 from textsim_db.read.snapshot import fetch, snapshot
@@ -162,8 +164,8 @@ class _SampleComparison:
         few, many = few[order], many[order]
         both = concatenated(self._sample_rows, rows)
         values = jaccard.jaccard_pairs(both, few, many + len(self._sample.ids))
-        similar = values >= self._threshold
-        few, many, values = few[similar], many[similar], values[similar]
+        accepted = Criterion(JACCARD, self._threshold).accepted(values)
+        few, many, values = few[accepted], many[accepted], values[accepted]
         # A pair of two documents of the sample is found from both sides, but counts once.
         counts = ~in_sample[many] | (self._sample.ids[few] < documents.ids[many])
         columns = (few, many, values, self._are_candidates(documents, few, many), counts)

@@ -10,6 +10,8 @@ from typing import NamedTuple
 import numpy as np
 
 from textsim_db.cluster.spanning_forest import Links, join, roots
+from textsim_db.compare.verify import Criterion
+from textsim_db.measures.by_name import JACCARD
 from textsim_db.results import Pair
 from textsim_db.text.numba_compiler import FloatArray, Int64Array
 
@@ -184,7 +186,8 @@ class Pairs:
         return self._largest[threshold]
 
     def _find_largest(self, threshold: float) -> Largest | None:
-        links = self.forest.take(self.forest.similarity >= threshold)
+        accepted = Criterion(JACCARD, threshold).accepted(self.forest.similarity)
+        links = self.forest.take(accepted)
         if not len(links.left):
             return None
         parents = np.arange(len(self.keys))

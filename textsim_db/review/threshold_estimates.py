@@ -13,6 +13,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from textsim_db.compare.verify import Criterion
+from textsim_db.measures.by_name import JACCARD
 from textsim_db.results import Judgement
 from textsim_db.review.pair_arrays import HUNDREDTHS, Pairs, bins_of
 from textsim_db.settings.corpus_settings import Verdict
@@ -197,7 +199,7 @@ def settling_order(pairs: Pairs, judgements: Iterable[Judgement], threshold: flo
     is_judged = np.zeros(len(pairs.links.left), np.bool_)
     is_judged[pairs.numbers_of(judgement[:2] for judgement in listed)] = True
     numbers = np.random.default_rng(1).permutation(len(is_judged))
-    numbers = numbers[pairs.links.similarity[numbers] >= threshold]
+    numbers = numbers[Criterion(JACCARD, threshold).accepted(pairs.links.similarity[numbers])]
     numbers = numbers[np.argsort(~is_judged[numbers], kind="stable")]
     judged, rest = np.split(numbers, [np.count_nonzero(is_judged[numbers])])
     stratum = _strata_of(strata.lows, pairs.links.similarity[rest])
