@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import random
-import re
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -48,27 +47,19 @@ def test_a_table_that_no_worker_indexes(
 ) -> None:
     connection.execute("CREATE TABLE article (id int PRIMARY KEY, text text)")
     textsim("attach", "news", "article", "--create")
+    textsim("worker", "--once")
+    assert "no worker is connected: changes will wait" in _facts(examine(), "running", "note")
     connection.execute("INSERT INTO article VALUES (1, 'one two three')")
     found = examine(status=1)
-    assert "no worker is connected" in _facts(found, "running", "note")
-    assert "1 table attached, 1 pending" in _facts(found, "behind", "fault")
-    assert "and no worker is connected" in _facts(found, "behind", "fault")
+    assert "and changes wait | textsim worker, or" in _facts(found, "running", "fault")
     connection.execute("UPDATE textsim.pending SET lease_until = now() + interval '1 minute'")
-    found = examine()
-    assert "a worker has leased changes" in _facts(found, "running", "ok")
-    assert "1 table attached, 1 pending" in _facts(found, "behind", "ok")
-    connection.execute("UPDATE textsim.pending SET created_at = now() - interval '1 hour'")
-    found = examine(status=1)
-    assert "the oldest change 3,6" in _facts(found, "behind", "fault")
-    assert "textsim worker" in _facts(found, "behind", "fault")
-    connection.execute("ALTER TABLE article DISABLE TRIGGER USER")
+    assert "a worker has leased changes" in _facts(examine(), "running", "ok")
     connection.execute(
-        "UPDATE textsim.pending SET kind = 'failed', error = 'a reason', created_at = now()"
+        "INSERT INTO textsim.worker (id, host, process, step, step_began_at) "
+        "VALUES (gen_random_uuid(), 'box', 7, 'waits for changes', now())"
     )
-    found = examine(status=1)
-    assert "is disabled: changes are missed" in _facts(found, "behind", "fault")
-    assert "1 document set aside" in _facts(found, "behind", "fault")
-    assert "textsim pending news --retry" in _facts(found, "behind", "fault")
+    assert "a worker is connected" in _facts(examine(), "running", "ok")
+    assert "box:7" in textsim("status").stdout
 
 
 def test_a_table_in_mode_inline_needs_no_worker(
@@ -79,10 +70,7 @@ def test_a_table_in_mode_inline_needs_no_worker(
     connection.execute(
         "INSERT INTO article SELECT i, 'one two three ' || i FROM generate_series(1, 70) i"
     )
-    found = examine()
-    assert "no table needs a worker" in _facts(found, "running", "ok")
-    assert "70 documents, 1 table attached, 70 stored as text" in _facts(found, "behind", "ok")
-    assert "CALL textsim.index_pending('news')" in _facts(found, "behind", "note")
+    assert "no table needs a worker" in _facts(examine(), "running", "ok")
     assert "70 documents stored as text" in textsim("status").stderr
 
 
@@ -104,62 +92,6 @@ def test_a_reader_checks_what_it_may_read(
         connection.execute(f"SELECT textsim.revoke_all('{role}')")
 
 
-@pytest.mark.parametrize(
-    ("columns", "level", "expected"),
-    [
-        ({}, "ok", "worker box:7 waits for changes; last claim 0.0 s ago; last write 9.0 s ago"),
-        (
-            {"error": "could not extend file: No space left on device", "failed": 1, "claimed": 5},
-            "fault",
-            "No space left on device | free some space on the server's disk",
-        ),
-        (
-            {
-                "error": "cannot execute UPDATE in a read-only transaction",
-                "failed": 1,
-                "claimed": 5,
-            },
-            "fault",
-            "read-only transaction | let the database be written",
-        ),
-        # A success after the error.
-        ({"error": "no space left on device", "failed": 5}, "ok", "waits for changes"),
-        (
-            {"step": "claims changes", "step_began": 90},
-            "fault",
-            "makes no progress: it claims changes for 90 s | SELECT pid, wait_event_type",
-        ),
-        ({"reported": 45}, "note", "worker box:7 ended 45 s ago without saying so"),
-    ],
-)
-def test_the_progress_of_a_worker(
-    examine: Callable[..., dict[str, Any]],
-    textsim: Textsim,
-    connection: Connection,
-    columns: dict[str, Any],
-    level: str,
-    expected: str,
-) -> None:
-    """Ages are in seconds. The report tells a claim, an error and a silence apart."""
-    textsim("corpus", "create", "news")
-    ages = {"reported": 0, "claimed": 0, "wrote": 9, "step_began": 0, "failed": None}
-    row = {"step": "waits for changes", "error": None} | ages | columns
-    connection.execute(
-        "INSERT INTO textsim.worker (id, host, process, reported_at, claimed_at, wrote_at, step, "
-        "step_began_at, error, failed_at) SELECT gen_random_uuid(), 'box', 7, "
-        "now() - %(reported)s * interval '1 s', now() - %(claimed)s * interval '1 s', "
-        "now() - %(wrote)s * interval '1 s', %(step)s, now() - %(step_began)s * interval '1 s', "
-        "%(error)s, now() - %(failed)s::int * interval '1 s'",
-        row,
-    )
-    found = examine(status=int(level == "fault"))
-    shown = _facts(found, "running", level)
-    # A slow machine makes every age larger.
-    pattern = re.sub(r"\d+(\\\.\d)?(?=\\ s)", r"\\d+(\\.\\d)?", re.escape(expected))
-    assert re.search(pattern, shown), shown
-    assert "box:7" in textsim("status").stdout
-
-
 def test_a_corpus_of_another_recipe(
     textsim: Textsim, examine: Callable[..., dict[str, Any]], connection: Connection
 ) -> None:
@@ -167,7 +99,7 @@ def test_a_corpus_of_another_recipe(
     connection.execute(
         "UPDATE textsim.corpus SET recipe = 1, created_with = created_with || '{\"recipe\": 1}'"
     )
-    assert "built by recipe 1" in _facts(examine(status=1), "behind", "fault")
+    assert "built by recipe 1" in _facts(examine(status=1), "corpora", "fault")
 
 
 def test_no_schema_and_another_schema(
@@ -177,7 +109,7 @@ def test_no_schema_and_another_schema(
     found = examine(status=1)
     assert "revision 0001_other; this version" in _facts(found, "reachable", "fault")
     assert "textsim db install" in _facts(found, "reachable", "fault")
-    assert "behind" not in found
+    assert "corpora" not in found
     connection.execute("DROP SCHEMA textsim CASCADE")
     found = examine(status=1)
     assert "has no schema textsim | textsim db install" in _facts(found, "reachable", "fault")

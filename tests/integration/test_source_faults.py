@@ -13,7 +13,6 @@ from tests.support.sampling import sample
 from tests.support.sources import MODES, index_all_pending, make_table, stored_forms
 from tests.support.waiting import PATIENCE_SECONDS, wait_for
 from tests.support.workers import running_worker
-from textsim_db.cli.doctor_work import find_behind, read_workers
 from textsim_db.db.addresses import plain_url, sqlalchemy_url
 
 
@@ -200,8 +199,6 @@ def test_what_attach_refuses_is_a_fault_of_an_attached_table_too(
     connection.add_notice_handler(lambda notice: notices.append(str(notice.message_primary)))
     connection.execute("CALL textsim.index_pending('c')")
     assert any(reason in notice for notice in notices)
-    (finding,) = [f for f in find_behind(db, read_workers(db)) if reason in f.fact]
-    assert finding.level == "fault"
 
 
 @pytest.mark.parametrize("mode", MODES)

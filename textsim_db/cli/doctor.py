@@ -5,21 +5,25 @@ Findings of textsim doctor: facts, each with a command or change if the fact is 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from enum import StrEnum
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Final, LiteralString, NamedTuple
 
 import typer
 
+from textsim_db.cli.connections import skip_unreadable
 from textsim_db.cli.messages import json_option, print_object
 from textsim_db.cli.options import DatabaseUrl
 from textsim_db.cli.output import console
-from textsim_db.errors import ConfigurationError, DatabaseError
+from textsim_db.errors import ConfigurationError, DatabaseError, RecipeError, shown
 from textsim_db.results.html import count
 
 if TYPE_CHECKING:
     from rich.text import Text
     from sqlalchemy import Engine
+
+    from textsim_db.corpus.database import Database
+    from textsim_db.results import Problem
 
 
 class Level(StrEnum):
@@ -56,6 +60,20 @@ def fault(fact: str, remedy: str) -> Finding:
     return Finding(Level.FAULT, fact, remedy)
 
 
+_SHOWN_PROBLEMS = 20
+"""The most findings of one check; a dropped schema would print hundreds."""
+_WORKERS: Final[LiteralString] = """
+SELECT pg_catalog.pg_is_in_recovery(),
+    EXISTS (SELECT FROM textsim.worker w WHERE w.reported_at > now() - interval '30 s')
+        OR EXISTS (SELECT FROM pg_catalog.pg_stat_activity a
+            WHERE a.datname = pg_catalog.current_database()
+                AND a.application_name LIKE 'textsim-db worker%'),
+    EXISTS (SELECT FROM textsim.pending p WHERE p.lease_until > now()),
+    EXISTS (SELECT FROM textsim.pending p WHERE p.kind NOT IN ('words', 'failed')),
+    EXISTS (SELECT FROM textsim.tracked)
+"""
+
+
 _COLOURS = {Level.OK: "green", Level.NOTE: "yellow", Level.FAULT: "bold red"}
 
 
@@ -88,8 +106,8 @@ def doctor(database_url: DatabaseUrl = None) -> None:
     """Check the installation, the database, the corpora and the workers.
 
     It prints one line for each fact, and below a fault the command that mends it. It starts nothing
-    and changes nothing. Exit status: 0 if all is well, 1 if there is something to do, 2 if no
-    database can be reached.
+    and changes nothing. `textsim status` shows what waits, and what each worker does. Exit status: 0
+    if all is well, 1 if there is something to do, 2 if no database can be reached.
 
     Examples: `textsim doctor`, `textsim doctor --json`
     """
@@ -104,12 +122,12 @@ def doctor(database_url: DatabaseUrl = None) -> None:
 
 def examine(database_url: str | None) -> Findings:
     """Return what is found on this machine and in the database of an address."""
-    from textsim_db.cli import doctor_database, doctor_database as doctor_machine, doctor_work
+    from textsim_db.cli import doctor_database
 
     report = Findings()
-    report.add("installed", doctor_machine.find_installed())
+    report.add("installed", doctor_database.find_installed())
     address, findings = doctor_database.find_address(database_url)
-    report.add("installed", doctor_machine.find_disks(address.folders))
+    report.add("installed", doctor_database.find_disks(address.folders))
     report.add("reachable", findings)
     if address.url is None:
         report.is_unreachable = bool(findings[0].level is Level.FAULT)
@@ -119,7 +137,7 @@ def examine(database_url: str | None) -> Findings:
         try:
             report.add("reachable", doctor_database.find_server(engine, address))
             if _has_schema(engine):
-                report.add("installation", doctor_work.find_installation(engine))
+                report.add("installation", _find_installation(engine))
                 _examine_work_if_possible(report, engine)
         finally:
             engine.dispose()
@@ -150,17 +168,78 @@ def _examine_work_if_possible(report: Findings, engine: Engine) -> None:
         left_out = note(
             "corpora and workers were not examined", "mend the schema, and run doctor again"
         )
-        report.add("behind", [left_out])
+        report.add("corpora", [left_out])
 
 
 def _examine_work(report: Findings, engine: Engine) -> None:
-    from textsim_db.cli import doctor_work
     from textsim_db.corpus.database import Database
 
     db = Database(engine, owned=False)
-    workers = doctor_work.read_workers(db)
-    report.add("running", doctor_work.find_workers(db, workers))
-    report.add("behind", doctor_work.find_behind(db, workers))
+    report.add("running", [_find_workers(db)])
+    report.add("corpora", _find_corpora(db))
+
+
+def _find_installation(engine: Engine) -> Iterator[Finding]:
+    """Yield the objects of the schema that are missing or changed."""
+    from textsim_db.read import check_catalog
+
+    problems = check_catalog.check_installation(engine)
+    yield from _problem_findings(problems)
+    if not problems:
+        yield ok("all functions, tables and indexes of the schema are as they were installed")
+
+
+def _find_workers(db: Database) -> Finding:
+    """Return whether a worker runs, if one is needed."""
+    from textsim_db.db.engine import database_errors, read_rows
+
+    with database_errors():
+        ((is_standby, is_connected, have_lease, do_wait, is_tracked),) = read_rows(
+            db.engine, _WORKERS
+        )
+    if is_connected or have_lease:
+        return ok("a worker is connected" if is_connected else "a worker has leased changes")
+    command = "on the primary: textsim worker" if is_standby else "textsim worker"
+    remedy = f"{command}, or from time to time: CALL textsim.index_pending('CORPUS')"
+    if do_wait:
+        return fault("no worker is connected, and changes wait", remedy)
+    if is_tracked or any(source.mode == "queue" for source in db.sources()):
+        return note("no worker is connected: changes will wait", remedy)
+    return ok("no worker is connected, and no table needs a worker")
+
+
+def _find_corpora(db: Database) -> Iterator[Finding]:
+    """Yield the settings and objects of each corpus that are missing or changed."""
+    from textsim_db.db import stored_corpus
+    from textsim_db.read import check_catalog
+
+    names = db.corpora()
+    if not names:
+        yield note("there is no corpus", "textsim corpus create NAME")
+    for name in names:
+        with skip_unreadable(db, name):
+            corpus = stored_corpus.load_unchecked(db.engine, name)
+            problems = check_catalog.check_objects(db.engine, corpus)
+            yield from _problem_findings(problems, f'corpus "{name}": ')
+            if problems:
+                continue
+            try:
+                corpus.config.check_recipe(name)
+            except RecipeError as error:
+                remedy = f"textsim corpus drop {shown(name)}, then create and index it again"
+                yield fault(shown(str(error)), remedy)
+            else:
+                yield ok(f'corpus "{shown(name)}"')
+
+
+def _problem_findings(problems: list[Problem], begin: str = "") -> Iterator[Finding]:
+    """Yield a fault for each problem, up to a number."""
+    for problem in problems[:_SHOWN_PROBLEMS]:
+        fact = f"{begin}{problem.kind} {problem.subject}: {problem.detail}"
+        yield fault(shown(fact), problem.remedy)
+    if len(problems) > _SHOWN_PROBLEMS:
+        more = len(problems) - _SHOWN_PROBLEMS
+        yield fault(f"{begin}{more} more faults of this kind", "textsim check lists them")
 
 
 def _as_object(report: Findings) -> dict[str, object]:
