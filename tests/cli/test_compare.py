@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import subprocess
 import sys
@@ -77,21 +76,6 @@ def test_an_input_is_not_overwritten(textsim: Textsim) -> None:
     assert "new.txt is also a file that is compared; name another file" in told
     assert new.read_text() == "two"
     assert "-1 is too low" in textsim("compare", "a", "b", "--shingles", "-1", status=2).stderr
-
-
-def test_texts(textsim: Textsim) -> None:
-    result = textsim("compare", "one two three", "one two four", "--shingle", "word:1")
-    assert "compared as texts" in result.stderr
-    assert "one two [-three-]{+four+}" in result.stdout
-    assert '1 shingle only in the first: "three"' in result.stdout
-    data = json.loads(textsim("compare", "a b", "a c", "--format", "jsonl").stdout)
-    assert data["measures"]["levenshtein"] == 1
-    assert data["parts"][0] == ["same", "a ", "a "]
-    lines = textsim("compare", "a b", "a c", "--format", "csv").stdout.splitlines()
-    assert lines[0] == "measure,value"
-    assert "levenshtein,1" in lines
-    wrong = textsim("compare", "a", "b", "--shingle", "line:1", status=2)
-    assert "shingle" in wrong.stderr
 
 
 def test_keys(textsim: Textsim, database_url: str) -> None:

@@ -146,39 +146,6 @@ def test_a_corpus_is_tracked_and_untracked(textsim: Textsim, connection: Connect
     assert "is not tracked" in textsim("untrack", "news", "--yes", status=2).stderr
 
 
-def test_members_lists_tracked_clusters_and_those_of_one_document(
-    textsim: Textsim, connection: Connection
-) -> None:
-    textsim("corpus", "create", "news")
-    assert "To track it: textsim track news, or" in textsim("members", "news", status=2).stderr
-    textsim("track", "news")
-    texts = {"x": NEWS["d"], "y": NEWS["d"], **NEWS}
-    for key, text in texts.items():
-        connection.execute("SELECT textsim.add('news', %s, %s)", [key, text])
-    behind = textsim("members", "news")
-    assert behind.stdout == ""
-    assert "6 documents changed since the last update of the clusters" in behind.stderr
-    connection.execute("SELECT setval('textsim.cluster_id_seq', 1000)")
-    connection.execute("CALL textsim.update_clusters('news')")
-    listed = textsim("members", "news", "--format", "jsonl")
-    keys = {row["key"]: (row["cluster"], row["representative"]) for row in rows(listed)}
-    assert sorted(keys) == sorted(texts)
-    assert {keys[key] for key in "xyd"} == {(keys["x"][0], "x")}
-    assert {keys[key] for key in "abc"} == {(keys["a"][0], "a")}
-    assert listed.stderr == "2 clusters of 6 documents found\n"
-    for key, members in ("b", "abc"), ("d", "dxy"):
-        one = textsim("members", "news", key, "--format", "csv").stdout.splitlines()[1:]
-        assert [line.split(",")[1] for line in one] == list(members)
-    # An id has no separators, so that it can be copied.
-    assert f" {keys['a'][0]} " in textsim("members", "news", "a").stdout
-    assert keys["a"][0] > 1000
-    connection.execute("SELECT textsim.add('news', 'alone', 'words that nobody else has written')")
-    connection.execute("CALL textsim.update_clusters('news')")
-    assert "0 clusters of 0 documents" in textsim("members", "news", "alone").stderr
-    missing = textsim("members", "news", "nobody", status=2).stderr
-    assert missing == 'error: corpus "news" has no document "nobody"\n'
-
-
 def test_status_and_doctor_show_how_far_clusters_are_behind(
     textsim: Textsim, connection: Connection
 ) -> None:

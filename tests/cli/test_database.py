@@ -137,12 +137,3 @@ def test_install_upgrade_and_downgrade(empty_database_url: str) -> None:
     assert "back to nothing, with all corpora; " in result.stderr
     assert runner.invoke(app, ["db", "downgrade", "base", "--yes"]).exit_code == 0
     assert runner.invoke(app, ["corpus", "list"]).exit_code == 2
-
-
-def test_sql_needs_no_database(empty_database_url: str) -> None:
-    runner = CliRunner(env={URL_VARIABLE: "postgresql://127.0.0.1:1/none"})
-    script = runner.invoke(app, ["db", "sql"]).stdout
-    with psycopg.connect(empty_database_url, autocommit=True) as connection:
-        connection.execute(script.encode())
-    with textsim_db.connect(empty_database_url) as db:
-        assert db.corpora() == []

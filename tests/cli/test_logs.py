@@ -169,36 +169,6 @@ def test_every_command_has_the_options() -> None:
     assert all(issubclass(info.cls, logs.Command) for info in found)
 
 
-def test_status(textsim: Textsim, database_url: str) -> None:
-    with psycopg.connect(database_url, autocommit=True) as connection:
-        connection.execute("CREATE TABLE article (id text PRIMARY KEY, text text)")
-        connection.execute("INSERT INTO article VALUES ('a', 'one two three four')")
-        textsim("attach", "news", "article", "--create")
-        found = json.loads(textsim("status", "--format", "jsonl").stdout)
-        (news,) = found["corpora"]
-        assert (news["corpus"], news["indexed"], news["lag"]) == ("news", 1, None)
-        assert "written_per_second" not in news
-        assert [table["table"] for table in news["tables"]] == ["article"]
-        connection.execute(
-            "INSERT INTO article SELECT repeat('k', 1001) || i, 'bad' FROM generate_series(1, 5) i"
-        )
-        textsim("worker", "--once", status=1)
-        connection.execute("INSERT INTO article VALUES ('late', 'five six seven')")
-        connection.execute(
-            "UPDATE textsim.pending SET created_at = now() - interval '90 s' WHERE error IS NULL"
-        )
-        result = textsim("status", "--format", "jsonl")
-        (news,) = json.loads(result.stdout)["corpora"]
-        assert (news["pending"], news["failed"]) == (1, 5)
-        assert 90 <= news["lag"] < 150
-        assert [error["key"][1001:] for error in news["errors"]] == ["3", "4", "5"]
-        assert all("bytes long" in error["error"] for error in news["errors"])
-        assert "no worker is connected, and changes wait" in result.stderr
-        shown = textsim("status").stdout
-        assert "s ago" in shown
-        assert "bytes long" in shown
-
-
 @pytest.mark.long
 def test_status_shows_rates(textsim: Textsim, database_url: str) -> None:
     stop = threading.Event()

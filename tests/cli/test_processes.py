@@ -204,16 +204,3 @@ def test_an_interrupted_attach_says_what_remains(db: ts.Database, connection: Co
     status, messages = interrupt(db.url, "attach c t", has_documents)
     assert status == 130
     assert "the table is attached; to index the other rows: textsim worker --once" in messages
-
-
-@pytest.mark.more
-def test_interrupted_checks(db: ts.Database, connection: Connection) -> None:
-    corpus = db.create_corpus("c")
-    corpus.add_many(documents(DOCUMENTS, words=60, seed=1))
-    reading = RUNNING + b"AND state = 'active' AND query LIKE '%%textsim-db:%%'"
-    status, messages = interrupt(
-        db.url, "check c", lambda: connection.execute(reading, ["textsim-db check"]).fetchall()
-    )
-    assert (status, messages) == (130, "interrupted\n")
-    wait_for(lambda: not connection.execute(RUNNING, ["textsim-db check"]).fetchall())
-    assert corpus.check() == []

@@ -100,14 +100,6 @@ def test_nothing_found(news: Textsim) -> None:
         assert news(*args, "--threshold", "0.5").stderr == BELOW + "no candidate is that similar\n"
 
 
-def test_searches_list_all_results_by_default(textsim: Textsim) -> None:
-    lines = (json.dumps({"id": i, "text": NEWS["a"]}) for i in range(30))
-    Path("a.jsonl").write_text("\n".join(lines))
-    textsim("index", "c", "a.jsonl", "--create")
-    assert len(rows(textsim("query", "c", NEWS["a"], "--format", "jsonl"))) == 30
-    assert len(rows(textsim("neighbours", "c", "7", "--format", "jsonl"))) == 29
-
-
 @pytest.mark.parametrize(
     ("args", "message"),
     [
@@ -125,16 +117,6 @@ def test_searches_list_all_results_by_default(textsim: Textsim) -> None:
 )
 def test_wrong_usage(args: list[str], message: str, news: Textsim) -> None:
     assert message in news("query", "news", "text", *args, status=2).stderr
-
-
-def test_clusters(news: Textsim) -> None:
-    result = news("clusters", "news", "--format", "jsonl")
-    assert rows(result) == [{"size": 3, "weakest": 10 / 11, "keys": ["a", "b", "c"]}]
-    assert result.stderr == "1 cluster of 3 documents found\n"
-    lines = news("clusters", "news", "--format", "csv").stdout.splitlines()
-    assert lines[0] == "cluster,size,weakest,key"
-    assert [line.rpartition(",")[2] for line in lines[1:]] == ["a", "b", "c"]
-    assert news("clusters", "news").stdout.split()[-3:] == ["a", "b", "c"]
 
 
 def test_long_and_strange_keys_stay_whole_in_tables(textsim: Textsim) -> None:

@@ -159,22 +159,6 @@ def test_a_word_of_a_megabyte_is_stored(db: ts.Database, shingle: str) -> None:
     assert corpus.check() == []
 
 
-@pytest.mark.long
-def test_a_document_of_50_megabytes_is_stored(
-    db: ts.Database, request: pytest.FixtureRequest
-) -> None:
-    if request.node.callspec.params["server"] == "16":
-        pytest.skip("one server is enough for this")
-    corpus = db.create_corpus("c", num_hashes=16)
-    lines = (f"line {i % 9000} of a very long document that says little" for i in range(1_050_000))
-    text = "\n".join([*lines, *(f"number {i}" for i in range(9000))])
-    assert len(text) > 50_000_000
-    assert corpus.add_many([("small", "a b c"), ("huge", text), ("d", "e f g")]).added == 3
-    [match] = corpus.query(text[: len(text) - 1000])
-    assert match.key == "huge"
-    assert 0.99 < match.similarity < 1
-
-
 def test_a_document_over_the_limit_is_refused(corpus: ts.Corpus) -> None:
     report = corpus.add_many([("small", "a b c"), ("huge", "x" * (128 * 1024 * 1024 + 1))])
     assert report.added == 1
