@@ -17,8 +17,6 @@ import textsim_db as ts
 from tests.support.rebuilds import TEXTS, stored_rows
 from tests.support.threads import repeating
 from textsim_db.db import stored_corpus
-from textsim_db.sync.apply_changes import WordPiece
-from textsim_db.sync.apply_row_changes import RowPiece
 from textsim_db.sync.pieces import Piece
 from textsim_db.write import copy_corpus, rebuild
 
@@ -133,27 +131,26 @@ def test_a_worker_that_meets_a_rebuild_logs_no_error(
     with psycopg.connect(db.url, autocommit=True) as connection:
         connection.execute("CREATE TABLE t (id int PRIMARY KEY, body text)")
         corpus.attach("t", "id", "body")
-        seeds = iter((2, 3))
+        seeds: list[int] = []
+        cut = Piece.cut
 
-        def rebuild_first(kind: type[Piece]) -> None:
-            cut = kind.cut
+        def rebuilt_first(piece: Piece) -> Iterator[Piece]:
+            while seeds:
+                db.corpus("c").rebuild(seed=seeds.pop())
+            yield from cut(piece)
 
-            def rebuilt_first(piece: Piece) -> Iterator[Piece]:
-                for seed in islice(seeds, 1):
-                    db.corpus("c").rebuild(seed=seed)
-                yield from cut(piece)
-
-            monkeypatch.setattr(kind, "cut", rebuilt_first)
-
-        rebuild_first(RowPiece)
-        rebuild_first(WordPiece)
-        for write in (
-            "INSERT INTO t VALUES (1, 'the words of a row')",
-            "SELECT textsim.add('c', 'by hand', 'words that wait for their ids')",
+        monkeypatch.setattr(Piece, "cut", rebuilt_first)
+        for seed, write in enumerate(
+            (
+                "INSERT INTO t VALUES (1, 'the words of a row')",
+                "SELECT textsim.add('c', 'by hand', 'words that wait for their ids')",
+            ),
+            2,
         ):
+            seeds.append(seed)
             connection.execute(write.encode())
             db.worker().run(until_idle=True)
-    assert next(seeds, None) is None
+            assert not seeds
     assert corpus.status()[:4] == (2, 0, None, 0)
     assert [r.getMessage() for r in caplog.records if r.levelname in ("WARNING", "ERROR")] == []
 

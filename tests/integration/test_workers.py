@@ -24,8 +24,8 @@ from tests.support.waiting import CLIENT_WAITS_FOR_A_LOCK, PATIENCE_SECONDS, wai
 from tests.support.workers import running_worker
 from textsim_db.db import limit_worker_statements
 from textsim_db.sync import faults, read_source, report_worker
-from textsim_db.sync.apply_row_changes import RowPiece
 from textsim_db.sync.pending_log import FAIL_TRIES
+from textsim_db.sync.pieces import Piece
 
 
 def test_a_running_worker_indexes_changes_and_reconnects(
@@ -90,14 +90,14 @@ def test_a_worker_skips_a_locked_table(
     connection.execute("CREATE TABLE fine (id int PRIMARY KEY, body text)")
     other.attach("fine", "id", "body")
     claims = 0
-    cut = RowPiece.cut
+    cut = Piece.cut
 
-    def count_claims(piece: RowPiece) -> Iterator[RowPiece]:
+    def count_claims(piece: Piece) -> Iterator[Piece]:
         nonlocal claims
         claims += 1
         return cut(piece)
 
-    monkeypatch.setattr(RowPiece, "cut", count_claims)
+    monkeypatch.setattr(Piece, "cut", count_claims)
     with running_worker(db, lease=0.05):
         wait_for(lambda: claims > FAIL_TRIES)
         connection.execute("INSERT INTO fine VALUES (1, 'goes on')")

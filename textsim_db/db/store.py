@@ -60,8 +60,9 @@ class CurrentStore:
     ) -> Result:
         """Call a function that reads; call it again if the corpus was rebuilt meanwhile."""
         while True:
-            with suppress(CorpusChanged):
-                return self.write(function, *args, **kwargs)
+            store = self.store
+            with suppress(CorpusChanged), self._errors(store):
+                return function(store, *args, **kwargs)
 
     def search(
         self,

@@ -79,13 +79,13 @@ class JudgementPages:
         ]
         return _file("".join(lines), "judgements.jsonl", "application/x-ndjson")
 
-    async def read(self, request: Request) -> Response:
+    async def take_in(self, request: Request) -> Response:
         """Record the judgements of a file that the form carries."""
         kind = request.headers.get("content-type", "")
         body = await body_of(request, _MOST_FILE_BYTES)
-        return await run_in_threadpool(self._read, kind, body)
+        return await run_in_threadpool(self._take_in, kind, body)
 
-    def _read(self, content_type: str, body: bytes) -> Response:
+    def _take_in(self, content_type: str, body: bytes) -> Response:
         self._site.check_writable()
         fields = _parts(content_type, body)
         name, data = fields.get("file", ("", b""))

@@ -173,7 +173,7 @@ class Review:
                 Route("/judgements.jsonl", judgements.json_lines),
                 Route("/judge", pairs.judge, methods=["POST"]),
                 Route("/undo", pairs.undo, methods=["POST"]),
-                Route("/import", judgements.read, methods=["POST"]),
+                Route("/import", judgements.take_in, methods=["POST"]),
                 Mount("/static", StaticFiles(directory=FOLDER / "static")),
             ],
             exception_handlers={TextsimError: self._failed, HTTPException: self._refused},

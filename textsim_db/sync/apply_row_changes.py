@@ -6,9 +6,9 @@ again only if they changed.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import suppress
-from dataclasses import dataclass, replace
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -19,157 +19,98 @@ from textsim_db.db.engine import Connection
 from textsim_db.db.store import Store
 from textsim_db.results import ChangeReport, Refusal
 from textsim_db.sync import pending_log, read_source
-from textsim_db.sync.faults import Subject
-from textsim_db.sync.pieces import OF_ROWS, SOURCE_PATIENCE, Piece
+from textsim_db.sync.pieces import SOURCE_PATIENCE, Piece
 from textsim_db.sync.read_source import SourceRows, StoredSource
 from textsim_db.write import detect_changes, write_batch
-from textsim_db.write.batches import BATCH_DOCUMENTS
 from textsim_db.write.load_batches import with_word_ids
 from textsim_db.write.prepare_batches import Batch, prepare
 from textsim_db.write.statements import QUEUE_OF_WRITERS
 
-INLINE_DOCUMENTS = 1000
-"""The documents of a piece in mode inline, in which users' transactions wait for locked documents."""
+Change = Callable[[Connection], ChangeReport]
+"""Writes the documents of a piece in the caller's transaction."""
 
 
 class ComparedRows(NamedTuple):
     """Rows compared with their documents."""
 
-    changes: RowChanges
+    rows: SourceRows
+    batch: Batch
     outcomes: npt.NDArray[np.int8]
     """The outcome of writing each row."""
     adopted: list[int]
     """The ids of documents that would only get a new source."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RowPiece(Piece):
-    """Keys of rows of an attached table, or of documents that came from it."""
+def compare_rows(piece: Piece, source: StoredSource) -> ComparedRows:
+    """Compare rows with their documents; adds only new words to the dictionary."""
+    with read_source.reading(piece.store.engine, source) as connection:
+        rows = read_source.read_rows(connection, source, piece.keys)
+        cursor = connection.cursor(binary=True)
+        documents = write_batch.find(cursor, piece.corpus, piece.keys)
+    batch = _batch(rows, piece.store)
+    outcomes, adopted = detect_changes.outcomes(batch, documents, source.id)
+    return ComparedRows(rows, batch, outcomes, adopted)
 
-    kind = "change"
 
-    source: StoredSource
-    skip_unchanged: bool = False
-    """Whether to open no transaction if the documents equal the rows."""
-    rows: SourceRows | None = None
-    """The rows, if cut() has read them."""
-
-    @property
-    def source_id(self) -> int:
-        """The id of the attached table."""
-        return self.source.id
-
-    @property
-    def table(self) -> str:
-        """The name of the attached table."""
-        return self.source.name
-
-    @property
-    def subject(self) -> Subject:
-        """The indexing of the attached table."""
-        return self.source.indexing
-
-    @property
-    def max_keys(self) -> int:
-        """How many keys one transaction may have: users' transactions wait for it in mode inline."""
-        return INLINE_DOCUMENTS if self.source.mode == "inline" else BATCH_DOCUMENTS
-
-    def cut(self) -> Iterator[RowPiece]:
-        """Cut a piece by number of keys and by bytes of texts; the text of a single key is read."""
-        if len(self.keys) != 1:
-            yield from Piece.cut(self)
-            return
-        rows: SourceRows | None = None
-        with (
-            suppress(*OF_ROWS),
-            read_source.reading(self.store.engine, self.source) as connection,
-        ):
-            rows = read_source.read_rows(connection, self.source, self.keys)
-        yield replace(self, rows=rows)
-
-    def read_sizes(self) -> dict[str, int]:
-        """Return the bytes of the texts of the rows, without the texts."""
-        with read_source.reading(self.store.engine, self.source) as connection:
-            return read_source.read_sizes(connection, self.source, self.keys)
-
-    def resolve_changes(self) -> RowChanges | None:
-        """Read the rows and compute their batch; None if the piece may be skipped."""
-        if not self.skip_unchanged:
-            rows = self.rows
-            if rows is None:
-                with read_source.reading(self.store.engine, self.source) as connection:
-                    rows = read_source.read_rows(connection, self.source, self.keys)
-            return RowChanges(self, rows, _batch(rows, self.store))
-        changes, outcomes, adopted = self.compare()
-        is_whole = len(changes.batch.keys) == len(self.keys)
+def resolve_rows(piece: Piece, source: StoredSource) -> Change | None:
+    """Read the rows and compute their batch; None if the piece may be skipped."""
+    if piece.skip_unchanged:
+        rows, batch, outcomes, adopted = compare_rows(piece, source)
+        is_whole = len(batch.keys) == len(piece.keys)
         if is_whole and not adopted and np.all(outcomes == detect_changes.UNCHANGED):
             return None
-        return changes
-
-    def compare(self) -> ComparedRows:
-        """Compare the rows with their documents; writes only new words of the dictionary."""
-        with read_source.reading(self.store.engine, self.source) as connection:
-            rows = read_source.read_rows(connection, self.source, self.keys)
-            cursor = connection.cursor(binary=True)
-            documents = write_batch.find(cursor, self.corpus, self.keys)
-        batch = _batch(rows, self.store)
-        outcomes, adopted = detect_changes.outcomes(batch, documents, self.source.id)
-        return ComparedRows(RowChanges(self, rows, batch), outcomes, adopted)
+    else:
+        rows = piece.read_rows(source) if piece.rows is None else piece.rows
+        batch = _batch(rows, piece.store)
+    return partial(_index_rows, piece, source, rows, batch)
 
 
-@dataclass(frozen=True, slots=True)
-class RowChanges:
-    """The rows of a piece, when they were read."""
+def _index_rows(
+    piece: Piece, source: StoredSource, resolved: SourceRows, batch: Batch, connection: Connection
+) -> ChangeReport:
+    """Index the current rows; if they equal the resolved rows, the batch computed ahead is used.
 
-    piece: RowPiece
-    rows: SourceRows
-    batch: Batch
-
-    def write_changes(self, connection: Connection) -> ChangeReport:
-        """Write the current rows; if they did not change, the batch computed ahead is used.
-
-        The documents are locked before the rows are read. So a transaction that writes both, as inline
-        triggers do, cannot write between the two steps. If it adds a document, we get a UniqueViolation.
-        """
-        piece, source, cursor = self.piece, self.piece.source, connection.cursor(binary=True)
-        documents, keys = _lock_documents(connection, piece)
-        rows = read_source.read_rows(connection, source, keys)
-        owners = _other_owners(connection, source, documents)
-        own_documents = {key: row for key, row in documents.items() if key not in owners}
-        own_rows = {key: row for key, row in rows.items() if key not in owners}
-        batch = self.batch if own_rows == self.rows else _batch(own_rows, piece.store)
-        outcomes, twins = write_batch.write(cursor, piece.store, batch, source.id, own_documents)
-        if source.mode == "inline":
-            _check_added_rows(connection, source, rows, batch, outcomes)
-        surplus = [own_documents[key] for key in own_documents.keys() - set(batch.keys)]
-        removed = write_batch.remove_locked(cursor, piece.corpus, surplus)
-        refused = [
-            Refusal(key, f"the corpus has this key from the table {owners[key]}")
-            for key in sorted(owners.keys() & rows.keys())
-        ]
-        refused += [
-            Refusal(
-                batch.keys[place],
-                f'the text matches document "{matches[0].key[:100]}" with similarity '
-                f"{matches[0].similarity:.3f}, and the corpus keeps near-duplicates out",
-            )
-            for place, matches in twins
-        ]
-        added, replaced, unchanged, completed, _, extended = np.bincount(
-            outcomes, minlength=6
-        ).tolist()
-        return ChangeReport(
-            added=added,
-            replaced=replaced + extended,
-            removed=removed,
-            unchanged=unchanged,
-            completed=completed,
-            refused=[*batch.refused, *refused],
+    The documents are locked before the rows are read. So a transaction that writes both, as inline
+    triggers do, cannot write between the two steps. If it adds a document, we get a UniqueViolation.
+    """
+    cursor = connection.cursor(binary=True)
+    documents, keys = _lock_documents(connection, piece, source)
+    rows = read_source.read_rows(connection, source, keys)
+    owners = _other_owners(connection, source, documents)
+    own_documents = {key: row for key, row in documents.items() if key not in owners}
+    own_rows = {key: row for key, row in rows.items() if key not in owners}
+    if own_rows != resolved:
+        batch = _batch(own_rows, piece.store)
+    outcomes, twins = write_batch.write(cursor, piece.store, batch, source.id, own_documents)
+    if source.mode == "inline":
+        _check_added_rows(connection, source, rows, batch, outcomes)
+    surplus = [own_documents[key] for key in own_documents.keys() - set(batch.keys)]
+    removed = write_batch.remove_locked(cursor, piece.corpus, surplus)
+    refused = [
+        Refusal(key, f"the corpus has this key from the table {owners[key]}")
+        for key in sorted(owners.keys() & rows.keys())
+    ]
+    refused += [
+        Refusal(
+            batch.keys[place],
+            f'the text matches document "{matches[0].key[:100]}" with similarity '
+            f"{matches[0].similarity:.3f}, and the corpus keeps near-duplicates out",
         )
+        for place, matches in twins
+    ]
+    added, replaced, unchanged, completed, _, extended = np.bincount(outcomes, minlength=6).tolist()
+    return ChangeReport(
+        added=added,
+        replaced=replaced + extended,
+        removed=removed,
+        unchanged=unchanged,
+        completed=completed,
+        refused=[*batch.refused, *refused],
+    )
 
 
 def _lock_documents(
-    connection: Connection, piece: RowPiece
+    connection: Connection, piece: Piece, source: StoredSource
 ) -> tuple[detect_changes.StoredByKey, list[str]]:
     """Lock the documents of a piece; return them, and the keys that no other transaction has locked.
 
@@ -177,7 +118,7 @@ def _lock_documents(
     has locked the document of a key, the key is postponed.
     """
     connection.execute(QUEUE_OF_WRITERS, [piece.corpus.id])
-    read_source.lock_table(connection, piece.source, SOURCE_PATIENCE)
+    read_source.lock_table(connection, source, SOURCE_PATIENCE)
     cursor = connection.cursor(binary=True)
     documents, busy = write_batch.lock_free(cursor, piece.corpus, piece.keys)
     if busy:

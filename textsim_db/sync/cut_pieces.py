@@ -12,7 +12,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import psycopg
 from sqlalchemy import Engine
@@ -26,11 +26,9 @@ from textsim_db.db.statements import CORPUS_IDS
 from textsim_db.db.store import Store
 from textsim_db.errors import ConfigurationError, RecipeError, TextsimError
 from textsim_db.sync import read_source, statements
-from textsim_db.sync.apply_changes import WordPiece, words_of
-from textsim_db.sync.apply_row_changes import RowPiece
 from textsim_db.sync.faults import StepFaults, Subject
 from textsim_db.sync.pending_log import Claims, LogEntry, set_aside
-from textsim_db.sync.pieces import Piece, cut_keys, next_page
+from textsim_db.sync.pieces import Piece, cut_keys, next_page, words_of
 from textsim_db.sync.read_source import StoredSource
 from textsim_db.text import languages
 from textsim_db.write.batches import BATCH_DOCUMENTS
@@ -149,7 +147,7 @@ class _Sweep:
     source: StoredSource
     entries: list[int]
     """The entries that ask for the comparison."""
-    pieces: Iterator[RowPiece] | None = None
+    pieces: Iterator[Piece] | None = None
     """None until the sweep begins; until then further entries may join it."""
 
 
@@ -212,9 +210,7 @@ class ClaimedPieces:
         if piece is None:
             self._sweeps.remove(sweep)
             # It only deletes the entries.
-            piece = RowPiece(
-                store=sweep.store, source=sweep.source, keys=[], entries=tuple(sweep.entries)
-            )
+            piece = Piece(sweep.store, [], sweep.source, tuple(sweep.entries))
         yield piece
 
     def _plan_sweep(self, entry: LogEntry) -> None:
@@ -248,15 +244,12 @@ class ClaimedPieces:
             self._sources.expire()
             return
         keys = sorted({key for entry in entries for key in entry.keys or ()})
-        piece: Piece = WordPiece(store=store, keys=keys)
-        if source_id is not None:
-            if source is None:  # another entry of it has just failed
-                self._claims.release(ids, uncounted_tries=1)
-                return
-            piece = RowPiece(store=store, keys=keys, source=source)
+        if source_id is not None and source is None:  # another entry of it has just failed
+            self._claims.release(ids, uncounted_tries=1)
+            return
         tries = max(entry.tries for entry in entries)
         try:
-            yield from replace(piece, entries=tuple(ids), tries=tries).cut()
+            yield from Piece(store, keys, source, tuple(ids), tries).cut()
         except psycopg.Error as error:
             self._leave(subject, ids, error)
 
@@ -268,13 +261,12 @@ class ClaimedPieces:
             self._sources.expire()
 
 
-def sweep_table(store: Store, source: StoredSource) -> Iterator[RowPiece]:
+def sweep_table(store: Store, source: StoredSource) -> Iterator[Piece]:
     """Yield pieces of all keys of a table, and then of the documents that have no row any more."""
-    rows = RowPiece(store=store, source=source, keys=[], skip_unchanged=True)
     after: str | None = None
     while sizes := _row_page(store, source, after):
-        for keys in cut_keys(list(sizes), sizes, rows.max_keys):
-            yield rows.part(keys, is_last=False)
+        for keys in cut_keys(list(sizes), sizes, source):
+            yield Piece(store, keys, source, skip_unchanged=True)
         after = list(sizes)[-1]
     after = None
     while True:
@@ -282,7 +274,7 @@ def sweep_table(store: Store, source: StoredSource) -> Iterator[RowPiece]:
         if not keys:
             return
         if absent:
-            yield RowPiece(store=store, source=source, keys=absent)
+            yield Piece(store, absent, source)
         after = keys[-1]
 
 

@@ -1,4 +1,4 @@
-"""What is wrong with single tables and corpora, so that a worker goes on with the others.
+"""The faults of single tables and corpora: a worker goes on with the others.
 
 Each step of maintenance of a table or a corpus runs in attempt(), or notes its error. The step is tried
 again after growing pauses. The log, textsim.worker and so status and the metrics tell of it.
@@ -7,11 +7,9 @@ again after growing pauses. The log, textsim.worker and so status and the metric
 from __future__ import annotations
 
 import logging
-import threading
 import time
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import psycopg
@@ -48,7 +46,7 @@ class Subject(NamedTuple):
     """The name of the table, or the step with the name of the corpus."""
     corpus_id: int
     lacks: str
-    """What is not done while the step fails."""
+    """Says that the step fails."""
 
 
 def step_of_corpus(step: str, corpus_id: int, name: str, lacks: str) -> Subject:
@@ -65,8 +63,16 @@ def concerns_all(engine: Engine, error: Exception) -> bool:
     return isinstance(error, (DatabaseUnavailable, SchemaError))
 
 
-@dataclass(slots=True)
-class _Fault:
+def concerns_corpus(engine: Engine, error: Exception) -> bool:
+    """Return whether every document of a table or corpus would fail with an error.
+
+    A right, a function or a table that is missing is never the fault of a document.
+    """
+    is_of_schema = isinstance(error, psycopg.Error) and (error.sqlstate or "").startswith("42")
+    return is_of_schema or isinstance(error, OUTDATED) or concerns_all(engine, error)
+
+
+class _Fault(NamedTuple):
     """The last error of a step."""
 
     subject: Subject
@@ -76,20 +82,16 @@ class _Fault:
     """When the step may be tried again, of the monotonic clock."""
     is_reported: bool
 
-
-def _pauses_after(error: Exception) -> tuple[float, float]:
-    if isinstance(error, pg.LockNotAvailable):
-        return LOCKED_SECONDS
-    return _QUIET_PAUSE if isinstance(error, _QUIET) else PAUSE_SECONDS
+    def __str__(self) -> str:
+        return f"{self.subject.lacks}: {self.reason}"
 
 
 class StepFaults:
-    """The faults that one worker has met; its threads share them."""
+    """The faults that one worker has met; its threads share them, and each changes one at a time."""
 
     def __init__(self, engine: Engine, quiet_tries: int = _QUIET_TRIES) -> None:
         self._engine = engine
         self._quiet_tries = quiet_tries
-        self._lock = threading.Lock()
         self._by_name: dict[str, _Fault] = {}
         self._refused: dict[str, str] = {}
         """The tables that this role must not index, with the reason; another worker may."""
@@ -112,43 +114,38 @@ class StepFaults:
         if isinstance(error, psycopg.Error):
             reason = error.diag.message_primary or reason
         is_quiet = isinstance(error, _QUIET)
-        with self._lock:
-            before = self._by_name.get(subject.name)
-            failures = 0 if before is None else before.failures
-            seconds = pause_seconds(failures, _pauses_after(error), 0.5)
-            is_reported = not is_quiet or failures + 1 >= self._quiet_tries
-            due_at = time.monotonic() + seconds
-            self._by_name[subject.name] = _Fault(subject, reason, failures + 1, due_at, is_reported)
-            was_told = before is not None and before.is_reported and before.reason == reason
-        if is_reported and not was_told:
-            fields = {"table": subject.name, "reason": reason}
-            log.error("%s: %s", subject.lacks, reason, extra=fields)
+        pauses = _QUIET_PAUSE if is_quiet else PAUSE_SECONDS
+        if isinstance(error, pg.LockNotAvailable):
+            pauses = LOCKED_SECONDS
+        before = self._by_name.get(subject.name)
+        failures = before.failures if before else 0
+        due_at = time.monotonic() + pause_seconds(failures, pauses, 0.5)
+        is_reported = not is_quiet or failures + 1 >= self._quiet_tries
+        fault = _Fault(subject, reason, failures + 1, due_at, is_reported)
+        self._by_name[subject.name] = fault
+        if is_reported and not (before and before.is_reported and before.reason == reason):
+            log.error("%s", fault, extra={"table": subject.name, "reason": reason})
 
     def is_due(self, subject: Subject) -> bool:
         """Return whether to try a step: it has no fault, or the pause after its error is over."""
-        with self._lock:
-            fault = self._by_name.get(subject.name)
-            return fault is None or time.monotonic() >= fault.due_at
+        fault = self._by_name.get(subject.name)
+        return fault is None or time.monotonic() >= fault.due_at
 
     def clear(self, subject: Subject) -> None:
         """Forget the fault of a step that has succeeded."""
-        with self._lock:
-            self._by_name.pop(subject.name, None)
+        self._by_name.pop(subject.name, None)
 
     def clear_due(self, subjects: Collection[str]) -> None:
         """Forget the faults of these steps whose pauses are over: nothing is left that they can do."""
-        now = time.monotonic()
-        with self._lock:
-            for name in subjects:
-                if name in self._by_name and now >= self._by_name[name].due_at:
-                    del self._by_name[name]
+        for fault in self._all():
+            if fault.subject.name in subjects and self.is_due(fault.subject):
+                self.clear(fault.subject)
 
     def keep(self, corpora: Collection[int]) -> None:
         """Forget the faults of corpora that are no more."""
-        with self._lock:
-            for name, fault in list(self._by_name.items()):
-                if fault.subject.corpus_id not in corpora:
-                    del self._by_name[name]
+        for fault in self._all():
+            if fault.subject.corpus_id not in corpora:
+                self.clear(fault.subject)
 
     def refuse(self, name: str, reason: str | None) -> None:
         """Note why this role must not index a table; reason is None if it may."""
@@ -161,27 +158,25 @@ class StepFaults:
     @property
     def is_settling(self) -> bool:
         """Whether a step had an error that often passes at once."""
-        with self._lock:
-            return any(not fault.is_reported for fault in self._by_name.values())
+        return any(not fault.is_reported for fault in self._all())
 
     def by_name(self) -> dict[str, str]:
         """Return the reasons by the names of the tables and steps."""
-        with self._lock:
-            found = {n: f.reason for n, f in self._by_name.items() if f.is_reported}
-        return self._refused | found
+        return self._refused | {f.subject.name: f.reason for f in self._all() if f.is_reported}
 
     def raise_any(self) -> None:
         """Raise ConfigurationError if a step has a fault; the other steps are done."""
-        with self._lock:
-            left = [f"{f.subject.lacks}: {f.reason}" for f in self._by_name.values()]
-        if left:
-            raise ConfigurationError("; ".join(left))
+        if faults := self._all():
+            raise ConfigurationError("; ".join(map(str, faults)))
 
     def report(self) -> list[dict[str, object]]:
         """Return what textsim.worker stores of the faults, without what only this role must not do."""
-        with self._lock:
-            return [
-                {"corpus_id": f.subject.corpus_id, "fault": f"{f.subject.lacks}: {f.reason}"}
-                for f in self._by_name.values()
-                if f.is_reported
-            ]
+        return [
+            {"corpus_id": fault.subject.corpus_id, "fault": str(fault)}
+            for fault in self._all()
+            if fault.is_reported
+        ]
+
+    def _all(self) -> list[_Fault]:
+        """Return the faults of this moment, which other threads may change meanwhile."""
+        return list(self._by_name.values())

@@ -186,7 +186,8 @@ def fail(connection: Connection, piece: Piece, refused: Iterable[Refusal]) -> No
 
 def postpone(connection: Connection, piece: Piece, keys: Sequence[str], tries: int = 0) -> None:
     """Log keys of a piece again, to be claimed after 2**tries seconds."""
-    parameters = [piece.kind, piece.corpus.id, piece.source_id, list(keys), tries, 2**tries]
+    kind = "words" if piece.source is None else "change"
+    parameters = [kind, piece.corpus.id, piece.source_id, list(keys), tries, 2**tries]
     connection.execute(statements.POSTPONE, parameters)
 
 

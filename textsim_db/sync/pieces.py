@@ -6,19 +6,19 @@ pieces may be written in any order, and more than once.
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import ClassVar, Protocol, Self
+from typing import Self
 
 import psycopg
 from psycopg import errors as pg
 
-from textsim_db.db.engine import Connection
+from textsim_db.db.engine import transaction
 from textsim_db.db.store import Store
 from textsim_db.db.stored_corpus import StoredCorpus
-from textsim_db.results import ChangeReport
+from textsim_db.sync import read_source, statements
 from textsim_db.sync.faults import Subject
+from textsim_db.sync.read_source import SourceRows, StoredSource
 from textsim_db.text.run_ahead import MAX_WEIGHT
 from textsim_db.write.batches import BATCH_DOCUMENTS
 
@@ -28,32 +28,34 @@ SOURCE_PATIENCE = "100ms"
 Much shorter than deadlock_timeout, which is 1 s by default. If a user's transaction and a piece wait
 for each other, the piece gives up before the server looks for a deadlock.
 """
-
-
-OF_ROWS = (psycopg.DataError, pg.DataCorrupted)
+INLINE_DOCUMENTS = 1000
+"""The documents of a piece in mode inline, in which users' transactions wait for locked documents."""
+_OF_ROWS = (psycopg.DataError, pg.DataCorrupted)
 """Errors that a single row or key causes."""
 
 
-class Changes(Protocol):
-    """The documents that a piece will write, computed before its transaction begins."""
+def words_of(corpus_id: int) -> Subject:
+    """Return the step that gives the words of a corpus their ids."""
+    name = f"words of corpus {corpus_id}"
+    return Subject(name, corpus_id, f"the {name} get no ids")
 
-    def write_changes(self, connection: Connection) -> ChangeReport:
-        """Write the documents of the piece, in the caller's transaction."""
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Piece(ABC):
+@dataclass(frozen=True, slots=True)
+class Piece:
     """Keys to be indexed in one transaction."""
 
     store: Store
     keys: list[str]
+    source: StoredSource | None = None
+    """The table of the rows; None: the keys are of documents whose words wait for ids."""
     entries: tuple[int, ...] = ()
     """The entries of the log to delete with this piece."""
     tries: int = 1
     """How often the entries were claimed."""
-
-    kind: ClassVar[str]
-    """The kind of the entries."""
+    skip_unchanged: bool = False
+    """Whether to open no transaction if the documents equal the rows."""
+    rows: SourceRows | None = None
+    """The rows, if cut() has read them."""
 
     @property
     def corpus(self) -> StoredCorpus:
@@ -63,54 +65,61 @@ class Piece(ABC):
     @property
     def source_id(self) -> int | None:
         """The id of the attached table; None if the keys are of documents."""
-        return None
+        return None if self.source is None else self.source.id
 
     @property
-    def table(self) -> str | None:
-        """The name of the attached table; None if the keys are of documents."""
-        return None
-
-    @property
-    @abstractmethod
     def subject(self) -> Subject:
         """The step of a table or a corpus that the piece belongs to."""
-
-    @property
-    def max_keys(self) -> int:
-        """How many keys one transaction may have."""
-        return BATCH_DOCUMENTS
-
-    @abstractmethod
-    def resolve_changes(self) -> Changes | None:
-        """Read and compute the changes, ahead of the transaction; None if there are none."""
-
-    @abstractmethod
-    def read_sizes(self) -> Mapping[str, int]:
-        """Return the bytes of the texts of the keys, without the texts."""
+        return words_of(self.corpus.id) if self.source is None else self.source.indexing
 
     def part(self, keys: list[str], is_last: bool) -> Self:
         """Return a piece with some of the keys; the entries belong to the last part."""
         return replace(self, keys=keys, entries=self.entries if is_last else ())
 
     def cut(self) -> Iterator[Self]:
-        """Cut a piece by number of keys and by bytes of texts.
+        """Cut a piece by number of keys and by bytes of texts; the row of a single key is read.
 
         A key that cannot be read comes alone; to resolve its piece raises the error again.
         """
+        sizes: Mapping[str, int] = {}
+        rows: SourceRows | None = None
         try:
-            sizes = self.read_sizes() if len(self.keys) > 1 else {}
-        except OF_ROWS:
-            middle = len(self.keys) // 2
-            yield from self.part(self.keys[:middle], is_last=False).cut()
-            yield from self.part(self.keys[middle:], is_last=True).cut()
-            return
-        parts = list(cut_keys(self.keys, sizes, self.max_keys))
+            if len(self.keys) > 1:
+                sizes = self._read_sizes()
+            elif self.keys and self.source is not None:
+                rows = self.read_rows(self.source)
+        except _OF_ROWS:
+            if len(self.keys) > 1:
+                middle = len(self.keys) // 2
+                yield from self.part(self.keys[:middle], is_last=False).cut()
+                yield from self.part(self.keys[middle:], is_last=True).cut()
+                return
+        whole = replace(self, rows=rows)
+        parts = list(cut_keys(self.keys, sizes, self.source))
         for i, keys in enumerate(parts):
-            yield self.part(keys, i == len(parts) - 1)
+            yield whole.part(keys, i == len(parts) - 1)
+
+    def read_rows(self, source: StoredSource) -> SourceRows:
+        """Return the rows of the keys."""
+        with read_source.reading(self.store.engine, source) as connection:
+            return read_source.read_rows(connection, source, self.keys)
+
+    def _read_sizes(self) -> dict[str, int]:
+        """Return the bytes of the texts or normal forms of the keys, without fetching them."""
+        if self.source is not None:
+            with read_source.reading(self.store.engine, self.source) as connection:
+                return read_source.read_sizes(connection, self.source, self.keys)
+        with transaction(self.store.engine) as connection:
+            statement = self.corpus.statement(statements.WAITING_SIZES)
+            return dict(connection.execute(statement, [self.keys]).fetchall())
 
 
-def cut_keys(keys: list[str], sizes: Mapping[str, int], most: int) -> Iterator[list[str]]:
-    """Cut keys into lists; without keys, yield an empty list."""
+def cut_keys(
+    keys: list[str], sizes: Mapping[str, int], source: StoredSource | None
+) -> Iterator[list[str]]:
+    """Cut keys into lists for one transaction each; without keys, yield an empty list."""
+    is_inline = source is not None and source.mode == "inline"
+    most = INLINE_DOCUMENTS if is_inline else BATCH_DOCUMENTS
     part: list[str] = []
     size = 0
     for key in keys:

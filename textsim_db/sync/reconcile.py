@@ -12,8 +12,8 @@ from textsim_db.errors import ConfigurationError
 from textsim_db.read import check_corpus
 from textsim_db.results import ChangeReport, Drift
 from textsim_db.sync import pending_log, read_source, statements, upkeep
-from textsim_db.sync.apply_changes import resolve_piece, waiting_pieces, write_piece
-from textsim_db.sync.apply_row_changes import RowPiece
+from textsim_db.sync.apply_changes import apply_piece, resolve_piece, waiting_pieces
+from textsim_db.sync.apply_row_changes import compare_rows
 from textsim_db.sync.cut_pieces import document_keys, sweep_table
 from textsim_db.sync.faults import StepFaults
 from textsim_db.sync.pieces import Piece
@@ -37,7 +37,7 @@ def drift(store: Store) -> Generator[Drift, None, None]:
                 continue
             _check_usable(source)
             for piece in sweep_table(store, source):
-                yield from _drift_of(piece)
+                yield from _drift_of(piece, source)
     faults.raise_any()
 
 
@@ -51,12 +51,11 @@ def _sources(store: Store) -> list[StoredSource]:
     return [s for s in read_source.sources(store.engine) if s.corpus_id == store.corpus.id]
 
 
-def _drift_of(piece: RowPiece) -> list[Drift]:
-    comparison = piece.compare()
-    rows, batch = comparison.changes.rows, comparison.changes.batch
+def _drift_of(piece: Piece, source: StoredSource) -> list[Drift]:
+    rows, batch, outcomes, _ = compare_rows(piece, source)
     drifts = [
         Drift(key, _KINDS[outcome])
-        for key, outcome in zip(batch.keys, comparison.outcomes.tolist(), strict=True)
+        for key, outcome in zip(batch.keys, outcomes.tolist(), strict=True)
         if outcome in _KINDS
     ]
     if not piece.skip_unchanged:  # then the keys are of documents, perhaps without a row
@@ -78,7 +77,7 @@ def reconcile(store: Store, progress: Callable[[int], None] | None = None) -> Ch
                 continue
             _check_usable(source)
             report.include(_reconcile_source(store, source, progress))
-    report.include(_write_all(waiting_pieces(store), None))
+    report.include(_apply_all(waiting_pieces(store), None))
     report.mended = _mend_clusters(store)
     faults.raise_any()
     return report
@@ -102,14 +101,14 @@ def _reconcile_source(
     read_source.log_unseen_changes(store.engine, source)
     with autocommit(store.engine) as connection:
         comparisons = pending_log.comparisons(connection, source.id)
-    report = _write_all(sweep_table(store, source), progress)
+    report = _apply_all(sweep_table(store, source), progress)
     # These entries asked for the comparison that is now done.
     with transaction(store.engine) as connection:
         pending_log.delete(connection, comparisons)
     return report
 
 
-def _write_all(pieces: Iterator[Piece], progress: Callable[[int], None] | None) -> ChangeReport:
+def _apply_all(pieces: Iterator[Piece], progress: Callable[[int], None] | None) -> ChangeReport:
     report = ChangeReport()
     keys = 0
     with closing(ahead(pieces, resolve_piece)) as resolved_pieces:
@@ -117,7 +116,7 @@ def _write_all(pieces: Iterator[Piece], progress: Callable[[int], None] | None) 
             for attempt in Attempts():
                 again = resolve_piece(resolved.piece) if attempt.failures else resolved
                 with attempt:
-                    report.include(write_piece(again))
+                    report.include(apply_piece(again))
             keys += len(resolved.piece.keys)
             if progress is not None:
                 progress(keys)

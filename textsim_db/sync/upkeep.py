@@ -18,8 +18,8 @@ from sqlalchemy import Engine
 
 from textsim_db.db import stored_corpus
 from textsim_db.db.dictionary import Dictionary
-from textsim_db.db.engine import configuration_errors, is_trouble, read_rows, transaction
-from textsim_db.db.retries import OUTDATED, PASSING, Attempts, is_timeout
+from textsim_db.db.engine import configuration_errors, read_rows, transaction
+from textsim_db.db.retries import PASSING, Attempts
 from textsim_db.db.store import Store
 from textsim_db.errors import CorpusNotFound
 from textsim_db.files.arrow_results import ResultColumns, columns_of
@@ -27,7 +27,7 @@ from textsim_db.lazy_imports import lazy
 from textsim_db.results import ClusterEvent, Member
 from textsim_db.settings.corpus_settings import Linkage
 from textsim_db.sync import statements
-from textsim_db.sync.faults import StepFaults, step_of_corpus
+from textsim_db.sync.faults import StepFaults, concerns_corpus, step_of_corpus
 from textsim_db.write.remove_documents import expire_some
 from textsim_db.write.statements import EXPIRING_CORPORA
 
@@ -233,13 +233,10 @@ class OutdatedClusters:
 
     def _is_of_entries(self, error: psycopg.Error) -> bool:
         """Return whether the entries cause the error, and not the server or somebody who cancels."""
-        if isinstance(error, pg.QueryCanceled):
-            return is_timeout(self._engine, error)
-        if isinstance(error, (*PASSING, *OUTDATED, *_PASSED_OVER)):
-            return False
-        if (error.sqlstate or "").startswith("42"):  # of the corpus
-            return False
-        return isinstance(error, pg.OutOfMemory) or not is_trouble(error)
+        is_of_others = isinstance(error, (*PASSING, *_PASSED_OVER))
+        return isinstance(error, pg.OutOfMemory) or not (
+            is_of_others or concerns_corpus(self._engine, error)
+        )
 
 
 EXPIRY_SECONDS = 1.0

@@ -3,7 +3,7 @@
     claim      lease entries of the log                                 leases
     cut        cut keys into pieces, and sweep tables to compare        entries_to_pieces
     resolve    read the rows and compute, in a thread, a piece ahead    apply_changes
-    write      one transaction, which also deletes the entries          apply_changes
+    apply      one transaction, which also deletes the entries          apply_changes
     expire     remove expired documents, once a second                  remove_expired
     track      update the clusters of tracked corpora, in a thread      tracked_clusters
     settle     vacuum the tables that grew, when the log is empty       write.vacuum_loads
@@ -35,7 +35,7 @@ from textsim_db.db.store import Store
 from textsim_db.errors import DatabaseError, DatabaseUnavailable, TextsimError
 from textsim_db.results import ChangeReport
 from textsim_db.sync import worker_state
-from textsim_db.sync.apply_changes import Resolved, resolve_piece, write_piece
+from textsim_db.sync.apply_changes import Resolved, apply_piece, resolve_piece
 from textsim_db.sync.cut_pieces import ClaimAgain, ClaimedPieces, WorkerSources
 from textsim_db.sync.faults import StepFaults
 from textsim_db.sync.notifications import NextPoll
@@ -158,23 +158,23 @@ class Worker:
         return total
 
     def _work(self, total: ChangeReport, until_idle: bool, recovery: _Recovery) -> None:
-        """Resolve and write pieces; while one piece is being written, the next one is resolved."""
+        """Resolve and apply pieces; while one piece is applied, the next one is resolved."""
         with (
             NextPoll(self._engine, self._settings) as next_poll,
             closing(self._pieces(next_poll, until_idle)) as pieces,
             closing(ahead(pieces, self._resolve)) as resolved_pieces,
         ):
-            self._write_pieces(resolved_pieces, total, recovery)
+            self._apply_all(resolved_pieces, total, recovery)
             self._settle()
             while until_idle and (removed := self._expire(is_last=True)):
                 total.removed += removed
             while until_idle and self._update_clusters(is_last=True):
                 pass
 
-    def _write_pieces(
+    def _apply_all(
         self, pieces: Iterable[Resolved | None], total: ChangeReport, recovery: _Recovery
     ) -> None:
-        """Write pieces; while one is being written, clusters are updated in a thread."""
+        """Apply pieces; while one is applied, clusters are updated in a thread."""
         empty_polls = 0
         with closing(ahead(repeat(None), lambda _: self._update_clusters())) as updates:
             for resolved, _ in zip(pieces, updates, strict=False):
@@ -182,7 +182,7 @@ class Worker:
                 total.removed += self._expire()
                 if resolved is not None:
                     empty_polls = 0
-                    total.include(self._write(resolved))
+                    total.include(self._apply(resolved))
                     del total.refused[:-KEPT_REFUSALS]
                     continue
                 empty_polls += 1
@@ -216,11 +216,11 @@ class Worker:
                 continue
             empty_polls, last_change = 0, time.monotonic()
 
-    def _write(self, resolved: Resolved) -> ChangeReport:
+    def _apply(self, resolved: Resolved) -> ChangeReport:
         piece, name = resolved.piece, resolved.piece.corpus.name
         try:
             with self._progress.step("writes documents"):
-                report = write_piece(resolved)
+                report = apply_piece(resolved)
         except (psycopg.Error, TextsimError) as error:
             self._faults.note(piece.subject, error)
             if isinstance(error, OUTDATED):
@@ -235,7 +235,8 @@ class Worker:
             log.warning('corpus %s: set aside "%s": %s', name, key[:100], reason, extra=fields)
         if self._settings.report is not None and piece.keys:
             seconds = time.monotonic() - resolved.started_at
-            self._settings.report(WorkReport(name, piece.table, report, seconds))
+            table = None if piece.source is None else piece.source.name
+            self._settings.report(WorkReport(name, table, report, seconds))
         return report
 
     def _resolve(self, piece: Piece | None) -> Resolved | None:
