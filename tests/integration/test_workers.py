@@ -22,7 +22,6 @@ from tests.support.sources import (
 )
 from tests.support.waiting import CLIENT_WAITS_FOR_A_LOCK, PATIENCE_SECONDS, wait_for, wait_until
 from tests.support.workers import running_worker
-from textsim_db.db import limit_worker_statements
 from textsim_db.sync import faults, read_source, report_worker
 from textsim_db.sync.pending_log import FAIL_TRIES
 from textsim_db.sync.pieces import Piece
@@ -123,27 +122,6 @@ def test_the_changes_of_a_locked_table_are_soon_tried_again(
         )
         holder.rollback()
         wait_for(lambda: "100" in corpus)
-
-
-def test_a_statement_that_takes_too_long_is_cancelled_and_repeated(
-    db: ts.Database,
-    corpus: ts.Corpus,
-    connection: Connection,
-    monkeypatch: pytest.MonkeyPatch,
-    caplog: pytest.LogCaptureFixture,
-) -> None:
-    monkeypatch.setattr(limit_worker_statements, "STATEMENT_SECONDS", 0.2)
-    make_table(connection)
-    corpus.attach("t", "id", "body")
-    # A busy machine may cancel a statement for row 10 too. Then its entry waits until its lease is over.
-    with running_worker(db, lease=5.0):
-        connection.execute("INSERT INTO t VALUES (10, 'before the log is locked')")
-        wait_for(lambda: "10" in corpus)
-        with psycopg.connect(db.url) as blocking:
-            blocking.execute("LOCK TABLE textsim.pending")
-            wait_for(lambda: "a statement took over 0.4 s" in caplog.text)
-        connection.execute("INSERT INTO t VALUES (11, 'after the log was locked')")
-        wait_for(lambda: "11" in corpus)
 
 
 @pytest.mark.more

@@ -32,7 +32,7 @@ Connection = psycopg.Connection[Any]
 
 
 class LentConnections:
-    """The connections that are lent at present; threads share the object."""
+    """The connections that a worker or a call uses, so that another thread can cancel them."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -56,22 +56,35 @@ class LentConnections:
             if is_outworn and lent.is_valid:
                 lent.invalidate()
 
+    @contextmanager
+    def of_worker(self) -> Iterator[None]:
+        """Note what is lent in this context, which is a worker's."""
+        token = _of_worker.set(self)
+        try:
+            yield
+        finally:
+            _of_worker.reset(token)
+
     def cancel(self) -> None:
-        """Cancel the statements that are running."""
-        with self._lock:
-            for connection in self._lent:
-                self._cancel(connection)
+        """Cancel the statements that are running.
 
-    def _cancel(self, connection: Connection) -> None:
-        """Cancel the statement of a connection.
-
-        When the request returns, the server has signalled the session, which ignores the signal if no
+        When a request returns, the server has signalled the session, which ignores the signal if no
         statement runs. A request that fails may arrive later, at another statement.
         """
-        try:
-            connection.cancel_safe(timeout=_CANCEL_SECONDS)
-        except psycopg.Error:
-            self._outworn.add(connection)
+        with self._lock:
+            for connection in self._lent:
+                try:
+                    connection.cancel_safe(timeout=_CANCEL_SECONDS)
+                except psycopg.Error:
+                    self._outworn.add(connection)
+
+
+_of_worker: ContextVar[LentConnections | None] = ContextVar("of_worker", default=None)
+
+
+def of_worker() -> LentConnections | None:
+    """Return the connections of the worker that this context belongs to, or None."""
+    return _of_worker.get()
 
 
 AGAIN_SECONDS = 0.1

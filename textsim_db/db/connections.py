@@ -29,7 +29,7 @@ from psycopg.rows import tuple_row
 from sqlalchemy import Engine
 from sqlalchemy.pool import PoolProxiedConnection
 
-from textsim_db.db import cancellation, limit_worker_statements
+from textsim_db.db import cancellation
 from textsim_db.db.cancellation import LentConnections
 from textsim_db.errors import ConfigurationError
 
@@ -134,7 +134,7 @@ def lend(engine: Engine) -> Iterator[Connection]:
     try:
         with (
             adapted(lent) as connection,
-            _noted(limit_worker_statements.current(), lent),
+            _noted(cancellation.of_worker(), lent),
             _noted(canceller, lent),
         ):
             yield connection

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, LiteralString, cast
 
 import psycopg
@@ -13,7 +13,7 @@ from psycopg import errors as pg, sql
 from sqlalchemy import Engine
 from sqlalchemy.pool import AssertionPool, SingletonThreadPool, StaticPool
 
-from textsim_db.db import connections, limit_worker_statements, statements
+from textsim_db.db import cancellation, connections, statements
 from textsim_db.db.addresses import sqlalchemy_url
 from textsim_db.db.connections import ENCODING, lend
 from textsim_db.errors import ConfigurationError, DatabaseError, DatabaseUnavailable, on_one_line
@@ -194,16 +194,16 @@ def transaction(engine: Engine) -> Iterator[Connection]:
     """Lend a connection in a transaction that commits at the end, or rolls back on an error.
 
     The transaction is READ COMMITTED, even if the role or the user's engine has another default. After
-    waiting for a lock it must see the rows that were committed meanwhile. A transaction of a worker is
-    supervised.
+    waiting for a lock it must see the rows that were committed meanwhile. In a transaction of a worker
+    no plan depends on statistics: its tables are empty at one moment and huge at the next.
     """
-    supervisor = limit_worker_statements.current()
     with lend(engine) as connection:
         before = connection.isolation_level
         connection.isolation_level = psycopg.IsolationLevel.READ_COMMITTED
         try:
-            limits = nullcontext() if supervisor is None else supervisor.limiting(connection)
-            with connection.transaction(), limits:
+            with connection.transaction():
+                if cancellation.of_worker() is not None:
+                    connection.execute(statements.STEADY_PLANS, prepare=True)
                 yield connection
         finally:
             if connections.is_idle(connection):

@@ -20,19 +20,13 @@ FROM (SELECT pg_catalog.current_setting('lock_timeout')) l (before)
 """
 # Each table that a worker reads has an index for it. With these settings the planner uses this index,
 # whatever the statistics say.
-SUPERVISE: Final[LiteralString] = """
-SELECT pg_catalog.set_config(
-        'statement_timeout',
-        CASE WHEN l.before::interval BETWEEN '1us' AND %(limit)s::text::interval
-            THEN l.before ELSE %(limit)s::text END,
-        true),
-    pg_catalog.set_config('plan_cache_mode', 'force_custom_plan', true),
+STEADY_PLANS: Final[LiteralString] = """
+SELECT pg_catalog.set_config('plan_cache_mode', 'force_custom_plan', true),
     pg_catalog.set_config('enable_seqscan', 'off', true),
     pg_catalog.set_config('enable_hashjoin', 'off', true),
     pg_catalog.set_config('enable_mergejoin', 'off', true),
     -- A forbidden plan that is the only one has a huge cost, and the server would compile it.
     pg_catalog.set_config('jit', 'off', true)
-FROM (SELECT pg_catalog.current_setting('statement_timeout')) l (before)
 """
 WITHOUT_TIME_LIMITS: Final[LiteralString] = """
 SELECT pg_catalog.set_config(name, '0', true) FROM pg_catalog.pg_settings

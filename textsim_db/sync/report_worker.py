@@ -17,8 +17,8 @@ from psycopg.types.json import Jsonb
 from sqlalchemy import Engine
 
 from textsim_db.db import cancellation
+from textsim_db.db.cancellation import LentConnections
 from textsim_db.db.engine import Connection, transaction, wait_at_most
-from textsim_db.db.limit_worker_statements import Supervisor
 from textsim_db.errors import DatabaseError
 from textsim_db.sync import statements
 from textsim_db.sync.faults import StepFaults
@@ -44,13 +44,13 @@ class Watch:
     def __init__(
         self,
         engine: Engine,
-        supervisor: Supervisor,
+        connections: LentConnections,
         progress: Progress,
         faults: StepFaults,
         stop: Stop,
     ) -> None:
         self._engine = engine
-        self._supervisor = supervisor
+        self._connections = connections
         self._progress = progress
         self._faults = faults
         self._stop = stop
@@ -73,7 +73,7 @@ class Watch:
             self._ended.set()
             thread.join(_STOP_SECONDS)
             if thread.is_alive():
-                self._supervisor.cancel()
+                self._connections.cancel()
                 thread.join()
 
     def _run(self) -> None:
@@ -86,7 +86,7 @@ class Watch:
                 cancel_at = now + GRACE_SECONDS
             if cancel_at is not None and now >= cancel_at:
                 log.warning("the batch is not finished in time; its statements are cancelled")
-                self._supervisor.cancel()
+                self._connections.cancel()
                 cancel_at = now + _STOP_SECONDS
             if cancel_at is None and now >= next_report:
                 self._report()

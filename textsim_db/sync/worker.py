@@ -27,9 +27,9 @@ import psycopg
 from psycopg import errors as pg
 from sqlalchemy import Engine
 
+from textsim_db.db.cancellation import LentConnections
 from textsim_db.db.dictionary import Dictionary
 from textsim_db.db.engine import database_errors, is_lost, is_trouble, read_rows
-from textsim_db.db.limit_worker_statements import Supervisor
 from textsim_db.db.retries import MAX_TRIES, OUTDATED, Attempts, is_timeout, pause_seconds
 from textsim_db.db.store import Store
 from textsim_db.errors import DatabaseError, DatabaseUnavailable, TextsimError
@@ -79,9 +79,9 @@ class Worker:
         self._outdated = OutdatedClusters(engine, dictionary, self._faults) if is_for_all else None
         self._sources = WorkerSources(engine, dictionary, self._settings.only_source, self._faults)
         self._stop = Stop()
-        self._supervisor = Supervisor()
+        self._connections = LentConnections()
         self._progress = Progress()
-        self._watch = Watch(engine, self._supervisor, self._progress, self._faults, self._stop)
+        self._watch = Watch(engine, self._connections, self._progress, self._faults, self._stop)
 
     def stop(self) -> None:
         """Let run() end after the current batch; may be called from a signal handler.
@@ -94,7 +94,7 @@ class Worker:
     def cancel(self) -> None:
         """Cancel the statements and release the batch, if the process must end before run() returns."""
         with suppress(psycopg.Error, DatabaseError):
-            self._supervisor.cancel()
+            self._connections.cancel()
             self._claims.release(uncounted_tries=1)
 
     @property
@@ -130,7 +130,7 @@ class Worker:
             DatabaseError: a statement failed, and trying again would not help.
             SchemaError: another version of textsim-db has changed the schema.
         """
-        with database_errors(), self._supervisor.active(), self._watch.watching():
+        with database_errors(), self._connections.of_worker(), self._watch.watching():
             try:
                 return self._run(until_idle)
             except pg.ReadOnlySqlTransaction as error:
