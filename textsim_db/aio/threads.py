@@ -1,9 +1,8 @@
-"""Threads: runs functions in bounded pools of threads; a cancelled task cancels its function.
+"""Runs functions and generators in bounded pools of threads; a cancelled task cancels its function.
 
-Stream and Results: the items of a generator as an async iterator, whose steps run in threads.
-
-A step takes up to MOST_ITEMS items, and begins when the consumer has had the items of the step before.
-Between two steps the generator keeps its connection, and no thread.
+Stream and Results are the items of a generator as an async iterator. A step takes up to MOST_ITEMS
+items, and begins when the consumer has had the items of the step before. Between two steps the
+generator keeps its connection, and no thread.
 """
 
 from __future__ import annotations

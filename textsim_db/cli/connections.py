@@ -1,7 +1,4 @@
-"""How commands open the database and its corpora.
-
-A file that a command reads as one text.
-"""
+"""What commands read first: the database, its corpora, and a file or standard input as one text."""
 
 from __future__ import annotations
 

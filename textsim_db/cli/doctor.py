@@ -1,6 +1,6 @@
-"""textsim doctor: check the installation, the database, the corpora and the workers.
+"""textsim doctor: facts about installation, database, corpora and workers.
 
-Findings of textsim doctor: facts, each with a command or change if the fact is a fault.
+Each fact that is a fault has a command or a change that mends it.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
-"""Checks of the database by textsim doctor: address, server, schema, rights of the role.
+"""Checks of the database and of this machine by textsim doctor.
 
-Checks of this machine by textsim doctor: versions, extras, the cache of kernels, disks.
+Of the database: address, server, schema, rights of the role. Of the machine: versions, extras, the
+cache of kernels, disks.
 """
 
 from __future__ import annotations

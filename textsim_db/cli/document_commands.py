@@ -1,9 +1,4 @@
-"""The documents that a query of the user's returns, for textsim index --query.
-
-Adds the documents of a command to a corpus, and prints what became of them.
-
-textsim index and remove: the documents of a corpus.
-"""
+"""textsim index and remove: documents from files or from a query, and what became of them."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Messages on standard error: results in a sentence, refused records, errors with their causes.
+"""The results of a command: sentences and faults on standard error, and JSON on standard output.
 
---json: the result of a command on standard output as JSON, one object on each line.
+With --json each result is an object on a line.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The arguments and options that several commands share, and the functions that read them.
 
-The options for the settings of a corpus, made from CorpusSettings for all commands alike.
+The options for the settings of a corpus are made from CorpusSettings, for all commands alike.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
-"""Lets a command that loads documents keep the memory that it frees.
+"""What a command says while it works long: a bar on a terminal, or log records with --log-json.
 
-Progress of long work: a bar on a terminal, a log record every few seconds with --log-json.
-
-Messages about documents that were written because attached tables changed.
+Also the messages about documents that were written because attached tables changed, and the choice to
+keep the memory that a load frees.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""textsim boilerplate: the shingles that many documents of a corpus share.
-
-textsim stats: counts of documents, words, similarities, buckets and bytes.
-"""
+"""textsim stats and boilerplate: counts of a corpus, and the shingles that many documents share."""
 
 from __future__ import annotations
 

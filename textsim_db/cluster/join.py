@@ -4,7 +4,7 @@ lists of candidates -> rows of their documents -> verify
 large buckets       -> only the pairs that can reach the threshold -> verify
                     -> the pairs of copies
 
-Copies: documents with the same words. One document of each class represents the others.
+Copies are documents with the same words. One document of each class represents the others.
 """
 
 from __future__ import annotations

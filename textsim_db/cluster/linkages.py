@@ -1,7 +1,4 @@
-"""Clusters of a join by three linkages, and the documents to remove so that each cluster keeps one.
-
-Complete-linkage clusters of verified pairs.
-"""
+"""Clusters of a join by its linkage, and the documents to remove so that each cluster keeps one."""
 
 from __future__ import annotations
 

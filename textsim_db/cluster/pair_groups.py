@@ -1,6 +1,4 @@
-"""Clusters of pairs that the user gives, such as the pairs of a corpus that pass a condition.
-
-Clusters that obey judgements.
+"""Clusters of pairs that the user gives, and clusters that obey judgements.
 
 components of all pairs -> components without judged documents: their clusters, as without judgements
                         -> judged components, and groups judged the same: all links, without the pairs

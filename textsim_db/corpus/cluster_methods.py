@@ -1,6 +1,6 @@
-"""All pairs, clusters and duplicates of a corpus, and what holds a cluster together.
+"""Pairs, clusters and duplicates of a corpus, and what holds a cluster together.
 
-Tracked clusters: matches and clusters in tables that stay current.
+Computed for each call, or kept current in tables if the corpus is tracked.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""Documents of a corpus: add, remove, expire, count.
-
-Judgements: what people say of two documents.
-"""
+"""The documents of a corpus, and what people judge of them."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Statistics of a corpus, its recall and its boilerplate, and the cost of other settings.
-
-Status: what a corpus holds, what waits, what failed, and whether its rows are intact.
-"""
+"""What a corpus reports: its status, integrity, statistics, recall, and the cost of other settings."""
 
 from __future__ import annotations
 

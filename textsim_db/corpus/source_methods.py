@@ -1,7 +1,4 @@
-"""Attached tables: a corpus that stays equal to the tables of its user.
-
-Rebuild and drop a corpus.
-"""
+"""Attached tables, whose documents the corpus follows; and rebuilding and dropping a corpus."""
 
 from __future__ import annotations
 

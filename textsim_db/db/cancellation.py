@@ -1,4 +1,4 @@
-"""Cancels a call that runs in a thread: its statements end, and it begins no others.
+"""Cancels what other threads run: a call, or the statements of a worker.
 
     cancellation = Cancellation()
     context = copy_context()
@@ -6,9 +6,8 @@
     call = executor.submit(context.run, function)
     cancellation.cancel_until_done(call)
 
-The call ends as if it is interrupted: Cancelled is raised where it uses the database, and it cleans up.
-
-LentConnections: the connections that a worker or a call uses, so that another thread can cancel.
+The call begins no other statement, and ends as if it is interrupted: Cancelled is raised where it uses
+the database, and it cleans up.
 """
 
 from __future__ import annotations

@@ -1,13 +1,10 @@
 """Lends pooled connections: adapts them to our statements, and then restores their settings.
 
-Lets connections accept the arrays of binary_format, without importing NumPy.
+Adapted connections accept the arrays of binary_format, without importing NumPy. Their server-side
+cursors are closed in the client even if their CLOSE fails.
 
-A server-side cursor that is closed in the client even if its CLOSE fails.
-
-Forked processes: a child opens its own connections, and never uses the connections of its parent.
-
-Two processes that share a socket would read each other's results. And when a child closed a
-connection, or only ended, it would end the session of its parent.
+A forked child opens its own connections. Two processes that share a socket would read each other's
+results. And when a child closed a connection, or only ended, it would end the session of its parent.
 """
 
 from __future__ import annotations

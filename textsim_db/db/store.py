@@ -1,9 +1,7 @@
-"""Store: a stored corpus, with its engine and its dictionary.
+"""A stored corpus with its engine and its dictionary, and calls that survive a rebuild of it.
 
-CurrentStore: calls functions with the store of a corpus, which other sessions may rebuild meanwhile.
-
-A rebuild gives a corpus new tables and another id. A statement with the old id then fails: the tables
-are missing, or a trigger refuses the write.
+A rebuild by another session gives a corpus new tables and another id. A statement with the old id then
+fails: the tables are missing, or a trigger refuses the write. CurrentStore loads the corpus again.
 """
 
 from __future__ import annotations

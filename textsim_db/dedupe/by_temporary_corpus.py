@@ -1,6 +1,6 @@
 """Finds the documents to remove so that one document of each cluster stays, by a temporary corpus.
 
-Finds the documents of a stream that match a document of a corpus, and passes the others on.
+A document that matches a given corpus is removed before.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Chooses the removals that a page shows: samples of each tenth of similarity, the largest clusters.
+"""The removals that a page shows, and their texts.
 
-The texts of the removals that a page shows.
+They are samples of each tenth of similarity, and the largest clusters.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """The kinds of files by name and first bytes, and the reasons why a file cannot be read.
 
-record_files.py says how each kind is read and written.
-
-Lines of files: unpacked if the file is gzip, limited in length, and decoded from UTF-8.
+Lines come unpacked if the file is gzip, limited in length, and decoded from UTF-8. record_files.py says
+how each kind is read and written.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Parquet, read and copied by pyarrow. The extra "parquet" installs it.
+"""Parquet, read, copied and written by pyarrow. The extra "parquet" installs it.
 
-Records written as Parquet; each column has one type, which all records together decide.
+A written column has one type, which all records together decide.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
-"""Documents from files of plain text and of records, also packed with gzip.
+"""Documents and judgements from files of plain text and of records, also packed with gzip.
 
-A record or a file that cannot be read is reported and skipped.
-
-Judgements from a file of records: two keys, a verdict, and if you like a note.
+A record or a file that cannot be read is reported and skipped. A judgement has two keys, a verdict, and
+perhaps a note.
 """
 
 from __future__ import annotations

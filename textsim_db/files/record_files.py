@@ -1,7 +1,4 @@
-"""A file of records that can be read again: a pipe is copied to a temporary file.
-
-The readers and writers of all kinds of files with records.
-"""
+"""A file of records of any kind that can be read again: a pipe is copied to a temporary file."""
 
 from __future__ import annotations
 

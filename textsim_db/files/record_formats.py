@@ -1,8 +1,6 @@
-"""CSV and TSV: the records of a file, or an error for a malformed record; and records as such lines.
+"""CSV, TSV and JSON lines: the records of a file, or an error for a malformed one; and records as lines.
 
 TSV is CSV with tabs instead of commas: a value with a tab, a line break or a quotation mark is quoted.
-
-JSON lines: an object on each line, or an error for a malformed line; and records as such lines.
 """
 
 from __future__ import annotations

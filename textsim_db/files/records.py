@@ -1,8 +1,6 @@
-"""The common base of the readers of all kinds of files, and their checks of names and values.
+"""The common base of the readers and writers of all kinds of files, and the checks of names and values.
 
-The common base of the writers, which write the records of one kind of file as another kind.
-
-Files that are written whole or not at all.
+A file is written whole or not at all.
 """
 
 from __future__ import annotations

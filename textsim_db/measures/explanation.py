@@ -1,7 +1,4 @@
-"""A comparison of two texts as an output of a notebook.
-
-Compare two texts: their similarity by every measure, shared shingles, and differences.
-"""
+"""Compares two texts by every measure, shared shingles and differences, and shows it in a notebook."""
 
 from __future__ import annotations
 

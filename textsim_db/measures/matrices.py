@@ -1,15 +1,10 @@
 """Matrices of a few documents: items by document, signatures, and any measure of all pairs.
 
-Integer ids for words in memory, in order of first appearance.
-
-Classic MinHash signatures of sets, as in textbooks, for teaching.
-
-A corpus does not use them: it uses textsim_db.sketch.fast_similarity, which is many times as fast.
-
+Items get integer ids in order of first appearance. The signatures are those of textbooks, for teaching:
 h_i = min over the shingle values x of (a_i * x + b_i) mod p, with p = 2^31 - 1. Broder, Charikar,
-Frieze and Mitzenmacher, "Min-wise independent permutations", 2000.
-
-The Jaccard similarity estimated from two signatures, with its standard error.
+Frieze and Mitzenmacher, "Min-wise independent permutations", 2000. Two of them estimate the Jaccard
+similarity, with a standard error. A corpus does not use them: it uses textsim_db.sketch.fast_similarity,
+which is many times as fast.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """Measures of sets: which items two sequences share, regardless of count and order.
 
-The inputs of measures: sequences of words, characters or integers, as sets or as counts.
-
-A text as a bag of words, a multiset of words, or n-grams of characters or words.
+A measure takes sequences of words, characters or integers. A text becomes a bag of words, or n-grams of
+characters or words.
 """
 
 from __future__ import annotations

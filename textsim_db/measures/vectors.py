@@ -1,11 +1,8 @@
 """Measures of count vectors: distances L_r, and the angle between two documents.
 
 A vector holds how often each item occurs: the sequences "a a b" and "b" have the vectors (2, 1) and
-(0, 1). A mapping from items to counts is a vector too.
-
-How often each item occurs in two documents, in the same order of items.
-
-Weights of words: rare words weigh more than frequent words.
+(0, 1). A mapping from items to counts is a vector too. With weights, rare words weigh more than frequent
+words.
 """
 
 from __future__ import annotations

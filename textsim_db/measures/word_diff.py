@@ -1,6 +1,6 @@
 """The differences of two texts, word by word, with the texts' own spelling and punctuation.
 
-The parts of two texts as HTML with the differences marked, and long runs shortened.
+As HTML the differences are marked, and long runs shortened.
 """
 
 from __future__ import annotations

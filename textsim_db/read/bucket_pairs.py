@@ -4,11 +4,9 @@ scan of the band index -> small buckets, and crowded ones -> fold copies -> medi
 small and medium ones  -> the buckets that each pair shares -> candidates
                        -> without collisions of 32-bit buckets
 
-Finds pairs that share a bucket only because its 32-bit hash collides, without reading words.
-
-If two documents have an equal band, they have the same first value in it. The first values of all
-bands are a twentieth of the bytes of a document of 200 words, and unrelated documents rarely have one
-in common.
+Collisions are found without reading words. If two documents have an equal band, they have the same
+first value in it. The first values of all bands are a twentieth of the bytes of a document of 200
+words, and unrelated documents rarely have one in common.
 """
 
 from __future__ import annotations

@@ -3,10 +3,9 @@
 The signature must follow from the words, which is computed here. The band rows must follow from the
 signature, which the server computes with hash_array_extended(). So neither side checks itself.
 
-The integrity of attached tables: each row has its document, and each document its row.
-
-Compares keys, in the server. Changes that wait in the log are no contradiction. `reconcile --check` also
-compares the texts.
+Each row of an attached table has its document, and each document its row. The server compares their
+keys only; `reconcile --check` also compares the texts. Changes that wait in the log are no
+contradiction.
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
-"""Documents by id in bounded memory, each read when it is first needed.
+"""Documents by id in bounded memory, each read when it is first needed, and copies as one.
 
-Finds copies in crowded buckets, and folds them: one document of each class represents the others.
-
-So ten thousand copies of a template cost as much as one document. Copies share all their buckets, so
-a copy that is in no crowded bucket has few others.
+The copies in crowded buckets are folded: one document of each class represents the others. So ten
+thousand copies of a template cost as much as one document. Copies share all their buckets, so a copy
+that is in no crowded bucket has few others.
 """
 
 from __future__ import annotations

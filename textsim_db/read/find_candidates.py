@@ -2,10 +2,9 @@
 
 One shared bucket makes a candidate. In an exact corpus, the sizes of both documents decide how many.
 
-Warnings of searches that may miss matches: the Jaccard similarity of shingles chooses candidates.
-
-A threshold below the threshold of the corpus, or another measure, accepts documents that are no
-candidates. The warning says which documents these are, or how many of them are found.
+The Jaccard similarity of shingles chooses candidates. So a threshold below the threshold of the corpus,
+or another measure, accepts documents that are no candidates. A warning says which documents these are,
+or how many of them are found.
 """
 
 from __future__ import annotations

@@ -1,9 +1,7 @@
-"""Clusters of the verified pairs of a corpus, and the documents to remove from each cluster.
+"""Clusters of the verified pairs of a corpus, documents to remove, and what holds a cluster together.
 
-Inspects clusters: their weakest members, and templates that other documents share.
-
-A few members of each cluster are compared with each other. The shingles that most of them have are
-looked up in a sample of the corpus.
+To inspect clusters, a few members of each are compared with each other. The shingles that most of them
+have are looked up in a sample of the corpus.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """All verified pairs of a corpus: the join engine of textsim_db.cluster.join over PostgreSQL.
 
-Which matching documents of a unique corpus may stand side by side, as people said.
+Exceptions are the matching documents of a unique corpus that may stand side by side, as people said.
 """
 
 from __future__ import annotations

@@ -1,16 +1,8 @@
-"""Values as HTML that runs nothing: escaped texts, tables, whole pages.
+"""Values as HTML that runs nothing: escaped texts, numbers as people read them, tables and charts.
 
-Numbers as people read them.
-
-Escapes texts: their HTML runs nothing, and characters that mislead a reader become visible.
-
-Pieces of HTML as a whole: an output of a notebook with its own style.
-
-Rows of values as an HTML table.
-
-The places at which a long text may be cut, so that no word is cut.
-
-Charts as SVG inside HTML: bars of counts over the similarity, with a curve.
+Escaping also makes characters visible that mislead a reader. A long text is cut where no word is cut.
+An output of a notebook has its own style. A chart is SVG: bars of counts over the similarity, with a
+curve.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""The plain form of an object with long lists.
-
-A list of results that shows itself as a table in a notebook, and in a few lines elsewhere.
-"""
+"""Lists of results, which show themselves as a table in a notebook, and in a few lines elsewhere."""
 
 from __future__ import annotations
 

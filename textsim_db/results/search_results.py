@@ -1,11 +1,4 @@
-"""What searches, passages and judgements return.
-
-Results of searches.
-
-The results of searches for passages.
-
-Judgements, and judgements that contradict each other.
-"""
+"""The results of searches for documents and for passages, and judgements."""
 
 from __future__ import annotations
 

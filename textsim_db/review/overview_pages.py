@@ -1,11 +1,7 @@
-"""The histogram of similarities as shapes in a unit square, whose y axis points downwards.
+"""The overview (counts, the histogram of similarities, the effect of a threshold), and the precision.
 
-The right edge is similarity 1, where the handle below ends, too. The bar of similarity 1 is to the right
-of the square.
-
-The overview: counts, the histogram of similarities, and what a threshold means.
-
-The page of precision: what the judgements say of each threshold.
+The histogram is made of shapes in a unit square, whose y axis points downwards. The right edge is
+similarity 1, where the handle below ends, too. The bar of similarity 1 is to the right of the square.
 """
 
 from __future__ import annotations

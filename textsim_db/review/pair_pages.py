@@ -1,7 +1,4 @@
-"""The pages of pairs: the list, two texts side by side, and the verdicts.
-
-PairList: the pairs of a filter in their order, through which a person steps.
-"""
+"""The pages of pairs: the list, its pairs one by one with texts side by side, and the verdicts."""
 
 from __future__ import annotations
 

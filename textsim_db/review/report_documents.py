@@ -1,8 +1,7 @@
-"""The documents of a finished `textsim dedupe`: its report, and the file that it read.
+"""The documents of a finished `textsim dedupe`: its report, the file that it read, and judgements.
 
-Judgements in a file of JSON lines, for documents that no corpus has.
-
-`textsim judgements list --format jsonl` writes such a file, and `textsim dedupe --judgements` reads it.
+The judgements stand in a file of JSON lines, as `textsim judgements list --format jsonl` writes it and
+`textsim dedupe --judgements` reads it.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Reviewed: the documents, pairs and judgements that the pages show, wherever they are stored.
 
-Verdicts as they come from a form: nobody overwrites what they have not seen; all can be undone.
+Nobody overwrites a verdict that they have not seen, and every verdict can be undone.
 """
 
 from __future__ import annotations

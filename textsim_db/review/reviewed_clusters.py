@@ -1,6 +1,7 @@
-"""The stored clusters of a tracked corpus, read again when they have changed.
+"""The clusters that the pages show: the stored ones of a tracked corpus, or those of a threshold.
 
-The clusters that chains of pairs make at a threshold, as judgements cut and join them.
+Stored clusters are read again when they have changed. At a threshold, chains of pairs make clusters, as
+judgements cut and join them.
 """
 
 from __future__ import annotations

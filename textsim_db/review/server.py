@@ -1,8 +1,6 @@
-"""Serves the pages on the loopback address until the user interrupts it.
+"""Serves the pages as an application on the loopback address, until the user interrupts it.
 
-Guards the pages: the token, the names of the server, and the headers of every response.
-
-The pages as an application: addresses, and the messages of errors.
+It guards them by a token, the names of the server, and the headers of every response.
 """
 
 from __future__ import annotations

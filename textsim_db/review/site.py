@@ -1,7 +1,4 @@
-"""Site: what all pages share: the reviewed documents, their clusters, and the templates.
-
-The templates of the pages, and how values look in them.
-"""
+"""Site: what all pages share: the reviewed documents, their clusters, and the templates."""
 
 from __future__ import annotations
 

@@ -82,7 +82,7 @@ class Strata(NamedTuple):
         return np.asarray(np.sqrt(likely * (1 - likely)))
 
     def variance(self, judged: FloatArray) -> float:
-        """Return the variance of the precision with so many judged pairs in each stratum.
+        """Return the variance of the precision; judged: how many pairs of each stratum are judged.
 
         Cochran, "Sampling Techniques", 1977, theorem 5.3. A stratum whose pairs are all judged adds 0.
         """

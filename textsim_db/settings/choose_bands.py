@@ -1,6 +1,7 @@
-"""The choice of bands and rows: they follow from the threshold, the recall and the number of hashes.
+"""The numbers that follow from others: bands and rows, and the window of a passage; no NumPy.
 
-The window of a passage: how many units a shingle has, and how many shingles a window; no NumPy.
+Bands and rows follow from the threshold, the recall and the number of hashes. A window has some
+shingles, and a shingle some units.
 """
 
 from __future__ import annotations

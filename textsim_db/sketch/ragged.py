@@ -1,6 +1,4 @@
-"""Arrays of different lengths as one array and its bounds, and runs of equal values; pure.
-
-Scopes: parts of a corpus, such as tenants, whose documents never meet; pure.
+"""Arrays of different lengths as one array and its bounds, also mixed with scopes; pure.
 
 A band row and a lock hold a bucket that is mixed with the hash of its scope. So an index that knows no
 scopes leads to the documents of one scope, and to a few others by chance. A reader that finds

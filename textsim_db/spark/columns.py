@@ -1,8 +1,7 @@
-"""The columns of a DataFrame with key, text, scope and rank, checked before Spark reads a row.
+"""The columns of a DataFrame with key, text, scope and rank, and the texts and refused rows in them.
 
-Rows of a DataFrame in; texts that can be compared, and the refused rows, out.
-
-Keys of several columns in DataFrames: joined to one text, and split again.
+The columns are checked before Spark reads a row. A key of several columns is joined to one text, and
+split again.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
-"""Messages between the tasks of two stages: many rows packed into one binary value.
+"""Rows of documents between the tasks of two stages, and in the memory of a task.
 
-A shuffle of single rows (bucket, document) costs about three times as much as a shuffle of messages.
-
-The documents of a partition in memory, the host of a join; pure.
+Many rows are packed into one binary value: a shuffle of single rows (bucket, document) costs about
+three times as much. The documents of a partition in memory are the host of a join. Pure.
 """
 
 from __future__ import annotations

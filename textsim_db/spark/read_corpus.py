@@ -1,10 +1,7 @@
 """Reads the documents of a corpus of PostgreSQL as a DataFrame; tasks read ranges of ids.
 
-The SQL statements of this package.
-
-Opens the store of a corpus in a task, which may run in a process that has run other tasks.
-
-A task of read(): it reads the documents of its ranges of ids, page by page.
+A task opens the store of the corpus, perhaps in a process that has run other tasks, and reads its
+documents page by page.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """First stage: documents in, their buckets out, packed into messages to the partitions of buckets.
 
-Learns the common shingles of a DataFrame from a sample of its texts.
+Before it, an exact run learns the common shingles from a sample of the texts.
 """
 
 from __future__ import annotations

@@ -1,12 +1,11 @@
 """Second stage: the buckets of documents in, edges between documents that may be similar out.
 
 A bucket gives the edges from its first document to each other document, so the edges of a bucket are as
-many as its documents. Edges only say which documents are compared together: they claim nothing.
+many as its documents. Edges only say which documents are compared together: they claim nothing. The
+driver spreads the components of the edges over partitions.
 
 In an exact corpus most documents share a row with some other document. So an edge needs as many shared
 rows as a match has. A third stage counts them, because the rows of a pair are in several partitions.
-
-On the driver: edges in, the components of the candidates out, spread over partitions.
 """
 
 from __future__ import annotations

@@ -1,10 +1,8 @@
-"""The hidden corpus that write() fills, and how it gets its name.
+"""The hidden corpus that write() fills from a surveyed DataFrame, and how it gets its name.
 
-Its hidden name follows from the name, the settings and the documents. So if a call of write() dies, a
-second call with the same arguments finds the corpus and goes on. A call with other arguments, a
-rebuild and `textsim dedupe` drop it.
-
-Surveys a DataFrame before it is written: counts its rows, and refuses two rows of one key.
+The survey counts the rows, and refuses two rows of one key. The hidden name follows from the name, the
+settings and the documents. So if a call of write() dies, a second call with the same arguments finds
+the corpus and goes on. A call with other arguments, a rebuild and `textsim dedupe` drop it.
 """
 
 from __future__ import annotations

@@ -1,10 +1,8 @@
-"""The attached tables that a worker can index, read again every second.
+"""Claims entries of the log for the tables that a worker can index, and cuts them into pieces.
 
-Turns entries of the log into pieces: cuts keys, and sweeps tables that must be compared.
-
-Sweeps: the keys of all rows of an attached table, and of the documents that have no row any more.
-
-A sweep reads pages in short transactions. Triggers log the changes that are made meanwhile.
+The tables are read again every second. An entry without keys asks for a sweep: the keys of all rows of a
+table, and of the documents that have no row any more. A sweep reads pages in short transactions.
+Triggers log the changes that are made meanwhile.
 """
 
 from __future__ import annotations
@@ -50,7 +48,7 @@ class WorkerSources:
         self._only_source = only_source
         self._stores: dict[int, Store | None] = {}
         self._problems: dict[int, set[str]] = {}
-        """What was last logged of each table: the changes that its triggers may miss."""
+        """The changes that the triggers of each table may miss, as they were last logged."""
         self._read_at = float("-inf")
         self._usable: list[StoredSource] = []
         self._corpora: list[int] = []

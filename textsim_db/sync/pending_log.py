@@ -1,15 +1,9 @@
-"""The log of changes, textsim.pending: deletes entries, postpones keys, and lets keys fail.
+"""The log of changes, textsim.pending, and what status and the metrics tell of it.
 
-Triggers append entries in the user's transaction. A worker claims them (see leases), and deletes
-them in the transaction that writes the documents. An entry that failed has an error.
-
-Claims entries of the log for one worker: leases, renews and releases them.
-
-When the lease of an entry is over, other workers may claim it. So a worker may die at any moment.
-
-Entries of the log that crash workers: each is split into its keys, and at last a key fails.
-
-Status of attached tables and workers: indexed, waiting and failed rows; figures for Prometheus.
+Triggers append entries in the user's transaction. A worker leases entries for a time: when it is over,
+other workers may claim them, so a worker may die at any moment. The transaction that writes the
+documents deletes their entries. A key that fails is postponed, and at last fails: its entry has an
+error. An entry that crashes workers is split into its keys.
 """
 
 from __future__ import annotations

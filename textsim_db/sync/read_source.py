@@ -1,7 +1,4 @@
-"""Reads attached tables, but only if nobody has altered the table since its description was read.
-
-The texts of documents as the rows of attached tables have them.
-"""
+"""Reads attached tables, but only if nobody has altered the table since its description was read."""
 
 from __future__ import annotations
 

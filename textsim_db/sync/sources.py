@@ -1,7 +1,4 @@
-"""Resolves tables and columns that users name as str, SQLAlchemy objects, or mapped classes.
-
-Attached tables: attaches, detaches and lists them.
-"""
+"""Attaches, detaches and lists tables, named as str, SQLAlchemy objects or mapped classes."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Tracked corpora: their clusters are kept up to date by textsim._update_clusters, batch by batch.
+"""What a worker does between changes: updates tracked clusters, and removes expired documents.
 
-Removes the expired documents of all corpora, a few at a time, between the other work of a worker.
+textsim._update_clusters keeps the clusters of a tracked corpus up to date, batch by batch.
 """
 
 from __future__ import annotations

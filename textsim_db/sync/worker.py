@@ -1,11 +1,11 @@
 """The worker: indexes the changes that the log lists. Any number of workers run side by side.
 
-    claim      lease entries of the log                                 leases
-    cut        cut keys into pieces, and sweep tables to compare        entries_to_pieces
+    claim      lease entries of the log                                 pending_log
+    cut        cut keys into pieces, and sweep tables to compare        cut_pieces
     resolve    read the rows and compute, in a thread, a piece ahead    apply_changes
     apply      one transaction, which also deletes the entries          apply_changes
-    expire     remove expired documents, once a second                  remove_expired
-    track      update the clusters of tracked corpora, in a thread      tracked_clusters
+    expire     remove expired documents, once a second                  upkeep
+    track      update the clusters of tracked corpora, in a thread      upkeep
     settle     vacuum the tables that grew, when the log is empty       write.vacuum_loads
 
 Each change goes through the stages in this order, each stage once; updates of clusters do not hold up

@@ -1,10 +1,6 @@
-"""The settings and the report of a worker; pure.
+"""What a worker is told and what it tells: settings, a flag to stop, running steps, is it stuck; pure.
 
-A flag that ends long work and that a signal handler may set; pure.
-
-The steps of a running worker; pure. Watch stores them; textsim doctor and status show them.
-
-Decides from its report whether a worker makes progress; pure.
+Watch stores the steps; textsim doctor and status show them.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """Texts that PostgreSQL can store, and the errors for other values; no kernels.
 
-The keys of tables whose key has several columns: joined to one text, and split again.
-
-SQL (`textsim.join_key`) and Spark (`textsim_db.spark.join_key`) have the same rule.
+The keys of a table whose key has several columns are joined to one text, and split again. SQL
+(`textsim.join_key`) and Spark (`textsim_db.spark.join_key`) have the same rule.
 """
 
 from __future__ import annotations

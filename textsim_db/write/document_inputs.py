@@ -1,6 +1,7 @@
-"""Turns the inputs of add_many into a stream of documents: pairs, mappings, records, tables; pure.
+"""Turns the inputs of add_many into a stream of documents; pure, without kernels.
 
-Keys, scopes and notes as they are stored, and the errors for other values; no kernels.
+The inputs are pairs, mappings, records or tables. A value that no corpus can store as a key, a scope or
+a note raises an error.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
-"""Builds a corpus anew with other settings, while the old corpus stays in use.
+"""Changes settings of a corpus: stores them alone if no row depends on them, or builds it anew.
+
+While it is built anew, the old corpus stays in use:
 
 lock against other rebuilds -> new corpus under a temporary name -> copy everything
 -> copy the changes made meanwhile, until they are few -> while writers wait: copy the last changes,
 move attached tables and tracked clusters, take the name -> drop the old corpus
-
-Changes settings of a corpus on which no stored row depends.
 """
 
 from __future__ import annotations

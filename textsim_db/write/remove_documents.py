@@ -1,6 +1,6 @@
-"""Removes documents by key; the server computes which band rows they have, so no kernel is loaded.
+"""Removes documents by key, and expired documents; no kernel is loaded.
 
-Removes the expired documents of a corpus in small transactions.
+The server computes which band rows they have. Expired documents are removed in small transactions.
 """
 
 from __future__ import annotations
