@@ -28,7 +28,7 @@ _PAIRS_AT_ONCE = 10_000
 
 
 class CorpusDocuments:
-    """The documents of a corpus or of one attached table; it is a Reviewed."""
+    """The documents of a corpus or of one attached table; it is a Reviewed, as ReportDocuments is."""
 
     def __init__(
         self, corpus: Corpus, threshold: float | None = None, source: Source | None = None
@@ -47,10 +47,14 @@ class CorpusDocuments:
         config = corpus.config
         self.name = corpus.name if source is None else f"{source.table} in {corpus.name}"
         self.threshold = config.threshold
+        """The threshold that is in use."""
         is_lower = threshold is not None and threshold < config.threshold
         self.incomplete_below = config.threshold if is_lower else None
+        """Below this similarity only a part of the pairs is found; None if all pairs are found."""
         self.facts: Mapping[str, str] = {"Shingle": str(config.shingle)}
+        """Other facts for the overview, by title."""
         self.kept: Collection[str] = ()
+        """The keys that a finished dedupe kept: each represents its cluster."""
 
     @property
     def is_rebuilt(self) -> bool:
