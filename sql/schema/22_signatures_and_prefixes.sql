@@ -99,7 +99,7 @@ CREATE OR REPLACE FUNCTION textsim._buckets(signature integer[], bands integer, 
 LANGUAGE sql IMMUTABLE PARALLEL SAFE
 RETURN signature;
 
--- What a scope mixes into its buckets: the low 32 bits of its hash; 0 without a scope.
+-- The number that a scope mixes into its buckets: the low 32 bits of its hash; 0 without a scope.
 CREATE OR REPLACE FUNCTION textsim._scope_hash(scope text) RETURNS integer
 LANGUAGE sql IMMUTABLE PARALLEL SAFE
 RETURN coalesce(((hashtextextended(scope COLLATE "C", 0) << 32) >> 32)::integer, 0);

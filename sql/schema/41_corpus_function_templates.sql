@@ -142,7 +142,7 @@ BEGIN
 END $$;
 
 -- Create or replace a function of a corpus or an attached table, which is dropped together with an extension.
--- Whoever creates an object of a corpus, it belongs to the owner of the schema, whose rights the trigger functions have.
+-- An object of a corpus belongs to the owner of the schema, whose rights the trigger functions have.
 CREATE OR REPLACE FUNCTION textsim._make_function(function text, definition text) RETURNS void
 LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 BEGIN

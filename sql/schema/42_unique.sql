@@ -120,7 +120,7 @@ BEGIN
 END $$;
 
 -- Whether the documents of two keys are taken for one: they match, and nobody judged them different.
--- Whatever keeps twins out asks this function, and textsim_db.compare.verify in Python.
+-- Each way to keep twins out asks this function, and textsim_db.compare.verify in Python.
 CREATE OR REPLACE FUNCTION textsim._merges(c textsim.corpus, key text, other_key text, similarity double precision)
 RETURNS boolean
 LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp SET enable_seqscan = off AS $$

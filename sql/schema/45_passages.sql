@@ -8,7 +8,7 @@ CREATE OR REPLACE FUNCTION textsim._units(form text, unit text) RETURNS text[]
 LANGUAGE sql IMMUTABLE PARALLEL SAFE
 RETURN string_to_array(form, CASE unit WHEN 'word' THEN ' ' END);
 
--- What a message calls the units of a passage.
+-- The name of the units of a passage in a message.
 CREATE OR REPLACE FUNCTION textsim._unit_name(unit text) RETURNS text
 LANGUAGE sql IMMUTABLE PARALLEL SAFE
 RETURN CASE unit WHEN 'word' THEN 'words' ELSE 'characters' END;

@@ -195,7 +195,7 @@ RETURN format('%s.%I IS NOT NULL', version, source.text_column)
     || CASE WHEN coalesce(source.time_column, source.expires_column) IS NULL THEN ''
         ELSE format(' AND coalesce(%s > pg_catalog.now(), true)', textsim._expiry_of(source, version)) END;
 
--- An expression: why a row can have no document, although _has_document() says so; or NULL.
+-- An expression for the reason why a row that _has_document() accepts can have no document, or NULL.
 CREATE OR REPLACE FUNCTION textsim._row_fault(source textsim.source, version text) RETURNS text
 LANGUAGE sql STABLE STRICT PARALLEL SAFE
 RETURN (

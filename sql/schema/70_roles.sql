@@ -32,7 +32,7 @@ BEGIN
     END IF;
 END $$;
 
--- What a corpus has learned tells of its texts.
+-- The shingles that a corpus has learned tell of its texts.
 ALTER TABLE textsim.common ENABLE ROW LEVEL SECURITY;
 CREATE POLICY readers ON textsim.common
     USING (has_table_privilege(to_regclass('textsim.document_' || corpus_id), 'SELECT'));

@@ -112,7 +112,7 @@ def test_a_setting_of_the_database_changes_nothing(
         ts.install(url)
         make(url, "first", role)
         check(url, textsim)
-        # What was made under one setting is read under the other.
+        # Each setting reads the objects that the other one made.
         server.execute(sql.SQL("ALTER DATABASE {} RESET ALL").format(database))
         check(url, textsim)
         make(url, "second", role)

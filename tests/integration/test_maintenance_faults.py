@@ -34,7 +34,7 @@ class Break(NamedTuple):
     mending: str
     """SQL that mends it; empty: nothing but to drop the corpus."""
     fault: str
-    """What the worker says, as a regular expression."""
+    """The words of the worker, as a regular expression."""
     is_of_table: bool = False
     """Whether the other table of the corpus can be maintained."""
 

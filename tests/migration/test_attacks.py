@@ -115,7 +115,7 @@ ORDER BY 1
 
 
 def test_a_reader_changes_nothing_and_a_writer_only_documents(stage: Stage) -> None:
-    """Functions run with the rights of their caller, but for those that the last test lists."""
+    """Each function runs with the rights of its caller, except those of the last test."""
     attach(stage)
     stage.run(stage.owner, "SELECT textsim.create_corpus('bare')", "SELECT textsim.track('news')")
     for role in (stage.reader, stage.other):

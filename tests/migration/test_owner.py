@@ -1,4 +1,4 @@
-"""What a superuser creates belongs to the owner of the schema, so that the application goes on."""
+"""The objects that a superuser creates belong to the owner of the schema: the application goes on."""
 
 from __future__ import annotations
 

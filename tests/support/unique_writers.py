@@ -21,7 +21,7 @@ SETTINGS: dict[str, dict[str, Any]] = {
     "bands, expiring": {"num_hashes": 64, "bands": 32, "rows": 2, "keep_for": "1 day"},
     "exact": {"recall": 1.0},
 }
-"""So many bands miss no pair."""
+"""Enough bands to miss no pair."""
 REBUILT = (
     *(ts.CorpusChanged, errors.ObjectNotInPrerequisiteState),
     *(errors.UndefinedTable, errors.UndefinedFunction),

@@ -1,4 +1,4 @@
-"""What commands read first: the database, its corpora, and a file or standard input as one text."""
+"""Opens what commands need: the database, its corpora, and a file or standard input as one text."""
 
 from __future__ import annotations
 

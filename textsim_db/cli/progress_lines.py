@@ -1,4 +1,4 @@
-"""What a command says while it works long: a bar on a terminal, or log records with --log-json.
+"""Progress of a command: a bar on a terminal, or log records with --log-json.
 
 Also the messages about documents that were written because attached tables changed, and the choice to
 keep the memory that a load frees.

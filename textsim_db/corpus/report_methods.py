@@ -1,4 +1,4 @@
-"""What a corpus reports: its status, integrity, statistics, recall, and the cost of other settings."""
+"""Status, integrity, statistics and recall of a corpus, and the cost of other settings."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a worker does between changes: updates tracked clusters, and removes expired documents.
+"""Updates tracked clusters and removes expired documents, between the changes that a worker indexes.
 
 textsim._update_clusters keeps the clusters of a tracked corpus up to date, batch by batch.
 """

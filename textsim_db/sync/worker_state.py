@@ -1,4 +1,4 @@
-"""What a worker is told and what it tells: settings, a flag to stop, running steps, is it stuck; pure.
+"""The state of a worker: settings, the flag to stop, running steps, and whether it is stuck; pure.
 
 Watch stores the steps; textsim doctor and status show them.
 """
