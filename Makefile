@@ -12,7 +12,7 @@ TESTS ?= tests
 # A process that has no more tests takes half of those that wait for another process.
 PARALLEL := -n auto --dist worksteal
 
-.PHONY: help demo test test-more test-postgres soak soak-crash soak-clients soak-tests soak-fuzz soak-short soak-long soak-week soak-day check format beside-peers beside-checkout scale figures outputs docs clean
+.PHONY: help demo test test-more test-postgres soak soak-crash soak-clients soak-tests soak-fuzz soak-short soak-long soak-week check format beside-peers beside-checkout scale figures outputs docs clean
 
 help:
 	@echo 'make demo       index the Python standard library and list its near-duplicates; the first time takes'
@@ -22,7 +22,7 @@ help:
 	@echo '                of the docs, kills, and others that take long'
 	@echo 'make test-postgres PG_BIN=/usr/lib/postgresql/15/bin   run them on a server of these programs'
 	@echo 'make soak       the long tests one after another, some two and a half hours (one of them: make'
-	@echo '                soak-crash, soak-clients, soak-tests, soak-fuzz, soak-long, soak-week, soak-day; soak-short is'
+	@echo '                soak-crash, soak-clients, soak-tests, soak-fuzz, soak-long, soak-week; soak-short is'
 	@echo '                five minutes of soak-long)'
 	@echo 'make check      lint, types, layering, and names that nothing uses'
 	@echo 'make format     format the source'
@@ -47,7 +47,7 @@ test-postgres: .venv/.dev
 	$(BIN)/python -m tests.own_postgres '$(PG_BIN)' $(PARALLEL) $(TESTS)
 
 # What takes too long for every change. Another long test is a target of its own, named here.
-soak: soak-crash soak-clients soak-tests soak-fuzz soak-long soak-week soak-day
+soak: soak-crash soak-clients soak-tests soak-fuzz soak-long soak-week
 
 soak-crash: .venv/.dev
 	$(BIN)/python -m tests.crash --kills 200
@@ -73,9 +73,6 @@ soak-long: .venv/.dev
 
 soak-week: .venv/.dev
 	$(BIN)/python -m tests.soak.week
-
-soak-day: .venv/.dev
-	$(BIN)/python -m tests.soak.day
 
 check: .venv/.dev
 	$(BIN)/ruff check .

@@ -2,11 +2,15 @@
 
     python -m tests.soak.week
 
-The test attaches a partitioned table on an embedded server. Two workers index it, and start again when
-they end, as a service manager does. A client changes rows all the time. The command prints for each
-event how many changes waited when the event was over, and after how many seconds the lag stayed under a
-second. It exits with 1 and the reasons if that took longer than the event's limit, or if the table and
-its documents differ at the end. The full disk needs the right to mount a file system.
+The test attaches a partitioned table on an embedded server. Two workers index it, serve their metrics,
+and start again when they end, as a service manager does. A client changes rows all the time. If the
+program prometheus is installed, it scrapes the workers, with the rules of docs/monitoring/alerts.yml,
+whose times are divided by six: an alert of one minute fires after ten seconds.
+
+The command prints for each event how many changes waited when the event was over, and after how many
+seconds the lag stayed under a second. It exits with 1 and the reasons if that took longer,
+if the event did not raise its alert, if an alert still fires at the end, or if the table and its
+documents differ. The full disk needs the right to mount a file system.
 """
 
 from __future__ import annotations
@@ -22,17 +26,20 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple
 
 import psycopg
 
 import textsim_db as ts
 from tests.soak.load import Texts
+from tests.soak.prometheus import free_port, is_installed, prometheus
 from tests.soak.run import finish
 from tests.support.connections import Connection
+from tests.support.waiting import wait_for
 from textsim_db.db import embedded_server
 
 DAYS = 7
@@ -41,6 +48,10 @@ WRITES_A_SECOND = 50.0
 STEADY_SECONDS = 2.0
 """The lag must stay under a second for this long."""
 PATIENCE_SECONDS = 600.0
+FACTOR = 6.0
+"""By which the times of the alert rules are divided."""
+FAULT_SECONDS = 45.0
+"""How long a fault lasts that has an alert: longer than the rules wait."""
 LAG = """
 SELECT coalesce(max(extract(epoch FROM clock_timestamp() - created_at)), 0)::float8
 FROM textsim.pending WHERE error IS NULL
@@ -55,6 +66,8 @@ class Event(NamedTuple):
     happen: Callable[[Week], None]
     limit: float
     """Seconds after the end of the event until the lag must stay under a second."""
+    alerts: frozenset[str] = frozenset()
+    """One of these must fire before the next event; none: no alert is expected."""
 
 
 @dataclass
@@ -68,6 +81,9 @@ class Week:
     is_small_disk: bool
     workers: list[subprocess.Popen[bytes]] = field(default_factory=list)
     stop: threading.Event = field(default_factory=threading.Event)
+    ports: list[int] = field(default_factory=lambda: [free_port() for _ in range(WORKERS)])
+    is_kept: threading.Event = field(default_factory=threading.Event)
+    """Whether workers that have ended start again."""
     failed_writes: int = 0
 
     def execute(self, statement: str) -> None:
@@ -86,24 +102,19 @@ class Week:
         with connect(self.url) as connection:
             return int(connection.execute(WAITING).fetchall()[0][0])
 
-    def run_worker(self, *options: str) -> subprocess.Popen[bytes]:
+    def start_worker(self, number: int) -> subprocess.Popen[bytes]:
+        options = ("--quiet", "--metrics-port", str(self.ports[number]))
         return subprocess.Popen(
-            [sys.executable, "-m", "textsim_db.cli", "worker", "--quiet", *options],
+            [sys.executable, "-m", "textsim_db.cli", "worker", *options],
             env={**os.environ, "TEXTSIM_DATABASE_URL": f"{self.url}&application_name=week-worker"},
         )
-
-    def start_worker(self, number: int) -> subprocess.Popen[bytes]:
-        return self.run_worker()
-
-    def start_ended_workers(self) -> None:
-        for number, worker in enumerate(self.workers):
-            if worker.poll() is not None:
-                self.workers[number] = self.start_worker(number)
 
     def keep_workers(self) -> None:
         """Start a worker again when it has ended."""
         while not self.stop.wait(0.5):
-            self.start_ended_workers()
+            for number, worker in enumerate(self.workers):
+                if self.is_kept.is_set() and worker.poll() is not None:
+                    self.workers[number] = self.start_worker(number)
 
     def end_workers(self) -> None:
         for worker in self.workers:
@@ -127,9 +138,6 @@ class Week:
                         if connection.closed:
                             raise
             self.stop.wait(0.2)
-
-
-AnyWeek = TypeVar("AnyWeek", bound=Week)
 
 
 def connect(url: str) -> Connection:
@@ -162,33 +170,26 @@ def update_all_after_an_empty_log(week: Week) -> None:
     week.execute("UPDATE post SET body = body || ' d'")
 
 
-def lose_server(week: Week, seconds: float = 10) -> None:
+def lose_server(week: Week) -> None:
     embedded_server.stop(week.folder)
-    time.sleep(seconds)
+    time.sleep(FAULT_SECONDS)
     embedded_server.start(week.folder)
 
 
-@contextmanager
-def full_disk(week: Week, seconds: float) -> Iterator[None]:
-    """Keep the disk full for a while after a block."""
+def fill_disk(week: Week) -> None:
     if not week.is_small_disk:
         print("the disk is not filled: that needs the right to mount a file system")
-        yield
         return
+    # Longer texts: their documents do not fit into the space that vacuum has freed.
+    week.execute("UPDATE post SET body = concat_ws(' e ', body, body, body)")
     filler = week.folder / "filler"
     with suppress(OSError), filler.open("wb") as file:
         while True:
             file.write(bytes(1 << 20))
-    yield
-    time.sleep(seconds)
+    time.sleep(FAULT_SECONDS)
     filler.unlink()
     with suppress(psycopg.Error):
         embedded_server.start(week.folder)  # a full disk may have stopped the server
-
-
-def fill_disk(week: Week) -> None:
-    with full_disk(week, 10), suppress(psycopg.Error):
-        week.execute("UPDATE post SET body = body || ' e'")
 
 
 def make_read_only(week: Week) -> None:
@@ -208,6 +209,22 @@ def end_workers(week: Week) -> None:
         time.sleep(1)
         for worker in week.workers:
             worker.send_signal(sent)
+
+
+def kill_workers(week: Week, count: int = WORKERS) -> None:
+    """Kill workers, which start again later, as after a failed deployment."""
+    week.is_kept.clear()
+    for worker in week.workers[:count]:
+        worker.kill()
+    time.sleep(FAULT_SECONDS)
+    week.is_kept.set()
+
+
+def stop_worker(week: Week) -> None:
+    """Stop one of two workers, as a frozen machine does."""
+    week.workers[1].send_signal(signal.SIGSTOP)
+    time.sleep(FAULT_SECONDS)
+    week.workers[1].send_signal(signal.SIGCONT)
 
 
 def truncate_partition(week: Week) -> None:
@@ -231,12 +248,23 @@ def rebuild(week: Week) -> None:
         db.corpus("posts").rebuild(threshold=0.7)
 
 
+SILENT = frozenset({"TextsimWorkerSilent"})
+"""Fires for a killed worker until a new worker starts and removes its row."""
+UNREACHABLE = frozenset({"TextsimDatabaseUnreachable"})
 EVENTS = (
     Event("a day's rows are loaded", load_day, 30),
     Event("all rows are updated", update_all, 90),
     Event("all rows are updated after an empty log", update_all_after_an_empty_log, 90),
-    Event("the server is away for 10 s", lose_server, 45),
-    Event("the disk is full for 10 s", fill_disk, 60),
+    Event("the server is away for 45 s", lose_server, 45, UNREACHABLE),
+    Event(
+        "the disk is full for 45 s",
+        fill_disk,
+        90,
+        UNREACHABLE | {"TextsimWorkerRetries", "TextsimNoWorker"},
+    ),
+    Event("a worker is killed for 45 s", partial(kill_workers, count=1), 30, SILENT),
+    Event("a worker is stopped for 45 s", stop_worker, 30, SILENT),
+    Event("all workers are killed for 45 s", kill_workers, 45, frozenset({"TextsimNoMetrics"})),
     Event("the server is read-only for 10 s", make_read_only, 45),
     Event("workers end and are killed", end_workers, 180),
     Event("a partition is truncated", truncate_partition, 30),
@@ -263,12 +291,11 @@ def wait_until_current(week: Week) -> float:
 
 
 @contextmanager
-def busy(week: Week, seed: int, *others: threading.Thread) -> Iterator[None]:
-    """Keep the workers running and write rows, beside other threads, until the block ends."""
+def busy(week: Week, seed: int) -> Iterator[None]:
+    """Keep the workers running and write rows until the block ends."""
     threads = [
         threading.Thread(target=week.keep_workers),
         threading.Thread(target=week.write_steadily, args=[seed]),
-        *others,
     ]
     for thread in threads:
         thread.start()
@@ -280,13 +307,46 @@ def busy(week: Week, seed: int, *others: threading.Thread) -> Iterator[None]:
             thread.join()
 
 
+@contextmanager
+def alerts(week: Week) -> Iterator[Callable[[], set[str]]]:
+    """Run Prometheus, and yield a function: which alerts have fired since its last call."""
+    fired: set[str] = set()
+
+    def since_last_call() -> set[str]:
+        names = fired.copy()
+        fired.clear()
+        return names
+
+    with (
+        tempfile.TemporaryDirectory() as series,
+        prometheus(Path(series), week.ports, FACTOR) as asked,
+    ):
+        wait_for(lambda: asked.value("sum(textsim_up)") == WORKERS)
+
+        def look() -> None:
+            while not week.stop.wait(1):
+                fired.update(alert.name for alert in asked.firing())
+
+        thread = threading.Thread(target=look)
+        thread.start()
+        yield since_last_call
+        thread.join()
+
+
 def live(week: Week, seed: int) -> list[str]:
     """Let all events happen; return the faults."""
     faults = []
-    with busy(week, seed):
-        print(f"all rows are new: current after {wait_until_current(week):.1f} s", flush=True)
+    week.is_kept.set()
+    print(f"all rows are new: current after {wait_until_current(week):.1f} s", flush=True)
+    with ExitStack() as stack:
+        fired = stack.enter_context(alerts(week)) if is_installed() else None
+        if fired is None:
+            print("no alert is looked for: the program prometheus is not installed")
+        stack.enter_context(busy(week, seed))
         print(f"{'event':<42}{'seconds':>9}{'waiting':>10}{'current after s':>17}{'limit':>7}")
         for event in EVENTS:
+            if fired is not None:
+                fired()
             start = time.monotonic()
             event.happen(week)
             seconds, waiting = time.monotonic() - start, week.waiting()
@@ -297,6 +357,13 @@ def live(week: Week, seed: int) -> list[str]:
             )
             if lag > event.limit:
                 faults.append(f"{event.name}: the lag was under a second after {lag:.1f} s only")
+            if fired is not None and event.alerts and not event.alerts & fired():
+                faults.append(f"{event.name}: none of {sorted(event.alerts)} fired")
+        if fired is not None:
+            time.sleep(FAULT_SECONDS)
+            fired()
+            time.sleep(3)
+            faults += [f"still fires: {name}" for name in fired()]
     print(f"{week.failed_writes} single updates failed while the server could not take them")
     return faults
 
@@ -336,12 +403,10 @@ def small_disk() -> Iterator[tuple[Path, bool]]:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def run(
-    program: str, kind: type[AnyWeek], rows: int, live: Callable[[AnyWeek, int], list[str]]
-) -> int:
+def main() -> int:
     """Fill a table on a small disk, start workers, live, and compare; return the status."""
-    parser = argparse.ArgumentParser(prog=f"python -m {program}")
-    parser.add_argument("--rows", type=int, default=rows)
+    parser = argparse.ArgumentParser(prog="python -m tests.soak.week")
+    parser.add_argument("--rows", type=int, default=105_000)
     parser.add_argument("--seed", type=int, default=random.randrange(2**32))
     arguments = parser.parse_args()
     signal.signal(signal.SIGTERM, signal.default_int_handler)
@@ -349,7 +414,7 @@ def run(
     with small_disk() as (folder, is_small_disk):
         url = embedded_server.start(folder)
         ts.install(url)
-        week = kind(folder, url, arguments.rows, Texts(arguments.seed), is_small_disk)
+        week = Week(folder, url, arguments.rows, Texts(arguments.seed), is_small_disk)
         fill(week)
         week.workers = [week.start_worker(number) for number in range(WORKERS)]
         try:
@@ -364,4 +429,4 @@ def run(
 
 
 if __name__ == "__main__":
-    sys.exit(run("tests.soak.week", Week, 105_000, live))
+    sys.exit(main())

@@ -6,26 +6,23 @@ import random
 from collections import Counter
 from itertools import combinations
 
-import networkx as nx
 import numpy as np
 import pytest
 
+from tests.fuzz.document_checks import check_pairs, check_similarities
 from tests.support import reference
 from tests.support.document_rows import grams, rows_of
-from tests.support.reference import jaccard
 from textsim_db.cluster.split_large_buckets import SAME, all_links, groups_of, joining_links
 from textsim_db.compare import pair_counts
 from textsim_db.compare.packed_pairs import (
     ONLY_ROUND,
     BucketsOfDocuments,
     Members,
-    Round,
     count_shared,
     grouped,
     is_among,
     joined_members,
     left_of,
-    of_round,
     pack,
     right_of,
 )
@@ -34,12 +31,6 @@ from textsim_db.measures.by_name import JACCARD
 from textsim_db.sketch.ragged import Ragged, offsets_of
 
 Documents = list[list[int]]
-
-
-def expected_links(documents: Documents, n: int, threshold: float) -> dict[tuple[int, int], float]:
-    sets = [grams(document, n) for document in documents]
-    every = {(a, b): jaccard(sets[a], sets[b]) for b in range(len(documents)) for a in range(b)}
-    return {pair: value for pair, value in every.items() if value >= threshold}
 
 
 def template_documents(rng: random.Random, count: int) -> Documents:
@@ -59,36 +50,12 @@ def template_documents(rng: random.Random, count: int) -> Documents:
 
 
 @pytest.mark.parametrize("n", [1, 3])
-@pytest.mark.parametrize("threshold", [0.3, 0.5, 0.8, 1.0])
-def test_links_of_large_buckets_equal_all_similar_pairs(
-    rng: random.Random, n: int, threshold: float
-) -> None:
-    documents = template_documents(rng, 300)
-    expected = expected_links(documents, n, threshold)
-    rows = rows_of(documents, n)
-    similarities: dict[tuple[int, int], float] = {}
-    for links in all_links(rows, Criterion(JACCARD, threshold)):
-        for a, b, value in zip(*(column.tolist() for column in links), strict=True):
-            pair = (min(a, b), max(a, b))
-            assert pair not in similarities
-            similarities[pair] = value
-    assert similarities == expected
-
-    graph: nx.Graph[int] = nx.Graph()
-    graph.add_nodes_from(range(len(documents)))
-    groups = np.array([rng.randrange(280) for _ in documents])
-    by_group: dict[int, int] = {}
-    for i, group in enumerate(groups.tolist()):
-        graph.add_edge(i, by_group.setdefault(group, i))
-    joined = graph.copy()
-    graph.add_edges_from(expected)
-    for links in joining_links(rows, groups, Criterion(JACCARD, threshold)):
-        for a, b, value in zip(*(column.tolist() for column in links), strict=True):
-            assert expected[min(a, b), max(a, b)] == value
-            joined.add_edge(a, b)
-    assert {frozenset(keys) for keys in nx.connected_components(joined)} == {
-        frozenset(keys) for keys in nx.connected_components(graph)
-    }
+def test_links_of_large_buckets_equal_all_similar_pairs(rng: random.Random, n: int) -> None:
+    for _ in range(4):
+        documents = template_documents(rng, 150)
+        check_similarities(
+            rng, rows_of(documents, n), [grams(document, n) for document in documents]
+        )
 
 
 def test_no_document_and_one_document_have_no_links() -> None:
@@ -159,28 +126,13 @@ def test_rows_are_grouped_by_bucket_and_by_size(rng: random.Random) -> None:
     assert to_lists(crowded) == [ids for ids in expected if len(ids) > 4]
 
 
-@pytest.mark.parametrize("rounds", [1, 2, 7])
-@pytest.mark.parametrize("spread", [1, 9_999])
 @pytest.mark.parametrize("at_once", [1, 10**6])
 def test_all_rounds_together_give_every_pair_of_every_bucket(
-    rng: random.Random, rounds: int, spread: int, at_once: int, monkeypatch: pytest.MonkeyPatch
+    rng: random.Random, at_once: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(pair_counts, "PAIRS_AT_ONCE", at_once)
-    buckets = [[i * spread for i in ids] for ids in random_buckets(rng, 200)]
-    of_buckets = members(without_singles(buckets))
-    expected = every_pair(buckets)
-    total_counts: Counter[Pair] = Counter()
-    for part in (
-        [ONLY_ROUND] if rounds == 1 else [Round(number, rounds) for number in range(rounds)]
-    ):
-        lists = list(pair_counts.lists(of_round(of_buckets, part), part))
-        pairs = [pair for pairs, _ in lists for pair in to_list(pairs)]
-        assert pairs == sorted(set(pairs))
-        assert all(left % rounds == part.number for left, _ in pairs)
-        assert at_once > 1 or len(lists) > 1
-        counts = [count for _, counts in lists for count in counts.tolist()]
-        total_counts += Counter(dict(zip(pairs, counts, strict=True)))
-    assert total_counts == expected
+    for _ in range(40):
+        check_pairs(rng)
 
 
 @pytest.mark.parametrize("threshold", [0.1, 0.5, 0.8])
