@@ -321,7 +321,7 @@ def alerts(week: Week) -> Iterator[Callable[[], set[str]]]:
         tempfile.TemporaryDirectory() as series,
         prometheus(Path(series), week.ports, FACTOR) as asked,
     ):
-        wait_for(lambda: asked.value("sum(textsim_up)") == WORKERS)
+        wait_for(lambda: asked.value("sum(textsim_up)") == WORKERS, PATIENCE_SECONDS)
 
         def look() -> None:
             while not week.stop.wait(1):
