@@ -3,14 +3,13 @@
 One shared bucket makes a candidate. In an exact corpus, the sizes of both documents decide how many.
 
 The Jaccard similarity of shingles chooses candidates. So a threshold below the threshold of the corpus,
-or another measure, accepts documents that are no candidates. A warning says which documents these are,
-or how many of them are found.
+or another measure, accepts documents that are no candidates. A warning says how many of them
+are found.
 """
 
 from __future__ import annotations
 
 import logging
-import math
 import shlex
 from typing import Any, NamedTuple
 
@@ -198,16 +197,29 @@ def warn_of_misses(
 
     shingle_count: the distinct shingles of the text; None for several texts, or for all pairs.
     """
-    least = criterion.measure.least_jaccard(criterion.threshold)
+    config, measure = corpus.config, criterion.measure
+    least = measure.least_jaccard(criterion.threshold)
     # A text without words matches nothing by any measure.
-    if shingle_count == 0 or (least is not None and least >= corpus.config.threshold):
+    if shingle_count == 0 or (least is not None and least >= config.threshold):
         return
-    if least is not None:
-        message = _below_threshold(corpus, criterion, least)
-    else:
+    if measure is JACCARD:
         message = (
-            f'{criterion.measure.name}: the candidates of corpus "{corpus.name}" are chosen by '
-            f"Jaccard similarity: {_by_other_measure(corpus.config, criterion, shingle_count)}"
+            f"threshold {criterion.threshold:g} is below {config.threshold:g}, the threshold of corpus "
+            f'"{corpus.name}": {_share(config, criterion.threshold)} of the documents at '
+            f"{criterion.threshold:g} are found; to find more: "
+            f"textsim rebuild {shlex.quote(corpus.name)} --threshold {criterion.threshold:g}"
+        )
+    else:
+        outcome = f"documents below {config.threshold:g} may be missed"
+        if not config.is_exact:
+            lower = config.threshold / 2 if least is None else least
+            outcome = (
+                f"{_share(config, config.threshold)} of the documents at {config.threshold:g} are "
+                f"found, {_share(config, lower)} at {lower:.3g}"
+            )
+        message = (
+            f'{measure.name}: the candidates of corpus "{corpus.name}" are chosen by Jaccard '
+            f"similarity: {outcome}"
         )
     log.warning("%s", message, extra={"corpus": corpus.name})
 
@@ -233,85 +245,6 @@ def warn_of_missed_passages(
     else:
         return
     log.warning("%s", message, extra={"corpus": corpus.name})
-
-
-def _below_threshold(corpus: StoredCorpus, criterion: Criterion, least: float) -> str:
-    config, asked = corpus.config, f"{criterion.threshold:g}"
-    where = f'below {config.threshold:g}, the threshold of corpus "{corpus.name}"'
-    if criterion.measure is JACCARD:
-        return (
-            f"threshold {asked} is {where}: {_share(config, least)} of the documents at {asked} are "
-            f"found; to find more: textsim rebuild {shlex.quote(corpus.name)} --threshold {asked}"
-        )
-    outcome = "documents below it may be missed"
-    if not config.is_exact:
-        outcome = f"{_share(config, least)} of the documents at {least:.3g} are found"
-    return f"{criterion.measure.name} {asked} is a Jaccard similarity of {least:.3g}, {where}: {outcome}"
-
-
-def _by_other_measure(config: CorpusConfig, criterion: Criterion, shingle_count: int | None) -> str:
-    if not criterion.measure.finds_parts:
-        if config.is_exact:
-            return f"documents below {config.threshold:g} may be missed"
-        at = config.threshold, config.threshold / 2
-        at_threshold, at_half = (_share(config, similarity) for similarity in at)
-        return f"{at_threshold} of the documents at {at[0]:g} are found, {at_half} at {at[1]:g}"
-    if not config.is_exact:
-        return _found_parts(config, shingle_count)
-    return _sizes_without_candidates(config, criterion.measure.is_symmetric, shingle_count)
-
-
-def _found_parts(config: CorpusConfig, shingle_count: int | None) -> str:
-    """Say how likely a document that contains the text is found, if it is 2 or 10 times as large.
-
-    A text of n shingles in a document of m shingles has the Jaccard similarity n / m.
-    """
-    twice, ten_times = (
-        f"{times} times the shingles" if shingle_count is None else f"{times * shingle_count:,}"
-        for times in (2, 10)
-    )
-    text = "the text" if shingle_count is None else f"the {shingle_count:,} shingles of the text"
-    return (
-        f"of the documents that contain {text}, {_share(config, 1 / 2)} are found if they have "
-        f"{twice}, and {_share(config, 1 / 10)} if they have {ten_times}"
-    )
-
-
-def _sizes_without_candidates(
-    config: CorpusConfig, is_symmetric: bool, shingle_count: int | None
-) -> str:
-    """Say which documents an exact corpus cannot find: n / m is below the threshold."""
-    if shingle_count is None:
-        return (
-            f"a document with more than {1 / config.threshold:.4g} times the shingles of another text "
-            "is not found, even if it contains that text"
-        )
-    sizes = f"more than {_largest_size(shingle_count, config.threshold):,}"
-    contains = f"it contains all {shingle_count:,} of the text"
-    if is_symmetric:
-        sizes += f" or fewer than {_smallest_size(shingle_count, config.threshold):,}"
-        contains = f"one of the two contains the other, and the text has {shingle_count:,}"
-    return f"a document with {sizes} shingles is not found, even if {contains}"
-
-
-def _largest_size(size: int, threshold: float) -> int:
-    """Return the largest m with size / m >= threshold, as the check of candidates divides."""
-    largest = math.floor(size / threshold)
-    while size / (largest + 1) >= threshold:
-        largest += 1
-    while size / largest < threshold:
-        largest -= 1
-    return largest
-
-
-def _smallest_size(size: int, threshold: float) -> int:
-    """Return the smallest m with m / size >= threshold."""
-    smallest = math.ceil(size * threshold)
-    while (smallest - 1) / size >= threshold:
-        smallest -= 1
-    while smallest / size < threshold:
-        smallest += 1
-    return smallest
 
 
 def _share(config: CorpusConfig, similarity: float) -> str:
