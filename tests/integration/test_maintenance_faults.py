@@ -156,6 +156,7 @@ def problems(connection: Connection, corpus: str) -> list[str]:
     return found
 
 
+@pytest.mark.more  # some twenty readings of all tables
 def test_a_worker_goes_on_beside_broken_steps(
     db: ts.Database,
     connection: Connection,
@@ -176,7 +177,7 @@ def test_a_worker_goes_on_beside_broken_steps(
             def is_told(fault: re.Pattern[str] = fault, n: object = names["n"]) -> bool:
                 return any(map(fault.search, problems(connection, f"c{n}")))
 
-            wait_for(is_told)
+            wait_for(is_told, 300)
         connection.execute("INSERT INTO fine VALUES (1, 'one two three four')")
         wait_for(lambda: len(fine) == 1)
         told = {m.labels["corpus"]: m.value for m in db.metrics() if m.name.endswith("_problems")}

@@ -160,7 +160,7 @@ def test_wrong_calls_of_attach_and_detach_are_refused(
         corpus.attach("none", "id", "body")
     with pytest.raises(ts.ConfigurationError, match="table"):
         corpus.attach('a "b', "id", "body")
-    with pytest.raises(ts.ConfigurationError, match='mode is "later"'):
+    with pytest.raises(ts.ConfigurationError, match="mode is 'later'"):
         corpus.attach("t", "id", "body", "later")
     with pytest.raises(ts.ConfigurationError, match="neither a name, nor a SQLAlchemy table"):
         corpus.attach(int, "id", "body")
