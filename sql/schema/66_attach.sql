@@ -145,6 +145,9 @@ BEGIN
                 HINT = 'A worker indexes its rows. To attach it with other columns or in another mode, detach it '
                     'first.';
     END IF;
+    -- It takes the place of a dropped table of its name.
+    UPDATE textsim.source s SET attached_as = '{}'
+    WHERE s.corpus_id = c.id AND s.id <> source.id AND NOT s.active AND s.attached_as = source.attached_as;
     PERFORM textsim._make_filter_function(source), textsim._make_trigger_function(source);
     -- Only the table's owner may use the function in triggers: it has the rights of the schema's owner.
     EXECUTE format('REVOKE ALL ON FUNCTION %s FROM PUBLIC', textsim._trigger_function(source.id));
@@ -194,7 +197,10 @@ BEGIN
                 THEN 'CASCADE' END);
         END IF;
     END LOOP;
-    UPDATE textsim.source s SET active = false WHERE s.id = number;
+    -- The name of a dropped table is kept: another table may have it, which nobody indexes.
+    UPDATE textsim.source s SET active = false, attached_as = CASE
+        WHEN EXISTS (SELECT FROM pg_class r WHERE r.oid = s.relation) THEN '{}' ELSE s.attached_as END
+    WHERE s.id = number;
     -- The words of documents that were written inline may still need ids.
     UPDATE textsim.pending p SET kind = 'words', source_id = NULL
     FROM textsim.source s

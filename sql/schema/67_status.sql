@@ -259,6 +259,15 @@ BEGIN
         WHERE s.corpus_id = c.id AND s.active
         ORDER BY s.id, p.problem;
     RETURN QUERY
+        SELECT DISTINCT format('table %1$s: it is not indexed, although it has the name of an attached table that was '
+            'dropped: attach it; if it should not be indexed, detach it then', r.oid::regclass)
+        FROM textsim.source s
+        JOIN pg_namespace n ON n.nspname = s.attached_as[1]
+        JOIN pg_class r ON r.relnamespace = n.oid AND r.relname = s.attached_as[2]
+        WHERE s.corpus_id = c.id AND NOT s.active
+            AND NOT EXISTS (SELECT FROM pg_class o WHERE o.oid = s.relation)
+            AND NOT EXISTS (SELECT FROM textsim.source a WHERE a.corpus_id = c.id AND a.relation = r.oid);
+    RETURN QUERY
         SELECT DISTINCT f.fault || '; a worker tries again'
         FROM textsim.worker w CROSS JOIN LATERAL jsonb_to_recordset(w.faults) f (corpus_id integer, fault text)
         WHERE f.corpus_id = c.id AND w.reported_at > clock_timestamp() - interval '30 s'

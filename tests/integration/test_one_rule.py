@@ -12,7 +12,6 @@ import textsim_db as ts
 from tests.support.connections import Connection, value
 from tests.support.match_rule import SQL_RULE, put_rule
 from tests.support.spark_stages import find, results
-from textsim_db.cluster import split_large_buckets
 from textsim_db.compare.verify import Criterion
 from textsim_db.measures.by_name import JACCARD
 from textsim_db.read.documents_by_key import random_matches
@@ -54,13 +53,7 @@ def rule(rule_of_python: None, connection: Connection) -> None:
 
 
 @pytest.mark.usefixtures("rule")
-@pytest.mark.parametrize("large", [256, 1])
-def test_what_python_reads_obeys_the_rule(
-    db: ts.Database, monkeypatch: pytest.MonkeyPatch, large: int
-) -> None:
-    # One document more in a bucket takes the short cut for large buckets.
-    monkeypatch.setattr(split_large_buckets, "LARGE_BUCKET", large)
-    monkeypatch.setattr(split_large_buckets, "MOST_MET", 0)
+def test_what_python_reads_obeys_the_rule(db: ts.Database) -> None:
     corpus = db.create_corpus("c", **SETTINGS)
     corpus.add_many(TEXTS.items())
     for near, others in (("a", []), ("c", ["c far"])):

@@ -113,6 +113,16 @@ def test_a_name_that_belongs_to_another_table_is_reported(
     check_reported(
         corpus, 'it was attached as "public.t", and this name now belongs to another table'
     )
+    db.worker().run(until_idle=True)
+    (problem,) = corpus.status().problems
+    assert problem.startswith("table public.t: it is not indexed, although it has the name of")
+    for _ in range(2):  # detached by its user, it is no problem any more
+        corpus.attach("t", "id", "body", mode)
+        assert corpus.status().problems == []
+        corpus.detach("t")
+        connection.execute("DROP TABLE t")
+        connection.execute("CREATE TABLE t (id bigint PRIMARY KEY, body text)")
+        assert corpus.status().problems == []
 
 
 def check_reported(corpus: ts.Corpus, message: str) -> None:
