@@ -1,7 +1,4 @@
-"""A spanning forest of a stream of verified pairs.
-
-The matches of many documents, of which a document keeps only some with earlier documents.
-"""
+"""The links of a stream of verified pairs that are kept: a spanning forest, or the first few of each."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Exact Jaccard similarity of documents, which are rows of integers.
-
-Documents as rows of integers, and the hashes of their shingles.
-"""
+"""Exact Jaccard similarity of documents, which are rows of integers or hashes of shingles."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Kernels for PostgreSQL's binary formats: write rows for COPY, and read many arrays at once.
 
-Signatures and common shingles as they are stored, read back.
+Signatures and the lists of common shingles are read back from them.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""Statistics of a corpus: its documents, words, similarities, buckets, and their bytes.
-
-Counts the words of the documents of a corpus, a batch at a time; pure.
-"""
+"""Statistics of a corpus: its documents, words, similarities, buckets, and their bytes."""
 
 from __future__ import annotations
 

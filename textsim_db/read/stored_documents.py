@@ -1,7 +1,4 @@
-"""Stored documents as rows of integers, word ids or code points, which the exact measures compare.
-
-Normal forms, composed from word ids.
-"""
+"""Stored documents as the exact measures compare them: rows of word ids, or normal forms."""
 
 from __future__ import annotations
 

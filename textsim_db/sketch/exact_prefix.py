@@ -9,10 +9,9 @@ section 3.
 All comparisons with the threshold divide doubles, as the verification does. ceil(0.55 * 100) is 56 in
 doubles, and 55 of 100 shingles reach 0.55.
 
-The values of common shingles, which come last in the prefix of a document and in a window; pure.
-
-A search reads all documents that share a value with the query, so a rare value is cheap. Any order of
-the values finds the same pairs and passages, if all documents of a corpus have the same order.
+A search reads all documents that share a value with the query, so a rare value is cheap. So the values
+of common shingles come last in a prefix, and in the window of a passage. Any order of the values finds
+the same pairs and passages, if all documents of a corpus have the same order.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""PostgreSQL's own hash functions, bit for bit, as kernels over bytes and integers.
+"""PostgreSQL's own hash functions, bit for bit, as kernels; and the hash table of all kernels.
 
 hashtextextended, hashint8extended and hash_array_extended are built on lookup3 (Bob Jenkins, 2006,
 https://burtleburtle.net/bob/c/lookup3.c), with PostgreSQL's initial values. All arithmetic is in
@@ -8,11 +8,10 @@ Hashing an integer takes three steps: fold() reduces it to 32 bits, seeded() mix
 state, and hash_folded() joins the two. Only the last step is repeated if many integers are hashed
 under one seed, or one integer under many seeds.
 
-The hash table of all kernels: it finds the number of an entry by a 64-bit hash.
-
-Open addressing with linear probing; multiplication by an odd number gives the first slot. Knuth, "The
-Art of Computer Programming", volume 3, section 6.4. The number is secret, so nobody can choose keys
-that collide and make a kernel take quadratic time.
+The hash table finds the number of an entry by a 64-bit hash. It has open addressing with linear
+probing; multiplication by an odd number gives the first slot. Knuth, "The Art of Computer Programming",
+volume 3, section 6.4. The number is secret, so nobody can choose keys that collide and make a kernel
+take quadratic time.
 """
 
 from __future__ import annotations

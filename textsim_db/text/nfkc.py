@@ -4,9 +4,7 @@ Code points not assigned in Unicode 13.0 become spaces first. Marks past the 30t
 because NFKC sorts the marks of a run in quadratic time, and no script writes 30 of them. Marks are the
 characters of category M, and the half-width U+FF9E and U+FF9F, which NFKC turns into marks.
 
-Unicode 13.0 as the normal form sees it: arrays that kernels index by code point.
-
-`scripts/make_unicode_tables.py` writes the file that they come from.
+Kernels index the tables by code point. `scripts/make_unicode_tables.py` writes their file.
 """
 
 from __future__ import annotations

@@ -1,9 +1,7 @@
-"""Two decorators that compile all kernels of the project in the same way.
+"""Two decorators that compile all kernels of the project in the same way, and the types of their arrays.
 
 Compiled code is cached beside the source, or in the user's cache folder if the source's folder is not
 writable. NUMBA_CACHE_DIR names another folder. The GIL is released while a kernel runs.
-
-The types of arrays that kernels take.
 """
 
 from __future__ import annotations

@@ -1,8 +1,4 @@
-"""Words as numbers, and their places in the text.
-
-Numbers for the distinct words of texts, for comparisons that need no dictionary.
-
-The places of words: a text in, the characters of each word of its normal form out.
+"""The words of texts as numbers, for comparisons that need no dictionary, and their places in a text.
 
 A text is cut at spaces, and then before each character that begins a word. The normal form of each part
 has the words of this part, because the normal form joins no characters across such a border.

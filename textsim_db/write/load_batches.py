@@ -9,9 +9,7 @@ While one batch is being written, one thread looks up the words of the next batc
 prepares the batch after it. Both kernels and waiting for the server release the GIL. A load needs
 memory for these three batches, for the word cache, and 16 to 32 bytes for each key.
 
-A set of keys that only grows; it takes 16 to 32 bytes a key.
-
-Drops the band index before a bulk load into an empty corpus, and builds it afterwards.
+A bulk load into an empty corpus drops the band index before, and builds it afterwards.
 """
 
 from __future__ import annotations
