@@ -229,8 +229,8 @@ RETURN threshold IS NULL OR textsim._ratio(
     least(a, b, shared + greatest(a, b) - textsim._count_rows(greatest(a, b), threshold)), a, b)
     >= threshold;
 
--- Whether a candidate that was verified is a match. Whatever lists matches asks this function, and
--- textsim_db.compare.verify in Python. Copies are matches by any rule, so they may be listed without it.
+-- Each list of matches asks this function, and textsim_db.compare.verify in Python. Copies are matches by any rule,
+-- so they may be listed without it.
 CREATE OR REPLACE FUNCTION textsim._is_match(similarity double precision, threshold double precision) RETURNS boolean
 LANGUAGE sql IMMUTABLE PARALLEL SAFE
 RETURN similarity >= threshold;

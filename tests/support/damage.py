@@ -41,7 +41,7 @@ def doctor(textsim: Textsim) -> list[Finding]:
 
 def follow(remedy: str, url: str) -> None:
     """Do what a finding says: SQL and commands, separated by semicolons."""
-    for part in re.split(r"; (?:then:? )?", remedy):
+    for part in re.split(r"; (?:then:? )?", remedy.replace("once that is mended: ", "")):
         if re.fullmatch(r"attach .*again.*", part):
             reattach(url)
         elif part.startswith("add documents of no table again"):

@@ -186,7 +186,7 @@ CHANGES = {
     "function textsim._write_2": [
         "CREATE OR REPLACE FUNCTION textsim._write_2(c textsim.corpus, source integer, "
         "document_key text, form text, document_scope text, document_expires_at timestamptz, "
-        "force boolean, sketched textsim._sketched) RETURNS textsim._stored "
+        "unique_from double precision, sketched textsim._sketched) RETURNS textsim._stored "
         "LANGUAGE plpgsql AS 'BEGIN RETURN NULL;END'",
     ],
     "function textsim._changes_1()": [
