@@ -324,7 +324,7 @@ def check_many(url: str, corpus: ts.Corpus, statement: str, texts: list[str]) ->
     assert pages(plan) <= limit, f"{pages(plan)} pages read, at most {limit}: {shown}"
 
 
-@pytest.mark.xfail(reason="members_of reads more pages than its bound", strict=False)
+@pytest.mark.xfail(reason="a join with cluster_of reads more pages", strict=False)
 def test_a_join_with_cluster_of_and_members_of_look_up_their_keys(loaded_db: ts.Database) -> None:
     corpus = loaded_db.corpus("plans")
     corpus.track()
