@@ -48,7 +48,6 @@ from textsim_db.write import (
     band_rows,
     load_batches,
     prepare_batches,
-    retry_batch,
     write_batch,
 )
 
@@ -64,7 +63,7 @@ LOAD: list[tuple[Any, str, str]] = [
     (write_batch, "copy_documents", "rows of documents for COPY"),
     (write_batch, "band_rows", "sort the band rows"),
     (band_rows, "copy_bands", "band rows for COPY"),
-    (retry_batch, "transaction", "send, and wait for the server"),
+    (load_batches, "transaction", "send, and wait for the server"),
 ]
 """The owner and the name of each function of a load, and its stage."""
 

@@ -26,11 +26,9 @@ from textsim_db.errors import (
     TextsimError as TextsimError,
 )
 from textsim_db.files.arrow_results import Results as Results
-from textsim_db.measures.cluster_explanation import (
+from textsim_db.measures.explanation import (
     ExplainedCluster as ExplainedCluster,
     ExplainedMember as ExplainedMember,
-)
-from textsim_db.measures.explanation import (
     Explanation as Explanation,
     PairDifferences as PairDifferences,
     explain as explain,

@@ -19,14 +19,17 @@ from tests.support.review import HOSTILE
 from tests.support.sampling import sample
 from textsim_db.cluster.keep_rule import Preference
 from textsim_db.dedupe.by_temporary_corpus import Deduplication, Removal, Rule, Standing
-from textsim_db.dedupe.shown_removals import (
+from textsim_db.review.report_pages import (
+    PAGE_BYTES,
     SHOWN_CLUSTERS,
     SHOWN_MEMBERS,
     SHOWN_PAIRS,
+    Faults,
+    ReportedRun,
     choose_removals,
     read_texts,
+    removal_page,
 )
-from textsim_db.review.report_pages import PAGE_BYTES, Faults, ReportedRun, removal_page
 from textsim_db.settings.corpus_settings import CorpusSettings
 
 ALLOWED = {

@@ -28,7 +28,7 @@ from tests.support.steps import FIRST, second_step
 from tests.support.unique_writers import Client
 from textsim_db.db import schema
 from textsim_db.db.engine import is_lost, open_engine
-from textsim_db.write import batches
+from textsim_db.write import document_inputs
 
 WORDS = [f"w{i}" for i in range(200)]
 LOADED = 6000
@@ -103,7 +103,7 @@ def run(job: Job) -> None:
 
 def load(job: Job, journal: Journal) -> None:
     """Load the same keys repeatedly, in new versions."""
-    batches.BATCH_DOCUMENTS = LOAD_BATCH
+    document_inputs.BATCH_DOCUMENTS = LOAD_BATCH
     with ts.connect(job.url) as db:
         corpus = db.corpus("loaded")
         for version in count(job.first):

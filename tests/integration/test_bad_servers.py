@@ -23,7 +23,7 @@ from tests.support.sampling import sample
 from tests.support.servers import Server
 from textsim_db.corpus.database import connect
 from textsim_db.db import stored_corpus
-from textsim_db.write.batches import BATCH_DOCUMENTS
+from textsim_db.write.document_inputs import BATCH_DOCUMENTS
 
 
 def end_connections(url: str) -> None:

@@ -19,7 +19,7 @@ from tests.support.notebooks import execute, notebook_of
 from tests.support.review import HOSTILE
 from tests.support.terminal import replace_standard_error
 from textsim_db.results import Refusal
-from textsim_db.results.result_list import SHOWN_ROWS, ResultList
+from textsim_db.results.html import SHOWN_ROWS, ResultList
 
 WORDS = " ".join(f"word{i}" for i in range(30))
 

@@ -137,7 +137,7 @@ TOTAL = 2500
 
 @pytest.fixture
 def small_batches(monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in ("batches", "remove_documents"):
+    for module in ("document_inputs", "remove_documents"):
         monkeypatch.setattr(f"textsim_db.write.{module}.BATCH_DOCUMENTS", BATCH)
 
 

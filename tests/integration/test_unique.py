@@ -16,7 +16,7 @@ from tests.support.connections import Connection
 from tests.support.reference import similarity
 from tests.support.sampling import sample
 from textsim_db.results import Twin
-from textsim_db.write import batches
+from textsim_db.write import document_inputs
 
 TEXT = "the quick brown fox jumps over the lazy dog and runs into the dark green forest"
 NEAR = TEXT + " again"
@@ -106,7 +106,7 @@ def test_a_text_can_move_to_another_key_in_one_call(db: ts.Database) -> None:
 def test_a_load_leaves_out_what_single_additions_would(
     db: ts.Database, rng: random.Random, monkeypatch: pytest.MonkeyPatch, batch: int
 ) -> None:
-    monkeypatch.setattr(batches, "BATCH_DOCUMENTS", batch)
+    monkeypatch.setattr(document_inputs, "BATCH_DOCUMENTS", batch)
     titles = unique_corpus(db)
     documents: list[tuple[str, str]] = []
     for _ in range(3):

@@ -15,7 +15,7 @@ from tests.support.connections import Connection
 from tests.support.interleaving import ADD, LEVELS, REMOVE, RR, Scene, add_many_step, report_counts
 from tests.support.sources import expected_forms, make_table
 from tests.support.workers import wait_for_postponed
-from textsim_db.write.statements import QUEUE_OF_WRITERS
+from textsim_db.db.statements import QUEUE_OF_WRITERS
 
 # Two writers of one key.
 

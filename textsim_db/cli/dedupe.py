@@ -42,8 +42,13 @@ if TYPE_CHECKING:
     from textsim_db.cluster.keep_rule import Preference
     from textsim_db.corpus import Corpus
     from textsim_db.corpus.database import Database
-    from textsim_db.dedupe.addition_file import AdditionFile
-    from textsim_db.dedupe.by_temporary_corpus import Deduplication, Document, JudgedDocuments, Rule
+    from textsim_db.dedupe.by_temporary_corpus import (
+        AdditionFile,
+        Deduplication,
+        Document,
+        JudgedDocuments,
+        Rule,
+    )
     from textsim_db.files.read_documents import ReadJudgement
     from textsim_db.files.several_files import RecordFiles
 
@@ -332,7 +337,7 @@ def _addition_file(
     judgements: list[ReadJudgement] | None,
 ) -> AdditionFile:
     """Return the file that notes the result beside an output, for the same records and arguments."""
-    from textsim_db.dedupe.addition_file import AdditionFile
+    from textsim_db.dedupe.by_temporary_corpus import AdditionFile
 
     server = db.engine.url.render_as_string(hide_password=True)
     how = (records.columns, rule.preference, rule.linkage, judgements)

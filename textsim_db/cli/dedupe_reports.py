@@ -67,7 +67,7 @@ class Page:
 
     def __init__(self, result: Deduplication, rule: Rule, corpora: Sequence[Corpus]) -> None:
         """Choose what is shown, and read documents of corpora before added records replace them."""
-        from textsim_db.dedupe.shown_removals import choose_removals, read_documents
+        from textsim_db.review.report_pages import choose_removals, read_documents
 
         self._result = result
         self._rule = rule
@@ -96,9 +96,8 @@ class Page:
             keys: the keys of all records in order.
             faults: the reasons why records were not compared, and whether these records are kept.
         """
-        from textsim_db.dedupe.shown_removals import read_texts
         from textsim_db.files.records import replacing
-        from textsim_db.review.report_pages import Faults, ReportedRun, removal_page
+        from textsim_db.review.report_pages import Faults, ReportedRun, read_texts, removal_page
 
         shown_texts = read_texts(self._shown, texts, self._documents, self._rule.settings)
         run = ReportedRun(title, self._rule, self._result, keys, Faults(*faults))

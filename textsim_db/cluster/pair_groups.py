@@ -20,7 +20,7 @@ from textsim_db.cluster.spanning_forest import Ids, Links, joined_links
 from textsim_db.compare.packed_pairs import documents_of, is_among, left_of, pack, right_of
 from textsim_db.errors import InputError, shown
 from textsim_db.results import Cluster
-from textsim_db.results.result_list import ResultList
+from textsim_db.results.html import ResultList
 from textsim_db.settings.check_values import is_number
 from textsim_db.settings.corpus_settings import Linkage, check_linkage
 from textsim_db.text.numba_compiler import Int64Array

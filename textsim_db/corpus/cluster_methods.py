@@ -25,7 +25,7 @@ from textsim_db.results import (
     Member,
     Pair,
 )
-from textsim_db.results.result_list import ResultList
+from textsim_db.results.html import ResultList
 from textsim_db.settings.check_values import (
     check_callable,
     check_count,
@@ -39,14 +39,12 @@ from textsim_db.sync import pending_log
 from textsim_db.write.document_inputs import Key, Scope
 
 if TYPE_CHECKING:
-    from textsim_db.measures import cluster_explanation, explanation
-    from textsim_db.measures.cluster_explanation import ExplainedCluster
-    from textsim_db.measures.explanation import PairDifferences
+    from textsim_db.measures import explanation
+    from textsim_db.measures.explanation import ExplainedCluster, PairDifferences
     from textsim_db.read import documents_by_key, list_clusters, list_pairs, search
     from textsim_db.read.list_clusters import ClusterRules
     from textsim_db.sync import upkeep
 else:
-    cluster_explanation = lazy("textsim_db.measures.cluster_explanation", globals())
     documents_by_key = lazy("textsim_db.read.documents_by_key", globals())
     explanation = lazy("textsim_db.measures.explanation", globals())
     list_clusters = lazy("textsim_db.read.list_clusters", globals())
@@ -300,7 +298,7 @@ class ClusterMethods(CheckedArguments):
         compared = [key, *[each for each in stored if each != key][:most]]
         forms = {each: self._current.read(search.normal_form_of, each) for each in compared}
         left_out = len(stored) - len(compared)
-        return cluster_explanation.explain_cluster(forms, key, left_out, self.config)
+        return explanation.explain_cluster(forms, key, left_out, self.config)
 
     def _pairs(
         self,

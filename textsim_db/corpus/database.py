@@ -17,7 +17,7 @@ from textsim_db.db.store import Store
 from textsim_db.errors import ConfigurationError, CorpusExists, suggest_settings
 from textsim_db.lazy_imports import lazy
 from textsim_db.results import Metric, Source, WorkerState
-from textsim_db.results.result_list import ResultList
+from textsim_db.results.html import ResultList
 from textsim_db.settings.corpus_settings import SETTINGS, CorpusSettings, Settings
 from textsim_db.sync import pending_log, sources as attached_tables
 from textsim_db.sync.worker_state import LEASE_SECONDS, POLL_SECONDS, WorkerSettings, WorkReport

@@ -16,13 +16,13 @@ from textsim_db.files.arrow_results import Results
 from textsim_db.lazy_imports import lazy
 from textsim_db.read import statements
 from textsim_db.results import AddReport, Judgement, Match
-from textsim_db.results.result_list import ResultList
+from textsim_db.results.html import ResultList
 from textsim_db.settings.check_values import check_several
 from textsim_db.settings.progress_bar import showing
 from textsim_db.write.document_inputs import Documents, Key, Scope, stream_documents
 
 if TYPE_CHECKING:
-    from textsim_db.read import search, stored_judgements
+    from textsim_db.read import search
     from textsim_db.write import (
         document_inputs,
         judge_pairs,
@@ -37,7 +37,6 @@ else:
     search = lazy("textsim_db.read.search", globals())
     document_inputs = lazy("textsim_db.write.document_inputs", globals())
     judge_pairs = lazy("textsim_db.write.judge_pairs", globals())
-    stored_judgements = lazy("textsim_db.read.stored_judgements", globals())
 
 
 class DocumentMethods(CheckedArguments):
@@ -318,6 +317,4 @@ class JudgementMethods(CheckedArguments):
 
     def judgements(self) -> Results[Judgement]:
         """Return the judgements of the corpus, in the order of their keys."""
-        return Results(
-            Judgement, partial(self._current.loaded().stream, stored_judgements.judgements)
-        )
+        return Results(Judgement, partial(self._current.loaded().stream, judge_pairs.judgements))

@@ -15,7 +15,7 @@ from textsim_db.results import (
     PassageList,
     SharedPassage,
 )
-from textsim_db.results.result_list import ResultList
+from textsim_db.results.html import ResultList
 from textsim_db.write.document_inputs import Key, Scope
 
 if TYPE_CHECKING:

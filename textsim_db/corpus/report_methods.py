@@ -20,7 +20,7 @@ from textsim_db.results import (
     Statistics,
     Status,
 )
-from textsim_db.results.result_list import ResultList
+from textsim_db.results.html import ResultList
 from textsim_db.settings.check_values import check_count, check_flag, check_threshold
 from textsim_db.settings.progress_bar import showing
 from textsim_db.sketch import cost_of_bands

@@ -11,7 +11,7 @@ from textsim_db.files.arrow_results import Results
 from textsim_db.files.read_frame import ArrowTable, is_frame
 from textsim_db.lazy_imports import lazy
 from textsim_db.results import Candidate, Match, QueryMatch
-from textsim_db.results.result_list import ResultList
+from textsim_db.results.html import ResultList
 from textsim_db.settings.check_values import check_count, check_several
 from textsim_db.write.document_inputs import Key, Scope
 

@@ -13,15 +13,19 @@ import logging
 import random
 from collections.abc import Callable, Iterator
 from types import TracebackType
-from typing import Any
+from typing import TYPE_CHECKING, Any, Self
 
 import psycopg
 from psycopg import errors as pg
 from sqlalchemy import Engine
 
 from textsim_db.db import cancellation
-from textsim_db.db.engine import is_lost, transaction, translated
+from textsim_db.db.engine import Connection, is_lost, transaction, translated
+from textsim_db.db.statements import QUEUE_OF_WRITERS
 from textsim_db.errors import DatabaseError
+
+if TYPE_CHECKING:
+    from textsim_db.db.store import Store
 
 log = logging.getLogger("textsim_db")
 
@@ -29,6 +33,8 @@ MAX_TRIES = 12
 """The attempts at a transaction. Without a server they take a writer about 10 seconds."""
 CONFLICT_SECONDS = (0.01, 0.5)
 """The first and the longest pause after a conflict with another transaction."""
+QUEUE_FROM = 2
+"""After this number of failures writers of the corpus queue, so that they no longer collide."""
 LOST_SECONDS = (0.1, 2.0)
 """The first and the longest pause after the connection was lost: a server needs seconds to restart."""
 
@@ -95,7 +101,7 @@ class Attempts:
         log.info("lost the connection, trying again in %.1f s: %s", seconds, error)
         cancellation.sleep(seconds)
 
-    def __iter__(self) -> Iterator[Attempts]:
+    def __iter__(self) -> Iterator[Self]:
         while self._parts:
             self.part = self._parts[-1]
             yield self
@@ -131,6 +137,19 @@ class Attempts:
         if self._name_of is not None and isinstance(error, psycopg.Error):
             raise DatabaseError(f"{self._name_of(start)}: {translated(error)}") from error
         return False
+
+
+class WriterAttempts(Attempts):
+    """Attempts at a transaction that writes documents of a corpus; errors name the document."""
+
+    def __init__(self, store: Store, keys: list[str]) -> None:
+        super().__init__(store.engine, len(keys), lambda place: f'document "{keys[place][:100]}"')
+        self._corpus_id = store.corpus.id
+
+    def queue(self, connection: Connection) -> None:
+        """Wait for other writers of the corpus, if earlier attempts have failed."""
+        if self.failures >= QUEUE_FROM:
+            connection.execute(QUEUE_OF_WRITERS, [self._corpus_id])
 
 
 def pause_seconds(failures: int, bounds: tuple[float, float], least: float = 0) -> float:

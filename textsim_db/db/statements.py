@@ -222,3 +222,8 @@ WORDS_BY_ID: Final[LiteralString] = """
 SELECT id, word FROM textsim.word WHERE id = ANY (%s::integer[])
 """
 LAST_WORD_ID: Final[LiteralString] = "SELECT coalesce(max(id), 0) FROM textsim.word"
+# Writers of one corpus wait here for each other. They hold no other lock while they wait.
+QUEUE_OF_WRITERS: Final[LiteralString] = """
+/* textsim-db: wait for other writers of the corpus */
+SELECT pg_catalog.pg_advisory_xact_lock(pg_catalog.hashtext('textsim-db writers'), %s::integer)
+"""

@@ -5,6 +5,8 @@ A document that matches a given corpus is removed before.
 
 from __future__ import annotations
 
+import hashlib
+import json
 import logging
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -18,7 +20,8 @@ import numpy.typing as npt
 from textsim_db.cluster.keep_rule import Preference
 from textsim_db.corpus.corpus import load_modules
 from textsim_db.db import stored_corpus
-from textsim_db.errors import CorpusNotFound, DocumentError
+from textsim_db.errors import CorpusNotFound, DocumentError, InputError, shown
+from textsim_db.files.records import replacing
 from textsim_db.results import AddReport, Match
 from textsim_db.settings.corpus_settings import CorpusConfig, CorpusSettings, Linkage
 from textsim_db.text.run_ahead import cut
@@ -28,6 +31,7 @@ from textsim_db.write.temporary_corpora import temporary_name
 if TYPE_CHECKING:
     from textsim_db.corpus import Corpus
     from textsim_db.corpus.database import Database
+
 
 log = logging.getLogger(__name__)
 
@@ -272,3 +276,54 @@ def temporary_corpus(database: Database, settings: CorpusSettings) -> Iterator[C
         finally:
             with suppress(CorpusNotFound):
                 stored_corpus.drop_named(database.engine, name)
+
+
+class AdditionFile:
+    """The file with the result of the last run that added documents."""
+
+    def __init__(self, path: str, inputs: Sequence[str], arguments: Sequence[object]) -> None:
+        """Name the file and the run, which depends on the content of the inputs and on the arguments."""
+        self.path = path
+        self._run = _digest(inputs, arguments)
+
+    def read(self) -> Deduplication | None:
+        """Return the result of an earlier run with the same records and arguments, None without one.
+
+        Raises InputError if the earlier run had others.
+        """
+        try:
+            with open(self.path, "rb") as file:
+                content = json.load(file)
+        except FileNotFoundError:
+            return None
+        if content["run"] != self._run:
+            raise InputError(
+                f"{shown(self.path)} is of a run with other records or options, whose output would be "
+                "lost; choose another output, or remove that file"
+            )
+        return Deduplication(
+            documents=content["documents"],
+            removals=[Removal(*removal) for removal in content["removals"]],
+            refused=[(number, reason) for number, reason in content["refused"]],
+            standing={int(number): Standing(*s) for number, s in content["standing"].items()},
+        )
+
+    def write(self, result: Deduplication) -> None:
+        """Write the result, whole or not at all."""
+        content = {
+            "run": self._run,
+            "documents": result.documents,
+            "removals": result.removals,
+            "refused": result.refused,
+            "standing": result.standing,
+        }
+        with replacing(self.path) as file:
+            file.write(json.dumps(content).encode())
+
+
+def _digest(paths: Sequence[str], arguments: Sequence[object]) -> str:
+    digest = hashlib.sha256(json.dumps(arguments).encode())
+    for path in paths:
+        with open(path, "rb") as file:
+            digest.update(hashlib.file_digest(file, "sha256").digest())
+    return digest.hexdigest()

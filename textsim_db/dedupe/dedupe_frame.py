@@ -23,8 +23,7 @@ from textsim_db.files.read_frame import (
     open_stream,
 )
 from textsim_db.results import AddReport, Refusal
-from textsim_db.results.html import count, facts, output
-from textsim_db.results.result_list import ResultList, rows_as_table
+from textsim_db.results.html import ResultList, count, facts, output, rows_as_table
 from textsim_db.settings.corpus_settings import (
     PAIR_SETTINGS,
     CorpusSettings,

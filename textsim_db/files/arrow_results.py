@@ -9,8 +9,7 @@ from types import TracebackType
 from typing import Any, Generic, NamedTuple, TypeVar, get_origin, get_type_hints
 
 from textsim_db.files.read_frame import import_pyarrow
-from textsim_db.results.html import output
-from textsim_db.results.result_list import rows_as_table
+from textsim_db.results.html import output, rows_as_table
 
 ResultColumns = Sequence[Any]
 """The columns of some rows, each a sequence or a pyarrow.Array, in the order of the fields of a row."""

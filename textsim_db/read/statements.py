@@ -264,10 +264,6 @@ SELECT d.id, e.id
 FROM textsim._different_pairs(%s) p
 JOIN {document} d ON d.key = p.a JOIN {document} e ON e.key = p.b
 """
-JUDGEMENTS: Final[LiteralString] = """
-SELECT j.a, j.b, j.verdict, j.judged_by, j.judged_at, j.note FROM textsim.judgements(%s) j
-"""
-
 DIFFERENT_KEYS: Final[LiteralString] = """
 /* textsim-db: pairs judged different */
 SELECT j.a, j.b FROM textsim.judgement j

@@ -1,28 +1,30 @@
 """results: the objects that searches and writes return. Knows no database."""
 
-from textsim_db.results.cluster_results import (
-    Cluster as Cluster,
-    ClusterEvent as ClusterEvent,
-    Duplicate as Duplicate,
-    InspectedCluster as InspectedCluster,
-    Inspection as Inspection,
-    Member as Member,
-    Pair as Pair,
-)
-from textsim_db.results.corpus_reports import (
+from textsim_db.results.reports import (
+    AddReport as AddReport,
     Boilerplate as Boilerplate,
+    ChangeReport as ChangeReport,
     Frequency as Frequency,
     Growth as Growth,
     RecallReport as RecallReport,
+    Refusal as Refusal,
     SharedShingle as SharedShingle,
     Statistics as Statistics,
+    Twin as Twin,
 )
-from textsim_db.results.search_results import (
+from textsim_db.results.rows import (
     Candidate as Candidate,
+    Cluster as Cluster,
+    ClusterEvent as ClusterEvent,
     CommonRun as CommonRun,
     Contamination as Contamination,
+    Duplicate as Duplicate,
+    InspectedCluster as InspectedCluster,
+    Inspection as Inspection,
     Judgement as Judgement,
     Match as Match,
+    Member as Member,
+    Pair as Pair,
     PartialMatch as PartialMatch,
     Passage as Passage,
     PassageList as PassageList,
@@ -40,10 +42,4 @@ from textsim_db.results.states import (
     Source as Source,
     Status as Status,
     WorkerState as WorkerState,
-)
-from textsim_db.results.write_reports import (
-    AddReport as AddReport,
-    ChangeReport as ChangeReport,
-    Refusal as Refusal,
-    Twin as Twin,
 )

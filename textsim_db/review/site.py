@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from datetime import datetime
 from pathlib import Path
@@ -16,7 +17,6 @@ from starlette.responses import HTMLResponse, RedirectResponse, Response
 from textsim_db.errors import DocumentNotFound, shown
 from textsim_db.results import Pair
 from textsim_db.results.html import count
-from textsim_db.review.filter_and_order import fraction
 from textsim_db.review.pair_arrays import HUNDREDTHS, Largest, Pairs
 from textsim_db.review.reviewed import Judgements, Judging, Reviewed, Text, mark
 from textsim_db.review.reviewed_clusters import ChainClusters, Judged, StoredClusters
@@ -152,6 +152,15 @@ def two_keys(request: Request) -> tuple[str, str]:
 def whole_number(text: str | None) -> int:
     """Read a number of an address; 0 if it is none."""
     return int(text) if text and text.isascii() and text.isdigit() and len(text) < 10 else 0
+
+
+def fraction(text: str | None, default: float) -> float:
+    """Read a number from 0 to 1."""
+    try:
+        value = float(text or "")
+    except ValueError:
+        return default
+    return min(max(value, 0.0), 1.0) if math.isfinite(value) else default
 
 
 def see(path: str, **query: object) -> Response:

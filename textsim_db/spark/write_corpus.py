@@ -43,7 +43,7 @@ from textsim_db.spark.write_hidden import (
 from textsim_db.spark.write_task import OUTPUT, WriteTask, task_into_existing, task_into_hidden
 from textsim_db.text.run_ahead import MAX_WEIGHT
 from textsim_db.text.stop_words import with_lists
-from textsim_db.write.batches import in_batches
+from textsim_db.write.document_inputs import in_batches
 from textsim_db.write.prepare_batches import prepare
 from textsim_db.write.rebuild import lock_of_rebuilds
 from textsim_db.write.temporary_corpora import check_not_reserved, temporary_name

@@ -16,6 +16,7 @@ import numpy.typing as npt
 from psycopg import errors as pg
 
 from textsim_db.db.engine import Connection
+from textsim_db.db.statements import QUEUE_OF_WRITERS
 from textsim_db.db.store import Store
 from textsim_db.results import ChangeReport, Refusal
 from textsim_db.sync import pending_log, read_source
@@ -24,7 +25,6 @@ from textsim_db.sync.read_source import SourceRows, StoredSource
 from textsim_db.write import detect_changes, write_batch
 from textsim_db.write.load_batches import with_word_ids
 from textsim_db.write.prepare_batches import Batch, prepare
-from textsim_db.write.statements import QUEUE_OF_WRITERS
 
 Change = Callable[[Connection], ChangeReport]
 """Writes the documents of a piece in the caller's transaction."""

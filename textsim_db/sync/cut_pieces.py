@@ -29,7 +29,7 @@ from textsim_db.sync.pending_log import Claims, LogEntry, set_aside
 from textsim_db.sync.pieces import Piece, cut_keys, next_page, words_of
 from textsim_db.sync.read_source import StoredSource
 from textsim_db.text import languages
-from textsim_db.write.batches import BATCH_DOCUMENTS
+from textsim_db.write.document_inputs import BATCH_DOCUMENTS
 
 log = logging.getLogger(__name__)
 

@@ -20,7 +20,7 @@ from textsim_db.sync import read_source, statements
 from textsim_db.sync.faults import Subject
 from textsim_db.sync.read_source import SourceRows, StoredSource
 from textsim_db.text.run_ahead import MAX_WEIGHT
-from textsim_db.write.batches import BATCH_DOCUMENTS
+from textsim_db.write.document_inputs import BATCH_DOCUMENTS
 
 SOURCE_PATIENCE = "100ms"
 """How long a piece that holds locks waits for another lock, such as the lock of a key being added.

@@ -38,8 +38,7 @@ from textsim_db.sync import worker_state
 from textsim_db.sync.apply_changes import Resolved, apply_piece, resolve_piece
 from textsim_db.sync.cut_pieces import ClaimAgain, ClaimedPieces, WorkerSources
 from textsim_db.sync.faults import StepFaults
-from textsim_db.sync.notifications import NextPoll
-from textsim_db.sync.pending_log import Claims
+from textsim_db.sync.pending_log import Claims, NextPoll
 from textsim_db.sync.pieces import Piece
 from textsim_db.sync.report_worker import Watch
 from textsim_db.sync.upkeep import ExpiredDocuments, OutdatedClusters

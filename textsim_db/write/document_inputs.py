@@ -1,4 +1,4 @@
-"""Turns the inputs of add_many into a stream of documents; pure, without kernels.
+"""Turns the inputs of add_many into a stream of documents, cut into batches; pure, without kernels.
 
 The inputs are pairs, mappings, records or tables. A value that no corpus can store as a key, a scope or
 a note raises an error.
@@ -22,6 +22,7 @@ from textsim_db.files.read_frame import (
     frame_rows,
     is_data_frame,
 )
+from textsim_db.text.run_ahead import cut
 from textsim_db.text.storable_text import is_null, wrong_value
 
 MAX_KEY_BYTES = 1000
@@ -179,3 +180,23 @@ def _unexpected(documents: Any, first: object = _NOTHING) -> ConfigurationError:
         "such as zip(keys, texts), a mapping of key to text, or a table or records with key= and "
         "text=, the names of two columns" + (f": pass its {method}" if method else "")
     )
+
+
+BATCH_DOCUMENTS = 5000
+"""Documents of a batch. Larger batches need more memory, and a load starts and ends more slowly."""
+
+
+def in_batches(documents: Iterable[Any]) -> Iterator[list[Any]]:
+    """Cut a stream of documents into lists, by number of documents and of characters.
+
+    A document is (key, text), or (key, text, scope) in a scoped corpus.
+    """
+    return cut(documents, BATCH_DOCUMENTS, length_of)
+
+
+def length_of(item: Any) -> int:
+    """Return the characters of the text of a document, 0 if it is none."""
+    try:
+        return len(item[1])
+    except (TypeError, IndexError, KeyError):  # refused when the batch is prepared
+        return 0

@@ -1,17 +1,19 @@
-"""Records and removes judgements: what people say of pairs of documents."""
+"""Records, removes and lists judgements: what people say of pairs of documents."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager
 from typing import NamedTuple
 
 from psycopg import errors as pg
 
-from textsim_db.db.engine import transaction
+from textsim_db.db.engine import read_rows, transaction
 from textsim_db.db.retries import Attempts
 from textsim_db.db.store import Store
 from textsim_db.errors import ConfigurationError, JudgementExists, TextsimError
+from textsim_db.files.arrow_results import ResultColumns, columns_of
+from textsim_db.results import Judgement
 from textsim_db.write import statements
 from textsim_db.write.document_inputs import stored_key, stored_note
 
@@ -48,8 +50,8 @@ def judge(
         with attempt, transaction(store.engine) as connection:
             stored: dict[frozenset[str], str] = {}
             if replace:
-                rows = connection.execute(statements.VERDICTS, [name]).fetchall()
-                stored = {frozenset((a, b)): verdict for a, b, verdict in rows}
+                rows = connection.execute(statements.JUDGEMENTS, [name]).fetchall()
+                stored = {frozenset((a, b)): verdict for a, b, verdict, *_ in rows}
             written = 0
             for number in order:
                 with _refusals(f"{place_of(number)}: " if place_of else ""):
@@ -82,3 +84,10 @@ def _refusals(place: str) -> Iterator[None]:
         raise ConfigurationError(place + str(error.diag.message_primary)) from error
     except pg.RestrictViolation as error:
         raise JudgementExists(place + str(error.diag.message_primary)) from error
+
+
+def judgements(store: Store) -> Generator[ResultColumns, None, None]:
+    """Yield the columns of the judgements, in the order of their keys."""
+    # A binary time is read whatever the DateStyle is.
+    rows = read_rows(store.engine, statements.JUDGEMENTS, [store.corpus.name], binary=True)
+    yield columns_of(Judgement, rows)

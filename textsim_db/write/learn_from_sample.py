@@ -33,7 +33,7 @@ from textsim_db.sketch.sketch_texts import without_boilerplate
 from textsim_db.text.boilerplate import learn_boilerplate
 from textsim_db.text.run_ahead import ahead, cut
 from textsim_db.write import statements
-from textsim_db.write.batches import in_batches, length_of
+from textsim_db.write.document_inputs import in_batches, length_of
 from textsim_db.write.prepare_batches import words_of
 from textsim_db.write.rebuild import rebuild
 

@@ -21,7 +21,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager, suppress
 from contextvars import copy_context
 from dataclasses import replace
-from functools import partial
+from functools import partial, reduce
 from itertools import chain
 from types import TracebackType
 from typing import Any
@@ -29,6 +29,8 @@ from typing import Any
 import numpy as np
 import psycopg
 
+from textsim_db.db.engine import transaction
+from textsim_db.db.retries import WriterAttempts
 from textsim_db.db.store import Store
 from textsim_db.db.stored_corpus import build_band_index, drop_band_index
 from textsim_db.errors import DocumentError
@@ -36,12 +38,10 @@ from textsim_db.results import AddReport, Match, Twin
 from textsim_db.text.hashing import SPREAD, HashTable, enter, find, is_taken, table_of
 from textsim_db.text.numba_compiler import BoolArray, HashArray, kernel
 from textsim_db.text.run_ahead import ahead
-from textsim_db.write import statements
-from textsim_db.write.batches import in_batches
-from textsim_db.write.detect_changes import ADDED, REPLACED, TWIN
-from textsim_db.write.document_inputs import Key
-from textsim_db.write.prepare_batches import Batch, prepare, without_words
-from textsim_db.write.retry_batch import write_or_retry
+from textsim_db.write import statements, write_batch
+from textsim_db.write.detect_changes import ADDED, EXTENDED, REPLACED, TWIN, UNCHANGED, StoredByKey
+from textsim_db.write.document_inputs import Key, in_batches
+from textsim_db.write.prepare_batches import Batch, part_of, prepare, without_words
 from textsim_db.write.vacuum_loads import VacuumDuringLoad, settle
 from textsim_db.write.write_batch import Written
 
@@ -243,3 +243,42 @@ def _count(report: AddReport, batch: Batch, written: Written, again: BoolArray) 
     report.refused += batch.refused
     for place, matches in written.twins:
         report.twins.append(Twin(batch.keys[place], matches[0].key, matches[0].similarity))
+
+
+def write_or_retry(
+    store: Store, batch: Batch, are_new: bool = False, unique_from: float = 0
+) -> Written:
+    """Write a batch, in halves if it exceeds the server's time limit; return the outcomes.
+
+    are_new: the keys are probably new, so the first attempt does not look them up. If another session
+    has added one of them, the server reports a unique violation, and the next attempt looks them up.
+    unique_from: the similarity from which on a unique corpus leaves a twin out; 0: any twin.
+    """
+    written = Written(np.empty(len(batch.keys), np.int8), [])
+    for attempt in WriterAttempts(store, batch.keys):
+        part = part_of(batch, attempt.part)
+        locked: StoredByKey | None = {} if are_new and not attempt.failures else None
+        with attempt:
+            with transaction(store.engine) as connection:
+                cursor = connection.cursor(binary=True)
+                attempt.queue(connection)
+                attempt.results.append(
+                    write_batch.write(cursor, store, part, locked=locked, unique_from=unique_from)
+                )
+            outcomes, twins = reduce(_outcomes_of_both, attempt.results)
+            written.outcomes[attempt.part] = outcomes
+            written.twins.extend(
+                twin._replace(place=twin.place + attempt.part.start) for twin in twins
+            )
+    return written
+
+
+def _outcomes_of_both(before: Written, now: Written) -> Written:
+    """Return the outcomes of a batch that was attempted twice.
+
+    If the second attempt finds a document unchanged, the first attempt was committed, or the document
+    was unchanged then too. So the first outcome is right, except that of a twin.
+    """
+    is_same = np.isin(now.outcomes, (UNCHANGED, EXTENDED))
+    is_first = is_same & (before.outcomes != TWIN)
+    return Written(np.where(is_first, before.outcomes, now.outcomes), now.twins)

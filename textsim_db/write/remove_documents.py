@@ -12,13 +12,12 @@ import psycopg
 from sqlalchemy import Engine
 
 from textsim_db.db.engine import transaction
-from textsim_db.db.retries import Attempts
+from textsim_db.db.retries import Attempts, WriterAttempts
 from textsim_db.db.store import Store
 from textsim_db.db.stored_corpus import StoredCorpus
 from textsim_db.text.run_ahead import cut
 from textsim_db.write import statements
-from textsim_db.write.batches import BATCH_DOCUMENTS, attempts_of_writer, queue
-from textsim_db.write.document_inputs import possible_key
+from textsim_db.write.document_inputs import BATCH_DOCUMENTS, possible_key
 
 
 def remove(store: Store, keys: Iterable[object]) -> int:
@@ -37,10 +36,10 @@ def remove_within(cursor: psycopg.Cursor[Any], corpus: StoredCorpus, keys: list[
 def _remove_or_retry(store: Store, keys: list[str]) -> int:
     """Remove documents, in halves if that takes too long; return how many were removed."""
     removed = 0
-    for attempt in attempts_of_writer(store, keys):
+    for attempt in WriterAttempts(store, keys):
         with attempt:
             with transaction(store.engine) as connection:
-                queue(connection, store, attempt)
+                attempt.queue(connection)
                 part = keys[attempt.part]
                 attempt.results.append(remove_within(connection.cursor(), store.corpus, part))
             removed += max(attempt.results)

@@ -16,11 +16,6 @@ _STORED: Final[
     pg_catalog.timestamptz_send(d.expires_at)"""
 """The fields of detect_changes.Stored; an expired document no longer belongs to an attached table."""
 
-# Writers of one corpus wait here for each other. They hold no other lock while they wait.
-QUEUE_OF_WRITERS: Final[LiteralString] = """
-/* textsim-db: wait for other writers of the corpus */
-SELECT pg_catalog.pg_advisory_xact_lock(pg_catalog.hashtext('textsim-db writers'), %s::integer)
-"""
 FIND_DOCUMENTS: Final[LiteralString] = f"""
 /* textsim-db: find documents of corpus {{id}} */
 SELECT d.key, {_STORED}, NULL
@@ -238,7 +233,9 @@ WHERE l.locktype = 'virtualxid' AND l.granted AND l.pid <> pg_catalog.pg_backend
     AND l.pid NOT IN (
         SELECT a.pid FROM pg_catalog.pg_locks a WHERE a.locktype = 'advisory' AND a.pid IS NOT NULL)
 """
-VERDICTS: Final[LiteralString] = "SELECT j.a, j.b, j.verdict FROM textsim.judgements(%s) j"
+JUDGEMENTS: Final[LiteralString] = """
+SELECT j.a, j.b, j.verdict, j.judged_by, j.judged_at, j.note FROM textsim.judgements(%s) j
+"""
 JUDGE: Final[LiteralString] = "SELECT textsim.judge(%s, %s, %s, %s, %s, %s)"
 UNJUDGE: Final[LiteralString] = "SELECT textsim.unjudge(%s, %s, %s)"
 IS_IN_PLACE: Final[LiteralString] = """
