@@ -32,23 +32,6 @@ documents = [key[:40] for key, _ in Inputs(sys.argv[1:], refused.append)]
 most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
 print(json.dumps([documents, [[r.key, r.reason] for r in refused], most]))
 """
-RECORDS = """
-import json, resource, sys
-import numpy as np
-from textsim_db.errors import InputError
-from textsim_db.files.record_files import RecordColumns
-from textsim_db.files.several_files import RecordFiles
-found, error = [], None
-try:
-    with RecordFiles([sys.argv[1]], RecordColumns("text", "id")) as records:
-        found = [[r.key, r.fault or len(r.text)] for r in records]
-        if len(sys.argv) > 2:
-            records.write(np.arange(len(found)) < 3, sys.argv[2])
-except InputError as fault:
-    error = str(fault)
-most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
-print(json.dumps([found, error, most]))
-"""
 
 
 def run(program: str, *arguments: str | Path) -> Any:
@@ -138,25 +121,6 @@ def parquet(tmp_path: Path) -> Callable[..., Path]:
         return path
 
     return write_table
-
-
-@pytest.mark.long
-def test_a_parquet_dictionary_is_not_written_out(
-    parquet: Callable[..., Path], tmp_path: Path
-) -> None:
-    """A text of 100 MB, sixty times in two columns, would take twelve gigabytes."""
-    import pyarrow
-
-    some = pyarrow.array(["word " * 20_000_000])
-    texts = pyarrow.DictionaryArray.from_arrays(np.zeros(60, np.int32), some)
-    path = parquet(60, True, text=texts, more=texts)
-    assert path.stat().st_size < 2**20
-    found, error, most = run(RECORDS, path, tmp_path / "out.parquet")
-    assert error is None
-    assert found == [[str(i), 100_000_000] for i in range(60)]
-    assert most < 2500
-    copied = pyarrow.parquet.read_table(tmp_path / "out.parquet", columns=["id"])
-    assert copied.column("id").to_pylist() == [0, 1, 2]
 
 
 def test_damaged_parquet_is_an_error_that_names_the_file(

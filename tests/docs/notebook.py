@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Any
 
 import nbformat
+from nbclient import NotebookClient
 
 from tests.docs.page import ROOT
 from tests.docs.session import addresses, environment
-from tests.support.notebooks import execute
 
+SECONDS = 180
 NOTEBOOKS = sorted((ROOT / "docs").rglob("*.ipynb"))
 _METADATA = {
     "kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"},
@@ -21,12 +23,14 @@ _METADATA = {
 def executed(path: Path, folder: Path, database_url: str) -> str:
     """Execute a notebook in a folder, on a database, and return its form with the new outputs."""
     notebook = nbformat.read(path, as_version=4)
-    execute(notebook, folder, **environment(), **addresses(database_url))
+    resources = {"metadata": {"path": str(folder)}}
+    client = NotebookClient(notebook, timeout=SECONDS, record_timing=False, resources=resources)
+    client.execute(env={**os.environ, **environment(), **addresses(database_url)})
     return as_stored(notebook)
 
 
 def as_stored(notebook: Any) -> str:
-    """Return a notebook without times and counts of executions, and without empty outputs.
+    """Return a notebook without times and counts of executions.
 
     Its cells keep their ids, so that a new cell changes no other.
     """
@@ -35,14 +39,8 @@ def as_stored(notebook: Any) -> str:
         cell.metadata = nbformat.from_dict({})
         if cell.cell_type == "code":
             cell.execution_count = None
-            cell.outputs = [output for output in cell.outputs if not _is_empty(output)]
             for output in cell.outputs:
                 if output.output_type == "execute_result":
                     output.execution_count = None
     nbformat.validate(notebook)
     return f"{nbformat.writes(notebook)}\n"
-
-
-def _is_empty(output: Any) -> bool:
-    """Say whether an output is the place of a progress bar that has ended."""
-    return output.output_type == "display_data" and not any(output.data.values())

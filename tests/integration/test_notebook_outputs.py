@@ -7,7 +7,6 @@ import pickle
 import random
 import re
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import polars as pl
@@ -15,7 +14,6 @@ import pytest
 
 import textsim_db as ts
 from tests.support.html import Html
-from tests.support.notebooks import execute, notebook_of
 from tests.support.review import HOSTILE
 from tests.support.terminal import replace_standard_error
 from textsim_db.results import Refusal
@@ -227,34 +225,3 @@ def test_a_bar_shows_the_progress(
     terminal = replace_standard_error(monkeypatch)
     work(db)
     assert expected in terminal.getvalue()
-
-
-IN_NOTEBOOK = """
-import textsim_db
-from textsim_db.settings.progress_bar import bar
-
-with textsim_db.connect() as db:
-    corpus = db.create_corpus("news")
-    report = corpus.add_many({f"k{i}": f"word{i} other words" for i in range(5000)}, progress=True)
-with bar("comparing", "documents") as show:
-    show(1000, 1000)
-report.added
-"""
-
-
-@pytest.mark.more
-def test_a_notebook_shows_a_bar_without_widgets(database_url: str, tmp_path: Path) -> None:
-    notebook = notebook_of(IN_NOTEBOOK)
-    displayed = execute(notebook, tmp_path, TEXTSIM_DATABASE_URL=database_url)
-    texts = [each["text/plain"] for each in displayed]
-    assert texts[0] == "indexing"
-    assert any(
-        re.fullmatch(r"comparing: 1,000 of 1,000 documents, [0-9,]+/s", text) for text in texts
-    )
-    assert any(
-        '<progress value="1.0000"></progress>' in each.get("text/html", "") for each in displayed
-    )
-    # The bars are empty at the end, and nothing warns.
-    *bars, result = notebook.cells[0].outputs
-    assert [each.data["text/html"] for each in bars] == ["", ""]
-    assert result.data["text/plain"] == "5000"

@@ -227,10 +227,6 @@ def _lines(corpus: ManagedCorpus) -> list[tuple[str, str]]:
     if len(words) > _SHOWN_STOP_WORDS:
         rest = len(words) - _SHOWN_STOP_WORDS
         settings["stop_words"] = f"{' '.join(words[:_SHOWN_STOP_WORDS])} and {rest:,} more"
-    for name in ("stop_words", "language", "keep_for", "boilerplate", "passages"):
-        settings[name] = settings[name] or "none"
-    for name in ("is_unique", "scoped", "common_passages"):
-        settings[name] = "yes" if settings[name] else "no"
     if corpus.config.is_exact:
         settings = {name: value for name, value in settings.items() if name not in _OF_BANDS}
     settings["documents"] = f"{len(corpus):,}"
@@ -242,6 +238,10 @@ def _words_of(name: str) -> str:
 
 
 def _plain(value: object) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if value in (None, ""):
+        return "none"
     return cell(Setting(value)) if isinstance(value, float) else shown(str(value))
 
 

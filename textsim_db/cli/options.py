@@ -256,11 +256,11 @@ def check_existing(corpus: ManagedCorpus, settings: PartialSettings) -> None:
 
 def settings_of(corpus_config: CorpusConfig) -> dict[str, Any]:
     """Return a configuration as commands show it, by name."""
-    words = AUTO if corpus_config.stop_words_by_language else " ".join(corpus_config.stop_words)
+    values = {name: getattr(corpus_config, name) for name in SETTINGS}
     return {
-        **{name: getattr(corpus_config, name) for name in SETTINGS},
+        **{n: " ".join(value) if type(value) is tuple else value for n, value in values.items()},
         "shingle": str(corpus_config.shingle),
-        "stop_words": words,
+        **({"stop_words": AUTO} if corpus_config.stop_words_by_language else {}),
         "keep_for": corpus_config.keep_for
         and str(corpus_config.keep_for).removesuffix(", 0:00:00"),
         "recipe": corpus_config.recipe,

@@ -263,24 +263,25 @@ def _drop(engine: Engine, statement: LiteralString, value: int | str, patience: 
 
 def _columns_of(config: CorpusConfig) -> dict[str, Any]:
     """Return the columns of textsim.corpus that hold a configuration."""
-    columns = {each.name: getattr(config, each.name) for each in fields(config) if each.compare}
+    values = {each.name: getattr(config, each.name) for each in fields(config) if each.compare}
+    columns = {n: list(value) if type(value) is tuple else value for n, value in values.items()}
     del columns["shingle"], columns["boilerplate_values"]
     return columns | {
         "unit": config.shingle.unit,
         "shingle_length": config.shingle.n,
-        "stop_words": list(config.stop_words),
         "stop_words_by_language": dict(config.stop_words_by_language),
     }
 
 
 def _corpus(row: dict[str, Any]) -> StoredCorpus:
-    columns = {each.name: row[each.name] for each in fields(CorpusConfig) if each.name in row}
+    values = {each.name: row[each.name] for each in fields(CorpusConfig) if each.name in row}
+    columns: dict[str, Any] = {
+        name: tuple(value) if isinstance(value, list) else value for name, value in values.items()
+    }
     lists = sorted(row["stop_words_by_language"].items())
     microseconds = row["microseconds_kept"]
     columns |= {
         "shingle": Shingle(row["unit"], row["shingle_length"]),
-        "stop_words": tuple(row["stop_words"]),
-        "boilerplate_values": tuple(row["boilerplate_values"]),
         "stop_words_by_language": tuple((code, tuple(words)) for code, words in lists),
         "keep_for": None if microseconds is None else timedelta(microseconds=microseconds),
     }

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from itertools import chain, pairwise
+from itertools import chain
 from typing import IO, TYPE_CHECKING, Any, cast
 
 from textsim_db.errors import InputError, install_extra, on_one_line, shown
@@ -21,26 +21,18 @@ from textsim_db.files.records import (
     Values,
     expect_utf8,
 )
-from textsim_db.lazy_imports import lazy
 from textsim_db.text.run_ahead import cut
 from textsim_db.text.storable_text import MAX_BYTES
 
 if TYPE_CHECKING:
-    import numpy as np
-
     from textsim_db.files.records import Mask, Part
-else:
-    np = lazy("numpy", globals())
 
 
 _READ_BYTES = 64 * 1024 * 1024
 
 
 class ParquetReader(RecordReader):
-    """The rows of a Parquet file. Dates, times and decimals are read as texts.
-
-    A column with a dictionary of texts stays one: without it, a few kilobytes may become terabytes.
-    """
+    """The rows of a Parquet file. Dates, times and decimals are read as texts."""
 
     unit = "row"
     columns: list[str]
@@ -99,15 +91,11 @@ class ParquetReader(RecordReader):
                     for batch in file.iter_batches(_rows_at_once(file)):
                         is_kept = pyarrow.array(stays[at : at + len(batch)])
                         at += len(batch)
-                        for part in _parts(batch.filter(is_kept)):
-                            writer.write_batch(part.cast(schema))
+                        writer.write_batch(batch.filter(is_kept))
 
     @contextmanager
     def _opened(self) -> Iterator[Any]:
-        import pyarrow
-
-        texts = [f.name for f in self._schema if f.type in (pyarrow.string(), pyarrow.binary())]
-        with self._errors(), self._parquet.ParquetFile(self._file, read_dictionary=texts) as file:
+        with self._errors(), self._parquet.ParquetFile(self._file) as file:
             yield file
 
     @contextmanager
@@ -160,32 +148,6 @@ def _value(scalar: Any, name: str) -> Any:
     except (ValueError, OverflowError, pyarrow.ArrowException) as error:
         # Damaged, or a date that Python does not have.
         raise InputError(f'"{name}" cannot be read: {on_one_line(error)}') from error
-
-
-def _is_dictionary_of_texts(kind: Any) -> bool:
-    import pyarrow
-
-    return pyarrow.types.is_dictionary(kind) and kind.value_type in (
-        pyarrow.string(),
-        pyarrow.binary(),
-        pyarrow.large_string(),
-        pyarrow.large_binary(),
-    )
-
-
-def _parts(batch: Any) -> Iterator[Any]:
-    """Cut a batch into parts of bounded size; a row's size includes its texts in the dictionary."""
-    from pyarrow import compute
-
-    sizes = np.zeros(len(batch), np.int64)
-    for column in batch.columns:
-        if _is_dictionary_of_texts(column.type):
-            lengths = compute.binary_length(column.dictionary).take(column.indices)
-            sizes += compute.fill_null(lengths, 0).to_numpy(zero_copy_only=False).astype(np.int64)
-    bounds = np.flatnonzero(np.diff(np.cumsum(sizes) // _READ_BYTES, prepend=0))
-    for start, end in pairwise([0, *bounds.tolist(), len(batch)]):
-        if end > start:
-            yield batch.slice(start, end - start)
 
 
 def pyarrow_parquet() -> Any:
