@@ -9,7 +9,6 @@ import pytest
 
 import textsim_db as ts
 from textsim_db import aio
-from textsim_db.corpus import ManagedCorpus
 
 RENAMED = {"count": "__len__", "contains": "__contains__"}
 """The methods that stand for operators."""
@@ -71,16 +70,12 @@ def test_what_yields_is_an_iterator_and_the_rest_are_coroutines(
     assert inspect.iscoroutinefunction(made) == (returned not in ITERATORS)
 
 
-def test_a_managed_corpus_has_the_methods_of_the_protocol() -> None:
-    assert public(aio.ManagedCorpus).keys() == public(ManagedCorpus).keys() | RENAMED.keys()
-
-
 async def _mypy_checks_these_types(db: aio.Database) -> None:
     """The types that mypy and an editor see; `make check` compares them, and nothing runs this."""
     corpus = await db.create_corpus("c", exist_ok=True, threshold=0.7, scoped=True)
     assert_type(corpus, aio.Corpus)
     assert_type(await db.corpus("c"), aio.Corpus)
-    assert_type(await db.manage("c"), aio.ManagedCorpus)
+    assert_type(await db.manage("c"), aio.Corpus)
     assert_type(await db.worker(listen=True), aio.Worker)
     assert_type(await corpus.query("text", max_results=3), list[ts.Match])
     assert_type(await corpus.query_many(["text"]), list[list[ts.Match]])

@@ -7,8 +7,23 @@ from textsim_db.aio.derive import Derived, coroutine, results, stream
 from textsim_db.settings.corpus_settings import CorpusConfig
 
 
-class ManagedCorpus(Derived[corpus.Corpus]):
-    """The methods of a corpus that need no signature; Database.manage() returns it."""
+class Corpus(Derived[corpus.Corpus]):
+    """A textsim_db.Corpus with coroutines; Database.create_corpus() and Database.corpus() return it.
+
+    The arguments, results and errors are those of textsim_db.Corpus. `count()` stands for len(), and
+    `contains(key)` for `in`. Iterables and functions among the arguments run in a thread. Tasks may
+    share a corpus.
+
+    Examples:
+        >>> import asyncio
+        >>> from textsim_db import aio
+        >>> async def find(text: str) -> list[str]:
+        ...     async with aio.connect() as db:
+        ...         corpus = await db.corpus("news")
+        ...         return [match.key for match in await corpus.query(text)]
+        >>> asyncio.run(find("The city council approved the new budget for schools"))
+        ['update', 'monday']
+    """
 
     @property
     def name(self) -> str:
@@ -38,25 +53,6 @@ class ManagedCorpus(Derived[corpus.Corpus]):
     judge_many = coroutine(corpus.Corpus.judge_many)
     unjudge = coroutine(corpus.Corpus.unjudge)
     judgements = results(corpus.Corpus.judgements)
-
-
-class Corpus(ManagedCorpus):
-    """A textsim_db.Corpus with coroutines; Database.create_corpus() and Database.corpus() return it.
-
-    The arguments, results and errors are those of textsim_db.Corpus. `count()` stands for len(), and
-    `contains(key)` for `in`. Iterables and functions among the arguments run in a thread. Tasks may
-    share a corpus.
-
-    Examples:
-        >>> import asyncio
-        >>> from textsim_db import aio
-        >>> async def find(text: str) -> list[str]:
-        ...     async with aio.connect() as db:
-        ...         corpus = await db.corpus("news")
-        ...         return [match.key for match in await corpus.query(text)]
-        >>> asyncio.run(find("The city council approved the new budget for schools"))
-        ['update', 'monday']
-    """
 
     add = coroutine(corpus.Corpus.add)
     add_many = coroutine(corpus.Corpus.add_many)

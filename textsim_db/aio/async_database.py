@@ -11,7 +11,7 @@ from functools import partial
 
 from sqlalchemy import URL, Engine
 
-from textsim_db.aio.async_corpus import Corpus, ManagedCorpus
+from textsim_db.aio.async_corpus import Corpus
 from textsim_db.aio.derive import Derived, coroutine, opening
 from textsim_db.aio.threads import Threads, ended
 from textsim_db.corpus import database
@@ -89,7 +89,7 @@ class Database(Derived[database.Database]):
 
     create_corpus = opening(database.Database.create_corpus, Corpus)
     corpus = opening(database.Database.corpus, Corpus)
-    manage = opening(database.Database.manage, ManagedCorpus)
+    manage = opening(database.Database.manage, Corpus)
     drop_corpus = coroutine(database.Database.drop_corpus)
     corpora = coroutine(database.Database.corpora)
     worker = opening(database.Database.worker, Worker)

@@ -24,7 +24,7 @@ from textsim_db.results.html import count
 from textsim_db.settings.corpus_settings import Mode
 
 if TYPE_CHECKING:
-    from textsim_db.corpus import ManagedCorpus
+    from textsim_db.corpus import Corpus
     from textsim_db.results import Member
 
 
@@ -120,7 +120,7 @@ def members(
         )
 
 
-def _cluster_of(corpus: ManagedCorpus, key: str) -> list[Member]:
+def _cluster_of(corpus: Corpus, key: str) -> list[Member]:
     """Return the members of the cluster of a document; raises DocumentNotFound."""
     members_of_cluster = list(corpus.members_of(key))
     if not members_of_cluster and key not in corpus:

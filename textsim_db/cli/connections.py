@@ -22,7 +22,7 @@ from textsim_db.errors import (
 from textsim_db.files.file_kinds import STDIN, Kind, kind_of
 
 if TYPE_CHECKING:
-    from textsim_db.corpus import Corpus, ManagedCorpus
+    from textsim_db.corpus import Corpus
     from textsim_db.corpus.database import Database
 
 
@@ -67,8 +67,8 @@ def open_corpus(db: Database, name: str, create: bool) -> Corpus | None:
 
 
 def each_corpus(
-    db: Database, name: str | None, read: Callable[[ManagedCorpus], Result]
-) -> Iterator[tuple[ManagedCorpus, Result]]:
+    db: Database, name: str | None, read: Callable[[Corpus], Result]
+) -> Iterator[tuple[Corpus, Result]]:
     """Read one corpus, or without a name every corpus that this role may read."""
     if name is not None:
         corpus = db.manage(name)

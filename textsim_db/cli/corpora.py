@@ -27,7 +27,7 @@ from textsim_db.results.html import count
 from textsim_db.settings.corpus_settings import CHANGEABLE, SETTINGS
 
 if TYPE_CHECKING:
-    from textsim_db.corpus import Corpus, ManagedCorpus
+    from textsim_db.corpus import Corpus
     from textsim_db.corpus.database import Database
     from textsim_db.settings.corpus_settings import CorpusConfig
 
@@ -171,7 +171,7 @@ def rebuild(
             _print_documents_of_nothing_else(opened)
 
 
-def _print_unlearned(corpus: ManagedCorpus) -> None:
+def _print_unlearned(corpus: Corpus) -> None:
     if corpus.config.learns_boilerplate:
         print_message(
             f"no boilerplate is learned yet, because too few documents show it; when the corpus has "
@@ -198,18 +198,18 @@ def _print_rebuilt(corpus: str, documents: int, seconds: float) -> None:
     )
 
 
-def _object(corpus: ManagedCorpus) -> dict[str, Any]:
+def _object(corpus: Corpus) -> dict[str, Any]:
     return {"corpus": corpus.name, **settings_of(corpus.config), "documents": len(corpus)}
 
 
-def _show_or_print_object(corpus: ManagedCorpus, **fields: object) -> None:
+def _show_or_print_object(corpus: Corpus, **fields: object) -> None:
     if json_option.is_given:
         print_object({**_object(corpus), **fields})
     else:
         _show(corpus)
 
 
-def _show(corpus: ManagedCorpus) -> None:
+def _show(corpus: Corpus) -> None:
     from rich.text import Text
 
     out = console()
@@ -221,7 +221,7 @@ def _show(corpus: ManagedCorpus) -> None:
         out.print(table(("similarity", "found with probability"), _probabilities(corpus.config)))
 
 
-def _lines(corpus: ManagedCorpus) -> list[tuple[str, str]]:
+def _lines(corpus: Corpus) -> list[tuple[str, str]]:
     settings: dict[str, Any] = {"corpus": corpus.name, **settings_of(corpus.config)}
     words = corpus.config.stop_words
     if len(words) > _SHOWN_STOP_WORDS:

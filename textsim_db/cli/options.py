@@ -27,7 +27,7 @@ from textsim_db.settings.corpus_settings import (
 )
 
 if TYPE_CHECKING:
-    from textsim_db.corpus import ManagedCorpus
+    from textsim_db.corpus import Corpus
 
 
 Choice = TypeVar("Choice", bound=StrEnum)
@@ -249,7 +249,7 @@ def complete(settings: PartialSettings) -> CorpusConfig:
     return _with_lists(settings).complete()
 
 
-def check_existing(corpus: ManagedCorpus, settings: PartialSettings) -> None:
+def check_existing(corpus: Corpus, settings: PartialSettings) -> None:
     """Raise CorpusExists unless the corpus has these settings."""
     _with_lists(settings).check_same(corpus.name, corpus.config)
 

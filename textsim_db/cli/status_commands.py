@@ -20,7 +20,7 @@ from textsim_db.results import ScopeStatus, Source
 from textsim_db.results.html import count
 
 if TYPE_CHECKING:
-    from textsim_db.corpus import ManagedCorpus
+    from textsim_db.corpus import Corpus
     from textsim_db.corpus.database import Database
     from textsim_db.results import Activity, Failure, Status, WorkerState
 
@@ -259,7 +259,7 @@ def _samples(db: Database, corpus: str | None, watch: float | None) -> Iterator[
         time.sleep(watch)
 
 
-def _state(corpus: ManagedCorpus) -> State:
+def _state(corpus: Corpus) -> State:
     failures = corpus.failures(_SHOWN_ERRORS)
     return State(corpus.name, corpus.status(), corpus.activity(), failures)
 

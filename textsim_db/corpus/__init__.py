@@ -4,6 +4,6 @@ Texts, keys and settings come in; results go out. Each file has the methods of o
 never writes SQL, and never computes a signature itself.
 """
 
-from textsim_db.corpus.corpus import Corpus, ManagedCorpus
+from textsim_db.corpus.corpus import Corpus
 
-__all__ = ["Corpus", "ManagedCorpus"]
+__all__ = ["Corpus"]

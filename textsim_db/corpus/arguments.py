@@ -8,22 +8,13 @@ from typing import TYPE_CHECKING
 
 from textsim_db.db.store import CurrentStore, Store
 from textsim_db.errors import ConfigurationError, DocumentError, DocumentNotFound, MeasureError
-from textsim_db.lazy_imports import lazy
 from textsim_db.settings.check_values import check_count, check_threshold
 from textsim_db.settings.corpus_settings import AUTO, CorpusConfig
+from textsim_db.write import document_inputs
 from textsim_db.write.document_inputs import Key, Scope
 
 if TYPE_CHECKING:
-    from textsim_db.compare import verify
     from textsim_db.compare.verify import Criterion
-    from textsim_db.measures import by_name
-    from textsim_db.text import languages
-    from textsim_db.write import document_inputs
-else:
-    by_name = lazy("textsim_db.measures.by_name", globals())
-    languages = lazy("textsim_db.text.languages", globals())
-    document_inputs = lazy("textsim_db.write.document_inputs", globals())
-    verify = lazy("textsim_db.compare.verify", globals())
 
 
 class CheckedArguments:
@@ -64,6 +55,9 @@ class CheckedArguments:
     def _criterion(
         self, measure: str, threshold: float | None, language: str | None, scope: str | None = None
     ) -> Criterion:
+        from textsim_db.compare import verify
+        from textsim_db.measures import by_name
+
         by = by_name.measure_of(measure)
         limit = self._language(language)
         if by is by_name.JACCARD:
@@ -108,7 +102,9 @@ class CheckedArguments:
                 f'the languages of the documents of corpus "{self.name}" are not identified; '
                 f'create a corpus with language="{AUTO}" to identify them'
             )
-        return languages.check_language(language)
+        from textsim_db.text.languages import check_language
+
+        return check_language(language)
 
 
 def checked_count(count: int | None, name: str) -> int | None:

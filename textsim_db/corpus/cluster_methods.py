@@ -15,7 +15,6 @@ from textsim_db.corpus.arguments import CheckedArguments
 from textsim_db.db.store import Store
 from textsim_db.errors import ConfigurationError, DocumentNotFound, MeasureError
 from textsim_db.files.arrow_results import ResultColumns, Results
-from textsim_db.lazy_imports import lazy
 from textsim_db.results import (
     Cluster,
     ClusterEvent,
@@ -35,22 +34,12 @@ from textsim_db.settings.check_values import (
     check_threshold,
 )
 from textsim_db.settings.corpus_settings import check_linkage
-from textsim_db.sync import pending_log
+from textsim_db.sync import pending_log, upkeep
 from textsim_db.write.document_inputs import Key, Scope
 
 if TYPE_CHECKING:
-    from textsim_db.measures import explanation
     from textsim_db.measures.explanation import ExplainedCluster, PairDifferences
-    from textsim_db.read import documents_by_key, list_clusters, list_pairs, search
     from textsim_db.read.list_clusters import ClusterRules
-    from textsim_db.sync import upkeep
-else:
-    documents_by_key = lazy("textsim_db.read.documents_by_key", globals())
-    explanation = lazy("textsim_db.measures.explanation", globals())
-    list_clusters = lazy("textsim_db.read.list_clusters", globals())
-    list_pairs = lazy("textsim_db.read.list_pairs", globals())
-    search = lazy("textsim_db.read.search", globals())
-    upkeep = lazy("textsim_db.sync.upkeep", globals())
 
 
 Parameters = ParamSpec("Parameters")
@@ -89,6 +78,8 @@ class ClusterMethods(CheckedArguments):
             >>> list(corpus.pairs())
             [Pair(a='monday', b='update', similarity=0.9)]
         """
+        from textsim_db.read import list_pairs
+
         criterion = self._criterion(measure, threshold, language, self._scope_of_pairs(scope))
         if not criterion.measure.is_symmetric:
             raise MeasureError(f"{measure} depends on the order of two documents; use overlap")
@@ -132,6 +123,8 @@ class ClusterMethods(CheckedArguments):
             >>> list(corpus.clusters())
             [Cluster(keys=('monday', 'update'), weakest=0.9, kept=None)]
         """
+        from textsim_db.read import list_clusters
+
         criterion = self._criterion("jaccard", threshold, language, self._scope_of_pairs(scope))
         rules = _rules(linkage, rank, judgements)
         return Results(Cluster, partial(self._pairs, list_clusters.clusters, criterion, rules))
@@ -172,6 +165,8 @@ class ClusterMethods(CheckedArguments):
             >>> corpus.remove(duplicate.key for duplicate in duplicates)
             1
         """
+        from textsim_db.read import list_clusters
+
         criterion = self._criterion("jaccard", threshold, language, self._scope_of_pairs(scope))
         rules = _rules(linkage, rank, judgements)
         return Results(Duplicate, partial(self._pairs, list_clusters.duplicates, criterion, rules))
@@ -207,6 +202,8 @@ class ClusterMethods(CheckedArguments):
             >>> inspection.least, inspection.is_exact, inspection.held_by_template
             (0.9, True, False)
         """
+        from textsim_db.read import list_clusters
+
         criterion = self._criterion("jaccard", threshold, language, self._scope_of_pairs(scope))
         check_count(fewest, "fewest", 2, 2**31)
         rules = _rules(linkage, None, judgements)
@@ -225,6 +222,8 @@ class ClusterMethods(CheckedArguments):
             >>> corpus.inspect_keys([["monday", "update"]])[0].least
             0.9
         """
+        from textsim_db.read import list_clusters
+
         keys = [[self._key(key) for key in cluster] for cluster in clusters]
         inspected = self._current.search(list_clusters.inspect_keys, keys, self.config.threshold)
         return ResultList(inspected)
@@ -250,6 +249,9 @@ class ClusterMethods(CheckedArguments):
             >>> [(part.a, part.b) for part in pair.parts if part.change != "same"]
             [('evening ', '')]
         """
+        from textsim_db.measures import explanation
+        from textsim_db.read import documents_by_key
+
         given = iter(pairs)
         while part := [self._two_keys(pair) for pair in islice(given, _COMPARED_AT_ONCE)]:
             keys = list(dict.fromkeys(key for pair in part for key in pair))
@@ -287,6 +289,9 @@ class ClusterMethods(CheckedArguments):
             >>> found.key, [(member.key, member.similarity) for member in found.members]
             ('monday', [('update', 0.9)])
         """
+        from textsim_db.measures import explanation
+        from textsim_db.read import search
+
         keys: Any = cluster.keys if isinstance(cluster, Cluster) else cluster
         kept = cluster.kept if isinstance(cluster, Cluster) else None
         check_several(keys, "explain_cluster() takes a cluster, or several keys such as [a, b]")
@@ -312,6 +317,8 @@ class ClusterMethods(CheckedArguments):
 
 
 def _rules(linkage: str, rank: Callable[[str], Any] | None, judgements: bool) -> ClusterRules:
+    from textsim_db.read import list_clusters
+
     how = check_linkage(linkage)
     check_callable(rank, "rank")
     return list_clusters.ClusterRules(how, rank, check_flag(judgements, "judgements"))

@@ -1,17 +1,6 @@
-"""Corpus: the object through which a user adds, searches and compares documents.
-
-load_modules: the modules that add and search, imported before a corpus is created.
-
-An interrupt during an import can fail in many ways, so it must not come after a corpus is stored.
-
-ManagedCorpus: the methods of a corpus that need no signature.
-"""
+"""Corpus: the object through which a user adds, searches and compares documents."""
 
 from __future__ import annotations
-
-from collections.abc import Callable, Iterable
-from importlib import import_module
-from typing import Protocol
 
 from textsim_db.corpus.cluster_methods import ClusterMethods, TrackingMethods
 from textsim_db.corpus.document_methods import DocumentMethods, JudgementMethods
@@ -19,57 +8,6 @@ from textsim_db.corpus.passage_methods import PassageMethods
 from textsim_db.corpus.report_methods import StatisticMethods, StatusMethods
 from textsim_db.corpus.search_methods import SearchMethods
 from textsim_db.corpus.source_methods import RebuildMethods, TableMethods
-from textsim_db.files.arrow_results import Results
-from textsim_db.results import (
-    Activity,
-    Failure,
-    Judgement,
-    Member,
-    ScopeStatus,
-    Status,
-)
-from textsim_db.settings.corpus_settings import CorpusConfig
-from textsim_db.write.document_inputs import Key
-
-
-def load_modules() -> None:
-    """Import the modules that add and search."""
-    for name in ("write.load_batches", "read.list_clusters", "read.search"):
-        import_module(f"textsim_db.{name}")
-
-
-class ManagedCorpus(Protocol):
-    """The methods of a corpus that need no signature; Database.manage() returns it."""
-
-    @property
-    def name(self) -> str: ...  # noqa: D102 - Corpus documents them
-    @property
-    def config(self) -> CorpusConfig: ...  # noqa: D102
-    def __len__(self) -> int: ...
-    def __contains__(self, key: object) -> bool: ...
-    def remove(self, keys: Iterable[Key]) -> int: ...  # noqa: D102
-    def status(self) -> Status: ...  # noqa: D102
-    def activity(self) -> Activity: ...  # noqa: D102
-    def failures(self, last: int | None = None) -> list[Failure]: ...  # noqa: D102
-    def retry_failures(self) -> int: ...  # noqa: D102
-    def detach(self, table: str) -> None: ...  # noqa: D102
-    def expire(self, progress: Callable[[int], None] | bool | None = None) -> int: ...  # noqa: D102
-    def scopes(self) -> list[ScopeStatus]: ...  # noqa: D102
-    def untrack(self) -> None: ...  # noqa: D102
-    def members(self) -> Results[Member]: ...  # noqa: D102
-    def members_of(self, key: Key) -> Results[Member]: ...  # noqa: D102
-    def cluster_of(self, key: Key) -> Member | None: ...  # noqa: D102
-    def judge(  # noqa: D102
-        self, a: Key, b: Key, verdict: str, note: str | None = None, *, replaces: str | None = None
-    ) -> bool: ...
-    def judge_many(  # noqa: D102
-        self,
-        judgements: Iterable[tuple[Key, Key, str] | tuple[Key, Key, str, str | None]],
-        replace: bool = False,
-        place_of: Callable[[int], str] | None = None,
-    ) -> int: ...
-    def unjudge(self, a: Key, b: Key) -> bool: ...  # noqa: D102
-    def judgements(self) -> Results[Judgement]: ...  # noqa: D102
 
 
 class Corpus(  # the reference lists the methods of the last class first

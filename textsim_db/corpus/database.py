@@ -8,14 +8,12 @@ from typing import TYPE_CHECKING, Unpack
 
 from sqlalchemy import URL, Engine
 
-from textsim_db.corpus import Corpus, ManagedCorpus
-from textsim_db.corpus.corpus import load_modules
+from textsim_db.corpus import Corpus
 from textsim_db.db import addresses, embedded_server, engine as engines, schema, stored_corpus
 from textsim_db.db.connections import renew_after_fork
 from textsim_db.db.dictionary import Dictionary
 from textsim_db.db.store import Store
 from textsim_db.errors import ConfigurationError, CorpusExists, suggest_settings
-from textsim_db.lazy_imports import lazy
 from textsim_db.results import Metric, Source, WorkerState
 from textsim_db.results.html import ResultList
 from textsim_db.settings.corpus_settings import SETTINGS, CorpusSettings, Settings
@@ -24,12 +22,7 @@ from textsim_db.sync.worker_state import LEASE_SECONDS, POLL_SECONDS, WorkerSett
 from textsim_db.write.temporary_corpora import check_not_reserved, is_temporary
 
 if TYPE_CHECKING:
-    from textsim_db.sync import worker
     from textsim_db.sync.worker import Worker
-    from textsim_db.text import stop_words as stop_word_lists
-else:
-    worker = lazy("textsim_db.sync.worker", globals())
-    stop_word_lists = lazy("textsim_db.text.stop_words", globals())
 
 
 URL_VARIABLE = "TEXTSIM_DATABASE_URL"
@@ -98,9 +91,10 @@ class Database:
             >>> corpus.config.bands, corpus.config.rows
             (25, 5)
         """
+        from textsim_db.text.stop_words import with_lists
+
         check_not_reserved(name)
-        wanted = stop_word_lists.with_lists(CorpusSettings(**settings))
-        load_modules()
+        wanted = with_lists(CorpusSettings(**settings))
         is_new = True
         try:
             stored_corpus.create(self._engine, name, wanted.complete())
@@ -126,7 +120,7 @@ class Database:
         """
         return Corpus(Store(self._engine, self._dictionary, stored_corpus.load(self._engine, name)))
 
-    def manage(self, name: str) -> ManagedCorpus:
+    def manage(self, name: str) -> Corpus:
         """Open a corpus only to read its state, such as status(); faster, because no kernels are loaded.
 
         The golden signature, which shows that this machine computes the same hashes, is not checked.
@@ -172,6 +166,8 @@ class Database:
             >>> db.worker().run(until_idle=True)
             ChangeReport(added=0, replaced=0, removed=0, unchanged=0, completed=0, mended=0, refused=[])
         """
+        from textsim_db.sync import worker
+
         settings = WorkerSettings(poll, lease, listen, report)
         return worker.Worker(self._engine, self._dictionary, settings)
 

@@ -6,37 +6,20 @@ import shlex
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, LiteralString
+from typing import Any, LiteralString
 
 from textsim_db.corpus.arguments import CheckedArguments
 from textsim_db.db.engine import read_rows
 from textsim_db.db.store import Store
 from textsim_db.errors import ConfigurationError, DuplicateError
 from textsim_db.files.arrow_results import Results
-from textsim_db.lazy_imports import lazy
 from textsim_db.read import statements
 from textsim_db.results import AddReport, Judgement, Match
 from textsim_db.results.html import ResultList
 from textsim_db.settings.check_values import check_several
 from textsim_db.settings.progress_bar import showing
+from textsim_db.write import document_inputs, judge_pairs, remove_documents
 from textsim_db.write.document_inputs import Documents, Key, Scope, stream_documents
-
-if TYPE_CHECKING:
-    from textsim_db.read import search
-    from textsim_db.write import (
-        document_inputs,
-        judge_pairs,
-        learn_from_sample,
-        load_batches,
-        remove_documents,
-    )
-else:
-    learn_from_sample = lazy("textsim_db.write.learn_from_sample", globals())
-    load_batches = lazy("textsim_db.write.load_batches", globals())
-    remove_documents = lazy("textsim_db.write.remove_documents", globals())
-    search = lazy("textsim_db.read.search", globals())
-    document_inputs = lazy("textsim_db.write.document_inputs", globals())
-    judge_pairs = lazy("textsim_db.write.judge_pairs", globals())
 
 
 class DocumentMethods(CheckedArguments):
@@ -86,6 +69,8 @@ class DocumentMethods(CheckedArguments):
             >>> corpus.add_many([{"id": 7, "body": "Rain is expected."}], key="id", text="body")
             AddReport(added=1, replaced=0, unchanged=0, repeated_keys=0, refused=[], twins=[])
         """
+        from textsim_db.write import learn_from_sample, load_batches
+
         stream = stream_documents(documents, key, text, scope)
         with showing(progress, "indexing", "documents") as show:
             learned, stream = self._current.write(learn_from_sample.learn_from_load, stream)
@@ -123,6 +108,8 @@ class DocumentMethods(CheckedArguments):
             >>> corpus.add("weather", "Rain is expected in the north.")
             AddReport(added=1, replaced=0, unchanged=0, repeated_keys=0, refused=[], twins=[])
         """
+        from textsim_db.write import load_batches
+
         report, matches = self._current.write(
             load_batches.add, key, text, self._scope(scope), force, copies
         )
@@ -155,6 +142,8 @@ class DocumentMethods(CheckedArguments):
             >>> titles.add_unique("b", "The city council approved the new budget for schools today.")
             [Match(key='a', similarity=0.875, estimate=None)]
         """
+        from textsim_db.write import load_batches
+
         if not self.config.is_unique:
             raise ConfigurationError(
                 f'corpus "{self.name}" accepts near-duplicates; to keep them out: '
@@ -214,6 +203,8 @@ class DocumentMethods(CheckedArguments):
             >>> corpus.normal_form("recipe")
             'whisk two eggs with sugar and fold in the sifted flour'
         """
+        from textsim_db.read import search
+
         return self._current.read(search.normal_form_of, self._key(key))
 
     def __len__(self) -> int:

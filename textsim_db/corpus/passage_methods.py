@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Generator, Iterable
-from typing import TYPE_CHECKING
 
 from textsim_db.corpus.arguments import CheckedArguments, checked_count
 from textsim_db.errors import ConfigurationError
-from textsim_db.lazy_imports import lazy
 from textsim_db.results import (
     Contamination,
     PartialMatch,
@@ -17,13 +15,6 @@ from textsim_db.results import (
 )
 from textsim_db.results.html import ResultList
 from textsim_db.write.document_inputs import Key, Scope
-
-if TYPE_CHECKING:
-    from textsim_db.read import find_passages
-    from textsim_db.sync import read_source
-else:
-    find_passages = lazy("textsim_db.read.find_passages", globals())
-    read_source = lazy("textsim_db.sync.read_source", globals())
 
 
 class PassageMethods(CheckedArguments):
@@ -65,6 +56,8 @@ class PassageMethods(CheckedArguments):
             >>> reports.passages("They say the city council approved the new budget at last.")
             [Passage(key='a', words=7, in_text=2, in_document=2, start=9, end=49)]
         """
+        from textsim_db.read import find_passages
+
         most = checked_count(max_results, "max_results")
         limit = checked_count(max_documents, "max_documents")
         self._check_passages(min_words)
@@ -97,6 +90,9 @@ class PassageMethods(CheckedArguments):
             >>> letter[start:end]
             'the city COUNCIL approved the new budget'
         """
+        from textsim_db.read import find_passages
+        from textsim_db.sync import read_source
+
         if text is None:
             text = self._current.read(read_source.original_text, passage.key)
         return self._current.read(find_passages.characters, text, passage)
@@ -121,6 +117,8 @@ class PassageMethods(CheckedArguments):
             >>> notes.passages_of("b")
             [Passage(key='a', words=7, in_text=2, in_document=2, start=None, end=None)]
         """
+        from textsim_db.read import find_passages
+
         most = checked_count(max_results, "max_results")
         self._check_passages(min_words)
         all_passages = self._current.search(find_passages.passages_of, self._key(key), min_words)
@@ -152,6 +150,8 @@ class PassageMethods(CheckedArguments):
             >>> list(leases.shared_passages())
             [SharedPassage(a='a', b='b', words=7, in_a=2, in_b=2)]
         """
+        from textsim_db.read import find_passages
+
         limit = checked_count(max_documents, "max_documents")
         yield from self._current.loaded().stream(find_passages.shared_passages, min_words, limit)
 
@@ -185,6 +185,8 @@ class PassageMethods(CheckedArguments):
             >>> record.coverage, record.passages
             (0.7777777777777778, [Passage(key='a', words=7, in_text=0, in_document=2, start=0, end=40)])
         """
+        from textsim_db.read import find_passages
+
         texts, in_scope = map(_key_and_text, records), self._scope(scope)
         limit = checked_count(max_documents, "max_documents")
         yield from self._current.loaded().stream(
@@ -223,6 +225,8 @@ class PassageMethods(CheckedArguments):
             >>> minutes.containing("The city council approved the new budget at last.", threshold=0.6)
             [PartialMatch(key='a', similarity=0.7142857142857143, longest=7)]
         """
+        from textsim_db.read import find_passages
+
         self._check_passages(None)
         criterion = self._criterion("containment", threshold, language, self._scope(scope))
         most = checked_count(max_results, "max_results")
@@ -233,6 +237,8 @@ class PassageMethods(CheckedArguments):
 
         The settings may be outdated, so they are loaded again before the error is raised.
         """
+        from textsim_db.read import find_passages
+
         try:
             find_passages.least_words(self._current.store, min_words)
         except ConfigurationError:

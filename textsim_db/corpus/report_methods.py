@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 
 from textsim_db.corpus.arguments import CheckedArguments, checked_count
 from textsim_db.errors import ConfigurationError, DatabaseError, RecipeError
-from textsim_db.lazy_imports import lazy
 from textsim_db.results import (
     Activity,
     Boilerplate,
@@ -28,18 +27,7 @@ from textsim_db.sync import pending_log, pending_log as status
 from textsim_db.write.document_inputs import Scope
 
 if TYPE_CHECKING:
-    from textsim_db.read import (
-        boilerplate_values,
-        check_corpus,
-        corpus_statistics,
-        measure_recall,
-    )
     from textsim_db.sketch.cost_of_bands import Option
-else:
-    boilerplate_values = lazy("textsim_db.read.boilerplate_values", globals())
-    corpus_statistics = lazy("textsim_db.read.corpus_statistics", globals())
-    measure_recall = lazy("textsim_db.read.measure_recall", globals())
-    check_corpus = lazy("textsim_db.read.check_corpus", globals())
 
 
 class StatisticMethods(CheckedArguments):
@@ -71,6 +59,8 @@ class StatisticMethods(CheckedArguments):
             >>> report.pairs, report.recall, report.missed
             (1, 1.0, [])
         """
+        from textsim_db.read import measure_recall
+
         checked = self._threshold(threshold)
         check_count(sample, "sample", 1, 2**31)
         if seed is not None:
@@ -107,6 +97,8 @@ class StatisticMethods(CheckedArguments):
             ...         print(option.bands, option.rows, round(option.recall, 3))
             32 4 0.988
         """
+        from textsim_db.read import measure_recall
+
         threshold = self._threshold(threshold)
         recall = self.config.recall if recall is None else recall
         num_hashes = self.config.num_hashes if num_hashes is None else num_hashes
@@ -147,6 +139,8 @@ class StatisticMethods(CheckedArguments):
             >>> statistics.documents, statistics.words, statistics.frequent
             (3, 34, [Frequency(word='the', occurrences=5, documents=3)])
         """
+        from textsim_db.read import corpus_statistics
+
         limits = corpus_statistics.Limits(self._language(language), self._scope_of_pairs(scope))
         check_count(words, "words", 0, 2**31)
         check_count(sample, "sample", 0, 2**31)
@@ -178,6 +172,8 @@ class StatisticMethods(CheckedArguments):
         Raises:
             ConfigurationError: an argument is out of range.
         """
+        from textsim_db.read import boilerplate_values
+
         checked = check_threshold(share, "share")
         check_flag(clusters, "clusters")
         criterion = self._criterion("jaccard", None, None, None) if clusters else None
@@ -189,6 +185,8 @@ class StatisticMethods(CheckedArguments):
 
         These documents match nothing: they are empty, or only stop words and boilerplate.
         """
+        from textsim_db.read import boilerplate_values
+
         return self._current.read(boilerplate_values.without_words)
 
     def idf_weights(self) -> dict[str, float]:
@@ -201,6 +199,8 @@ class StatisticMethods(CheckedArguments):
             >>> weights["the"], weights["council"]
             (0.0, 0.405...)
         """
+        from textsim_db.read import corpus_statistics
+
         frequencies, documents = self._current.search(corpus_statistics.document_frequencies)
         return {word: log(documents / count) for word, count in frequencies.items()}
 
@@ -257,6 +257,8 @@ class StatusMethods(CheckedArguments):
             >>> corpus.check()
             []
         """
+        from textsim_db.read import check_corpus
+
         with showing(progress, "checking", "documents") as show:
             while True:
                 # The catalog has no snapshot: a corpus that is rebuilt meanwhile seems to lack tables.

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any, overload
 
 from textsim_db.corpus.arguments import CheckedArguments, checked_count
 from textsim_db.errors import ConfigurationError
+from textsim_db.files import query_texts
 from textsim_db.files.arrow_results import Results
 from textsim_db.files.read_frame import ArrowTable, is_frame
-from textsim_db.lazy_imports import lazy
 from textsim_db.results import Candidate, Match, QueryMatch
 from textsim_db.results.html import ResultList
 from textsim_db.settings.check_values import check_count, check_several
@@ -19,16 +19,7 @@ if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
-    from textsim_db.files import query_texts
-    from textsim_db.measures import explanation
     from textsim_db.measures.explanation import Explanation
-    from textsim_db.read import search
-    from textsim_db.sketch import sketch_texts
-else:
-    explanation = lazy("textsim_db.measures.explanation", globals())
-    query_texts = lazy("textsim_db.files.query_texts", globals())
-    search = lazy("textsim_db.read.search", globals())
-    sketch_texts = lazy("textsim_db.sketch.sketch_texts", globals())
 
 
 class SearchMethods(CheckedArguments):
@@ -77,6 +68,8 @@ class SearchMethods(CheckedArguments):
             Match(key='update', similarity=0.7777777777777778, estimate=0.8359375)
             Match(key='monday', similarity=0.7, estimate=0.75)
         """
+        from textsim_db.read import search
+
         criterion = self._criterion(measure, threshold, language, self._scope(scope))
         most = checked_count(max_results, "max_results")
         return ResultList(self._current.search(search.query, text, criterion)[:most])
@@ -145,6 +138,8 @@ class SearchMethods(CheckedArguments):
             >>> [[match.key for match in matches] for matches in results]
             [['recipe'], []]
         """
+        from textsim_db.read import search
+
         criterion = self._criterion(measure, threshold, language)
         most = checked_count(max_results, "max_results")
         if query_texts.is_column(texts) or is_frame(texts):
@@ -188,6 +183,8 @@ class SearchMethods(CheckedArguments):
             >>> corpus.neighbours("monday")
             [Match(key='update', similarity=0.9, estimate=0.90625)]
         """
+        from textsim_db.read import search
+
         stored_key = self._key(key)
         criterion = self._criterion(measure, threshold, language)
         most = checked_count(max_results, "max_results")
@@ -220,6 +217,8 @@ class SearchMethods(CheckedArguments):
             >>> titles.nearest("The mayor says that the city council will meet.", k=3)
             [Match(key='a', similarity=0.07692307692307693, estimate=None)]
         """
+        from textsim_db.read import search
+
         if not self.config.is_exact:
             raise ConfigurationError(
                 f'corpus "{self.name}" is not exact: its bands find no documents far below its '
@@ -246,6 +245,8 @@ class SearchMethods(CheckedArguments):
             >>> [candidate.key for candidate in corpus.candidates(text)]
             ['update', 'monday']
         """
+        from textsim_db.read import search
+
         limits = self._language(language), self._scope(scope)
         return ResultList(self._current.search(search.candidates_of, text, *limits))
 
@@ -263,6 +264,9 @@ class SearchMethods(CheckedArguments):
             >>> explanation.measures["jaccard"], explanation.only_a
             (0.9, ['on monday evening'])
         """
+        from textsim_db.measures import explanation
+        from textsim_db.read import search
+
         keys = (self._key(a), self._key(b))
         one, other = (
             explanation.side_of_form(self._current.read(search.normal_form_of, key), self.config)
@@ -279,6 +283,8 @@ class SearchMethods(CheckedArguments):
         Raises:
             DocumentError: the text could not be stored.
         """
+        from textsim_db.sketch import sketch_texts
+
         return sketch_texts.signature(text, self.config)
 
     def buckets(self, text: str, scope: Scope | None = None) -> npt.NDArray[np.int32]:
@@ -289,4 +295,6 @@ class SearchMethods(CheckedArguments):
         Raises:
             DocumentError: the text could not be stored.
         """
+        from textsim_db.sketch import sketch_texts
+
         return sketch_texts.buckets(text, self.config, self._scope(scope))

@@ -4,26 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Unpack
+from typing import Unpack
 
 from textsim_db.corpus.arguments import CheckedArguments
 from textsim_db.db import stored_corpus
 from textsim_db.errors import ConfigurationError, suggest_settings
-from textsim_db.lazy_imports import lazy
 from textsim_db.results import ChangeReport, Drift
 from textsim_db.settings.corpus_settings import CHANGEABLE, Existing, Settings
 from textsim_db.settings.progress_bar import showing
 from textsim_db.sync import sources
 from textsim_db.sync.sources import ColumnName, TableName, names_of
-
-if TYPE_CHECKING:
-    from textsim_db.sync import attach_and_index, reconcile
-    from textsim_db.write import learn_from_sample, rebuild
-else:
-    attach_and_index = lazy("textsim_db.sync.attach_and_index", globals())
-    reconcile = lazy("textsim_db.sync.reconcile", globals())
-    learn_from_sample = lazy("textsim_db.write.learn_from_sample", globals())
-    rebuild = lazy("textsim_db.write.rebuild", globals())
 
 
 class TableMethods(CheckedArguments):
@@ -89,6 +79,8 @@ class TableMethods(CheckedArguments):
             >>> corpus.attach("article", key="id", text="body")
             ChangeReport(added=1, replaced=0, removed=0, unchanged=0, completed=0, mended=0, refused=[])
         """
+        from textsim_db.sync import attach_and_index
+
         if key is not None and key_columns is not None:
             raise ConfigurationError("key and key_columns are both given; leave one of them out")
         keys = key_columns or [] if key is None else [key]
@@ -124,6 +116,8 @@ class TableMethods(CheckedArguments):
         Raises:
             ConfigurationError: this role cannot read an attached table.
         """
+        from textsim_db.sync import reconcile
+
         with showing(progress, "comparing", "rows") as show:
             return self._current.loaded().write(reconcile.reconcile, show)
 
@@ -132,6 +126,8 @@ class TableMethods(CheckedArguments):
 
         Changes that wait for a worker are among them.
         """
+        from textsim_db.sync import reconcile
+
         yield from self._current.loaded().stream(reconcile.drift)
 
 
@@ -181,6 +177,8 @@ class RebuildMethods(CheckedArguments):
             >>> corpus.config.bands, corpus.config.rows
             (25, 5)
         """
+        from textsim_db.write import learn_from_sample, rebuild
+
         config = self._current.loaded().store.corpus.config
         changed = config.changed(**settings)
         has_settings = any(value is not None for value in settings.values())

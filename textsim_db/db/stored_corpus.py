@@ -28,16 +28,10 @@ from textsim_db.db.engine import (
 )
 from textsim_db.db.retries import Attempts
 from textsim_db.errors import ConfigurationError, CorpusExists, CorpusNotFound
-from textsim_db.lazy_imports import lazy
 from textsim_db.settings.corpus_settings import CorpusConfig, Shingle
 
 if TYPE_CHECKING:
-    from textsim_db.db import binary_rows
-    from textsim_db.sketch import sketch_texts
     from textsim_db.sketch.exact_prefix import CommonValues
-else:
-    binary_rows = lazy("textsim_db.db.binary_rows", globals())
-    sketch_texts = lazy("textsim_db.sketch.sketch_texts", globals())
 
 log = logging.getLogger(__name__)
 
@@ -111,6 +105,8 @@ def create(engine: Engine, name: str, config: CorpusConfig) -> StoredCorpus:
             connection.execute(statements.INSERT_BOILERPLATE, values)
         for of_passages, common in enumerate((config.common, config.common_of_passages)):
             if common is not None:
+                from textsim_db.db import binary_rows
+
                 lists = binary_rows.common_parameters(common)
                 connection.execute(statements.INSERT_COMMON, [row[0], bool(of_passages), *lists])
     return StoredCorpus(int(row[0]), name, config, int(row[0]))
@@ -156,6 +152,8 @@ def _checked(row: dict[str, Any], check_golden: bool = True) -> StoredCorpus:
     corpus.config.check_recipe(corpus.name)
     if not check_golden:
         return replace(corpus, is_checked=False)
+    from textsim_db.sketch import sketch_texts
+
     golden = (row["golden_signature"], row["golden_buckets"])
     sketch_texts.check_golden(corpus.name, corpus.config, *golden)
     return corpus
@@ -293,7 +291,11 @@ def _corpus(row: dict[str, Any]) -> StoredCorpus:
 
 
 def _common(lists: list[bytes] | None) -> CommonValues | None:
-    return None if lists is None else binary_rows.load_common(*lists)
+    if lists is None:
+        return None
+    from textsim_db.db import binary_rows
+
+    return binary_rows.load_common(*lists)
 
 
 def check_name(name: str) -> None:

@@ -18,7 +18,6 @@ import numpy as np
 import numpy.typing as npt
 
 from textsim_db.cluster.keep_rule import Preference
-from textsim_db.corpus.corpus import load_modules
 from textsim_db.db import stored_corpus
 from textsim_db.errors import CorpusNotFound, DocumentError, InputError, shown
 from textsim_db.files.records import replacing
@@ -265,7 +264,6 @@ class _Numbered:
 @contextmanager
 def temporary_corpus(database: Database, settings: CorpusSettings) -> Iterator[Corpus]:
     """Lend a new corpus, and drop it afterwards."""
-    load_modules()
     with temporary_name(database.engine) as name:
         try:
             config = (

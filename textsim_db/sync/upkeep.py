@@ -10,7 +10,7 @@ import time
 from collections.abc import Generator
 from contextlib import suppress
 from datetime import timedelta
-from typing import TYPE_CHECKING, LiteralString
+from typing import LiteralString
 
 import psycopg
 from psycopg import errors as pg
@@ -23,18 +23,12 @@ from textsim_db.db.retries import PASSING, Attempts
 from textsim_db.db.store import Store
 from textsim_db.errors import CorpusNotFound
 from textsim_db.files.arrow_results import ResultColumns, columns_of
-from textsim_db.lazy_imports import lazy
 from textsim_db.results import ClusterEvent, Member
 from textsim_db.settings.corpus_settings import Linkage
 from textsim_db.sync import statements
 from textsim_db.sync.faults import StepFaults, concerns_corpus, step_of_corpus
 from textsim_db.write.remove_documents import expire_some
 from textsim_db.write.statements import EXPIRING_CORPORA
-
-if TYPE_CHECKING:
-    from textsim_db.sync import build_clusters
-else:
-    build_clusters = lazy("textsim_db.sync.build_clusters", globals())
 
 log = logging.getLogger(__name__)
 
@@ -73,6 +67,8 @@ def untrack(store: Store) -> None:
 
 def update(store: Store) -> int:
     """Bring the clusters of a tracked corpus up to date, and return the number of changed documents."""
+    from textsim_db.sync import build_clusters
+
     with configuration_errors(*_REFUSED):
         updated = build_clusters.build(store, waits=True)
         while count := update_some(store.engine, store.corpus.name, waits=True):
@@ -188,6 +184,8 @@ class OutdatedClusters:
 
     def _build(self, name: str, waiting: int) -> int:
         """Compute all clusters of a corpus anew, if many of its documents wait."""
+        from textsim_db.sync import build_clusters
+
         if waiting < build_clusters.LEAST_DOCUMENTS or name in self._failing:
             return 0
         store = Store(self._engine, self._dictionary, stored_corpus.load(self._engine, name))

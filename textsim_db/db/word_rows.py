@@ -1,0 +1,110 @@
+"""Rows of the dictionary: reads and adds the words that a client does not know."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from functools import partial
+from typing import TYPE_CHECKING, LiteralString
+
+import numpy as np
+from psycopg import errors as pg
+from sqlalchemy import Engine
+
+from textsim_db.db import binary_format, binary_rows, statements
+from textsim_db.db.engine import Connection, autocommit, read_rows, transaction
+from textsim_db.db.retries import Attempts
+from textsim_db.text.run_ahead import ahead
+
+if TYPE_CHECKING:
+    from textsim_db.text.numba_compiler import Int32Array, Int64Array
+    from textsim_db.text.tokens import Tokens
+
+WORDS_AT_ONCE = 10_000
+"""The words of one transaction."""
+WORD_WRITERS = 2
+"""The transactions that add the words of one batch at once. The first batch of a load waits for them."""
+BULK_WORDS = 1_000
+"""From this number on, new words are a bulk, which the server adds a third faster."""
+
+
+def fetch_ids(engine: Engine, words: Tokens, add: bool) -> Int32Array:
+    """Return the ids of words with different hashes, 0 for a word that the dictionary does not have."""
+    starts = range(0, len(words.hashes), WORDS_AT_ONCE)
+    parts = [part_of(words, slice(start, start + WORDS_AT_ONCE)) for start in starts]
+    if not add:
+        with autocommit(engine) as connection:
+            return np.concatenate([_select(connection, part) for part in parts])
+    if len(parts) == 1:
+        return _add(engine, words)
+    return np.concatenate([*ahead(parts, partial(_add, engine), WORD_WRITERS, WORD_WRITERS)])
+
+
+def read_texts(engine: Engine, ids: set[int]) -> dict[int, str]:
+    """Return the words of ids that the dictionary has."""
+    parameters = [binary_format.Array(np.array(sorted(ids), np.int32))]
+    return dict(read_rows(engine, statements.WORDS_BY_ID, parameters, binary=True))
+
+
+def _add(engine: Engine, words: Tokens) -> Int32Array:
+    """Add the missing words, in halves if that exceeds a time limit of the server."""
+    ids = np.zeros(len(words.hashes), np.int32)
+    for attempt in Attempts(engine, len(ids)):
+        with attempt, transaction(engine) as connection:
+            ids[attempt.part] = _select_or_insert(connection, part_of(words, attempt.part))
+    return ids
+
+
+def part_of(tokens: Tokens, chosen: slice | Int64Array) -> Tokens:
+    """Return the chosen words. The result does not tell which document has which words."""
+    return tokens._replace(
+        starts=tokens.starts[chosen], ends=tokens.ends[chosen], hashes=tokens.hashes[chosen]
+    )
+
+
+def _select(connection: Connection, words: Tokens) -> Int32Array:
+    """Return the id of each word, 0 if the dictionary does not have it."""
+    rows = connection.execute(
+        statements.SELECT_WORDS, _parameters(words), prepare=True, binary=True
+    )
+    ((ids,),) = rows.fetchall()
+    return binary_format.load_int4_array(ids)
+
+
+def _select_or_insert(connection: Connection, words: Tokens) -> Int32Array:
+    ids = _select(connection, words)
+    missing = np.flatnonzero(ids == 0)
+    if len(missing):
+        connection.execute(statements.DURABLE, prepare=True)
+        ids[missing] = _insert(connection, part_of(words, missing))
+        # Another writer may have added some of the words meanwhile.
+        still_missing = np.flatnonzero(ids == 0)
+        if len(still_missing):
+            ids[still_missing] = _select(connection, part_of(words, still_missing))
+    return ids
+
+
+def _insert(connection: Connection, words: Tokens) -> Int32Array:
+    """Add words; return the id of each, 0 if the dictionary has a word with the same hash already.
+
+    Another writer rarely adds words of the same bulk. So the server looks for it only after a failure.
+    """
+    if len(words.hashes) >= BULK_WORDS:
+        with suppress(pg.UniqueViolation), connection.transaction():
+            return _insert_by(connection, statements.ADD_NEW_WORDS, words)
+    return _insert_by(connection, statements.ADD_MISSING_WORDS, words)
+
+
+def _insert_by(connection: Connection, statement: LiteralString, words: Tokens) -> Int32Array:
+    ids = np.zeros(len(words.hashes), np.int32)
+    rows = connection.execute(statement, _parameters(words), prepare=True, binary=True)
+    ((hashes, added),) = rows.fetchall()
+    if hashes is not None:
+        new_hashes = binary_format.load_int8_array(hashes)
+        is_added = np.isin(words.hashes, new_hashes, assume_unique=True)
+        ids[is_added] = binary_format.load_int4_array(added)
+    return ids
+
+
+def _parameters(words: Tokens) -> list[binary_format.Array | binary_format.TextArray]:
+    texts = binary_rows.dump_spans(words.normal, words.starts, words.ends)
+    return [binary_format.Array(words.hashes), binary_format.TextArray(texts)]
