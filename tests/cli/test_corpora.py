@@ -9,7 +9,7 @@ import pytest
 
 from tests.support.commands import NEWS, Textsim, rows
 from tests.support.connections import Connection
-from textsim_db.cli import search_commands
+from textsim_db.cli import operations
 
 
 def test_rebuild_makes_a_corpus_unique(textsim: Textsim) -> None:
@@ -98,7 +98,7 @@ def test_a_misspelt_scope_is_named_after_an_empty_result(
         assert unknown in scoped(*command, "--scope", "Berta").stderr
         assert "no document has the scope" not in scoped(*command, "--scope", "bert").stderr
     assert "no document has" not in scoped("pairs", "notes", "--scope", "anna").stderr
-    monkeypatch.setattr(search_commands, "_MOST_READ_FOR_SCOPES", 3)
+    monkeypatch.setattr(operations, "_MOST_READ_FOR_SCOPES", 3)
     far = scoped("query", "notes", text, "--scope", "Berta").stderr
     assert far.endswith("to list the scopes: textsim status notes --scopes\n")
 

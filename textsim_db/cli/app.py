@@ -36,6 +36,7 @@ from textsim_db.cli import (
     worker_command,
 )
 from textsim_db.cli.messages import explain, print_message
+from textsim_db.cli.operations import OperationCommand, as_command
 from textsim_db.cli.options import DatabaseUrl
 from textsim_db.errors import TextsimError
 
@@ -136,12 +137,12 @@ _GROUPS: dict[str, dict[str, Callable[..., None]]] = {
         "index": document_commands.index,
         "remove": document_commands.remove,
         "expire": document_commands.expire,
-        "query": search_commands.query,
-        "nearest": search_commands.nearest,
-        "neighbours": search_commands.neighbours,
-        "pairs": search_commands.pairs,
+        "query": as_command(search_commands.QUERY),
+        "nearest": as_command(search_commands.NEAREST),
+        "neighbours": as_command(search_commands.NEIGHBOURS),
+        "pairs": as_command(search_commands.PAIRS),
         "clusters": search_commands.clusters,
-        "passages": passage_commands.passages,
+        "passages": as_command(passage_commands.PASSAGES),
         "contamination": passage_commands.contamination,
         "judge": judgement_commands.judge,
         "review": review.review,
@@ -180,7 +181,10 @@ _WITHOUT_JSON = {"dedupe", "demo", "review"}
 
 def _add_common_options(group: typer.Typer) -> None:
     for command in group.registered_commands:
-        command.cls = logs.Command if command.name in _WITHOUT_JSON else json_option.JsonCommand
+        if hasattr(command.callback, "operation"):
+            command.cls = OperationCommand
+        else:
+            command.cls = logs.Command if command.name in _WITHOUT_JSON else json_option.JsonCommand
     for part in group.registered_groups:
         if part.typer_instance is not None:
             _add_common_options(part.typer_instance)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from textsim_db.cli.logs import log_options
 from textsim_db.cli.messages import print_message
+from textsim_db.cli.options import misused
 from textsim_db.errors import (
     ConfigurationError,
     CorpusNotFound,
@@ -115,3 +116,13 @@ def read_one_text(name: str, action: str) -> str:
     if name != STDIN and kind_of(name) is not Kind.TEXT:
         print_message(f"{shown(name)} is {action} as one text, not document by document")
     return text
+
+
+def searched_text(text: str | None, file: str | None) -> str:
+    """Return the text of a search, given as an argument or in a file."""
+    if (text is None) == (file is None):
+        raise misused("TEXT", "give either a text or --file")
+    name = "-" if text == "-" else file
+    if text is not None and is_file_name(text):
+        print_message(f"the text is the name of a file; to search for its content: --file {text}")
+    return read_one_text(name, "searched for") if name is not None else str(text)

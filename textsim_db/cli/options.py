@@ -23,6 +23,7 @@ from textsim_db.settings.corpus_settings import (
     CorpusConfig,
     CorpusSettings,
     Linkage,
+    Verdict,
     metadata_of,
 )
 
@@ -199,6 +200,94 @@ LinkageOption = Annotated[
         "similar. kept: each member is similar to the member that is kept.",
     ),
 ]
+MeasureOption = Annotated[
+    str,
+    typer.Option(
+        "--measure",
+        metavar="NAME",
+        help="Verify and order the candidates by this measure, such as cosine_similarity, "
+        "containment, overlap or levenshtein. Any other than jaccard needs --threshold: the least "
+        "similarity, or the greatest distance.",
+    ),
+]
+MaxResults = Annotated[
+    int | None,
+    positive_number_option("Print at most this many results, the first ones. Default: all."),
+]
+
+
+SearchedText = Annotated[
+    str | None,
+    typer.Argument(
+        metavar="TEXT", help='The text to look for; "-" is standard input. Or use --file.'
+    ),
+]
+SearchedFile = Annotated[
+    str | None, path_option('Read the text from a file; "-" is standard input.', "--file")
+]
+LeastWords = Annotated[
+    int | None,
+    positive_number_option(
+        "The words of the shortest passage. Default: --passages of the corpus, and not fewer.",
+        "--words",
+    ),
+]
+MostDocuments = Annotated[
+    int | None,
+    positive_number_option(
+        "Do not list a run that more documents have, such as a header. Default: list all but those "
+        "that the corpus has learned to leave out.",
+        "--max-documents",
+    ),
+]
+TableName = Annotated[
+    str,
+    typer.Argument(
+        metavar="TABLE", help='Name of the table as SQL takes it: article, blog."Articles".'
+    ),
+]
+FirstKey = Annotated[str, typer.Argument(metavar="A", help="Key of one document.")]
+SecondKey = Annotated[str, typer.Argument(metavar="B", help="Key of the other document.")]
+VerdictArgument = Annotated[
+    Verdict,
+    typer.Argument(
+        parser=choice_of(Verdict),
+        metavar="|".join(Verdict),
+        help="Whether both documents are the same for your purpose.",
+    ),
+]
+ReplacedVerdict = Annotated[
+    Verdict | None,
+    choice_option(
+        Verdict,
+        "Replace the stored judgement of the pair, which has this verdict. Without it a "
+        "judgement is never replaced.",
+    ),
+]
+DocumentKey = Annotated[str, typer.Argument(metavar="KEY", help="Key of the document.")]
+NumberOfNearest = Annotated[int, positive_number_option("Print this many.", "--k", "-k")]
+MostListed = Annotated[
+    int, positive_number_option("List at most this many shingles, the most frequent first.")
+]
+
+ARGUMENTS: dict[str, Any] = {
+    "threshold": Threshold,
+    "max_results": MaxResults,
+    "measure": MeasureOption,
+    "language": LanguageLimit,
+    "min_words": LeastWords,
+    "max_documents": MostDocuments,
+    "key": DocumentKey,
+    "a": FirstKey,
+    "b": SecondKey,
+    "verdict": VerdictArgument,
+    "replaces": ReplacedVerdict,
+    "table": TableName,
+    "k": NumberOfNearest,
+    "last": MostListed,
+}
+"""The arguments of methods whose options are not made from the docstring."""
+METAVARS = {"scope": "SCOPE", "note": "TEXT"}
 Create = Annotated[bool, typer.Option("--create", help="Create the corpus if it does not exist.")]
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmation.")]
 

@@ -13,26 +13,20 @@ import typer
 from textsim_db.cli.connections import connect
 from textsim_db.cli.dedupe_reports import LINES, check_report
 from textsim_db.cli.messages import Refusals, print_message, print_result
+from textsim_db.cli.operations import Call, Operation, note_unknown_scope
 from textsim_db.cli.options import (
-    CorpusName,
     DatabaseUrl,
     KeyColumns,
+    LeastWords,
+    MostDocuments,
     ScopeLimit,
     TextColumn,
     choice_option,
     misused,
     path_option,
-    positive_number_option,
 )
 from textsim_db.cli.output import Format, FormatOption, check_output, write
 from textsim_db.cli.progress_lines import counted
-from textsim_db.cli.search_commands import (
-    MaxResults,
-    SearchedFile,
-    SearchedText,
-    note_unknown_scope,
-    searched_text,
-)
 from textsim_db.errors import DocumentError, InputError
 from textsim_db.files.file_kinds import Kind
 from textsim_db.results import Refusal
@@ -51,34 +45,37 @@ _MOST_SHOWN = 160
 _MOST_DOCUMENTS = 5
 """A table shows this many documents of a record, and says how many more there are."""
 
-LeastWords = Annotated[
-    int | None,
-    positive_number_option(
-        "The words of the shortest passage. Default: --passages of the corpus, and not fewer.",
-        "--words",
-    ),
-]
-MostDocuments = Annotated[
-    int | None,
-    positive_number_option(
-        "Do not list a run that more documents have, such as a header. Default: list all but those "
-        "that the corpus has learned to leave out.",
-        "--max-documents",
-    ),
-]
+_PASSAGE_COLUMNS = ("words", "key", "in_text", "in_document", "start", "end")
 
 
-def passages(
-    corpus: CorpusName,
-    text: SearchedText = None,
-    file: SearchedFile = None,
-    words: LeastWords = None,
-    max_results: MaxResults = None,
-    scope: ScopeLimit = None,
-    max_documents: MostDocuments = None,
-    form: FormatOption = Format.TABLE,
-    database_url: DatabaseUrl = None,
-) -> None:
+def _show_passages(call: Call) -> None:
+    from textsim_db.sketch.sketch_texts import places_of_units
+
+    text, passage_list, config = call.arguments["text"], call.result, call.corpus.config
+    places = places_of_units(text, config)
+
+    def marked(run: Passage | CommonRun) -> str:
+        return _marked(text, *places.span(run.in_text, run.words))
+
+    def shown_run(run: Passage) -> str:
+        return marked(run) if call.form is Format.TABLE else text[run.start : run.end]
+
+    rows = ((*(getattr(p, name) for name in _PASSAGE_COLUMNS), shown_run(p)) for p in passage_list)
+    if not passage_list:
+        note_unknown_scope(call.corpus, call.arguments["scope"])
+    write((*_PASSAGE_COLUMNS, "passage"), rows, call.form)
+    for run in passage_list.common:
+        print_message(f"in some {count(run.documents, 'document')}, not listed: {marked(run)}")
+    words, least = len(places.starts), call.arguments["min_words"] or config.passages or 0
+    if words < least:
+        units = count(words, config.shingle.noun)
+        print_message(f"the text has {units}, and a passage has {least} or more")
+    documents = len({passage.key for passage in passage_list})
+    print_message(f"{count(len(passage_list), 'passage')} in {count(documents, 'document')} found")
+
+
+PASSAGES = Operation(
+    "passages",
     """List the runs of words that a text shares with documents, the longest first.
 
     The corpus must have passages. It prints the words of each run, the key of the document, and the
@@ -90,37 +87,10 @@ def passages(
     - `textsim passages letters --file letter.txt`
     - `textsim passages letters "the text to look for" --words 20 --format jsonl`
 
-    """
-    from textsim_db.sketch.sketch_texts import places_of_units
-
-    searched = searched_text(text, file)
-    with connect(database_url) as db:
-        opened = db.corpus(corpus)
-        passage_list = opened.passages(searched, words, max_results, scope, max_documents)
-        places = places_of_units(searched, opened.config)
-        if not passage_list:
-            note_unknown_scope(opened, scope)
-
-    def marked(run: Passage | CommonRun) -> str:
-        return _marked(searched, *places.span(run.in_text, run.words))
-
-    def shown_run(run: Passage) -> str:
-        return marked(run) if form is Format.TABLE else searched[run.start : run.end]
-
-    columns = ("words", "key", "in_text", "in_document", "start", "end", "passage")
-    rows = (
-        (p.words, p.key, p.in_text, p.in_document, p.start, p.end, shown_run(p))
-        for p in passage_list
-    )
-    write(columns, rows, form)
-    for run in passage_list.common:
-        print_message(f"in some {count(run.documents, 'document')}, not listed: {marked(run)}")
-    words_of_text, least = len(places.starts), words or opened.config.passages or 0
-    if words_of_text < least:
-        units = count(words_of_text, opened.config.shingle.noun)
-        print_message(f"the text has {units}, and a passage has {least} or more")
-    documents = len({passage.key for passage in passage_list})
-    print_message(f"{count(len(passage_list), 'passage')} in {count(documents, 'document')} found")
+    """,
+    columns=_PASSAGE_COLUMNS,
+    show=_show_passages,
+)
 
 
 def _marked(text: str, start: int, end: int) -> str:

@@ -9,6 +9,7 @@ import typer
 
 from textsim_db.cli.connections import connect
 from textsim_db.cli.messages import print_message
+from textsim_db.cli.operations import note_unknown_scope
 from textsim_db.cli.options import (
     DatabaseUrl,
     PartialSettings,
@@ -28,7 +29,6 @@ from textsim_db.cli.output import (
     write,
 )
 from textsim_db.cli.progress_lines import progress
-from textsim_db.cli.search_commands import note_unknown_scope
 from textsim_db.errors import shown
 from textsim_db.results.html import count, similarity as shown_similarity
 from textsim_db.settings.choose_bands import Bands

@@ -8,74 +8,54 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from textsim_db.cli.connections import connect, is_file_name, read_one_text
+from textsim_db.cli.connections import connect
 from textsim_db.cli.messages import print_message
+from textsim_db.cli.operations import JACCARD_NAME, Call, Operation, note_unknown_scope
 from textsim_db.cli.options import (
     CorpusName,
     DatabaseUrl,
     LanguageLimit,
     LinkageOption,
-    ScopeLimit,
     ScopeOfPairs,
     Threshold,
-    misused,
-    path_option,
-    positive_number_option,
 )
 from textsim_db.cli.output import Format, FormatOption, write
 from textsim_db.cli.progress_lines import counted, progress
-from textsim_db.errors import shown, suggestion
 from textsim_db.results.html import count
 
 if TYPE_CHECKING:
-    from textsim_db.corpus import Corpus
-    from textsim_db.results import Cluster, InspectedCluster, Match
+    from textsim_db.results import Cluster, InspectedCluster
 
 
-_JACCARD = "jaccard"
-_MOST_READ_FOR_SCOPES = 1_000_000
-"""The scopes of a larger corpus are not read to explain an empty result: that takes seconds."""
+def _note_no_match(call: Call) -> None:
+    threshold, config = call.arguments["threshold"], call.corpus.config
+    is_complete = call.arguments["measure"] == JACCARD_NAME and (
+        threshold is None or threshold >= config.threshold
+    )
+    print_message("no document is that similar" if is_complete else "no candidate is that similar")
+    _note_text_without_words(call)
 
 
-MeasureOption = Annotated[
-    str,
-    typer.Option(
-        "--measure",
-        metavar="NAME",
-        help="Verify and order the candidates by this measure, such as cosine_similarity, "
-        "containment, overlap or levenshtein. Any other than jaccard needs --threshold: the least "
-        "similarity, or the greatest distance.",
-    ),
-]
-MaxResults = Annotated[
-    int | None,
-    positive_number_option("Print at most this many results, the first ones. Default: all."),
-]
+def _note_text_without_words(call: Call) -> None:
+    from textsim_db.sketch.sketch_texts import places_of_units
+
+    text = call.arguments.get("text")
+    if text is not None and not len(places_of_units(text, call.corpus.config).starts):
+        print_message("the text has no words that count in this corpus", logging.WARNING)
 
 
-SearchedText = Annotated[
-    str | None,
-    typer.Argument(
-        metavar="TEXT", help='The text to look for; "-" is standard input. Or use --file.'
-    ),
-]
-SearchedFile = Annotated[
-    str | None, path_option('Read the text from a file; "-" is standard input.', "--file")
-]
+def _show_nearest(call: Call) -> None:
+    number, k = call.write_rows(), call.arguments["k"]
+    if number < k:
+        print_message(
+            f"{count(number, 'document')} found, not {k}. Documents below "
+            f"{call.corpus.config.threshold:g}, the threshold of the corpus, may be missed; a corpus "
+            "with a lower threshold finds more"
+        )
 
 
-def query(
-    corpus: CorpusName,
-    text: SearchedText = None,
-    file: SearchedFile = None,
-    threshold: Threshold = None,
-    max_results: MaxResults = None,
-    measure: MeasureOption = _JACCARD,
-    language: LanguageLimit = None,
-    scope: ScopeLimit = None,
-    form: FormatOption = Format.TABLE,
-    database_url: DatabaseUrl = None,
-) -> None:
+QUERY = Operation(
+    "query",
     """List the documents that are similar to a text, the most similar first.
 
     It prints the similarity, which is exact (Jaccard, of the sets of shingles), the estimate from the
@@ -86,27 +66,12 @@ def query(
     - `textsim query news --file article.txt --max-results 3 --format jsonl`
     - `textsim query news "the text" --measure cosine_similarity --threshold 0.9`
 
-    """
-    searched = searched_text(text, file)
-    with connect(database_url) as db:
-        opened = db.corpus(corpus)
-        matches = opened.query(searched, threshold, max_results, measure, language, scope)
-        _write_matches(opened, matches, threshold, measure, form)
-        if not matches:
-            _note_text_without_words(opened, searched)
-            note_unknown_scope(opened, scope)
-
-
-def nearest(
-    corpus: CorpusName,
-    text: SearchedText = None,
-    file: SearchedFile = None,
-    k: Annotated[int, positive_number_option("Print this many.", "--k", "-k")] = 10,
-    language: LanguageLimit = None,
-    scope: ScopeLimit = None,
-    form: FormatOption = Format.TABLE,
-    database_url: DatabaseUrl = None,
-) -> None:
+    """,
+    columns=("similarity", "estimate", "key"),
+    note_none=_note_no_match,
+)
+NEAREST = Operation(
+    "nearest",
     """List the documents that are most similar to a text, without a threshold.
 
     The corpus must be exact (--recall 1). It looks the text up by the rarest shingles of each document:
@@ -118,73 +83,34 @@ def nearest(
     - `textsim nearest titles "the text to look for"`
     - `textsim nearest titles --file article.txt -k 3 --format jsonl`
 
-    """
-    searched = searched_text(text, file)
-    with connect(database_url) as db:
-        opened = db.corpus(corpus)
-        matches = opened.nearest(searched, k, language, scope)
-        write(("similarity", "key"), ((match.similarity, match.key) for match in matches), form)
-        if not matches:
-            _note_text_without_words(opened, searched)
-            note_unknown_scope(opened, scope)
-    if len(matches) < k:
-        print_message(
-            f"{count(len(matches), 'document')} found, not {k}. Documents below "
-            f"{opened.config.threshold:g}, the threshold of the corpus, may be missed; a corpus with a "
-            "lower threshold finds more"
-        )
-
-
-def neighbours(
-    corpus: CorpusName,
-    key: Annotated[str, typer.Argument(metavar="KEY", help="Key of the document.")],
-    threshold: Threshold = None,
-    max_results: MaxResults = None,
-    measure: MeasureOption = _JACCARD,
-    language: LanguageLimit = None,
-    form: FormatOption = Format.TABLE,
-    database_url: DatabaseUrl = None,
-) -> None:
+    """,
+    columns=("similarity", "key"),
+    note_none=_note_text_without_words,
+    show=_show_nearest,
+)
+NEIGHBOURS = Operation(
+    "neighbours",
     """List the documents that are similar to a document of the corpus, the most similar first.
 
     It prints the similarity, the estimate from the signatures, and the key.
 
     Example: `textsim neighbours news article-17 --threshold 0.6`
-    """
-    with connect(database_url) as db:
-        opened = db.corpus(corpus)
-        matches = opened.neighbours(key, threshold, max_results, measure, language)
-        _write_matches(opened, matches, threshold, measure, form)
-
-
-def pairs(
-    corpus: CorpusName,
-    threshold: Threshold = None,
-    measure: MeasureOption = _JACCARD,
-    language: LanguageLimit = None,
-    scope: ScopeOfPairs = None,
-    form: FormatOption = Format.TABLE,
-    database_url: DatabaseUrl = None,
-) -> None:
+    """,
+    columns=("similarity", "estimate", "key"),
+    note_none=_note_no_match,
+)
+PAIRS = Operation(
+    "pairs",
     """List all pairs of similar documents.
 
     It prints the similarity and both keys. JSON lines and CSV are written while the search runs; a
     table is sorted, the most similar pair first.
 
     Example: `textsim pairs news --threshold 0.9 --format csv > pairs.csv`
-    """
-    with connect(database_url) as db:
-        opened = db.corpus(corpus)
-        similar = opened.pairs(threshold, measure, language, scope)
-        rows: Iterable[tuple[float, str, str]] = ((p.similarity, p.a, p.b) for p in similar)
-        rows = counted("searching", "pairs", rows, are_printed=form is not Format.TABLE)
-        if form is Format.TABLE:
-            sign = 1 if _is_distance(measure) else -1
-            rows = sorted(rows, key=lambda row: (sign * row[0], row[1:]))
-        number = write((_column(measure), "a", "b"), rows, form)
-        print_message(f"{count(number, 'pair')} found")
-        if not number:
-            note_unknown_scope(opened, scope)
+    """,
+    columns=("similarity", "a", "b"),
+    noun="pair",
+)
 
 
 def clusters(
@@ -272,60 +198,6 @@ def _write_inspected(inspected: list[InspectedCluster], form: Format) -> None:
     print_message(
         f"{count(len(inspected), 'cluster')} found, {held:,} of them held together by a template"
     )
-
-
-def searched_text(text: str | None, file: str | None) -> str:
-    """Return the text of a search, given as an argument or in a file."""
-    if (text is None) == (file is None):
-        raise misused("TEXT", "give either a text or --file")
-    name = "-" if text == "-" else file
-    if text is not None and is_file_name(text):
-        print_message(f"the text is the name of a file; to search for its content: --file {text}")
-    return read_one_text(name, "searched for") if name is not None else str(text)
-
-
-def _note_text_without_words(corpus: Corpus, text: str) -> None:
-    from textsim_db.sketch.sketch_texts import places_of_units
-
-    if not len(places_of_units(text, corpus.config).starts):
-        print_message("the text has no words that count in this corpus", logging.WARNING)
-
-
-def note_unknown_scope(corpus: Corpus, scope: str | None) -> None:
-    """After an empty result, say whether any document has the scope: a misspelt scope finds nothing."""
-    if scope is None:
-        return
-    if corpus.status().indexed > _MOST_READ_FOR_SCOPES:
-        print_message(f"to list the scopes: textsim status {corpus.name} --scopes")
-        return
-    scopes = [each.scope for each in corpus.scopes()]
-    if scope not in scopes:
-        message = f'no document has the scope "{shown(scope)}"{suggestion(scope, scopes)}'
-        print_message(message, logging.WARNING)
-
-
-def _write_matches(
-    corpus: Corpus, matches: list[Match], threshold: float | None, measure: str, form: Format
-) -> None:
-    rows = ((match.similarity, match.estimate, match.key) for match in matches)
-    if write((_column(measure), "estimate", "key"), rows, form):
-        return
-    is_complete = measure == _JACCARD and (
-        threshold is None or threshold >= corpus.config.threshold
-    )
-    print_message("no document is that similar" if is_complete else "no candidate is that similar")
-
-
-def _column(measure: str) -> str:
-    from textsim_db.measures.by_name import measure_of
-
-    return "similarity" if measure == _JACCARD else measure_of(measure).name
-
-
-def _is_distance(measure: str) -> bool:
-    from textsim_db.measures.by_name import measure_of
-
-    return measure_of(measure).is_distance
 
 
 def _one_row_a_key(clusters: list[Cluster[str]]) -> Iterator[tuple[Any, ...]]:

@@ -9,6 +9,7 @@ import typer
 
 from textsim_db.cli.connections import connect
 from textsim_db.cli.messages import print_message, print_object
+from textsim_db.cli.operations import note_unknown_scope
 from textsim_db.cli.options import (
     CorpusName,
     DatabaseUrl,
@@ -20,7 +21,6 @@ from textsim_db.cli.options import (
 )
 from textsim_db.cli.output import Format, FormatOption, bar, check_plot, console, table, write
 from textsim_db.cli.progress_lines import progress
-from textsim_db.cli.search_commands import note_unknown_scope
 from textsim_db.errors import ConfigurationError, shown
 from textsim_db.results.html import count
 

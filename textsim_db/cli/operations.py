@@ -1,0 +1,265 @@
+"""Commands that call one method of a corpus, made from the method's own arguments and docstring.
+
+An Operation is the row of such a command: the method, its help, and how the result is shown. An argument
+of the method without a default is an argument of the command, any other is an option. The class of the
+corpus is imported when a command reads its arguments: textsim --help imports no driver of a database.
+"""
+
+from __future__ import annotations
+
+import inspect
+import logging
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from functools import cache, partial
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from textsim_db.cli.connections import connect, searched_text
+from textsim_db.cli.logs import declared_by
+from textsim_db.cli.messages import JsonCommand, confirm, print_message, print_result
+from textsim_db.cli.options import (
+    ARGUMENTS,
+    METAVARS,
+    CorpusName,
+    DatabaseUrl,
+    SearchedFile,
+    SearchedText,
+    Yes,
+    number,
+    whole_number,
+)
+from textsim_db.cli.output import Format, FormatOption, write
+from textsim_db.cli.progress_lines import counted, progress
+from textsim_db.errors import shown, suggestion
+from textsim_db.results.html import count
+
+if TYPE_CHECKING:
+    from textsim_db.corpus import Corpus
+
+JACCARD_NAME = "jaccard"
+_MOST_READ_FOR_SCOPES = 1_000_000
+"""The scopes of a larger corpus are not read to explain an empty result: that takes seconds."""
+_SECTION = re.compile(r"^Args:\n((?: .*\n|\n)+)", re.MULTILINE)
+_ARGUMENT = re.compile(r"^    (\w+): (.+(?:\n {8}.+)*)", re.MULTILINE)
+_TYPES: dict[str, tuple[type, Callable[[str], object] | None]] = {
+    "float": (float, number),
+    "int": (int, whole_number),
+    "bool": (bool, None),
+}
+"""The type and the parser of an option, by the annotation of the method; any other is a text."""
+_PROGRESS = {"progress", "place_of"}
+"""Arguments by which a method shows its progress."""
+
+
+@dataclass(slots=True, eq=False)
+class Operation:
+    """A command that calls a method of a corpus and prints the result."""
+
+    method: str
+    help: str
+    columns: tuple[str, ...] = ()
+    """The fields of the result's rows that are printed; empty if the result has no rows."""
+    noun: str = ""
+    """What a row is, such as "pair"; the last message has the number of rows."""
+    note_none: Callable[[Call], None] | None = None
+    """Prints why there may be no rows."""
+    show: Callable[[Call], None] | None = None
+    """Prints the result; by default its rows."""
+    done: str = ""
+    """The message of a method that returns nothing or a number of documents; the call fills it in."""
+    progress: tuple[str, str] | None = None
+    """What is done with what, such as ("removing", "documents")."""
+    computes: bool = True
+    """Whether the method computes signatures. Then the golden signature is checked before."""
+    asks: str = ""
+    """What the command asks to do, except with --yes."""
+    defaults: Mapping[str, Any] = field(default_factory=dict)
+    """Defaults of options that are not those of the method."""
+
+
+@dataclass(slots=True)
+class Call:
+    """A call of the method of a command, and the result."""
+
+    operation: Operation
+    corpus: Corpus
+    arguments: dict[str, Any]
+    form: Format
+    result: Any
+
+    def write_rows(self) -> int:
+        """Print the rows of the result, their number and what may explain that there is none."""
+        columns, rows = self.operation.columns, self._rows()
+        if columns[0] == "similarity" and not isinstance(self.result, list):
+            rows = self._counted(rows)
+        measure = self.arguments.get("measure", JACCARD_NAME)
+        names = [_measure_name(measure) if name == "similarity" else name for name in columns]
+        number = write(names, rows, self.form)
+        if self.operation.noun:
+            print_message(f"{count(number, self.operation.noun)} found")
+        if not number:
+            if self.operation.note_none:
+                self.operation.note_none(self)
+            note_unknown_scope(self.corpus, self.arguments.get("scope"))
+        return number
+
+    def _rows(self) -> Iterator[tuple[Any, ...]]:
+        for row in self.result:
+            values = (getattr(row, name) for name in self.operation.columns)
+            yield tuple(v.isoformat() if isinstance(v, datetime) else v for v in values)
+
+    def _counted(self, rows: Iterator[tuple[Any, ...]]) -> Iterator[tuple[Any, ...]]:
+        """Yield rows as they are found; those of a table in the order of their similarity."""
+        is_table = self.form is Format.TABLE
+        rows = counted("searching", f"{self.operation.noun}s", rows, are_printed=not is_table)
+        if not is_table:
+            return rows
+        sign = 1 if _is_distance(self.arguments["measure"]) else -1
+        return iter(sorted(rows, key=lambda row: (sign * row[0], row[1:])))
+
+    def print_done(self) -> None:
+        """Print the message of a method that returns nothing or a number of documents."""
+        names = {"corpus": self.corpus.name, **self.arguments}
+        fields = names if self.result is None else names | {"documents": self.result}
+        texts = {name: shown(str(value)) for name, value in names.items()}
+        print_result(
+            self.operation.done.format(documents=count(self.result or 0, "document"), **texts),
+            **fields,
+        )
+
+
+class OperationCommand(JsonCommand):
+    """The command of an operation."""
+
+    def __init__(self, *args: Any, callback: Any, **options: Any) -> None:
+        self._operation: Operation = callback.operation
+        super().__init__(*args, callback=partial(_run, self._operation), **options)
+
+    @property
+    def params(self) -> list[Any]:
+        """The parameters, read from the method when they are first needed."""
+        return declared_by(_declaration(self._operation))
+
+    @params.setter
+    def params(self, _: list[Any]) -> None:
+        """Ignore the parameters of the placeholder of as_command()."""
+
+
+def as_command(operation: Operation) -> Callable[..., None]:
+    """Return a function that Typer takes for the command of an operation."""
+
+    def placeholder() -> None: ...
+
+    placeholder.__doc__ = operation.help
+    placeholder.operation = operation  # type: ignore[attr-defined]
+    return placeholder
+
+
+def _run(
+    operation: Operation,
+    corpus: str,
+    database_url: str | None,
+    form: Format = Format.TABLE,
+    yes: bool = False,
+    file: str | None = None,
+    **arguments: Any,
+) -> None:
+    if operation.asks:
+        confirm(operation.asks.format(corpus=shown(corpus)), yes)
+    if "text" in arguments:
+        arguments["text"] = searched_text(arguments["text"], file)
+    with connect(database_url) as db:
+        opened = db.corpus(corpus) if operation.computes else db.manage(corpus)
+        method = partial(getattr(opened, operation.method), **arguments)
+        if operation.progress:
+            with progress(*operation.progress) as show_done:
+                result = method(progress=show_done)
+        else:
+            result = method()
+        call = Call(operation, opened, arguments, form, result)
+        if operation.show:
+            operation.show(call)
+        elif operation.done:
+            call.print_done()
+        else:
+            call.write_rows()
+
+
+@cache
+def _declaration(operation: Operation) -> Callable[..., None]:
+    """Return a function whose parameters are those of the command."""
+    from textsim_db.corpus import Corpus
+
+    def declare(**arguments: Any) -> None: ...
+
+    method = inspect.signature(getattr(Corpus, operation.method))
+    texts = _argument_texts(Corpus.query) | _argument_texts(getattr(Corpus, operation.method))
+    types: dict[str, tuple[Any, Any]] = {"corpus": (CorpusName, inspect.Parameter.empty)}
+    for name, argument in [*method.parameters.items()][1:]:
+        if name == "text":
+            types |= {"text": (SearchedText, None), "file": (SearchedFile, None)}
+        elif name not in _PROGRESS:
+            default = operation.defaults.get(name, argument.default)
+            types[name] = (ARGUMENTS.get(name) or _option(argument, texts[name]), default)
+    if operation.asks:
+        types["yes"] = (Yes, False)
+    if operation.columns:
+        types["form"] = (FormatOption, Format.TABLE)
+    types["database_url"] = (DatabaseUrl, None)
+    kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
+    parameters = [
+        inspect.Parameter(name, kind, default=default, annotation=annotation)
+        for name, (annotation, default) in types.items()
+    ]
+    declare.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    declare.__annotations__ = {p.name: p.annotation for p in parameters}
+    return declare
+
+
+def _option(argument: inspect.Parameter, text: str) -> Any:
+    """Return the annotated type of an option; text: that of the docstring."""
+    name = argument.annotation.removesuffix(" | None")
+    kind, parser = _TYPES.get(name, (str, None))
+    option = typer.Option(
+        f"--{argument.name.replace('_', '-')}",
+        parser=parser,
+        metavar=None if kind is bool else METAVARS.get(argument.name, "NUMBER"),
+        help=text[0].upper() + text[1:],
+    )
+    return Annotated[kind if name == argument.annotation else kind | None, option]
+
+
+def _argument_texts(method: Callable[..., Any]) -> dict[str, str]:
+    """Return what the docstring of a method says of its arguments."""
+    section = _SECTION.search(inspect.getdoc(method) or "")
+    found = _ARGUMENT.findall(section[1]) if section else []
+    return {name: " ".join(text.split()) for name, text in found}
+
+
+def _measure_name(measure: str) -> str:
+    from textsim_db.measures.by_name import measure_of
+
+    return "similarity" if measure == JACCARD_NAME else measure_of(measure).name
+
+
+def _is_distance(measure: str) -> bool:
+    from textsim_db.measures.by_name import measure_of
+
+    return measure_of(measure).is_distance
+
+
+def note_unknown_scope(corpus: Corpus, scope: str | None) -> None:
+    """After an empty result, say whether any document has the scope: a misspelt scope finds nothing."""
+    if scope is None:
+        return
+    if corpus.status().indexed > _MOST_READ_FOR_SCOPES:
+        print_message(f"to list the scopes: textsim status {corpus.name} --scopes")
+        return
+    scopes = [each.scope for each in corpus.scopes()]
+    if scope not in scopes:
+        message = f'no document has the scope "{shown(scope)}"{suggestion(scope, scopes)}'
+        print_message(message, logging.WARNING)
