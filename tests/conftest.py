@@ -50,10 +50,10 @@ from tests.support.servers import (
 )
 from textsim_db.cli import app, warm
 from textsim_db.corpus.database import URL_VARIABLE as DATABASE_URL_VARIABLE
+from textsim_db.corpus.removals import temporary_corpus
 from textsim_db.db import embedded_server
-from textsim_db.dedupe.by_temporary_corpus import temporary_corpus
 from textsim_db.settings.corpus_settings import CorpusSettings, Linkage
-from textsim_db.text import compiled_mark, tokens
+from textsim_db.text import numba_compiler, tokens
 
 hypothesis.settings.register_profile("textsim", deadline=None, database=None, print_blob=True)
 hypothesis.settings.load_profile("textsim")
@@ -94,7 +94,7 @@ def pytest_configure(config: pytest.Config) -> None:
         config.stash[FOLDER] = Path(from_controller["textsim_folder"])
     else:
         config.stash[FOLDER] = new_folder("ts-")
-        mark = compiled_mark._file()
+        mark = numba_compiler.mark_file()
         config.stash[UNCOMPILED] = mark is not None and not any(mark.parent.glob("*.nbc"))
         # However the run ends, no server outlives it.
         atexit.register(_clean, config.stash[FOLDER])

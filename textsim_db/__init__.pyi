@@ -1,7 +1,7 @@
 from textsim_db.cluster.pair_groups import group_pairs as group_pairs
 from textsim_db.corpus import Corpus as Corpus
 from textsim_db.corpus.database import Database as Database, connect as connect, install as install
-from textsim_db.dedupe.dedupe_frame import (
+from textsim_db.corpus.dedupe_frame import (
     FrameReport as FrameReport,
     RemovedRow as RemovedRow,
     dedupe_frame as dedupe_frame,

@@ -6,7 +6,6 @@ import json
 import random
 import re
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -18,17 +17,13 @@ from tests.support.records import as_jsonl
 from tests.support.review import HOSTILE
 from tests.support.sampling import sample
 from textsim_db.cluster.keep_rule import Preference
-from textsim_db.dedupe.by_temporary_corpus import Deduplication, Removal, Rule, Standing
+from textsim_db.corpus.removals import Deduplication, Removal, Rule, Standing
 from textsim_db.review.report_pages import (
     PAGE_BYTES,
     SHOWN_CLUSTERS,
     SHOWN_MEMBERS,
     SHOWN_PAIRS,
-    Faults,
-    ReportedRun,
-    choose_removals,
-    read_texts,
-    removal_page,
+    RemovalPage,
 )
 from textsim_db.settings.corpus_settings import CorpusSettings
 
@@ -135,13 +130,7 @@ def made_page(
 ) -> str:
     result = Deduplication(len(texts), removals, [], standing or {})
     rule = Rule(Preference("first"), CorpusSettings())
-    shown = choose_removals(result)
-    keys: list[Any] = [None] * len(texts)
-    return removal_page(
-        ReportedRun("in.jsonl", rule, result, keys, Faults()),
-        shown,
-        read_texts(shown, texts, {}, rule.settings),
-    )
+    return RemovalPage(result, rule).html("in.jsonl", texts, [None] * len(texts))
 
 
 def test_a_page_of_100_000_removals_is_small_and_names_what_it_leaves_out(

@@ -14,8 +14,8 @@ import textsim_db as ts
 from benchmarks.generate import documents
 from textsim_db.cluster import linkages
 from textsim_db.cluster.keep_rule import Preference
-from textsim_db.dedupe import by_temporary_corpus
-from textsim_db.dedupe.by_temporary_corpus import Document, Rule, deduplicate
+from textsim_db.corpus import removals
+from textsim_db.corpus.removals import Document, Rule, deduplicate
 from textsim_db.read import list_pairs
 from textsim_db.settings.corpus_settings import CorpusSettings
 
@@ -107,7 +107,7 @@ def test_a_large_cluster_is_reported_with_what_holds_it_together(
     monkeypatch: pytest.MonkeyPatch,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    monkeypatch.setattr(by_temporary_corpus, "LARGE", 60)
+    monkeypatch.setattr(removals, "LARGE", 60)
     notice = [f"notice{i}" for i in range(60)]
     texts = [
         " ".join([*notice, *(f"w{rng.randrange(10**6)}" for _ in range(40))]) for _ in range(80)
@@ -120,6 +120,6 @@ def test_a_large_cluster_is_reported_with_what_holds_it_together(
     assert message.startswith("79 documents are removed for the document in place 1; the least sim")
     assert 'a template holds them together, such as "notice0 notice1 notice2"' in message
     caplog.clear()
-    monkeypatch.setattr(by_temporary_corpus, "LARGE", 81)
+    monkeypatch.setattr(removals, "LARGE", 81)
     deduplicate(db, [Document(text) for text in texts], rule)
     assert caplog.messages == []

@@ -10,7 +10,7 @@ import pytest
 
 import textsim_db as ts
 from textsim_db.cluster.keep_rule import Preference
-from textsim_db.dedupe.by_temporary_corpus import Document, Rule, deduplicate
+from textsim_db.corpus.removals import Document, Rule, deduplicate
 from textsim_db.settings.corpus_settings import CorpusSettings
 
 DOCUMENTS = [(f"k{i}", f"document number {i} of many w{i % 97} v{i % 7}") for i in range(1000)]

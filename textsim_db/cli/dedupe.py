@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
@@ -12,7 +12,6 @@ import typer
 
 from textsim_db.cli.connections import connect, is_file_name
 from textsim_db.cli.dedupe_reports import (
-    Page,
     check_report,
     is_page,
     write_clusters,
@@ -42,7 +41,7 @@ if TYPE_CHECKING:
     from textsim_db.cluster.keep_rule import Preference
     from textsim_db.corpus import Corpus
     from textsim_db.corpus.database import Database
-    from textsim_db.dedupe.by_temporary_corpus import (
+    from textsim_db.corpus.removals import (
         AdditionFile,
         Deduplication,
         Document,
@@ -51,6 +50,7 @@ if TYPE_CHECKING:
     )
     from textsim_db.files.read_documents import ReadJudgement
     from textsim_db.files.several_files import RecordFiles
+    from textsim_db.review.report_pages import RemovalPage
 
 
 def _keep(text: str) -> Preference:
@@ -178,7 +178,7 @@ def dedupe(
     - `textsim dedupe articles.jsonl --judgements judgements.csv -o unique.jsonl`
 
     """
-    from textsim_db.dedupe.by_temporary_corpus import Rule
+    from textsim_db.corpus.removals import Rule
     from textsim_db.files.read_documents import read_judgements
     from textsim_db.files.record_files import RecordColumns
     from textsim_db.files.several_files import RecordFiles
@@ -270,7 +270,7 @@ class _Texts:
     """Why records cannot be compared, by their places."""
 
     def __iter__(self) -> Iterator[Document]:
-        from textsim_db.dedupe.by_temporary_corpus import Document
+        from textsim_db.corpus.removals import Document
 
         self.keys.clear()
         self.faults.clear()
@@ -290,7 +290,7 @@ def _dedupe_file(
     add: bool,
     database_url: str | None,
 ) -> None:
-    from textsim_db.dedupe.by_temporary_corpus import deduplicate
+    from textsim_db.corpus.removals import deduplicate
 
     start = time.monotonic()
     added = None
@@ -309,7 +309,7 @@ def _dedupe_file(
         if faults and len(faults) == result.documents:
             first = faults[min(faults)]
             raise InputError(f"no record can be compared, so nothing was written: {first}")
-        page = Page(result, rule, corpora) if is_page(outputs.report) else None
+        page = _page(outputs, result, rule, corpora)
         if addition is not None:
             addition.write(result)
             added = add_documents(corpora[0], texts.records, _documents_to_add(texts, result))
@@ -337,7 +337,7 @@ def _addition_file(
     judgements: list[ReadJudgement] | None,
 ) -> AdditionFile:
     """Return the file that notes the result beside an output, for the same records and arguments."""
-    from textsim_db.dedupe.by_temporary_corpus import AdditionFile
+    from textsim_db.corpus.removals import AdditionFile
 
     server = db.engine.url.render_as_string(hide_password=True)
     how = (records.columns, rule.preference, rule.linkage, judgements)
@@ -359,11 +359,22 @@ def _earlier_result(addition: AdditionFile) -> Deduplication | None:
     return result
 
 
+def _page(
+    outputs: _Outputs, result: Deduplication, rule: Rule, corpora: Sequence[Corpus]
+) -> RemovalPage | None:
+    """Return the page that reports the run, if one is wanted."""
+    if not is_page(outputs.report):
+        return None
+    from textsim_db.review.report_pages import RemovalPage
+
+    return RemovalPage(result, rule, corpora)
+
+
 def _write_outputs(
     texts: _Texts,
     result: Deduplication,
     outputs: _Outputs,
-    page: Page | None,
+    page: RemovalPage | None,
     faults: dict[int, str],
 ) -> None:
     """Write the records that stay, and the report."""
@@ -373,14 +384,18 @@ def _write_outputs(
         if texts.drop_faulty:
             stays[list(faults)] = False
         records.write(stays, outputs.output)
+    from textsim_db.files.records import replacing
+
     if outputs.report is None:
         return
     if page is None:
         write_clusters(outputs.report, result, texts.keys, records.file_of)
         return
     all_texts = (record.text for record in records)
-    shown_faults = list(faults.values()), not texts.drop_faulty
-    page.write(outputs.report, records.title, all_texts, _shown_keys(texts), shown_faults)
+    listed = list(faults.values())
+    html = page.html(records.title, all_texts, _shown_keys(texts), listed, not texts.drop_faulty)
+    with replacing(outputs.report) as file:
+        file.write(html.encode())
 
 
 def _shown_keys(texts: _Texts) -> list[str | None]:
@@ -402,7 +417,7 @@ def _faults(texts: _Texts, result: Deduplication) -> dict[int, str]:
 
 def _of_records(judgements: list[ReadJudgement], texts: _Texts) -> list[JudgedDocuments]:
     """Return the judgements of records, by their places."""
-    from textsim_db.dedupe.by_temporary_corpus import JudgedDocuments
+    from textsim_db.corpus.removals import JudgedDocuments
 
     judged = {key for judgement in judgements for key in judgement[:2]}
     places: dict[str, int] = {}

@@ -61,16 +61,16 @@ def warm(database_url: DatabaseUrl = None) -> None:
 
 def compile_kernels(database_url: str | None, show: Callable[..., None] = print_message) -> None:
     """Use every kernel on a few texts, unless this installation has done so already."""
-    from textsim_db.text import compiled_mark
+    from textsim_db.text import numba_compiler
 
-    if compiled_mark.is_set():
+    if numba_compiler.are_compiled():
         show("all kernels are compiled", kernels=0)
         return
     print_message("compiling all kernels, once for this installation")
     start = time.perf_counter()
     with connect(database_url) as db:
         compiled = _use_each(db, list(_uses()))
-    compiled_mark.set_mark()
+    numba_compiler.note_compiled()
     seconds = time.perf_counter() - start
     message = f"compiled {count(compiled, 'kernel')}; {seconds:.1f} s"
     show(message, kernels=compiled, seconds=round(seconds, 3))
@@ -120,7 +120,7 @@ def _uses() -> Iterator[Use]:
 @contextmanager
 def _corpus(db: Database, settings: CorpusSettings) -> Iterator[Corpus]:
     """Lend a corpus of near-duplicates that make large buckets of few words, and some other texts."""
-    from textsim_db.dedupe.by_temporary_corpus import temporary_corpus
+    from textsim_db.corpus.removals import temporary_corpus
 
     words = " ".join(_SENTENCES).split()
     choose = random.Random(1).choices  # noqa: S311 - nothing secret

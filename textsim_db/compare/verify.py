@@ -20,8 +20,7 @@ from rapidfuzz import process
 from rapidfuzz.distance import Levenshtein
 
 from textsim_db.compare.jaccard import Rows, jaccard_pairs
-from textsim_db.measures.batches import Edits, OfCounts, OfSets, SetCounts, Sums
-from textsim_db.measures.by_name import Measure
+from textsim_db.measures.by_name import Edits, Measure, OfCounts, OfSets, SetCounts, Sums
 from textsim_db.measures.edits import as_text
 from textsim_db.text.hashing import (
     SPREAD,

@@ -5,11 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
 
 from textsim_db.errors import MeasureError, suggestion
-from textsim_db.measures import batches
-from textsim_db.measures.batches import Formula, OfCounts, OfEdits, OfSets
 from textsim_db.measures.edits import levenshtein, levenshtein_similarity
 from textsim_db.measures.sets import MAX_COUNT, containment, dice, jaccard, overlap
 from textsim_db.measures.vectors import (
@@ -20,6 +21,139 @@ from textsim_db.measures.vectors import (
     manhattan,
 )
 from textsim_db.settings.check_values import as_float, is_number
+from textsim_db.text.numba_compiler import FloatArray, Int64Array
+
+
+class SetCounts(NamedTuple):
+    """The shingle sets of pairs of documents: (pairs,) each."""
+
+    similarity: FloatArray
+    """The Jaccard similarity."""
+    left: Int64Array
+    """The distinct shingles of the left document."""
+    right: Int64Array
+    """The distinct shingles of the right document."""
+
+    @property
+    def shared(self) -> FloatArray:
+        """The shared shingles: float64 of shape (pairs,)."""
+        # The similarity is s / (a + b - s). Rounding recovers s, because a and b are far below 2^52.
+        shared: FloatArray = np.rint(
+            self.similarity * (self.left + self.right) / (1 + self.similarity)
+        )
+        return shared
+
+
+class Sums(NamedTuple):
+    """Sums over the tokens of pairs of documents, with counts x and y: (pairs,) each."""
+
+    products: Int64Array
+    """Sums of x y."""
+    left: Int64Array
+    """Sums of x^2."""
+    right: Int64Array
+    """Sums of y^2."""
+    differences: Int64Array
+    """Sums of |x - y|."""
+    shared: Int64Array
+    """Sums of min(x, y)."""
+
+
+class Edits(NamedTuple):
+    """The edit distances of pairs of documents: (pairs,) each."""
+
+    distances: FloatArray
+    longest: Int64Array
+    """The words of the longer document."""
+
+
+@dataclass(frozen=True, slots=True)
+class OfSets:
+    """A measure of the sets of shingles."""
+
+    values: Callable[[SetCounts], FloatArray]
+
+
+@dataclass(frozen=True, slots=True)
+class OfCounts:
+    """A measure of how often each word occurs."""
+
+    values: Callable[[Sums], FloatArray]
+
+
+@dataclass(frozen=True, slots=True)
+class OfEdits:
+    """A measure of the order of the words."""
+
+    values: Callable[[Edits], FloatArray]
+    most_edits: Callable[[float, int], float]
+    """The most edits of a match, from the threshold and the words of the longest document."""
+
+
+Formula: TypeAlias = OfSets | OfCounts | OfEdits
+
+
+def containments(sets: SetCounts) -> FloatArray:
+    """Return |A & B| / |A|."""
+    return _ratio(sets.shared, sets.left)
+
+
+def overlaps(sets: SetCounts) -> FloatArray:
+    """Return |A & B| / min(|A|, |B|)."""
+    return _ratio(sets.shared, np.minimum(sets.left, sets.right))
+
+
+def dices(sets: SetCounts) -> FloatArray:
+    """Return 2 |A & B| / (|A| + |B|)."""
+    return _ratio(2 * sets.shared, sets.left + sets.right)
+
+
+def jaccards_of_counts(sums: Sums) -> FloatArray:
+    """Return the sum of min / the sum of max."""
+    return _ratio(sums.shared, sums.differences + sums.shared)
+
+
+def cosines(sums: Sums) -> FloatArray:
+    """Return the cosines of the angles."""
+    return np.minimum(_ratio(sums.products.astype(np.float64), np.sqrt(_squares(sums))), 1.0)
+
+
+def angles(sums: Sums) -> FloatArray:
+    """Return the angles in degrees."""
+    products = sums.products.astype(np.float64)
+    sines = np.sqrt(np.maximum(_squares(sums) - products * products, 0.0))
+    # NumPy's functions may differ from math's in the last bit.
+    radians = map(math.atan2, sines.tolist(), products.tolist())
+    degrees = np.array([math.degrees(angle) for angle in radians], np.float64)
+    return np.where(products > 0, degrees, 90.0)
+
+
+def euclideans(sums: Sums) -> FloatArray:
+    """Return the Euclidean distances."""
+    distances: FloatArray = np.sqrt(sums.left + sums.right - 2 * sums.products)
+    return distances
+
+
+def manhattans(sums: Sums) -> FloatArray:
+    """Return the Manhattan distances."""
+    return sums.differences.astype(np.float64)
+
+
+def edit_similarities(edits: Edits) -> FloatArray:
+    """Return 1 - d / m; m is the length of the longer document."""
+    return np.where(edits.longest > 0, 1 - _ratio(edits.distances, edits.longest), 0.0)
+
+
+def _squares(sums: Sums) -> FloatArray:
+    """Return the products of the squared lengths."""
+    return sums.left.astype(np.float64) * sums.right
+
+
+def _ratio(part: npt.NDArray[Any], whole: npt.NDArray[Any]) -> FloatArray:
+    """Return part / whole, or 0 if whole is 0."""
+    result = np.zeros(len(part), np.float64)
+    np.divide(part, whole, out=result, where=whole != 0)
+    return result
 
 
 def _unknown(_: float) -> None:
@@ -71,29 +205,27 @@ JACCARD = Measure(
     "jaccard", jaccard, OfSets(lambda sets: sets.similarity), least_jaccard=lambda least: least
 )
 CONTAINMENT = Measure(
-    "containment", containment, OfSets(batches.containments), is_symmetric=False, finds_parts=True
+    "containment", containment, OfSets(containments), is_symmetric=False, finds_parts=True
 )
 MEASURES: dict[str, Measure] = {
     measure.name: measure
     for measure in (
         JACCARD,
         CONTAINMENT,
-        Measure("overlap", overlap, OfSets(batches.overlaps), finds_parts=True),
-        Measure(
-            "dice", dice, OfSets(batches.dices), least_jaccard=lambda least: least / (2 - least)
-        ),
-        Measure("jaccard_of_counts", jaccard_of_counts, OfCounts(batches.jaccards_of_counts)),
-        Measure("cosine_similarity", cosine_similarity, OfCounts(batches.cosines)),
+        Measure("overlap", overlap, OfSets(overlaps), finds_parts=True),
+        Measure("dice", dice, OfSets(dices), least_jaccard=lambda least: least / (2 - least)),
+        Measure("jaccard_of_counts", jaccard_of_counts, OfCounts(jaccards_of_counts)),
+        Measure("cosine_similarity", cosine_similarity, OfCounts(cosines)),
         Measure(
             "cosine_distance",
             cosine_distance,
-            OfCounts(batches.angles),
+            OfCounts(angles),
             is_distance=True,
             most=90.0,
             unit="degrees",
         ),
-        Measure("euclidean", euclidean, OfCounts(batches.euclideans), is_distance=True, most=None),
-        Measure("manhattan", manhattan, OfCounts(batches.manhattans), is_distance=True, most=None),
+        Measure("euclidean", euclidean, OfCounts(euclideans), is_distance=True, most=None),
+        Measure("manhattan", manhattan, OfCounts(manhattans), is_distance=True, most=None),
         Measure(
             "levenshtein",
             levenshtein,
@@ -106,7 +238,7 @@ MEASURES: dict[str, Measure] = {
         Measure(
             "levenshtein_similarity",
             levenshtein_similarity,
-            OfEdits(batches.edit_similarities, lambda least, words: (1 - least) * words),
+            OfEdits(edit_similarities, lambda least, words: (1 - least) * words),
             least_jaccard=lambda least: 1.0 if least == 1 else None,
         ),
     )

@@ -6,17 +6,22 @@ writable. NUMBA_CACHE_DIR names another folder. The GIL is released while a kern
 
 from __future__ import annotations
 
+import hashlib
 import logging
 import os
 import pickle
+import platform
 import re
 import signal
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from functools import partial
+from importlib.util import find_spec
+from pathlib import Path
 from typing import Any, TypeVar, cast
 
+import llvmlite.binding as llvm
 import numba
 import numpy as np
 import numpy.typing as npt
@@ -262,3 +267,41 @@ def longest(offsets: Int64Array) -> int:
     for i in range(len(offsets) - 1):
         length = max(length, offsets[i + 1] - offsets[i])
     return length
+
+
+_NAME = "textsim-kernels.compiled"
+
+
+def are_compiled() -> bool:
+    """Return whether all kernels of this installation are compiled."""
+    file = mark_file()
+    try:
+        return file is not None and file.read_text("utf-8") == _digest()
+    except OSError:
+        return False
+
+
+def note_compiled() -> None:
+    """Note that all kernels are compiled; do nothing if the folder cannot be written."""
+    file = mark_file()
+    if file is not None:
+        with suppress(OSError):
+            file.write_text(_digest(), "utf-8")
+
+
+def mark_file() -> Path | None:
+    """Return the file, or None if no folder can hold compiled kernels."""
+    folder = cast(Any, longest)._cache.cache_path
+    return None if folder is None else Path(folder, _NAME)
+
+
+def _digest() -> str:
+    package = Path(__file__).parents[1]
+    sources = ((path, path.stat()) for path in sorted(package.rglob("*.py")))
+    facts = (
+        *((str(path), stat.st_mtime_ns, stat.st_size) for path, stat in sources),
+        *(platform.python_version(), numba.__version__),
+        *(llvm.get_host_cpu_name(), llvm.get_host_cpu_features().flatten()),
+        *(find_spec(name) is not None for name in ("py3langid", "stopwordsiso")),
+    )
+    return hashlib.sha256(repr(facts).encode()).hexdigest()

@@ -12,7 +12,7 @@ from sqlalchemy import URL, Engine
 from textsim_db.cluster.keep_rule import Preference
 from textsim_db.corpus import Corpus
 from textsim_db.corpus.database import Database, connect
-from textsim_db.dedupe.by_temporary_corpus import Deduplication, Document, Rule, deduplicate
+from textsim_db.corpus.removals import Deduplication, Document, Rule, deduplicate
 from textsim_db.errors import ConfigurationError, Misfit, shown, suggest_settings
 from textsim_db.files.arrow_results import ResultColumns, Results, columns_of
 from textsim_db.files.read_frame import (
