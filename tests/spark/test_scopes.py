@@ -26,7 +26,7 @@ from textsim_db.spark import (
     stage_3_results,
     write,
 )
-from textsim_db.spark.write_hidden import survey
+from textsim_db.spark.write_corpus import survey
 
 pytestmark = pytest.mark.more
 

@@ -17,7 +17,7 @@ from tests.support.sampling import sample
 from textsim_db.db import stored_corpus
 from textsim_db.spark import read, write, write_corpus
 from textsim_db.spark.read_corpus import PAGE
-from textsim_db.spark.write_hidden import count_documents
+from textsim_db.spark.write_corpus import count_documents
 from textsim_db.text.tokens import normal_form
 from textsim_db.write.temporary_corpora import temporary_name
 

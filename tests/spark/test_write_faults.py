@@ -19,7 +19,7 @@ from textsim_db.db import stored_corpus
 from textsim_db.settings.corpus_settings import CorpusSettings
 from textsim_db.spark import write
 from textsim_db.spark.read_corpus import Target
-from textsim_db.spark.write_hidden import open_hidden, take_name
+from textsim_db.spark.write_corpus import open_hidden, take_name
 from textsim_db.spark.write_task import WriteTask, task_into_hidden
 from textsim_db.write.temporary_corpora import PREFIX, is_temporary, temporary_name
 
