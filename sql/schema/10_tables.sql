@@ -158,6 +158,15 @@ CREATE TABLE IF NOT EXISTS textsim.corpus_table ();
 COMMENT ON TABLE textsim.corpus_table
     IS 'Parent of the tables document_N and band_N, and of those of tracked corpora. It has no columns.';
 
+-- The part of a corpus that documents of a scope belong to: the number by which all but the interface knows the scope.
+-- textsim_db.text.hashing computes the same. SHA-256, because a user may choose the name of a scope, and must not be
+-- able to find one that has the number of another.
+CREATE OR REPLACE FUNCTION textsim._part(scope text) RETURNS bigint
+LANGUAGE sql IMMUTABLE PARALLEL SAFE
+-- These functions are immutable, so the expression can be inlined, and generate a column; convert_to() is not.
+RETURN ('x' || encode(substr(sha256(decode(replace(scope COLLATE "C", E'\\', E'\\\\'), 'escape')), 1, 8), 'hex'))
+    ::bit(64)::bigint;
+
 -- Documents and their band rows. Each corpus has its own tables document_N and band_N, which take their
 -- columns, comments and rights from these two patterns.
 CREATE TABLE IF NOT EXISTS textsim.document (
@@ -169,6 +178,7 @@ CREATE TABLE IF NOT EXISTS textsim.document (
     key text NOT NULL,
     language text,
     scope text CHECK (octet_length(scope) <= 200),
+    part bigint GENERATED ALWAYS AS (textsim._part(scope)) STORED,
     word_ids integer[],
     signature smallint[] NOT NULL,
     fingerprints integer[],
@@ -196,7 +206,9 @@ COMMENT ON COLUMN textsim.document.language
     IS 'ISO 639 code, und if undetermined; NULL until a worker identifies the language, or if the '
     'corpus does not identify languages';
 COMMENT ON COLUMN textsim.document.scope
-    IS 'the part of a scoped corpus that the document belongs to; NULL in another corpus';
+    IS 'the part of a scoped corpus that the document belongs to, as its user names it; NULL in another corpus';
+COMMENT ON COLUMN textsim.document.part
+    IS 'the number of the scope: the first 8 bytes of its SHA-256 hash; documents of different parts never meet';
 COMMENT ON COLUMN textsim.document.word_ids
     IS 'ids of the words of the normal form, in order; NULL until a worker has given all words ids';
 COMMENT ON COLUMN textsim.document.signature
@@ -216,7 +228,7 @@ COMMENT ON TABLE textsim.band
 COMMENT ON COLUMN textsim.band.bucket
     IS 'hash of the band''s signature values: the low 32 bits of hash_array_extended, seeded with '
     'the number of the band. In an exact corpus: a value of the signature. In a scoped corpus: # the low 32 '
-    'bits of hashtextextended(scope, 0)';
+    'bits of document.part';
 COMMENT ON COLUMN textsim.band.document_id IS 'a document that has this bucket';
 
 -- Only a corpus with passages has a table passage_N. Writers store the rows of new documents; triggers on document_N
@@ -229,7 +241,7 @@ COMMENT ON TABLE textsim.passage
     IS 'Pattern of the tables passage_N, which hold the fingerprints of the documents of one corpus each. It has no '
     'rows.';
 COMMENT ON COLUMN textsim.passage.fingerprint
-    IS 'a fingerprint of document.fingerprints; in a scoped corpus # the low 32 bits of hashtextextended(scope, 0)';
+    IS 'a fingerprint of document.fingerprints; in a scoped corpus # the low 32 bits of document.part';
 COMMENT ON COLUMN textsim.passage.document_id IS 'a document that has this fingerprint';
 
 -- Shingles that many documents have come last in a prefix, and in a window of a passage.
@@ -286,11 +298,11 @@ CREATE TABLE IF NOT EXISTS textsim.node (
 );
 COMMENT ON TABLE textsim.node
     IS 'Pattern of the tables node_N: the documents of a tracked corpus that have words. Documents with the same '
-    'words and scope have one node, and all documents of a node have the same shingles. It has no rows.';
+    'words and part have one node, and all documents of a node have the same shingles. It has no rows.';
 COMMENT ON COLUMN textsim.node.document_id IS 'the document';
 COMMENT ON COLUMN textsim.node.node IS 'id of its node';
 COMMENT ON COLUMN textsim.node.words_hash
-    IS 'the first half of a SHA-256 hash of the words and the scope; NULL if all documents were clustered at once, '
+    IS 'the first half of a SHA-256 hash of the words and the part; NULL if all documents were clustered at once, '
     'and later copies get a node of their own';
 
 CREATE TABLE IF NOT EXISTS textsim.match (

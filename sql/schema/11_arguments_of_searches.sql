@@ -95,8 +95,8 @@ RETURN CASE
         format('the scope is %s bytes long; at most 200 are possible', octet_length(scope))
 END;
 
--- The scope of a document or a search; an error if it is missing in a scoped corpus, or given for another.
-CREATE OR REPLACE FUNCTION textsim._check_scope(c textsim.corpus, scope text) RETURNS text
+-- The part of a document or a search; an error if the scope is missing in a scoped corpus, or given for another.
+CREATE OR REPLACE FUNCTION textsim._part_of(c textsim.corpus, scope text) RETURNS bigint
 LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     fault text := textsim._scope_fault(c, scope);
@@ -108,7 +108,7 @@ BEGIN
                 WHEN scope IS NULL THEN 'Name the scope: scope => ''...''.'
                 WHEN NOT c.scoped THEN 'Leave the scope out, or create a corpus with scoped => true.' END;
     END IF;
-    RETURN scope;
+    RETURN textsim._part(scope);
 END $$;
 
 -- A share, and for the nearest real to a number of up to six digits this number.

@@ -14,8 +14,8 @@ LANGUAGE sql IMMUTABLE PARALLEL SAFE
 RETURN CASE WHEN c.keep_for IS NULL THEN ''
     ELSE format(' AND (%1$s.expires_at IS NULL OR %1$s.expires_at > now())', alias) END;
 
--- A condition to append: documents d and e have one scope and have not expired; empty in a corpus without either.
+-- A condition to append: documents d and e are of one part and have not expired; empty in a corpus without either.
 CREATE OR REPLACE FUNCTION textsim._may_meet(c textsim.corpus) RETURNS text
 LANGUAGE sql IMMUTABLE PARALLEL SAFE
-RETURN CASE WHEN c.scoped THEN ' AND d.scope = e.scope' ELSE '' END
+RETURN CASE WHEN c.scoped THEN ' AND d.part = e.part' ELSE '' END
     || textsim._alive(c, 'd') || textsim._alive(c, 'e');

@@ -99,22 +99,21 @@ CREATE OR REPLACE FUNCTION textsim._buckets(signature integer[], bands integer, 
 LANGUAGE sql IMMUTABLE PARALLEL SAFE
 RETURN signature;
 
--- The number that a scope mixes into its buckets: the low 32 bits of its hash; 0 without a scope.
-CREATE OR REPLACE FUNCTION textsim._scope_hash(scope text) RETURNS integer
+-- The bits of a part that buckets are mixed with and locks have: the low 32; 0 in a corpus without scopes.
+CREATE OR REPLACE FUNCTION textsim._part_bits(part bigint) RETURNS integer
 LANGUAGE sql IMMUTABLE PARALLEL SAFE
-RETURN coalesce(((hashtextextended(scope COLLATE "C", 0) << 32) >> 32)::integer, 0);
+RETURN coalesce(((part << 32) >> 32)::integer, 0);
 
--- Buckets as a scope stores and locks them: mixed with its hash; unchanged if the scope is NULL.
-CREATE OR REPLACE FUNCTION textsim._in_scope(buckets integer[], scope text) RETURNS integer[]
+-- Buckets as a part stores and locks them.
+CREATE OR REPLACE FUNCTION textsim._in_part(buckets integer[], part bigint) RETURNS integer[]
 LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
-    scope_hash integer := textsim._scope_hash(scope);
+    bits integer := textsim._part_bits(part);
 BEGIN
-    IF scope IS NULL THEN
+    IF part IS NULL THEN
         RETURN buckets;
     END IF;
-    RETURN array(
-        SELECT b.bucket # scope_hash FROM unnest(buckets) WITH ORDINALITY b (bucket, place) ORDER BY b.place);
+    RETURN array(SELECT b.bucket # bits FROM unnest(buckets) WITH ORDINALITY b (bucket, place) ORDER BY b.place);
 END $$;
 
 -- The number of distinct shingles of a normal form; shingle_values comes from _shingle_values().
@@ -280,18 +279,18 @@ BEGIN
         ELSE shingle_values END;
 END $$;
 
--- The buckets by which a text is looked up in a scope; a higher threshold needs fewer of an exact corpus.
+-- The buckets by which a text is looked up in a part; a higher threshold needs fewer of an exact corpus.
 CREATE OR REPLACE FUNCTION textsim._query_buckets(
-    c textsim.corpus, shingle_values bigint[], threshold double precision, scope text)
+    c textsim.corpus, shingle_values bigint[], threshold double precision, part bigint)
 RETURNS integer[]
 LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     IF c.bands IS NULL THEN
-        RETURN textsim._in_scope(textsim._smallest_values(
-            c.id, shingle_values, coalesce(threshold, c.threshold)), scope);
+        RETURN textsim._in_part(textsim._smallest_values(
+            c.id, shingle_values, coalesce(threshold, c.threshold)), part);
     END IF;
-    RETURN textsim._in_scope(textsim._buckets(
-        textsim._sketch(shingle_values, c.num_hashes, c.base), c.bands, c.rows), scope);
+    RETURN textsim._in_part(textsim._buckets(
+        textsim._sketch(shingle_values, c.num_hashes, c.base), c.bands, c.rows), part);
 END $$;
 
 CREATE OR REPLACE FUNCTION textsim._signature(c textsim.corpus, form text) RETURNS integer[]
@@ -308,20 +307,20 @@ END $$;
 -- A text as its corpus would store it. In an exact corpus the shingle values are distinct, and the buckets its prefix.
 DO $do$ BEGIN
     CREATE TYPE textsim._sketched AS (
-        shingle_values bigint[], shingle_count integer, signature integer[], buckets integer[]);
+        shingle_values bigint[], shingle_count integer, signature integer[], buckets integer[], part bigint);
 EXCEPTION WHEN duplicate_object THEN
 END $do$;
 
--- The buckets of a signature, as the band rows of a document of this scope have them.
-CREATE OR REPLACE FUNCTION textsim._stored_buckets(c textsim.corpus, signature integer[], scope text) RETURNS integer[]
+-- The buckets of a signature, as the band rows of a document of this part have them.
+CREATE OR REPLACE FUNCTION textsim._stored_buckets(c textsim.corpus, signature integer[], part bigint) RETURNS integer[]
 LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
-    RETURN textsim._in_scope(CASE WHEN c.bands IS NULL THEN signature
-        ELSE textsim._buckets(signature::smallint[], c.bands, c.rows) END, scope);
+    RETURN textsim._in_part(CASE WHEN c.bands IS NULL THEN signature
+        ELSE textsim._buckets(signature::smallint[], c.bands, c.rows) END, part);
 END $$;
 
--- A normal form as its corpus would store it in a scope.
-CREATE OR REPLACE FUNCTION textsim._sketched(c textsim.corpus, form text, scope text) RETURNS textsim._sketched
+-- A normal form as its corpus would store it in a part.
+CREATE OR REPLACE FUNCTION textsim._sketched(c textsim.corpus, form text, part bigint) RETURNS textsim._sketched
 LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     s textsim._sketched;
@@ -334,7 +333,8 @@ BEGIN
         s.shingle_count := textsim._count_shingles(form, s.shingle_values, c.unit, c.shingle_length);
         s.signature := textsim._sketch(s.shingle_values, c.num_hashes, c.base);
     END IF;
-    s.buckets := textsim._stored_buckets(c, s.signature, scope);
+    s.buckets := textsim._stored_buckets(c, s.signature, part);
+    s.part := part;
     RETURN s;
 END $$;
 
@@ -368,15 +368,16 @@ RETURNS TABLE (band integer, bucket integer)
 LANGUAGE plpgsql STABLE PARALLEL SAFE ROWS 18 SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     c textsim.corpus := textsim._corpus(corpus);
+    part bigint;
 BEGIN
     IF c.id IS NULL OR signature IS NULL THEN
         RETURN;
     END IF;
-    PERFORM textsim._check_scope(c, scope);
+    part := textsim._part_of(c, scope);
     IF c.bands IS NULL THEN
         RETURN QUERY
             SELECT (u.place - 1)::integer, u.value
-            FROM unnest(textsim._in_scope(signature, scope)) WITH ORDINALITY u (value, place);
+            FROM unnest(textsim._in_part(signature, part)) WITH ORDINALITY u (value, place);
         RETURN;
     END IF;
     IF cardinality(signature) NOT IN (0, c.num_hashes) THEN
@@ -385,8 +386,8 @@ BEGIN
     END IF;
     RETURN QUERY
         SELECT (q.place - 1)::integer, q.bucket
-        FROM unnest(textsim._in_scope(
-            textsim._buckets(signature::smallint[], c.bands, c.rows), scope))
+        FROM unnest(textsim._in_part(
+            textsim._buckets(signature::smallint[], c.bands, c.rows), part))
             WITH ORDINALITY q (bucket, place);
 END $$;
 COMMENT ON FUNCTION textsim.buckets(text, integer[], text)

@@ -144,7 +144,7 @@ END $$;
 -- The documents of a corpus that are similar to the given buckets and words, best first.
 CREATE OR REPLACE FUNCTION textsim._search(
     c textsim.corpus, own_buckets integer[], own_values bigint[], own_form text, own_ids integer[], own_count integer,
-    own_key text, threshold double precision, max_results integer, of_language text, of_scope text)
+    own_key text, threshold double precision, max_results integer, of_language text, of_part bigint)
 RETURNS TABLE (key text, similarity double precision)
 LANGUAGE plpgsql STABLE PARALLEL SAFE ROWS 10 SET search_path = pg_catalog, pg_temp
 SET plan_cache_mode = force_generic_plan AS $$
@@ -158,7 +158,7 @@ DECLARE
     score double precision;
 BEGIN
     FOR d IN EXECUTE format('SELECT * FROM textsim.%I($1, $2, $3, $4, $5, $6)', '_candidates_' || c.id)
-        USING own_buckets, own_count, own_key, threshold, of_language, of_scope
+        USING own_buckets, own_count, own_key, threshold, of_language, of_part
     LOOP
         -- The words of the text have no ids yet. Only word shingles up to 3 are compared by word ids, and only
         -- with documents that have them.
@@ -223,8 +223,8 @@ BEGIN
     PERFORM textsim._warn_unindexed(c);
     threshold := textsim._search_threshold(c, threshold);
     EXECUTE format(
-        'SELECT d.id, d.normal_form, d.word_ids, d.shingle_count, d.scope, '
-            'textsim._in_scope(textsim._buckets(d.signature, $2, $3), d.scope) AS buckets '
+        'SELECT d.id, d.normal_form, d.word_ids, d.shingle_count, d.part, '
+            'textsim._in_part(textsim._buckets(d.signature, $2, $3), d.part) AS buckets '
         'FROM textsim.%I d WHERE d.key = $1%s', 'document_' || c.id, textsim._alive(c, 'd'))
     INTO d USING document_key, c.bands, c.rows;
     -- No error, because in a LATERAL join a row that is not indexed yet must not end the statement.
@@ -234,14 +234,14 @@ BEGIN
     RETURN QUERY SELECT * FROM textsim._search(
         c, CASE WHEN c.bands IS NULL THEN d.buckets[1:textsim._count_rows(d.shingle_count, threshold)]
             ELSE d.buckets END,
-        NULL, d.normal_form, d.word_ids, d.shingle_count, document_key, threshold, max_results, language, d.scope);
+        NULL, d.normal_form, d.word_ids, d.shingle_count, document_key, threshold, max_results, language, d.part);
 END $$;
 
--- A query for the ids of documents that share buckets, and how many, in all scopes or in one.
-CREATE OR REPLACE FUNCTION textsim._meetings(c textsim.corpus, scope text) RETURNS text
+-- A query for the ids of documents that share buckets, and how many, in all parts or in one.
+CREATE OR REPLACE FUNCTION textsim._meetings(c textsim.corpus, part bigint) RETURNS text
 LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
-    RETURN format(CASE WHEN scope IS NULL
+    RETURN format(CASE WHEN part IS NULL
         THEN $query$
             SELECT x.document_id AS x, y.document_id AS y, count(*) AS shared
             FROM textsim.%1$I x
@@ -253,12 +253,12 @@ BEGIN
             SELECT x.id AS x, y.document_id AS y, count(*) AS shared
             FROM textsim.%2$I x
             CROSS JOIN LATERAL unnest(
-                textsim._in_scope(textsim._buckets(x.signature, %3$L, %4$L), x.scope)) q (bucket)
+                textsim._in_part(textsim._buckets(x.signature, %3$L, %4$L), x.part)) q (bucket)
             JOIN textsim.%1$I y ON y.bucket = q.bucket AND x.id < y.document_id
-            WHERE x.scope = %5$L
+            WHERE x.part = %5$L
             GROUP BY x.id, y.document_id
             $query$ END,
-        'band_' || c.id, 'document_' || c.id, c.bands, c.rows, scope);
+        'band_' || c.id, 'document_' || c.id, c.bands, c.rows, part);
 END $$;
 
 -- The matches among pairs of ids of documents, with their exact similarity.
@@ -331,16 +331,16 @@ BEGIN
     RETURN QUERY EXECUTE format($query$
         SELECT e.key, p.shared
         FROM (
-            SELECT y.document_id, d.shingle_count, d.scope, count(*)::integer AS shared
+            SELECT y.document_id, d.shingle_count, d.part, count(*)::integer AS shared
             FROM textsim.%2$I d
             CROSS JOIN LATERAL unnest(
-                textsim._in_scope(textsim._buckets(d.signature, $2, $3), d.scope)) q (bucket)
+                textsim._in_part(textsim._buckets(d.signature, $2, $3), d.part)) q (bucket)
             JOIN textsim.%1$I y ON y.bucket = q.bucket AND y.document_id <> d.id
             WHERE d.key = $1%3$s
-            GROUP BY y.document_id, d.shingle_count, d.scope
+            GROUP BY y.document_id, d.shingle_count, d.part
         ) p
         JOIN textsim.%2$I e ON e.id = p.document_id
-        WHERE e.scope IS NOT DISTINCT FROM p.scope
+        WHERE e.part IS NOT DISTINCT FROM p.part
             AND textsim._is_candidate(p.shared, p.shingle_count, e.shingle_count, $4)%4$s
         ORDER BY p.shared DESC, e.key COLLATE "C"
         $query$, 'band_' || c.id, 'document_' || c.id, textsim._alive(c, 'd'), textsim._alive(c, 'e'))
@@ -358,11 +358,13 @@ DECLARE
     c textsim.corpus := textsim._corpus(corpus);
     form text := textsim._form(c, text, textsim._check_language(c, language));
     shingle_values bigint[] := textsim._query_values(c, form);
+    part bigint;
 BEGIN
     IF c.id IS NULL OR form IS NULL THEN
         RETURN;
     END IF;
-    PERFORM textsim._check_scope(c, scope), textsim._warn_unindexed(c);
+    part := textsim._part_of(c, scope);
+    PERFORM textsim._warn_unindexed(c);
     RETURN QUERY EXECUTE format($query$
         SELECT d.key, f.shared::integer
         FROM (
@@ -372,12 +374,12 @@ BEGIN
             HAVING count(*) >= textsim._least_needed_rows($3, $4)
         ) f
         JOIN textsim.%I d ON d.id = f.document_id
-        WHERE ($2 IS NULL OR d.language = $2) AND ($5 IS NULL OR d.scope = $5)
+        WHERE ($2 IS NULL OR d.language = $2) AND ($5 IS NULL OR d.part = $5)
             AND textsim._is_candidate(f.shared, d.shingle_count, $3, $4)%s
         ORDER BY f.shared DESC, d.key COLLATE "C"
         $query$, 'band_' || c.id, 'document_' || c.id, textsim._alive(c, 'd'))
-    USING textsim._query_buckets(c, shingle_values, NULL, scope), language, cardinality(shingle_values),
-        CASE WHEN c.bands IS NULL THEN c.threshold END, scope;
+    USING textsim._query_buckets(c, shingle_values, NULL, part), language, cardinality(shingle_values),
+        CASE WHEN c.bands IS NULL THEN c.threshold END, part;
 END $$;
 COMMENT ON FUNCTION textsim.candidates(text, text, text, text)
     IS 'Returns the documents that share a bucket with a text, and how many buckets (shared), most '
@@ -397,17 +399,19 @@ DECLARE
     c textsim.corpus := textsim._corpus(corpus);
     form text := textsim._form(c, text, textsim._check_language(c, language));
     shingle_values bigint[] := textsim._query_values(c, form);
+    part bigint;
 BEGIN
     PERFORM textsim._check_search(c, threshold, max_results);
     IF c.id IS NULL OR form IS NULL THEN
         RETURN;
     END IF;
-    PERFORM textsim._check_scope(c, scope), textsim._warn_unindexed(c);
+    part := textsim._part_of(c, scope);
+    PERFORM textsim._warn_unindexed(c);
     threshold := textsim._search_threshold(c, threshold);
     RETURN QUERY SELECT * FROM textsim._search(
-        c, textsim._query_buckets(c, shingle_values, threshold, scope), shingle_values, form, NULL,
+        c, textsim._query_buckets(c, shingle_values, threshold, part), shingle_values, form, NULL,
         CASE WHEN c.bands IS NULL THEN cardinality(shingle_values) END, NULL, threshold, max_results, language,
-        scope);
+        part);
 END $$;
 COMMENT ON FUNCTION textsim.matches(text, text, double precision, integer, text, text)
     IS 'Returns the documents similar to a text and their exact similarity, best first. threshold is '
@@ -426,6 +430,7 @@ DECLARE
     c textsim.corpus := textsim._corpus(corpus);
     form text := textsim._form(c, text, textsim._check_language(c, language));
     shingle_values bigint[] := textsim._query_values(c, form);
+    part bigint;
     any_similarity CONSTANT double precision := 1e-9;  -- all shingles of the text are looked up
 BEGIN
     IF k IS NULL OR k < 1 THEN
@@ -440,10 +445,11 @@ BEGIN
             USING ERRCODE = 'object_not_in_prerequisite_state',
                 HINT = 'Make a corpus for this search with recall => 1 and a threshold of 0.5 or less.';
     END IF;
-    PERFORM textsim._check_scope(c, scope), textsim._warn_unindexed(c);
+    part := textsim._part_of(c, scope);
+    PERFORM textsim._warn_unindexed(c);
     RETURN QUERY SELECT * FROM textsim._search(
-        c, textsim._query_buckets(c, shingle_values, any_similarity, scope), shingle_values, form, NULL,
-        cardinality(shingle_values), NULL, any_similarity, k, language, scope);
+        c, textsim._query_buckets(c, shingle_values, any_similarity, part), shingle_values, form, NULL,
+        cardinality(shingle_values), NULL, any_similarity, k, language, part);
 END $$;
 COMMENT ON FUNCTION textsim.nearest(text, text, integer, text, text)
     IS 'Returns the k documents that are most similar to a text, and their exact similarity, best first, without a '
@@ -471,12 +477,11 @@ RETURNS TABLE (a text, b text, shared integer)
 LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE ROWS 1000 SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     c textsim.corpus := textsim._lock_corpus(corpus);
+    part bigint := CASE WHEN scope IS NOT NULL THEN textsim._part_of(c, scope) END;
 BEGIN
     IF c.id IS NULL THEN
         RETURN;
     END IF;
-    -- Without a scope, the pairs of all scopes are listed.
-    PERFORM textsim._check_scope(c, scope) WHERE scope IS NOT NULL;
     PERFORM textsim._warn_unindexed(c);
     RETURN QUERY EXECUTE format($query$
         SELECT least(d.key COLLATE "C", e.key), greatest(d.key COLLATE "C", e.key), p.shared::integer
@@ -484,7 +489,7 @@ BEGIN
         JOIN textsim.%2$I d ON d.id = p.x
         JOIN textsim.%2$I e ON e.id = p.y
         WHERE textsim._is_candidate(p.shared, d.shingle_count, e.shingle_count, $1)%3$s
-        $query$, textsim._meetings(c, scope), 'document_' || c.id, textsim._may_meet(c))
+        $query$, textsim._meetings(c, part), 'document_' || c.id, textsim._may_meet(c))
     USING CASE WHEN c.bands IS NULL THEN c.threshold END;
 END $$;
 COMMENT ON FUNCTION textsim.candidate_pairs(text, text)
@@ -508,13 +513,12 @@ RETURNS TABLE (a text, b text, similarity double precision)
 LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE ROWS 1000 SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     c textsim.corpus := textsim._lock_corpus(corpus);
+    part bigint := CASE WHEN scope IS NOT NULL THEN textsim._part_of(c, scope) END;
     batch record;
 BEGIN
     IF c.id IS NULL THEN
         RETURN;
     END IF;
-    -- Without a scope, the pairs of all scopes are listed.
-    PERFORM textsim._check_scope(c, scope) WHERE scope IS NOT NULL;
     PERFORM textsim._warn_unindexed(c);
     threshold := textsim._search_threshold(c, threshold);
     FOR batch IN EXECUTE format($query$
@@ -536,7 +540,7 @@ BEGIN
             ) f
         ) n
         GROUP BY n.number
-        $query$, textsim._meetings(c, scope), 'document_' || c.id,
+        $query$, textsim._meetings(c, part), 'document_' || c.id,
             textsim._may_meet(c))
         USING textsim._check_language(c, language), CASE WHEN c.bands IS NULL THEN c.threshold END,
             threshold

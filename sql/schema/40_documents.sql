@@ -62,7 +62,7 @@ END $$;
 -- NULL, if it was stored before.
 DO $do$ BEGIN
     CREATE TYPE textsim._stored AS (
-        id integer, source_id integer, expires_at timestamptz, scope text, word_ids integer[], normal_form text,
+        id integer, source_id integer, expires_at timestamptz, part bigint, word_ids integer[], normal_form text,
         signature integer[], forced boolean, outcome text);
 EXCEPTION WHEN duplicate_object THEN
 END $do$;
@@ -74,13 +74,14 @@ LANGUAGE sql IMMUTABLE PARALLEL SAFE
 RETURN CASE WHEN form = '' AND c.language = 'auto' THEN 'und' END;
 
 -- Add or replace a document, given by its normal form. The outcome is written; unchanged, if it has these words and
--- this scope already; or twin, if a twin as similar as unique_from keeps it out.
+-- this part already; or twin, if a twin as similar as unique_from keeps it out.
 CREATE OR REPLACE FUNCTION textsim._store_form(
     c textsim.corpus, source integer, key text, form text, scope text, expires_at timestamptz,
     unique_from double precision DEFAULT 0)
 RETURNS text
 LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp SET enable_seqscan = off AS $$
 DECLARE
+    part bigint := textsim._part(scope);
     stored textsim._stored;
     sketched textsim._sketched;
     twins text[] := '{}';
@@ -93,10 +94,10 @@ BEGIN
     -- wait for the writer that waits for this lock. And who holds bucket locks waits for documents, so no writer
     -- locks a document first.
     IF c.is_unique THEN
-        sketched := textsim._sketched(c, form, scope);
+        sketched := textsim._sketched(c, form, part);
         PERFORM textsim._lock_buckets(c.id, CASE WHEN c.bands IS NULL
             THEN sketched.buckets[1:textsim._count_locks(sketched.shingle_count, c.threshold)]
-            ELSE sketched.buckets END, ARRAY[scope]);
+            ELSE sketched.buckets END, ARRAY[part]);
     END IF;
     LOOP
         EXECUTE format('SELECT * FROM textsim.%I($1, $2, $3, $4, $5, $6, $7, $8)', '_write_' || c.id)
@@ -124,14 +125,14 @@ BEGIN
         RETURN 'unchanged';
     END IF;
     IF form COLLATE "C" = coalesce(stored.normal_form, textsim._normal_form_of(stored.word_ids))
-        AND scope COLLATE "C" IS NOT DISTINCT FROM stored.scope
+        AND part IS NOT DISTINCT FROM stored.part
     THEN
         IF c.keep_for IS NOT NULL AND stored.expires_at IS DISTINCT FROM expires_at THEN
             -- A transaction with a later clock may have seen it expired, and have added a twin. A twin that
             -- stood beside it already does not keep it out, because one of the two was forced.
             IF c.is_unique THEN
                 SELECT a.twins, a.best INTO twins, best
-                FROM textsim._awaited_twins(c, key, form, scope, sketched) a;
+                FROM textsim._awaited_twins(c, key, form, sketched) a;
                 EXECUTE format('SELECT EXISTS (SELECT FROM textsim.%I d WHERE d.key = ANY ($1) AND NOT d.forced)',
                     'document_' || c.id) INTO has_unforced USING twins;
                 IF best >= unique_from AND NOT (counts AND (stored.forced OR NOT has_unforced)) THEN
@@ -149,12 +150,12 @@ BEGIN
         RETURN 'unchanged';
     END IF;
     IF c.is_unique THEN
-        SELECT a.twins, a.best INTO twins, best FROM textsim._awaited_twins(c, key, form, scope, sketched) a;
+        SELECT a.twins, a.best INTO twins, best FROM textsim._awaited_twins(c, key, form, sketched) a;
         IF best >= unique_from THEN
             RETURN 'twin';
         END IF;
     ELSE
-        sketched := textsim._sketched(c, form, scope);
+        sketched := textsim._sketched(c, form, part);
     END IF;
     EXECUTE format($query$
         UPDATE textsim.%I
@@ -166,7 +167,7 @@ BEGIN
     USING stored.id, sketched.shingle_count, expires_at, source, textsim._first_language(c, form), scope,
         sketched.signature, form, twins <> '{}', textsim._fingerprints(c, form);
     changed := textsim._changed_buckets(
-        textsim._stored_buckets(c, stored.signature, stored.scope), sketched.buckets);
+        textsim._stored_buckets(c, stored.signature, stored.part), sketched.buckets);
     EXECUTE format('DELETE FROM textsim.%I WHERE bucket = ANY ($1) AND document_id = $2', 'band_' || c.id)
     USING changed, stored.id;
     EXECUTE format($query$
@@ -202,7 +203,7 @@ DECLARE
     removed record;
 BEGIN
     EXECUTE format(
-        'DELETE FROM textsim.%I d WHERE d.key = $1%s RETURNING d.id, d.signature::integer[] AS signature, d.scope',
+        'DELETE FROM textsim.%I d WHERE d.key = $1%s RETURNING d.id, d.signature::integer[] AS signature, d.part',
         'document_' || c.id, CASE WHEN source IS NOT NULL OR c.is_unique
             THEN ' AND (d.source_id IS NULL OR d.source_id = $2 OR NOT textsim._is_attached(d.source_id))' ELSE '' END)
     INTO removed USING key, source;
@@ -210,7 +211,7 @@ BEGIN
         RETURN false;
     END IF;
     EXECUTE format('DELETE FROM textsim.%I WHERE bucket = ANY ($1) AND document_id = $2', 'band_' || c.id)
-    USING textsim._stored_buckets(c, removed.signature, removed.scope), removed.id;
+    USING textsim._stored_buckets(c, removed.signature, removed.part), removed.id;
     RETURN true;
 END $$;
 
@@ -242,9 +243,9 @@ BEGIN
     -- It begins after the documents were locked, so its snapshot has the band rows of the last writer. Sorted
     -- band rows are found in one pass of the index.
     EXECUTE format($query$
-        WITH gone AS (DELETE FROM textsim.%I d WHERE d.id = ANY ($1) RETURNING d.id, d.signature, d.scope),
+        WITH gone AS (DELETE FROM textsim.%I d WHERE d.id = ANY ($1) RETURNING d.id, d.signature, d.part),
         band_row AS MATERIALIZED (
-            SELECT %s # textsim._scope_hash(g.scope) AS bucket, g.id FROM gone g CROSS JOIN %s s (value) ORDER BY 1, 2)
+            SELECT %s # textsim._part_bits(g.part) AS bucket, g.id FROM gone g CROSS JOIN %s s (value) ORDER BY 1, 2)
         DELETE FROM textsim.%I b USING band_row r WHERE b.bucket = r.bucket AND b.document_id = r.id
         $query$, 'document_' || c.id,
         CASE WHEN c.bands IS NULL THEN 's.value' ELSE 'textsim._bucket(g.signature, $3, s.value)' END,
@@ -317,7 +318,7 @@ SET plan_cache_mode = force_generic_plan AS $$
 DECLARE
     c textsim.corpus := textsim._required_corpus(corpus);
 BEGIN
-    PERFORM textsim._check_scope(c, scope), textsim._check_document(c, key, text, scope);
+    PERFORM textsim._part_of(c, scope), textsim._check_document(c, key, text, scope);
     RETURN textsim._write_or_raise(
         c, NULL, key, text, scope, textsim._new_expiry(c), textsim._unique_from(force, copies));
 END $$;

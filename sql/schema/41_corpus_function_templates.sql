@@ -15,7 +15,7 @@ LANGUAGE sql IMMUTABLE PARALLEL SAFE
 RETURN $template$
 CREATE OR REPLACE FUNCTION textsim._candidates_{id}(
     own_buckets integer[], own_count integer, own_key text, threshold double precision, of_language text,
-    of_scope text)
+    of_part bigint)
 RETURNS TABLE (key text, word_ids integer[], normal_form text, shingle_count integer)
 LANGUAGE plpgsql STABLE PARALLEL SAFE ROWS 10
 SET search_path = pg_catalog, pg_temp
@@ -28,7 +28,7 @@ BEGIN
         FROM textsim.document_{id} d
         WHERE d.id = ANY (array({candidates})) AND d.key IS DISTINCT FROM own_key
             AND (of_language IS NULL OR d.language = of_language)
-            AND (of_scope IS NULL OR d.scope = of_scope){alive};
+            AND (of_part IS NULL OR d.part = of_part){alive};
 END $$;
 $template$;
 
@@ -50,7 +50,7 @@ DECLARE
     best double precision;
     own_fingerprints integer[];
 BEGIN
-    SELECT d.id, d.source_id, d.expires_at, d.scope, d.word_ids, d.normal_form, d.signature,
+    SELECT d.id, d.source_id, d.expires_at, d.part, d.word_ids, d.normal_form, d.signature,
         d.forced, NULL INTO stored
     FROM textsim.document_{id} d WHERE d.key = document_key FOR UPDATE;
     IF FOUND THEN
@@ -101,22 +101,22 @@ CREATE OR REPLACE FUNCTION textsim._keep_out_part(is_unique boolean) RETURNS tex
 LANGUAGE sql IMMUTABLE PARALLEL SAFE
 RETURN CASE WHEN is_unique THEN $part$IF EXISTS (
         SELECT FROM textsim._candidates_{id}(
-            sketched.buckets, sketched.shingle_count, document_key, c.threshold, NULL, document_scope))
+            sketched.buckets, sketched.shingle_count, document_key, c.threshold, NULL, sketched.part))
     THEN
         SELECT a.twins, a.best INTO twins, best
-        FROM textsim._awaited_twins(c, document_key, form, document_scope, sketched) a;
+        FROM textsim._awaited_twins(c, document_key, form, sketched) a;
         IF best >= unique_from THEN
             stored.outcome := 'twin';
             RETURN stored;
         END IF;
     END IF;$part$
-    ELSE 'sketched := textsim._sketched(c, form, document_scope);' END;
+    ELSE 'sketched := textsim._sketched(c, form, textsim._part(document_scope));' END;
 
 -- The statement of the write template that stores the fingerprints of a document.
 CREATE OR REPLACE FUNCTION textsim._fingerprint_rows_part() RETURNS text
 LANGUAGE sql IMMUTABLE PARALLEL SAFE
 RETURN $part$INSERT INTO textsim.passage_{id} (fingerprint, document_id)
-    SELECT f, stored.id FROM unnest(textsim._in_scope(own_fingerprints, document_scope)) f
+    SELECT f, stored.id FROM unnest(textsim._in_part(own_fingerprints, sketched.part)) f
     WHERE stored.id IS NOT NULL;$part$;
 
 -- A template in which the settings of a corpus replace the names in braces.

@@ -61,62 +61,61 @@ BEGIN
     RETURN first_id;
 END $$;
 
--- Lock scopes of a unique corpus, given by their hashes in order, against all other writers.
+-- Lock parts of a unique corpus, given by their bits in order, against all other writers.
 -- The server's table of locks has room for some 12,800. If it is full, statements of other sessions fail too.
--- So a transaction counts its bucket locks, and from a number on it locks whole scopes, or the corpus if it has
--- no scopes. The count and the locked scopes stand in settings, which a rollback to a savepoint restores, as it
--- releases the locks. A wrong count can only make it lock too much. A scope is locked for at least one bucket, so
--- the locks of scopes need no count.
+-- So a transaction counts its bucket locks, and from a number on it locks whole parts, or the corpus if it has
+-- none. The count and the locked parts stand in settings, which a rollback to a savepoint restores, as it
+-- releases the locks. A wrong count can only make it lock too much. A part is locked for at least one bucket, so
+-- the locks of parts need no count.
 --
--- Every transaction locks the corpus first, then scopes and then buckets, each in order. So two that lock once
+-- Every transaction locks the corpus first, then parts and then buckets, each in order. So two that lock once
 -- cannot deadlock. The exclusive or gives each corpus its own class, so that class and bucket are one key of 64
 -- bits that corpora never share.
-CREATE OR REPLACE FUNCTION textsim._lock_scopes(corpus_id integer, hashes integer[]) RETURNS void
+CREATE OR REPLACE FUNCTION textsim._lock_parts(corpus_id integer, bits integer[]) RETURNS void
 LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
-    -- The scopes that this transaction has locked. Locking them again costs nothing.
-    locked integer[] := coalesce(nullif(current_setting('textsim.locked_scopes', true), ''), '{}');
+    -- The parts that this transaction has locked. Locking them again costs nothing.
+    locked integer[] := coalesce(nullif(current_setting('textsim.locked_parts', true), ''), '{}');
     first_id integer;
 BEGIN
-    locked := array(SELECT unnest(locked) UNION SELECT unnest(hashes));
+    locked := array(SELECT unnest(locked) UNION SELECT unnest(bits));
     IF cardinality(locked) > textsim._max_bucket_locks() THEN
         PERFORM textsim._lock_unique(corpus_id, true);
         RETURN;
     END IF;
     first_id := textsim._lock_unique(corpus_id, false);
-    PERFORM pg_advisory_xact_lock(hashtext('textsim-db scopes') # first_id, h) FROM unnest(hashes) h;
-    PERFORM set_config('textsim.locked_scopes', locked::text, true);
+    PERFORM pg_advisory_xact_lock(hashtext('textsim-db parts') # first_id, b) FROM unnest(bits) b;
+    PERFORM set_config('textsim.locked_parts', locked::text, true);
 END $$;
 
--- Lock buckets until the end of the transaction; or their scopes, or the corpus, past textsim.max_bucket_locks locks.
+-- Lock buckets until the end of the transaction; or their parts, or the corpus, past textsim.max_bucket_locks locks.
 -- Look for twins in a later statement. times: how often the transaction will lock these buckets in all.
 CREATE OR REPLACE FUNCTION textsim._lock_buckets(
-    corpus_id integer, buckets integer[], scopes text[], times integer DEFAULT 1)
+    corpus_id integer, buckets integer[], parts bigint[], times integer DEFAULT 1)
 RETURNS void
 LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     held integer := coalesce(nullif(current_setting('textsim.bucket_locks', true), '')::integer, 0);
     locks integer := held + cardinality(buckets);
     first_id integer;
-    hashes integer[] := array(
-        SELECT DISTINCT textsim._scope_hash(s) AS hash
-        FROM unnest(scopes) s WHERE s IS NOT NULL ORDER BY hash);
-    locked integer[] := coalesce(nullif(current_setting('textsim.locked_scopes', true), ''), '{}');
+    bits integer[] := array(
+        SELECT DISTINCT textsim._part_bits(p) AS bits FROM unnest(parts) p WHERE p IS NOT NULL ORDER BY bits);
+    locked integer[] := coalesce(nullif(current_setting('textsim.locked_parts', true), ''), '{}');
 BEGIN
-    IF held + times * cardinality(buckets) <= textsim._max_bucket_locks() AND (hashes = '{}' OR NOT hashes <@ locked) THEN
+    IF held + times * cardinality(buckets) <= textsim._max_bucket_locks() AND (bits = '{}' OR NOT bits <@ locked) THEN
         first_id := textsim._lock_unique(corpus_id, false);
-        PERFORM pg_advisory_xact_lock_shared(hashtext('textsim-db scopes') # first_id, h)
-        FROM unnest(hashes) h WHERE buckets <> '{}';
+        PERFORM pg_advisory_xact_lock_shared(hashtext('textsim-db parts') # first_id, p)
+        FROM unnest(bits) p WHERE buckets <> '{}';
         PERFORM pg_advisory_xact_lock(hashtext('textsim-db buckets') # first_id, o.bucket)
         FROM (SELECT DISTINCT b AS bucket FROM unnest(buckets) b ORDER BY b OFFSET 0) o;
         PERFORM set_config('textsim.bucket_locks', locks::text, true);
         RETURN;
     END IF;
-    IF hashes = '{}' THEN
+    IF bits = '{}' THEN
         PERFORM textsim._lock_unique(corpus_id, true);
         RETURN;
     END IF;
-    PERFORM textsim._lock_scopes(corpus_id, hashes);
+    PERFORM textsim._lock_parts(corpus_id, bits);
 END $$;
 
 -- Whether the documents of two keys are taken for one: they match, and nobody judged them different.
@@ -138,7 +137,7 @@ RETURN CASE WHEN copies THEN 'Infinity'::double precision WHEN force THEN 1 ELSE
 
 -- The twins of a text that is sketched already, best first.
 CREATE OR REPLACE FUNCTION textsim._twins_of_sketch(
-    c textsim.corpus, document_key text, form text, scope text, sketched textsim._sketched)
+    c textsim.corpus, document_key text, form text, sketched textsim._sketched)
 RETURNS TABLE (key text, similarity double precision)
 LANGUAGE plpgsql STABLE PARALLEL SAFE ROWS 1 SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
@@ -146,7 +145,7 @@ BEGIN
         SELECT m.key, m.similarity
         FROM textsim._search(
             c, sketched.buckets, sketched.shingle_values, form, NULL, sketched.shingle_count, document_key,
-            c.threshold, NULL, NULL, scope) m
+            c.threshold, NULL, NULL, sketched.part) m
         WHERE textsim._merges(c, document_key, m.key, m.similarity);
 END $$;
 
@@ -160,13 +159,13 @@ DECLARE
 BEGIN
     RETURN QUERY
         SELECT t.* FROM textsim._twins_of_sketch(
-            c, document_key, form, scope, textsim._sketched(c, form, scope)) t
+            c, document_key, form, textsim._sketched(c, form, textsim._part(scope))) t
         WHERE t.similarity >= unique_from;
 END $$;
 
 -- The keys of the twins of a text whose buckets are locked, and the highest similarity; their writers have ended.
 CREATE OR REPLACE FUNCTION textsim._awaited_twins(
-    c textsim.corpus, document_key text, form text, scope text, sketched textsim._sketched, OUT twins text[],
+    c textsim.corpus, document_key text, form text, sketched textsim._sketched, OUT twins text[],
     OUT best double precision)
 LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp SET enable_seqscan = off AS $$
 DECLARE
@@ -175,7 +174,7 @@ BEGIN
     -- A later statement than the locks: its snapshot has what their last holders have written.
     LOOP
         SELECT coalesce(array_agg(t.key), '{}'), max(t.similarity) INTO twins, best
-        FROM textsim._twins_of_sketch(c, document_key, form, scope, sketched) t;
+        FROM textsim._twins_of_sketch(c, document_key, form, sketched) t;
         IF twins = '{}' OR twins <@ waited_for THEN
             RETURN;
         END IF;
@@ -270,7 +269,7 @@ LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE ROWS 1 SET search_path = pg_catalog, p
 DECLARE
     c textsim.corpus := textsim._required_unique(corpus);
 BEGIN
-    PERFORM textsim._check_scope(c, scope), textsim._check_document(c, document_key, body, scope);
+    PERFORM textsim._part_of(c, scope), textsim._check_document(c, document_key, body, scope);
     IF textsim._write_document(
         c, NULL, document_key, body, scope, textsim._new_expiry(c), unique_from) = 'twin'
     THEN
@@ -308,8 +307,8 @@ LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp 
 DECLARE
     c textsim.corpus := textsim._required_unique(corpus);
 BEGIN
-    PERFORM textsim._check_given('the scope', scope IS NOT NULL), textsim._check_scope(c, scope);
-    PERFORM textsim._lock_scopes(c.id, ARRAY[textsim._scope_hash(scope)]);
+    PERFORM textsim._check_given('the scope', scope IS NOT NULL);
+    PERFORM textsim._lock_parts(c.id, ARRAY[textsim._part_bits(textsim._part_of(c, scope))]);
 END $$;
 COMMENT ON FUNCTION textsim.lock_scope(text, text)
     IS 'Locks a scope of a unique corpus against other writers until the end of the transaction. Writers of other '

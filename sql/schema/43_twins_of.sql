@@ -10,7 +10,7 @@
 -- A text of a list, as its corpus would store it.
 DO $do$ BEGIN
     CREATE TYPE textsim._listed_text AS (
-        key text, form text, scope text, shingle_count integer, buckets integer[]);
+        key text, form text, part bigint, shingle_count integer, buckets integer[]);
 EXCEPTION WHEN duplicate_object THEN
 END $do$;
 
@@ -57,10 +57,10 @@ RETURNS textsim._listed_text[]
 LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     RETURN array(
-        SELECT ROW(q.key, f.form, q.scope, s.shingle_count, s.buckets)::textsim._listed_text
+        SELECT ROW(q.key, f.form, s.part, s.shingle_count, s.buckets)::textsim._listed_text
         FROM unnest(keys, bodies, scopes) WITH ORDINALITY q (key, body, scope, place)
         CROSS JOIN LATERAL (SELECT textsim._form(c, q.body) AS form OFFSET 0) f  -- computed once
-        CROSS JOIN LATERAL textsim._sketched(c, f.form, q.scope) s
+        CROSS JOIN LATERAL textsim._sketched(c, f.form, textsim._part(q.scope)) s
         ORDER BY q.place);
 END $$;
 
@@ -71,11 +71,11 @@ LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $
 BEGIN
     RETURN QUERY EXECUTE format($query$
         SELECT t.place::integer, u.is_unchanged, m.key, m.similarity, d.ctid
-        FROM unnest($1) WITH ORDINALITY t (key, form, scope, shingle_count, buckets, place)
+        FROM unnest($1) WITH ORDINALITY t (key, form, part, shingle_count, buckets, place)
         CROSS JOIN LATERAL (
             SELECT EXISTS (
                 SELECT FROM textsim.%1$I s
-                WHERE s.key = t.key AND s.scope IS NOT DISTINCT FROM t.scope AND t.form COLLATE "C"
+                WHERE s.key = t.key AND s.part IS NOT DISTINCT FROM t.part AND t.form COLLATE "C"
                     = coalesce(s.normal_form, textsim._normal_form_of(s.word_ids))
                     -- To write it again makes it count for longer, for which it must have no twin.
                     AND $3 IS NULL
@@ -85,7 +85,7 @@ BEGIN
         LEFT JOIN LATERAL (
             SELECT s.key, s.similarity FROM textsim._search(
                 $4, CASE WHEN u.is_unchanged THEN '{}' ELSE t.buckets END,
-                NULL, t.form, NULL, t.shingle_count, t.key, $2, NULL, NULL, t.scope) s
+                NULL, t.form, NULL, t.shingle_count, t.key, $2, NULL, NULL, t.part) s
             WHERE textsim._merges($4, t.key, s.key, s.similarity)
             LIMIT 1
         ) m ON true
@@ -156,10 +156,10 @@ BEGIN
         coalesce(array_agg(e.bucket ORDER BY e.place, e.bucket), '{}')
     INTO texts, buckets
     FROM (
-        SELECT s.place, dense_rank() OVER (ORDER BY s.bucket, s.scope COLLATE "C") AS bucket
+        SELECT s.place, dense_rank() OVER (ORDER BY s.bucket, s.part) AS bucket
         FROM (
-            SELECT t.place, t.scope, b AS bucket, count(*) OVER (PARTITION BY b, t.scope COLLATE "C") AS entries
-            FROM unnest(listed) WITH ORDINALITY t (key, form, scope, shingle_count, buckets, place)
+            SELECT t.place, t.part, b AS bucket, count(*) OVER (PARTITION BY b, t.part) AS entries
+            FROM unnest(listed) WITH ORDINALITY t (key, form, part, shingle_count, buckets, place)
             CROSS JOIN LATERAL unnest(t.buckets) b
         ) s
         WHERE s.entries > 1
@@ -245,7 +245,7 @@ BEGIN
         FROM unnest(listed) t
         CROSS JOIN LATERAL unnest(CASE WHEN c.bands IS NULL
             THEN t.buckets[1:textsim._count_locks(t.shingle_count, c.threshold)]
-            ELSE t.buckets END) b), array(SELECT DISTINCT t.scope FROM unnest(listed) t), 2);
+            ELSE t.buckets END) b), array(SELECT DISTINCT t.part FROM unnest(listed) t), 2);
     LOOP
         -- A later statement than the locks: its snapshot has what their last holders have written.
         SELECT array_agg(t.key) AS keys, array_agg(t.standing) AS standing,

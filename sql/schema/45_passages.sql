@@ -96,7 +96,7 @@ CREATE OR REPLACE FUNCTION textsim._passage_rows(documents text) RETURNS text
 LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
 RETURN format($query$
         SELECT f.fingerprint, d.id
-        FROM %s d CROSS JOIN LATERAL unnest(textsim._in_scope(d.fingerprints, d.scope)) f (fingerprint)
+        FROM %s d CROSS JOIN LATERAL unnest(textsim._in_part(d.fingerprints, d.part)) f (fingerprint)
         WHERE true$query$, documents);
 
 -- Keep the fingerprints of the documents that a statement has changed or removed.
@@ -112,7 +112,7 @@ BEGIN
     IF TG_OP = 'UPDATE' THEN
         changed := array(
             SELECT o.id FROM old_documents o JOIN new_documents n ON n.id = o.id
-            WHERE (o.fingerprints, o.scope) IS DISTINCT FROM (n.fingerprints, n.scope));
+            WHERE (o.fingerprints, o.part) IS DISTINCT FROM (n.fingerprints, n.part));
         IF changed = '{}' THEN
             RETURN NULL;
         END IF;
@@ -270,8 +270,8 @@ BEGIN
     RETURN coalesce(min_words, c.passages);
 END $$;
 
--- The fingerprints by which passages are looked up in a scope; a notice if windows choose none.
-CREATE OR REPLACE FUNCTION textsim._fingerprints_to_find(c textsim.corpus, form text, scope text) RETURNS integer[]
+-- The fingerprints by which passages are looked up in a part; a notice if windows choose none.
+CREATE OR REPLACE FUNCTION textsim._fingerprints_to_find(c textsim.corpus, form text, part bigint) RETURNS integer[]
 LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     chosen bigint[] := textsim._chosen_values(c, form);
@@ -280,27 +280,28 @@ BEGIN
         RAISE NOTICE 'a part of the text is in very many documents of corpus "%", which are not searched for it', c.name
             USING HINT = 'textsim.common_runs lists such parts. To find them, rebuild the corpus with common_passages.';
     END IF;
-    RETURN textsim._in_scope(textsim._low_halves(chosen), scope);
+    RETURN textsim._in_part(textsim._low_halves(chosen), part);
 END $$;
 
--- The normal form of a text and the fingerprints by which its passages are looked up; NULL without a text.
+-- The normal form of a text, its part, and the fingerprints by which its passages are looked up; NULL without a text.
 CREATE OR REPLACE FUNCTION textsim._passage_look_up(
     c textsim.corpus, text text, language text, scope text, max_results integer, OUT form text,
-    OUT fingerprints integer[])
+    OUT part bigint, OUT fingerprints integer[])
 LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     PERFORM textsim._check_search(c, NULL, max_results);
     IF c.id IS NULL OR text IS NULL THEN
         RETURN;
     END IF;
-    PERFORM textsim._check_scope(c, scope), textsim._warn_unindexed(c);
+    part := textsim._part_of(c, scope);
+    PERFORM textsim._warn_unindexed(c);
     form := textsim._form(c, text, textsim._check_language(c, language));
-    fingerprints := textsim._fingerprints_to_find(c, form, scope);
+    fingerprints := textsim._fingerprints_to_find(c, form, part);
 END $$;
 
 -- The passages that a text shares with the documents that have one of the fingerprints, except its own document.
 CREATE OR REPLACE FUNCTION textsim._find_passages(
-    c textsim.corpus, fingerprints integer[], form text, word_ids integer[], least_words integer, scope text,
+    c textsim.corpus, fingerprints integer[], form text, word_ids integer[], least_words integer, part bigint,
     own_id integer)
 RETURNS TABLE (key text, words integer, in_text integer, in_document integer)
 LANGUAGE plpgsql STABLE PARALLEL SAFE ROWS 10 SET search_path = pg_catalog, pg_temp SET enable_seqscan = off AS $$
@@ -313,60 +314,60 @@ BEGIN
         SELECT d.key, d.word_ids, d.normal_form
         FROM textsim.%1$I d
         WHERE d.id = ANY (array(SELECT p.document_id FROM textsim.%2$I p WHERE p.fingerprint = ANY ($1)))
-            AND ($2 IS NULL OR d.scope = $2) AND d.id IS DISTINCT FROM $3%3$s
+            AND ($2 IS NULL OR d.part = $2) AND d.id IS DISTINCT FROM $3%3$s
         $query$, 'document_' || c.id, 'passage_' || c.id, textsim._alive(c, 'd'))
-    USING fingerprints, scope, own_id LOOP
+    USING fingerprints, part, own_id LOOP
         numbers := coalesce(numbers, textsim._unit_numbers(c.unit, form, word_ids));
         RETURN QUERY SELECT candidate.key, r.words, r.in_a, r.in_b FROM textsim._runs_in_document(
             c.unit, numbers, form, candidate.word_ids, candidate.normal_form, least_words) r;
     END LOOP;
 END $$;
 
--- The FROM clause of the fingerprints p that count, with the scope d.scope of their documents.
--- By chance, fingerprints of two scopes have the same number. So they are counted by the scopes of their documents.
+-- The FROM clause of the fingerprints p that count, with the part d.part of their documents.
+-- By chance, fingerprints of two parts have the same number. So they are counted by the parts of their documents.
 CREATE OR REPLACE FUNCTION textsim._fingerprint_rows(c textsim.corpus) RETURNS text
 LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     RETURN format('textsim.%I p', 'passage_' || c.id)
         || CASE WHEN c.scoped OR c.keep_for IS NOT NULL THEN
             format(' JOIN textsim.%I d ON d.id = p.document_id', 'document_' || c.id) || textsim._alive(c, 'd')
-        ELSE ' CROSS JOIN (VALUES (NULL::text)) d (scope)' END;
+        ELSE ' CROSS JOIN (VALUES (NULL::bigint)) d (part)' END;
 END $$;
 
--- How many documents of a scope have a fingerprint, counted up to a limit.
+-- How many documents of a part have a fingerprint, counted up to a limit.
 CREATE OR REPLACE FUNCTION textsim._count_documents_of(
-    c textsim.corpus, fingerprint integer, scope text, up_to bigint DEFAULT 100000)
+    c textsim.corpus, fingerprint integer, part bigint, up_to bigint DEFAULT 100000)
 RETURNS integer
 LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp SET enable_seqscan = off AS $$
 DECLARE
     documents integer;
 BEGIN
     EXECUTE format('SELECT count(*) FROM (SELECT FROM %s WHERE p.fingerprint = $1%s LIMIT $3) s',
-        textsim._fingerprint_rows(c), CASE WHEN c.scoped THEN ' AND d.scope = $2' ELSE '' END)
-    INTO documents USING fingerprint, scope, up_to;
+        textsim._fingerprint_rows(c), CASE WHEN c.scoped THEN ' AND d.part = $2' ELSE '' END)
+    INTO documents USING fingerprint, part, up_to;
     RETURN documents;
 END $$;
 
--- The fingerprints that more than max_documents documents of a scope have.
+-- The fingerprints that more than max_documents documents of a part have.
 CREATE OR REPLACE FUNCTION textsim._fingerprints_of_many(
-    c textsim.corpus, fingerprints integer[], scope text, max_documents integer)
+    c textsim.corpus, fingerprints integer[], part bigint, max_documents integer)
 RETURNS integer[]
 LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     RETURN array(
         SELECT q.fingerprint FROM unnest(fingerprints) q (fingerprint)
-        WHERE textsim._count_documents_of(c, q.fingerprint, scope, max_documents::bigint + 1) > max_documents);
+        WHERE textsim._count_documents_of(c, q.fingerprint, part, max_documents::bigint + 1) > max_documents);
 END $$;
 
--- The fingerprints that more than max_documents documents of a scope have, each with its scope.
+-- The fingerprints that more than max_documents documents of a part have, each with its part.
 CREATE OR REPLACE FUNCTION textsim._fingerprints_of_all(
-    c textsim.corpus, max_documents integer, OUT fingerprints integer[], OUT scopes text[])
+    c textsim.corpus, max_documents integer, OUT fingerprints integer[], OUT parts bigint[])
 LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     EXECUTE format($query$
-        SELECT coalesce(array_agg(m.fingerprint), '{}'), coalesce(array_agg(m.scope), '{}') FROM (
-            SELECT p.fingerprint, d.scope FROM %s GROUP BY 1, 2 HAVING count(*) > $1) m
-        $query$, textsim._fingerprint_rows(c)) INTO fingerprints, scopes USING max_documents;
+        SELECT coalesce(array_agg(m.fingerprint), '{}'), coalesce(array_agg(m.part), '{}') FROM (
+            SELECT p.fingerprint, d.part FROM %s GROUP BY 1, 2 HAVING count(*) > $1) m
+        $query$, textsim._fingerprint_rows(c)) INTO fingerprints, parts USING max_documents;
 END $$;
 
 -- The passages that a document shares with others; see passages_of().
@@ -385,7 +386,7 @@ BEGIN
         RETURN;
     END IF;
     PERFORM textsim._warn_unindexed(c);
-    EXECUTE format('SELECT d.id, d.scope, d.word_ids, d.normal_form FROM textsim.%I d WHERE d.key = $1%s',
+    EXECUTE format('SELECT d.id, d.part, d.word_ids, d.normal_form FROM textsim.%I d WHERE d.key = $1%s',
         'document_' || c.id, textsim._alive(c, 'd'))
     INTO own USING own_key;
     IF own.id IS NULL THEN
@@ -393,7 +394,7 @@ BEGIN
     END IF;
     form := coalesce(own.normal_form, textsim._normal_form_of(own.word_ids));
     RETURN QUERY SELECT * FROM textsim._find_passages(
-        c, textsim._fingerprints_to_find(c, form, own.scope), form, own.word_ids, least_words, own.scope, own.id) p
+        c, textsim._fingerprints_to_find(c, form, own.part), form, own.word_ids, least_words, own.part, own.id) p
     ORDER BY p.words DESC, p.key COLLATE "C", p.in_document LIMIT max_results;
 END $$;
 
@@ -415,14 +416,14 @@ BEGIN
         RETURN;
     END IF;
     IF max_documents IS NOT NULL THEN
-        of_many := textsim._fingerprints_of_many(c, rare, scope, max_documents);
+        of_many := textsim._fingerprints_of_many(c, rare, query.part, max_documents);
         IF of_many <> '{}' THEN
             RAISE NOTICE 'a part of the text is in more than % documents, which are not all compared', max_documents
                 USING HINT = 'textsim.common_runs lists such parts.';
             rare := array(SELECT unnest(rare) EXCEPT SELECT unnest(of_many));
         END IF;
     END IF;
-    RETURN QUERY SELECT * FROM textsim._find_passages(c, rare, query.form, NULL, least_words, scope, NULL) p
+    RETURN QUERY SELECT * FROM textsim._find_passages(c, rare, query.form, NULL, least_words, query.part, NULL) p
     ORDER BY p.words DESC, p.key COLLATE "C", p.in_document LIMIT max_results;
 END $$;
 COMMENT ON FUNCTION textsim.passages(text, text, integer, integer, text, integer)
@@ -472,19 +473,19 @@ BEGIN
     IF max_documents IS NULL THEN
         RETURN;
     END IF;
-    of_many := textsim._fingerprints_of_many(c, query.fingerprints, scope, max_documents);
+    of_many := textsim._fingerprints_of_many(c, query.fingerprints, query.part, max_documents);
     -- Shingles that overlap or touch are one run.
     RETURN QUERY
         SELECT (max(r.place) - min(r.place))::integer + n, min(r.place)::integer - 1,
-            textsim._count_documents_of(c, (array_agg(r.fingerprint ORDER BY r.place))[1], scope)
+            textsim._count_documents_of(c, (array_agg(r.fingerprint ORDER BY r.place))[1], query.part)
         FROM (
             SELECT f.place, f.fingerprint, count(*) FILTER (WHERE f.begins) OVER (ORDER BY f.place) AS run
             FROM (
                 SELECT s.place, s.fingerprint,
                     s.place - lag(s.place) OVER (ORDER BY s.place) > n AS begins
-                FROM unnest(textsim._in_scope(array(
+                FROM unnest(textsim._in_part(array(
                     SELECT ((v.value << 32) >> 32)::integer
-                    FROM unnest(shingle_values) WITH ORDINALITY v (value, place) ORDER BY v.place), scope))
+                    FROM unnest(shingle_values) WITH ORDINALITY v (value, place) ORDER BY v.place), query.part))
                     WITH ORDINALITY s (fingerprint, place)
                 WHERE s.fingerprint = ANY (of_many)
             ) f
@@ -517,14 +518,14 @@ DECLARE
     c textsim.corpus := textsim._lock_corpus(corpus);
     least_words integer := textsim._check_passages(c, min_words, max_documents);
     common integer[];
-    common_scopes text[];
+    common_parts bigint[];
 BEGIN
     IF c.id IS NULL THEN
         RETURN;
     END IF;
     PERFORM textsim._warn_unindexed(c);
     IF max_documents IS NOT NULL THEN
-        SELECT f.fingerprints, f.scopes INTO common, common_scopes
+        SELECT f.fingerprints, f.parts INTO common, common_parts
         FROM textsim._fingerprints_of_all(c, max_documents) f;
         IF common <> '{}' THEN
             RAISE NOTICE 'left out fingerprints that more than % documents have: %', max_documents, cardinality(common);
@@ -537,9 +538,9 @@ BEGIN
             FROM textsim.%1$I x JOIN textsim.%1$I y
                 ON y.fingerprint = x.fingerprint AND y.document_id > x.document_id
             WHERE NOT EXISTS (
-                SELECT FROM unnest($3, $4) k (fingerprint, scope)
-                WHERE k.fingerprint = x.fingerprint AND (k.scope IS NULL OR k.scope = (
-                    SELECT o.scope FROM textsim.%2$I o WHERE o.id = x.document_id)))
+                SELECT FROM unnest($3, $4) k (fingerprint, part)
+                WHERE k.fingerprint = x.fingerprint AND (k.part IS NULL OR k.part = (
+                    SELECT o.part FROM textsim.%2$I o WHERE o.id = x.document_id)))
         ) p
         JOIN textsim.%2$I d ON d.id = p.x
         JOIN textsim.%2$I e ON e.id = p.y
@@ -548,7 +549,7 @@ BEGIN
             $1, n.numbers, d.normal_form, e.word_ids, e.normal_form, $2) r
         WHERE true%3$s
         $query$, 'passage_' || c.id, 'document_' || c.id, textsim._may_meet(c))
-    USING c.unit, least_words, common, common_scopes;
+    USING c.unit, least_words, common, common_parts;
 END $$;
 COMMENT ON FUNCTION textsim.shared_passages(text, integer, integer)
     IS 'Returns the passages of at least min_words words that documents of a corpus share, for all pairs of documents. '
@@ -592,14 +593,14 @@ BEGIN
                 / cardinality($2) AS similarity
             FROM textsim.%1$I d
             WHERE d.id = ANY (array(SELECT p.document_id FROM textsim.%2$I p WHERE p.fingerprint = ANY ($1)))
-                AND ($5 IS NULL OR d.scope = $5) AND ($6 IS NULL OR d.language = $6)%3$s
+                AND ($5 IS NULL OR d.part = $5) AND ($6 IS NULL OR d.language = $6)%3$s
             OFFSET 0  -- computed once
         ) s
         WHERE textsim._is_match(s.similarity, $7)
         ORDER BY s.similarity DESC, s.key COLLATE "C"
         LIMIT $8
         $query$, 'document_' || c.id, 'passage_' || c.id, textsim._alive(c, 'd'))
-    USING query.fingerprints, shingles, c.unit, c.shingle_length, scope, language,
+    USING query.fingerprints, shingles, c.unit, c.shingle_length, query.part, language,
         threshold, max_results, numbers, query.form, least_words;
 END $$;
 COMMENT ON FUNCTION textsim.containing(text, text, double precision, integer, text, text)

@@ -405,7 +405,8 @@ BEGIN
         corpus, threshold, language, scope)
         || CASE WHEN judgements THEN format(
             ' WHERE NOT EXISTS (SELECT FROM textsim._different_pairs(%1$L) j WHERE j.a = p.a AND j.b = p.b)'
-            ' UNION ALL SELECT s.a, s.b, 2 FROM textsim._same_pairs(%1$L, %2$L, %3$L) s', corpus, language, scope)
+            ' UNION ALL SELECT s.a, s.b, 2 FROM textsim._same_pairs(%1$L, %2$L, %3$L) s',
+            corpus, language, textsim._part(scope))
         ELSE '' END;
 END $$;
 

@@ -62,7 +62,7 @@ DECLARE
 BEGIN
     EXECUTE format(
         'SELECT ARRAY[d.scope, e.scope] FROM textsim.%1$I d, textsim.%1$I e '
-        'WHERE d.key = $1 AND e.key = $2 AND d.scope <> e.scope', 'document_' || c.id)
+        'WHERE d.key = $1 AND e.key = $2 AND d.part <> e.part', 'document_' || c.id)
     INTO scopes USING a, b;
     IF scopes IS NOT NULL THEN
         RAISE EXCEPTION 'the pair (%, %) cannot be judged: its documents have the scopes % and %',
@@ -144,7 +144,7 @@ BEGIN
 END $$;
 
 -- The pairs that a chain of pairs judged the same connects, unless a pair of the group was judged different.
-CREATE OR REPLACE FUNCTION textsim._same_pairs(corpus text, language text, scope text) RETURNS TABLE (a text, b text)
+CREATE OR REPLACE FUNCTION textsim._same_pairs(corpus text, language text, part bigint) RETURNS TABLE (a text, b text)
 LANGUAGE plpgsql STABLE PARALLEL SAFE ROWS 1000 SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     c textsim.corpus := textsim._corpus(corpus);
@@ -154,15 +154,15 @@ BEGIN
     END IF;
     RETURN QUERY EXECUTE format($query$
         WITH document AS MATERIALIZED (
-            SELECT d.key, g.root, d.scope
+            SELECT d.key, g.root, d.part
             FROM textsim._judged_groups($1) g JOIN textsim.%I d ON d.key = g.key
-            WHERE g.is_joined AND ($2 IS NULL OR d.language = $2) AND ($3 IS NULL OR d.scope = $3)%s
+            WHERE g.is_joined AND ($2 IS NULL OR d.language = $2) AND ($3 IS NULL OR d.part = $3)%s
         )
         SELECT d.key, e.key
-        FROM document d JOIN document e ON e.root = d.root AND e.scope IS NOT DISTINCT FROM d.scope
+        FROM document d JOIN document e ON e.root = d.root AND e.part IS NOT DISTINCT FROM d.part
         WHERE d.key COLLATE "C" < e.key
         $query$, 'document_' || c.id, textsim._alive(c, 'd'))
-    USING coalesce(c.origin, c.id), language, scope;
+    USING coalesce(c.origin, c.id), language, part;
 END $$;
 
 -- Public functions

@@ -112,7 +112,7 @@ BEGIN
     WHEN 'UPDATE' THEN
         ids := array(
             SELECT o.id FROM old_documents o JOIN new_documents n ON n.id = o.id
-            WHERE n.shingle_count <> o.shingle_count OR n.scope IS DISTINCT FROM o.scope
+            WHERE n.shingle_count <> o.shingle_count OR n.part IS DISTINCT FROM o.part
                 OR n.signature <> o.signature
                 OR NOT coalesce(n.word_ids = o.word_ids, n.normal_form = o.normal_form,
                     coalesce(n.normal_form, textsim._normal_form_of(n.word_ids))

@@ -2,13 +2,13 @@
 
 -- Private functions
 
--- The hash of the words and the scope of a document, given by its word ids or its normal form.
+-- The hash of the words and the part of a document, given by its word ids or its normal form.
 -- A copy that has word ids, of a document that is stored as text, gets a node of its own, and the two nodes match. So
 -- do documents with the same shingles in another order.
-CREATE OR REPLACE FUNCTION textsim._words_hash(word_ids integer[], form text, scope text) RETURNS uuid
+CREATE OR REPLACE FUNCTION textsim._words_hash(word_ids integer[], form text, part bigint) RETURNS uuid
 LANGUAGE sql STABLE PARALLEL SAFE
 RETURN encode(substr(sha256(
-    sha256(coalesce(convert_to(form, 'UTF8'), array_send(word_ids))) || convert_to(coalesce(scope, ''), 'UTF8')
+    sha256(coalesce(convert_to(form, 'UTF8'), array_send(word_ids))) || coalesce(int8send(part), '')
 ), 1, 16), 'hex')::uuid;
 
 -- The documents of the first log entries, five thousand or more, or of one entry, which are deleted; NULL without any.
@@ -59,7 +59,7 @@ DECLARE
 BEGIN
     SELECT array_agg(d.id), array_agg(CASE
         WHEN has_verdicts AND textsim._is_judged(corpus_origin, d.key) THEN textsim._judged_hash(d.id)
-        ELSE textsim._words_hash(d.word_ids, d.normal_form, d.scope) END)
+        ELSE textsim._words_hash(d.word_ids, d.normal_form, d.part) END)
     FROM textsim.document d WHERE d.id = ANY (documents) AND textsim._has_node(corpus_origin, d.shingle_count, d.key)
     INTO ids, hashes;
 END $$;
@@ -158,23 +158,23 @@ DECLARE
     candidates record;
 BEGIN
     WITH searching AS MATERIALIZED (
-        SELECT DISTINCT ON (n.node) n.node, d.id, d.shingle_count, d.scope,
-            textsim._in_scope(textsim._buckets(d.signature, c.bands, c.rows), d.scope) AS buckets
+        SELECT DISTINCT ON (n.node) n.node, d.id, d.shingle_count, d.part,
+            textsim._in_part(textsim._buckets(d.signature, c.bands, c.rows), d.part) AS buckets
         FROM textsim.node n JOIN textsim.document d ON d.id = n.document_id
         WHERE n.node = ANY (nodes) AND d.id NOT IN (SELECT unnest(changed))
         ORDER BY n.node, d.id
     ), sought AS MATERIALIZED (
         -- In the order of the index, neighbours are looked up in the same pages.
-        SELECT s.node, s.id, s.shingle_count, s.scope, q.bucket
+        SELECT s.node, s.id, s.shingle_count, s.part, q.bucket
         FROM searching s CROSS JOIN LATERAL unnest(s.buckets) q (bucket) ORDER BY q.bucket
     ), meeting AS MATERIALIZED (
-        SELECT s.node, s.id, s.shingle_count, s.scope, r.document_id, count(*) AS shared
+        SELECT s.node, s.id, s.shingle_count, s.part, r.document_id, count(*) AS shared
         FROM sought s
         CROSS JOIN LATERAL (
             SELECT r.document_id FROM textsim.band r WHERE r.bucket = s.bucket
             ORDER BY r.document_id LIMIT textsim._most_read()) r
         WHERE r.document_id <> s.id
-        GROUP BY s.node, s.id, s.shingle_count, s.scope, r.document_id
+        GROUP BY s.node, s.id, s.shingle_count, s.part, r.document_id
     ), candidate AS MATERIALIZED (
         SELECT DISTINCT ON (m.node, n.node)
             m.node, n.node AS other, m.id AS x, d.id AS y, m.shared, m.shingle_count + d.shingle_count AS shingles
@@ -182,8 +182,8 @@ BEGIN
         CROSS JOIN LATERAL (
             SELECT n.node FROM textsim.node n WHERE n.document_id = m.document_id OFFSET 0) n
         CROSS JOIN LATERAL (
-            SELECT d.id, d.shingle_count, d.scope FROM textsim.document d WHERE d.id = m.document_id OFFSET 0) d
-        WHERE n.node <> m.node AND d.scope IS NOT DISTINCT FROM m.scope
+            SELECT d.id, d.shingle_count, d.part FROM textsim.document d WHERE d.id = m.document_id OFFSET 0) d
+        WHERE n.node <> m.node AND d.part IS NOT DISTINCT FROM m.part
             -- Looked up in a hash table. An anti-join could be a nested loop, because sizes are guessed.
             AND d.id NOT IN (SELECT unnest(changed))
             AND textsim._is_candidate(

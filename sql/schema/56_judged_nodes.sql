@@ -102,7 +102,7 @@ DECLARE
 BEGIN
     RETURN QUERY
         WITH document AS MATERIALIZED (
-            SELECT d.key, d.scope, d.id = ANY (documents) AS is_given, (
+            SELECT d.key, d.part, d.id = ANY (documents) AS is_given, (
                 SELECT n.node FROM textsim.node n
                 -- While this update runs, a document may be judged that is in a node with copies.
                 WHERE n.document_id = d.id AND n.words_hash = textsim._judged_hash(d.id)) AS node
@@ -118,7 +118,7 @@ BEGIN
         )
         SELECT least(x.node, y.node), greatest(x.node, y.node), p.is_same
         FROM pair p JOIN document x ON x.key = p.a JOIN document y ON y.key = p.b
-        WHERE (x.is_given OR y.is_given) AND x.node <> y.node AND x.scope IS NOT DISTINCT FROM y.scope;
+        WHERE (x.is_given OR y.is_given) AND x.node <> y.node AND x.part IS NOT DISTINCT FROM y.part;
 END $$;
 
 -- The result of _find_matches() as judgements leave it.

@@ -54,7 +54,7 @@ BEGIN
         AND l.database = (SELECT d.oid FROM pg_database d WHERE d.datname = current_database())
         AND (l.classid::bigint IN (
                 (hashtext('textsim-db buckets') # f.first_id)::bigint & 4294967295,
-                (hashtext('textsim-db scopes') # f.first_id)::bigint & 4294967295)
+                (hashtext('textsim-db parts') # f.first_id)::bigint & 4294967295)
             OR l.classid::bigint = hashtext('textsim-db unique corpus')::bigint & 4294967295
                 AND l.objid::bigint = f.first_id)
     GROUP BY s.state;

@@ -20,7 +20,7 @@ from tests.support.passages import (
     places,
     with_header,
 )
-from tests.support.scopes import scopes_of_one_hash
+from tests.support.scopes import scopes_of_equal_bits
 from textsim_db.sketch.fingerprints import LEFT_OUT
 from textsim_db.write.document_inputs import BATCH_DOCUMENTS
 
@@ -179,8 +179,8 @@ def test_a_scope_does_not_hide_the_passages_of_another(
 def test_documents_of_another_scope_and_expired_ones_are_not_counted(
     db: ts.Database, connection: Connection
 ) -> None:
-    """The two scopes have one hash, so their fingerprints are the same numbers."""
-    crowd, few = scopes_of_one_hash()
+    """The two scopes mix the same bits, so their fingerprints are the same numbers."""
+    crowd, few = scopes_of_equal_bits()
     corpus = create_corpus(db, scoped=True, keep_for="1 day")
     corpus.add_many((f"{n:02}", f"{HEADER} and w{n} x{n}", crowd) for n in range(20))
     corpus.add_many((f"few {n}", f"{HEADER} and y{n} z{n}", few) for n in range(5))

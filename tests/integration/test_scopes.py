@@ -16,7 +16,7 @@ from tests.support.scopes import (
     THRESHOLD,
     Document,
     random_documents,
-    scopes_of_one_hash,
+    scopes_of_equal_bits,
     true_pairs,
 )
 from tests.support.waiting import LOCKS
@@ -208,7 +208,7 @@ def test_a_unique_corpus_keeps_twins_out_of_each_scope(
     db: ts.Database, connection: Connection, by_sql: bool
 ) -> None:
     corpus = create(db, is_unique=True)
-    one, other = scopes_of_one_hash()
+    one, other = scopes_of_equal_bits()
     for key, scope, is_twin in (
         ("1", one, False),
         ("2", other, False),

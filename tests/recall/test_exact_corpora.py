@@ -22,7 +22,7 @@ from tests.support import reference
 from tests.support.connections import Connection
 from tests.support.real_corpora import records
 from tests.support.sampling import sample
-from tests.support.scopes import scopes_of_one_hash
+from tests.support.scopes import scopes_of_equal_bits
 from tests.support.truth import Pairs, brute_force
 from textsim_db.sketch import sketch_texts
 from textsim_db.sketch.exact_prefix import smallest_values
@@ -134,11 +134,11 @@ def test_whole_corpora_have_no_missing_pair(
 def test_scopes_divide_a_corpus(
     db: ts.Database, connection: Connection, name: str, rng: random.Random
 ) -> None:
-    """Scopes at random, two of them of one hash: every pair within a scope is found, and none across."""
+    """Scopes at random, two of them of equal bits: each scope's pairs are found, no others."""
     all_texts = sorted(texts_of(name).items())
     texts = dict(rng.sample(all_texts, min(2000, len(all_texts))))
     texts |= some_texts(name, "word:3", rng)
-    names = [*scopes_of_one_hash(), "third", ""]
+    names = [*scopes_of_equal_bits(), "third", ""]
     scopes = {key: rng.choice(names) for key in texts}
     every_pair = brute_force(texts, "word:3", 0.5)
     truth = {pair: s for pair, s in every_pair.items() if scopes[pair[0]] == scopes[pair[1]]}

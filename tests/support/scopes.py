@@ -1,4 +1,4 @@
-"""Documents with scopes, two of which have the same hash, and their pairs by brute force."""
+"""Documents with scopes, two of which mix the same bits into buckets, and their true pairs."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from tests.support.truth import Pairs, brute_force
-from textsim_db.text.hashing import hash_texts
+from textsim_db.text.hashing import parts_of_scopes
 
 THRESHOLD = 0.5
 WORDS = [f"w{i}" for i in range(40)]
@@ -25,19 +25,21 @@ class Document(NamedTuple):
 
 
 @cache
-def scopes_of_one_hash() -> tuple[str, str]:
+def scopes_of_equal_bits() -> tuple[str, str]:
     """Return two scopes that mix the same 32 bits into their buckets."""
     names = [f"scope {i}" for i in range(400_000)]
-    hashes = np.array(hash_texts(names), np.int64).astype(np.int32)
-    order = np.argsort(hashes, kind="stable")
-    (first, *_) = np.flatnonzero(np.diff(hashes[order]) == 0)
+    parts = parts_of_scopes(names)
+    assert parts is not None
+    bits = parts.astype(np.int32)
+    order = np.argsort(bits, kind="stable")
+    (first, *_) = np.flatnonzero(np.diff(bits[order]) == 0)
     return names[order[first]], names[order[first + 1]]
 
 
 def random_documents(seed: int, count: int) -> list[Document]:
-    """Return similar texts, of five scopes; two of the scopes have the same hash."""
+    """Return similar texts, of five scopes; two of the scopes mix the same bits into their buckets."""
     rng = random.Random(seed)
-    scopes = ["a", "b", "", *scopes_of_one_hash()]
+    scopes = ["a", "b", "", *scopes_of_equal_bits()]
     originals = [_text(rng) for _ in range(count // 10)]
     return [
         Document(str(key), _changed(rng, rng.choice(originals)), rng.choice(scopes))

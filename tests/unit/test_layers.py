@@ -14,6 +14,12 @@ IMPORT = re.compile(
     r"^ *(?:from|import) (?:\.|tests\.(?:\S+[. ](?:import )?)?test_).*", re.MULTILINE
 )
 """A relative import, or an import of a test module."""
+NAMES_SCOPES = (
+    "_add_unique _check_document _check_list _digest _index_change _index_row _listed_texts "
+    "_pairs_query _part _part_of _raise_twins _scope_fault _store_form _twins _write_document "
+    "_write_or_raise"
+)
+"""The private functions of the schema that check a scope, or store it with a document."""
 
 
 def test_no_module_imports_a_test_module() -> None:
@@ -54,6 +60,27 @@ def test_a_class_of_the_package_has_a_name_of_its_own() -> None:
                 modules[statement.name].append(path.stem)
     assert len(modules) > 300
     assert {name: found for name, found in modules.items() if len(found) > 1} == {}
+
+
+def test_the_engine_knows_no_scopes() -> None:
+    """Below the interface a document has a part, a number; only what stores it names its scope."""
+    modules = [
+        path
+        for name in ("sketch", "compare", "cluster")
+        for path in (ROOT / "textsim_db" / name).rglob("*.py")
+    ]
+    assert len(modules) > 15
+    assert [
+        path.name for path in modules if re.search(r"\bscopes?\b", path.read_text("utf-8"))
+    ] == []
+    schema = (ROOT / "sql" / "schema").glob("*.sql")
+    functions = re.findall(
+        r"FUNCTION textsim\.(_\w+)\(([^$]*?)\)\n?\s*RETURNS",
+        "".join(path.read_text("utf-8") for path in schema),
+    )
+    assert len(functions) > 200
+    takes_scope = {name for name, arguments in functions if re.search(r"\bscopes? text", arguments)}
+    assert " ".join(sorted(takes_scope)) == NAMES_SCOPES
 
 
 def _constants(module: ast.Module) -> Iterator[tuple[str, ast.expr]]:

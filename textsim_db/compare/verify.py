@@ -166,8 +166,8 @@ class Criterion(NamedTuple):
     threshold: float
     language: str | None = None
     """Only documents in this language are candidates; None: documents in all languages."""
-    scope: str | None = None
-    """Only documents of this scope are candidates; None: documents of all scopes, or of no scope."""
+    part: int | None = None
+    """Only documents of this part of the corpus are candidates; None: documents of all parts."""
 
     def accepted(self, values: FloatArray) -> BoolArray:
         """Say which values are those of matches."""

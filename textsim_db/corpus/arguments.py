@@ -15,6 +15,7 @@ from textsim_db.write.document_inputs import Key, Scope
 
 if TYPE_CHECKING:
     from textsim_db.compare.verify import Criterion
+    from textsim_db.sketch.ragged import Parts
 
 
 class CheckedArguments:
@@ -53,7 +54,7 @@ class CheckedArguments:
         return stored
 
     def _criterion(
-        self, measure: str, threshold: float | None, language: str | None, scope: str | None = None
+        self, measure: str, threshold: float | None, language: str | None, part: int | None = None
     ) -> Criterion:
         from textsim_db.compare import verify
         from textsim_db.measures import by_name
@@ -61,38 +62,45 @@ class CheckedArguments:
         by = by_name.measure_of(measure)
         limit = self._language(language)
         if by is by_name.JACCARD:
-            return verify.Criterion(by, self._search_threshold(threshold), limit, scope)
+            return verify.Criterion(by, self._search_threshold(threshold), limit, part)
         if threshold is None:
             raise MeasureError(
                 f"{by.name} needs a threshold, because the threshold of the corpus is for jaccard"
             )
-        return verify.Criterion(by, by.check_threshold(threshold), limit, scope)
+        return verify.Criterion(by, by.check_threshold(threshold), limit, part)
 
     def _scope(self, scope: Scope | None) -> str | None:
-        """Return the scope of a document or a search as it is stored."""
+        """Return the scope of a document as it is stored."""
         self.config.check_scope(self.name, scope is not None)
-        return self._scope_of_pairs(scope)
-
-    def _scope_of_pairs(self, scope: Scope | None) -> str | None:
-        """Return the scope that limits a list as it is stored; None: all scopes."""
-        if scope is None:
-            return None
-        self.config.check_scope(self.name, True)
         try:
-            return document_inputs.stored_scope(scope)
+            return None if scope is None else document_inputs.stored_scope(scope)
         except DocumentError as error:
             raise ConfigurationError(str(error)) from error
 
-    def _scopes(self, scope: Scope | Sequence[Scope] | None, count: int) -> list[str] | None:
-        """Return the scope of each of several texts, or None if the corpus is not scoped."""
+    def _part(self, scope: Scope | None) -> int | None:
+        """Return the part of the corpus that a search looks at; None if the corpus has no parts."""
+        from textsim_db.text.hashing import part_of_scope
+
+        stored = self._scope(scope)
+        return None if stored is None else part_of_scope(stored)
+
+    def _part_of_pairs(self, scope: Scope | None) -> int | None:
+        """Return the part that limits a list; None: all parts."""
+        return None if scope is None else self._part(scope)
+
+    def _parts(self, scope: Scope | Sequence[Scope] | None, count: int) -> Parts:
+        """Return the part of each of several texts, or None if the corpus is not scoped."""
+        from textsim_db.sketch.ragged import part_only
+        from textsim_db.text.hashing import parts_of_scopes
+
         if scope is None or isinstance(scope, Scope):
-            stored = self._scope(scope)
-            return None if stored is None else [stored] * count
+            part = part_only(self._part(scope))
+            return None if part is None else part.repeat(count)
         if len(scope) != count:
             raise ConfigurationError(
                 f"there are {len(scope)} scopes and {count} texts; expected a scope for each text"
             )
-        return [str(self._scope(each)) for each in scope]
+        return parts_of_scopes([str(self._scope(each)) for each in scope])
 
     def _language(self, language: str | None) -> str | None:
         if language is None:

@@ -80,7 +80,7 @@ class ClusterMethods(CheckedArguments):
         """
         from textsim_db.read import list_pairs
 
-        criterion = self._criterion(measure, threshold, language, self._scope_of_pairs(scope))
+        criterion = self._criterion(measure, threshold, language, self._part_of_pairs(scope))
         if not criterion.measure.is_symmetric:
             raise MeasureError(f"{measure} depends on the order of two documents; use overlap")
 
@@ -125,7 +125,7 @@ class ClusterMethods(CheckedArguments):
         """
         from textsim_db.read import list_clusters
 
-        criterion = self._criterion("jaccard", threshold, language, self._scope_of_pairs(scope))
+        criterion = self._criterion("jaccard", threshold, language, self._part_of_pairs(scope))
         rules = _rules(linkage, rank, judgements)
         return Results(Cluster, partial(self._pairs, list_clusters.clusters, criterion, rules))
 
@@ -167,7 +167,7 @@ class ClusterMethods(CheckedArguments):
         """
         from textsim_db.read import list_clusters
 
-        criterion = self._criterion("jaccard", threshold, language, self._scope_of_pairs(scope))
+        criterion = self._criterion("jaccard", threshold, language, self._part_of_pairs(scope))
         rules = _rules(linkage, rank, judgements)
         return Results(Duplicate, partial(self._pairs, list_clusters.duplicates, criterion, rules))
 
@@ -204,7 +204,7 @@ class ClusterMethods(CheckedArguments):
         """
         from textsim_db.read import list_clusters
 
-        criterion = self._criterion("jaccard", threshold, language, self._scope_of_pairs(scope))
+        criterion = self._criterion("jaccard", threshold, language, self._part_of_pairs(scope))
         check_count(fewest, "fewest", 2, 2**31)
         rules = _rules(linkage, None, judgements)
         return ResultList(self._current.search(list_clusters.inspected, criterion, rules, fewest))

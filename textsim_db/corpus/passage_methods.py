@@ -62,7 +62,7 @@ class PassageMethods(CheckedArguments):
         limit = checked_count(max_documents, "max_documents")
         self._check_passages(min_words)
         all_passages = self._current.search(
-            find_passages.passages, text, min_words, limit, self._scope(scope)
+            find_passages.passages, text, min_words, limit, self._part(scope)
         )
         return PassageList(all_passages[:most], all_passages.common)
 
@@ -187,10 +187,10 @@ class PassageMethods(CheckedArguments):
         """
         from textsim_db.read import find_passages
 
-        texts, in_scope = map(_key_and_text, records), self._scope(scope)
+        texts, part = map(_key_and_text, records), self._part(scope)
         limit = checked_count(max_documents, "max_documents")
         yield from self._current.loaded().stream(
-            find_passages.contamination, texts, min_words, limit, in_scope
+            find_passages.contamination, texts, min_words, limit, part
         )
 
     def containing(
@@ -228,7 +228,7 @@ class PassageMethods(CheckedArguments):
         from textsim_db.read import find_passages
 
         self._check_passages(None)
-        criterion = self._criterion("containment", threshold, language, self._scope(scope))
+        criterion = self._criterion("containment", threshold, language, self._part(scope))
         most = checked_count(max_results, "max_results")
         return ResultList(self._current.search(find_passages.containing, text, criterion)[:most])
 

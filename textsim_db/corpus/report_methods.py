@@ -65,7 +65,7 @@ class StatisticMethods(CheckedArguments):
         check_count(sample, "sample", 1, 2**31)
         if seed is not None:
             check_count(seed, "seed", 0, 2**63 - 1)
-        chosen = measure_recall.ScopedSample(sample, seed, self._scope(scope))
+        chosen = measure_recall.SampleOfPart(sample, seed, self._part(scope))
         with showing(progress, "comparing", "documents") as show:
             return self._current.search(measure_recall.measure_recall, checked, chosen, show)
 
@@ -141,7 +141,7 @@ class StatisticMethods(CheckedArguments):
         """
         from textsim_db.read import corpus_statistics
 
-        limits = corpus_statistics.Limits(self._language(language), self._scope_of_pairs(scope))
+        limits = corpus_statistics.Limits(self._language(language), self._part_of_pairs(scope))
         check_count(words, "words", 0, 2**31)
         check_count(sample, "sample", 0, 2**31)
         check_count(seed, "seed", 0, 2**63 - 1)

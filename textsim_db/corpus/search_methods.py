@@ -70,7 +70,7 @@ class SearchMethods(CheckedArguments):
         """
         from textsim_db.read import search
 
-        criterion = self._criterion(measure, threshold, language, self._scope(scope))
+        criterion = self._criterion(measure, threshold, language, self._part(scope))
         most = checked_count(max_results, "max_results")
         return ResultList(self._current.search(search.query, text, criterion)[:most])
 
@@ -144,8 +144,8 @@ class SearchMethods(CheckedArguments):
         most = checked_count(max_results, "max_results")
         if query_texts.is_column(texts) or is_frame(texts):
             queries = query_texts.query_texts(texts, text, key)
-            scopes = self._scopes(scope, len(queries.texts))
-            columns = self._current.search(search.query_frame, queries, criterion, scopes, most)
+            parts = self._parts(scope, len(queries.texts))
+            columns = self._current.search(search.query_frame, queries, criterion, parts, most)
             return queries.results(*columns)
         check_several(texts, "query_many() takes several texts, such as [text]")
         if isinstance(texts, Mapping | Set):
@@ -157,8 +157,8 @@ class SearchMethods(CheckedArguments):
         listed: Any = texts
         if not isinstance(listed, Sequence):
             listed = list(listed)
-        scopes = self._scopes(scope, len(listed))
-        results = self._current.search(search.query_many, listed, criterion, scopes)
+        parts = self._parts(scope, len(listed))
+        results = self._current.search(search.query_many, listed, criterion, parts)
         return ResultList(ResultList(matches[:most]) for matches in results)
 
     def neighbours(
@@ -225,7 +225,7 @@ class SearchMethods(CheckedArguments):
                 "threshold; for the nearest, make one with recall=1 and a threshold of 0.5 or less"
             )
         count = check_count(k, "k", 1, 2**31 - 1)
-        limits = self._language(language), self._scope(scope)
+        limits = self._language(language), self._part(scope)
         return ResultList(self._current.search(search.nearest, text, count, *limits))
 
     def candidates(
@@ -247,7 +247,7 @@ class SearchMethods(CheckedArguments):
         """
         from textsim_db.read import search
 
-        limits = self._language(language), self._scope(scope)
+        limits = self._language(language), self._part(scope)
         return ResultList(self._current.search(search.candidates_of, text, *limits))
 
     def explain(self, a: Key, b: Key) -> Explanation:
@@ -297,4 +297,4 @@ class SearchMethods(CheckedArguments):
         """
         from textsim_db.sketch import sketch_texts
 
-        return sketch_texts.buckets(text, self.config, self._scope(scope))
+        return sketch_texts.buckets(text, self.config, self._part(scope))

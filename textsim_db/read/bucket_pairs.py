@@ -68,15 +68,15 @@ class CandidatePairs:
         connection: Connection,
         store: Store,
         language: str | None,
-        scope: str | None,
+        part: int | None,
         only: Ids | None = None,
     ) -> None:
         """only: the ids of the documents to compare, sorted; None: all documents."""
         self._connection = connection
         self._store = store
-        self._scan = BucketScan(store.corpus, language, scope)
+        self._scan = BucketScan(store.corpus, language, part)
         self._only = only
-        self._scan.prepare_scopes(connection)
+        self._scan.prepare_parts(connection)
         self._scan.read_expired(connection)
         self._copy_finder = CopyFinder(connection, store.corpus)
         self._small: list[Members] = []

@@ -121,8 +121,8 @@ class _Checker:
         self.corpus = corpus
         self.suspects: list[int] = []
         """The documents whose node in a tracked corpus is missing, or has other shingles."""
-        self._sets: dict[int, tuple[bytes, str | None]] = {}
-        """By node of several documents: the shingles and the scope of the first of them."""
+        self._sets: dict[int, tuple[bytes, int | None]] = {}
+        """By node of several documents: the shingles and the part of the first of them."""
         self._connection = connection
         self._is_tracked = is_tracked
         self._config = corpus.config
@@ -175,10 +175,10 @@ class _Checker:
     def _compare_nodes(self, rows: list[Row], tokens: Tokens) -> None:
         has_copies = any(row[10] for row in rows)
         hashes = shingle_hashes(tokens, self._config.shingle) if has_copies else [b""] * len(rows)
-        for (_, count, *_, id_, scope, node, is_shared), hash_ in zip(rows, hashes, strict=True):
+        for (_, count, *_, id_, part, node, is_shared), hash_ in zip(rows, hashes, strict=True):
             is_wrong = bool(count) == (node is None)
             if is_shared:
-                is_wrong |= self._sets.setdefault(node, (hash_, scope)) != (hash_, scope)
+                is_wrong |= self._sets.setdefault(node, (hash_, part)) != (hash_, part)
             if is_wrong:
                 self.suspects.append(id_)
 
@@ -286,7 +286,7 @@ def _row_problems(connection: Connection, store: Store) -> Iterator[Problem]:
         else integrity_statements.BUCKETS_OF_BANDS
     )
     if config.scoped:
-        buckets = integrity_statements.BUCKETS_IN_SCOPES
+        buckets = integrity_statements.BUCKETS_IN_PARTS
     rows = [integrity_statements.band_rows(buckets)]
     if config.passages is not None:
         rows.append(integrity_statements.PASSAGE_ROWS)

@@ -37,10 +37,10 @@ class Sample(NamedTuple):
 
 
 class Limits(NamedTuple):
-    """The documents that are counted: of one language, of one scope, or of both."""
+    """The documents that are counted: of one language, of one part, or of both."""
 
     language: str | None = None
-    scope: str | None = None
+    part: int | None = None
 
 
 def statistics(
@@ -132,8 +132,8 @@ class _Reader:
 def _similarities(store: Store, chosen: list[tuple[Any, ...]], language: str | None) -> list[float]:
     """Return the similarity of each sampled document to each of its candidates."""
     forms = normal_forms([row[1] for row in chosen], [row[2] for row in chosen], store.dictionary)
-    scopes = [scope for *_, scope in chosen] if store.corpus.config.scoped else None
-    matches = search.query_forms(store, forms, Criterion(JACCARD, 0.0, language), scopes)
+    parts = np.array([row[3] for row in chosen], np.int64) if store.corpus.config.scoped else None
+    matches = search.query_forms(store, forms, Criterion(JACCARD, 0.0, language), parts)
     return [
         match.similarity
         for (key, *_), each in zip(chosen, matches, strict=True)

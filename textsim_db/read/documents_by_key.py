@@ -54,10 +54,8 @@ def random_matches(store: Store, criterion: Criterion, count: int, seed: int) ->
     ids = random.Random(seed).sample(range(1, highest + 1), min(count, highest))  # noqa: S311
     statement = store.corpus.statement(statements.DOCUMENTS_OF_IDS)
     rows = read_rows(store.engine, statement, [Array(np.array(ids, np.int32))], binary=True)
-    scopes = [str(row[5]) for row in rows] if store.corpus.config.scoped else None
-    matches_of_rows = search.query_forms(
-        store, search.forms_of_rows(store, rows), criterion, scopes
-    )
+    parts = np.array([row[5] for row in rows], np.int64) if store.corpus.config.scoped else None
+    matches_of_rows = search.query_forms(store, search.forms_of_rows(store, rows), criterion, parts)
     pairs = [
         Pair(min(row[1], match.key), max(row[1], match.key), match.similarity)
         for row, matches in zip(rows, matches_of_rows, strict=True)

@@ -34,7 +34,7 @@ from textsim_db.sketch.fingerprints import (
     fingerprints_of_shingles,
     left_out_runs,
 )
-from textsim_db.sketch.ragged import Buckets, Ragged, Scopes, in_scopes
+from textsim_db.sketch.ragged import Buckets, Parts, Ragged, in_parts
 from textsim_db.sketch.sketch_texts import Sketches
 from textsim_db.text.numba_compiler import Int32Array, Int64Array
 from textsim_db.text.tokens import Tokens
@@ -52,8 +52,8 @@ class LookUp(NamedTuple):
     """The buckets of each query; in an exact corpus, its prefix."""
     sizes: Int32Array
     """The shingles of each query: int32 of shape (queries,)."""
-    scopes: Scopes
-    """The scope of each query; None if the corpus is not scoped."""
+    parts: Parts
+    """The part of each query; None if the corpus has no parts."""
     threshold: float | None
     """In an exact corpus, the similarity that a candidate must be able to reach; None with bands."""
     of_passages: bool = False
@@ -68,31 +68,31 @@ class LookUp(NamedTuple):
 
 
 def look_up_of(
-    buckets: Buckets, shingle_counts: Int64Array, config: CorpusConfig, scopes: Scopes
+    buckets: Buckets, shingle_counts: Int64Array, config: CorpusConfig, parts: Parts
 ) -> LookUp:
-    """Return the look-up of queries at the threshold of the configuration; buckets: in the scopes."""
+    """Return the look-up of queries at the threshold of the configuration; buckets: in the parts."""
     threshold = config.threshold if config.is_exact else None
-    return LookUp(buckets, shingle_counts.astype(np.int32), scopes, threshold)
+    return LookUp(buckets, shingle_counts.astype(np.int32), parts, threshold)
 
 
-def passage_look_up(fingerprints: Fingerprints | None, scopes: Scopes) -> LookUp:
+def passage_look_up(fingerprints: Fingerprints | None, parts: Parts) -> LookUp:
     """Return the look-up of queries by their fingerprints; the corpus has passages."""
     assert fingerprints is not None
     sizes = np.zeros(len(fingerprints.sizes), np.int32)  # any size may share a passage
-    return LookUp(in_scopes(fingerprints, scopes), sizes, scopes, None, of_passages=True)
+    return LookUp(in_parts(fingerprints, parts), sizes, parts, None, of_passages=True)
 
 
-def look_up_of_shingles(shingles: PassageShingles, config: CorpusConfig, scopes: Scopes) -> LookUp:
+def look_up_of_shingles(shingles: PassageShingles, config: CorpusConfig, parts: Parts) -> LookUp:
     """Return the look-up of one text by its fingerprints."""
     fingerprints = fingerprints_of_shingles(shingles, config)
-    return passage_look_up(Ragged(fingerprints, np.array([0, len(fingerprints)])), scopes)
+    return passage_look_up(Ragged(fingerprints, np.array([0, len(fingerprints)])), parts)
 
 
 def without_common(store: Store, look_up: LookUp, max_documents: int) -> tuple[LookUp, Int32Array]:
     """Return the look-up of one query without the fingerprints of more documents, and those."""
     fingerprints = look_up.buckets.values
-    scope = None if look_up.scopes is None else look_up.scopes[0]
-    parameters = [Array(fingerprints), scope, max_documents]
+    part = None if look_up.parts is None else int(look_up.parts[0])
+    parameters = [Array(fingerprints), part, max_documents]
     statement = store.corpus.statement(statements.COMMON_FINGERPRINTS)
     ((sent,),) = read_rows(store.engine, statement, parameters, binary=True, prepare=True)
     common = load_int4_array(sent)
@@ -133,7 +133,7 @@ def read_candidates(
     prepare: bool = True,
 ) -> CandidateRows:
     """Return the candidates that a transaction sees; not prepared, the plan fits the tables' sizes."""
-    buckets, sizes, scopes, threshold, of_passages = look_up
+    buckets, sizes, parts, threshold, of_passages = look_up
     is_exact = threshold is not None
     if len(sizes) == 1:  # without the numbers of the queries the join is a tenth quicker
         statement = statements.EXACT_CANDIDATES_OF_ONE if is_exact else statements.CANDIDATES_OF_ONE
@@ -157,21 +157,21 @@ def read_candidates(
         statement, parameters = statement + statements.OF_LANGUAGE, [*parameters, language]
     rows = cursor.execute(corpus.statement(statement), parameters, prepare=prepare).fetchall()
     if len(sizes) == 1:
-        if scopes is not None:  # by chance, buckets of other scopes are equal
-            rows = [row for row in rows if row[5] == scopes[0]]
+        if parts is not None:  # by chance, buckets of other parts are equal
+            rows = [row for row in rows if row[5] == parts[0]]
         return CandidateRows.of_one_query(rows)
     queries, offsets = load_int4_arrays([row[-1] for row in rows])
     documents = np.repeat(np.arange(len(rows)), np.diff(offsets))
-    if scopes is not None:
-        pairs = zip(queries.tolist(), documents.tolist(), strict=True)
-        is_inside = np.array([scopes[q] == rows[d][5] for q, d in pairs], np.bool_)
+    if parts is not None:
+        stored = np.array([row[5] for row in rows], np.int64)
+        is_inside = parts[queries] == stored[documents]
         queries, documents = queries[is_inside], documents[is_inside]
     by_query = np.argsort(queries, kind="stable")
     return CandidateRows(rows, queries[by_query].astype(np.int64), documents[by_query])
 
 
 def count_shared_buckets(
-    store: Store, sketches: Sketches, language: str | None, scope: str | None
+    store: Store, sketches: Sketches, language: str | None, part: int | None
 ) -> list[tuple[str, int]]:
     """Return the keys of one text's candidates, each with the number of buckets that it shares."""
     config = store.corpus.config
@@ -184,8 +184,8 @@ def count_shared_buckets(
     ]
     if language is not None:
         statement, parameters = statement + statements.OF_LANGUAGE, [*parameters, language]
-    if scope is not None:
-        statement, parameters = statement + statements.OF_SCOPE, [*parameters, scope]
+    if part is not None:
+        statement, parameters = statement + statements.OF_PART, [*parameters, part]
     filled = store.corpus.statement(statement)
     return read_rows(store.engine, filled, parameters, binary=True, prepare=True)
 

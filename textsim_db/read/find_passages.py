@@ -56,7 +56,7 @@ from textsim_db.sketch.fingerprints import (
     left_out_runs,
     passage_shingles,
 )
-from textsim_db.sketch.ragged import Ragged, Scopes, in_scopes
+from textsim_db.sketch.ragged import Parts, Ragged, in_parts, part_only
 from textsim_db.sketch.sketch_texts import places_of_units, tokens_without
 from textsim_db.text.numba_compiler import Int32Array
 from textsim_db.text.storable_text import to_bytes
@@ -98,7 +98,7 @@ class _Searched(NamedTuple):
 
 
 def passages(
-    store: Store, text: str, min_words: int | None, max_documents: int | None, scope: str | None
+    store: Store, text: str, min_words: int | None, max_documents: int | None, part: int | None
 ) -> PassageList:
     """Return the passages of a text of at least min_words words, the longest first.
 
@@ -107,22 +107,22 @@ def passages(
     fingerprints are returned too.
     """
     least = least_words(store, min_words)
-    searched = _search(store, to_bytes(text), least, max_documents, scope)
+    searched = _search(store, to_bytes(text), least, max_documents, part)
     located = _with_characters(searched.passages, text, store.corpus.config)
     return PassageList(located, searched.common)
 
 
 def _search(
-    store: Store, text: bytes, min_words: int, max_documents: int | None, scope: str | None
+    store: Store, text: bytes, min_words: int, max_documents: int | None, part: int | None
 ) -> _Searched:
-    config, scopes = store.corpus.config, None if scope is None else [scope]
+    config, parts = store.corpus.config, part_only(part)
     tokens = tokens_without([text], config)
     shingles = passage_shingles(tokens, config)
-    look_up = look_up_of_shingles(shingles, config, scopes)
+    look_up = look_up_of_shingles(shingles, config, parts)
     common = list(_runs_without_fingerprints(store, shingles))
     if max_documents is not None:
         look_up, of_many = without_common(store, look_up, max_documents)
-        common += _runs_with_fingerprints(store, shingles, of_many, scopes)
+        common += _runs_with_fingerprints(store, shingles, of_many, parts)
     candidates = find_candidates(store, look_up, None)
     return _Searched(tokens, _verified(store, tokens, candidates, min_words), common)
 
@@ -170,11 +170,11 @@ def _estimate_documents(store: Store, commonness: int) -> int:
 
 
 def _runs_with_fingerprints(
-    store: Store, shingles: PassageShingles, fingerprints: Int32Array, scopes: Scopes
+    store: Store, shingles: PassageShingles, fingerprints: Int32Array, parts: Parts
 ) -> Iterator[CommonRun]:
     """Yield the runs of one text whose shingles have these fingerprints."""
     own = Ragged(shingles.values.astype(np.int32), np.array([0, len(shingles.values)]))
-    stored = in_scopes(own, scopes).values
+    stored = in_parts(own, parts).values
     places = np.flatnonzero(np.isin(stored, fingerprints))
     if not len(places):
         return
@@ -182,13 +182,13 @@ def _runs_with_fingerprints(
     n = window_of(store.corpus.config.passages or 0).n
     for run in np.split(places, np.flatnonzero(np.diff(places) > n) + 1):
         start, end = int(run[0]), int(run[-1]) + n
-        yield CommonRun(end - start, start, _count_documents(store, int(stored[start]), scopes))
+        yield CommonRun(end - start, start, _count_documents(store, int(stored[start]), parts))
 
 
-def _count_documents(store: Store, fingerprint: int, scopes: Scopes) -> int:
+def _count_documents(store: Store, fingerprint: int, parts: Parts) -> int:
     statement = store.corpus.statement(statements.COUNT_DOCUMENTS_OF_FINGERPRINT)
-    scope = None if scopes is None else scopes[0]
-    ((documents,),) = read_rows(store.engine, statement, [fingerprint, scope])
+    part = None if parts is None else int(parts[0])
+    ((documents,),) = read_rows(store.engine, statement, [fingerprint, part])
     return int(documents)
 
 
@@ -200,8 +200,7 @@ def passages_of(store: Store, key: str, min_words: int | None) -> PassageList:
         row = row_of_key(cursor, store.corpus, key)
         tokens = tokens_of([form.encode() for form in forms_of_rows(store, [row])])
         shingles = passage_shingles(tokens, config)
-        scopes = None if row[5] is None else [row[5]]
-        look_up = look_up_of_shingles(shingles, config, scopes)
+        look_up = look_up_of_shingles(shingles, config, part_only(row[5]))
         candidates = read_candidates(cursor, store.corpus, look_up)
     verified = _verified(store, tokens, candidates, least)
     of_others = [passage for passage in verified if passage.key != key]
@@ -244,8 +243,8 @@ def shared_passages(
 
 def _fingerprints_of_many(
     connection: Connection, corpus: StoredCorpus, max_documents: int | None
-) -> tuple[Array, list[str | None]]:
-    """Return the fingerprints that more documents have, and their scopes.
+) -> tuple[Array, list[int | None]]:
+    """Return the fingerprints that more documents have, and their parts.
 
     It logs a warning if there are any.
     """
@@ -253,7 +252,7 @@ def _fingerprints_of_many(
         return Array(np.empty(0, np.int32)), []
     cursor = connection.cursor(binary=True)
     statement = corpus.statement(statements.FINGERPRINTS_OF_MANY)
-    ((sent, scopes),) = cursor.execute(statement, [max_documents]).fetchall()
+    ((sent, parts),) = cursor.execute(statement, [max_documents]).fetchall()
     common = load_int4_array(sent)
     if len(common):
         log.warning(
@@ -261,21 +260,21 @@ def _fingerprints_of_many(
             *(corpus.name, max_documents, len(common)),
             extra={"corpus": corpus.name, "fingerprints": len(common)},
         )
-    return Array(common), scopes
+    return Array(common), parts
 
 
 def _shared_with(
     cache: DocumentCache, document_id: int, others: Ids, min_words: int
 ) -> Iterator[SharedPassage]:
-    """Yield the passages that a document shares with others of its scope."""
+    """Yield the passages that a document shares with others of its part."""
     documents = cache.documents(np.concatenate(([document_id], others)))
     words, offsets, *_ = documents.rows()
     runs = shared_runs(
         words[: offsets[1]], words[offsets[1] :], offsets[1:] - offsets[1], min_words
     )
-    scopes = documents.scopes
+    parts = documents.parts
     for other, *run in zip(*(column.tolist() for column in runs), strict=True):
-        if scopes is None or scopes[0] == scopes[other + 1]:
+        if parts is None or parts[0] == parts[other + 1]:
             yield SharedPassage(documents.keys[0], documents.keys[other + 1], *run)
 
 
@@ -284,13 +283,13 @@ def contamination(
     records: Iterable[tuple[str, str]],
     min_words: int | None,
     max_documents: int | None,
-    scope: str | None,
+    part: int | None,
 ) -> Generator[Contamination, None, None]:
     """Yield what each record shares with the documents; max_documents: as in passages()."""
     least = least_words(store, min_words)
     for key, text in records:
         data = placed_bytes(text, f'record "{shown(key)}"')
-        tokens, verified, common = _search(store, data, least, max_documents, scope)
+        tokens, verified, common = _search(store, data, least, max_documents, part)
         config = store.corpus.config
         words = count_units(tokens, config)
         coverage = _count_covered(verified, words) / max(words, 1)

@@ -20,7 +20,7 @@ FROM {document} d
 """
 TRACKED_DOCUMENTS_TO_CHECK: Final[LiteralString] = """
 SELECT d.key, d.shingle_count, pg_catalog.array_send(d.word_ids), pg_catalog.array_send(d.signature),
-    d.normal_form, d.language, pg_catalog.array_send(d.fingerprints), d.id, d.scope, n.node, EXISTS (
+    d.normal_form, d.language, pg_catalog.array_send(d.fingerprints), d.id, d.part, n.node, EXISTS (
         SELECT FROM textsim.node_{id} o WHERE o.node = n.node AND o.document_id <> n.document_id)
 FROM {document} d LEFT JOIN textsim.node_{id} n ON n.document_id = d.id
 """
@@ -54,16 +54,16 @@ BUCKETS_OF_VALUES: Final[LiteralString] = """
     SELECT d.id, u.bucket FROM {document} d CROSS JOIN LATERAL unnest(d.signature) u (bucket)
     WHERE true"""
 """The buckets that signatures give, in a corpus of bands and in an exact one."""
-BUCKETS_IN_SCOPES: Final[LiteralString] = """
+BUCKETS_IN_PARTS: Final[LiteralString] = """
     SELECT d.id, u.bucket FROM {document} d CROSS JOIN LATERAL pg_catalog.unnest(
-        textsim._in_scope(textsim._buckets(d.signature, %(bands)s, %(rows)s), d.scope)) u (bucket)
+        textsim._in_part(textsim._buckets(d.signature, %(bands)s, %(rows)s), d.part)) u (bucket)
     WHERE true"""
 """The buckets that signatures give in a scoped corpus."""
 
 
 FINGERPRINTS: Final[LiteralString] = """
     SELECT d.id, u.fingerprint FROM {document} d CROSS JOIN LATERAL pg_catalog.unnest(
-        textsim._in_scope(d.fingerprints, d.scope)) u (fingerprint)
+        textsim._in_part(d.fingerprints, d.part)) u (fingerprint)
     WHERE true"""
 """The fingerprints of documents, as their rows have them."""
 
@@ -238,7 +238,7 @@ UNION ALL
 SELECT 'node ' || s.node, 'its documents have different shingles'
 FROM (
     SELECT n.node, pg_catalog.array_agg(d.id ORDER BY d.id) AS ids,
-        count(DISTINCT coalesce(d.scope, '')) AS scopes
+        count(DISTINCT coalesce(d.part, 0)) AS parts
     FROM textsim.node_{id} n JOIN {document} d ON d.id = n.document_id
     WHERE n.node IN (
             SELECT o.node FROM textsim.node_{id} o WHERE o.document_id = ANY (%(suspects)s::integer[]))
@@ -250,7 +250,7 @@ CROSS JOIN LATERAL (
         (SELECT c FROM textsim.corpus c WHERE c.id = {id}),
         pg_catalog.array_fill(s.ids[1], ARRAY[pg_catalog.cardinality(s.ids) - 1]), s.ids[2:], 1)
 ) e
-WHERE s.scopes > 1 OR e.copies < pg_catalog.cardinality(s.ids) - 1
+WHERE s.parts > 1 OR e.copies < pg_catalog.cardinality(s.ids) - 1
 """
 MATCHES_WITHOUT_NODES: Final[LiteralString] = """
 SELECT 'node ' || m.a, 'it matches node ' || m.b || ', and one of them has no documents'

@@ -125,13 +125,13 @@ def _judged_groups(
     def only(ids: Ids) -> Join:
         return Join(StoredHost(connection, store, criterion, ids), criterion)
 
-    def judged_pairs(statement: LiteralString, *parameters: str | None) -> Int64Array:
+    def judged_pairs(statement: LiteralString, *parameters: str | int | None) -> Int64Array:
         rows = fetch(connection, store.corpus, statement, [store.corpus.name, *parameters])
         pairs = np.sort(np.array(rows, np.int64).reshape(-1, 2), axis=1)
         return np.sort(pack(pairs[:, 0], pairs[:, 1]))
 
     judged = JudgedPairs(
-        judged_pairs(statements.SAME_PAIRS, criterion.language, criterion.scope),
+        judged_pairs(statements.SAME_PAIRS, criterion.language, criterion.part),
         judged_pairs(statements.DIFFERENT_PAIRS),
     )
     rankings = _ranking(corpus, rules.rank), _ranking(corpus, None)

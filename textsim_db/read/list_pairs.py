@@ -80,7 +80,7 @@ class StoredHost(CandidatePairs):
         self.config = store.corpus.config
         self.cache = DocumentCache(connection, store.corpus, store.dictionary)
         self.all_ids: Ids | None = None
-        super().__init__(connection, store, criterion.language, criterion.scope, only)
+        super().__init__(connection, store, criterion.language, criterion.part, only)
 
     def with_rows(self, pairs: Int64Array, of_shingles: bool) -> Iterator[PairsWithRows]:
         """Yield pairs in parts with rows; while pairs are verified, the next documents are read."""
@@ -98,7 +98,7 @@ class StoredHost(CandidatePairs):
         buckets = buckets_of(self.cache.signatures(ids), self.config)
         if not self.config.scoped:
             return buckets
-        return apart(buckets, self.cache.documents(ids).scopes)
+        return apart(buckets, self.cache.documents(ids).parts)
 
     def parts(self, ids: Ids) -> Iterator[Ids]:
         """Yield documents in their order, in parts that fit in memory."""

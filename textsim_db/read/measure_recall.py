@@ -32,7 +32,7 @@ from textsim_db.sketch.cost_of_bands import (
     wilson,
 )
 from textsim_db.sketch.exact_prefix import share_enough
-from textsim_db.sketch.ragged import in_scopes
+from textsim_db.sketch.ragged import in_parts
 from textsim_db.sketch.sketch_texts import buckets_of
 from textsim_db.text.run_ahead import cut
 
@@ -42,30 +42,30 @@ if TYPE_CHECKING:
 Row = tuple[Any, ...]
 
 
-class ScopedSample(NamedTuple):
+class SampleOfPart(NamedTuple):
     """The documents to compare with all documents."""
 
     size: int
     seed: int | None
     """Chooses the documents."""
-    scope: str | None
-    """Only documents of this scope are chosen and compared; None in a corpus that is not scoped."""
+    part: int | None
+    """Only documents of this part are chosen and compared; None in a corpus without parts."""
 
 
 def measure_recall(
     store: Store,
     threshold: float,
-    sample: ScopedSample,
+    sample: SampleOfPart,
     progress: Callable[[int, int], None] | None,
 ) -> RecallReport:
     """Compare a random sample with all documents, in one snapshot; see Corpus.measure_recall."""
     with snapshot(store.engine) as connection:
-        parameters = {"scope": sample.scope}
+        parameters = {"part": sample.part}
         rows = fetch(connection, store.corpus, statements.IDS_WITH_SHINGLES, parameters)
         ids = np.array([id_ for (id_,) in rows], np.int64)
         size = min(sample.size, len(ids))
         chosen = np.sort(np.random.default_rng(sample.seed).choice(ids, size, replace=False))
-        comparison = _SampleComparison(connection, store, threshold, chosen, sample.scope)
+        comparison = _SampleComparison(connection, store, threshold, chosen, sample.part)
         return comparison.report(len(ids), progress)
 
 
@@ -78,14 +78,14 @@ class _SampleComparison:
         store: Store,
         threshold: float,
         sample_ids: Ids,
-        scope: str | None,
+        part: int | None,
     ) -> None:
         self._connection = connection
         self._vocabulary = WordNumbers(store.dictionary)
         self._corpus = store.corpus
         self._config = store.corpus.config
         self._threshold = threshold
-        self._scope = scope
+        self._part = part
         rows = self._execute(statements.SAMPLE_OF_IDS, [Array(sample_ids.astype(np.int32))])
         self._sample = StoredDocuments(self._corpus, self._vocabulary, rows)
         self._sample_rows = self._sample.rows()
@@ -101,9 +101,7 @@ class _SampleComparison:
 
         with_words: the number of documents that have words.
         """
-        ((documents, words),) = self._execute(
-            statements.COUNT_AND_MEAN_WORDS, {"scope": self._scope}
-        )
+        ((documents, words),) = self._execute(statements.COUNT_AND_MEAN_WORDS, {"part": self._part})
         self._compare_all(documents, progress)
         sampled_histogram = self._histogram_of_sample()
         count = len(self._pairs)
@@ -148,7 +146,7 @@ class _SampleComparison:
         with self._connection.cursor(self._corpus.label("measure recall"), binary=True) as cursor:
             cursor.itersize = DOCUMENTS_AT_ONCE
             statement = self._corpus.statement(statements.DOCUMENTS_WITH_SHINGLES)
-            cursor.execute(statement, {"scope": self._scope})
+            cursor.execute(statement, {"part": self._part})
             yield from cut(cursor, DOCUMENTS_AT_ONCE, lambda row: 4 * len(row[3] or row[4]))
 
     def _compare(self, index: Index, documents: StoredDocuments) -> None:
@@ -178,9 +176,9 @@ class _SampleComparison:
     def _look_up_of(self, documents: StoredDocuments, numbers: Ids) -> LookUp:
         """Return the look-up of documents."""
         signatures = documents.signatures(numbers)
-        scopes = None if self._scope is None else [self._scope] * len(numbers)
-        buckets = in_scopes(buckets_of(signatures, self._config), scopes)
-        return look_up_of(buckets, documents.shingle_counts[numbers], self._config, scopes)
+        parts = None if documents.parts is None else documents.parts[numbers]
+        buckets = in_parts(buckets_of(signatures, self._config), parts)
+        return look_up_of(buckets, documents.shingle_counts[numbers], self._config, parts)
 
     def _are_candidates(
         self, documents: StoredDocuments, few: Ids, many: Ids
@@ -198,7 +196,7 @@ class _SampleComparison:
         """Return how many others share enough buckets with each document of the sample."""
         buckets, sizes, _, threshold, _ = self._look_up
         places = [Array(buckets.owners()), Array(buckets.values)]
-        parameters = [*places, Array(sizes), threshold, self._scope]
+        parameters = [*places, Array(sizes), threshold, self._part]
         rows = self._execute(statements.COUNT_CANDIDATES, parameters)
         return sorted(count for (count,) in rows)
 

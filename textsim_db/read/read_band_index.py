@@ -30,37 +30,37 @@ Range = tuple[int, int]
 
 
 class BucketScan:
-    """Reads the band rows of all documents of a corpus, or of one language or scope."""
+    """Reads the band rows of all documents of a corpus, or of one language or part."""
 
-    def __init__(self, corpus: StoredCorpus, language: str | None, scope: str | None) -> None:
+    def __init__(self, corpus: StoredCorpus, language: str | None, part: int | None) -> None:
         self._corpus = corpus
         self._language = language
-        self._scope = scope
-        self._numbers: dict[str, int] = {}
-        """A number for each scope that was read."""
+        self._part = part
+        self._numbers: dict[int, int] = {}
+        """A number for each part that was read."""
         self._next_number = count()
-        self._scopes = np.empty(0, np.int32)
-        """The number of each document's scope, by id; -1 until it is read."""
+        self._parts = np.empty(0, np.int32)
+        """The number of each document's part, by id; -1 until it is read."""
         self._expired = np.empty(0, np.int32)
 
     def prepare(self, connection: Connection) -> None:
         """Make the server read the band index in order, instead of sorting the table."""
-        if self._scope is None:
+        if self._part is None:
             connection.execute(statements.READ_IN_INDEX_ORDER)
 
     def ranges(self, connection: Connection) -> list[Range]:
         """Cut all buckets into ranges with about the same number of rows."""
         row = connection.execute(self._corpus.statement(statements.SIZE_OF_BANDS)).fetchone()
         # NULL if the table has just been dropped. The statement that reads the table reports that.
-        parts = -(-int((row or (0,))[0] or 0) // RANGE_BYTES) or 1
-        bounds = [_LOWEST + BUCKETS * i // parts for i in range(parts + 1)]
+        ranges = -(-int((row or (0,))[0] or 0) // RANGE_BYTES) or 1
+        bounds = [_LOWEST + BUCKETS * i // ranges for i in range(ranges + 1)]
         return [(low, high - 1) for low, high in pairwise(bounds)]
 
     def rows(self, connection: Connection, buckets: Range) -> Int64Array:
         """Read the band rows of a range of buckets, sorted, as grouped() takes them."""
         statement: LiteralString = statements.BAND_ROWS
-        if self._scope is not None:
-            statement = statements.BAND_ROWS_OF_SCOPE
+        if self._part is not None:
+            statement = statements.BAND_ROWS_OF_PART
         elif self._language is not None:
             statement = statements.BAND_ROWS_OF_LANGUAGE
         low, high = buckets
@@ -71,7 +71,7 @@ class BucketScan:
             "bands": config.bands,
             "rows": config.rows,
             "language": self._language,
-            "scope": self._scope,
+            "part": self._part,
         }
         rows = load_int8_array(*fetch_arrays(connection, self._corpus, statement, parameters))
         if (rows[1:] < rows[:-1]).any():  # a join, or a plan that does not read the index in order
@@ -84,43 +84,43 @@ class BucketScan:
         """Read which documents have expired; their rows are left out."""
         self._expired = expired_ids(connection, self._corpus)
 
-    def prepare_scopes(self, connection: Connection) -> None:
-        """Make room for the scopes of all documents, if buckets may have documents of several scopes."""
+    def prepare_parts(self, connection: Connection) -> None:
+        """Make room for the parts of all documents, if buckets may have documents of several parts."""
         if self._are_mixed:
             ((highest,),) = fetch(connection, self._corpus, statements.HIGHEST_ID)
             # Rows of documents that are not stored take the last place, which stays -1.
-            self._scopes = np.full(highest + 2, -1, np.int32)
+            self._parts = np.full(highest + 2, -1, np.int32)
 
     @property
     def _are_mixed(self) -> bool:
-        return self._corpus.config.scoped and self._scope is None
+        return self._corpus.config.scoped and self._part is None
 
     def _apart(self, connection: Connection, rows: Int64Array) -> Int64Array:
-        """Return the rows of buckets with several rows, and part buckets of several scopes.
+        """Return the rows of buckets with several rows, and part buckets of several parts.
 
-        Documents of several scopes meet by chance, in few buckets. Then buckets are numbered anew.
+        Documents of several parts meet by chance, in few buckets. Then buckets are numbered anew.
         """
         is_same = rows[1:] >> 32 == rows[:-1] >> 32
         rows = rows[np.append(False, is_same)[: len(rows)] | np.append(is_same, False)[: len(rows)]]
-        scopes = self._scopes_of(connection, ids_of_rows(rows))
+        parts = self._parts_of(connection, ids_of_rows(rows))
         buckets = rows >> 32
-        if not ((buckets[1:] == buckets[:-1]) & (scopes[1:] != scopes[:-1])).any():
+        if not ((buckets[1:] == buckets[:-1]) & (parts[1:] != parts[:-1])).any():
             return rows
-        order = np.lexsort((rows, scopes, buckets))
-        rows, scopes, buckets = rows[order], scopes[order], buckets[order]
-        numbers = np.cumsum(begins_run(buckets, scopes), dtype=np.int64)
+        order = np.lexsort((rows, parts, buckets))
+        rows, parts, buckets = rows[order], parts[order], buckets[order]
+        numbers = np.cumsum(begins_run(buckets, parts), dtype=np.int64)
         return numbers << 32 | rows & 0xFFFFFFFF
 
-    def _scopes_of(self, connection: Connection, ids: Int32Array) -> Int32Array:
-        """Return the numbers of the scopes of documents; another thread may read the same scopes."""
-        places = np.minimum(ids, len(self._scopes) - 1)
-        unread = np.unique(ids[self._scopes[places] < 0])
+    def _parts_of(self, connection: Connection, ids: Int32Array) -> Int32Array:
+        """Return the numbers of the parts of documents; another thread may read the same parts."""
+        places = np.minimum(ids, len(self._parts) - 1)
+        unread = np.unique(ids[self._parts[places] < 0])
         if len(unread):
-            read = fetch(connection, self._corpus, statements.SCOPES_OF_IDS, [Array(unread)])
-            for scope, documents in read:
-                number = self._numbers.setdefault(scope, next(self._next_number))
-                self._scopes[load_int4_array(documents)] = number
-        numbers: Int32Array = self._scopes[places]
+            read = fetch(connection, self._corpus, statements.PARTS_OF_IDS, [Array(unread)])
+            for part, documents in read:
+                number = self._numbers.setdefault(part, next(self._next_number))
+                self._parts[load_int4_array(documents)] = number
+        numbers: Int32Array = self._parts[places]
         return numbers
 
 

@@ -48,7 +48,7 @@ from textsim_db.results import Candidate, Match
 from textsim_db.sketch.exact_prefix import smallest_of
 from textsim_db.sketch.fast_similarity import estimates
 from textsim_db.sketch.fingerprints import passage_shingles
-from textsim_db.sketch.ragged import Scopes, Signatures, in_scopes
+from textsim_db.sketch.ragged import Parts, Signatures, in_parts, part_only
 from textsim_db.sketch.sketch_texts import Sketches, buckets_of, sketch, sketch_tokens
 from textsim_db.text.run_ahead import ahead, cut
 from textsim_db.text.storable_text import to_bytes
@@ -91,44 +91,43 @@ def query(store: Store, text: str, criterion: Criterion) -> list[Match]:
 def search_text(store: Store, text: str, criterion: Criterion) -> Searched:
     """Return the candidates and the matches of a text."""
     store = _at_threshold(store, criterion)
-    scopes = None if criterion.scope is None else [criterion.scope]
-    sketches = _sketch_one(store, text, criterion.language, scopes)
+    parts = part_only(criterion.part)
+    sketches = _sketch_one(store, text, criterion.language, parts)
     if _finds_passages(store, criterion):
-        look_up = _passage_look_up(store, sketches.tokens, scopes)
+        look_up = _passage_look_up(store, sketches.tokens, parts)
     else:
         warn_of_misses(store.corpus, criterion, int(sketches.shingle_counts[0]))
-        look_up = _look_up(store, sketches, scopes)
+        look_up = _look_up(store, sketches)
     candidates = find_candidates(store, look_up, criterion.language)
     (matches,) = _matches(store, sketches, candidates, criterion)
     return Searched(sketches.tokens, candidates, matches)
 
 
 def nearest(
-    store: Store, text: str, count: int, language: str | None, scope: str | None
+    store: Store, text: str, count: int, language: str | None, part: int | None
 ) -> list[Match]:
     """Return the documents of an exact corpus that are most similar to a text, best first."""
     # At this threshold all shingles of the text are looked up.
-    any_similarity = Criterion(JACCARD, 1e-9, language, scope)
+    any_similarity = Criterion(JACCARD, 1e-9, language, part)
     store = _with_threshold(store, any_similarity.threshold)
-    scopes = None if scope is None else [scope]
-    sketches = _sketch_one(store, text, language, scopes)
-    candidates = find_candidates(store, _look_up(store, sketches, scopes), language)
+    sketches = _sketch_one(store, text, language, part_only(part))
+    candidates = find_candidates(store, _look_up(store, sketches), language)
     return _matches(store, sketches, candidates, any_similarity, count)[0][:count]
 
 
 def query_many(
-    store: Store, texts: Sequence[str], criterion: Criterion, scopes: Scopes = None
+    store: Store, texts: Sequence[str], criterion: Criterion, parts: Parts = None
 ) -> list[list[Match]]:
     """Return the matches of several texts, with one round of SQL for each QUERIES_AT_ONCE texts.
 
-    scopes: the scope of each text, if the corpus is scoped.
+    parts: the part of each text, if the corpus has parts.
     """
     data = [placed_bytes(text, f"text {number}") for number, text in enumerate(texts, 1)]
-    return list(chain.from_iterable(_query_in_rounds(store, data, criterion, scopes)))
+    return list(chain.from_iterable(_query_in_rounds(store, data, criterion, parts)))
 
 
 def query_frame(
-    store: Store, queries: QueryTexts, criterion: Criterion, scopes: Scopes, most: int | None
+    store: Store, queries: QueryTexts, criterion: Criterion, parts: Parts, most: int | None
 ) -> tuple[list[int], list[str], list[float]]:
     """Return columns of the matches of a frame's texts: the row of the text, key and similarity.
 
@@ -139,7 +138,7 @@ def query_frame(
     keys: list[str] = []
     similarities: list[float] = []
     first = 0
-    for matches_of_texts in _query_in_rounds(store, data, criterion, scopes):
+    for matches_of_texts in _query_in_rounds(store, data, criterion, parts):
         for number, matches in enumerate(matches_of_texts, first):
             for key, similarity, _ in matches[:most]:
                 numbers.append(number)
@@ -150,7 +149,7 @@ def query_frame(
 
 
 def _query_in_rounds(
-    store: Store, data: Sequence[bytes], criterion: Criterion, scopes: Scopes
+    store: Store, data: Sequence[bytes], criterion: Criterion, parts: Parts
 ) -> Iterator[list[list[Match]]]:
     """Yield the matches of several texts, in parts."""
     store = _at_threshold(store, criterion)
@@ -158,24 +157,24 @@ def _query_in_rounds(
     if not finds_passages:
         warn_of_misses(store.corpus, criterion)
 
-    def to_sketches(part: Sequence[bytes], scopes: Scopes) -> Sketches:
-        return sketch(part, store.corpus.config, criterion.language, scopes, finds_passages)
+    def to_sketches(data: Sequence[bytes], parts: Parts) -> Sketches:
+        return sketch(data, store.corpus.config, criterion.language, parts, finds_passages)
 
-    return _in_rounds(store, data, scopes, to_sketches, criterion)
+    return _in_rounds(store, data, parts, to_sketches, criterion)
 
 
 def query_forms(
-    store: Store, forms: Sequence[str], criterion: Criterion, scopes: Scopes
+    store: Store, forms: Sequence[str], criterion: Criterion, parts: Parts
 ) -> list[list[Match]]:
     """Return the matches of stored normal forms; a document is among its own matches."""
     store = _at_threshold(store, criterion)
     finds_passages = _finds_passages(store, criterion)
 
-    def to_sketches(data: Sequence[bytes], scopes: Scopes) -> Sketches:
-        return sketch_tokens(tokens_of(data), store.corpus.config, scopes, finds_passages)
+    def to_sketches(data: Sequence[bytes], parts: Parts) -> Sketches:
+        return sketch_tokens(tokens_of(data), store.corpus.config, parts, finds_passages)
 
     data = [form.encode() for form in forms]
-    return list(chain.from_iterable(_in_rounds(store, data, scopes, to_sketches, criterion)))
+    return list(chain.from_iterable(_in_rounds(store, data, parts, to_sketches, criterion)))
 
 
 def neighbours(store: Store, key: str, criterion: Criterion) -> list[Match]:
@@ -189,11 +188,11 @@ def neighbours(store: Store, key: str, criterion: Criterion) -> list[Match]:
         signatures = smallest_of(signatures, document.shingle_counts, config.threshold)
     if _finds_passages(store, criterion):
         tokens = tokens_of([form.encode() for form in forms_of_rows(store, [stored])])
-        look_up = _passage_look_up(store, tokens, document.scopes)
+        look_up = _passage_look_up(store, tokens, document.parts)
     else:
         warn_of_misses(store.corpus, criterion, int(document.shingle_counts[0]))
-        buckets = in_scopes(buckets_of(signatures, config), document.scopes)
-        look_up = look_up_of(buckets, document.shingle_counts, config, document.scopes)
+        buckets = in_parts(buckets_of(signatures, config), document.parts)
+        look_up = look_up_of(buckets, document.shingle_counts, config, document.parts)
     rows = find_candidates(store, look_up, criterion.language).rows
     candidates = CandidateRows.of_one_query([row for row in rows if row[0] != stored[0]])
     if not candidates.rows:
@@ -204,12 +203,11 @@ def neighbours(store: Store, key: str, criterion: Criterion) -> list[Match]:
 
 
 def candidates_of(
-    store: Store, text: str, language: str | None, scope: str | None
+    store: Store, text: str, language: str | None, part: int | None
 ) -> list[Candidate]:
     """Return the candidates of a text, most shared buckets first."""
-    scopes = None if scope is None else [scope]
-    sketches = _sketch_one(store, text, language, scopes)
-    shared = count_shared_buckets(store, sketches, language, scope)
+    sketches = _sketch_one(store, text, language, part_only(part))
+    shared = count_shared_buckets(store, sketches, language, part)
     return sorted((Candidate(*row) for row in shared), key=lambda c: (-c.shared, c.key))
 
 
@@ -226,22 +224,20 @@ def forms_of_rows(store: Store, rows: Sequence[tuple[Any, ...]]) -> list[str]:
 def _in_rounds(
     store: Store,
     data: Sequence[bytes],
-    scopes: Scopes,
-    to_sketches: Callable[[Sequence[bytes], Scopes], Sketches],
+    parts: Parts,
+    to_sketches: Callable[[Sequence[bytes], Parts], Sketches],
     criterion: Criterion,
 ) -> Iterator[list[list[Match]]]:
     """Yield the matches of each round of queries; while one is verified, later ones are fetched."""
 
-    def sketched(part: list[tuple[bytes, str | None]]) -> tuple[Sketches, Scopes]:
-        texts = [text for text, _ in part]
-        own = None if scopes is None else [str(scope) for _, scope in part]
-        return to_sketches(texts, own), own
+    def sketched(items: list[tuple[bytes, int]]) -> Sketches:
+        own = None if parts is None else np.array([part for _, part in items], np.int64)
+        return to_sketches([text for text, _ in items], own)
 
-    def with_candidates(query: tuple[Sketches, Scopes]) -> tuple[Sketches, CandidateRows]:
-        sketches, own = query
-        return sketches, _candidates(store, sketches, own, criterion)
+    def with_candidates(sketches: Sketches) -> tuple[Sketches, CandidateRows]:
+        return sketches, _candidates(store, sketches, criterion)
 
-    items = zip(data, [None] * len(data) if scopes is None else scopes, strict=True)
+    items = zip(data, [0] * len(data) if parts is None else parts.tolist(), strict=True)
     with (
         closing(ahead(cut(items, QUERIES_AT_ONCE, lambda item: len(item[0])), sketched)) as queries,
         closing(ahead(queries, with_candidates, LOOK_UPS, LOOK_UPS)) as rounds,
@@ -250,31 +246,29 @@ def _in_rounds(
             yield _matches(store, sketches, candidates, criterion)
 
 
-def _candidates(
-    store: Store, sketches: Sketches, scopes: Scopes, criterion: Criterion
-) -> CandidateRows:
+def _candidates(store: Store, sketches: Sketches, criterion: Criterion) -> CandidateRows:
     if _finds_passages(store, criterion):
-        return find_candidates(
-            store, passage_look_up(sketches.fingerprints, scopes), criterion.language
-        )
-    return find_candidates(store, _look_up(store, sketches, scopes), criterion.language)
+        look_up = passage_look_up(sketches.fingerprints, sketches.parts)
+        return find_candidates(store, look_up, criterion.language)
+    return find_candidates(store, _look_up(store, sketches), criterion.language)
 
 
-def _sketch_one(store: Store, text: str, language: str | None, scopes: Scopes) -> Sketches:
+def _sketch_one(store: Store, text: str, language: str | None, parts: Parts) -> Sketches:
     """Return the sketch of one text, without fingerprints."""
     config = store.corpus.config
-    return sketch([to_bytes(text)], config, language, scopes, needs_fingerprints=False)
+    return sketch([to_bytes(text)], config, language, parts, needs_fingerprints=False)
 
 
-def _look_up(store: Store, sketches: Sketches, scopes: Scopes) -> LookUp:
-    return look_up_of(sketches.buckets, sketches.shingle_counts, store.corpus.config, scopes)
+def _look_up(store: Store, sketches: Sketches) -> LookUp:
+    config = store.corpus.config
+    return look_up_of(sketches.buckets, sketches.shingle_counts, config, sketches.parts)
 
 
-def _passage_look_up(store: Store, tokens: Tokens, scopes: Scopes) -> LookUp:
+def _passage_look_up(store: Store, tokens: Tokens, parts: Parts) -> LookUp:
     """Return the look-up of one text by its passages, and log a warning if it may miss documents."""
     shingles = passage_shingles(tokens, store.corpus.config)
     warn_of_missed_passages(store.corpus, tokens, shingles)
-    return look_up_of_shingles(shingles, store.corpus.config, scopes)
+    return look_up_of_shingles(shingles, store.corpus.config, parts)
 
 
 def _finds_passages(store: Store, criterion: Criterion) -> bool:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Final, LiteralString
 
 _WORDS: Final[LiteralString] = """d.id, d.key, d.shingle_count,
-    pg_catalog.array_send(d.word_ids), d.normal_form, d.scope"""
+    pg_catalog.array_send(d.word_ids), d.normal_form, d.part"""
 """The columns that StoredDocuments needs to compare words."""
 _FIELDS: Final[LiteralString] = f"{_WORDS}, pg_catalog.array_send(d.signature)"
 """The columns that StoredDocuments needs to compare words and signatures."""
@@ -107,8 +107,8 @@ EXACT_CANDIDATES_OF_MANY: Final = _of_many("""
         WHERE textsim._is_candidate(
             s.shared, e.shingle_count, (%s::integer[])[s.query + 1], %s)""")
 OF_LANGUAGE: Final[LiteralString] = " AND d.language = %s"
-OF_SCOPE: Final[LiteralString] = " AND d.scope = %s"
-"""Limit the statements above to the documents of one language, or of one scope."""
+OF_PART: Final[LiteralString] = " AND d.part = %s"
+"""Limit the statements above to the documents of one language, or of one part."""
 
 DOCUMENT_OF_KEY: Final[LiteralString] = (
     f"SELECT {_FIELDS} FROM {{document}} d WHERE d.key = %s{{alive}}"
@@ -142,14 +142,14 @@ FROM {band} b JOIN {document} d ON d.id = b.document_id
 WHERE b.bucket BETWEEN %(low)s::integer AND %(high)s::integer AND d.language = %(language)s
 """
 # The band rows have no index on their documents, so the signatures give the buckets.
-BAND_ROWS_OF_SCOPE: Final[LiteralString] = """
-/* textsim-db: pairs of corpus {id}: band rows of a scope */
+BAND_ROWS_OF_PART: Final[LiteralString] = """
+/* textsim-db: pairs of corpus {id}: band rows of a part */
 SELECT pg_catalog.array_send(pg_catalog.array_agg(
     (b.bucket::bigint << 32) + 2147483648 + d.id))
 FROM {document} d
 CROSS JOIN LATERAL pg_catalog.unnest(
-    textsim._in_scope(textsim._buckets(d.signature, %(bands)s, %(rows)s), d.scope)) b (bucket)
-WHERE b.bucket BETWEEN %(low)s::integer AND %(high)s::integer AND d.scope = %(scope)s
+    textsim._in_part(textsim._buckets(d.signature, %(bands)s, %(rows)s), d.part)) b (bucket)
+WHERE b.bucket BETWEEN %(low)s::integer AND %(high)s::integer AND d.part = %(part)s
     AND (%(language)s::text IS NULL OR d.language = %(language)s)
 """
 EXPIRED_DOCUMENTS: Final[LiteralString] = """
@@ -158,9 +158,9 @@ SELECT pg_catalog.array_send(pg_catalog.array_agg(d.id ORDER BY d.id))
 FROM {document} d WHERE d.expires_at <= pg_catalog.now()
 """
 HIGHEST_ID: Final[LiteralString] = "SELECT coalesce(max(d.id), 0) FROM {document} d"
-SCOPES_OF_IDS: Final[LiteralString] = """
-/* textsim-db: pairs of corpus {id}: scopes */
-SELECT d.scope COLLATE "C", pg_catalog.array_send(pg_catalog.array_agg(d.id))
+PARTS_OF_IDS: Final[LiteralString] = """
+/* textsim-db: pairs of corpus {id}: parts */
+SELECT d.part, pg_catalog.array_send(pg_catalog.array_agg(d.id))
 FROM {document} d WHERE d.id = ANY (%s) GROUP BY 1
 """
 # Different words may have the same hash, because hash_array_extended() folds the hash of each element
@@ -170,14 +170,14 @@ HASHES_OF_WORDS: Final[LiteralString] = """
 SELECT pg_catalog.array_send(pg_catalog.array_agg(d.id)),
     pg_catalog.array_send(pg_catalog.array_agg(coalesce(
         pg_catalog.hash_array_extended(d.word_ids, 0),
-        pg_catalog.hashtextextended(d.normal_form, 0)) # textsim._scope_hash(d.scope)))
+        pg_catalog.hashtextextended(d.normal_form, 0)) # coalesce(d.part, 0)))
 FROM {document} d WHERE d.id = ANY (%s::integer[])
 """
 COPIES: Final[LiteralString] = """
 /* textsim-db: pairs of corpus {id}: copies */
 SELECT pg_catalog.array_send(pg_catalog.array_agg(d.id))
 FROM {document} d WHERE d.id = ANY (%s::integer[])
-GROUP BY d.word_ids, d.normal_form, d.scope HAVING count(*) > 1
+GROUP BY d.word_ids, d.normal_form, d.part HAVING count(*) > 1
 """
 # The caller replaces d.signature with the first values of its bands. The statement skips damaged
 # signatures, whose length is wrong.
@@ -211,7 +211,7 @@ SELECT textsim._count_documents_of(c, %s::integer, %s)
 {_CORPUS_WITH_PASSAGES}"""
 FINGERPRINTS_OF_MANY: Final[LiteralString] = f"""
 /* textsim-db: shared passages of corpus {{id}}: fingerprints of many documents */
-SELECT pg_catalog.array_send(f.fingerprints), f.scopes
+SELECT pg_catalog.array_send(f.fingerprints), f.parts
 FROM (SELECT c {_CORPUS_WITH_PASSAGES}) o, textsim._fingerprints_of_all(o.c, %s) f
 """
 SHARED_FINGERPRINTS: Final[LiteralString] = """
@@ -219,9 +219,9 @@ SHARED_FINGERPRINTS: Final[LiteralString] = """
 SELECT x.document_id, pg_catalog.array_send(pg_catalog.array_agg(DISTINCT y.document_id))
 FROM {passage} x JOIN {passage} y ON y.fingerprint = x.fingerprint AND y.document_id > x.document_id
 WHERE NOT EXISTS (
-    SELECT FROM unnest(%s::integer[], %s::text[]) k (fingerprint, scope)
-    WHERE k.fingerprint = x.fingerprint AND (k.scope IS NULL OR k.scope = (
-        SELECT o.scope FROM {document} o WHERE o.id = x.document_id)))
+    SELECT FROM unnest(%s::integer[], %s::bigint[]) k (fingerprint, part)
+    WHERE k.fingerprint = x.fingerprint AND (k.part IS NULL OR k.part = (
+        SELECT o.part FROM {document} o WHERE o.id = x.document_id)))
 GROUP BY x.document_id
 """
 DOCUMENTS_OF_IDS: Final[LiteralString] = f"""
@@ -279,7 +279,7 @@ FORCED_KEYS: Final[LiteralString] = """
 IDS_WITH_SHINGLES: Final[LiteralString] = """
 SELECT d.id FROM {document} d
 WHERE pg_catalog.cardinality(d.signature) > 0
-    AND (%(scope)s::text IS NULL OR d.scope = %(scope)s){alive}
+    AND (%(part)s::bigint IS NULL OR d.part = %(part)s){alive}
 ORDER BY d.id
 """
 COUNT_AND_MEAN_WORDS: Final[LiteralString] = """
@@ -287,7 +287,7 @@ SELECT count(*), coalesce(avg(coalesce(
     pg_catalog.cardinality(d.word_ids),
     -- The words of this document have no ids yet.
     pg_catalog.cardinality(pg_catalog.string_to_array(d.normal_form, ' ')))), 0)::float8
-FROM {document} d WHERE (%(scope)s::text IS NULL OR d.scope = %(scope)s){alive}
+FROM {document} d WHERE (%(part)s::bigint IS NULL OR d.part = %(part)s){alive}
 """
 SAMPLE_OF_IDS: Final[LiteralString] = f"""
 SELECT {_FIELDS} FROM {{document}} d WHERE d.id = ANY (%s::integer[]) ORDER BY d.id
@@ -295,7 +295,7 @@ SELECT {_FIELDS} FROM {{document}} d WHERE d.id = ANY (%s::integer[]) ORDER BY d
 DOCUMENTS_WITH_SHINGLES: Final[LiteralString] = f"""
 SELECT {_FIELDS} FROM {{document}} d
 WHERE pg_catalog.cardinality(d.signature) > 0
-    AND (%(scope)s::text IS NULL OR d.scope = %(scope)s){{alive}}
+    AND (%(part)s::bigint IS NULL OR d.part = %(part)s){{alive}}
 """
 COUNT_CANDIDATES: Final[LiteralString] = """
 /* textsim-db: measure recall of corpus {id}: candidates */
@@ -308,14 +308,14 @@ FROM (
 ) p
 JOIN {document} d ON d.id = p.document_id
 WHERE textsim._is_candidate(p.shared, d.shingle_count, (%s::integer[])[p.query + 1], %s)
-    AND d.scope IS NOT DISTINCT FROM %s::text{alive}
+    AND d.part IS NOT DISTINCT FROM %s::bigint{alive}
 GROUP BY p.query
 """
 
 # Statistics.
 
 _CHOSEN: Final[LiteralString] = """(%(language)s::text IS NULL OR d.language = %(language)s)
-    AND (%(scope)s::text IS NULL OR d.scope = %(scope)s){alive}"""
+    AND (%(part)s::bigint IS NULL OR d.part = %(part)s){alive}"""
 WORDS: Final[LiteralString] = f"""
 SELECT pg_catalog.array_send(d.word_ids), d.normal_form FROM {{document}} d
 WHERE {_CHOSEN} ORDER BY d.id
@@ -326,7 +326,7 @@ GROUP BY d.language ORDER BY count(*) DESC, d.language
 """
 RANDOM_DOCUMENTS: Final[LiteralString] = f"""
 /* textsim-db: statistics of corpus {{id}}: sample */
-SELECT key, pg_catalog.array_send(word_ids), normal_form, scope FROM {{document}}
+SELECT key, pg_catalog.array_send(word_ids), normal_form, part FROM {{document}}
 WHERE id = ANY (
     SELECT d.id FROM {{document}} d WHERE d.shingle_count > 0 AND {_CHOSEN}
     ORDER BY pg_catalog.hashint8extended(d.id, %(seed)s) LIMIT %(sample)s
@@ -338,7 +338,7 @@ SELECT s.size, count(*) FROM (SELECT count(*) AS size FROM {band} GROUP BY bucke
 GROUP BY s.size ORDER BY s.size
 """
 BUCKET_SIZES_OF_SOME: Final[LiteralString] = f"""
-/* textsim-db: statistics of corpus {{id}}: buckets of a language or a scope */
+/* textsim-db: statistics of corpus {{id}}: buckets of a language or a part */
 SELECT s.size, count(*)
 FROM (
     SELECT count(*) AS size

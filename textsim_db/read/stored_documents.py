@@ -16,7 +16,7 @@ from textsim_db.db.binary_rows import load_int4_arrays, load_signatures
 from textsim_db.db.dictionary import Dictionary, unknown_word
 from textsim_db.db.stored_corpus import StoredCorpus
 from textsim_db.settings.corpus_settings import Shingle
-from textsim_db.sketch.ragged import Scopes, Signatures
+from textsim_db.sketch.ragged import Parts, Signatures
 from textsim_db.text.hashing import SPREAD, enter, find, hash_table, is_taken, number_at
 from textsim_db.text.numba_compiler import ByteArray, Int32Array, Int64Array, inlined_kernel, kernel
 from textsim_db.text.tokens import Tokens, tokens_of
@@ -130,7 +130,7 @@ class WordNumbers:
 class StoredDocuments:
     """Stored documents, as a search or a comparison reads them.
 
-    rows: (id, key, shingle count, word ids, normal form, scope), and the signature if signatures() is
+    rows: (id, key, shingle count, word ids, normal form, part), and the signature if signatures() is
     called. Word ids and signature are in the format of array_send. A document has either word ids, or
     a normal form if its words have no ids yet.
     """
@@ -152,9 +152,9 @@ class StoredDocuments:
         return np.array([row[0] for row in self._rows], np.int64)
 
     @property
-    def scopes(self) -> Scopes:
-        """The scope of each document."""
-        return [row[5] for row in self._rows] if self.config.scoped else None
+    def parts(self) -> Parts:
+        """The part of each document."""
+        return np.array([row[5] for row in self._rows], np.int64) if self.config.scoped else None
 
     def rows(self, of_shingles: bool = True) -> Rows:
         """Return the integers that a measure compares: word ids, or code points.

@@ -36,8 +36,8 @@ def learn_common(samples: Iterable[Tokens], config: CorpusConfig) -> CorpusConfi
     """Return the configuration with the common shingles of a sample of documents, in parts.
 
     An exact corpus learns the list of its shingles, and a corpus with passages the list of its
-    passages. If there are fewer than FEWEST_DOCUMENTS documents, it learns none. In a scoped corpus no
-    class leaves shingles out: the documents of one scope would hide passages of another.
+    passages. If there are fewer than FEWEST_DOCUMENTS documents, it learns none. In a corpus with
+    parts no class leaves shingles out: the documents of one part would hide passages of another.
     """
     documents = 0
     shingles, passages = [np.empty(0, np.int64)], [np.empty(0, np.int64)]

@@ -1,8 +1,9 @@
-"""Arrays of different lengths as one array and its bounds, also mixed with scopes; pure.
+"""Arrays of different lengths as one array and its bounds, also mixed with parts; pure.
 
-A band row and a lock hold a bucket that is mixed with the hash of its scope. So an index that knows no
-scopes leads to the documents of one scope, and to a few others by chance. A reader that finds
-documents by their buckets compares the scopes, too.
+A corpus may have parts, whose documents never meet. A part is a number. A band row and a lock hold a
+bucket that is mixed with its low 32 bits. So an index that knows no parts leads to the documents of one
+part, and to a few others by chance. A reader that finds documents by their buckets compares the parts,
+too.
 """
 
 from __future__ import annotations
@@ -13,7 +14,6 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from textsim_db.text.hashing import hash_texts
 from textsim_db.text.numba_compiler import BoolArray, Int32Array, Int64Array
 
 
@@ -100,27 +100,31 @@ def of_rows(matrix: npt.NDArray[Any], is_filled: npt.NDArray[np.bool_]) -> Ragge
 
 Item = TypeVar("Item", bound=Hashable)
 
-Scopes = Sequence[str] | None
-"""The scope of each of several documents; None if their corpus is not scoped."""
+Parts = Int64Array | None
+"""The part of each of several documents: (documents,); None if their corpus has no parts."""
 
 
-def in_scopes(buckets: Buckets, scopes: Scopes) -> Buckets:
+def in_parts(buckets: Buckets, parts: Parts) -> Buckets:
     """Return the buckets of documents as they are stored and locked."""
-    if scopes is None:
+    if parts is None:
         return buckets
-    numbers, names = numbered(scopes)
-    hashes = np.array(hash_texts(names), np.int64).astype(np.int32)  # the low half
-    return Ragged(buckets.values ^ np.repeat(hashes[numbers], buckets.sizes), buckets.offsets)
+    bits = np.repeat(parts.astype(np.int32), buckets.sizes)
+    return Ragged(buckets.values ^ bits, buckets.offsets)
 
 
-def apart(buckets: Buckets, scopes: Scopes) -> Buckets:
-    """Return numbers instead of buckets, which are equal only for equal buckets of one scope."""
-    if scopes is None:
+def apart(buckets: Buckets, parts: Parts) -> Buckets:
+    """Return numbers instead of buckets, which are equal only for equal buckets of one part."""
+    if parts is None:
         return buckets
-    owners = np.repeat(numbered(scopes)[0], buckets.sizes)
+    owners = np.repeat(np.unique(parts, return_inverse=True)[1], buckets.sizes)
     keys = owners << 32 | buckets.values.astype(np.int64) & 0xFFFFFFFF
     numbers: Int32Array = np.unique(keys, return_inverse=True)[1].astype(np.int32)
     return Ragged(numbers, buckets.offsets)
+
+
+def part_only(part: int | None) -> Parts:
+    """Return the part of a single document."""
+    return None if part is None else np.array([part], np.int64)
 
 
 def numbered(items: Sequence[Item]) -> tuple[Int64Array, list[Item]]:

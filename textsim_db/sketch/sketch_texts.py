@@ -13,7 +13,16 @@ from textsim_db.settings.corpus_settings import RECIPE, CorpusConfig
 from textsim_db.sketch import fast_similarity
 from textsim_db.sketch.exact_prefix import NO_COMMON, smallest_values
 from textsim_db.sketch.fingerprints import Fingerprints, fingerprints_of
-from textsim_db.sketch.ragged import Buckets, Ragged, Scopes, Signatures, in_scopes, joined, of_rows
+from textsim_db.sketch.ragged import (
+    Buckets,
+    Parts,
+    Ragged,
+    Signatures,
+    in_parts,
+    joined,
+    of_rows,
+    part_only,
+)
 from textsim_db.text.boilerplate import words_of_shingles
 from textsim_db.text.hashing import hash_bands
 from textsim_db.text.languages import identify
@@ -43,16 +52,18 @@ class Sketches:
     """The number of distinct shingles of each document: (documents,)."""
     signatures: Signatures
     buckets: Buckets
-    """The buckets as they are stored: in a scoped corpus, mixed with the scopes."""
+    """The buckets as they are stored: mixed with the parts."""
     fingerprints: Fingerprints | None
-    """The fingerprints, not mixed with scopes; None in a corpus without passages, or if not needed."""
+    """The fingerprints, not mixed with parts; None in a corpus without passages, or if not needed."""
+    parts: Parts
+    """The part of each document; None in a corpus without parts."""
 
 
 def sketch(
     texts: Sequence[bytes],
     config: CorpusConfig,
     language: str | None = None,
-    scopes: Scopes = None,
+    parts: Parts = None,
     needs_fingerprints: bool = True,
 ) -> Sketches:
     """Compute the words, signatures and buckets of several texts in UTF-8.
@@ -60,7 +71,7 @@ def sketch(
     language: the language of all texts. If None, it is identified if stop words depend on it.
     """
     tokens = tokens_without(texts, config, language)
-    return sketch_tokens(tokens, config, scopes, needs_fingerprints)
+    return sketch_tokens(tokens, config, parts, needs_fingerprints)
 
 
 def tokens_without(
@@ -143,17 +154,17 @@ def tokens_and_languages(tokens: Tokens, config: CorpusConfig) -> tuple[Tokens, 
 
 
 def sketch_tokens(
-    tokens: Tokens, config: CorpusConfig, scopes: Scopes = None, needs_fingerprints: bool = True
+    tokens: Tokens, config: CorpusConfig, parts: Parts = None, needs_fingerprints: bool = True
 ) -> Sketches:
     """Compute the shingles, signatures and buckets of texts from their words."""
-    parts = [_counts_and_signatures(part, config) for part in tokens.parts(_BYTES_AT_ONCE)]
-    counts, signatures = parts[0]
-    if len(parts) > 1:
-        counts = np.concatenate([counts for counts, _ in parts])
-        signatures = joined([signatures for _, signatures in parts])
-    buckets = in_scopes(buckets_of(signatures, config), scopes)
+    chunks = [_counts_and_signatures(chunk, config) for chunk in tokens.parts(_BYTES_AT_ONCE)]
+    counts, signatures = chunks[0]
+    if len(chunks) > 1:
+        counts = np.concatenate([counts for counts, _ in chunks])
+        signatures = joined([signatures for _, signatures in chunks])
+    buckets = in_parts(buckets_of(signatures, config), parts)
     fingerprints = fingerprints_of(tokens, config) if needs_fingerprints else None
-    return Sketches(tokens, counts, signatures, buckets, fingerprints)
+    return Sketches(tokens, counts, signatures, buckets, fingerprints, parts)
 
 
 def _counts_and_signatures(tokens: Tokens, config: CorpusConfig) -> tuple[Int64Array, Signatures]:
@@ -170,7 +181,7 @@ def _counts_and_signatures(tokens: Tokens, config: CorpusConfig) -> tuple[Int64A
 
 
 def buckets_of(signatures: Signatures, config: CorpusConfig) -> Buckets:
-    """Return the buckets of documents without scopes; a document with an empty signature has none.
+    """Return the buckets of documents without parts; a document with an empty signature has none.
 
     The buckets of an exact corpus are the signatures themselves.
     """
@@ -209,13 +220,12 @@ def signature(text: str, config: CorpusConfig) -> Int16Array | Int32Array:
     return sketch([to_bytes(text)], config).signatures.values
 
 
-def buckets(text: str, config: CorpusConfig, scope: str | None = None) -> Int32Array:
+def buckets(text: str, config: CorpusConfig, part: int | None = None) -> Int32Array:
     """Return the buckets of a text: int32 of shape (buckets,), or (0,) for one with no words.
 
     Raises DocumentError for a text that cannot be stored.
     """
-    scopes = None if scope is None else [scope]
-    return sketch([to_bytes(text)], config, scopes=scopes).buckets.values
+    return sketch([to_bytes(text)], config, parts=part_only(part)).buckets.values
 
 
 def golden(config: CorpusConfig) -> tuple[Int16Array | Int32Array, Int32Array]:

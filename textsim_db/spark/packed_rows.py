@@ -23,8 +23,8 @@ from textsim_db.errors import InputError
 from textsim_db.settings.corpus_settings import CorpusConfig, Shingle
 from textsim_db.sketch.ragged import (
     Buckets,
+    Parts,
     Ragged,
-    Scopes,
     apart,
     begins_run,
     numbered,
@@ -123,7 +123,7 @@ LOADED_BYTES = 512 * 1024 * 1024
 class LoadedDocuments:
     """Documents in memory, numbered in the order of their keys; copies are folded.
 
-    Texts are the different texts of each scope, numbered in the order of their lowest keys.
+    Texts are the different texts of each part, numbered in the order of their lowest keys.
     """
 
     def __init__(
@@ -131,7 +131,7 @@ class LoadedDocuments:
     ) -> None:
         """Take the text of each document, and the rows and the buckets of each text.
 
-        Texts of different scopes share no bucket, so they are no candidates.
+        Texts of different parts share no bucket, so they are no candidates.
         """
         self.config = config
         self.all_ids: Ids | None = np.arange(len(text_of))
@@ -185,24 +185,24 @@ class LoadedDocuments:
         return Members(owners[order], offsets_of(np.diff(starts, append=len(values))))
 
 
-def load(texts: Sequence[bytes], config: CorpusConfig, scopes: Scopes = None) -> LoadedDocuments:
+def load(texts: Sequence[bytes], config: CorpusConfig, parts: Parts = None) -> LoadedDocuments:
     """Prepare documents for comparison; texts: in UTF-8, in the order of the keys.
 
-    Documents with the same words and scope are compared once. So a million copies cost as much as one
+    Documents with the same words and part are compared once. So a million copies cost as much as one
     document. Raises InputError if the distinct texts take too much memory.
     """
-    of_text, firsts = _same(texts, scopes)
+    of_text, firsts = _same(texts, parts)
     distinct = [texts[i] for i in firsts.tolist()]
     _check_size(len(texts), sum(map(len, distinct)))
-    scopes = scopes and [scopes[i] for i in firsts.tolist()]
+    parts = None if parts is None else parts[firsts]
     tokens = tokens_without(distinct, config)
     spans = pairwise(tokens.normal_offsets.tolist())
-    of_form, firsts = _same([tokens.normal[a:b].tobytes() for a, b in spans], scopes)
-    scopes = scopes and [scopes[i] for i in firsts.tolist()]
+    of_form, firsts = _same([tokens.normal[a:b].tobytes() for a, b in spans], parts)
+    parts = None if parts is None else parts[firsts]
     chosen = _take(tokens, firsts)
     sketches = sketch_tokens(chosen, config)
     rows = _rows(chosen, sketches.shingle_counts, config.shingle)
-    return LoadedDocuments(of_form[of_text], rows, apart(sketches.buckets, scopes), config)
+    return LoadedDocuments(of_form[of_text], rows, apart(sketches.buckets, parts), config)
 
 
 def _check_size(documents: int, size: int) -> None:
@@ -214,9 +214,9 @@ def _check_size(documents: int, size: int) -> None:
         )
 
 
-def _same(items: Sequence[bytes], scopes: Scopes) -> tuple[Int64Array, Int64Array]:
-    """Return a number for each item, the same for equal items of one scope, and the first of each."""
-    owned: Sequence[Any] = items if scopes is None else list(zip(items, scopes, strict=True))
+def _same(items: Sequence[bytes], parts: Parts) -> tuple[Int64Array, Int64Array]:
+    """Return a number for each item, the same for equal items of one part, and the first of each."""
+    owned: Sequence[Any] = items if parts is None else list(zip(items, parts.tolist(), strict=True))
     numbers, _ = numbered(owned)
     return numbers, np.unique(numbers, return_index=True)[1]
 

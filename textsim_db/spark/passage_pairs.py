@@ -21,7 +21,7 @@ from textsim_db.compare.shared_runs import shared_runs
 from textsim_db.errors import ConfigurationError, suggestion
 from textsim_db.settings.check_values import check_count
 from textsim_db.settings.corpus_settings import CorpusConfig, CorpusSettings
-from textsim_db.sketch.ragged import Ragged, in_scopes, numbered
+from textsim_db.sketch.ragged import Ragged, in_parts, numbered
 from textsim_db.sketch.sketch_texts import tokens_without
 from textsim_db.spark.columns import FrameColumns, accept
 from textsim_db.spark.packed_rows import (
@@ -126,8 +126,7 @@ def send_fingerprints(
         numbers = batch.column(3).to_numpy()[accepted.places]
         for sketches, chosen in sketch_accepted(accepted, config, outbox):
             assert sketches.fingerprints is not None
-            scopes = accepted.scopes and [accepted.scopes[place] for place in chosen.tolist()]
-            fingerprints = in_scopes(sketches.fingerprints, scopes)
+            fingerprints = in_parts(sketches.fingerprints, sketches.parts)
             wide = fingerprints.values.astype(np.uint32).astype(np.uint64) << np.uint64(16)
             owners = numbers[chosen][fingerprints.owners()]
             outbox.add(Entries(wide, owners), np.empty(0, np.int64))

@@ -31,6 +31,7 @@ from textsim_db.spark.packed_rows import (
     pack_numbers,
     to_arrow,
 )
+from textsim_db.text.hashing import parts_of_scopes
 from textsim_db.text.numba_compiler import HashArray, Int64Array
 
 if TYPE_CHECKING:
@@ -66,16 +67,14 @@ def sketch_accepted(
     accepted: Accepted, config: CorpusConfig, outbox: Outbox
 ) -> Iterator[tuple[Sketches, Int64Array]]:
     """Yield the sketches of documents, with their places; refuse texts whose normal form is too long."""
+    parts = parts_of_scopes(accepted.scopes)
     try:
-        yield (
-            sketch(accepted.texts, config, scopes=accepted.scopes),
-            np.arange(len(accepted.texts)),
-        )
+        yield sketch(accepted.texts, config, parts=parts), np.arange(len(accepted.texts))
     except DocumentError:
         for i, text in enumerate(accepted.texts):
             try:
-                scopes = accepted.scopes and accepted.scopes[i : i + 1]
-                yield sketch([text], config, scopes=scopes), np.array([i])
+                own = None if parts is None else parts[i : i + 1]
+                yield sketch([text], config, parts=own), np.array([i])
             except DocumentError as error:
                 outbox.refuse([Refusal(accepted.keys[i].decode(), str(error))])
 
@@ -137,9 +136,9 @@ class Outbox:
 
 def entries_of(sketches: Sketches, numbers: Int64Array, config: CorpusConfig) -> Entries:
     """Return the buckets of documents as entries; numbers: the number of each document."""
-    # Buckets are mixed with the hashes of the scopes. So equal buckets of one scope stay equal, and
-    # each match has its edges. Documents of two scopes meet only by chance, or if the scopes have one
-    # hash. An edge claims nothing, and the third stage compares the scopes themselves.
+    # Buckets are mixed with the parts. So equal buckets of one part stay equal, and each match has its
+    # edges. Documents of two parts meet only by chance. An edge claims nothing, and the third stage
+    # compares the parts.
     buckets = sketches.buckets
     wide = buckets.values.astype(np.uint32).astype(np.uint64) << np.uint64(16)
     owners = numbers[buckets.owners()]

@@ -20,6 +20,7 @@ from textsim_db.measures.by_name import JACCARD
 from textsim_db.settings.corpus_settings import CorpusConfig, Linkage
 from textsim_db.spark.columns import accept
 from textsim_db.spark.packed_rows import load
+from textsim_db.text.hashing import part_of_scope
 from textsim_db.text.numba_compiler import Int64Array
 
 PAIRS = "a string, b string, similarity double"
@@ -44,8 +45,8 @@ class _ResultRow(NamedTuple):
 
     key: bytes
     text: bytes
-    scope: str | None
-    """None if the documents have no scopes."""
+    part: int
+    """0 if the documents have no scopes."""
     rank: Any
 
 
@@ -55,8 +56,8 @@ class _Partition:
     def __init__(self, batches: Iterable[pa.RecordBatch], task: ResultTask) -> None:
         rows = sorted(_read(batches, task), key=lambda row: row.key)
         self.keys = pa.array([row.key.decode() for row in rows], pa.string())
-        scopes = [str(row.scope) for row in rows] if task.config.scoped else None
-        documents = load([row.text for row in rows], task.config, scopes)
+        parts = np.array([row.part for row in rows], np.int64) if task.config.scoped else None
+        documents = load([row.text for row in rows], task.config, parts)
         self.join = Join(documents, Criterion(JACCARD, task.config.threshold))
         order = _order([row.rank for row in rows], task.descending)
         self._places = np.empty(len(order), np.int64)
@@ -104,7 +105,8 @@ def _read(batches: Iterable[pa.RecordBatch], task: ResultTask) -> Iterator[_Resu
         partitions.update(batch.column(4).unique().to_pylist())
         places, keys, texts, scopes, _ = accept(batch, task.config.scoped)
         ranks = batch.column(5).take(pa.array(places, pa.int64())).to_pylist()
-        yield from map(_ResultRow, keys, texts, scopes or repeat(None), ranks)
+        parts = repeat(0) if scopes is None else map(part_of_scope, scopes)
+        yield from map(_ResultRow, keys, texts, parts, ranks)
     expected = sum(int(task.sizes[partition]) for partition in partitions)
     if len(numbers) != expected:
         raise InputError(

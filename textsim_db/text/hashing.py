@@ -16,6 +16,7 @@ take quadratic time.
 
 from __future__ import annotations
 
+import hashlib
 import secrets
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -164,6 +165,20 @@ def hash_texts(texts: Sequence[str]) -> list[int]:
     data = np.frombuffer(b"".join(parts), np.uint8)
     hashes: list[int] = hash_spans(data, starts[:-1], ends[:-1]).tolist()
     return hashes
+
+
+def part_of_scope(scope: str) -> int:
+    """Return the part of a corpus that documents of a scope belong to, as textsim._part() does.
+
+    The engine knows no scopes, only this number. SHA-256, because a user may choose the name of a
+    scope, and must not be able to find one that has the number of another.
+    """
+    return int.from_bytes(hashlib.sha256(scope.encode()).digest()[:8], "big", signed=True)
+
+
+def parts_of_scopes(scopes: Sequence[str] | None) -> Int64Array | None:
+    """Return the parts of documents: (documents,); None if the documents have no scopes."""
+    return None if scopes is None else np.array([part_of_scope(each) for each in scopes], np.int64)
 
 
 @kernel

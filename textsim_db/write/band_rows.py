@@ -16,7 +16,7 @@ import psycopg
 from textsim_db.db.binary_format import Array
 from textsim_db.db.binary_rows import COPY_HEADER, COPY_TRAILER, copy_bands
 from textsim_db.db.stored_corpus import StoredCorpus
-from textsim_db.sketch.ragged import Buckets, Ragged, in_scopes
+from textsim_db.sketch.ragged import Buckets, Ragged, in_parts
 from textsim_db.text.numba_compiler import Int64Array
 from textsim_db.write import statements
 from textsim_db.write.prepare_batches import Batch
@@ -57,9 +57,9 @@ def copy_new_rows(
 
     numbers, ids: (documents,), the places of the documents in the batch, and their ids.
     """
-    sketches, scopes = batch.sketches, batch.scopes
+    sketches = batch.sketches
     if sketches.fingerprints is not None:
-        fingerprints = in_scopes(sketches.fingerprints, scopes)
+        fingerprints = in_parts(sketches.fingerprints, sketches.parts)
         rows = band_rows(_chosen(fingerprints, numbers), ids)
         _copy(cursor, corpus.statement(statements.COPY_PASSAGE_ROWS), rows)
     copy_band_rows(cursor, corpus, band_rows(_chosen(sketches.buckets, numbers), ids))

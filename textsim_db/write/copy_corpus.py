@@ -21,6 +21,7 @@ from textsim_db.db.store import Store
 from textsim_db.db.stored_corpus import StoredCorpus
 from textsim_db.read.stored_documents import normal_forms
 from textsim_db.sketch.sketch_texts import boilerplate_words, sketch_tokens
+from textsim_db.text.hashing import parts_of_scopes
 from textsim_db.text.numba_compiler import BoolArray, Int32Array, Int64Array
 from textsim_db.text.run_ahead import ahead
 from textsim_db.text.tokens import leave_out, tokens_of
@@ -226,7 +227,7 @@ class CorpusCopier:
                 row if row.normal_form is None else row._replace(normal_form=form or None)
                 for row, form in zip(rows, tokens.forms(), strict=True)
             ]
-        sketches = sketch_tokens(tokens, self.new.config, scopes)
+        sketches = sketch_tokens(tokens, self.new.config, parts_of_scopes(scopes))
         languages = None
         if self.new.config.language is not None:
             languages = [row.language for row in rows]
@@ -281,7 +282,7 @@ class CorpusCopier:
             statement = self.new.statement(statements.STORED_SIGNATURES)
             rows = cursor.execute(statement, [Array(new[is_there])]).fetchall()
             stored = [
-                Stored(id_, None, None, None, scope, None, None, signature)
-                for id_, scope, signature in rows
+                Stored(id_, None, None, None, part, None, None, signature)
+                for id_, part, signature in rows
             ]
             write_batch.remove_locked(cursor, self.new, stored)

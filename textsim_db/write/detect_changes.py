@@ -28,7 +28,7 @@ class Stored(NamedTuple):
     """None while the document has its normal form instead."""
     normal_form: str | None
     language: str | None
-    scope: str | None
+    part: int | None
     source_id: int | None
     """The attached table that the document comes from."""
     expires_at: bytes | None
@@ -46,15 +46,17 @@ def outcomes(
 ) -> tuple[Outcomes, list[int]]:
     """Return the outcomes of writing a batch, and the ids of documents that only get a new source.
 
-    A stored document is unchanged if its words, its language, its scope and its expiry are the same.
+    A stored document is unchanged if its words, its language, its part and its expiry are the same.
     """
     outcome = np.full(len(batch.keys), ADDED, np.int8)
     adopted = []
+    own = batch.sketches.parts
+    parts = [None] * len(batch.keys) if own is None else own.tolist()
     for i, key in enumerate(batch.keys):
         stored = existing.get(key)
         if stored is None:
             continue
-        if stored.scope != batch.scope_of(i):
+        if stored.part != parts[i]:
             outcome[i] = REPLACED
             continue
         if stored.word_ids is None:

@@ -37,7 +37,7 @@ from textsim_db.sketch.ragged import (
     Ragged,
     Signatures,
     apart,
-    in_scopes,
+    in_parts,
     joined,
     offsets_of,
 )
@@ -69,8 +69,8 @@ def lock_buckets(cursor: Cursor, store: Store, batch: Batch, places: Int64Array)
     sketches = batch.sketches
     buckets = _compared_buckets(sketches.buckets, sketches.shingle_counts, store.corpus.config)
     locked = np.unique(buckets.take(places).values)
-    scopes = sorted({str(batch.scopes[i]) for i in places.tolist()}) if batch.scopes else []
-    cursor.execute(statements.LOCK_BUCKETS, [store.corpus.id, Array(locked), scopes])
+    parts = None if sketches.parts is None else Array(np.unique(sketches.parts[places]))
+    cursor.execute(statements.LOCK_BUCKETS, [store.corpus.id, Array(locked), parts])
 
 
 def find_twins(cursor: Cursor, store: Store, batch: Batch, places: Int64Array) -> list[TwinInBatch]:
@@ -99,7 +99,7 @@ class _BatchComparison:
     def __init__(self, store: Store, batch: Batch, places: Int64Array, different: KeyPairs) -> None:
         config, sketches = store.corpus.config, batch.sketches
         buckets = _only(sketches.buckets, places)
-        self.look_up: LookUp = look_up_of(buckets, sketches.shingle_counts, config, batch.scopes)
+        self.look_up: LookUp = look_up_of(buckets, sketches.shingle_counts, config, sketches.parts)
         self._corpus = store.corpus
         self._batch = batch
         self._places = places
@@ -116,9 +116,10 @@ class _BatchComparison:
         stored = StoredDocuments(self._corpus, self._vocabulary, candidates.rows)
         count = len(stored.keys)
         signatures = stored.signatures(np.arange(count))
-        buckets = in_scopes(buckets_of(signatures, config), stored.scopes)
+        buckets = in_parts(buckets_of(signatures, config), stored.parts)
         buckets = _compared_buckets(buckets, stored.shingle_counts, config)
-        scopes = None if stored.scopes is None else [*stored.scopes, *(self._batch.scopes or [])]
+        own = self._batch.sketches.parts
+        parts = None if stored.parts is None or own is None else np.concatenate([stored.parts, own])
         compared = _Compared(
             [*stored.keys, *self._batch.keys],
             concatenated(stored.rows(), self._rows),
@@ -128,7 +129,7 @@ class _BatchComparison:
         )
         kept_by, similarity = keep_representatives(
             compared.rows,
-            apart(joined([buckets, self._buckets]), scopes),
+            apart(joined([buckets, self._buckets]), parts),
             count,
             config.threshold,
             compared.replaced,

@@ -20,6 +20,7 @@ from textsim_db.sketch.sketch_texts import (
     tokens_and_languages,
     tokens_without,
 )
+from textsim_db.text.hashing import parts_of_scopes
 from textsim_db.text.nfkc import normalize
 from textsim_db.text.storable_text import is_null, to_bytes
 from textsim_db.text.tokens import Tokens, tokenize_joined
@@ -177,7 +178,7 @@ def _sketch(
     repeated_keys: list[str],
 ) -> Batch:
     tokens, languages = tokens_and_languages(tokenize_joined(texts), config)
-    sketches = sketch_tokens(tokens, config, scopes)
+    sketches = sketch_tokens(tokens, config, parts_of_scopes(scopes))
     return Batch(keys, texts, sketches, refused, repeated_keys, languages, scopes)
 
 
@@ -218,6 +219,7 @@ def part_of(batch: Batch, part: slice) -> Batch:
             signatures=sketches.signatures.part(part),
             buckets=sketches.buckets.part(part),
             fingerprints=sketches.fingerprints and sketches.fingerprints.part(part),
+            parts=None if sketches.parts is None else sketches.parts[part],
         ),
         languages=batch.languages and batch.languages[part],
         scopes=batch.scopes and batch.scopes[part],
@@ -250,7 +252,7 @@ def without_words(batch: Batch, hidden: npt.NDArray[np.int64], config: CorpusCon
         batch,
         keys=[batch.keys[i] for i in kept],
         texts=texts,
-        sketches=sketch_tokens(kept_tokens, config, scopes),
+        sketches=sketch_tokens(kept_tokens, config, parts_of_scopes(scopes)),
         refused=batch.refused + refused,
         languages=languages,
         scopes=scopes,

@@ -12,7 +12,7 @@ from typing import Final, LiteralString
 _STORED: Final[
     LiteralString
 ] = """d.id, pg_catalog.array_send(d.word_ids), d.normal_form, d.language,
-    d.scope, CASE WHEN true{alive} THEN d.source_id END,
+    d.part, CASE WHEN true{alive} THEN d.source_id END,
     pg_catalog.timestamptz_send(d.expires_at)"""
 """The fields of detect_changes.Stored; an expired document no longer belongs to an attached table."""
 
@@ -90,7 +90,7 @@ COPY {passage} (fingerprint, document_id) FROM STDIN (FORMAT binary)
 
 LOCK_BUCKETS: Final[LiteralString] = """
 /* textsim-db: lock the buckets of documents of a unique corpus */
-SELECT textsim._lock_buckets(%s::integer, %s::integer[], %s::text[])
+SELECT textsim._lock_buckets(%s::integer, %s::integer[], %s::bigint[])
 """
 REFUSE_ATTACHED: Final[LiteralString] = "SELECT textsim._refuse_attached(%s, %s::text[])"
 LOCK_UNIQUE: Final[LiteralString] = """
@@ -200,7 +200,7 @@ SELECT d.id FROM {document} d WHERE d.key = ANY (%s::text[]){alive} ORDER BY d.i
 """
 STORED_SIGNATURES: Final[LiteralString] = """
 /* textsim-db: rebuild corpus {id}: changed documents */
-SELECT id, scope, pg_catalog.array_send(signature) FROM {document} WHERE id = ANY (%s::integer[])
+SELECT id, part, pg_catalog.array_send(signature) FROM {document} WHERE id = ANY (%s::integer[])
 """
 INSERT_WAITING_DOCUMENT: Final[LiteralString] = """
 INSERT INTO {document} (

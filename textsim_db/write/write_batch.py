@@ -23,7 +23,7 @@ from textsim_db.db.binary_rows import (
 from textsim_db.db.store import Store
 from textsim_db.db.stored_corpus import StoredCorpus
 from textsim_db.errors import DatabaseError
-from textsim_db.sketch.ragged import in_scopes
+from textsim_db.sketch.ragged import in_parts
 from textsim_db.sketch.sketch_texts import buckets_of
 from textsim_db.text.numba_compiler import BoolArray, Int64Array
 from textsim_db.write import statements
@@ -385,10 +385,10 @@ def _replace(
 
 def _stored_band_rows(corpus: StoredCorpus, documents: Sequence[Stored]) -> Int64Array:
     """Return the band rows of stored documents, as their signatures give them."""
-    parts = [document.signature for document in documents]
-    signatures = load_signatures(parts, [document.id for document in documents], corpus.config)
-    scopes = [str(each.scope) for each in documents] if corpus.config.scoped else None
-    buckets = in_scopes(buckets_of(signatures, corpus.config), scopes)
+    stored = [document.signature for document in documents]
+    signatures = load_signatures(stored, [document.id for document in documents], corpus.config)
+    parts = np.array([d.part for d in documents], np.int64) if corpus.config.scoped else None
+    buckets = in_parts(buckets_of(signatures, corpus.config), parts)
     return band_rows(buckets, _ids(documents))
 
 

@@ -179,7 +179,7 @@ def test_every_function_of_a_tracked_corpus_is_watched(
 CHANGES = {
     "function textsim._candidates_1": [
         "CREATE OR REPLACE FUNCTION textsim._candidates_1(own_buckets integer[], own_count integer, "
-        "own_key text, threshold double precision, of_language text, of_scope text) "
+        "own_key text, threshold double precision, of_language text, of_part bigint) "
         "RETURNS TABLE (key text, word_ids integer[], normal_form text, shingle_count integer) "
         "LANGUAGE sql AS 'SELECT NULL::text, NULL::integer[], NULL::text, 1 LIMIT 0'",
     ],
