@@ -36,7 +36,7 @@ from textsim_db.cli import (
     worker_command,
 )
 from textsim_db.cli.messages import explain, print_message
-from textsim_db.cli.operations import OperationCommand, as_command
+from textsim_db.cli.operations import Operation, OperationCommand, as_command
 from textsim_db.cli.options import DatabaseUrl
 from textsim_db.errors import TextsimError
 
@@ -131,24 +131,24 @@ app = typer.Typer(
     rich_markup_mode="markdown",
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-_GROUPS: dict[str, dict[str, Callable[..., None]]] = {
+_GROUPS: dict[str, dict[str, Callable[..., None] | Operation]] = {
     "Without a corpus": {"dedupe": dedupe.dedupe, "compare": compare.compare, "demo": demo.demo},
     "Documents of a corpus": {
         "index": document_commands.index,
         "remove": document_commands.remove,
-        "expire": document_commands.expire,
-        "query": as_command(search_commands.QUERY),
-        "nearest": as_command(search_commands.NEAREST),
-        "neighbours": as_command(search_commands.NEIGHBOURS),
-        "pairs": as_command(search_commands.PAIRS),
+        "expire": document_commands.EXPIRE,
+        "query": search_commands.QUERY,
+        "nearest": search_commands.NEAREST,
+        "neighbours": search_commands.NEIGHBOURS,
+        "pairs": search_commands.PAIRS,
         "clusters": search_commands.clusters,
-        "passages": as_command(passage_commands.PASSAGES),
+        "passages": passage_commands.PASSAGES,
         "contamination": passage_commands.contamination,
-        "judge": judgement_commands.judge,
+        "judge": judgement_commands.JUDGE,
         "review": review.review,
-        "track": cluster_commands.track,
+        "track": cluster_commands.TRACK,
         "members": cluster_commands.members,
-        "untrack": cluster_commands.untrack,
+        "untrack": cluster_commands.UNTRACK,
     },
     "Tables that stay indexed": {
         "attach": source_commands.attach,
@@ -156,19 +156,20 @@ _GROUPS: dict[str, dict[str, Callable[..., None]]] = {
         "status": status_commands.status,
         "pending": status_commands.pending,
         "reconcile": source_commands.reconcile,
-        "detach": source_commands.detach,
+        "detach": source_commands.DETACH,
     },
     "Settings and quality of a corpus": {
         "plan": plan.plan,
         "rebuild": corpora.rebuild,
         "stats": statistics_commands.stats,
-        "boilerplate": statistics_commands.boilerplate,
+        "boilerplate": statistics_commands.BOILERPLATE,
         "check": databases.check,
     },
     "The installation": {"doctor": doctor.doctor, "warm": warm.warm},
 }
 for _group, _commands in _GROUPS.items():
-    for _name, _function in _commands.items():
+    for _name, _command in _commands.items():
+        _function = as_command(_command) if isinstance(_command, Operation) else _command
         app.command(_name, rich_help_panel=_group)(_function)
 app.add_typer(judgement_commands.app, name="judgements", rich_help_panel="Documents of a corpus")
 app.add_typer(corpora.app, name="corpus", rich_help_panel="Settings and quality of a corpus")

@@ -8,18 +8,17 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from textsim_db.cli.connections import connect
-from textsim_db.cli.messages import confirm, print_message, print_result
+from textsim_db.cli.messages import print_message, print_result
+from textsim_db.cli.operations import Call, Operation
 from textsim_db.cli.options import (
     CorpusName,
     DatabaseUrl,
-    LinkageOption,
-    Yes,
     choice_option,
     number_option,
 )
 from textsim_db.cli.output import Format, FormatOption, Id, write
 from textsim_db.cli.progress_lines import progress
-from textsim_db.errors import DocumentNotFound, shown
+from textsim_db.errors import DocumentNotFound
 from textsim_db.results.html import count
 from textsim_db.settings.corpus_settings import Mode
 
@@ -54,14 +53,21 @@ KeepEvents = Annotated[
 ]
 
 
-def track(
-    corpus: CorpusName,
-    linkage: LinkageOption = "kept",
-    threshold: TrackedThreshold = None,
-    mode: TrackedMode = Mode.QUEUE,
-    keep_events: KeepEvents = "30 days",
-    database_url: DatabaseUrl = None,
-) -> None:
+def _show_tracked(call: Call) -> None:
+    try:
+        with progress("computing", "clusters"):
+            documents = call.corpus.update_clusters()
+    except KeyboardInterrupt as error:
+        error.add_note(
+            "the corpus is tracked; to compute the missing clusters: textsim worker --once"
+        )
+        raise
+    message = f"compared {count(documents, 'document')}"
+    print_result(message, corpus=call.corpus.name, documents=documents)
+
+
+TRACK = Operation(
+    "track",
     """Keep the clusters of a corpus in tables that stay current.
 
     It computes the clusters of all documents now. Later changes are processed by `textsim worker`, or by
@@ -71,19 +77,26 @@ def track(
     - `textsim track news`
     - `textsim track news --linkage single --threshold 0.9`
 
-    """
-    with connect(database_url) as db:
-        tracked = db.corpus(corpus)
-        tracked.track(linkage, threshold, mode=mode, keep_events=keep_events)
-        try:
-            with progress("computing", "clusters"):
-                documents = tracked.update_clusters()
-        except KeyboardInterrupt as error:
-            error.add_note(
-                "the corpus is tracked; to compute the missing clusters: textsim worker --once"
-            )
-            raise
-    print_result(f"compared {count(documents, 'document')}", corpus=corpus, documents=documents)
+    """,
+    show=_show_tracked,
+    options={"threshold": TrackedThreshold, "mode": TrackedMode, "keep_events": KeepEvents},
+    defaults={"keep_events": "30 days"},
+)
+UNTRACK = Operation(
+    "untrack",
+    """Remove the clusters of a tracked corpus, and their history.
+
+    The documents stay, and can be tracked again. Then their clusters have other ids.
+
+    Examples:
+    - `textsim untrack news`
+    - `textsim untrack news --yes`
+
+    """,
+    done='the corpus "{corpus}" is no longer tracked',
+    asks='remove the clusters of the corpus "{corpus}" and their history',
+    computes=False,
+)
 
 
 def members(
@@ -133,23 +146,3 @@ def _member_rows(members: Iterable[Member], clusters: set[int]) -> Iterator[tupl
     for key, cluster, representative, similarity, crowded in members:
         clusters.add(cluster)
         yield Id(cluster), key, representative, similarity, crowded
-
-
-def untrack(
-    corpus: CorpusName,
-    yes: Yes = False,
-    database_url: DatabaseUrl = None,
-) -> None:
-    """Remove the clusters of a tracked corpus, and their history.
-
-    The documents stay, and can be tracked again. Then their clusters have other ids.
-
-    Examples:
-    - `textsim untrack news`
-    - `textsim untrack news --yes`
-
-    """
-    confirm(f'remove the clusters of the corpus "{shown(corpus)}" and their history', yes)
-    with connect(database_url) as db:
-        db.manage(corpus).untrack()
-    print_result(f'the corpus "{shown(corpus)}" is no longer tracked', corpus=corpus)

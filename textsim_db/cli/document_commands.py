@@ -12,6 +12,7 @@ import typer
 
 from textsim_db.cli.connections import connect, open_corpus
 from textsim_db.cli.messages import Refusals, print_message, print_result
+from textsim_db.cli.operations import Operation
 from textsim_db.cli.options import (
     CorpusName,
     Create,
@@ -26,7 +27,7 @@ from textsim_db.cli.options import (
     misused,
     with_settings,
 )
-from textsim_db.cli.progress_lines import Measured, loading, progress
+from textsim_db.cli.progress_lines import Measured, loading
 from textsim_db.errors import ConfigurationError, DatabaseError, InputError, shown
 from textsim_db.files.file_kinds import Kind
 from textsim_db.results import AddReport
@@ -262,17 +263,19 @@ def remove(
         raise typer.Exit(1 if removed else 2)
 
 
-def expire(corpus: CorpusName, database_url: DatabaseUrl = None) -> None:
+EXPIRE = Operation(
+    "expire",
     """Remove the documents of a corpus whose time is over.
 
     Searches do not find them in any case. A worker removes them too. It prints how many documents were
     removed.
 
     Example: `textsim expire chat`
-    """
-    with connect(database_url) as db, progress("removing", "documents") as show:
-        removed = db.manage(corpus).expire(show)
-    print_result(f"removed {count(removed, 'document')}", corpus=corpus, documents=removed)
+    """,
+    done="removed {documents}",
+    progress=("removing", "documents"),
+    computes=False,
+)
 
 
 def _check_usage(settings: PartialSettings, glob: str, create: bool, scope: str | None) -> None:

@@ -77,6 +77,8 @@ class Operation:
     """Whether the method computes signatures. Then the golden signature is checked before."""
     asks: str = ""
     """What the command asks to do, except with --yes."""
+    options: Mapping[str, Any] = field(default_factory=dict)
+    """The annotated types of options whose texts are not those of the docstring or of ARGUMENTS."""
     defaults: Mapping[str, Any] = field(default_factory=dict)
     """Defaults of options that are not those of the method."""
 
@@ -204,7 +206,8 @@ def _declaration(operation: Operation) -> Callable[..., None]:
             types |= {"text": (SearchedText, None), "file": (SearchedFile, None)}
         elif name not in _PROGRESS:
             default = operation.defaults.get(name, argument.default)
-            types[name] = (ARGUMENTS.get(name) or _option(argument, texts[name]), default)
+            known = operation.options.get(name) or ARGUMENTS.get(name)
+            types[name] = (known or _option(argument, texts[name]), default)
     if operation.asks:
         types["yes"] = (Yes, False)
     if operation.columns:

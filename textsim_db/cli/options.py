@@ -272,6 +272,7 @@ MostListed = Annotated[
 
 ARGUMENTS: dict[str, Any] = {
     "threshold": Threshold,
+    "linkage": LinkageOption,
     "max_results": MaxResults,
     "measure": MeasureOption,
     "language": LanguageLimit,

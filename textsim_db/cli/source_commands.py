@@ -10,24 +10,24 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from textsim_db.cli.connections import connect, open_corpus
-from textsim_db.cli.messages import print_message, print_result
-from textsim_db.cli.options import CorpusName, Create, DatabaseUrl, choice_option, column_option
+from textsim_db.cli.messages import print_message
+from textsim_db.cli.operations import Operation
+from textsim_db.cli.options import (
+    CorpusName,
+    Create,
+    DatabaseUrl,
+    TableName,
+    choice_option,
+    column_option,
+)
 from textsim_db.cli.output import Format, FormatOption, write
 from textsim_db.cli.progress_lines import exit_if_set_aside, print_changes, progress
-from textsim_db.errors import ConfigurationError, shown
+from textsim_db.errors import ConfigurationError
 from textsim_db.settings.corpus_settings import Existing, Mode
 
 if TYPE_CHECKING:
     from textsim_db.corpus import Corpus
     from textsim_db.corpus.database import Database
-
-
-TableName = Annotated[
-    str,
-    typer.Argument(
-        metavar="TABLE", help='Name of the table as SQL takes it: article, blog."Articles".'
-    ),
-]
 
 
 def attach(
@@ -120,17 +120,17 @@ def attach(
     exit_if_set_aside(report)
 
 
-def detach(corpus: CorpusName, table: TableName, database_url: DatabaseUrl = None) -> None:
+DETACH = Operation(
+    "detach",
     """Stop keeping a table indexed; its documents stay in the corpus.
 
     If the table was dropped, give its oid, which the worker's messages name.
 
     Example: `textsim detach news article`
-    """
-    with connect(database_url) as db:
-        db.manage(corpus).detach(table)
-    message = f'table {shown(table)} is no longer attached to the corpus "{shown(corpus)}"'
-    print_result(message, corpus=corpus, table=table)
+    """,
+    done='table {table} is no longer attached to the corpus "{corpus}"',
+    computes=False,
+)
 
 
 def reconcile(

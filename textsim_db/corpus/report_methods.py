@@ -164,7 +164,7 @@ class StatisticMethods(CheckedArguments):
         shingles out. Boilerplate that the corpus leaves out is not listed.
 
         Args:
-            share: the share of the texts, above 0, at most 1.
+            share: list the shingles that more than this share of the texts has: above 0, at most 1.
             last: the number of shingles to return at most; None: all.
             clusters: compute the clusters of the corpus, to count the clusters that a shingle holds. The
                 clusters of a tracked corpus are always counted.
