@@ -33,6 +33,15 @@ def add(values):
 print(add(np.arange(3)))
 """
 
+COUNTED = """
+from textsim_db.text import numba_compiler, tokens
+
+compiled = []
+with numba_compiler.watch_compiler(lambda: compiled.append(1)):
+    tokens.words("a text")
+print(len(compiled))
+"""
+
 INTERRUPTED = """
 import signal
 from textsim_db.text import numba_compiler
@@ -134,6 +143,14 @@ def test_a_first_process_announces_that_it_compiles_and_a_full_disk_ends_none(
     assert output == "5\n"
     assert errors.count(WARNING) == errors.count("NUMBA_CACHE_DIR") == 1
     assert run_kernel(tmp_path, 2) == ("5\n", "")
+
+
+@pytest.mark.more
+def test_processes_that_start_at_once_compile_each_kernel_once(cache: Path) -> None:
+    command = [sys.executable, "-c", COUNTED]
+    processes = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(3)]
+    counts = [int(process.communicate()[0]) for process in processes]
+    assert sum(counts) == len(kernels(cache)), counts
 
 
 @pytest.mark.more

@@ -6,6 +6,7 @@ writable. NUMBA_CACHE_DIR names another folder. The GIL is released while a kern
 
 from __future__ import annotations
 
+import fcntl
 import hashlib
 import logging
 import os
@@ -14,9 +15,10 @@ import platform
 import re
 import signal
 import threading
+import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from functools import partial
+from functools import cache, partial
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, TypeVar, cast
@@ -64,24 +66,42 @@ def inlined_kernel(function: Function) -> Function:
     """Compile a step of kernels, and replace each call of it by its code.
 
     A step only reads and writes arrays that its caller keeps. So it counts no references to them;
-    counting would take most of the time of an inner loop. Raises TypeError unless the annotation says
+    counting would take most of the time of an inner loop. Python runs the source of a step, because
+    code that it could call takes a fifth longer to compile. Raises TypeError unless the annotation says
     that the step returns numbers or None: a returned array would be freed while it is in use.
     """
     if not _NUMBERS.fullmatch(str(function.__annotations__.get("return"))):
         raise TypeError(f"an inlined kernel must return numbers or None: {function.__qualname__}")
-    return _compiled(function, forceinline=True, _nrt=False)
+    step: Any = _compiled(function, forceinline=True, _nrt=False, no_cpython_wrapper=True)
+    step._insert = _leave_out  # Python would call code that is not there
+    step._compile_for_args = lambda *_: function
+    return cast(Function, step)
+
+
+def _leave_out(*_: object) -> None: ...
 
 
 def _compiled(function: Function, **options: bool) -> Function:
     njit: Any = numba.njit  # its annotations lack some options
-    dispatcher: Any = njit(nogil=True, **options)(function)
+    dispatcher: Any = njit(nogil=True, no_cfunc_wrapper=True, **options)(function)
     dispatcher.get_call_template = partial(_call_template, dispatcher.get_call_template)
     dispatcher._compile_for_args = partial(_uninterrupted, dispatcher._compile_for_args)
     try:
-        dispatcher._cache = _Cache(function)
+        dispatcher._cache = kernel_cache = _Cache(function)
     except RuntimeError:  # Numba tried every folder
         _warn_once("no cache folder is writable")
+    else:
+        dispatcher.compile = partial(_compile_once, dispatcher.compile, kernel_cache)
     return cast(Function, dispatcher)
+
+
+def _compile_once(compile_: Callable[[Any], Any], kernel_cache: _Cache, signature: Any) -> Any:
+    """Load or compile a kernel; let other processes wait for the result instead of compiling it too."""
+    with global_compiler_lock:
+        try:
+            return compile_(signature)
+        finally:
+            kernel_cache.unlock()
 
 
 def _uninterrupted(function: Callable[..., Any], *args: Any) -> Any:
@@ -104,26 +124,64 @@ def _uninterrupted(function: Callable[..., Any], *args: Any) -> Any:
 
 
 def _call_template(find: Callable[..., Any], args: Any, kws: Any) -> Any:
-    """Find the compiled code for a call by a kernel. Numba would compile it for each constant."""
+    """Find the compiled code for a call by a kernel.
+
+    Numba would compile it for each constant and each width of a signed number. All arithmetic of
+    signed numbers has 64 bits, so the result is the same.
+    """
+    return find(tuple(map(_widened, args)), {name: _widened(kws[name]) for name in kws})
+
+
+def _widened(argument: Any) -> Any:
     unliteral: Callable[[Any], Any] = types.unliteral
-    return find(tuple(map(unliteral, args)), {name: unliteral(kws[name]) for name in kws})
+    kind: Any = unliteral(argument)
+    return types.int64 if getattr(kind, "signed", False) else kind
 
 
 class _Cache(_FunctionCache):  # type: ignore[misc]
-    """Numba's cache of one kernel; it warns if a file cannot be read or written."""
+    """Numba's cache of one kernel, which one process at a time fills.
+
+    It warns if a file cannot be read or written. A process that finds no code locks one byte of a file
+    in the folder, and looks again. No kernel calls a kernel that calls it, so two processes never wait
+    for each other. If two kernels have the same byte, the system reports a deadlock instead.
+    """
+
+    _lock: int | None = None
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
         """Return the compiled code, or None if it is not cached or cannot be read."""
-        try:
-            cached = super().load_overload(sig, target_context)
-        except OSError as error:
-            _warn_once(str(error))
-            cached = None
-        except _OUTDATED:
-            self._delete_index()
-            cached = None
+        cached = self._load(sig, target_context)
+        if cached is None and self._is_locked():
+            cached = self._load(sig, target_context)
         _announce_compilation(cached is not None)
         return cached
+
+    def unlock(self) -> None:
+        """Let other processes compile this kernel."""
+        if self._lock is not None:
+            fcntl.lockf(self._lock, fcntl.LOCK_UN, 1, self._byte)
+            self._lock = None
+
+    def _load(self, sig: Any, target_context: Any) -> Any:
+        try:
+            return super().load_overload(sig, target_context)
+        except OSError as error:
+            _warn_once(str(error))
+        except _OUTDATED:
+            self._delete_index()
+        return None
+
+    def _is_locked(self) -> bool:
+        """Wait for the lock of this kernel; return whether there is one in this folder."""
+        with suppress(OSError):
+            lock = _lock_file(self.cache_path)
+            fcntl.lockf(lock, fcntl.LOCK_EX, 1, self._byte)
+            self._lock = lock
+        return self._lock is not None
+
+    @property
+    def _byte(self) -> int:
+        return zlib.crc32(self._impl.filename_base.encode()) >> 1
 
     def save_overload(self, sig: Any, data: Any) -> None:
         """Save the compiled code; warn if it cannot be saved."""
@@ -139,6 +197,14 @@ class _Cache(_FunctionCache):  # type: ignore[misc]
         """Delete the index, so that the kernel is compiled again."""
         with suppress(OSError):
             os.unlink(self._cache_file._index_path)
+
+
+@cache
+def _lock_file(folder: str) -> int:
+    """Open the file of locks in a folder. Closing it would release all locks of this process."""
+    return os.open(
+        Path(folder, "textsim-kernels.lock"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666
+    )
 
 
 _is_first_kernel = True

@@ -32,7 +32,7 @@ class Utf8(NamedTuple):
 
 def concatenate(texts: Sequence[bytes | memoryview]) -> Utf8:
     """Return the texts as one array of bytes with offsets."""
-    return _with_offsets(b"".join((*texts, bytes(PADDING))), texts)
+    return _with_offsets(bytearray().join((*texts, bytes(PADDING))), texts)
 
 
 def encode_all(texts: Sequence[str]) -> Utf8 | None:
@@ -40,15 +40,18 @@ def encode_all(texts: Sequence[str]) -> Utf8 | None:
     if any("\0" in text or len(text) > MAX_BYTES // 4 for text in texts):  # at most four bytes each
         return None
     if all(map(str.isascii, texts)):
-        return _with_offsets("".join([*texts, " " * PADDING]).encode(), texts)
+        return _with_offsets(bytearray("".join([*texts, " " * PADDING]), "ascii"), texts)
     try:
         return concatenate([text.encode() for text in texts])
     except UnicodeEncodeError:
         return None
 
 
-def _with_offsets(data: bytes, texts: Sequence[Sized]) -> Utf8:
-    """Return the joined texts as an array; data: the texts in UTF-8, with padding."""
+def _with_offsets(data: bytearray, texts: Sequence[Sized]) -> Utf8:
+    """Return the joined texts as an array; data: the texts in UTF-8, with padding.
+
+    Kernels make arrays that can be written. For others they would be compiled a second time.
+    """
     ends = accumulate(map(len, texts), initial=0)
     offsets = np.fromiter(ends, np.int64, len(texts) + 1)
     return Utf8(np.frombuffer(data, np.uint8)[:-PADDING], offsets)
