@@ -16,7 +16,6 @@ from textsim_db.cli.connections import connect
 from textsim_db.cli.messages import program
 from textsim_db.cli.options import DatabaseUrl
 from textsim_db.cli.output import console, table
-from textsim_db.cli.warm import compile_kernels
 from textsim_db.errors import TextsimError
 from textsim_db.results.html import count
 from textsim_db.settings.corpus_settings import DEFAULTS
@@ -38,13 +37,12 @@ def demo(database_url: DatabaseUrl = None) -> None:
 
     It indexes the files in the corpus demo-python-stdlib, prints the clusters of near-duplicates,
     searches for an edited file, and prints commands to try next. Each run replaces this corpus. The
-    first run compiles all kernels, as textsim warm does.
+    first run compiles the kernels that it uses; textsim warm compiles the others.
 
     Example: `textsim demo`
     """
     out = console()
     library = StandardLibrary(Path(os.__file__).parent)
-    compile_kernels(database_url)
     with _timed(out, "connect") as results:
         db = connect(database_url)
         results.append(_server(db))
@@ -144,6 +142,8 @@ def _shortened(keys: tuple[str, ...]) -> str:
 
 
 def _print_next(out: Console, library: StandardLibrary, database_url: str | None) -> None:
+    from textsim_db.text.numba_compiler import are_compiled
+
     textsim = program()
     if database_url:
         textsim += f" --database-url {shlex.quote(database_url)}"
@@ -155,6 +155,10 @@ def _print_next(out: Console, library: StandardLibrary, database_url: str | None
         f"{textsim} corpus drop {CORPUS} --yes",
     ]
     out.print("\nTo try next", style="bold")
+    if not are_compiled():
+        lines.insert(
+            0, f"{textsim} warm    # compiles the other kernels, so that no later command has to"
+        )
     for line in lines:
         out.print(f"  {line}", markup=False, highlight=False, soft_wrap=True)
 
