@@ -13,8 +13,8 @@ from tests.support.threads import repeating
 from tests.support.waiting import PATIENCE_SECONDS
 
 KEYS = [f"k{number}" for number in range(6)]
-VERSIONS = 60
-READS = 15
+VERSIONS = 20
+READS = 5
 
 
 def text_of(key: str, version: int) -> str:

@@ -22,7 +22,6 @@ from tests.support import reference
 from tests.support.connections import Connection
 from tests.support.real_corpora import records
 from tests.support.sampling import sample
-from tests.support.scopes import scopes_of_equal_bits
 from tests.support.truth import Pairs, brute_force
 from textsim_db.sketch import sketch_texts
 from textsim_db.sketch.exact_prefix import smallest_values
@@ -126,35 +125,6 @@ def test_whole_corpora_have_no_missing_pair(
             f"{name} {shingle} {threshold:g}: {len(texts)} texts, {len(truth)} pairs by brute force, "
             f"{found} found by Python, {in_sql} by SQL"
         )
-
-
-@pytest.mark.parametrize(
-    "name", [n if n == "arxiv_revisions" else pytest.param(n, marks=pytest.mark.more) for n in REAL]
-)
-def test_scopes_divide_a_corpus(
-    db: ts.Database, connection: Connection, name: str, rng: random.Random
-) -> None:
-    """Scopes at random, two of them of equal bits: each scope's pairs are found, no others."""
-    all_texts = sorted(texts_of(name).items())
-    texts = dict(rng.sample(all_texts, min(2000, len(all_texts))))
-    texts |= some_texts(name, "word:3", rng)
-    names = [*scopes_of_equal_bits(), "third", ""]
-    scopes = {key: rng.choice(names) for key in texts}
-    every_pair = brute_force(texts, "word:3", 0.5)
-    truth = {pair: s for pair, s in every_pair.items() if scopes[pair[0]] == scopes[pair[1]]}
-    assert len(truth) < len(every_pair)
-    corpus = db.create_corpus("c", threshold=0.5, recall=1, scoped=True)
-    documents = [(key, text, scopes[key]) for key, text in texts.items()]
-    corpus.add_many(documents)
-    print(name, len(texts), "texts", check_lists(corpus, truth), "pairs of", len(every_pair))
-    check_sql_lists(connection, truth)
-    pytest.importorskip("pyspark")
-    from tests.support.spark_stages import find, results
-    from textsim_db.spark import stage_3_results
-
-    candidates = find(documents, corpus.config, 7)
-    rows = results(stage_3_results.pairs, documents, candidates, corpus.config)
-    assert dictionary(rows) == truth
 
 
 def whole_texts(name: str, shingle: str, rng: random.Random) -> Texts:
