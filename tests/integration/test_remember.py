@@ -152,37 +152,6 @@ def test_each_tenant_keeps_each_thing_once_and_counts_every_request(
     assert len({(answer["id"], answer["seen"]) for _, _, answer in answers}) == len(requests)
 
 
-def test_writers_and_deleters_of_the_same_memories_get_no_errors(
-    names: dict[str, Any], memories: Connection, db: ts.Database, seed: int
-) -> None:
-    rng = random.Random(seed)
-    kept: list[int] = []
-    statuses: Counter[int] = Counter()
-
-    async def serve(client: Client) -> None:
-        for _ in range(12):
-            # The variants of a thing match it, and not always each other.
-            words = rng.choice(THINGS[:2]).split()
-            del words[rng.randrange(len(words))]
-            status, memory = await client.post("anna", " ".join(words), force=rng.random() < 0.1)
-            kept.append(memory["id"])
-            statuses[status] += 1
-            if rng.random() < 0.3:
-                statuses[await client.delete("anna", rng.choice(kept[-4:]))] += 1
-
-    async def serve_all() -> None:
-        async with client_of(names) as client:
-            await asyncio.gather(*(serve(client) for _ in range(CLIENTS)))
-
-    asyncio.run(serve_all())
-    assert set(statuses) == {200, 201, 204, 404}
-    documents, _ = tables_of(memories, "memory")
-    keys = memories.execute(f"SELECT key::bigint FROM {documents}".encode()).fetchall()
-    assert sorted(keys) == sorted(memories.execute("SELECT id FROM memory").fetchall())
-    assert len(keys) == statuses[201] - statuses[204]
-    assert db.corpus("memory").check() == []
-
-
 def let_pass(connection: Connection, days: int) -> None:
     """Set all times back, because the server's clock cannot be moved."""
     documents, _ = tables_of(connection, "memory")

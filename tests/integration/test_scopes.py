@@ -19,7 +19,6 @@ from tests.support.scopes import (
     scopes_of_equal_bits,
     true_pairs,
 )
-from tests.support.waiting import LOCKS
 
 TEXT = "the quick brown fox jumps over the lazy dog"
 
@@ -263,27 +262,6 @@ def test_a_transaction_with_many_locks_locks_its_scope_and_not_the_corpus(
             connection.execute("SELECT textsim.add('c', %s, %s, %s)", [f"s{i}", text, f"s{i}"])
         with pytest.raises(pg.LockNotAvailable):
             other_connection.execute("SELECT textsim.add('c', 'held', %s, 'quiet')", [TEXT + " x"])
-
-
-@pytest.mark.parametrize("count", [2, 60])
-def test_a_statement_after_twins_of_takes_no_stronger_lock(
-    db: ts.Database, connection: Connection, database_url: str, count: int
-) -> None:
-    corpus = create(db, is_unique=True)
-    connection.execute("CREATE TABLE post (id int PRIMARY KEY, body text, owner text)")
-    corpus.attach("post", "id", "body", scope="owner")
-    texts = [" ".join(f"x{i}x{j}" for j in range(4)) for i in range(count)]
-    # Eight buckets of two texts stay below the setting, and those of sixty texts pass it.
-    connection.execute("SET textsim.max_bucket_locks = 32")
-    query = f"SELECT count(*) FROM {LOCKS} WHERE locktype = 'advisory' AND mode = 'ExclusiveLock'"
-    with connection.transaction():
-        lists = [[str(i) for i in range(count)], texts, ["a"] * count]
-        connection.execute("SELECT * FROM textsim.twins_of('c', %s, %s, %s)", lists)
-        locks = value(connection, query)
-        rows = [(i, text, "a") for i, text in enumerate(texts)]
-        connection.cursor().executemany("INSERT INTO post VALUES (%s, %s, %s)", rows)
-        assert value(connection, query) == locks
-    assert len(corpus) == count
 
 
 def test_a_scope_that_was_null_and_becomes_empty_counts(

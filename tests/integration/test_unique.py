@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import random
-from collections.abc import Iterable
 from typing import Any
 
 import pytest
@@ -13,10 +11,8 @@ from psycopg.errors import UniqueViolation
 import textsim_db as ts
 from tests.support.commands import Textsim
 from tests.support.connections import Connection
-from tests.support.reference import similarity
 from tests.support.sampling import sample
 from textsim_db.results import Twin
-from textsim_db.write import document_inputs
 
 TEXT = "the quick brown fox jumps over the lazy dog and runs into the dark green forest"
 NEAR = TEXT + " again"
@@ -36,31 +32,6 @@ def unique_corpus(db: ts.Database, **settings: Any) -> ts.Corpus:
 )
 def titles(request: pytest.FixtureRequest, db: ts.Database) -> ts.Corpus:
     return unique_corpus(db, **request.param)
-
-
-def replay(documents: Iterable[tuple[str, str]]) -> tuple[dict[str, str], list[str]]:
-    """Add documents one after another, and return what stands and the keys that are left out."""
-    standing: dict[str, str] = {}
-    left_out = []
-    for key, text in documents:
-        others = (other for other in standing if other != key)
-        if any(similarity(text, standing[other]) >= THRESHOLD for other in others):
-            left_out.append(key)
-        else:
-            standing[key] = text
-    return standing, left_out
-
-
-def random_documents(rng: random.Random, count: int, keys: int) -> list[tuple[str, str]]:
-    """Return documents with few topics and repeated keys, so that they meet and replace each other."""
-    topics = [[f"w{rng.randrange(400)}" for _ in range(20)] for _ in range(keys // 3)]
-    documents = []
-    for _ in range(count):
-        words = list(rng.choice(topics))
-        for _ in range(rng.randrange(3)):
-            words[rng.randrange(len(words))] = f"w{rng.randrange(400)}"
-        documents.append((f"k{rng.randrange(keys)}", " ".join(words)))
-    return documents
 
 
 def test_add_raises_an_error_with_the_matches(titles: ts.Corpus) -> None:
@@ -99,27 +70,6 @@ def test_a_text_can_move_to_another_key_in_one_call(db: ts.Database) -> None:
     assert titles.add_many(reversed(moved)).twins == [Twin("b", "a", 1.0)]
     titles.add("a", TEXT)
     assert titles.add_many(moved) == ts.AddReport(replaced=2)
-
-
-@pytest.mark.both_servers
-@pytest.mark.parametrize("batch", [7, 5000])
-def test_a_load_leaves_out_what_single_additions_would(
-    db: ts.Database, rng: random.Random, monkeypatch: pytest.MonkeyPatch, batch: int
-) -> None:
-    monkeypatch.setattr(document_inputs, "BATCH_DOCUMENTS", batch)
-    titles = unique_corpus(db)
-    documents: list[tuple[str, str]] = []
-    for _ in range(3):
-        # Of several documents of a batch with one key the last counts, so each key comes once.
-        part = list(dict(random_documents(rng, 100, 60)).items())
-        titles.add_many(part)
-        documents += part
-    expected, _ = replay(documents)
-    assert {key for key, _ in documents if key in titles} == expected.keys()
-    for key, text in expected.items():
-        assert titles.query(text, threshold=1)[0].key == key
-    assert titles.check() == []
-    assert list(titles.pairs()) == []
 
 
 def test_documents_that_wait_for_word_ids_stand_in_the_way(

@@ -194,18 +194,6 @@ def test_other_isolation_levels_are_refused(scene: Scene, level: Isolation) -> N
     assert scene.forms() == {}
 
 
-def test_a_match_is_replaced_by_another_match(scene: Scene) -> None:
-    """The writer that waits looks again, and finds the new text under another key."""
-    scene.corpus.add("a", RED)
-    a, b = scene.client("a"), scene.client("b")
-    a.does(a.sql(REMOVE, "a"))
-    a.does(a.sql(ADD, "c", f"{COMMON} green"))
-    b.waits(b.sql(ADD, "b", BLUE))
-    a.commit()
-    with pytest.raises(pg.UniqueViolation, match='document "b" matches document "c"'):
-        b.end()
-
-
 def test_a_change_of_a_match_does_not_deadlock_with_its_twin(scene: Scene) -> None:
     """A writer locks buckets before it locks the document that it replaces."""
     scene.corpus.add("a", RED)

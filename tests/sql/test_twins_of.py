@@ -13,7 +13,8 @@ import textsim_db as ts
 from tests.support.connections import Connection, value
 from tests.support.reference import similarity
 from tests.support.sampling import sample
-from tests.support.sources import expected_forms, stored_forms
+from tests.support.sources import stored_forms
+from textsim_db.write import document_inputs
 
 pytestmark = pytest.mark.both_servers
 
@@ -124,10 +125,12 @@ def test_add_many_and_it_decide_as_brute_force(
     connection: Connection,
     rng: random.Random,
     seed: int,
+    monkeypatch: pytest.MonkeyPatch,
     shingle: str,
     settings: str,
 ) -> None:
     """New texts and stored texts that do not change; some pairs were judged different."""
+    monkeypatch.setattr(document_inputs, "BATCH_DOCUMENTS", rng.choice((5, 5000)))
     unit, n = shingle.split(":")
     corpora = [
         db.create_corpus(name, shingle=shingle, threshold=0.6, is_unique=True, **SETTINGS[settings])
@@ -168,43 +171,16 @@ def test_add_many_and_it_decide_as_brute_force(
     assert left_out > 10
 
 
-INSERT = """
-WITH twin AS MATERIALIZED (
-    SELECT t.key
-    FROM (SELECT array_agg(id) AS keys, array_agg(body) AS bodies FROM staging) s
-    CROSS JOIN LATERAL textsim.twins_of('c', s.keys, s.bodies) t
-)
-INSERT INTO t SELECT s.* FROM staging s WHERE s.id NOT IN (SELECT key FROM twin)
-ORDER BY random() {}
-"""
-
-
-@pytest.mark.usefixtures("table")
-@pytest.mark.parametrize(
-    "conflict",
-    [
-        "ON CONFLICT DO NOTHING",
-        "ON CONFLICT (id) DO UPDATE SET body = excluded.body",
-        "ON CONFLICT (id) DO UPDATE SET body = excluded.body WHERE t.id < '5'",
-    ],
-)
-def test_the_other_texts_meet_no_twin_in_any_order(
-    corpus: ts.Corpus, connection: Connection, rng: random.Random, seed: int, conflict: str
-) -> None:
-    """Keys of the list are stored already, and some rows replace them."""
-    for number in range(12):
-        connection.execute("TRUNCATE staging")
-        with connection.cursor().copy("COPY staging FROM STDIN") as copy:
-            for key in rng.sample(range(12), 6):
-                copy.write_row((str(key), random_text_of(rng)))
-        connection.execute(INSERT.format(conflict).encode())
-        assert stored_forms(connection) == expected_forms(connection, "t")
-        pairs = connection.execute("SELECT * FROM textsim.pairs('c')").fetchall()
-        assert pairs == [], f"--seed {seed}, list {number}"
-    assert value(connection, "SELECT count(*) FROM t") > 3
-
-
 FORMS = {
+    "with": """
+        WITH twin AS MATERIALIZED (
+            SELECT t.key
+            FROM (SELECT array_agg(id) AS keys, array_agg(body) AS bodies FROM staging) s
+            CROSS JOIN LATERAL textsim.twins_of('c', s.keys, s.bodies) t
+        )
+        INSERT INTO t SELECT s.* FROM staging s WHERE s.id NOT IN (SELECT key FROM twin)
+        ORDER BY random()
+    """,
     "not exists": """
         INSERT INTO t SELECT s.* FROM staging s WHERE NOT EXISTS (
             SELECT FROM textsim.twins_of('c',
@@ -218,7 +194,6 @@ FORMS = {
                 (SELECT array_agg(id ORDER BY id) FROM staging),
                 (SELECT array_agg(body ORDER BY id) FROM staging)) t)
     """,
-    "with": INSERT.format(""),
     "left join": """
         INSERT INTO t SELECT s.* FROM staging s
         LEFT JOIN textsim.twins_of('c',
