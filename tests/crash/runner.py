@@ -12,8 +12,7 @@ import textsim_db as ts
 from tests.crash.checks import (
     Findings,
 )
-from tests.crash.scenarios import Inline, Load, Queue, Unique, Work
-from tests.crash.schema_scenarios import Install, Migrate, Rebuild
+from tests.crash.scenarios import Inline, Load, Queue, Rebuild, Unique, Work
 from tests.crash.stage import FIRST, Stage
 
 KINDS = ("client", "worker", "backend", "server", "group")
@@ -27,8 +26,6 @@ def make_works() -> list[Work]:
         Inline("inline writes", KINDS, 1.0),
         Unique("unique corpus", KINDS, 1.0),
         Rebuild("rebuild", KINDS, 1.5),
-        Migrate("migration", ("client", "backend", "server", "group"), 0.4),
-        Install("installation", ("client", "backend", "server", "group"), 1.2),
     ]
 
 

@@ -1,4 +1,4 @@
-"""The works that are killed: loads, transactions and workers, with the checks after each kill."""
+"""The works that are killed, such as loads and rebuilds, with the checks after each kill."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ from tests.crash.checks import (
     documents,
 )
 from tests.crash.stage import (
+    REBUILT_DOCUMENTS,
     SETTINGS,
     Running,
     Stage,
@@ -289,3 +290,51 @@ class Unique(Work):
         """Find twins by brute force, and compare the tables with their documents."""
         with ts.connect(stage.url) as db, psycopg.connect(stage.url, autocommit=True) as connection:
             self.findings.problems += unique_writers.faults_of(db, connection, stage.rng)
+
+
+class Rebuild(Transactions):
+    """A corpus is rebuilt with its attached table, while clients write into both."""
+
+    corpus = "rebuilt"
+    tables = ("rebuilt_rows",)
+    workers = 1
+
+    def prepare(self, db: ts.Database) -> None:
+        super().prepare(db)
+        self.seed = db.corpus(self.corpus).config.seed
+        base: Changes = {f"b{i}": 1 for i in range(REBUILT_DOCUMENTS)}
+        self.model.apply(base)
+        corpus = db.corpus(self.corpus)
+        corpus.add_many((key, works.text_of(key, 1)) for key in base)
+        corpus.update_clusters()
+
+    def begin(self, stage: Stage, first: int) -> None:
+        super().begin(stage, first)
+        stage.spawn("rebuild", 0, first)
+        stage.spawn("add_rebuilt", 0, first)
+        stage.spawn("write_rebuilt", 0, first)
+
+    def committed(self, connection: Connection) -> list[tuple[str, str]]:
+        by_hand = [row for row in documents(connection, self.corpus) if not row[0].isdigit()]
+        return by_hand + super().committed(connection)
+
+    def check(self, stage: Stage) -> None:
+        possible = {self.seed}
+        for running in stage.running:
+            if running.target == "rebuild":
+                for entry in running.entries:
+                    if "begin" in entry:
+                        possible.add(entry["begin"])
+                    elif "done" in entry:
+                        possible = {entry["done"]}
+                        self.findings.transactions += 1
+        with ts.connect(stage.url) as db:
+            self.seed = db.corpus(self.corpus).config.seed
+        if self.seed not in possible:
+            self.findings.problems.append(f"the seed is {self.seed}; expected one of {possible}")
+        super().check(stage)
+
+    def finish(self, stage: Stage, db: ts.Database, first: int) -> None:
+        self.seed = first
+        if not db.corpus(self.corpus).rebuild(seed=first):
+            self.findings.problems.append("the repeated rebuild did nothing")

@@ -24,10 +24,8 @@ import psycopg
 from psycopg import errors as pg
 
 import textsim_db as ts
-from tests.support.steps import FIRST, second_step
 from tests.support.unique_writers import Client
-from textsim_db.db import schema
-from textsim_db.db.engine import is_lost, open_engine
+from textsim_db.db.engine import is_lost
 from textsim_db.write import document_inputs
 
 WORDS = [f"w{i}" for i in range(200)]
@@ -224,29 +222,6 @@ def rebuild(job: Job, journal: Journal) -> None:
             journal.note(done=number)
             if job.stopped:
                 return
-
-
-def migrate(job: Job, journal: Journal) -> None:
-    """Downgrade and upgrade the schema by an invented step that keeps all rows."""
-    with second_step():
-        _migrate(job, journal, FIRST)
-
-
-def install(job: Job, journal: Journal) -> None:
-    """Install and remove the schema repeatedly."""
-    _migrate(job, journal, "base")
-
-
-def _migrate(job: Job, journal: Journal, down: str) -> None:
-    engine = open_engine(job.url)
-    while not job.stopped:
-        for revision in (schema.head(), down):
-            journal.note(begin=revision)
-            if revision == down:
-                schema.downgrade(engine, down)
-            else:
-                schema.upgrade(engine)
-            journal.note(done=revision)
 
 
 def work(job: Job, journal: Journal) -> None:
