@@ -1,7 +1,7 @@
 """Checks that every batch of hostile inputs must pass.
 
-Every input goes through the kernels; slow references check a sample of each batch. NUMBA_BOUNDSCHECK
-must be set before this module is imported, so that an index out of range raises IndexError.
+Every input goes through the kernels; slow references check a sample of each batch. If NUMBA_BOUNDSCHECK
+is set before this module is imported, an index out of range raises IndexError.
 """
 
 from __future__ import annotations

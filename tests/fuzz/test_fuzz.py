@@ -1,4 +1,4 @@
-"""A short run of python -m tests.fuzz: hostile inputs with bounds checking."""
+"""Hostile inputs: a batch of the kernels as they are, and a short run with bounds checking."""
 
 from __future__ import annotations
 
@@ -8,12 +8,18 @@ from pathlib import Path
 
 import pytest
 
+from tests.fuzz.checks import Checks
+
 ROOT = Path(__file__).parents[2]
 
 
 def run_fuzz(*arguments: str) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "tests.fuzz", *arguments]
     return subprocess.run(command, capture_output=True, text=True, check=False, cwd=ROOT)
+
+
+def test_a_batch_passes_all_checks(seed: int) -> None:
+    assert Checks().batch(seed, 0, 100) > 100
 
 
 @pytest.mark.more  # it compiles every kernel with bounds checking

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import random
 import struct
 
 import numpy as np
 import numpy.typing as npt
 import pytest
 
-from tests.fuzz.document_checks import check_band_rows
 from textsim_db.db.binary_format import Array, dump_array, load_int4_array, load_int8_array
-from textsim_db.db.binary_rows import load_int2_arrays, load_int4_arrays
 from textsim_db.sketch.ragged import of_rows
 from textsim_db.write.band_rows import band_rows
 
@@ -49,16 +46,6 @@ def test_an_array_is_dumped_and_loaded_as_by_the_server(
             assert read.tolist() == part
 
 
-@pytest.mark.parametrize("arrays", [[], [[]], [[], []], [[1]], [[], SMALL, [], [5], [7] * 100, []]])
-def test_arrays_are_loaded_with_offsets(arrays: list[list[int]]) -> None:
-    for load, oid, code in ((load_int2_arrays, 21, "h"), (load_int4_arrays, 23, "i")):
-        own = [array + EXTREMES if code == "i" else array for array in arrays]
-        values, offsets = load([array_send(array, oid, code) for array in own])
-        assert values.dtype == (np.int16 if code == "h" else np.int32)
-        assert values.tolist() == [value for array in own for value in array]
-        assert offsets.tolist() == np.cumsum([0, *map(len, own)]).tolist()
-
-
 @pytest.mark.parametrize("dtype", [np.uint8, np.uint32, np.uint64, np.float64, np.bool_])
 def test_arrays_of_other_types_are_refused(dtype: type) -> None:
     with pytest.raises(TypeError, match="expected int16, int32 or int64"):
@@ -81,8 +68,3 @@ def test_rows_are_in_the_order_of_the_index() -> None:
         (value, id_) for row, id_ in zip(buckets, (2**31 - 1, 1), strict=True) for value in row
     ]
     assert pairs(rows) == sorted(expected)
-
-
-def test_applying_the_changes_gives_the_new_multiset(rng: random.Random) -> None:
-    for _ in range(200):
-        check_band_rows(rng)

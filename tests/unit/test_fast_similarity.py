@@ -13,7 +13,7 @@ from tests.support import reference
 from textsim_db.settings.corpus_settings import CorpusSettings
 from textsim_db.sketch import sketch_texts
 from textsim_db.sketch.fast_similarity import signatures
-from textsim_db.sketch.sketch_texts import buckets, signature, sketch_tokens
+from textsim_db.sketch.sketch_texts import sketch_tokens
 from textsim_db.text.tokens import tokenize
 
 SEEDS = 300
@@ -58,16 +58,6 @@ def test_sets_of_every_size_equal_the_definition(
     rows = sketch_sets([small, large, small], seed, num_hashes)
     assert rows[1] == reference.signature(large, seed, num_hashes)
     assert rows[0] == rows[2]
-
-
-@given(st.text("ab é漢"), st.sampled_from(["word:1", "word:2", "word:3", "char:2"]))
-def test_signature_and_buckets_of_a_text_equal_the_reference(text: str, shingle: str) -> None:
-    config = CorpusSettings(shingle, num_hashes=12, bands=4, rows=3, seed=5).complete()
-    shingle_values = reference.shingle_values(text, *config.shingle)
-    expected = reference.signature(shingle_values, 5, 12) if shingle_values else []
-    assert signature(text, config).tolist() == expected
-    expected_buckets = reference.buckets(expected, 4, 3) if expected else []
-    assert buckets(text, config).tolist() == expected_buckets
 
 
 @pytest.mark.parametrize("size", [20, 400, 2000])

@@ -13,7 +13,6 @@ from hypothesis import example, given, strategies as st
 
 from tests.support import reference
 from textsim_db.compare.packed_pairs import count_shared
-from textsim_db.settings.corpus_settings import CorpusSettings
 from textsim_db.sketch.exact_prefix import (
     MOST_SHARED,
     count_rows,
@@ -23,7 +22,6 @@ from textsim_db.sketch.exact_prefix import (
     smallest_values,
 )
 from textsim_db.sketch.ragged import Ragged, joined
-from textsim_db.sketch.sketch_texts import buckets, signature
 
 THRESHOLDS = (1e-9, 0.07, 0.1, 1 / 3, 0.5, 0.55, 0.58, 0.7, 0.8, 0.9, 0.95, 1.0)
 Sets = list[tuple[int, int, int]]
@@ -175,22 +173,6 @@ def test_values_are_counted_with_multiplicity() -> None:
     assert [signatures.of(i).tolist() for i in range(3)] == [[5, 5, 5], [5, 5, 5], [5, 7, 9]]
     numbers = np.array([0, 0])
     assert count_shared(signatures, signatures, numbers, np.array([1, 2])).tolist() == [9, 3]
-
-
-@given(
-    st.text("ab é漢", max_size=60),
-    st.sampled_from(["word:1", "word:2", "word:3", "char:2"]),
-    st.sampled_from(THRESHOLDS),
-)
-def test_the_signature_of_a_text_equals_the_reference(
-    text: str, shingle: str, threshold: float
-) -> None:
-    config = CorpusSettings(shingle, threshold=threshold, recall=1).complete()
-    values = reference.shingle_values(text, *config.shingle)
-    expected = reference.exact_signature(values, threshold)
-    assert signature(text, config).tolist() == expected
-    assert buckets(text, config).tolist() == expected
-    assert signature(text, config).dtype == np.int32
 
 
 def test_ragged_arrays_can_be_cut_and_joined(rng: random.Random) -> None:
