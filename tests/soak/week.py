@@ -35,9 +35,8 @@ from typing import NamedTuple
 import psycopg
 
 import textsim_db as ts
-from tests.soak.load import Texts
 from tests.soak.prometheus import free_port, is_installed, prometheus
-from tests.soak.run import finish
+from tests.soak.run import Texts, finish
 from tests.support.connections import Connection
 from tests.support.waiting import wait_for
 from textsim_db.db import embedded_server
