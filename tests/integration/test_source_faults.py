@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 import threading
 
 import pytest
@@ -13,7 +12,6 @@ from tests.support.sampling import sample
 from tests.support.sources import MODES, index_all_pending, make_table, stored_forms
 from tests.support.waiting import PATIENCE_SECONDS, wait_for
 from tests.support.workers import running_worker
-from textsim_db.db.addresses import plain_url, sqlalchemy_url
 
 
 def test_reconcile_mends_changes_that_triggers_missed(
@@ -45,40 +43,6 @@ def test_reconcile_mends_changes_that_triggers_missed(
         "by hand": "which is nobody s business",
     }
     index_all_pending(db, corpus)
-
-
-def test_a_worker_refuses_a_table_whose_rows_it_cannot_all_see(
-    db: ts.Database, corpus: ts.Corpus, connection: Connection, caplog: pytest.LogCaptureFixture
-) -> None:
-    make_table(connection)
-    corpus.attach("t", "id", "body")
-    role = f"blind_{random.randrange(10**9)}"
-    connection.execute(f"CREATE ROLE {role} LOGIN".encode())
-    try:
-        connection.execute("SELECT textsim.grant_writer(%s::regrole)", [role])
-        connection.execute(
-            f"GRANT SELECT ON t TO {role}; ALTER TABLE t ENABLE ROW LEVEL SECURITY".encode()
-        )
-        connection.execute("INSERT INTO t VALUES (77, 'one more')")
-        address = plain_url(sqlalchemy_url(db.url).set(username=role, password=None))
-        with ts.connect(address) as limited:
-            worker = limited.worker()
-            assert worker.run(until_idle=True).written == 0
-            assert "row security hides rows" in worker.unusable["public.t"]
-            with pytest.raises(ts.ConfigurationError, match="row security hides rows"):
-                limited.corpus("c").reconcile()
-            assert "row security" in caplog.text
-            connection.execute(
-                f"REVOKE SELECT ON t FROM {role}; ALTER TABLE t DISABLE ROW LEVEL SECURITY".encode()
-            )
-            worker = limited.worker()
-            assert worker.run(until_idle=True).written == 0
-            assert worker.unusable == {"public.t": "this role may not read it (GRANT SELECT)"}
-            connection.execute(f"GRANT SELECT ON t TO {role}".encode())
-            assert limited.worker().run(until_idle=True).added == 1
-        assert len(corpus) == 6
-    finally:
-        connection.execute(f"DROP OWNED BY {role}; DROP ROLE {role}".encode())
 
 
 def test_a_change_that_crashes_every_worker_is_set_aside(

@@ -132,43 +132,6 @@ def test_a_reader_changes_nothing_and_a_writer_only_documents(stage: Stage) -> N
     assert stage.allowed(stage.reader, [f"SELECT textsim.{call}" for call in VALID]) == []
 
 
-CALLS = [
-    "_prepare_source('news', '{table}', ARRAY['x\"; DROP TABLE textsim.word; --'], 'b', 'queue', NULL)",
-    "_prepare_source('news', '{table}', ARRAY['%s %I $body$'], 'b''); DROP', 'inline', NULL)",
-    "_prepare_source('news', '{table}', '{{id}}', 'body', 'x'') ; DROP', NULL)",
-    "_prepare_source('news', 'textsim.document', '{{key}}', 'normal_form', 'inline', NULL)",
-    "_prepare_source('news', 'textsim.corpus', '{{name}}', 'name', 'queue', NULL)",
-    "_prepare_source('news', 'pg_catalog.pg_class', '{{relname}}', 'relname', 'inline', NULL)",
-    "_prepare_source('news', '{table}', '{{id}}', 'body', 'queue', 'x\"; DROP TABLE textsim.word; --')",
-    "_prepare_source('nothing', '{table}', '{{id}}', 'body', 'queue', NULL)",
-    "_activate_source(1, true)",
-    "_activate_source(-1, true)",
-    "_release_source(1)",
-    "_release_source(-1)",
-    "_release_source(2147483647)",
-]
-
-
-def test_functions_that_run_as_the_owner_give_a_writer_no_more_rights(stage: Stage) -> None:
-    attach(stage)
-    stage.run(stage.other, "CREATE TABLE others (id integer PRIMARY KEY, body text)")
-    stage.run(stage.writer, "CREATE TABLE mine (id integer PRIMARY KEY, body text)")
-    before = rows_and_rights(stage)
-    for call, table in product(CALLS, ("others", "mine")):
-        try:
-            stage.run(stage.writer, f"SELECT textsim.{call.format(table=table)}")
-        except psycopg.Error as error:
-            assert not isinstance(error, pg.SyntaxError), call  # noqa: PT017
-            assert not is_fault(error), call  # noqa: PT017
-        assert stage.run(stage.owner, "SELECT count(*) FROM textsim.sources") == [(2,)], call
-    after = rows_and_rights(stage)
-    changed = {name for name in before if before[name] != after[name]}
-    # The calls leave at most rows of tables that are not attached, and their unused trigger functions.
-    assert changed <= {"rights", "textsim.source", "textsim.source_id_seq"}
-    new = [right for right in after["rights"] if right not in before["rights"]]
-    assert all(kind == "function" and "_changes_" in name for kind, name, _ in new)
-
-
 def test_the_writer_of_another_corpus_does_nothing_as_the_owner(
     stage: Stage, rng: random.Random
 ) -> None:

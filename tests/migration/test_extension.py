@@ -223,19 +223,6 @@ def test_drop_extension_without_corpora_needs_no_cascade(extensible: Extensible)
             assert connection.execute(LEFT.encode()).fetchall() == []
 
 
-@pytest.mark.more
-def test_a_restored_extension_is_dropped_in_the_same_way(
-    extensible: Extensible, tmp_path: Path
-) -> None:
-    dump = str(tmp_path / "dump.sql")
-    with extensible.database(UTF8) as url, extensible.database(UTF8) as restored_url:
-        extend(url)
-        attach_tables(url)
-        run_command(str(programs(extensible) / "pg_dump"), "-f", dump, url)
-        run_command(str(programs(extensible) / "psql"), "-X", "-q", "-1", "-f", dump, restored_url)
-        check_drop(restored_url)
-
-
 def test_the_command_changes_no_extension(extensible: Extensible) -> None:
     """The refusal comes before anything is removed, and names the statement."""
     with extensible.database(UTF8) as url:

@@ -100,61 +100,6 @@ def test_a_role_that_only_writes_the_table_needs_no_right_on_the_schema(
         assert db.corpus("news").check() == []
 
 
-def test_objects_of_other_roles_are_never_used(stage: Stage) -> None:
-    """With the caller's search path these functions, operators and tables would be used."""
-    body = "AS $$ BEGIN INSERT INTO hostile.intruded VALUES ('{}'); RETURN {}; END $$"
-    statements = [
-        "CREATE TABLE hostile.intruded (by text)",
-        "GRANT ALL ON hostile.intruded TO PUBLIC",
-    ]
-    for name, arguments, result, value in [
-        ("format", "text, VARIADIC text[]", "text", "''"),
-        ("current_setting", "text, boolean", "text", "'on'"),
-        ("cardinality", "integer[]", "integer", "0"),
-        ("nextval", "regclass", "bigint", "1"),
-        ("equals", "text, text", "boolean", "true"),
-        ("equals", "integer, integer", "boolean", "true"),
-        ("joined", "text, text", "text", "''"),
-    ]:
-        statements.append(
-            f"CREATE FUNCTION hostile.{name}({arguments}) RETURNS {result} LANGUAGE plpgsql "
-            + body.format(name, value)
-        )
-    for operator, function, type_ in [
-        ("=", "equals", "text"),
-        ("<>", "equals", "integer"),
-        ("||", "joined", "text"),
-    ]:
-        statements.append(
-            f"CREATE OPERATOR hostile.{operator} "
-            f"(FUNCTION = hostile.{function}, LEFTARG = {type_}, RIGHTARG = {type_})"
-        )
-    stage.run(stage.owner, "CREATE SCHEMA hostile", "GRANT ALL ON SCHEMA hostile TO PUBLIC")
-    stage.run(stage.other, *statements)
-    path = "SET search_path = pg_temp, hostile, public, pg_catalog"
-    stage.run(
-        stage.writer,
-        "CREATE TABLE t (id integer PRIMARY KEY, body text)",
-        *(
-            f"CREATE TEMPORARY TABLE {name} AS SELECT * FROM {schema}.{name} LIMIT 0"
-            for schema, name in [("textsim", "corpus"), ("pg_catalog", "pg_class")]
-        ),
-        path,
-        "SELECT textsim.attach('news', 't', 'id', 'body', 'inline')",
-        f"INSERT INTO t VALUES (1, '{FOX}'), (2, 'x')",
-        "SELECT textsim.add('news', 'd', 'some text'), textsim.remove('news', 'd')",
-        "SELECT * FROM textsim.matches('news', 'one two three four five six', 0.5)",
-        "SELECT * FROM textsim.pairs('news', 0.5)",
-        "SELECT textsim.judge('news', 'a', 'b', 'same')",
-        "SELECT * FROM textsim.status('news')",
-    )
-    stage.work(stage.writer)
-    assert stage.similar_keys() == ["1"]
-    assert stage.run(stage.other, "SELECT * FROM hostile.intruded") == []
-    stage.run(stage.writer, path, "SELECT format('%s', 'x'::text)")
-    assert stage.run(stage.other, "SELECT * FROM hostile.intruded") == [("format",)]
-
-
 @pytest.mark.parametrize("mode", ["queue", "inline"])
 def test_trigger_functions_run_no_code_of_the_table_owner(stage: Stage, mode: str) -> None:
     """The owner of an attached table may use its trigger function on any of its own tables."""
