@@ -136,36 +136,6 @@ def test_a_load_into_a_corpus_that_learns_does_not_load_its_settings(
     assert corpus.check() == []
 
 
-@pytest.mark.parametrize("shingle", sample(["word:1", "char:4"], 2))
-def test_a_rebuild_makes_a_corpus_exact_and_back(
-    db: ts.Database, textsim: Textsim, connection: Connection, shingle: str
-) -> None:
-    corpus = db.create_corpus("c", shingle=shingle, threshold=0.7)
-    corpus.add_many(TEXTS.items())
-    connection.execute("SELECT textsim.add('c', 'by sql', 'word word')")
-    texts = TEXTS | {"by sql": "word word"}
-    textsim("rebuild", "c", "--recall", "1")
-    corpus = db.corpus("c")
-    assert corpus.config.is_exact
-    assert_complete(db, corpus, texts)
-    pairs = {(p.a, p.b) for p in corpus.pairs()}
-    query = "SELECT a, b FROM textsim.candidate_pairs('c')"
-    assert pairs <= {*connection.execute(query).fetchall()}
-    textsim("rebuild", "c", "--threshold", "0.5")
-    corpus = db.corpus("c")
-    assert corpus.config.is_exact
-    assert_complete(db, corpus, texts)
-    textsim("rebuild", "c", "--recall", "0.9", "--threshold", "0.7")
-    corpus = db.corpus("c")
-    assert corpus.config.banding is not None
-    assert corpus.check() == []
-    assert {(p.a, p.b) for p in corpus.pairs()} <= pairs
-    fresh = db.create_corpus("fresh", shingle=shingle, threshold=0.7, recall=0.9)
-    fresh.add_many(texts.items())
-    connection.execute("CALL textsim.index_pending('c')")
-    assert stored_rows(db, "c") == stored_rows(db, "fresh")
-
-
 def test_a_threshold_below_that_of_the_corpus_is_refused(
     db: ts.Database, connection: Connection, textsim: Textsim
 ) -> None:

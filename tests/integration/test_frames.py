@@ -170,15 +170,14 @@ FAULTS: list[tuple[dict[str, list[Any]], dict[str, str], str]] = [
 ]
 
 
-@pytest.mark.parametrize("number", range(len(FAULTS)))
-def test_a_fault_of_a_frame_of_queries_is_named(corpus: ts.Corpus, number: int) -> None:
-    values, names, message = FAULTS[number]
+def test_a_fault_of_a_frame_of_queries_is_named(corpus: ts.Corpus) -> None:
     query_many: Any = corpus.query_many
-    for make in KINDS.values():
-        if make is KINDS["pandas"] and None in values["id"]:
-            continue  # pandas makes a column of floats of it, which has no null in Arrow
-        with pytest.raises((ts.DocumentError, ts.ConfigurationError), match=message):
-            query_many(make(pa.table(values)), **names)
+    for values, names, message in FAULTS:
+        for make in KINDS.values():
+            if make is KINDS["pandas"] and None in values["id"]:
+                continue  # pandas makes a column of floats of it, which has no null in Arrow
+            with pytest.raises((ts.DocumentError, ts.ConfigurationError), match=message):
+                query_many(make(pa.table(values)), **names)
 
 
 def test_names_of_columns_belong_to_frames(corpus: ts.Corpus) -> None:
@@ -363,16 +362,12 @@ WRONG_ARGUMENTS: list[tuple[dict[str, Any], str]] = [
 ]
 
 
-@pytest.mark.parametrize("number", range(len(WRONG_ARGUMENTS)))
-def test_wrong_arguments_are_named(
-    corpus_db: ts.Database, frame: pl.DataFrame, number: int
-) -> None:
-    arguments, message = WRONG_ARGUMENTS[number]
-    wrong: dict[str, Any] = {"text": "body", "database": corpus_db} | arguments
-    with pytest.raises(ts.ConfigurationError, match=message):
-        ts.dedupe_frame(frame, **wrong)
-    with pytest.raises(ts.ConfigurationError, match=message):
-        ts.dedupe_frame(frame.to_arrow(), **wrong)
+def test_wrong_arguments_are_named(corpus_db: ts.Database, frame: pl.DataFrame) -> None:
+    for arguments, message in WRONG_ARGUMENTS:
+        wrong: dict[str, Any] = {"text": "body", "database": corpus_db} | arguments
+        for each in (frame, frame.to_arrow()):
+            with pytest.raises(ts.ConfigurationError, match=message):
+                ts.dedupe_frame(each, **wrong)
 
 
 def test_an_object_that_makes_a_frame_is_refused_with_its_method(

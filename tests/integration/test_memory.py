@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import gc
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import psycopg
 import pytest
@@ -42,20 +42,6 @@ def test_writing_and_searching_leave_no_cycles(db: ts.Database) -> None:
     assert_no_cycles(lambda: sum(1 for _ in corpus.pairs()))
     assert_no_cycles(lambda: sum(1 for _ in corpus.duplicates()))
     assert_no_cycles(lambda: corpus.remove([key for key, _ in DOCUMENTS]))
-
-
-def test_a_load_that_ends_with_an_error_leaves_no_cycles(db: ts.Database) -> None:
-    corpus = db.create_corpus("c", shingle="word:2", num_hashes=16)
-
-    def documents() -> Iterator[tuple[str, str]]:
-        yield from DOCUMENTS
-        raise LookupError("no more documents")
-
-    def load() -> None:
-        with pytest.raises(LookupError, match="no more documents"):
-            corpus.add_many(documents())
-
-    assert_no_cycles(load)
 
 
 def test_a_worker_leaves_no_cycles(

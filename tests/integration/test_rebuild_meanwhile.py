@@ -104,25 +104,6 @@ def test_a_second_rebuild_of_a_corpus_is_refused(db: ts.Database) -> None:
     assert stored_corpus.names(db.engine) == ["c", "other"]
 
 
-def test_each_of_many_rebuilds_succeeds_or_is_refused(db: ts.Database) -> None:
-    """A refused rebuild raises CorpusBusy or CorpusChanged."""
-    db.create_corpus("c").add_many(islice(TEXTS.items(), 20))
-    seeds = iter(range(2, 1000))
-    outcomes: list[type[BaseException] | bool] = []
-
-    def rebuild_once() -> None:
-        try:
-            outcomes.append(db.corpus("c").rebuild(seed=next(seeds)))
-        except (ts.CorpusBusy, ts.CorpusChanged) as error:
-            outcomes.append(type(error))
-
-    with repeating(rebuild_once, rebuild_once, rebuild_once):
-        while outcomes.count(True) < 10:
-            time.sleep(0.01)
-    assert stored_corpus.names(db.engine) == ["c"]
-    assert db.corpus("c").check() == []
-
-
 def test_a_worker_that_meets_a_rebuild_logs_no_error(
     db: ts.Database, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -2,11 +2,6 @@
 
 from __future__ import annotations
 
-import random
-import signal
-import subprocess
-import sys
-import time
 from itertools import count
 
 import psycopg
@@ -23,43 +18,9 @@ from tests.support.threads import in_thread
 from tests.support.waiting import (
     CLIENT_WAITS_FOR_A_LOCK,
     LOCKS,
-    PATIENCE_SECONDS,
     wait_for,
     wait_until,
 )
-
-
-@pytest.mark.long
-def test_an_interrupt_ends_a_load_and_leaves_a_consistent_corpus(
-    db: ts.Database, corpus: ts.Corpus, connection: Connection, rng: random.Random
-) -> None:
-    program = (
-        "import sys, itertools, textsim_db as ts\n"
-        "corpus = ts.connect(sys.argv[1]).corpus('c')\n"
-        "print('ready', flush=True)\n"
-        "corpus.add_many((f'k{i % 40000}', f'text {i} w{i % 977}') for i in itertools.count())\n"
-    )
-    for _ in range(2):
-        loading = subprocess.Popen(
-            [sys.executable, "-c", program, db.url],
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
-        assert loading.stdout is not None
-        loading.stdout.readline()
-        time.sleep(rng.uniform(0.1, 1.5))
-        loading.send_signal(signal.SIGINT)
-        _, messages = loading.communicate(timeout=PATIENCE_SECONDS)
-        assert messages.rstrip().endswith("KeyboardInterrupt")
-        assert corpus.check() == []
-        assert (
-            connection.execute(
-                "SELECT FROM pg_stat_activity WHERE datname = current_database() "
-                "AND state LIKE 'idle in transaction%' AND application_name = 'textsim-db'"
-            ).fetchall()
-            == []
-        )
 
 
 def test_a_load_that_the_server_ends_for_a_deadlock_is_repeated(

@@ -9,7 +9,7 @@ import pytest
 from psycopg import errors as pg
 
 import textsim_db as ts
-from tests.support.connections import Connection, connection_url, with_option
+from tests.support.connections import Connection, with_option
 from tests.support.documents import documents
 from tests.support.proxy import Proxy
 from tests.support.sources import index_all_pending
@@ -88,39 +88,6 @@ def test_a_batch_that_times_out_is_written_in_parts(
         assert isinstance(raised.value.__cause__, pg.QueryCanceled)
         assert len(corpus) == 1300
         assert corpus.check() == []
-
-
-@pytest.mark.long
-def test_a_removal_that_times_out_is_done_in_parts(
-    corpus: ts.Corpus, connection: Connection
-) -> None:
-    corpus.add_many(documents(2000))
-    connection.execute(SLOW.replace("NEW", "OLD").encode())
-    connection.execute(
-        "CREATE TRIGGER slow BEFORE DELETE ON textsim.document_1 "
-        "FOR EACH ROW EXECUTE FUNCTION slow()"
-    )
-    with ts.connect(with_option(connection_url(connection), "statement_timeout=300")) as hasty:
-        assert hasty.corpus("c").remove(key for key, _ in documents(2000)) == 2000
-    assert len(corpus) == 0
-
-
-@pytest.mark.long
-@pytest.mark.parametrize(
-    ("table", "limit"),
-    [("textsim.document_1", "transaction_timeout"), ("textsim.word", "statement_timeout")],
-)
-def test_documents_and_words_that_time_out_are_written_in_parts(
-    db: ts.Database, corpus: ts.Corpus, connection: Connection, table: str, limit: str
-) -> None:
-    """A limit of transactions ends the session; smaller parts are fast enough."""
-    if limit == "transaction_timeout" and connection.info.server_version < 170000:
-        pytest.skip("needs PostgreSQL 17: transaction_timeout")
-    slow_down_inserts(connection, table)
-    with ts.connect(with_option(db.url, f"{limit}=300")) as hasty:
-        assert hasty.corpus("c").add_many(documents(2000)).added == 2000
-    assert count_transactions(connection) <= 64
-    assert corpus.check() == []
 
 
 @pytest.mark.long

@@ -178,24 +178,6 @@ def test_a_sample_measures_the_recall_of_some_documents(
     assert progress[-1] == (600, 600)
 
 
-@pytest.mark.parametrize("threshold", sample([0.8, 0.5, 0.7, 0.9], 4))
-def test_the_measured_recall_reaches_the_promised_recall(
-    db: ts.Database, threshold: float, rng: random.Random
-) -> None:
-    texts = documents(4000, words=100, planted=0.5, seed=rng.randrange(10**6))
-    corpus = db.create_corpus("c", threshold=threshold, recall=0.9, seed=rng.randrange(10**6))
-    corpus.add_many(texts)
-    report = corpus.measure_recall(sample=4000)
-    assert report.recall is not None
-    assert report.promised is not None
-    assert report.pairs > 100
-    low, high = report.interval
-    # The interval is four times as wide as that of 95 %, because many random tests use it.
-    assert report.recall - 4 * (report.recall - low) <= report.promised
-    assert report.promised <= report.recall + 4 * (high - report.recall)
-    assert report.promised >= 0.9
-
-
 def test_a_corpus_without_pairs_has_no_recall(db: ts.Database) -> None:
     corpus = db.create_corpus("c")
     for texts in ([], [("empty", "")], [("a", "some words of a text"), ("b", "nothing in common")]):

@@ -6,14 +6,12 @@ import socket
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 
 import psycopg
 import pytest
 from psycopg import sql
 
 import textsim_db as ts
-from benchmarks.generate import documents
 from tests.support.sampling import sample
 from tests.support.waiting import PATIENCE_SECONDS, wait_for, wait_until
 from textsim_db.db import stored_corpus
@@ -23,21 +21,7 @@ from textsim_db.sync import pieces, read_source
 
 LOCK = {"lock_timeout": "50ms"}
 STATEMENT = {"statement_timeout": "400ms"}
-TOO_LONG_FOR_A_LOCK = "canceling statement due to lock timeout"
 TOO_LONG = "canceling statement due to statement timeout"
-WRITES: dict[str, Callable[[ts.Corpus], object]] = {
-    "add": lambda corpus: corpus.add("new", "some words of a new text"),
-    "replace": lambda corpus: corpus.add("a", "other words of the text"),
-    "add_many": lambda corpus: corpus.add_many(documents(3000, words=20)),
-    "remove": lambda corpus: corpus.remove(["a"]),
-    "rebuild": lambda corpus: corpus.rebuild(seed=7),
-    "drop": lambda corpus: corpus.drop(),
-}
-READS: dict[str, Callable[[ts.Corpus], object]] = {
-    "query": lambda corpus: corpus.query("some words of a text"),
-    "pairs": lambda corpus: list(corpus.pairs()),
-    "verify": lambda corpus: corpus.check(),
-}
 
 
 @pytest.fixture(params=["address", "role"])
@@ -78,49 +62,11 @@ def limited(
     connection.close()
 
 
-@contextmanager
-def lock_corpus(db: ts.Database, mode: str) -> Iterator[None]:
-    """Lock all documents and band rows of a corpus."""
-    with psycopg.connect(db.url) as connection:
-        connection.execute(f"LOCK textsim.document_1, textsim.band_1 IN {mode} MODE".encode())
-        yield
-
-
 @pytest.fixture
 def corpus(db: ts.Database) -> ts.Corpus:
     corpus = db.create_corpus("c")
     corpus.add("a", "some words of a text")
     return corpus
-
-
-@pytest.mark.long
-@pytest.mark.parametrize(
-    ("settings", "message"),
-    [
-        (LOCK, TOO_LONG_FOR_A_LOCK),
-        pytest.param(STATEMENT, TOO_LONG, marks=pytest.mark.long),
-    ],
-)
-@pytest.mark.parametrize("limited", ["address"], indirect=True)
-def test_time_limits_end_every_call_of_a_client(
-    db: ts.Database,
-    corpus: ts.Corpus,
-    limited: Callable[..., ts.Database],
-    settings: dict[str, str],
-    message: str,
-) -> None:
-    hasty = limited(**settings).corpus("c")
-    # SHARE does not block readers, so writers are tested with SHARE, and readers with both locks.
-    for mode, calls in (("SHARE", WRITES), ("ACCESS EXCLUSIVE", READS | WRITES)):
-        for call in calls.values():
-            with lock_corpus(db, mode), pytest.raises(ts.DatabaseError, match=message):
-                call(hasty)
-    assert stored_corpus.names(db.engine) == ["c"]
-    assert (len(corpus), corpus.check()) == (1, [])
-    # The calls run again without limits, because their duration depends on the machine.
-    for call in (READS | WRITES).values():
-        call(corpus)
-    assert stored_corpus.names(db.engine) == []
 
 
 @pytest.mark.parametrize("settings", sample([LOCK, STATEMENT], 2, "more"))

@@ -15,17 +15,13 @@ import pytest
 import textsim_db as ts
 from tests.support.commands import Textsim
 from tests.support.connections import Connection
-from tests.support.embedded import kill_postmaster, server_folder
 from tests.support.sampling import sample
 from tests.support.sources import (
-    MENDERS,
-    MODES,
     Mender,
     in_both_modes,
     mending,
     text_of,
 )
-from textsim_db.db import embedded_server
 from textsim_db.db.engine import autocommit
 from textsim_db.sync import read_source
 
@@ -154,32 +150,6 @@ def test_only_the_keys_of_a_lost_partition_are_logged(
     assert last.fetchone() == ("compare", None)
     db.worker().run(until_idle=True)
     check_equal(corpus, set())
-
-
-@pytest.mark.more
-@pytest.mark.parametrize("mend", sample(MENDERS, 3))
-@pytest.mark.parametrize("mode", sample(MODES, 2))
-def test_documents_of_an_unlogged_table_are_removed_after_a_crash(
-    monkeypatch: pytest.MonkeyPatch, mode: str, mend: Mender
-) -> None:
-    """The table was made unlogged after it was attached, so a crash of the server empties it."""
-    with server_folder() as folder:
-        monkeypatch.setenv(embedded_server.DATA_DIR_VARIABLE, str(folder))
-        with ts.connect() as db, psycopg.connect(db.url, autocommit=True) as connection:
-            corpus = db.create_corpus("c", shingle="word:2", threshold=0.7, num_hashes=16)
-            make_table(connection)
-            corpus.attach("t", "id", "body", mode)
-            connection.execute("ALTER TABLE t SET UNLOGGED")
-            mend(db, corpus, connection)
-            connection.execute("CHECKPOINT")
-            kill_postmaster(folder)
-        with ts.connect() as db, psycopg.connect(db.url, autocommit=True) as connection:
-            corpus = db.corpus("c")
-            assert connection.execute("SELECT count(*) FROM t").fetchone() == (0,)
-            assert len(corpus) == ROWS
-            check_noted(corpus)
-            mend(db, corpus, connection)
-            assert len(corpus) == 0
 
 
 @pytest.mark.sampled

@@ -27,13 +27,14 @@ TEXT = " ".join(f"word{number}" for number in range(30))
 
 
 @pytest.mark.more
+@pytest.mark.sampled
 @pytest.mark.parametrize("linkage", ["kept", "single", "complete"])
 @pytest.mark.parametrize("is_judged", [False, True])
 def test_an_update_for_one_document_reads_few_rows(
     db: ts.Database, connection: Connection, linkage: str, is_judged: bool
 ) -> None:
     corpus = db.create_corpus("c")
-    corpus.add_many(documents(20_000, words=40, planted=0.1, seed=1))
+    corpus.add_many(documents(8_000, words=40, planted=0.1, seed=1))
     corpus.track(linkage)
     corpus.update_clusters()
     if is_judged:
@@ -138,6 +139,7 @@ def log(corpus: ts.Corpus, connection: Connection) -> Connection:
 
 # A statement that writes comes last: its versions of the rows stay in the indexes after a rollback.
 @pytest.mark.more
+@pytest.mark.sampled
 @pytest.mark.parametrize(
     "statements", [("comparisons", "batch of index_pending", "claim"), ("lease",), ("delete",)]
 )

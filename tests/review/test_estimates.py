@@ -55,32 +55,6 @@ def test_after_fifty_judgements_the_threshold_is_near_the_best(
     assert sum(outcome.is_covered for outcome in outcomes) >= RUNS - 3
 
 
-def test_judging_where_it_settles_most_settles_as_soon_as_said(rng: random.Random) -> None:
-    covered = 0
-    for _ in range(RUNS):
-        low, same = simulated(rng, 0.7, 30, 600)
-        copies = [Pair(f"c{i}", f"d{i}", 1.0) for i in range(10_000)]
-        *_, pairs = read_pairs([*map(low.pair, range(600)), *copies], 0.5)
-        assert isinstance(pairs, Pairs)
-        same = np.concatenate((same, np.array([rng.random() < 0.97 for _ in copies])))
-        judged = pairs.spread[:FAIR].tolist()
-        claims: list[int] = []
-        while True:
-            judgements = judgements_of(pairs, same, judged)
-            found = precision(verdicts_of(pairs, judgements), pairs.histogram, 0.6)
-            assert found is not None
-            claims.append(found.missing)
-            if not found.missing:
-                break
-            order = [n for n in settling_order(pairs, judgements, 0.6) if n not in set(judged)]
-            judged += order[:10]
-        # As many judgements as the page has asked for are nearly always enough.
-        assert 10 * (len(claims) - 1) <= 2 * claims[0] <= 600, claims
-        truth = same[pairs.links.similarity >= 0.6].mean()
-        covered += bool(found.interval[0] <= truth <= found.interval[1])
-    assert covered >= RUNS - 3
-
-
 def test_the_next_judgement_lowers_the_variance_most(rng: random.Random) -> None:
     pairs, same = simulated(rng, 0.7, 20, 400)
     judged = pairs.spread[:FAIR].tolist()

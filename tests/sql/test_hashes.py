@@ -24,12 +24,9 @@ from tests.support.golden import (
     golden_config,
 )
 from tests.support.hashes import hash_array, hash_integers
-from textsim_db.settings.corpus_settings import Shingle
 from textsim_db.sketch import fast_similarity
 from textsim_db.sketch.ragged import Ragged, in_parts
-from textsim_db.text.hashing import hash_bands, hash_texts, part_of_scope, parts_of_scopes
-from textsim_db.text.shingles import find_shingles
-from textsim_db.text.tokens import tokenize
+from textsim_db.text.hashing import hash_texts, part_of_scope, parts_of_scopes
 
 pytestmark = pytest.mark.both_servers
 
@@ -137,60 +134,6 @@ def test_golden_values_of_exact_corpora_are_those_of_sql(
     parameters = {"text": TEXTS[name][0], "unit": unit, "n": n, "t": EXACT_THRESHOLD}
     signature = value(shared_connection, query, parameters)
     assert digest(signature) == EXACT_DIGESTS[name, shingle]
-
-
-@pytest.mark.parametrize("n", [1, 2, 3, 7])
-def test_shingle_values_equal_the_definition(
-    shared_connection: Connection, rng: random.Random, n: int
-) -> None:
-    """The texts have shingles of words and of characters; some are shorter than one shingle."""
-    alphabet = ["ab", "Çd", "漢字", "e", "e"]
-    texts = [" ".join(rng.choices(alphabet, k=k)) for k in (0, 1, 2, 3, 7, 8, 40)]
-    for unit in ("word", "char"):
-        for text in texts:
-            parts = reference.shingles(text, unit, n)
-            expected = values_in_sql(shared_connection, parts, unit, n)
-            distinct_shingles = find_shingles(tokenize([text.encode()]), Shingle(unit, n))
-            assert distinct_shingles.hashes.astype(np.int64).tolist() == expected
-            query = "SELECT textsim._shingle_values(textsim.normal_form(%s), %s, %s)"
-            assert set(value(shared_connection, query, [text, unit, n])) == set(expected)
-
-
-@pytest.mark.parametrize("t", [2, 3, 16, 128, 257])
-@pytest.mark.parametrize("n", [1, 2, 3, 20, 300])
-def test_signatures_equal_the_definition(
-    shared_connection: Connection, rng: random.Random, t: int, n: int
-) -> None:
-    """Python and the schema stop early; the definition computes every round.
-
-    With two bins and one shingle, no round fills a bin of every second signature.
-    """
-    extremes = [-(2**63), 2**63 - 1, 0, -1]
-    others = [rng.randrange(2**63) for _ in range(40 if t < 4 and n < 3 else 0)]
-    for seed in (0, 7, 2**63 - 1, *others):
-        values = rng.sample(extremes, rng.randrange(min(n, 4) + 1))
-        values += [rng.randrange(-(2**63), 2**63) for _ in range(n - len(values))]
-        expected, _ = signature_in_sql(shared_connection, values, seed, t)
-        assert signature_in_python(values, seed, t) == expected
-        query = "SELECT textsim._sketch(%s::bigint[], %s, %s)"
-        parameters = [values, t, reference.base(seed)]
-        assert value(shared_connection, query, parameters) == expected
-        parameters[0] = values * 2  # a repeated value changes nothing
-        assert value(shared_connection, query, parameters) == expected
-
-
-@pytest.mark.parametrize(("bands", "rows"), [(12, 1), (1, 2), (18, 7), (64, 2), (3, 31)])
-def test_buckets_equal_the_definition(
-    shared_connection: Connection, rng: random.Random, bands: int, rows: int
-) -> None:
-    low, high = -(2**15), 2**15
-    signatures = [rng.choices(range(low, high), k=bands * rows + 1) for _ in range(50)]
-    for signature in (*signatures, [low] * (bands * rows), [high - 1] * (bands * rows)):
-        expected = buckets_in_sql(shared_connection, signature, bands, rows)
-        matrix = np.array([signature], np.int16)
-        assert hash_bands(matrix, bands, rows).astype(np.int32)[0].tolist() == expected
-        query = "SELECT textsim._buckets(%s::smallint[], %s, %s)"
-        assert value(shared_connection, query, [signature, bands, rows]) == expected
 
 
 def test_texts_of_every_length_hash_as_on_the_server(
