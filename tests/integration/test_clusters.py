@@ -13,7 +13,6 @@ import pytest
 import textsim_db as ts
 from benchmarks.generate import documents
 from tests.support.reference import jaccard
-from tests.support.sampling import sample
 from textsim_db.cluster import split_large_buckets
 from textsim_db.cluster.spanning_forest import Forest, Links
 from textsim_db.db.connections import is_pooled
@@ -28,38 +27,6 @@ from textsim_db.read import (
 )
 from textsim_db.text.numba_compiler import Int64Array
 from textsim_db.text.shingles import shingles
-
-
-@pytest.mark.parametrize("shingle", sample(["word:2", "char:5"], 2))
-@pytest.mark.parametrize(("recall", "most_met"), sample([(1, 0), (0.95, 0), (1, 10**9)], 3))
-def test_large_buckets_give_the_same_pairs_and_clusters(
-    db: ts.Database, monkeypatch: pytest.MonkeyPatch, shingle: str, recall: float, most_met: int
-) -> None:
-    corpus = db.create_corpus("c", shingle=shingle, recall=recall)
-    texts = dict(documents(500, words=40, planted=0.3, seed=6))
-    model = texts["doc-0000000"]
-    texts |= {f"invoice {i}": f"{model} number {i} of {i % 7}" for i in range(150)}
-    texts |= {f"copy {i}": model.upper() for i in range(40)}
-    tail = texts["doc-0000001"]
-    texts |= {f"letter {i}": f"{text} {tail} {tail}" for i, text in enumerate(texts.values())}
-    corpus.add_many(texts.items())
-    results = {}
-    monkeypatch.setattr(split_large_buckets, "MOST_MET", most_met)
-    monkeypatch.setattr(split_large_buckets, "FIRST_PAIRS", 50)
-    for large in (4, 10**9):
-        monkeypatch.setattr(split_large_buckets, "LARGE_BUCKET", large)
-        monkeypatch.setattr(bucket_pairs, "CROWDED_BUCKET", min(large, 16))
-        clusters = list(corpus.clusters())
-        results[large] = (
-            sorted(corpus.pairs()),
-            [cluster.keys for cluster in clusters],
-            [cluster.weakest for cluster in clusters],
-        )
-    (pairs, keys, weakest), (all_pairs, all_keys, all_weakest) = results.values()
-    assert len(pairs) == len(set(pairs)) > 10_000
-    assert pairs == all_pairs
-    assert keys == all_keys
-    assert all(a <= b for a, b in zip(weakest, all_weakest, strict=True))
 
 
 def test_links_added_in_parts_give_the_same_components(rng: random.Random) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 from collections.abc import Iterator
 
 import numpy as np
@@ -89,31 +88,6 @@ def test_adding_unchanged_documents_writes_nothing(corpus: ts.Corpus, database_u
     assert state() == before
 
 
-def test_replacing_and_removing_keep_all_rows_consistent(
-    db: ts.Database, rng: random.Random
-) -> None:
-    corpus = db.create_corpus("news", shingle="word:2", num_hashes=32, bands=16, rows=2)
-    expected: dict[str, str] = {}
-    for _ in range(12):
-        changes = {
-            f"k{rng.randrange(40)}": " ".join(rng.choices("abcdefg", k=rng.randrange(9)))
-            for _ in range(20)
-        }
-        report = corpus.add_many(changes.items())
-        assert report.added == len(changes.keys() - expected.keys())
-        assert report.stored == len(changes)
-        expected |= changes
-        removed = rng.sample(sorted(expected), 3)
-        assert corpus.remove([*removed, "unknown"]) == 3
-        for key in removed:
-            del expected[key]
-        assert corpus.check() == []
-    assert len(corpus) == len(expected)
-    for key, text in expected.items():
-        keys = [m.key for m in corpus.query(text, threshold=1.0)]
-        assert (key in keys) == bool(text)
-
-
 def test_query_returns_matches_with_exact_similarity(corpus: ts.Corpus) -> None:
     matches = corpus.query(TEXTS["a"], threshold=0.3)
     expected = {key: similarity(TEXTS["a"], text) for key, text in TEXTS.items()}
@@ -134,15 +108,6 @@ def test_equal_similarities_come_in_the_order_of_the_keys(db: ts.Database) -> No
     corpus.add_many((key, "always the same text") for key in "cabd")
     assert [m.key for m in corpus.query("always the same text")] == list("abcd")
     assert [m.key for m in corpus.neighbours("b")] == list("acd")
-
-
-def test_query_many_equals_a_query_for_each_text(corpus: ts.Corpus) -> None:
-    texts = [*TEXTS.values(), "unknown words", TEXTS["a"].upper(), "the quick brown fox"] * 3
-    for threshold in (None, 0.01, 0.5, 1.0):
-        for limit in (None, 1):
-            expected = [corpus.query(text, threshold, limit) for text in texts]
-            assert corpus.query_many(texts, threshold, limit) == expected
-    assert corpus.query_many([]) == []
 
 
 def test_neighbours_equal_a_query_with_the_stored_text(corpus: ts.Corpus) -> None:
@@ -178,18 +143,6 @@ def test_a_corpus_supports_in_and_len(corpus: ts.Corpus) -> None:
     for impossible in (1, True, None, "a\0", "\ud800", "k" * 1001):
         assert impossible not in corpus
     assert len(corpus) == 5
-
-
-def test_a_large_load_leaves_vacuumed_tables(db: ts.Database, database_url: str) -> None:
-    corpus = db.create_corpus("c", shingle="word:1", num_hashes=8, bands=2, rows=4)
-    corpus.add_many((f"{i}", f"a few words and the number {i}") for i in range(10_000))
-    with psycopg.connect(database_url) as connection:
-        for relation, rows in (("document", 10_000), ("band", 20_000)):
-            row_counts = connection.execute(
-                "SELECT reltuples FROM pg_class WHERE relname ~ %s",
-                [f"^{relation}_[0-9]+$"],
-            ).fetchall()
-            assert row_counts == [(rows,)]
 
 
 def test_a_first_load_leaves_planner_statistics(db: ts.Database, database_url: str) -> None:

@@ -101,20 +101,15 @@ def test_damaged_documents_cause_at_most_an_error(
                 assert not isinstance(error, psycopg.OperationalError)  # noqa: PT017
 
 
-@pytest.mark.parametrize(
-    "rows",
-    [
+def test_damaged_band_rows_cause_at_most_an_error(db: ts.Database, corpus: ts.Corpus) -> None:
+    for rows in (
         "SELECT bucket, document_id FROM textsim.band_1",
         "SELECT 42, document_id FROM textsim.band_1",
         "SELECT bucket, -document_id FROM textsim.band_1",
         "SELECT bucket, 2147483647 FROM textsim.band_1 LIMIT 10",
         "SELECT bucket, -2147483648 FROM textsim.band_1 LIMIT 10",
-    ],
-)
-def test_damaged_band_rows_cause_at_most_an_error(
-    db: ts.Database, corpus: ts.Corpus, rows: str
-) -> None:
-    with psycopg.connect(db.url) as connection:
-        connection.execute(f"INSERT INTO textsim.band_1 {rows}".encode())
-    assert corpus.check() != []
-    make_calls(corpus)
+    ):
+        with psycopg.connect(db.url) as connection:
+            connection.execute(f"INSERT INTO textsim.band_1 {rows}".encode())
+        assert corpus.check() != []
+        make_calls(corpus)

@@ -83,15 +83,6 @@ def test_each_removed_document_matches_its_most_similar_kept_document(
         )
 
 
-@pytest.mark.parametrize("linkage", ts.Linkage)
-def test_the_pairs_of_a_corpus_group_into_its_clusters(
-    corpus: ts.Corpus, linkage: ts.Linkage
-) -> None:
-    clusters = list(corpus.clusters(linkage=linkage))
-    assert ts.group_pairs(corpus.pairs(), linkage) == clusters
-    assert len(clusters) > 10
-
-
 def test_an_empty_corpus_has_no_clusters_and_duplicates(db: ts.Database) -> None:
     corpus = db.create_corpus("c")
     for linkage in ("single", "complete", "kept"):

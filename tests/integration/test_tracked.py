@@ -17,7 +17,7 @@ from tests.support.waiting import wait_until
 from tests.support.workers import running_worker
 from textsim_db.sync import build_clusters
 
-CHANGES = 25
+CHANGES = 15
 IS_UP_TO_DATE = b"SELECT WHERE NOT EXISTS (SELECT FROM textsim.pending WHERE kind = 'cluster')"
 LOG_ALL = b"SELECT textsim._log_ids(1, array(SELECT id FROM textsim.document_1));"
 
@@ -84,7 +84,7 @@ def test_complete_clusters_of_a_large_group_follow_random_changes(
     corpus.track("complete")
     corpus.update_clusters()
     changes = set()
-    for _ in range(20):
+    for _ in range(10):
         keys = rng.sample([key for key, _ in places], rng.choice((1, 1, 2, 8)))
         if rng.random() < 0.4:
             corpus.remove(keys)

