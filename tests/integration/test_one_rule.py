@@ -11,11 +11,9 @@ import pytest
 import textsim_db as ts
 from tests.support.connections import Connection, value
 from tests.support.match_rule import SQL_RULE, put_rule
-from tests.support.spark_stages import find, results
 from textsim_db.compare.verify import Criterion
 from textsim_db.measures.by_name import JACCARD
 from textsim_db.read.documents_by_key import random_matches
-from textsim_db.spark import stage_3_results
 from textsim_db.sync import build_clusters
 
 LINKAGES = ("single", "complete", "kept")
@@ -152,6 +150,10 @@ def test_frames_and_tasks_of_spark_obey_the_rule(db: ts.Database) -> None:
             frame, "text", key="key", linkage=linkage, database=db, **SETTINGS
         )
         assert [(row.kept, row.key) for row in report.removed] == [MATCH]
+    pytest.importorskip("pyspark")
+    from tests.support.spark_stages import find, results
+    from textsim_db.spark import stage_3_results
+
     config = ts.CorpusSettings(**SETTINGS).complete()
     documents = [*TEXTS.items()]
     rows = results(stage_3_results.pairs, documents, find(documents, config, 3), config)

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import ast
+import os
 import re
+import subprocess
+import sys
 from collections import defaultdict
 from collections.abc import Iterator
 from itertools import zip_longest
@@ -100,3 +103,13 @@ def _is_number(value: ast.expr) -> bool:
     """Return whether a value is a number, or computed from one without any text."""
     parts = [part.value for part in ast.walk(value) if isinstance(part, ast.Constant)]
     return bool(parts) and all(isinstance(part, int | float) for part in parts)
+
+
+def test_a_process_of_a_test_finds_compiled_modules() -> None:
+    name = "PYTHONDONTWRITEBYTECODE"
+    command = f"import sys, os, tests; print(sys.dont_write_bytecode, {name!r} in os.environ)"
+    variables = {**os.environ, name: "1"}
+    done = subprocess.run(
+        [sys.executable, "-c", command], cwd=ROOT, env=variables, stdout=subprocess.PIPE
+    )
+    assert done.stdout == b"False False\n"
