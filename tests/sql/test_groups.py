@@ -133,7 +133,7 @@ def corpus(db: ts.Database, rng: random.Random) -> ts.Corpus:
     return corpus
 
 
-def test_clusters_and_duplicates_of_a_corpus_equal_those_of_python(
+def test_duplicates_keep_the_document_of_the_lowest_rank(
     corpus: ts.Corpus, connection: Connection
 ) -> None:
     words = dict(
@@ -150,13 +150,6 @@ def test_clusters_and_duplicates_of_a_corpus_equal_those_of_python(
         "shortest": lambda key: words[key],
     }
     for linkage in ts.Linkage:
-        for threshold in (None, 0.7):
-            rows = connection.execute(
-                "SELECT * FROM textsim.clusters('c', %s, %s)", [threshold, linkage]
-            ).fetchall()
-            expected = rows_of(list(corpus.clusters(threshold, linkage)))
-            assert rows == expected, linkage
-            assert len(rows) > 20
         for keep, rank_of in rank.items():
             removed = connection.execute(
                 "SELECT * FROM textsim.duplicates('c', %s, linkage => %s)", [keep, linkage]
@@ -164,8 +157,6 @@ def test_clusters_and_duplicates_of_a_corpus_equal_those_of_python(
             assert sorted(removed) == sorted(
                 map(tuple, corpus.duplicates(linkage=linkage, rank=rank_of))
             ), (keep, linkage)
-    default = connection.execute("SELECT * FROM textsim.duplicates('c')").fetchall()
-    assert sorted(default) == sorted(map(tuple, corpus.duplicates()))
 
 
 def test_all_digits_of_a_threshold_count(corpus: ts.Corpus, connection: Connection) -> None:
