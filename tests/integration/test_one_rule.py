@@ -13,7 +13,7 @@ from tests.support.connections import Connection, value
 from tests.support.match_rule import SQL_RULE, put_rule
 from textsim_db.compare.verify import Criterion
 from textsim_db.measures.by_name import JACCARD
-from textsim_db.read.documents_by_key import random_matches
+from textsim_db.review.corpus_documents import random_matches
 from textsim_db.sync import build_clusters
 
 LINKAGES = ("single", "complete", "kept")

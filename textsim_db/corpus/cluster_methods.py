@@ -250,12 +250,12 @@ class ClusterMethods(CheckedArguments):
             [('evening ', '')]
         """
         from textsim_db.measures import explanation
-        from textsim_db.read import documents_by_key
+        from textsim_db.read import stored_documents
 
         given = iter(pairs)
         while part := [self._two_keys(pair) for pair in islice(given, _COMPARED_AT_ONCE)]:
             keys = list(dict.fromkeys(key for pair in part for key in pair))
-            forms = self._current.read(documents_by_key.forms, keys)
+            forms = self._current.read(stored_documents.forms, keys)
             for key in keys:
                 if key not in forms:
                     raise DocumentNotFound(f'corpus "{self.name}" has no document {key!r}')

@@ -24,7 +24,7 @@ from psycopg import errors as pg, sql
 from textsim_db.db.binary_format import Array
 from textsim_db.db.binary_rows import load_int2_arrays, load_int4_arrays
 from textsim_db.db.engine import Connection, autocommit, is_trouble
-from textsim_db.db.statements import ALIVE
+from textsim_db.db.statements import ALIVE, WORDS_BY_ID
 from textsim_db.db.store import Store
 from textsim_db.db.stored_corpus import StoredCorpus
 from textsim_db.read import integrity_statements
@@ -202,9 +202,7 @@ class _Checker:
         if missing:
             cursor = self._connection.cursor(binary=True)
             parameters = [Array(np.array(missing, np.int32))]
-            self._words.update(
-                cursor.execute(integrity_statements.WORDS_OF_IDS, parameters).fetchall()
-            )
+            self._words.update(cursor.execute(WORDS_BY_ID, parameters).fetchall())
         self._absent = set(missing) - self._words.keys()
         return self._words
 

@@ -35,9 +35,9 @@ from textsim_db.read.find_candidates import (
     without_common,
 )
 from textsim_db.read.read_band_index import expired_ids
-from textsim_db.read.search import forms_of_rows, placed_bytes, row_of_key, search_text
+from textsim_db.read.search import placed_bytes, row_of_key, search_text
 from textsim_db.read.snapshot import snapshot
-from textsim_db.read.stored_documents import StoredDocuments, WordNumbers
+from textsim_db.read.stored_documents import StoredDocuments, WordNumbers, forms_of_rows
 from textsim_db.results import (
     CommonRun,
     Contamination,

@@ -13,20 +13,13 @@ WRONG_WORD_HASHES: Final[LiteralString] = """
 /* textsim-db: check the dictionary */
 SELECT w.id, w.word FROM textsim.word w WHERE w.hash <> pg_catalog.hashtextextended(w.word, 0)
 """
-DOCUMENTS_TO_CHECK: Final[LiteralString] = """
+_CHECKED: Final[LiteralString] = """
 SELECT d.key, d.shingle_count, pg_catalog.array_send(d.word_ids), pg_catalog.array_send(d.signature),
-    d.normal_form, d.language, pg_catalog.array_send(d.fingerprints)
-FROM {document} d
-"""
-TRACKED_DOCUMENTS_TO_CHECK: Final[LiteralString] = """
-SELECT d.key, d.shingle_count, pg_catalog.array_send(d.word_ids), pg_catalog.array_send(d.signature),
-    d.normal_form, d.language, pg_catalog.array_send(d.fingerprints), d.id, d.part, n.node, EXISTS (
-        SELECT FROM textsim.node_{id} o WHERE o.node = n.node AND o.document_id <> n.document_id)
-FROM {document} d LEFT JOIN textsim.node_{id} n ON n.document_id = d.id
-"""
-WORDS_OF_IDS: Final[LiteralString] = """
-/* textsim-db: check documents: words */
-SELECT id, word FROM textsim.word WHERE id = ANY (%s::integer[])
+    d.normal_form, d.language, pg_catalog.array_send(d.fingerprints)"""
+DOCUMENTS_TO_CHECK: Final[LiteralString] = f"{_CHECKED} FROM {{document}} d"
+TRACKED_DOCUMENTS_TO_CHECK: Final[LiteralString] = f"""{_CHECKED}, d.id, d.part, n.node, EXISTS (
+        SELECT FROM textsim.node_{{id}} o WHERE o.node = n.node AND o.document_id <> n.document_id)
+FROM {{document}} d LEFT JOIN textsim.node_{{id}} n ON n.document_id = d.id
 """
 # Documents whose words have no ids, and which no entry of the log names, so that no worker will give
 # them ids. unnest() lets the planner hash the keys; d.key = ANY (p.keys) would compare each document

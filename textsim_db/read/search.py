@@ -41,7 +41,7 @@ from textsim_db.read.find_candidates import (
 from textsim_db.read.stored_documents import (
     StoredDocuments,
     WordNumbers,
-    normal_forms,
+    forms_of_rows,
     rows_of_tokens,
 )
 from textsim_db.results import Candidate, Match
@@ -214,11 +214,6 @@ def candidates_of(
 def normal_form_of(store: Store, key: str) -> str:
     """Return the normal form of an indexed document; raises DocumentNotFound."""
     return forms_of_rows(store, [_row_of_key(store, key)])[0]
-
-
-def forms_of_rows(store: Store, rows: Sequence[tuple[Any, ...]]) -> list[str]:
-    """Return the normal forms of documents, given their rows as StoredDocuments expects them."""
-    return normal_forms([row[3] for row in rows], [row[4] for row in rows], store.dictionary)
 
 
 def _in_rounds(

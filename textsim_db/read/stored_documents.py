@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from itertools import pairwise
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -14,7 +14,10 @@ from textsim_db.compare.jaccard import Rows, code_points
 from textsim_db.db.binary_format import dump_array
 from textsim_db.db.binary_rows import load_int4_arrays, load_signatures
 from textsim_db.db.dictionary import Dictionary, unknown_word
+from textsim_db.db.engine import read_rows
+from textsim_db.db.store import Store
 from textsim_db.db.stored_corpus import StoredCorpus
+from textsim_db.read import statements
 from textsim_db.settings.corpus_settings import Shingle
 from textsim_db.sketch.ragged import Parts, Signatures
 from textsim_db.text.hashing import SPREAD, enter, find, hash_table, is_taken, number_at
@@ -223,3 +226,31 @@ def normal_forms(
     composed = compose_forms(*arrays, dictionary.texts)
     forms = zip(composed, stored, strict=True)
     return [form.decode() if text is None else text for form, text in forms]
+
+
+def forms_of_rows(store: Store, rows: Sequence[tuple[Any, ...]]) -> list[str]:
+    """Return the normal forms of documents, given their rows as StoredDocuments expects them."""
+    return normal_forms([row[3] for row in rows], [row[4] for row in rows], store.dictionary)
+
+
+class Traits(NamedTuple):
+    """The language, the scope and the source of a document."""
+
+    language: str | None = None
+    scope: str | None = None
+    source_id: int | None = None
+    """The id of its attached table; None if a client added it."""
+
+
+def traits(store: Store, keys: Sequence[str]) -> dict[str, Traits]:
+    """Return the languages, scopes and tables of the documents with these keys, if they exist."""
+    statement = store.corpus.statement(statements.TRAITS_OF_KEYS)
+    rows = read_rows(store.engine, statement, [list(keys)])
+    return {key: Traits(*row) for key, *row in rows}
+
+
+def forms(store: Store, keys: Sequence[str]) -> dict[str, str]:
+    """Return the normal forms of the documents with these keys, if they exist."""
+    statement = store.corpus.statement(statements.DOCUMENTS_OF_KEYS)
+    rows = read_rows(store.engine, statement, [list(keys)], binary=True)
+    return dict(zip((row[1] for row in rows), forms_of_rows(store, rows), strict=True))

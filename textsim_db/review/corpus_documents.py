@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+import random
 import shlex
 from collections.abc import Collection, Generator, Mapping
 from contextlib import closing
+from typing import NamedTuple
+
+import numpy as np
 
 from textsim_db.compare.verify import Criterion
 from textsim_db.corpus import Corpus
+from textsim_db.db.binary_format import Array
+from textsim_db.db.engine import read_rows
 from textsim_db.db.store import Store
 from textsim_db.errors import ConfigurationError
 from textsim_db.measures.by_name import JACCARD
-from textsim_db.read import documents_by_key
-from textsim_db.read.documents_by_key import RandomMatches, Traits
+from textsim_db.read import search, statements, stored_documents
+from textsim_db.read.stored_documents import Traits, forms_of_rows
 from textsim_db.results import Inspection, Pair, Source
 from textsim_db.review.reviewed import JudgementStore, NextCommand, Text
 from textsim_db.review.reviewed_clusters import StoredClusters
@@ -25,6 +31,32 @@ DRAWN_DOCUMENTS = 200
 """The documents whose matches the first page shows; more take longer."""
 _SEED = 1
 _PAIRS_AT_ONCE = 10_000
+
+
+class RandomMatches(NamedTuple):
+    """The matches of random documents."""
+
+    documents: int
+    """The number of random documents that exist."""
+    pairs: list[Pair]
+    """A pair for each match of each of these documents; it comes twice if both are among them."""
+
+
+def random_matches(store: Store, criterion: Criterion, count: int, seed: int) -> RandomMatches:
+    """Return the matches of at most this many random documents; it takes as many look-ups."""
+    ((highest,),) = read_rows(store.engine, store.corpus.statement(statements.HIGHEST_ID))
+    ids = random.Random(seed).sample(range(1, highest + 1), min(count, highest))  # noqa: S311
+    statement = store.corpus.statement(statements.DOCUMENTS_OF_IDS)
+    rows = read_rows(store.engine, statement, [Array(np.array(ids, np.int32))], binary=True)
+    parts = np.array([row[5] for row in rows], np.int64) if store.corpus.config.scoped else None
+    matches_of_rows = search.query_forms(store, forms_of_rows(store, rows), criterion, parts)
+    pairs = [
+        Pair(min(row[1], match.key), max(row[1], match.key), match.similarity)
+        for row, matches in zip(rows, matches_of_rows, strict=True)
+        for match in matches
+        if match.key != row[1]
+    ]
+    return RandomMatches(len(rows), pairs)
 
 
 class CorpusDocuments:
@@ -76,9 +108,7 @@ class CorpusDocuments:
         if self._source_id is not None:
             return None
         criterion = Criterion(JACCARD, self._threshold or self.threshold, None)
-        return self._corpus._current.search(
-            documents_by_key.random_matches, criterion, DRAWN_DOCUMENTS, _SEED
-        )
+        return self._corpus._current.search(random_matches, criterion, DRAWN_DOCUMENTS, _SEED)
 
     def pairs(self) -> Generator[Pair, None, None]:
         """Yield all pairs."""
@@ -95,7 +125,7 @@ class CorpusDocuments:
 
     def traits(self, keys: list[str]) -> dict[str, Traits]:
         """Return the languages, scopes and tables of the documents that exist."""
-        return self._corpus._current.read(documents_by_key.traits, _possible(keys))
+        return self._corpus._current.read(stored_documents.traits, _possible(keys))
 
     def texts(self, keys: list[str]) -> dict[str, Text]:
         """Return the texts of the documents that exist: those of attached tables in the original."""
@@ -104,7 +134,7 @@ class CorpusDocuments:
         texts = {key: Text(text, True) for key, text in originals.items()}
         rest = [key for key in keys if key not in texts]
         if rest:
-            stored = self._corpus._current.read(documents_by_key.forms, rest)
+            stored = self._corpus._current.read(stored_documents.forms, rest)
             texts |= {key: Text(form, False) for key, form in stored.items()}
         return texts
 

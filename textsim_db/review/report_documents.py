@@ -22,7 +22,7 @@ from typing import Any, NamedTuple
 from textsim_db.errors import InputError, JudgementExists, shown
 from textsim_db.files.record_files import RecordFile
 from textsim_db.files.records import replacing
-from textsim_db.read.documents_by_key import RandomMatches, Traits
+from textsim_db.read.stored_documents import Traits
 from textsim_db.results import Inspection, Judgement, Pair
 from textsim_db.review.reviewed import JudgedPair, NextCommand, Text
 
@@ -198,9 +198,9 @@ class ReportDocuments:
         """Return the number of records of the file."""
         return self._count
 
-    def random_matches(self) -> RandomMatches | None:
+    def random_matches(self) -> None:
         """Return None: all pairs come at once."""
-        return None
+        return
 
     def pairs(self) -> Generator[Pair, None, None]:
         """Yield each removed record with the record that was kept."""

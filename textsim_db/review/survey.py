@@ -11,8 +11,8 @@ import numpy as np
 
 from textsim_db.cluster.spanning_forest import Forest, Links, joined_links
 from textsim_db.errors import TextsimError
-from textsim_db.read.documents_by_key import RandomMatches
 from textsim_db.results import Pair
+from textsim_db.review.corpus_documents import RandomMatches
 from textsim_db.review.pair_arrays import HUNDREDTHS, Column, Pairs, bins_of
 from textsim_db.review.reviewed import Reviewed
 from textsim_db.review.reviewed_clusters import StoredClusters

@@ -14,7 +14,7 @@ from sqlalchemy import Engine
 from textsim_db.db.engine import Connection, transaction, wait_at_most
 from textsim_db.db.store import Store
 from textsim_db.errors import DocumentNotFound
-from textsim_db.read import documents_by_key
+from textsim_db.read import stored_documents
 from textsim_db.sync import statements
 from textsim_db.sync.faults import Subject
 
@@ -247,7 +247,7 @@ def original_texts(
     """
     texts: dict[str, str] = {}
     if sources:
-        traits = documents_by_key.traits(store, keys)
+        traits = stored_documents.traits(store, keys)
         for source in sources:
             own = [key for key, each in traits.items() if each.source_id == source.id]
             texts |= _texts_of_rows(store, source, own)

@@ -127,25 +127,21 @@ FROM {document} WHERE id = ANY (%s::integer[]) ORDER BY id FOR SHARE
 ESTIMATED_DOCUMENTS: Final[LiteralString] = """
 SELECT reltuples FROM pg_catalog.pg_class WHERE oid = pg_catalog.to_regclass({document_name})
 """
+
+
+def _vacuum(table: LiteralString, when: LiteralString, options: LiteralString) -> LiteralString:
+    return f"\n/* textsim-db: vacuum corpus {{id}} {when} a load */ VACUUM ({options}) {table}\n"
+
+
 # No VACUUM during a load cuts the end off a table: the load needs it.
-VACUUM_NEW_DOCUMENTS: Final[LiteralString] = """
-/* textsim-db: vacuum corpus {id} during a load */ VACUUM (SKIP_LOCKED, TRUNCATE false) {document}
-"""
-VACUUM_NEW_BAND_ROWS: Final[LiteralString] = """
-/* textsim-db: vacuum corpus {id} during a load */ VACUUM (SKIP_LOCKED, TRUNCATE false) {band}
-"""
-VACUUM_NEW_FINGERPRINTS: Final[LiteralString] = """
-/* textsim-db: vacuum corpus {id} during a load */ VACUUM (SKIP_LOCKED, TRUNCATE false) {passage}
-"""
-VACUUM_DOCUMENTS: Final[LiteralString] = """
-/* textsim-db: vacuum corpus {id} after a load */ VACUUM (ANALYZE, SKIP_LOCKED) {document}
-"""
-VACUUM_BAND_ROWS: Final[LiteralString] = """
-/* textsim-db: vacuum corpus {id} after a load */ VACUUM (ANALYZE, SKIP_LOCKED) {band}
-"""
-VACUUM_FINGERPRINTS: Final[LiteralString] = """
-/* textsim-db: vacuum corpus {id} after a load */ VACUUM (ANALYZE, SKIP_LOCKED) {passage}
-"""
+_DURING: Final = ("during", "SKIP_LOCKED, TRUNCATE false")
+_AFTER: Final = ("after", "ANALYZE, SKIP_LOCKED")
+VACUUM_NEW_DOCUMENTS: Final = _vacuum("{document}", *_DURING)
+VACUUM_NEW_BAND_ROWS: Final = _vacuum("{band}", *_DURING)
+VACUUM_NEW_FINGERPRINTS: Final = _vacuum("{passage}", *_DURING)
+VACUUM_DOCUMENTS: Final = _vacuum("{document}", *_AFTER)
+VACUUM_BAND_ROWS: Final = _vacuum("{band}", *_AFTER)
+VACUUM_FINGERPRINTS: Final = _vacuum("{passage}", *_AFTER)
 ANALYZE: Final[LiteralString] = """
 /* textsim-db: analyze corpus {id} after a load */ ANALYZE (SKIP_LOCKED) {document}, {band}
 """
