@@ -13,7 +13,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import partial
-from typing import NamedTuple
 
 import numpy as np
 
@@ -51,13 +50,6 @@ A row takes 20 bytes, and less in larger buckets.
 """
 ROWS_AT_ONCE = 2_000_000
 """The rows of crowded buckets in which copies are folded at once."""
-
-
-class _RangeBuckets(NamedTuple):
-    """The buckets of a range that several documents have."""
-
-    small: Members
-    crowded: Members
 
 
 class CandidatePairs:
@@ -122,12 +114,12 @@ class CandidatePairs:
         """Read all ranges, keep the small buckets, and return the crowded ones with copies folded."""
         folded: list[Members] = []
         waiting: list[Members] = []
-        for buckets in on_each(connections, self._ranges, self._read_range):
-            self._count(buckets.small)
-            self._small.append(buckets.small)
+        for small, crowded in on_each(connections, self._ranges, self._read_range):
+            self._count(small)
+            self._small.append(small)
             if self._row_count > MOST_ROWS:
                 self._small = []
-            waiting.append(buckets.crowded)
+            waiting.append(crowded)
             if sum(len(members.ids) for members in waiting) > ROWS_AT_ONCE:
                 folded.append(self._copy_finder.fold(joined_members(waiting)))
                 waiting = []
@@ -138,11 +130,12 @@ class CandidatePairs:
         self._row_count += len(members.ids)
         self._pair_count += int((sizes * (sizes - 1) // 2).sum())
 
-    def _read_range(self, connection: Connection, buckets: Range) -> _RangeBuckets:
+    def _read_range(self, connection: Connection, buckets: Range) -> tuple[Members, Members]:
+        """Return the small and the crowded buckets of a range that several documents have."""
         rows = self._scan.rows(connection, buckets)
         if self._only is not None:
             rows = rows[is_among(ids_of_rows(rows), self._only)]
-        return _RangeBuckets(*grouped(rows, CROWDED_BUCKET))
+        return grouped(rows, CROWDED_BUCKET)
 
     def _lists_of(self, connections: list[Connection], current: Round) -> Iterator[Listed]:
         """Yield the pairs of a round, with pairs that large buckets have too."""
@@ -158,7 +151,7 @@ class CandidatePairs:
         yield from lists(members, current, self._sizes, threshold)
 
     def _read_round(self, connection: Connection, buckets: Range, current: Round) -> Members:
-        return of_round(self._read_range(connection, buckets).small, current)
+        return of_round(self._read_range(connection, buckets)[0], current)
 
     def _kept(self, connections: list[Connection], listed: Listed) -> Int64Array:
         """Return the pairs that neither a large bucket nor another document represents."""

@@ -49,15 +49,6 @@ class _Matches(NamedTuple):
         return _Matches(self.pairs[chosen], self.similarity[chosen])
 
 
-class _ToCompare(NamedTuple):
-    """Nodes whose matches are compared with the matches that the function of SQL finds."""
-
-    nodes: Int64Array
-    """The judged nodes, and the nodes with a match that is stored and not found, or the reverse."""
-    crowded: Int64Array
-    """The nodes that have only some of their matches, which are not compared."""
-
-
 def shingle_hashes(tokens: Tokens, shingle: Shingle) -> list[bytes]:
     """Return a hash of the set of shingles of each document."""
     shingles = find_shingles(tokens, shingle)
@@ -108,7 +99,14 @@ def faults(
             yield Problem("match", a, detail, remedy)
 
 
-def _nodes_to_compare(connection: Connection, store: Store, threshold: float) -> _ToCompare:
+def _nodes_to_compare(
+    connection: Connection, store: Store, threshold: float
+) -> tuple[Int64Array, Int64Array]:
+    """Return the nodes whose matches the function of SQL finds too, and the crowded nodes.
+
+    The matches of the first differ from those of the join, or they are judged. Crowded nodes have only
+    some of their matches, which are not compared.
+    """
     columns = fetch_arrays(connection, store.corpus, integrity_statements.NODES_OF_DOCUMENTS)
     documents, nodes = map(load_int4_array, columns)
     most, stored_crowded = connection.execute(
@@ -124,7 +122,8 @@ def _nodes_to_compare(connection: Connection, store: Store, threshold: float) ->
     computed = _found(few.links(), documents, nodes)
     stored = _stored(connection, store)
     # A node whose documents are all in the log has the matches that it had before.
-    stored = stored.take(_have_ends(stored.pairs, nodes))
+    is_left, is_right = (np.isin(side(stored.pairs), nodes) for side in (left_of, right_of))
+    stored = stored.take(is_left & is_right)
     both, in_stored, in_found = np.intersect1d(
         stored.pairs, computed.pairs, assume_unique=True, return_indices=True
     )
@@ -135,14 +134,7 @@ def _nodes_to_compare(connection: Connection, store: Store, threshold: float) ->
     rows = connection.execute(store.corpus.statement(integrity_statements.JUDGED_NODES)).fetchall()
     judged = np.array([node for (node,) in rows], np.int64)
     different = np.concatenate((one[is_whole], both[differs]))
-    return _ToCompare(np.union1d(left_of(different), judged), crowded)
-
-
-def _have_ends(pairs: Int64Array, nodes: Int32Array) -> BoolArray:
-    """Return which pairs have both ends among the nodes."""
-    is_left, is_right = (np.isin(side(pairs), nodes) for side in (left_of, right_of))
-    has_ends: BoolArray = is_left & is_right
-    return has_ends
+    return np.union1d(left_of(different), judged), crowded
 
 
 def _found(links: Links, documents: Int32Array, nodes: Int32Array) -> _Matches:

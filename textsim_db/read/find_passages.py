@@ -11,7 +11,6 @@ from __future__ import annotations
 import logging
 import shlex
 from collections.abc import Generator, Iterable, Iterator, Sequence
-from typing import NamedTuple
 
 import numpy as np
 
@@ -87,16 +86,6 @@ def least_words(store: Store, min_words: int | None) -> int:
     return words
 
 
-class _Searched(NamedTuple):
-    """A text, and what it shares with documents."""
-
-    tokens: Tokens
-    passages: list[Passage]
-    """The passages of at least min_words words, the longest first."""
-    common: list[CommonRun]
-    """The runs whose documents were not read."""
-
-
 def passages(
     store: Store, text: str, min_words: int | None, max_documents: int | None, part: int | None
 ) -> PassageList:
@@ -107,14 +96,14 @@ def passages(
     fingerprints are returned too.
     """
     least = least_words(store, min_words)
-    searched = _search(store, to_bytes(text), least, max_documents, part)
-    located = _with_characters(searched.passages, text, store.corpus.config)
-    return PassageList(located, searched.common)
+    _, verified, common = _search(store, to_bytes(text), least, max_documents, part)
+    return PassageList(_with_characters(verified, text, store.corpus.config), common)
 
 
 def _search(
     store: Store, text: bytes, min_words: int, max_documents: int | None, part: int | None
-) -> _Searched:
+) -> tuple[Tokens, list[Passage], list[CommonRun]]:
+    """Return the words of a text, its passages, and the runs whose documents were not read."""
     config, parts = store.corpus.config, part_only(part)
     tokens = tokens_without([text], config)
     shingles = passage_shingles(tokens, config)
@@ -124,7 +113,7 @@ def _search(
         look_up, of_many = without_common(store, look_up, max_documents)
         common += _runs_with_fingerprints(store, shingles, of_many, parts)
     candidates = find_candidates(store, look_up, None)
-    return _Searched(tokens, _verified(store, tokens, candidates, min_words), common)
+    return tokens, _verified(store, tokens, candidates, min_words), common
 
 
 def _with_characters(verified: list[Passage], text: str, config: CorpusConfig) -> list[Passage]:

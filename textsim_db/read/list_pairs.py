@@ -58,17 +58,6 @@ def pairs(store: Store, criterion: Criterion) -> Generator[ResultColumns, None, 
             yield list(map(min, one, other)), list(map(max, one, other)), links.similarity.tolist()
 
 
-class _Chunk(NamedTuple):
-    """Pairs whose documents were read."""
-
-    pairs: Int64Array
-    """Packed and sorted: (pairs,)."""
-    ids: Ids
-    """The documents of the pairs, sorted."""
-    documents: StoredDocuments
-    """The documents in the order of ids."""
-
-
 class StoredHost(CandidatePairs):
     """The documents of a corpus, in one snapshot, as a join reads them."""
 
@@ -127,9 +116,10 @@ class StoredHost(CandidatePairs):
                 else:
                     yield part
 
-    def _read(self, pairs: Int64Array) -> _Chunk:
+    def _read(self, pairs: Int64Array) -> tuple[Int64Array, Ids, StoredDocuments]:
+        """Return the pairs, the ids of their documents, sorted, and the documents in this order."""
         ids = documents_of(pairs)
-        return _Chunk(pairs, ids, self.cache.documents(ids))
+        return pairs, ids, self.cache.documents(ids)
 
 
 KeyPairs = set[tuple[str, str]]

@@ -144,13 +144,8 @@ def _postpone(piece: Piece, tries: int = 0) -> None:
         pending_log.delete(connection, piece.entries)
 
 
-class _Completion(NamedTuple):
-    """The parameters of statements.COMPLETE."""
-
-    word_ids: Array
-    language: str | None
-    id: int
-    normal_form: str
+_Completion = tuple[Array, str | None, int, str]
+"""The parameters of statements.COMPLETE: the word ids, the language, the id and the normal form."""
 
 
 def _resolve_words(piece: Piece) -> Change:
@@ -168,7 +163,7 @@ def _resolve_words(piece: Piece) -> Change:
     ):
         word_ids = all_word_ids[start:end]
         if word_ids.all():
-            documents.append(_Completion(Array(word_ids), language, id_, form))
+            documents.append((Array(word_ids), language, id_, form))
         else:
             word = tokens.words(start + np.flatnonzero(word_ids == 0)[:1])[0]
             reason = f'the word "{word[:40]}" has the same 64-bit hash as another one'

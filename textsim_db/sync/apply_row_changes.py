@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
-from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -30,26 +29,21 @@ Change = Callable[[Connection], ChangeReport]
 """Writes the documents of a piece in the caller's transaction."""
 
 
-class ComparedRows(NamedTuple):
-    """Rows compared with their documents."""
+def compare_rows(
+    piece: Piece, source: StoredSource
+) -> tuple[SourceRows, Batch, detect_changes.Outcomes, list[int]]:
+    """Compare rows with their documents; adds only new words to the dictionary.
 
-    rows: SourceRows
-    batch: Batch
-    outcomes: npt.NDArray[np.int8]
-    """The outcome of writing each row."""
-    adopted: list[int]
-    """The ids of documents that would only get a new source."""
-
-
-def compare_rows(piece: Piece, source: StoredSource) -> ComparedRows:
-    """Compare rows with their documents; adds only new words to the dictionary."""
+    Returns the rows, their batch, the outcome of writing each row, and the ids of documents that would
+    only get a new source.
+    """
     with read_source.reading(piece.store.engine, source) as connection:
         rows = read_source.read_rows(connection, source, piece.keys)
         cursor = connection.cursor(binary=True)
         documents = write_batch.find(cursor, piece.corpus, piece.keys)
     batch = _batch(rows, piece.store)
     outcomes, adopted = detect_changes.outcomes(batch, documents, source.id)
-    return ComparedRows(rows, batch, outcomes, adopted)
+    return rows, batch, outcomes, adopted
 
 
 def resolve_rows(piece: Piece, source: StoredSource) -> Change | None:
