@@ -131,6 +131,28 @@ BEGIN ATOMIC
     ) s;
 END;
 
+-- The runs of n characters of a normal form, in any order and repeated, or the form if it is shorter.
+-- A place in a text of more than one byte a character is found by reading the text up to it, so the text is cut into
+-- pieces of n characters, once from each of its first n places. No normal form has the character _.
+CREATE OR REPLACE FUNCTION textsim._char_runs(form text, n integer) RETURNS SETOF text
+LANGUAGE sql IMMUTABLE PARALLEL SAFE
+BEGIN ATOMIC
+    SELECT unnest(CASE
+        WHEN length(form) < n THEN array_remove(ARRAY[form], '')
+        WHEN n > 100 THEN textsim._shingles_of(string_to_array(form, NULL), n, '')
+        ELSE string_to_array(rtrim(regexp_replace(
+            substr(form, i, (length(form) - i + 1) / n * n) COLLATE "C", format('.{%s}', n), '\&_', 'g'), '_'), '_')
+        END)
+    FROM generate_series(1, CASE WHEN length(form) < n OR n > 100 THEN 1 ELSE n END) i;
+END;
+
+-- The distinct shingles of n characters of a normal form, in any order.
+CREATE OR REPLACE FUNCTION textsim._char_shingles(form text, n integer) RETURNS text[]
+LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    RETURN array(SELECT DISTINCT r COLLATE "C" FROM textsim._char_runs(form, n) r);
+END $$;
+
 CREATE OR REPLACE FUNCTION textsim._shingles_of_form(form text, unit text, n integer) RETURNS text[]
 LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN

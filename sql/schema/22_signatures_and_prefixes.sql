@@ -26,7 +26,7 @@ BEGIN
     IF unit = 'char' OR n = 1 THEN
         RETURN array(
             SELECT hashtextextended(s COLLATE "C", 0)
-            FROM unnest(CASE unit WHEN 'char' THEN textsim._shingles_of_form(form, unit, n)
+            FROM unnest(CASE unit WHEN 'char' THEN textsim._char_shingles(form, n)
                 ELSE string_to_array(form, ' ') END) s);
     END IF;
     RETURN textsim._run_values(string_to_array(form, ' '), n);

@@ -60,26 +60,6 @@ BEGIN
         ) shingle);
 END $$;
 
--- The distinct shingles of n characters of a normal form, in any order.
--- A place in a text of more than one byte a character is found by reading the text up to it, so the shingles are cut
--- from short pieces.
-CREATE OR REPLACE FUNCTION textsim._char_shingles(form text, n integer) RETURNS text[]
-LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
-BEGIN
-    IF n > 100 THEN
-        RETURN textsim._shingles_of_form(form, 'char', n);
-    END IF;
-    RETURN array(
-        SELECT DISTINCT substr(p.piece, i, n) COLLATE "C"
-        FROM (
-            SELECT m.part[1] || coalesce(left(lead(m.part[1]) OVER (ORDER BY m.place), n - 1), '') AS piece,
-                length(m.part[1]) AS places, m.place
-            FROM regexp_matches(form, '.{1,100}', 'g') WITH ORDINALITY m (part, place)
-        ) p
-        CROSS JOIN generate_series(
-            1, greatest(least(p.places, length(p.piece) - n + 1), CASE p.place WHEN 1 THEN 1 ELSE 0 END)) i);
-END $$;
-
 -- The shingles of a document from its word ids or form; NULL if word ids are compared, in shingles of up to 3 words.
 CREATE OR REPLACE FUNCTION textsim._compared_shingles(word_ids integer[], form text, unit text, n integer)
 RETURNS text[]
@@ -89,42 +69,51 @@ RETURN CASE WHEN unit = 'char' THEN
 WHEN n > 3 OR word_ids IS NULL THEN
     textsim._shingles_of_form(coalesce(form, textsim._normal_form_of(word_ids)), unit, n) END;
 
+-- The shingles of a document as texts, in any order and repeated; equal shingles of two documents are equal texts.
+-- Word shingles consist of the ids of the words. No word has the character =, so no word looks like an id.
+CREATE OR REPLACE FUNCTION textsim._shingle_texts(word_ids integer[], form text, unit text, n integer)
+RETURNS SETOF text
+LANGUAGE sql STABLE PARALLEL SAFE
+BEGIN ATOMIC
+    SELECT r.run
+    FROM (SELECT coalesce(form, textsim._normal_form_of(word_ids)) AS form OFFSET 0) f  -- computed once
+    CROSS JOIN LATERAL textsim._char_runs(f.form, n) r (run)
+    WHERE unit = 'char'
+    UNION ALL
+    SELECT array_to_string(w.ids[i:i + n - 1], ' ')
+    FROM (SELECT array(SELECT unnest(word_ids)) AS ids OFFSET 0) w  -- a slice of the parameter would copy it all
+    CROSS JOIN generate_series(1, greatest(cardinality(w.ids) - n + 1, 1)) i
+    WHERE unit = 'word' AND word_ids IS NOT NULL
+    UNION ALL
+    SELECT s.shingle
+    FROM unnest(textsim._shingles_of(array(
+        SELECT coalesce(w.id::text, '=' || u.word)
+        FROM unnest(string_to_array(form, ' ')) WITH ORDINALITY u (word, place)
+        LEFT JOIN textsim.word w ON w.hash = hashtextextended(u.word COLLATE "C", 0) AND w.word = u.word COLLATE "C"
+        ORDER BY u.place), n, ' ')) s (shingle)
+    WHERE unit = 'word' AND word_ids IS NULL;
+END;
+
+-- Whether a set of so many shingles has surely no room in a tsvector beside another one. A character has a byte or
+-- more, and the id of a word may have ten digits.
+CREATE OR REPLACE FUNCTION textsim._is_long(shingles integer, unit text, n integer) RETURNS boolean
+LANGUAGE sql IMMUTABLE PARALLEL SAFE
+RETURN shingles::bigint * n * CASE unit WHEN 'word' THEN 11 ELSE 1 END > 500000;
+
 -- The distinct shingles of a document; NULL if a union of two such sets might have no room in a tsvector.
 -- The union of two sets is a concatenation of tsvectors, which merges two sorted lists in one pass.
 CREATE OR REPLACE FUNCTION textsim._shingle_set(word_ids integer[], form text, unit text, n integer) RETURNS tsvector
 LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
-DECLARE
-    shingles text[];
 BEGIN
     IF unit = 'word' AND word_ids IS NOT NULL THEN
         -- An id has at most ten digits.
-        IF n > 180 OR 11 * n::bigint * cardinality(word_ids) > 500000 THEN
-            RETURN NULL;
-        END IF;
-        RETURN (
-            SELECT array_to_tsvector(array(
-                SELECT array_to_string(w.ids[i:i + n - 1], ' ')
-                FROM generate_series(1, greatest(cardinality(w.ids) - n + 1, 1)) i))
-            FROM (
-                SELECT array(SELECT unnest(word_ids)) AS ids  -- a slice of the parameter would copy it all
-                OFFSET 0
-            ) w);
-    END IF;
-    IF unit = 'word' THEN
-        -- No word has the character =, so no word looks like an id.
-        shingles := textsim._shingles_of(array(
-            SELECT coalesce(w.id::text, '=' || u.word)
-            FROM unnest(string_to_array(form, ' ')) WITH ORDINALITY u (word, place)
-            LEFT JOIN textsim.word w
-                ON w.hash = hashtextextended(u.word COLLATE "C", 0) AND w.word = u.word COLLATE "C"
-            ORDER BY u.place), n, ' ');
-    ELSE
-        shingles := textsim._compared_shingles(word_ids, form, unit, n);
+        RETURN CASE WHEN n <= 180 AND 11 * n::bigint * cardinality(word_ids) <= 500000 THEN
+            array_to_tsvector(array(SELECT s FROM textsim._shingle_texts(word_ids, NULL, 'word', n) s)) END;
     END IF;
     RETURN (
-        SELECT CASE WHEN max(octet_length(s)) < 2047 AND sum(octet_length(s)) < 500000
-            THEN array_to_tsvector(shingles) END
-        FROM unnest(shingles) s);
+        SELECT CASE WHEN max(octet_length(s.shingle)) < 2047 AND sum(octet_length(s.shingle)) < 500000
+            THEN array_to_tsvector(array_agg(s.shingle)) END
+        FROM (SELECT DISTINCT t COLLATE "C" AS shingle FROM textsim._shingle_texts(word_ids, form, unit, n) t) s);
 END $$;
 
 -- The exact similarity of two documents from their _compared_shingles(), or from their word ids if these are NULL.
@@ -276,39 +265,54 @@ BEGIN
             JOIN textsim.%1$I d ON d.id = p.x
             JOIN textsim.%1$I e ON e.id = p.y
         ),
-        -- A document may be in many pairs; its shingles are made once. A shingle of n units has n bytes or more, so
-        -- a set of very many shingles is not tried.
+        -- A document may be in many pairs; its shingles are made once.
         document AS MATERIALIZED (
-            SELECT s.*, CASE WHEN s.shingles IS NULL THEN
-                textsim._compared_shingles(s.word_ids, s.normal_form, $3, $4) END AS compared
+            SELECT d.id, d.word_ids, d.normal_form, d.shingle_count,
+                CASE WHEN NOT textsim._is_long(d.shingle_count, $3, $4) THEN
+                    textsim._shingle_set(d.word_ids, d.normal_form, $3, $4) END AS shingles
+            FROM textsim.%1$I d
+            WHERE d.id IN (
+                SELECT p.x FROM candidate p WHERE p.is_copy IS NOT TRUE
+                UNION SELECT p.y FROM candidate p WHERE p.is_copy IS NOT TRUE)
+        ),
+        pair AS MATERIALIZED (
+            SELECT p.x, p.y, d.shingle_count AS x_count, e.shingle_count AS y_count,
+                d.shingle_count + e.shingle_count - length(d.shingles || e.shingles) AS shared
+            FROM candidate p JOIN document d ON d.id = p.x JOIN document e ON e.id = p.y
+            WHERE p.is_copy IS NOT TRUE
+        ),
+        -- The other pairs have a long document. The shingles of all their documents are grouped in one pass, and the
+        -- owners of a shingle are the documents that have it, a bit each.
+        long_document AS MATERIALIZED (
+            SELECT n.*, set_bit(repeat('0', n.documents)::"bit", n.number, 1) AS owner
             FROM (
-                SELECT d.id, d.word_ids, d.normal_form, d.shingle_count,
-                    CASE WHEN d.shingle_count::bigint * $4 <= 500000 THEN
-                        textsim._shingle_set(d.word_ids, d.normal_form, $3, $4) END AS shingles
-                FROM textsim.%1$I d
+                SELECT d.id, d.word_ids, d.normal_form, (row_number() OVER ())::integer - 1 AS number,
+                    (count(*) OVER ())::integer AS documents
+                FROM document d
                 WHERE d.id IN (
-                    SELECT p.x FROM candidate p WHERE p.is_copy IS NOT TRUE
-                    UNION SELECT p.y FROM candidate p WHERE p.is_copy IS NOT TRUE)
-                OFFSET 0  -- computed once
+                    SELECT p.x FROM pair p WHERE p.shared IS NULL UNION SELECT p.y FROM pair p WHERE p.shared IS NULL)
+            ) n
+        ),
+        owned AS MATERIALIZED (
+            SELECT s.owners, count(*) AS shingles
+            FROM (
+                SELECT bit_or(d.owner) AS owners
+                FROM long_document d
+                CROSS JOIN LATERAL textsim._shingle_texts(d.word_ids, d.normal_form, $3, $4) t (shingle)
+                GROUP BY t.shingle COLLATE "C"
             ) s
+            GROUP BY s.owners
         )
         SELECT m.x, m.y, m.similarity
         FROM (
             SELECT p.x, p.y, 1::double precision AS similarity FROM candidate p WHERE p.is_copy
             UNION ALL (
-                SELECT p.x, p.y, coalesce(
-                    textsim._ratio(
-                        d.shingle_count + e.shingle_count - length(d.shingles || e.shingles),
-                        d.shingle_count, e.shingle_count),
-                    textsim._similarity(
-                        d.word_ids,
-                        coalesce(d.compared, textsim._compared_shingles(d.word_ids, d.normal_form, $3, $4)),
-                        d.shingle_count,
-                        e.word_ids,
-                        coalesce(e.compared, textsim._compared_shingles(e.word_ids, e.normal_form, $3, $4)),
-                        e.shingle_count, $4))
-                FROM candidate p JOIN document d ON d.id = p.x JOIN document e ON e.id = p.y
-                WHERE p.is_copy IS NOT TRUE
+                SELECT p.x, p.y, textsim._ratio(
+                    coalesce(p.shared, (
+                        SELECT sum(o.shingles)::bigint FROM owned o
+                        WHERE get_bit(o.owners, d.number) = 1 AND get_bit(o.owners, e.number) = 1), 0),
+                    p.x_count, p.y_count)
+                FROM pair p LEFT JOIN long_document d ON d.id = p.x LEFT JOIN long_document e ON e.id = p.y
                 OFFSET 0  -- computed once, not in WHERE and SELECT
             )
         ) m
@@ -522,28 +526,46 @@ BEGIN
     PERFORM textsim._warn_unindexed(c);
     threshold := textsim._search_threshold(c, threshold);
     FOR batch IN EXECUTE format($query$
+        WITH pair AS MATERIALIZED (
+            SELECT p.x, p.y, min(p.x) OVER (PARTITION BY p.y) AS first, d.shingle_count AS x_count,
+                e.shingle_count AS y_count,
+                textsim._is_long(greatest(d.shingle_count, e.shingle_count), $4, $5) AS is_long
+            FROM (%1$s) p
+            JOIN textsim.%2$I d ON d.id = p.x
+            JOIN textsim.%2$I e ON e.id = p.y
+            WHERE ($1 IS NULL OR d.language = $1 AND e.language = $1)
+                AND textsim._is_candidate(p.shared, d.shingle_count, e.shingle_count, $2)
+                AND textsim._may_reach(d.shingle_count, e.shingle_count, $3)%3$s
+        ),
+        -- The pairs of two blocks of long documents are verified at once, so the shingles of a document are made once
+        -- for each block that it meets.
+        block AS (
+            SELECT o.id, sum(o.shingles) OVER (ORDER BY o.first, o.id ROWS UNBOUNDED PRECEDING) / 4000000 AS number
+            FROM (
+                SELECT u.id, min(u.first) AS first, min(u.shingles) AS shingles
+                FROM (
+                    SELECT p.x AS id, p.x AS first, p.x_count AS shingles FROM pair p WHERE p.is_long
+                    UNION ALL SELECT p.y, p.first, p.y_count FROM pair p WHERE p.is_long
+                ) u
+                GROUP BY u.id
+            ) o
+        )
         SELECT array_agg(n.x) AS xs, array_agg(n.y) AS ys
         FROM (
-            SELECT f.x, f.y, sum(f.shingles) OVER (
-                ORDER BY f.first, f.x, f.y ROWS UNBOUNDED PRECEDING) / 2000000 AS number
-            FROM (
-                -- The first partner of y is often the same in all pairs of a cluster. So these stand
-                -- together, and the shingles of a document are made once for many of its pairs.
-                SELECT p.x, p.y, min(p.x) OVER (PARTITION BY p.y) AS first,
-                    d.shingle_count + e.shingle_count AS shingles
-                FROM (%1$s) p
-                JOIN textsim.%2$I d ON d.id = p.x
-                JOIN textsim.%2$I e ON e.id = p.y
-                WHERE ($1 IS NULL OR d.language = $1 AND e.language = $1)
-                    AND textsim._is_candidate(p.shared, d.shingle_count, e.shingle_count, $2)
-                    AND textsim._may_reach(d.shingle_count, e.shingle_count, $3)%3$s
-            ) f
+            -- The first partner of y is often the same in all pairs of a cluster. So these stand together, and the
+            -- shingles of a document are made once for many of its pairs.
+            SELECT p.x, p.y, -1 AS x_block, sum(p.x_count + p.y_count) OVER (
+                ORDER BY p.first, p.x, p.y ROWS UNBOUNDED PRECEDING) / 2000000 AS number
+            FROM pair p WHERE NOT p.is_long
+            UNION ALL
+            SELECT p.x, p.y, a.number, b.number
+            FROM pair p JOIN block a ON a.id = p.x JOIN block b ON b.id = p.y WHERE p.is_long
         ) n
-        GROUP BY n.number
+        GROUP BY n.x_block, n.number
         $query$, textsim._meetings(c, part), 'document_' || c.id,
             textsim._may_meet(c))
         USING textsim._check_language(c, language), CASE WHEN c.bands IS NULL THEN c.threshold END,
-            threshold
+            threshold, c.unit, c.shingle_length
     LOOP
         RETURN QUERY EXECUTE format($query$
             SELECT least(d.key COLLATE "C", e.key), greatest(d.key COLLATE "C", e.key), v.similarity
