@@ -135,7 +135,7 @@ BEGIN
                 FROM textsim._awaited_twins(c, key, form, sketched) a;
                 EXECUTE format('SELECT EXISTS (SELECT FROM textsim.%I d WHERE d.key = ANY ($1) AND NOT d.forced)',
                     'document_' || c.id) INTO has_unforced USING twins;
-                IF best >= unique_from AND NOT (counts AND (stored.forced OR NOT has_unforced)) THEN
+                IF textsim._is_match(best, unique_from) AND NOT (counts AND (stored.forced OR NOT has_unforced)) THEN
                     RETURN 'twin';
                 END IF;
             END IF;
@@ -151,7 +151,7 @@ BEGIN
     END IF;
     IF c.is_unique THEN
         SELECT a.twins, a.best INTO twins, best FROM textsim._awaited_twins(c, key, form, sketched) a;
-        IF best >= unique_from THEN
+        IF textsim._is_match(best, unique_from) THEN
             RETURN 'twin';
         END IF;
     ELSE

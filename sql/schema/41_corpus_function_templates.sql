@@ -105,7 +105,7 @@ RETURN CASE WHEN is_unique THEN $part$IF EXISTS (
     THEN
         SELECT a.twins, a.best INTO twins, best
         FROM textsim._awaited_twins(c, document_key, form, sketched) a;
-        IF best >= unique_from THEN
+        IF textsim._is_match(best, unique_from) THEN
             stored.outcome := 'twin';
             RETURN stored;
         END IF;

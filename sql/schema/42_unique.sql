@@ -160,7 +160,7 @@ BEGIN
     RETURN QUERY
         SELECT t.* FROM textsim._twins_of_sketch(
             c, document_key, form, textsim._sketched(c, form, textsim._part(scope))) t
-        WHERE t.similarity >= unique_from;
+        WHERE textsim._is_match(t.similarity, unique_from);
 END $$;
 
 -- The keys of the twins of a text whose buckets are locked, and the highest similarity; their writers have ended.

@@ -11,8 +11,10 @@ import pytest
 import textsim_db as ts
 from tests.support.connections import Connection, value
 from tests.support.match_rule import SQL_RULE, put_rule
+from textsim_db.cluster import split_large_buckets
 from textsim_db.compare.verify import Criterion
 from textsim_db.measures.by_name import JACCARD
+from textsim_db.read import bucket_pairs
 from textsim_db.review.corpus_documents import random_matches
 from textsim_db.sync import build_clusters
 
@@ -69,6 +71,19 @@ def test_what_python_reads_obeys_the_rule(db: ts.Database) -> None:
     assert corpus.measure_recall(sample=4, seed=1).pairs == 1
     random = corpus._current.read(random_matches, Criterion(JACCARD, 0.6), 10, 1)
     assert {pair[:2] for pair in random.pairs} == {MATCH}
+
+
+@pytest.mark.usefixtures("rule")
+def test_large_buckets_obey_the_rule(db: ts.Database, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bucket_pairs, "CROWDED_BUCKET", 1)
+    monkeypatch.setattr(split_large_buckets, "LARGE_BUCKET", 1)
+    monkeypatch.setattr(split_large_buckets, "MOST_MET", 0)
+    for recall in (1, 0.95):
+        corpus = db.create_corpus(f"c {recall}", **{**SETTINGS, "recall": recall})
+        corpus.add_many(TEXTS.items())
+        assert [pair[:2] for pair in corpus.pairs()] == [MATCH]
+        for linkage in LINKAGES:
+            assert [(*cluster.keys,) for cluster in corpus.clusters(linkage=linkage)] == [MATCH]
 
 
 @pytest.mark.usefixtures("rule")

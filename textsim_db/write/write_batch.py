@@ -5,12 +5,14 @@ from __future__ import annotations
 import shlex
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import compress
 from typing import Any, NamedTuple
 
 import numpy as np
 import psycopg
 from psycopg import errors as pg
 
+from textsim_db.compare.verify import which_match
 from textsim_db.db.binary_format import Array, Moment, load_int8_array
 from textsim_db.db.binary_rows import (
     COPY_HEADER,
@@ -194,10 +196,11 @@ def _twins(cursor: Cursor, store: Store, batch: Batch, decision: _Decision) -> l
 
 def _as_similar(twins: list[TwinInBatch], unique_from: float) -> list[TwinInBatch]:
     """Return the twins with the matches that are at least as similar as this."""
-    chosen = [
-        twin._replace(matches=[m for m in twin.matches if m.similarity >= unique_from])
-        for twin in twins
-    ]
+    chosen = []
+    for twin in twins:
+        similarities = np.array([match.similarity for match in twin.matches])
+        are_matches = which_match(similarities, unique_from).tolist()
+        chosen.append(twin._replace(matches=[*compress(twin.matches, are_matches)]))
     return [twin for twin in chosen if twin.matches]
 
 
