@@ -111,9 +111,13 @@ BEGIN
     c.golden_buckets := textsim._stored_buckets(plain, c.golden_signature, NULL);
     c.created_at := now();
     c.created_with := '{}';
-    INSERT INTO textsim.corpus OVERRIDING USER VALUE VALUES (c.*)
-    ON CONFLICT ON CONSTRAINT corpus_name_key DO NOTHING
-    RETURNING id INTO corpus_id;
+    -- What is NULL takes the default of its column.
+    EXECUTE format($query$
+        INSERT INTO textsim.corpus (%1$s) OVERRIDING USER VALUE SELECT %1$s FROM (SELECT ($1).*) c
+        ON CONFLICT ON CONSTRAINT corpus_name_key DO NOTHING
+        RETURNING id
+        $query$, (SELECT string_agg(quote_ident(f.key), ', ') FROM jsonb_each(to_jsonb(c)) f WHERE f.value <> 'null'))
+    INTO corpus_id USING c;
     IF corpus_id IS NULL THEN
         RAISE EXCEPTION 'corpus "%" exists already', c.name USING ERRCODE = 'duplicate_object',
             HINT = 'Choose another name, or remove the corpus with textsim.drop_corpus.';

@@ -87,3 +87,13 @@ def test_a_corpus_of_another_recipe_is_refused(db: ts.Database, connection: Conn
         psycopg.Error, match="was built by recipe 3; these functions compute recipe 2"
     ):
         connection.execute("SELECT * FROM textsim.matches('c', 'a')")
+
+
+def test_a_column_that_nobody_sets_takes_its_default(
+    db: ts.Database, connection: Connection
+) -> None:
+    connection.execute("ALTER TABLE textsim.corpus ADD later integer NOT NULL DEFAULT 7")
+    connection.execute("SELECT textsim.create_corpus('sql', recall => 1, stop_words => '{the}')")
+    db.create_corpus("python", keep_for="1 day")
+    rows = connection.execute("SELECT later, bands IS NULL FROM textsim.corpus ORDER BY name DESC")
+    assert rows.fetchall() == [(7, True), (7, False)]
