@@ -483,6 +483,8 @@ CREATE TABLE IF NOT EXISTS textsim.pending (
 -- in their way.
 CREATE INDEX IF NOT EXISTS pending_ready ON textsim.pending (id) WHERE kind NOT IN ('failed', 'cluster');
 CREATE INDEX IF NOT EXISTS pending_corpus ON textsim.pending (corpus_id, kind, id);
+-- A hash, because a key that is too long for a document has no room in another index.
+CREATE INDEX IF NOT EXISTS pending_failed ON textsim.pending USING hash ((keys[1])) WHERE kind = 'failed';
 CREATE INDEX IF NOT EXISTS pending_compare ON textsim.pending (source_id) WHERE kind = 'compare';
 ALTER TABLE textsim.pending ALTER COLUMN keys SET STORAGE EXTERNAL;
 ALTER TABLE textsim.pending ALTER COLUMN document_ids SET STORAGE EXTERNAL;

@@ -28,6 +28,28 @@ BEGIN
     END IF;
 END $$;
 
+-- Forget that rows were set aside, because their writer indexes them. A worker that has locked an entry looks again itself.
+CREATE OR REPLACE FUNCTION textsim._forget_failures(source integer, row_keys text[]) RETURNS void
+LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp SET enable_seqscan = off AS $$
+BEGIN
+    DELETE FROM textsim.pending p
+    WHERE p.id IN (
+        SELECT f.id FROM textsim.pending f
+        WHERE f.kind = 'failed' AND f.keys[1] = ANY (row_keys) AND f.source_id = source
+        FOR UPDATE SKIP LOCKED);
+END $$;
+
+-- Let workers look again at the rows of a truncated table that were set aside: most have no row now.
+CREATE OR REPLACE FUNCTION textsim._retry_rows(corpus_id integer, source integer) RETURNS void
+LANGUAGE sql VOLATILE STRICT PARALLEL UNSAFE
+BEGIN ATOMIC
+    UPDATE textsim.pending SET kind = 'change', error = NULL, tries = 0
+    WHERE id IN (
+        SELECT f.id FROM textsim.pending f
+        WHERE f.corpus_id = _retry_rows.corpus_id AND f.kind = 'failed' AND f.source_id = source AND f.keys IS NOT NULL
+        FOR UPDATE SKIP LOCKED);
+END;
+
 -- Index a change of a table in mode inline; body is NULL without a document, fault says why there can be none.
 CREATE OR REPLACE FUNCTION textsim._index_change(
     corpus_id integer, source integer, operation text, changed_table oid, old_key text, new_key text, body text,
@@ -47,9 +69,10 @@ BEGIN
         IF changed_table = (SELECT s.relation FROM textsim.source s WHERE s.id = source) THEN
             PERFORM textsim._remove_documents_of(c, source);
         END IF;
-        PERFORM textsim._enqueue(c.id, source);
+        PERFORM textsim._enqueue(c.id, source), textsim._retry_rows(c.id, source);
         RETURN;
     END IF;
+    PERFORM textsim._forget_failures(source, ARRAY[old_key, new_key]);
     IF operation = 'DELETE' THEN
         -- If there is no document, a worker may be indexing the deleted row. The log makes it look again.
         IF NOT textsim._remove_document(c, source, old_key) THEN
@@ -219,6 +242,7 @@ BEGIN
     END IF;
     IF TG_OP = 'TRUNCATE' THEN
         INSERT INTO textsim.pending (kind, corpus_id, source_id) VALUES ('compare', %1$s, %2$s);
+        PERFORM textsim._retry_rows(%1$s, %2$s);
     ELSIF TG_LEVEL = 'ROW' THEN
         INSERT INTO textsim.pending (kind, corpus_id, source_id, keys)
         VALUES ('change', %1$s, %2$s, CASE TG_OP

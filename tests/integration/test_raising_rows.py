@@ -109,6 +109,34 @@ def test_rows_that_raise_are_set_aside(
     assert corpus.failures() == []
 
 
+@pytest.mark.parametrize("mode", MODES)
+def test_the_error_of_a_row_goes_when_its_writer_mends_it(
+    db: ts.Database, connection: Connection, mode: str
+) -> None:
+    corpus = db.create_corpus("c")
+    connection.execute("CREATE TABLE t (id int PRIMARY KEY, body text, score text)")
+    corpus.attach("t", "id", "body", mode, row_filter="score::int > 3")
+    for mended in (
+        "UPDATE t SET score = '4' WHERE id = 1; UPDATE t SET score = '0' WHERE id = 2; "
+        "UPDATE t SET id = 3, score = '4' WHERE id = 4; UPDATE t SET body = NULL WHERE id = 5; "
+        "DELETE FROM t WHERE id = 6",
+        "TRUNCATE t",
+    ):
+        connection.execute("TRUNCATE t")
+        connection.execute(
+            "INSERT INTO t SELECT i, 'one two three ' || i, 'n/a' FROM generate_series(1, 6) i "
+            "WHERE i <> 3"
+        )
+        run_worker(db, corpus, connection)
+        assert len(corpus.failures()) == 5
+        connection.execute(mended.encode())
+        if mode == "queue":
+            run_worker(db, corpus, connection)
+        assert corpus.failures() == [], mended
+    run_worker(db, corpus, connection)
+    assert (corpus.failures(), corpus.check()) == ([], [])
+
+
 def test_a_unique_corpus_refuses_a_row_that_raises(db: ts.Database, connection: Connection) -> None:
     corpus = db.create_corpus("c", is_unique=True)
     connection.execute("CREATE TABLE t (id int PRIMARY KEY, body text, score text)")
