@@ -227,6 +227,20 @@ def test_a_worker_waits_until_a_read_only_database_can_be_written(
         assert worker.returncode == 0, told
 
 
+def test_once_fails_as_long_as_documents_are_set_aside(
+    textsim: Textsim, connection: Connection
+) -> None:
+    textsim(
+        "attach", "news", "article", "--create", "--row-filter", "length(text) / length(id) > 0"
+    )
+    connection.execute("INSERT INTO article VALUES ('', 'one two three four')")
+    for _ in range(2):
+        told = textsim("worker", "--once", status=1).stderr
+        assert "1 document is set aside; to see why: textsim pending; to try again" in told
+    connection.execute("DELETE FROM article WHERE id = ''")
+    assert "set aside" not in textsim("worker", "--once").stderr
+
+
 def test_once_fails_where_a_table_cannot_be_read(textsim: Textsim, connection: Connection) -> None:
     textsim("attach", "news", "article", "--create")
     connection.execute("ALTER TABLE article RENAME COLUMN text TO content")

@@ -41,7 +41,7 @@ def worker(
         bool,
         typer.Option(
             "--once",
-            help="End when no change is pending; exit status 1 if documents were set aside or a table "
+            help="End when no change is pending; exit status 1 while documents are set aside or a table "
             "cannot be indexed.",
         ),
     ] = False,
@@ -111,10 +111,23 @@ def worker(
             total = _run(db, indexer, once)
         work.write()
         log.info("ended: %s", summary(total), extra=counts(total))
+        failed = _warn_of_failures(db) if once else 0
     if json_option.is_given:
         print_object(counts(total))
-    if once and (total.refused or indexer.unusable):
+    if failed or (once and indexer.unusable):
         raise typer.Exit(1)
+
+
+def _warn_of_failures(db: Database) -> int:
+    """Return how many documents are set aside, also by earlier workers; a warning if there are any."""
+    failed = int(sum(m.value for m in db.metrics() if m.name == "textsim_failed_documents"))
+    if failed:
+        log.warning(
+            "%s set aside; to see why: textsim pending; to try again: textsim pending --retry",
+            "1 document is" if failed == 1 else f"{failed:,} documents are",
+            extra={"failed": failed},
+        )
+    return failed
 
 
 @contextmanager
