@@ -91,7 +91,7 @@ def _constants(module: ast.Module) -> Iterator[tuple[str, ast.expr]]:
     for statement in module.body:
         if not (isinstance(statement, ast.Assign | ast.AnnAssign) and statement.value is not None):
             continue
-        if isinstance(statement.value, ast.Call) and "Operation" in ast.unparse(statement.value.func):
+        if ast.unparse(statement.value).startswith("Operation("):
             continue  # a command, which has the name of its method
         for target in getattr(statement, "targets", [getattr(statement, "target", None)]):
             several = isinstance(target, ast.Tuple)
