@@ -4,7 +4,7 @@ DO $$
 DECLARE
     statement text;
 BEGIN
-    -- The triggers on attached tables go with their functions. Policies call functions.
+    -- The triggers on attached tables go with their functions. Policies and generated columns call functions.
     FOR statement IN
         SELECT format('DROP FUNCTION %s CASCADE', p.oid::regprocedure) FROM pg_proc p
         WHERE p.pronamespace = 'textsim'::regnamespace AND p.prorettype = 'trigger'::regtype
@@ -12,6 +12,11 @@ BEGIN
         SELECT format('DROP POLICY %I ON %s', p.polname, c.oid::regclass)
         FROM pg_policy p JOIN pg_class c ON c.oid = p.polrelid
         WHERE c.relnamespace = 'textsim'::regnamespace
+        UNION ALL
+        SELECT format('ALTER TABLE %s ALTER %I DROP EXPRESSION', a.attrelid::regclass, a.attname)
+        FROM pg_attribute a JOIN pg_class c ON c.oid = a.attrelid
+        WHERE c.relnamespace = 'textsim'::regnamespace AND c.relkind = 'r' AND a.attgenerated <> ''
+            AND a.attinhcount = 0
     LOOP
         EXECUTE statement;
     END LOOP;
