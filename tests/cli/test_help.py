@@ -61,7 +61,7 @@ def test_every_option_with_a_value_says_its_form_and_its_default() -> None:
             if not option.opts[0].startswith("-") or option.is_flag or option.name == "help":
                 continue
             assert option.metavar, f"{name} {option.name}"
-            is_optional = option.default is not None or "Default: " in option.help
+            is_optional = option.default is not None or "default" in option.help.lower()
             assert is_optional or option.name in WITHOUT_DEFAULT, f"{name} {option.name}"
 
 

@@ -13,14 +13,11 @@ from textsim_db.cli.operations import Call, Operation
 from textsim_db.cli.options import (
     CorpusName,
     DatabaseUrl,
-    choice_option,
-    number_option,
 )
 from textsim_db.cli.output import Format, FormatOption, Id, write
 from textsim_db.cli.progress_lines import progress
 from textsim_db.errors import DocumentNotFound
 from textsim_db.results.html import count
-from textsim_db.settings.corpus_settings import Mode
 
 if TYPE_CHECKING:
     from textsim_db.corpus import Corpus
@@ -28,29 +25,6 @@ if TYPE_CHECKING:
 
 
 _MEMBER_COLUMNS = ("cluster", "key", "representative", "similarity", "crowded")
-
-TrackedThreshold = Annotated[
-    float | None,
-    number_option(
-        "Least similarity of a match, not below the threshold of the corpus. Default: that threshold."
-    ),
-]
-
-TrackedMode = Annotated[
-    Mode,
-    choice_option(
-        Mode,
-        "queue: workers update clusters moments later. inline: the transaction that writes "
-        "documents also updates their clusters, one transaction after the other.",
-    ),
-]
-
-KeepEvents = Annotated[
-    str,
-    typer.Option(
-        metavar="TIME", help="How long textsim.cluster_events() lists what happened to clusters."
-    ),
-]
 
 
 def _show_tracked(call: Call) -> None:
@@ -79,7 +53,6 @@ TRACK = Operation(
 
     """,
     show=_show_tracked,
-    options={"threshold": TrackedThreshold, "mode": TrackedMode, "keep_events": KeepEvents},
     defaults={"keep_events": "30 days"},
 )
 UNTRACK = Operation(

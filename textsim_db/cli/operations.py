@@ -23,14 +23,16 @@ from textsim_db.cli.logs import declared_by
 from textsim_db.cli.messages import JsonCommand, confirm, print_message, print_result
 from textsim_db.cli.options import (
     ARGUMENTS,
+    CHOICES,
     METAVARS,
     CorpusName,
     DatabaseUrl,
     SearchedFile,
     SearchedText,
     Yes,
+    choice_of,
     number,
-    whole_number,
+    positive_number,
 )
 from textsim_db.cli.output import Format, FormatOption, write
 from textsim_db.cli.progress_lines import counted, progress
@@ -47,7 +49,7 @@ _SECTION = re.compile(r"^Args:\n((?: .*\n|\n)+)", re.MULTILINE)
 _ARGUMENT = re.compile(r"^    (\w+): (.+(?:\n {8}.+)*)", re.MULTILINE)
 _TYPES: dict[str, tuple[type, Callable[[str], object] | None]] = {
     "float": (float, number),
-    "int": (int, whole_number),
+    "int": (int, positive_number),
     "bool": (bool, None),
 }
 """The type and the parser of an option, by the annotation of the method; any other is a text."""
@@ -77,8 +79,6 @@ class Operation:
     """Whether the method computes signatures. Then the golden signature is checked before."""
     asks: str = ""
     """What the command asks to do, except with --yes."""
-    options: Mapping[str, Any] = field(default_factory=dict)
-    """The annotated types of options whose texts are not those of the docstring or of ARGUMENTS."""
     defaults: Mapping[str, Any] = field(default_factory=dict)
     """Defaults of options that are not those of the method."""
 
@@ -199,15 +199,17 @@ def _declaration(operation: Operation) -> Callable[..., None]:
     def declare(**arguments: Any) -> None: ...
 
     method = inspect.signature(getattr(Corpus, operation.method))
-    texts = _argument_texts(Corpus.query) | _argument_texts(getattr(Corpus, operation.method))
+    texts: dict[str, str] = {}
+    for described in (Corpus.query, Corpus.judge, getattr(Corpus, operation.method)):
+        texts |= _argument_texts(described)
     types: dict[str, tuple[Any, Any]] = {"corpus": (CorpusName, inspect.Parameter.empty)}
     for name, argument in [*method.parameters.items()][1:]:
         if name == "text":
             types |= {"text": (SearchedText, None), "file": (SearchedFile, None)}
         elif name not in _PROGRESS:
             default = operation.defaults.get(name, argument.default)
-            known = operation.options.get(name) or ARGUMENTS.get(name)
-            types[name] = (known or _option(argument, texts[name]), default)
+            argument = argument.replace(default=default)
+            types[name] = (ARGUMENTS.get(name) or _parameter(argument, texts[name]), default)
     if operation.asks:
         types["yes"] = (Yes, False)
     if operation.columns:
@@ -223,15 +225,26 @@ def _declaration(operation: Operation) -> Callable[..., None]:
     return declare
 
 
-def _option(argument: inspect.Parameter, text: str) -> Any:
-    """Return the annotated type of an option; text: that of the docstring."""
+def _parameter(argument: inspect.Parameter, text: str) -> Any:
+    """Return the annotated type of an argument or an option; text: that of the docstring."""
     name = argument.annotation.removesuffix(" | None")
     kind, parser = _TYPES.get(name, (str, None))
+    text, _, none = text.partition("; None")
+    help_text = (
+        text[0].upper()
+        + text[1:]
+        + (". Default: all." if none and argument.default is None else "")
+    )
+    metavar = METAVARS.get(argument.name, "NUMBER")
+    if choices := CHOICES.get(argument.name):
+        parser, metavar = choice_of(choices), "|".join(choices)
+    if argument.default is argument.empty:
+        metavar = metavar if choices else argument.name.upper()
+        return Annotated[kind, typer.Argument(parser=parser, metavar=metavar, help=help_text)]
+    flag = argument.name.replace("_", "-")
+    flags = [f"--{flag}", *([f"-{flag}"] if len(flag) == 1 else [])]
     option = typer.Option(
-        f"--{argument.name.replace('_', '-')}",
-        parser=parser,
-        metavar=None if kind is bool else METAVARS.get(argument.name, "NUMBER"),
-        help=text[0].upper() + text[1:],
+        *flags, parser=parser, metavar=None if kind is bool else metavar, help=help_text
     )
     return Annotated[kind if name == argument.annotation else kind | None, option]
 

@@ -23,6 +23,7 @@ from textsim_db.settings.corpus_settings import (
     CorpusConfig,
     CorpusSettings,
     Linkage,
+    Mode,
     Verdict,
     metadata_of,
 )
@@ -210,10 +211,6 @@ MeasureOption = Annotated[
         "similarity, or the greatest distance.",
     ),
 ]
-MaxResults = Annotated[
-    int | None,
-    positive_number_option("Print at most this many results, the first ones. Default: all."),
-]
 
 
 SearchedText = Annotated[
@@ -246,49 +243,23 @@ TableName = Annotated[
         metavar="TABLE", help='Name of the table as SQL takes it: article, blog."Articles".'
     ),
 ]
-FirstKey = Annotated[str, typer.Argument(metavar="A", help="Key of one document.")]
-SecondKey = Annotated[str, typer.Argument(metavar="B", help="Key of the other document.")]
-VerdictArgument = Annotated[
-    Verdict,
-    typer.Argument(
-        parser=choice_of(Verdict),
-        metavar="|".join(Verdict),
-        help="Whether both documents are the same for your purpose.",
-    ),
-]
-ReplacedVerdict = Annotated[
-    Verdict | None,
-    choice_option(
-        Verdict,
-        "Replace the stored judgement of the pair, which has this verdict. Without it a "
-        "judgement is never replaced.",
-    ),
-]
-DocumentKey = Annotated[str, typer.Argument(metavar="KEY", help="Key of the document.")]
-NumberOfNearest = Annotated[int, positive_number_option("Print this many.", "--k", "-k")]
-MostListed = Annotated[
-    int, positive_number_option("List at most this many shingles, the most frequent first.")
-]
 
 ARGUMENTS: dict[str, Any] = {
-    "threshold": Threshold,
-    "linkage": LinkageOption,
-    "max_results": MaxResults,
     "measure": MeasureOption,
     "language": LanguageLimit,
     "min_words": LeastWords,
     "max_documents": MostDocuments,
-    "key": DocumentKey,
-    "a": FirstKey,
-    "b": SecondKey,
-    "verdict": VerdictArgument,
-    "replaces": ReplacedVerdict,
     "table": TableName,
-    "k": NumberOfNearest,
-    "last": MostListed,
 }
-"""The arguments of methods whose options are not made from the docstring."""
-METAVARS = {"scope": "SCOPE", "note": "TEXT"}
+"""The arguments of methods whose options have texts of their own, and not those of the docstring."""
+CHOICES: dict[str, type[StrEnum]] = {
+    "linkage": Linkage,
+    "mode": Mode,
+    "verdict": Verdict,
+    "replaces": Verdict,
+}
+"""The arguments that take one of some words."""
+METAVARS = {"scope": "SCOPE", "note": "TEXT", "keep_events": "TIME"}
 Create = Annotated[bool, typer.Option("--create", help="Create the corpus if it does not exist.")]
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmation.")]
 

@@ -242,7 +242,8 @@ class JudgementMethods(CheckedArguments):
         Args:
             a: the key of one document.
             b: the key of the other document.
-            verdict: `"same"`, `"different"` or `"unsure"`.
+            verdict: whether both documents are the same for your purpose: `"same"`, `"different"` or
+                `"unsure"`.
             note: why, or anything else: up to 10,000 bytes.
             replaces: the verdict of the stored judgement that this one replaces. So nobody replaces a
                 judgement that they have not seen.

@@ -41,10 +41,9 @@ class SearchMethods(CheckedArguments):
 
         Args:
             text: the text to compare; it is not stored.
-            threshold: the lowest similarity of a match; by default the threshold of the corpus. A lower
-                threshold is allowed, but lowers the recall: a document of similarity s is found
-                with probability 1 - (1 - s**rows)**bands, which a logged warning states. An exact
-                corpus refuses a lower threshold.
+            threshold: the lowest similarity of a result; by default the threshold of the corpus. Below
+                it some similar documents are missed, and a logged warning says which share of them is
+                found. An exact corpus refuses a lower threshold.
             max_results: the largest number of matches; None returns all, however many there are.
             measure: a name of textsim_db.measures.MEASURES. The candidates stay the same, of Jaccard
                 similarity; the measure verifies and orders them, and a logged warning says which
@@ -173,6 +172,9 @@ class SearchMethods(CheckedArguments):
 
         The other arguments are those of query(). In a scoped corpus the documents of its scope are
         searched.
+
+        Args:
+            key: the key of the document.
 
         Raises:
             DocumentNotFound: no document has this key.
