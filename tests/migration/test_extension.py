@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import re
 import shutil
-import subprocess
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -19,9 +18,9 @@ from psycopg import sql
 from sqlalchemy import make_url
 
 import textsim_db as ts
-from benchmarks.generate import documents
-from tests.support.catalog import CATALOG, fetch_sorted, schema_catalog
-from tests.support.roles import FOX, RIGHTS, TEXTS, Stage, as_role, new_stage
+from tests.support.catalog import CATALOG, schema_catalog
+from tests.support.dumps import UTF8, check, fill, run_command
+from tests.support.roles import FOX, TEXTS, Stage, as_role, new_stage
 from tests.support.servers import SYSTEM_PROGRAMS, Server, programs_of, run_server
 from tests.support.steps import FIRST, SECOND, second_step
 from textsim_db.cli.doctor import examine
@@ -32,7 +31,6 @@ pytestmark = pytest.mark.both_servers
 
 ROOT = Path(__file__).parents[2]
 NEWEST = 18
-UTF8 = "ENCODING 'UTF8' TEMPLATE template0"
 
 
 @dataclass
@@ -120,12 +118,6 @@ def programs(server: Server) -> Path:
         if folder is not None and (folder / "pg_dump").exists():
             return folder
     pytest.skip(f"needs pg_dump of PostgreSQL {version} or newer")
-
-
-def run_command(*command: str, user: str | None = None) -> str:
-    result = subprocess.run(command, capture_output=True, text=True, user=user, check=False)
-    assert result.returncode == 0, f"{' '.join(command)}\n{result.stderr[-2000:]}"
-    return result.stdout + result.stderr
 
 
 def extend(url: str) -> None:
@@ -355,48 +347,9 @@ def test_a_role_without_superuser_rights_owns_the_extension(stage: Stage) -> Non
     assert owners == [(stage.owner, False)]
 
 
-def answers(stage: Stage) -> list[object]:
-    with stage.connect(stage.reader) as db:
-        corpus = db.corpus("news")
-        return [
-            db.corpora(),
-            corpus.config,
-            [corpus.query(text, 0.5) for _, text in TEXTS],
-            sorted(corpus.pairs(0.3)),
-            *(sorted(db.corpus(name).pairs()) for name in db.corpora() if name == "exact"),
-            sorted(stage.run(stage.reader, "SELECT * FROM textsim.pairs('news', 0.3)")),
-            sorted(stage.run(stage.reader, "SELECT * FROM textsim.sources")),
-            len(corpus),
-            list(corpus.members()) if corpus.status().linkage else [],
-            corpus.status()[:4],
-            # After a restore check() reports each attached table until a worker compares it.
-            [problem for problem in corpus.check() if problem.kind != "attached table"],
-        ]
-
-
 @pytest.mark.more
 def test_a_dump_restores_everything(stage: Stage, extensible: Extensible, tmp_path: Path) -> None:
-    stage.run(
-        stage.writer,
-        "CREATE TABLE article (id integer PRIMARY KEY, body text)",
-        "CREATE TABLE note (id uuid PRIMARY KEY, body text)",
-        f"INSERT INTO article VALUES (1, '{FOX}')",
-    )
-    with stage.connect(stage.owner) as db:
-        db.corpus("news").track()
-        exact = db.create_corpus("exact", threshold=0.5, recall=1)
-        exact.add_many(documents(200, words=30, planted=0.3, boilerplate=100, seed=7))
-        assert exact.config.common is not None
-    with stage.connect(stage.writer) as db:
-        db.corpus("news").attach("article", "id", "body")
-        db.corpus("news").attach("note", "id", "body", "inline")
-        db.corpus("news").judge("a", "b", "different", "kept by a dump")
-        db.corpus("news").update_clusters()
-    stage.run(
-        stage.writer,
-        f"INSERT INTO article VALUES (2, '{FOX} again')",
-        f"INSERT INTO note VALUES ('00000000-0000-0000-0000-000000000001', '{FOX}')",
-    )
+    fill(stage)
     dump = tmp_path / "dump.sql"
     run_command(str(programs(extensible) / "pg_dump"), "-f", str(dump), stage.url)
     with extensible.database(UTF8) as url, psycopg.connect(url, autocommit=True) as connection:
@@ -407,20 +360,7 @@ def test_a_dump_restores_everything(stage: Stage, extensible: Extensible, tmp_pa
         extend(as_role(url, stage.owner))
         errors = run_command(str(programs(extensible) / "psql"), "-X", "-q", "-f", str(dump), url)
         assert re.findall("ERROR: .*", errors) == ['ERROR:  schema "textsim" already exists']
-        restored = replace(stage, url=url)
-        assert answers(restored) == answers(stage)
-        restored_catalog, expected = schema_catalog(url), schema_catalog(stage.url)
-        for name in CATALOG:
-            assert restored_catalog[name] == expected[name], name
-        assert fetch_sorted(url, RIGHTS) == fetch_sorted(stage.url, RIGHTS)
-        for each in (stage, restored):
-            each.run(stage.writer, f"UPDATE article SET body = '{FOX} today' WHERE id = 1")
-            each.run(stage.writer, "DELETE FROM note")
-            each.work(stage.writer)
-            with each.connect(stage.owner) as db:
-                db.create_corpus("later").add_many(TEXTS)
-        assert restored.similar_keys() == stage.similar_keys() == ["1", "2"]
-        assert answers(restored) == answers(stage)
+        check(stage, replace(stage, url=url))
 
 
 @pytest.mark.more
