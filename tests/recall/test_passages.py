@@ -17,10 +17,10 @@ from textsim_db.text.tokens import normal_form
 pytestmark = pytest.mark.more
 
 WORDS = 13
-QUOTATIONS = 10_000
+QUOTATIONS = 2000
 MOST_WORDS = 200
 """The words of the longest quotation."""
-LIMITS = {"arxiv": 20_000, "licences": 1500, "articles": 1000, "languages": 7500, "scripture": 866}
+LIMITS = {"arxiv": 5000, "licences": 1500, "articles": 1000, "languages": 7500, "scripture": 866}
 """The real texts, by file: how many of its documents are read."""
 _SEPARATORS = (" ", "\n", ", ", ";\n\n", " -- ", "\t(", "... ")
 
