@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterator, Mapping
 from itertools import islice
 from typing import NamedTuple
@@ -20,7 +19,16 @@ from textsim_db.results import Judgement, Pair
 from textsim_db.review.pair_arrays import Column, Pairs
 from textsim_db.review.reviewed import Judgements, Text
 from textsim_db.review.side_by_side import compare_texts
-from textsim_db.review.site import ON_A_PAGE, Site, form_of, fraction, see, two_keys, whole_number
+from textsim_db.review.site import (
+    ON_A_PAGE,
+    Site,
+    finite,
+    form_of,
+    fraction,
+    see,
+    two_keys,
+    whole_number,
+)
 from textsim_db.review.threshold_estimates import settling_order
 from textsim_db.settings.corpus_settings import Verdict
 from textsim_db.text.numba_compiler import BoolArray, Int64Array
@@ -73,7 +81,7 @@ class Filter(NamedTuple):
             query.get("language", ""),
             query.get("scope", ""),
             query.get("cluster", ""),
-            moment(query.get("since")),
+            finite(query.get("since")),
         )
 
     def fixed(self, judgements: Judgements) -> Filter:
@@ -123,15 +131,6 @@ class Filter(NamedTuple):
             numbers = (pairs.document(key) for key in members)
             chosen[[number for number in numbers if number is not None]] = True
             yield chosen
-
-
-def moment(text: str | None) -> float | None:
-    """Read a moment, in seconds since 1970."""
-    try:
-        value = float(text or "")
-    except ValueError:
-        return None
-    return value if math.isfinite(value) else None
 
 
 def moment_of(judgement: Judgement) -> float:

@@ -160,7 +160,8 @@ class ChainClusters:
         groups = [[key for key in group if key in existing] for group in judged.groups]
         # Judged documents without a pair have the numbers after the others.
         strangers = sorted({k for g in groups for k in g if pairs.document(k) is None})
-        self._strangers = strangers
+        self._keys = [*pairs.keys, *strangers] if strangers else pairs.keys
+        self._ranks = ranks_of(self._keys) if strangers else pairs.key_ranks
         self._numbers = {key: len(pairs.keys) + i for i, key in enumerate(strangers)}
         links = self._links(threshold, groups, judged.different)
         parents = np.arange(len(pairs.keys) + len(strangers))
@@ -191,10 +192,6 @@ class ChainClusters:
         number = self._pairs.document(key)
         return self._numbers.get(key) if number is None else number
 
-    def _key(self, number: int) -> str:
-        count = len(self._pairs.keys)
-        return self._pairs.keys[number] if number < count else self._strangers[number - count]
-
     def _links(
         self, threshold: float, groups: list[list[str]], different: list[tuple[str, str]]
     ) -> Links:
@@ -202,11 +199,8 @@ class ChainClusters:
         links = self._pairs.all_links
         count = int(np.searchsorted(-links.similarity, -threshold, "right"))
         links = Links(links.left[:count], links.right[:count], links.similarity[:count])
-        cut = [
-            self._pack(a, b)
-            for a, b in different
-            if self._number(a) is not None and self._number(b) is not None
-        ]
+        numbers = [(self._number(a), self._number(b)) for a, b in different]
+        cut = [a << 32 | b for a, b in numbers if a is not None and b is not None]
         if cut:
             packed = links.left << 32 | links.right
             links = links.take(~np.isin(packed, np.array(cut, np.int64)))
@@ -216,13 +210,9 @@ class ChainClusters:
         by_judgement = Links(ends[:, 0], ends[:, 1], np.full(len(same), JUDGED_SAME))
         return joined_links([by_judgement, links])
 
-    def _pack(self, a: str, b: str) -> int:
-        left, right = self._number(a), self._number(b)
-        return (left or 0) << 32 | (right or 0)
-
     def _order_members(self) -> None:
         """Sort the members of clusters by cluster, the largest first, and within it by key."""
-        ranks = self._ranks()
+        ranks = self._ranks
         sizes = np.bincount(self._labels, minlength=len(self._labels))
         members = np.flatnonzero(sizes[self._labels] > 1)
         labels = self._labels[members]
@@ -239,26 +229,19 @@ class ChainClusters:
         self._trees = Links(tree.left[by_owner], tree.right[by_owner], tree.similarity[by_owner])
         self._owners = owner[by_owner]
 
-    def _ranks(self) -> Int64Array:
-        """Return the places of all keys in the order of keys."""
-        ranks = self._pairs.key_ranks
-        if not self._strangers:
-            return ranks
-        return ranks_of([*self._pairs.keys, *self._strangers])
-
     def _cluster(self, place: int) -> ShownCluster:
         members = self._members[self._starts[place] : self._ends[place]]
-        keys = [self._key(number) for number in members.tolist()]
+        keys = [self._keys[number] for number in members.tolist()]
         label = self._labels[members[0]]
         bounds = np.searchsorted(self._owners, [label, label + 1])
         left, right, similarity = (column[bounds[0] : bounds[1]] for column in self._trees)
         # The tree has its most similar link first.
         links = tuple(
-            (*sorted((self._key(a), self._key(b))), None if value == JUDGED_SAME else value)
+            (*sorted((self._keys[a], self._keys[b])), None if value == JUDGED_SAME else value)
             for a, b, value in zip(
                 left[::-1].tolist(), right[::-1].tolist(), similarity[::-1].tolist(), strict=True
             )
         )
         # Without a kept document, textsim clusters --linkage kept considers the first one first.
         representative = next((key for key in keys if key in self._kept), keys[0])
-        return ShownCluster(keys, representative, None, links)  # type: ignore[arg-type]
+        return ShownCluster(keys, representative, None, links)

@@ -154,13 +154,19 @@ def whole_number(text: str | None) -> int:
     return int(text) if text and text.isascii() and text.isdigit() and len(text) < 10 else 0
 
 
-def fraction(text: str | None, default: float) -> float:
-    """Read a number from 0 to 1."""
+def finite(text: str | None) -> float | None:
+    """Read a finite number of an address; None if it is none."""
     try:
         value = float(text or "")
     except ValueError:
-        return default
-    return min(max(value, 0.0), 1.0) if math.isfinite(value) else default
+        return None
+    return value if math.isfinite(value) else None
+
+
+def fraction(text: str | None, default: float) -> float:
+    """Read a number from 0 to 1."""
+    value = finite(text)
+    return default if value is None else min(max(value, 0.0), 1.0)
 
 
 def see(path: str, **query: object) -> Response:
