@@ -117,7 +117,6 @@ def main() -> None:
     print(
         "-- Code points are listed, because \\w and lower() differ between servers and locales.\n"
     )
-    print("-- Private functions\n")
     print(
         function(
             "_assigned",

@@ -112,13 +112,13 @@ COMMENT ON COLUMN textsim.corpus.created_with
 -- A rebuild gives a corpus another id, but not another origin. So judgements need not move, and a session that
 -- began before a rebuild finds them.
 CREATE TABLE IF NOT EXISTS textsim.judgement (
-    origin integer NOT NULL,
-    a text COLLATE "C" NOT NULL,
-    b text COLLATE "C" NOT NULL,
-    verdict text NOT NULL CHECK (verdict IN ('same', 'different', 'unsure')),
-    judged_by text NOT NULL DEFAULT current_user,
-    judged_at timestamptz NOT NULL DEFAULT now(),
-    note text CHECK (octet_length(note) BETWEEN 1 AND 10000),
+    origin integer NOT NULL,  -- id that the corpus had before its first rebuild; its id if it was never rebuilt
+    a text COLLATE "C" NOT NULL,  -- key of one document, which need not exist
+    b text COLLATE "C" NOT NULL,  -- key of the other document; a < b in byte order
+    verdict text NOT NULL CHECK (verdict IN ('same', 'different', 'unsure')),  -- same, different or unsure
+    judged_by text NOT NULL DEFAULT current_user,  -- the role that judged the pair
+    judged_at timestamptz NOT NULL DEFAULT now(),  -- when it did so
+    note text CHECK (octet_length(note) BETWEEN 1 AND 10000),  -- why, or anything else; or NULL
     PRIMARY KEY (origin, a, b),
     CHECK (a < b AND octet_length(a) <= 1000 AND octet_length(b) <= 1000)
 );
@@ -126,21 +126,13 @@ CREATE INDEX IF NOT EXISTS judgement_b ON textsim.judgement (origin, b);
 COMMENT ON TABLE textsim.judgement
     IS 'The judgements: what people said of pairs of documents. Row security shows those of corpora that the role '
     'may read.';
-COMMENT ON COLUMN textsim.judgement.origin
-    IS 'id that the corpus had before its first rebuild; its id if it was never rebuilt';
-COMMENT ON COLUMN textsim.judgement.a IS 'key of one document, which need not exist';
-COMMENT ON COLUMN textsim.judgement.b IS 'key of the other document; a < b in byte order';
-COMMENT ON COLUMN textsim.judgement.verdict IS 'same, different or unsure';
-COMMENT ON COLUMN textsim.judgement.judged_by IS 'the role that judged the pair';
-COMMENT ON COLUMN textsim.judgement.judged_at IS 'when it did so';
-COMMENT ON COLUMN textsim.judgement.note IS 'why, or anything else; or NULL';
 
 -- The dictionary. The hash is unique, not the word, because a word can be longer than the 2,700 bytes that
 -- a B-tree accepts.
 CREATE TABLE IF NOT EXISTS textsim.word (
-    hash bigint NOT NULL,
-    id integer GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
-    word text NOT NULL,
+    hash bigint NOT NULL,  -- hashtextextended(word, 0)
+    id integer GENERATED ALWAYS AS IDENTITY PRIMARY KEY,  -- id of the word in document.word_ids
+    word text NOT NULL,  -- word in normal form
     CONSTRAINT word_hash_key UNIQUE (hash),
     -- Every writer may insert here. A row with the wrong hash would block the word of that hash.
     CONSTRAINT word_hash_check CHECK (hash = hashtextextended(word, 0))
@@ -148,9 +140,6 @@ CREATE TABLE IF NOT EXISTS textsim.word (
 COMMENT ON TABLE textsim.word
     IS 'The dictionary, shared by all corpora: an id for each word. Ids are never changed or used '
     'again.';
-COMMENT ON COLUMN textsim.word.hash IS 'hashtextextended(word, 0)';
-COMMENT ON COLUMN textsim.word.id IS 'id of the word in document.word_ids';
-COMMENT ON COLUMN textsim.word.word IS 'word in normal form';
 
 -- The tables of a corpus inherit from this one. So they depend on an extension that it belongs to: DROP EXTENSION
 -- is refused, and with CASCADE it drops them.
@@ -170,19 +159,26 @@ RETURN ('x' || encode(substr(sha256(decode(replace(scope COLLATE "C", E'\\', E'\
 -- Documents and their band rows. Each corpus has its own tables document_N and band_N, which take their
 -- columns, comments and rights from these two patterns.
 CREATE TABLE IF NOT EXISTS textsim.document (
-    id integer NOT NULL,
-    shingle_count integer NOT NULL,
-    expires_at timestamptz,
-    source_id integer,
+    id integer NOT NULL,  -- id of the document in the band rows
+    shingle_count integer NOT NULL,  -- number of distinct shingles
+    expires_at timestamptz,  -- from this time on the document no longer counts, and will be removed; NULL: never
+    source_id integer,  -- the attached table of the document; NULL if it was added directly
+    -- whether the document was stored although it matches others of a unique corpus, because the user forced it
     forced boolean NOT NULL DEFAULT false,
-    key text NOT NULL,
+    key text NOT NULL,  -- key that the user chose
+    -- ISO 639 code, und if undetermined; NULL until a worker identifies the language, or if the corpus does not
+    -- identify languages
     language text,
+    -- the part of a scoped corpus that the document belongs to, as its user names it; NULL in another corpus
     scope text CHECK (octet_length(scope) <= 200),
+    -- the number of the scope: the first 8 bytes of its SHA-256 hash; documents of different parts never meet
     part bigint GENERATED ALWAYS AS (textsim._part(scope)) STORED,
-    word_ids integer[],
+    word_ids integer[],  -- ids of the words of the normal form, in order; NULL until a worker has given all words ids
+    -- num_hashes values of 16 bits, or in an exact corpus integer[], the low 32 bits of the smallest shingle
+    -- values; empty for a text without words
     signature smallint[] NOT NULL,
-    fingerprints integer[],
-    normal_form text,
+    fingerprints integer[],  -- the distinct fingerprints, in order; NULL in a corpus without passages
+    normal_form text,  -- the normal form while word_ids is NULL
     -- Exactly one of the two columns holds the words of the document.
     CHECK ((word_ids IS NULL) <> (normal_form IS NULL))
 );
@@ -193,277 +189,197 @@ ALTER TABLE textsim.document ALTER COLUMN fingerprints SET STORAGE EXTERNAL;
 COMMENT ON TABLE textsim.document
     IS 'Pattern of the tables document_N, which hold the documents of one corpus each. It has no '
     'rows.';
-COMMENT ON COLUMN textsim.document.id IS 'id of the document in the band rows';
-COMMENT ON COLUMN textsim.document.shingle_count IS 'number of distinct shingles';
-COMMENT ON COLUMN textsim.document.expires_at
-    IS 'from this time on the document no longer counts, and will be removed; NULL: never';
-COMMENT ON COLUMN textsim.document.source_id
-    IS 'the attached table of the document; NULL if it was added directly';
-COMMENT ON COLUMN textsim.document.forced
-    IS 'whether the document was stored although it matches others of a unique corpus, because the user forced it';
-COMMENT ON COLUMN textsim.document.key IS 'key that the user chose';
-COMMENT ON COLUMN textsim.document.language
-    IS 'ISO 639 code, und if undetermined; NULL until a worker identifies the language, or if the '
-    'corpus does not identify languages';
-COMMENT ON COLUMN textsim.document.scope
-    IS 'the part of a scoped corpus that the document belongs to, as its user names it; NULL in another corpus';
-COMMENT ON COLUMN textsim.document.part
-    IS 'the number of the scope: the first 8 bytes of its SHA-256 hash; documents of different parts never meet';
-COMMENT ON COLUMN textsim.document.word_ids
-    IS 'ids of the words of the normal form, in order; NULL until a worker has given all words ids';
-COMMENT ON COLUMN textsim.document.signature
-    IS 'num_hashes values of 16 bits, or in an exact corpus integer[], the low 32 bits of the smallest '
-    'shingle values; empty for a text without words';
-COMMENT ON COLUMN textsim.document.fingerprints
-    IS 'the distinct fingerprints, in order; NULL in a corpus without passages';
-COMMENT ON COLUMN textsim.document.normal_form IS 'the normal form while word_ids is NULL';
 
 CREATE TABLE IF NOT EXISTS textsim.band (
+    -- hash of the band's signature values: the low 32 bits of hash_array_extended, seeded with the number of the
+    -- band. In an exact corpus: a value of the signature. In a scoped corpus: # the low 32 bits of document.part
     bucket integer NOT NULL,
-    document_id integer NOT NULL
+    document_id integer NOT NULL  -- a document that has this bucket
 );
 COMMENT ON TABLE textsim.band
     IS 'Pattern of the tables band_N, which hold the buckets of the documents of one corpus each. It '
     'has no rows.';
-COMMENT ON COLUMN textsim.band.bucket
-    IS 'hash of the band''s signature values: the low 32 bits of hash_array_extended, seeded with '
-    'the number of the band. In an exact corpus: a value of the signature. In a scoped corpus: # the low 32 '
-    'bits of document.part';
-COMMENT ON COLUMN textsim.band.document_id IS 'a document that has this bucket';
 
 -- Only a corpus with passages has a table passage_N. Writers store the rows of new documents; triggers on document_N
 -- change the rows of stored ones.
 CREATE TABLE IF NOT EXISTS textsim.passage (
+    -- a fingerprint of document.fingerprints; in a scoped corpus # the low 32 bits of document.part
     fingerprint integer NOT NULL,
-    document_id integer NOT NULL
+    document_id integer NOT NULL  -- a document that has this fingerprint
 );
 COMMENT ON TABLE textsim.passage
     IS 'Pattern of the tables passage_N, which hold the fingerprints of the documents of one corpus each. It has no '
     'rows.';
-COMMENT ON COLUMN textsim.passage.fingerprint
-    IS 'a fingerprint of document.fingerprints; in a scoped corpus # the low 32 bits of document.part';
-COMMENT ON COLUMN textsim.passage.document_id IS 'a document that has this fingerprint';
 
 -- Shingles that many documents have come last in a prefix, and in a window of a passage.
 CREATE TABLE IF NOT EXISTS textsim.common (
-    corpus_id integer NOT NULL REFERENCES textsim.corpus ON DELETE CASCADE,
-    value bigint NOT NULL,
+    corpus_id integer NOT NULL REFERENCES textsim.corpus ON DELETE CASCADE,  -- the corpus that has learned the shingle
+    value bigint NOT NULL,  -- the shingle value
+    -- logarithm to base 2 of the number of documents with the shingle, in a sample; shingles of passages from
+    -- class 10 on are no fingerprints
     class smallint NOT NULL CHECK (class > 0),
+    -- whether it is a shingle of passages; otherwise it is one of the measure
     of_passages boolean NOT NULL DEFAULT false CHECK (NOT of_passages OR class < 16),
     PRIMARY KEY (corpus_id, of_passages, value)
 );
 COMMENT ON TABLE textsim.common
     IS 'The common shingles of exact corpora and of passages, learned by the first load or by a rebuild.';
-COMMENT ON COLUMN textsim.common.corpus_id IS 'the corpus that has learned the shingle';
-COMMENT ON COLUMN textsim.common.value IS 'the shingle value';
-COMMENT ON COLUMN textsim.common.class
-    IS 'logarithm to base 2 of the number of documents with the shingle, in a sample; shingles of passages from class '
-    '10 on are no fingerprints';
-COMMENT ON COLUMN textsim.common.of_passages
-    IS 'whether it is a shingle of passages; otherwise it is one of the measure';
 
 CREATE TABLE IF NOT EXISTS textsim.boilerplate (
+    -- the corpus that has learned its boilerplate
     corpus_id integer PRIMARY KEY REFERENCES textsim.corpus ON DELETE CASCADE,
-    shingle_values bigint[] NOT NULL
+    shingle_values bigint[] NOT NULL  -- values of the shingles whose words are removed from every text
 );
 COMMENT ON TABLE textsim.boilerplate IS 'The boilerplate of corpora, learned by a rebuild.';
-COMMENT ON COLUMN textsim.boilerplate.corpus_id IS 'the corpus that has learned its boilerplate';
-COMMENT ON COLUMN textsim.boilerplate.shingle_values
-    IS 'values of the shingles whose words are removed from every text';
 
 -- Tracked corpora: their matches and clusters are kept up to date. Each tracked corpus has its own tables, such as
 -- match_N, which take their columns and comments from these patterns.
 CREATE TABLE IF NOT EXISTS textsim.tracked (
-    corpus_id integer PRIMARY KEY REFERENCES textsim.corpus ON DELETE CASCADE,
+    corpus_id integer PRIMARY KEY REFERENCES textsim.corpus ON DELETE CASCADE,  -- the tracked corpus
+    -- how matches make clusters: kept, single or complete
     linkage text NOT NULL CHECK (linkage IN ('kept', 'single', 'complete')),
-    threshold double precision NOT NULL CHECK (threshold > 0 AND threshold <= 1),
+    threshold double precision NOT NULL CHECK (threshold > 0 AND threshold <= 1),  -- least similarity of a match
+    -- queue: a worker updates the clusters; inline: the transaction that writes documents updates them
     mode text NOT NULL CHECK (mode IN ('queue', 'inline')),
-    tracked_at timestamptz NOT NULL DEFAULT now(),
-    keep_events interval CHECK (keep_events > '0')
+    tracked_at timestamptz NOT NULL DEFAULT now(),  -- since when the corpus is tracked
+    keep_events interval CHECK (keep_events > '0')  -- how long events are kept; NULL: as long as the corpus is tracked
 );
 COMMENT ON TABLE textsim.tracked
     IS 'The tracked corpora, whose clusters are kept up to date.';
-COMMENT ON COLUMN textsim.tracked.corpus_id IS 'the tracked corpus';
-COMMENT ON COLUMN textsim.tracked.linkage IS 'how matches make clusters: kept, single or complete';
-COMMENT ON COLUMN textsim.tracked.threshold IS 'least similarity of a match';
-COMMENT ON COLUMN textsim.tracked.mode
-    IS 'queue: a worker updates the clusters; inline: the transaction that writes documents updates them';
-COMMENT ON COLUMN textsim.tracked.tracked_at IS 'since when the corpus is tracked';
-COMMENT ON COLUMN textsim.tracked.keep_events IS 'how long events are kept; NULL: as long as the corpus is tracked';
 
 CREATE TABLE IF NOT EXISTS textsim.node (
-    document_id integer NOT NULL,
-    node integer NOT NULL,
+    document_id integer NOT NULL,  -- the document
+    node integer NOT NULL,  -- id of its node
+    -- the first half of a SHA-256 hash of the words and the part; NULL if all documents were clustered at once,
+    -- and later copies get a node of their own
     words_hash uuid
 );
 COMMENT ON TABLE textsim.node
     IS 'Pattern of the tables node_N: the documents of a tracked corpus that have words. Documents with the same '
     'words and part have one node, and all documents of a node have the same shingles. It has no rows.';
-COMMENT ON COLUMN textsim.node.document_id IS 'the document';
-COMMENT ON COLUMN textsim.node.node IS 'id of its node';
-COMMENT ON COLUMN textsim.node.words_hash
-    IS 'the first half of a SHA-256 hash of the words and the part; NULL if all documents were clustered at once, '
-    'and later copies get a node of their own';
 
 CREATE TABLE IF NOT EXISTS textsim.match (
-    a integer NOT NULL,
-    b integer NOT NULL,
-    similarity double precision NOT NULL,
+    a integer NOT NULL,  -- the node with the lower id
+    b integer NOT NULL,  -- the node with the higher id
+    similarity double precision NOT NULL,  -- exact similarity of their documents
     CHECK (a < b AND (similarity > 0 AND similarity <= 1 OR similarity = 2))
 );
 COMMENT ON TABLE textsim.match
     IS 'Pattern of the tables match_N: the matches of a tracked corpus, as pairs of nodes. It has no rows.';
-COMMENT ON COLUMN textsim.match.a IS 'the node with the lower id';
-COMMENT ON COLUMN textsim.match.b IS 'the node with the higher id';
-COMMENT ON COLUMN textsim.match.similarity IS 'exact similarity of their documents';
 
 CREATE TABLE IF NOT EXISTS textsim.crowded (
-    node integer NOT NULL,
+    node integer NOT NULL,  -- id of the node
+    -- whether it has more earlier candidates than it was compared with; otherwise a bucket has more documents
+    -- than are read. With linkage complete, a full node is in no cluster but that of its own documents
     is_full boolean NOT NULL,
-    lost integer NOT NULL DEFAULT 0
+    lost integer NOT NULL DEFAULT 0  -- how many matches it has lost since then; if they are many, it is compared again
 );
 COMMENT ON TABLE textsim.crowded
     IS 'Pattern of the tables crowded_N: the nodes of a tracked corpus that were compared with some of their '
     'candidates only, because they have too many. It has no rows.';
-COMMENT ON COLUMN textsim.crowded.node IS 'id of the node';
-COMMENT ON COLUMN textsim.crowded.is_full
-    IS 'whether it has more earlier candidates than it was compared with; otherwise a bucket has more documents than '
-    'are read. With linkage complete, a full node is in no cluster but that of its own documents';
-COMMENT ON COLUMN textsim.crowded.lost
-    IS 'how many matches it has lost since then; if they are many, it is compared again';
 
 CREATE TABLE IF NOT EXISTS textsim.member (
-    document_id integer NOT NULL,
-    cluster bigint NOT NULL
+    document_id integer NOT NULL,  -- the document
+    cluster bigint NOT NULL  -- id of its cluster
 );
 COMMENT ON TABLE textsim.member
     IS 'Pattern of the tables member_N: the documents of the clusters of a tracked corpus. It has no rows.';
-COMMENT ON COLUMN textsim.member.document_id IS 'the document';
-COMMENT ON COLUMN textsim.member.cluster IS 'id of its cluster';
 
 CREATE TABLE IF NOT EXISTS textsim.cluster (
-    id bigint NOT NULL,
+    id bigint NOT NULL,  -- id of the cluster, never used again
+    -- the document that stands for the cluster: with linkage kept the document that is kept, otherwise the first
     representative integer NOT NULL,
-    size integer NOT NULL,
+    size integer NOT NULL,  -- number of its members
     CHECK (size > 1)
 );
 COMMENT ON TABLE textsim.cluster
     IS 'Pattern of the tables cluster_N: the clusters of a tracked corpus. It has no rows.';
-COMMENT ON COLUMN textsim.cluster.id IS 'id of the cluster, never used again';
-COMMENT ON COLUMN textsim.cluster.representative
-    IS 'the document that stands for the cluster: with linkage kept the document that is kept, otherwise the first';
-COMMENT ON COLUMN textsim.cluster.size IS 'number of its members';
 
 CREATE TABLE IF NOT EXISTS textsim.cluster_alias (
-    old bigint NOT NULL,
-    new bigint NOT NULL
+    old bigint NOT NULL,  -- id of a cluster that is no more
+    new bigint NOT NULL  -- id of the cluster that it is part of now, also if that one was merged later
 );
 COMMENT ON TABLE textsim.cluster_alias
     IS 'Pattern of the tables cluster_alias_N: the clusters that became part of others. It has no rows.';
-COMMENT ON COLUMN textsim.cluster_alias.old IS 'id of a cluster that is no more';
-COMMENT ON COLUMN textsim.cluster_alias.new
-    IS 'id of the cluster that it is part of now, also if that one was merged later';
 
 -- One for all corpora, so the id of a cluster is never used again, even if a corpus is untracked and tracked again.
 CREATE SEQUENCE IF NOT EXISTS textsim.cluster_id_seq AS bigint;
 COMMENT ON SEQUENCE textsim.cluster_id_seq IS 'ids of the clusters and events of all tracked corpora';
 
 CREATE TABLE IF NOT EXISTS textsim.cluster_event (
-    id bigint NOT NULL,
-    at timestamptz NOT NULL DEFAULT now(),
+    id bigint NOT NULL,  -- id of the event; an event that is committed later has a higher id
+    at timestamptz NOT NULL DEFAULT now(),  -- when the clusters were brought up to date
+    -- created: the cluster is new. joined: the document is a member from now on, and of the cluster other no
+    -- longer. left: the document is a member of no cluster. split: members went to the new cluster other.
+    -- merged: all members left are members of the cluster other. ended: it has no members, and no heir
     what text NOT NULL CHECK (what IN ('created', 'joined', 'left', 'split', 'merged', 'ended')),
-    cluster bigint NOT NULL,
-    document_id integer,
-    other bigint,
+    cluster bigint NOT NULL,  -- id of the cluster
+    document_id integer,  -- the document that joined or left
+    other bigint,  -- the other cluster, if the event concerns two
     CHECK ((what IN ('joined', 'left')) = (document_id IS NOT NULL)),
     CHECK (what = 'joined' OR (what IN ('split', 'merged')) = (other IS NOT NULL))
 );
 COMMENT ON TABLE textsim.cluster_event
     IS 'Pattern of the tables cluster_event_N: what happened to the clusters of a tracked corpus. It has no rows.';
-COMMENT ON COLUMN textsim.cluster_event.id IS 'id of the event; an event that is committed later has a higher id';
-COMMENT ON COLUMN textsim.cluster_event.at IS 'when the clusters were brought up to date';
-COMMENT ON COLUMN textsim.cluster_event.what
-    IS 'created: the cluster is new. joined: the document is a member from now on, and of the cluster other no '
-    'longer. left: the document is a member of no cluster. split: members went to the new cluster other. merged: all '
-    'members left are members of the cluster other. ended: it has no members, and no heir';
-COMMENT ON COLUMN textsim.cluster_event.cluster IS 'id of the cluster';
-COMMENT ON COLUMN textsim.cluster_event.document_id IS 'the document that joined or left';
-COMMENT ON COLUMN textsim.cluster_event.other IS 'the other cluster, if the event concerns two';
 
 CREATE TABLE IF NOT EXISTS textsim.removed (
-    document_id integer NOT NULL,
-    key text NOT NULL,
-    at timestamptz NOT NULL DEFAULT now()
+    document_id integer NOT NULL,  -- id that the document had
+    key text NOT NULL,  -- its key
+    at timestamptz NOT NULL DEFAULT now()  -- when it was removed
 );
 COMMENT ON TABLE textsim.removed
     IS 'Pattern of the tables removed_N: the removed documents of a tracked corpus, which events name. It has no rows.';
-COMMENT ON COLUMN textsim.removed.document_id IS 'id that the document had';
-COMMENT ON COLUMN textsim.removed.key IS 'its key';
-COMMENT ON COLUMN textsim.removed.at IS 'when it was removed';
 
 -- Attached tables, and the log of their changes.
 CREATE TABLE IF NOT EXISTS textsim.source (
-    id integer GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
-    corpus_id integer NOT NULL REFERENCES textsim.corpus,
-    relation regclass NOT NULL,
-    key_columns name[] NOT NULL,
-    key_types regtype[] NOT NULL,
-    text_column name NOT NULL,
-    scope_column name,
+    id integer GENERATED ALWAYS AS IDENTITY PRIMARY KEY,  -- N in the name of the trigger function _changes_N
+    corpus_id integer NOT NULL REFERENCES textsim.corpus,  -- the corpus that the table is attached to
+    relation regclass NOT NULL,  -- the attached table
+    key_columns name[] NOT NULL,  -- the columns whose values are joined to the documents' keys
+    key_types regtype[] NOT NULL,  -- types of the key columns; for a domain, its base type
+    text_column name NOT NULL,  -- the column of the texts
+    scope_column name,  -- the column of the documents' scopes; NULL if the corpus is not scoped
+    -- the column of the times from which the rows count for as long as the corpus keeps documents; or NULL
     time_column name,
-    expires_column name,
-    row_filter text,
-    filter_columns name[] NOT NULL DEFAULT '{}',
-    filter_types text[] NOT NULL DEFAULT '{}',
+    expires_column name,  -- the column of the times from which the rows no longer count; or NULL
+    row_filter text,  -- the condition on a row that has a document; the function _filter_N computes it; NULL: every row
+    filter_columns name[] NOT NULL DEFAULT '{}',  -- the columns of the condition: the parameters of _filter_N
+    filter_types text[] NOT NULL DEFAULT '{}',  -- the types of these parameters
+    -- queue: a worker indexes changes; inline: the transaction that makes a change indexes it
     mode text NOT NULL CHECK (mode IN ('queue', 'inline')),
-    active boolean NOT NULL DEFAULT false,
+    active boolean NOT NULL DEFAULT false,  -- true while the table is attached
+    -- files of the table and state of its triggers when it was last compared with its documents
     shape text[] NOT NULL DEFAULT '{}',
-    attached_at timestamptz NOT NULL DEFAULT now(),
-    attached_as name[] NOT NULL DEFAULT '{}',
+    attached_at timestamptz NOT NULL DEFAULT now(),  -- when the table was attached
+    attached_as name[] NOT NULL DEFAULT '{}',  -- the schema and the name of the table when it was attached
     CONSTRAINT source_corpus_relation_key UNIQUE (corpus_id, relation),
     CHECK (cardinality(key_columns) > 0 AND cardinality(key_types) = cardinality(key_columns)),
     CHECK (time_column IS NULL OR expires_column IS NULL)
 );
 COMMENT ON TABLE textsim.source
     IS 'The attached tables. A detached table keeps its row, and with it the id in its documents.';
-COMMENT ON COLUMN textsim.source.id IS 'N in the name of the trigger function _changes_N';
-COMMENT ON COLUMN textsim.source.corpus_id IS 'the corpus that the table is attached to';
-COMMENT ON COLUMN textsim.source.relation IS 'the attached table';
-COMMENT ON COLUMN textsim.source.key_columns IS 'the columns whose values are joined to the documents'' keys';
-COMMENT ON COLUMN textsim.source.key_types IS 'types of the key columns; for a domain, its base type';
-COMMENT ON COLUMN textsim.source.text_column IS 'the column of the texts';
-COMMENT ON COLUMN textsim.source.scope_column
-    IS 'the column of the documents'' scopes; NULL if the corpus is not scoped';
-COMMENT ON COLUMN textsim.source.time_column
-    IS 'the column of the times from which the rows count for as long as the corpus keeps documents; or NULL';
-COMMENT ON COLUMN textsim.source.expires_column
-    IS 'the column of the times from which the rows no longer count; or NULL';
-COMMENT ON COLUMN textsim.source.row_filter
-    IS 'the condition on a row that has a document; the function _filter_N computes it; NULL: every row';
-COMMENT ON COLUMN textsim.source.filter_columns IS 'the columns of the condition: the parameters of _filter_N';
-COMMENT ON COLUMN textsim.source.filter_types IS 'the types of these parameters';
-COMMENT ON COLUMN textsim.source.mode
-    IS 'queue: a worker indexes changes; inline: the transaction that makes a change indexes it';
-COMMENT ON COLUMN textsim.source.attached_as IS 'the schema and the name of the table when it was attached';
-COMMENT ON COLUMN textsim.source.active IS 'true while the table is attached';
-COMMENT ON COLUMN textsim.source.shape
-    IS 'files of the table and state of its triggers when it was last compared with its documents';
-COMMENT ON COLUMN textsim.source.attached_at IS 'when the table was attached';
 
 -- An append-only log, so that users' transactions never wait for each other: there are no rows that two of
 -- them would update, and no foreign keys, which would lock rows.
 CREATE TABLE IF NOT EXISTS textsim.pending (
-    id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,  -- the id of the entry; ids are not in the order of the commits
+    -- change: rows of an attached table changed; deleted when they are indexed. compare: a whole table must be
+    -- compared with its documents; deleted after the comparison. words: the words of stored documents need ids;
+    -- deleted when they have ids. cluster: documents of a tracked corpus changed; deleted when its clusters are
+    -- up to date. failed: set aside, because it cannot be indexed; a retry gives it its kind back, and an
+    -- indexed change of the same key deletes it
     kind text NOT NULL,
-    corpus_id integer NOT NULL,
-    source_id integer,
-    keys text[],
+    corpus_id integer NOT NULL,  -- the corpus of the documents
+    source_id integer,  -- the attached table; NULL in words and cluster, and in failed if it was one of them
+    keys text[],  -- the keys of rows or documents; NULL in compare and cluster, and in failed if it was one of them
+    -- the ids of the changed or removed documents in cluster, and in failed if it was cluster; else NULL
     document_ids integer[],
+    -- the two keys of a judgement in cluster, if a document that it concerns was not found then; else NULL
     judged_keys text[],
-    created_at timestamptz NOT NULL DEFAULT now(),
-    lease_until timestamptz,
-    tries integer NOT NULL DEFAULT 0,
-    error text,
+    created_at timestamptz NOT NULL DEFAULT now(),  -- start of the transaction that made the change
+    lease_until timestamptz,  -- until this time one worker processes the entry
+    tries integer NOT NULL DEFAULT 0,  -- how often workers have leased the entry
+    error text,  -- why an entry of the kind failed was set aside
     -- Writers of any corpus write here, and a row that no worker can process would stop all workers.
     CHECK (corpus_id > 0 AND tries BETWEEN 0 AND 1000),
     CHECK (CASE kind
@@ -492,68 +408,30 @@ ALTER TABLE textsim.pending ALTER COLUMN document_ids SET STORAGE EXTERNAL;
 ALTER TABLE textsim.pending SET (
     autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 1000);
 COMMENT ON TABLE textsim.pending IS 'The log of changes that wait to be indexed.';
-COMMENT ON COLUMN textsim.pending.id IS 'the id of the entry; ids are not in the order of the commits';
-COMMENT ON COLUMN textsim.pending.kind
-    IS 'change: rows of an attached table changed; deleted when they are indexed. compare: a whole table '
-    'must be compared with its documents; deleted after the comparison. words: the words of stored '
-    'documents need ids; deleted when they have ids. cluster: documents of a tracked corpus changed; deleted when '
-    'its clusters are up to date. failed: set aside, because it cannot be indexed; a '
-    'retry gives it its kind back, and an indexed change of the same key deletes it';
-COMMENT ON COLUMN textsim.pending.corpus_id IS 'the corpus of the documents';
-COMMENT ON COLUMN textsim.pending.source_id
-    IS 'the attached table; NULL in words and cluster, and in failed if it was one of them';
-COMMENT ON COLUMN textsim.pending.keys
-    IS 'the keys of rows or documents; NULL in compare and cluster, and in failed if it was one of them';
-COMMENT ON COLUMN textsim.pending.document_ids
-    IS 'the ids of the changed or removed documents in cluster, and in failed if it was cluster; else NULL';
-COMMENT ON COLUMN textsim.pending.judged_keys
-    IS 'the two keys of a judgement in cluster, if a document that it concerns was not found then; else NULL';
-COMMENT ON COLUMN textsim.pending.created_at IS 'start of the transaction that made the change';
-COMMENT ON COLUMN textsim.pending.lease_until IS 'until this time one worker processes the entry';
-COMMENT ON COLUMN textsim.pending.tries IS 'how often workers have leased the entry';
-COMMENT ON COLUMN textsim.pending.error IS 'why an entry of the kind failed was set aside';
 
 -- A worker writes its row every few seconds. It removes rows that were not written for ten minutes, and when it starts,
 -- those of ended processes of its machine. Nothing depends on these rows: they are for people, and reach a standby.
 CREATE TABLE IF NOT EXISTS textsim.worker (
-    id uuid PRIMARY KEY,
-    host text NOT NULL,
-    process integer NOT NULL,
-    started_at timestamptz NOT NULL DEFAULT now(),
-    reported_at timestamptz NOT NULL DEFAULT now(),
-    claimed_at timestamptz,
-    wrote_at timestamptz,
-    step text NOT NULL,
-    step_began_at timestamptz NOT NULL,
-    error text,
-    failed_at timestamptz,
-    written bigint NOT NULL DEFAULT 0,
-    set_aside bigint NOT NULL DEFAULT 0,
-    expired bigint NOT NULL DEFAULT 0,
-    clustered bigint NOT NULL DEFAULT 0,
-    retries bigint NOT NULL DEFAULT 0,
+    id uuid PRIMARY KEY,  -- random id of the worker
+    host text NOT NULL,  -- name of its machine
+    process integer NOT NULL,  -- its process id on that machine
+    started_at timestamptz NOT NULL DEFAULT now(),  -- time of its first report
+    reported_at timestamptz NOT NULL DEFAULT now(),  -- time of its last report
+    claimed_at timestamptz,  -- when it last looked for log entries; NULL if it never did
+    wrote_at timestamptz,  -- end of its last write; NULL if it never wrote
+    step text NOT NULL,  -- what it is doing, or waits for
+    step_began_at timestamptz NOT NULL,  -- since when it has been doing that
+    error text,  -- its last error; NULL if it had none
+    failed_at timestamptz,  -- time of its last error
+    written bigint NOT NULL DEFAULT 0,  -- how many documents it has added, replaced, removed or given word ids
+    set_aside bigint NOT NULL DEFAULT 0,  -- how many documents it has set aside
+    expired bigint NOT NULL DEFAULT 0,  -- how many expired documents it has removed
+    clustered bigint NOT NULL DEFAULT 0,  -- how many changed documents it has brought into the tracked clusters
+    retries bigint NOT NULL DEFAULT 0,  -- how many errors it has had after which it tried again
+    -- what it leaves until it tries again, with the reasons: a list of objects with the keys corpus_id and fault
     faults jsonb NOT NULL DEFAULT '[]'
 );
 COMMENT ON TABLE textsim.worker IS 'The running workers, and what each has reported of its progress.';
-COMMENT ON COLUMN textsim.worker.id IS 'random id of the worker';
-COMMENT ON COLUMN textsim.worker.host IS 'name of its machine';
-COMMENT ON COLUMN textsim.worker.process IS 'its process id on that machine';
-COMMENT ON COLUMN textsim.worker.started_at IS 'time of its first report';
-COMMENT ON COLUMN textsim.worker.reported_at IS 'time of its last report';
-COMMENT ON COLUMN textsim.worker.claimed_at
-    IS 'when it last looked for log entries; NULL if it never did';
-COMMENT ON COLUMN textsim.worker.wrote_at IS 'end of its last write; NULL if it never wrote';
-COMMENT ON COLUMN textsim.worker.step IS 'what it is doing, or waits for';
-COMMENT ON COLUMN textsim.worker.step_began_at IS 'since when it has been doing that';
-COMMENT ON COLUMN textsim.worker.error IS 'its last error; NULL if it had none';
-COMMENT ON COLUMN textsim.worker.failed_at IS 'time of its last error';
-COMMENT ON COLUMN textsim.worker.written IS 'how many documents it has added, replaced, removed or given word ids';
-COMMENT ON COLUMN textsim.worker.set_aside IS 'how many documents it has set aside';
-COMMENT ON COLUMN textsim.worker.expired IS 'how many expired documents it has removed';
-COMMENT ON COLUMN textsim.worker.clustered IS 'how many changed documents it has brought into the tracked clusters';
-COMMENT ON COLUMN textsim.worker.retries IS 'how many errors it has had after which it tried again';
-COMMENT ON COLUMN textsim.worker.faults
-    IS 'what it leaves until it tries again, with the reasons: a list of objects with the keys corpus_id and fault';
 
 CREATE SEQUENCE IF NOT EXISTS textsim.last_notice AS bigint MINVALUE 0;
 COMMENT ON SEQUENCE textsim.last_notice

@@ -1,8 +1,6 @@
 -- Checks that many functions share: of the corpus, the language, the scope and the threshold, and that no transaction
 -- is open.
 
--- Private functions
-
 -- The corpus with a name; NULL if the name is NULL; an error if no corpus has the name.
 CREATE OR REPLACE FUNCTION textsim._corpus(name text) RETURNS textsim.corpus
 LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$

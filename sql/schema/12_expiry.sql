@@ -1,7 +1,5 @@
 -- When a document expires, and which documents have not expired. An expired document counts nowhere.
 
--- Private functions
-
 -- When a document that is written now expires; NULL: never.
 -- In seconds, because a day may have 23 hours in the time zone of the session.
 CREATE OR REPLACE FUNCTION textsim._new_expiry(c textsim.corpus) RETURNS timestamptz

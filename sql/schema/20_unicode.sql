@@ -1,8 +1,6 @@
 -- Unicode 13.0 for the normal form; written by scripts/make_unicode_sql.py.
 -- Code points are listed, because \w and lower() differ between servers and locales.
 
--- Private functions
-
 -- Replace each code point that is not assigned in Unicode 13.0 by a space.
 CREATE OR REPLACE FUNCTION textsim._assigned(body text) RETURNS text
 LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE

@@ -1,7 +1,5 @@
 -- From text to normal form, words and shingles. textsim_db.text computes the same, bit for bit.
 
--- Private functions
-
 -- A text ready for NFKC: assigned code points only, and no long runs of marks.
 -- Spaces replace unassigned code points, because versions of Unicode normalise only assigned ones alike. Runs
 -- of marks are capped, because NFKC sorts them in quadratic time.
@@ -161,8 +159,6 @@ BEGIN
     END IF;
     RETURN textsim._shingles_of(string_to_array(form, NULL), n, '');
 END $$;
-
--- Public functions
 
 CREATE OR REPLACE FUNCTION textsim.normal_form(text text) RETURNS text
 LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$

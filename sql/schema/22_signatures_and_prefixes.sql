@@ -1,7 +1,5 @@
 -- From shingles to signatures and buckets. textsim_db.sketch computes the same, bit for bit.
 
--- Private functions
-
 -- The 64-bit value of each run of n units, such as words; one run of all units if there are fewer than n.
 CREATE OR REPLACE FUNCTION textsim._run_values(units text[], n integer) RETURNS bigint[]
 LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
@@ -279,27 +277,14 @@ BEGIN
         ELSE shingle_values END;
 END $$;
 
--- The buckets by which a text is looked up in a part; a higher threshold needs fewer of an exact corpus.
-CREATE OR REPLACE FUNCTION textsim._query_buckets(
-    c textsim.corpus, shingle_values bigint[], threshold double precision, part bigint)
+-- The signature of the values of a query; a higher threshold needs fewer of an exact corpus.
+CREATE OR REPLACE FUNCTION textsim._signature(
+    c textsim.corpus, shingle_values bigint[], threshold double precision DEFAULT NULL)
 RETURNS integer[]
 LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
-    IF c.bands IS NULL THEN
-        RETURN textsim._in_part(textsim._smallest_values(
-            c.id, shingle_values, coalesce(threshold, c.threshold)), part);
-    END IF;
-    RETURN textsim._in_part(textsim._buckets(
-        textsim._sketch(shingle_values, c.num_hashes, c.base), c.bands, c.rows), part);
-END $$;
-
-CREATE OR REPLACE FUNCTION textsim._signature(c textsim.corpus, form text) RETURNS integer[]
-LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
-DECLARE
-    shingle_values bigint[] := textsim._query_values(c, form);
-BEGIN
-    IF c.bands IS NULL THEN
-        RETURN textsim._smallest_values(c.id, shingle_values, c.threshold);
+    IF c.bands IS NULL AND shingle_values IS NOT NULL THEN
+        RETURN textsim._smallest_values(c.id, shingle_values, coalesce(threshold, c.threshold));
     END IF;
     RETURN textsim._sketch(shingle_values, c.num_hashes, c.base);
 END $$;
@@ -326,13 +311,9 @@ DECLARE
     s textsim._sketched;
 BEGIN
     s.shingle_values := textsim._query_values(c, form);
-    IF c.bands IS NULL THEN
-        s.shingle_count := cardinality(s.shingle_values);
-        s.signature := textsim._smallest_values(c.id, s.shingle_values, c.threshold);
-    ELSE
-        s.shingle_count := textsim._count_shingles(form, s.shingle_values, c.unit, c.shingle_length);
-        s.signature := textsim._sketch(s.shingle_values, c.num_hashes, c.base);
-    END IF;
+    s.shingle_count := CASE WHEN c.bands IS NULL THEN cardinality(s.shingle_values)
+        ELSE textsim._count_shingles(form, s.shingle_values, c.unit, c.shingle_length) END;
+    s.signature := textsim._signature(c, s.shingle_values);
     s.buckets := textsim._stored_buckets(c, s.signature, part);
     s.part := part;
     RETURN s;
@@ -348,15 +329,14 @@ CREATE OR REPLACE FUNCTION textsim._jaccard(a text[], b text[]) RETURNS double p
 LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
 RETURN textsim._ratio(textsim._count_shared(a, b), cardinality(a), cardinality(b));
 
--- Public functions
-
 CREATE OR REPLACE FUNCTION textsim.signature(corpus text, text text, language text DEFAULT NULL) RETURNS integer[]
 LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp
 SET plan_cache_mode = force_generic_plan AS $$
 DECLARE
     c textsim.corpus := textsim._corpus(corpus);
 BEGIN
-    RETURN textsim._signature(c, textsim._form(c, text, textsim._check_language(c, language)));
+    RETURN textsim._signature(
+        c, textsim._query_values(c, textsim._form(c, text, textsim._check_language(c, language))));
 END $$;
 COMMENT ON FUNCTION textsim.signature(text, text, text)
     IS 'Returns the signature of a text in a corpus; empty if the text has no words. language is an '

@@ -1,7 +1,5 @@
 -- Measures of two texts. textsim_db.measures computes the same from their shingles or words.
 
--- Public functions
-
 CREATE OR REPLACE FUNCTION textsim.containment(a text, b text, unit text DEFAULT 'word', n integer DEFAULT 1)
 RETURNS double precision
 LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE

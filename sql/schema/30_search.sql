@@ -1,7 +1,5 @@
 -- Candidates by an indexed join, and matches verified exactly. textsim_db.read.search does the same.
 
--- Private functions
-
 CREATE OR REPLACE FUNCTION textsim._normal_form_of(word_ids integer[]) RETURNS text
 LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE
 SET search_path = pg_catalog, pg_temp
@@ -351,8 +349,6 @@ BEGIN
     USING document_key, c.bands, c.rows, CASE WHEN c.bands IS NULL THEN c.threshold END;
 END $$;
 
--- Public functions
-
 CREATE OR REPLACE FUNCTION textsim.candidates(
     corpus text, text text, language text DEFAULT NULL, scope text DEFAULT NULL)
 RETURNS TABLE (key text, shared integer)
@@ -382,8 +378,8 @@ BEGIN
             AND textsim._is_candidate(f.shared, d.shingle_count, $3, $4)%s
         ORDER BY f.shared DESC, d.key COLLATE "C"
         $query$, 'band_' || c.id, 'document_' || c.id, textsim._alive(c, 'd'))
-    USING textsim._query_buckets(c, shingle_values, NULL, part), language, cardinality(shingle_values),
-        CASE WHEN c.bands IS NULL THEN c.threshold END, part;
+    USING textsim._stored_buckets(c, textsim._signature(c, shingle_values), part), language,
+        cardinality(shingle_values), CASE WHEN c.bands IS NULL THEN c.threshold END, part;
 END $$;
 COMMENT ON FUNCTION textsim.candidates(text, text, text, text)
     IS 'Returns the documents that share a bucket with a text, and how many buckets (shared), most '
@@ -413,9 +409,9 @@ BEGIN
     PERFORM textsim._warn_unindexed(c);
     threshold := textsim._search_threshold(c, threshold);
     RETURN QUERY SELECT * FROM textsim._search(
-        c, textsim._query_buckets(c, shingle_values, threshold, part), shingle_values, form, NULL,
-        CASE WHEN c.bands IS NULL THEN cardinality(shingle_values) END, NULL, threshold, max_results, language,
-        part);
+        c, textsim._stored_buckets(c, textsim._signature(c, shingle_values, threshold), part), shingle_values, form,
+        NULL, CASE WHEN c.bands IS NULL THEN cardinality(shingle_values) END, NULL, threshold, max_results,
+        language, part);
 END $$;
 COMMENT ON FUNCTION textsim.matches(text, text, double precision, integer, text, text)
     IS 'Returns the documents similar to a text and their exact similarity, best first. threshold is '
@@ -452,8 +448,8 @@ BEGIN
     part := textsim._part_of(c, scope);
     PERFORM textsim._warn_unindexed(c);
     RETURN QUERY SELECT * FROM textsim._search(
-        c, textsim._query_buckets(c, shingle_values, any_similarity, part), shingle_values, form, NULL,
-        cardinality(shingle_values), NULL, any_similarity, k, language, part);
+        c, textsim._stored_buckets(c, textsim._signature(c, shingle_values, any_similarity), part), shingle_values,
+        form, NULL, cardinality(shingle_values), NULL, any_similarity, k, language, part);
 END $$;
 COMMENT ON FUNCTION textsim.nearest(text, text, integer, text, text)
     IS 'Returns the k documents that are most similar to a text, and their exact similarity, best first, without a '

@@ -2,8 +2,6 @@
 -- once, so searches find the document. Its words stay in normal_form until a worker gives them ids, because
 -- two transactions that add the same words to the dictionary would wait for each other.
 
--- Private functions
-
 CREATE OR REPLACE FUNCTION textsim._document_fault(key text, body text) RETURNS text
 LANGUAGE sql STABLE PARALLEL SAFE
 RETURN CASE
@@ -307,8 +305,6 @@ BEGIN
                 HINT = 'Create a corpus with keep_for, such as keep_for => ''30 days''.';
     END IF;
 END $$;
-
--- Public functions
 
 CREATE OR REPLACE FUNCTION textsim.add(
     corpus text, key text, text text, scope text DEFAULT NULL, force boolean DEFAULT false, copies boolean DEFAULT false)

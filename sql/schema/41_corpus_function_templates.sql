@@ -7,8 +7,6 @@
 -- Sequential scans are off, because a plan from the time when the tables were empty is used when they are
 -- full.
 
--- Private functions
-
 -- The function of a corpus that finds candidates, with names in braces for its settings.
 CREATE OR REPLACE FUNCTION textsim._candidates_template() RETURNS text
 LANGUAGE sql IMMUTABLE PARALLEL SAFE
@@ -74,10 +72,19 @@ BEGIN
 END $$;
 $template$;
 
--- The query for candidates; in an exact corpus they share as many buckets as the sizes of both documents require.
-CREATE OR REPLACE FUNCTION textsim._candidates_part(is_exact boolean) RETURNS text
-LANGUAGE sql IMMUTABLE PARALLEL SAFE
-RETURN CASE WHEN is_exact THEN $part$
+-- A template in which the settings of a corpus replace the names in braces.
+-- candidates: in an exact corpus they share as many buckets as the sizes of both documents require. keep_out: the look
+-- for twins of a unique corpus, whose text is sketched before it is locked; a text without candidates, as most are,
+-- needs no function that is called by a dynamic statement.
+CREATE OR REPLACE FUNCTION textsim._filled(template text, c textsim.corpus) RETURNS text
+LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    name text;
+    value text;
+BEGIN
+    FOR name, value IN
+        SELECT * FROM (VALUES
+            ('candidates', CASE WHEN c.bands IS NULL THEN $part$
         SELECT f.document_id
         FROM (
             SELECT b.document_id, count(*) AS shared
@@ -91,15 +98,9 @@ RETURN CASE WHEN is_exact THEN $part$
         ) f
         JOIN textsim.document_{id} d ON d.id = f.document_id
         WHERE textsim._is_candidate(f.shared, d.shingle_count, own_count, threshold)$part$
-    ELSE $part$
-        SELECT b.document_id FROM textsim.band_{id} b WHERE b.bucket = ANY (own_buckets)$part$
-END;
-
--- The look for twins of a unique corpus, whose text is sketched before it is locked; or only the sketch.
--- A text without candidates, as most are, needs no function that is called by a dynamic statement.
-CREATE OR REPLACE FUNCTION textsim._keep_out_part(is_unique boolean) RETURNS text
-LANGUAGE sql IMMUTABLE PARALLEL SAFE
-RETURN CASE WHEN is_unique THEN $part$IF EXISTS (
+            ELSE $part$
+        SELECT b.document_id FROM textsim.band_{id} b WHERE b.bucket = ANY (own_buckets)$part$ END),
+            ('keep_out', CASE WHEN c.is_unique THEN $part$IF EXISTS (
         SELECT FROM textsim._candidates_{id}(
             sketched.buckets, sketched.shingle_count, document_key, c.threshold, NULL, sketched.part))
     THEN
@@ -109,30 +110,14 @@ RETURN CASE WHEN is_unique THEN $part$IF EXISTS (
             stored.outcome := 'twin';
             RETURN stored;
         END IF;
-    END IF;$part$
-    ELSE 'sketched := textsim._sketched(c, form, textsim._part(document_scope));' END;
-
--- The statement of the write template that stores the fingerprints of a document.
-CREATE OR REPLACE FUNCTION textsim._fingerprint_rows_part() RETURNS text
-LANGUAGE sql IMMUTABLE PARALLEL SAFE
-RETURN $part$INSERT INTO textsim.passage_{id} (fingerprint, document_id)
+    END IF;$part$ ELSE 'sketched := textsim._sketched(c, form, textsim._part(document_scope));' END),
+            ('fingerprint_rows', CASE WHEN c.passages IS NULL THEN '' ELSE
+                $part$INSERT INTO textsim.passage_{id} (fingerprint, document_id)
     SELECT f, stored.id FROM unnest(textsim._in_part(own_fingerprints, sketched.part)) f
-    WHERE stored.id IS NOT NULL;$part$;
-
--- A template in which the settings of a corpus replace the names in braces.
-CREATE OR REPLACE FUNCTION textsim._filled(template text, c textsim.corpus) RETURNS text
-LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
-DECLARE
-    name text;
-    value text;
-BEGIN
-    FOR name, value IN
-        SELECT * FROM (VALUES
-            ('candidates', textsim._candidates_part(c.bands IS NULL)),
-            ('keep_out', textsim._keep_out_part(c.is_unique)),
-            ('fingerprint_rows', CASE WHEN c.passages IS NULL THEN '' ELSE textsim._fingerprint_rows_part() END),
+    WHERE stored.id IS NOT NULL;$part$ END),
             ('fingerprints', CASE WHEN c.passages IS NULL THEN 'NULL' ELSE 'textsim._fingerprints(c, form)' END),
-            ('forced', CASE WHEN c.is_unique THEN 'twins <> ''{}''' ELSE 'false' END), ('alive', textsim._alive(c, 'd')),
+            ('forced', CASE WHEN c.is_unique THEN 'twins <> ''{}''' ELSE 'false' END),
+            ('alive', textsim._alive(c, 'd')),
             ('id', c.id::text)
         ) v
     LOOP

@@ -4,8 +4,6 @@
 -- for twins in a later statement, and only then writes. The later statement sees all that earlier holders
 -- of these locks have committed, if the transaction is READ COMMITTED.
 
--- Private functions
-
 -- How many buckets a transaction locks before it locks whole corpora.
 CREATE OR REPLACE FUNCTION textsim._max_bucket_locks() RETURNS integer
 LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
@@ -276,8 +274,6 @@ BEGIN
         RETURN QUERY SELECT * FROM textsim._twins(c, document_key, body, scope, unique_from);
     END IF;
 END $$;
-
--- Public functions
 
 CREATE OR REPLACE FUNCTION textsim.add_unique(
     corpus text, key text, text text, scope text DEFAULT NULL, force boolean DEFAULT false, copies boolean DEFAULT false)

@@ -5,8 +5,6 @@
 -- and with the earlier texts that stay in. The document that a text would replace is not compared with this text,
 -- but with all others. So the texts that stay in may be written in any order, or only some of them.
 
--- Private functions
-
 -- A text of a list, as its corpus would store it.
 DO $do$ BEGIN
     CREATE TYPE textsim._listed_text AS (
@@ -222,8 +220,6 @@ BEGIN
     INTO are_unchanged USING keys, versions;
     RETURN are_unchanged;
 END $$;
-
--- Public functions
 
 CREATE OR REPLACE FUNCTION textsim.twins_of(corpus text, keys text[], texts text[], scopes text[] DEFAULT NULL)
 RETURNS TABLE (key text, standing text, similarity double precision)

@@ -1,8 +1,6 @@
 -- Passages: runs of words that a text shares with documents. A document is found by its fingerprints, and its words
 -- are compared then. textsim_db.sketch.fingerprints and textsim_db.compare.shared_runs do the same.
 
--- Private functions
-
 -- The units of a normal form that a passage consists of: its words, or its characters if the unit is char.
 CREATE OR REPLACE FUNCTION textsim._units(form text, unit text) RETURNS text[]
 LANGUAGE sql IMMUTABLE PARALLEL SAFE
@@ -397,8 +395,6 @@ BEGIN
         c, textsim._fingerprints_to_find(c, form, own.part), form, own.word_ids, least_words, own.part, own.id) p
     ORDER BY p.words DESC, p.key COLLATE "C", p.in_document LIMIT max_results;
 END $$;
-
--- Public functions
 
 CREATE OR REPLACE FUNCTION textsim.passages(
     corpus text, text text, min_words integer DEFAULT NULL, max_results integer DEFAULT NULL, scope text DEFAULT NULL,

@@ -3,8 +3,6 @@
 -- The functions of the three linkages return the same: for each document the root of its cluster, and for each root
 -- the weakest link of the cluster. In a loop, PL/pgSQL copies an array if an assignment to an element reads the array.
 
--- Private functions
-
 -- The connected components of links, and the weakest link of a maximum spanning tree of each component.
 CREATE OR REPLACE FUNCTION textsim._single_linkage(
     lefts integer[], rights integer[], similarities double precision[], documents integer, OUT roots integer[],
@@ -409,8 +407,6 @@ BEGIN
             corpus, language, textsim._part(scope))
         ELSE '' END;
 END $$;
-
--- Public functions
 
 CREATE OR REPLACE FUNCTION textsim.group_pairs(query text, linkage text DEFAULT 'kept')
 RETURNS TABLE (key text, cluster integer, kept text, weakest double precision)

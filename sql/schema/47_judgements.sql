@@ -2,8 +2,6 @@
 -- documents. A role that may write the documents of a corpus may judge; a role that may read them may read the
 -- judgements.
 
--- Private functions
-
 -- Whether this role has a right on the documents of the corpus with an origin.
 CREATE OR REPLACE FUNCTION textsim._has_right(corpus_origin integer, privilege text) RETURNS boolean
 LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
@@ -164,8 +162,6 @@ BEGIN
         $query$, 'document_' || c.id, textsim._alive(c, 'd'))
     USING coalesce(c.origin, c.id), language, part;
 END $$;
-
--- Public functions
 
 CREATE OR REPLACE FUNCTION textsim.judge(
     corpus text, a text, b text, verdict text, note text DEFAULT NULL, replaces text DEFAULT NULL)

@@ -1,7 +1,5 @@
 -- The relations and functions of a corpus. Creating and dropping a corpus call these functions.
 
--- Private functions
-
 -- The names of the patterns of the tables of corpora, as a regular expression.
 CREATE OR REPLACE FUNCTION textsim._corpus_patterns() RETURNS text
 LANGUAGE sql IMMUTABLE PARALLEL SAFE

@@ -1,7 +1,5 @@
 -- Corpora from SQL, with the same result as Database.create_corpus and Database.drop_corpus.
 
--- Private functions
-
 -- A number modulo 2^64, as a signed integer.
 CREATE OR REPLACE FUNCTION textsim._wrapped(value numeric) RETURNS bigint
 LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
@@ -104,10 +102,10 @@ BEGIN
     plain.stop_words_by_language := '{}';
     plain.boilerplate := NULL;
     -- Opening the corpus computes the signature and buckets of this text again, and compares them.
-    c.golden_signature := textsim._signature(plain, textsim._form(plain,
+    c.golden_signature := textsim._signature(plain, textsim._query_values(plain, textsim._form(plain,
         E'The 3 QUICK brown foxes — naïve, ﬁne — jumped; '
             'Быстрая ЛИСА, ταχεία ΑΛΕΠΟΎΣ, 素早い狐が跳ぶ, '
-            'चतुर लोमड़ी, الثعلب السريع, สุนัขจิ้งจอก, İstanbul’da 12½ km², e\u0301te\u0301 \U0001F98A.'));
+            'चतुर लोमड़ी, الثعلب السريع, สุนัขจิ้งจอก, İstanbul’da 12½ km², e\u0301te\u0301 \U0001F98A.')));
     c.golden_buckets := textsim._stored_buckets(plain, c.golden_signature, NULL);
     c.created_at := now();
     c.created_with := '{}';
@@ -127,8 +125,6 @@ BEGIN
 EXCEPTION WHEN out_of_memory THEN
     PERFORM textsim._raise_full_lock_table(SQLERRM);
 END $$;
-
--- Public functions
 
 CREATE OR REPLACE FUNCTION textsim.create_corpus(
     name text, shingle text DEFAULT 'word:3', threshold double precision DEFAULT 0.8,

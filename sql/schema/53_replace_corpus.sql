@@ -1,7 +1,5 @@
 -- A rebuilt corpus replaces the old corpus. Corpus.rebuild() calls these functions.
 
--- Private functions
-
 -- Raise an error: the corpus was replaced.
 CREATE OR REPLACE FUNCTION textsim._refuse_write() RETURNS trigger
 LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$

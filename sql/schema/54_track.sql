@@ -1,8 +1,6 @@
 -- Tracked corpora: their matches and clusters stand in tables that stay current. Triggers on the documents log the
 -- ids of changed documents, in the writer's transaction, and update_clusters() processes the log.
 
--- Private functions
-
 -- The tables, indexes and sequence that tracking adds to a corpus, with their statements; check compares them.
 CREATE OR REPLACE FUNCTION textsim._tracking_relations(corpus_id integer)
 RETURNS TABLE (kind text, name text, statement text)
@@ -253,8 +251,6 @@ BEGIN
     END LOOP;
     DELETE FROM textsim.pending p WHERE p.corpus_id = _drop_tracking.corpus_id AND p.document_ids IS NOT NULL;
 END $$;
-
--- Public functions
 
 CREATE OR REPLACE FUNCTION textsim.track(
     corpus text, linkage text DEFAULT 'kept', threshold double precision DEFAULT NULL, mode text DEFAULT 'queue',

@@ -1,7 +1,5 @@
 -- The nodes of a tracked corpus, their matches, and the clusters that matches make.
 
--- Private functions
-
 -- The hash of the words and the part of a document, given by its word ids or its normal form.
 -- A copy that has word ids, of a document that is stored as text, gets a node of its own, and the two nodes match. So
 -- do documents with the same shingles in another order.

@@ -6,8 +6,6 @@
 -- _with_judged, _judged_links, _find_links, _store_links and _place_judged are patterns, as the functions that update
 -- clusters are.
 
--- Private functions
-
 -- Whether a pair of documents of a corpus was judged the same or different.
 CREATE OR REPLACE FUNCTION textsim._has_verdicts(corpus_origin integer) RETURNS boolean
 LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$

@@ -1,7 +1,5 @@
 -- Which clusters of a tracked corpus a batch of changed documents may change, for each linkage.
 
--- Private functions
-
 -- The nodes that have a document after the first document of a lost node, given for each, if that was kept.
 -- No document follows a document that is not kept, or that is alone.
 CREATE OR REPLACE FUNCTION textsim._nodes_after_kept(nodes integer[], lost_firsts integer[]) RETURNS integer[]

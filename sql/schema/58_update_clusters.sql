@@ -21,8 +21,6 @@
 -- session. The sizes of arrays and CTEs are guessed then. So a function forbids nested loops, and a subquery, or
 -- LATERAL, looks rows up in an index.
 
--- Private functions
-
 -- Store the clusters of documents, given by the representative of each, NULL for a document that is gone. clusters,
 -- rests: the clusters that have further members, and their representatives.
 -- The heir of an old cluster is the new cluster that has its representative, or else most of its members. A new
@@ -294,8 +292,6 @@ BEGIN
         WHERE has_table_privilege(to_regclass('textsim.node_' || c.id), 'UPDATE')
         ORDER BY c.id);
 END $$;
-
--- Public functions
 
 -- A procedure with a SET clause cannot commit, so this one runs with the caller's search_path. It qualifies each
 -- function, and uses no operators, because the search_path could replace them.

@@ -1,8 +1,6 @@
 -- The matches and clusters of tracked corpora, by the keys of documents. Documents that changed since the last update
 -- have the clusters that they had then.
 
--- Private functions
-
 -- A query for the members of the clusters of a tracked corpus.
 -- The documents come first: untrack() locks them first, too.
 CREATE OR REPLACE FUNCTION textsim._members_query(c textsim.corpus) RETURNS text
@@ -38,8 +36,6 @@ BEGIN
         'AND m.cluster = (SELECT o.cluster FROM textsim.%I e JOIN textsim.%I o ON o.document_id = e.id '
         'WHERE e.key = $1%s)', 'document_' || c.id, 'member_' || c.id, textsim._alive(c, 'e')) USING document_key;
 END $$;
-
--- Public functions
 
 CREATE OR REPLACE FUNCTION textsim.members(corpus text)
 RETURNS TABLE ( key text, cluster bigint, representative text, similarity double precision, crowded boolean)

@@ -3,8 +3,6 @@
 -- The log is empty most of the time and huge after a bulk load, and its statistics are always of another moment.
 -- So no plan may depend on them: these functions leave the planner one plan, which walks an index.
 
--- Private functions
-
 -- Lock the next entries of these kinds after an id, up to a number of keys: those of the sources, and those for the
 -- words of corpora.
 CREATE OR REPLACE FUNCTION textsim._ready_entries(

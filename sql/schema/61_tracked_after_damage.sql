@@ -1,7 +1,5 @@
 -- Documents of tracked corpora that the next update computes anew, after damage or a rebuild.
 
--- Private functions
-
 -- This function and the next are patterns, as the functions that update clusters are.
 -- Log documents, all of a cluster in one entry: if their nodes are gone, a part of a cluster would lose its id.
 CREATE OR REPLACE FUNCTION textsim._log_whole_clusters(corpus_id integer, ids integer[]) RETURNS void

@@ -2,8 +2,6 @@
 -- A slash joins them. Inside of a text ~ becomes ~0 and / becomes ~1, as in a JSON pointer (RFC 6901), so a part has
 -- no slash, and two different rows never have one key.
 
--- Private functions
-
 CREATE OR REPLACE FUNCTION textsim._base_type(type oid) RETURNS oid
 LANGUAGE sql STABLE STRICT PARALLEL SAFE
 BEGIN ATOMIC
@@ -119,8 +117,6 @@ LANGUAGE sql STABLE STRICT PARALLEL SAFE
 RETURN (
     SELECT format('(%s) > (%s)', string_agg(p.part, ', ' ORDER BY p.place), string_agg(p.value, ', ' ORDER BY p.place))
     FROM textsim._key_parts(source, version, key) p);
-
--- Public functions
 
 CREATE OR REPLACE FUNCTION textsim.join_key(VARIADIC parts text[]) RETURNS text
 LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE

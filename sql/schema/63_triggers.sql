@@ -1,8 +1,6 @@
 -- Trigger functions log or index the changes of an attached table, with the rights of the schema's owner.
 -- Triggers on the table run them.
 
--- Private functions
-
 -- Notify the workers, at most once in 20 milliseconds.
 CREATE OR REPLACE FUNCTION textsim._wake() RETURNS void
 LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$

@@ -1,7 +1,5 @@
 -- Reasons why a table cannot be attached or indexed. A fault is a text with the reason, or NULL.
 
--- Private functions
-
 -- A table and its partitions at all levels; no rows if the table was dropped.
 CREATE OR REPLACE FUNCTION textsim._partitions(relation oid) RETURNS SETOF oid
 LANGUAGE sql STABLE STRICT PARALLEL SAFE

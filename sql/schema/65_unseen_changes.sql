@@ -1,7 +1,5 @@
 -- Changes of attached tables that triggers do not see.
 
--- Private functions
-
 -- The files of a table and its partitions, the state of its triggers, and the values of its enums.
 -- TRUNCATE gives a table a new file, even if no trigger runs. Disabling a trigger changes its row in the
 -- catalog, even if the trigger is enabled again at once. A crash of the server empties an unlogged table. A

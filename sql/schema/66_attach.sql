@@ -2,8 +2,6 @@
 -- with the rights of the schema's owner write textsim.source and the trigger functions. They trust the
 -- triggers, because only the table's owner can create them.
 
--- Private functions
-
 -- A temporary index with the row filter of a table that is being attached as its condition.
 -- The server parses the condition as that of an index on an empty temporary table. So it has immutable functions
 -- and no subqueries, and the catalog has it in a form that means the same whoever reads it.
@@ -418,8 +416,6 @@ BEGIN
     END IF;
 END $$;
 
--- Public functions
-
 CREATE OR REPLACE FUNCTION textsim.attach(
     corpus text, relation regclass, key_column name DEFAULT NULL, text_column name DEFAULT NULL, mode text DEFAULT NULL,
     existing text DEFAULT 'refuse', scope_column name DEFAULT NULL, time_column name DEFAULT NULL,
@@ -533,8 +529,6 @@ BEGIN
 END $$;
 COMMENT ON FUNCTION textsim.detach(text, regclass)
     IS 'Stops keeping a table indexed: removes its triggers. Its documents stay in the corpus.';
-
--- Public views
 
 CREATE OR REPLACE VIEW textsim.sources AS
 SELECT c.name AS corpus, s.relation, s.key_columns, s.text_column, s.scope_column, s.time_column,

@@ -1,7 +1,5 @@
 -- The state of a corpus and its attached tables.
 
--- Private functions
-
 -- The ids in the log of corpora that are no more.
 -- An entry that was logged during a rebuild may have the id of the corpus that was replaced.
 CREATE OR REPLACE FUNCTION textsim._replaced_ids() RETURNS integer[]
@@ -357,8 +355,6 @@ BEGIN
     rows := abs(coalesce(textsim._estimated_rows(source.relation), 0)
         - textsim._estimated_rows(documents) * coalesce(share, 0));
 END $$;
-
--- Public functions
 
 CREATE OR REPLACE FUNCTION textsim.status(corpus text)
 RETURNS TABLE (

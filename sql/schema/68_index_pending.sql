@@ -2,8 +2,6 @@
 -- Each step is its own transaction and can be repeated. So it needs no lease, and workers may run at the same
 -- time.
 
--- Private functions
-
 -- Detach dropped tables and log changes that triggers missed.
 CREATE OR REPLACE FUNCTION textsim._prepare_indexing(corpus text) RETURNS void
 LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
@@ -398,8 +396,6 @@ BEGIN
         COMMIT;
     END LOOP;
 END $$;
-
--- Public functions
 
 CREATE OR REPLACE PROCEDURE textsim.index_pending(corpus text)
 LANGUAGE plpgsql AS $$

@@ -3,8 +3,6 @@
 -- Nothing is counted in a row that several writers would update: the figures come from the log, from the rows of the
 -- workers, and from the statistics of the server, which count without locks.
 
--- Private functions
-
 -- The names of all metrics, and what each means; a name that ends in _total is a counter.
 CREATE OR REPLACE FUNCTION textsim._metric_descriptions() RETURNS TABLE (name text, help text)
 LANGUAGE sql IMMUTABLE PARALLEL SAFE ROWS 20
@@ -132,8 +130,6 @@ BEGIN
     ) m (name, value)
     WHERE m.value IS NOT NULL;
 END $$;
-
--- Public view
 
 CREATE OR REPLACE VIEW textsim.metrics AS
 SELECT m.name, m.labels, m.value, d.help

@@ -13,8 +13,6 @@ REVOKE EXECUTE ON FUNCTION textsim._make_function(text, text) FROM PUBLIC;
 REVOKE EXECUTE ON FUNCTION textsim._create_relations(integer) FROM PUBLIC;
 REVOKE EXECUTE ON FUNCTION textsim._create_tracking_relations(integer, integer) FROM PUBLIC;
 
--- Private functions
-
 -- Raise an error unless the role of the session may write to a corpus.
 -- In a function with the owner's rights the current role is the owner, so the role of the session counts.
 CREATE OR REPLACE FUNCTION textsim._check_session(corpus_id integer) RETURNS void
@@ -75,8 +73,6 @@ LANGUAGE sql STABLE STRICT PARALLEL SAFE
 RETURN array(
     SELECT r.oid::regclass FROM pg_class r
     WHERE r.oid = ANY (textsim._corpus_tables()) AND r.relname ~ ('_' || corpus_id || '$'));
-
--- Public functions
 
 CREATE OR REPLACE FUNCTION textsim.grant_reader(role regrole) RETURNS void
 LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$

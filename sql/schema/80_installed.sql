@@ -3,18 +3,13 @@
 -- and a later step of the schema ends with `SELECT textsim._record_catalog()`.
 
 CREATE TABLE IF NOT EXISTS textsim.installed (
-    kind text NOT NULL,
-    name text NOT NULL,
-    hash text NOT NULL,
+    kind text NOT NULL,  -- kind of the object, as pg_identify_object() says it
+    name text NOT NULL,  -- name of the object
+    hash text NOT NULL,  -- the MD5 hash of its definition
     PRIMARY KEY (kind, name)
 );
 COMMENT ON TABLE textsim.installed
     IS 'The objects of the schema, as they were installed.';
-COMMENT ON COLUMN textsim.installed.kind IS 'kind of the object, as pg_identify_object() says it';
-COMMENT ON COLUMN textsim.installed.name IS 'name of the object';
-COMMENT ON COLUMN textsim.installed.hash IS 'the MD5 hash of its definition';
-
--- Private functions
 
 -- The objects of the schema as they are, without those of corpora and attached tables.
 -- With these settings the server prints every definition alike. Comments and rights of tables may be changed freely.

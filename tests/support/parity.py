@@ -36,7 +36,9 @@ CROSS JOIN textsim.corpus c
 CROSS JOIN LATERAL (
     SELECT CASE WHEN c.stop_words = '{}' THEN t.form ELSE textsim._form(c, t.body) END AS form OFFSET 0
 ) f
-CROSS JOIN LATERAL (SELECT textsim._signature(c, f.form) AS signature OFFSET 0) s
+CROSS JOIN LATERAL (
+    SELECT textsim._signature(c, textsim._query_values(c, f.form)) AS signature OFFSET 0
+) s
 ORDER BY c.name, t.place
 """
 
