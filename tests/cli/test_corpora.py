@@ -146,22 +146,19 @@ def test_a_corpus_is_tracked_and_untracked(textsim: Textsim, connection: Connect
     assert "is not tracked" in textsim("untrack", "news", "--yes", status=2).stderr
 
 
-def test_status_and_doctor_show_how_far_clusters_are_behind(
-    textsim: Textsim, connection: Connection
-) -> None:
+def test_status_shows_how_far_clusters_are_behind(textsim: Textsim, connection: Connection) -> None:
     textsim("corpus", "create", "news")
     textsim("track", "news", "--linkage", "single", "--threshold", "0.9")
-    assert "no worker is connected: changes will wait" in textsim("doctor").stdout
     for key in ("a", "b", "a"):
         connection.execute("SELECT textsim.add('news', %s, %s)", [key, NEWS[key] + NEWS["d"]])
         connection.execute("SELECT textsim.add('news', %s, %s)", [key, NEWS[key]])
     result = textsim("status")
     assert "tracked   linkage   threshold   outdated   outdated_since" in result.stdout
     assert "news      single       0.9000          2   0." in result.stdout
-    doctor = textsim("doctor", status=1).stdout
-    assert "no worker is connected, and changes wait" in doctor
     connection.execute("UPDATE textsim.pending SET created_at = now() - interval '1 hour'")
-    assert "no worker is connected, and changes wait" in textsim("status").stderr
+    messages = textsim("status").stderr
+    assert "no worker is connected, and changes wait" in messages
+    assert "2 documents stored as text" in messages
     [state] = json.loads(textsim("status", "--format", "jsonl").stdout)["corpora"]
     assert (state["linkage"], state["tracked_threshold"], state["outdated"]) == ("single", 0.9, 2)
     assert state["cluster_lag"] >= 3600

@@ -42,38 +42,6 @@ def _facts(found: dict[str, Any], section: str, level: str) -> str:
     )
 
 
-def test_a_table_that_no_worker_indexes(
-    textsim: Textsim, examine: Callable[..., dict[str, Any]], connection: Connection
-) -> None:
-    connection.execute("CREATE TABLE article (id int PRIMARY KEY, text text)")
-    textsim("attach", "news", "article", "--create")
-    textsim("worker", "--once")
-    assert "no worker is connected: changes will wait" in _facts(examine(), "running", "note")
-    connection.execute("INSERT INTO article VALUES (1, 'one two three')")
-    found = examine(status=1)
-    assert "and changes wait | textsim worker, or" in _facts(found, "running", "fault")
-    connection.execute("UPDATE textsim.pending SET lease_until = now() + interval '1 minute'")
-    assert "a worker has leased changes" in _facts(examine(), "running", "ok")
-    connection.execute(
-        "INSERT INTO textsim.worker (id, host, process, step, step_began_at) "
-        "VALUES (gen_random_uuid(), 'box', 7, 'waits for changes', now())"
-    )
-    assert "a worker is connected" in _facts(examine(), "running", "ok")
-    assert "box:7" in textsim("status").stdout
-
-
-def test_a_table_in_mode_inline_needs_no_worker(
-    textsim: Textsim, examine: Callable[..., dict[str, Any]], connection: Connection
-) -> None:
-    connection.execute("CREATE TABLE article (id int PRIMARY KEY, text text)")
-    textsim("attach", "news", "article", "--create", "--mode", "inline")
-    connection.execute(
-        "INSERT INTO article SELECT i, 'one two three ' || i FROM generate_series(1, 70) i"
-    )
-    assert "no table needs a worker" in _facts(examine(), "running", "ok")
-    assert "70 documents stored as text" in textsim("status").stderr
-
-
 def test_a_reader_checks_what_it_may_read(
     textsim: Textsim, server: Server, connection: Connection, database_url: str
 ) -> None:

@@ -1,4 +1,4 @@
-"""textsim doctor: facts about installation, database, corpora and workers.
+"""textsim doctor: facts about installation, database and corpora.
 
 Each fact that is a fault has a command or a change that mends it.
 """
@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from enum import StrEnum
-from typing import TYPE_CHECKING, Final, LiteralString, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import typer
 
@@ -62,18 +62,6 @@ def fault(fact: str, remedy: str) -> Finding:
 
 _SHOWN_PROBLEMS = 20
 """The most findings of one check; a dropped schema would print hundreds."""
-_WORKERS: Final[LiteralString] = """
-SELECT pg_catalog.pg_is_in_recovery(),
-    EXISTS (SELECT FROM textsim.worker w WHERE w.reported_at > now() - interval '30 s')
-        OR EXISTS (SELECT FROM pg_catalog.pg_stat_activity a
-            WHERE a.datname = pg_catalog.current_database()
-                AND a.application_name LIKE 'textsim-db worker%'),
-    EXISTS (SELECT FROM textsim.pending p WHERE p.lease_until > now()),
-    EXISTS (SELECT FROM textsim.pending p WHERE p.kind NOT IN ('words', 'failed')),
-    EXISTS (SELECT FROM textsim.tracked)
-"""
-
-
 _COLOURS = {Level.OK: "green", Level.NOTE: "yellow", Level.FAULT: "bold red"}
 
 
@@ -103,7 +91,7 @@ class Findings:
 
 
 def doctor(database_url: DatabaseUrl = None) -> None:
-    """Check the installation, the database, the corpora and the workers.
+    """Check the installation, the database and the corpora.
 
     It prints one line for each fact, and below a fault the command that mends it. It starts nothing
     and changes nothing. `textsim status` shows what waits, and what each worker does. Exit status: 0
@@ -138,7 +126,7 @@ def examine(database_url: str | None) -> Findings:
             report.add("reachable", doctor_database.find_server(engine, address))
             if _has_schema(engine):
                 report.add("installation", _find_installation(engine))
-                _examine_work_if_possible(report, engine)
+                _examine_corpora(report, engine)
         finally:
             engine.dispose()
     except (DatabaseError, ConfigurationError) as error:
@@ -158,25 +146,17 @@ def _has_schema(engine: Engine) -> bool:
     return True
 
 
-def _examine_work_if_possible(report: Findings, engine: Engine) -> None:
-    """Examine the work; if objects of the schema are missing, that may fail."""
+def _examine_corpora(report: Findings, engine: Engine) -> None:
+    """Examine the corpora; if objects of the schema are missing, that may fail."""
+    from textsim_db.corpus.database import Database
+
     try:
-        _examine_work(report, engine)
+        report.add("corpora", _find_corpora(Database(engine, owned=False)))
     except DatabaseError:
         if not any(each.level is Level.FAULT for each in report.sections["installation"]):
             raise
-        left_out = note(
-            "corpora and workers were not examined", "mend the schema, and run doctor again"
-        )
+        left_out = note("corpora were not examined", "mend the schema, and run doctor again")
         report.add("corpora", [left_out])
-
-
-def _examine_work(report: Findings, engine: Engine) -> None:
-    from textsim_db.corpus.database import Database
-
-    db = Database(engine, owned=False)
-    report.add("running", [_find_workers(db)])
-    report.add("corpora", _find_corpora(db))
 
 
 def _find_installation(engine: Engine) -> Iterator[Finding]:
@@ -187,25 +167,6 @@ def _find_installation(engine: Engine) -> Iterator[Finding]:
     yield from _problem_findings(problems)
     if not problems:
         yield ok("all functions, tables and indexes of the schema are as they were installed")
-
-
-def _find_workers(db: Database) -> Finding:
-    """Return whether a worker runs, if one is needed."""
-    from textsim_db.db.engine import database_errors, read_rows
-
-    with database_errors():
-        ((is_standby, is_connected, have_lease, do_wait, is_tracked),) = read_rows(
-            db.engine, _WORKERS
-        )
-    if is_connected or have_lease:
-        return ok("a worker is connected" if is_connected else "a worker has leased changes")
-    command = "on the primary: textsim worker" if is_standby else "textsim worker"
-    remedy = f"{command}, or from time to time: CALL textsim.index_pending('CORPUS')"
-    if do_wait:
-        return fault("no worker is connected, and changes wait", remedy)
-    if is_tracked or any(source.mode == "queue" for source in db.sources()):
-        return note("no worker is connected: changes will wait", remedy)
-    return ok("no worker is connected, and no table needs a worker")
 
 
 def _find_corpora(db: Database) -> Iterator[Finding]:
