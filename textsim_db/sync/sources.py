@@ -22,8 +22,6 @@ from textsim_db.sync import statements
 if TYPE_CHECKING:
     from sqlalchemy.orm import InstrumentedAttribute
 
-    from textsim_db.db.store import Store
-
 log = logging.getLogger(__name__)
 
 
