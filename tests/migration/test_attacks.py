@@ -5,7 +5,6 @@ from __future__ import annotations
 import random
 from itertools import product
 
-import psycopg
 import pytest
 from psycopg import errors as pg
 
@@ -49,11 +48,6 @@ VALID = [
     "_enqueue(1, 1, NULL)",
     "_replace_corpus(1, 2)",
 ]
-
-
-def is_fault(error: psycopg.Error) -> bool:
-    """Return whether the error is an internal error of the server, or the server was stopped."""
-    return str(error.sqlstate).startswith(("XX", "57"))
 
 
 def attach(stage: Stage) -> None:

@@ -24,7 +24,6 @@ from tests.support.golden import (
     golden_config,
 )
 from tests.support.hashes import hash_array, hash_integers
-from textsim_db.sketch import fast_similarity
 from textsim_db.sketch.ragged import Ragged, in_parts
 from textsim_db.text.hashing import hash_texts, part_of_scope, parts_of_scopes
 
@@ -90,13 +89,6 @@ def buckets_in_sql(
 ) -> list[int]:
     parameters = {"signature": signature, "bands": bands, "rows": rows}
     return [int(b) for b in value(connection, BUCKETS, parameters)]
-
-
-def signature_in_python(values: list[int], seed: int, t: int) -> list[int]:
-    hashes = np.array(values, np.int64).view(np.uint64)
-    offsets = np.array([0, len(values)], np.int64)
-    signature: list[int] = fast_similarity.signatures(hashes, offsets, seed, t)[0].tolist()
-    return signature
 
 
 def text_hashes(connection: Connection, texts: list[str]) -> list[int]:

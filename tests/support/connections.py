@@ -30,11 +30,6 @@ def with_option(url: str, option: str) -> str:
     return f"{url}{'&' if '?' in url else '?'}options={quote('-c ' + option)}"
 
 
-def connection_url(connection: Connection) -> str:
-    info = connection.info
-    return f"postgresql://{info.user}@/{info.dbname}?host={info.host}&port={info.port}"
-
-
 def execute(url: str, statement: str, *parameters: object) -> list[Any]:
     """Run a statement on a connection of its own, and return its rows."""
     with psycopg.connect(url, autocommit=True) as connection:
