@@ -129,6 +129,15 @@ def test_reconcile(textsim: Textsim, connection: Connection) -> None:
     ]
     assert textsim("reconcile", "news").stderr.startswith("1 added, 1 removed, 1 unchanged; ")
     assert "nothing differs" in textsim("reconcile", "news", "--check").stderr
+    connection.execute("CREATE TABLE other (id text PRIMARY KEY, text text)")
+    textsim("attach", "news", "other")
+    connection.execute("ALTER TABLE other RENAME COLUMN text TO content")
+    with connection.transaction():
+        connection.execute("SET LOCAL session_replication_role = replica")
+        connection.execute("INSERT INTO article VALUES ('y', 'one row more')")
+    told = textsim("reconcile", "news", status=2).stderr
+    assert 'its column "text" does not exist' in told
+    assert "done before the error, and it stays: 1 added, 2 unchanged" in told
 
 
 @contextmanager

@@ -178,20 +178,6 @@ _CHANGES_FOR_SPEED = 100
 """From this many documents on, the message shows the speed."""
 
 
-def summary(report: ChangeReport) -> str:
-    """Return a report as a phrase, such as "2 added, 1 removed"."""
-    parts = {
-        "added": report.added,
-        "replaced": report.replaced,
-        "removed": report.removed,
-        "given word ids": report.completed,
-        "unchanged": report.unchanged,
-        "given clusters anew": report.mended,
-        "set aside": len(report.refused),
-    }
-    return ", ".join(f"{n:,} {outcome}" for outcome, n in parts.items() if n) or "nothing to do"
-
-
 def counts(report: ChangeReport, seconds: float | None = None) -> dict[str, Any]:
     """Return a report as the fields of a log record."""
     fields: dict[str, Any] = {"documents": report.written}
@@ -206,7 +192,7 @@ def counts(report: ChangeReport, seconds: float | None = None) -> dict[str, Any]
 
 def print_changes(corpus: str, report: ChangeReport, seconds: float, **fields: Any) -> None:
     """Print what attach or reconcile did."""
-    message = f"{summary(report)}; {seconds:.1f} s"
+    message = f"{report.summary}; {seconds:.1f} s"
     print_result(message, corpus=corpus, **fields, **counts(report, seconds))
 
 
@@ -244,7 +230,7 @@ class WorkLog:
             speed = f" ({rate:,.0f}/s)" if changes.written >= _CHANGES_FOR_SPEED else ""
             log.info(
                 "%s, %s: %s%s",
-                *(corpus, origin, summary(changes), speed),
+                *(corpus, origin, changes.summary, speed),
                 extra={"corpus": corpus, "table": table, **counts(changes, seconds)},
             )
         self._waiting = {}

@@ -22,7 +22,7 @@ from textsim_db.cli.options import (
     number_option,
     whole_number_option,
 )
-from textsim_db.cli.progress_lines import WorkLog, counts, log, summary
+from textsim_db.cli.progress_lines import WorkLog, counts, log
 from textsim_db.sync.worker_state import LEASE_SECONDS, POLL_SECONDS, Stop
 
 if TYPE_CHECKING:
@@ -110,7 +110,7 @@ def worker(
         with _stopped_by_signals(indexer), _metrics_served(db, indexer, metrics_host, metrics_port):
             total = _run(db, indexer, once)
         work.write()
-        log.info("ended: %s", summary(total), extra=counts(total))
+        log.info("ended: %s", total.summary, extra=counts(total))
         failed = _warn_of_failures(db) if once else 0
     if json_option.is_given:
         print_object(counts(total))

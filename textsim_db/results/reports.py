@@ -286,6 +286,20 @@ class ChangeReport:
         """The number of documents that were added, replaced, removed or completed."""
         return self.added + self.replaced + self.removed + self.completed
 
+    @property
+    def summary(self) -> str:
+        """The counts as a phrase, such as "2 added, 1 removed"."""
+        parts = {
+            "added": self.added,
+            "replaced": self.replaced,
+            "removed": self.removed,
+            "given word ids": self.completed,
+            "unchanged": self.unchanged,
+            "given clusters anew": self.mended,
+            "set aside": len(self.refused),
+        }
+        return ", ".join(f"{n:,} {outcome}" for outcome, n in parts.items() if n) or "nothing to do"
+
     def include(self, other: ChangeReport) -> None:
         """Add the counts and refusals of another report."""
         self.added += other.added

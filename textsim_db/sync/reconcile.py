@@ -66,9 +66,22 @@ def _drift_of(piece: Piece, source: StoredSource) -> list[Drift]:
 def reconcile(store: Store, progress: Callable[[int], None] | None = None) -> ChangeReport:
     """Make a corpus equal to its tables, with changes that triggers missed, and mend its clusters.
 
-    Raises ConfigurationError at the end if a table cannot be indexed.
+    Raises ConfigurationError at the end if a table cannot be indexed. A note of each error says what
+    was done before it.
     """
     report = ChangeReport()
+    try:
+        _reconcile(store, report, progress)
+    except BaseException as error:
+        if report != ChangeReport():
+            error.add_note(f"done before the error, and it stays: {report.summary}")
+        raise
+    return report
+
+
+def _reconcile(
+    store: Store, report: ChangeReport, progress: Callable[[int], None] | None
+) -> None:
     faults = StepFaults(store.engine, quiet_tries=1)
     for source in _sources(store):
         with faults.attempt(source.following if source.is_gone else source.indexing):
@@ -76,11 +89,10 @@ def reconcile(store: Store, progress: Callable[[int], None] | None = None) -> Ch
                 report.removed += read_source.release_dropped(store.engine, source)
                 continue
             _check_usable(source)
-            report.include(_reconcile_source(store, source, progress))
-    report.include(_apply_all(waiting_pieces(store), None))
+            _reconcile_source(store, source, report, progress)
+    _apply_all(waiting_pieces(store), report)
     report.mended = _mend_clusters(store)
     faults.raise_any()
-    return report
 
 
 def _mend_clusters(store: Store) -> int:
@@ -96,20 +108,25 @@ def _mend_clusters(store: Store) -> int:
 
 
 def _reconcile_source(
-    store: Store, source: StoredSource, progress: Callable[[int], None] | None
-) -> ChangeReport:
+    store: Store,
+    source: StoredSource,
+    report: ChangeReport,
+    progress: Callable[[int], None] | None,
+) -> None:
     read_source.log_unseen_changes(store.engine, source)
     with autocommit(store.engine) as connection:
         comparisons = pending_log.comparisons(connection, source.id)
-    report = _apply_all(sweep_table(store, source), progress)
+    _apply_all(sweep_table(store, source), report, progress)
     # These entries asked for the comparison that is now done.
     with transaction(store.engine) as connection:
         pending_log.delete(connection, comparisons)
-    return report
 
 
-def _apply_all(pieces: Iterator[Piece], progress: Callable[[int], None] | None) -> ChangeReport:
-    report = ChangeReport()
+def _apply_all(
+    pieces: Iterator[Piece],
+    report: ChangeReport,
+    progress: Callable[[int], None] | None = None,
+) -> None:
     keys = 0
     with closing(ahead(pieces, resolve_piece)) as resolved_pieces:
         for resolved in resolved_pieces:
@@ -120,4 +137,3 @@ def _apply_all(pieces: Iterator[Piece], progress: Callable[[int], None] | None) 
             keys += len(resolved.piece.keys)
             if progress is not None:
                 progress(keys)
-    return report
