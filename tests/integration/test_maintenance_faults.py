@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pytest
 from psycopg import errors as pg
@@ -20,7 +20,7 @@ from tests.support.sources import (
 )
 from tests.support.waiting import wait_for
 from tests.support.workers import running_worker
-from textsim_db.sync import faults, report_worker
+from textsim_db.sync import apply_changes, cut_pieces, faults, report_worker, upkeep
 
 TEXT = "one two three four five"
 
@@ -198,6 +198,66 @@ def test_a_worker_goes_on_beside_broken_steps(
             assert corpus.check() == [], each.step
             assert corpus.failures() == [], each.step
             assert corpus.status().problems == [], each.step
+
+
+BUGS: list[tuple[object, str]] = [
+    (apply_changes, "resolve_rows"),
+    (apply_changes, "_resolve_words"),
+    (cut_pieces, "sweep_table"),
+    (cut_pieces.WorkerSources, "_follow"),
+    (upkeep, "expire_some"),
+    (upkeep, "update_some"),
+]
+"""The functions of single steps; the first or second argument says of which corpus."""
+
+
+def is_of_broken(*arguments: object) -> bool:
+    stores = [getattr(argument, "store", argument) for argument in arguments[:2]]
+    names = [getattr(getattr(store, "corpus", None), "name", store) for store in stores]
+    return "broken" in names or "broken_table" in str(getattr(arguments[-1], "name", ""))
+
+
+@pytest.mark.parametrize("bug", BUGS, ids=[name for _, name in BUGS])
+def test_a_worker_goes_on_beside_a_bug(
+    db: ts.Database,
+    connection: Connection,
+    monkeypatch: pytest.MonkeyPatch,
+    bug: tuple[object, str],
+) -> None:
+    module, name = bug
+    step = getattr(module, name)
+
+    def fails(*arguments: Any, **named: Any) -> Any:
+        if is_of_broken(*arguments):
+            raise ZeroDivisionError("a step")
+        return step(*arguments, **named)
+
+    monkeypatch.setattr(apply_changes, "PIECE_TRIES", 1)
+    monkeypatch.setattr(module, name, fails)
+    for corpus_name in ("broken", "other"):
+        table = f"{corpus_name}_table"
+        corpus = db.create_corpus(corpus_name, keep_for="1 day")
+        corpus.track()
+        connection.execute(
+            f"CREATE TABLE {table} (id int PRIMARY KEY, body text, late date)".encode()
+        )
+        connection.execute(
+            "SELECT textsim.attach(%s, %s, 'id', 'body', expires_column => 'late')",
+            [corpus_name, table],
+        )
+        connection.execute(
+            f"TRUNCATE {table}; INSERT INTO {table} VALUES (1, '{TEXT}'), (2, '{TEXT}')".encode()
+        )
+        connection.execute("SELECT textsim.add(%s, 'gone', 'six seven eight')", [corpus_name])
+    connection.execute("UPDATE textsim.document SET expires_at = '2001-01-01' WHERE key = 'gone'")
+    worker = db.worker()
+    worker.run(until_idle=True)
+    failures = [failure.error for failure in db.corpus("broken").failures()]
+    told = [*worker.unusable.values(), *failures]
+    assert told, name
+    assert all("a bug of textsim-db, ZeroDivisionError: a step" in each for each in told)
+    assert [member.key for member in db.corpus("other").members()] == ["1", "2"]
+    assert db.corpus("other").check() == []
 
 
 @pytest.mark.parametrize("mend", [run_reconcile, run_index_pending], ids=["reconcile", "sql"])

@@ -7,6 +7,7 @@ their word ids here.
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Iterator
 from functools import partial
@@ -14,21 +15,21 @@ from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
-import psycopg
 from psycopg import errors as pg
 
 from textsim_db.db.binary_format import Array
 from textsim_db.db.engine import Connection, transaction, wait_at_most
 from textsim_db.db.retries import PASSING, Attempts
 from textsim_db.db.store import Store
-from textsim_db.errors import TextsimError, on_one_line
 from textsim_db.results import ChangeReport, Refusal
 from textsim_db.sync import pending_log, statements
 from textsim_db.sync.apply_row_changes import Change, resolve_rows
-from textsim_db.sync.faults import concerns_corpus
+from textsim_db.sync.faults import concerns_corpus, is_bug, reason_of
 from textsim_db.sync.pieces import SOURCE_PATIENCE, Piece, next_page
 from textsim_db.text.languages import identify
 from textsim_db.text.tokens import tokens_of
+
+log = logging.getLogger(__name__)
 
 PIECE_TRIES = 3
 """The attempts at a piece before it is halved, and the claims of a key before it fails."""
@@ -53,7 +54,7 @@ def resolve_piece(piece: Piece) -> Resolved:
         if piece.source is None:
             return Resolved(piece, _resolve_words(piece), started_at)
         return Resolved(piece, resolve_rows(piece, piece.source), started_at)
-    except (psycopg.Error, TextsimError) as error:
+    except Exception as error:
         return Resolved(piece, error, started_at)
 
 
@@ -76,8 +77,9 @@ def apply_piece(resolved: Resolved) -> ChangeReport:
             with attempt:
                 report.include(_commit(part, resolved.change, attempts.queue_patience))
             conflicts = 0
-        except (psycopg.Error, TextsimError) as error:
-            if concerns_corpus(piece.store.engine, error):
+        except Exception as error:
+            # The last piece of a sweep has no key to set aside.
+            if not part.keys or concerns_corpus(piece.store.engine, error):
                 raise
             if not isinstance(error, CONFLICTS):
                 report.refused += _postpone_or_fail(part, error)
@@ -130,7 +132,9 @@ def _postpone_or_fail(single: Piece, error: Exception) -> list[Refusal]:
     if single.tries < PIECE_TRIES:
         _postpone(single, single.tries)
         return []
-    reason = on_one_line(error)
+    reason = reason_of(error)
+    if is_bug(error):
+        log.error("%s", reason, extra={"corpus": single.corpus.name}, exc_info=error)
     refused = [Refusal(single.keys[0], reason)]
     with transaction(single.store.engine) as connection:
         pending_log.delete_done(connection, single)

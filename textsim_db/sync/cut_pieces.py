@@ -12,7 +12,6 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-import psycopg
 from sqlalchemy import Engine
 
 from textsim_db.db import stored_corpus
@@ -22,7 +21,7 @@ from textsim_db.db.retries import OUTDATED, Attempts
 from textsim_db.db.schema import check_installed
 from textsim_db.db.statements import CORPUS_IDS
 from textsim_db.db.store import Store
-from textsim_db.errors import ConfigurationError, RecipeError, TextsimError
+from textsim_db.errors import ConfigurationError, RecipeError
 from textsim_db.sync import read_source, statements
 from textsim_db.sync.faults import StepFaults, Subject
 from textsim_db.sync.pending_log import Claims, LogEntry, set_aside
@@ -200,13 +199,13 @@ class ClaimedPieces:
         """Yield one piece of the current sweep; between pieces the worker indexes other changes."""
         sweep = self._sweeps[0]
         self._claims.renew([id_ for each in self._sweeps for id_ in each.entries])
-        if sweep.pieces is None:
-            names = {"table": sweep.source.name, "corpus": sweep.store.corpus.name}
-            log.info("comparing table %s with corpus %s", *names.values(), extra=names)
-            sweep.pieces = sweep_table(sweep.store, sweep.source)
         try:
+            if sweep.pieces is None:
+                names = {"table": sweep.source.name, "corpus": sweep.store.corpus.name}
+                log.info("comparing table %s with corpus %s", *names.values(), extra=names)
+                sweep.pieces = sweep_table(sweep.store, sweep.source)
             piece = next(sweep.pieces, None)
-        except psycopg.Error as error:
+        except Exception as error:
             self._sweeps.remove(sweep)
             self._leave(sweep.source.indexing, sweep.entries, error)
             return
@@ -238,7 +237,7 @@ class ClaimedPieces:
         subject = words_of(corpus_id) if source is None else source.indexing
         try:
             store = self._sources.store(corpus_id)
-        except (psycopg.Error, TextsimError) as error:
+        except Exception as error:
             self._leave(subject, ids, error)
             return
         if store is None:
@@ -253,7 +252,7 @@ class ClaimedPieces:
         tries = max(entry.tries for entry in entries)
         try:
             yield from Piece(store, keys, source, tuple(ids), tries).cut()
-        except psycopg.Error as error:
+        except Exception as error:
             self._leave(subject, ids, error)
 
     def _leave(self, subject: Subject, ids: list[int], error: Exception) -> None:

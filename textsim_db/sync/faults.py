@@ -1,7 +1,8 @@
 """The faults of single tables and corpora: a worker goes on with the others.
 
-Each step of maintenance of a table or a corpus runs in attempt(), or notes its error. The step is tried
-again after growing pauses. The log, textsim.worker and so status and the metrics tell of it.
+Each step of maintenance of a table or a corpus runs in attempt(), or notes its error, also that of a
+bug. The step is tried again after growing pauses. The log, textsim.worker and so status and the metrics
+tell of it.
 """
 
 from __future__ import annotations
@@ -60,7 +61,8 @@ def concerns_all(engine: Engine, error: Exception) -> bool:
         return not is_timeout(engine, error)
     if isinstance(error, psycopg.Error):
         return is_trouble(error)
-    return isinstance(error, (DatabaseUnavailable, SchemaError))
+    # Numba makes a SystemError of an interrupt.
+    return isinstance(error, (DatabaseUnavailable, SchemaError, SystemError))
 
 
 def concerns_corpus(engine: Engine, error: Exception) -> bool:
@@ -70,6 +72,19 @@ def concerns_corpus(engine: Engine, error: Exception) -> bool:
     """
     is_of_schema = isinstance(error, psycopg.Error) and (error.sqlstate or "").startswith("42")
     return is_of_schema or isinstance(error, OUTDATED) or concerns_all(engine, error)
+
+
+def is_bug(error: Exception) -> bool:
+    """Return whether an error is a bug of textsim-db, whose traceback belongs into the log."""
+    return not isinstance(error, (psycopg.Error, TextsimError))
+
+
+def reason_of(error: Exception) -> str:
+    """Return why a step failed, on one line."""
+    reason = on_one_line(error)
+    if isinstance(error, psycopg.Error):
+        return error.diag.message_primary or reason
+    return f"a bug of textsim-db, {type(error).__name__}: {reason}" if is_bug(error) else reason
 
 
 class _Fault(NamedTuple):
@@ -101,7 +116,7 @@ class StepFaults:
         """Do a step; note its error, unless the error concerns all tables and corpora."""
         try:
             yield
-        except (psycopg.Error, TextsimError) as error:
+        except Exception as error:
             self.note(subject, error)
         else:
             self.clear(subject)
@@ -110,9 +125,7 @@ class StepFaults:
         """Note the error of a step, or raise it again if it concerns all tables and corpora."""
         if concerns_all(self._engine, error):
             raise error
-        reason = on_one_line(error)
-        if isinstance(error, psycopg.Error):
-            reason = error.diag.message_primary or reason
+        reason = reason_of(error)
         is_quiet = isinstance(error, _QUIET)
         pauses = _QUIET_PAUSE if is_quiet else PAUSE_SECONDS
         if isinstance(error, pg.LockNotAvailable):
@@ -124,7 +137,8 @@ class StepFaults:
         fault = _Fault(subject, reason, failures + 1, due_at, is_reported)
         self._by_name[subject.name] = fault
         if is_reported and not (before and before.is_reported and before.reason == reason):
-            log.error("%s", fault, extra={"table": subject.name, "reason": reason})
+            cause = error if is_bug(error) else None
+            log.error("%s", fault, extra={"table": subject.name, "reason": reason}, exc_info=cause)
 
     def is_due(self, subject: Subject) -> bool:
         """Return whether to try a step: it has no fault, or the pause after its error is over."""

@@ -79,9 +79,7 @@ def reconcile(store: Store, progress: Callable[[int], None] | None = None) -> Ch
     return report
 
 
-def _reconcile(
-    store: Store, report: ChangeReport, progress: Callable[[int], None] | None
-) -> None:
+def _reconcile(store: Store, report: ChangeReport, progress: Callable[[int], None] | None) -> None:
     faults = StepFaults(store.engine, quiet_tries=1)
     for source in _sources(store):
         with faults.attempt(source.following if source.is_gone else source.indexing):

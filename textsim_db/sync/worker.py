@@ -32,7 +32,7 @@ from textsim_db.db.dictionary import Dictionary
 from textsim_db.db.engine import database_errors, is_lost, is_trouble, read_rows
 from textsim_db.db.retries import MAX_TRIES, OUTDATED, Attempts, is_timeout, pause_seconds
 from textsim_db.db.store import Store
-from textsim_db.errors import DatabaseError, DatabaseUnavailable, TextsimError
+from textsim_db.errors import DatabaseError, DatabaseUnavailable
 from textsim_db.results import ChangeReport
 from textsim_db.sync import worker_state
 from textsim_db.sync.apply_changes import Resolved, apply_piece, resolve_piece
@@ -220,7 +220,7 @@ class Worker:
         try:
             with self._progress.step("writes documents"):
                 report = apply_piece(resolved)
-        except (psycopg.Error, TextsimError) as error:
+        except Exception as error:
             self._faults.note(piece.subject, error)
             if isinstance(error, OUTDATED):
                 self._sources.expire()
