@@ -87,7 +87,7 @@ LINES: list[tuple[str, dict[str, Any]]] = [
 ELSEWHERE = {"warm", "db stop"}
 """Commands that change the machine of the tests."""
 COMPUTING = {
-    *("dedupe", "compare", "demo", "index", "query", "nearest", "neighbours", "pairs"),
+    *("dedupe", "compare", "demo", "index", "pairs"),
     *("clusters", "review", "track", "attach", "worker", "reconcile", "plan", "rebuild", "stats"),
     *("boilerplate", "check", "warm", "passages", "contamination"),
 }

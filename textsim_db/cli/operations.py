@@ -76,7 +76,7 @@ class Operation:
     progress: tuple[str, str] | None = None
     """What is done with what, such as ("removing", "documents")."""
     computes: bool = True
-    """Whether the method computes signatures. Then the golden signature is checked before."""
+    """Whether kernels compute. Then the golden signature is compared when the corpus is opened."""
     asks: str = ""
     """What the command asks to do, except with --yes."""
     defaults: Mapping[str, Any] = field(default_factory=dict)
@@ -257,9 +257,11 @@ def _argument_texts(method: Callable[..., Any]) -> dict[str, str]:
 
 
 def _measure_name(measure: str) -> str:
+    if measure == JACCARD_NAME:
+        return "similarity"
     from textsim_db.measures.by_name import measure_of
 
-    return "similarity" if measure == JACCARD_NAME else measure_of(measure).name
+    return measure_of(measure).name
 
 
 def _is_distance(measure: str) -> bool:

@@ -24,6 +24,7 @@ from textsim_db.cli.progress_lines import counted, progress
 from textsim_db.results.html import count
 
 if TYPE_CHECKING:
+    from textsim_db.corpus import Corpus
     from textsim_db.results import Cluster, InspectedCluster
 
 
@@ -37,11 +38,19 @@ def _note_no_match(call: Call) -> None:
 
 
 def _note_text_without_words(call: Call) -> None:
+    text = call.arguments.get("text")
+    if text is not None and not _has_words(call.corpus, text):
+        print_message("the text has no words that count in this corpus", logging.WARNING)
+
+
+def _has_words(corpus: Corpus, text: str) -> bool:
+    from textsim_db.read import search_on_server
+
+    if search_on_server.is_possible(corpus.config, text, None):
+        return corpus._current.read(search_on_server.has_words, text)
     from textsim_db.sketch.sketch_texts import places_of_units
 
-    text = call.arguments.get("text")
-    if text is not None and not len(places_of_units(text, call.corpus.config).starts):
-        print_message("the text has no words that count in this corpus", logging.WARNING)
+    return len(places_of_units(text, corpus.config).starts) > 0
 
 
 def _show_nearest(call: Call) -> None:
@@ -69,6 +78,7 @@ QUERY = Operation(
     """,
     columns=("similarity", "estimate", "key"),
     note_none=_note_no_match,
+    computes=False,
 )
 NEAREST = Operation(
     "nearest",
@@ -87,6 +97,7 @@ NEAREST = Operation(
     columns=("similarity", "key"),
     note_none=_note_text_without_words,
     show=_show_nearest,
+    computes=False,
 )
 NEIGHBOURS = Operation(
     "neighbours",
@@ -98,6 +109,7 @@ NEIGHBOURS = Operation(
     """,
     columns=("similarity", "estimate", "key"),
     note_none=_note_no_match,
+    computes=False,
 )
 PAIRS = Operation(
     "pairs",

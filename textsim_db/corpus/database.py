@@ -121,9 +121,12 @@ class Database:
         return Corpus(Store(self._engine, self._dictionary, stored_corpus.load(self._engine, name)))
 
     def manage(self, name: str) -> Corpus:
-        """Open a corpus only to read its state, such as status(); faster, because no kernels are loaded.
+        """Open a corpus to read its state, or to search once; faster, because no kernels are loaded.
 
-        The golden signature, which shows that this machine computes the same hashes, is not checked.
+        The server computes query(), neighbours() and nearest() of this corpus, if it finds the same: by
+        the measure jaccard, at the threshold of the corpus or more, without a language. Other methods
+        load the kernels. The golden signature, which shows that this machine computes the same hashes,
+        is compared before the first search with kernels.
 
         Raises:
             CorpusNotFound: there is no corpus of this name.

@@ -10,6 +10,7 @@ from textsim_db.errors import ConfigurationError
 from textsim_db.files import query_texts
 from textsim_db.files.arrow_results import Results
 from textsim_db.files.read_frame import ArrowTable, is_frame
+from textsim_db.read import search_on_server
 from textsim_db.results import Candidate, Match, QueryMatch
 from textsim_db.results.html import ResultList
 from textsim_db.settings.check_values import check_count, check_several
@@ -67,11 +68,14 @@ class SearchMethods(CheckedArguments):
             Match(key='update', similarity=0.7777777777777778, estimate=0.8359375)
             Match(key='monday', similarity=0.7, estimate=0.75)
         """
+        most = checked_count(max_results, "max_results")
+        if self._is_on_server(text, threshold, measure, language):
+            limits = self._search_threshold(threshold), most, self._scope(scope)
+            return ResultList(self._current.search(search_on_server.query, text, *limits))
         from textsim_db.read import search
 
         criterion = self._criterion(measure, threshold, language, self._part(scope))
-        most = checked_count(max_results, "max_results")
-        return ResultList(self._current.search(search.query, text, criterion)[:most])
+        return ResultList(self._current.compute(search.query, text, criterion)[:most])
 
     @overload
     def query_many(
@@ -185,12 +189,17 @@ class SearchMethods(CheckedArguments):
             >>> corpus.neighbours("monday")
             [Match(key='update', similarity=0.9, estimate=0.90625)]
         """
+        stored_key = self._key(key)
+        most = checked_count(max_results, "max_results")
+        if self._is_on_server("", threshold, measure, language):
+            limits = self._search_threshold(threshold), most
+            return ResultList(
+                self._current.search(search_on_server.neighbours, stored_key, *limits)
+            )
         from textsim_db.read import search
 
-        stored_key = self._key(key)
         criterion = self._criterion(measure, threshold, language)
-        most = checked_count(max_results, "max_results")
-        return ResultList(self._current.search(search.neighbours, stored_key, criterion)[:most])
+        return ResultList(self._current.compute(search.neighbours, stored_key, criterion)[:most])
 
     def nearest(
         self, text: str, k: int = 10, language: str | None = None, scope: Scope | None = None
@@ -219,16 +228,29 @@ class SearchMethods(CheckedArguments):
             >>> titles.nearest("The mayor says that the city council will meet.", k=3)
             [Match(key='a', similarity=0.07692307692307693, estimate=None)]
         """
-        from textsim_db.read import search
-
         if not self.config.is_exact:
             raise ConfigurationError(
                 f'corpus "{self.name}" is not exact: its bands find no documents far below its '
                 "threshold; for the nearest, make one with recall=1 and a threshold of 0.5 or less"
             )
         count = check_count(k, "k", 1, 2**31 - 1)
+        if self._is_on_server(text, None, "jaccard", language):
+            limit = self._scope(scope)
+            return ResultList(self._current.search(search_on_server.nearest, text, count, limit))
+        from textsim_db.read import search
+
         limits = self._language(language), self._part(scope)
-        return ResultList(self._current.search(search.nearest, text, count, *limits))
+        return ResultList(self._current.compute(search.nearest, text, count, *limits))
+
+    def _is_on_server(
+        self, text: str, threshold: float | None, measure: str, language: str | None
+    ) -> bool:
+        """Say whether the server computes a search: if Database.manage() opened the corpus."""
+        return (
+            not self._current.store.corpus.is_checked
+            and language is None
+            and search_on_server.is_possible(self.config, text, threshold, measure)
+        )
 
     def candidates(
         self, text: str, language: str | None = None, scope: Scope | None = None

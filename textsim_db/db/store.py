@@ -73,6 +73,17 @@ class CurrentStore:
             self._build_index()
         return self.read(function, *args, **kwargs)
 
+    def compute(
+        self,
+        function: Callable[Concatenate[Store, Parameters], Result],
+        *args: Parameters.args,
+        **kwargs: Parameters.kwargs,
+    ) -> Result:
+        """Call a function that searches with kernels, after comparing the golden signature."""
+        if not self.store.corpus.is_checked:
+            self.load(is_checked=True)
+        return self.search(function, *args, **kwargs)
+
     def stream(
         self,
         function: Callable[Concatenate[Store, Parameters], Generator[Result, None, None]],
@@ -112,11 +123,16 @@ class CurrentStore:
         self.load()
         return self
 
-    def load(self, cause: Exception | None = None) -> bool:
-        """Load the corpus again, and return whether it was rebuilt; raises CorpusNotFound."""
+    def load(self, cause: Exception | None = None, is_checked: bool = False) -> bool:
+        """Load the corpus again, and return whether it was rebuilt; raises CorpusNotFound.
+
+        is_checked: also compare the golden signature, if that was not done before.
+        """
         before = self.store.corpus
         try:
-            corpus = stored_corpus.load(self.store.engine, before.name, before.is_checked)
+            corpus = stored_corpus.load(
+                self.store.engine, before.name, is_checked or before.is_checked
+            )
         except CorpusNotFound:
             raise CorpusNotFound(before.name) from cause
         if corpus.origin != before.origin:  # a new corpus with the same name

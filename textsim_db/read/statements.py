@@ -401,3 +401,26 @@ MEMBERS_TO_COMPARE: Final[LiteralString] = """
 SELECT id, key, pg_catalog.array_send(word_ids), normal_form FROM {document} WHERE id = ANY (%s)
 """
 IDS_OF_MEMBERS: Final[LiteralString] = "SELECT id FROM {document} WHERE key = ANY (%s)"
+
+# What the server computes. The share of equal values is divided as Python divides it.
+
+_SHARE: Final[LiteralString] = """
+    (SELECT count(*) FILTER (WHERE u.a = u.b)::double precision / count(*)
+        FROM ROWS FROM (pg_catalog.unnest(q.signature), pg_catalog.unnest(d.signature)) u (a, b))
+"""
+QUERY_ON_SERVER: Final[LiteralString] = f"""
+WITH q AS MATERIALIZED (SELECT textsim.signature(%s, %s) AS signature)
+SELECT m.key, m.similarity, {_SHARE}
+FROM q, textsim.matches(%s, %s, %s, %s, scope => %s) WITH ORDINALITY m
+JOIN {{document}} d ON d.key = m.key ORDER BY m.ordinality
+"""
+NEAREST_ON_SERVER: Final[LiteralString] = """
+SELECT m.key, m.similarity, NULL FROM textsim.nearest(%s, %s, %s, scope => %s) m
+"""
+NEIGHBOURS_ON_SERVER: Final[LiteralString] = f"""
+SELECT m.key, m.similarity, {_SHARE}
+FROM (SELECT o.signature FROM {{document}} o WHERE o.key = %s) q (signature),
+    textsim.neighbours(%s, %s, %s, %s) WITH ORDINALITY m
+JOIN {{document}} d ON d.key = m.key ORDER BY m.ordinality
+"""
+HAS_WORDS: Final[LiteralString] = "SELECT textsim.signature(%s, %s) <> '{}'"

@@ -1,0 +1,69 @@
+"""Searches for one text or one document that the server computes.
+
+The results are those of read/search.py, bit for bit. A process that searches once starts sooner so: it
+loads neither NumPy nor Numba.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import LiteralString
+
+from textsim_db.db.engine import read_rows
+from textsim_db.db.store import Store
+from textsim_db.errors import DocumentNotFound
+from textsim_db.read import statements
+from textsim_db.results import Match
+from textsim_db.settings.corpus_settings import CorpusConfig
+from textsim_db.text.storable_text import to_bytes
+
+MOST_CHARACTERS = 20_000
+"""The kernels are loaded for a longer text: from there on the server takes longer than they do."""
+
+
+def is_possible(
+    config: CorpusConfig, text: str, threshold: float | None, measure: str = "jaccard"
+) -> bool:
+    """Say whether the server finds the same as the kernels, without a warning of missed documents."""
+    return (
+        measure == "jaccard"
+        and (threshold is None or threshold >= config.threshold)
+        and config.language is None
+        and len(text) <= MOST_CHARACTERS
+    )
+
+
+def query(
+    store: Store, text: str, threshold: float | None, most: int | None, scope: str | None
+) -> list[Match]:
+    """Return the matches of a text, best first."""
+    to_bytes(text)
+    name = store.corpus.name
+    return _matches(
+        store, statements.QUERY_ON_SERVER, [name, text, name, text, threshold, most, scope]
+    )
+
+
+def nearest(store: Store, text: str, count: int, scope: str | None) -> list[Match]:
+    """Return the documents of an exact corpus that are most similar to a text, best first."""
+    to_bytes(text)
+    return _matches(store, statements.NEAREST_ON_SERVER, [store.corpus.name, text, count, scope])
+
+
+def neighbours(store: Store, key: str, threshold: float | None, most: int | None) -> list[Match]:
+    """Return the matches of an indexed document, without itself; raises DocumentNotFound."""
+    if not read_rows(store.engine, store.corpus.statement(statements.HAS_DOCUMENT), [key])[0][0]:
+        raise DocumentNotFound(f'corpus "{store.corpus.name}" has no document "{key}"')
+    parameters = [key, store.corpus.name, key, threshold, most]
+    return _matches(store, statements.NEIGHBOURS_ON_SERVER, parameters)
+
+
+def has_words(store: Store, text: str) -> bool:
+    """Say whether a text has words that count in the corpus."""
+    return bool(read_rows(store.engine, statements.HAS_WORDS, [store.corpus.name, text])[0][0])
+
+
+def _matches(store: Store, statement: LiteralString, parameters: Sequence[object]) -> list[Match]:
+    rows = read_rows(store.engine, store.corpus.statement(statement), parameters)
+    is_exact = store.corpus.config.is_exact
+    return [Match(key, similarity, None if is_exact else share) for key, similarity, share in rows]
