@@ -248,8 +248,7 @@ def test_a_worker_goes_on_beside_a_bug(
         connection.execute(
             f"TRUNCATE {table}; INSERT INTO {table} VALUES (1, '{TEXT}'), (2, '{TEXT}')".encode()
         )
-        connection.execute("SELECT textsim.add(%s, 'gone', 'six seven eight')", [corpus_name])
-    connection.execute("UPDATE textsim.document SET expires_at = '2001-01-01' WHERE key = 'gone'")
+        connection.execute("SELECT textsim.add(%s, 'added', 'six seven eight')", [corpus_name])
     worker = db.worker()
     worker.run(until_idle=True)
     failures = [failure.error for failure in db.corpus("broken").failures()]
