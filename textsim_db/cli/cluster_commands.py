@@ -7,20 +7,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from textsim_db.cli.connections import connect
 from textsim_db.cli.messages import print_message, print_result
 from textsim_db.cli.operations import Call, Operation
-from textsim_db.cli.options import (
-    CorpusName,
-    DatabaseUrl,
-)
-from textsim_db.cli.output import Format, FormatOption, Id, write
+from textsim_db.cli.output import Id, write
 from textsim_db.cli.progress_lines import progress
 from textsim_db.errors import DocumentNotFound
 from textsim_db.results.html import count
 
 if TYPE_CHECKING:
-    from textsim_db.corpus import Corpus
     from textsim_db.results import Member
 
 
@@ -72,15 +66,35 @@ UNTRACK = Operation(
 )
 
 
-def members(
-    corpus: CorpusName,
-    key: Annotated[
-        str | None,
-        typer.Argument(metavar="KEY", help="List only the cluster of this document."),
-    ] = None,
-    form: FormatOption = Format.TABLE,
-    database_url: DatabaseUrl = None,
-) -> None:
+def _show_members(call: Call) -> None:
+    members = call.result
+    if "key" in call.arguments:
+        members, key = list(members), call.arguments["key"]
+        if not members and key not in call.corpus:
+            raise DocumentNotFound(f'corpus "{call.corpus.name}" has no document "{key}"')
+    clusters: set[int] = set()
+    documents = write(_MEMBER_COLUMNS, _member_rows(members, clusters), call.form)
+    print_message(f"{count(len(clusters), 'cluster')} of {count(documents, 'document')} found")
+    if outdated := call.corpus.status().outdated:
+        print_message(
+            f"{count(outdated, 'document')} changed since the last update of the clusters; to update "
+            "them: textsim worker --once"
+        )
+
+
+def _member_rows(members: Iterable[Member], clusters: set[int]) -> Iterator[tuple[Any, ...]]:
+    """Yield the rows of members, and add the ids of their clusters to a set."""
+    for key, cluster, representative, similarity, crowded in members:
+        clusters.add(cluster)
+        yield Id(cluster), key, representative, similarity, crowded
+
+
+ClusterKey = Annotated[
+    str | None, typer.Argument(metavar="KEY", help="List only the cluster of this document.")
+]
+MEMBERS_OF = Operation("members_of", "", show=_show_members, computes=False)
+MEMBERS = Operation(
+    "members",
     """List the documents of the clusters of a tracked corpus, one cluster after the other.
 
     It prints the id of the cluster, the key, the representative of the cluster, and the similarity to
@@ -91,31 +105,8 @@ def members(
     - `textsim members news`
     - `textsim members news article-17 --format jsonl`
 
-    """
-    clusters: set[int] = set()
-    with connect(database_url) as db:
-        tracked = db.manage(corpus)
-        listed = tracked.members() if key is None else _cluster_of(tracked, key)
-        documents = write(_MEMBER_COLUMNS, _member_rows(listed, clusters), form)
-        outdated = tracked.status().outdated
-    print_message(f"{count(len(clusters), 'cluster')} of {count(documents, 'document')} found")
-    if outdated:
-        print_message(
-            f"{count(outdated, 'document')} changed since the last update of the clusters; to update "
-            "them: textsim worker --once"
-        )
-
-
-def _cluster_of(corpus: Corpus, key: str) -> list[Member]:
-    """Return the members of the cluster of a document; raises DocumentNotFound."""
-    members_of_cluster = list(corpus.members_of(key))
-    if not members_of_cluster and key not in corpus:
-        raise DocumentNotFound(f'corpus "{corpus.name}" has no document "{key}"')
-    return members_of_cluster
-
-
-def _member_rows(members: Iterable[Member], clusters: set[int]) -> Iterator[tuple[Any, ...]]:
-    """Yield the rows of members, and add the ids of their clusters to a set."""
-    for key, cluster, representative, similarity, crowded in members:
-        clusters.add(cluster)
-        yield Id(cluster), key, representative, similarity, crowded
+    """,
+    show=_show_members,
+    computes=False,
+    variants={"key": (ClusterKey, MEMBERS_OF)},
+)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import inspect
 import logging
 import re
+import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -47,14 +48,16 @@ _MOST_READ_FOR_SCOPES = 1_000_000
 """The scopes of a larger corpus are not read to explain an empty result: that takes seconds."""
 _SECTION = re.compile(r"^Args:\n((?: .*\n|\n)+)", re.MULTILINE)
 _ARGUMENT = re.compile(r"^    (\w+): (.+(?:\n {8}.+)*)", re.MULTILINE)
+_CALL = re.compile(r"(\w)\(\)")
+"""A method in a docstring, such as judge(); in a shell it is the command judge."""
 _TYPES: dict[str, tuple[type, Callable[[str], object] | None]] = {
     "float": (float, number),
     "int": (int, positive_number),
     "bool": (bool, None),
 }
 """The type and the parser of an option, by the annotation of the method; any other is a text."""
-_PROGRESS = {"progress", "place_of"}
-"""Arguments by which a method shows its progress."""
+_FUNCTIONS = {"progress", "place_of", "rank"}
+"""Arguments that are functions."""
 
 
 @dataclass(slots=True, eq=False)
@@ -81,6 +84,9 @@ class Operation:
     """What the command asks to do, except with --yes."""
     defaults: Mapping[str, Any] = field(default_factory=dict)
     """Defaults of options that are not those of the method."""
+    variants: Mapping[str, tuple[Any, Operation]] = field(default_factory=dict)
+    """Operations that take the place of this one if an argument of the command is given: its type, and
+    the operation, whose method gets the argument too, except if it is a flag."""
 
 
 @dataclass(slots=True)
@@ -92,6 +98,7 @@ class Call:
     arguments: dict[str, Any]
     form: Format
     result: Any
+    seconds: float
 
     def write_rows(self) -> int:
         """Print the rows of the result, their number and what may explain that there is none."""
@@ -172,17 +179,25 @@ def _run(
 ) -> None:
     if operation.asks:
         confirm(operation.asks.format(corpus=shown(corpus)), yes)
+    for name, (_, variant) in operation.variants.items():
+        given = arguments.pop(name)
+        if given is not None:
+            operation = variant
+            arguments |= {} if given is True else {name: given}
     if "text" in arguments:
         arguments["text"] = searched_text(arguments["text"], file)
     with connect(database_url) as db:
         opened = db.corpus(corpus) if operation.computes else db.manage(corpus)
         method = partial(getattr(opened, operation.method), **arguments)
+        start = time.monotonic()
         if operation.progress:
             with progress(*operation.progress) as show_done:
-                result = method(progress=show_done)
+                takes_it = "progress" in inspect.signature(method).parameters
+                result = method(progress=show_done) if takes_it else method()
         else:
             result = method()
-        call = Call(operation, opened, arguments, form, result)
+        seconds = time.monotonic() - start
+        call = Call(operation, opened, arguments, form, result, seconds)
         if operation.show:
             operation.show(call)
         elif operation.done:
@@ -206,13 +221,14 @@ def _declaration(operation: Operation) -> Callable[..., None]:
     for name, argument in [*method.parameters.items()][1:]:
         if name == "text":
             types |= {"text": (SearchedText, None), "file": (SearchedFile, None)}
-        elif name not in _PROGRESS:
+        elif name not in _FUNCTIONS:
             default = operation.defaults.get(name, argument.default)
             argument = argument.replace(default=default)
             types[name] = (ARGUMENTS.get(name) or _parameter(argument, texts[name]), default)
+    types |= {name: (annotation, None) for name, (annotation, _) in operation.variants.items()}
     if operation.asks:
         types["yes"] = (Yes, False)
-    if operation.columns:
+    if operation.columns or operation.variants:
         types["form"] = (FormatOption, Format.TABLE)
     types["database_url"] = (DatabaseUrl, None)
     kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
@@ -229,12 +245,10 @@ def _parameter(argument: inspect.Parameter, text: str) -> Any:
     """Return the annotated type of an argument or an option; text: that of the docstring."""
     name = argument.annotation.removesuffix(" | None")
     kind, parser = _TYPES.get(name, (str, None))
-    text, _, none = text.partition("; None")
-    help_text = (
-        text[0].upper()
-        + text[1:]
-        + (". Default: all." if none and argument.default is None else "")
-    )
+    text, _, none = _CALL.sub(r"\1", text).partition("; None")
+    help_text = text[0].upper() + text[1:] + "." * bool(none)
+    if none and argument.default is None:
+        help_text += " Default: all."
     metavar = METAVARS.get(argument.name, "NUMBER")
     if choices := CHOICES.get(argument.name):
         parser, metavar = choice_of(choices), "|".join(choices)

@@ -8,24 +8,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from textsim_db.cli.connections import connect
 from textsim_db.cli.messages import print_message
 from textsim_db.cli.operations import JACCARD_NAME, Call, Operation, note_unknown_scope
-from textsim_db.cli.options import (
-    CorpusName,
-    DatabaseUrl,
-    LanguageLimit,
-    LinkageOption,
-    ScopeOfPairs,
-    Threshold,
-)
-from textsim_db.cli.output import Format, FormatOption, write
-from textsim_db.cli.progress_lines import counted, progress
+from textsim_db.cli.output import Format, write
+from textsim_db.cli.progress_lines import counted
 from textsim_db.results.html import count
 
 if TYPE_CHECKING:
     from textsim_db.corpus import Corpus
-    from textsim_db.results import Cluster, InspectedCluster
+    from textsim_db.results import Cluster
 
 
 def _note_no_match(call: Call) -> None:
@@ -125,61 +116,17 @@ PAIRS = Operation(
 )
 
 
-def clusters(
-    corpus: CorpusName,
-    threshold: Threshold = None,
-    linkage: LinkageOption = "single",
-    language: LanguageLimit = None,
-    scope: ScopeOfPairs = None,
-    judgements: Annotated[
-        bool,
-        typer.Option("--judgements", help="Obey the judgements of the corpus; see textsim judge."),
-    ] = False,
-    inspect: Annotated[
-        bool,
-        typer.Option(
-            "--inspect",
-            help="Print what holds each cluster together instead of its keys: the weakest member, the "
-            "least similarity of two members, and whether it is a template that other documents share.",
-        ),
-    ] = False,
-    form: FormatOption = Format.TABLE,
-    database_url: DatabaseUrl = None,
-) -> None:
-    """List the clusters of similar documents, the largest first.
-
-    It prints the size, the keys, and weakest: the lowest similarity of the links that hold the cluster
-    together. With linkage kept it also prints the document that is kept, whose key comes first. CSV has
-    one line for each document.
-
-    Examples:
-    - `textsim clusters news --format jsonl`
-    - `textsim clusters news --linkage kept --threshold 0.9`
-    - `textsim clusters news --inspect`
-
-    """
-    with connect(database_url) as db:
-        opened = db.corpus(corpus)
-        if inspect:
-            with progress("searching", "clusters"):
-                inspected = opened.inspect_clusters(
-                    threshold, linkage, language, scope, judgements=judgements
-                )
-            _write_inspected(inspected, form)
-            if not inspected:
-                note_unknown_scope(opened, scope)
-            return
-        computed = opened.clusters(threshold, linkage, None, language, scope, judgements=judgements)
-        similar = list(counted("searching", "clusters", computed))
-        if not similar:
-            note_unknown_scope(opened, scope)
+def _show_clusters(call: Call) -> None:
+    similar, form = list(counted("searching", "clusters", call.result)), call.form
+    if not similar:
+        note_unknown_scope(call.corpus, call.arguments["scope"])
     if form is Format.CSV:
         columns: tuple[str, ...] = ("cluster", "size", "weakest", "key", "kept")
         rows: Iterable[tuple[Any, ...]] = _one_row_a_key(similar)
     else:
         columns = ("size", "weakest", "kept", "keys")
         rows = ((len(c.keys), c.weakest, c.kept, c.keys) for c in similar)
-    if linkage != "kept":
+    if call.arguments["linkage"] != "kept":
         place = columns.index("kept")
         columns = columns[:place] + columns[place + 1 :]
         rows = (row[:place] + row[place + 1 :] for row in rows)
@@ -188,7 +135,8 @@ def clusters(
     print_message(f"{count(len(similar), 'cluster')} of {count(documents, 'document')} found")
 
 
-def _write_inspected(inspected: list[InspectedCluster], form: Format) -> None:
+def _show_inspected(call: Call) -> None:
+    inspected, form = call.result, call.form
     columns = (
         "size",
         "weakest",
@@ -210,9 +158,41 @@ def _write_inspected(inspected: list[InspectedCluster], form: Format) -> None:
     print_message(
         f"{count(len(inspected), 'cluster')} found, {held:,} of them held together by a template"
     )
+    if not inspected:
+        note_unknown_scope(call.corpus, call.arguments["scope"])
 
 
 def _one_row_a_key(clusters: list[Cluster[str]]) -> Iterator[tuple[Any, ...]]:
     for number, cluster in enumerate(clusters, start=1):
         for key in cluster.keys:
             yield number, len(cluster.keys), cluster.weakest, key, cluster.kept
+
+
+Inspect = Annotated[
+    bool | None,
+    typer.Option(
+        "--inspect",
+        help="Print what holds each cluster together instead of its keys: the weakest member, the "
+        "least similarity of two members, and whether it is a template that other documents share.",
+    ),
+]
+INSPECT = Operation(
+    "inspect_clusters", "", show=_show_inspected, progress=("searching", "clusters")
+)
+CLUSTERS = Operation(
+    "clusters",
+    """List the clusters of similar documents, the largest first.
+
+    It prints the size, the keys, and weakest: the lowest similarity of the links that hold the cluster
+    together. With linkage kept it also prints the document that is kept, whose key comes first. CSV has
+    one line for each document.
+
+    Examples:
+    - `textsim clusters news --format jsonl`
+    - `textsim clusters news --linkage kept --threshold 0.9`
+    - `textsim clusters news --inspect`
+
+    """,
+    show=_show_clusters,
+    variants={"inspect": (Inspect, INSPECT)},
+)

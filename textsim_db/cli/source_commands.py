@@ -11,7 +11,7 @@ import typer
 
 from textsim_db.cli.connections import connect, open_corpus
 from textsim_db.cli.messages import print_message
-from textsim_db.cli.operations import Operation
+from textsim_db.cli.operations import Call, Operation
 from textsim_db.cli.options import (
     CorpusName,
     Create,
@@ -20,7 +20,6 @@ from textsim_db.cli.options import (
     choice_option,
     column_option,
 )
-from textsim_db.cli.output import Format, FormatOption, write
 from textsim_db.cli.progress_lines import exit_if_set_aside, print_changes, progress
 from textsim_db.errors import ConfigurationError
 from textsim_db.settings.corpus_settings import Existing, Mode
@@ -133,18 +132,26 @@ DETACH = Operation(
 )
 
 
-def reconcile(
-    corpus: CorpusName,
-    check: Annotated[
-        bool,
-        typer.Option(
-            "--check",
-            help="List the differences and change nothing; exit status 1 if there are any.",
-        ),
-    ] = False,
-    form: FormatOption = Format.TABLE,
-    database_url: DatabaseUrl = None,
-) -> None:
+def _show_reconciled(call: Call) -> None:
+    print_changes(call.corpus.name, call.result, call.seconds)
+    exit_if_set_aside(call.result)
+
+
+def _show_drift(call: Call) -> None:
+    if call.write_rows():
+        raise typer.Exit(1)
+    print_message("nothing differs")
+
+
+DRIFT = Operation("drift", "", columns=("key", "kind"), show=_show_drift)
+Check = Annotated[
+    bool | None,
+    typer.Option(
+        "--check", help="List the differences and change nothing; exit status 1 if there are any."
+    ),
+]
+RECONCILE = Operation(
+    "reconcile",
     """Compare a corpus with its attached tables, row by row, and index what differs.
 
     Some changes bypass triggers: replicated rows, disabled triggers, attached partitions. If the corpus
@@ -155,19 +162,11 @@ def reconcile(
     - `textsim reconcile news`
     - `textsim reconcile news --check --format jsonl`
 
-    """
-    with connect(database_url) as db:
-        opened = db.corpus(corpus)
-        if check:
-            if write(("key", "kind"), opened.drift(), form):
-                raise typer.Exit(1)
-            print_message("nothing differs")
-            return
-        start = time.monotonic()
-        with progress("comparing", "rows") as show:
-            report = opened.reconcile(show)
-    print_changes(corpus, report, time.monotonic() - start)
-    exit_if_set_aside(report)
+    """,
+    show=_show_reconciled,
+    progress=("comparing", "rows"),
+    variants={"check": (Check, DRIFT)},
+)
 
 
 @contextmanager
