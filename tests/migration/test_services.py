@@ -6,6 +6,7 @@ import re
 import shlex
 import shutil
 import subprocess
+import sys
 import tomllib
 from pathlib import Path
 from typing import Any
@@ -70,9 +71,12 @@ def instructions(name: str) -> list[str]:
 
 @pytest.mark.parametrize("name", ["install", "worker"])
 def test_the_commands_of_docker_compose_exist(name: str) -> None:
-    assert instructions("ENTRYPOINT") == ['["textsim"]']
+    assert instructions("ENTRYPOINT") == ['["textsim-in-container"]']
+    assert 'exec textsim "$@"' in DOCKERFILE
     command: Any = typer.main.get_command(app)
     for word in SERVICES[name]["command"]:
+        if word.isdigit():
+            continue
         if word.startswith("--"):
             options = [opt for option in command.params for opt in option.opts]
             assert word in [*options, *(opt for o in command.params for opt in o.secondary_opts)]
@@ -92,3 +96,23 @@ def test_the_image_gets_the_files_that_the_wheel_is_built_from() -> None:
     built_from |= {*wheel["packages"], *wheel["force-include"], "pyproject.toml"}
     options = shlex.split(instructions("RUN")[0])
     assert sent == built_from | {options[options.index("--constraint") + 1]}
+
+
+def test_compose_has_one_image_a_health_check_and_no_password_of_ours() -> None:
+    worker, manifest = (
+        SERVICES["worker"],
+        (DOCS / "monitoring" / "kubernetes.yml").read_text("utf-8"),
+    )
+    assert f"image: {worker['image']}:latest" in manifest
+    cache = re.findall(r"^ENV NUMBA_CACHE_DIR=(/home\S+)", DOCKERFILE, re.M)
+    assert worker["volumes"] == [f"kernels:{cache[0]}"]
+    passwords = {SERVICES["database"]["environment"]["POSTGRES_PASSWORD"]}
+    passwords.add(worker["environment"]["PGPASSWORD"])
+    assert all(re.fullmatch(r"\$\{TEXTSIM_PASSWORD:\?.+\}", each) for each in passwords)
+    assert worker["command"][-2:] == ["--metrics-port", "9464"]
+    start, python, *arguments = worker["healthcheck"]["test"]
+    assert (start, python) == ("CMD", "python")
+    # Without a worker it fails; test_metrics.py asks a worker for the same page.
+    done = subprocess.run([sys.executable, *arguments], capture_output=True, check=False)
+    assert b"refused" in done.stderr
+    assert "9464/healthz" in arguments[1]
