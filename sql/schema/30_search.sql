@@ -226,27 +226,25 @@ END $$;
 
 -- A query for the ids of documents that share buckets, and how many, in all parts or in one.
 CREATE OR REPLACE FUNCTION textsim._meetings(c textsim.corpus, part bigint) RETURNS text
-LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
-BEGIN
-    RETURN format(CASE WHEN part IS NULL
-        THEN $query$
-            SELECT x.document_id AS x, y.document_id AS y, count(*) AS shared
-            FROM textsim.%1$I x
-            JOIN textsim.%1$I y ON y.bucket = x.bucket AND x.document_id < y.document_id
-            GROUP BY x.document_id, y.document_id
-            $query$
-        -- The band rows have no index on their documents, so the signatures give the buckets.
-        ELSE $query$
-            SELECT x.id AS x, y.document_id AS y, count(*) AS shared
-            FROM textsim.%2$I x
-            CROSS JOIN LATERAL unnest(
-                textsim._in_part(textsim._buckets(x.signature, %3$L, %4$L), x.part)) q (bucket)
-            JOIN textsim.%1$I y ON y.bucket = q.bucket AND x.id < y.document_id
-            WHERE x.part = %5$L
-            GROUP BY x.id, y.document_id
-            $query$ END,
-        'band_' || c.id, 'document_' || c.id, c.bands, c.rows, part);
-END $$;
+LANGUAGE sql IMMUTABLE PARALLEL SAFE
+RETURN format(CASE WHEN part IS NULL
+    THEN $query$
+        SELECT x.document_id AS x, y.document_id AS y, count(*) AS shared
+        FROM textsim.%1$I x
+        JOIN textsim.%1$I y ON y.bucket = x.bucket AND x.document_id < y.document_id
+        GROUP BY x.document_id, y.document_id
+        $query$
+    -- The band rows have no index on their documents, so the signatures give the buckets.
+    ELSE $query$
+        SELECT x.id AS x, y.document_id AS y, count(*) AS shared
+        FROM textsim.%2$I x
+        CROSS JOIN LATERAL unnest(
+            textsim._in_part(textsim._buckets(x.signature, %3$L, %4$L), x.part)) q (bucket)
+        JOIN textsim.%1$I y ON y.bucket = q.bucket AND x.id < y.document_id
+        WHERE x.part = %5$L
+        GROUP BY x.id, y.document_id
+        $query$ END,
+    'band_' || c.id, 'document_' || c.id, c.bands, c.rows, part);
 
 -- The matches among pairs of ids of documents, with their exact similarity.
 -- STABLE, so that it sees the documents that the calling statement sees.

@@ -17,10 +17,18 @@ BEGIN
     RETURN setting;
 END $$;
 
-CREATE OR REPLACE FUNCTION textsim._check_writer(corpus_id integer) RETURNS void
-LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+-- Raise an error unless the current role may write to a corpus; or of_session, the role of the session: in a function
+-- with the rights of the schema's owner, the current role is the owner.
+CREATE OR REPLACE FUNCTION textsim._check_writer(corpus_id integer, of_session boolean DEFAULT false) RETURNS void
+LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    documents oid := to_regclass('textsim.document_' || corpus_id);
 BEGIN
-    IF NOT has_table_privilege(to_regclass('textsim.document_' || corpus_id), 'INSERT') THEN
+    IF NOT (CASE WHEN of_session THEN EXISTS (
+            SELECT FROM pg_roles r
+            WHERE pg_has_role(session_user, r.oid, 'MEMBER') AND has_table_privilege(r.oid, documents, 'INSERT'))
+        ELSE has_table_privilege(documents, 'INSERT') END)
+    THEN
         RAISE EXCEPTION 'this role may not write to corpus "%"',
             (SELECT c.name FROM textsim.corpus c WHERE c.id = corpus_id)
             USING ERRCODE = 'insufficient_privilege',

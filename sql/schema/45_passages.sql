@@ -324,13 +324,11 @@ END $$;
 -- The FROM clause of the fingerprints p that count, with the part d.part of their documents.
 -- By chance, fingerprints of two parts have the same number. So they are counted by the parts of their documents.
 CREATE OR REPLACE FUNCTION textsim._fingerprint_rows(c textsim.corpus) RETURNS text
-LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
-BEGIN
-    RETURN format('textsim.%I p', 'passage_' || c.id)
-        || CASE WHEN c.scoped OR c.keep_for IS NOT NULL THEN
-            format(' JOIN textsim.%I d ON d.id = p.document_id', 'document_' || c.id) || textsim._alive(c, 'd')
-        ELSE ' CROSS JOIN (VALUES (NULL::bigint)) d (part)' END;
-END $$;
+LANGUAGE sql IMMUTABLE PARALLEL SAFE
+RETURN format('textsim.%I p', 'passage_' || c.id)
+    || CASE WHEN c.scoped OR c.keep_for IS NOT NULL THEN
+        format(' JOIN textsim.%I d ON d.id = p.document_id', 'document_' || c.id) || textsim._alive(c, 'd')
+    ELSE ' CROSS JOIN (VALUES (NULL::bigint)) d (part)' END;
 
 -- How many documents of a part have a fingerprint, counted up to a limit.
 CREATE OR REPLACE FUNCTION textsim._count_documents_of(

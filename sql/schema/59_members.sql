@@ -4,25 +4,23 @@
 -- A query for the members of the clusters of a tracked corpus.
 -- The documents come first: untrack() locks them first, too.
 CREATE OR REPLACE FUNCTION textsim._members_query(c textsim.corpus) RETURNS text
-LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
-BEGIN
-    RETURN format($query$
-        SELECT d.key, m.cluster, r.key AS representative, (
-            SELECT CASE WHEN n.node = o.node THEN 1 ELSE (
-                SELECT s.similarity FROM textsim.%4$I s
-                WHERE s.a = least(n.node, o.node) AND s.b = greatest(n.node, o.node) AND s.similarity <= 1) END
-            FROM textsim.%5$I o WHERE o.document_id = r.id) AS similarity,
-            k.node IS NOT NULL AS crowded
-        FROM textsim.%1$I d
-        JOIN textsim.%2$I m ON m.document_id = d.id
-        JOIN textsim.%3$I c ON c.id = m.cluster
-        LEFT JOIN textsim.%1$I r ON r.id = c.representative%8$s
-        LEFT JOIN textsim.%5$I n ON n.document_id = m.document_id
-        LEFT JOIN textsim.%6$I k ON k.node = n.node
-        WHERE true%7$s
-        $query$, 'document_' || c.id, 'member_' || c.id, 'cluster_' || c.id, 'match_' || c.id, 'node_' || c.id,
-        'crowded_' || c.id, textsim._alive(c, 'd'), textsim._alive(c, 'r'));
-END $$;
+LANGUAGE sql IMMUTABLE PARALLEL SAFE
+RETURN format($query$
+    SELECT d.key, m.cluster, r.key AS representative, (
+        SELECT CASE WHEN n.node = o.node THEN 1 ELSE (
+            SELECT s.similarity FROM textsim.%4$I s
+            WHERE s.a = least(n.node, o.node) AND s.b = greatest(n.node, o.node) AND s.similarity <= 1) END
+        FROM textsim.%5$I o WHERE o.document_id = r.id) AS similarity,
+        k.node IS NOT NULL AS crowded
+    FROM textsim.%1$I d
+    JOIN textsim.%2$I m ON m.document_id = d.id
+    JOIN textsim.%3$I c ON c.id = m.cluster
+    LEFT JOIN textsim.%1$I r ON r.id = c.representative%8$s
+    LEFT JOIN textsim.%5$I n ON n.document_id = m.document_id
+    LEFT JOIN textsim.%6$I k ON k.node = n.node
+    WHERE true%7$s
+    $query$, 'document_' || c.id, 'member_' || c.id, 'cluster_' || c.id, 'match_' || c.id, 'node_' || c.id,
+    'crowded_' || c.id, textsim._alive(c, 'd'), textsim._alive(c, 'r'));
 
 -- The rows of members_of().
 CREATE OR REPLACE FUNCTION textsim._members_of(corpus text, document_key text)

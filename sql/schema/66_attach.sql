@@ -107,7 +107,7 @@ BEGIN
         RAISE EXCEPTION 'only the owner of table % may attach it', relation
             USING ERRCODE = 'insufficient_privilege';
     END IF;
-    PERFORM textsim._check_session(c.id);
+    PERFORM textsim._check_writer(c.id, true);
     -- A table that was attached before with the same key keeps its id, and so its documents; the comparison
     -- removes documents without a row. With a key of other columns or types it gets a new id, and its earlier
     -- documents belong to no table any more.

@@ -13,23 +13,6 @@ REVOKE EXECUTE ON FUNCTION textsim._make_function(text, text) FROM PUBLIC;
 REVOKE EXECUTE ON FUNCTION textsim._create_relations(integer) FROM PUBLIC;
 REVOKE EXECUTE ON FUNCTION textsim._create_tracking_relations(integer, integer) FROM PUBLIC;
 
--- Raise an error unless the role of the session may write to a corpus.
--- In a function with the owner's rights the current role is the owner, so the role of the session counts.
-CREATE OR REPLACE FUNCTION textsim._check_session(corpus_id integer) RETURNS void
-LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
-BEGIN
-    IF NOT EXISTS (
-        SELECT FROM pg_roles r
-        WHERE pg_has_role(session_user, r.oid, 'MEMBER')
-            AND has_table_privilege(r.oid, to_regclass('textsim.document_' || corpus_id), 'INSERT'))
-    THEN
-        RAISE EXCEPTION 'this role may not write to corpus "%"',
-            (SELECT c.name FROM textsim.corpus c WHERE c.id = corpus_id)
-            USING ERRCODE = 'insufficient_privilege',
-                HINT = 'Let the owner of the schema call textsim.grant_writer for this role.';
-    END IF;
-END $$;
-
 -- The shingles that a corpus has learned tell of its texts.
 ALTER TABLE textsim.common ENABLE ROW LEVEL SECURITY;
 CREATE POLICY readers ON textsim.common
@@ -41,7 +24,7 @@ CREATE POLICY readers ON textsim.boilerplate
 -- Raise an error unless the role of the session may write to the corpus of an attached table.
 CREATE OR REPLACE FUNCTION textsim._check_session_of_source(source integer) RETURNS void
 LANGUAGE sql STABLE PARALLEL SAFE
-RETURN textsim._check_session((SELECT s.corpus_id FROM textsim.source s WHERE s.id = source));
+RETURN textsim._check_writer((SELECT s.corpus_id FROM textsim.source s WHERE s.id = source), true);
 
 -- Let a role write these tables of corpora, and the tables that all corpora share.
 CREATE OR REPLACE FUNCTION textsim._grant_writing(role regrole, relations regclass[]) RETURNS void
@@ -60,13 +43,11 @@ END $$;
 
 -- The tables of all corpora, and their patterns.
 CREATE OR REPLACE FUNCTION textsim._corpus_tables() RETURNS regclass[]
-LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
-BEGIN
-    RETURN array(
-        SELECT r.oid::regclass FROM pg_class r
-        WHERE r.relnamespace = 'textsim'::regnamespace AND r.relkind = 'r'
-            AND r.relname ~ ('^(' || textsim._corpus_patterns() || ')(_[0-9]+)?$'));
-END $$;
+LANGUAGE sql STABLE PARALLEL SAFE
+RETURN array(
+    SELECT r.oid::regclass FROM pg_class r
+    WHERE r.relnamespace = 'textsim'::regnamespace AND r.relkind = 'r'
+        AND r.relname ~ ('^(' || textsim._corpus_patterns() || ')(_[0-9]+)?$'));
 
 CREATE OR REPLACE FUNCTION textsim._tables_of(corpus_id integer) RETURNS regclass[]
 LANGUAGE sql STABLE STRICT PARALLEL SAFE
