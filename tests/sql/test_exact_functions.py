@@ -1,4 +1,4 @@
-"""The functions of exact corpora compute in SQL what Python computes."""
+"""The functions of exact corpora decide in SQL as in Python."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ from typing import Any, LiteralString
 import numpy as np
 import pytest
 
-import textsim_db as ts
 from tests.support import reference
 from tests.support.connections import Connection
 from textsim_db.sketch.exact_prefix import count_rows, share_enough
@@ -109,38 +108,3 @@ def test_a_value_counts_once_for_each_distinct_shingle(
             *(" ".join(words), values, n),
         )
         assert count == len(value_of)
-
-
-@pytest.mark.parametrize("shingle", ["word:1", "word:2", "word:5", "char:1", "char:4"])
-def test_sql_and_python_write_the_same_rows(
-    db: ts.Database, connection: Connection, rng: random.Random, shingle: str
-) -> None:
-    texts = {
-        f"{n} {i}": " ".join(rng.choices(["ab", "Çd", "漢字", "e", "g h", "İ"], k=n))
-        for n in (0, 1, 2, 3, 10, 100)
-        for i in range(3)
-    }
-    db.create_corpus("python", shingle=shingle, threshold=0.55, recall=1).add_many(texts.items())
-    corpus = db.create_corpus("sql", shingle=shingle, threshold=0.55, recall=1)
-    for key, text in texts.items():
-        assert connection.execute("SELECT textsim.add('sql', %s, %s)", [key, text]).fetchone()
-    rows = [
-        connection.execute(
-            f"""
-            SELECT d.key, d.shingle_count, d.signature,
-                array(SELECT b.bucket FROM textsim.band_{number} b WHERE b.document_id = d.id ORDER BY 1)
-            FROM textsim.document_{number} d ORDER BY d.key
-            """.encode()
-        ).fetchall()
-        for number in (1, 2)
-    ]
-    assert rows[0] == rows[1]
-    for key, count, signature, buckets in rows[0]:
-        values = reference.shingle_values(texts[key], *corpus.config.shingle)
-        assert count == len(values)
-        assert signature == reference.exact_signature(values, 0.55)
-        assert buckets == sorted(signature)
-        assert column(connection, "SELECT textsim.signature('sql', %s)", texts[key]) == [signature]
-        query: LiteralString = "SELECT bucket FROM textsim.buckets('sql', %s) ORDER BY band"
-        assert column(connection, query, signature) == signature
-    assert corpus.check() == []
