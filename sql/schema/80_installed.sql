@@ -15,7 +15,7 @@ COMMENT ON TABLE textsim.installed
 -- With these settings the server prints every definition alike. Comments and rights of tables may be changed freely.
 CREATE OR REPLACE FUNCTION textsim._catalog() RETURNS SETOF textsim.installed
 LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp SET quote_all_identifiers = off
-SET standard_conforming_strings = on SET intervalstyle = postgres AS $$
+SET standard_conforming_strings = on SET intervalstyle = postgres SET bytea_output = hex AS $$
 BEGIN
     RETURN QUERY
     WITH relation AS (

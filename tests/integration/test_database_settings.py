@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterator
-from contextlib import ExitStack
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import LiteralString
 
@@ -17,27 +17,26 @@ from tests.support.commands import Textsim
 from tests.support.roles import new_role
 from tests.support.servers import SYSTEM_PROGRAMS, UTF8, Server, database_of, run_server
 
-SETTINGS: list[tuple[LiteralString, str]] = [
-    ("quote_all_identifiers", "on"),
-    ("standard_conforming_strings", "off"),
-    ("IntervalStyle", "iso_8601"),
-    ("IntervalStyle", "sql_standard"),
-    ("DateStyle", "German"),
-    ("TimeZone", "Asia/Tokyo"),
-    ("extra_float_digits", "-15"),
-    ("bytea_output", "escape"),
-    ("search_path", "nowhere"),
-    ("client_encoding", "LATIN1"),
-    ("array_nulls", "off"),
-    ("check_function_bodies", "off"),
-    ("transform_null_equals", "on"),
-    ("plan_cache_mode", "force_generic_plan"),
-    ("row_security", "off"),
-    ("session_replication_role", "local"),
-    ("backslash_quote", "off"),
-    ("escape_string_warning", "off"),
-    ("jit_above_cost", "0"),
-]
+SETTINGS: dict[LiteralString, str] = {
+    "quote_all_identifiers": "on",
+    "standard_conforming_strings": "off",
+    "IntervalStyle": "iso_8601",
+    "DateStyle": "German",
+    "TimeZone": "Asia/Tokyo",
+    "extra_float_digits": "-15",
+    "bytea_output": "escape",
+    "search_path": "nowhere",
+    "client_encoding": "LATIN1",
+    "array_nulls": "off",
+    "check_function_bodies": "off",
+    "transform_null_equals": "on",
+    "plan_cache_mode": "force_generic_plan",
+    "row_security": "off",
+    "session_replication_role": "local",
+    "backslash_quote": "off",
+    "escape_string_warning": "off",
+    "jit_above_cost": "0",
+}
 TEXT = "one two three four five six seven eight nine ten eleven twelve thirteen \\1 '"
 
 
@@ -93,30 +92,40 @@ def check(url: str, textsim: Textsim) -> None:
     textsim("--database-url", url, "doctor")
 
 
-@pytest.mark.parametrize(
-    ("name", "setting"),
-    [*SETTINGS[:3], *(pytest.param(*each, marks=pytest.mark.more) for each in SETTINGS[3:])],
-)
-def test_a_setting_of_the_database_changes_nothing(
-    server: Server, textsim: Textsim, name: LiteralString, setting: str
-) -> None:
-    with new_role(server, f'{server.new_name()} "role') as role, server.database(UTF8) as url:
-        database = sql.Identifier(database_of(url))
+def set_all(server: Server, url: str, settings: Mapping[LiteralString, str]) -> None:
+    for name, setting in settings.items():
         change = sql.SQL("ALTER DATABASE {} SET {} = {}").format(
-            database, sql.Identifier(name), sql.Literal(setting)
+            sql.Identifier(database_of(url)), sql.Identifier(name), sql.Literal(setting)
         )
-        try:
+        with suppress(psycopg.errors.UndefinedObject):  # an older server has no such setting
             server.execute(change)
-        except psycopg.errors.UndefinedObject:
-            pytest.skip(f"this server has no {name}")
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        SETTINGS,
+        pytest.param({"IntervalStyle": "sql_standard"}, marks=pytest.mark.more),
+        *(pytest.param({n: s}, marks=pytest.mark.long) for n, s in SETTINGS.items()),
+    ],
+    ids=lambda settings: next(iter(settings)) if len(settings) == 1 else "all",
+)
+def test_settings_of_the_database_change_nothing(
+    server: Server, textsim: Textsim, settings: dict[LiteralString, str]
+) -> None:
+    """All at once; one alone, in a long run, says which one it was."""
+    with new_role(server, f'{server.new_name()} "role') as role, server.database(UTF8) as url:
+        set_all(server, url, settings)
         ts.install(url)
         make(url, "first", role)
         check(url, textsim)
         # Each setting reads the objects that the other one made.
-        server.execute(sql.SQL("ALTER DATABASE {} RESET ALL").format(database))
+        server.execute(
+            sql.SQL("ALTER DATABASE {} RESET ALL").format(sql.Identifier(database_of(url)))
+        )
         check(url, textsim)
         make(url, "second", role)
-        server.execute(change)
+        set_all(server, url, settings)
         check(url, textsim)
         ts.install(url)
         check(url, textsim)

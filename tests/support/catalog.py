@@ -150,7 +150,7 @@ def expected_settings(function: str) -> list[str]:
         settings.append("extra_float_digits=1")
     if "_catalog(" in function and "_record" not in function:
         settings += ["quote_all_identifiers=off", "standard_conforming_strings=on"]
-        settings.append("IntervalStyle=postgres")
+        settings += ["IntervalStyle=postgres", "bytea_output=hex"]
     if "_wrong_objects(textsim" in function:
         settings += ["quote_all_identifiers=off", "standard_conforming_strings=on"]
     if "_moment(" in function:

@@ -77,6 +77,7 @@ def test_settings_of_a_session_are_no_damage(connection: Connection) -> None:
         ("datestyle", "German"),
         ("search_path", "textsim, public"),
         ("standard_conforming_strings", "off"),
+        ("bytea_output", "escape"),
     ):
         connection.execute("SELECT set_config(%s, %s, false)", [setting, value])
         for call in ("_wrong_objects()", "corpus c, LATERAL textsim._wrong_objects(c)"):
