@@ -162,6 +162,7 @@ def test_pages_are_vacuumed_while_a_first_load_lasts(db: ts.Database) -> None:
     assert corpus.check() == []
 
 
+@pytest.mark.more
 @pytest.mark.usefixtures("vacuums_each_batch")
 def test_pages_are_vacuumed_while_a_corpus_is_rebuilt(db: ts.Database) -> None:
     corpus = db.create_corpus("c")
