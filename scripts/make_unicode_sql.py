@@ -15,15 +15,25 @@ from itertools import groupby
 import numpy as np
 
 from textsim_db.text.nfkc import (
+    BLANKED,
+    CYRILLIC,
+    DELETED,
+    DIGIT,
+    IGNORED,
     JOINING,
+    LETTER,
+    LOWER,
     MARK,
     MAX_MARKS,
+    OPENS,
     POINTS,
+    RAISED,
     SEPARATOR,
+    SPACED,
     SPACELESS,
+    SYMBOL,
     UNASSIGNED,
     UNICODE_VERSION,
-    WORD,
     tables,
 )
 
@@ -74,17 +84,17 @@ def function(name: str, comment: str, body: str, properties: str = SQL) -> str:
 
 
 def fold() -> str:
-    """Return the function that folds capitals; NFKC has replaced the other capitals."""
-    kind, _, lower_case, _ = tables()
+    """Return the function that folds letters and digits; NFKC has replaced the other capitals."""
+    folded_by_point = tables().lower
     left = {
-        point: int(lower_case[point])
-        for point in np.flatnonzero(lower_case != np.arange(POINTS)).tolist()
+        point: int(folded_by_point[point])
+        for point in np.flatnonzero(folded_by_point != np.arange(POINTS)).tolist()
         if point > 0x7F and unicodedata.normalize("NFKC", chr(point)) == chr(point)
     }
-    assert all(kind[point] == WORD and kind[lower] == WORD for point, lower in left.items())
+    sharp_s = [point for point in (0xDF, 0x1E9E) if left.get(point, point) == 0xDF]
     lines = [
         '    body := lower(body COLLATE "C");',
-        f"    IF body !~ '[{escaped(left)}]' THEN",
+        f"    IF body !~ '[{escaped([*left, *sharp_s])}]' THEN",
         "        RETURN body;",
         "    END IF;",
     ]
@@ -98,19 +108,51 @@ def fold() -> str:
             f"        body := translate(body,\n            '{upper}',\n            '{lower}');",
             "    END IF;",
         ]
-    code = "\n".join([*lines, "    RETURN body;"])
+    code = "\n".join([*lines, "    RETURN replace(body, 'ß', 'ss');"])
     body = f"AS $$\nBEGIN\n{code}\nEND $$"
-    return function("_fold", "The simple (one-to-one) lower case of a text in NFKC", body, PLPGSQL)
+    comment = "The one-to-one lower case of a text in NFKC, with ASCII digits, and ss for sharp s"
+    return function("_fold", comment, body, PLPGSQL)
+
+
+def steps(*pairs: tuple[str, str], test: str = "") -> str:
+    """Return the body of a function that replaces patterns one after another, if the test matches."""
+    lines = [
+        f"    body := regexp_replace(body, '{pattern}', '{replacement}', 'g');"
+        for pattern, replacement in pairs
+    ]
+    if test:
+        lines = [
+            f"    IF body !~ '{test}' THEN",
+            "        RETURN body;",
+            "    END IF;",
+            *lines,
+        ]
+    return "AS $$\nBEGIN\n" + "\n".join([*lines, "    RETURN body;"]) + "\nEND $$"
 
 
 def main() -> None:
     """Write the file to standard output."""
     table = tables()
+    is_mark, is_word = table.kind >= MARK, (table.kind > SEPARATOR) & (table.kind < MARK)
+
+    def of_trait(trait: int) -> str:
+        return escaped(points_where(table.traits & trait != 0))
+
     unassigned = escaped(points_where(table.order == UNASSIGNED))
     spaceless = escaped(points_where(table.kind == SPACELESS))
-    marks = escaped(points_where(table.kind == MARK))
-    joining = escaped(points_where((table.order == JOINING) & (table.kind != MARK)))
-    kept = escaped(points_where(table.kind != SEPARATOR))
+    marks, words = escaped(points_where(is_mark)), escaped(points_where(is_word))
+    kept_marks = escaped(points_where(table.kind == MARK))
+    letters = escaped(points_where(is_word & (table.traits & LETTER != 0)))
+    deleted = escaped(points_where(table.kind == DELETED))
+    lower, digits, cyrillic = of_trait(LOWER), of_trait(DIGIT), of_trait(CYRILLIC)
+    ignored, blanked, spaced = of_trait(IGNORED), of_trait(BLANKED), of_trait(SPACED)
+    raised, opens, symbols = of_trait(RAISED), of_trait(OPENS), of_trait(SYMBOL)
+    plain = escaped(points_where(is_word & (table.traits & (IGNORED | SPACED | RAISED) == 0)))
+    first = escaped(
+        points_where(
+            is_word & (table.traits & (IGNORED | SPACED | RAISED) == 0) & (table.order != JOINING)
+        )
+    )
     print(
         f"-- Unicode {UNICODE_VERSION} for the normal form; written by scripts/make_unicode_sql.py."
     )
@@ -119,9 +161,30 @@ def main() -> None:
     )
     print(
         function(
-            "_assigned",
-            f"Replace each code point that is not assigned in Unicode {UNICODE_VERSION} by a space",
-            f"RETURN regexp_replace(body, '[{unassigned}]', ' ', 'g')",
+            "_joined",
+            "Delete the hyphens and the line ends within words that are broken at the end of a line",
+            "RETURN CASE WHEN body ~ '[-\\u2010\\u00AD][ \\t]*[\\r\\n]' THEN regexp_replace(body,\n"
+            f"    '([{lower}])[-\\u2010\\u00AD][ \\t]*(?:\\r\\n?|\\n)[ \\t]*(?=[{lower}])',\n"
+            "    '\\1', 'g') ELSE body END",
+        )
+    )
+    print(
+        function(
+            "_spaced_signs",
+            f"Replace code points that are not assigned in Unicode {UNICODE_VERSION} and trade marks by "
+            "spaces, delete ignorable\n-- ones, put spaces around fractions and enclosed numbers, and "
+            "before superscript digits after a number or word",
+            steps(
+                (f"[{unassigned}{blanked}]", " "),
+                (f"[{ignored}]+", ""),
+                (f"[{spaced}]", " \\& "),
+                (
+                    f"([{digits}][{marks}]*|(?:[{letters}][{marks}]*){{3}})([{raised}])",
+                    "\\1 \\2",
+                ),
+                test=f"[{unassigned}{blanked}{ignored}{spaced}{raised}]",
+            ),
+            PLPGSQL,
         )
     )
     print(
@@ -131,36 +194,76 @@ def main() -> None:
             f"RETURN regexp_replace(body, '([{marks}]{{{MAX_MARKS}}})[{marks}]+', '\\1', 'g')",
         )
     )
-    # A text can be cut at three kinds of places: before a character that never joins, between a mark
-    # and another character, and after two Hangul vowels or finals. The last 64 characters of a capped
-    # text contain at least one of these places; the last of them is taken.
-    places = "|".join(
-        (
-            f"(?=[^{joining}{marks}])",
-            f"(?<=[{marks}])(?=[^{marks}])",
-            f"(?<=[{joining}]{{2}})(?=[^{marks}])",
-        )
-    )
     print(
         function(
             "_unfinished",
-            "The end of a capped text that NFKC may join to the text that follows",
-            f"RETURN coalesce(substring(right(body, 64) FROM '^.*((?:{places}).*)$'),\n"
-            "    right(body, 64))",
+            "The end of a text after the last place to cut it: before three letters or digits, of "
+            "which no step\n-- joins the first with the character before. NULL: there is none",
+            "RETURN substring(right(body, 1000) FROM\n"
+            f"    '^.*[{words}][{marks}]* ?([{first}][{marks}]*[{plain}][{marks}]*[{plain}].*)$')",
         )
     )
     print(
         function(
-            "_spaced",
-            "Put spaces around each character, with its marks, of scripts that use no spaces",
-            f"RETURN regexp_replace(body, '[{spaceless}][{marks}]*', ' \\& ', 'g')",
+            "_without_marks",
+            "Delete the marks that normal forms leave out from a folded text",
+            steps(
+                (f"[{deleted}]+", ""),
+                ("i\\u0307+", "i"),
+                (f"([{cyrillic}])[\\u0300\\u0301]+", "\\1"),
+                (f"(^|[^{words}{kept_marks}])[{kept_marks}]+", "\\1"),
+                test=f"[{deleted}]|i\\u0307|[{cyrillic}][\\u0300\\u0301]|"
+                f"(?:^|[^{words}{kept_marks}])[{kept_marks}]",
+            ),
+            PLPGSQL,
+        )
+    )
+    # U+2212 stands for the minus of a number, and the hyphen for every other one.
+    print(
+        function(
+            "_signed",
+            "Replace + and # that belong to no word by spaces, and the minus of a number by U+2212",
+            steps(
+                ("\\u2212", "-"),
+                (f"(^|[{opens}])-(?=[0-9])", "\\1−"),
+                (f"[+#]+(?=[{words}])", " "),
+                (f"((?:^|[^{letters}{kept_marks}+#])[{kept_marks}]*)[+#]+", "\\1 "),
+            ),
+            PLPGSQL,
         )
     )
     print(
         function(
             "_split",
-            "Replace each run of characters other than letters, marks and numbers by a space",
-            f"RETURN regexp_replace(body, '[^{kept}]+', ' ', 'g')",
+            "Put spaces around each character, with its marks, of spaceless scripts; then replace "
+            "each run of\n-- characters other than letters, marks and numbers by a space",
+            "RETURN regexp_replace("
+            f"regexp_replace(body, '[{spaceless}][{kept_marks}]*', ' \\& ', 'g'),\n"
+            f"    '[^{words}{kept_marks}]+', ' ', 'g')",
+        )
+    )
+    print(
+        function(
+            "_split_signed",
+            "The same, with the signs that _signed() leaves",
+            "RETURN translate(regexp_replace(regexp_replace(body, "
+            f"'[{spaceless}][{kept_marks}]*[+#]*', ' \\& ', 'g'),\n"
+            f"    '[^{words}{kept_marks}+#\\u2212]+', ' ', 'g'), '−', '-')",
+        )
+    )
+    print(
+        function(
+            "_symbols",
+            "The symbols of a text in NFKC, each with a space after it",
+            f"RETURN regexp_replace(regexp_replace(body, '[^{symbols}]+', '', 'g'), '.', '\\& ', 'g')",
+        )
+    )
+    print(
+        function(
+            "_without_spaces",
+            "A normal form without the spaces between two words of scripts that use no spaces",
+            f"RETURN CASE WHEN octet_length(body) = length(body) THEN body ELSE regexp_replace(body,\n"
+            f"    '([{spaceless}][{kept_marks}]*[+#]*) (?=[{spaceless}])', '\\1', 'g') END",
         )
     )
     print(fold(), end="")

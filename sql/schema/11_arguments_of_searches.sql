@@ -12,8 +12,8 @@ BEGIN
         RAISE EXCEPTION 'corpus "%" does not exist', name
             USING ERRCODE = 'undefined_object', HINT = 'SELECT name FROM textsim.corpus lists the corpora.';
     END IF;
-    IF c.recipe <> 2 THEN
-        RAISE EXCEPTION 'corpus "%" was built by recipe %; these functions compute recipe 2',
+    IF c.recipe <> 3 THEN
+        RAISE EXCEPTION 'corpus "%" was built by recipe %; these functions compute recipe 3',
             name, c.recipe USING ERRCODE = 'feature_not_supported',
                 HINT = 'Create a corpus with this version of textsim-db, and index the texts again.';
     END IF;

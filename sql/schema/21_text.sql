@@ -1,13 +1,13 @@
 -- From text to normal form, words and shingles. textsim_db.text computes the same, bit for bit.
 
--- A text ready for NFKC: assigned code points only, and no long runs of marks.
+-- A text ready for NFKC: broken words are joined, all code points are assigned, and runs of marks are short.
 -- Spaces replace unassigned code points, because versions of Unicode normalise only assigned ones alike. Runs
 -- of marks are capped, because NFKC sorts them in quadratic time.
 CREATE OR REPLACE FUNCTION textsim._prepared(body text) RETURNS text
 LANGUAGE sql IMMUTABLE PARALLEL SAFE
 RETURN CASE
-    WHEN octet_length(body) = length(body) THEN body
-    ELSE textsim._capped(textsim._assigned(body))
+    WHEN octet_length(body) = length(body) THEN textsim._joined(body)
+    ELSE textsim._capped(textsim._spaced_signs(textsim._joined(body)))
 END;
 
 -- The normal form of a prepared text; a separator at its beginning or end becomes a space.
@@ -15,13 +15,21 @@ CREATE OR REPLACE FUNCTION textsim._form_of_piece(body text) RETURNS text
 LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     IF octet_length(body) = length(body) THEN
-        RETURN regexp_replace(lower(body COLLATE "C"), '[^a-z0-9]+', ' ', 'g');
+        body := lower(body COLLATE "C");
+        IF body !~ '[a-z][+#]|-[0-9]' THEN
+            RETURN regexp_replace(body, '[^a-z0-9]+', ' ', 'g');
+        END IF;
+    ELSE
+        body := textsim._without_marks(textsim._fold(normalize(body, NFKC)));
+        IF body !~ '[^ ][+#]|[-\u2212][0-9]' THEN
+            RETURN textsim._split(body);
+        END IF;
     END IF;
-    body := textsim._spaced(normalize(body, NFKC));
-    RETURN textsim._fold(textsim._split(body));
+    RETURN textsim._split_signed(textsim._signed(body));
 END $$;
 
 -- The normal form of a long text, computed in pieces so that a statement can be cancelled.
+-- A text without words has its symbols as words.
 CREATE OR REPLACE FUNCTION textsim._form_of_pieces(body text) RETURNS text
 LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -31,31 +39,39 @@ DECLARE
     start integer := 0;
     stop integer;
     piece text := '';
+    form text;
     unfinished text := '';
     forms text[] := '{}';
+    symbols text[] := '{}';
     after_space boolean := true;
 BEGIN
     WHILE start < size LOOP
-        stop := least(start + 65536, size);
+        -- A text without a place to be cut is taken as a whole; doubling keeps the time linear.
+        stop := least(start + greatest(65536, octet_length(unfinished)), size);
         WHILE stop < size AND get_byte(bytes, stop) & 192 = 128 LOOP
             stop := stop + 1;
         END LOOP;
         piece := unfinished || convert_from(substr(bytes, start + 1, stop - start), 'UTF8');
-        piece := textsim._prepared(piece);
         start := stop;
         IF start < size THEN
-            unfinished := textsim._unfinished(piece);
+            unfinished := coalesce(textsim._unfinished(piece), piece);
             piece := left(piece, length(piece) - length(unfinished));
         END IF;
-        piece := textsim._form_of_piece(piece);
+        piece := textsim._prepared(piece);
+        form := textsim._form_of_piece(piece);
         IF after_space THEN
-            piece := ltrim(piece);
+            form := ltrim(form);
         END IF;
-        IF piece <> '' THEN
-            after_space := right(piece, 1) = ' ';
-            forms := forms || piece;
+        IF form <> '' THEN
+            after_space := right(form, 1) = ' ';
+            forms := forms || form;
+        ELSIF forms = '{}' THEN
+            symbols := symbols || textsim._symbols(normalize(piece, NFKC));
         END IF;
     END LOOP;
+    IF forms = '{}' THEN
+        forms := symbols;
+    END IF;
     -- Trim only the last piece: trimming takes eight bytes of memory a byte, and the server allows 1 GB.
     forms[cardinality(forms)] := rtrim(forms[cardinality(forms)]);
     RETURN array_to_string(forms, '');
@@ -129,49 +145,35 @@ BEGIN ATOMIC
     ) s;
 END;
 
--- The runs of n characters of a normal form, in any order and repeated, or the form if it is shorter.
--- A place in a text of more than one byte a character is found by reading the text up to it, so the text is cut into
--- pieces of n characters, once from each of its first n places. No normal form has the character _.
-CREATE OR REPLACE FUNCTION textsim._char_runs(form text, n integer) RETURNS SETOF text
+-- The units of a normal form: its words, or its characters without the spaces between words of spaceless scripts.
+CREATE OR REPLACE FUNCTION textsim._units(form text, unit text) RETURNS text[]
 LANGUAGE sql IMMUTABLE PARALLEL SAFE
-BEGIN ATOMIC
-    SELECT unnest(CASE
-        WHEN length(form) < n THEN array_remove(ARRAY[form], '')
-        WHEN n > 100 THEN textsim._shingles_of(string_to_array(form, NULL), n, '')
-        ELSE string_to_array(rtrim(regexp_replace(
-            substr(form, i, (length(form) - i + 1) / n * n) COLLATE "C", format('.{%s}', n), '\&_', 'g'), '_'), '_')
-        END)
-    FROM generate_series(1, CASE WHEN length(form) < n OR n > 100 THEN 1 ELSE n END) i;
-END;
-
--- The distinct shingles of n characters of a normal form, in any order.
-CREATE OR REPLACE FUNCTION textsim._char_shingles(form text, n integer) RETURNS text[]
-LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
-BEGIN
-    RETURN array(SELECT DISTINCT r COLLATE "C" FROM textsim._char_runs(form, n) r);
-END $$;
+RETURN CASE unit WHEN 'word' THEN string_to_array(form, ' ')
+    ELSE string_to_array(textsim._without_spaces(form), NULL) END;
 
 CREATE OR REPLACE FUNCTION textsim._shingles_of_form(form text, unit text, n integer) RETURNS text[]
 LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
-    IF unit = 'word' THEN
-        RETURN textsim._shingles_of(string_to_array(form, ' '), n, ' ');
-    END IF;
-    RETURN textsim._shingles_of(string_to_array(form, NULL), n, '');
+    RETURN textsim._shingles_of(textsim._units(form, unit), n, CASE unit WHEN 'word' THEN ' ' ELSE '' END);
 END $$;
 
 CREATE OR REPLACE FUNCTION textsim.normal_form(text text) RETURNS text
 LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    prepared pg_catalog.text;
+    form pg_catalog.text;
 BEGIN
     IF octet_length(text) > 65536 THEN
         RETURN textsim._form_of_pieces(text);
     END IF;
-    RETURN btrim(textsim._form_of_piece(textsim._prepared(text)));
+    prepared := textsim._prepared(text);
+    form := btrim(textsim._form_of_piece(prepared));
+    RETURN CASE WHEN form = '' THEN rtrim(textsim._symbols(normalize(prepared, NFKC))) ELSE form END;
 END $$;
 COMMENT ON FUNCTION textsim.normal_form(text)
-    IS 'Returns the normal form of a text: words in lower case, joined by single spaces, after '
-    'Unicode NFKC (version 13.0). Punctuation is dropped, and so are combining marks past the '
-    '30th of a run.';
+    IS 'Returns the normal form of a text: words in lower case, joined by single spaces, after Unicode NFKC (version '
+    '13.0). Punctuation is dropped, a word that a hyphen breaks at the end of a line is joined, and each decimal digit '
+    'is an ASCII digit. A text without words has its symbols as words.';
 
 CREATE OR REPLACE FUNCTION textsim.words(text text) RETURNS text[]
 LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
@@ -194,5 +196,6 @@ BEGIN
 END $$;
 COMMENT ON FUNCTION textsim.shingles(text, text, integer)
     IS 'Returns the distinct shingles of a text, in order of first appearance. A shingle is n '
-    'consecutive words or characters of the normal form (unit: word or char; n: 1 to 1000). A '
-    'text of fewer than n has one shingle; a text without words has none.';
+    'consecutive words or characters of the normal form (unit: word or char; n: 1 to 1000), without spaces '
+    'between two words of scripts that use none. A text of fewer than n has one shingle; a text without words and '
+    'symbols has none.';

@@ -1,11 +1,6 @@
 -- Passages: runs of words that a text shares with documents. A document is found by its fingerprints, and its words
 -- are compared then. textsim_db.sketch.fingerprints and textsim_db.compare.shared_runs do the same.
 
--- The units of a normal form that a passage consists of: its words, or its characters if the unit is char.
-CREATE OR REPLACE FUNCTION textsim._units(form text, unit text) RETURNS text[]
-LANGUAGE sql IMMUTABLE PARALLEL SAFE
-RETURN string_to_array(form, CASE unit WHEN 'word' THEN ' ' END);
-
 -- The name of the units of a passage in a message.
 CREATE OR REPLACE FUNCTION textsim._unit_name(unit text) RETURNS text
 LANGUAGE sql IMMUTABLE PARALLEL SAFE
@@ -213,7 +208,7 @@ BEGIN
     IF unit = 'char' THEN
         RETURN array(
             SELECT ascii(u.unit)
-            FROM unnest(string_to_array(coalesce(form, textsim._normal_form_of(word_ids)), NULL))
+            FROM unnest(textsim._units(coalesce(form, textsim._normal_form_of(word_ids)), 'char'))
                 WITH ORDINALITY u (unit, place)
             ORDER BY u.place);
     END IF;

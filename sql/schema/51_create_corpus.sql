@@ -105,7 +105,8 @@ BEGIN
     c.golden_signature := textsim._signature(plain, textsim._query_values(plain, textsim._form(plain,
         E'The 3 QUICK brown foxes — naïve, ﬁne — jumped; '
             'Быстрая ЛИСА, ταχεία ΑΛΕΠΟΎΣ, 素早い狐が跳ぶ, '
-            'चतुर लोमड़ी, الثعلب السريع, สุนัขจิ้งจอก, İstanbul’da 12½ km², e\u0301te\u0301 \U0001F98A.')));
+            'चतुर लोमड़ी, الثعلب السريع, สุนัขจิ้งจอก, İstanbul’da 12½ km², e\u0301te\u0301 \U0001F98A. '
+            'A recom-\nmended C++ of −5, Straße, مُدَرِّس ١٢, ща\u0301с, co\u00ADop, rose¹.')));
     c.golden_buckets := textsim._stored_buckets(plain, c.golden_signature, NULL);
     c.created_at := now();
     c.created_with := '{}';
@@ -204,7 +205,7 @@ BEGIN
     c.bands := bands;
     c.rows := rows;
     c.seed := seed;
-    c.recipe := 2;
+    c.recipe := 3;
     c.language := language;
     c.stop_words_by_language := '{}';
     c.is_unique := is_unique;

@@ -116,7 +116,7 @@ def test_a_corpus_of_another_recipe_can_be_dropped(db: ts.Database) -> None:
     db.create_corpus("old")
     with db.engine.begin() as connection:
         connection.exec_driver_sql("UPDATE textsim.corpus SET recipe = 99")
-    with pytest.raises(ts.RecipeError, match=r"built by recipe 99.*computes recipe 2"):
+    with pytest.raises(ts.RecipeError, match=r"built by recipe 99.*computes recipe 3"):
         db.corpus("old")
     with pytest.raises(ts.TextsimError):
         db.create_corpus("old", exist_ok=True)

@@ -22,9 +22,7 @@ def test_words_of_listed_shingles_are_marked(rng: random.Random, n: int) -> None
     texts = [" ".join(rng.choices("abcd", k=rng.randrange(12))) for _ in range(200)]
     tokens = tokenize([text.encode() for text in texts])
     shingles = find_shingles(tokens, Shingle("word", n))
-    texts_of = dict(
-        zip(shingles.hashes.view(np.int64).tolist(), shingles.texts(tokens), strict=True)
-    )
+    texts_of = dict(zip(shingles.hashes.view(np.int64).tolist(), shingles.texts(), strict=True))
     chosen = tuple(sorted(rng.sample(sorted(texts_of), len(texts_of) // 4)))
     listed = {texts_of[value] for value in chosen}
     marked = words_of_shingles(tokens, n, chosen).tolist()

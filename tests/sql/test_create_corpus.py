@@ -82,9 +82,9 @@ def test_a_corpus_with_an_impossible_name_is_refused(
 
 def test_a_corpus_of_another_recipe_is_refused(db: ts.Database, connection: Connection) -> None:
     db.create_corpus("c")
-    connection.execute("UPDATE textsim.corpus SET recipe = 3")
+    connection.execute("UPDATE textsim.corpus SET recipe = 2")
     with pytest.raises(
-        psycopg.Error, match="was built by recipe 3; these functions compute recipe 2"
+        psycopg.Error, match="was built by recipe 2; these functions compute recipe 3"
     ):
         connection.execute("SELECT * FROM textsim.matches('c', 'a')")
 

@@ -93,4 +93,4 @@ def fingerprints_of(text: str, config: CorpusConfig) -> list[int] | None:
 def shingles_without_stop_words(text: str, config: CorpusConfig) -> list[str]:
     """Return the shingles that a corpus makes of a text, without its stop words."""
     tokens = sketch_texts.tokens_without([to_bytes(text)], config)
-    return find_shingles(tokens, config.shingle).texts(tokens)
+    return find_shingles(tokens, config.shingle).texts()

@@ -24,21 +24,48 @@ def is_assigned(character: str) -> bool:
     return (int(major), int(minor)) <= (13, 0)
 
 
+IGNORED = re.compile(
+    "[\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180e\u200b-\u200f\u202a-\u202e\u2060-\u2064"
+    "\u2066-\u206f\u3164\ufe00-\ufe0f\ufeff\uffa0\U0001bca0-\U0001bca3\U0001d173-\U0001d17a"
+    "\U000e0001\U000e0020-\U000e007f\U000e0100-\U000e01ef]"
+)
+TRADE_MARKS = re.compile("[\u2120\u2122\U0001f16a-\U0001f16c]")
+APOSTROPHES = set("\u02b9\u02bb\u02bc\u02bd\u02be\u02bf\u02c8\ua78b\ua78c")
+OPTIONAL_SIGNS = re.compile(
+    "[\u0640\u0610-\u061a\u064b-\u0652\u0656-\u065f\u0670\u06d6-\u06dc\u06df-\u06e4\u06e7\u06e8"
+    "\u06ea-\u06ed\u08d3-\u08e1\u08e3-\u08ff\u0591-\u05bd\u05bf\u05c1\u05c2\u05c4\u05c5\u05c7\ufb1e]"
+)
+PERSIAN = str.maketrans("ςı\u0649\u06cc\u06a9", "σi\u064a\u064a\u0643")
+
+
 @cache
 def kind(character: str) -> str:
-    """Return M for a mark, S for a spaceless letter or number, W for any other, else a space."""
-    category = unicodedataplus.category(character)[0]
-    if category == "M":
-        return "M"
-    if category not in "LN":
-        return " "
-    return "S" if unicodedataplus.script(character) in SPACELESS_SCRIPTS else "W"
+    """Return the class of a character as one letter.
+
+    D is a decimal digit, C a Cyrillic letter, L another letter, S a letter or number of a spaceless
+    script, N another number, M a mark, l a spaceless letter, O what a minus may follow, else a space.
+    """
+    category = unicodedataplus.category(character)
+    if category[0] == "M":
+        return "X" if category == "Me" or OPTIONAL_SIGNS.match(character) else "M"
+    if OPTIONAL_SIGNS.match(character):
+        return "X"
+    if category[0] not in "LN" or character in APOSTROPHES:
+        return "O" if category[0] == "Z" or category in ("Cc", "Ps") else " "
+    script = unicodedataplus.script(character)
+    if category == "Nd":
+        return "D"
+    if script in SPACELESS_SCRIPTS:
+        return "S" if category[0] == "L" else "s"
+    if category[0] == "N":
+        return "N"
+    return "C" if script == "Cyrillic" else "L"
 
 
 @cache
 def counts_as_mark(character: str) -> bool:
-    """Return whether the character is a mark, or becomes a mark by NFKC."""
-    return unicodedataplus.category(character)[0] == "M" or character in "\uff9e\uff9f"
+    """Return whether the character is a mark, or becomes a mark by NFKC, or is tatweel."""
+    return kind(character) in "MX" or character in "\uff9e\uff9f"
 
 
 def cap_runs_of_marks(text: str) -> str:
@@ -59,15 +86,85 @@ def simple_lower(character: str) -> str:
     return lower if is_assigned(lower) else character
 
 
+@cache
+def gets_spaces(character: str) -> bool:
+    """Return whether the character is a vulgar fraction, or a number in a circle or other sign."""
+    if unicodedataplus.category(character) != "No":
+        return False
+    tag = unicodedataplus.decomposition(character).split(" ")[0]
+    is_sign = "\u2776" <= character <= "\u2793" or "\u24eb" <= character <= "\u24ff"
+    return is_sign or tag not in ("", "<super>", "<sub>")
+
+
+@cache
+def is_raised(character: str) -> bool:
+    parts = unicodedataplus.decomposition(character).split(" ")
+    return bool(unicodedataplus.category(character) == "No") and parts[0] == "<super>"
+
+
+def is_lower(character: str) -> bool:
+    return bool(unicodedataplus.category(character) == "Ll") and is_assigned(character)
+
+
+def join_broken_words(text: str) -> str:
+    joined, end = "", 0
+    for match in re.finditer("[-\u2010\u00ad][ \t]*(\r\n?|\n)[ \t]*", text):
+        first, last = match.span()
+        if first > 0 and last < len(text) and is_lower(text[first - 1]) and is_lower(text[last]):
+            joined, end = joined + text[end:first], last
+    return joined + text[end:]
+
+
 def prepared(text: str) -> str:
     """Return the text to which NFKC is applied."""
-    return cap_runs_of_marks("".join(c if is_assigned(c) else " " for c in text))
+    text = join_broken_words(text)
+    text = IGNORED.sub("", "".join(c if is_assigned(c) else " " for c in text))
+    text = cap_runs_of_marks(TRADE_MARKS.sub(" ", text))
+    text = "".join(f" {c} " if gets_spaces(c) else c for c in text)
+    kinds = "".join("^" if is_raised(c) else "M" if counts_as_mark(c) else kind(c) for c in text)
+    places = {match.end() for match in re.finditer("(D|([LCS]M*){2}[LCS])M*(?=\\^)", kinds)}
+    return "".join(f" {c}" if i in places else c for i, c in enumerate(text))
 
 
 def words(text: str) -> list[str]:
-    lower = "".join(map(simple_lower, unicodedata.normalize("NFKC", prepared(text))))
-    kinds = "".join(map(kind, lower))
-    return [lower[match.start() : match.end()] for match in re.finditer("SM*|[WM]+", kinds)]
+    text = unicodedata.normalize("NFKC", prepared(text))
+    symbols = [c for c in text if unicodedataplus.category(c)[0] == "S"]
+    text = "".join(map(simple_lower, text)).translate(PERSIAN)
+    text = "".join(str(unicodedataplus.decimal(c)) if kind(c) == "D" else c for c in text)
+    text = re.sub("i\u0307+", "i", "".join(c for c in text if kind(c) != "X"))
+    kinds = "".join(map(kind, text))
+    kept = [c for c in range(len(text)) if not _is_left_out(text, kinds, c)]
+    text, kinds = ("".join(of[c] for c in kept) for of in (text, kinds))
+    signs = "".join("+" if c in "+#" else "-" if c in "-\u2212" else " " for c in text)
+    kinds = "".join(
+        k if k in "DCLSsNM" or s == " " else s for k, s in zip(kinds, signs, strict=True)
+    )
+    pattern = "(?<![^O])-[DCLN][DCLNM]*|[Ss]M*|[DCLN][DCLNM]*"
+    found = []
+    for match in re.finditer(pattern, _minus_only_before_digits(kinds, text)):
+        start, end = match.span()
+        after = re.compile("\\++").match(kinds, end)
+        last = kinds[start:end].rstrip("M")[-1]
+        if after and last in "CLS" and kinds[after.end() : after.end() + 1] not in set("DCLSsN"):
+            end = after.end()
+        word = text[start:end].replace("\u2212", "-").replace("ß", "ss")
+        found.append(word)
+    return found or symbols
+
+
+def _minus_only_before_digits(kinds: str, text: str) -> str:
+    """Return kinds with a space for each plus, and for each minus that no digit follows."""
+    return re.sub("-(?!D)", " ", kinds).replace("+", " ")
+
+
+def _is_left_out(text: str, kinds: str, at: int) -> bool:
+    """Say whether a mark follows no letter or number, or is a stress mark after a Cyrillic letter."""
+    if kinds[at] != "M":
+        return False
+    before = kinds[:at].rstrip("M")
+    stress = re.search("[\u0300\u0301]+$", text[: at + 1])
+    is_stress = stress is not None and stress.start() > 0 and kinds[stress.start() - 1] == "C"
+    return not before or before[-1] not in "DCLSsN" or is_stress
 
 
 def normal_form(text: str) -> str:
@@ -80,10 +177,20 @@ def shingles(text: str, unit: str, n: int) -> list[str]:
 
 
 def shingles_of_form(form: str, unit: str, n: int) -> list[str]:
-    parts = form.split() if unit == "word" else list(form)
+    parts = form.split() if unit == "word" else list(without_spaces(form))
     glue = " " if unit == "word" else ""
     count = max(1, len(parts) - n + 1) if parts else 0
     return list(dict.fromkeys(glue.join(parts[i : i + n]) for i in range(count)))
+
+
+def without_spaces(form: str) -> str:
+    """Return a normal form without the spaces between two words of spaceless scripts."""
+    joined = ""
+    last = " "
+    for word in form.split():
+        glue = "" if kind(last) in "Ss" and kind(word[0]) in "Ss" else " "
+        joined, last = joined + glue + word, word[0]
+    return joined[1:]
 
 
 def jaccard(left: Set[object], right: Set[object]) -> float:

@@ -19,6 +19,7 @@ from textsim_db.text.hashing import (
     is_taken,
     number_at,
 )
+from textsim_db.text.nfkc import SPACE, SPACELESS, WORD, tables
 from textsim_db.text.numba_compiler import (
     FloatArray,
     HashArray,
@@ -60,9 +61,22 @@ def concatenated(rows: Rows, others: Rows) -> Rows:
 
 
 def code_points(forms: Sequence[str]) -> tuple[Int32Array, Int64Array]:
-    """Return the code points of texts, one text after another, and their bounds."""
+    """Return the code points of normal forms, one form after another, and their bounds.
+
+    Spaces between two words of spaceless scripts are left out, as characters() leaves them out.
+    """
     points = np.frombuffer("".join(forms).encode("utf-32-le"), "<i4").astype(np.int32)
-    return points, offsets_of(np.fromiter(map(len, forms), np.int64, len(forms)))
+    offsets = offsets_of(np.fromiter(map(len, forms), np.int64, len(forms)))
+    kind = tables().kind[points]
+    if not (kind == SPACELESS).any():
+        return points, offsets
+    # A word of a spaceless script is one character, with the marks and signs that follow it.
+    is_base = (kind == SPACELESS) | (kind == WORD)
+    base_before = np.maximum.accumulate(np.where(is_base, np.arange(len(kind)), 0))
+    is_left_out = (points == SPACE) & (kind[base_before] == SPACELESS)
+    is_left_out &= np.append(kind[1:] == SPACELESS, False)
+    before = np.append(0, np.cumsum(is_left_out))
+    return points[~is_left_out], offsets - before[offsets]
 
 
 @inlined_kernel

@@ -214,7 +214,7 @@ def _side(normal: Tokens, in_text: list[Token], config: CorpusConfig) -> Side:
     signature = signatures(hashes, offsets, config.seed, config.num_hashes)[0]
     return Side(
         words=normal.words(np.arange(len(normal.starts))),
-        shingles=shingles.texts(normal),
+        shingles=shingles.texts(),
         signature=signature if len(shingles.hashes) else signature[:0],
         tokens=in_text,
     )

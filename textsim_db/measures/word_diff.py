@@ -8,17 +8,13 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from enum import StrEnum
-from itertools import groupby
+from itertools import groupby, pairwise
 from typing import NamedTuple
 
 from textsim_db.measures.alignment import alignment
 from textsim_db.results.html import end_of_start, escaped, left_out, start_of_end
-from textsim_db.text.words import (
-    PIECES,
-    cut_before_words,
-    is_spaceless,
-    words_of_pieces,
-)
+from textsim_db.text.tokens import normal_form
+from textsim_db.text.words import is_spaceless, place_words
 
 _CANNOT = re.compile("cannot", re.IGNORECASE | re.ASCII)
 _CONTRACTED = ("n'", "n’", "N'", "N’")
@@ -122,18 +118,18 @@ def tokens(text: str) -> list[Token]:
     "not". A text without words is one token with an empty word. Raises DocumentError for NUL and lone
     surrogates.
     """
-    pieces = PIECES.findall(text)
-    separate: list[Token] = []
-    for piece, words in zip(pieces, words_of_pieces(pieces), strict=True):
-        if len(words) > 1:
-            smaller = list(cut_before_words(piece))
-            separate += _with_not(list(map(_token, smaller, words_of_pieces(smaller))))
-        elif words == ["cannot"] and (cannot := _CANNOT.search(piece)):
-            middle = cannot.start() + len("can")
-            separate += [Token("can", piece[:middle]), Token("not", piece[middle:])]
-        else:
-            separate.append(_token(piece, words))
-    return list(_attached(separate))
+    words, places = place_words(text)
+    starts = places.starts.tolist()
+    # Words that one character makes, such as the fraction in "½", are one token.
+    firsts = [k for k in range(len(starts)) if k == 0 or starts[k] > starts[k - 1]]
+    if not firsts:
+        return [Token("", text)] if text else []
+    ends = places.ends.tolist()
+    bounds = [0, *(_border(text, ends[k - 1], starts[k]) for k in firsts[1:]), len(text)]
+    spans = zip(pairwise([*firsts, len(words)]), pairwise(bounds), strict=True)
+    return list(
+        _with_not([Token(" ".join(words[a:b]), text[start:end]) for (a, b), (start, end) in spans])
+    )
 
 
 def differences(a: Iterable[Token], b: Iterable[Token]) -> Differences:
@@ -180,35 +176,34 @@ def _part(same: bool, run: list[tuple[bool, str, str]]) -> Part:
 
 
 def _with_not(tokens: list[Token]) -> Iterator[Token]:
-    """Replace the words of contractions such as "don't" by "do" and "not"."""
+    """Replace the words of contractions such as "don't" by "do" and "not", and "cannot" by two words."""
     waiting = tokens[0]
     for token in tokens[1:]:
         stem, end = waiting.text[:-2], waiting.text[-2:]
-        if token.word == "t" and end in _CONTRACTED and (words := words_of_pieces([stem])[0]):
-            word = " ".join(words)
+        if token.word == "t" and end in _CONTRACTED and (word := normal_form(stem)):
             yield Token(_STEMS.get(word, word), stem)
             waiting = Token("not", end + token.text)
         else:
-            yield waiting
+            yield from _with_can(waiting)
             waiting = token
-    yield waiting
+    yield from _with_can(waiting)
 
 
-def _token(text: str, words: list[str]) -> Token:
-    return Token(" ".join(words), text)
+def _border(text: str, end: int, start: int) -> int:
+    """Return where the token of a word begins: after the last space between it and the word before."""
+    between = text[end:start]
+    last = between.split()[-1] if between.strip() and between[-1:].strip() else ""
+    return start - len(last) if len(last) < len(between) else start
 
 
-def _attached(separate: Iterable[Token]) -> Iterator[Token]:
-    """Append a token without a word to the token before it, or at the start to the next token."""
-    word, texts = "", list[str]()
-    for token in separate:
-        if word and token.word:
-            yield Token(word, "".join(texts))
-            word, texts = "", []
-        word = word or token.word
-        texts.append(token.text)
-    if texts:
-        yield Token(word, "".join(texts))
+def _with_can(token: Token) -> Iterator[Token]:
+    cannot = _CANNOT.search(token.text) if token.word == "cannot" else None
+    if cannot is None:
+        yield token
+    else:
+        middle = cannot.start() + len("can")
+        yield Token("can", token.text[:middle])
+        yield Token("not", token.text[middle:])
 
 
 _FOLDED = 240

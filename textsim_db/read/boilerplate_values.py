@@ -87,7 +87,7 @@ def boilerplate(
     listed = []
     for number, place in enumerate(shared.tolist()):
         owned = counted[int(places[place])]
-        text = sample.tokens.span(int(shingles.starts[owned]), int(shingles.ends[owned]))
+        text = shingles.text(owned)
         having = owners[hashes == values[place]]
         keys = tuple(sample.keys[i] for i in islice(having.tolist(), EXAMPLES))
         part = float(counts[place]) / len(firsts)

@@ -52,12 +52,12 @@ class _Matches(NamedTuple):
 def shingle_hashes(tokens: Tokens, shingle: Shingle) -> list[bytes]:
     """Return a hash of the set of shingles of each document."""
     shingles = find_shingles(tokens, shingle)
-    normal = tokens.normal.tobytes()
+    data = shingles.data.tobytes()
     starts, ends = shingles.starts.tolist(), shingles.ends.tolist()
     hashes = []
     for first, last in pairwise(shingles.offsets.tolist()):
         spans = zip(starts[first:last], ends[first:last], strict=True)
-        texts = sorted(normal[start:end] for start, end in spans)
+        texts = sorted(data[start:end] for start, end in spans)
         hashes.append(hashlib.sha256(b"\n".join(texts)).digest()[:16])
     return hashes
 

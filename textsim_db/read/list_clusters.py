@@ -231,7 +231,7 @@ def _members(connection: Connection, store: Store, ids: Int64Array) -> dict[int,
     rows = fetch(connection, store.corpus, statements.MEMBERS_TO_COMPARE, parameters)
     sample = sample_of_rows(store, len(rows), rows)
     shingles = find_shingles(sample.tokens, store.corpus.config.shingle)
-    texts, values = shingles.texts(sample.tokens), shingles.hashes.view(np.int64).tolist()
+    texts, values = shingles.texts(), shingles.hashes.view(np.int64).tolist()
     bounds = shingles.offsets.tolist()
     members = {}
     for number, (id_, key) in enumerate(zip(sample.ids.tolist(), sample.keys, strict=True)):

@@ -18,7 +18,7 @@ from textsim_db.settings.check_values import (
 )
 from textsim_db.settings.choose_bands import MIN_ROWS, Bands, choose_bands, probability_of
 
-RECIPE = 2
+RECIPE = 3
 """The version of all steps from text to buckets. A change of any step needs a new version."""
 
 AUTO = "auto"

@@ -24,6 +24,7 @@ from textsim_db.sketch.exact_prefix import NO_COMMON, CommonValues, class_of
 from textsim_db.sketch.ragged import Ragged
 from textsim_db.text.hashing import hash_span
 from textsim_db.text.numba_compiler import (
+    ByteArray,
     HashArray,
     Int16Array,
     Int32Array,
@@ -32,7 +33,7 @@ from textsim_db.text.numba_compiler import (
     kernel,
     longest,
 )
-from textsim_db.text.shingles import array_elements
+from textsim_db.text.shingles import array_elements, characters
 from textsim_db.text.tokens import Tokens
 from textsim_db.text.utf8 import decode
 
@@ -111,7 +112,9 @@ def distinct_passage_values(tokens: Tokens, config: CorpusConfig) -> Int64Array:
 
 def count_units(tokens: Tokens, config: CorpusConfig) -> int:
     """Return the number of words of one text, or of characters if the corpus compares these."""
-    return len(tokens.starts) if config.shingle.unit == "word" else len(tokens.forms()[0])
+    if config.shingle.unit == "word":
+        return len(tokens.starts)
+    return len(characters(tokens)[0].tobytes().decode())
 
 
 def _window(config: CorpusConfig) -> Window:
@@ -123,22 +126,21 @@ def _units_of(tokens: Tokens, config: CorpusConfig) -> Units:
     """Return the words of texts, or their characters if the shingles of the corpus are characters."""
     if config.shingle.unit == "word":
         return Units(array_elements(tokens.hashes), tokens.word_offsets)
-    hashes, offsets = _hash_characters(tokens)
+    hashes, offsets = _hash_characters(*characters(tokens))
     return Units(array_elements(hashes), offsets)
 
 
 @kernel
-def _hash_characters(tokens: Tokens) -> tuple[Int64Array, Int64Array]:
-    """Return hashtextextended(character, 0) of each character of the normal forms, and the bounds."""
-    bounds = tokens.normal_offsets
+def _hash_characters(data: ByteArray, bounds: Int64Array) -> tuple[Int64Array, Int64Array]:
+    """Return hashtextextended(character, 0) of each character, and the bounds of each document."""
     hashes = np.empty(bounds[-1] - bounds[0], np.int64)
     offsets = np.zeros(len(bounds), np.int64)
     count = 0
     for i in range(len(bounds) - 1):
         at = bounds[i]
         while at < bounds[i + 1]:
-            _, end = decode(tokens.normal, at)
-            hashes[count] = np.int64(hash_span(tokens.normal, at, end))
+            _, end = decode(data, at)
+            hashes[count] = np.int64(hash_span(data, at, end))
             count += 1
             at = end
         offsets[i + 1] = count

@@ -31,11 +31,12 @@ from textsim_db.text.shingles import find_shingles
 from textsim_db.text.stop_words import are_stop_words, are_stop_words_of_languages
 from textsim_db.text.storable_text import to_bytes
 from textsim_db.text.tokens import Tokens, leave_out, tokenize
-from textsim_db.text.words import WordPlaces, word_places
+from textsim_db.text.words import WordPlaces, place_words
 
 GOLDEN_TEXT = (
     "The 3 QUICK brown foxes — naïve, ﬁne — jumped; Быстрая ЛИСА, ταχεία ΑΛΕΠΟΎΣ, 素早い狐が跳ぶ, "
-    "चतुर लोमड़ी, الثعلب السريع, สุนัขจิ้งจอก, İstanbul’da 12½ km², e\u0301te\u0301 \U0001f98a."
+    "चतुर लोमड़ी, الثعلب السريع, สุนัขจิ้งจอก, İstanbul’da 12½ km², e\u0301te\u0301 \U0001f98a. A recom-\n"
+    "mended C++ of −5, Straße, مُدَرِّس ١٢, ща\u0301с, co\u00adop, rose¹."
 )
 """The signature and buckets of this text are stored with each corpus and checked when it is opened."""
 
@@ -87,7 +88,7 @@ def places_of_units(text: str, config: CorpusConfig) -> WordPlaces:
 
     Words that the configuration leaves out have no place.
     """
-    places = word_places(text)
+    _, places = place_words(text)
     has_words_left_out = config.stop_words or config.stop_words_by_language
     is_char = config.shingle.unit == "char"
     if not (has_words_left_out or config.boilerplate_values or is_char):

@@ -16,6 +16,7 @@ import numpy.typing as npt
 from textsim_db.errors import ConfigurationError, install_extra
 from textsim_db.text.numba_compiler import Int32Array, inlined_kernel, kernel
 from textsim_db.text.tokens import Tokens
+from textsim_db.text.utf8 import concatenate
 
 UNDETERMINED = "und"
 """The code of ISO 639-2 for a text whose language cannot be identified."""
@@ -60,7 +61,25 @@ def identify(tokens: Tokens) -> list[str]:
     identification tool", 2012. Raises ConfigurationError if py3langid is not installed.
     """
     codes, model = _model()
-    return [codes[number] for number in _classify(tokens, model).tolist()]
+    return [codes[number] for number in _classify(_with_own_yeh(tokens), model).tolist()]
+
+
+_NOT_OF_ARABIC = re.compile("[پچژگٹڈڑںےہھ]")
+"""Letters of Persian and Urdu. A text with one of them had their yeh and kaf before its normal form."""
+_YEH_AND_KAF = str.maketrans("يك", "یک")
+
+
+def _with_own_yeh(tokens: Tokens) -> Tokens:
+    """Return texts of Persian and Urdu with their own yeh and kaf, which have as many bytes."""
+    forms = tokens.forms()
+    if not any(map(_NOT_OF_ARABIC.search, forms)):
+        return tokens
+    forms = [
+        form.translate(_YEH_AND_KAF) if _NOT_OF_ARABIC.search(form) else form for form in forms
+    ]
+    normal = concatenate([form.encode() for form in forms]).data
+    offsets = tokens.normal_offsets - tokens.normal_offsets[0]
+    return tokens._replace(normal=normal, normal_offsets=offsets)
 
 
 def check_language(language: str) -> str:

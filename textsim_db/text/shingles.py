@@ -11,6 +11,7 @@ import numpy as np
 
 from textsim_db.settings.corpus_settings import Shingle
 from textsim_db.text.hashing import (
+    PADDING,
     SPREAD,
     HashTable,
     emptied,
@@ -25,6 +26,7 @@ from textsim_db.text.hashing import (
     number_at,
     seeded,
 )
+from textsim_db.text.nfkc import SPACE, SPACELESS, Tables, is_ascii, tables
 from textsim_db.text.numba_compiler import (
     ByteArray,
     HashArray,
@@ -36,7 +38,16 @@ from textsim_db.text.numba_compiler import (
 )
 from textsim_db.text.storable_text import to_bytes
 from textsim_db.text.tokens import Tokens, tokenize
-from textsim_db.text.utf8 import decode, same_spans
+from textsim_db.text.utf8 import copy_span, decode, same_spans
+
+
+class _Kept(NamedTuple):
+    """Room for the shingles of several documents: see Shingles."""
+
+    hashes: HashArray
+    starts: Int32Array
+    ends: Int32Array
+    offsets: Int64Array
 
 
 class Shingles(NamedTuple):
@@ -50,16 +61,21 @@ class Shingles(NamedTuple):
     different shingles may have one value.
     """
     starts: Int32Array
-    """The first byte of each shingle in the normal forms: (shingles,)."""
+    """The first byte of each shingle in the data: (shingles,)."""
     ends: Int32Array
     """The byte after each shingle: (shingles,)."""
     offsets: Int64Array
     """The bounds of the shingles of each document: (documents + 1,)."""
+    data: ByteArray
+    """The normal forms, with the spaces that shingles have."""
 
-    def texts(self, tokens: Tokens) -> list[str]:
-        """Return the texts of all shingles; tokens: the documents that have these shingles."""
-        spans = zip(self.starts.tolist(), self.ends.tolist(), strict=True)
-        return [tokens.span(start, end) for start, end in spans]
+    def text(self, shingle: int) -> str:
+        """Return the text of a shingle."""
+        return self.data[self.starts[shingle] : self.ends[shingle]].tobytes().decode()
+
+    def texts(self) -> list[str]:
+        """Return the texts of all shingles."""
+        return list(map(self.text, range(len(self.starts))))
 
 
 def shingles(text: str, shingle: str) -> list[str]:
@@ -72,7 +88,7 @@ def shingles(text: str, shingle: str) -> list[str]:
         ['the cat sat', 'cat sat on', 'sat on the', 'on the mat']
     """
     tokens = tokenize([to_bytes(text)])
-    return find_shingles(tokens, Shingle.parse(shingle)).texts(tokens)
+    return find_shingles(tokens, Shingle.parse(shingle)).texts()
 
 
 _ShingleArrays = tuple[HashArray, Int32Array, Int32Array, Int64Array]
@@ -84,8 +100,36 @@ def find_shingles(tokens: Tokens, shingle: Shingle) -> Shingles:
     A document with fewer than n words has one shingle, its whole normal form. A document without words
     has none. Two shingles are equal if their bytes are equal; the value only finds the place to look.
     """
-    distinct = _word_shingles if shingle.unit == "word" else _char_shingles
-    return Shingles(*distinct(tokens, shingle.n, SPREAD))
+    if shingle.unit == "word":
+        return Shingles(*_word_shingles(tokens, shingle.n, SPREAD), tokens.normal)
+    data, offsets = characters(tokens)
+    return Shingles(*_char_shingles(data, offsets, shingle.n, SPREAD), data)
+
+
+def characters(tokens: Tokens) -> tuple[ByteArray, Int64Array]:
+    """Return the normal forms without the spaces between words of spaceless scripts, and their bounds."""
+    return _characters(tokens, tables())
+
+
+@kernel
+def _characters(tokens: Tokens, table: Tables) -> tuple[ByteArray, Int64Array]:
+    if is_ascii(tokens.normal, 0, len(tokens.normal)):
+        return tokens.normal, tokens.normal_offsets
+    data = np.empty(len(tokens.normal) + PADDING, np.uint8)
+    offsets = np.zeros(len(tokens.normal_offsets), np.int64)
+    position = 0
+    for i in range(len(offsets) - 1):
+        was_spaceless = True
+        for word in range(tokens.word_offsets[i], tokens.word_offsets[i + 1]):
+            start, end = tokens.starts[word], tokens.ends[word]
+            is_spaceless = table.kind[decode(tokens.normal, start)[0]] == SPACELESS
+            if position > offsets[i] and not (is_spaceless and was_spaceless):
+                data[position] = SPACE
+                position += 1
+            position = copy_span(tokens.normal, start, end, data, position)
+            was_spaceless = is_spaceless
+        offsets[i + 1] = position
+    return data[:position], offsets
 
 
 @kernel
@@ -107,22 +151,21 @@ def _word_shingles(tokens: Tokens, n: int, spread: int) -> _ShingleArrays:
 
 
 @kernel
-def _char_shingles(tokens: Tokens, n: int, spread: int) -> _ShingleArrays:
+def _char_shingles(data: ByteArray, bounds: Int64Array, n: int, spread: int) -> _ShingleArrays:
     """Return the distinct n-grams of characters."""
-    size = tokens.normal_offsets[-1] - tokens.normal_offsets[0]
-    kept = _space_for_shingles(size, len(tokens.normal_offsets))
-    table = hash_table(kept.hashes, longest(tokens.normal_offsets), spread)
+    kept = _space_for_shingles(bounds[-1] - bounds[0], len(bounds))
+    table = hash_table(kept.hashes, longest(bounds), spread)
     for i in range(len(kept.offsets) - 1):
-        at, end = tokens.normal_offsets[i], tokens.normal_offsets[i + 1]
+        at, end = bounds[i], bounds[i + 1]
         begin = kept.offsets[i]
         table = emptied(table, kept.hashes[begin:], begin, end - at)
-        kept.offsets[i + 1] = begin + _keep_char_shingles(tokens.normal, at, end, n, table, kept)
+        kept.offsets[i + 1] = begin + _keep_char_shingles(data, at, end, n, table, kept)
     return _used(kept)
 
 
 @kernel
-def _space_for_shingles(count: int, offsets: int) -> Shingles:
-    return Shingles(
+def _space_for_shingles(count: int, offsets: int) -> _Kept:
+    return _Kept(
         np.empty(count, np.uint64),
         np.empty(count, np.int32),
         np.empty(count, np.int32),
@@ -131,7 +174,7 @@ def _space_for_shingles(count: int, offsets: int) -> Shingles:
 
 
 @kernel
-def _used(kept: Shingles) -> _ShingleArrays:
+def _used(kept: _Kept) -> _ShingleArrays:
     """Return the arrays of shingles without unused space."""
     count = kept.offsets[-1]
     return kept.hashes[:count], kept.starts[:count], kept.ends[:count], kept.offsets
@@ -149,7 +192,7 @@ def array_elements(word_hashes: Int64Array) -> HashArray:
 
 
 @inlined_kernel
-def _keep_words(tokens: Tokens, first: int, last: int, table: HashTable, kept: Shingles) -> int:
+def _keep_words(tokens: Tokens, first: int, last: int, table: HashTable, kept: _Kept) -> int:
     """Write the distinct words of a document; return their number."""
     count = 0
     for k in range(first, last):
@@ -166,7 +209,7 @@ def _keep_word_shingles(
     last: int,
     n: int,
     table: HashTable,
-    kept: Shingles,
+    kept: _Kept,
 ) -> int:
     """Write the distinct shingles of a document for n >= 2; return their number.
 
@@ -192,7 +235,7 @@ def _keep_word_shingles(
 
 @inlined_kernel
 def _keep_char_shingles(
-    normal: ByteArray, at: int, end: int, n: int, table: HashTable, kept: Shingles
+    normal: ByteArray, at: int, end: int, n: int, table: HashTable, kept: _Kept
 ) -> int:
     """Write the distinct shingles of a normal form; return their number."""
     ahead = at
@@ -216,7 +259,7 @@ def _keep(
     start: int,
     end: int,
     table: HashTable,
-    kept: Shingles,
+    kept: _Kept,
     count: int,
 ) -> int:
     """Write a shingle unless its document already has it; return the document's new count."""
@@ -232,7 +275,7 @@ def _keep(
 
 @inlined_kernel
 def _find_span(
-    table: HashTable, data: ByteArray, kept: Shingles, span_hash: np.uint64, start: int, end: int
+    table: HashTable, data: ByteArray, kept: _Kept, span_hash: np.uint64, start: int, end: int
 ) -> np.uint64:
     """Return the slot of a kept span that is equal, or the free slot where this span belongs."""
     slot = find(table, span_hash)

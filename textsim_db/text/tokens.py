@@ -1,9 +1,18 @@
 """From text to normal form and words.
 
-The normal form is NFKC (see textsim_db.text.nfkc) in simple (one-to-one) lower case. A word is a
-maximal run of letters, marks and numbers; words are joined by one space. In scripts that are written
-without spaces (Han, Hiragana, Katakana, Thai, Lao, Khmer, Myanmar), each letter or number with the
-marks that follow it is a word.
+A text is prepared, and brought to NFKC (see textsim_db.text.nfkc). Then:
+
+1. Tatweel, vowel signs of Arabic and Hebrew, Koranic and enclosing marks are deleted; so are stress
+   marks after Cyrillic letters, a dot above after i, and marks that follow no letter or number.
+2. Letters are in simple (one-to-one) lower case. Final sigma becomes sigma, dotless i becomes i, sharp s
+   becomes ss, each decimal digit an ASCII digit, and the Persian yeh and kaf and alef maksura become the
+   Arabic yeh and kaf.
+3. A word is a maximal run of letters, marks and numbers; words are joined by one space. In scripts that
+   are written without spaces (Han, Hiragana, Katakana, Thai, Lao, Khmer, Myanmar), each letter or number
+   with the marks that follow it is a word. Plus and number signs that follow a letter, and that no
+   letter or number follows, belong to its word, as in "c++" and "c#". A minus before a digit belongs to
+   its number if it follows a space, an opening bracket or nothing; it is written "-".
+4. In a text without words, each symbol is a word.
 """
 
 from __future__ import annotations
@@ -16,16 +25,22 @@ import numpy as np
 
 from textsim_db.text.hashing import PADDING, hash_span
 from textsim_db.text.nfkc import (
+    CYRILLIC,
+    DELETED,
+    DIGIT,
     HIGH_BITS,
+    LETTER,
     MARK,
+    OPENS,
     SEPARATOR,
     SPACE,
     SPACELESS,
+    SYMBOL,
     WORD,
     Tables,
-    is_ascii,
     normalize,
     tables,
+    zero_bytes,
 )
 from textsim_db.text.numba_compiler import (
     BoolArray,
@@ -39,7 +54,15 @@ from textsim_db.text.numba_compiler import (
     trailing_zeros,
 )
 from textsim_db.text.storable_text import to_bytes
-from textsim_db.text.utf8 import Utf8, check_batch_size, concatenate, copy_span, decode, encode
+from textsim_db.text.utf8 import (
+    Utf8,
+    check_batch_size,
+    concatenate,
+    copy_span,
+    decode,
+    decode_before,
+    encode,
+)
 
 
 class Tokens(NamedTuple):
@@ -147,58 +170,152 @@ def words(text: str) -> list[str]:
     return normal_form(text).split()
 
 
+class Places(NamedTuple):
+    """Where the words of texts are in the texts that are split; empty if nobody asks."""
+
+    starts: Int32Array
+    """The first byte of each word: (words,)."""
+    ends: Int32Array
+    """The byte after each word: (words,)."""
+
+
+_NO_PLACES = Places(np.empty(0, np.int32), np.empty(0, np.int32))
+
+
 def split_texts(texts: Utf8, table: Tables) -> Tokens:
     """Fold the case of texts that are in NFKC, and split them into words."""
+    return _split(texts, table, asks=False)[0]
+
+
+def split_with_places(texts: Utf8, table: Tables) -> tuple[Tokens, Places]:
+    """Split texts into words, and return the place of each word in them."""
+    return _split(texts, table, asks=True)
+
+
+def _split(texts: Utf8, table: Tables, asks: bool) -> tuple[Tokens, Places]:
     # Two bytes become at most three bytes and a space. A spaceless character, of three bytes or more,
-    # gains one space.
-    out = _space_for_tokens(
-        2 * len(texts.data), (len(texts.data) >> 1) + len(texts.offsets), len(texts.offsets) - 1
-    )
-    _split_texts(texts, table, out)
-    return _used(out)
+    # gains one space. A symbol of one byte, in a text without words, gains one space, too.
+    words = (len(texts.data) >> 1) + len(texts.offsets)
+    symbols = 0
+    while True:
+        count = words + symbols
+        out = _space_for_tokens(2 * len(texts.data), count, len(texts.offsets) - 1)
+        places = _NO_PLACES
+        if asks:
+            places = Places(np.empty(count, np.int32), np.empty(count, np.int32))
+        left_out = _split_texts(texts, table, symbols > 0, out, places)
+        if symbols or not left_out:
+            used = out.word_offsets[-1] if asks else 0
+            return _used(out), Places(places.starts[:used], places.ends[:used])
+        symbols = left_out
 
 
 @kernel
-def _split_texts(texts: Utf8, table: Tables, out: Tokens) -> None:
+def _split_texts(
+    texts: Utf8, table: Tables, takes_symbols: bool, out: Tokens, places: Places
+) -> int:
+    """Split texts; return the number of symbols of texts without words.
+
+    takes_symbols: the tokens have room for these symbols, too, so they are words.
+    """
+    symbols = 0
     for i in range(len(texts.offsets) - 1):
-        if is_ascii(texts.data, texts.offsets[i], texts.offsets[i + 1]):
+        if not len(places.starts) and is_plain(texts.data, texts.offsets[i], texts.offsets[i + 1]):
             _split_ascii(texts, i, out)
         else:
-            _split_text(texts, i, table, out)
+            _split_text(texts, i, table, out, places)
+        if out.word_offsets[i] == out.word_offsets[i + 1]:
+            symbols += _take_symbols(texts, i, table, takes_symbols, out, places)
         _hash_words(out, i)
+    return symbols
+
+
+_PLUS, _NUMBER_SIGN, _HYPHEN, _MINUS = (ord(sign) for sign in "+#-\u2212")
+_PLUSES, _HYPHENS, _SIGN_BIT = (_EACH * np.uint64(byte) for byte in (_PLUS, _HYPHEN, 0x08))
+_GRAVE, _ACUTE, _DOT_ABOVE, _SHARP_S = 0x300, 0x301, 0x307, 0xDF
 
 
 @inlined_kernel
-def _split_text(texts: Utf8, i: int, table: Tables, out: Tokens) -> None:
+def is_plain(data: ByteArray, start: int, end: int) -> bool:
+    """Say whether a text is ASCII without signs that may belong to words, as in "c++", "c#" and "-5"."""
+    if start == end:
+        return True
+    bits, signs = np.uint64(data[start]), np.uint64(data[start] == _HYPHEN)
+    last = max(start, end - 9)
+    last -= (last - start) % 8
+    for k in range(start, last, 8):  # without branches, so that it takes 32 bytes at once
+        before, here, after = load64(data, k), load64(data, k + 1), load64(data, k + 2)
+        bits |= here
+        # "#" and "+" differ in one bit.
+        signs |= zero_bytes((here | _SIGN_BIT) ^ _PLUSES) & _letters(before)
+        signs |= zero_bytes(here ^ _HYPHENS) & ~_letters(before) & _digits(after)
+    for k in range(last + 1, end):
+        bits |= np.uint64(data[k])
+        is_after_letter = _letters(np.uint64(data[k - 1])) != 0
+        if data[k] in (_PLUS, _NUMBER_SIGN) and is_after_letter:
+            return False
+        is_before_digit = k + 1 < end and ord("0") <= data[k + 1] <= ord("9")
+        if data[k] == _HYPHEN and is_before_digit and not is_after_letter:
+            return False
+    return bool(signs == 0 and bits & HIGH_BITS == 0)
+
+
+@inlined_kernel
+def _split_text(texts: Utf8, i: int, table: Tables, out: Tokens, places: Places) -> None:
     """Fold and split a text; append its words to the words of the texts before it."""
-    at, end = texts.offsets[i], texts.offsets[i + 1]
+    data, at, end = texts.data, texts.offsets[i], texts.offsets[i + 1]
     first, count = out.normal_offsets[i], out.word_offsets[i]
     position = first
-    inside = SEPARATOR
+    inside, before = (
+        SEPARATOR,
+        np.int64(SPACE),
+    )  # the kind of the character before, and the last separator
     while at < end:
-        if texts.data[at] < 0x80:
-            if not table.ascii_letters[texts.data[at]]:
-                inside = SEPARATOR
-                at += 1
-                continue
+        start = at
+        if data[at] < 0x80 and table.ascii_letters[data[at]]:
             if inside in (SEPARATOR, SPACELESS):
                 position = _begin_word(out, count, first, position)
+                _begin_place(places, count, start)
                 count += 1
                 inside = WORD
-            at, position = _copy_ascii(texts.data, at, end, out.normal, position)
+            at, position = _copy_ascii(data, at, end, out.normal, position)
+            _end_place(places, count, at)
             continue
-        point, at = decode(texts.data, at)
+        point, at = decode(data, at)
         kind = table.kind[point]
         if kind == SEPARATOR:
-            inside = SEPARATOR
+            if inside != SEPARATOR and point in (_PLUS, _NUMBER_SIGN):
+                length = position
+                at, position = _take_signs(data, start, end, table, out.normal, position)
+                if position > length:
+                    _end_place(places, count, at)
+            elif inside == SEPARATOR and point in (_HYPHEN, _MINUS):
+                digit = _number_after(data, at, end, before, table)
+                if digit > 0:
+                    position = _begin_word(out, count, first, position)
+                    _begin_place(places, count, start)
+                    count += 1
+                    out.normal[position] = _HYPHEN
+                    position += 1
+                    at, inside = digit, WORD
+                    continue
+            inside, before = SEPARATOR, point
+            continue
+        if kind >= MARK and (
+            kind == DELETED
+            or inside == SEPARATOR
+            or _is_left_out(out.normal, position, point, table)
+        ):
             continue
         # A word begins after a separator, at each spaceless character, and at another letter or
         # number after a spaceless character.
         if inside == SEPARATOR or kind == SPACELESS or (inside == SPACELESS and kind != MARK):
             position = _begin_word(out, count, first, position)
+            _begin_place(places, count, start)
             count += 1
             inside = kind
-        position = encode(out.normal, position, table.lower[point])
+        position = _write_folded(out.normal, position, table.lower[point])
+        _end_place(places, count, at)
     if position > first:
         out.ends[count - 1] = position
     out.normal_offsets[i + 1], out.word_offsets[i + 1] = position, count
@@ -213,6 +330,100 @@ def _begin_word(out: Tokens, count: int, first: int, position: int) -> int:
         position += 1
     out.starts[count] = position
     return position
+
+
+@inlined_kernel
+def _begin_place(places: Places, count: int, at: int) -> None:
+    if len(places.starts):
+        places.starts[count] = at
+
+
+@inlined_kernel
+def _end_place(places: Places, count: int, at: int) -> None:
+    if len(places.ends):
+        places.ends[count - 1] = at
+
+
+@inlined_kernel
+def _write_folded(normal: ByteArray, position: int, point: int) -> int:
+    if point == _SHARP_S:
+        normal[position] = normal[position + 1] = ord("s")
+        return position + 2
+    return encode(normal, position, point)
+
+
+@inlined_kernel
+def _is_left_out(normal: ByteArray, position: int, mark: np.int64, table: Tables) -> bool:
+    """Say whether a mark after a character is left out: stress in Cyrillic, or a dot above i."""
+    if mark == _DOT_ABOVE:
+        return bool(normal[position - 1] == ord("i"))
+    if mark in (_GRAVE, _ACUTE):
+        return bool(table.traits[decode_before(normal, position)[0]] & CYRILLIC != 0)
+    return False
+
+
+@inlined_kernel
+def _take_signs(
+    data: ByteArray, at: int, end: int, table: Tables, normal: ByteArray, position: int
+) -> tuple[int, int]:
+    """Append plus and number signs to a word, if they belong to it; return the positions after them."""
+    letter, last = decode_before(normal, position)
+    while table.kind[letter] >= MARK:
+        letter, last = decode_before(normal, last)
+    belongs = table.traits[letter] & LETTER != 0
+    written = position
+    while at < end:
+        point, after = decode(data, at)
+        if point in (_PLUS, _NUMBER_SIGN):
+            normal[written] = point
+            written += 1
+        elif table.kind[point] < MARK:
+            belongs = belongs and table.kind[point] == SEPARATOR
+            break
+        at = after
+    return at, written if belongs else position
+
+
+@inlined_kernel
+def _number_after(data: ByteArray, at: int, end: int, before: np.int64, table: Tables) -> int:
+    """Return where the number of a minus begins; 0: it is no minus. at: the position after it.
+
+    before: the character before it.
+    """
+    if table.traits[before] & OPENS == 0:
+        return 0
+    while at < end:
+        point, after = decode(data, at)
+        if table.kind[point] < MARK:
+            return at if table.traits[point] & DIGIT != 0 else 0
+        at = after
+    return 0
+
+
+@inlined_kernel
+def _take_symbols(
+    texts: Utf8, i: int, table: Tables, takes: bool, out: Tokens, places: Places
+) -> int:
+    """Return the number of symbols of a text; append them as words if there is room for them."""
+    at, end = texts.offsets[i], texts.offsets[i + 1]
+    first, count = out.normal_offsets[i], out.word_offsets[i]
+    position, symbols = first, 0
+    while at < end:
+        start = at
+        point, at = decode(texts.data, at)
+        if table.traits[point] & SYMBOL == 0:
+            continue
+        symbols += 1
+        if takes:
+            position = _begin_word(out, count, first, position)
+            _begin_place(places, count, start)
+            count += 1
+            position = encode(out.normal, position, point)
+            _end_place(places, count, at)
+    if position > first:
+        out.ends[count - 1] = position
+    out.normal_offsets[i + 1], out.word_offsets[i + 1] = position, count
+    return symbols
 
 
 @inlined_kernel
@@ -248,11 +459,16 @@ def _letters(eight: np.uint64) -> np.uint64:
     All bytes are compared at once. The highest bit of each byte is cleared; adding one number sets it
     from the first letter on, and adding another number sets it after the last letter.
     """
-    low = eight & ~HIGH_BITS
-    folded = low | _CASE
+    folded = eight & ~HIGH_BITS | _CASE
     letters = (folded + _FROM_A) & ~(folded + _AFTER_Z)
-    digits = (low + _FROM_0) & ~(low + _AFTER_9)
-    return np.uint64((letters | digits) & ~eight & HIGH_BITS)
+    return np.uint64((letters & ~eight & HIGH_BITS) | _digits(eight))
+
+
+@inlined_kernel
+def _digits(eight: np.uint64) -> np.uint64:
+    """Return the highest bit of each of eight bytes that is an ASCII digit."""
+    low = eight & ~HIGH_BITS
+    return np.uint64((low + _FROM_0) & ~(low + _AFTER_9) & ~eight & HIGH_BITS)
 
 
 @inlined_kernel

@@ -83,7 +83,16 @@ def decode(data: ByteArray, at: int) -> tuple[np.int64, int]:
 
 
 @inlined_kernel
-def encode(out: ByteArray, at: int, point: int) -> int:
+def decode_before(data: ByteArray, end: int) -> tuple[np.int64, int]:
+    """Return the code point that ends before a byte of valid UTF-8, and where it starts."""
+    at = end - 1
+    while data[at] & 0xC0 == 0x80:
+        at -= 1
+    return decode(data, at)[0], at
+
+
+@inlined_kernel
+def encode(out: ByteArray, at: int, point: int | np.int64) -> int:
     """Write a code point as UTF-8; return the position after it."""
     if point < 0x80:
         out[at] = point

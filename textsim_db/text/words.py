@@ -1,14 +1,9 @@
-"""The words of texts as numbers, for comparisons that need no dictionary, and their places in a text.
-
-A text is cut at spaces, and then before each character that begins a word. The normal form of each part
-has the words of this part, because the normal form joins no characters across such a border.
-"""
+"""The words of texts as numbers, for comparisons that need no dictionary, and their places in a text."""
 
 from __future__ import annotations
 
-import re
 import unicodedata
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from functools import lru_cache
 from itertools import pairwise
 from typing import NamedTuple
@@ -25,11 +20,25 @@ from textsim_db.text.hashing import (
     is_taken,
     number_at,
 )
-from textsim_db.text.nfkc import MARK, SEPARATOR, SPACELESS, UNASSIGNED, tables
-from textsim_db.text.numba_compiler import BoolArray, Int32Array, Int64Array, inlined_kernel, kernel
+from textsim_db.text.nfkc import (
+    SPACELESS,
+    Tables,
+    find_unstable,
+    join_broken_words,
+    prepare_pieces,
+    tables,
+)
+from textsim_db.text.numba_compiler import (
+    BoolArray,
+    ByteArray,
+    Int32Array,
+    Int64Array,
+    inlined_kernel,
+    kernel,
+)
 from textsim_db.text.storable_text import to_bytes
-from textsim_db.text.tokens import Tokens, tokenize
-from textsim_db.text.utf8 import same_spans
+from textsim_db.text.tokens import Tokens, split_with_places
+from textsim_db.text.utf8 import Utf8, concatenate, same_spans
 
 
 def word_numbers(tokens: Tokens) -> Int32Array:
@@ -74,12 +83,6 @@ def _slot_of(tokens: Tokens, table: HashTable, firsts: Int32Array, word: int) ->
     return slot
 
 
-_SPACE = r"\t-\r\x1c-\x20\x85\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000"
-PIECES = re.compile(f"[{_SPACE}]+|[^{_SPACE}]+[{_SPACE}]*")
-"""The pieces of a text between spaces; each but the first has the spaces after it."""
-_ASCII_WORDS = re.compile("[0-9A-Za-z]+")
-
-
 class WordPlaces(NamedTuple):
     """The place of each word of a text."""
 
@@ -93,117 +96,83 @@ class WordPlaces(NamedTuple):
         return WordPlaces(self.starts[are_chosen], self.ends[are_chosen])
 
     def of_characters(self, text: str, words: Sequence[str]) -> WordPlaces:
-        """Return the places of the characters of words with one space between them.
+        """Return the places of the characters of words, and of the space between two of them.
 
         If the characters of a word are others in the text, such as "ﬁ" for "fi", each has the place of
         the word.
         """
         places: list[tuple[int, int]] = []
+        was_spaceless = True
         for word, start, end in zip(words, self.starts.tolist(), self.ends.tolist(), strict=True):
-            if places:
+            if places and not (was_spaceless and is_spaceless(word)):
                 places.append((places[-1][1], start))
-            if _characters_of(text[start:end]) == list(word):
+            was_spaceless = is_spaceless(word)
+            if list(map(_folded, text[start:end])) == list(word):
                 places += [(start + k, start + k + 1) for k in range(len(word))]
             else:
                 places += [(start, end)] * len(word)
-        return _of_pairs(places)
+        return WordPlaces(*np.array(places, np.int64).reshape(-1, 2).T)
 
     def span(self, first: int, count: int) -> tuple[int, int]:
         """Return the characters before a run of words, and up to its end."""
         return int(self.starts[first]), int(self.ends[first + count - 1])
 
 
-def word_places(text: str) -> WordPlaces:
-    """Return the place of each word of the normal form of a text.
+def place_words(text: str) -> tuple[list[str], WordPlaces]:
+    """Return the words of the normal form of a text, and the place of each in the text.
 
-    If one character makes several words, such as the fraction in "½", they have the same place. Raises
-    DocumentError for NUL and lone surrogates.
+    A place reaches from the first to the last character of the word, with those between that the normal
+    form leaves out. If one character makes several words, such as the fraction in "½", they have the
+    same place. Raises DocumentError for NUL and lone surrogates.
     """
-    if text.isascii():
-        return _of_pairs([word.span() for word in _ASCII_WORDS.finditer(text)])
-    places: list[tuple[int, int]] = []
-    for piece in PIECES.finditer(text):
-        start, characters = piece.start(), piece.group()
-        if characters.isascii():
-            places += [word.span() for word in _ASCII_WORDS.finditer(text, *piece.span())]
-            continue
-        for part in _parts(characters):
-            last = start + part.first + _length_of_words(characters[part.first : part.end])
-            places += [(start + part.first, last)] * part.words
-    return _of_pairs(places)
+    body, table = concatenate([to_bytes(text)]), tables()
+    character_of = np.cumsum(body.data & 0xC0 != 0x80) - 1
+    firsts = lasts = character_of
+    if find_unstable(body, table)[0]:
+        body, firsts, lasts = _normalize_with_places(body.data, table, character_of)
+    tokens, places = split_with_places(body, table)
+    words = tokens.words(np.arange(len(tokens.starts)))
+    return words, WordPlaces(firsts[places.starts], lasts[places.ends - 1] + 1)
 
 
-def _of_pairs(places: list[tuple[int, int]]) -> WordPlaces:
-    starts, ends = np.array(places, np.int64).reshape(-1, 2).T
-    return WordPlaces(starts, ends)
+def _normalize_with_places(
+    text: ByteArray, table: Tables, character_of: Int64Array
+) -> tuple[Utf8, Int64Array, Int64Array]:
+    """Return a text in NFKC, and the first and last character of the text for each byte: (bytes,) each.
 
-
-def words_of_pieces(pieces: Sequence[str]) -> list[list[str]]:
-    """Return the words of each piece of a text."""
-    normal = tokenize([to_bytes(piece) for piece in pieces])
-    words = normal.words(np.arange(len(normal.starts)))
-    return [words[i:j] for i, j in pairwise(normal.word_offsets.tolist())]
-
-
-def cut_before_words(piece: str) -> Iterator[str]:
-    """Cut a piece before each character whose NFKC form begins a word.
-
-    A character that also continues a word, such as the fraction in "x½", is not cut off.
+    character_of: the character that each byte of the text belongs to.
     """
-    return (piece[part.first : part.end] for part in _parts(piece))
-
-
-class _Part(NamedTuple):
-    """A part of a piece that begins with a word, or is the first part."""
-
-    first: int
-    """The characters before it."""
-    end: int
-    """The characters up to its end."""
-    words: int
-    """The words that begin in it."""
-
-
-def _parts(piece: str) -> Iterator[_Part]:
-    start, words, inside = 0, 0, SEPARATOR
-    for i, character in enumerate(piece):
-        begun, continues = 0, False
-        for k, now in enumerate(_kinds_of(character)):
-            if now == SEPARATOR:
-                inside = SEPARATOR
-            elif inside == SEPARATOR or now == SPACELESS or (inside == SPACELESS and now != MARK):
-                begun, inside = begun + 1, now
-            else:
-                continues |= k == 0
-        if begun and not continues and i > start:
-            yield _Part(start, i, words)
-            start, words = i, 0
-        words += begun
-    yield _Part(start, len(piece), words)
-
-
-def _length_of_words(part: str) -> int:
-    """Return the characters of a part without the characters after its last word."""
-    end = len(part)
-    while end and all(kind == SEPARATOR for kind in _kinds_of(part[end - 1])):
-        end -= 1
-    return end
-
-
-def _characters_of(text: str) -> list[str]:
-    """Return the normal form of each character alone."""
-    return [unicodedata.normalize("NFKC", character).lower() for character in text]
+    at = np.zeros(len(text), np.int64)
+    joined = join_broken_words(text, table, at)
+    of_joined = np.zeros(2 * len(joined), np.int64)
+    prepared, cuts = prepare_pieces(joined, table, 1, of_joined)
+    if not len(prepared):
+        return concatenate([b""]), at[:0], at[:0]
+    characters = character_of[at[of_joined[: len(prepared)]]]
+    is_changed = find_unstable(Utf8(prepared, cuts), table)
+    pieces, firsts, lasts = list[bytes](), list[Int64Array](), list[Int64Array]()
+    bounds = np.unique(np.append(np.flatnonzero(is_changed), np.flatnonzero(is_changed) + 1))
+    bounds = np.unique(np.concatenate([[0], bounds, [len(is_changed)]]))
+    for first, last in pairwise(bounds.tolist()):
+        span = slice(cuts[first], cuts[last])
+        piece, of_piece = prepared[span].tobytes(), characters[span]
+        if is_changed[first]:
+            piece = unicodedata.normalize("NFKC", piece.decode()).encode()
+            firsts.append(np.full(len(piece), of_piece[0]))
+            lasts.append(np.full(len(piece), of_piece[-1]))
+        else:
+            firsts.append(of_piece)
+            lasts.append(of_piece)
+        pieces.append(piece)
+    return concatenate([b"".join(pieces)]), np.concatenate(firsts), np.concatenate(lasts)
 
 
 def is_spaceless(word: str) -> bool:
     """Return whether a word is of a script that is written without spaces."""
-    return SPACELESS in _kinds_of(word[0])
+    return bool(tables().kind[ord(word[0])] == SPACELESS)
 
 
 @lru_cache(maxsize=4096)
-def _kinds_of(character: str) -> list[int]:
-    """Return the kind of each character in the NFKC form of a character."""
-    table = tables()
-    if table.order[ord(character)] == UNASSIGNED:
-        return [SEPARATOR]
-    return [int(table.kind[ord(each)]) for each in unicodedata.normalize("NFKC", character)]
+def _folded(character: str) -> str:
+    lower = tables().lower
+    return "".join(chr(lower[ord(c)]) for c in unicodedata.normalize("NFKC", character))

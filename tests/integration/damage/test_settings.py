@@ -17,7 +17,7 @@ SETTINGS = {
     "bands": "17",
     "rows": "6",
     "seed": "2",
-    "recipe": "3",
+    "recipe": "2",
     "stop_words": "'{the,dog}'",
     "language": "'auto'",
     "stop_words_by_language": None,
