@@ -107,7 +107,7 @@ def find_shingles(tokens: Tokens, shingle: Shingle) -> Shingles:
 
 
 def characters(tokens: Tokens) -> tuple[ByteArray, Int64Array]:
-    """Return the normal forms without the spaces between words of spaceless scripts, and their bounds."""
+    """Return normal forms without the spaces between words of spaceless scripts, and their bounds."""
     return _characters(tokens, tables())
 
 
