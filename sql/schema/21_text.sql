@@ -151,6 +151,29 @@ LANGUAGE sql IMMUTABLE PARALLEL SAFE
 RETURN CASE unit WHEN 'word' THEN string_to_array(form, ' ')
     ELSE string_to_array(textsim._without_spaces(form), NULL) END;
 
+-- The runs of n characters of a normal form, in any order and repeated, or all of them if there are fewer.
+-- A place in a text of more than one byte a character is found by reading the text up to it, so the text is cut into
+-- pieces of n characters, once from each of its first n places. No normal form has the character _.
+CREATE OR REPLACE FUNCTION textsim._char_runs(form text, n integer) RETURNS SETOF text
+LANGUAGE sql IMMUTABLE PARALLEL SAFE
+BEGIN ATOMIC
+    SELECT unnest(CASE
+        WHEN length(f.body) < n THEN array_remove(ARRAY[f.body], '')
+        WHEN n > 100 THEN textsim._shingles_of(string_to_array(f.body, NULL), n, '')
+        ELSE string_to_array(rtrim(regexp_replace(
+            substr(f.body, i, (length(f.body) - i + 1) / n * n) COLLATE "C", format('.{%s}', n), '\&_', 'g'), '_'), '_')
+        END)
+    FROM (SELECT textsim._without_spaces(form) AS body OFFSET 0) f
+    CROSS JOIN LATERAL generate_series(1, CASE WHEN length(f.body) < n OR n > 100 THEN 1 ELSE n END) i;
+END;
+
+-- The distinct shingles of n characters of a normal form, in any order.
+CREATE OR REPLACE FUNCTION textsim._char_shingles(form text, n integer) RETURNS text[]
+LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    RETURN array(SELECT DISTINCT r COLLATE "C" FROM textsim._char_runs(form, n) r);
+END $$;
+
 CREATE OR REPLACE FUNCTION textsim._shingles_of_form(form text, unit text, n integer) RETURNS text[]
 LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN

@@ -346,7 +346,8 @@ def prepare_pieces(
             position = copy_span(text, start, at, out, position)
             marks, joining = 0, 0
             if len(places):
-                places[first:position] = np.arange(start, at)
+                for k in range(start, at):  # the assignment to a slice takes long to compile
+                    places[first + k - start] = k
             continue
         point, at = decode(text, at)
         traits = table.traits[point]
@@ -375,7 +376,8 @@ def prepare_pieces(
                 out[position] = SPACE
                 position += 1
         if len(places):
-            places[first:position] = start
+            for k in range(first, position):
+                places[k] = start
     cuts[pieces + 1] = position
     return out[:position], cuts[: pieces + 2]
 
