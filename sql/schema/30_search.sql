@@ -92,7 +92,7 @@ BEGIN ATOMIC
     WHERE unit = 'word' AND word_ids IS NULL;
 END;
 
--- Whether a set of so many shingles has surely no room in a tsvector beside another one. A character has a byte or
+-- Whether two sets of this number of shingles surely have no room in one tsvector. A character has a byte or
 -- more, and the id of a word may have ten digits.
 CREATE OR REPLACE FUNCTION textsim._is_long(shingles integer, unit text, n integer) RETURNS boolean
 LANGUAGE sql IMMUTABLE PARALLEL SAFE

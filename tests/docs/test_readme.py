@@ -67,7 +67,7 @@ def test_the_docs_name_the_address_of_the_compose_file() -> None:
     pages = [text for text in TEXTS.values() if "docker compose up" in text]
     assert pages
     for text in pages:
-        assert f"postgresql://{user}:textsim@127.0.0.1:5432/{name}" in text
+        assert f"postgresql://{user}:$TEXTSIM_PASSWORD@127.0.0.1:5432/{name}" in text
 
 
 @pytest.mark.more
