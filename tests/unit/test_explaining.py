@@ -10,7 +10,15 @@ from hypothesis import given, strategies as st
 from tests.support.html import Html
 from tests.support.random_texts import random_text
 from textsim_db.errors import ConfigurationError, DocumentError
-from textsim_db.measures import MEASURES, jaccard, levenshtein, shingles, signature_estimate, words
+from textsim_db.measures import (
+    MEASURES,
+    distinctions,
+    jaccard,
+    levenshtein,
+    shingles,
+    signature_estimate,
+    words,
+)
 from textsim_db.measures.explanation import explain
 from textsim_db.measures.word_diff import Change, differences, tokens
 from textsim_db.review.report_pages import comparison_page
@@ -94,7 +102,7 @@ def test_contractions_are_split_into_words() -> None:
         ("es ist sicher", "es ist nicht sicher", ["negations"]),
         ("on Monday at 3", "on Friday at 4", ["dates", "numbers"]),
         ("due 2024-05-01", "due 2024-06-01", ["numbers"]),
-        ("pay 5 euro", "pay 50 dollars", []),
+        ("pay 5 euro", "pay 50 dollars", ["numbers"]),
         ("the same", "The same!", []),
         ("", "5", []),
         ("---", "5", []),
@@ -103,11 +111,47 @@ def test_contractions_are_split_into_words() -> None:
         ("covid19 is bad", "covid20 is bad", ["numbers"]),
         ("covid19 is bad", "apple3 is bad", []),
         ("the 3rd of", "the 4th of", ["numbers"]),
+        ("a bottle of 500 ml", "a bottle of 1 l", ["numbers"]),
+        ("Flat A, 3-B", "Flat C, 3-C", ["numbers"]),
+        ("at −5 degrees", "at 5 degrees", ["numbers"]),
+        ("a == b", "a != b", ["symbols"]),
+        ("for 5 €", "for 5 $", ["symbols"]),
+        ("good ★★★", "good ★", ["symbols"]),
+        ("with sugar", "without sugar", ["negations"]),
+        ("I dont know", "I know", ["negations"]),
+        ("Er hat ein Auto", "Er hat kein Auto", ["negations"]),
+        ("C'est vrai", "Ce n'est pas vrai", []),  # the word c differs, too
+        ("Il est là", "Il n'est pas là", ["negations"]),
+        ("Het is een fout", "Het is geen fout", ["negations"]),
+        ("To jest prawda", "To nie jest prawda", ["negations"]),
+        ("Hän on täällä", "Hän ei ole täällä", []),  # the verb differs, too
+        ("He es seguro", "He no es seguro", ["negations"]),
+        ("É seguro", "Não é seguro", ["negations"]),
+        ("Det är säkert", "Det är inte säkert", ["negations"]),
+        ("Это верно", "Это не верно", ["negations"]),
+        ("Είναι σωστό", "Δεν είναι σωστό", ["negations"]),
+        ("Bu doğru", "Bu doğru değil", ["negations"]),
+        ("Ez igaz", "Ez nem igaz", ["negations"]),
+        ("Ini benar", "Ini tidak benar", ["negations"]),
+        ("Tôi biết", "Tôi không biết", ["negations"]),
+        ("هذا صحيح", "هذا غير صحيح", ["negations"]),
+        ("זה נכון", "זה לא נכון", ["negations"]),
+        ("यह सही है", "यह सही नहीं है", ["negations"]),
+        ("这很安全", "这不安全", ["negations"]),
+        ("行きます", "行きません", ["negations"]),
+        ("ปลอดภัย", "ไม่ปลอดภัย", ["negations"]),
+        ("у понедельник", "у пятница", ["dates"]),
+        ("lunedì", "giovedì", ["dates"]),
     ],
 )
 def test_small_but_decisive_differences_are_named(a: str, b: str, expected: list[str]) -> None:
     assert differences(tokens(a), tokens(b)).distinctions == expected
     assert differences(tokens(b), tokens(a)).distinctions == expected
+
+
+def test_lists_of_kinds_are_words_of_normal_forms() -> None:
+    for word in distinctions._KINDS:
+        assert words(word) == [word]
 
 
 def test_an_explanation_has_measures_shingles_and_parts() -> None:

@@ -12,6 +12,7 @@ from itertools import groupby, pairwise
 from typing import NamedTuple
 
 from textsim_db.measures.alignment import alignment
+from textsim_db.measures.distinctions import kinds_of_run, symbols
 from textsim_db.results.html import end_of_start, escaped, left_out, start_of_end
 from textsim_db.text.tokens import normal_form
 from textsim_db.text.words import is_spaceless, place_words
@@ -19,38 +20,6 @@ from textsim_db.text.words import is_spaceless, place_words
 _CANNOT = re.compile("cannot", re.IGNORECASE | re.ASCII)
 _CONTRACTED = ("n'", "n’", "N'", "N’")
 _STEMS = {"ca": "can", "wo": "will", "sha": "shall"}
-_NEGATIONS = """
-not no never none nor neither nobody nothing nowhere without cannot
-nicht kein keine keinen keinem keiner keines nie niemals nichts ohne
-ne pas jamais rien aucun aucune sans nunca nada ningún ninguna sin
-non mai senza não nem sem niet geen nooit zonder
-inte ingen inget aldrig ikke ei не нет ни никогда без bez
-"""
-"""Negations in English, German, French, Spanish, Italian, Portuguese, Dutch, Scandinavian and Slavic."""
-_DATES = """
-january february march april june july august september october november december monday
-tuesday wednesday thursday friday saturday sunday today tomorrow yesterday januar februar märz
-mai juni juli oktober dezember montag dienstag mittwoch donnerstag freitag samstag sonntag
-heute morgen gestern janvier février mars avril juin juillet août septembre octobre novembre
-décembre lundi mardi mercredi jeudi vendredi samedi dimanche enero febrero marzo abril mayo
-junio julio agosto septiembre octubre noviembre diciembre lunes martes miércoles jueves viernes
-sábado domingo
-"""
-"""Months and days in English, German, French and Spanish. A date in digits counts as numbers."""
-_NUMERALS = """
-two three four five six seven eight nine ten eleven twelve twenty thirty forty fifty hundred thousand
-million first second third fourth fifth sixth seventh eighth ninth tenth
-zwei drei vier fünf sechs sieben acht neun zehn elf zwölf hundert tausend
-deux trois quatre cinq sept huit neuf dix onze douze cent mille
-dos tres cuatro cinco seis siete ocho nueve diez once doce cien mil
-ii iii iv vi vii viii ix xi xii xiii xiv xv xvi xvii xviii xix xx
-"""
-"""Numerals in words in English, German, French and Spanish, and Roman ones that are no other word."""
-_KINDS = (
-    dict.fromkeys(_NUMERALS.split(), "numerals")
-    | dict.fromkeys(_NEGATIONS.split(), "negations")
-    | dict.fromkeys(_DATES.split(), "dates")
-)
 
 
 class Change(StrEnum):
@@ -89,7 +58,8 @@ class Differences(NamedTuple):
     distinctions: list[str]
     """The kinds of the different words, if all are "dates", "negations", "numbers" or "numerals".
 
-    Both texts of such a pair may be needed. It is empty if other words differ or no words differ.
+    If no words differ, but symbols do, such as "==" and "!=" or currencies, it is "symbols". Both texts
+    of such a pair may be needed. It is empty if other words differ.
     """
 
 
@@ -140,32 +110,33 @@ def differences(a: Iterable[Token], b: Iterable[Token]) -> Differences:
     one, other = list(a), list(b)
     lefts, rights = iter(one), iter(other)
     pairs: list[tuple[bool, str, str]] = []
-    kinds: set[str] = set()
+    runs: list[list[tuple[str, str]]] = [[]]
     words = alignment([token.word for token in one], [token.word for token in other])
     for left, right in zip(*words, strict=True):
         if left != right:
-            kinds |= _kinds(str(left or ""), str(right or ""))
+            runs[-1].append((str(left or ""), str(right or "")))
+        elif runs[-1]:
+            runs.append([])
         texts = (
             "" if left is None else next(lefts).text,
             "" if right is None else next(rights).text,
         )
         pairs.append((left == right, *texts))
     parts = [_part(same, list(run)) for same, run in groupby(pairs, lambda pair: pair[0])]
+    if not any(runs):
+        texts_differ = _symbols(one) != _symbols(other)
+        return Differences(parts, ["symbols"] if texts_differ else [])
+    kinds = {kind for run in runs if run for kind in kinds_of_run(run, _are_spaceless(run))}
     have_words = any(token.word for token in one) and any(token.word for token in other)
     return Differences(parts, sorted(kinds) if have_words and "" not in kinds else [])
 
 
-def _kinds(left: str, right: str) -> set[str]:
-    """Return the kinds of two words that are aligned; an empty word stands for a gap."""
-    if left and right and _without_digits(left) == _without_digits(right):
-        return {"numbers"}
-    return {
-        "numbers" if word[0].isnumeric() else _KINDS.get(word, "") for word in (left, right) if word
-    }
+def _symbols(tokens: Iterable[Token]) -> list[str]:
+    return symbols("".join(token.text for token in tokens))
 
 
-def _without_digits(word: str) -> str:
-    return "".join(character for character in word if not character.isnumeric())
+def _are_spaceless(run: Sequence[tuple[str, str]]) -> bool:
+    return all(is_spaceless(word) for pair in run for word in pair if word)
 
 
 def _part(same: bool, run: list[tuple[bool, str, str]]) -> Part:
