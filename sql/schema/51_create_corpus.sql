@@ -110,7 +110,7 @@ BEGIN
     c.golden_buckets := textsim._stored_buckets(plain, c.golden_signature, NULL);
     c.created_at := now();
     c.created_with := '{}';
-    -- What is NULL takes the default of its column.
+    -- A field that is NULL takes the default of its column.
     EXECUTE format($query$
         INSERT INTO textsim.corpus (%1$s) OVERRIDING USER VALUE SELECT %1$s FROM (SELECT ($1).*) c
         ON CONFLICT ON CONSTRAINT corpus_name_key DO NOTHING

@@ -14,7 +14,7 @@ PACKAGE: Final = Path(textsim_db.__file__).parent
 THRESHOLDS: Final = {"threshold", "close", "unique_from", "edge"}
 """Names of values that a similarity is compared with."""
 DECIDES_NOTHING: Final = {
-    # What these leave out cannot reach the threshold.
+    # Pairs that these functions leave out cannot reach the threshold.
     "compare/brute_force.py:_overlaps",
     "compare/jaccard.py:may_reach",
     "compare/promising_pairs.py:_is_promising",

@@ -69,7 +69,7 @@ class Operation:
     columns: tuple[str, ...] = ()
     """The fields of the result's rows that are printed; empty if the result has no rows."""
     noun: str = ""
-    """What a row is, such as "pair"; the last message has the number of rows."""
+    """A row as a noun, such as "pair"; the last message has the number of rows."""
     note_none: Callable[[Call], None] | None = None
     """Prints why there may be no rows."""
     show: Callable[[Call], None] | None = None
@@ -77,11 +77,11 @@ class Operation:
     done: str = ""
     """The message of a method that returns nothing or a number of documents; the call fills it in."""
     progress: tuple[str, str] | None = None
-    """What is done with what, such as ("removing", "documents")."""
+    """The words of the progress, such as ("removing", "documents")."""
     computes: bool = True
     """Whether kernels compute. Then the golden signature is compared when the corpus is opened."""
     asks: str = ""
-    """What the command asks to do, except with --yes."""
+    """The action that the user confirms, except with --yes."""
     defaults: Mapping[str, Any] = field(default_factory=dict)
     """Defaults of options that are not those of the method."""
     variants: Mapping[str, tuple[Any, Operation]] = field(default_factory=dict)

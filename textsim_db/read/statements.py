@@ -402,7 +402,7 @@ SELECT id, key, pg_catalog.array_send(word_ids), normal_form FROM {document} WHE
 """
 IDS_OF_MEMBERS: Final[LiteralString] = "SELECT id FROM {document} WHERE key = ANY (%s)"
 
-# What the server computes. The share of equal values is divided as Python divides it.
+# Similarities that the server computes. The share of equal values is divided as Python divides it.
 
 _SHARE: Final[LiteralString] = """
     (SELECT count(*) FILTER (WHERE u.a = u.b)::double precision / count(*)

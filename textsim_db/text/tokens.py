@@ -171,7 +171,7 @@ def words(text: str) -> list[str]:
 
 
 class Places(NamedTuple):
-    """Where the words of texts are in the texts that are split; empty if nobody asks."""
+    """The places of words in the texts that are split; empty if nobody asks."""
 
     starts: Int32Array
     """The first byte of each word: (words,)."""
