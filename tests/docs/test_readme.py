@@ -19,7 +19,12 @@ from textsim_db.db.embedded_server import DATA_DIR_VARIABLE
 README = (ROOT / "README.md").read_text("utf-8")
 TEXTS = {page: page.read_text("utf-8") for page in PAGES}
 LINK = re.compile(r"\]\(([^)\s]+)\)")
-OUTSIDE = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "benchmarks" / "README.md"]
+OUTSIDE = [
+    *(
+        ROOT / name
+        for name in ("README.md", "CONTRIBUTING.md", "benchmarks/README.md", "docs/llms.txt")
+    )
+]
 
 
 def test_the_readme_is_short() -> None:
