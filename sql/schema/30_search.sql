@@ -68,7 +68,7 @@ WHEN n > 3 OR word_ids IS NULL THEN
     textsim._shingles_of_form(coalesce(form, textsim._normal_form_of(word_ids)), unit, n) END;
 
 -- The shingles of a document as texts, in any order and repeated; equal shingles of two documents are equal texts.
--- Word shingles consist of the ids of the words. No word has the character =, so no word looks like an id.
+-- Word shingles consist of the ids of the words. A word without an id has = before it, so no word looks like an id.
 CREATE OR REPLACE FUNCTION textsim._shingle_texts(word_ids integer[], form text, unit text, n integer)
 RETURNS SETOF text
 LANGUAGE sql STABLE PARALLEL SAFE

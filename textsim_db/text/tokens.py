@@ -231,7 +231,7 @@ def _split_texts(
 
 
 _PLUS, _NUMBER_SIGN, _HYPHEN, _MINUS = (ord(sign) for sign in "+#-\u2212")
-_PLUSES, _HYPHENS, _SIGN_BIT = (_EACH * np.uint64(byte) for byte in (_PLUS, _HYPHEN, 0x08))
+_PLUSES, _MINUSES, _SIGN_BIT = (_EACH * np.uint64(byte) for byte in (_PLUS, _HYPHEN, 0x08))
 _GRAVE, _ACUTE, _DOT_ABOVE, _SHARP_S = 0x300, 0x301, 0x307, 0xDF
 
 
@@ -248,7 +248,7 @@ def is_plain(data: ByteArray, start: int, end: int) -> bool:
         bits |= here
         # "#" and "+" differ in one bit.
         signs |= zero_bytes((here | _SIGN_BIT) ^ _PLUSES) & _letters(before)
-        signs |= zero_bytes(here ^ _HYPHENS) & ~_letters(before) & _digits(after)
+        signs |= zero_bytes(here ^ _MINUSES) & ~_letters(before) & _digits(after)
     for k in range(last + 1, end):
         bits |= np.uint64(data[k])
         is_after_letter = _letters(np.uint64(data[k - 1])) != 0
