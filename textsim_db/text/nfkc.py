@@ -182,7 +182,7 @@ def find_unstable(texts: Utf8, table: Tables) -> BoolArray:
 
 _BLANK, _TAB, _LINE_FEED, _RETURN, _HYPHEN = map(ord, " \t\n\r-")
 _LOW_BITS = ~HIGH_BITS
-_HYPHENS = np.uint64(0x0101010101010101 * _HYPHEN)
+_EIGHT_HYPHENS = np.uint64(0x0101010101010101 * _HYPHEN)
 _BLANKS = np.uint64(0x0101010101010101 * _BLANK)
 _ABOVE_CONTROL = np.uint64(0x0101010101010101 * 0xF0)  # bits that no tab or line end has
 
@@ -202,7 +202,7 @@ def has_broken_word(data: ByteArray, start: int, end: int, table: Tables) -> boo
     last = end - 1 - (end - 1 - start) % 8
     for k in range(start, last, 8):  # without branches, so that it takes 32 bytes at once
         eight, ahead = load64(data, k), load64(data, k + 1)
-        is_hyphen, is_end = zero_bytes(eight ^ _HYPHENS), zero_bytes(ahead & _ABOVE_CONTROL)
+        is_hyphen, is_end = zero_bytes(eight ^ _EIGHT_HYPHENS), zero_bytes(ahead & _ABOVE_CONTROL)
         hyphens |= is_hyphen & is_end
         dashes |= is_hyphen & zero_bytes(ahead ^ _BLANKS)
         blanks |= zero_bytes(eight ^ _BLANKS) & is_end
