@@ -89,7 +89,7 @@ _KINDS = (
     | dict.fromkeys(_NEGATIONS.split(), "negations")
 )
 _LONGEST_RUN = 8
-"""The characters of a run of a spaceless script that may be one negation with the word that it changes."""
+"""The characters of a run of a spaceless script that may be one negation with its word."""
 
 
 def kinds_of_run(run: Sequence[tuple[str, str]], are_spaceless: bool) -> Iterable[str]:
