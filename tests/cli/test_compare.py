@@ -99,7 +99,7 @@ def test_keys(textsim: Textsim, database_url: str) -> None:
 
 
 def test_texts_without_words(textsim: Textsim) -> None:
-    for a, b in ("%", "%"), ("\U0001f44d", "\U0001f44e"):
+    for a, b in ("%", "%"), ("…", "?!"):
         result = textsim("compare", a, b)
         assert "the texts have no words" in result.stderr
         assert a in result.stdout

@@ -35,7 +35,7 @@ def test_another_recipe_is_reported(news: Textsim, database_url: str) -> None:
         connection.execute("UPDATE textsim.corpus SET recipe = 99")
     (row,) = rows(news("check", "--format", "jsonl", status=1))
     assert row["kind"] == "setting"
-    assert "it is 99, but the corpus was created with 2" in row["detail"]
+    assert "it is 99, but the corpus was created with 3" in row["detail"]
     assert "skipped: " in news("corpus", "list").stderr
     assert "99" in news("query", "news", "text", status=2).stderr
 
