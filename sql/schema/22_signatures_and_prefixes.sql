@@ -226,17 +226,6 @@ RETURN threshold IS NULL OR textsim._ratio(
     least(a, b, shared + greatest(a, b) - textsim._count_rows(greatest(a, b), threshold)), a, b)
     >= threshold;
 
--- Each list of matches asks this function, and textsim_db.compare.verify in Python. Copies are matches by any rule,
--- so they may be listed without it.
-CREATE OR REPLACE FUNCTION textsim._is_match(similarity double precision, threshold double precision) RETURNS boolean
-LANGUAGE sql IMMUTABLE PARALLEL SAFE
-RETURN similarity >= threshold;
-
--- Whether documents of a and b shingles can be as similar; it only saves work, and decides nothing.
-CREATE OR REPLACE FUNCTION textsim._may_reach(a integer, b integer, threshold double precision) RETURNS boolean
-LANGUAGE sql IMMUTABLE PARALLEL SAFE
-RETURN least(a, b)::double precision / greatest(a, b) >= threshold;
-
 -- The signature in an exact corpus: the low halves of the smallest values in order, with common shingles last.
 CREATE OR REPLACE FUNCTION textsim._smallest_values(
     corpus_id integer, shingle_values bigint[], threshold double precision)

@@ -124,18 +124,6 @@ BEGIN
     PERFORM textsim._lock_parts(corpus_id, bits);
 END $$;
 
--- Whether the documents of two keys are taken for one: they match, and nobody judged them different.
--- Each way to keep twins out asks this function, and textsim_db.compare.verify in Python.
-CREATE OR REPLACE FUNCTION textsim._merges(c textsim.corpus, key text, other_key text, similarity double precision)
-RETURNS boolean
-LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp SET enable_seqscan = off AS $$
-BEGIN
-    RETURN textsim._is_match(similarity, c.threshold) AND NOT EXISTS (
-        SELECT FROM textsim.judgement j
-        WHERE j.origin = coalesce(c.origin, c.id) AND j.verdict = 'different'
-            AND j.a = least(key COLLATE "C", other_key) AND j.b = greatest(key COLLATE "C", other_key));
-END $$;
-
 -- The similarity from which on a twin keeps a document out: 0, any; 1, only one with the same shingles; infinity, none.
 CREATE OR REPLACE FUNCTION textsim._unique_from(force boolean, copies boolean) RETURNS double precision
 LANGUAGE sql IMMUTABLE PARALLEL SAFE

@@ -25,7 +25,7 @@ from tests.support.commands import Textsim, process
 from tests.support.connections import Connection
 from tests.support.proxy import Proxy
 from tests.support.waiting import wait_for
-from textsim_db.cli import prometheus
+from textsim_db.cli import serve_metrics
 from textsim_db.sync.worker_state import (
     ALIVE_SECONDS,
     READY_SECONDS,
@@ -182,7 +182,7 @@ def test_probes_fail_without_progress() -> None:
 
 
 def test_a_port_in_use_or_out_of_range(textsim: Textsim) -> None:
-    with prometheus.served("127.0.0.1", 0, list, {}) as address:
+    with serve_metrics.served("127.0.0.1", 0, list, {}) as address:
         port = address.rpartition(":")[2]
         assert "in use" in textsim("worker", "--metrics-port", port, status=2).stderr
     assert "65535" in textsim("worker", "--metrics-port", "70000", status=2).stderr
@@ -278,7 +278,7 @@ def test_each_alert_fires_and_none_without_reason(tmp_path: Path) -> None:
 
 
 def free_port() -> int:
-    with prometheus.served("127.0.0.1", 0, list, {}) as address:
+    with serve_metrics.served("127.0.0.1", 0, list, {}) as address:
         return int(address.rpartition(":")[2])
 
 
@@ -320,7 +320,7 @@ def test_postgres_exporter_gives_the_same_metrics(
     finally:
         started.terminate()
         started.wait()
-    own = samples(prometheus.exposition(db.metrics()))
+    own = samples(serve_metrics.exposition(db.metrics()))
     assert own
     for key, value in own.items():
         if key[0] == "textsim_pending_age_seconds":

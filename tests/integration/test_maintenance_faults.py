@@ -20,7 +20,7 @@ from tests.support.sources import (
 )
 from tests.support.waiting import wait_for
 from tests.support.workers import running_worker
-from textsim_db.sync import apply_changes, cut_pieces, faults, report_worker, upkeep
+from textsim_db.sync import apply_changes, cut_pieces, report_worker, step_faults, upkeep
 
 TEXT = "one two three four five"
 
@@ -165,7 +165,7 @@ def test_a_worker_goes_on_beside_broken_steps(
 ) -> None:
     monkeypatch.setattr(report_worker, "REPORT_SECONDS", 0.2)
     # A worker tries each broken step once, so that no step waits for those that are tried again.
-    monkeypatch.setattr(faults, "PAUSE_SECONDS", (60.0, 60.0))
+    monkeypatch.setattr(step_faults, "PAUSE_SECONDS", (60.0, 60.0))
     fine = db.create_corpus("fine")
     connection.execute("CREATE TABLE fine (id int PRIMARY KEY, body text)")
     fine.attach("fine", "id", "body")

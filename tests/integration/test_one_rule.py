@@ -12,7 +12,7 @@ import textsim_db as ts
 from tests.support.connections import Connection, value
 from tests.support.match_rule import SQL_RULE, put_rule
 from textsim_db.cluster import split_large_buckets
-from textsim_db.compare.verify import Criterion
+from textsim_db.compare.match_rule import Criterion
 from textsim_db.measures.by_name import JACCARD
 from textsim_db.read import bucket_pairs
 from textsim_db.review.corpus_documents import random_matches

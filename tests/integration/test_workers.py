@@ -22,7 +22,7 @@ from tests.support.sources import (
 )
 from tests.support.waiting import CLIENT_WAITS_FOR_A_LOCK, PATIENCE_SECONDS, wait_for, wait_until
 from tests.support.workers import running_worker
-from textsim_db.sync import faults, read_source, report_worker
+from textsim_db.sync import read_source, report_worker, step_faults
 from textsim_db.sync.pending_log import FAIL_TRIES
 from textsim_db.sync.pieces import Piece
 
@@ -68,7 +68,7 @@ def holder(
 ) -> Iterator[Connection]:
     """A connection that holds a lock of the attached table t, whose log has changes."""
     monkeypatch.setattr(read_source, "READING_PATIENCE", "10ms")
-    monkeypatch.setattr(faults, "LOCKED_SECONDS", (0.01, 0.05))
+    monkeypatch.setattr(step_faults, "LOCKED_SECONDS", (0.01, 0.05))
     make_table(connection)
     corpus.attach("t", "id", "body")
     connection.execute("INSERT INTO t SELECT i, 'row ' || i FROM generate_series(100, 200) i")

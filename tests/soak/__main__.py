@@ -1,8 +1,8 @@
-"""Run the soak test; see tests.soak.run."""
+"""Run the soak test; see tests.soak.steady_load."""
 
 import sys
 
-from tests.soak.run import main
+from tests.soak.steady_load import main
 
 if __name__ == "__main__":
     sys.exit(main())

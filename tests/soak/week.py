@@ -32,7 +32,7 @@ from typing import NamedTuple
 import psycopg
 
 import textsim_db as ts
-from tests.soak.run import Texts, finish
+from tests.soak.steady_load import Texts, finish
 from tests.support.connections import Connection
 from textsim_db.db import embedded_server
 

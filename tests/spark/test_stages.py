@@ -16,7 +16,7 @@ from textsim_db.cluster import linkages, split_large_buckets
 from textsim_db.cluster.join import Join
 from textsim_db.cluster.kept_linkage import keep_representatives
 from textsim_db.compare import pair_counts
-from textsim_db.compare.verify import Criterion
+from textsim_db.compare.match_rule import Criterion
 from textsim_db.errors import ConfigurationError, InputError
 from textsim_db.measures.by_name import JACCARD
 from textsim_db.settings.corpus_settings import CorpusSettings

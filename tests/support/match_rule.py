@@ -10,7 +10,7 @@ from typing import Any
 import numba
 import pytest
 
-from textsim_db.compare import verify
+from textsim_db.compare import match_rule
 
 LEAST_REFUSED, LEAST_COPY = 0.9, 0.99
 """The rule refuses what is as similar as the first, and not as the second."""
@@ -30,7 +30,7 @@ def _is_match(similarity: float, threshold: float) -> bool:
 
 def put_rule(monkeypatch: pytest.MonkeyPatch) -> None:
     """Refuse matches by the rule in this process."""
-    _replace(monkeypatch, verify.is_match, _is_match)
+    _replace(monkeypatch, match_rule.is_match, _is_match)
 
 
 def _replace(monkeypatch: pytest.MonkeyPatch, old: Any, function: Callable[..., object]) -> None:

@@ -14,6 +14,7 @@ from tests.support import reference
 from tests.support.document_rows import grams, rows_of
 from textsim_db.cluster.split_large_buckets import SAME, all_links, groups_of, joining_links
 from textsim_db.compare import pair_counts
+from textsim_db.compare.match_rule import Criterion
 from textsim_db.compare.packed_pairs import (
     ONLY_ROUND,
     BucketsOfDocuments,
@@ -25,7 +26,6 @@ from textsim_db.compare.packed_pairs import (
     pack,
     right_of,
 )
-from textsim_db.compare.verify import Criterion
 from textsim_db.measures.by_name import JACCARD
 from textsim_db.sketch.ragged import offsets_of
 

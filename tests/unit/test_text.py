@@ -24,7 +24,7 @@ from textsim_db.text.nfkc import PIECE_BYTES, join_broken_words, prepare_pieces,
 from textsim_db.text.shingles import find_shingles, shingles
 from textsim_db.text.storable_text import to_bytes
 from textsim_db.text.tokens import normal_form, tokenize, words
-from textsim_db.text.words import place_words
+from textsim_db.text.word_places import place_words
 
 ROOT = Path(__file__).parents[2]
 any_text = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"))

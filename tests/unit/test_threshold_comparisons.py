@@ -1,4 +1,4 @@
-"""Only compare/verify.py compares a similarity with a threshold to decide what matches."""
+"""Only compare/match_rule.py compares a similarity with a threshold to decide what matches."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ DECIDES_NOTHING: Final = {
 
 def test_one_module_compares_similarities_with_thresholds() -> None:
     places = {place for path in sorted(PACKAGE.rglob("*.py")) for place in _places(path)}
-    assert places == {"compare/verify.py:is_match", *DECIDES_NOTHING}
+    assert places == {"compare/match_rule.py:is_match", *DECIDES_NOTHING}
 
 
 def test_one_function_of_sql_compares_similarities_with_thresholds() -> None:

@@ -132,7 +132,7 @@ def _list_scopes(corpus: str | None, form: Format, database_url: str | None) -> 
 
 def _print_metrics(database_url: str | None) -> None:
     with needs_extra("prometheus", "the metrics need the package prometheus-client"):
-        from textsim_db.cli.prometheus import exposition
+        from textsim_db.cli.serve_metrics import exposition
     with connect(database_url) as db:
         typer.echo(exposition(db.metrics()), nl=False)
 

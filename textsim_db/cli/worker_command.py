@@ -137,9 +137,9 @@ def _metrics_served(db: Database, indexer: Worker, host: str, port: int | None) 
         return
     check_port(port, "--metrics-port")
     with needs_extra("prometheus", "the metrics need the package prometheus-client"):
-        from textsim_db.cli import prometheus
+        from textsim_db.cli import serve_metrics
     probes = {"/healthz": indexer.why_stuck, "/readyz": indexer.why_not_ready}
-    with prometheus.served(host, port, db.metrics, probes) as address:
+    with serve_metrics.served(host, port, db.metrics, probes) as address:
         log.info("metrics on %s/metrics", address, extra={"address": address})
         yield
 

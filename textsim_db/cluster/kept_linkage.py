@@ -16,7 +16,7 @@ from textsim_db.compare.jaccard import (
     shingle_set,
     similarity_with,
 )
-from textsim_db.compare.verify import NONE_APART, merges
+from textsim_db.compare.match_rule import NONE_APART, merges
 from textsim_db.sketch.ragged import Buckets
 from textsim_db.text.hashing import (
     SPREAD,

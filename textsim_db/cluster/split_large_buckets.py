@@ -9,6 +9,7 @@ import numpy as np
 
 from textsim_db.cluster.spanning_forest import ComponentsOf, Ids, Links, join, roots
 from textsim_db.compare.jaccard import Rows, jaccard_pairs
+from textsim_db.compare.match_rule import Criterion
 from textsim_db.compare.packed_pairs import (
     BucketsOfDocuments,
     Members,
@@ -18,7 +19,6 @@ from textsim_db.compare.packed_pairs import (
     right_of,
 )
 from textsim_db.compare.promising_pairs import promising_pairs
-from textsim_db.compare.verify import Criterion
 from textsim_db.text.numba_compiler import Int64Array
 
 LARGE_BUCKET = 256

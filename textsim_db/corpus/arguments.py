@@ -14,7 +14,7 @@ from textsim_db.write import document_inputs
 from textsim_db.write.document_inputs import Key, Scope
 
 if TYPE_CHECKING:
-    from textsim_db.compare.verify import Criterion
+    from textsim_db.compare.match_rule import Criterion
     from textsim_db.sketch.ragged import Parts
 
 
@@ -56,18 +56,18 @@ class CheckedArguments:
     def _criterion(
         self, measure: str, threshold: float | None, language: str | None, part: int | None = None
     ) -> Criterion:
-        from textsim_db.compare import verify
+        from textsim_db.compare import match_rule
         from textsim_db.measures import by_name
 
         by = by_name.measure_of(measure)
         limit = self._language(language)
         if by is by_name.JACCARD:
-            return verify.Criterion(by, self._search_threshold(threshold), limit, part)
+            return match_rule.Criterion(by, self._search_threshold(threshold), limit, part)
         if threshold is None:
             raise MeasureError(
                 f"{by.name} needs a threshold, because the threshold of the corpus is for jaccard"
             )
-        return verify.Criterion(by, by.check_threshold(threshold), limit, part)
+        return match_rule.Criterion(by, by.check_threshold(threshold), limit, part)
 
     def _scope(self, scope: Scope | None) -> str | None:
         """Return the scope of a document as it is stored."""

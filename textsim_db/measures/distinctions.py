@@ -1,7 +1,7 @@
 """The kinds of small differences that may decide: numbers, numerals, dates, negations and symbols.
 
-The lists are written as words of normal forms. The numerals, days, months and negations are those of the
-dictionaries of each language; forms of one word that is seldom written are left out.
+The lists hold frequent words, as they stand in normal forms. A word that means something else in another
+of these languages is left out. Numerals are those of four languages.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ inte ingen inget inga aldrig utan ikke ei aldri uten uden
 ne n pas jamais rien aucun aucune sans
 nunca nada ningún ninguna sin jamás tampoco
 não nem sem nenhum nenhuma
-non mai senza nessuno niente nulla
+non senza nessuno niente nulla
 nu fără nici niciun nicio
 nie bez nigdy żaden żadna żadne nikt nic
 není nikdy žádný žádná nejsou
 не нет ни никогда без ничего нельзя ні немає ніколи нема
 δεν δε μη μην χωρίσ όχι ποτέ
 değil yok hayir hiç
-en et emme ette eivät älä ilman
+emme ette eivät älä ilman
 nem sem nincs soha nélkül
 tidak bukan tanpa jangan belum
 không chẳng chưa đừng
@@ -80,7 +80,7 @@ ii iii iv vi vii viii ix xi xii xiii xiv xv xvi xvii xviii xix xx
 """
 """Numerals in words in English, German, French and Spanish, and Roman ones that are no other word."""
 _UNITS = """
-mm cm dm m km in ft yd mi mg g kg t lb lbs oz ml cl dl l gal pt s ms min h w kw kwh mw v mv a ma hz
+mm cm dm m km ft yd mi mg g kg t lb lbs oz ml cl dl l gal pt s ms min h w kw kwh mw v mv a ma hz
 khz mhz ghz kb mb gb tb kib mib gib c f usd eur gbp jpy chf euro euros dollar dollars
 """
 _KINDS = (

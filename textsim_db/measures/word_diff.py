@@ -15,7 +15,7 @@ from textsim_db.measures.alignment import alignment
 from textsim_db.measures.distinctions import kinds_of_run, symbols
 from textsim_db.results.html import end_of_start, escaped, left_out, start_of_end
 from textsim_db.text.tokens import normal_form
-from textsim_db.text.words import is_spaceless, place_words
+from textsim_db.text.word_places import is_spaceless, place_words
 
 _CANNOT = re.compile("cannot", re.IGNORECASE | re.ASCII)
 _CONTRACTED = ("n'", "n’", "N'", "N’")

@@ -9,7 +9,7 @@ import numpy as np
 
 from textsim_db.cluster import linkages
 from textsim_db.cluster.join import Join
-from textsim_db.compare.verify import Criterion
+from textsim_db.compare.match_rule import Criterion
 from textsim_db.db.binary_format import Array
 from textsim_db.db.engine import read_rows
 from textsim_db.db.store import Store

@@ -16,8 +16,8 @@ import numpy as np
 
 from textsim_db.cluster.join import Join
 from textsim_db.cluster.spanning_forest import FewLinks, Links
+from textsim_db.compare.match_rule import Criterion
 from textsim_db.compare.packed_pairs import is_among, left_of, pack, right_of
-from textsim_db.compare.verify import Criterion
 from textsim_db.db.binary_format import load_float8_array, load_int4_array
 from textsim_db.db.engine import Connection
 from textsim_db.db.store import Store

@@ -8,7 +8,7 @@ from typing import Any, LiteralString, NamedTuple
 import numpy as np
 
 from textsim_db.compare.brute_force import BINS
-from textsim_db.compare.verify import Criterion
+from textsim_db.compare.match_rule import Criterion
 from textsim_db.db.dictionary import unknown_word
 from textsim_db.db.engine import Connection
 from textsim_db.db.store import Store

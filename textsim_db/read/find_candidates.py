@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 import psycopg
 
-from textsim_db.compare.verify import Criterion
+from textsim_db.compare.match_rule import Criterion
 from textsim_db.db.binary_format import Array, load_int4_array
 from textsim_db.db.binary_rows import load_int4_arrays
 from textsim_db.db.engine import autocommit, read_rows

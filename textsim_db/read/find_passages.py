@@ -16,8 +16,8 @@ import numpy as np
 
 from textsim_db.cluster.spanning_forest import Ids
 from textsim_db.compare.jaccard import code_points
+from textsim_db.compare.match_rule import Criterion
 from textsim_db.compare.shared_runs import shared_runs
-from textsim_db.compare.verify import Criterion
 from textsim_db.db.binary_format import Array, load_int4_array
 from textsim_db.db.engine import Connection, read_rows
 from textsim_db.db.store import Store

@@ -18,8 +18,8 @@ from textsim_db.cluster.join import Join
 from textsim_db.cluster.linkages import Group, Ranked
 from textsim_db.cluster.pair_groups import JudgedPairs, judged_groups
 from textsim_db.cluster.spanning_forest import Ids
+from textsim_db.compare.match_rule import Criterion
 from textsim_db.compare.packed_pairs import pack
-from textsim_db.compare.verify import Criterion
 from textsim_db.db.binary_format import Array
 from textsim_db.db.engine import Connection
 from textsim_db.db.store import Store

@@ -13,8 +13,8 @@ from textsim_db.cluster.spanning_forest import Ids
 from textsim_db.compare import jaccard
 from textsim_db.compare.brute_force import BINS, Index, make_index, overlaps
 from textsim_db.compare.jaccard import concatenated
+from textsim_db.compare.match_rule import Criterion
 from textsim_db.compare.packed_pairs import count_shared
-from textsim_db.compare.verify import Criterion
 from textsim_db.db.binary_format import Array
 from textsim_db.db.engine import Connection
 from textsim_db.db.store import Store

@@ -18,7 +18,7 @@ import numpy as np
 import psycopg
 
 from textsim_db.compare.jaccard import Rows, concatenated
-from textsim_db.compare.verify import Criterion, values_of_pairs
+from textsim_db.compare.match_rule import Criterion, values_of_pairs
 from textsim_db.db.engine import autocommit
 from textsim_db.db.store import Store
 from textsim_db.db.stored_corpus import StoredCorpus

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from textsim_db.compare.verify import Criterion
+from textsim_db.compare.match_rule import Criterion
 from textsim_db.corpus import Corpus
 from textsim_db.db.binary_format import Array
 from textsim_db.db.engine import read_rows

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from textsim_db.cluster.spanning_forest import Links, join, roots
-from textsim_db.compare.verify import Criterion
+from textsim_db.compare.match_rule import Criterion
 from textsim_db.measures.by_name import JACCARD
 from textsim_db.results import Pair
 from textsim_db.text.numba_compiler import FloatArray, Int64Array

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from textsim_db.compare.verify import Criterion
+from textsim_db.compare.match_rule import Criterion
 from textsim_db.measures.by_name import JACCARD
 from textsim_db.results import Judgement
 from textsim_db.review.pair_arrays import HUNDREDTHS, Pairs, bins_of

@@ -31,7 +31,7 @@ from textsim_db.text.shingles import find_shingles
 from textsim_db.text.stop_words import are_stop_words, are_stop_words_of_languages
 from textsim_db.text.storable_text import to_bytes
 from textsim_db.text.tokens import Tokens, leave_out, tokenize
-from textsim_db.text.words import WordPlaces, place_words
+from textsim_db.text.word_places import WordPlaces, place_words
 
 GOLDEN_TEXT = (
     "The 3 QUICK brown foxes — naïve, ﬁne — jumped; Быстрая ЛИСА, ταχεία ΑΛΕΠΟΎΣ, 素早い狐が跳ぶ, "

@@ -33,7 +33,7 @@ from textsim_db.sketch.ragged import (
 from textsim_db.sketch.sketch_texts import sketch_tokens, tokens_without
 from textsim_db.text.numba_compiler import HashArray, Int64Array
 from textsim_db.text.tokens import Tokens
-from textsim_db.text.words import word_numbers
+from textsim_db.text.word_places import word_numbers
 
 SCHEMA = "partition int, kind string, data binary"
 _ARROW = pa.schema([("partition", pa.int32()), ("kind", pa.string()), ("data", pa.binary())])

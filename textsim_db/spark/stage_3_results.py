@@ -14,7 +14,7 @@ import pyarrow as pa
 from textsim_db.cluster.join import Join
 from textsim_db.cluster.linkages import groups, removals
 from textsim_db.cluster.spanning_forest import Ids
-from textsim_db.compare.verify import Criterion
+from textsim_db.compare.match_rule import Criterion
 from textsim_db.errors import InputError
 from textsim_db.measures.by_name import JACCARD
 from textsim_db.settings.corpus_settings import CorpusConfig, Linkage

@@ -24,8 +24,8 @@ from textsim_db.db.store import Store
 from textsim_db.results import ChangeReport, Refusal
 from textsim_db.sync import pending_log, statements
 from textsim_db.sync.apply_row_changes import Change, resolve_rows
-from textsim_db.sync.faults import concerns_corpus, is_bug, reason_of
 from textsim_db.sync.pieces import SOURCE_PATIENCE, Piece, next_page
+from textsim_db.sync.step_faults import concerns_corpus, is_bug, reason_of
 from textsim_db.text.languages import identify
 from textsim_db.text.tokens import tokens_of
 

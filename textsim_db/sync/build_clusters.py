@@ -10,7 +10,7 @@ import numpy as np
 
 from textsim_db.cluster.join import Join
 from textsim_db.cluster.spanning_forest import FewLinks, Ids, Links, join, roots
-from textsim_db.compare.verify import Criterion
+from textsim_db.compare.match_rule import Criterion
 from textsim_db.db.engine import Connection, transaction
 from textsim_db.db.store import Store
 from textsim_db.measures.by_name import JACCARD

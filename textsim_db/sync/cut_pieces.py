@@ -23,10 +23,10 @@ from textsim_db.db.statements import CORPUS_IDS
 from textsim_db.db.store import Store
 from textsim_db.errors import ConfigurationError, RecipeError
 from textsim_db.sync import read_source, statements
-from textsim_db.sync.faults import StepFaults, Subject
 from textsim_db.sync.pending_log import Claims, LogEntry, set_aside
 from textsim_db.sync.pieces import Piece, cut_keys, next_page, words_of
 from textsim_db.sync.read_source import StoredSource
+from textsim_db.sync.step_faults import StepFaults, Subject
 from textsim_db.text import languages
 from textsim_db.write.document_inputs import BATCH_DOCUMENTS
 

@@ -17,8 +17,8 @@ from textsim_db.db.engine import transaction
 from textsim_db.db.store import Store
 from textsim_db.db.stored_corpus import StoredCorpus
 from textsim_db.sync import read_source, statements
-from textsim_db.sync.faults import Subject
 from textsim_db.sync.read_source import SourceRows, StoredSource
+from textsim_db.sync.step_faults import Subject
 from textsim_db.text.run_ahead import MAX_WEIGHT
 from textsim_db.write.document_inputs import BATCH_DOCUMENTS
 

@@ -16,7 +16,7 @@ from textsim_db.db.store import Store
 from textsim_db.errors import DocumentNotFound
 from textsim_db.read import stored_documents
 from textsim_db.sync import statements
-from textsim_db.sync.faults import Subject
+from textsim_db.sync.step_faults import Subject
 
 log = logging.getLogger(__name__)
 

@@ -15,9 +15,9 @@ from textsim_db.sync import pending_log, read_source, statements, upkeep
 from textsim_db.sync.apply_changes import apply_piece, resolve_piece, waiting_pieces
 from textsim_db.sync.apply_row_changes import compare_rows
 from textsim_db.sync.cut_pieces import document_keys, sweep_table
-from textsim_db.sync.faults import StepFaults
 from textsim_db.sync.pieces import Piece
 from textsim_db.sync.read_source import StoredSource
+from textsim_db.sync.step_faults import StepFaults
 from textsim_db.text.run_ahead import ahead
 from textsim_db.write.detect_changes import ADDED, EXTENDED, REPLACED
 

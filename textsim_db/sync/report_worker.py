@@ -21,7 +21,7 @@ from textsim_db.db.cancellation import LentConnections
 from textsim_db.db.engine import Connection, transaction, wait_at_most
 from textsim_db.errors import DatabaseError
 from textsim_db.sync import statements
-from textsim_db.sync.faults import StepFaults
+from textsim_db.sync.step_faults import StepFaults
 from textsim_db.sync.worker_state import SLICE_SECONDS, Progress, Stop
 
 log = logging.getLogger(__name__)

@@ -26,7 +26,7 @@ from textsim_db.files.arrow_results import ResultColumns, columns_of
 from textsim_db.results import ClusterEvent, Member
 from textsim_db.settings.corpus_settings import Linkage
 from textsim_db.sync import statements
-from textsim_db.sync.faults import StepFaults, concerns_corpus, step_of_corpus
+from textsim_db.sync.step_faults import StepFaults, concerns_corpus, step_of_corpus
 from textsim_db.write.remove_documents import expire_some
 from textsim_db.write.statements import EXPIRING_CORPORA
 

@@ -37,10 +37,10 @@ from textsim_db.results import ChangeReport
 from textsim_db.sync import worker_state
 from textsim_db.sync.apply_changes import Resolved, apply_piece, resolve_piece
 from textsim_db.sync.cut_pieces import ClaimAgain, ClaimedPieces, WorkerSources
-from textsim_db.sync.faults import StepFaults
 from textsim_db.sync.pending_log import Claims, NextPoll
 from textsim_db.sync.pieces import Piece
 from textsim_db.sync.report_worker import Watch
+from textsim_db.sync.step_faults import StepFaults
 from textsim_db.sync.upkeep import ExpiredDocuments, OutdatedClusters
 from textsim_db.sync.worker_state import POLL_SECONDS, Progress, Stop, WorkerSettings, WorkReport
 from textsim_db.text.run_ahead import ahead

@@ -6,8 +6,8 @@ The steps, in this order:
    next line are one word: the hyphen and the line end are deleted.
 2. Code points not assigned in Unicode 13.0 become spaces. Ignorable code points, such as soft hyphens,
    joiners and variation selectors, are deleted.
-3. Signs of trade marks become spaces. Vulgar fractions and enclosed numbers get spaces around them. A
-   superscript digit gets a space before it after a digit or three letters.
+3. Signs of trade marks become spaces. Vulgar fractions and enclosed numbers get spaces around them. If
+   a superscript digit follows a digit or three letters, it gets a space before it.
 4. Marks past the 30th of a run are dropped, because NFKC sorts the marks of a run in quadratic time, and
    no script writes 30 of them. Marks are the characters of category M, and the half-width U+FF9E and
    U+FF9F, which NFKC turns into marks.
@@ -169,7 +169,7 @@ def _join_pieces(
 
 @kernel
 def find_unstable(texts: Utf8, table: Tables) -> BoolArray:
-    """Mark the texts that NFKC may change or that have too many marks in a run: (texts,)."""
+    """Mark the texts that the steps of this module may change: (texts,)."""
     unstable = np.zeros(len(texts.offsets) - 1, np.bool_)
     for i in range(len(unstable)):
         start, end = texts.offsets[i], texts.offsets[i + 1]

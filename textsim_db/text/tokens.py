@@ -9,9 +9,9 @@ A text is prepared, and brought to NFKC (see textsim_db.text.nfkc). Then:
    Arabic yeh and kaf.
 3. A word is a maximal run of letters, marks and numbers; words are joined by one space. In scripts that
    are written without spaces (Han, Hiragana, Katakana, Thai, Lao, Khmer, Myanmar), each letter or number
-   with the marks that follow it is a word. Plus and number signs that follow a letter, and that no
-   letter or number follows, belong to its word, as in "c++" and "c#". A minus before a digit belongs to
-   its number if it follows a space, an opening bracket or nothing; it is written "-".
+   with the marks that follow it is a word. Plus and number signs belong to a word that ends with a
+   letter, if no letter or number follows them, as in "c++" and "c#". A minus before a digit belongs to
+   the number if a space, an opening bracket or nothing precedes it. It is written "-".
 4. In a text without words, each symbol is a word.
 """
 
@@ -266,10 +266,8 @@ def _split_text(texts: Utf8, i: int, table: Tables, out: Tokens, places: Places)
     data, at, end = texts.data, texts.offsets[i], texts.offsets[i + 1]
     first, count = out.normal_offsets[i], out.word_offsets[i]
     position = first
-    inside, before = (
-        SEPARATOR,
-        np.int64(SPACE),
-    )  # the kind of the character before, and the last separator
+    inside = SEPARATOR  # the kind of the character before
+    before = np.int64(SPACE)  # the last separator
     while at < end:
         start = at
         if data[at] < 0x80 and table.ascii_letters[data[at]]:

@@ -1,7 +1,7 @@
 """Finds the twins of a batch, in the transaction that writes to a unique corpus.
 
-- A match of a document is another document with which it merges (textsim_db.compare.verify): it is as
-  similar as the threshold of the corpus, and nobody judged the two different.
+- A match of a document is another document with which it merges (textsim_db.compare.match_rule): it is
+  as similar as the threshold of the corpus, and nobody judged the two different.
 - A twin is a document of the batch with a match that is stored or that precedes it. It is left out.
 - A candidate is a stored document that shares a bucket with a document of the batch.
 - A document of the batch replaces the stored document that has its key. The replaced document is no
@@ -21,8 +21,8 @@ import psycopg
 
 from textsim_db.cluster.kept_linkage import keep_representatives
 from textsim_db.compare.jaccard import Rows, concatenated, jaccard_pairs
+from textsim_db.compare.match_rule import NONE_APART, which_merge
 from textsim_db.compare.packed_pairs import pack
-from textsim_db.compare.verify import NONE_APART, which_merge
 from textsim_db.db.binary_format import Array
 from textsim_db.db.store import Store
 from textsim_db.read.find_candidates import CandidateRows, LookUp, look_up_of, read_candidates

@@ -12,7 +12,7 @@ import numpy as np
 import psycopg
 from psycopg import errors as pg
 
-from textsim_db.compare.verify import which_match
+from textsim_db.compare.match_rule import which_match
 from textsim_db.db.binary_format import Array, Moment, load_int8_array
 from textsim_db.db.binary_rows import (
     COPY_HEADER,
