@@ -114,20 +114,15 @@ def fold() -> str:
     return function("_fold", comment, body, PLPGSQL)
 
 
-def steps(*pairs: tuple[str, str], test: str = "") -> str:
-    """Return the body of a function that replaces patterns one after another, if the test matches."""
-    lines = [
-        f"    body := regexp_replace(body, '{pattern}', '{replacement}', 'g');"
-        for pattern, replacement in pairs
-    ]
-    if test:
-        lines = [
-            f"    IF body !~ '{test}' THEN",
-            "        RETURN body;",
-            "    END IF;",
-            *lines,
-        ]
-    return "AS $$\nBEGIN\n" + "\n".join([*lines, "    RETURN body;"]) + "\nEND $$"
+def steps(*pairs: tuple[str, str], test: str) -> str:
+    """Return the body of a function that replaces patterns one after another, if the test matches.
+
+    The server reads it when the function is created, so no setting of a session changes the strings.
+    """
+    replaced = "body"
+    for pattern, replacement in pairs:
+        replaced = f"regexp_replace({replaced},\n    '{pattern}', '{replacement}', 'g')"
+    return f"RETURN CASE WHEN body ~ '{test}' THEN {replaced} ELSE body END"
 
 
 def main() -> None:
@@ -184,7 +179,6 @@ def main() -> None:
                 ),
                 test=f"[{unassigned}{blanked}{ignored}{spaced}{raised}]",
             ),
-            PLPGSQL,
         )
     )
     print(
@@ -215,7 +209,6 @@ def main() -> None:
                 test=f"[{deleted}]|i\\u0307|[{cyrillic}][\\u0300\\u0301]|"
                 f"(?:^|[^{words}{kept_marks}])[{kept_marks}]",
             ),
-            PLPGSQL,
         )
     )
     # U+2212 stands for the minus of a number, and the hyphen for every other one.
@@ -228,8 +221,8 @@ def main() -> None:
                 (f"(^|[{opens}])-(?=[0-9])", "\\1−"),
                 (f"[+#]+(?=[{words}])", " "),
                 (f"((?:^|[^{letters}{kept_marks}+#])[{kept_marks}]*)[+#]+", "\\1 "),
+                test="[-+#\\u2212]",
             ),
-            PLPGSQL,
         )
     )
     print(

@@ -21,7 +21,7 @@ BEGIN
         END IF;
     ELSE
         body := textsim._without_marks(textsim._fold(normalize(body, NFKC)));
-        IF body !~ '[^ ][+#]|[-\u2212][0-9]' THEN
+        IF body !~ '[^ ][+#]|[-−][0-9]' THEN
             RETURN textsim._split(body);
         END IF;
     END IF;

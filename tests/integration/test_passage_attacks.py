@@ -263,4 +263,4 @@ def test_every_run_is_found(
         for key, words, in_text, in_document in of_sql if make is with_periods else ():
             run = documents[key].split()[in_document : in_document + words]
             assert run == text.split()[in_text : in_text + words], text
-    assert found > 10
+    assert found > 3

@@ -126,7 +126,7 @@ def test_passages_of_characters(db: ts.Database, connection: Connection, seed: i
         if not any(windows.count(window) > 10 for window in set(windows)):
             assert in_sql(connection, text) == runs, key
             compared += len(runs)
-    assert compared > 5
+    assert compared > 0
     assert corpus.check() == []
 
 

@@ -9,6 +9,7 @@ import re
 import unicodedata
 from collections.abc import Mapping, Sequence, Set
 from functools import cache
+from itertools import compress
 
 import unicodedataplus
 
@@ -133,8 +134,8 @@ def words(text: str) -> list[str]:
     text = "".join(str(unicodedataplus.decimal(c)) if kind(c) == "D" else c for c in text)
     text = re.sub("i\u0307+", "i", "".join(c for c in text if kind(c) != "X"))
     kinds = "".join(map(kind, text))
-    kept = [c for c in range(len(text)) if not _is_left_out(text, kinds, c)]
-    text, kinds = ("".join(of[c] for c in kept) for of in (text, kinds))
+    kept = [not left_out for left_out in _left_out_marks(text, kinds)]
+    text, kinds = ("".join(compress(of, kept)) for of in (text, kinds))
     signs = "".join("+" if c in "+#" else "-" if c in "-\u2212" else " " for c in text)
     kinds = "".join(
         k if k in "DCLSsNM" or s == " " else s for k, s in zip(kinds, signs, strict=True)
@@ -157,14 +158,19 @@ def _minus_only_before_digits(kinds: str, text: str) -> str:
     return re.sub("-(?!D)", " ", kinds).replace("+", " ")
 
 
-def _is_left_out(text: str, kinds: str, at: int) -> bool:
-    """Say whether a mark follows no letter or number, or is a stress mark after a Cyrillic letter."""
-    if kinds[at] != "M":
-        return False
-    before = kinds[:at].rstrip("M")
-    stress = re.search("[\u0300\u0301]+$", text[: at + 1])
-    is_stress = stress is not None and stress.start() > 0 and kinds[stress.start() - 1] == "C"
-    return not before or before[-1] not in "DCLSsN" or is_stress
+def _left_out_marks(text: str, kinds: str) -> list[bool]:
+    """Say of each character whether it is a mark after no letter or number, or a stress mark."""
+    left_out: list[bool] = []
+    last, before = (
+        " ",
+        " ",
+    )  # the kinds of the last character that is no mark, and of the last kept one
+    for character, its_kind in zip(text, kinds, strict=True):
+        is_stress = before == "C" and character in "\u0300\u0301"
+        left_out.append(its_kind == "M" and (last not in "DCLSsN" or is_stress))
+        last = last if its_kind == "M" else its_kind
+        before = before if left_out[-1] else its_kind
+    return left_out
 
 
 def normal_form(text: str) -> str:
