@@ -269,7 +269,7 @@ OPTIONS: list[dict[str, Any]] = [
 ]
 
 
-@pytest.mark.parametrize("options", sample(OPTIONS, 2, "more"), ids=str)
+@pytest.mark.parametrize("options", sample(OPTIONS, 2, "more"), ids=lambda each: ", ".join(each))
 def test_engines_with_other_options_work(database_url: str, options: dict[str, Any]) -> None:
     with engine_of(database_url, **options) as engine:
         use_corpus(engine)
