@@ -180,10 +180,10 @@ def _run(
     if operation.asks:
         confirm(operation.asks.format(corpus=shown(corpus)), yes)
     for name, (_, variant) in operation.variants.items():
-        given = arguments.pop(name)
-        if given is not None:
+        value = arguments.pop(name)
+        if value is not None:
             operation = variant
-            arguments |= {} if given is True else {name: given}
+            arguments |= {} if value is True else {name: value}
     if "text" in arguments:
         arguments["text"] = searched_text(arguments["text"], file)
     with connect(database_url) as db:
@@ -266,8 +266,8 @@ def _parameter(argument: inspect.Parameter, text: str) -> Any:
 def _argument_texts(method: Callable[..., Any]) -> dict[str, str]:
     """Return what the docstring of a method says of its arguments."""
     section = _SECTION.search(inspect.getdoc(method) or "")
-    found = _ARGUMENT.findall(section[1]) if section else []
-    return {name: " ".join(text.split()) for name, text in found}
+    lines = _ARGUMENT.findall(section[1]) if section else []
+    return {name: " ".join(text.split()) for name, text in lines}
 
 
 def _measure_name(measure: str) -> str:

@@ -71,9 +71,10 @@ _YEH_AND_KAF = str.maketrans("يك", "یک")
 
 def _with_own_yeh(tokens: Tokens) -> Tokens:
     """Return texts of Persian and Urdu with their own yeh and kaf, which have as many bytes."""
-    forms = tokens.forms()
-    if not any(map(_NOT_OF_ARABIC.search, forms)):
+    starts_arabic = (tokens.normal >= 0xD8) & (tokens.normal <= 0xDB)  # the first byte of a letter
+    if not starts_arabic.any():
         return tokens
+    forms = tokens.forms()
     forms = [
         form.translate(_YEH_AND_KAF) if _NOT_OF_ARABIC.search(form) else form for form in forms
     ]
