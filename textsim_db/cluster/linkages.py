@@ -147,11 +147,7 @@ def groups(join: Join, linkage: Linkage, ranked: Ranked) -> Iterator[Group]:
 def groups_of_links(
     links: Links, linkage: Linkage, apart: Mapping[int, Set[int]] | None = None
 ) -> Iterator[Group]:
-    """Yield the clusters of links, each given once, in any order; the lowest number ranks first.
-
-    apart: with linkage "kept", for some documents the documents that may not be in one
-    cluster with them.
-    """
+    """Yield the clusters of links, each given once, in any order; the lowest number ranks first."""
     if linkage is Linkage.COMPLETE:
         yield from (Group(ids, weakest) for ids, weakest in complete(links))
     elif linkage is Linkage.SINGLE:
@@ -208,10 +204,7 @@ def _connected(components: Ragged, weakest: FloatArray) -> Iterator[Group]:
 
 
 def _complete(join: Join) -> Iterator[Group]:
-    """Yield clusters in which every two documents are linked; copies join their representative.
-
-    Documents are numbered in the order of their keys, so that ties do not depend on ids.
-    """
+    """Yield clusters in which every two documents are linked; copies join their representative."""
     copies, links = join.host.copies, joined_links(join.links())
     ids = join.host.in_key_order(np.unique(np.concatenate((links.left, links.right))))
     by_id = np.argsort(ids)

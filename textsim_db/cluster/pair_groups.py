@@ -169,11 +169,7 @@ def judged_groups(
     ranked: Ranked,
     by_key: Ranked,
 ) -> Iterator[Group]:
-    """Yield the clusters as judgements make them, in any order.
-
-    only: returns a join of these documents alone. ranked: decides which document is kept. by_key: sorts
-    documents by their keys.
-    """
+    """Yield the clusters as judgements make them; only: returns a join of these documents alone."""
     components, weakest = linkages.components(join)
     is_judged = np.zeros(len(weakest), np.bool_)
     is_judged[components.owners()[is_among(components.values, judged.documents())]] = True

@@ -57,10 +57,7 @@ class Forest:
             self._merge()
 
     def components(self) -> tuple[Int64Array, Int64Array, FloatArray]:
-        """Return the members, the number of each member's component, and each component's weakest link.
-
-        Members and numbers have the shape (members,), the weakest links (components,).
-        """
+        """Return the members, the component of each, and the weakest link of each component."""
         self._merge()
         members, ends = np.unique(np.concatenate(self._kept[:2]), return_inverse=True)
         left, right = ends[: len(ends) // 2], ends[len(ends) // 2 :]

@@ -1,7 +1,4 @@
-"""The similarities of a sample of documents to all documents, by brute force in one pass.
-
-The shingles of the sample form an inverted index; each other document is looked up in it.
-"""
+"""The similarities of a sample to all documents, by an inverted index of the sample's shingles."""
 
 from __future__ import annotations
 

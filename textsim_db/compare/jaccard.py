@@ -198,10 +198,7 @@ def _enter_shingles(shingles: ShingleSet, rows: Rows) -> None:
 
 @inlined_kernel
 def similarity_with(shingles: ShingleSet, rows: Rows, other: int, mark: int) -> float:
-    """Return the Jaccard similarity of the set's document and another document.
-
-    mark: a number that differs in each call.
-    """
+    """Return the similarity of the set's document and another; mark: another number in each call."""
     shared = _count_shared(shingles, rows, other, mark)
     counts = rows.shingle_counts
     return similarity_of(shared, counts[shingles.document], counts[other]) if shared else 0.0

@@ -226,10 +226,7 @@ def same_anywhere(values: Int16Array, left: Int64Array, right: Int64Array) -> Bo
 def count_shared(
     left: Ragged, right: Ragged, left_numbers: Int64Array, right_numbers: Int64Array
 ) -> Int64Array:
-    """Return how many buckets the documents of each pair share, as a join counts them: (pairs,).
-
-    left_numbers, right_numbers: (pairs,), the numbers of the documents on either side.
-    """
+    """Return how many buckets the documents of each pair share, as a join counts them: (pairs,)."""
     shared = np.zeros(len(left_numbers), np.int64)
     for pair in range(len(left_numbers)):
         a, b = left_numbers[pair], right_numbers[pair]

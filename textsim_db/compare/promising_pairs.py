@@ -82,10 +82,7 @@ def promising_pairs(
 
 
 def _lists_of(prefixes: _Prefixes, groups: Int64Array, shingle_counts: Int64Array) -> _Lists:
-    """Return the lists of the elements that occur in more than one group.
-
-    Documents are numbered group by group.
-    """
+    """Return the lists of the elements that occur in more than one group."""
     order = np.lexsort((prefixes.owners, prefixes.elements))
     elements, owners = prefixes.elements[order], prefixes.owners[order]
     starts, lengths = _runs(elements)
@@ -206,10 +203,7 @@ def _pair(lists: _Lists, start: int, threshold: float) -> tuple[Int64Array, Int6
 def _pair_document(
     lists: _Lists, document: int, threshold: float, shared: Int64Array, left: Int64Array
 ) -> int:
-    """Write the documents of earlier groups that pair with a document; return their number.
-
-    shared: (documents,), zeros, which are zeros again afterwards.
-    """
+    """Write the documents of earlier groups that pair with a document; return their number."""
     met = pairs = 0
     for i in range(lists.bounds[document], lists.bounds[document + 1]):
         entry = lists.by_owner[i]

@@ -21,10 +21,7 @@ _UNREADABLE = (
 
 
 def sqlalchemy_url(address: str) -> URL:
-    """Return the SQLAlchemy address for postgresql://, postgres:// or postgresql+psycopg://.
-
-    Raises ConfigurationError if this is not the address of a PostgreSQL database.
-    """
+    """Return the address for SQLAlchemy; raise ConfigurationError if it is not one of PostgreSQL."""
     scheme, separator, rest = address.partition("://")
     if not separator or scheme not in ("postgresql", "postgres", "postgresql+psycopg"):
         raise ConfigurationError(
@@ -77,10 +74,7 @@ def _join_hosts(url: URL) -> URL:
 
 
 def _reason(rest: str, error: Exception) -> str:
-    """Return why an address cannot be read. It names the host and port, and never a password.
-
-    The user and the password end at the last "@". Parameters after a "?" may hold a password too.
-    """
+    """Return why an address cannot be read, with its host and port, and never a password."""
     hosts = rest.rpartition("@")[2].partition("?")[0].partition("/")[0]
     for place in hosts.split(","):
         host, colon, port = place.rpartition(":")

@@ -1,7 +1,4 @@
-"""Kernels for PostgreSQL's binary formats: write rows for COPY, and read many arrays at once.
-
-Signatures and the lists of common shingles are read back from them.
-"""
+"""Kernels for PostgreSQL's binary formats: write rows for COPY, and read many arrays at once."""
 
 from __future__ import annotations
 
@@ -344,11 +341,7 @@ def _swapped(value: int) -> np.uint32:
 def load_signatures(
     parts: Sequence[bytes], names: Sequence[object], config: CorpusConfig
 ) -> Signatures:
-    """Read the signatures of documents as array_send gives them.
-
-    names: the names of the documents, for the error. Raises DatabaseError for a signature of a length
-    that the configuration does not give.
-    """
+    """Read signatures as array_send gives them; raises DatabaseError for one of a wrong length."""
     if config.is_exact:
         return Ragged(*load_int4_arrays(parts))
     signatures = Ragged(*load_int2_arrays(parts))

@@ -73,10 +73,7 @@ _connections: WeakSet[psycopg.Connection[Any]] = WeakSet()
 
 
 def renew_after_fork(engine: Engine) -> None:
-    """Give the engine a new pool in every child process that is forked from now on.
-
-    The pool is replaced as SQLAlchemy advises, with dispose(close=False).
-    """
+    """Give the engine a new pool in every child process that is forked from now on."""
     _engines.add(engine)
 
 
@@ -116,10 +113,7 @@ _attributes_of = attrgetter(*_ATTRIBUTES)
 
 @contextmanager
 def lend(engine: Engine) -> Iterator[Connection]:
-    """Lend a live connection of the pool in autocommit mode, adapted to our statements.
-
-    Raises Cancelled if the call of this context is cancelled.
-    """
+    """Lend a live connection of the pool in autocommit mode, adapted to our statements."""
     canceller = cancellation.current()
     if canceller is not None:
         canceller.check()
@@ -247,11 +241,7 @@ def _set_encoding(connection: Connection, encoding: bytes) -> None:
 
 
 def _is_hung_up(connection: Connection) -> bool:
-    """Return whether the server has closed an idle connection; takes a microsecond.
-
-    When a server ends a session, its last message or an end of file can be read from the socket. So no
-    statement is needed.
-    """
+    """Return whether an idle connection holds the server's last message or an end of file."""
     if connection.closed:
         return True
     poll = select.poll()

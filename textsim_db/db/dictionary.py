@@ -41,10 +41,7 @@ class Dictionary:
         return self._resolve(tokens, add=False)
 
     def ensure(self, tokens: Tokens) -> Int32Array:
-        """Return the id of each word, after adding the missing words.
-
-        A word gets 0 only if another word of the dictionary has the same 64-bit hash.
-        """
+        """Return the id of each word, after adding the missing words; 0 if another word has its hash."""
         return self._resolve(tokens, add=True)
 
     def texts(self, ids: Iterable[int]) -> dict[int, str]:

@@ -209,10 +209,7 @@ class _Server:
         return pid if alive else None
 
     def has_lost_programs(self) -> bool:
-        """Return whether the server runs from a virtual environment that was removed.
-
-        It answers then, but finds no library: "could not access file plpgsql".
-        """
+        """Return whether the server runs from a removed environment, and so loads no library."""
         import psutil
 
         pid = self.postmaster()

@@ -57,10 +57,7 @@ _TROUBLE = (
 
 
 def open_engine(address: str, application_name: str = APPLICATION_NAME) -> Engine:
-    """Return an engine for an address, without connecting.
-
-    The server shows application_name, unless the address or PGAPPNAME sets another name.
-    """
+    """Return an engine for an address, without connecting."""
     url = sqlalchemy_url(address)
     arguments = {"fallback_application_name": application_name} | _SILENCE
     if "PGCONNECT_TIMEOUT" in os.environ:
@@ -143,10 +140,7 @@ def is_lost(error: psycopg.Error) -> bool:
 
 
 def is_trouble(error: psycopg.Error) -> bool:
-    """Return whether the error is about the server, so that other statements would fail too.
-
-    The server is lost or read-only, its disk or memory is full, or it cannot access its files.
-    """
+    """Return whether the server is lost, read-only, full or cannot access its files: all would fail."""
     return is_lost(error) or isinstance(error, _TROUBLE)
 
 
@@ -221,11 +215,7 @@ def detach_connection(engine: Engine) -> Connection:
 
 
 def wait_at_most(connection: Connection, patience: str) -> tuple[str, float | None]:
-    """Limit how long the statements of a transaction wait for a lock, and return the old limit.
-
-    A shorter lock_timeout of the role, the address or the session stays. The old limit is returned as
-    text and in seconds; None if there was no limit.
-    """
+    """Shorten how long a transaction waits for a lock; return the old limit, as text and seconds."""
     row = connection.execute(statements.WAIT_AT_MOST, {"most": patience}).fetchone()
     assert row is not None
     return row[0], row[1] or None

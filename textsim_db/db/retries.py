@@ -63,11 +63,7 @@ class Attempts:
         size: int = 1,
         name_of: Callable[[int], str] | None = None,
     ) -> None:
-        """Begin with a transaction for all documents; it can be halved only if there is an engine.
-
-        size: the number of documents. name_of: the name of a document by its place, for the error if
-        this document alone takes too long.
-        """
+        """Begin with a transaction for all documents; it can be halved only if there is an engine."""
         self.part = slice(0, size)
         """The places of the documents that this attempt is for."""
         self.failures = 0
@@ -153,10 +149,7 @@ class WriterAttempts(Attempts):
 
 
 def pause_seconds(failures: int, bounds: tuple[float, float], least: float = 0) -> float:
-    """Return a random time that doubles after each failure.
-
-    bounds: the first and the longest time; least: the smallest share of the time that is waited.
-    """
+    """Return a random time that doubles after each failure; least: its smallest share."""
     first, longest = bounds
     seconds = min(longest, first * 2.0 ** min(failures, 20))
     return random.uniform(least * seconds, seconds)  # noqa: S311

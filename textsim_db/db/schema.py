@@ -68,10 +68,7 @@ def run_files(pattern: str) -> None:
 
 
 def _run_script(connection: sqlalchemy.Connection, script: str) -> None:
-    """Run a script of several statements; neither :word nor % is a parameter in it.
-
-    The server reads the whole script before it runs a statement, so a SET in it would come too late.
-    """
+    """Run a script of several statements; neither :word nor % is a parameter in it."""
     setting = "standard_conforming_strings"
     before = connection.exec_driver_sql(f"SHOW {setting}").scalar_one()
     connection.exec_driver_sql(f"SET LOCAL {setting} = on")
@@ -196,12 +193,7 @@ def _answer(connection: Connection, statement: LiteralString) -> Any:
 
 
 def upgrade(engine: Engine) -> str:
-    """Install the schema or upgrade it to the newest revision; return that revision.
-
-    If objects of the schema are missing or changed, the files of the schema run again.
-    Raises SchemaError if the server is not suitable, see check_server(), or if the schema is an
-    extension of another revision.
-    """
+    """Install the schema, upgrade it or mend its objects; return the newest revision."""
     import alembic.command
 
     database, revision, as_extension = _installed(engine)
@@ -222,11 +214,7 @@ def upgrade(engine: Engine) -> str:
 
 
 def downgrade(engine: Engine, revision: str = "base") -> None:
-    """Downgrade the schema to a revision; "base" removes the schema with all its data.
-
-    Raises SchemaError, before anything is removed, if the schema is an extension, or if an object
-    outside of the schema depends on it.
-    """
+    """Downgrade the schema to a revision; "base" removes the schema with all its data."""
     import alembic.command
 
     database, _, as_extension = _installed(engine)

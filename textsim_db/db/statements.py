@@ -1,7 +1,4 @@
-"""The SQL statements of this package; StoredCorpus.statement() fills in the names in braces.
-
-A statement that may run for long begins with a comment, which pg_stat_activity shows.
-"""
+"""The SQL statements of this package; StoredCorpus.statement() fills in the names in braces."""
 
 from __future__ import annotations
 

@@ -124,10 +124,7 @@ class CurrentStore:
         return self
 
     def load(self, cause: Exception | None = None, is_checked: bool = False) -> bool:
-        """Load the corpus again, and return whether it was rebuilt; raises CorpusNotFound.
-
-        is_checked: also compare the golden signature, if that was not done before.
-        """
+        """Load the corpus again, and return whether it was rebuilt; is_checked: check the hashes."""
         before = self.store.corpus
         try:
             corpus = stored_corpus.load(
@@ -156,10 +153,7 @@ class CurrentStore:
                 raise
 
     def _build_index(self) -> None:
-        """Build the band index if an interrupted bulk load left the corpus without it.
-
-        If a load is under way, it builds the index itself. Until then a search is slow, but correct.
-        """
+        """Build the band index if an interrupted bulk load left the corpus without it."""
         with suppress(pg.Error):
             stored_corpus.build_band_index(self.store.engine, self.store.corpus, INDEX_PATIENCE)
             self._has_index = True

@@ -84,11 +84,7 @@ def _named(corpus_id: int, expires: bool, text: LiteralString) -> str:
 
 
 def create(engine: Engine, name: str, config: CorpusConfig) -> StoredCorpus:
-    """Store a new corpus with its tables; raises CorpusExists and ConfigurationError.
-
-    The server computes the golden signature, so no kernel is loaded. It is compared when the corpus is
-    opened to add or search.
-    """
+    """Store a new corpus with its tables; raises CorpusExists and ConfigurationError."""
     check_name(name)
     columns = _columns_of(config) | {"name": name}
     if config.keep_for is not None:
@@ -160,11 +156,7 @@ def _checked(row: dict[str, Any], check_golden: bool = True) -> StoredCorpus:
 
 
 def drop_band_index(engine: Engine, corpus: StoredCorpus) -> bool:
-    """Drop the index on the band rows of an empty corpus, and return whether it was dropped.
-
-    The index stays if the corpus has documents, if the role does not own the tables, or while another
-    transaction uses them.
-    """
+    """Drop the index on the band rows of an empty corpus, if it is free; say whether it was."""
     with suppress(psycopg.Error), transaction(engine) as connection:
         wait_at_most(connection, "100ms")
         if corpus.config.passages is not None:
@@ -180,11 +172,7 @@ def drop_band_index(engine: Engine, corpus: StoredCorpus) -> bool:
 
 
 def build_band_index(engine: Engine, corpus: StoredCorpus, patience: str | None = None) -> None:
-    """Build the index on the band rows, if it is missing.
-
-    Time limits for statements are lifted, because without the index every search takes longer.
-    patience: how long to wait for writers, before LockNotAvailable is raised.
-    """
+    """Build the index on the band rows, if it is missing; patience: how long to wait for writers."""
     for attempt in Attempts():
         with attempt:
             _build_band_index(engine, corpus, patience)
@@ -233,10 +221,7 @@ def names(engine: Engine) -> list[str]:
 
 
 def drop(engine: Engine, corpus: StoredCorpus, patience: str | None = None) -> None:
-    """Drop a corpus with all its documents; raises CorpusNotFound if it does not exist.
-
-    patience: how long to wait for transactions that use the corpus, before DatabaseError is raised.
-    """
+    """Drop a corpus with all its documents; patience: how long to wait for transactions that use it."""
     if not _drop(engine, statements.LOCK_CORPUS_BY_ID, corpus.id, patience):
         raise CorpusNotFound(corpus.name)
 
@@ -310,11 +295,7 @@ def check_name(name: str) -> None:
 
 
 def _storable(name: str) -> str:
-    """Return the name as a parameter that the server accepts.
-
-    A name that must be changed for this is the name of no corpus. Raises ConfigurationError if the name
-    is not a str.
-    """
+    """Return the name as the server accepts it; a name that must be changed names no corpus."""
     if not isinstance(name, str):
         raise ConfigurationError(f"the name of the corpus is {name!r}; expected a str")
     return name.encode("utf-8", "replace").decode().replace("\0", "?")

@@ -76,10 +76,7 @@ class WordCache:
         return _find(self._table, tokens)
 
     def add(self, words: Tokens, ids: Int32Array) -> None:
-        """Add words with different hashes, and skip words whose hash is cached already.
-
-        Hashes are unique in the dictionary, so the cached word is the same word.
-        """
+        """Add words with different hashes, and skip words whose hash is cached already."""
         lengths = words.ends - words.starts
         long_bytes = int((lengths[lengths > _INLINE] + 7).sum())
         if (
@@ -255,10 +252,7 @@ def _copy_slots(table: _Table, larger: _Table) -> None:
 
 
 def distinct_missing(tokens: Tokens, ids: Int32Array) -> Int64Array:
-    """Return the places of the words without an id, in the order of their hashes: (words,).
-
-    If several words have the same hash, only the first is returned.
-    """
+    """Return the places of the words without an id, one for each hash, ordered by hash: (words,)."""
     numbers = _distinct_missing(tokens.hashes, ids, SPREAD)
     return numbers[np.argsort(tokens.hashes[numbers])]
 

@@ -84,10 +84,7 @@ def _select_or_insert(connection: Connection, words: Tokens) -> Int32Array:
 
 
 def _insert(connection: Connection, words: Tokens) -> Int32Array:
-    """Add words; return the id of each, 0 if the dictionary has a word with the same hash already.
-
-    Another writer rarely adds words of the same bulk. So the server looks for it only after a failure.
-    """
+    """Add words; return the id of each, 0 if the dictionary has a word with the same hash already."""
     if len(words.hashes) >= BULK_WORDS:
         with suppress(pg.UniqueViolation), connection.transaction():
             return _insert_by(connection, statements.ADD_NEW_WORDS, words)

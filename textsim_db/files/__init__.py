@@ -1,5 +1,1 @@
-"""files: JSON lines, CSV, TSV, Parquet and text files in; documents, and records of these formats, out.
-
-Refuses damaged and hostile input with its place, in bounded memory.
-Knows no corpus and no database.
-"""
+"""files: records and texts of files in; documents, and records, out. Knows no corpus or database."""

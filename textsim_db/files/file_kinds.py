@@ -1,8 +1,4 @@
-"""The kinds of files by name and first bytes, and the reasons why a file cannot be read.
-
-Lines come unpacked if the file is gzip, limited in length, and decoded from UTF-8. record_files.py says
-how each kind is read and written.
-"""
+"""The kinds of files by name and first bytes, and the reasons why a file cannot be read."""
 
 from __future__ import annotations
 
@@ -50,10 +46,7 @@ def _begins_as_gzip(file: IO[bytes]) -> bool:
 
 
 def lines(file: IO[bytes]) -> Iterator[tuple[int, bytes | None]]:
-    """Yield the number and the bytes of each line, or None for a line that is too long.
-
-    The byte order mark is removed.
-    """
+    """Yield the number and the bytes of each line, or None for a line that is too long."""
     number = 0
     while line := file.readline(MAX_LINE + 1):
         number += 1
@@ -176,10 +169,7 @@ def kind_of_records(name: str, kind: Kind) -> Kind:
 
 
 def kind_of_output(output: str, chosen: Kind, of_input: Kind) -> Kind:
-    """Return the kind to write to an output; raises InputError if its name contradicts that kind.
-
-    chosen: the kind that the user names, or auto. A name without an ending gets the kind of the input.
-    """
+    """Return the kind of an output; raises InputError if its name contradicts the chosen kind."""
     ending = _ending(resolved(output))
     by_name = _BY_ENDING.get(ending)
     if chosen is Kind.AUTO:
@@ -203,10 +193,7 @@ def kind_of_output(output: str, chosen: Kind, of_input: Kind) -> Kind:
 
 
 def check_first_bytes(file: IO[bytes], name: str, kind: Kind) -> None:
-    """Raise InputError if the first bytes of an unpacked file, or its name, say another kind.
-
-    kind: the kind that the file is read as; auto if it is one text because nobody says its kind.
-    """
+    """Raise InputError if the first bytes of an unpacked file, or its name, say another kind."""
     first = file.peek(10) if isinstance(file, io.BufferedReader) else b""
     others = dict(_OTHERS)
     if kind is not Kind.PARQUET:

@@ -1,7 +1,4 @@
-"""Parquet, read, copied and written by pyarrow. The extra "parquet" installs it.
-
-A written column has one type, which all records together decide.
-"""
+"""Parquet, read, copied and written by pyarrow; a written column has the one type of its records."""
 
 from __future__ import annotations
 

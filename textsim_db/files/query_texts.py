@@ -53,10 +53,7 @@ def is_column(value: Any) -> bool:
 
 
 def query_texts(frame: Any, text: str | None, key: str | None) -> QueryTexts:
-    """Read the texts of a column, or of the column `text` of a frame, whose column `key` names the rows.
-
-    Raises ConfigurationError if a column is missing or has no strings, DocumentError if a key is null.
-    """
+    """Read a column of texts, or a frame with a column `text`, whose column `key` names the rows."""
     if is_column(frame):
         if text is not None or key is not None:
             raise ConfigurationError(

@@ -1,8 +1,4 @@
-"""Documents and judgements from files of plain text and of records, also packed with gzip.
-
-A record or a file that cannot be read is reported and skipped. A judgement has two keys, a verdict, and
-perhaps a note.
-"""
+"""Documents and judgements from files of plain text and of records, also packed with gzip."""
 
 from __future__ import annotations
 
@@ -197,10 +193,7 @@ class ReadJudgement(NamedTuple):
 
 
 def read_judgements(name: str, kind: Kind = Kind.AUTO) -> list[ReadJudgement]:
-    """Read a file of records; "-" is standard input.
-
-    Raises InputError, with the file and the line, at the first faulty record, and if a pair comes twice.
-    """
+    """Read a file of records; raises InputError at the first that is faulty or comes twice."""
     kind = kind_of_records(name, kind)
     places: dict[frozenset[str], str] = {}
     judgements = []

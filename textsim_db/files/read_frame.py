@@ -32,10 +32,7 @@ def is_data_frame(value: Any) -> bool:
 
 
 def is_frame(value: Any) -> bool:
-    """Return whether this is a data frame or a table with the Arrow PyCapsule interface.
-
-    Raises ConfigurationError for an object that makes such a frame, with the method that makes it.
-    """
+    """Return whether this is a frame; raise ConfigurationError, with the method, if it makes one."""
     if is_data_frame(value) or hasattr(value, "__arrow_c_stream__"):
         return True
     if method := frame_method(value):
@@ -44,10 +41,7 @@ def is_frame(value: Any) -> bool:
 
 
 def frame_method(value: Any) -> str | None:
-    """Return the method of an object that makes a data frame, None if it has none.
-
-    Polars has lazy frames, Hugging Face data sets, and Spark data frames of its own.
-    """
+    """Return the method by which a lazy frame, or one of Spark, becomes a data frame; or None."""
     methods = {"collect_schema": ".collect()", "to_polars": ".to_polars()", "toArrow": ".toArrow()"}
     return next((call for name, call in methods.items() if hasattr(type(value), name)), None)
 

@@ -167,11 +167,7 @@ class RecordFile:
         self.check_unchanged()
 
     def convert(self, writer: RecordWriter, kind: Kind, drop_faulty: bool) -> None:
-        """Show records to a writer of this kind while they are read; called before they are read.
-
-        Iterating then raises InputError for a record that the kind cannot hold; with drop_faulty not for
-        a record with a fault.
-        """
+        """Let a writer of this kind see the records while they are read, and refuse one of them."""
         self._writer, self._output_kind, self._drops_faulty = writer, kind, drop_faulty
 
     def total_bytes(self) -> int:

@@ -59,10 +59,7 @@ class RecordReader(ABC):
     def __iter__(self) -> Iterator[tuple[int, bytes | None, Values | InputError]]: ...
 
     def choose(self, names: Names, read_all: bool = False) -> None:
-        """Read only these columns, or all columns.
-
-        Raises InputError if a column is missing, or if two columns have its name.
-        """
+        """Read only these columns, or all; raises InputError if one is missing or comes twice."""
         if self.columns is not None:
             expect_names(self.columns, names, "column")
 
@@ -72,10 +69,7 @@ class RecordReader(ABC):
 
     @abstractmethod
     def copy(self, kept: Mask, output: IO[bytes], others: Iterator[Part]) -> None:
-        """Write the kept records to a file of the same kind, as they are; then those of the others.
-
-        kept: (records,).
-        """
+        """Write the kept records to a file of the same kind, as they are; then those of the others."""
 
 
 class LineReader(RecordReader):

@@ -108,11 +108,7 @@ class RecordFiles:
             file.convert(self._writer, self._output_kind, drop_faulty)
 
     def write(self, kept: Mask, output: str) -> None:
-        """Write the kept records to a file, whole or not at all; "-" is standard output.
-
-        kept has the shape (records,). Raises InputError if a file has changed since it was read, and
-        OSError if the output cannot be written.
-        """
+        """Write the kept records; raises InputError if a file has changed since it was read."""
         self._check_unchanged()
         with (
             replacing(output) as file,

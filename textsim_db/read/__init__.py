@@ -1,5 +1,1 @@
-"""read: a stored corpus in; matches, pairs, clusters and statistics out.
-
-Also measures recall by brute force.
-Never writes.
-"""
+"""read: a stored corpus in; matches, pairs, clusters and statistics out. Never writes."""

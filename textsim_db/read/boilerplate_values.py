@@ -115,10 +115,7 @@ def _clusters_held(
 
 
 def _labels(store: Store, ids: Int64Array, criterion: Criterion | None) -> Int64Array | None:
-    """Return the cluster of each document, counted from 0; -1 for a document in no cluster.
-
-    None: the corpus is not tracked, and there is no criterion.
-    """
+    """Return the cluster of each document, counted from 0, or -1; None without clusters."""
     places = {id_: place for place, id_ in enumerate(ids.tolist())}
     labels = np.full(len(ids), -1, np.int64)
     with snapshot(store.engine) as connection:

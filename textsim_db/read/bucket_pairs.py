@@ -166,10 +166,7 @@ class CandidatePairs:
     def _without_collisions(
         self, connections: list[Connection], pairs: Int64Array, is_single: BoolArray
     ) -> Int64Array:
-        """Remove pairs that share a bucket only by a collision of its hash.
-
-        A pair that shares several buckets stays: two collisions in one pair are too unlikely.
-        """
+        """Remove pairs that share one bucket, and that only by a collision of its hash."""
         if is_single.sum() <= FEW_PAIRS:
             return pairs
         kept = ~is_single

@@ -1,8 +1,4 @@
-"""The integrity of the catalog: all objects are there, and as they would be created today.
-
-Reads the catalog, the record of the installation and the settings of corpora. Reads no documents, so
-it takes milliseconds. Any role that may search can do it.
-"""
+"""The integrity of the catalog: all objects are there, and as they would be created today."""
 
 from __future__ import annotations
 

@@ -227,10 +227,7 @@ class _Checker:
 
 
 def _rebuild(corpus: StoredCorpus) -> str:
-    """Return the commands that compute signatures and band rows anew, from the stored words.
-
-    The words may be wrong, and not the signature, so attached tables are read before.
-    """
+    """Return the commands that compute signatures and band rows anew, from the stored words."""
     return f"textsim reconcile {quote(corpus.name)}; then: textsim rebuild {quote(corpus.name)}"
 
 

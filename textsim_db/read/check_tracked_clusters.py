@@ -65,11 +65,7 @@ def shingle_hashes(tokens: Tokens, shingle: Shingle) -> list[bytes]:
 def faults(
     connection: Connection, store: Store, tracked: Tracking, suspects: list[int]
 ) -> Iterator[Problem]:
-    """Yield what is wrong with the nodes, matches and clusters of a corpus, in the caller's snapshot.
-
-    suspects: the documents whose node is missing, or has a document of other shingles, if the log does
-    not name them.
-    """
+    """Yield what is wrong with the nodes, matches and clusters of a corpus, in the caller's snapshot."""
     corpus = store.corpus
     remedy = f"textsim reconcile {quote(corpus.name)}"
 
@@ -102,11 +98,7 @@ def faults(
 def _nodes_to_compare(
     connection: Connection, store: Store, threshold: float
 ) -> tuple[Int64Array, Int64Array]:
-    """Return the nodes whose matches the function of SQL finds too, and the crowded nodes.
-
-    The matches of the first differ from those of the join, or they are judged. Crowded nodes have only
-    some of their matches, which are not compared.
-    """
+    """Return the nodes whose matches the function of SQL finds too, and the crowded nodes."""
     columns = fetch_arrays(connection, store.corpus, integrity_statements.NODES_OF_DOCUMENTS)
     documents, nodes = map(load_int4_array, columns)
     most, stored_crowded = connection.execute(

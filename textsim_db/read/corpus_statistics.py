@@ -50,10 +50,7 @@ def statistics(
     limits: Limits,
     progress: Callable[[int, int], None] | None,
 ) -> Statistics:
-    """Return the statistics of a corpus; see Corpus.statistics.
-
-    All but the matches of the sample is read in one snapshot.
-    """
+    """Return the statistics of a corpus, in one snapshot except the matches of the sample."""
     vocabulary = WordNumbers(store.dictionary)
     with snapshot(store.engine) as connection:
         reader = _Reader(connection, store, limits)
@@ -177,10 +174,7 @@ def _quantiles(counts: WordCounts) -> dict[int, int]:
 
 
 class WordCounts:
-    """Counts how often each word occurs, in how many documents, and how the vocabulary grows.
-
-    A word is a number other than 0, counted at the place that places_of() returns.
-    """
+    """Counts how often each word occurs, in how many documents, and how the vocabulary grows."""
 
     def __init__(self) -> None:
         self._by_place: Int64Array = np.zeros((3, 0), np.int64)
@@ -246,11 +240,7 @@ def words_at(places: Int64Array) -> Int64Array:
 def _count_words(
     places: Int64Array, offsets: Int64Array, documents_before: int, by_place: Int64Array
 ) -> Int64Array:
-    """Add to the counts, and return the number of new words of each document.
-
-    by_place: (3, places), the occurrences, the documents, and the number of the document that had the
-    word last.
-    """
+    """Add to the counts, and return the number of new words of each document."""
     occurrences, documents, last = by_place
     new = np.zeros(len(offsets) - 1, np.int64)
     for i in range(len(new)):

@@ -153,10 +153,7 @@ class CopyFinder:
         self._represented = np.empty(0, np.int32)
 
     def fold(self, members: Members) -> Members:
-        """Find the copies among buckets, and return the buckets with one document of each class.
-
-        All copies of a document are in the same buckets, so a bucket has whole classes.
-        """
+        """Find the copies among buckets, and return the buckets with one document of each class."""
         members = self.without_represented(members)
         ids = np.unique(members.ids)
         ids = ids[~is_among(ids, self._compared)]

@@ -193,10 +193,7 @@ def count_shared_buckets(
 def warn_of_misses(
     corpus: StoredCorpus, criterion: Criterion, shingle_count: int | None = None
 ) -> None:
-    """Log a warning if documents that the criterion accepts need not be candidates.
-
-    shingle_count: the distinct shingles of the text; None for several texts, or for all pairs.
-    """
+    """Log a warning if documents that the criterion accepts need not be candidates."""
     config, measure = corpus.config, criterion.measure
     least = measure.least_jaccard(criterion.threshold)
     # A text without words matches nothing by any measure.

@@ -65,10 +65,7 @@ log = logging.getLogger(__name__)
 
 
 def least_words(store: Store, min_words: int | None) -> int:
-    """Return the words of the shortest passage of a search, by default the passages of the corpus.
-
-    Raises ConfigurationError if the corpus has no passages, or only longer ones.
-    """
+    """Return the words of the shortest passage of a search, by default those of the corpus."""
     least, name = store.corpus.config.passages, store.corpus.name
     if least is None:
         raise ConfigurationError(
@@ -212,10 +209,7 @@ def containing(store: Store, text: str, criterion: Criterion) -> list[PartialMat
 def shared_passages(
     store: Store, min_words: int | None, max_documents: int | None
 ) -> Generator[SharedPassage, None, None]:
-    """Yield the passages of at least min_words words that documents share, in one snapshot.
-
-    max_documents: documents are not compared because of a fingerprint that more documents have.
-    """
+    """Yield the passages of at least min_words words that documents share, in one snapshot."""
     least = least_words(store, min_words)
     with snapshot(store.engine) as connection:
         common = list(_fingerprints_of_many(connection, store.corpus, max_documents))
@@ -233,10 +227,7 @@ def shared_passages(
 def _fingerprints_of_many(
     connection: Connection, corpus: StoredCorpus, max_documents: int | None
 ) -> tuple[Array, list[int | None]]:
-    """Return the fingerprints that more documents have, and their parts.
-
-    It logs a warning if there are any.
-    """
+    """Return the fingerprints that more documents have, and their parts; log that there are any."""
     if max_documents is None:
         return Array(np.empty(0, np.int32)), []
     cursor = connection.cursor(binary=True)

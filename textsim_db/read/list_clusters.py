@@ -52,13 +52,7 @@ class ClusterRules(NamedTuple):
 def clusters(
     store: Store, criterion: Criterion, rules: ClusterRules
 ) -> Generator[ResultColumns, None, None]:
-    """Yield the columns of the clusters of the pairs that pass a criterion, the largest cluster first.
-
-    The criterion is one of Jaccard similarity.
-    Memory grows with the number of documents in clusters; with complete linkage it grows with the
-    number of pairs. With judgements it also grows with the pairs of the connected documents of which
-    one was judged.
-    """
+    """Yield the columns of the clusters of the pairs that pass a criterion, the largest first."""
     with snapshot(store.engine) as connection:
         result = [cluster for cluster, _ in _find(connection, store, criterion, rules)]
     yield columns_of(Cluster, result)

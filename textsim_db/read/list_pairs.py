@@ -1,7 +1,4 @@
-"""All verified pairs of a corpus: the join engine of textsim_db.cluster.join over PostgreSQL.
-
-Exceptions are the matching documents of a unique corpus that may stand side by side, as people said.
-"""
+"""All verified pairs of a corpus: the join engine of textsim_db.cluster.join over PostgreSQL."""
 
 from __future__ import annotations
 
@@ -127,10 +124,7 @@ KeyPairs = set[tuple[str, str]]
 
 
 def different_pairs(connection: Any, corpus: StoredCorpus, keys: Sequence[str] | None) -> KeyPairs:
-    """Return the pairs that were judged different; keys: only pairs with one of these.
-
-    connection: a connection or a cursor.
-    """
+    """Return the pairs that were judged different; keys: only pairs with one of these."""
     chosen = None if keys is None else list(keys)
     parameters = {"origin": corpus.origin, "keys": chosen}
     return set(connection.execute(statements.DIFFERENT_KEYS, parameters).fetchall())

@@ -97,10 +97,7 @@ class _SampleComparison:
         self._is_reached: dict[str, bool] = {}
 
     def report(self, with_words: int, progress: Callable[[int, int], None] | None) -> RecallReport:
-        """Compare the sample with all documents and return the report.
-
-        with_words: the number of documents that have words.
-        """
+        """Compare the sample with all documents and return the report."""
         ((documents, words),) = self._execute(statements.COUNT_AND_MEAN_WORDS, {"part": self._part})
         self._compare_all(documents, progress)
         sampled_histogram = self._histogram_of_sample()
@@ -205,10 +202,7 @@ class _SampleComparison:
 
 
 def distribution(report: RecallReport) -> Distribution:
-    """Return the measured distribution: for each similarity, the number of documents that have it.
-
-    Documents that share no shingle with the sampled document are not in the histogram.
-    """
+    """Return for each similarity above 0 the number of documents that have it."""
     share = max(report.sampled, 1)
     middles = [min((i + 0.5) / BINS, 1.0) for i in range(BINS + 1)]
     # A pair of two sampled documents gives each of them a similar document.

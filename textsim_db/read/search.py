@@ -118,10 +118,7 @@ def nearest(
 def query_many(
     store: Store, texts: Sequence[str], criterion: Criterion, parts: Parts = None
 ) -> list[list[Match]]:
-    """Return the matches of several texts, with one round of SQL for each QUERIES_AT_ONCE texts.
-
-    parts: the part of each text, if the corpus has parts.
-    """
+    """Return the matches of several texts, with one round of SQL for each QUERIES_AT_ONCE texts."""
     data = [placed_bytes(text, f"text {number}") for number, text in enumerate(texts, 1)]
     return list(chain.from_iterable(_query_in_rounds(store, data, criterion, parts)))
 
@@ -129,10 +126,7 @@ def query_many(
 def query_frame(
     store: Store, queries: QueryTexts, criterion: Criterion, parts: Parts, most: int | None
 ) -> tuple[list[int], list[str], list[float]]:
-    """Return columns of the matches of a frame's texts: the row of the text, key and similarity.
-
-    most: the largest number of matches of a text.
-    """
+    """Return columns of the matches of a frame's texts: the row of the text, key and similarity."""
     data = [placed_bytes(text, queries.place(row)) for row, text in enumerate(queries.texts)]
     numbers: list[int] = []
     keys: list[str] = []
@@ -278,11 +272,7 @@ def _matches(
     criterion: Criterion,
     most: int | None = None,
 ) -> list[list[Match]]:
-    """Return the verified candidates of each query, best first.
-
-    most: the matches of a single query that are needed; the last of them brings the matches that
-    equal it.
-    """
+    """Return the verified candidates of each query, best first; most: the matches that are needed."""
     if not candidates.rows:
         return [[] for _ in sketches.shingle_counts]
     vocabulary = WordNumbers(store.dictionary)

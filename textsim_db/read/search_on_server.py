@@ -1,8 +1,4 @@
-"""Searches for one text or one document that the server computes.
-
-The results are those of read/search.py, bit for bit. A process that searches once starts sooner so: it
-loads neither NumPy nor Numba.
-"""
+"""Searches of one text that the server computes, equal to those of search.py, without NumPy."""
 
 from __future__ import annotations
 

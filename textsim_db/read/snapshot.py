@@ -95,10 +95,7 @@ def on_each(
     items: Sequence[Item],
     function: Callable[[Connection, Item], Result],
 ) -> Generator[Result, None, None]:
-    """Yield function(connection, item) for each item in order, on all connections at once.
-
-    If the caller stops early or a function raises, the running statements are cancelled.
-    """
+    """Yield function(connection, item) for each item in order, on all connections at once."""
     if len(connections) == 1 or len(items) == 1:
         yield from (function(connections[0], item) for item in items)
         return

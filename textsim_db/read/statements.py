@@ -1,8 +1,4 @@
-"""The SQL statements of this package, grouped by task.
-
-A bucket needs no column for its band, because the number of the band seeds the bucket's hash. A
-statement that may run for long begins with a comment, which pg_stat_activity shows.
-"""
+"""The SQL statements of this package. The number of a band seeds the hash of its buckets."""
 
 from __future__ import annotations
 
@@ -51,10 +47,7 @@ WHERE true{{alive}}
 
 
 def _of_many(pairs: LiteralString) -> LiteralString:
-    """Return the statement that finds the documents of many queries.
-
-    pairs: a query for the id of each document and the number of each query that finds it.
-    """
+    """Return the statement that finds the documents of many queries; pairs: their ids and queries."""
     return f"""
 /* textsim-db: candidates of many texts in corpus {{id}} */
 SELECT {_FIELDS}, pg_catalog.array_send(c.queries)

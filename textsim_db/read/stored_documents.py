@@ -160,10 +160,7 @@ class StoredDocuments:
         return np.array([row[5] for row in self._rows], np.int64) if self.config.scoped else None
 
     def rows(self, of_shingles: bool = True) -> Rows:
-        """Return the integers that a measure compares: word ids, or code points.
-
-        Code points only if the measure compares shingles and the shingles are characters.
-        """
+        """Return the integers that a measure compares: word ids, or code points of characters."""
         is_char = of_shingles and self._shingle.unit == "char"
         tokens, offsets = self._characters() if is_char else self._words()
         return Rows(tokens, offsets, self.shingle_counts, self._shingle.n)
@@ -200,11 +197,7 @@ def rows_of_tokens(
 def stored_word_numbers(
     arrays: Sequence[bytes | None], waiting: Mapping[int, str], vocabulary: WordNumbers
 ) -> TokensAndBounds:
-    """Return the words of documents as numbers.
-
-    arrays: the word ids of each document in the format of array_send, or None if its words have no
-    ids yet. waiting: the normal forms of the documents with None, by their place.
-    """
+    """Return the words of documents as numbers; waiting: the forms of those without ids, by place."""
     arrays = list(arrays)
     if waiting:
         tokens = tokens_of([form.encode() for form in waiting.values()])
@@ -218,10 +211,7 @@ def stored_word_numbers(
 def normal_forms(
     word_ids: Sequence[bytes | None], stored: Sequence[str | None], dictionary: Dictionary
 ) -> list[str]:
-    """Return the normal forms of documents: the stored form, or the form composed from the word ids.
-
-    word_ids: in the format of array_send; None if the document has a stored form instead.
-    """
+    """Return the normal forms of documents: the stored form, or the form composed from the word ids."""
     arrays = load_int4_arrays([data or b"" for data in word_ids])
     composed = compose_forms(*arrays, dictionary.texts)
     forms = zip(composed, stored, strict=True)

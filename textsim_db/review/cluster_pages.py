@@ -111,10 +111,7 @@ class ClusterPages:
 def _pair_of(
     pairs: Pairs, first: str, key: str, similarities: dict[tuple[str, str], float | None]
 ) -> Pair:
-    """Return a member beside the representative; the similarity of documents that are no pair is NaN.
-
-    similarities: the similarities of the links of the cluster.
-    """
+    """Return a member beside the representative; the similarity of documents that are no pair is NaN."""
     names = min(first, key), max(first, key)
     number = pairs.number(*names)
     similarity = similarities.get(names) if number is None else pairs.pair(number).similarity

@@ -98,10 +98,7 @@ class Filter(NamedTuple):
         return urlencode({**changed, **more})
 
     def order_of(self, pairs: Pairs, members: list[str], judgements: list[Judgement]) -> Int64Array:
-        """Return the numbers of the pairs with these properties in their order, judged or not.
-
-        members: the keys of the cluster, if one is chosen.
-        """
+        """Return the numbers of the pairs with these properties in their order, judged or not."""
         order = self._ordered(pairs, judgements)
         chosen = np.ones(len(order), np.bool_)
         if (self.low, self.high) != (0.0, 1.0):
@@ -205,10 +202,7 @@ class PairList:
         return position if is_listed else None
 
     def from_place(self, place: int) -> Iterator[tuple[int, Pair]]:
-        """Yield places and pairs from a place on.
-
-        With a text, only as many pairs are searched as a page can read in moments.
-        """
+        """Yield places and pairs from a place on; with a text, only as many as a page can read."""
         return self._with_text(self._places[np.searchsorted(self._places, place) :])
 
     def before(self, place: int) -> Iterator[tuple[int, Pair]]:

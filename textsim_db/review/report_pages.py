@@ -108,11 +108,7 @@ class RemovalPage:
         faults: Sequence[str] = (),
         are_kept: bool = True,
     ) -> str:
-        """Return the page, which names what it leaves out.
-
-        texts, keys: those of all records in order. faults: the reasons why records were not compared.
-        are_kept: whether these records stay.
-        """
+        """Return the page; faults: why some records were not compared; are_kept: whether they stay."""
         wanted = {place for pair in self._shown for place in pair[:2] if isinstance(place, int)}
         self._keys = keys
         self._texts = {

@@ -1,7 +1,4 @@
-"""Serves the pages as an application on the loopback address, until the user interrupts it.
-
-It guards them by a token, the names of the server, and the headers of every response.
-"""
+"""Serves the pages on the loopback address, guarded by a token, names and headers."""
 
 from __future__ import annotations
 
@@ -103,11 +100,7 @@ HOST = "127.0.0.1"
 
 
 def serve(app: ASGIApp, port: int, browser: bool, show: Callable[[str], None]) -> None:
-    """Serve an application until an interrupt.
-
-    port: 0 is any free port. browser: open the first page. show: receives the address of the first
-    page when the server listens. Raises OSError if the port is in use.
-    """
+    """Serve an application until an interrupt; show: receives the address of the first page."""
     with socket.create_server((HOST, port)) as listening:
         port = listening.getsockname()[1]
         token = secrets.token_urlsafe(32)

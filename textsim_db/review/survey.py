@@ -158,10 +158,7 @@ def read_pairs(pairs: Iterable[Pair], threshold: float) -> Iterator[int | Pairs]
 
 
 def estimated(matches: RandomMatches, documents: int, threshold: float) -> Pairs:
-    """Return the pairs of random documents, and how many pairs of each similarity all documents have.
-
-    Each pair has two ends, so all pairs are half of the ends of a document, times the documents.
-    """
+    """Return the pairs of random documents, and how many pairs of each similarity there are in all."""
     *_, pairs = read_pairs(sorted(set(matches.pairs)), threshold)
     assert isinstance(pairs, Pairs)
     ends = np.zeros(HUNDREDTHS + 1, np.int64)

@@ -1,5 +1,1 @@
-"""sketch: distinct shingles in, signatures and buckets out.
-
-Also plans bands and rows: the probability of a match at each similarity.
-Knows no database and no files.
-"""
+"""sketch: distinct shingles in, signatures and buckets out. Knows no database and no files."""

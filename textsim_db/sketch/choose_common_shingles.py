@@ -65,10 +65,7 @@ def learn_common(samples: Iterable[Tokens], config: CorpusConfig) -> CorpusConfi
 def _values_with(
     hashes: Int64Array, least: int, most_class: int = _MOST_CLASS
 ) -> CommonValues | None:
-    """Return the values that occur `least` times or more, with their classes; sorts the hashes.
-
-    least: 2 or more. most_class: higher classes become this class. Returns None if there are none.
-    """
+    """Return the values that occur `least` times or more, with their classes; sorts the hashes."""
     hashes.sort()
     # A value that occurs n times is here n - least + 1 times.
     repeated = hashes[: 1 - least][hashes[: 1 - least] == hashes[least - 1 :]]

@@ -147,10 +147,7 @@ def plan(
 
 
 def count_fingerprints(words: float, passages: int | None, unit: str = "word") -> int:
-    """Return about how many fingerprints a document of this many words has.
-
-    passages, unit: the units of a passage, words or characters; passages is None without passages.
-    """
+    """Return about how many fingerprints a document of this many words has."""
     if passages is None:
         return 0
     return round(expected_fingerprints(words * (1 if unit == "word" else _CHARACTERS), passages))
@@ -164,10 +161,7 @@ def options(
     distribution: Distribution,
     fingerprints: int = 0,
 ) -> list[Option]:
-    """Return the options for documents with this distribution, the exact corpus first.
-
-    fingerprints: the fingerprints of a document.
-    """
+    """Return the options for documents with this distribution, the exact corpus first."""
     chosen = choose(threshold, recall, num_hashes)
     if not is_number(words) or not 0 <= as_float(words) <= MAX_WORDS:
         raise ConfigurationError(f"words is {words!r}; expected 0 to {MAX_WORDS}")

@@ -291,10 +291,7 @@ def shares_enough(shared: int, a: int, b: int, threshold: float) -> bool:
 
 @kernel
 def least_needed(sizes: Int64Array, threshold: float) -> Int32Array:
-    """Return how many rows documents share at least with any candidate: int32 of shape (documents,).
-
-    The smaller the other document, the fewer rows are needed.
-    """
+    """Return how many rows documents share at least with any candidate: int32 of shape (documents,)."""
     needed = np.empty(len(sizes), np.int32)
     for i in range(len(sizes)):
         size = max(1, int(sizes[i]))

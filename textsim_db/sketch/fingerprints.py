@@ -58,10 +58,7 @@ class Units(NamedTuple):
 
 
 def fingerprints_of(tokens: Tokens, config: CorpusConfig) -> Fingerprints | None:
-    """Return the fingerprints of texts; None in a corpus without passages.
-
-    A text that is shorter than a passage has none.
-    """
+    """Return the fingerprints of texts; None in a corpus without passages."""
     if config.passages is None:
         return None
     common = config.common_of_passages or NO_COMMON
@@ -214,10 +211,7 @@ def _rank(value: int, commonness: int) -> np.int64:
 
 @inlined_kernel
 def _write_values(elements: HashArray, n: int, values: Int64Array) -> int:
-    """Write the value of each shingle of a text, repeated shingles included; return how many there are.
-
-    The value is hash_array_extended of n units; see textsim_db.text.shingles.
-    """
+    """Write the value of each shingle of a text, repeated ones included; return their number."""
     power, total = np.uint64(1), np.uint64(0)
     for k in range(len(elements)):
         total = total * np.uint64(31) + elements[k]
@@ -232,10 +226,7 @@ def _write_values(elements: HashArray, n: int, values: Int64Array) -> int:
 
 @inlined_kernel
 def _choose(values: Int64Array, ranks: Int64Array, width: int, chosen: Int32Array) -> int:
-    """Write the fingerprint of each window unless the window before chose it too; return how many.
-
-    ranks: the numbers by which the shingles are ordered.
-    """
+    """Write the fingerprint of each window unless the window before chose it too; return how many."""
     count, first = 0, -1
     for start in range(len(ranks) - width + 1):
         before, last = first, start + width - 1

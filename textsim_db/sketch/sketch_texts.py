@@ -67,10 +67,7 @@ def sketch(
     parts: Parts = None,
     needs_fingerprints: bool = True,
 ) -> Sketches:
-    """Compute the words, signatures and buckets of several texts in UTF-8.
-
-    language: the language of all texts. If None, it is identified if stop words depend on it.
-    """
+    """Compute the words, signatures and buckets of texts; language: that of all, None identifies it."""
     tokens = tokens_without(texts, config, language)
     return sketch_tokens(tokens, config, parts, needs_fingerprints)
 
@@ -117,10 +114,7 @@ def _words_that_count(
 def _are_stop_words(
     tokens: Tokens, config: CorpusConfig, languages: Sequence[str] | None
 ) -> BoolArray | None:
-    """Say which words of texts are stop words: (words,), or None if the configuration has none.
-
-    languages: the languages of the texts; if None, they are identified if stop words depend on them.
-    """
+    """Say which words of texts are stop words: (words,), or None if the configuration has none."""
     if config.stop_words_by_language:
         if languages is None:
             languages = identify(tokens)
@@ -182,10 +176,7 @@ def _counts_and_signatures(tokens: Tokens, config: CorpusConfig) -> tuple[Int64A
 
 
 def buckets_of(signatures: Signatures, config: CorpusConfig) -> Buckets:
-    """Return the buckets of documents without parts; a document with an empty signature has none.
-
-    The buckets of an exact corpus are the signatures themselves.
-    """
+    """Return the buckets of documents without parts; in an exact corpus they are the signatures."""
     banding = config.banding
     if banding is None:
         return signatures

@@ -60,10 +60,7 @@ def attach_and_index(
 
 
 def _learn(store: Store, source_id: int) -> None:
-    """Let an empty corpus learn from the rows of a source.
-
-    Without a list it finds the same, so the table is indexed even if the corpus cannot learn.
-    """
+    """Let an empty corpus learn from the rows of a source; a corpus that cannot finds the same."""
     try:
         with closing(_rows(store, source_id)) as rows:
             learn_from_load(store, rows)
@@ -77,10 +74,7 @@ def _learn(store: Store, source_id: int) -> None:
 
 
 def _rows(store: Store, source_id: int) -> Generator[tuple[str, str, str | None], None, None]:
-    """Yield the keys, texts and scopes of the first rows of a source.
-
-    No transaction stays open meanwhile.
-    """
+    """Yield the keys, texts and scopes of the first rows of a source, in short transactions."""
     (source,) = (each for each in read_source.sources(store.engine) if each.id == source_id)
     if source.fault is not None:
         return

@@ -39,11 +39,7 @@ class _Nodes(NamedTuple):
 
 
 def build(store: Store, waits: bool) -> int:
-    """Compute the clusters of all documents, if more documents wait for theirs than have a node.
-
-    Writers go on meanwhile. The documents that they change stay in the log. waits: whether to wait for
-    another session that updates the clusters. Returns the number of documents, 0 if nothing was done.
-    """
+    """Compute all clusters anew, if most documents wait for theirs; return the number of documents."""
     corpus = store.corpus
     with transaction(store.engine) as connection:
         row = connection.execute(statements.LOCK_CLUSTERS, [corpus.id, waits]).fetchone()

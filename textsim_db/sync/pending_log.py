@@ -66,11 +66,7 @@ class Claims:
     def claim(
         self, sources: Iterable[int], excluded: list[int], is_last: bool = False
     ) -> list[LogEntry]:
-        """Claim the next entries of sources, and of documents that wait for word ids.
-
-        excluded: the ids of corpora whose documents may wait on.
-        is_last: whether the worker ends if there is none, so that the whole log must be walked.
-        """
+        """Claim the next entries; is_last: whether to walk the whole log, as the worker may end."""
         sources = list(sources)
         rows = self._claim(sources, excluded, self._place.next_start())
         if not rows and is_last and self._place.last_start:
@@ -109,10 +105,7 @@ class Claims:
         self._ids.difference_update(list(self._ids) if ids is None else ids)
 
     def release(self, ids: list[int] | None = None, uncounted_tries: int = 0) -> None:
-        """Release entries, by default all, so that any worker can claim them at once.
-
-        May be called while another thread works; waits for locks at most a second.
-        """
+        """Release entries, by default all, so that any worker can claim them; callable by any thread."""
         ids = sorted(self._ids.copy()) if ids is None else ids
         if ids:
             self._lease_for(0, ids, uncounted_tries)

@@ -77,10 +77,7 @@ class Piece:
         return replace(self, keys=keys, entries=self.entries if is_last else ())
 
     def cut(self) -> Iterator[Self]:
-        """Cut a piece by number of keys and by bytes of texts; the row of a single key is read.
-
-        A key that cannot be read comes alone; to resolve its piece raises the error again.
-        """
+        """Cut a piece by number of keys and by bytes of texts; a key that cannot be read comes alone."""
         sizes: Mapping[str, int] = {}
         rows: SourceRows | None = None
         try:

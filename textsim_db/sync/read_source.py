@@ -241,10 +241,7 @@ def original_text(store: Store, key: str) -> str:
 def original_texts(
     store: Store, sources: Sequence[StoredSource], keys: list[str]
 ) -> dict[str, str]:
-    """Return the texts of the documents of these tables by key.
-
-    A document has none if its table was altered, or is locked for long.
-    """
+    """Return the texts of documents by key; none if a table was altered, or is locked for long."""
     texts: dict[str, str] = {}
     if sources:
         traits = stored_documents.traits(store, keys)

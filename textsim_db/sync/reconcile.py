@@ -25,10 +25,7 @@ _KINDS = {ADDED: "missing", REPLACED: "different", EXTENDED: "different"}
 
 
 def drift(store: Store) -> Generator[Drift, None, None]:
-    """Yield the documents of a corpus that differ from its tables; writes no document.
-
-    Raises ConfigurationError at the end if a table cannot be compared.
-    """
+    """Yield the documents that differ from their tables; raises at the end if a table is unusable."""
     faults = StepFaults(store.engine, quiet_tries=1)
     for source in _sources(store):
         with faults.attempt(source.following):

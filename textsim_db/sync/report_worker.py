@@ -119,10 +119,7 @@ class Watch:
 
 
 def _forget_ended_processes(connection: Connection) -> None:
-    """Remove the rows of workers of this machine whose processes have ended: a new worker replaces them.
-
-    If a live process is not visible here, as from another container, its worker writes its row again.
-    """
+    """Remove the rows of workers of this machine whose processes have ended."""
     host = {"host": socket.gethostname()}
     rows = connection.execute(statements.PROCESSES_OF_HOST, host).fetchall()
     ended = [process for (process,) in rows if not _exists(process)]

@@ -45,10 +45,7 @@ def names_of(
     text: ColumnName | None,
     *optional: ColumnName | None,
 ) -> SourceNames:
-    """Return the names of a table and of its columns; raises ConfigurationError.
-
-    optional: the columns of scopes, of times and of expiries.
-    """
+    """Return the names of a table and of its columns; optional: of scopes, times and expiries."""
     if not keys or text is None:
         raise ConfigurationError("the key column or the text column is missing")
     if isinstance(keys, str):
@@ -132,10 +129,7 @@ class AttachRules(NamedTuple):
 
 
 def attach(store: Store, names: SourceNames, rules: AttachRules) -> int:
-    """Attach a table and return the id of the source; raises ConfigurationError.
-
-    Rows that match, and that a unique corpus keeps, are logged as a warning.
-    """
+    """Attach a table and return the id of the source; raises ConfigurationError."""
     with transaction(store.engine) as connection, _logged_warnings(connection):
         relation = table_oid(connection, names.table)
         columns = names.text, rules.mode, rules.existing, *names.optional

@@ -1,7 +1,4 @@
-"""Updates tracked clusters and removes expired documents, between the changes that a worker indexes.
-
-textsim._update_clusters keeps the clusters of a tracked corpus up to date, batch by batch.
-"""
+"""Updates tracked clusters and removes expired documents, between the changes that a worker indexes."""
 
 from __future__ import annotations
 
@@ -77,10 +74,7 @@ def update(store: Store) -> int:
 
 
 def update_some(engine: Engine, name: str, waits: bool, entry: int | None = None) -> int:
-    """Process some thousand documents, or the documents of one entry, and return their number.
-
-    waits: whether to wait for another session that updates the clusters; otherwise return 0.
-    """
+    """Process some thousand documents, or one entry; return 0 if another session does."""
     updated = 0
     for attempt in Attempts():
         with attempt, transaction(engine) as connection:

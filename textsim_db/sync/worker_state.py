@@ -201,10 +201,7 @@ ALIVE_SECONDS = 600.0
 
 
 def why_stuck(report: Report, poll: float) -> str | None:
-    """Return why a worker should be started again; None if it makes progress.
-
-    A worker without a server is not stuck: it tries again every half minute.
-    """
+    """Return why a worker should be started again; None if it makes progress or waits for a server."""
     return _without_progress(report, ALIVE_SECONDS + poll)
 
 

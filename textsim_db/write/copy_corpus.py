@@ -151,11 +151,7 @@ class CorpusCopier:
         self._ids = NewIds(empty, empty)
 
     def copy_changes(self, progress: Callable[[int, int], None] | None = None) -> tuple[int, int]:
-        """Copy the changes since the last call, in short transactions.
-
-        Returns how many documents were copied, and how many were removed. progress is called with
-        the number of documents copied so far, and the number to copy.
-        """
+        """Copy the changes since the last call; return how many documents were copied, and removed."""
         with transaction(self._engine) as connection:
             versions = self._versions(connection.cursor(binary=True))
         gone, changed = versions.gone_since(self._copied), versions.changed_since(self._copied)
@@ -177,10 +173,7 @@ class CorpusCopier:
         return done, len(gone)
 
     def copy_rest(self, cursor: Cursor) -> None:
-        """Copy the changes since the last round, in the caller's transaction.
-
-        If the transaction fails, this can be called again.
-        """
+        """Copy the changes since the last round, in the caller's transaction, which may be repeated."""
         versions = self._versions(cursor)
         self._remove(cursor, versions.gone_since(self._copied))
         for ids in versions.changed_since(self._copied).parts():

@@ -44,10 +44,7 @@ StoredByKey = dict[str, Stored]
 def outcomes(
     batch: Batch, existing: StoredByKey, source_id: int | None
 ) -> tuple[Outcomes, list[int]]:
-    """Return the outcomes of writing a batch, and the ids of documents that only get a new source.
-
-    A stored document is unchanged if its words, its language, its part and its expiry are the same.
-    """
+    """Return the outcomes of writing a batch, and the ids of documents that only get a new source."""
     outcome = np.full(len(batch.keys), ADDED, np.int8)
     adopted = []
     own = batch.sketches.parts

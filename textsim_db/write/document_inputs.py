@@ -1,8 +1,4 @@
-"""Turns the inputs of add_many into a stream of documents, cut into batches; pure, without kernels.
-
-The inputs are pairs, mappings, records or tables. A value that no corpus can store as a key, a scope or
-a note raises an error.
-"""
+"""Turns the inputs of add_many into a stream of documents, cut into batches; pure, without kernels."""
 
 from __future__ import annotations
 
@@ -32,10 +28,7 @@ _EXPECTED = "str, an integer or a UUID"
 
 
 def stored_key(key: object) -> str:
-    """Return a key as it is stored; raise DocumentError if it cannot be stored.
-
-    Integers, also those of NumPy, and UUIDs are stored as their text.
-    """
+    """Return a key as it is stored; raise DocumentError if it cannot be stored."""
     if type(key) is str and key.isascii() and len(key) <= MAX_KEY_BYTES and "\0" not in key:
         return key
     if not isinstance(key, str):
@@ -48,10 +41,7 @@ def stored_key(key: object) -> str:
 
 
 def stored_scope(scope: object) -> str:
-    """Return a scope as it is stored; raise DocumentError if it cannot be stored.
-
-    Integers and UUIDs are stored as their text.
-    """
+    """Return a scope as it is stored; raise DocumentError if it cannot be stored."""
     if (
         type(scope) is str
         and scope.isascii()
@@ -187,10 +177,7 @@ BATCH_DOCUMENTS = 5000
 
 
 def in_batches(documents: Iterable[Any]) -> Iterator[list[Any]]:
-    """Cut a stream of documents into lists, by number of documents and of characters.
-
-    A document is (key, text), or (key, text, scope) in a scoped corpus.
-    """
+    """Cut a stream of documents into lists, by number of documents and of characters."""
     return cut(documents, BATCH_DOCUMENTS, length_of)
 
 

@@ -38,11 +38,7 @@ def judge(
     replace: bool = False,
     place_of: Callable[[int], str] | None = None,
 ) -> int:
-    """Record judgements in one transaction, and return how many were not stored before.
-
-    replace: replace stored judgements with another verdict or note. place_of: says which judgement it
-    is, for the message of an error. Raises DocumentError, ConfigurationError and JudgementExists.
-    """
+    """Record judgements in one transaction, and return how many were not stored before."""
     name = store.corpus.name
     # All sessions lock pairs in one order.
     order = sorted(range(len(judgements)), key=lambda i: sorted(map(str, judgements[i][:2])))

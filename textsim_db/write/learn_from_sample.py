@@ -106,11 +106,7 @@ def _rebuilt(store: Store, config: CorpusConfig) -> StoredCorpus | None:
 
 
 def learn_from_corpus(store: Store, config: CorpusConfig) -> CorpusConfig:
-    """Return a configuration for a rebuild; it learns from the documents of the corpus.
-
-    It learns the common shingles if the configuration is exact or has passages, and the boilerplate if
-    it was not learned before.
-    """
+    """Return the configuration of a rebuild, with what it learns from the documents of the corpus."""
     config = replace(config, common=None, common_of_passages=None)
     if not learns(config) and not config.learns_boilerplate:
         return config
@@ -129,10 +125,7 @@ def learn_from_corpus(store: Store, config: CorpusConfig) -> CorpusConfig:
 
 
 def _last_of_each_key(documents: Iterable[Any]) -> list[Any]:
-    """Return the documents that the load stores: a document that came often counts once.
-
-    Items that are no documents are left out; the load refuses them.
-    """
+    """Return the documents that the load stores; a document that came often counts once."""
     last = {}
     for document in documents:
         with suppress(TypeError, LookupError):

@@ -79,10 +79,7 @@ class Batch:
 
 
 def prepare(items: list[Any], config: CorpusConfig) -> Batch:
-    """Check documents, and compute their words, signatures and buckets.
-
-    If several documents have the same key, the last one counts.
-    """
+    """Compute the words, signatures and buckets of documents; of a repeated key the last counts."""
     plain = _plain_texts(items, config)
     if plain is not None:
         with suppress(DocumentError):
@@ -229,10 +226,7 @@ def part_of(batch: Batch, part: slice) -> Batch:
 
 
 def without_words(batch: Batch, hidden: npt.NDArray[np.int64], config: CorpusConfig) -> Batch:
-    """Refuse documents with a word that has the same hash as another word of the dictionary.
-
-    hidden: (words,), the places of such words in the batch.
-    """
+    """Refuse documents with a word, whose place is in hidden, that has the hash of another word."""
     tokens = batch.sketches.tokens
     owners = np.searchsorted(tokens.word_offsets, hidden, "right") - 1
     hidden_words = dict(zip(owners.tolist(), tokens.words(hidden), strict=True))

@@ -161,10 +161,7 @@ def _copy_first(
 
 
 def replace_corpus(store: Store, copier: CorpusCopier, check: TwinCheck) -> None:
-    """Copy the last changes while writers wait, and replace the corpus, in one transaction.
-
-    If the lock is not free, the transaction is tried again, until the user's lock_timeout is over.
-    """
+    """Copy the last changes while writers wait, and replace the corpus, in one transaction."""
     attempts = _AttemptsToLock()
     for attempt in attempts:
         with attempt:
@@ -253,10 +250,7 @@ FREE = frozenset({"recall", "is_unique"})
 
 
 def is_enough(store: Store, config: CorpusConfig) -> bool:
-    """Return whether alter() can store these settings: no stored row depends on the changed settings.
-
-    The matches of a tracked corpus depend on its threshold.
-    """
+    """Return whether no stored row depends on the changed settings, so that alter() can store them."""
     old = store.corpus.config
     if changes_rows(old, config):
         return False
@@ -265,10 +259,7 @@ def is_enough(store: Store, config: CorpusConfig) -> bool:
 
 
 def alter(store: Store, config: CorpusConfig) -> None:
-    """Store settings for which is_enough() is true; raises CorpusBusy.
-
-    A rebuild that runs meanwhile would replace them by the settings that it began with.
-    """
+    """Store settings for which is_enough() is true; raises CorpusBusy."""
     with lock_of_rebuilds(store):
         stored_corpus.alter(store.engine, store.corpus, config)
 

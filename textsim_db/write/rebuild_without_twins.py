@@ -44,11 +44,7 @@ class TwinCheck:
             self._refuse_sources(connection)
 
     def compare_all(self) -> None:
-        """Find the documents of the new corpus that match; raise ConfigurationError if they are many.
-
-        The documents were copied at different moments. So two of them may match that were never in
-        the old corpus together.
-        """
+        """Find the documents of the new corpus that match; raise ConfigurationError if they are many."""
         if not self._is_unique:
             return
         self._copier.changed_keys = set()

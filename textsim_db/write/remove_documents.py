@@ -1,7 +1,4 @@
-"""Removes documents by key, and expired documents; no kernel is loaded.
-
-The server computes which band rows they have. Expired documents are removed in small transactions.
-"""
+"""Removes documents by key, and expired documents, in small transactions; no kernel is loaded."""
 
 from __future__ import annotations
 

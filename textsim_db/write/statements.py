@@ -1,7 +1,4 @@
-"""The SQL statements of this package.
-
-A statement that may run for long begins with a comment, which pg_stat_activity shows.
-"""
+"""The SQL statements of this package."""
 
 from __future__ import annotations
 

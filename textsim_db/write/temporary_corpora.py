@@ -1,7 +1,4 @@
-"""Temporary corpora: a process holds a lock on the name of its corpus.
-
-If the process dies, the next process that creates a temporary corpus drops it.
-"""
+"""Temporary corpora: a process holds a lock on the name; if it dies, another drops the corpus."""
 
 from __future__ import annotations
 

@@ -60,10 +60,7 @@ class VacuumDuringLoad:
             wait([self._last])
 
     def after(self, documents: int) -> None:
-        """Begin a VACUUM if one is due, and the last one has ended.
-
-        documents: how many the load has stored until now.
-        """
+        """Begin a VACUUM if one is due after so many documents, and the last one has ended."""
         is_busy = self._last is not None and not self._last.done()
         if documents >= self._vacuumed + DOCUMENTS_BETWEEN and not is_busy:
             self._vacuumed = documents
@@ -90,11 +87,7 @@ def settle(
     added: int,
     vacuums: Sequence[LiteralString] = (statements.VACUUM_DOCUMENTS, statements.VACUUM_BAND_ROWS),
 ) -> None:
-    """Vacuum or analyze the tables of a corpus, if the load was large.
-
-    A failure is ignored, because autovacuum does the same later. If the role does not own the tables,
-    the server skips them with a warning.
-    """
+    """Vacuum or analyze the tables of a corpus, if the load was large; autovacuum repeats what fails."""
     if added < ANALYZE_DOCUMENTS:
         return
     corpus = store.corpus

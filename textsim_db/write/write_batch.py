@@ -153,10 +153,7 @@ def _with_expiries(cursor: Cursor, corpus: StoredCorpus, batch: Batch) -> Batch:
 def _decide(
     cursor: Cursor, store: Store, batch: Batch, source_id: int | None, locked: StoredByKey | None
 ) -> _Decision:
-    """Compare a batch with the stored documents, and lock the stored documents that change.
-
-    The buckets of a unique corpus are locked before the documents.
-    """
+    """Compare a batch with the stored documents, and lock those that change, after the buckets."""
     corpus = store.corpus
     stored = find(cursor, corpus, batch.keys) if locked is None else locked
     outcome, adopted = outcomes(batch, stored, source_id)
@@ -207,10 +204,7 @@ def _as_similar(twins: list[TwinInBatch], unique_from: float) -> list[TwinInBatc
 def _without_standing(
     cursor: Cursor, corpus: StoredCorpus, batch: Batch, outcome: Outcomes, twins: list[TwinInBatch]
 ) -> list[TwinInBatch]:
-    """Return the twins without the unchanged documents that stood beside their matches already.
-
-    One of the two was forced.
-    """
+    """Return the twins without unchanged documents that were forced beside their matches."""
     is_written = (outcome == ADDED) | (outcome == REPLACED)
     unchanged = [twin for twin in twins if not is_written[twin.place]]
     if not unchanged:
@@ -359,10 +353,7 @@ def _replace(
     source_id: int | None,
     is_same: BoolArray,
 ) -> None:
-    """Rewrite documents, which keep their ids, and only the band rows that differ.
-
-    is_same: (documents,), whether the words are the same; then a forced document stays forced.
-    """
+    """Rewrite documents under their ids, and only the band rows that differ."""
     updates = [
         (
             Array(batch.words_of(i)),
