@@ -141,7 +141,9 @@ def main() -> None:
     deleted = escaped(points_where(table.kind == DELETED))
     lower, digits, cyrillic = of_trait(LOWER), of_trait(DIGIT), of_trait(CYRILLIC)
     ignored, blanked, spaced = of_trait(IGNORED), of_trait(BLANKED), of_trait(SPACED)
-    raised, opens, symbols = of_trait(RAISED), of_trait(OPENS), of_trait(SYMBOL)
+    raised, symbols = of_trait(RAISED), of_trait(SYMBOL)
+    is_assigned = table.order != UNASSIGNED  # spaces have replaced the others
+    opens = escaped(points_where((table.traits & OPENS != 0) & is_assigned))
     plain = escaped(points_where(is_word & (table.traits & (IGNORED | SPACED | RAISED) == 0)))
     first = escaped(
         points_where(

@@ -178,7 +178,7 @@ def runs() -> Iterator[tuple[int, int, int, int, int]]:
     seconds = composes_with_previous()
     previous = None
     for point in range(POINTS):
-        properties = (SEPARATOR, UNASSIGNED, 0, 0)
+        properties = (SEPARATOR, UNASSIGNED, OPENS, 0)  # read as a space
         if assigned(point):
             shift = folded(point) - point
             properties = (kind(point), order(point, seconds), traits(point), shift)
