@@ -69,21 +69,17 @@ class CommandGroup(TyperGroup):
     """The root group: turns errors that a user can cause into messages and exit statuses."""
 
     def get_params(self, ctx: Any) -> list[Any]:
-        """Return the parameters and the log options."""
         return [*super().get_params(ctx), *logs.declared_by(logs.declare_options)]
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Read the options before the command."""
         logs.check_repeated(self, ctx, args)
         return super().parse_args(ctx, args)
 
     def main(self, *args: Any, **options: Any) -> Any:
-        """Run the command line, and write log records to standard error."""
         with logs.log_to_stderr():
             return super().main(*args, **options)
 
     def invoke(self, ctx: Any) -> Any:
-        """Run a command, and end with the status of its error."""
         try:
             result = super().invoke(ctx)
             sys.stdout.flush()
@@ -223,7 +219,6 @@ def root(
 
 
 def main() -> None:
-    """Run the command line."""
     for stream in (sys.stdout, sys.stderr):
         # A key may hold characters that the terminal's encoding lacks.
         with contextlib.suppress(AttributeError):

@@ -83,7 +83,6 @@ def _show_members(call: Call) -> None:
 
 
 def _member_rows(members: Iterable[Member], clusters: set[int]) -> Iterator[tuple[Any, ...]]:
-    """Yield the rows of members, and add the ids of their clusters to a set."""
     for key, cluster, representative, similarity, crowded in members:
         clusters.add(cluster)
         yield Id(cluster), key, representative, similarity, crowded

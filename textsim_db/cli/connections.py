@@ -101,7 +101,6 @@ def skip_unreadable(db: Database, name: str) -> Iterator[None]:
 
 
 def is_file_name(text: str) -> bool:
-    """Return whether a text is the name of an existing file."""
     try:
         return os.path.isfile(text)
     except ValueError:  # a name has no NUL

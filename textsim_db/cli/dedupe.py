@@ -243,8 +243,6 @@ def _check_usage(paths: list[str], outputs: _Outputs, judgements: str | None) ->
 
 
 class _Outputs(NamedTuple):
-    """The files to write."""
-
     output: str | None
     """The records that stay."""
     report: str | None
@@ -336,7 +334,6 @@ def _addition_file(
     against: list[str],
     judgements: list[ReadJudgement] | None,
 ) -> AdditionFile:
-    """Return the file that notes the result beside an output, for the same records and arguments."""
     from textsim_db.corpus.removals import AdditionFile
 
     server = db.engine.url.render_as_string(hide_password=True)
@@ -349,7 +346,6 @@ def _addition_file(
 
 
 def _earlier_result(addition: AdditionFile) -> Deduplication | None:
-    """Return the result of an earlier run, with a message; None if there is none."""
     result = addition.read()
     if result is not None:
         print_message(
@@ -362,7 +358,6 @@ def _earlier_result(addition: AdditionFile) -> Deduplication | None:
 def _page(
     outputs: _Outputs, result: Deduplication, rule: Rule, corpora: Sequence[Corpus]
 ) -> RemovalPage | None:
-    """Return the page that reports the run, if one is wanted."""
     if not is_page(outputs.report):
         return None
     from textsim_db.review.report_pages import RemovalPage
@@ -377,7 +372,6 @@ def _write_outputs(
     page: RemovalPage | None,
     faults: dict[int, str],
 ) -> None:
-    """Write the records that stay, and the report."""
     records = texts.records
     if outputs.output is not None:
         stays = result.mask()
@@ -408,7 +402,6 @@ def _shown_keys(texts: _Texts) -> list[str | None]:
 
 
 def _faults(texts: _Texts, result: Deduplication) -> dict[int, str]:
-    """Return why records could not be compared, by their places."""
     refused = {
         number: f"{texts.records.place(number)}: {reason}" for number, reason in result.refused
     }
@@ -416,7 +409,6 @@ def _faults(texts: _Texts, result: Deduplication) -> dict[int, str]:
 
 
 def _of_records(judgements: list[ReadJudgement], texts: _Texts) -> list[JudgedDocuments]:
-    """Return the judgements of records, by their places."""
     from textsim_db.corpus.removals import JudgedDocuments
 
     judged = {key for judgement in judgements for key in judgement[:2]}

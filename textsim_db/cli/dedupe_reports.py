@@ -16,7 +16,6 @@ LINES, _PAGE = ".jsonl", ".html"
 
 
 def is_page(report: str | None) -> bool:
-    """Say whether a report is a page."""
     return report is not None and report.endswith(_PAGE)
 
 

@@ -116,7 +116,6 @@ def _server(db: Database) -> str:
 
 
 def _example(library: StandardLibrary) -> tuple[str, str]:
-    """Return a file that has several near-duplicates, and its text without every tenth line."""
     wanted = library.folder / "encodings" / "cp1252.py"
     key, text = (
         ("encodings/cp1252.py", wanted.read_text("utf-8"))

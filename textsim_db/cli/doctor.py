@@ -27,8 +27,6 @@ if TYPE_CHECKING:
 
 
 class Level(StrEnum):
-    """How much a fact matters."""
-
     OK = "ok"
     """All is as it should be."""
     NOTE = "note"
@@ -38,25 +36,20 @@ class Level(StrEnum):
 
 
 class Finding(NamedTuple):
-    """One fact, and the command or change that mends it."""
-
     level: Level
     fact: str
     remedy: str | None = None
 
 
 def ok(fact: str) -> Finding:
-    """Return a fact that is as it should be."""
     return Finding(Level.OK, fact)
 
 
 def note(fact: str, remedy: str | None = None) -> Finding:
-    """Return a fact that is worth knowing, and how to change it."""
     return Finding(Level.NOTE, fact, remedy)
 
 
 def fault(fact: str, remedy: str) -> Finding:
-    """Return a fact that is a fault, and what mends it."""
     return Finding(Level.FAULT, fact, remedy)
 
 
@@ -80,7 +73,6 @@ class Findings:
 
     @property
     def faults(self) -> list[Finding]:
-        """The findings that have to be mended."""
         every = (finding for findings in self.sections.values() for finding in findings)
         return [finding for finding in every if finding.level is Level.FAULT]
 
@@ -109,7 +101,6 @@ def doctor(database_url: DatabaseUrl = None) -> None:
 
 
 def examine(database_url: str | None) -> Findings:
-    """Return what is found on this machine and in the database of an address."""
     from textsim_db.cli import doctor_database
 
     report = Findings()
@@ -160,7 +151,6 @@ def _examine_corpora(report: Findings, engine: Engine) -> None:
 
 
 def _find_installation(engine: Engine) -> Iterator[Finding]:
-    """Yield the objects of the schema that are missing or changed."""
     from textsim_db.read import check_catalog
 
     problems = check_catalog.check_installation(engine)
@@ -170,7 +160,6 @@ def _find_installation(engine: Engine) -> Iterator[Finding]:
 
 
 def _find_corpora(db: Database) -> Iterator[Finding]:
-    """Yield the settings and objects of each corpus that are missing or changed."""
     from textsim_db.db import stored_corpus
     from textsim_db.read import check_catalog
 
@@ -194,7 +183,6 @@ def _find_corpora(db: Database) -> Iterator[Finding]:
 
 
 def _problem_findings(problems: list[Problem], begin: str = "") -> Iterator[Finding]:
-    """Yield a fault for each problem, up to a number."""
     for problem in problems[:_SHOWN_PROBLEMS]:
         fact = f"{begin}{problem.kind} {problem.subject}: {problem.detail}"
         yield fault(shown(fact), problem.remedy)

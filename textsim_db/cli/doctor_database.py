@@ -54,7 +54,6 @@ _EXTRAS = (
 
 
 def find_installed() -> Iterator[Finding]:
-    """Yield the versions, the extras, and whether compiled kernels can be kept."""
     libraries = ", ".join(f"{name} {_version(name)}" for name in _LIBRARIES)
     yield ok(f"textsim-db {__version__} on Python {platform.python_version()}; {libraries}")
     for extra in _EXTRAS:
@@ -63,7 +62,6 @@ def find_installed() -> Iterator[Finding]:
 
 
 def find_disks(folders: list[Path]) -> Iterator[Finding]:
-    """Yield how much space is free for temporary files and in these folders."""
     for folder in (Path(tempfile.gettempdir()), *folders):
         free = shutil.disk_usage(_existing(folder)).free
         fact = f"{free / 2**30:,.1f} GiB are free in {shown(str(folder))}"
@@ -99,7 +97,6 @@ def _kernel_cache_finding() -> Finding:
 
 
 def _existing(folder: Path) -> Path:
-    """Return the folder, or the nearest of its parents that exists."""
     return next(path for path in (folder.absolute(), *folder.absolute().parents) if path.exists())
 
 
@@ -132,8 +129,6 @@ SELECT pg_catalog.pg_try_advisory_xact_lock(pg_catalog.hashtext('textsim-db lock
 
 
 class Address(NamedTuple):
-    """The address of the database that a command would open."""
-
     url: str | None
     """None if no server runs."""
     origin: str
@@ -213,7 +208,6 @@ def find_server(engine: Engine, address: Address) -> Iterator[Finding]:
 
 
 def _locks_finding(engine: Engine) -> Finding:
-    """Return whether a lock of one session keeps another session from taking it."""
     from textsim_db.db.engine import database_errors, transaction
 
     key = [secrets.randbits(31)]
@@ -304,7 +298,6 @@ def _rights_finding(connection: Connection, role: str) -> Finding:
 def unreachable(
     error: DatabaseError | ConfigurationError | SchemaError, address: Address
 ) -> Finding:
-    """Return the finding for a database that could not be asked."""
     if isinstance(error, ConfigurationError):
         return fault(str(error), f"correct the address in {address.origin}")
     return fault(

@@ -55,7 +55,6 @@ class QueryDocuments:
         """Return None: the size of the result is unknown."""
 
     def __iter__(self) -> Iterator[tuple[Any, ...]]:
-        """Yield the rows; raises InputError if the query has other columns."""
         from textsim_db.db.engine import database_errors, transaction
 
         with (
@@ -84,7 +83,6 @@ _SHOWN_TWINS = 20
 def add_documents(
     corpus: Corpus, measured: Measured, documents: Iterable[tuple[Any, ...]]
 ) -> AddReport:
-    """Add documents as Corpus.add_many() does, and show the progress."""
     with loading(measured, documents) as load:
         try:
             return corpus.add_many(load, load.after_batch)

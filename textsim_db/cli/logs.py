@@ -35,8 +35,6 @@ _STANDARD = {*vars(logging.makeLogRecord({})), "message", "asctime", "taskName"}
 
 @dataclass(slots=True)
 class LogOptions:
-    """The log options and the name of the command that runs."""
-
     json: bool = False
     level: int | None = None
     command: str = ""
@@ -49,7 +47,6 @@ class JsonFormatter(logging.Formatter):
     """One JSON object: time (UTC, ISO 8601), level, logger, message, and the record's own fields."""
 
     def format(self, record: logging.LogRecord) -> str:
-        """Return the record on one line of ASCII."""
         time = datetime.fromtimestamp(record.created, UTC)
         fields: dict[str, Any] = {
             "time": time.isoformat(timespec="milliseconds"),
@@ -67,7 +64,6 @@ class PlainFormatter(logging.Formatter):
     """The commands' own messages as they are, with "error: " before errors; others with the time."""
 
     def format(self, record: logging.LogRecord) -> str:
-        """Return the message."""
         is_announcement = record.name == COMPILER and record.levelno == logging.INFO
         if record.name not in (COMMANDS, SEARCHES) and not is_announcement:
             return _harmless(super().format(record))
@@ -162,7 +158,6 @@ def declare_options(
 
 @cache
 def declared_by(function: Callable[..., None]) -> list[Any]:
-    """Return the options that a function declares."""
     app = typer.Typer(add_completion=False)
     app.command()(function)
     parameters: list[Any] = typer.main.get_command(app).params
@@ -178,18 +173,13 @@ def check_repeated(command: Any, ctx: Any, args: list[str]) -> None:
 
 
 class Command(TyperCommand):
-    """A command that has the log options."""
-
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Read the arguments."""
         check_repeated(self, ctx, args)
         return super().parse_args(ctx, args)
 
     def get_params(self, ctx: Any) -> list[Any]:
-        """Return the parameters of the command and the log options."""
         return [*super().get_params(ctx), *declared_by(declare_options)]
 
     def invoke(self, ctx: Any) -> Any:
-        """Note the name of the command and run it."""
         log_options.command = ctx.command_path.partition(" ")[2]
         return super().invoke(ctx)

@@ -29,8 +29,6 @@ log = logging.getLogger(__name__)
 
 @dataclass(slots=True)
 class JsonOption:
-    """The option of the command that runs."""
-
     is_given: bool = False
 
 
@@ -38,7 +36,6 @@ json_option = JsonOption()
 
 
 def print_object(fields: dict[str, Any]) -> None:
-    """Print an object on a line of standard output."""
     typer.echo(json.dumps(fields, ensure_ascii=False, default=str))
 
 
@@ -63,10 +60,7 @@ def declare_option(
 
 
 class JsonCommand(logs.Command):
-    """A command that has --json and the log options."""
-
     def get_params(self, ctx: Any) -> list[Any]:
-        """Return the parameters of the command, --json, and the log options."""
         return [*super().get_params(ctx), *logs.declared_by(declare_option)]
 
 
@@ -152,7 +146,6 @@ def confirm(action: str, yes: bool) -> None:
 
 
 def print_first(messages: Sequence[str], level: int = logging.INFO) -> None:
-    """Print the first messages, and how many others there are."""
     for message in messages[:_SHOWN_MESSAGES]:
         print_message(message, level)
     if len(messages) > _SHOWN_MESSAGES:
@@ -169,16 +162,13 @@ class Refusals:
         """How many of the first messages have a reason."""
 
     def add(self, refusal: Refusal) -> None:
-        """Note a record or file that cannot be read."""
         self._note(refusal.key, refusal.reason)
 
     def add_documents(self, refusals: Iterable[Refusal]) -> None:
-        """Note documents that cannot be stored."""
         for refusal in refusals:
             self._note(f'document "{refusal.key}"', refusal.reason)
 
     def show(self) -> None:
-        """Print the first refusals, and how many others there are."""
         for line in self._first:
             print_message(f"refused: {line}", logging.WARNING)
         if self.count > len(self._first):

@@ -91,8 +91,6 @@ class Operation:
 
 @dataclass(slots=True)
 class Call:
-    """A call of the method of a command, and the result."""
-
     operation: Operation
     corpus: Corpus
     arguments: dict[str, Any]
@@ -131,7 +129,6 @@ class Call:
         return iter(sorted(rows, key=lambda row: (sign * row[0], row[1:])))
 
     def print_done(self) -> None:
-        """Print the message of a method that returns nothing or a number of documents."""
         names = {"corpus": self.corpus.name, **self.arguments}
         fields = names if self.result is None else names | {"documents": self.result}
         texts = {name: shown(str(value)) for name, value in names.items()}
@@ -142,8 +139,6 @@ class Call:
 
 
 class OperationCommand(JsonCommand):
-    """The command of an operation."""
-
     def __init__(self, *args: Any, callback: Any, **options: Any) -> None:
         self._operation: Operation = callback.operation
         super().__init__(*args, callback=partial(_run, self._operation), **options)
@@ -264,7 +259,6 @@ def _parameter(argument: inspect.Parameter, text: str) -> Any:
 
 
 def _argument_texts(method: Callable[..., Any]) -> dict[str, str]:
-    """Return what the docstring of a method says of its arguments."""
     section = _SECTION.search(inspect.getdoc(method) or "")
     lines = _ARGUMENT.findall(section[1]) if section else []
     return {name: " ".join(text.split()) for name, text in lines}

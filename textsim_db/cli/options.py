@@ -50,7 +50,6 @@ def number(text: str) -> float:
 
 
 def whole_number(text: str) -> int:
-    """Read a whole number of the command line."""
     try:
         return int(text)
     except ValueError:
@@ -58,7 +57,6 @@ def whole_number(text: str) -> int:
 
 
 def positive_number(text: str) -> int:
-    """Read a whole number above 0 of the command line."""
     value = whole_number(text)
     if value < 1:
         raise typer.BadParameter(f"{value} is too low; expected 1 or more")
@@ -80,33 +78,27 @@ def choice_of(choices: type[Choice]) -> Callable[[str], Choice]:
 
 
 def number_option(text: str, metavar: str = "NUMBER") -> Any:
-    """Return an option with a number; text is its help."""
     return typer.Option(parser=number, metavar=metavar, help=text)
 
 
 def whole_number_option(text: str) -> Any:
-    """Return an option with a whole number; text is its help."""
     return typer.Option(parser=whole_number, metavar="NUMBER", help=text)
 
 
 def positive_number_option(text: str, *flags: str) -> Any:
-    """Return an option with a whole number above 0; text is its help."""
     return typer.Option(*flags, parser=positive_number, metavar="NUMBER", help=text)
 
 
 def choice_option(choices: type[Choice], text: str, *flags: str) -> Any:
-    """Return an option with a member of choices; text is its help."""
     return typer.Option(*flags, parser=choice_of(choices), metavar="|".join(choices), help=text)
 
 
 def record_kind_option(text: str) -> Any:
-    """Return an option with the format of a file of records; text is its help."""
     kinds = "|".join(kind for kind in Kind if kind is not Kind.TEXT)
     return typer.Option(parser=choice_of(Kind), metavar=kinds, help=text)
 
 
 def column_option(text: str, *flags: str) -> Any:
-    """Return an option with the name of a column; text is its help."""
     return typer.Option(*flags, metavar="COLUMN", help=text)
 
 
@@ -122,7 +114,6 @@ TextColumn = Annotated[str, column_option("Column, or member in JSON, with the t
 
 
 def path_option(text: str, *flags: str) -> Any:
-    """Return an option with the name of a file; text is its help."""
     return typer.Option(*flags, metavar="PATH", help=text)
 
 
@@ -316,7 +307,6 @@ def check_existing(corpus: Corpus, settings: PartialSettings) -> None:
 
 
 def settings_of(corpus_config: CorpusConfig) -> dict[str, Any]:
-    """Return a configuration as commands show it, by name."""
     values = {name: getattr(corpus_config, name) for name in SETTINGS}
     return {
         **{n: " ".join(value) if type(value) is tuple else value for n, value in values.items()},

@@ -25,8 +25,6 @@ if TYPE_CHECKING:
 
 
 class Format(StrEnum):
-    """The formats of results."""
-
     TABLE = "table"
     JSONL = "jsonl"
     CSV = "csv"
@@ -47,7 +45,6 @@ _BAR = 40
 
 
 def _form(ctx: typer.Context, value: Format) -> Format:
-    """Let --json stand for --format jsonl."""
     if not json_option.is_given:
         return value
     source = ctx.get_parameter_source("form")

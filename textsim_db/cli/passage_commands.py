@@ -207,7 +207,6 @@ def _shown_documents(keys: list[str], form: Format) -> list[str] | str:
 
 
 def _comparable(documents: Iterable[Document], refusals: Refusals) -> Iterator[tuple[str, str]]:
-    """Yield the records whose texts can be compared, and note the others as refused."""
     for key, text, *_ in documents:
         try:
             to_bytes(text)
@@ -241,7 +240,6 @@ class _RecordCounts:
         """The number of contaminated records in each range of coverage."""
 
     def counted(self, rows: Iterable[Contamination]) -> Iterator[Contamination]:
-        """Yield records, and count them."""
         for row in rows:
             self.records += 1
             self.contaminated += bool(row.documents)
@@ -251,7 +249,6 @@ class _RecordCounts:
             yield row
 
     def summary(self) -> str:
-        """Return the numbers in a sentence."""
         records = count(self.records, "record")
         shared = f"{self.contaminated:,} of {records} share a passage with a document"
         if not self.contaminated:

@@ -117,8 +117,6 @@ def plan(
 
 
 class _Plan(NamedTuple):
-    """The possible bandings, the banding in use or recommended, and its measured recall."""
-
     options: list[Option]
     banding: Bands | None
     """None: an exact corpus."""

@@ -139,7 +139,6 @@ class Load(Generic[Loaded]):
                 self._share = self._input.bytes_read / total
 
     def after_batch(self, report: AddReport) -> None:
-        """Show the report of add_many after a batch."""
         self.report = report
         self._show(report.received, share=self._share)
 
@@ -149,8 +148,6 @@ def _show_nothing(done: int, total: int | None = None, share: float | None = Non
 
 
 class _Records:
-    """Logs the number done, every few seconds."""
-
     def __init__(self, action: str, noun: str) -> None:
         self._action = action
         self._noun = noun
@@ -179,7 +176,6 @@ _CHANGES_FOR_SPEED = 100
 
 
 def counts(report: ChangeReport, seconds: float | None = None) -> dict[str, Any]:
-    """Return a report as the fields of a log record."""
     fields: dict[str, Any] = {"documents": report.written}
     for name in ("added", "replaced", "removed", "completed", "unchanged", "mended"):
         fields[name] = getattr(report, name)
@@ -191,7 +187,6 @@ def counts(report: ChangeReport, seconds: float | None = None) -> dict[str, Any]
 
 
 def print_changes(corpus: str, report: ChangeReport, seconds: float, **fields: Any) -> None:
-    """Print what attach or reconcile did."""
     message = f"{report.summary}; {seconds:.1f} s"
     print_result(message, corpus=corpus, **fields, **counts(report, seconds))
 
@@ -212,7 +207,6 @@ class WorkLog:
         self._logged = 0.0
 
     def add(self, work: WorkReport) -> None:
-        """Count the changes of one transaction."""
         now = time.monotonic()
         if not self._waiting:
             self._since = max(now - work.seconds, self._logged)
@@ -221,7 +215,6 @@ class WorkLog:
             self.write()
 
     def write(self) -> None:
-        """Log the changes since the last record."""
         self._logged = time.monotonic()
         for (corpus, table), changes in self._waiting.items():
             origin = "added by hand" if table is None else f"from {table}"

@@ -35,7 +35,6 @@ class _Families(Collector):
         self._metrics = list(metrics)
 
     def collect(self) -> Iterator[Metric]:
-        """Yield the metrics of each name."""
         for name, group in groupby(self._metrics, key=lambda metric: metric.name):
             rows = list(group)
             names = sorted(rows[0].labels)
@@ -70,7 +69,6 @@ def served(
         timeout = _REQUEST_SECONDS
 
         def do_GET(self) -> None:
-            """Answer a scrape or a probe."""
             path = self.path.partition("?")[0]
             if path == "/metrics":
                 self._answer(200, CONTENT_TYPE_PLAIN_0_0_4, _scrape(read))

@@ -155,7 +155,6 @@ def _shared(statistics: Statistics) -> int:
 
 
 def _bars(statistics: Statistics) -> list[str]:
-    """Return a bar for each step of 0.05 of similarity."""
     steps = [sum(statistics.similarities[i : i + 5]) for i in range(0, 100, 5)]
     most = max(*steps, 1)
     return [

@@ -122,7 +122,6 @@ def status(
 
 
 def _list_scopes(corpus: str | None, form: Format, database_url: str | None) -> None:
-    """Print the scopes of a corpus, the largest first."""
     if corpus is None:
         raise misused("--scopes", "name the corpus whose scopes to list")
     with connect(database_url) as db:
@@ -180,8 +179,6 @@ class Error(NamedTuple):
 
 
 class State(NamedTuple):
-    """The state of one corpus."""
-
     corpus: str
     status: Status
     activity: Activity
@@ -191,14 +188,11 @@ class State(NamedTuple):
 
     @property
     def errors(self) -> list[Error]:
-        """The failures, with the name of the corpus."""
         return [Error(self.corpus, *failure) for failure in self.failures]
 
 
 @dataclass(slots=True)
 class _Sample:
-    """The states of corpora at one time."""
-
     states: list[State]
     sources: list[Source]
     workers: list[WorkerState]
@@ -223,7 +217,6 @@ class _Sample:
             yield state.activity.cluster_lag or 0
 
     def as_object(self) -> dict[str, object]:
-        """Return the sample as a JSON object."""
         corpora = [self._corpus_object(state) for state in self.states]
         workers = [worker._asdict() for worker in self.workers]
         time = datetime.now(UTC).isoformat(timespec="milliseconds")

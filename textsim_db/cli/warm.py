@@ -77,7 +77,6 @@ def compile_kernels(database_url: str | None, show: Callable[..., None] = print_
 
 
 def _use_each(db: Database, uses: list[Use]) -> int:
-    """Show the progress of the uses, and return the number of kernels that were compiled."""
     from textsim_db.text.numba_compiler import watch_compiler
 
     with progress("compiling", "kernels") as show, _without_advice():
@@ -133,7 +132,6 @@ def _corpus(db: Database, settings: CorpusSettings) -> Iterator[Corpus]:
 
 
 def _use_corpus(db: Database, settings: CorpusSettings) -> None:
-    """Add documents and search."""
     text = _SENTENCES[0]
     with _corpus(db, settings) as corpus:
         if settings.is_unique:
@@ -146,7 +144,6 @@ def _use_corpus(db: Database, settings: CorpusSettings) -> None:
 
 
 def _use_all(db: Database, settings: CorpusSettings) -> None:
-    """Use all methods of a corpus."""
     from textsim_db.measures.by_name import MEASURES
 
     text = _SENTENCES[0]

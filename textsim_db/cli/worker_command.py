@@ -119,7 +119,6 @@ def worker(
 
 
 def _warn_of_failures(db: Database) -> int:
-    """Return how many documents are set aside, also by earlier workers; a warning if there are any."""
     failed = int(sum(m.value for m in db.metrics() if m.name == "textsim_failed_documents"))
     if failed:
         log.warning(

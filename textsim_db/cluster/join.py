@@ -44,7 +44,6 @@ class CopyClasses:
         self._represented_by = represented[self._order]
 
     def of(self, representatives: Ids) -> Ragged:
-        """Return the class of each representative; a document without copies is its own class."""
         has_copies = is_among(representatives, self.representatives)
         if not has_copies.any():
             return Ragged(representatives, np.arange(len(representatives) + 1))

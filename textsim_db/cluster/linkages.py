@@ -69,7 +69,6 @@ class _Clusters:
         """The number of links between two clusters, by the number of each."""
 
     def link(self, a: int, b: int, similarity: float) -> None:
-        """Add a link that is at most as similar as the links before it."""
         x, y = self._add(a), self._add(b)
         if x == y:
             return
@@ -120,8 +119,6 @@ Key = TypeVar("Key", str, int)
 
 
 class Group(NamedTuple):
-    """The documents of one cluster."""
-
     ids: Ids
     weakest: float
     """The weakest link that holds the cluster together."""
@@ -181,7 +178,6 @@ def all_but_first(join: Join, groups: Iterable[Group], ranked: Ranked) -> Iterat
 
 
 def components(join: Join) -> tuple[Ragged, FloatArray]:
-    """Return the documents of each connected component, and its weakest link."""
     forest, classes = Forest(), join.host.copies.classes
     firsts = join.host.copies.representatives[classes.owners()]
     links = Links(firsts, classes.values, np.ones(len(firsts)))

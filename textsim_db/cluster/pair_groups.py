@@ -107,7 +107,6 @@ def _refuse(place: int, pair: object, problem: str) -> NoReturn:
 
 
 def _numbered(places: dict[Any, int], order: list[Any] | None) -> dict[Any, int]:
-    """Return the number of each key of the pairs, counted from 0 in the given order."""
     if order is None:
         order = sorted(places)
     keys = [key for key in dict.fromkeys(order) if key in places]
@@ -130,7 +129,6 @@ class JudgedPairs(NamedTuple):
     """The pairs that were judged different."""
 
     def documents(self) -> Ids:
-        """Return the ids of all documents of judged pairs, sorted."""
         return documents_of(np.concatenate(self))
 
     def applied(self, links: Iterator[Links]) -> Links:

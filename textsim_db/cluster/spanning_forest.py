@@ -31,7 +31,6 @@ class Links(NamedTuple):
 
 
 def joined_links(parts: Iterable[Links]) -> Links:
-    """Return the links of several parts as one."""
     empty = Links(np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0))
     return Links(*(np.concatenate(column) for column in zip(empty, *parts, strict=True)))
 
@@ -50,7 +49,6 @@ class Forest:
         self._count = 0
 
     def add(self, links: Links) -> None:
-        """Add links to the forest."""
         self._waiting.append(links)
         self._count += len(links.left)
         if self._count > max(MERGE_LINKS, len(self._kept.left)):
@@ -117,7 +115,6 @@ def join(parents: Int64Array, left: Int64Array, right: Int64Array) -> BoolArray:
 
 @kernel
 def roots(parents: Int64Array) -> Int64Array:
-    """Return the root of each node."""
     result = np.empty_like(parents)
     for node in range(len(parents)):
         result[node] = _root(parents, node)
@@ -143,7 +140,6 @@ class FewLinks:
         self._crowded: Ids = np.empty(0, np.int64)
 
     def add(self, links: Links) -> None:
-        """Add links; left < right, and no link comes twice."""
         self._waiting.append(links)
         self._count += len(links.left)
         if self._count > max(MOST_WAITING, len(self._kept.left)):

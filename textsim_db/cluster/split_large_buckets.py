@@ -59,7 +59,6 @@ class LargeBuckets:
         return self._buckets.least_shared(pairs)
 
     def documents_of(self, numbers: list[int]) -> Ids:
-        """Return the documents of several buckets, sorted."""
         return np.unique(np.concatenate([self.ids[number] for number in numbers]))
 
     def pairs_of(self, number: int) -> Iterator[Int64Array]:
@@ -73,7 +72,6 @@ class LargeBuckets:
             yield pairs[self.first_shared(pairs) == number]
 
     def groups(self) -> list[list[int]]:
-        """Group the numbers of buckets that have mostly the same documents."""
         return groups_of(self.ids)
 
 

@@ -14,8 +14,6 @@ BINS = 100
 
 
 class Index(NamedTuple):
-    """The shingles of the sample, and the documents that have each shingle."""
-
     table: HashTable
     """The number of each shingle, by its hash."""
     starts: Int64Array
@@ -51,7 +49,6 @@ class _Shared(NamedTuple):
 
 
 def make_index(rows: Rows) -> Index:
-    """Index the documents of the sample by their shingles."""
     hashes, owners = _distinct(rows, SPREAD)
     order = np.argsort(hashes, kind="stable")
     distinct, starts = np.unique(hashes[order], return_index=True)
@@ -121,7 +118,6 @@ def _overlaps(index: Index, rows: Rows, close: float) -> tuple[Int64Array, Int64
 
 @kernel
 def _enlarged(pairs: Overlaps, size: int) -> Overlaps:
-    """Return the pairs in arrays of this size."""
     few = np.empty(size, np.int64)
     many = np.empty(size, np.int64)
     for k in range(len(pairs.few)):

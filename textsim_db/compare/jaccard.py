@@ -51,7 +51,6 @@ def take(rows: Rows, documents: Int64Array) -> Rows:
 
 
 def concatenated(rows: Rows, others: Rows) -> Rows:
-    """Return the rows followed by other rows with the same n."""
     return Rows(
         np.concatenate((rows.tokens, others.tokens)),
         np.concatenate((rows.offsets, others.offsets[1:] + rows.offsets[-1])),

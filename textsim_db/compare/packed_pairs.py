@@ -25,8 +25,6 @@ _SIGN = 2**31
 
 
 class Members(NamedTuple):
-    """The documents of several buckets."""
-
     ids: Int32Array
     """The ids of one bucket after another, sorted in each; a repeated bucket repeats its document."""
     offsets: Int64Array
@@ -34,11 +32,9 @@ class Members(NamedTuple):
 
     @property
     def sizes(self) -> Int64Array:
-        """The number of rows of each bucket."""
         return np.diff(self.offsets)
 
     def take(self, chosen: BoolArray) -> Members:
-        """Return the chosen buckets; chosen: (buckets,)."""
         sizes = self.sizes
         return Members(self.ids[np.repeat(chosen, sizes)], offsets_of(sizes[chosen]))
 
@@ -121,7 +117,6 @@ def _copy_ids(rows: Int64Array, start: int, end: int, ids: Int32Array, place: in
 
 
 def of_round(members: Members, current: Round) -> Members:
-    """Return the buckets that have a pair of a round."""
     if current.rounds == 1:
         return members
     return members.take(_has_left(members, current))
@@ -138,7 +133,6 @@ def _has_left(members: Members, current: Round) -> BoolArray:
 
 
 def joined_members(parts: list[Members]) -> Members:
-    """Return the buckets of several parts as one."""
     sizes = np.concatenate([np.zeros(0, np.int64), *(part.sizes for part in parts)])
     ids = np.concatenate([np.zeros(0, np.int32), *(part.ids for part in parts)])
     return Members(ids, offsets_of(sizes))
@@ -150,12 +144,10 @@ def pack(left: AnyIds, right: AnyIds) -> Int64Array:
 
 
 def left_of(pairs: Int64Array) -> Int64Array:
-    """Return the left document of each pair."""
     return pairs >> 32
 
 
 def right_of(pairs: Int64Array) -> Int64Array:
-    """Return the right document of each pair."""
     return pairs.astype(np.int32).astype(np.int64)
 
 

@@ -174,7 +174,6 @@ def _append_distinct(
 
 @inlined_kernel
 def _count_distinct(elements: HashArray) -> int:
-    """Return the number of distinct elements, which are sorted."""
     count = min(len(elements), 1)
     for k in range(1, len(elements)):
         count += elements[k] != elements[k - 1]

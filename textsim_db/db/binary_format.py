@@ -31,11 +31,9 @@ class Array:
 
     @property
     def oid(self) -> int:
-        """The oid of the array's type in PostgreSQL."""
         return _ARRAY_OIDS[_ELEMENTS[self.values.dtype]]
 
     def dump(self) -> bytes:
-        """Return the array in the format of array_send."""
         return dump_array(self.values)
 
 
@@ -49,7 +47,6 @@ class TextArray:
         self._data = data
 
     def dump(self) -> bytes:
-        """Return the array in the format of array_send."""
         return self._data
 
 
@@ -63,7 +60,6 @@ class Moment:
         self._data = data
 
     def dump(self) -> bytes:
-        """Return the time in the format of timestamptz_send."""
         return self._data
 
 
@@ -80,17 +76,14 @@ def dump_array(values: npt.NDArray[Any]) -> bytes:
 
 
 def load_int4_array(data: bytes) -> npt.NDArray[np.int32]:
-    """Read an int4[] without NULLs in the format of array_send: int32 of shape (elements,)."""
     return _load_array(data, np.int32)
 
 
 def load_int8_array(data: bytes) -> npt.NDArray[np.int64]:
-    """Read an int8[] without NULLs in the format of array_send: int64 of shape (elements,)."""
     return _load_array(data, np.int64)
 
 
 def load_float8_array(data: bytes) -> npt.NDArray[np.float64]:
-    """Read a float8[] without NULLs in the format of array_send: float64 of shape (elements,)."""
     return _load_array(data, np.float64)
 
 

@@ -39,8 +39,6 @@ _SURPLUS = 8
 
 
 class Contents(NamedTuple):
-    """The content of the documents of a batch."""
-
     shingle_counts: Int64Array
     """(documents,)."""
     word_ids: Int32Array
@@ -73,8 +71,6 @@ class Identities(NamedTuple):
 
 
 class _Row(NamedTuple):
-    """Identities as arrays for kernels."""
-
     ids: Int64Array
     keys: Utf8
     source_ids: Int64Array
@@ -307,14 +303,12 @@ def _write_array_header(
 
 @inlined_kernel
 def _write_int2(out: ByteArray, at: int, value: int) -> int:
-    """Write the length and the value of an int2; return the next place."""
     store64(out, at, _TWO | np.uint64(_swapped(value) >> np.uint32(16)) << _HALF)
     return at + _LENGTH + 2
 
 
 @inlined_kernel
 def _write_int4(out: ByteArray, at: int, value: int) -> int:
-    """Write the length and the value of an int4; return the next place."""
     store64(out, at, _FOUR | np.uint64(_swapped(value)) << _HALF)
     return at + _LENGTH + 4
 
@@ -341,7 +335,6 @@ def _swapped(value: int) -> np.uint32:
 def load_signatures(
     parts: Sequence[bytes], names: Sequence[object], config: CorpusConfig
 ) -> Signatures:
-    """Read signatures as array_send gives them; raises DatabaseError for one of a wrong length."""
     if config.is_exact:
         return Ragged(*load_int4_arrays(parts))
     signatures = Ragged(*load_int2_arrays(parts))

@@ -102,7 +102,6 @@ class Cancellation(LentConnections):
         self._is_cancelled = threading.Event()
 
     def activate(self) -> None:
-        """Cancel the statements of this context from now on, when the call is cancelled."""
         _current.set(self)
 
     def cancel_until_done(self, call: Future[Any]) -> None:
@@ -127,7 +126,6 @@ class Cancellation(LentConnections):
                 raise
 
     def check(self) -> None:
-        """Raise Cancelled if the call is cancelled."""
         if self._is_cancelled.is_set():
             raise Cancelled
 

@@ -59,7 +59,6 @@ class ServerCursor(psycopg.ServerCursor[tuple[Any, ...]]):
     """A cursor that is closed even if its CLOSE is cancelled; that of psycopg stays open, and warns."""
 
     def close(self) -> None:
-        """Close the cursor; raise the driver's errors."""
         try:
             super().close()
         except psycopg.Error:
@@ -225,7 +224,6 @@ def end_transaction(connection: Connection) -> None:
 
 
 def is_idle(connection: Connection) -> bool:
-    """Return whether the connection is outside of a transaction."""
     return connection.pgconn.transaction_status == pq.TransactionStatus.IDLE
 
 

@@ -54,7 +54,6 @@ class Dictionary:
         return texts
 
     def last(self) -> int:
-        """Return the highest id in the dictionary, 0 if it is empty."""
         ((last,),) = read_rows(self._engine, statements.LAST_WORD_ID)
         return int(last)
 

@@ -67,7 +67,6 @@ def is_installed() -> bool:
 
 
 def find_running() -> str | None:
-    """Return the address of the embedded server's database if the server runs; starts nothing."""
     cluster = data_dir().expanduser().absolute() / f"postgresql-{SERVER_VERSION}"
     if not (is_installed() and cluster.exists()):
         return None
@@ -261,7 +260,6 @@ class _Server:
                 lock.unlink(missing_ok=True)
 
     def ready(self) -> bool:
-        """Return whether the server accepts connections."""
         if self.postmaster() is None:
             return False
         try:
@@ -318,7 +316,6 @@ def _quiet() -> Iterator[None]:
 
 
 def _settings() -> str:
-    """Return the settings that differ from PostgreSQL's defaults; every commit stays durable."""
     import psutil
 
     memory = psutil.virtual_memory().total // _MIB

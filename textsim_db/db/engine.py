@@ -145,7 +145,6 @@ def is_trouble(error: psycopg.Error) -> bool:
 
 
 def translated(error: psycopg.Error) -> DatabaseError:
-    """Return the driver's error as DatabaseUnavailable or DatabaseError."""
     message = on_one_line(error)
     if is_lost(error):
         return DatabaseUnavailable(f"no connection to the database: {message}")

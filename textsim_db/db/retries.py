@@ -124,7 +124,6 @@ class Attempts:
         return isinstance(error, Exception) and self.halves(error) and self._halve(error)
 
     def _halve(self, error: Exception) -> bool:
-        """Put two halves in the place of a part; return whether it has several documents."""
         start, stop = self.part.start, self.part.stop
         if stop - start > 1:
             middle = (start + stop) // 2
@@ -136,8 +135,6 @@ class Attempts:
 
 
 class WriterAttempts(Attempts):
-    """Attempts at a transaction that writes documents of a corpus; errors name the document."""
-
     def __init__(self, store: Store, keys: list[str]) -> None:
         super().__init__(store.engine, len(keys), lambda place: f'document "{keys[place][:100]}"')
         self._corpus_id = store.corpus.id

@@ -121,7 +121,6 @@ def check_installed(engine: Engine) -> None:
 
 
 def is_extension(connection: Connection) -> bool:
-    """Return whether CREATE EXTENSION has created the schema of a database."""
     return bool(_answer(connection, statements.IS_EXTENSION))
 
 
@@ -277,7 +276,6 @@ def _files() -> str:
 
 
 def script() -> str:
-    """Return one SQL script for psql that installs the schema at the newest revision."""
     folder = resource("sql")
     version = (folder / "version.sql").read_text(encoding="utf-8").replace(":revision", head())
     first = (

@@ -117,7 +117,6 @@ def load(engine: Engine, name: str, check_golden: bool = True) -> StoredCorpus:
 
 
 def load_unchecked(engine: Engine, name: str) -> StoredCorpus:
-    """Load a corpus of any recipe, to examine it; raises CorpusNotFound."""
     return replace(_corpus(_named_row(engine, name)), is_checked=False)
 
 
@@ -227,7 +226,6 @@ def drop(engine: Engine, corpus: StoredCorpus, patience: str | None = None) -> N
 
 
 def drop_named(engine: Engine, name: str, patience: str | None = None) -> None:
-    """Drop a corpus by its name, of any recipe; see drop()."""
     if not _drop(engine, statements.LOCK_CORPUS_BY_NAME, _storable(name), patience):
         raise CorpusNotFound(name, names(engine))
 
@@ -245,7 +243,6 @@ def _drop(engine: Engine, statement: LiteralString, value: int | str, patience: 
 
 
 def _columns_of(config: CorpusConfig) -> dict[str, Any]:
-    """Return the columns of textsim.corpus that hold a configuration."""
     values = {each.name: getattr(config, each.name) for each in fields(config) if each.compare}
     columns = {n: list(value) if type(value) is tuple else value for n, value in values.items()}
     del columns["shingle"], columns["boilerplate_values"]

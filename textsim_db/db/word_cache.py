@@ -63,7 +63,6 @@ class WordCache:
         self.clear()
 
     def clear(self) -> None:
-        """Remove every word."""
         self._count = 0
         self._bytes_used = 0
         self._table = _empty_table(1 << 12, np.zeros(1 << 14, np.uint8))
@@ -72,7 +71,6 @@ class WordCache:
         return self._count
 
     def find(self, tokens: Tokens) -> Int32Array:
-        """Return the id of each word, 0 if the word is not cached: int32 of shape (words,)."""
         return _find(self._table, tokens)
 
     def add(self, words: Tokens, ids: Int32Array) -> None:
@@ -101,7 +99,6 @@ class WordCache:
 
 
 def _empty_table(slots: int, long_words: ByteArray) -> _Table:
-    """Return a table without words; slots: a power of two."""
     shift = 64 - (slots.bit_length() - 1)
     size = 8 * _SLOT_FIELDS * slots
     data = np.zeros(size + _LINE, np.uint8)
@@ -128,7 +125,6 @@ def _find(table: _Table, tokens: Tokens) -> Int32Array:
 
 @inlined_kernel
 def _find_word(table: _Table, tokens: Tokens, i: int) -> np.int32:
-    """Return the id of a word, 0 if it is not cached."""
     start, length = tokens.starts[i], tokens.ends[i] - tokens.starts[i]
     word_hash = np.uint64(tokens.hashes[i])
     first, second = _inline_bytes(tokens.normal, start, length)

@@ -40,7 +40,6 @@ def fetch_ids(engine: Engine, words: Tokens, add: bool) -> Int32Array:
 
 
 def read_texts(engine: Engine, ids: set[int]) -> dict[int, str]:
-    """Return the words of ids that the dictionary has."""
     parameters = [binary_format.Array(np.array(sorted(ids), np.int32))]
     return dict(read_rows(engine, statements.WORDS_BY_ID, parameters, binary=True))
 
@@ -62,7 +61,6 @@ def part_of(tokens: Tokens, chosen: slice | Int64Array) -> Tokens:
 
 
 def _select(connection: Connection, words: Tokens) -> Int32Array:
-    """Return the id of each word, 0 if the dictionary does not have it."""
     rows = connection.execute(
         statements.SELECT_WORDS, _parameters(words), prepare=True, binary=True
     )

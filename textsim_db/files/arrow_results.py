@@ -18,7 +18,6 @@ ResultRow = TypeVar("ResultRow", bound=NamedTuple, covariant=True)
 
 
 def columns_of(row: type[NamedTuple], rows: Sequence[Any]) -> ResultColumns:
-    """Return the columns of rows of a type."""
     return list(zip(*rows, strict=True)) if rows else [()] * len(row._fields)
 
 
@@ -69,7 +68,6 @@ class Results(Generator[ResultRow, None, None], Generic[ResultRow]):
         return self._rows.throw(typ, val, tb) if val or tb else self._rows.throw(typ)
 
     def close(self) -> None:
-        """End the search for rows, and its transaction."""
         self._rows.close()
 
     def to_arrow(self) -> Any:
@@ -125,7 +123,6 @@ class Results(Generator[ResultRow, None, None], Generic[ResultRow]):
 def rows_of(
     row: type[ResultRow], find: Callable[[], Generator[ResultColumns, None, None]]
 ) -> Generator[ResultRow, None, None]:
-    """Yield the rows whose columns are found."""
     with closing(find()) as parts:
         for columns in parts:
             values = [column.to_pylist() if _is_arrow(column) else column for column in columns]

@@ -147,7 +147,6 @@ _CR = rb"[^\n]*\r[^\n]+\Z"
 
 
 def kind_of(name: str) -> Kind:
-    """Return how a file of that name holds documents; a file of an unknown ending is one text."""
     return Kind.JSONL if name == STDIN else _BY_ENDING.get(_ending(name), Kind.TEXT)
 
 
@@ -220,17 +219,14 @@ def resolved(output: str) -> str:
 
 
 def is_packed(name: str) -> bool:
-    """Say whether the name is that of a gzip file."""
     return name.lower().endswith(".gz")
 
 
 def shown_name(name: str) -> str:
-    """Return the name of a file for a message."""
     return "standard input" if name == STDIN else shown(name)
 
 
 def reason(error: Exception) -> str:
-    """Return why a file cannot be read."""
     if isinstance(error, gzip.BadGzipFile | zlib.error):
         return f"not a gzip file, or damaged: {error}"
     if isinstance(error, EOFError):

@@ -71,11 +71,9 @@ class ParquetReader(RecordReader):
                     yield number, None, record
 
     def layout(self) -> object:
-        """Return the names and types of the columns."""
         return self._schema
 
     def copy(self, kept: Mask, output: IO[bytes], others: Iterator[Part]) -> None:
-        """Write the kept rows to a Parquet file of the same schema."""
         import pyarrow
 
         schema = self._schema
@@ -108,7 +106,6 @@ class ParquetReader(RecordReader):
 
 
 def _rows_at_once(file: Any) -> int:
-    """Return the number of rows to read at once: about 64 MiB, at most 10,000 rows."""
     groups = [file.metadata.row_group(i) for i in range(file.metadata.num_row_groups)]
     largest = max((group.total_byte_size // max(group.num_rows, 1) for group in groups), default=0)
     return min(max(_READ_BYTES // max(largest, 1), 1), 10_000)
@@ -187,7 +184,6 @@ class ParquetWriter(RecordWriter):
                 raise InputError(f'"{shown(name)}" is nested too deeply') from error
 
     def write(self, records: Iterable[Values], output: IO[bytes]) -> None:
-        """Write the records, some thousand at a time."""
         import pyarrow
 
         self._expect_columns()

@@ -29,7 +29,6 @@ class QueryTexts(NamedTuple):
     """The pyarrow.Array that names the rows; None: their places do."""
 
     def place(self, row: int) -> str:
-        """Return the place of a text, for a message."""
         return (f'column "{shown(self.column)}", ' if self.column else "") + f"row {row}"
 
     def results(
@@ -48,7 +47,6 @@ class QueryTexts(NamedTuple):
 
 
 def is_column(value: Any) -> bool:
-    """Return whether this is a column of pandas, Polars or PyArrow."""
     return _to_list(value) is not None and not hasattr(value, "columns")
 
 

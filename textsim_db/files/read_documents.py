@@ -180,8 +180,6 @@ GUARDED = "apostrophe_before"
 
 
 class ReadJudgement(NamedTuple):
-    """A judgement of a file."""
-
     a: str
     """The key of one document."""
     b: str

@@ -86,8 +86,6 @@ _MOST_SUGGESTIONS = 100
 
 
 class RecordColumns(NamedTuple):
-    """The members or columns to read."""
-
     text: str
     """The text."""
     key: str = "id"
@@ -112,8 +110,6 @@ class RecordColumns(NamedTuple):
 
 
 class Record(NamedTuple):
-    """The values of a record."""
-
     text: str | None
     """None if the record cannot be compared."""
     key: str | None
@@ -171,7 +167,6 @@ class RecordFile:
         self._writer, self._output_kind, self._drops_faulty = writer, kind, drop_faulty
 
     def total_bytes(self) -> int:
-        """Return the size of the file."""
         return self._state[0]
 
     @property
@@ -236,7 +231,6 @@ class RecordFile:
 
     @contextmanager
     def explained(self) -> Iterator[None]:
-        """Add the name of the file to an error of reading it."""
         try:
             yield
         except (EOFError, zlib.error, gzip.BadGzipFile) as error:
@@ -252,7 +246,6 @@ class RecordFile:
 
     @contextmanager
     def reader(self) -> Iterator[RecordReader]:
-        """Lend a reader of the file."""
         with open(self.path, "rb") as raw:
             self._raw = raw
             with read_records(unpacked(raw, self.name), self.name, self.kind) as reader:
@@ -268,7 +261,6 @@ class _Members:
         self._present: dict[str, None] = {}
 
     def note(self, record: Values) -> None:
-        """Note the members of a record."""
         self.missing = [named for named in self.missing if named[1] not in record]
         if len(self._present) < _MOST_SUGGESTIONS:
             self._present |= dict.fromkeys(record)

@@ -144,7 +144,6 @@ class CsvWriter(RecordWriter):
             self._field(value, name)
 
     def write(self, records: Iterable[Values], output: IO[bytes]) -> None:
-        """Write a header and a record on each line."""
         self._expect_columns()
         output.write(self._line(self._columns.keys(), self._columns))
         for values in records:
@@ -187,7 +186,6 @@ class _TextLines:
 
     @property
     def raw(self) -> bytes:
-        """The bytes of the lines since clear()."""
         return bytes(self._raw)
 
     def clear(self) -> None:
@@ -211,8 +209,6 @@ class _TextLines:
 
 
 class JsonReader(LineReader):
-    """The objects of a file of JSON lines; blank lines are skipped."""
-
     def __init__(self, file: IO[bytes]) -> None:
         self._file = file
 
@@ -231,8 +227,6 @@ class JsonReader(LineReader):
 
 
 class JsonWriter(RecordWriter):
-    """Writes records as JSON lines."""
-
     def survey(self, values: Values) -> None:
         """Raise InputError if JSON cannot hold a value, such as binary data or NaN."""
         for name, value in values.items():
@@ -242,13 +236,11 @@ class JsonWriter(RecordWriter):
                 raise InputError(f'"{shown(name)}" is {type_name(value)}') from error
 
     def write(self, records: Iterable[Values], output: IO[bytes]) -> None:
-        """Write each record on a line."""
         for values in records:
             output.write(json.dumps(values, ensure_ascii=False).encode() + b"\n")
 
 
 def json_object(line: bytes | None) -> Values:
-    """Return the JSON object of a line; raises InputError."""
     if line is None:
         raise InputError(f"the line is longer than {file_kinds.MAX_LINE:,} bytes")
     text = decoded(line.rstrip()).removeprefix("\ufeff")  # where files were joined

@@ -78,7 +78,6 @@ class LineReader(RecordReader):
     raw_header = b""
 
     def raw_records(self) -> Iterator[tuple[int, bytes | None]]:
-        """Yield the line and the bytes of each record."""
         return ((number, raw) for number, raw, _ in self)
 
     def copy(self, kept: Mask, output: IO[bytes], others: Iterator[Part]) -> None:
@@ -98,7 +97,6 @@ class LineReader(RecordReader):
 
 
 def expect_members(values: Values, names: Names) -> None:
-    """Raise InputError if a record lacks one of the names."""
     for _, name in names:
         if name not in values:
             expect_names(list(values), names, "member")
@@ -140,7 +138,6 @@ def type_name(value: Any) -> str:
 
 
 def expect_names(present: list[str], names: Names, noun: str) -> None:
-    """Raise InputError unless each name is present once."""
     for option, name in names:
         count = present.count(name)
         if count == 1:

@@ -77,11 +77,9 @@ class RecordFiles:
         return sum(file.bytes_read for file in self.files)
 
     def total_bytes(self) -> int:
-        """Return the size of all files."""
         return sum(file.total_bytes() for file in self.files)
 
     def file_of(self, number: int) -> str | None:
-        """Return the name of the file of a record, from 0 on; None if there is only one file."""
         place = bisect_right(self._ends, number)
         return self.files[place].name if len(self.files) > 1 else None
 

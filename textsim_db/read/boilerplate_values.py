@@ -50,7 +50,6 @@ class Owned(NamedTuple):
 
 
 def read_sample(store: Store) -> SampledDocuments:
-    """Read a sample of the documents."""
     ((count, size),) = read_rows(store.engine, store.corpus.statement(statements.SIZE_OF_CORPUS))
     share = min(1.0, SAMPLE_DOCUMENTS / max(count, 1), SAMPLE_BYTES / max(size, 1))
     statement = store.corpus.statement(statements.SAMPLE_OF_WORDS)

@@ -22,8 +22,6 @@ FROM_BACKUP = "restore the database from a backup"
 
 
 class Tracking(NamedTuple):
-    """How a corpus is tracked."""
-
     linkage: str
     """How matches make clusters: kept, single or complete."""
     threshold: float
@@ -117,7 +115,6 @@ def object_problems(connection: Connection, corpus: StoredCorpus) -> Iterator[Pr
 
 
 def tracking(connection: Connection, corpus: StoredCorpus) -> Tracking | None:
-    """Return how a corpus is tracked; None if it is not."""
     row = connection.execute(corpus.statement(integrity_statements.TRACKED)).fetchone()
     return None if row is None else Tracking(*row)
 

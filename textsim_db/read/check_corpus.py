@@ -115,8 +115,6 @@ def _document_problems(
 
 
 class _Checker:
-    """Checks the stored signatures and counts of documents against their words."""
-
     def __init__(self, connection: Connection, corpus: StoredCorpus, is_tracked: bool) -> None:
         self.corpus = corpus
         self.suspects: list[int] = []
@@ -132,7 +130,6 @@ class _Checker:
 
     @property
     def statement(self) -> str:
-        """The statement that reads the documents."""
         if self._is_tracked:
             return self.corpus.statement(integrity_statements.TRACKED_DOCUMENTS_TO_CHECK)
         return self.corpus.statement(integrity_statements.DOCUMENTS_TO_CHECK)
@@ -232,7 +229,6 @@ def _rebuild(corpus: StoredCorpus) -> str:
 
 
 def _mend_words(corpus: StoredCorpus) -> str:
-    """Return what gives documents their words again."""
     return f"textsim reconcile {quote(corpus.name)}; then add documents of no table again: textsim index"
 
 

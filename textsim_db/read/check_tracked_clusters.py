@@ -37,15 +37,12 @@ NODES_AT_ONCE = 1000
 
 
 class _Matches(NamedTuple):
-    """Pairs of nodes and their similarities."""
-
     pairs: Int64Array
     """Packed, sorted and distinct: (matches,)."""
     similarity: FloatArray
     """The similarity of each pair: (matches,)."""
 
     def take(self, chosen: BoolArray) -> _Matches:
-        """Return the chosen matches; chosen: (matches,)."""
         return _Matches(self.pairs[chosen], self.similarity[chosen])
 
 

@@ -30,8 +30,6 @@ QUANTILES = (0, 5, 25, 50, 75, 95, 100)
 
 
 class Sample(NamedTuple):
-    """The size of a random sample of documents, and the seed that chooses them."""
-
     size: int
     seed: int
 
@@ -157,7 +155,6 @@ def _growth(counts: WordCounts) -> list[Growth]:
 
 
 def _frequent(counts: WordCounts, vocabulary: WordNumbers, most: int) -> list[Frequency]:
-    """Return the most frequent words."""
     places = np.argsort(-counts.occurrences, kind="stable")[: min(most, counts.distinct)]
     texts = vocabulary.texts(words_at(places).tolist())
     return [

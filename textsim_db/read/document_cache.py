@@ -64,7 +64,6 @@ class DocumentCache:
         return StoredDocuments(self._corpus, self._vocabulary, rows)
 
     def keys(self, ids: Ids) -> dict[int, str]:
-        """Return the keys of documents by id."""
         # Another thread may replace self._rows meanwhile. A dict that we hold only ever grows.
         rows = self._rows
         keys: dict[int, str] = {i: rows[i][1] for i in ids.tolist() if i in rows}

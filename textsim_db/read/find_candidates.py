@@ -46,8 +46,6 @@ Numbers = npt.NDArray[np.int64]
 
 
 class LookUp(NamedTuple):
-    """The buckets by which several queries are looked up."""
-
     buckets: Buckets
     """The buckets of each query; in an exact corpus, its prefix."""
     sizes: Int32Array

@@ -74,7 +74,6 @@ class RowsToCheck(NamedTuple):
 
 
 def band_rows(buckets: LiteralString) -> RowsToCheck:
-    """Return the statements for the band rows; buckets: a query for the buckets that signatures give."""
     return _rows_to_check("band row", "bucket", "{band}", buckets)
 
 

@@ -40,8 +40,6 @@ Rank = Callable[[str], Any]
 
 
 class ClusterRules(NamedTuple):
-    """How pairs make clusters."""
-
     linkage: Linkage
     rank: Rank | None = None
     """Decides which document of a cluster is kept; None: the lowest key."""
@@ -133,8 +131,6 @@ def _judged_groups(
 
 
 def _ranking(corpus: StoredHost, rank: Rank | None) -> Ranked:
-    """Return a function that sorts documents by the ranks of their keys, and then by their keys."""
-
     def ranked(ids: Ids) -> Ids:
         keys = corpus.cache.keys(ids)
 

@@ -76,7 +76,6 @@ class StoredHost(CandidatePairs):
                 yield PairsWithRows(part, documents.rows(of_shingles), left, right)
 
     def rows(self, ids: Ids) -> Rows:
-        """Return the rows of documents for a measure of shingles."""
         return self.cache.documents(ids).rows()
 
     def buckets(self, ids: Ids) -> Buckets:
@@ -140,7 +139,6 @@ class Exceptions(NamedTuple):
 
     @classmethod
     def read(cls, connection: Connection, corpus: StoredCorpus) -> Exceptions:
-        """Read the exceptions of a corpus."""
         rows = connection.execute(corpus.statement(statements.FORCED_KEYS)).fetchall()
         return cls({key for (key,) in rows}, different_pairs(connection, corpus, None))
 

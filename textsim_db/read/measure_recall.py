@@ -43,8 +43,6 @@ Row = tuple[Any, ...]
 
 
 class SampleOfPart(NamedTuple):
-    """The documents to compare with all documents."""
-
     size: int
     seed: int | None
     """Chooses the documents."""
@@ -70,8 +68,6 @@ def measure_recall(
 
 
 class _SampleComparison:
-    """Compares the documents of a sample with all documents."""
-
     def __init__(
         self,
         connection: Connection,
@@ -97,7 +93,6 @@ class _SampleComparison:
         self._is_reached: dict[str, bool] = {}
 
     def report(self, with_words: int, progress: Callable[[int, int], None] | None) -> RecallReport:
-        """Compare the sample with all documents and return the report."""
         ((documents, words),) = self._execute(statements.COUNT_AND_MEAN_WORDS, {"part": self._part})
         self._compare_all(documents, progress)
         sampled_histogram = self._histogram_of_sample()

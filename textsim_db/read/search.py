@@ -84,12 +84,10 @@ class Searched(NamedTuple):
 
 
 def query(store: Store, text: str, criterion: Criterion) -> list[Match]:
-    """Return the matches of a text, best first."""
     return search_text(store, text, criterion).matches
 
 
 def search_text(store: Store, text: str, criterion: Criterion) -> Searched:
-    """Return the candidates and the matches of a text."""
     store = _at_threshold(store, criterion)
     parts = part_only(criterion.part)
     sketches = _sketch_one(store, text, criterion.language, parts)
@@ -206,7 +204,6 @@ def candidates_of(
 
 
 def normal_form_of(store: Store, key: str) -> str:
-    """Return the normal form of an indexed document; raises DocumentNotFound."""
     return forms_of_rows(store, [_row_of_key(store, key)])[0]
 
 

@@ -32,7 +32,6 @@ def is_possible(
 def query(
     store: Store, text: str, threshold: float | None, most: int | None, scope: str | None
 ) -> list[Match]:
-    """Return the matches of a text, best first."""
     to_bytes(text)
     name = store.corpus.name
     return _matches(
@@ -55,7 +54,6 @@ def neighbours(store: Store, key: str, threshold: float | None, most: int | None
 
 
 def has_words(store: Store, text: str) -> bool:
-    """Say whether a text has words that count in the corpus."""
     return bool(read_rows(store.engine, statements.HAS_WORDS, [store.corpus.name, text])[0][0])
 
 

@@ -39,7 +39,6 @@ def fetch(
     statement: LiteralString,
     parameters: Params | None = None,
 ) -> list[tuple[Any, ...]]:
-    """Return the rows of a statement about a corpus."""
     return connection.execute(corpus.statement(statement), parameters, binary=True).fetchall()
 
 

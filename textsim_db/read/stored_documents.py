@@ -151,12 +151,10 @@ class StoredDocuments:
 
     @cached_property
     def ids(self) -> npt.NDArray[np.int64]:
-        """The ids: int64 of shape (documents,)."""
         return np.array([row[0] for row in self._rows], np.int64)
 
     @property
     def parts(self) -> Parts:
-        """The part of each document."""
         return np.array([row[5] for row in self._rows], np.int64) if self.config.scoped else None
 
     def rows(self, of_shingles: bool = True) -> Rows:
@@ -224,8 +222,6 @@ def forms_of_rows(store: Store, rows: Sequence[tuple[Any, ...]]) -> list[str]:
 
 
 class Traits(NamedTuple):
-    """The language, the scope and the source of a document."""
-
     language: str | None = None
     scope: str | None = None
     source_id: int | None = None

@@ -24,14 +24,11 @@ _MOST_INSPECTIONS = 1_000
 
 
 class ClusterPages:
-    """The list of clusters, and each cluster."""
-
     def __init__(self, site: Site) -> None:
         self._site = site
         self._inspections: dict[tuple[str, ...], Inspection | None] = {}
 
     def clusters(self, request: Request, pairs: Pairs) -> Response:
-        """Return the list of clusters."""
         threshold = self._site.threshold(request)
         start = whole_number(request.query_params.get("start"))
         clusters = self._clusters(pairs, threshold)

@@ -34,8 +34,6 @@ _PAIRS_AT_ONCE = 10_000
 
 
 class RandomMatches(NamedTuple):
-    """The matches of random documents."""
-
     documents: int
     """The number of random documents that exist."""
     pairs: list[Pair]
@@ -98,7 +96,6 @@ class CorpusDocuments:
         return self._corpus._current.store
 
     def count(self) -> int:
-        """Return the number of documents."""
         if self._source_id is None:
             return len(self._corpus)
         return self._corpus._current.read(attached_tables.count_documents, self._source_id)
@@ -111,7 +108,6 @@ class CorpusDocuments:
         return self._corpus._current.search(random_matches, criterion, DRAWN_DOCUMENTS, _SEED)
 
     def pairs(self) -> Generator[Pair, None, None]:
-        """Yield all pairs."""
         with closing(self._pairs) as pairs:
             for part in cut(pairs, _PAIRS_AT_ONCE, lambda _: 0):
                 yield from self._of_source(part)
@@ -146,7 +142,6 @@ class CorpusDocuments:
         return StoredClusters(self._corpus, linkage)
 
     def inspect(self, keys: list[str]) -> Inspection | None:
-        """Return what holds a cluster together."""
         (inspection,) = self._corpus.inspect_keys([keys])
         return inspection
 
@@ -182,7 +177,6 @@ class CorpusDocuments:
         return [NextCommand(purpose, statement, effect), *commands]
 
     def template_commands(self) -> list[NextCommand]:
-        """Return the commands that show the words of a template, and leave them out."""
         name = shlex.quote(self._corpus.name)
         return [
             NextCommand(

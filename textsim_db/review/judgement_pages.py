@@ -32,13 +32,10 @@ _MOST_HEAD_BYTES = 10_000
 
 
 class JudgementPages:
-    """The list of judgements, and their files."""
-
     def __init__(self, site: Site) -> None:
         self._site = site
 
     def judgements(self, request: Request, pairs: Pairs) -> Response:
-        """Return the list, the latest judgement first."""
         start = whole_number(request.query_params.get("start"))
         ordered = sorted(
             self._site.judging.all().values(), key=lambda each: each.judged_at, reverse=True
@@ -72,7 +69,6 @@ class JudgementPages:
         return _file(text.getvalue(), "judgements.csv", "text/csv")
 
     def json_lines(self, request: Request) -> Response:
-        """Return all judgements as JSON lines."""
         lines = [
             json.dumps(dict(zip(Judgement._fields, values, strict=True))) + "\n"
             for values in self._values()

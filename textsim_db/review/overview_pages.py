@@ -36,7 +36,6 @@ class OverviewPage:
         self._site = site
 
     def overview(self, request: Request, pairs: Pairs) -> Response:
-        """Return the first page."""
         site = self._site
         in_use = site.reviewed.threshold
         judgements = site.judging.all().values()
@@ -90,7 +89,6 @@ _STEP = 0.1
 
 
 def precision_page(site: Site, request: Request, pairs: Pairs) -> Response:
-    """Return precision at each threshold, and a suggested one."""
     judgements = site.judging.all().values()
     verdicts = threshold_estimates.verdicts_of(pairs, judgements)
     at_each_threshold = [

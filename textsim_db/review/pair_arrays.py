@@ -21,8 +21,6 @@ _EDGES = np.arange(HUNDREDTHS + 1) / HUNDREDTHS
 
 
 class Effect(NamedTuple):
-    """The result of a threshold."""
-
     threshold: float
     pairs: int
     clusters: int
@@ -32,8 +30,6 @@ class Effect(NamedTuple):
 
 
 class Largest(NamedTuple):
-    """The largest cluster."""
-
     documents: int
     key: str
     """The key of a member."""
@@ -49,7 +45,6 @@ class Column(NamedTuple):
 
     @classmethod
     def of(cls, values: Iterable[str | None]) -> Column:
-        """Return the values of documents as a column."""
         listed = list(values)
         names = sorted({value for value in listed if value is not None})
         place_of = {name: place for place, name in enumerate(names)}
@@ -98,7 +93,6 @@ class Pairs:
         return int(self.histogram.sum())
 
     def pair(self, number: int) -> Pair:
-        """Return a kept pair."""
         left, right, similarity = (column[number] for column in self.links)
         return Pair(self.keys[left], self.keys[right], float(similarity))
 
@@ -107,7 +101,6 @@ class Pairs:
         return self._numbers.get(key)
 
     def number(self, a: str, b: str) -> int | None:
-        """Return the number of a kept pair, or None."""
         packed, order = self._packed
         left, right = self._numbers.get(a), self._numbers.get(b)
         if left is None or right is None:
@@ -160,7 +153,6 @@ class Pairs:
 
     @cached_property
     def effects(self) -> list[Effect]:
-        """The effect of each hundredth."""
         similarity = self.forest.similarity
         pairs = np.cumsum(self.histogram[::-1])[::-1].tolist()
         removals = [int(np.count_nonzero(similarity >= edge)) for edge in _EDGES]
@@ -232,7 +224,6 @@ def _in_turn(one: Int64Array, other: Int64Array) -> Int64Array:
 
 
 def ranks_of(keys: list[str]) -> Int64Array:
-    """Return the place of each key in the order of keys: (keys,)."""
     order = sorted(range(len(keys)), key=keys.__getitem__)
     ranks = np.empty(len(order), np.int64)
     ranks[order] = np.arange(len(order))

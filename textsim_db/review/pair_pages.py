@@ -131,12 +131,10 @@ class Filter(NamedTuple):
 
 
 def moment_of(judgement: Judgement) -> float:
-    """Return the moment of a judgement, in seconds since 1970."""
     return judgement.judged_at.timestamp()
 
 
 def _having(column: Column, name: str, documents: int) -> BoolArray:
-    """Return which documents have a value."""
     if name not in column.names:
         return np.zeros(documents, np.bool_)
     return np.asarray(column.places == column.names.index(name))
@@ -228,13 +226,10 @@ class PairList:
 
 
 class PairPages:
-    """The list of pairs, and each pair."""
-
     def __init__(self, site: Site) -> None:
         self._site = site
 
     def pairs(self, request: Request, pairs: Pairs) -> Response:
-        """Return the list of pairs."""
         site, choice = self._site, Filter.of_query(request.query_params)
         start = whole_number(request.query_params.get("start"))
         judgements = site.judging.all()
@@ -259,7 +254,6 @@ class PairPages:
         )
 
     async def judge(self, request: Request) -> Response:
-        """Record a verdict."""
         form = await form_of(request)
         return await run_in_threadpool(self._judge, request, form)
 
@@ -280,7 +274,6 @@ class PairPages:
     def pair(
         self, request: Request, pairs: Pairs, message: str = "", status: int = 200
     ) -> Response:
-        """Return two texts side by side."""
         site = self._site
         a, b = two_keys(request)
         judgements = site.judging.all()

@@ -60,7 +60,6 @@ class JudgementFile:
         return stored
 
     def judgements(self) -> Iterable[Judgement]:
-        """Return all judgements."""
         return self.read().values()
 
     def judge(
@@ -137,8 +136,6 @@ def _judgement(values: dict[str, str]) -> Judgement:
 
 
 class Removed(NamedTuple):
-    """A record that was removed, and the record that was kept in its stead."""
-
     kept: int
     """The number of the record, from 1 on."""
     removed: int
@@ -195,7 +192,6 @@ class ReportDocuments:
         self._spool.close()
 
     def count(self) -> int:
-        """Return the number of records of the file."""
         return self._count
 
     def random_matches(self) -> None:
@@ -244,7 +240,6 @@ class ReportDocuments:
         return [NextCommand(purpose, shlex.join([*words, "-o", "unique.jsonl"]), effect)]
 
     def template_commands(self) -> list[NextCommand]:
-        """Return the commands that index the records without the words of a template."""
         words = ["textsim", "index", "records", self._records.name, "--create"]
         columns = self._records.columns
         words += [] if columns.text == "text" else ["--text", columns.text]

@@ -46,8 +46,6 @@ StoredDocument = tuple[str, str]
 
 
 class RemovedPair(NamedTuple):
-    """A record that is removed, and what is kept in its stead."""
-
     removed: int
     """The place of the record, from 0 on."""
     kept: int | StoredDocument
@@ -56,7 +54,6 @@ class RemovedPair(NamedTuple):
 
 
 def comparison_page(explanation: Explanation, a: str, b: str) -> str:
-    """Return the page of two texts with these names."""
     return render(
         "comparison.html",
         title=f"{a} and {b}",
@@ -177,7 +174,6 @@ class RemovalPage:
             yield piece
 
     def _row(self, pair: RemovedPair) -> Mapping[str, object]:
-        """Return the names of two documents, and where their starts differ."""
         kept, removed = self._text(pair.kept), self._text(pair.removed)
         if not isinstance(pair.kept, int):
             removed = Text(_form(removed.text, self._rule.settings), False)

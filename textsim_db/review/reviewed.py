@@ -21,16 +21,12 @@ JudgedPair = tuple[str, str, str, str | None]
 
 
 class Text(NamedTuple):
-    """The text of a document."""
-
     text: str
     is_original: bool
     """Whether it is the text of its source; otherwise it is the normal form."""
 
 
 class NextCommand(NamedTuple):
-    """A command that a page advises."""
-
     purpose: str
     command: str
     effect: str
@@ -75,7 +71,6 @@ class Judging:
         return self._done[-1].now if self._done else None
 
     def all(self) -> Judgements:
-        """Return all judgements, also the judgements of other people."""
         return {(judgement.a, judgement.b): judgement for judgement in self._store.judgements()}
 
     def judge(self, a: str, b: str, verdict: str, note: str | None, seen: str) -> None:

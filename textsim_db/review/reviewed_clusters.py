@@ -57,15 +57,12 @@ class StoredClusters:
         return len(self._clusters)
 
     def page(self, start: int, count: int) -> list[ShownCluster]:
-        """Return some clusters in order."""
         return self._clusters[start : start + count]
 
     def cluster_of(self, key: str) -> ShownCluster | None:
-        """Return the cluster of a document."""
         return self._cluster_of.get(key)
 
     def events(self, cluster: ShownCluster, most: int) -> list[ClusterEvent]:
-        """Return the last events of a cluster."""
         return [] if cluster.id is None else self._events.get(cluster.id, [])[-most:]
 
     def _read_events(self) -> bool:
@@ -96,8 +93,6 @@ def _weakest(
 
 
 class ShownCluster(NamedTuple):
-    """A cluster of a page."""
-
     keys: list[str]
     """The keys in order."""
     representative: str
@@ -120,7 +115,6 @@ class Judged(NamedTuple):
 
     @classmethod
     def of(cls, judgements: Iterable[Judgement]) -> Judged:
-        """Return the groups and the different pairs of judgements."""
         group_of: dict[str, list[str]] = {}
         listed = list(judgements)
         for a, b, verdict, *_ in listed:
@@ -173,11 +167,9 @@ class ChainClusters:
         return len(self._starts)
 
     def page(self, start: int, count: int) -> list[ShownCluster]:
-        """Return some clusters in order."""
         return [self._cluster(place) for place in range(start, min(start + count, len(self)))]
 
     def cluster_of(self, key: str) -> ShownCluster | None:
-        """Return the cluster of a document."""
         number = self._number(key)
         if number is None:
             return None
@@ -185,7 +177,6 @@ class ChainClusters:
         return self._cluster(int(places[0])) if len(places) else None
 
     def events(self, cluster: ShownCluster, most: int) -> list[ClusterEvent]:
-        """Return no events."""
         return []
 
     def _number(self, key: str) -> int | None:

@@ -58,7 +58,6 @@ class Guard:
         self._hosts = {f"127.0.0.1:{port}", f"localhost:{port}"}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer a request, or pass it on."""
         if scope["type"] != "http":
             return
 
@@ -130,8 +129,6 @@ Page = Callable[[Request, Pairs], Response]
 
 
 class Review:
-    """The pages of the reviewed documents."""
-
     def __init__(self, reviewed: Reviewed, read_only: bool = False) -> None:
         self._site = Site(reviewed, read_only)
 

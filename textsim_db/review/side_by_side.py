@@ -48,8 +48,6 @@ class Run(NamedTuple):
 
 
 class Comparison(NamedTuple):
-    """Two documents, side by side."""
-
     left: list[Run]
     right: list[Run]
     distinctions: list[str]
@@ -61,8 +59,6 @@ class Comparison(NamedTuple):
 
 
 class Summary(NamedTuple):
-    """Two documents, as a list shows them."""
-
     excerpt: list[tuple[Change, str]]
     """Their first difference, and the words around it."""
     kinds: list[str]

@@ -39,8 +39,6 @@ Clusters = ChainClusters | StoredClusters
 
 
 class Site:
-    """The reviewed documents, and what the pages need to show them."""
-
     def __init__(self, reviewed: Reviewed, read_only: bool) -> None:
         self.reviewed = reviewed
         self.read_only = read_only
@@ -49,7 +47,6 @@ class Site:
         self._clusterings: dict[tuple[object, ...], ChainClusters] = {}
 
     def render(self, template: str, status: int = 200, /, **values: Any) -> Response:
-        """Return a page, made of a template and its values."""
         page = render(
             template,
             name=self.reviewed.name,
@@ -115,7 +112,6 @@ class Site:
         return rows
 
     def begins(self, keys: list[str]) -> list[str]:
-        """Return the first words of documents, for a list."""
         texts = self.reviewed.texts(keys) if keys else {}
         return [begin_of(texts[key]) if key in texts else "" for key in keys]
 
@@ -164,13 +160,11 @@ def finite(text: str | None) -> float | None:
 
 
 def fraction(text: str | None, default: float) -> float:
-    """Read a number from 0 to 1."""
     value = finite(text)
     return default if value is None else min(max(value, 0.0), 1.0)
 
 
 def see(path: str, **query: object) -> Response:
-    """Return a response that leads on to another page."""
     return RedirectResponse(f"{path}?{urlencode(query)}" if query else path, 303)
 
 
@@ -221,5 +215,4 @@ TEMPLATES.filters |= {
 
 
 def render(template: str, /, **values: Any) -> str:
-    """Return a template with its values, which are escaped."""
     return TEMPLATES.get_template(template).render(**values)

@@ -31,8 +31,6 @@ _END_PATIENCE = 5
 
 
 class Survey:
-    """The pairs that were read so far; a thread reads them."""
-
     def __init__(self, reviewed: Reviewed) -> None:
         self._reviewed = reviewed
         self._thread = threading.Thread(target=self._read, daemon=True)
@@ -51,7 +49,6 @@ class Survey:
         """The error that ended the reading."""
 
     def start(self) -> None:
-        """Begin to read."""
         self._thread.start()
 
     def wait(self) -> None:
@@ -133,7 +130,6 @@ class Survey:
 
 
 def read_pairs(pairs: Iterable[Pair], threshold: float) -> Iterator[int | Pairs]:
-    """Yield how many pairs were read so far, and at the end the pairs."""
     numbers: dict[str, int] = {}
     forest = Forest()
     histogram = np.zeros(HUNDREDTHS + 1, np.int64)

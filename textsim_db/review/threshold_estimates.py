@@ -69,7 +69,6 @@ class Strata(NamedTuple):
 
     @property
     def weights(self) -> FloatArray:
-        """The share of the pairs that each stratum has."""
         return np.asarray(self.pairs / max(self.pairs.sum(), 1))
 
     @property

@@ -433,7 +433,6 @@ PAIR_SETTINGS = tuple(
 
 
 def _values_of(settings: CorpusSettings) -> dict[str, Any]:
-    """Return the values of the fields of CorpusSettings by name."""
     return {each.name: getattr(settings, each.name) for each in fields(CorpusSettings)}
 
 

@@ -18,8 +18,6 @@ from textsim_db.text.numba_compiler import BoolArray, Int32Array, Int64Array
 
 
 class Ragged(NamedTuple):
-    """Arrays of several documents."""
-
     values: npt.NDArray[Any]
     """The values of all documents, one document after another."""
     offsets: Int64Array
@@ -27,13 +25,11 @@ class Ragged(NamedTuple):
 
     @property
     def sizes(self) -> Int64Array:
-        """The number of values of each document."""
         return (
             self.offsets[1:] - self.offsets[:-1]
         )  # np.diff takes several times as long for a query
 
     def of(self, document: int) -> npt.NDArray[Any]:
-        """Return the values of one document."""
         return self.values[self.offsets[document] : self.offsets[document + 1]]
 
     def part(self, documents: slice) -> Ragged:

@@ -71,7 +71,6 @@ def s_curve_figure(bandings: list[Bands], threshold: float, report: RecallReport
 
 
 def corpus_figure(name: str, statistics: Statistics) -> Any:
-    """Return the figure of corpus()."""
     figure = _figure_class()(figsize=(10, 7), layout="constrained")
     figure.suptitle(f"{name}: {statistics.documents:,} documents", parse_math=False)
     (similarities, growth), (words, buckets) = figure.subplots(2, 2)

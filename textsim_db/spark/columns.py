@@ -54,7 +54,6 @@ class FrameColumns(NamedTuple):
     """None if the documents have no scopes."""
 
     def check(self, frame: DataFrame) -> None:
-        """Raise ConfigurationError unless the columns exist and have types that can be compared."""
         if not isinstance(frame, DataFrame):
             raise ConfigurationError(
                 f"df has the type {type(frame).__name__}; expected a DataFrame of Spark, which "

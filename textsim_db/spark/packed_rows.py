@@ -100,7 +100,6 @@ def unpack_entries(data: bytes) -> Entries:
 
 
 def joined(parts: list[Entries]) -> Entries:
-    """Return the entries of all parts in the order of their buckets."""
     buckets = np.concatenate([np.empty(0, np.uint64), *(part.buckets for part in parts)])
     numbers = np.concatenate([np.empty(0, np.int64), *(part.numbers for part in parts)])
     return sorted_entries(buckets, numbers)
@@ -112,7 +111,6 @@ def pack_numbers(*columns: Int64Array) -> bytes:
 
 
 def unpack_numbers(data: bytes, columns: int = 1) -> list[Int64Array]:
-    """Return the columns that pack_numbers() packed."""
     return list(np.frombuffer(data, "<i8").reshape(columns, -1))
 
 
@@ -156,16 +154,13 @@ class LoadedDocuments:
             yield pairs[self.large.first_shared(pairs) < 0]
 
     def with_rows(self, pairs: Int64Array, of_shingles: bool) -> Iterator[PairsWithRows]:
-        """Yield the pairs with the rows of all texts."""
         left, right = (self._text_of[side(pairs)] for side in (left_of, right_of))
         yield PairsWithRows(pairs, self._rows, left, right)
 
     def rows(self, ids: Ids) -> Rows:
-        """Return the rows of documents."""
         return take(self._rows, self._text_of[ids])
 
     def buckets(self, ids: Ids) -> Buckets:
-        """Return the buckets of documents."""
         return self._buckets.take(self._text_of[ids])
 
     def parts(self, ids: Ids) -> Iterator[Ids]:
@@ -222,7 +217,6 @@ def _same(items: Sequence[bytes], parts: Parts) -> tuple[Int64Array, Int64Array]
 
 
 def _take(tokens: Tokens, documents: Int64Array) -> Tokens:
-    """Return some documents."""
     if len(documents) == tokens.documents:
         return tokens
     forms = Ragged(tokens.normal, tokens.normal_offsets).take(documents)

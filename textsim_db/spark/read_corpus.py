@@ -116,7 +116,6 @@ def task_of_ranges(
 
 
 def _pages(store: Store, after: int, last: int) -> RecordBatches:
-    """Yield the documents with ids above one id, up to another."""
     statement = store.corpus.statement(PAGE_OF_DOCUMENTS)
     while after < last:
         rows = read_rows(store.engine, statement, [after, last, PAGE], binary=True)

@@ -91,7 +91,6 @@ class Outbox:
     refused_count: int = 0
 
     def add(self, entries: Entries, numbers: Int64Array) -> None:
-        """Take entries, and the numbers of their documents."""
         self.entries.append(entries)
         self.numbers.append(numbers)
         self.count += len(entries.buckets) + len(numbers)

@@ -95,7 +95,6 @@ def count_shared_rows(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBa
 
 
 def sort_by_kind(messages: Iterable[Message]) -> dict[str, list[bytes]]:
-    """Return the values of messages by their kinds."""
     inbox: dict[str, list[bytes]] = {}
     for message in messages:
         inbox.setdefault(message.kind, []).append(message.data)

@@ -30,8 +30,6 @@ DUPLICATES = "key string, kept string, similarity double"
 
 @dataclass(frozen=True)
 class ResultTask:
-    """The settings of a task of the third stage."""
-
     config: CorpusConfig
     sizes: Int64Array
     """The number of candidates of each partition."""

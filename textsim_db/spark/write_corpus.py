@@ -329,13 +329,11 @@ def open_hidden(
 
 
 def count_documents(engine: Engine, corpus: StoredCorpus) -> int:
-    """Return the number of documents in a corpus."""
     ((count,),) = read_rows(engine, corpus.statement(read_corpus.COUNT_STORED_DOCUMENTS))
     return int(count)
 
 
 def has_documents(engine: Engine, corpus: StoredCorpus) -> bool:
-    """Return whether a corpus has documents."""
     return read_rows(engine, corpus.statement(HAS_DOCUMENTS)) == [(True,)]
 
 

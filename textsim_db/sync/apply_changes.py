@@ -38,8 +38,6 @@ CONFLICTS = (*PASSING, pg.LockNotAvailable, pg.ObjectNotInPrerequisiteState)
 
 
 class Resolved(NamedTuple):
-    """A piece with the change to write."""
-
     piece: Piece
     change: Change | Exception | None
     """The error that ended the computation, if there was one; None if there is nothing to write."""
@@ -153,7 +151,6 @@ _Completion = tuple[Array, str | None, int, str]
 
 
 def _resolve_words(piece: Piece) -> Change:
-    """Read the normal forms and look up the ids of their words."""
     store, documents = piece.store, list[_Completion]()
     refused: list[Refusal] = []
     with transaction(store.engine) as connection:

@@ -95,6 +95,5 @@ class _WrittenRows:
         self._rows = 0
 
     def report(self, work: WorkReport) -> None:
-        """Add the rows of one transaction."""
         self._rows += work.changes.written + work.changes.unchanged + len(work.changes.refused)
         self._callback(self._rows)

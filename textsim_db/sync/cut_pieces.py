@@ -107,7 +107,6 @@ class WorkerSources:
                 self._log_problems(source)
 
     def store(self, corpus_id: int) -> Store | None:
-        """Return a corpus, None if it is gone; raises RecipeError if this worker cannot index it."""
         if corpus_id not in self._stores:
             corpus = stored_corpus.load_by_id(self._engine, corpus_id)
             if corpus is not None and corpus.config.language is not None:
@@ -143,8 +142,6 @@ class ClaimAgain(Exception):
 
 @dataclass(slots=True)
 class _Sweep:
-    """The sweep of a table that entries ask to compare."""
-
     store: Store
     source: StoredSource
     entries: list[int]

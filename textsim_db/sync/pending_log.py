@@ -38,8 +38,6 @@ RELEASE_PATIENCE = "1s"
 
 
 class LogEntry(NamedTuple):
-    """An entry of the log."""
-
     id: int
     kind: str
     """change, compare or words."""
@@ -156,7 +154,6 @@ def comparisons(connection: Connection, source_id: int) -> list[int]:
 
 
 def delete(connection: Connection, ids: Sequence[int]) -> None:
-    """Delete entries."""
     if ids:
         connection.execute(statements.DELETE_ENTRIES, [list(ids)])
 
@@ -212,7 +209,6 @@ def set_aside(engine: Engine, entry: LogEntry) -> bool:
 
 
 def _fail(engine: Engine, entry: LogEntry) -> None:
-    """Let an entry fail; no worker claims it again."""
     reason = f"a worker ended {FAIL_TRIES} times while it was indexing this entry"
     with transaction(engine) as connection:
         connection.execute(statements.FAIL_ENTRY, [reason, entry.id])
@@ -239,7 +235,6 @@ def activity(store: Store) -> Activity:
 
 
 def metrics(engine: Engine) -> list[Metric]:
-    """Return the figures of the view textsim.metrics, ordered by name."""
     return [Metric(*row) for row in read_rows(engine, statements.METRICS)]
 
 

@@ -59,7 +59,6 @@ class Piece:
 
     @property
     def corpus(self) -> StoredCorpus:
-        """The corpus that the keys belong to."""
         return self.store.corpus
 
     @property

@@ -128,7 +128,6 @@ class StoredSource:
 
 
 def sources(engine: Engine) -> list[StoredSource]:
-    """Return all attached tables."""
     with transaction(engine) as connection:
         rows = connection.execute(statements.SOURCES, []).fetchall()
     return [StoredSource(*row) for row in rows]
@@ -231,7 +230,6 @@ def sources_of(store: Store) -> list[StoredSource]:
 
 
 def original_text(store: Store, key: str) -> str:
-    """Return the text of a document of an attached table; raises DocumentNotFound."""
     texts = original_texts(store, sources_of(store), [key])
     if key not in texts:
         raise DocumentNotFound(f'no attached table of corpus "{store.corpus.name}" has "{key}"')

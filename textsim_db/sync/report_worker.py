@@ -39,8 +39,6 @@ _REPORT_PATIENCE = "1s"
 
 
 class Watch:
-    """Watches one worker while it runs."""
-
     def __init__(
         self,
         engine: Engine,
@@ -61,7 +59,6 @@ class Watch:
 
     @contextmanager
     def watching(self) -> Iterator[None]:
-        """Watch the worker until the block ends."""
         self._ended.clear()
         thread = threading.Thread(
             target=copy_context().run, args=(self._run,), name="textsim-watch", daemon=True

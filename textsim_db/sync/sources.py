@@ -30,8 +30,6 @@ ColumnName: TypeAlias = "str | sqlalchemy.Column[Any] | InstrumentedAttribute[An
 
 
 class SourceNames(NamedTuple):
-    """The names of a table and of its columns."""
-
     table: str
     keys: list[str]
     text: str
@@ -118,8 +116,6 @@ _REFUSED = (
 
 
 class AttachRules(NamedTuple):
-    """How an attached table is kept indexed."""
-
     mode: str | None = None
     """queue or inline; None takes the mode that the corpus allows."""
     existing: str = Existing.REFUSE
@@ -149,13 +145,11 @@ def detach(store: Store, table: TableName) -> None:
 
 
 def attached(engine: Engine) -> list[Source]:
-    """Return the attached tables of all corpora."""
     rows = read_rows(engine, statements.ATTACHED_TABLES)
     return [Source(corpus, table, tuple(keys), *others) for corpus, table, keys, *others in rows]
 
 
 def id_of(store: Store, table: TableName) -> int:
-    """Return the id of an attached table; raises ConfigurationError."""
     with transaction(store.engine) as connection:
         relation = table_oid(connection, table_name(table))
         source_id = _find_id(connection, store, relation)
@@ -170,7 +164,6 @@ def _find_id(connection: Connection, store: Store, relation: int) -> int | None:
 
 
 def count_documents(store: Store, source_id: int) -> int:
-    """Return the number of documents of an attached table."""
     statement = store.corpus.statement(statements.DOCUMENTS_OF_SOURCE)
     ((count,),) = read_rows(store.engine, statement, [source_id])
     return int(count)

@@ -51,7 +51,6 @@ class Subject(NamedTuple):
 
 
 def step_of_corpus(step: str, corpus_id: int, name: str, lacks: str) -> Subject:
-    """Return a step of a corpus."""
     return Subject(f"{step} of corpus {name}", corpus_id, f"{step} of corpus {name} {lacks}")
 
 
@@ -80,7 +79,6 @@ def is_bug(error: Exception) -> bool:
 
 
 def reason_of(error: Exception) -> str:
-    """Return why a step failed, on one line."""
     reason = on_one_line(error)
     if isinstance(error, psycopg.Error):
         return error.diag.message_primary or reason
@@ -88,8 +86,6 @@ def reason_of(error: Exception) -> str:
 
 
 class _Fault(NamedTuple):
-    """The last error of a step."""
-
     subject: Subject
     reason: str
     failures: int

@@ -63,7 +63,6 @@ def untrack(store: Store) -> None:
 
 
 def update(store: Store) -> int:
-    """Bring the clusters of a tracked corpus up to date, and return the number of changed documents."""
     from textsim_db.sync import build_clusters
 
     with configuration_errors(*_REFUSED):
@@ -167,7 +166,6 @@ class OutdatedClusters:
                     read_rows(self._engine, statements.REMOVE_OLD_EVENTS, [id_])
 
     def _update_each(self) -> int:
-        """Process a batch of each corpus."""
         updated = 0
         for id_, name, waiting in read_rows(self._engine, statements.OUTDATED_CLUSTERS):
             step = step_of_corpus("clusters", id_, name, "are not updated")

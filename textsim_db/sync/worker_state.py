@@ -21,8 +21,6 @@ LEASE_SECONDS = 60.0
 
 
 class WorkReport(NamedTuple):
-    """The result of one transaction of a worker."""
-
     corpus: str
     """The name of the corpus."""
     table: str | None
@@ -71,11 +69,9 @@ class Stop:
         self._is_set = False
 
     def set(self) -> None:
-        """Set the flag; wait() returns within a tenth of a second."""
         self._is_set = True
 
     def is_set(self) -> bool:
-        """Return whether set() was called."""
         return self._is_set
 
     def wait(self, seconds: float) -> None:
@@ -144,25 +140,20 @@ class Progress:
 
     @property
     def is_busy(self) -> bool:
-        """Whether a step is running."""
         return bool(self._steps)
 
     def claimed(self) -> None:
-        """Note that a claim has ended."""
         self._claimed_at = time.monotonic()
 
     def wrote(self, changes: ChangeReport) -> None:
-        """Note that a transaction was written."""
         self._wrote_at = time.monotonic()
         self._written += changes.written
         self._set_aside += len(changes.refused)
 
     def removed_expired(self, documents: int) -> None:
-        """Note that expired documents were removed."""
         self._expired += documents
 
     def updated_clusters(self, documents: int) -> None:
-        """Note that changed documents were brought into the tracked clusters."""
         self._clustered += documents
 
     def failed(self, error: str) -> None:
@@ -171,7 +162,6 @@ class Progress:
         self._retries += 1
 
     def report(self) -> Report:
-        """Return the progress until now."""
         with self._lock:
             began, step = min(self._steps.values(), default=(self._idle_since, IDLE))
         now = time.monotonic()

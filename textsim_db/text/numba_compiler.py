@@ -194,7 +194,6 @@ class _Cache(_FunctionCache):  # type: ignore[misc]
         _after_each()
 
     def _delete_index(self) -> None:
-        """Delete the index, so that the kernel is compiled again."""
         with suppress(OSError):
             os.unlink(self._cache_file._index_path)
 

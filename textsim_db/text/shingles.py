@@ -70,11 +70,9 @@ class Shingles(NamedTuple):
     """The normal forms, with the spaces that shingles have."""
 
     def text(self, shingle: int) -> str:
-        """Return the text of a shingle."""
         return self.data[self.starts[shingle] : self.ends[shingle]].tobytes().decode()
 
     def texts(self) -> list[str]:
-        """Return the texts of all shingles."""
         return list(map(self.text, range(len(self.starts))))
 
 

@@ -67,7 +67,6 @@ def _chosen(values: Ragged, numbers: Int64Array) -> Ragged:
 
 
 def copy_band_rows(cursor: psycopg.Cursor[Any], corpus: StoredCorpus, rows: Int64Array) -> None:
-    """Write band rows."""
     _copy(cursor, corpus.statement(statements.COPY_BAND_ROWS), rows)
 
 

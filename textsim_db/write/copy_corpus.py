@@ -98,7 +98,6 @@ class NewIds(NamedTuple):
         return NewIds(self.old[is_kept], self.new[is_kept]) if len(old) else self
 
     def join(self, parts: list[NewIds]) -> NewIds:
-        """Return the ids together with the ids of more documents."""
         old = np.concatenate([self.old, *(part.old for part in parts)])
         new = np.concatenate([self.new, *(part.new for part in parts)])
         order = np.argsort(old, kind="stable")
@@ -112,8 +111,6 @@ def _places(sorted_ids: Int32Array, ids: Int32Array) -> Int64Array:
 
 
 class OldRow(NamedTuple):
-    """A document of the old corpus. It has word_ids, in the format of array_send, or a normal form."""
-
     id: int
     key: str
     source_id: int | None
@@ -202,7 +199,6 @@ class CorpusCopier:
             return self._read(connection.cursor(binary=True), ids)
 
     def _read(self, cursor: Cursor, ids: Int32Array) -> Copy:
-        """Read documents of the old corpus, and compute their batch for the new corpus."""
         fetched = cursor.execute(self._old.statement(statements.DOCUMENTS_TO_COPY), [Array(ids)])
         rows = [OldRow(*fields) for fields in fetched]
         columns = [row.word_ids for row in rows], [row.normal_form for row in rows]

@@ -21,8 +21,6 @@ Outcomes = npt.NDArray[np.int8]
 
 
 class Stored(NamedTuple):
-    """A stored document; arrays are in the format of array_send."""
-
     id: int
     word_ids: bytes | None
     """None while the document has its normal form instead."""

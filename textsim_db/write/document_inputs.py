@@ -182,7 +182,6 @@ def in_batches(documents: Iterable[Any]) -> Iterator[list[Any]]:
 
 
 def length_of(item: Any) -> int:
-    """Return the characters of the text of a document, 0 if it is none."""
     try:
         return len(item[1])
     except (TypeError, IndexError, KeyError):  # refused when the batch is prepared

@@ -50,8 +50,6 @@ Cursor = psycopg.Cursor[Any]
 
 
 class TwinInBatch(NamedTuple):
-    """A document that is left out."""
-
     place: int
     """The place in the batch."""
     matches: list[Match]

@@ -19,8 +19,6 @@ from textsim_db.write.document_inputs import stored_key, stored_note
 
 
 class GivenJudgement(NamedTuple):
-    """A judgement to record."""
-
     a: object
     """The key of one document."""
     b: object

@@ -56,24 +56,19 @@ class Batch:
     """The ids of the words of all documents, once they are looked up."""
 
     def words_of(self, i: int) -> npt.NDArray[np.int32]:
-        """Return the word ids of a document."""
         offsets = self.sketches.tokens.word_offsets
         return self.word_ids[int(offsets[i]) : int(offsets[i + 1])]
 
     def language_of(self, i: int) -> str | None:
-        """Return the language of a document, None if the corpus does not identify languages."""
         return None if self.languages is None else self.languages[i]
 
     def scope_of(self, i: int) -> str | None:
-        """Return the scope of a document, None if the corpus is not scoped."""
         return None if self.scopes is None else self.scopes[i]
 
     def expiry_of(self, i: int) -> bytes | None:
-        """Return when a document expires, None if it never does."""
         return None if self.expiries is None else self.expiries[i]
 
     def form_of(self, i: int) -> str:
-        """Return the normal form of a document."""
         tokens = self.sketches.tokens
         return tokens.span(int(tokens.normal_offsets[i]), int(tokens.normal_offsets[i + 1]))
 

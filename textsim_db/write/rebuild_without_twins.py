@@ -31,7 +31,6 @@ class TwinCheck:
     """Finds the twins of a new unique corpus; of any other corpus it finds none."""
 
     def __init__(self, old: StoredCorpus, built: Store, copier: CorpusCopier) -> None:
-        """Check the corpus of built, which the copier fills from the old corpus."""
         self.old = old
         self._built = built
         self._copier = copier

@@ -23,7 +23,6 @@ ABANDONED_PATIENCE = "1s"
 
 
 def is_temporary(name: str) -> bool:
-    """Return whether this is the name of a temporary corpus."""
     return _NAME.fullmatch(name) is not None
 
 

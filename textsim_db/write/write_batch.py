@@ -60,7 +60,6 @@ MAX_ID = 2**31 - 1
 
 
 def find(cursor: Cursor, corpus: StoredCorpus, keys: Sequence[str]) -> StoredByKey:
-    """Return the stored documents of several keys without their signatures, for outcomes()."""
     return _fetch(cursor, corpus.statement(statements.FIND_DOCUMENTS), keys)
 
 
@@ -89,8 +88,6 @@ def _fetch(cursor: Cursor, statement: str, keys: Sequence[str]) -> StoredByKey:
 
 
 class Written(NamedTuple):
-    """The outcome of writing a batch."""
-
     outcomes: Outcomes
     """The outcome of each document: (documents,)."""
     twins: list[TwinInBatch]
@@ -98,8 +95,6 @@ class Written(NamedTuple):
 
 
 class _Decision(NamedTuple):
-    """The documents of a batch, compared with the stored documents."""
-
     outcomes: Outcomes
     adopted: list[int]
     """The ids of stored documents that only get a new source."""
