@@ -75,8 +75,8 @@ class Tables(NamedTuple):
     """The code point in normal forms: the lower case, an ASCII digit for a decimal digit."""
     traits: Uint16Array
     """Bits: LETTER, LOWER (category Ll), DIGIT (Nd), CYRILLIC (a letter), SYMBOL (S), OPENS (a minus may
-    follow: Z, Cc, Ps, and unassigned), IGNORED (deleted before NFKC), BLANKED (a space before NFKC), SPACED (between
-    spaces before NFKC), RAISED (a superscript digit)."""
+    follow: Z, Cc, Ps, and unassigned), IGNORED (deleted before NFKC), BLANKED (a space before NFKC),
+    SPACED (between spaces before NFKC), RAISED (a superscript digit)."""
     ascii_letters: ByteArray
     """The lower case of each byte that is an ASCII letter or digit, else 0: (256,)."""
 
