@@ -7,9 +7,10 @@ import inspect
 from collections.abc import Callable, Iterable, Sequence
 from functools import wraps
 from pathlib import Path
-from typing import Any, NamedTuple, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, ParamSpec, TypeVar
 
-from textsim_db.results import Match
+if TYPE_CHECKING:
+    from textsim_db.results import Match
 
 Parameters = ParamSpec("Parameters")
 Result = TypeVar("Result")

@@ -7,6 +7,7 @@ import logging
 import os
 import sys
 from collections.abc import Callable
+from functools import partial
 from typing import Annotated, Any
 
 import typer
@@ -36,7 +37,7 @@ from textsim_db.cli import (
     worker_command,
 )
 from textsim_db.cli.messages import explain, print_message
-from textsim_db.cli.operations import Operation, OperationCommand, as_command
+from textsim_db.cli.operations import Operation, as_command
 from textsim_db.cli.options import DatabaseUrl
 from textsim_db.errors import TextsimError
 
@@ -67,6 +68,21 @@ No server is needed: without an address, an embedded PostgreSQL starts by itself
 
 class CommandGroup(TyperGroup):
     """The root group: turns errors that a user can cause into messages and exit statuses."""
+
+    def format_help(self, ctx: Any, formatter: Any) -> None:
+        """Write the help without Rich, whose import takes as long as everything else."""
+        super(TyperGroup, self).format_help(ctx, formatter)
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        """Write a section for each group of commands."""
+        commands: Any = self.commands
+        for panel in dict.fromkeys(command.rich_help_panel for command in commands.values()):
+            with formatter.section(panel):
+                formatter.write_dl(
+                    (name, command.get_short_help_str(200))
+                    for name, command in commands.items()
+                    if command.rich_help_panel == panel
+                )
 
     def get_params(self, ctx: Any) -> list[Any]:
         return [*super().get_params(ctx), *logs.declared_by(logs.declare_options)]
@@ -178,10 +194,12 @@ _WITHOUT_JSON = {"dedupe", "demo", "review"}
 
 def _add_common_options(group: typer.Typer) -> None:
     for command in group.registered_commands:
-        if hasattr(command.callback, "operation"):
-            command.cls = OperationCommand
-        else:
-            command.cls = logs.Command if command.name in _WITHOUT_JSON else json_option.JsonCommand
+        function = command.callback
+        assert function
+        if not hasattr(function, "load"):
+            name, text = function.__name__, function.__doc__
+            command.callback = logs.postponed(partial(lambda it: it, function), name, text)
+        command.cls = logs.Command if command.name in _WITHOUT_JSON else json_option.JsonCommand
     for part in group.registered_groups:
         if part.typer_instance is not None:
             _add_common_options(part.typer_instance)
@@ -209,10 +227,11 @@ def root(
 
     Without --database-url and TEXTSIM_DATABASE_URL, an embedded PostgreSQL starts by itself.
 
-    Results go to standard output, messages to standard error. Exit status: 0 if everything was
-    done; 1 if some records were refused or a check found something; 2 if nothing was done.
+    Results go to standard output, messages to standard error.
 
-    Example: `textsim demo`
+    Exit status: 0 if all was done; 1 if some was refused, or a check found something; 2 if nothing was.
+
+    Example: textsim demo
     """
     if ctx.invoked_subcommand is None:
         typer.echo(_FIRST_STEPS, nl=False)

@@ -158,10 +158,41 @@ def declare_options(
 
 @cache
 def declared_by(function: Callable[..., None]) -> list[Any]:
+    """Return the options that a function declares."""
+    parameters: list[Any] = _command_of(function).params
+    return parameters
+
+
+@cache
+def _command_of(function: Callable[..., None]) -> Any:
+    """Return the command that Typer makes of a function."""
     app = typer.Typer(add_completion=False)
     app.command()(function)
-    parameters: list[Any] = typer.main.get_command(app).params
-    return parameters
+    command = typer.main.get_command(app)
+    for parameter in command.params:
+        _read_without_pydantic(parameter)
+    return command
+
+
+class _ValueReader:
+    """Reads the values of a parameter as Typer does, without Pydantic: its import takes 0.15 s."""
+
+    def __init__(self, parser: Callable[[Any], Any]) -> None:
+        self.parser = parser
+
+    def coerce(self, value: Any, param: Any, ctx: Any) -> Any:
+        if param.multiple or param.nargs == -1:
+            return tuple(map(self.parser, value or ()))
+        return None if value is None else self.parser(value)
+
+
+def _read_without_pydantic(parameter: Any) -> None:
+    described = getattr(parameter, "type_descriptor", None)
+    if described is None:  # this version of Typer does not use Pydantic
+        return
+    parser = described.parameter_info.parser
+    if parser or described.annotation in (str, list[str]):
+        parameter._runtime_param = _ValueReader(parser or str)
 
 
 def check_repeated(command: Any, ctx: Any, args: list[str]) -> None:
@@ -172,7 +203,43 @@ def check_repeated(command: Any, ctx: Any, args: list[str]) -> None:
             raise typer.BadParameter("it takes one value, and is given twice", ctx, option)
 
 
+def postponed(
+    load: Callable[[], Callable[..., None]], name: str, text: str | None
+) -> Callable[[], None]:
+    """Return a function for Command: `load` returns the function of the command; text: its help."""
+
+    def placeholder() -> None: ...
+
+    placeholder.__name__, placeholder.__doc__ = name, text
+    placeholder.load = cache(load)  # type: ignore[attr-defined]
+    return placeholder
+
+
 class Command(TyperCommand):
+    """A command that has the log options; its own are read when they are needed, not for each start."""
+
+    def __init__(self, *args: Any, callback: Any, **options: Any) -> None:
+        self._load: Callable[[], Callable[..., None]] = callback.load
+        super().__init__(*args, callback=callback, **options)
+
+    @property
+    def params(self) -> list[Any]:
+        """The parameters of the function."""
+        return declared_by(self._load())
+
+    @params.setter
+    def params(self, _: list[Any]) -> None:
+        """Ignore the parameters of the placeholder."""
+
+    @property
+    def callback(self) -> Any:
+        """The function, as Typer calls it."""
+        return _command_of(self._load()).callback
+
+    @callback.setter
+    def callback(self, _: Any) -> None:
+        """Ignore the placeholder."""
+
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         check_repeated(self, ctx, args)
         return super().parse_args(ctx, args)

@@ -20,8 +20,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from textsim_db.cli.connections import connect, searched_text
-from textsim_db.cli.logs import declared_by
-from textsim_db.cli.messages import JsonCommand, confirm, print_message, print_result
+from textsim_db.cli.logs import postponed
+from textsim_db.cli.messages import confirm, print_message, print_result
 from textsim_db.cli.options import (
     ARGUMENTS,
     CHOICES,
@@ -138,29 +138,9 @@ class Call:
         )
 
 
-class OperationCommand(JsonCommand):
-    def __init__(self, *args: Any, callback: Any, **options: Any) -> None:
-        self._operation: Operation = callback.operation
-        super().__init__(*args, callback=partial(_run, self._operation), **options)
-
-    @property
-    def params(self) -> list[Any]:
-        """The parameters, read from the method when they are first needed."""
-        return declared_by(_declaration(self._operation))
-
-    @params.setter
-    def params(self, _: list[Any]) -> None:
-        """Ignore the parameters of the placeholder of as_command()."""
-
-
-def as_command(operation: Operation) -> Callable[..., None]:
+def as_command(operation: Operation) -> Callable[[], None]:
     """Return a function that Typer takes for the command of an operation."""
-
-    def placeholder() -> None: ...
-
-    placeholder.__doc__ = operation.help
-    placeholder.operation = operation  # type: ignore[attr-defined]
-    return placeholder
+    return postponed(partial(_declaration, operation), operation.method, operation.help)
 
 
 def _run(
@@ -203,10 +183,11 @@ def _run(
 
 @cache
 def _declaration(operation: Operation) -> Callable[..., None]:
-    """Return a function whose parameters are those of the command."""
+    """Return the function of the command: its parameters are made from those of the method."""
     from textsim_db.corpus import Corpus
 
-    def declare(**arguments: Any) -> None: ...
+    def declare(**arguments: Any) -> None:
+        _run(operation, **arguments)
 
     method = inspect.signature(getattr(Corpus, operation.method))
     texts: dict[str, str] = {}

@@ -9,11 +9,11 @@ import inspect
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from enum import StrEnum
-from functools import wraps
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar, get_args, get_type_hints
 
 import typer
 
+from textsim_db.cli.logs import postponed
 from textsim_db.errors import ConfigurationError, install_extra, shown, suggestion
 from textsim_db.files.file_kinds import Kind
 from textsim_db.settings.corpus_settings import (
@@ -266,32 +266,34 @@ _PARSERS: dict[type, Callable[[str], object]] = {float: number, int: whole_numbe
 
 def with_settings(
     *names: str, default: str = "{}", panel: str | None = NEW_CORPUS
-) -> Callable[[Callable[..., None]], Callable[..., None]]:
+) -> Callable[[Callable[..., None]], Callable[[], None]]:
     """Replace the parameter settings of a command by an option for each of these settings.
 
     The command receives the settings that the user typed. default describes the default in the help;
     {} stands for the value in CorpusSettings.
     """
 
-    def decorate(command: Callable[..., None]) -> Callable[..., None]:
-        @wraps(command)
+    def decorate(command: Callable[..., None]) -> Callable[[], None]:
         def run(**arguments: Any) -> None:
             settings = {name: arguments.pop(name) for name in names}
             command(settings=_present(settings), **arguments)
 
-        signature = inspect.signature(command, eval_str=True)
-        parameters: list[inspect.Parameter] = []
-        for parameter in signature.parameters.values():
-            if parameter.name == "settings":
-                parameters += [_option(name, default, panel) for name in names]
-            else:
-                parameters.append(parameter)
-        # Typer reads the signature and the annotations.
-        run.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
-            sorted(parameters, key=lambda p: p.default is not p.empty)
-        )
-        run.__annotations__ = {p.name: p.annotation for p in parameters}
-        return run
+        def load() -> Callable[..., None]:
+            signature = inspect.signature(command, eval_str=True)
+            parameters: list[inspect.Parameter] = []
+            for parameter in signature.parameters.values():
+                if parameter.name == "settings":
+                    parameters += [_option(name, default, panel) for name in names]
+                else:
+                    parameters.append(parameter)
+            # Typer reads the signature and the annotations.
+            run.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
+                sorted(parameters, key=lambda p: p.default is not p.empty)
+            )
+            run.__annotations__ = {p.name: p.annotation for p in parameters}
+            return run
+
+        return postponed(load, command.__name__, command.__doc__)
 
     return decorate
 
