@@ -59,8 +59,7 @@ soak-crash: .venv/.dev
 soak-clients: .venv/.dev
 	for more in '' --more; do \
 		TEXTSIM_TEST_SECONDS=300 $(BIN)/python -m pytest -rP --postgres 18 $$more \
-			tests/integration/test_many_clients.py \
-			tests/integration/test_twins.py tests/soak/test_unique.py || exit 1; \
+			tests/integration/test_many_clients.py tests/soak/test_unique.py || exit 1; \
 	done
 
 soak-tests: .venv/.dev

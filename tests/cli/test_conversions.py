@@ -6,6 +6,7 @@ import csv
 import gzip
 import io
 import json
+import random
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -349,3 +350,32 @@ def test_the_name_of_the_output_decides() -> None:
             convert("in.csv", output, text="text", **options)
         assert message in str(raised.value)
         assert not Path(output).exists()
+
+
+def test_damaged_parquet_is_an_error_that_names_the_file(
+    tmp_path: Path, rng: random.Random
+) -> None:
+    path = tmp_path / "damaged.parquet"
+    texts = [f"text {i % 7}" for i in range(50)]
+    parquet.write_table(pyarrow.table({"id": range(50), "text": texts}), path, store_schema=False)
+    data = path.read_bytes()
+    damaged = [data[:size] for size in (0, 3, 4, 12, len(data) // 2, len(data) - 1)]
+    for _ in range(100):
+        at = rng.randrange(len(data))
+        damaged.append(data[:at] + rng.randbytes(rng.randrange(1, 9)) + data[at + 1 :])
+    # Each place where the file has the name of a column, changed to bytes that are not UTF-8.
+    for place in range(len(data) - 3):
+        if data[place : place + 4] == b"text":
+            damaged.append(data[:place] + b"te\xd2t" + data[place + 4 :])
+    refused = 0
+    for some in damaged:
+        path.write_bytes(some)
+        try:
+            with RecordFiles([str(path)], RecordColumns("text")) as records:
+                found = list(records)
+                records.write(np.ones(len(found), np.bool_), str(tmp_path / "out.parquet"))
+        except InputError as error:
+            refused += 1
+            assert str(error).startswith(f"{path}: ")  # noqa: PT017
+            assert "\n" not in str(error)  # noqa: PT017
+    assert refused > 10

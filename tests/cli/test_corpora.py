@@ -167,23 +167,3 @@ def test_status_shows_how_far_clusters_are_behind(textsim: Textsim, connection: 
     assert connection.execute(query).fetchall() == [(0, None)]
     query = "SELECT key FROM textsim.members('news') ORDER BY key"
     assert connection.execute(query).fetchall() == [("a",), ("b",)]
-
-
-def test_pending_lists_documents_whose_clusters_cannot_be_updated(
-    textsim: Textsim, connection: Connection
-) -> None:
-    textsim("corpus", "create", "news")
-    textsim("track", "news")
-    for key in ("a", "b", "c"):
-        connection.execute("SELECT textsim.add('news', %s, %s)", [key, NEWS[key]])
-    connection.execute("ALTER TABLE textsim.node_1 ADD CHECK (document_id NOT IN (1, 2))")
-    textsim("worker", "--once", status=1)
-    connection.execute("SELECT textsim.remove('news', 'b')")
-    failures = [(row["key"], row["error"]) for row in rows(textsim("pending", "--format", "jsonl"))]
-    assert [key for key, _ in failures] == ["a", None]
-    assert all(error.startswith("its cluster cannot be updated: ") for _, error in failures)
-    connection.execute("ALTER TABLE textsim.node_1 DROP CONSTRAINT node_1_document_id_check")
-    assert "2 documents will be tried again" in textsim("pending", "--retry").stderr
-    textsim("worker", "--once")
-    query = "SELECT key FROM textsim.members('news') ORDER BY key"
-    assert connection.execute(query).fetchall() == [("a",), ("c",)]

@@ -119,26 +119,3 @@ def test_files(textsim: Textsim, name: str) -> None:
     Path("in.jsonl").write_text(json.dumps({"text": TEXT}) + "\n")
     lines(textsim("dedupe", "in.jsonl", "-o", out))
     assert Path(out).read_bytes() == Path("in.jsonl").read_bytes()
-
-
-@pytest.mark.parametrize("name", sample(NAMES, 12))
-def test_addresses_options_and_columns_of_files(textsim: Textsim, name: str) -> None:
-    for address in (name, f"postgresql://{name}", f"postgresql:///none?host=/none&x={name}"):
-        messages = lines(textsim("corpus", "list", "--database-url", address, status=2))
-        assert any("rror" in message for message in messages)
-    Path("in.jsonl").write_text(json.dumps({"id": 1, name: TEXT, "score": name}) + "\n")
-    lines(textsim("index", "news", "in.jsonl", "--text", name, "--create"))
-    lines(textsim("dedupe", "in.jsonl", "-o", "-", "--text", name, "--keep", "max:score"))
-    Path("other.jsonl").write_text(json.dumps({name: 1}) + "\n")
-    assert len(lines(textsim("index", "news", "other.jsonl", status=2))) == 2
-    for options in (
-        ("--shingle", name),
-        ("--keep", name),
-        ("--kind", name),
-        ("--linkage", name),
-        ("--threshold", name),
-        ("--stop-words", name),
-    ):
-        result = textsim("dedupe", "in.jsonl", "-o", "x.jsonl", *options, status=2)
-        assert "Traceback" not in result.stderr
-        lines(result)

@@ -51,17 +51,6 @@ def test_add_unique_needs_a_unique_corpus(db: ts.Database) -> None:
         corpus.add_unique("a", TEXT)
 
 
-def test_a_document_is_replaced_and_not_compared_with_itself(titles: ts.Corpus) -> None:
-    titles.add("a", TEXT)
-    assert titles.add("a", NEAR) == ts.AddReport(replaced=1)
-    assert titles.add("a", NEAR) == ts.AddReport(unchanged=1)
-    assert titles.check() == []
-
-
-def test_documents_without_words_are_no_twins(titles: ts.Corpus) -> None:
-    assert titles.add_many([("a", ""), ("b", "!"), ("c", "")]) == ts.AddReport(added=3)
-
-
 def test_a_text_can_move_to_another_key_in_one_call(db: ts.Database) -> None:
     titles = unique_corpus(db)
     titles.add_many({"a": TEXT, "b": OTHER})
@@ -70,17 +59,6 @@ def test_a_text_can_move_to_another_key_in_one_call(db: ts.Database) -> None:
     assert titles.add_many(reversed(moved)).twins == [Twin("b", "a", 1.0)]
     titles.add("a", TEXT)
     assert titles.add_many(moved) == ts.AddReport(replaced=2)
-
-
-def test_documents_that_wait_for_word_ids_stand_in_the_way(
-    db: ts.Database, connection: Connection
-) -> None:
-    titles = unique_corpus(db)
-    connection.execute("SELECT textsim.add('c', 'waiting', %s)", [TEXT])
-    matches = titles.add_unique("b", NEAR)
-    assert [match.key for match in matches] == ["waiting"]
-    assert matches == titles.query(NEAR)
-    assert titles.add_unique("waiting", NEAR) == []
 
 
 def test_rows_that_bypass_the_triggers_are_set_aside_if_they_are_twins(
@@ -134,21 +112,6 @@ def test_a_corpus_with_a_table_may_stop_to_be_unique(
     assert not rows_of_titles.rebuild(is_unique=False)
     connection.execute("INSERT INTO title VALUES (3, %s)", [NEAR])
     assert len(list(rows_of_titles.pairs())) == 1
-
-
-def test_an_attached_table_may_make_its_corpus_unique(
-    db: ts.Database, connection: Connection
-) -> None:
-    connection.execute("CREATE TABLE title (id int PRIMARY KEY, body text)")
-    corpus = db.create_corpus("c", threshold=0.6)
-    corpus.attach("title", "id", "body", "inline")
-    connection.execute("INSERT INTO title VALUES (1, %s), (2, %s)", [TEXT, NEAR])
-    with pytest.raises(ts.ConfigurationError, match='"1" and "2"'):
-        corpus.rebuild(is_unique=True)
-    connection.execute("DELETE FROM title WHERE id = 2")
-    assert corpus.rebuild(is_unique=True)
-    with db.engine.connect() as other, pytest.raises(sa.exc.IntegrityError):
-        other.execute(sa.insert(TITLE).values(id=3, body=NEAR))
 
 
 def test_the_command_attaches_to_a_unique_corpus(textsim: Textsim, connection: Connection) -> None:

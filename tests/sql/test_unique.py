@@ -225,16 +225,3 @@ def test_attach_refuses(corpus: ts.Corpus, connection: Connection) -> None:
         with pytest.raises(psycopg.Error, match=message):
             connection.execute(call.encode())
         connection.execute("DROP TABLE t")
-
-
-def test_two_tables_exclude_each_other(attach: Attach, connection: Connection) -> None:
-    attach()
-    connection.execute("CREATE TABLE u (id text PRIMARY KEY, body text)")
-    connection.execute("SELECT textsim.attach('c', 'u', 'id', 'body')")
-    connection.execute("INSERT INTO t VALUES ('a', NULL, %s)", [RED])
-    with pytest.raises(pg.UniqueViolation, match='document "b" matches document "a"'):
-        connection.execute("INSERT INTO u VALUES ('b', %s)", [BLUE])
-    with pytest.raises(pg.UniqueViolation, match=r'document "a" from table public\.t already'):
-        connection.execute("INSERT INTO u VALUES ('a', %s)", [OTHER])
-    with pytest.raises(pg.UniqueViolation, match='document "n" matches document "a"'):
-        connection.execute("SELECT textsim.add('c', 'n', %s)", [BLUE])
