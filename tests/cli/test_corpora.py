@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.commands import NEWS, Textsim, rows
+from tests.support.commands import NEWS, Textsim
 from tests.support.connections import Connection
 from textsim_db.cli import operations
 
@@ -101,15 +101,6 @@ def test_a_misspelt_scope_is_named_after_an_empty_result(
     monkeypatch.setattr(operations, "_MOST_READ_FOR_SCOPES", 3)
     far = scoped("query", "notes", text, "--scope", "Berta").stderr
     assert far.endswith("to list the scopes: textsim status notes --scopes\n")
-
-
-def test_pairs_and_clusters_are_of_each_scope_or_of_one(scoped: Textsim) -> None:
-    for scope, count in (((), 1), (("--scope", "bert"), 1), (("--scope", "anna"), 0)):
-        for command in ("pairs", "clusters"):
-            assert len(rows(scoped(command, "notes", *scope, "--format", "jsonl"))) == count
-    result = json.loads(scoped("stats", "notes", "--scope", "bert", "--format", "jsonl").stdout)
-    assert result["documents"] == 2
-    assert "1 of 1 pair" in scoped("plan", "notes", "--scope", "bert").stdout
 
 
 def test_a_scope_is_refused_without_scopes(textsim: Textsim) -> None:

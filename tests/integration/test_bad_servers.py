@@ -16,10 +16,7 @@ import sqlalchemy
 import textsim_db as ts
 from tests.support.commands import Textsim
 from tests.support.connections import Connection, execute
-from tests.support.documents import documents
-from tests.support.sampling import sample
 from tests.support.servers import Server
-from textsim_db.write.document_inputs import BATCH_DOCUMENTS
 
 
 def end_connections(url: str) -> None:
@@ -28,28 +25,6 @@ def end_connections(url: str) -> None:
         "SELECT pg_terminate_backend(pid, 10000) FROM pg_stat_activity "
         "WHERE datname = current_database() AND pid <> pg_backend_pid()",
     )
-
-
-@pytest.mark.parametrize("at", sample([10_001, 1, 9_999, 24_000], 4))
-def test_a_load_can_be_repeated_after_the_server_went_away(db: ts.Database, at: int) -> None:
-    corpus = db.create_corpus("c", shingle="word:2", num_hashes=16)
-    total = 25_000
-
-    def interrupted() -> Iterator[tuple[str, str]]:
-        for i, document in enumerate(documents(total)):
-            if i == at:
-                end_connections(db.url)
-            yield document
-
-    try:
-        corpus.add_many(interrupted())
-    except ts.DatabaseUnavailable as error:
-        assert isinstance(error.__cause__, psycopg.Error)  # noqa: PT017
-    assert corpus.check() == []
-    report = corpus.add_many(documents(total))
-    assert report.stored == total
-    assert len(corpus) == total
-    assert corpus.check() == []
 
 
 def test_a_corpus_reconnects_after_the_server_went_away(db: ts.Database, corpus: ts.Corpus) -> None:
@@ -64,21 +39,6 @@ def test_a_corpus_reconnects_after_the_server_went_away(db: ts.Database, corpus:
     else:
         pytest.fail("the corpus did not reconnect")
     corpus.add("b", "some text")
-    assert corpus.check() == []
-
-
-# psycopg warns that it cannot close a cursor on a lost connection.
-@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
-def test_reading_pairs_reports_a_server_that_went_away(db: ts.Database, corpus: ts.Corpus) -> None:
-    corpus.add_many((f"k{i}", "all the same text") for i in range(1000))
-    pairs = corpus.pairs()
-    next(pairs)
-    end_connections(db.url)
-    try:
-        for _ in pairs:
-            pass
-    except ts.DatabaseUnavailable:
-        pass
     assert corpus.check() == []
 
 
@@ -117,21 +77,6 @@ def test_a_corpus_dropped_by_another_client_is_not_found(
         if not again:  # a new corpus with the same name is another corpus
             db.create_corpus("c").add("z", "some text")
     assert db.sources() == []
-
-
-def test_a_load_reports_that_its_corpus_was_dropped(db: ts.Database) -> None:
-    corpus = db.create_corpus("c", shingle="word:1", num_hashes=8)
-
-    def documents() -> Iterator[tuple[str, str]]:
-        for i in range(3 * BATCH_DOCUMENTS):
-            if i == 2 * BATCH_DOCUMENTS:
-                with ts.connect(db.url) as other:
-                    other.corpus("c").drop()
-            yield str(i), f"w{i % 10}"
-
-    with pytest.raises(ts.CorpusNotFound):
-        corpus.add_many(documents())
-    assert db.corpora() == []
 
 
 def test_a_database_that_is_not_utf8_is_refused(server: Server) -> None:

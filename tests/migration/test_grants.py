@@ -167,37 +167,6 @@ def test_only_the_owner_of_the_schema_creates_temporary_corpora(
                 assert (message in result.stderr) == (role == stage.writer)
 
 
-def test_a_writer_of_one_corpus_can_delete_pending_changes_of_others(stage: Stage) -> None:
-    """The documentation states this limit of the rights on one corpus."""
-    with stage.connect(stage.owner) as db:
-        db.create_corpus("other", stop_words=("whatever",))
-    stage.run(
-        stage.owner,
-        f"SELECT textsim.revoke_all('\"{stage.writer}\"')",
-        f"SELECT textsim.grant_writer('\"{stage.writer}\"', 'news')",
-        "CREATE TABLE private (id integer PRIMARY KEY, body text)",
-        "SELECT textsim.attach('other', 'private', 'id', 'body')",
-        "INSERT INTO private VALUES (77, 'a text')",
-    )
-    visible_sources = "SELECT relation::text, key_columns, text_column FROM textsim.sources"
-    assert stage.run(stage.writer, visible_sources) == [("private", ["id"], "body")]
-    stop_words = "SELECT stop_words FROM textsim.corpus WHERE name = 'other'"
-    assert stage.run(stage.writer, stop_words) == [(["whatever"],)]
-    assert stage.run(stage.writer, "DELETE FROM textsim.pending RETURNING keys") != []
-    for denied in (
-        "INSERT INTO textsim.word OVERRIDING SYSTEM VALUE VALUES (1, 2000000000, 'other')",
-        "SELECT nextval('textsim.word_id_seq')",
-        "UPDATE textsim.word SET word = 'other'",
-    ):
-        with pytest.raises(pg.InsufficientPrivilege):
-            stage.run(stage.writer, denied)
-    with stage.connect(stage.owner) as db:
-        db.worker().run(until_idle=True)
-        corpus = db.corpus("other")
-        assert len(corpus) == 0
-        assert corpus.reconcile().added == 1
-
-
 def test_revoke_all_revokes_every_right(stage: Stage) -> None:
     stage.run(stage.writer, "CREATE TABLE article (id integer PRIMARY KEY, body text)")
     stage.run(stage.writer, "SELECT textsim.attach('news', 'article', 'id', 'body')")

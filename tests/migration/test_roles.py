@@ -15,7 +15,6 @@ from tests.support.roles import (
     FOX,
     TEXTS,
     Stage,
-    rows_and_rights,
 )
 
 
@@ -65,27 +64,6 @@ def test_a_writer_adds_and_removes_documents(stage: Stage) -> None:
         assert db.corpus("news").check() == []
     with stage.connect(stage.writer) as db:
         assert db.corpus("later").add("a", FOX).added == 1
-
-
-def test_a_writer_cannot_change_corpora_or_other_roles_tables(stage: Stage) -> None:
-    stage.run(
-        stage.other,
-        "CREATE TABLE article (id integer PRIMARY KEY, body text)",
-        f'GRANT ALL ON article TO "{stage.writer}"',
-    )
-    stage.run(stage.writer, "CREATE TABLE own (id integer PRIMARY KEY, body text)")
-    before = rows_and_rights(stage)
-    with stage.connect(stage.writer) as db:
-        with pytest.raises(ts.DatabaseError, match="permission denied"):
-            db.create_corpus("mine")
-        with pytest.raises(ts.DatabaseError, match="permission denied"):
-            db.drop_corpus("news")
-        with pytest.raises(ts.ConfigurationError, match="only the owner of table"):
-            db.corpus("news").attach("article", "id", "body")
-    assert {**rows_and_rights(stage), "textsim.corpus_id_seq": []} == {
-        **before,
-        "textsim.corpus_id_seq": [],  # a refused call may use up a number
-    }
 
 
 _LOG_WORDS = (

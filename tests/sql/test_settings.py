@@ -35,12 +35,6 @@ def test_the_defaults_in_sql_equal_those_in_python(db: ts.Database) -> None:
     }
 
 
-def test_a_corpus_without_settings_is_equal_in_sql_and_python(db: ts.Database) -> None:
-    with psycopg.connect(db.url) as connection:
-        connection.execute("SELECT textsim.create_corpus('by_sql')")
-    assert db.corpus("by_sql").config == db.create_corpus("by_python").config
-
-
 def test_the_arguments_of_python_are_the_settings() -> None:
     assert tuple(Settings.__annotations__) == SETTINGS
 

@@ -3,82 +3,16 @@
 from __future__ import annotations
 
 import random
-from typing import Any, LiteralString
+from typing import LiteralString
 
 import psycopg
 import pytest
 
-import textsim_db as ts
 from tests.support.connections import Connection
-from tests.support.sampling import sample
 from textsim_db import measures
 from textsim_db.measures import shingles, words
 
 pytestmark = pytest.mark.both_servers
-
-
-@pytest.mark.parametrize("shingle", sample(["word:2", "word:1", "word:3", "char:3", "word:4"], 5))
-def test_searches_find_documents_whose_words_wait_for_ids(
-    db: ts.Database, connection: Connection, shingle: str
-) -> None:
-    """Matches and similarities are the same whether the words of a document have ids or not."""
-    texts = {
-        "none": "",
-        "one": "alpha",
-        "two": "alpha beta",
-        "repeated": "alpha alpha alpha alpha",
-        "three": "alpha beta gamma",
-        "four": "alpha beta gamma delta",
-        "many": "alpha beta gamma delta epsilon zeta eta theta",
-        "changed": "alpha beta gamma delta epsilon zeta eta iota",
-    }
-    settings: dict[str, Any] = {"shingle": shingle, "threshold": 0.3, "bands": 256, "rows": 2}
-    settings["num_hashes"] = 512
-    ready = db.create_corpus("ready", **settings)
-    ready.add_many(list(texts.items())[::2])
-    db.create_corpus("waiting", **settings)
-    db.create_corpus("mixed", **settings).add_many(list(texts.items())[::2])
-    for key, text in texts.items():
-        for name in ("waiting", "mixed"):
-            connection.execute("SELECT textsim.add(%s, %s, %s)", [name, key, text])
-    ready.add_many(texts.items())
-    queries = [*texts.values(), "unknown", "unknown words alpha beta gamma", "zeta zeta unknown"]
-
-    def answers(name: str) -> list[Any]:
-        results = [
-            connection.execute(
-                "SELECT * FROM textsim.matches(%s, %s, 0.05)", [name, text]
-            ).fetchall()
-            for text in queries
-        ]
-        results += [
-            connection.execute(
-                "SELECT * FROM textsim.neighbours(%s, %s, 0.05)", [name, key]
-            ).fetchall()
-            for key in texts
-        ]
-        pairs = connection.execute("SELECT * FROM textsim.pairs(%s, 0.05)", [name]).fetchall()
-        corpus = db.corpus(name)
-        assert corpus.query_many(queries, 0.05) == [corpus.query(text, 0.05) for text in queries]
-        return [
-            *results,
-            sorted(pairs),
-            sorted(corpus.pairs(0.05)),
-            list(corpus.clusters(0.05)),
-            corpus.query_many(queries, 0.05),
-            [corpus.neighbours(key, 0.05) for key in texts],
-            [corpus.candidates(text) for text in queries],
-        ]
-
-    expected = answers("ready")
-    assert sum(map(len, expected)) > 20
-    assert db.corpus("waiting").status().as_text == len(texts) - 1  # one has no words
-    assert answers("waiting") == answers("mixed") == expected
-    for text, matches in zip(queries, expected[: len(queries)], strict=True):
-        assert matches == [match[:2] for match in ready.query(text, 0.05)]
-    assert db.worker().run(until_idle=True).completed > len(texts)
-    assert answers("waiting") == answers("mixed") == expected
-    assert db.corpus("waiting").check() == db.corpus("mixed").check() == []
 
 
 _MEASURES = """
