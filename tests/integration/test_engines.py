@@ -65,24 +65,6 @@ def database_setting(address: str, setting: str) -> Iterator[None]:
 
 
 @pytest.mark.parametrize(
-    ("way", "encoding"),
-    sample([("address", "LATIN1"), ("environment", "SQL_ASCII"), ("database", "EUC_JP")], 3),
-)
-def test_an_address_with_another_client_encoding_works(
-    database_url: str, monkeypatch: pytest.MonkeyPatch, encoding: str, way: str
-) -> None:
-    mark = "&" if "?" in database_url else "?"
-    if way == "address":
-        use_corpus(f"{database_url}{mark}client_encoding={encoding}")
-    elif way == "environment":
-        monkeypatch.setenv("PGCLIENTENCODING", encoding)
-        use_corpus(database_url)
-    else:
-        with database_setting(database_url, f"client_encoding = {encoding}"):
-            use_corpus(database_url)
-
-
-@pytest.mark.parametrize(
     ("way", "encoding"), sample([("database", "EUC_JP"), ("arguments", "LATIN1")], 2)
 )
 def test_an_engine_with_another_client_encoding_works_and_keeps_it(

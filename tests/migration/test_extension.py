@@ -398,17 +398,3 @@ def test_a_restore_by_a_superuser_is_named_with_the_remedy(
             db.create_corpus("later").add_many(TEXTS)
         with restored.connect(stage.reader) as db:
             assert db.corpus("later").query(TEXTS[0][1])
-
-
-def test_psql_creates_the_schema_from_the_script(
-    database_url: str, empty_database_url: str, tmp_path: Path
-) -> None:
-    psql = shutil.which("psql")
-    if psql is None:
-        pytest.skip("psql is not installed")
-    file = tmp_path / "textsim.sql"
-    file.write_text(schema.script(), encoding="utf-8")
-    run_command(psql, "-X", "-q", "-v", "ON_ERROR_STOP=1", "-f", str(file), empty_database_url)
-    by_psql, expected = schema_catalog(empty_database_url), schema_catalog(database_url)
-    for name in CATALOG:
-        assert by_psql[name] == expected[name], name

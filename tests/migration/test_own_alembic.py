@@ -6,15 +6,11 @@ import re
 from pathlib import Path
 
 import alembic.command
-import psycopg
 import pytest
 from alembic.config import Config
 
 import textsim_db as ts
-from tests.support.steps import FIRST, SECOND, second_step
-from textsim_db.db import schema
 from textsim_db.db.addresses import sqlalchemy_url
-from textsim_db.db.engine import open_engine
 
 PAGE = Path(__file__).parents[2] / "docs" / "how-to" / "upgrade.md"
 ENVIRONMENT = """
@@ -90,27 +86,3 @@ def test_an_application_installs_the_schema_in_a_revision(
     alembic.command.upgrade(application, "head")
     with ts.connect(empty_database_url) as db:
         assert db.corpora() == ["news", "of the application"]
-
-
-def test_a_later_revision_of_the_application_upgrades_the_schema(
-    application: Config, empty_database_url: str, tmp_path: Path
-) -> None:
-    later = revision_of_page().replace('"1b2c"', '"7c8d"').replace('"5f3a"', '"9e0f"')
-    with second_step():
-        alembic.command.upgrade(application, "head")
-        engine = open_engine(empty_database_url)
-        schema.downgrade(engine, FIRST)
-        engine.dispose()
-        with pytest.raises(ts.SchemaError, match=f"{FIRST}.*{SECOND}: run textsim db upgrade"):
-            ts.connect(empty_database_url)
-        with psycopg.connect(empty_database_url, autocommit=True) as connection:
-            connection.execute("SELECT textsim.create_corpus('news')")
-            connection.execute("SELECT textsim.attach('news', 'article', 'id', 'body')")
-            connection.execute("INSERT INTO article VALUES (1, 'some text that is there')")
-        (tmp_path / "versions" / "later.py").write_text(later)
-        alembic.command.upgrade(application, "head")
-        with ts.connect(empty_database_url) as db:
-            db.worker().run(until_idle=True)
-            assert [match.key for match in db.corpus("news").query("some text that is there")] == [
-                "1"
-            ]

@@ -1,8 +1,4 @@
-"""Golden and random values against the server's hash functions and plain SQL.
-
-The SQL here follows the definition alone: it computes every round of hashing and calls no function of
-the schema. So it checks both Python and the SQL of the schema.
-"""
+"""The hashes of Python are those of the server, and exact corpora have their golden values in SQL."""
 
 from __future__ import annotations
 
@@ -11,17 +7,13 @@ import random
 import numpy as np
 import pytest
 
-from tests.support import reference
 from tests.support.connections import Connection, value
 from tests.support.golden import (
     EXACT_DIGESTS,
     EXACT_THRESHOLD,
-    GOLDEN,
     TEXTS,
-    Golden,
     digest,
     exact_golden_config,
-    golden_config,
 )
 from tests.support.hashes import hash_array, hash_integers
 from textsim_db.sketch.ragged import Ragged, in_parts
@@ -29,86 +21,10 @@ from textsim_db.text.hashing import hash_texts, part_of_scope, parts_of_scopes
 
 pytestmark = pytest.mark.both_servers
 
-VALUES = """
-SELECT coalesce(array_agg(
-    CASE WHEN unit = 'char' THEN hashtextextended(shingle, 0)
-        WHEN cardinality(words) = 1 AND n = 1 THEN hashtextextended(words[1], 0)
-        ELSE hash_array_extended(
-            array(SELECT hashtextextended(w, 0) FROM unnest(words) WITH ORDINALITY u (w, i) ORDER BY i),
-            0)
-    END ORDER BY place), '{}')
-FROM (
-    SELECT shingle, string_to_array(shingle, ' ') AS words, place, %(unit)s AS unit, %(n)s AS n
-    FROM unnest(%(shingles)s::text[]) WITH ORDINALITY s (shingle, place)
-) s
-"""
-SIGNATURE = """
-WITH round AS (
-    SELECT r, hashint8extended(x, %(base)s + r) AS h
-    FROM unnest(%(values)s::bigint[]) x CROSS JOIN generate_series(0, %(t)s - 1) r
-), bin AS (
-    SELECT ((h & 4294967295) * %(t)s) >> 32 AS k, min((r::bigint << 32) + (h >> 32)) AS value
-    FROM round GROUP BY 1
-), filled AS (
-    SELECT k, coalesce(value, (
-        SELECT min(hashint8extended(x, %(base)s + %(t)s + k) >> 32) FROM unnest(%(values)s::bigint[]) x
-    )) AS value, value IS NULL AS was_empty
-    FROM generate_series(0, %(t)s - 1) k LEFT JOIN bin USING (k)
-)
-SELECT array_agg(
-    (CASE WHEN value & 65535 < 32768 THEN value & 65535 ELSE (value & 65535) - 65536 END)::smallint
-    ORDER BY k), count(*) FILTER (WHERE was_empty)
-FROM filled
-"""
-BUCKETS = """
-SELECT array_agg((CASE WHEN h & 4294967295 < 2147483648 THEN h & 4294967295
-    ELSE (h & 4294967295) - 4294967296 END)::integer ORDER BY j)
-FROM (
-    SELECT j, hash_array_extended(s[j * %(rows)s + 1:(j + 1) * %(rows)s], j) AS h
-    FROM (SELECT %(signature)s::smallint[] AS s) signature CROSS JOIN generate_series(0, %(bands)s - 1) j
-) band
-"""
-
-
-def values_in_sql(connection: Connection, shingles: list[str], unit: str, n: int) -> list[int]:
-    parameters = {"shingles": shingles, "unit": unit, "n": n}
-    return [int(x) for x in value(connection, VALUES, parameters)]
-
-
-def signature_in_sql(
-    connection: Connection, values: list[int], seed: int, t: int
-) -> tuple[list[int], int]:
-    """Return a signature, and the number of its bins that no round has filled."""
-    parameters = {"values": values, "t": t, "base": reference.base(seed)}
-    (row,) = connection.execute(SIGNATURE, parameters).fetchall()
-    return row[0], row[1]
-
-
-def buckets_in_sql(
-    connection: Connection, signature: list[int], bands: int | None, rows: int | None
-) -> list[int]:
-    parameters = {"signature": signature, "bands": bands, "rows": rows}
-    return [int(b) for b in value(connection, BUCKETS, parameters)]
-
 
 def text_hashes(connection: Connection, texts: list[str]) -> list[int]:
     query = "SELECT array(SELECT hashtextextended(t, 0) FROM unnest(%s::text[]) t)"
     return [int(h) for h in value(connection, query, [texts])]
-
-
-@pytest.mark.parametrize("golden", GOLDEN, ids=lambda golden: f"{golden.name} {golden.shingle}")
-def test_golden_values_follow_from_the_servers_hash_functions(
-    shared_connection: Connection, golden: Golden
-) -> None:
-    c = golden_config(golden.shingle)
-    parts = reference.shingles(golden.text, *c.shingle)
-    values = values_in_sql(shared_connection, parts, *c.shingle)
-    signature: list[int] = []
-    buckets: list[int] = []
-    if parts:
-        signature, _ = signature_in_sql(shared_connection, values, c.seed, c.num_hashes)
-        buckets = buckets_in_sql(shared_connection, signature, c.bands, c.rows)
-    assert digest(values, signature, buckets) == golden.digest
 
 
 @pytest.mark.parametrize(("name", "shingle"), EXACT_DIGESTS)
