@@ -135,6 +135,7 @@ def test_the_embedded_server_is_not_started(no_address: Path) -> None:
     assert not no_address.exists()
 
 
+@pytest.mark.more  # it starts a server
 def test_the_embedded_server_runs_without_a_schema(no_address: Path) -> None:
     embedded_server.start()
     try:
