@@ -66,10 +66,8 @@ class CandidatePairs:
         """only: the ids of the documents to compare, sorted; None: all documents."""
         self._connection = connection
         self._store = store
-        self._scan = BucketScan(store.corpus, language, part)
+        self._scan = BucketScan(connection, store.corpus, language, part)
         self._only = only
-        self._scan.prepare_parts(connection)
-        self._scan.read_expired(connection)
         self._copy_finder = CopyFinder(connection, store.corpus)
         self._small: list[Members] = []
         self._row_count = 0
@@ -115,7 +113,8 @@ class CandidatePairs:
         folded: list[Members] = []
         waiting: list[Members] = []
         for small, crowded in on_each(connections, self._ranges, self._read_range):
-            self._count(small)
+            self._row_count += len(small.ids)
+            self._pair_count += int((small.sizes * (small.sizes - 1) // 2).sum())
             self._small.append(small)
             if self._row_count > MOST_ROWS:
                 self._small = []
@@ -124,11 +123,6 @@ class CandidatePairs:
                 folded.append(self._copy_finder.fold(joined_members(waiting)))
                 waiting = []
         return joined_members([*folded, self._copy_finder.fold(joined_members(waiting))])
-
-    def _count(self, members: Members) -> None:
-        sizes = members.sizes
-        self._row_count += len(members.ids)
-        self._pair_count += int((sizes * (sizes - 1) // 2).sum())
 
     def _read_range(self, connection: Connection, buckets: Range) -> tuple[Members, Members]:
         """Return the small and the crowded buckets of a range that several documents have."""
@@ -159,19 +153,13 @@ class CandidatePairs:
         kept = self._copy_finder.has_representatives(pairs)
         kept &= self.large.first_shared(pairs) < 0
         pairs, counts = pairs[kept], counts[kept]
-        if self._sizes is not None:
-            return pairs
-        return self._without_collisions(connections, pairs, counts == 1)
-
-    def _without_collisions(
-        self, connections: list[Connection], pairs: Int64Array, is_single: BoolArray
-    ) -> Int64Array:
-        """Remove pairs that share one bucket, and that only by a collision of its hash."""
-        if is_single.sum() <= FEW_PAIRS:
-            return pairs
-        kept = ~is_single
-        kept[is_single] = has_equal_band(connections, self._store.corpus, pairs[is_single])
-        return pairs[kept]
+        is_single = counts == 1
+        if self._sizes is None and np.count_nonzero(is_single) > FEW_PAIRS:
+            # Two collisions in one pair are too unlikely, so pairs that share several buckets stay.
+            kept = ~is_single
+            kept[is_single] = has_equal_band(connections, self._store.corpus, pairs[is_single])
+            pairs = pairs[kept]
+        return pairs
 
 
 FEW_PAIRS = 20_000
@@ -188,22 +176,15 @@ def has_equal_band(
     """Return for each packed pair whether a band may be equal; false means that no band is equal."""
     assert corpus.config.banding is not None
     at_once = VALUES_AT_ONCE // (2 * corpus.config.banding.bands)
-    parts = [
-        _same_first_values(connections, corpus, pairs[start : start + at_once])
-        for start in range(0, len(pairs), at_once)
-    ]
-    return np.concatenate([np.zeros(0, np.bool_), *parts])
-
-
-def _same_first_values(
-    connections: list[Connection], corpus: StoredCorpus, pairs: Int64Array
-) -> BoolArray:
-    sides = left_of(pairs), right_of(pairs)
-    ids = np.unique(np.concatenate(sides)).astype(np.int32)
-    values, is_known = _first_values(connections, corpus, ids)
-    left, right = (np.searchsorted(ids, side) for side in sides)
-    same: BoolArray = same_anywhere(values, left, right) | ~is_known[left] | ~is_known[right]
-    return same
+    is_equal = np.zeros(len(pairs), np.bool_)
+    for start in range(0, len(pairs), at_once):
+        part = slice(start, start + at_once)
+        sides = left_of(pairs[part]), right_of(pairs[part])
+        ids = np.unique(np.concatenate(sides)).astype(np.int32)
+        values, is_known = _first_values(connections, corpus, ids)
+        left, right = (np.searchsorted(ids, side) for side in sides)
+        is_equal[part] = same_anywhere(values, left, right) | ~is_known[left] | ~is_known[right]
+    return is_equal
 
 
 def _first_values(

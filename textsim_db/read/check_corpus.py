@@ -146,7 +146,9 @@ class _Checker:
             self._compare_nodes(rows, tokens)
         sketches = sketch_tokens(tokens, self._config)
         counts = sketches.shingle_counts.tolist()
-        has_signature = _equal(self._stored_signatures(rows), sketches.signatures)
+        load = load_int4_arrays if self._config.is_exact else load_int2_arrays
+        stored = Ragged(*load([row[3] for row in rows]))
+        has_signature = _equal(stored, sketches.signatures)
         has_fingerprints = self._have_fingerprints(rows, sketches)
         normal, normal_bounds = tokens.normal.tobytes(), tokens.normal_offsets.tolist()
         word_counts = zip(np.diff(tokens.word_offsets), np.diff(offsets), strict=True)
@@ -178,10 +180,6 @@ class _Checker:
                 is_wrong |= self._sets.setdefault(node, (hash_, part)) != (hash_, part)
             if is_wrong:
                 self.suspects.append(id_)
-
-    def _stored_signatures(self, rows: list[Row]) -> Signatures:
-        load = load_int4_arrays if self._config.is_exact else load_int2_arrays
-        return Ragged(*load([row[3] for row in rows]))
 
     def _have_fingerprints(self, rows: list[Row], sketches: Sketches) -> list[bool]:
         """Say which documents have the fingerprints of their words; none without passages."""
@@ -250,9 +248,7 @@ def _forgotten(connection: Connection, corpus: StoredCorpus) -> Iterator[Problem
 
 def _unusable_sources(connection: Connection, corpus: StoredCorpus) -> Iterator[Problem]:
     for table, problem in connection.execute(integrity_statements.SOURCE_PROBLEMS, [corpus.id]):
-        # A problem of an attached table ends with its way out.
-        remedy = f"once that is mended: textsim reconcile {quote(corpus.name)}"
-        yield Problem("attached table", table, problem, remedy)
+        yield Problem("attached table", table, problem, _reconcile(corpus))
 
 
 def _twin_problems(store: Store) -> Iterator[Problem]:
@@ -291,9 +287,16 @@ def _wrong_rows(
     """Yield the rows of a table that do not follow from the documents."""
     config = store.corpus.config
     shape: dict[str, Any] = {"rows": config.rows, "bands": config.bands, "bits": BLOCK_BITS}
-    both = (rows.sums_of_stored, rows.sums_of_documents)
     rebuild = _rebuild(store.corpus)
-    blocks = _differing_blocks(connection, store, both, shape | {"seed": secrets.randbits(63)})
+    parameters = shape | {"seed": secrets.randbits(63)}
+
+    def sums(connection: Connection, statement: LiteralString) -> set[Row]:
+        return set(connection.execute(store.corpus.statement(statement), parameters))
+
+    with with_second(store.engine, connection) as connections:
+        both = (rows.sums_of_stored, rows.sums_of_documents)
+        stored, expected = on_each(connections, both, sums)
+    blocks = sorted({block for block, *_ in stored ^ expected})
     if not blocks:
         return
     statement = store.corpus.statement(rows.wrong)
@@ -306,22 +309,6 @@ def _wrong_rows(
             yield Problem(f"missing {rows.noun}", key, place, rebuild)
         else:
             yield Problem(f"extra {rows.noun}", key, f"{place}, {-count} too many", rebuild)
-
-
-def _differing_blocks(
-    connection: Connection,
-    store: Store,
-    both: tuple[LiteralString, LiteralString],
-    parameters: dict[str, Any],
-) -> list[int]:
-    """Return the blocks of ids whose stored band rows differ from the signatures' band rows."""
-
-    def sums(connection: Connection, statement: LiteralString) -> set[Row]:
-        return set(connection.execute(store.corpus.statement(statement), parameters))
-
-    with with_second(store.engine, connection) as connections:
-        stored, expected = on_each(connections, both, sums)
-    return sorted({block for block, *_ in stored ^ expected})
 
 
 def source_problems(connection: Connection, corpus: StoredCorpus) -> Iterator[Problem]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import logging
 import shlex
-from collections.abc import Generator, Iterable, Iterator, Sequence
+from collections.abc import Generator, Iterable, Iterator
 
 import numpy as np
 
@@ -145,14 +145,11 @@ def _runs_without_fingerprints(store: Store, shingles: PassageShingles) -> Itera
     n = window_of(config.passages or 0).n
     for run in left_out_runs(shingles, config):
         commonness = int(shingles.classes[run.start : run.start + run.shingles].min())
-        yield CommonRun(run.shingles + n - 1, run.start, _estimate_documents(store, commonness))
-
-
-def _estimate_documents(store: Store, commonness: int) -> int:
-    """Return how many documents have a shingle of a class, if they are as the learned sample was."""
-    statement = store.corpus.statement(statements.ESTIMATE_DOCUMENTS)
-    ((documents,),) = read_rows(store.engine, statement)
-    return int(2**commonness * max(1.0, documents / SAMPLE_DOCUMENTS))
+        statement = store.corpus.statement(statements.ESTIMATE_DOCUMENTS)
+        ((documents,),) = read_rows(store.engine, statement)
+        # About so many documents have the shingle, if they are as the learned sample was.
+        estimate = int(2**commonness * max(1.0, documents / SAMPLE_DOCUMENTS))
+        yield CommonRun(run.shingles + n - 1, run.start, estimate)
 
 
 def _runs_with_fingerprints(
@@ -166,16 +163,12 @@ def _runs_with_fingerprints(
         return
     # Shingles that overlap or touch are one run.
     n = window_of(store.corpus.config.passages or 0).n
+    part = None if parts is None else int(parts[0])
     for run in np.split(places, np.flatnonzero(np.diff(places) > n) + 1):
         start, end = int(run[0]), int(run[-1]) + n
-        yield CommonRun(end - start, start, _count_documents(store, int(stored[start]), parts))
-
-
-def _count_documents(store: Store, fingerprint: int, parts: Parts) -> int:
-    statement = store.corpus.statement(statements.COUNT_DOCUMENTS_OF_FINGERPRINT)
-    part = None if parts is None else int(parts[0])
-    ((documents,),) = read_rows(store.engine, statement, [fingerprint, part])
-    return int(documents)
+        statement = store.corpus.statement(statements.COUNT_DOCUMENTS_OF_FINGERPRINT)
+        ((documents,),) = read_rows(store.engine, statement, [int(stored[start]), part])
+        yield CommonRun(end - start, start, int(documents))
 
 
 def passages_of(store: Store, key: str, min_words: int | None) -> PassageList:
@@ -272,18 +265,13 @@ def contamination(
         tokens, verified, common = _search(store, data, least, max_documents, part)
         config = store.corpus.config
         words = count_units(tokens, config)
-        coverage = _count_covered(verified, words) / max(words, 1)
+        is_covered = np.zeros(words, np.bool_)
+        for passage in verified:
+            is_covered[passage.in_text : passage.in_text + passage.words] = True
+        coverage = float(is_covered.sum()) / max(words, 1)
         keys = sorted({each.key for each in verified})
         located = _with_characters(verified, text, config)
         yield Contamination(key, words, coverage, keys, located, common)
-
-
-def _count_covered(verified: Sequence[Passage], words: int) -> int:
-    """Return how many words of a text are in passages."""
-    is_covered = np.zeros(words, np.bool_)
-    for passage in verified:
-        is_covered[passage.in_text : passage.in_text + passage.words] = True
-    return int(is_covered.sum())
 
 
 def _verified(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, LiteralString, NamedTuple
 
 import numpy as np
@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from textsim_db.cluster.spanning_forest import Ids
 from textsim_db.compare import jaccard
-from textsim_db.compare.brute_force import BINS, Index, make_index, overlaps
+from textsim_db.compare.brute_force import BINS, make_index, overlaps
 from textsim_db.compare.jaccard import concatenated
 from textsim_db.compare.match_rule import Criterion
 from textsim_db.compare.packed_pairs import count_shared
@@ -95,7 +95,10 @@ class _SampleComparison:
     def report(self, with_words: int, progress: Callable[[int, int], None] | None) -> RecallReport:
         ((documents, words),) = self._execute(statements.COUNT_AND_MEAN_WORDS, {"part": self._part})
         self._compare_all(documents, progress)
-        sampled_histogram = self._histogram_of_sample()
+        # Within the sample each pair is found twice, and each document with itself.
+        sampled_histogram = overlaps(self._index, self._sample_rows, math.inf).histogram
+        sampled_histogram[BINS] -= len(self._sample.ids)
+        sampled_histogram //= 2
         count = len(self._pairs)
         shared = sum(1 for _, shares_bucket in self._pairs if shares_bucket)
         promised = [self._config.probability(pair.similarity) for pair, _ in self._pairs]
@@ -120,30 +123,20 @@ class _SampleComparison:
         )
 
     def _compare_all(self, total: int, progress: Callable[[int, int], None] | None) -> None:
-        index = self._index
         done = 0
-        for chunk in self._chunks():
-            self._compare(index, StoredDocuments(self._corpus, self._vocabulary, chunk))
-            done += len(chunk)
-            if progress is not None:
-                progress(done, total)
-
-    def _histogram_of_sample(self) -> npt.NDArray[np.int64]:
-        """Return the numbers of pairs within the sample, each pair once, by similarity."""
-        histogram = overlaps(self._index, self._sample_rows, math.inf).histogram
-        histogram[BINS] -= len(self._sample.ids)  # each document with itself
-        return histogram // 2
-
-    def _chunks(self) -> Iterator[list[Row]]:
         with self._connection.cursor(self._corpus.label("measure recall"), binary=True) as cursor:
             cursor.itersize = DOCUMENTS_AT_ONCE
             statement = self._corpus.statement(statements.DOCUMENTS_WITH_SHINGLES)
             cursor.execute(statement, {"part": self._part})
-            yield from cut(cursor, DOCUMENTS_AT_ONCE, lambda row: 4 * len(row[3] or row[4]))
+            for chunk in cut(cursor, DOCUMENTS_AT_ONCE, lambda row: 4 * len(row[3] or row[4])):
+                self._compare(StoredDocuments(self._corpus, self._vocabulary, chunk))
+                done += len(chunk)
+                if progress is not None:
+                    progress(done, total)
 
-    def _compare(self, index: Index, documents: StoredDocuments) -> None:
+    def _compare(self, documents: StoredDocuments) -> None:
         rows = documents.rows()
-        overlap = overlaps(index, rows, self._threshold)
+        overlap = overlaps(self._index, rows, self._threshold)
         self._histogram += overlap.histogram
         in_sample = np.isin(documents.ids, self._sample.ids, assume_unique=True)
         # The histogram counts each document of the sample with itself, which is no pair.

@@ -32,16 +32,24 @@ Range = tuple[int, int]
 class BucketScan:
     """Reads the band rows of all documents of a corpus, or of one language or part."""
 
-    def __init__(self, corpus: StoredCorpus, language: str | None, part: int | None) -> None:
+    def __init__(
+        self, connection: Connection, corpus: StoredCorpus, language: str | None, part: int | None
+    ) -> None:
         self._corpus = corpus
         self._language = language
         self._part = part
+        self._are_mixed = corpus.config.scoped and part is None
+        """Whether buckets may have documents of several parts."""
         self._numbers: dict[int, int] = {}
         """A number for each part that was read."""
         self._next_number = count()
         self._parts = np.empty(0, np.int32)
         """The number of each document's part, by id; -1 until it is read."""
-        self._expired = np.empty(0, np.int32)
+        if self._are_mixed:
+            ((highest,),) = fetch(connection, corpus, statements.HIGHEST_ID)
+            # Rows of documents that are not stored take the last place, which stays -1.
+            self._parts = np.full(highest + 2, -1, np.int32)
+        self._expired = expired_ids(connection, corpus)
 
     def prepare(self, connection: Connection) -> None:
         """Make the server read the band index in order, instead of sorting the table."""
@@ -79,21 +87,6 @@ class BucketScan:
         if len(self._expired):
             rows = rows[~is_among(ids_of_rows(rows), self._expired)]
         return self._apart(connection, rows) if self._are_mixed else rows
-
-    def read_expired(self, connection: Connection) -> None:
-        """Read which documents have expired; their rows are left out."""
-        self._expired = expired_ids(connection, self._corpus)
-
-    def prepare_parts(self, connection: Connection) -> None:
-        """Make room for the parts of all documents, if buckets may have documents of several parts."""
-        if self._are_mixed:
-            ((highest,),) = fetch(connection, self._corpus, statements.HIGHEST_ID)
-            # Rows of documents that are not stored take the last place, which stays -1.
-            self._parts = np.full(highest + 2, -1, np.int32)
-
-    @property
-    def _are_mixed(self) -> bool:
-        return self._corpus.config.scoped and self._part is None
 
     def _apart(self, connection: Connection, rows: Int64Array) -> Int64Array:
         """Return the rows of buckets with several rows, and part buckets of several parts.

@@ -8,7 +8,7 @@ The stages:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import closing
 from dataclasses import replace
 from itertools import chain
@@ -118,7 +118,7 @@ def query_many(
 ) -> list[list[Match]]:
     """Return the matches of several texts, with one round of SQL for each QUERIES_AT_ONCE texts."""
     data = [placed_bytes(text, f"text {number}") for number, text in enumerate(texts, 1)]
-    return list(chain.from_iterable(_query_in_rounds(store, data, criterion, parts)))
+    return list(chain.from_iterable(_in_rounds(store, data, criterion, parts)))
 
 
 def query_frame(
@@ -130,7 +130,7 @@ def query_frame(
     keys: list[str] = []
     similarities: list[float] = []
     first = 0
-    for matches_of_texts in _query_in_rounds(store, data, criterion, parts):
+    for matches_of_texts in _in_rounds(store, data, criterion, parts):
         for number, matches in enumerate(matches_of_texts, first):
             for key, similarity, _ in matches[:most]:
                 numbers.append(number)
@@ -140,33 +140,13 @@ def query_frame(
     return numbers, keys, similarities
 
 
-def _query_in_rounds(
-    store: Store, data: Sequence[bytes], criterion: Criterion, parts: Parts
-) -> Iterator[list[list[Match]]]:
-    """Yield the matches of several texts, in parts."""
-    store = _at_threshold(store, criterion)
-    finds_passages = _finds_passages(store, criterion)
-    if not finds_passages:
-        warn_of_misses(store.corpus, criterion)
-
-    def to_sketches(data: Sequence[bytes], parts: Parts) -> Sketches:
-        return sketch(data, store.corpus.config, criterion.language, parts, finds_passages)
-
-    return _in_rounds(store, data, parts, to_sketches, criterion)
-
-
 def query_forms(
     store: Store, forms: Sequence[str], criterion: Criterion, parts: Parts
 ) -> list[list[Match]]:
     """Return the matches of stored normal forms; a document is among its own matches."""
-    store = _at_threshold(store, criterion)
-    finds_passages = _finds_passages(store, criterion)
-
-    def to_sketches(data: Sequence[bytes], parts: Parts) -> Sketches:
-        return sketch_tokens(tokens_of(data), store.corpus.config, parts, finds_passages)
-
     data = [form.encode() for form in forms]
-    return list(chain.from_iterable(_in_rounds(store, data, parts, to_sketches, criterion)))
+    rounds = _in_rounds(store, data, criterion, parts, are_forms=True)
+    return list(chain.from_iterable(rounds))
 
 
 def neighbours(store: Store, key: str, criterion: Criterion) -> list[Match]:
@@ -210,18 +190,30 @@ def normal_form_of(store: Store, key: str) -> str:
 def _in_rounds(
     store: Store,
     data: Sequence[bytes],
-    parts: Parts,
-    to_sketches: Callable[[Sequence[bytes], Parts], Sketches],
     criterion: Criterion,
+    parts: Parts,
+    are_forms: bool = False,
 ) -> Iterator[list[list[Match]]]:
-    """Yield the matches of each round of queries; while one is verified, later ones are fetched."""
+    """Yield the matches of each round of texts, or of stored forms; meanwhile fetch later ones."""
+    store = _at_threshold(store, criterion)
+    config, finds_passages = store.corpus.config, _finds_passages(store, criterion)
+    if not (are_forms or finds_passages):
+        warn_of_misses(store.corpus, criterion)
 
     def sketched(items: list[tuple[bytes, int]]) -> Sketches:
         own = None if parts is None else np.array([part for _, part in items], np.int64)
-        return to_sketches([text for text, _ in items], own)
+        texts = [text for text, _ in items]
+        if are_forms:
+            return sketch_tokens(tokens_of(texts), config, own, finds_passages)
+        return sketch(texts, config, criterion.language, own, finds_passages)
 
     def with_candidates(sketches: Sketches) -> tuple[Sketches, CandidateRows]:
-        return sketches, _candidates(store, sketches, criterion)
+        look_up = (
+            passage_look_up(sketches.fingerprints, sketches.parts)
+            if finds_passages
+            else _look_up(store, sketches)
+        )
+        return sketches, find_candidates(store, look_up, criterion.language)
 
     items = zip(data, [0] * len(data) if parts is None else parts.tolist(), strict=True)
     with (
@@ -230,13 +222,6 @@ def _in_rounds(
     ):
         for sketches, candidates in rounds:
             yield _matches(store, sketches, candidates, criterion)
-
-
-def _candidates(store: Store, sketches: Sketches, criterion: Criterion) -> CandidateRows:
-    if _finds_passages(store, criterion):
-        look_up = passage_look_up(sketches.fingerprints, sketches.parts)
-        return find_candidates(store, look_up, criterion.language)
-    return find_candidates(store, _look_up(store, sketches), criterion.language)
 
 
 def _sketch_one(store: Store, text: str, language: str | None, parts: Parts) -> Sketches:
@@ -305,7 +290,10 @@ def _verified(
     columns = (left.tolist(), right.tolist(), values.tolist(), shares)
     for number, document, similarity, estimate in zip(*columns, strict=True):
         matches[number].append(Match(documents.keys[document], similarity, estimate))
-    return [_best_first(each, criterion) for each in matches]
+    sign = 1 if criterion.measure.is_distance else -1
+    return [
+        sorted(each, key=lambda match: (sign * match.similarity, match.key)) for each in matches
+    ]
 
 
 def _estimates(
@@ -341,12 +329,6 @@ def _at_threshold(store: Store, criterion: Criterion) -> Store:
 def _with_threshold(store: Store, threshold: float) -> Store:
     config = replace(store.corpus.config, threshold=threshold)
     return replace(store, corpus=replace(store.corpus, config=config))
-
-
-def _best_first(matches: list[Match], criterion: Criterion) -> list[Match]:
-    """Sort matches by similarity or distance, the best first, and then by key."""
-    sign = 1 if criterion.measure.is_distance else -1
-    return sorted(matches, key=lambda match: (sign * match.similarity, match.key))
 
 
 def _row_of_key(store: Store, key: str) -> tuple[Any, ...]:
