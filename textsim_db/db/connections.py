@@ -76,11 +76,6 @@ def renew_after_fork(engine: Engine) -> None:
     _engines.add(engine)
 
 
-def cut_after_fork(connection: psycopg.Connection[Any]) -> None:
-    """Cut the connection in each child process, if the process forks while the connection is open."""
-    _connections.add(connection)
-
-
 def _leave_connections_to_parent() -> None:
     """In a child process, replace every pool, and every socket by a socket without a peer.
 
@@ -193,7 +188,7 @@ def connect(engine: Engine) -> PoolProxiedConnection:
 
 def prepare(connection: Connection, info: Any) -> None:
     """Prepare a new connection, and record in the pool's info whether it goes through a pooler."""
-    cut_after_fork(connection)
+    _connections.add(connection)  # it is cut in each child process
     register(connection)
     info[_POOLED] = is_pooled(connection)
 

@@ -11,14 +11,13 @@ from dataclasses import replace
 from functools import partial
 
 import numpy as np
-import numpy.typing as npt
 from psycopg import errors as pg
 
 from textsim_db.db.engine import Connection
 from textsim_db.db.statements import QUEUE_OF_WRITERS
 from textsim_db.db.store import Store
 from textsim_db.results import ChangeReport, Refusal
-from textsim_db.sync import pending_log, read_source
+from textsim_db.sync import pending_log, read_source, statements
 from textsim_db.sync.pieces import SOURCE_PATIENCE, Piece
 from textsim_db.sync.read_source import SourceRows, StoredSource
 from textsim_db.write import detect_changes, write_batch
@@ -77,7 +76,12 @@ def _index_rows(
         batch = _batch(own_rows, piece.store)
     outcomes, twins = write_batch.write(cursor, piece.store, batch, source.id, own_documents)
     if source.mode == "inline":
-        _check_added_rows(connection, source, rows, batch, outcomes)
+        # A row that was indexed inline and removed again meanwhile has left no entry in the log. A
+        # transaction that writes the row later waits for the document, or logs the key.
+        added_keys = [batch.keys[i] for i in np.flatnonzero(outcomes == detect_changes.ADDED)]
+        now = read_source.read_rows(connection, source, added_keys)
+        if any(now.get(key) != rows[key] for key in added_keys):
+            raise pg.SerializationFailure("rows changed before their documents were added")
     surplus = [own_documents[key] for key in own_documents.keys() - set(batch.keys)]
     removed = write_batch.remove_locked(cursor, piece.corpus, surplus)
     refused = [
@@ -92,7 +96,8 @@ def _index_rows(
         )
         for place, matches in twins
     ]
-    added, replaced, unchanged, completed, _, extended = np.bincount(outcomes, minlength=6).tolist()
+    counts = np.bincount(outcomes, minlength=6).tolist()
+    added, replaced, unchanged, completed, _, extended = counts
     return ChangeReport(
         added=added,
         replaced=replaced + extended,
@@ -135,29 +140,10 @@ def _other_owners(
 ) -> dict[str, str]:
     """Return the keys whose documents come from another attached table, with the table's name."""
     ids = {document.source_id for document in documents.values()} - {None, source.id}
-    if not ids:
-        return {}
-    names = read_source.source_names(connection, ids)
+    rows = connection.execute(statements.SOURCE_NAMES, [list(ids)]) if ids else ()
+    names: dict[int | None, str] = dict(rows)
     return {
         key: names[document.source_id]
         for key, document in documents.items()
         if document.source_id in names
     }
-
-
-def _check_added_rows(
-    connection: Connection,
-    source: StoredSource,
-    rows: SourceRows,
-    batch: Batch,
-    outcomes: npt.NDArray[np.int8],
-) -> None:
-    """Raise SerializationFailure if a row changed before its document was added.
-
-    A row that was indexed inline and removed again meanwhile has left no entry in the log. A
-    transaction that writes the row later waits for the document, or logs the key.
-    """
-    added = [batch.keys[i] for i in np.flatnonzero(outcomes == detect_changes.ADDED)]
-    expected = {key: rows[key] for key in added}
-    if added and read_source.read_rows(connection, source, added) != expected:
-        raise pg.SerializationFailure("rows changed before their documents were added")

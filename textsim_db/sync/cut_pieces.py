@@ -103,8 +103,10 @@ class WorkerSources:
                     "table %s changed in a way that triggers do not see; comparing it", source.name
                 )
                 read_source.log_unseen_changes(self._engine, source)
-            else:
-                self._log_problems(source)
+                return
+            for problem in set(source.problems) - self._problems.get(source.id, set()):
+                log.warning("table %s: %s", source.name, problem, extra={"table": source.name})
+            self._problems[source.id] = set(source.problems)
 
     def store(self, corpus_id: int) -> Store | None:
         if corpus_id not in self._stores:
@@ -128,12 +130,6 @@ class WorkerSources:
                 fault = str(error)
         self.faults.refuse(source.name, fault)
         return fault is None
-
-    def _log_problems(self, source: StoredSource) -> None:
-        """Log once each reason why the triggers of a table may miss changes."""
-        for problem in set(source.problems) - self._problems.get(source.id, set()):
-            log.warning("table %s: %s", source.name, problem, extra={"table": source.name})
-        self._problems[source.id] = set(source.problems)
 
 
 class ClaimAgain(Exception):

@@ -198,22 +198,18 @@ FAIL_TRIES = 8
 
 def set_aside(engine: Engine, entry: LogEntry) -> bool:
     """Split an entry, or let it fail, if workers claimed it too often; return whether they did."""
-    if entry.tries > FAIL_TRIES:
-        _fail(engine, entry)
-    elif entry.keys is not None and len(entry.keys) > 1 and entry.tries > SPLIT_TRIES:
-        with transaction(engine) as connection:
-            connection.execute(statements.SPLIT, [entry.id])
-    else:
+    is_split = entry.keys is not None and len(entry.keys) > 1 and entry.tries > SPLIT_TRIES
+    if entry.tries <= FAIL_TRIES and not is_split:
         return False
-    return True
-
-
-def _fail(engine: Engine, entry: LogEntry) -> None:
     reason = f"a worker ended {FAIL_TRIES} times while it was indexing this entry"
     with transaction(engine) as connection:
+        if entry.tries <= FAIL_TRIES:
+            connection.execute(statements.SPLIT, [entry.id])
+            return True
         connection.execute(statements.FAIL_ENTRY, [reason, entry.id])
     fields = {"corpus_id": entry.corpus_id, "keys": entry.keys, "reason": reason}
     log.error("set aside an entry: %s", reason, extra=fields)
+    return True
 
 
 def status(store: Store) -> Status:
@@ -254,8 +250,6 @@ def warn_unindexed(store: Store) -> None:
         )
 
 
-log = logging.getLogger(__name__)
-
 SOON_SECONDS = 1.0
 """For this many seconds after a change, a worker polls as often as by default, even if poll is longer.
 
@@ -273,18 +267,17 @@ class NextPoll:
         self._connection: psycopg.Connection[object] | None = None
 
     def __enter__(self) -> NextPoll:
-        if self._listen and self._is_pooled():
-            log.warning(
-                "notifications do not come through a pooler such as pgbouncer; polling instead"
-            )
-        elif self._listen:
-            self._connection = detach_connection(self._engine)
-            self._connection.execute("LISTEN textsim")
+        if self._listen:
+            with lend(self._engine) as connection:
+                is_unheard = is_pooled(connection)
+            if is_unheard:
+                log.warning(
+                    "notifications do not come through a pooler such as pgbouncer; polling instead"
+                )
+            else:
+                self._connection = detach_connection(self._engine)
+                self._connection.execute("LISTEN textsim")
         return self
-
-    def _is_pooled(self) -> bool:
-        with lend(self._engine) as connection:
-            return is_pooled(connection)
 
     def __exit__(self, *error: object) -> None:
         if self._connection is not None:

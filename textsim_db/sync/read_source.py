@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field, fields
 from typing import LiteralString, NamedTuple
 
 from psycopg import Error, errors as pg, sql
@@ -103,28 +103,13 @@ class StoredSource:
         """Return SQL with the names of the table and its columns filled in."""
         names = (str(self.schema), str(self.table), self.text_column)
         schema, table, text_ = (name.replace("%", "%%") for name in names)
-        return (
-            sql.SQL(text)
-            .format(
-                relation=sql.Identifier(schema, table),
-                text=sql.Identifier(text_),
-                # The server has quoted the names of columns in them.
-                **{
-                    name: sql.SQL(getattr(self, name).replace("%", "%%"))
-                    for name in (
-                        "key",
-                        "has_key",
-                        "key_order",
-                        "is_after",
-                        "scope",
-                        "expiry",
-                        "has_document",
-                        "row_fault",
-                    )
-                },
-            )
-            .as_bytes(None)
+        # The server has quoted the names of columns in expressions.
+        expressions = (each.name for each in fields(self) if each.type == "LiteralString")
+        filled = {name: sql.SQL(getattr(self, name).replace("%", "%%")) for name in expressions}
+        composed = sql.SQL(text).format(
+            relation=sql.Identifier(schema, table), text=sql.Identifier(text_), **filled
         )
+        return composed.as_bytes(None)
 
 
 def sources(engine: Engine) -> list[StoredSource]:
@@ -133,21 +118,16 @@ def sources(engine: Engine) -> list[StoredSource]:
     return [StoredSource(*row) for row in rows]
 
 
-def readable_sources(engine: Engine, corpus_id: int) -> list[StoredSource]:
+def sources_of(store: Store) -> list[StoredSource]:
     """Return the attached tables of a corpus whose texts this role may read."""
-    with transaction(engine) as connection:
+    with transaction(store.engine) as connection:
         rows = connection.execute(statements.SOURCES, []).fetchall()
         faults = dict(connection.execute(statements.READING_FAULTS, []).fetchall())
     return [
         source
         for source in (StoredSource(*row) for row in rows)
-        if source.corpus_id == corpus_id and faults.get(source.id, "dropped") is None
+        if source.corpus_id == store.corpus.id and faults.get(source.id, "dropped") is None
     ]
-
-
-def source_names(connection: Connection, ids: Iterable[int | None]) -> dict[int | None, str]:
-    """Return the names of tables by the ids of their sources, without detached tables."""
-    return dict(connection.execute(statements.SOURCE_NAMES, [list(ids)]).fetchall())
 
 
 def log_unseen_changes(engine: Engine, source: StoredSource) -> None:
@@ -224,11 +204,6 @@ def absent_keys(connection: Connection, source: StoredSource, keys: Sequence[str
     return [key for (key,) in rows]
 
 
-def sources_of(store: Store) -> list[StoredSource]:
-    """Return the attached tables of a corpus that this role can read."""
-    return readable_sources(store.engine, store.corpus.id)
-
-
 def original_text(store: Store, key: str) -> str:
     texts = original_texts(store, sources_of(store), [key])
     if key not in texts:
@@ -241,20 +216,11 @@ def original_texts(
 ) -> dict[str, str]:
     """Return the texts of documents by key; none if a table was altered, or is locked for long."""
     texts: dict[str, str] = {}
-    if sources:
-        traits = stored_documents.traits(store, keys)
-        for source in sources:
-            own = [key for key, each in traits.items() if each.source_id == source.id]
-            texts |= _texts_of_rows(store, source, own)
+    traits = stored_documents.traits(store, keys) if sources else {}
+    for source in sources:
+        own = [key for key, each in traits.items() if each.source_id == source.id]
+        with suppress(Error):
+            with reading(store.engine, source) as connection:
+                rows = read_rows(connection, source, own)
+            texts |= {key: row.text for key, row in rows.items()}
     return texts
-
-
-def _texts_of_rows(store: Store, source: StoredSource, keys: list[str]) -> dict[str, str]:
-    if not keys:
-        return {}
-    try:
-        with reading(store.engine, source) as connection:
-            rows = read_rows(connection, source, keys)
-    except Error:
-        return {}
-    return {key: row.text for key, row in rows.items()}

@@ -171,28 +171,14 @@ class OutdatedClusters:
             step = step_of_corpus("clusters", id_, name, "are not updated")
             if self._faults.is_due(step):
                 with self._faults.attempt(step), suppress(*_PASSED_OVER, CorpusNotFound):
-                    updated += self._build(name, waiting) or self._update(name)
+                    updated += self._update(name, waiting)
         return updated
 
-    def _build(self, name: str, waiting: int) -> int:
-        """Compute all clusters of a corpus anew, if many of its documents wait."""
-        from textsim_db.sync import build_clusters
-
-        if waiting < build_clusters.LEAST_DOCUMENTS or name in self._failing:
-            return 0
-        store = Store(self._engine, self._dictionary, stored_corpus.load(self._engine, name))
-        try:
-            return build_clusters.build(store, waits=False)
-        except psycopg.Error as error:
-            if not self._is_of_entries(error):
-                raise
-            self._failing.add(name)
-            return 0
-
-    def _update(self, name: str) -> int:
+    def _update(self, name: str, waiting: int) -> int:
+        """Update the clusters of a corpus; entry by entry, if one cannot be processed."""
         if name not in self._failing:
             try:
-                return update_some(self._engine, name, waits=False)
+                return self._build(name, waiting) or update_some(self._engine, name, waits=False)
             except psycopg.Error as error:
                 if not self._is_of_entries(error):
                     raise
@@ -209,6 +195,15 @@ class OutdatedClusters:
                 raise
             self._set_aside(name, entry, size, str(error.diag.message_primary or error))
             return 1
+
+    def _build(self, name: str, waiting: int) -> int:
+        """Compute all clusters anew, if many documents wait."""
+        from textsim_db.sync import build_clusters
+
+        if waiting < build_clusters.LEAST_DOCUMENTS:
+            return 0
+        store = Store(self._engine, self._dictionary, stored_corpus.load(self._engine, name))
+        return build_clusters.build(store, waits=False)
 
     def _set_aside(self, name: str, entry: int, size: int, reason: str) -> None:
         """Let the entry of a document fail; split an entry of several, to find the document."""

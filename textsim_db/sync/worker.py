@@ -201,7 +201,7 @@ class Worker:
                 next_poll.wait(last_change, self._stop)
             with self._progress.step("claims changes"):
                 entries = claimed.claim(is_last=until_idle)
-            self._progress.claimed()
+            self._progress.claimed_at = time.monotonic()
             yield from claimed.pieces_of(entries)
             if claimed.is_sweeping:
                 yield from claimed.next_of_sweep()
@@ -250,7 +250,7 @@ class Worker:
             return 0
         with self._progress.step("removes expired documents"):
             removed = self._expired.remove_some()
-        self._progress.removed_expired(removed)
+        self._progress.expired += removed
         return removed
 
     def _update_clusters(self, is_last: bool = False) -> int:
@@ -259,7 +259,7 @@ class Worker:
             return 0
         with self._progress.step("updates clusters"):
             updated = self._outdated.update_some()
-        self._progress.updated_clusters(updated)
+        self._progress.clustered += updated
         return updated
 
     def _settle(self) -> None:

@@ -119,11 +119,12 @@ class Progress:
         self._steps: dict[int, tuple[float, str]] = {}
         self._next = 0
         self._idle_since = time.monotonic()
-        self._claimed_at: float | None = None
+        self.claimed_at: float | None = None
         self._wrote_at: float | None = None
         self._failed_at: float | None = None
         self._error: str | None = None
-        self._written = self._set_aside = self._expired = self._clustered = self._retries = 0
+        self.expired = self.clustered = 0
+        self._written = self._set_aside = self._retries = 0
 
     @contextmanager
     def step(self, name: str) -> Iterator[None]:
@@ -142,19 +143,10 @@ class Progress:
     def is_busy(self) -> bool:
         return bool(self._steps)
 
-    def claimed(self) -> None:
-        self._claimed_at = time.monotonic()
-
     def wrote(self, changes: ChangeReport) -> None:
         self._wrote_at = time.monotonic()
         self._written += changes.written
         self._set_aside += len(changes.refused)
-
-    def removed_expired(self, documents: int) -> None:
-        self._expired += documents
-
-    def updated_clusters(self, documents: int) -> None:
-        self._clustered += documents
 
     def failed(self, error: str) -> None:
         """Note an error after which the worker tries again."""
@@ -170,7 +162,7 @@ class Progress:
             return None if moment is None else now - moment
 
         return Report(
-            age(self._claimed_at),
+            age(self.claimed_at),
             age(self._wrote_at),
             step,
             now - began,
@@ -178,8 +170,8 @@ class Progress:
             age(self._failed_at),
             self._written,
             self._set_aside,
-            self._expired,
-            self._clustered,
+            self.expired,
+            self.clustered,
             self._retries,
         )
 
@@ -190,9 +182,11 @@ ALIVE_SECONDS = 600.0
 """A worker whose step takes longer is stuck: the largest texts take minutes."""
 
 
-def why_stuck(report: Report, poll: float) -> str | None:
+def why_stuck(report: Report, poll: float, limit: float = ALIVE_SECONDS) -> str | None:
     """Return why a worker should be started again; None if it makes progress or waits for a server."""
-    return _without_progress(report, ALIVE_SECONDS + poll)
+    if report.step_began <= limit + poll:
+        return None
+    return f"it {report.step} for {report.step_began:,.0f} s"
 
 
 def why_not_ready(report: Report, poll: float) -> str | None:
@@ -201,10 +195,4 @@ def why_not_ready(report: Report, poll: float) -> str | None:
         return "it has not looked for changes yet"
     if report.failed is not None and report.failed < report.claimed:
         return f"it tries again: {report.error}"
-    return _without_progress(report, READY_SECONDS + poll)
-
-
-def _without_progress(report: Report, limit: float) -> str | None:
-    if report.step_began <= limit:
-        return None
-    return f"it {report.step} for {report.step_began:,.0f} s"
+    return why_stuck(report, poll, READY_SECONDS)
