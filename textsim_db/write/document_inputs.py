@@ -29,33 +29,26 @@ _EXPECTED = "str, an integer or a UUID"
 
 def stored_key(key: object) -> str:
     """Return a key as it is stored; raise DocumentError if it cannot be stored."""
-    if type(key) is str and key.isascii() and len(key) <= MAX_KEY_BYTES and "\0" not in key:
-        return key
-    if not isinstance(key, str):
-        if isinstance(key, bool) or not isinstance(key, Integral | UUID):
-            raise wrong_value(key, "key", _EXPECTED)
-        if isinstance(key, Integral) and abs(int(key)) >= 10**MAX_KEY_BYTES:
-            raise DocumentError(f"the key is longer than {MAX_KEY_BYTES} digits")
-        key = str(key) if isinstance(key, UUID) else str(int(key))
-    return _encodable(key, "key", MAX_KEY_BYTES)
+    return _stored(key, "key", MAX_KEY_BYTES)
 
 
 def stored_scope(scope: object) -> str:
     """Return a scope as it is stored; raise DocumentError if it cannot be stored."""
-    if (
-        type(scope) is str
-        and scope.isascii()
-        and len(scope) <= MAX_SCOPE_BYTES
-        and "\0" not in scope
-    ):
-        return scope
-    if is_null(scope):
+    if type(scope) is not str and is_null(scope):
         raise DocumentError("the scope is missing; documents of a scoped corpus have one")
-    if isinstance(scope, Integral | UUID) and not isinstance(scope, bool):
-        scope = str(scope)
-    if not isinstance(scope, str):
-        raise wrong_value(scope, "scope", _EXPECTED)
-    return _encodable(scope, "scope", MAX_SCOPE_BYTES)
+    return _stored(scope, "scope", MAX_SCOPE_BYTES)
+
+
+def _stored(value: object, noun: str, most: int) -> str:
+    if type(value) is str and value.isascii() and len(value) <= most and "\0" not in value:
+        return value
+    if not isinstance(value, str):
+        if isinstance(value, bool) or not isinstance(value, Integral | UUID):
+            raise wrong_value(value, noun, _EXPECTED)
+        if isinstance(value, Integral) and abs(int(value)) >= 10**most:
+            raise DocumentError(f"the {noun} is longer than {most} digits")
+        value = str(value) if isinstance(value, UUID) else str(int(value))
+    return _encodable(value, noun, most)
 
 
 def _encodable(text: str, noun: str, most: int) -> str:

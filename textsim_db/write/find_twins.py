@@ -78,17 +78,14 @@ def find_twins(cursor: Cursor, store: Store, batch: Batch, places: Int64Array) -
     while True:
         candidates = read_candidates(cursor, store.corpus, comparison.look_up, prepare=False)
         twins, matched = comparison.with_candidates(candidates)
-        if _are_unchanged(cursor, store, [candidates.rows[i] for i in matched]):
+        if not matched:
             return twins
-
-
-def _are_unchanged(cursor: Cursor, store: Store, rows: list[tuple[Any, ...]]) -> bool:
-    """Wait for the transactions that delete or change documents; return whether none has."""
-    if not rows:
-        return True
-    ids = Array(np.array([row[0] for row in rows], np.int32))
-    locked = cursor.execute(store.corpus.statement(statements.LOCK_MATCHES), [ids]).fetchall()
-    return {row[0]: row[1:] for row in locked} == {row[0]: (row[3], row[4]) for row in rows}
+        # This waits for the transactions that delete or change matches.
+        rows = [candidates.rows[i] for i in matched]
+        ids = Array(np.array([row[0] for row in rows], np.int32))
+        locked = cursor.execute(store.corpus.statement(statements.LOCK_MATCHES), [ids]).fetchall()
+        if {row[0]: row[1:] for row in locked} == {row[0]: (row[3], row[4]) for row in rows}:
+            return twins
 
 
 class _BatchComparison:

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import closing, suppress
 from dataclasses import replace
 from functools import partial
@@ -56,18 +56,24 @@ def learn_from_load(
     if not learns(corpus.config):
         return None, documents
     try:
-        if not _can_learn(store):
+        statement = corpus.statement(statements.IS_REPLACEABLE)
+        if read_rows(store.engine, statement) != [(True,)]:
             return None, documents
     except pg.UndefinedTable:
         current = stored_corpus.load(store.engine, corpus.name)
         if current.origin != corpus.origin:  # a new corpus with the same name
             raise
         return current, documents  # the first load of another client has rebuilt it
-    pieces = cut(documents, SAMPLE_DOCUMENTS, _weight)
+    # A sample may have eight times the text of a batch.
+    pieces = cut(documents, SAMPLE_DOCUMENTS, lambda document: length_of(document) // 8)
     head = next(pieces, [])
     # The pieces end with the error that the documents raised, if they did.
     documents = chain(head, documents, chain.from_iterable(pieces))
-    sample = _last_of_each_key(head)
+    last = {}
+    for document in head:
+        with suppress(TypeError, LookupError):  # the load refuses it
+            last[str(document[0])] = document
+    sample = list(last.values())
     if len(sample) < FEWEST_DOCUMENTS:
         return None, documents
     with closing(ahead(in_batches(sample), partial(words_of, config=corpus.config))) as samples:
@@ -122,22 +128,3 @@ def learn_from_corpus(store: Store, config: CorpusConfig) -> CorpusConfig:
             extra={"corpus": store.corpus.name, "shingles": len(values)},
         )
     return learn_common([tokens], config) if learns(config) else config
-
-
-def _last_of_each_key(documents: Iterable[Any]) -> list[Any]:
-    """Return the documents that the load stores; a document that came often counts once."""
-    last = {}
-    for document in documents:
-        with suppress(TypeError, LookupError):
-            last[str(document[0])] = document
-    return list(last.values())
-
-
-def _weight(document: Any) -> int:
-    """Return the weight of a document in a sample, which may have eight times the text of a batch."""
-    return length_of(document) // 8
-
-
-def _can_learn(store: Store) -> bool:
-    statement = store.corpus.statement(statements.IS_REPLACEABLE)
-    return read_rows(store.engine, statement) == [(True,)]

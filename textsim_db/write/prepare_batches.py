@@ -275,13 +275,10 @@ def _refusal(item: Any, reason: str) -> Refusal:
     """Return the refusal of an item; if it has a null for a key, its text says which item it is."""
     if isinstance(item, tuple):
         item = tuple(part.value if isinstance(part, Misfit) else part for part in item)
-    if isinstance(item, tuple | list) and len(item) in (2, 3) and is_null(item[0]):
-        reason += f"; the text begins with {str(item[1])[:40]!r}"
-    return Refusal(_shown_key(item), reason)
-
-
-def _shown_key(item: Any) -> str:
-    if isinstance(item, tuple | list) and len(item) in (2, 3):
-        key = item[0]
-        return key if isinstance(key, str) else possible_key(key) or repr(key)[:80]
-    return repr(item)[:80]
+    is_document = isinstance(item, tuple | list) and len(item) in (2, 3)
+    if not is_document:
+        return Refusal(repr(item)[:80], reason)
+    key, text, *_ = item
+    if is_null(key):
+        reason += f"; the text begins with {str(text)[:40]!r}"
+    return Refusal(key if isinstance(key, str) else possible_key(key) or repr(key)[:80], reason)

@@ -79,7 +79,8 @@ def rebuild(
             built = replace(store, corpus=replace(new, origin=old.origin))
             copier = CorpusCopier(old, built)
             check = TwinCheck(old, built, copier)
-            check.refuse_sources()
+            with autocommit(engine) as connection:
+                check.refuse_sources(connection)
             _copy(built, copier, check, progress)
             replace_corpus(store, copier, check)
         except BaseException as error:
@@ -212,26 +213,16 @@ def _is_in_place(engine: Engine, name: str, new: StoredCorpus) -> bool:
     return rows == [(True,)]
 
 
-def _wait_for_readers(engine: Engine) -> None:
-    """Wait for transactions that may have read the old id, but have not locked its tables yet.
-
-    A search in SQL by such a transaction would fail if the tables were gone.
-    """
-    end = time.monotonic() + OLDER_SECONDS
-    with suppress(psycopg.Error):
-        older = _open_transactions(engine)
-        while older and time.monotonic() < end:
-            time.sleep(0.02)
-            older &= _open_transactions(engine)
-
-
-def _open_transactions(engine: Engine) -> set[str]:
-    return {name for (name,) in read_rows(engine, statements.OPEN_TRANSACTIONS)}
-
-
 def drop_replaced(engine: Engine, old: StoredCorpus) -> None:
     """Drop the replaced corpus; if transactions still read it, the next rebuild drops it."""
-    _wait_for_readers(engine)
+    # A search in SQL whose transaction has read the old id, and has not locked the tables yet, would
+    # fail if they were gone.
+    end = time.monotonic() + OLDER_SECONDS
+    with suppress(psycopg.Error):
+        older = set(read_rows(engine, statements.OPEN_TRANSACTIONS))
+        while older and time.monotonic() < end:
+            time.sleep(0.02)
+            older &= set(read_rows(engine, statements.OPEN_TRANSACTIONS))
     try:
         stored_corpus.drop(engine, old, DROP_PATIENCE)
     except CorpusNotFound:
@@ -250,9 +241,15 @@ FREE = frozenset({"recall", "is_unique"})
 
 
 def is_enough(store: Store, config: CorpusConfig) -> bool:
-    """Return whether no stored row depends on the changed settings, so that alter() can store them."""
+    """Return whether no stored row depends on the changed settings, so that alter() can store them.
+
+    The prefixes of an exact corpus depend on its threshold, but the buckets of bands do not. A corpus
+    that becomes unique must have no matches at its threshold.
+    """
     old = store.corpus.config
-    if changes_rows(old, config):
+    free = FREE if config.is_exact else FREE | {"threshold"}
+    may_match = not old.is_unique or config.threshold < old.threshold
+    if not free.issuperset(old.differences(config)) or (config.is_unique and may_match):
         return False
     is_tracked = read_rows(store.engine, IS_TRACKED, [store.corpus.id]) == [(True,)]
     return old.threshold == config.threshold or not is_tracked
@@ -262,14 +259,3 @@ def alter(store: Store, config: CorpusConfig) -> None:
     """Store settings for which is_enough() is true; raises CorpusBusy."""
     with lock_of_rebuilds(store):
         stored_corpus.alter(store.engine, store.corpus, config)
-
-
-def changes_rows(old: CorpusConfig, new: CorpusConfig) -> bool:
-    """Return whether a change of settings changes stored rows, or needs a search for matches.
-
-    The prefixes of an exact corpus depend on its threshold, but the buckets of bands do not. A corpus
-    that becomes unique must have no matches at its threshold.
-    """
-    free = FREE if new.is_exact else FREE | {"threshold"}
-    may_match = not old.is_unique or new.threshold < old.threshold
-    return not free.issuperset(old.differences(new)) or (new.is_unique and may_match)

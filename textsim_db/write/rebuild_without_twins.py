@@ -10,7 +10,7 @@ import shlex
 
 import numpy as np
 
-from textsim_db.db.engine import Connection, autocommit
+from textsim_db.db.engine import Connection
 from textsim_db.db.store import Store
 from textsim_db.db.stored_corpus import StoredCorpus
 from textsim_db.errors import ConfigurationError, shown
@@ -37,11 +37,6 @@ class TwinCheck:
         self._is_unique = built.corpus.config.is_unique
         self._suspects: set[str] = set()
 
-    def refuse_sources(self) -> None:
-        """Raise ConfigurationError if the new corpus does not take an attached table as it is."""
-        with autocommit(self._built.engine) as connection:
-            self._refuse_sources(connection)
-
     def compare_all(self) -> None:
         """Find the documents of the new corpus that match; raise ConfigurationError if they are many."""
         if not self._is_unique:
@@ -59,7 +54,7 @@ class TwinCheck:
 
     def refuse_twins(self, connection: Connection) -> None:
         """Raise ConfigurationError if documents match; the caller keeps other writers out."""
-        self._refuse_sources(connection)
+        self.refuse_sources(connection)
         if not self._is_unique:
             return
         keys = sorted(self._suspects | (self._copier.changed_keys or set()))
@@ -77,7 +72,8 @@ class TwinCheck:
         if matches:
             raise self._refusal(matches, len(matches))
 
-    def _refuse_sources(self, connection: Connection) -> None:
+    def refuse_sources(self, connection: Connection) -> None:
+        """Raise ConfigurationError if the new corpus does not take an attached table as it is."""
         ids = [self.old.id, self._built.corpus.id]
         for table, fault in connection.execute(statements.SOURCE_FAULTS, ids):
             if fault is not None:

@@ -48,16 +48,12 @@ def temporary_name(engine: Engine, digits: str | None = None) -> Iterator[str]:
             raise CorpusBusy(
                 "another session loads the same documents; try again when it has finished"
             )
-        _drop_abandoned(engine)
+        for other in stored_corpus.names(engine):
+            if is_temporary(other):
+                with locked(engine, other) as ours, suppress(TextsimError):
+                    if ours is not None:
+                        stored_corpus.drop_named(engine, other, ABANDONED_PATIENCE)
         yield name
-
-
-def _drop_abandoned(engine: Engine) -> None:
-    for name in stored_corpus.names(engine):
-        if is_temporary(name):
-            with locked(engine, name) as ours, suppress(TextsimError):
-                if ours is not None:
-                    stored_corpus.drop_named(engine, name, ABANDONED_PATIENCE)
 
 
 @contextmanager

@@ -178,8 +178,12 @@ def _twins(cursor: Cursor, store: Store, batch: Batch, decision: _Decision) -> l
     outcome = decision.outcomes
     new = np.flatnonzero((outcome == ADDED) | (outcome == REPLACED) | (outcome == EXTENDED))
     if store.corpus.config.keep_for is not None:
+        # A document that will expire at another time must have no twin: a transaction with a later
+        # clock may have seen it expired, and have added a twin.
         completed = np.flatnonzero(outcome == COMPLETED).tolist()
-        extended = [i for i in completed if _is_extended(batch, decision, i)]
+        extended = [
+            i for i in completed if decision.stored[batch.keys[i]].expires_at != batch.expiry_of(i)
+        ]
         new = np.sort(np.concatenate((new, np.array(extended, np.int64))))
     if not len(new):
         return []
@@ -219,15 +223,6 @@ def _without_standing(
     return [twin for twin in twins if twin.place not in standing]
 
 
-def _is_extended(batch: Batch, decision: _Decision, i: int) -> bool:
-    """Return whether a stored document will expire at another time.
-
-    Then it must have no twin. A transaction with a later clock may have seen it expired, and have
-    added a twin.
-    """
-    return decision.stored[batch.keys[i]].expires_at != batch.expiry_of(i)
-
-
 def _update(
     cursor: Cursor,
     corpus: StoredCorpus,
@@ -239,9 +234,10 @@ def _update(
     outcome = decision.outcomes
     changed = np.flatnonzero((outcome == REPLACED) | (outcome == COMPLETED))
     if len(changed):
-        if source_id is None:
-            replaced = np.flatnonzero(outcome == REPLACED).tolist()
-            refuse_attached(cursor, corpus, [batch.keys[i] for i in replaced])
+        if source_id is None and corpus.config.is_unique:
+            # The function refuses to replace a document of an attached table.
+            replaced = [batch.keys[i] for i in np.flatnonzero(outcome == REPLACED).tolist()]
+            cursor.execute(statements.REFUSE_ATTACHED, [corpus.id, replaced])
         documents = [decision.stored[batch.keys[i]] for i in changed.tolist()]
         is_same = outcome[changed] == COMPLETED
         _replace(cursor, corpus, batch, changed, documents, source_id, is_same)
@@ -280,12 +276,6 @@ def _no_ids_left(corpus: StoredCorpus) -> DatabaseError:
         f'corpus "{corpus.name}" has given out all {MAX_ID:,} ids of documents; rebuild it, which '
         f"numbers its documents from 1 again: textsim rebuild {shlex.quote(corpus.name)}"
     )
-
-
-def refuse_attached(cursor: Cursor, corpus: StoredCorpus, keys: Sequence[str]) -> None:
-    """Raise ObjectInUse if the corpus is unique and an attached table has one of the documents."""
-    if corpus.config.is_unique and keys:
-        cursor.execute(statements.REFUSE_ATTACHED, [corpus.id, list(keys)])
 
 
 def remove_locked(cursor: Cursor, corpus: StoredCorpus, documents: Sequence[Stored]) -> int:
