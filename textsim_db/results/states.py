@@ -112,11 +112,6 @@ class WorkerState(NamedTuple):
     """When its last error was."""
 
     @property
-    def is_failing(self) -> bool:
-        """Whether it has had no success since its last error."""
-        return self.failed is not None and (self.claimed is None or self.claimed > self.failed)
-
-    @property
     def is_busy(self) -> bool:
         """Whether it does something, and does not wait for changes."""
         return self.step != IDLE
