@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from textsim_db.cli.connections import connect, read_one_text
 from textsim_db.cli.messages import print_message, print_object
+from textsim_db.cli.opening import connect, read_one_text
 from textsim_db.cli.options import DatabaseUrl, path_option, whole_number_option
 from textsim_db.cli.output import Format, FormatOption, check_output, console, table, write
 from textsim_db.errors import ConfigurationError, InputError, shown

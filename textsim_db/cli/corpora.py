@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from textsim_db.cli.connections import connect, each_corpus
 from textsim_db.cli.messages import confirm, json_option, print_message, print_object, print_result
+from textsim_db.cli.opening import connect, each_corpus
 from textsim_db.cli.options import (
     LEFT_AS_IT_IS,
     CorpusName,

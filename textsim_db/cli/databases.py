@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from textsim_db.cli.connections import connect, name_origin, skip_unreadable
 from textsim_db.cli.logs import log_options
 from textsim_db.cli.messages import confirm, json_option, print_message, print_object, print_result
+from textsim_db.cli.opening import connect, name_origin, skip_unreadable
 from textsim_db.cli.options import DatabaseUrl, OptionalCorpus, Yes
 from textsim_db.cli.output import Format, FormatOption, write
 from textsim_db.cli.progress_lines import progress

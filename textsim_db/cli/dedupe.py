@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
-from textsim_db.cli.connections import connect, is_file_name
 from textsim_db.cli.dedupe_reports import (
     check_report,
     is_page,
@@ -18,6 +17,7 @@ from textsim_db.cli.dedupe_reports import (
 )
 from textsim_db.cli.document_commands import add_documents, print_report, speed
 from textsim_db.cli.messages import Refusals, print_first, print_message
+from textsim_db.cli.opening import connect, is_file_name
 from textsim_db.cli.options import (
     DatabaseUrl,
     LinkageOption,

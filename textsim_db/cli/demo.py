@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from textsim_db.cli.connections import connect
 from textsim_db.cli.messages import program
+from textsim_db.cli.opening import connect
 from textsim_db.cli.options import DatabaseUrl
 from textsim_db.cli.output import console, table
 from textsim_db.errors import TextsimError

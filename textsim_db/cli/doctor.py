@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import typer
 
-from textsim_db.cli.connections import skip_unreadable
 from textsim_db.cli.messages import json_option, print_object
+from textsim_db.cli.opening import skip_unreadable
 from textsim_db.cli.options import DatabaseUrl
 from textsim_db.cli.output import console
 from textsim_db.errors import ConfigurationError, DatabaseError, RecipeError, shown

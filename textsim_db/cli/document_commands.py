@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from textsim_db.cli.connections import connect, open_corpus
 from textsim_db.cli.messages import Refusals, print_message, print_result
+from textsim_db.cli.opening import connect, open_corpus
 from textsim_db.cli.operations import Operation
 from textsim_db.cli.options import (
     CorpusName,

@@ -6,8 +6,8 @@ from typing import Annotated
 
 import typer
 
-from textsim_db.cli.connections import connect
 from textsim_db.cli.messages import print_message, print_result
+from textsim_db.cli.opening import connect
 from textsim_db.cli.operations import Call, Operation, as_command
 from textsim_db.cli.options import (
     CorpusName,

@@ -19,9 +19,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from textsim_db.cli.connections import connect, searched_text
 from textsim_db.cli.logs import postponed
 from textsim_db.cli.messages import confirm, print_message, print_result
+from textsim_db.cli.opening import connect, searched_text
 from textsim_db.cli.options import (
     ARGUMENTS,
     CHOICES,

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from textsim_db.cli.connections import connect
 from textsim_db.cli.dedupe_reports import LINES, check_report
 from textsim_db.cli.messages import Refusals, print_message, print_result
+from textsim_db.cli.opening import connect
 from textsim_db.cli.operations import Call, Operation, note_unknown_scope
 from textsim_db.cli.options import (
     DatabaseUrl,

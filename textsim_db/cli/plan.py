@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
-from textsim_db.cli.connections import connect
 from textsim_db.cli.messages import print_message
+from textsim_db.cli.opening import connect
 from textsim_db.cli.operations import note_unknown_scope
 from textsim_db.cli.options import (
     DatabaseUrl,

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from textsim_db.cli.connections import connect
 from textsim_db.cli.messages import print_message
+from textsim_db.cli.opening import connect
 from textsim_db.cli.options import (
     DatabaseUrl,
     Threshold,

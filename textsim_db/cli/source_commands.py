@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from textsim_db.cli.connections import connect, open_corpus
 from textsim_db.cli.messages import print_message
+from textsim_db.cli.opening import connect, open_corpus
 from textsim_db.cli.operations import Call, Operation
 from textsim_db.cli.options import (
     CorpusName,

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from textsim_db.cli.connections import connect
 from textsim_db.cli.messages import print_message, print_object
+from textsim_db.cli.opening import connect
 from textsim_db.cli.operations import Call, Operation, note_unknown_scope
 from textsim_db.cli.options import (
     CorpusName,

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
-from textsim_db.cli.connections import connect, each_corpus
 from textsim_db.cli.messages import json_option, print_message, print_object
+from textsim_db.cli.opening import connect, each_corpus
 from textsim_db.cli.options import DatabaseUrl, OptionalCorpus, misused, needs_extra, number_option
 from textsim_db.cli.output import Format, FormatOption, write
 from textsim_db.errors import shown

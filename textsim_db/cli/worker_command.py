@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from textsim_db.cli.connections import connect
 from textsim_db.cli.logs import configure
 from textsim_db.cli.messages import json_option, print_object
+from textsim_db.cli.opening import connect
 from textsim_db.cli.options import (
     DatabaseUrl,
     check_port,
