@@ -26,6 +26,11 @@ def test_files(textsim: Textsim, tmp_path: Path) -> None:
     assert "levenshtein, of words" in result.stdout
     assert "differ only in negations: both may have to be kept" in result.stderr
     assert page.read_text().startswith("<!DOCTYPE html>")
+    old.write_text("if (a == b) return")
+    new.write_text("if  (a != b)\nreturn")
+    result = textsim("compare", str(old), str(new))
+    assert result.stdout.startswith("if  [-(a ==-]{+(a !=+} b)\nreturn")
+    assert "differ only in symbols" in result.stderr
     assert "there is no such file" in textsim("compare", str(old), "nothing", status=2).stderr
     old.write_bytes(b"\xff")
     assert (

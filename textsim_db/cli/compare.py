@@ -195,7 +195,7 @@ def _differences(explanation: Explanation) -> Text:
 
     text = Text()
     for change, a, b in explanation.parts:
-        if change is Change.SAME and (a == b or any(map(str.isalnum, b))):
+        if change is Change.SAME and a.split() == b.split():
             text.append(_printable(b))
             continue
         if a:

@@ -6,8 +6,10 @@ of these languages is left out. Numerals are those of four languages.
 
 from __future__ import annotations
 
+import re
 import unicodedata
 from collections.abc import Iterable, Sequence
+from itertools import takewhile
 
 # English, German, Dutch, Scandinavian, French, Spanish, Portuguese, Italian, Romanian, Polish, Czech,
 # Russian and Ukrainian, Greek, Turkish, Finnish, Hungarian, Indonesian, Vietnamese, Arabic, Persian,
@@ -88,6 +90,10 @@ _KINDS = (
     | dict.fromkeys(_DATES.split(), "dates")
     | dict.fromkeys(_NEGATIONS.split(), "negations")
 )
+INFLECTIONS = "inflections"
+"""Other forms of a word, as in Polish after a negation. Alone they are no small difference."""
+_SHORTEST_STEM = 4
+_LONGEST_ENDING = 3
 _LONGEST_RUN = 8
 """The characters of a run of a spaceless script that may be one negation with its word."""
 
@@ -111,12 +117,23 @@ def _kinds_of_words(one: str, other: str) -> set[str]:
     if "negations" in kinds:  # "kein" for "ein", "without" for "with"
         return {"negations"}
     if one and other:
+        are_symbols = not any(character.isalnum() for character in one + other)
+        if are_symbols or one.rstrip("+#") == other.rstrip("+#"):  # c, c++ and c#
+            return {"symbols"}
         is_number = _without_digits(one) == _without_digits(other)
         is_unit = {one, other} <= set(_UNITS.split())
         is_letter = len(one) == len(other) == 1 and one.isalpha() and other.isalpha()
         if is_number or is_unit or (is_letter and one.isascii() and other.isascii()):
             return {"numbers"}
+        if "" in kinds and _are_inflected(one, other):
+            return {INFLECTIONS}
     return kinds
+
+
+def _are_inflected(one: str, other: str) -> bool:
+    """Say whether two words may be forms of one word: they are alike up to a short ending."""
+    stem = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(one, other, strict=False)))
+    return stem >= _SHORTEST_STEM and max(len(one), len(other)) - stem <= _LONGEST_ENDING
 
 
 def _kind(word: str) -> str:
@@ -127,10 +144,16 @@ def _without_digits(word: str) -> str:
     return "".join(character for character in word if not character.isnumeric())
 
 
+_OPERATORS = re.compile(r"[%‰*/\\&@]|(?<=[\w+#])-+(?!\w|[ \t]*[\r\n])")
+"""Punctuation that may decide: percent, operators, and the minus of "A-", but not a broken word."""
+
+
 def symbols(text: str) -> list[str]:
-    """Return the symbols of a text (category S), such as currencies, operators and emoji, in order."""
+    """Return the symbols of a text, such as currencies, operators, emoji and percent signs, in order."""
+    operators = {match.start(): match.group() for match in _OPERATORS.finditer(text)}
     return [
-        character
-        for character in text
-        if not character.isalnum() and unicodedata.category(character)[0] == "S"
+        operators.get(place, character)
+        for place, character in enumerate(text)
+        if place in operators
+        or (not character.isalnum() and unicodedata.category(character)[0] == "S")
     ]

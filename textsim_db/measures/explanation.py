@@ -105,9 +105,9 @@ class Explanation:
     parts: list[Part]
     """Both texts from start to end, as runs of equal and of different words."""
     distinctions: list[str]
-    """The kinds of the different words, if all are "dates", "negations", "numbers" or "numerals".
+    """The kinds of the different words: "dates", "negations", "numbers", "numerals", "symbols".
 
-    Both texts of such a pair may be needed.
+    It is empty if other words differ. Both texts of such a pair may be needed.
     """
     names: tuple[str, str] = ("a", "b")
     """The names of the texts, such as the keys of two documents."""
@@ -133,7 +133,10 @@ class PairDifferences(NamedTuple):
     parts: list[Part]
     """Both texts from start to end, as runs of equal and of different words."""
     distinctions: list[str]
-    """The kinds of the different words, if all are "dates", "negations", "numbers" or "numerals"."""
+    """The kinds of the different words: "dates", "negations", "numbers", "numerals", "symbols".
+
+    It is empty if other words differ.
+    """
 
 
 @dataclass(frozen=True, slots=True)
@@ -234,7 +237,7 @@ class ExplainedMember(NamedTuple):
     parts: list[Part]
     """Both texts from start to end, as runs of equal and of different words; this member is `b`."""
     distinctions: list[str]
-    """The kinds of the different words, if all are "dates", "negations" or "numbers"."""
+    """The kinds of the different words, as in `Explanation`."""
 
 
 class ExplainedCluster(NamedTuple):

@@ -12,7 +12,7 @@ from itertools import groupby, pairwise
 from typing import NamedTuple
 
 from textsim_db.measures.alignment import alignment
-from textsim_db.measures.distinctions import kinds_of_run, symbols
+from textsim_db.measures.distinctions import INFLECTIONS, kinds_of_run, symbols
 from textsim_db.results.html import end_of_start, escaped, left_out, start_of_end
 from textsim_db.text.tokens import normal_form
 from textsim_db.text.word_places import is_spaceless, place_words
@@ -56,10 +56,11 @@ class Differences(NamedTuple):
     parts: list[Part]
     """The runs of words."""
     distinctions: list[str]
-    """The kinds of the different words, if all are "dates", "negations", "numbers" or "numerals".
+    """The kinds of the different words: "dates", "negations", "numbers", "numerals", "symbols".
 
-    If no words differ, but symbols do, such as "==" and "!=" or currencies, it is "symbols". Both texts
-    of such a pair may be needed. It is empty if other words differ.
+    Both texts of such a pair may be needed. If no words differ, but operators, currencies or other
+    symbols do, it is "symbols"; so are words with other signs at the end, such as "c" and "c++". It is
+    empty if other words differ.
     """
 
 
@@ -122,13 +123,23 @@ def differences(a: Iterable[Token], b: Iterable[Token]) -> Differences:
             "" if right is None else next(rights).text,
         )
         pairs.append((left == right, *texts))
-    parts = [_part(same, list(run)) for same, run in groupby(pairs, lambda pair: pair[0])]
     if not any(runs):
+        # No word differs: the parts show where other characters do.
+        parts = [_part(True, list(run)) for _, run in groupby(pairs, _are_written_alike)]
         texts_differ = _symbols(one) != _symbols(other)
         return Differences(parts, ["symbols"] if texts_differ else [])
+    parts = [_part(same, list(run)) for same, run in groupby(pairs, lambda pair: pair[0])]
     kinds = {kind for run in runs if run for kind in kinds_of_run(run, _are_spaceless(run))}
+    if "negations" in kinds:
+        kinds.discard(INFLECTIONS)
     have_words = any(token.word for token in one) and any(token.word for token in other)
-    return Differences(parts, sorted(kinds) if have_words and "" not in kinds else [])
+    return Differences(
+        parts, sorted(kinds) if have_words and kinds.isdisjoint({"", INFLECTIONS}) else []
+    )
+
+
+def _are_written_alike(pair: tuple[bool, str, str]) -> bool:
+    return pair[1].split() == pair[2].split()
 
 
 def _symbols(tokens: Iterable[Token]) -> list[str]:

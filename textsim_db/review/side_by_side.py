@@ -51,7 +51,7 @@ class Comparison(NamedTuple):
     left: list[Run]
     right: list[Run]
     distinctions: list[str]
-    """The kinds of the different words, if all are dates, negations, numbers or numerals."""
+    """The kinds of the different words: see `Differences`."""
     is_cut: bool
     """Whether a document is so long that only its begin is compared."""
     is_aligned: bool
@@ -62,7 +62,7 @@ class Summary(NamedTuple):
     excerpt: list[tuple[Change, str]]
     """Their first difference, and the words around it."""
     kinds: list[str]
-    """The kinds of the different words, if all are dates, negations, numbers or numerals."""
+    """The kinds of the different words: see `Differences`."""
 
 
 def compare_texts(a: Text, b: Text) -> Comparison:
