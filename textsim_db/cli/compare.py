@@ -69,26 +69,21 @@ def compare(
     if shingles < 0:
         raise typer.BadParameter(f"{shingles} is too low; expected 0 or more")
     if html is not None:
-        _check_page(html, a, b)
-    explanation = (
-        _explain_texts(a, b, shingle or str(DEFAULTS.shingle))
-        if corpus is None
-        else _explain_documents(corpus, a, b, shingle, database_url)
-    )
+        inputs = [("a file that is compared", name) for name in (a, b) if _is_file(name)]
+        check_output("--html", html, inputs)
+    explanation = _explain(corpus, a, b, shingle, database_url)
     if html is not None:
         _write_page(html, explanation, a, b)
     _write_explanation(explanation, shingles, form)
 
 
-def _explain_texts(a: str, b: str, shingle: str) -> Explanation:
-    from textsim_db.measures.explanation import explain
-
-    return explain(*_texts(a, b), shingle=shingle)
-
-
-def _explain_documents(
-    corpus: str, a: str, b: str, shingle: str | None, database_url: str | None
+def _explain(
+    corpus: str | None, a: str, b: str, shingle: str | None, database_url: str | None
 ) -> Explanation:
+    if corpus is None:
+        from textsim_db.measures.explanation import explain
+
+        return explain(*_texts(a, b), shingle=shingle or str(DEFAULTS.shingle))
     if shingle is not None:
         raise ConfigurationError(
             "--shingle and --corpus exclude each other: a corpus has its own shingle"
@@ -149,11 +144,6 @@ def _is_file(name: str) -> bool:
 
 def _shortened(name: str) -> str:
     return shown(name if len(name) <= _LONGEST_LABEL else f"{name[: _LONGEST_LABEL - 3]}...")
-
-
-def _check_page(html: str, *inputs: str) -> None:
-    compared = [("a file that is compared", name) for name in inputs if _is_file(name)]
-    check_output("--html", html, compared)
 
 
 def _printable(text: str) -> str:

@@ -28,8 +28,6 @@ from textsim_db.settings.corpus_settings import CHANGEABLE, SETTINGS
 
 if TYPE_CHECKING:
     from textsim_db.corpus import Corpus
-    from textsim_db.corpus.database import Database
-    from textsim_db.settings.corpus_settings import CorpusConfig
 
 app = typer.Typer(no_args_is_help=True, help="Create, list, show and drop corpora.")
 
@@ -60,9 +58,14 @@ def create(
     - `textsim corpus create titles --shingle char:4 --threshold 0.6 --recall 0.99`
 
     """
+    from textsim_db.db import stored_corpus
+    from textsim_db.write.temporary_corpora import check_not_reserved
+
     with connect(database_url) as db:
         try:
-            _create(db, corpus, settings)
+            # Not db.create_corpus, which loads kernels.
+            check_not_reserved(corpus)
+            stored_corpus.create(db.engine, corpus, complete(settings))
         except CorpusExists:
             if not exist_ok:
                 raise
@@ -124,15 +127,6 @@ def drop(corpus: CorpusName, yes: Yes = False, database_url: DatabaseUrl = None)
     print_result(message, corpus=corpus, documents=number)
 
 
-def _create(db: Database, name: str, settings: PartialSettings) -> None:
-    """Create a corpus as db.create_corpus does; kernels are loaded only to split stop words."""
-    from textsim_db.db import stored_corpus
-    from textsim_db.write.temporary_corpora import check_not_reserved
-
-    check_not_reserved(name)
-    stored_corpus.create(db.engine, name, complete(settings))
-
-
 @with_settings(*CHANGEABLE, default=LEFT_AS_IT_IS)
 def rebuild(
     corpus: CorpusName, settings: PartialSettings, database_url: DatabaseUrl = None
@@ -162,7 +156,13 @@ def rebuild(
             print_result(message, **_object(opened), is_rebuilt=False)
             return
         if rebuilt:
-            _print_rebuilt(corpus, len(opened), time.monotonic() - start)
+            documents, seconds = len(opened), time.monotonic() - start
+            print_message(
+                f'rebuilt the corpus "{corpus}" with {count(documents, "document")}; {seconds:.1f} s',
+                corpus=corpus,
+                documents=documents,
+                seconds=round(seconds, 3),
+            )
         else:
             print_message(f'changed the settings of "{corpus}"; its documents stay as they are')
         _show_or_print_object(opened, is_rebuilt=rebuilt)
@@ -189,15 +189,6 @@ def _print_documents_of_nothing_else(corpus: Corpus) -> None:
         )
 
 
-def _print_rebuilt(corpus: str, documents: int, seconds: float) -> None:
-    print_message(
-        f'rebuilt the corpus "{corpus}" with {count(documents, "document")}; {seconds:.1f} s',
-        corpus=corpus,
-        documents=documents,
-        seconds=round(seconds, 3),
-    )
-
-
 def _object(corpus: Corpus) -> dict[str, Any]:
     return {"corpus": corpus.name, **settings_of(corpus.config), "documents": len(corpus)}
 
@@ -218,7 +209,9 @@ def _show(corpus: Corpus) -> None:
     if corpus.config.is_exact:
         out.print(f"exact: every pair of similarity {corpus.config.threshold:g} or more is found")
     else:
-        out.print(table(("similarity", "found with probability"), _probabilities(corpus.config)))
+        similarities = sorted({0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, corpus.config.threshold})
+        rows = [(Setting(each), corpus.config.probability(each)) for each in similarities]
+        out.print(table(("similarity", "found with probability"), rows))
 
 
 def _lines(corpus: Corpus) -> list[tuple[str, str]]:
@@ -230,11 +223,10 @@ def _lines(corpus: Corpus) -> list[tuple[str, str]]:
     if corpus.config.is_exact:
         settings = {name: value for name, value in settings.items() if name not in _OF_BANDS}
     settings["documents"] = f"{len(corpus):,}"
-    return [(_words_of(name), _plain(value)) for name, value in settings.items()]
-
-
-def _words_of(name: str) -> str:
-    return name.removeprefix("is_").replace("_", " ")
+    return [
+        (name.removeprefix("is_").replace("_", " "), _plain(value))
+        for name, value in settings.items()
+    ]
 
 
 def _plain(value: object) -> str:
@@ -243,8 +235,3 @@ def _plain(value: object) -> str:
     if value in (None, ""):
         return "none"
     return cell(Setting(value)) if isinstance(value, float) else shown(str(value))
-
-
-def _probabilities(config: CorpusConfig) -> list[tuple[Setting, float]]:
-    similarities = sorted({0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, config.threshold})
-    return [(Setting(s), config.probability(s)) for s in similarities]

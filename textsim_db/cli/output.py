@@ -9,6 +9,7 @@ import sys
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from enum import StrEnum
+from functools import partial
 from itertools import zip_longest
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -75,7 +76,11 @@ def write(columns: Sequence[str], rows: Iterable[Sequence[Any]], form: Format) -
             console().print(table(columns, all_rows))
         return len(all_rows)
     sys.stdout.reconfigure(encoding="utf-8")  # type: ignore[union-attr]
-    write_row = _json_writer(columns) if form is Format.JSONL else _csv_writer(columns)
+    if form is Format.JSONL:
+        write_row: Callable[[Sequence[Any]], object] = partial(_write_json, columns)
+    else:
+        write_row = csv.writer(_LinesOfCsv(), lineterminator="\r\n").writerow
+        write_row(columns)
     count = 0
     for row in rows:
         write_row(row)
@@ -214,12 +219,9 @@ def console() -> Console:
     return Output(file=sys.stdout, width=None if sys.stdout.isatty() else _UNLIMITED)
 
 
-def _json_writer(columns: Sequence[str]) -> Callable[[Sequence[Any]], object]:
-    def write_row(row: Sequence[Any]) -> None:
-        record = dict(zip(columns, row, strict=True))
-        sys.stdout.write(json.dumps(record, ensure_ascii=False) + "\n")
-
-    return write_row
+def _write_json(columns: Sequence[str], row: Sequence[Any]) -> object:
+    record = dict(zip(columns, row, strict=True))
+    return sys.stdout.write(json.dumps(record, ensure_ascii=False) + "\n")
 
 
 class _LinesOfCsv:
@@ -227,9 +229,3 @@ class _LinesOfCsv:
 
     def write(self, line: str) -> object:
         return sys.stdout.write(line.removesuffix("\r\n") + "\n")
-
-
-def _csv_writer(columns: Sequence[str]) -> Callable[[Sequence[Any]], object]:
-    writer = csv.writer(_LinesOfCsv(), lineterminator="\r\n")
-    writer.writerow(columns)
-    return writer.writerow

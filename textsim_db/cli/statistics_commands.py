@@ -127,15 +127,17 @@ def _totals(statistics: Statistics) -> list[tuple[str, str]]:
     total = sum(statistics.storage.values())
     each = total / statistics.documents if statistics.documents else 0.0
     recall = "exact" if statistics.recall == 1 else f"{statistics.recall:.4g}"
+    lengths = [f"{statistics.lengths[percentile]:,}" for percentile in (0, 50, 100)]
+    shared = sum(number for size, number in statistics.buckets if size > 1)
     return [
         ("recall at the threshold", recall),
         ("documents", f"{statistics.documents:,}"),
         ("documents without words", f"{statistics.empty:,}"),
         ("words", f"{statistics.words:,}"),
         ("distinct words", f"{statistics.vocabulary:,}"),
-        ("words of a document: least, median, most", _lengths(statistics)),
+        ("words of a document: least, median, most", ", ".join(lengths)),
         ("buckets", f"{sum(number for _, number in statistics.buckets):,}"),
-        ("buckets with several documents", f"{_shared(statistics):,}"),
+        ("buckets with several documents", f"{shared:,}"),
         (
             "documents in the largest bucket",
             f"{statistics.buckets[-1][0] if statistics.buckets else 0:,}",
@@ -144,14 +146,6 @@ def _totals(statistics: Statistics) -> list[tuple[str, str]]:
         *((f"bytes of {name}", f"{size:,}") for name, size in statistics.storage.items()),
         ("bytes of a document in all", f"{each:,.0f}"),
     ]
-
-
-def _lengths(statistics: Statistics) -> str:
-    return ", ".join(f"{statistics.lengths[percentile]:,}" for percentile in (0, 50, 100))
-
-
-def _shared(statistics: Statistics) -> int:
-    return sum(number for size, number in statistics.buckets if size > 1)
 
 
 def _bars(statistics: Statistics) -> list[str]:

@@ -89,12 +89,19 @@ def status(
     if scopes:
         if watch is not None:
             raise misused("--watch", "it is not for --scopes, which lists once")
-        _list_scopes(corpus, form, database_url)
+        if corpus is None:
+            raise misused("--scopes", "name the corpus whose scopes to list")
+        with connect(database_url) as db:
+            if not write(ScopeStatus._fields, db.manage(corpus).scopes(), form):
+                print_message("no document is stored")
         return
     if as_metrics and json_option.is_given:
         raise misused("--json", "--prometheus has a format of its own")
     if as_metrics:
-        _print_metrics(database_url)
+        with needs_extra("prometheus", "the metrics need the package prometheus-client"):
+            from textsim_db.cli.serve_metrics import exposition
+        with connect(database_url) as db:
+            typer.echo(exposition(db.metrics()), nl=False)
         return
     with connect(database_url) as db:
         for sample in _samples(db, corpus, watch):
@@ -119,21 +126,6 @@ def status(
         )
     if problems:
         raise typer.Exit(1)
-
-
-def _list_scopes(corpus: str | None, form: Format, database_url: str | None) -> None:
-    if corpus is None:
-        raise misused("--scopes", "name the corpus whose scopes to list")
-    with connect(database_url) as db:
-        if not write(ScopeStatus._fields, db.manage(corpus).scopes(), form):
-            print_message("no document is stored")
-
-
-def _print_metrics(database_url: str | None) -> None:
-    with needs_extra("prometheus", "the metrics need the package prometheus-client"):
-        from textsim_db.cli.serve_metrics import exposition
-    with connect(database_url) as db:
-        typer.echo(exposition(db.metrics()), nl=False)
 
 
 def pending(
