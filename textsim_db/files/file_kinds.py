@@ -22,8 +22,8 @@ _GZIP = b"\x1f\x8b"
 
 def unpacked(raw: IO[bytes], name: str) -> IO[bytes]:
     """Return the unpacked file if its name or its first bytes say gzip, else the file."""
-    packed = name.lower().endswith(".gz") or _begins_as_gzip(raw)
-    return io.BufferedReader(_Unpacked(raw), 2**17) if packed else raw
+    begins_as_gzip = isinstance(raw, io.BufferedReader) and raw.peek(2).startswith(_GZIP)
+    return io.BufferedReader(_Unpacked(raw), 2**17) if is_packed(name) or begins_as_gzip else raw
 
 
 class _Unpacked(io.RawIOBase):
@@ -39,10 +39,6 @@ class _Unpacked(io.RawIOBase):
         data = self._file.read1(len(buffer))
         buffer[: len(data)] = data
         return len(data)
-
-
-def _begins_as_gzip(file: IO[bytes]) -> bool:
-    return isinstance(file, io.BufferedReader) and file.peek(2).startswith(_GZIP)
 
 
 def lines(file: IO[bytes]) -> Iterator[tuple[int, bytes | None]]:

@@ -232,18 +232,14 @@ def _common(a: Type, b: Type) -> Type:
     if isinstance(a, list) and isinstance(b, list):
         return [_common(a[0], b[0])]
     if isinstance(a, dict) and isinstance(b, dict):
-        return _common_members(a, b)
+        members = {name: _common(a.get(name), b.get(name)) for name in {**a, **b}}
+        if len(members) > MAX_COLUMNS:
+            raise InputError(f"the objects have more than {MAX_COLUMNS:,} members")
+        return members
     for wide in ("double", "large"):
         if (a, b) in (("int64", wide), (wide, "int64")):
             return wide
     raise _Mismatch(_described(a), _described(b))
-
-
-def _common_members(a: dict[str, Any], b: dict[str, Any]) -> Type:
-    members = {name: _common(a.get(name), b.get(name)) for name in {**a, **b}}
-    if len(members) > MAX_COLUMNS:
-        raise InputError(f"the objects have more than {MAX_COLUMNS:,} members")
-    return members
 
 
 def _described(kind: Type) -> str:

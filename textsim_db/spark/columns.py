@@ -110,7 +110,8 @@ def _check_column(frame: DataFrame, option: str, name: str, types: tuple[Any, ..
     names = frame.columns
     there = [field for field in frame.schema.fields if field.name == name]
     alike = [other for other in names if other.lower() == name.lower()]
-    if there and len(alike) > 1 and not _is_case_sensitive(frame):
+    is_case_sensitive = frame.sparkSession.conf.get("spark.sql.caseSensitive") == "true"
+    if there and len(alike) > 1 and not is_case_sensitive:
         both = " and ".join(f'"{other}"' for other in alike)
         raise ConfigurationError(
             f'{option}="{name}" names {len(alike)} columns of the DataFrame, {both}: Spark compares '
@@ -129,10 +130,6 @@ def _check_column(frame: DataFrame, option: str, name: str, types: tuple[Any, ..
             f'{option}="{name}" is a column of type {there[0].dataType.simpleString()}; expected '
             f'{expected}: cast the column, for example with col("{name}").cast("string")'
         )
-
-
-def _is_case_sensitive(frame: DataFrame) -> bool:
-    return frame.sparkSession.conf.get("spark.sql.caseSensitive") == "true"
 
 
 def quoted(name: str) -> str:

@@ -188,7 +188,12 @@ def load(texts: Sequence[bytes], config: CorpusConfig, parts: Parts = None) -> L
     """
     of_text, firsts = _same(texts, parts)
     distinct = [texts[i] for i in firsts.tolist()]
-    _check_size(len(texts), sum(map(len, distinct)))
+    if (size := sum(map(len, distinct))) > LOADED_BYTES:
+        raise InputError(
+            f"{len(texts):,} candidates with {size:,} bytes of text are in one task, because shared "
+            f"buckets connect them; at most {LOADED_BYTES:,} bytes are possible: use a higher threshold "
+            "or more rows a band, or leave out boilerplate that many texts share"
+        )
     parts = None if parts is None else parts[firsts]
     tokens = tokens_without(distinct, config)
     spans = pairwise(tokens.normal_offsets.tolist())
@@ -198,15 +203,6 @@ def load(texts: Sequence[bytes], config: CorpusConfig, parts: Parts = None) -> L
     sketches = sketch_tokens(chosen, config)
     rows = _rows(chosen, sketches.shingle_counts, config.shingle)
     return LoadedDocuments(of_form[of_text], rows, apart(sketches.buckets, parts), config)
-
-
-def _check_size(documents: int, size: int) -> None:
-    if size > LOADED_BYTES:
-        raise InputError(
-            f"{documents:,} candidates with {size:,} bytes of text are in one task, because shared "
-            f"buckets connect them; at most {LOADED_BYTES:,} bytes are possible: use a higher threshold "
-            "or more rows a band, or leave out boilerplate that many texts share"
-        )
 
 
 def _same(items: Sequence[bytes], parts: Parts) -> tuple[Int64Array, Int64Array]:

@@ -281,18 +281,14 @@ def check_keys(rows: DataFrame, column: str) -> None:
 
 
 def checked_partitions(df: DataFrame, partitions: int | None) -> int:
-    """Return how many partitions a call uses, given its argument; raises ConfigurationError."""
-    if partitions is None:
-        return _partitions_for(df)
-    return check_count(partitions, "partitions", 1, MOST_PARTITIONS)
+    """Return how many partitions a call uses, given its argument; raises ConfigurationError.
 
-
-def _partitions_for(df: DataFrame) -> int:
-    """Return how many partitions the buckets need by Spark's estimate of their size, without a job.
-
-    Spark estimates 8 EB if it does not know, as for an RDD. The estimate of a join may be far too
-    large, so a core gets at most MOST_TASKS partitions.
+    By default Spark's estimate of the size decides, without a job. Spark estimates 8 EB if it does not
+    know, as for an RDD. The estimate of a join may be far too large, so a core gets at most MOST_TASKS
+    partitions.
     """
+    if partitions is not None:
+        return check_count(partitions, "partitions", 1, MOST_PARTITIONS)
     cores = df.sparkSession.sparkContext.defaultParallelism
     plan: Any = df
     size = int(plan._jdf.queryExecution().optimizedPlan().stats().sizeInBytes())

@@ -282,16 +282,13 @@ def survey(documents: DataFrame) -> FrameSurvey:
     assert row is not None
     if row[3]:
         doubled = by_key.filter(is_doubled).orderBy("key").limit(SHOWN_DOUBLED).collect()
-        raise ConfigurationError(_several_rows([repeated["key"] for repeated in doubled], row[3]))
+        keys = ", ".join(f'"{repeated["key"][:40]}"' for repeated in doubled)
+        more = ", ..." if row[3] > len(doubled) else ""
+        raise ConfigurationError(
+            f"{row[3]} keys have several rows: {keys}{more}; a DataFrame has no order, so none of the "
+            "rows is the last: keep one row of each key, for example with dropDuplicates"
+        )
     return FrameSurvey(row[0] or 0, row[1] or 0, row[2] or 0)
-
-
-def _several_rows(keys: list[str], count: int) -> str:
-    shown = ", ".join(f'"{key[:40]}"' for key in keys) + (", ..." if count > len(keys) else "")
-    return (
-        f"{count} keys have several rows: {shown}; a DataFrame has no order, so none of the rows is the "
-        "last: keep one row of each key, for example with dropDuplicates"
-    )
 
 
 def sample(documents: DataFrame, share: float) -> DataFrame:
