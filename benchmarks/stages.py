@@ -105,7 +105,7 @@ MATCHES = {
     "buckets": "textsim._buckets(signature, 18, 7)",
     "candidates, looked up by buckets": "(SELECT count(c) FROM textsim._candidates_{id}("
     "buckets, NULL, NULL, 0.8, NULL, NULL) c)",
-    "words of the text as ids, looked up in the dictionary": "textsim._word_numbers(form)",
+    "words of the text as ids, looked up in the dictionary": "textsim._word_numbers_{id}(form)",
     "number of distinct shingles": "textsim._count_shingles(form, shingle_values, 'word', 3)",
     "the exact check": "textsim._count_shared_triples(word_ids, word_ids, 3)",
 }
@@ -113,7 +113,7 @@ MATCHES = {
 PREPARED = """
 CREATE TEMP TABLE prepared AS
 SELECT body, form, shingle_values, signature, textsim._buckets(signature, 18, 7) AS buckets,
-    textsim._word_numbers(form) AS word_ids
+    textsim._word_numbers_{id}(form) AS word_ids
 FROM (SELECT *, textsim._sketch(shingle_values, 128, base) AS signature
     FROM (SELECT *, textsim._shingle_values(form, 'word', 3) AS shingle_values
         FROM (SELECT body, textsim.normal_form(body) AS form, base
@@ -266,7 +266,8 @@ def matches(corpus: ts.Corpus, bench: Bench, texts: list[str]) -> tuple[Table, F
     """Return the processor time that the server takes for each stage of a search in SQL."""
     execute = bench.connection.execute
     session = psutil.Process(bench.connection.info.backend_pid)
-    execute(PREPARED.encode(), [texts, corpus.name])
+    number = bench.relation("document", corpus.name).rpartition("_")[2]
+    execute(PREPARED.format(id=number).encode(), [texts, corpus.name])
 
     def microseconds(ask: Callable[[], object]) -> float:
         times = []
@@ -282,7 +283,6 @@ def matches(corpus: ts.Corpus, bench: Bench, texts: list[str]) -> tuple[Table, F
             call = "SELECT * FROM textsim.matches(%s, %s)"
             execute(call, [corpus.name, text], prepare=True).fetchall()
 
-    number = bench.relation("document", corpus.name).rpartition("_")[2]
     rows = {}
     for stage, call in MATCHES.items():
         statement = f"SELECT count({call.format(id=number)}) FROM prepared".encode()

@@ -127,20 +127,6 @@ COMMENT ON TABLE textsim.judgement
     IS 'The judgements: what people said of pairs of documents. Row security shows those of corpora that the role '
     'may read.';
 
--- The dictionary. The hash is unique, not the word, because a word can be longer than the 2,700 bytes that
--- a B-tree accepts.
-CREATE TABLE IF NOT EXISTS textsim.word (
-    hash bigint NOT NULL,  -- hashtextextended(word, 0)
-    id integer GENERATED ALWAYS AS IDENTITY PRIMARY KEY,  -- id of the word in document.word_ids
-    word text NOT NULL,  -- word in normal form
-    CONSTRAINT word_hash_key UNIQUE (hash),
-    -- Every writer may insert here. A row with the wrong hash would block the word of that hash.
-    CONSTRAINT word_hash_check CHECK (hash = hashtextextended(word, 0))
-);
-COMMENT ON TABLE textsim.word
-    IS 'The dictionary, shared by all corpora: an id for each word. Ids are never changed or used '
-    'again.';
-
 -- The tables of a corpus inherit from this one. So they depend on an extension that it belongs to: DROP EXTENSION
 -- is refused, and with CASCADE it drops them.
 CREATE TABLE IF NOT EXISTS textsim.corpus_table ();
@@ -156,8 +142,20 @@ LANGUAGE sql IMMUTABLE PARALLEL SAFE
 RETURN ('x' || encode(substr(sha256(decode(replace(scope COLLATE "C", E'\\', E'\\\\'), 'escape')), 1, 8), 'hex'))
     ::bit(64)::bigint;
 
--- Documents and their band rows. Each corpus has its own tables document_N and band_N, which take their
--- columns, comments and rights from these two patterns.
+-- Words, documents and their band rows. Each corpus has its own tables word_N, document_N and band_N, which take their
+-- columns, comments and rights from these three patterns.
+CREATE TABLE IF NOT EXISTS textsim.word (
+    -- hashtextextended(word, 0); it is unique, not the word, because a B-tree accepts only 2,700 bytes
+    hash bigint NOT NULL,
+    id integer NOT NULL GENERATED ALWAYS AS IDENTITY,  -- id of the word in document.word_ids
+    word text NOT NULL,  -- word in normal form
+    -- Every writer of the corpus may insert here. A row with the wrong hash would block the word of that hash.
+    CONSTRAINT word_hash_check CHECK (hash = hashtextextended(word, 0))
+);
+COMMENT ON TABLE textsim.word
+    IS 'Pattern of the tables word_N, the dictionaries: an id for each word of the documents of one corpus. It has no '
+    'rows.';
+
 CREATE TABLE IF NOT EXISTS textsim.document (
     id integer NOT NULL,  -- id of the document in the band rows
     shingle_count integer NOT NULL,  -- number of distinct shingles

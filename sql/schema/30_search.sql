@@ -1,5 +1,6 @@
 -- Candidates by an indexed join, and matches verified exactly. textsim_db.read.search does the same.
 
+-- The normal form of a document. Each corpus has its own _normal_form_of_N and _word_numbers_N, over its dictionary.
 CREATE OR REPLACE FUNCTION textsim._normal_form_of(word_ids integer[]) RETURNS text
 LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE
 SET search_path = pg_catalog, pg_temp
@@ -34,6 +35,26 @@ BEGIN
         ORDER BY u.place);
 END $$;
 
+-- The stored words of a document of a corpus, one of which is NULL, as a normal form.
+CREATE OR REPLACE FUNCTION textsim._stored_form(corpus_id integer, word_ids integer[], form text) RETURNS text
+LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    IF form IS NULL THEN
+        EXECUTE format('SELECT textsim._normal_form_of_%s($1)', corpus_id) INTO form USING word_ids;
+    END IF;
+    RETURN form;
+END $$;
+
+-- The stored words of a document of a corpus, one of which is NULL, as numbers; see _word_numbers().
+CREATE OR REPLACE FUNCTION textsim._stored_numbers(corpus_id integer, word_ids integer[], form text) RETURNS integer[]
+LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    IF word_ids IS NULL THEN
+        EXECUTE format('SELECT textsim._word_numbers_%s($1)', corpus_id) INTO word_ids USING form;
+    END IF;
+    RETURN word_ids;
+END $$;
+
 -- The shingles of n words, for n up to 3; columns past n, or past the end of the text, are NULL.
 CREATE OR REPLACE FUNCTION textsim._triples(numbers integer[], n integer)
 RETURNS TABLE (x integer, y integer, z integer)
@@ -59,37 +80,35 @@ BEGIN
 END $$;
 
 -- The shingles of a document from its word ids or form; NULL if word ids are compared, in shingles of up to 3 words.
-CREATE OR REPLACE FUNCTION textsim._compared_shingles(word_ids integer[], form text, unit text, n integer)
-RETURNS text[]
+CREATE OR REPLACE FUNCTION textsim._compared_shingles(c textsim.corpus, word_ids integer[], form text) RETURNS text[]
 LANGUAGE sql STABLE PARALLEL SAFE
-RETURN CASE WHEN unit = 'char' THEN
-    textsim._char_shingles(coalesce(form, textsim._normal_form_of(word_ids)), n)
-WHEN n > 3 OR word_ids IS NULL THEN
-    textsim._shingles_of_form(coalesce(form, textsim._normal_form_of(word_ids)), unit, n) END;
+RETURN CASE WHEN c.unit = 'char' THEN
+    textsim._char_shingles(textsim._stored_form(c.id, word_ids, form), c.shingle_length)
+WHEN c.shingle_length > 3 OR word_ids IS NULL THEN
+    textsim._shingles_of_form(textsim._stored_form(c.id, word_ids, form), c.unit, c.shingle_length) END;
 
 -- The shingles of a document as texts, in any order and repeated; equal shingles of two documents are equal texts.
 -- Word shingles consist of the ids of the words. A word without an id has = before it, so no word looks like an id.
-CREATE OR REPLACE FUNCTION textsim._shingle_texts(word_ids integer[], form text, unit text, n integer)
-RETURNS SETOF text
+CREATE OR REPLACE FUNCTION textsim._shingle_texts(c textsim.corpus, word_ids integer[], form text) RETURNS SETOF text
 LANGUAGE sql STABLE PARALLEL SAFE
 BEGIN ATOMIC
     SELECT r.run
-    FROM (SELECT coalesce(form, textsim._normal_form_of(word_ids)) AS form OFFSET 0) f  -- computed once
-    CROSS JOIN LATERAL textsim._char_runs(f.form, n) r (run)
-    WHERE unit = 'char'
+    FROM (SELECT textsim._stored_form(c.id, word_ids, form) AS form OFFSET 0) f  -- computed once
+    CROSS JOIN LATERAL textsim._char_runs(f.form, c.shingle_length) r (run)
+    WHERE c.unit = 'char'
     UNION ALL
-    SELECT array_to_string(w.ids[i:i + n - 1], ' ')
+    SELECT array_to_string(w.ids[i:i + c.shingle_length - 1], ' ')
     FROM (SELECT array(SELECT unnest(word_ids)) AS ids OFFSET 0) w  -- a slice of the parameter would copy it all
-    CROSS JOIN generate_series(1, greatest(cardinality(w.ids) - n + 1, 1)) i
-    WHERE unit = 'word' AND word_ids IS NOT NULL
+    CROSS JOIN generate_series(1, greatest(cardinality(w.ids) - c.shingle_length + 1, 1)) i
+    WHERE c.unit = 'word' AND word_ids IS NOT NULL
     UNION ALL
     SELECT s.shingle
     FROM unnest(textsim._shingles_of(array(
-        SELECT coalesce(w.id::text, '=' || u.word)
-        FROM unnest(string_to_array(form, ' ')) WITH ORDINALITY u (word, place)
-        LEFT JOIN textsim.word w ON w.hash = hashtextextended(u.word COLLATE "C", 0) AND w.word = u.word COLLATE "C"
-        ORDER BY u.place), n, ' ')) s (shingle)
-    WHERE unit = 'word' AND word_ids IS NULL;
+        SELECT CASE WHEN u.number > 0 THEN u.number::text ELSE '=' || u.word END
+        FROM unnest(string_to_array(form, ' '), textsim._stored_numbers(c.id, NULL, form))
+            WITH ORDINALITY u (word, number, place)
+        ORDER BY u.place), c.shingle_length, ' ')) s (shingle)
+    WHERE c.unit = 'word' AND word_ids IS NULL;
 END;
 
 -- Whether two sets of this number of shingles surely have no room in one tsvector. A character has a byte or
@@ -100,32 +119,35 @@ RETURN shingles::bigint * n * CASE unit WHEN 'word' THEN 11 ELSE 1 END > 500000;
 
 -- The distinct shingles of a document; NULL if a union of two such sets might have no room in a tsvector.
 -- The union of two sets is a concatenation of tsvectors, which merges two sorted lists in one pass.
-CREATE OR REPLACE FUNCTION textsim._shingle_set(word_ids integer[], form text, unit text, n integer) RETURNS tsvector
+CREATE OR REPLACE FUNCTION textsim._shingle_set(c textsim.corpus, word_ids integer[], form text) RETURNS tsvector
 LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
-    IF unit = 'word' AND word_ids IS NOT NULL THEN
+    IF c.unit = 'word' AND word_ids IS NOT NULL THEN
         -- An id has at most ten digits.
-        RETURN CASE WHEN n <= 180 AND 11 * n::bigint * cardinality(word_ids) <= 500000 THEN
-            array_to_tsvector(array(SELECT s FROM textsim._shingle_texts(word_ids, NULL, 'word', n) s)) END;
+        RETURN CASE WHEN c.shingle_length <= 180 AND 11 * c.shingle_length::bigint * cardinality(word_ids) <= 500000 THEN
+            array_to_tsvector(array(SELECT s FROM textsim._shingle_texts(c, word_ids, NULL) s)) END;
     END IF;
     RETURN (
         SELECT CASE WHEN max(octet_length(s.shingle)) < 2047 AND sum(octet_length(s.shingle)) < 500000
             THEN array_to_tsvector(array_agg(s.shingle)) END
-        FROM (SELECT DISTINCT t COLLATE "C" AS shingle FROM textsim._shingle_texts(word_ids, form, unit, n) t) s);
+        FROM (SELECT DISTINCT t COLLATE "C" AS shingle FROM textsim._shingle_texts(c, word_ids, form) t) s);
 END $$;
 
 -- The exact similarity of two documents from their _compared_shingles(), or from their word ids if these are NULL.
 CREATE OR REPLACE FUNCTION textsim._similarity(
-    a_ids integer[], a_shingles text[], a_count integer, b_ids integer[], b_shingles text[], b_count integer, n integer)
+    c textsim.corpus, a_ids integer[], a_shingles text[], a_count integer,
+    b_ids integer[], b_shingles text[], b_count integer)
 RETURNS double precision
 LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     IF a_shingles IS NULL AND b_shingles IS NULL THEN
-        RETURN textsim._ratio(textsim._count_shared_triples(a_ids, b_ids, n), a_count, b_count);
+        RETURN textsim._ratio(textsim._count_shared_triples(a_ids, b_ids, c.shingle_length), a_count, b_count);
     END IF;
     RETURN textsim._jaccard(
-        coalesce(a_shingles, textsim._shingles_of_form(textsim._normal_form_of(a_ids), 'word', n)),
-        coalesce(b_shingles, textsim._shingles_of_form(textsim._normal_form_of(b_ids), 'word', n)));
+        coalesce(a_shingles, textsim._shingles_of_form(
+            textsim._stored_form(c.id, a_ids, NULL), 'word', c.shingle_length)),
+        coalesce(b_shingles, textsim._shingles_of_form(
+            textsim._stored_form(c.id, b_ids, NULL), 'word', c.shingle_length)));
 END $$;
 
 -- The documents of a corpus that are similar to the given buckets and words, best first.
@@ -150,20 +172,19 @@ BEGIN
         -- The words of the text have no ids yet. Only word shingles up to 3 are compared by word ids, and only
         -- with documents that have them.
         IF own_ids IS NULL AND d.word_ids IS NOT NULL AND c.unit = 'word' AND c.shingle_length <= 3 THEN
-            own_ids := textsim._word_numbers(own_form);
+            own_ids := textsim._stored_numbers(c.id, NULL, own_form);
             own_count := coalesce(
                 own_count, textsim._count_shingles(own_form, own_values, c.unit, c.shingle_length));
         END IF;
         CONTINUE WHEN own_count IS NOT NULL
             AND NOT textsim._may_reach(d.shingle_count, own_count, threshold);
-        shingles := textsim._compared_shingles(d.word_ids, d.normal_form, c.unit, c.shingle_length);
+        shingles := textsim._compared_shingles(c, d.word_ids, d.normal_form);
         IF shingles IS NOT NULL AND own_shingles IS NULL THEN
-            own_shingles := textsim._compared_shingles(
-                CASE WHEN own_form IS NULL THEN own_ids END, own_form, c.unit, c.shingle_length);
+            own_shingles := textsim._compared_shingles(c, CASE WHEN own_form IS NULL THEN own_ids END, own_form);
         END IF;
         score := textsim._similarity(
-            own_ids, CASE WHEN shingles IS NOT NULL THEN own_shingles END, own_count,
-            d.word_ids, shingles, d.shingle_count, c.shingle_length);
+            c, own_ids, CASE WHEN shingles IS NOT NULL THEN own_shingles END, own_count,
+            d.word_ids, shingles, d.shingle_count);
         IF textsim._is_match(score, threshold) THEN
             keys := keys || d.key;
             scores := scores || score;
@@ -265,7 +286,7 @@ BEGIN
         document AS MATERIALIZED (
             SELECT d.id, d.word_ids, d.normal_form, d.shingle_count,
                 CASE WHEN NOT textsim._is_long(d.shingle_count, $3, $4) THEN
-                    textsim._shingle_set(d.word_ids, d.normal_form, $3, $4) END AS shingles
+                    textsim._shingle_set($6, d.word_ids, d.normal_form) END AS shingles
             FROM textsim.%1$I d
             WHERE d.id IN (
                 SELECT p.x FROM candidate p WHERE p.is_copy IS NOT TRUE
@@ -294,7 +315,7 @@ BEGIN
             FROM (
                 SELECT bit_or(d.owner) AS owners
                 FROM long_document d
-                CROSS JOIN LATERAL textsim._shingle_texts(d.word_ids, d.normal_form, $3, $4) t (shingle)
+                CROSS JOIN LATERAL textsim._shingle_texts($6, d.word_ids, d.normal_form) t (shingle)
                 GROUP BY t.shingle COLLATE "C"
             ) s
             GROUP BY s.owners
@@ -314,7 +335,7 @@ BEGIN
         ) m
         WHERE textsim._is_match(m.similarity, $5)
         $query$, 'document_' || c.id)
-    USING xs, ys, c.unit, c.shingle_length, threshold;
+    USING xs, ys, c.unit, c.shingle_length, threshold, c;
 END $$;
 
 -- The work of candidates_of(), because a plpgsql parameter and column cannot both be named key.

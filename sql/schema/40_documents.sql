@@ -122,7 +122,7 @@ BEGIN
         VALUES ('change', c.id, source, ARRAY[key]);
         RETURN 'unchanged';
     END IF;
-    IF form COLLATE "C" = coalesce(stored.normal_form, textsim._normal_form_of(stored.word_ids))
+    IF form COLLATE "C" = textsim._stored_form(c.id, stored.word_ids, stored.normal_form)
         AND part IS NOT DISTINCT FROM stored.part
     THEN
         IF c.keep_for IS NOT NULL AND stored.expires_at IS DISTINCT FROM expires_at THEN

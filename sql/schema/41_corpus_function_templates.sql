@@ -1,5 +1,5 @@
--- The functions of a corpus: _candidates_N and _write_N. They name the tables of the corpus, so that the statements
--- of searches and of new documents are planned once in a session. An upgrade replaces them for each corpus.
+-- The functions of a corpus: _candidates_N and _write_N, and two that read its dictionary. They name the tables of the
+-- corpus, so that the statements of searches and of new documents are planned once in a session. An upgrade replaces them for each corpus.
 --
 -- Each plan takes some 20 kB in every connection that uses the corpus. So these functions have few statements, and
 -- _search() and _store_form() do the rest for all corpora. Statements that are rarer are planned in each call.
@@ -145,13 +145,39 @@ BEGIN
     END IF;
 END $$;
 
+-- The source of a function with the names of the objects of a corpus in place of their patterns.
+CREATE OR REPLACE FUNCTION textsim._name_for(source text, corpus_id integer, functions text[]) RETURNS text
+LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    source := regexp_replace(
+        source, format(E'\\mtextsim\\.(%s)\\M', textsim._corpus_patterns()), E'textsim.\\1_' || corpus_id, 'g');
+    source := replace(source, 'textsim.node_id_seq', format('textsim.node_%s_id_seq', corpus_id));
+    RETURN regexp_replace(
+        source, format(E'\\m(%s)\\(', array_to_string(functions, '|')), format(E'\\1_%s(', corpus_id), 'g');
+END $$;
+
+-- Functions over the patterns of tables, made functions of a corpus over its tables: the statement and body of each.
+CREATE OR REPLACE FUNCTION textsim._functions_like(functions text[], corpus_id integer)
+RETURNS TABLE (name text, statement text, body text)
+LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE ROWS 25 SET search_path = pg_catalog, pg_temp
+SET quote_all_identifiers = off AS $$
+BEGIN
+    RETURN QUERY
+        SELECT format('%s_%s', p.proname, corpus_id),
+            textsim._name_for(pg_get_functiondef(p.oid), corpus_id, functions),
+            textsim._name_for(p.prosrc, corpus_id, functions)
+        FROM pg_proc p WHERE p.pronamespace = 'textsim'::regnamespace AND p.proname = ANY (functions);
+END $$;
+
 -- The functions of a corpus, with the statements that create them; check compares the bodies.
 CREATE OR REPLACE FUNCTION textsim._corpus_functions(c textsim.corpus) RETURNS TABLE (name text, statement text)
-LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE ROWS 2 SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql STABLE PARALLEL SAFE ROWS 4 SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     RETURN QUERY VALUES
         ('_candidates_' || c.id, textsim._filled(textsim._candidates_template(), c)),
         ('_write_' || c.id, textsim._filled(textsim._write_template(), c));
+    RETURN QUERY SELECT f.name, f.statement
+        FROM textsim._functions_like('{_normal_form_of,_word_numbers}', c.id) f;
 END $$;
 
 CREATE OR REPLACE FUNCTION textsim._make_functions(corpus_id integer) RETURNS void

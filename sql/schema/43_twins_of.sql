@@ -74,7 +74,7 @@ BEGIN
             SELECT EXISTS (
                 SELECT FROM textsim.%1$I s
                 WHERE s.key = t.key AND s.part IS NOT DISTINCT FROM t.part AND t.form COLLATE "C"
-                    = coalesce(s.normal_form, textsim._normal_form_of(s.word_ids))
+                    = textsim._stored_form(($4).id, s.word_ids, s.normal_form)
                     -- To write it again makes it count for longer, for which it must have no twin.
                     AND $3 IS NULL
                 OFFSET 0) AS is_unchanged

@@ -201,37 +201,37 @@ END $$;
 
 -- The units of a text as numbers: code points, or word ids with negative numbers for words that are not in the
 -- dictionary. If the word ids are known, the form may be NULL.
-CREATE OR REPLACE FUNCTION textsim._unit_numbers(unit text, form text, word_ids integer[] DEFAULT NULL)
+CREATE OR REPLACE FUNCTION textsim._unit_numbers(c textsim.corpus, form text, word_ids integer[] DEFAULT NULL)
 RETURNS integer[]
 LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
-    IF unit = 'char' THEN
+    IF c.unit = 'char' THEN
         RETURN array(
             SELECT ascii(u.unit)
-            FROM unnest(textsim._units(coalesce(form, textsim._normal_form_of(word_ids)), 'char'))
+            FROM unnest(textsim._units(textsim._stored_form(c.id, word_ids, form), 'char'))
                 WITH ORDINALITY u (unit, place)
             ORDER BY u.place);
     END IF;
-    RETURN coalesce(word_ids, textsim._word_numbers(form));
+    RETURN textsim._stored_numbers(c.id, word_ids, form);
 END $$;
 
 -- The _shared_runs() of a text with a document; the form may be NULL if the dictionary has all words of the text.
 CREATE OR REPLACE FUNCTION textsim._runs_in_document(
-    unit text, numbers integer[], form text, word_ids integer[], normal_form text, least_words integer)
+    c textsim.corpus, numbers integer[], form text, word_ids integer[], normal_form text, least_words integer)
 RETURNS TABLE (words integer, in_a integer, in_b integer)
 LANGUAGE plpgsql STABLE PARALLEL SAFE ROWS 5 SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     both_texts integer[];
 BEGIN
-    IF unit = 'char' OR word_ids IS NOT NULL THEN
+    IF c.unit = 'char' OR word_ids IS NOT NULL THEN
         RETURN QUERY SELECT * FROM textsim._shared_runs(
-            numbers, textsim._unit_numbers(unit, normal_form, word_ids), least_words);
+            numbers, textsim._unit_numbers(c, normal_form, word_ids), least_words);
     ELSE
         -- Numbers of two texts may differ for a word that is not in the dictionary, so both are numbered together. A
         -- place of an array of text is found by reading the array up to it, and of an array of integers at once.
         both_texts := array(
             SELECT dense_rank() OVER (ORDER BY u.word COLLATE "C")::integer
-            FROM unnest(string_to_array(concat(coalesce(form, textsim._normal_form_of(numbers)), ' ', normal_form), ' '))
+            FROM unnest(string_to_array(concat(textsim._stored_form(c.id, numbers, form), ' ', normal_form), ' '))
                 WITH ORDINALITY u (word, place)
             ORDER BY u.place);
         RETURN QUERY SELECT * FROM textsim._shared_runs(
@@ -310,9 +310,9 @@ BEGIN
             AND ($2 IS NULL OR d.part = $2) AND d.id IS DISTINCT FROM $3%3$s
         $query$, 'document_' || c.id, 'passage_' || c.id, textsim._alive(c, 'd'))
     USING fingerprints, part, own_id LOOP
-        numbers := coalesce(numbers, textsim._unit_numbers(c.unit, form, word_ids));
+        numbers := coalesce(numbers, textsim._unit_numbers(c, form, word_ids));
         RETURN QUERY SELECT candidate.key, r.words, r.in_a, r.in_b FROM textsim._runs_in_document(
-            c.unit, numbers, form, candidate.word_ids, candidate.normal_form, least_words) r;
+            c, numbers, form, candidate.word_ids, candidate.normal_form, least_words) r;
     END LOOP;
 END $$;
 
@@ -383,7 +383,7 @@ BEGIN
     IF own.id IS NULL THEN
         RETURN;
     END IF;
-    form := coalesce(own.normal_form, textsim._normal_form_of(own.word_ids));
+    form := textsim._stored_form(c.id, own.word_ids, own.normal_form);
     RETURN QUERY SELECT * FROM textsim._find_passages(
         c, textsim._fingerprints_to_find(c, form, own.part), form, own.word_ids, least_words, own.part, own.id) p
     ORDER BY p.words DESC, p.key COLLATE "C", p.in_document LIMIT max_results;
@@ -538,7 +538,7 @@ BEGIN
             $1, n.numbers, d.normal_form, e.word_ids, e.normal_form, $2) r
         WHERE true%3$s
         $query$, 'passage_' || c.id, 'document_' || c.id, textsim._may_meet(c))
-    USING c.unit, least_words, common, common_parts;
+    USING c, least_words, common, common_parts;
 END $$;
 COMMENT ON FUNCTION textsim.shared_passages(text, integer, integer)
     IS 'Returns the passages of at least min_words words that documents of a corpus share, for all pairs of documents. '
@@ -559,7 +559,7 @@ DECLARE
     query record := textsim._passage_look_up(c, text, language, scope, max_results);
     shingles text[] := textsim._shingles_of_form(query.form, c.unit, c.shingle_length);
     units integer := cardinality(textsim._units(query.form, c.unit));
-    numbers integer[] := textsim._unit_numbers(c.unit, query.form);
+    numbers integer[] := textsim._unit_numbers(c, query.form);
     unit_name text := textsim._unit_name(c.unit);
 BEGIN
     PERFORM textsim._check_given('the threshold', threshold IS NOT NULL);
@@ -575,10 +575,10 @@ BEGIN
     RETURN QUERY EXECUTE format($query$
         SELECT s.key, s.similarity, coalesce((
             SELECT max(r.words)
-            FROM textsim._runs_in_document($3, $9, $10, s.word_ids, s.normal_form, $11) r), 0)
+            FROM textsim._runs_in_document($12, $9, $10, s.word_ids, s.normal_form, $11) r), 0)
         FROM (
             SELECT d.key, d.word_ids, d.normal_form, textsim._count_shared($2, textsim._shingles_of_form(
-                coalesce(d.normal_form, textsim._normal_form_of(d.word_ids)), $3, $4))::double precision
+                textsim._stored_form(($12).id, d.word_ids, d.normal_form), $3, $4))::double precision
                 / cardinality($2) AS similarity
             FROM textsim.%1$I d
             WHERE d.id = ANY (array(SELECT p.document_id FROM textsim.%2$I p WHERE p.fingerprint = ANY ($1)))
@@ -590,7 +590,7 @@ BEGIN
         LIMIT $8
         $query$, 'document_' || c.id, 'passage_' || c.id, textsim._alive(c, 'd'))
     USING query.fingerprints, shingles, c.unit, c.shingle_length, query.part, language,
-        threshold, max_results, numbers, query.form, least_words;
+        threshold, max_results, numbers, query.form, least_words, c;
 END $$;
 COMMENT ON FUNCTION textsim.containing(text, text, double precision, integer, text, text)
     IS 'Returns the documents that contain a text or a part of it, and the exact share of its shingles that each document '

@@ -478,13 +478,13 @@ BEGIN
     RETURN QUERY EXECUTE format($query$
         SELECT k.key, r.key, coalesce(nullif(l.similarity, 2), (
             SELECT textsim._similarity(
-                d.word_ids, textsim._compared_shingles(d.word_ids, d.normal_form, $6, $7), d.shingle_count,
-                e.word_ids, textsim._compared_shingles(e.word_ids, e.normal_form, $6, $7), e.shingle_count, $7)
+                $6, d.word_ids, textsim._compared_shingles($6, d.word_ids, d.normal_form), d.shingle_count,
+                e.word_ids, textsim._compared_shingles($6, e.word_ids, e.normal_form), e.shingle_count)
             FROM textsim.%1$I d JOIN textsim.%1$I e ON e.key = r.key WHERE d.key = k.key))
         FROM (
             SELECT m.document, CASE WHEN $5 = 'kept' THEN m.root
-                ELSE first_value(m.document) OVER (PARTITION BY m.root ORDER BY ($8)[m.document]) END AS kept
-            FROM textsim._cluster($2, $3, $4, $8, $5, $9, $10) m
+                ELSE first_value(m.document) OVER (PARTITION BY m.root ORDER BY ($7)[m.document]) END AS kept
+            FROM textsim._cluster($2, $3, $4, $7, $5, $8, $9) m
         ) g
         JOIN unnest($1) WITH ORDINALITY k (key, number) ON k.number = g.document
         JOIN unnest($1) WITH ORDINALITY r (key, number) ON r.number = g.kept
@@ -492,8 +492,7 @@ BEGIN
             ON l.x = least(g.document, g.kept) AND l.y = greatest(g.document, g.kept)
         WHERE g.document <> g.kept
         $query$, 'document_' || c.id)
-    USING pairs.keys, pairs.lefts, pairs.rights, pairs.similarities, linkage, c.unit, c.shingle_length, ranks,
-        pairs.apart_ends, pairs.apart;
+    USING pairs.keys, pairs.lefts, pairs.rights, pairs.similarities, linkage, c, ranks, pairs.apart_ends, pairs.apart;
 END $$;
 COMMENT ON FUNCTION textsim.duplicates(text, text, double precision, text, text, text, boolean)
     IS 'Returns the documents to remove so that each cluster keeps one document: key, the key that is kept in '

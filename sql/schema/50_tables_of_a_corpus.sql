@@ -3,7 +3,7 @@
 -- The names of the patterns of the tables of corpora, as a regular expression.
 CREATE OR REPLACE FUNCTION textsim._corpus_patterns() RETURNS text
 LANGUAGE sql IMMUTABLE PARALLEL SAFE
-RETURN 'document|band|passage|node|match|crowded|member|cluster|cluster_alias|cluster_event|removed';
+RETURN 'word|document|band|passage|node|match|crowded|member|cluster|cluster_alias|cluster_event|removed';
 
 -- Grant on a relation the rights that are granted on a pattern.
 CREATE OR REPLACE FUNCTION textsim._grant_like(pattern regclass, relation regclass) RETURNS void
@@ -14,7 +14,13 @@ BEGIN
     FOR entry IN
         SELECT a.privilege_type,
             CASE a.grantee WHEN 0 THEN 'PUBLIC' ELSE a.grantee::regrole::text END AS role
-        FROM pg_class c CROSS JOIN aclexplode(c.relacl) a
+        FROM pg_class c
+        CROSS JOIN LATERAL (
+            SELECT x.privilege_type, x.grantee FROM aclexplode(c.relacl) x
+            UNION ALL
+            SELECT format('%s (%I)', x.privilege_type, k.attname), x.grantee
+            FROM pg_attribute k CROSS JOIN aclexplode(k.attacl) x WHERE k.attrelid = c.oid
+        ) a
         WHERE c.oid = pattern AND a.grantee <> c.relowner
     LOOP
         EXECUTE format('GRANT %s ON TABLE %s TO %s', entry.privilege_type, relation, entry.role);
@@ -63,23 +69,25 @@ DECLARE
 BEGIN
     RETURN QUERY
         SELECT 'table', format('%s_%s', t.pattern, c.id), format(
-            'CREATE TABLE textsim.%I (LIKE textsim.%I INCLUDING ALL) INHERITS (textsim.corpus_table) WITH (%s)%s',
+            'CREATE TABLE textsim.%I (LIKE textsim.%I INCLUDING ALL) INHERITS (textsim.corpus_table)%s%s',
             format('%s_%s', t.pattern, c.id), t.pattern, t.options, t.changes)
         FROM (VALUES
+            ('word', '', ''),
             -- Two documents of up to about 900 words fit into a page. Longer word arrays are stored out of line.
-            ('document', 'toast_tuple_target = 4080', concat(
+            ('document', ' WITH (toast_tuple_target = 4080)', concat(
                 CASE WHEN c.bands IS NULL THEN
                     format('; ALTER TABLE textsim.%I ALTER signature TYPE integer[]', document) END,
                 CASE WHEN c.scoped THEN format('; ALTER TABLE textsim.%I ALTER scope SET NOT NULL', document) END)),
             -- Vacuum sooner than by default: with one dead row in five, the index is twice as large.
-            ('band', 'autovacuum_vacuum_scale_factor = 0.05', ''),
-            ('passage', 'autovacuum_vacuum_scale_factor = 0.05', '')) t (pattern, options, changes)
+            ('band', ' WITH (autovacuum_vacuum_scale_factor = 0.05)', ''),
+            ('passage', ' WITH (autovacuum_vacuum_scale_factor = 0.05)', '')) t (pattern, options, changes)
         WHERE t.pattern <> 'passage' OR c.passages IS NOT NULL;
     RETURN QUERY
         SELECT 'index', format('%s_%s_%s', i.pattern, c.id, i.suffix), format(
             'CREATE %sINDEX %I ON textsim.%I USING btree (%s)', i.uniqueness,
             format('%s_%s_%s', i.pattern, c.id, i.suffix), format('%s_%s', i.pattern, c.id), i.columns)
         FROM (VALUES
+            ('word', 'id', 'UNIQUE ', 'id', true), ('word', 'hash', 'UNIQUE ', 'hash', true),
             ('document', 'id', 'UNIQUE ', 'id', true), ('document', 'key', 'UNIQUE ', 'key', true),
             ('document', 'expires', '', 'expires_at', c.keep_for IS NOT NULL),
             ('band', 'bucket', '', 'bucket, document_id) WITH (deduplicate_items=off', true),
@@ -201,18 +209,17 @@ END $$;
 CREATE OR REPLACE FUNCTION textsim._drop_relations(corpus_id integer) RETURNS void
 LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
-    document_table text := format('document_%s', corpus_id);
-    band_table text := format('band_%s', corpus_id);
     kind text;
 BEGIN
     PERFORM textsim._refuse_views(corpus_id);
     PERFORM textsim._lock_relations(corpus_id);
     PERFORM textsim._drop_tracking(corpus_id);
-    EXECUTE format('DROP TABLE textsim.%I, textsim.%I', band_table, document_table);
+    EXECUTE format('DROP TABLE textsim.%I, textsim.%I, textsim.%I',
+        'band_' || corpus_id, 'document_' || corpus_id, 'word_' || corpus_id);
     IF to_regclass('textsim.passage_' || corpus_id) IS NOT NULL THEN
         EXECUTE format('DROP TABLE textsim.%I', 'passage_' || corpus_id);
     END IF;
-    FOREACH kind IN ARRAY ARRAY['candidates', 'write'] LOOP
+    FOREACH kind IN ARRAY ARRAY['candidates', 'write', 'normal_form_of', 'word_numbers'] LOOP
         EXECUTE format('DROP FUNCTION textsim.%I', format('_%s_%s', kind, corpus_id));
     END LOOP;
     -- Keep the changes of a table that has moved to a rebuilt corpus: they must be indexed there.

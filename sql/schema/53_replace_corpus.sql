@@ -21,7 +21,7 @@ BEGIN
         -- A corpus that has passages from now on gives the rights to its band rows on its fingerprints.
         coalesce(to_regclass(format('textsim.%I', part || '_' || old)), format('textsim.%I', 'band_' || old)::regclass),
         to_regclass(format('textsim.%I', part || '_' || new)))
-    FROM unnest(ARRAY['document', 'band', 'passage']) part;
+    FROM unnest(ARRAY['word', 'document', 'band', 'passage']) part;
     PERFORM textsim._grant_ids(new);
     -- A waiting writer has computed signatures for the old corpus. It must fail, or its documents are lost.
     EXECUTE format(

@@ -113,8 +113,8 @@ BEGIN
             WHERE n.shingle_count <> o.shingle_count OR n.part IS DISTINCT FROM o.part
                 OR n.signature <> o.signature
                 OR NOT coalesce(n.word_ids = o.word_ids, n.normal_form = o.normal_form,
-                    coalesce(n.normal_form, textsim._normal_form_of(n.word_ids))
-                        = coalesce(o.normal_form, textsim._normal_form_of(o.word_ids)))
+                    textsim._stored_form(TG_ARGV[0]::integer, n.word_ids, n.normal_form)
+                        = textsim._stored_form(TG_ARGV[0]::integer, o.word_ids, o.normal_form))
             ORDER BY o.id);
     ELSE
         RAISE EXCEPTION 'corpus "%" is tracked, so its table cannot be truncated',
@@ -191,37 +191,19 @@ BEGIN
     PERFORM textsim._make_tracking_functions(corpus_id);
 END $$;
 
--- The source of a function with the names of the objects of a corpus in place of their patterns.
-CREATE OR REPLACE FUNCTION textsim._name_for(source text, corpus_id integer, functions text[]) RETURNS text
-LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
-BEGIN
-    source := regexp_replace(
-        source, format(E'\\mtextsim\\.(%s)\\M', textsim._corpus_patterns()), E'textsim.\\1_' || corpus_id, 'g');
-    source := replace(source, 'textsim.node_id_seq', format('textsim.node_%s_id_seq', corpus_id));
-    RETURN regexp_replace(
-        source, format(E'\\m(%s)\\(', array_to_string(functions, '|')), format(E'\\1_%s(', corpus_id), 'g');
-END $$;
-
 -- The functions of a tracked corpus, the statement and the body of each; check compares the bodies.
 CREATE OR REPLACE FUNCTION textsim._tracking_functions(corpus_id integer)
 RETURNS TABLE (name text, statement text, body text)
-LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE ROWS 25 SET search_path = pg_catalog, pg_temp
-SET quote_all_identifiers = off AS $$
-DECLARE
-    patterns text[] := ARRAY[
+LANGUAGE sql STABLE STRICT PARALLEL SAFE ROWS 25
+BEGIN ATOMIC
+    SELECT f.name, f.statement, f.body FROM textsim._functions_like(ARRAY[
         '_hashes_of', '_move_to_nodes', '_find_matches', '_judged_links', '_with_judged', '_find_links',
         '_store_links', '_place_judged', '_connected_nodes', '_group_nodes', '_nodes_after_kept',
         '_kept_neighbours', '_followers',
         '_kept_groups', '_lost_parts', '_joined_groups', '_with_clusters', '_with_judged_clusters', '_touching_nodes',
         '_regrouped_nodes', '_complete_groups', '_store_groups', '_update_batch',
-        '_log_whole_clusters', '_mend_tracked'];
-BEGIN
-    RETURN QUERY
-        SELECT format('%s_%s', p.proname, corpus_id),
-            textsim._name_for(pg_get_functiondef(p.oid), corpus_id, patterns),
-            textsim._name_for(p.prosrc, corpus_id, patterns)
-        FROM pg_proc p WHERE p.pronamespace = 'textsim'::regnamespace AND p.proname = ANY (patterns);
-END $$;
+        '_log_whole_clusters', '_mend_tracked'], $1) f;
+END;
 
 CREATE OR REPLACE FUNCTION textsim._make_tracking_functions(corpus_id integer) RETURNS void
 LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$

@@ -279,17 +279,17 @@ DECLARE
 BEGIN
     -- Insert in the order of the hashes, so that two writers cannot deadlock.
     EXECUTE format($query$
-        INSERT INTO textsim.word (hash, word)
+        INSERT INTO textsim.%2$I (hash, word)
         SELECT DISTINCT ON (n.hash) n.hash, n.word
         FROM (
             SELECT hashtextextended(w.word COLLATE "C", 0) AS hash, w.word
-            FROM textsim.%I d CROSS JOIN LATERAL unnest(string_to_array(d.normal_form, ' ')) w (word)
+            FROM textsim.%1$I d CROSS JOIN LATERAL unnest(string_to_array(d.normal_form, ' ')) w (word)
             WHERE d.key = ANY ($1) AND d.word_ids IS NULL
         ) n
-        WHERE NOT EXISTS (SELECT FROM textsim.word k WHERE k.hash = n.hash)
+        WHERE NOT EXISTS (SELECT FROM textsim.%2$I k WHERE k.hash = n.hash)
         ORDER BY n.hash
         ON CONFLICT (hash) DO NOTHING
-        $query$, 'document_' || c.id) USING keys;
+        $query$, 'document_' || c.id, 'word_' || c.id) USING keys;
 END $$;
 
 -- Replace the normal forms of documents by word ids.
@@ -302,20 +302,20 @@ BEGIN
     EXECUTE format($query$
         UPDATE textsim.%1$I d SET word_ids = w.ids, normal_form = NULL
         FROM (
-            SELECT d.id, textsim._word_numbers(d.normal_form) AS ids FROM textsim.%1$I d
+            SELECT d.id, textsim._word_numbers_%2$s(d.normal_form) AS ids FROM textsim.%1$I d
             WHERE d.key = ANY ($1) AND d.word_ids IS NULL FOR UPDATE SKIP LOCKED
         ) w
         WHERE d.id = w.id AND NOT 0 > ANY (w.ids)
-        $query$, 'document_' || c.id) USING keys;
+        $query$, 'document_' || c.id, c.id) USING keys;
     FOR waiting IN EXECUTE format($query$
         SELECT d.key, (
             SELECT min(w.word)
             FROM unnest(string_to_array(d.normal_form, ' ')) w (word)
-            JOIN textsim.word k ON k.hash = hashtextextended(w.word COLLATE "C", 0)
+            JOIN textsim.%2$I k ON k.hash = hashtextextended(w.word COLLATE "C", 0)
                 AND k.word <> w.word COLLATE "C"
         ) AS collision
-        FROM textsim.%I d WHERE d.key = ANY ($1) AND d.word_ids IS NULL
-        $query$, 'document_' || c.id) USING keys
+        FROM textsim.%1$I d WHERE d.key = ANY ($1) AND d.word_ids IS NULL
+        $query$, 'document_' || c.id, 'word_' || c.id) USING keys
     LOOP
         IF waiting.collision IS NOT NULL THEN
             PERFORM textsim._set_aside(c, NULL, waiting.key, format(

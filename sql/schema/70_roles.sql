@@ -30,10 +30,11 @@ RETURN textsim._check_writer((SELECT s.corpus_id FROM textsim.source s WHERE s.i
 CREATE OR REPLACE FUNCTION textsim._grant_writing(role regrole, relations regclass[]) RETURNS void
 LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
-    EXECUTE format('GRANT INSERT, UPDATE, DELETE ON textsim.pending, textsim.worker, textsim.judgement, %s TO %s',
-        array_to_string(relations, ', '), role);
+    EXECUTE format('GRANT INSERT, UPDATE, DELETE ON textsim.pending, textsim.worker, textsim.judgement, %s TO %s', (
+        SELECT string_agg(r::text, ', ') FROM unnest(relations) r WHERE r::text !~ '^textsim.word'), role);
     -- Not the column id: only the sequence gives out ids.
-    EXECUTE format('GRANT INSERT (hash, word) ON textsim.word TO %s', role);
+    EXECUTE format('GRANT INSERT (hash, word) ON %s TO %s', (
+        SELECT string_agg(r::text, ', ') FROM unnest(relations) r WHERE r::text ~ '^textsim.word'), role);
     PERFORM textsim._grant_ids(c.id) FROM textsim.corpus c;
     EXECUTE format('GRANT EXECUTE ON FUNCTION '
         'textsim._prepare_source(text, regclass, name[], name, text, name, name, name, regclass), '
@@ -84,7 +85,7 @@ BEGIN
 END $$;
 COMMENT ON FUNCTION textsim.grant_reader(regrole, text)
     IS 'Lets a role search one corpus and read its judgements. The role can also read what all corpora share: their '
-    'names, the dictionary and the pending keys.';
+    'names and the pending keys.';
 
 CREATE OR REPLACE FUNCTION textsim.grant_writer(role regrole) RETURNS void
 LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$

@@ -106,7 +106,7 @@ BEGIN
     SELECT r.kind, r.name, w.detail, w.remedy
     FROM relation r CROSS JOIN LATERAL (VALUES
         -- The rows of a new band table are missing at the next check, and a rebuild adds them.
-        (r.oid IS NULL, missing, CASE WHEN r.name = 'textsim.document_' || c.id THEN backup ELSE r.statement END),
+        (r.oid IS NULL, missing, CASE WHEN r.name ~ '[.](document|word)_[0-9]+$' THEN backup ELSE r.statement END),
         (r.index <> r.statement, changed, format('DROP INDEX %s; %s', r.name, r.statement)),
         (NOT r.is_valid AND r.index = r.statement, 'it is not valid', 'REINDEX INDEX ' || r.name),
         (r.kind = 'table' AND r.relpersistence = 'u', 'it is unlogged: a crash of the server empties it',

@@ -178,7 +178,7 @@ def test_a_worker_ends_during_a_long_batch(
     with running_process(database_url) as worker:
         # A batch that waits for the dictionary takes the place of a batch that computes for minutes.
         with psycopg.connect(database_url) as blocking:
-            blocking.execute("LOCK TABLE textsim.word IN ACCESS EXCLUSIVE MODE")
+            blocking.execute("LOCK TABLE textsim.word_1 IN ACCESS EXCLUSIVE MODE")
             connection.execute("INSERT INTO article VALUES ('c', 'words that nobody has used')")
             wait_for(lambda: is_waited_for(connection), 60)
             worker.send_signal(signal.SIGTERM)
@@ -193,7 +193,7 @@ def test_a_worker_ends_during_a_long_batch(
 
 def is_waited_for(connection: Connection) -> bool:
     query = (
-        f"SELECT count(*) FROM {LOCKS} WHERE relation = 'textsim.word'::regclass AND NOT granted"
+        f"SELECT count(*) FROM {LOCKS} WHERE relation = 'textsim.word_1'::regclass AND NOT granted"
     )
     row = connection.execute(query).fetchone()
     return row is not None and row[0] > 0

@@ -79,7 +79,9 @@ def documents(connection: Connection, corpus: str) -> list[tuple[str, str]]:
         f"SELECT key, word_ids, normal_form FROM textsim.document_{number}".encode()
     ).fetchall()
     # Words are read after the documents: a worker may be giving documents new words.
-    words = dict(connection.execute("SELECT id, word FROM textsim.word").fetchall())
+    words = dict(
+        connection.execute(f"SELECT id, word FROM textsim.word_{number}".encode()).fetchall()
+    )
     return [
         (key, " ".join(words.get(i, "?") for i in ids) if form is None else form)
         for key, ids, form in rows

@@ -185,6 +185,6 @@ def _documents(db: ts.Database, name: str) -> list[tuple[object, ...]]:
     with psycopg.connect(db.url) as connection:
         document, _ = tables_of(connection, name)
         return connection.execute(
-            "SELECT key, textsim._normal_form_of(word_ids), signature "
+            "SELECT key, textsim._stored_form(1, word_ids, NULL), signature "
             f'FROM {document} ORDER BY key COLLATE "C"'.encode()
         ).fetchall()

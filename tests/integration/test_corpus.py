@@ -78,7 +78,7 @@ def test_adding_unchanged_documents_writes_nothing(corpus: ts.Corpus, database_u
             return [
                 connection.execute("SELECT xmin, ctid, id FROM textsim.document_1").fetchall(),
                 connection.execute("SELECT xmin, ctid FROM textsim.band_1").fetchall(),
-                connection.execute("SELECT id, word FROM textsim.word").fetchall(),
+                connection.execute("SELECT id, word FROM textsim.word_1").fetchall(),
                 connection.execute("SELECT last_value FROM textsim.document_1_id_seq").fetchall(),
             ]
 

@@ -54,7 +54,7 @@ db = ts.connect(url)
 corpus = db.create_corpus("c", shingle="word:2", num_hashes=16)
 corpus.add_many(documents("first"))
 with psycopg.connect(url) as connection:
-    connection.execute("LOCK TABLE textsim.word IN SHARE ROW EXCLUSIVE MODE")
+    connection.execute("LOCK TABLE textsim.word_1 IN SHARE ROW EXCLUSIVE MODE")
     writer = threading.Thread(target=corpus.add_many, args=[[("k", "words that nobody knows yet")]])
     writer.start()
     waiting = (

@@ -31,7 +31,7 @@ KEPT = 500
 WORDS = ["alpha", "beta", "gamma", "delta", "epsilon", "zeta", "eta", "theta"]
 CONFLICTS = (psycopg.errors.SerializationFailure, psycopg.errors.DeadlockDetected)
 SNAPSHOT = """
-SELECT key, coalesce(normal_form, textsim._normal_form_of(word_ids)) FROM textsim.document_1
+SELECT key, textsim._stored_form(1, word_ids, normal_form) FROM textsim.document_1
 WHERE key = ANY (%s)
 """
 KINDS = ("python", "sql", "t", "u", "reads")

@@ -52,7 +52,9 @@ def test_a_write_that_meets_a_serialization_failure_is_repeated(
     """Under REPEATABLE READ a word that another session adds meanwhile causes the failure."""
     url = with_option(db.url, "default_transaction_isolation=repeatable\\ read")
     with psycopg.connect(db.url) as other, ts.connect(url) as strict:
-        insert = "INSERT INTO textsim.word (hash, word) VALUES (hashtextextended('new', 0), 'new')"
+        insert = (
+            "INSERT INTO textsim.word_1 (hash, word) VALUES (hashtextextended('new', 0), 'new')"
+        )
         other.execute(insert.encode())
         same = strict.corpus("c")
         with in_thread(lambda: same.add("a", "something new")) as failures:

@@ -50,7 +50,7 @@ def test_adds_by_sql_with_the_same_new_words_do_not_wait(scene: Scene, level: Is
         "c",
     }
     assert scene.connection.execute(
-        "SELECT count(*), count(DISTINCT word) FROM textsim.word"
+        "SELECT count(*), count(DISTINCT word) FROM textsim.word_1"
     ).fetchall() == [(4, 4)]
 
 
@@ -59,13 +59,13 @@ def test_loads_wait_for_a_word_that_another_process_adds(scene: Scene, ends: str
     """The other process may commit the word, or die before it does."""
     a, b, c = scene.client("a"), scene.client("b"), scene.client("c")
     a.does(
-        a.sql("INSERT INTO textsim.word (hash, word) VALUES (hashtextextended('new', 0), 'new')")
+        a.sql("INSERT INTO textsim.word_1 (hash, word) VALUES (hashtextextended('new', 0), 'new')")
     )
     b.waits(add_many_step(b, ("b", "new words")))
     c.waits(add_many_step(c, ("c", "new words")))
     getattr(a, ends)()
     assert report_counts(b.end()) == report_counts(c.end()) == (1, 0, 0)
-    assert scene.connection.execute("SELECT word FROM textsim.word ORDER BY word").fetchall() == [
+    assert scene.connection.execute("SELECT word FROM textsim.word_1 ORDER BY word").fetchall() == [
         ("new",),
         ("words",),
     ]

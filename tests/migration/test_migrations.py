@@ -87,7 +87,7 @@ def test_a_schema_goes_up_and_down_step_by_step(
     before = fetch_sorted(empty_database_url, corpus_functions)
     schema.upgrade(engine)
     upgraded = fetch_sorted(empty_database_url, corpus_functions)
-    assert len(upgraded) == 2
+    assert len(upgraded) == 4
     assert upgraded != before
     assert any("No row comes back if" in str(row) for row in upgraded)
     with server.database("ENCODING 'UTF8' TEMPLATE template0") as fresh_url:
@@ -167,13 +167,13 @@ def test_the_extension_has_the_revision_of_the_schema() -> None:
 
 STORED = {
     "corpus": "SELECT id, name, threshold, bands, rows, base FROM textsim.corpus",
-    "word": "SELECT * FROM textsim.word",
+    "word": "SELECT * FROM textsim.word_1",
     "document": "SELECT id, key, word_ids, signature, shingle_count FROM textsim.document_1",
     "band": "SELECT * FROM textsim.band_1",
     "sequences": """
         SELECT sequencename, last_value FROM pg_sequences
         WHERE schemaname = 'textsim'
-            AND sequencename IN ('document_1_id_seq', 'document_2_id_seq', 'word_id_seq')
+            AND sequencename IN ('document_1_id_seq', 'document_2_id_seq', 'word_1_id_seq')
     """,
 }
 

@@ -86,7 +86,7 @@ REFUSED_ROWS = [
     ("UPDATE textsim.pending SET kind = 'other'", "pending_check"),
     ("UPDATE textsim.pending SET error = 'none'", "pending_check"),
     (
-        "INSERT INTO textsim.word (hash, word) VALUES (hashtextextended('dog', 0), 'cat')",
+        "INSERT INTO textsim.word_1 (hash, word) VALUES (hashtextextended('dog', 0), 'cat')",
         "word_hash_check",
     ),
 ]

@@ -84,5 +84,7 @@ def test_the_tables_of_a_corpus_have_their_indexes(db: ts.Database) -> None:
         "textsim.band_1 USING btree (bucket, document_id) WITH (deduplicate_items=off)",
         "textsim.document_1 USING btree (id)",
         "textsim.document_1 USING btree (key)",
+        "textsim.word_1 USING btree (hash)",
+        "textsim.word_1 USING btree (id)",
     ]
     corpus.drop()

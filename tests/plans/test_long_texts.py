@@ -86,7 +86,7 @@ class PlansOf:
     def __init__(self, connection: psycopg.Connection[Any]) -> None:
         self.connection = connection
         self.printed: list[str] = []
-        self.large = set(self.oids_of("textsim.word", "textsim.common"))
+        self.large = set(self.oids_of("textsim.word_1", "textsim.common"))
         connection.add_notice_handler(self.keep)
         for name, value in (
             ("client_min_messages", "log"),
@@ -131,7 +131,7 @@ def test_no_statement_compares_all_elements_of_two_arrays(
     changed = [*words[: WORDS - 5], *["other", "words", "at", "the", "end"]]
     text, near = " ".join(words), " ".join(changed)
     with psycopg.connect(db.url, autocommit=True) as connection:
-        connection.execute("VACUUM ANALYZE textsim.word, textsim.common")  # as they are: empty
+        connection.execute("VACUUM ANALYZE textsim.word_1, textsim.common")  # as they are: empty
         plans = PlansOf(connection)
         assert plans.check("SELECT textsim.add('c', 'a', %s)", text) is True
         for _ in range(2):  # first with a document that is stored as text, then with word ids

@@ -18,7 +18,7 @@ CORPUS_FUNCTIONS = r"""
 SELECT p.oid::regprocedure::text, pg_get_functiondef(p.oid), p.proconfig::text[],
     p.provolatile, p.proparallel, p.prosecdef, p.proacl::text
 FROM pg_proc p
-WHERE p.pronamespace = 'textsim'::regnamespace AND p.proname ~ '^_(candidates|write)_\d+$'
+WHERE p.pronamespace = 'textsim'::regnamespace AND p.proname ~ '_\d+$'
 ORDER BY 1
 """
 
@@ -42,13 +42,15 @@ def test_a_corpus_is_created_and_dropped_with_its_functions(
     assert connection.execute(objects).fetchall() == []
     db.create_corpus("python")
     connection.execute("SELECT textsim.create_corpus('sql')")
-    expected = [f"textsim._{action}_{i}" for action in ("candidates", "write") for i in (1, 2)]
+    actions = ("candidates", "normal_form_of", "word_numbers", "write")
+    expected = [f"textsim._{action}_{i}" for action in actions for i in (1, 2)]
     assert names(connection) == expected
     assert connection.execute(objects).fetchall() == [
         (f"{relation}_{i}{suffix}",)
         for relation, suffixes in (
             ("band", ("", "_bucket")),
             ("document", ("", "_id", "_id_seq", "_key")),
+            ("word", ("", "_hash", "_id", "_id_seq")),
         )
         for i in (1, 2)
         for suffix in suffixes
@@ -67,10 +69,9 @@ def test_the_functions_state_volatility_settings_and_rights(
     db: ts.Database, connection: Connection
 ) -> None:
     db.create_corpus("c")
-    volatility = {"candidates": ("s", "s"), "write": ("v", "u")}
     for name, _, settings, volatile, parallel, definer, rights in functions(connection):
         assert settings == expected_settings(name)
-        assert (volatile, parallel) == volatility[name.split("_")[1]]
+        assert (volatile, parallel) == (("v", "u") if "._write_" in name else ("s", "s"))
         assert not definer
         assert rights is None  # the tables are protected, so a call needs no right of its own
 
@@ -83,7 +84,7 @@ def test_creating_the_functions_again_changes_nothing(
     before = functions(connection)
     connection.execute("SELECT textsim._make_functions(c.id) FROM textsim.corpus c")
     assert functions(connection) == before
-    for action in ("candidates", "write"):
+    for action in ("candidates", "normal_form_of", "word_numbers", "write"):
         connection.execute(f"DROP FUNCTION textsim._{action}_1".encode())
     connection.execute("SELECT textsim._make_functions(1)")
     assert functions(connection) == before

@@ -18,7 +18,7 @@ PLANNED_ONCE = re.compile(
 """Matches functions that users or workers call often: their statements are planned once in a session."""
 
 WITHOUT_SCANS = re.compile(
-    r"(?:textsim\.)?(?:_(?:candidates|write)_\d+|_smallest_values|_normal_form_of|_word_numbers"
+    r"(?:textsim\.)?(?:_(?:candidates|write)_\d+|_smallest_values|_normal_form_of(?:_\d+)?|_word_numbers(?:_\d+)?"
     r"|_store_form|_forget_failures|_remove_documents?|_delete_locked|_awaited_twins|_merges|_uncompared|_claim|_ready_entries|_pending_batch|_lease_entries|_delete_entries|_expire"
     r"|_logged_documents|(?:_connected_nodes|_touching_nodes)(?:_\d+)?|_connected_keys|_update_clusters|_waiting|_replaced_ids"
     r"|_change_passage_rows|_chosen_values|_count_documents_of|common_runs|_find_passages|_passages_of|passages"
@@ -157,7 +157,7 @@ def expected_settings(function: str) -> list[str]:
         settings += ["TimeZone=UTC", "DateStyle=ISO"]
     if any(name in function for name in ("_text_of(", "_prepare_source(", "_changes_")):
         settings += TEXT_SETTINGS
-    if re.search(r"(?<!_make)_tracking_functions\(|_prepare_source\(", function):
+    if re.search(r"_functions_like\(|_prepare_source\(", function):
         settings.append("quote_all_identifiers=off")
     return settings
 

@@ -23,8 +23,9 @@ def stored_forms(connection: Connection, corpus: str = "c") -> dict[str, str | N
     documents, _ = tables_of(connection, corpus)
     return dict(
         connection.execute(
-            "SELECT key, coalesce(normal_form, textsim._normal_form_of(word_ids)) "
-            f"FROM {documents}".encode()
+            "SELECT d.key, textsim._stored_form(c.id, d.word_ids, d.normal_form) "
+            f"FROM {documents} d, textsim.corpus c WHERE c.name = %s".encode(),
+            [corpus],
         ).fetchall()
     )
 

@@ -264,7 +264,7 @@ def _documents(connection: Connection) -> dict[str, Stored]:
     """Return all documents that have not expired, by key."""
     ((number,),) = connection.execute(NUMBER.encode()).fetchall()
     statement = (
-        "SELECT key, coalesce(normal_form, textsim._normal_form_of(word_ids)), scope, forced "
+        f"SELECT key, textsim._stored_form({number}, word_ids, normal_form), scope, forced "
         f"FROM textsim.document_{number} WHERE expires_at > now() OR expires_at IS NULL"
     )
     return {

@@ -99,7 +99,7 @@ SELECT current_setting('server_version'), current_setting('server_version_num'):
 _RIGHTS: Final[LiteralString] = """
 SELECT pg_catalog.pg_has_role(n.nspowner, 'USAGE'),
     pg_catalog.has_table_privilege('textsim.pending', 'INSERT'),
-    pg_catalog.has_table_privilege('textsim.word', 'SELECT')
+    pg_catalog.has_table_privilege('textsim.corpus', 'SELECT')
 FROM pg_catalog.pg_namespace n WHERE n.nspname = 'textsim'
 """
 

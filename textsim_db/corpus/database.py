@@ -11,7 +11,7 @@ from sqlalchemy import URL, Engine
 from textsim_db.corpus import Corpus
 from textsim_db.db import addresses, embedded_server, engine as engines, schema, stored_corpus
 from textsim_db.db.connections import renew_after_fork
-from textsim_db.db.dictionary import Dictionary
+from textsim_db.db.dictionary import Dictionaries
 from textsim_db.db.store import Store
 from textsim_db.errors import ConfigurationError, CorpusExists, suggest_settings
 from textsim_db.results import Metric, Source, WorkerState
@@ -44,7 +44,7 @@ class Database:
     def __init__(self, engine: Engine, owned: bool) -> None:
         self._engine = engine
         self._owned = owned
-        self._dictionary = Dictionary(engine)
+        self._dictionaries = Dictionaries(engine)
         renew_after_fork(engine)
 
     def __enter__(self) -> Database:
@@ -105,7 +105,7 @@ class Database:
         stored = stored_corpus.load(self._engine, name)
         if not is_new:
             wanted.check_same(name, stored.config)
-        return Corpus(Store(self._engine, self._dictionary, stored))
+        return Corpus(Store(self._engine, self._dictionaries, stored))
 
     def corpus(self, name: str) -> Corpus:
         """Open a corpus by its name.
@@ -118,7 +118,9 @@ class Database:
             >>> db.corpus("news")
             Corpus('news', shingle='word:3', threshold=0.6, bands=32, rows=4)
         """
-        return Corpus(Store(self._engine, self._dictionary, stored_corpus.load(self._engine, name)))
+        return Corpus(
+            Store(self._engine, self._dictionaries, stored_corpus.load(self._engine, name))
+        )
 
     def manage(self, name: str) -> Corpus:
         """Open a corpus to read its state, or to search once; faster, because no kernels are loaded.
@@ -133,7 +135,7 @@ class Database:
             RecipeError: the corpus was built by another recipe.
         """
         stored = stored_corpus.load(self._engine, name, check_golden=False)
-        return Corpus(Store(self._engine, self._dictionary, stored))
+        return Corpus(Store(self._engine, self._dictionaries, stored))
 
     def drop_corpus(self, name: str) -> None:
         """Remove a corpus with all its documents, even if it was built by another recipe.
@@ -172,7 +174,7 @@ class Database:
         from textsim_db.sync import worker
 
         settings = WorkerSettings(poll, lease, listen, report)
-        return worker.Worker(self._engine, self._dictionary, settings)
+        return worker.Worker(self._engine, self._dictionaries, settings)
 
     def sources(self) -> list[Source]:
         """Return the attached tables of all corpora."""

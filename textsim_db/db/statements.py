@@ -179,7 +179,7 @@ CREATE INDEX IF NOT EXISTS {passage_index} ON {passage} (fingerprint, document_i
 WITH (deduplicate_items = off, fillfactor = 95)
 """
 
-# The dictionary
+# The dictionary of a corpus
 
 # The subquery makes the planner look up each word by the index, even if it expects many rows.
 # COLLATE "C" compares bytes.
@@ -187,26 +187,24 @@ SELECT_WORDS: Final[LiteralString] = """
 /* textsim-db: find words in the dictionary */
 SELECT pg_catalog.array_send(ARRAY(
     SELECT coalesce((
-        SELECT w.id FROM textsim.word w WHERE w.hash = q.hash AND w.word = q.word COLLATE "C"), 0)
+        SELECT w.id FROM {word} w WHERE w.hash = q.hash AND w.word = q.word COLLATE "C"), 0)
     FROM unnest(%s::bigint[], %s::text[]) WITH ORDINALITY q (hash, word, number)
     ORDER BY q.number))
 """
 # All writers insert in the order of the hashes, so that they cannot deadlock.
-_ADD_WORDS: Final[LiteralString] = """
+ADD_NEW_WORDS: Final[LiteralString] = """
 /* textsim-db: add words to the dictionary */
 WITH added AS (
-    INSERT INTO textsim.word (hash, word)
+    INSERT INTO {word} (hash, word)
     SELECT hash, word FROM unnest(%s::bigint[], %s::text[]) q (hash, word) ORDER BY hash
-    {on_conflict}
     RETURNING hash, id
 )
 SELECT pg_catalog.array_send(pg_catalog.array_agg(hash ORDER BY hash)),
     pg_catalog.array_send(pg_catalog.array_agg(id ORDER BY hash))
 FROM added
 """
-ADD_NEW_WORDS: Final[LiteralString] = _ADD_WORDS.format(on_conflict="")
-ADD_MISSING_WORDS: Final[LiteralString] = _ADD_WORDS.format(
-    on_conflict="ON CONFLICT (hash) DO NOTHING"
+ADD_MISSING_WORDS: Final[LiteralString] = ADD_NEW_WORDS.replace(
+    "RETURNING", "ON CONFLICT (hash) DO NOTHING RETURNING"
 )
 # Documents will refer to a word by its id. If a crash lost the word, another word could get the id. So
 # the commit is durable even if the role has set synchronous_commit = off.
@@ -216,9 +214,9 @@ WHERE pg_catalog.current_setting('synchronous_commit') = 'off'
 """
 WORDS_BY_ID: Final[LiteralString] = """
 /* textsim-db: read the dictionary */
-SELECT id, word FROM textsim.word WHERE id = ANY (%s::integer[])
+SELECT id, word FROM {word} WHERE id = ANY (%s::integer[])
 """
-LAST_WORD_ID: Final[LiteralString] = "SELECT coalesce(max(id), 0) FROM textsim.word"
+LAST_WORD_ID: Final[LiteralString] = "SELECT coalesce(max(id), 0) FROM {word}"
 # Writers of one corpus wait here for each other. They hold no other lock while they wait.
 QUEUE_OF_WRITERS: Final[LiteralString] = """
 /* textsim-db: wait for other writers of the corpus */

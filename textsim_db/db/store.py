@@ -20,17 +20,22 @@ from textsim_db.errors import CorpusChanged, CorpusNotFound
 if TYPE_CHECKING:
     from sqlalchemy import Engine
 
-    from textsim_db.db.dictionary import Dictionary
+    from textsim_db.db.dictionary import Dictionaries, Dictionary
     from textsim_db.db.stored_corpus import StoredCorpus
 
 
 @dataclass(frozen=True, slots=True)
 class Store:
-    """A stored corpus, the engine that connects to its database, and the database's dictionary."""
+    """A stored corpus, the engine that connects to its database, and the dictionaries of its corpora."""
 
     engine: Engine
-    dictionary: Dictionary
+    dictionaries: Dictionaries
     corpus: StoredCorpus
+
+    @property
+    def dictionary(self) -> Dictionary:
+        """The dictionary of the corpus."""
+        return self.dictionaries.of(self.corpus.id)
 
 
 INDEX_PATIENCE = "100ms"

@@ -54,7 +54,7 @@ class StoredCorpus:
         {alive} becomes a condition to append: the document d has not expired. It is empty in a corpus
         whose documents never expire.
         """
-        return _named(self.id, self.config.keep_for is not None, text)
+        return named(text, self.id, self.config.keep_for is not None)
 
     def label(self, what: str) -> str:
         """Return the name for a cursor; pg_stat_activity shows only its name."""
@@ -62,10 +62,12 @@ class StoredCorpus:
 
 
 @lru_cache(maxsize=1024)
-def _named(corpus_id: int, expires: bool, text: LiteralString) -> str:
+def named(text: LiteralString, corpus_id: int, expires: bool = False) -> str:
+    """Return SQL as StoredCorpus.statement() does."""
     return (
         sql.SQL(text)
         .format(
+            word=sql.Identifier("textsim", f"word_{corpus_id}"),
             document=sql.Identifier("textsim", f"document_{corpus_id}"),
             band=sql.Identifier("textsim", f"band_{corpus_id}"),
             document_name=sql.Literal(f"textsim.document_{corpus_id}"),

@@ -65,7 +65,7 @@ class WordCache:
     def clear(self) -> None:
         self._count = 0
         self._bytes_used = 0
-        self._table = _empty_table(1 << 12, np.zeros(1 << 14, np.uint8))
+        self._table = _empty_table(1 << 8, np.zeros(1 << 10, np.uint8))
 
     def __len__(self) -> int:
         return self._count

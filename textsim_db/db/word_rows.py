@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from contextlib import suppress
 from functools import partial
-from typing import TYPE_CHECKING, LiteralString
+from typing import TYPE_CHECKING
 
 import numpy as np
 from psycopg import errors as pg
@@ -13,6 +13,7 @@ from sqlalchemy import Engine
 from textsim_db.db import binary_format, binary_rows, statements
 from textsim_db.db.engine import Connection, autocommit, read_rows, transaction
 from textsim_db.db.retries import Attempts
+from textsim_db.db.stored_corpus import named
 from textsim_db.text.run_ahead import ahead
 
 if TYPE_CHECKING:
@@ -27,29 +28,33 @@ BULK_WORDS = 1_000
 """From this number on, new words are a bulk, which the server adds a third faster."""
 
 
-def fetch_ids(engine: Engine, words: Tokens, add: bool) -> Int32Array:
+def fetch_ids(engine: Engine, corpus_id: int, words: Tokens, add: bool) -> Int32Array:
     """Return the ids of words with different hashes, 0 for a word that the dictionary does not have."""
     starts = range(0, len(words.hashes), WORDS_AT_ONCE)
     parts = [part_of(words, slice(start, start + WORDS_AT_ONCE)) for start in starts]
     if not add:
         with autocommit(engine) as connection:
-            return np.concatenate([_select(connection, part) for part in parts])
+            return np.concatenate([_select(connection, corpus_id, part) for part in parts])
     if len(parts) == 1:
-        return _add(engine, words)
-    return np.concatenate([*ahead(parts, partial(_add, engine), WORD_WRITERS, WORD_WRITERS)])
+        return _add(engine, corpus_id, words)
+    add_part = partial(_add, engine, corpus_id)
+    return np.concatenate([*ahead(parts, add_part, WORD_WRITERS, WORD_WRITERS)])
 
 
-def read_texts(engine: Engine, ids: set[int]) -> dict[int, str]:
+def read_texts(engine: Engine, corpus_id: int, ids: set[int]) -> dict[int, str]:
+    """Return the words of ids that the dictionary has."""
     parameters = [binary_format.Array(np.array(sorted(ids), np.int32))]
-    return dict(read_rows(engine, statements.WORDS_BY_ID, parameters, binary=True))
+    statement = named(statements.WORDS_BY_ID, corpus_id)
+    return dict(read_rows(engine, statement, parameters, binary=True))
 
 
-def _add(engine: Engine, words: Tokens) -> Int32Array:
+def _add(engine: Engine, corpus_id: int, words: Tokens) -> Int32Array:
     """Add the missing words, in halves if that exceeds a time limit of the server."""
     ids = np.zeros(len(words.hashes), np.int32)
     for attempt in Attempts(engine, len(ids)):
         with attempt, transaction(engine) as connection:
-            ids[attempt.part] = _select_or_insert(connection, part_of(words, attempt.part))
+            part = part_of(words, attempt.part)
+            ids[attempt.part] = _select_or_insert(connection, corpus_id, part)
     return ids
 
 
@@ -60,36 +65,39 @@ def part_of(tokens: Tokens, chosen: slice | Int64Array) -> Tokens:
     )
 
 
-def _select(connection: Connection, words: Tokens) -> Int32Array:
-    rows = connection.execute(
-        statements.SELECT_WORDS, _parameters(words), prepare=True, binary=True
-    )
+def _select(connection: Connection, corpus_id: int, words: Tokens) -> Int32Array:
+    """Return the id of each word, 0 if the dictionary does not have it."""
+    statement = named(statements.SELECT_WORDS, corpus_id)
+    rows = connection.execute(statement, _parameters(words), prepare=True, binary=True)
     ((ids,),) = rows.fetchall()
     return binary_format.load_int4_array(ids)
 
 
-def _select_or_insert(connection: Connection, words: Tokens) -> Int32Array:
-    ids = _select(connection, words)
+def _select_or_insert(connection: Connection, corpus_id: int, words: Tokens) -> Int32Array:
+    ids = _select(connection, corpus_id, words)
     missing = np.flatnonzero(ids == 0)
     if len(missing):
         connection.execute(statements.DURABLE, prepare=True)
-        ids[missing] = _insert(connection, part_of(words, missing))
+        ids[missing] = _insert(connection, corpus_id, part_of(words, missing))
         # Another writer may have added some of the words meanwhile.
         still_missing = np.flatnonzero(ids == 0)
         if len(still_missing):
-            ids[still_missing] = _select(connection, part_of(words, still_missing))
+            ids[still_missing] = _select(connection, corpus_id, part_of(words, still_missing))
     return ids
 
 
-def _insert(connection: Connection, words: Tokens) -> Int32Array:
-    """Add words; return the id of each, 0 if the dictionary has a word with the same hash already."""
+def _insert(connection: Connection, corpus_id: int, words: Tokens) -> Int32Array:
+    """Add words; return the id of each, 0 if the dictionary has a word with the same hash already.
+
+    Another writer rarely adds words of the same bulk. So the server looks for it only after a failure.
+    """
     if len(words.hashes) >= BULK_WORDS:
         with suppress(pg.UniqueViolation), connection.transaction():
-            return _insert_by(connection, statements.ADD_NEW_WORDS, words)
-    return _insert_by(connection, statements.ADD_MISSING_WORDS, words)
+            return _insert_by(connection, named(statements.ADD_NEW_WORDS, corpus_id), words)
+    return _insert_by(connection, named(statements.ADD_MISSING_WORDS, corpus_id), words)
 
 
-def _insert_by(connection: Connection, statement: LiteralString, words: Tokens) -> Int32Array:
+def _insert_by(connection: Connection, statement: str, words: Tokens) -> Int32Array:
     ids = np.zeros(len(words.hashes), np.int32)
     rows = connection.execute(statement, _parameters(words), prepare=True, binary=True)
     ((hashes, added),) = rows.fetchall()

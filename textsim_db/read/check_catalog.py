@@ -107,7 +107,9 @@ def object_problems(connection: Connection, corpus: StoredCorpus) -> Iterator[Pr
     objects = _problems(connection, corpus.statement(integrity_statements.WRONG_OBJECTS_OF_CORPUS))
     yield from objects
     if not any(problem.kind in ("table", "sequence") for problem in objects):
-        yield from _sequences(connection, corpus.statement(integrity_statements.SEQUENCE_OF_CORPUS))
+        yield from _sequences(
+            connection, corpus.statement(integrity_statements.SEQUENCES_OF_CORPUS)
+        )
         if tracking(connection, corpus) is not None:
             yield from _sequences(
                 connection, corpus.statement(integrity_statements.TRACKING_SEQUENCES)

@@ -64,7 +64,7 @@ def check(store: Store, progress: Callable[[int], None] | None = None) -> list[P
         tracked = tracking(connection, store.corpus)
         checker = _Checker(connection, store.corpus, tracked is not None)
         problems += [
-            *_word_problems(connection),
+            *_word_problems(connection, store.corpus),
             *_document_problems(connection, checker, progress),
             *_forgotten(connection, store.corpus),
             *_row_problems(connection, store),
@@ -91,8 +91,9 @@ def tracking_faults(store: Store) -> list[Problem]:
         return list(faults(connection, store, tracked, checker.suspects))
 
 
-def _word_problems(connection: Connection) -> Iterator[Problem]:
-    for id_, word in connection.execute(integrity_statements.WRONG_WORD_HASHES):
+def _word_problems(connection: Connection, corpus: StoredCorpus) -> Iterator[Problem]:
+    statement = corpus.statement(integrity_statements.WRONG_WORD_HASHES)
+    for id_, word in connection.execute(statement.encode()):
         detail = f'the stored hash is not the hash of "{word[:40]}"'
         yield Problem("word hash", f"word {id_}", detail, FROM_BACKUP)
 
@@ -197,7 +198,9 @@ class _Checker:
         if missing:
             cursor = self._connection.cursor(binary=True)
             parameters = [Array(np.array(missing, np.int32))]
-            self._words.update(cursor.execute(WORDS_BY_ID, parameters).fetchall())
+            self._words.update(
+                cursor.execute(self.corpus.statement(WORDS_BY_ID), parameters).fetchall()
+            )
         self._absent = set(missing) - self._words.keys()
         return self._words
 

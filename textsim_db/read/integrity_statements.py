@@ -7,8 +7,8 @@ from typing import Final, LiteralString, NamedTuple
 # Integrity: these find stored rows that contradict each other.
 
 WRONG_WORD_HASHES: Final[LiteralString] = """
-/* textsim-db: check the dictionary */
-SELECT w.id, w.word FROM textsim.word w WHERE w.hash <> pg_catalog.hashtextextended(w.word, 0)
+/* textsim-db: check corpus {id}: words */
+SELECT w.id, w.word FROM {word} w WHERE w.hash <> pg_catalog.hashtextextended(w.word, 0)
 """
 _CHECKED: Final[LiteralString] = """
 SELECT d.key, d.shingle_count, pg_catalog.array_send(d.word_ids), pg_catalog.array_send(d.signature),
@@ -160,7 +160,6 @@ WHERE pg_catalog.to_regclass(s.name) IS NOT NULL
 
 SHARED_SEQUENCES: Final = _sequences("""
     ('textsim.corpus_id_seq', (SELECT max(id)::bigint FROM textsim.corpus)),
-    ('textsim.word_id_seq', (SELECT max(id)::bigint FROM textsim.word)),
     ('textsim.source_id_seq', (SELECT max(id)::bigint FROM textsim.source)),
     ('textsim.pending_id_seq', (SELECT max(id) FROM textsim.pending))
 """)
@@ -190,9 +189,10 @@ WHERE c.id = {id} AND (c.created_with = '{{}}' OR s.value <> c.created_with -> s
 WRONG_OBJECTS_OF_CORPUS: Final[LiteralString] = (
     "SELECT o.* FROM textsim.corpus c, LATERAL textsim._wrong_objects(c) o WHERE c.id = {id}"
 )
-SEQUENCE_OF_CORPUS: Final = _sequences(
-    "({sequence_name}, (SELECT max(id)::bigint FROM {document}))"
-)
+SEQUENCES_OF_CORPUS: Final = _sequences("""
+    ({sequence_name}, (SELECT max(id)::bigint FROM {document})),
+    ('textsim.word_' || {id} || '_id_seq', (SELECT max(id)::bigint FROM {word}))
+""")
 
 # Integrity of a tracked corpus: its nodes follow from the documents, its matches from the nodes, and its
 # clusters from the matches. Documents that the log names are excused.

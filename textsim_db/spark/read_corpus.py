@@ -19,7 +19,7 @@ from sqlalchemy import Engine
 
 from textsim_db.corpus.database import connect
 from textsim_db.db import stored_corpus
-from textsim_db.db.dictionary import Dictionary
+from textsim_db.db.dictionary import Dictionaries
 from textsim_db.db.engine import database_errors, open_engine, read_rows
 from textsim_db.db.store import Store
 from textsim_db.errors import CorpusChanged
@@ -63,21 +63,21 @@ class Target:
     def opened(self) -> Generator[Store, None, None]:
         """Lend the store of the corpus, and close its connections afterwards.
 
-        Spark runs many tasks in one process. They share the dictionary's cache.
+        Spark runs many tasks in one process. They share the cache of the dictionary.
         """
-        engine, dictionary = _of_call(self.address, self.call)
+        engine, dictionaries = _of_call(self.address, self.call)
         try:
             with database_errors():
-                yield Store(engine, dictionary, stored_corpus.load(engine, self.corpus))
+                yield Store(engine, dictionaries, stored_corpus.load(engine, self.corpus))
         finally:
             engine.dispose()
 
 
 # Another call opens another cache: the database of an address may have been created again meanwhile.
 @lru_cache(maxsize=1)
-def _of_call(address: str, call: str) -> tuple[Engine, Dictionary]:
+def _of_call(address: str, call: str) -> tuple[Engine, Dictionaries]:
     engine = open_engine(address, SPARK_APPLICATION_NAME)
-    return engine, Dictionary(engine)
+    return engine, Dictionaries(engine)
 
 
 PAGE = 1000

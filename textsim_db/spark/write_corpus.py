@@ -14,7 +14,7 @@ import hashlib
 import logging
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 from pyspark.sql import (
@@ -25,7 +25,7 @@ from sqlalchemy import Engine
 
 from textsim_db.corpus.database import connect
 from textsim_db.db import stored_corpus
-from textsim_db.db.dictionary import Dictionary
+from textsim_db.db.dictionary import Dictionaries
 from textsim_db.db.engine import autocommit, database_errors, read_rows
 from textsim_db.db.retries import Attempts
 from textsim_db.db.statements import HAS_DOCUMENTS
@@ -120,7 +120,7 @@ def write(
             return load.into_hidden(config, None)
         if has_documents(database.engine, existing):
             return load.into_existing(existing)
-        with lock_of_rebuilds(Store(database.engine, Dictionary(database.engine), existing)):
+        with lock_of_rebuilds(Store(database.engine, Dictionaries(database.engine), existing)):
             return load.into_hidden(config, existing)
 
 
@@ -181,7 +181,7 @@ class _Load:
     def into_existing(self, corpus: StoredCorpus) -> AddReport:
         """Add or replace documents in a corpus that others may use meanwhile."""
         report = self._run(task_into_existing(Target(self.address, self.name)))
-        settle(Store(self.engine, Dictionary(self.engine), corpus), report.added)
+        settle(Store(self.engine, Dictionaries(self.engine), corpus), report.added)
         return report
 
     def into_hidden(self, config: CorpusConfig, old: StoredCorpus | None) -> AddReport:
@@ -201,7 +201,7 @@ class _Load:
             )
             with _noting_how_to_go_on(self.name):
                 report = self._run(task_into_hidden(Target(self.address, hidden_name), is_resumed))
-            store = Store(self.engine, Dictionary(self.engine), hidden)
+            store = Store(self.engine, Dictionaries(self.engine), hidden)
             stored_corpus.build_band_index(self.engine, hidden)
             settle(store, report.added)
             self._check(report, hidden)
@@ -356,7 +356,7 @@ def replace_empty(store: Store, old: StoredCorpus) -> None:
     copier = _CopierOfNewer(old, store)
     check = TwinCheck(old, store, copier)
     check.compare_all()
-    replace_corpus(Store(store.engine, store.dictionary, old), copier, check)
+    replace_corpus(replace(store, corpus=old), copier, check)
     drop_replaced(store.engine, old)
 
 

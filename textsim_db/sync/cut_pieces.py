@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from sqlalchemy import Engine
 
 from textsim_db.db import stored_corpus
-from textsim_db.db.dictionary import Dictionary
+from textsim_db.db.dictionary import Dictionaries
 from textsim_db.db.engine import Connection, read_rows, transaction
 from textsim_db.db.retries import OUTDATED, Attempts
 from textsim_db.db.schema import check_installed
@@ -40,10 +40,14 @@ class WorkerSources:
     """The usable tables by the id of their source, and their corpora; at most a second old."""
 
     def __init__(
-        self, engine: Engine, dictionary: Dictionary, only_source: int | None, faults: StepFaults
+        self,
+        engine: Engine,
+        dictionaries: Dictionaries,
+        only_source: int | None,
+        faults: StepFaults,
     ) -> None:
         self._engine = engine
-        self._dictionary = dictionary
+        self._dictionaries = dictionaries
         self._only_source = only_source
         self._stores: dict[int, Store | None] = {}
         self._problems: dict[int, set[str]] = {}
@@ -117,7 +121,7 @@ class WorkerSources:
                 except ConfigurationError as error:
                     raise RecipeError(f'corpus "{corpus.name}": {error}') from error
             self._stores[corpus_id] = (
-                None if corpus is None else Store(self._engine, self._dictionary, corpus)
+                None if corpus is None else Store(self._engine, self._dictionaries, corpus)
             )
         return self._stores[corpus_id]
 

@@ -14,7 +14,7 @@ from psycopg import errors as pg
 from sqlalchemy import Engine
 
 from textsim_db.db import stored_corpus
-from textsim_db.db.dictionary import Dictionary
+from textsim_db.db.dictionary import Dictionaries
 from textsim_db.db.engine import configuration_errors, read_rows, transaction
 from textsim_db.db.retries import PASSING, Attempts
 from textsim_db.db.store import Store
@@ -129,10 +129,10 @@ def cluster_of(store: Store, key: str) -> Member | None:
 class OutdatedClusters:
     """The tracked corpora whose documents have changed, and whose clusters this role may write."""
 
-    def __init__(self, engine: Engine, dictionary: Dictionary, faults: StepFaults) -> None:
+    def __init__(self, engine: Engine, dictionaries: Dictionaries, faults: StepFaults) -> None:
         self._engine = engine
         self._faults = faults
-        self._dictionary = dictionary
+        self._dictionaries = dictionaries
         self._due_at = float("-inf")
         self._events_due_at = float("-inf")
         self._failing: set[str] = set()
@@ -202,7 +202,7 @@ class OutdatedClusters:
 
         if waiting < build_clusters.LEAST_DOCUMENTS:
             return 0
-        store = Store(self._engine, self._dictionary, stored_corpus.load(self._engine, name))
+        store = Store(self._engine, self._dictionaries, stored_corpus.load(self._engine, name))
         return build_clusters.build(store, waits=False)
 
     def _set_aside(self, name: str, entry: int, size: int, reason: str) -> None:

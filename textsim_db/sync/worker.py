@@ -28,7 +28,7 @@ from psycopg import errors as pg
 from sqlalchemy import Engine
 
 from textsim_db.db.cancellation import LentConnections
-from textsim_db.db.dictionary import Dictionary
+from textsim_db.db.dictionary import Dictionaries
 from textsim_db.db.engine import database_errors, is_lost, is_trouble, read_rows
 from textsim_db.db.retries import MAX_TRIES, OUTDATED, Attempts, is_timeout, pause_seconds
 from textsim_db.db.store import Store
@@ -64,10 +64,10 @@ class Worker:
     """
 
     def __init__(
-        self, engine: Engine, dictionary: Dictionary, settings: WorkerSettings | None = None
+        self, engine: Engine, dictionaries: Dictionaries, settings: WorkerSettings | None = None
     ) -> None:
         self._engine = engine
-        self._dictionary = dictionary
+        self._dictionaries = dictionaries
         self._settings = settings or WorkerSettings()
         self._claims = Claims(engine, self._settings)
         self._faults = StepFaults(engine)
@@ -75,8 +75,12 @@ class Worker:
         # The caller of attach() waits for the rows of one table only.
         is_for_all = self._settings.only_source is None
         self._expired = ExpiredDocuments(engine, self._faults) if is_for_all else None
-        self._outdated = OutdatedClusters(engine, dictionary, self._faults) if is_for_all else None
-        self._sources = WorkerSources(engine, dictionary, self._settings.only_source, self._faults)
+        self._outdated = (
+            OutdatedClusters(engine, dictionaries, self._faults) if is_for_all else None
+        )
+        self._sources = WorkerSources(
+            engine, dictionaries, self._settings.only_source, self._faults
+        )
         self._stop = Stop()
         self._connections = LentConnections()
         self._progress = Progress()

@@ -1,8 +1,9 @@
 """Copies the documents of a corpus to another corpus with other settings, and then their changes.
 
-Documents keep their word ids and their order, and get new ids from 1. Signatures and buckets are
-computed from the stored words. The versions of the rows show which documents changed since the last
-round. Versions and ids take 16 bytes a document, and 60 bytes while the versions are read.
+Documents keep their order, and get new ids from 1. The new corpus has its own dictionary, with only the
+words in use. Signatures and buckets are computed from the stored words. The versions of the rows show
+which documents changed since the last round. Versions and ids take 16 bytes a document, and 60 bytes
+while the versions are read.
 """
 
 from __future__ import annotations
@@ -15,7 +16,6 @@ import numpy as np
 import psycopg
 
 from textsim_db.db.binary_format import Array
-from textsim_db.db.binary_rows import load_int4_arrays
 from textsim_db.db.engine import autocommit, transaction
 from textsim_db.db.store import Store
 from textsim_db.db.stored_corpus import StoredCorpus
@@ -140,6 +140,7 @@ class CorpusCopier:
         # The old corpus has left out the boilerplate that it knows.
         self._learned = self.new.config.boilerplate_values and not old.config.boilerplate_values
         self._engine = store.engine
+        self._old_dictionary = store.dictionaries.of(old.id)
         self._dictionary = store.dictionary
         self.changed_keys: set[str] | None = None
         """The keys of the documents that are copied from now on, if the caller sets an empty set."""
@@ -202,16 +203,11 @@ class CorpusCopier:
         fetched = cursor.execute(self._old.statement(statements.DOCUMENTS_TO_COPY), [Array(ids)])
         rows = [OldRow(*fields) for fields in fetched]
         columns = [row.word_ids for row in rows], [row.normal_form for row in rows]
-        forms = normal_forms(*columns, self._dictionary)
+        forms = normal_forms(*columns, self._old_dictionary)
         tokens = tokens_of([form.encode() for form in forms])
-        ids_of_words = np.zeros(len(tokens.starts), np.int32)
-        has_ids = np.array([row.normal_form is None for row in rows], np.bool_)
-        word_ids, _ = load_int4_arrays([row.word_ids or b"" for row in rows])
-        ids_of_words[np.repeat(has_ids, np.diff(tokens.word_offsets))] = word_ids
         scopes = [str(row.scope) for row in rows] if self.new.config.scoped else None
         if self._learned:
-            is_left_out = boilerplate_words(tokens, self.new.config)
-            tokens, ids_of_words = leave_out(tokens, is_left_out), ids_of_words[~is_left_out]
+            tokens = leave_out(tokens, boilerplate_words(tokens, self.new.config))
             rows = [
                 row if row.normal_form is None else row._replace(normal_form=form or None)
                 for row, form in zip(rows, tokens.forms(), strict=True)
@@ -223,11 +219,10 @@ class CorpusCopier:
         keys = [row.key for row in rows]
         does_expire = self.new.config.keep_for is not None
         expiries = [row.expires_at for row in rows] if does_expire else None
+        word_ids = self._dictionary.ensure(tokens)
         return Copy(
             rows,
-            Batch(
-                keys, concatenate([]), sketches, [], [], languages, scopes, expiries, ids_of_words
-            ),
+            Batch(keys, concatenate([]), sketches, [], [], languages, scopes, expiries, word_ids),
         )
 
     def _write(self, cursor: Cursor, copy: Copy) -> NewIds:

@@ -91,7 +91,6 @@ WRONG_SCHEMAS = [
     "GRANT EXECUTE ON FUNCTION textsim._release_source TO PUBLIC",
     "DROP TABLE textsim.common",
     "DELETE FROM textsim.installed",
-    "ALTER SEQUENCE textsim.word_id_seq RESTART WITH 3",
     "ALTER SEQUENCE textsim.corpus_id_seq RESTART",
 ]
 

@@ -88,7 +88,7 @@ INVISIBLE = [
     "UPDATE textsim.corpus SET name = 'olds' WHERE id = 1",
     "UPDATE textsim.document_1 SET key = 'b' WHERE key = 'a'",
     without(1, "key = 'a'"),
-    "INSERT INTO textsim.word (hash, word) VALUES (hashtextextended('nowhere', 0), 'nowhere')",
+    "INSERT INTO textsim.word_1 (hash, word) VALUES (hashtextextended('nowhere', 0), 'nowhere')",
     "UPDATE textsim.source SET attached_at = now() - interval '1 year'",
 ]
 
