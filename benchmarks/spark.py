@@ -31,8 +31,6 @@ from benchmarks.harness import Documents, Figures, fresh_database, options, publ
 from textsim_db.text.run_ahead import cut
 
 SAMPLE_SECONDS = 0.5
-WORDS, BYTES = 200, 1500
-"""The words and the bytes of a generated document."""
 EXECUTOR = "CoarseGrainedExecutorBackend"
 """The class whose name is in the command of each executor."""
 PROGRAM = """
@@ -191,12 +189,9 @@ def figures_of(watched: Watched, server: float, outputs: Iterable[Path], count: 
     tables = (pq.read_table(path, columns=["id"]) for path in outputs)
     keys = sorted(key for table in tables for key in table["id"].to_pylist())
     rate = count / watched.seconds
-    per_core_hour = rate * 3600 / (os.cpu_count() or 1)
     return {
         "seconds": watched.seconds,
         "rate": rate,
-        "billion_words": WORDS * per_core_hour / 1e9,
-        "gigabytes": BYTES * per_core_hour / 1e9,
         "processor_us": (watched.processor + server) * 1e6 / count,
         "peak_mb": watched.peak_mb,
         "kept": len(keys),
