@@ -24,7 +24,13 @@ from benchmarks.harness import ROOT, fresh_database, options, publish
 IMPORTS = "import psycopg, sqlalchemy"
 COMMANDS = (
     *("--version", "--help", "status", "corpus list", "query news {text}", "neighbours news {key}"),
-    *("remove news unknown", "pairs news", "check news", "dedupe {file} -o {file}.out"),
+    *("members news {key}", "judge news {key} {other} same", "remove news unknown"),
+    *(
+        "compare {key} {other} --corpus news",
+        "pairs news",
+        "check news",
+        "dedupe {file} -o {file}.out",
+    ),
 )
 
 RUNNER = """
@@ -55,12 +61,14 @@ def main() -> None:
     given = options(__doc__, rounds=5).parse_args()
     documents = [*generate.documents(1000, seed=1)]
     table = [["command", "processor, s", "peak, MB"]]
-    values = {"{key}": documents[7][0], "{text}": documents[7][1]}
+    values = {"{key}": documents[7][0], "{other}": documents[8][0], "{text}": documents[7][1]}
     with TemporaryDirectory() as folder, fresh_database() as bench:
         file = Path(folder, "news.jsonl")
         records = (json.dumps({"id": key, "text": text}) for key, text in documents)
         file.write_text("\n".join(records), encoding="utf-8")
-        bench.db.create_corpus("news").add_many(documents)
+        corpus = bench.db.create_corpus("news")
+        corpus.add_many(documents)
+        corpus.track()
         for command in (IMPORTS, *COMMANDS):
             arguments = [values.get(word, word) for word in command.split()]
             arguments = [word.replace("{file}", str(file)) for word in arguments]

@@ -7,7 +7,7 @@ import os
 import shlex
 import subprocess
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from datetime import datetime, timedelta
 from pathlib import Path
 from types import SimpleNamespace
@@ -92,13 +92,23 @@ COMPUTING = {
     *("boilerplate", "check", "warm", "passages", "contamination"),
 }
 """Commands that compute signatures, as check does for each document. Their help does not."""
+ONE_TEXT = [
+    *("--help", "--version", "status", "corpus list", "corpus show news", "members news a"),
+    *("query news 'the quick brown fox jumps over'", "nearest news fox", "neighbours news a"),
+    *("judge news a b same", "judgements list news", "remove news b"),
+]
+"""Commands of one text or none, which import neither what computes nor SQLAlchemy."""
 SERVE = """
 import json, sys
 from typer.testing import CliRunner
 from textsim_db.cli import app
 for line in sys.stdin:
     result = CliRunner().invoke(app, json.loads(line), prog_name="textsim")
-    heavy = [name for name in ("numba", "numpy", "scipy") if name in sys.modules]
+    heavy = [
+        name
+        for name in ("numba", "numpy", "scipy", "sqlalchemy", "pydantic", "alembic")
+        if name in sys.modules
+    ]
     print(json.dumps([result.exit_code, result.stdout, result.stderr, heavy]), flush=True)
 """
 """A process that runs the other commands, and says which heavy packages are loaded."""
@@ -111,7 +121,7 @@ def named(lines: Iterable[str]) -> set[str]:
 
 
 @pytest.fixture
-def light(database_url: str, tmp_path: Path) -> Iterator[Textsim]:
+def light(database_url: str, tmp_path: Path) -> Iterator[Callable[..., Any]]:
     """Run commands in a process that asserts after each that no heavy package is loaded."""
     paths = {"PYTHONPATH": str(Path(ts.__file__).parents[1]), URL_VARIABLE: database_url}
     with subprocess.Popen(
@@ -128,14 +138,17 @@ def light(database_url: str, tmp_path: Path) -> Iterator[Textsim]:
         def run(*words: str, status: int = 0) -> Any:
             print(json.dumps(words), file=stdin, flush=True)
             code, output, messages, heavy = json.loads(stdout.readline())
-            assert (code, heavy) == (status, []), (words, messages)
-            return SimpleNamespace(stdout=output, stderr=messages)
+            assert code == status, (words, messages)
+            assert not {"numba", "numpy", "scipy"} & {*heavy}, words
+            return SimpleNamespace(stdout=output, stderr=messages, heavy=heavy)
 
         yield run
         stdin.close()
 
 
-def test_every_command_prints_json(textsim: Textsim, light: Textsim, database_url: str) -> None:
+def test_every_command_prints_json(
+    textsim: Textsim, light: Callable[..., Any], database_url: str
+) -> None:
     assert named(line for line, _ in LINES) == COMMANDS - _WITHOUT_JSON - ELSEWHERE
     records = [json.dumps({"id": key, "text": text}) for key, text in NEWS.items()]
     Path("news.jsonl").write_text("\n".join(records))
@@ -167,6 +180,18 @@ def test_every_command_prints_json(textsim: Textsim, light: Textsim, database_ur
         assert all(isinstance(each, dict) for each in objects), line
         if members:
             assert any(members.items() <= each.items() for each in objects), (line, objects)
+
+
+def test_a_command_of_one_text_imports_only_the_driver(
+    light: Callable[..., Any], textsim: Textsim
+) -> None:
+    assert light("check").heavy == []  # there is no corpus: it reads the catalogue only
+    textsim("corpus", "create", "news", "--threshold", "0.5", "--recall", "1")
+    records = [json.dumps({"id": key, "text": text}) for key, text in NEWS.items()]
+    textsim("index", "news", "-", input="\n".join(records))
+    textsim("track", "news")
+    for line in ONE_TEXT:
+        assert light(*shlex.split(line)).heavy == [], line
 
 
 def test_json_stands_for_the_format(textsim: Textsim) -> None:

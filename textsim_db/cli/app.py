@@ -66,7 +66,7 @@ No server is needed: without an address, an embedded PostgreSQL starts by itself
 """The text of textsim without a command: the four commands to begin with."""
 
 
-class CommandGroup(TyperGroup):
+class CommandGroup(logs.SubcommandGroup):
     """The root group: turns errors that a user can cause into messages and exit statuses."""
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
@@ -201,6 +201,7 @@ def _add_common_options(group: typer.Typer) -> None:
             command.callback = logs.postponed(partial(lambda it: it, function), name, text)
         command.cls = logs.Command if command.name in _WITHOUT_JSON else json_option.JsonCommand
     for part in group.registered_groups:
+        part.cls = logs.SubcommandGroup
         if part.typer_instance is not None:
             _add_common_options(part.typer_instance)
 

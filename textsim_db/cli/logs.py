@@ -18,7 +18,7 @@ from typing import Annotated, Any
 
 import typer
 import typer.main
-from typer.core import TyperCommand
+from typer.core import TyperCommand, TyperGroup
 
 from textsim_db.errors import shown, suggestion
 
@@ -159,8 +159,7 @@ def declare_options(
 @cache
 def declared_by(function: Callable[..., None]) -> list[Any]:
     """Return the options that a function declares."""
-    parameters: list[Any] = _command_of(function).params
-    return parameters
+    return without_pydantic(_command_of(function).params)
 
 
 @cache
@@ -168,10 +167,7 @@ def _command_of(function: Callable[..., None]) -> Any:
     """Return the command that Typer makes of a function."""
     app = typer.Typer(add_completion=False)
     app.command()(function)
-    command = typer.main.get_command(app)
-    for parameter in command.params:
-        _read_without_pydantic(parameter)
-    return command
+    return typer.main.get_command(app)
 
 
 class _ValueReader:
@@ -186,13 +182,16 @@ class _ValueReader:
         return None if value is None else self.parser(value)
 
 
-def _read_without_pydantic(parameter: Any) -> None:
-    described = getattr(parameter, "type_descriptor", None)
-    if described is None:  # this version of Typer does not use Pydantic
-        return
-    parser = described.parameter_info.parser
-    if parser or described.annotation in (str, list[str]):
-        parameter._runtime_param = _ValueReader(parser or str)
+def without_pydantic(parameters: list[Any]) -> list[Any]:
+    """Return the parameters, which read texts and what we parse ourselves without Pydantic."""
+    for parameter in parameters:
+        described = getattr(parameter, "type_descriptor", None)  # older versions of Typer have none
+        if described is not None:
+            plain = {str: str, list[str]: str, bool: bool}.get(described.annotation)
+            parser = described.parameter_info.parser or plain
+            if parser is not None:
+                parameter._runtime_param = _ValueReader(parser)
+    return parameters
 
 
 def check_repeated(command: Any, ctx: Any, args: list[str]) -> None:
@@ -213,6 +212,13 @@ def postponed(
     placeholder.__name__, placeholder.__doc__ = name, text
     placeholder.load = cache(load)  # type: ignore[attr-defined]
     return placeholder
+
+
+class SubcommandGroup(TyperGroup):
+    """A group of commands, which starts without Pydantic."""
+
+    def get_params(self, ctx: Any) -> list[Any]:
+        return without_pydantic(super().get_params(ctx))
 
 
 class Command(TyperCommand):
@@ -245,7 +251,8 @@ class Command(TyperCommand):
         return super().parse_args(ctx, args)
 
     def get_params(self, ctx: Any) -> list[Any]:
-        return [*super().get_params(ctx), *declared_by(declare_options)]
+        own = without_pydantic(super().get_params(ctx))  # --help too
+        return [*own, *declared_by(declare_options)]
 
     def invoke(self, ctx: Any) -> Any:
         log_options.command = ctx.command_path.partition(" ")[2]

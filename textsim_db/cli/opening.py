@@ -30,12 +30,16 @@ if TYPE_CHECKING:
 Result = TypeVar("Result")
 
 
-def connect(database_url: str | None) -> Database:
-    """Open the database of the options; pg_stat_activity shows the name of the command."""
-    from textsim_db.corpus.database import connect
+def connect(database_url: str | None, is_brief: bool = True) -> Database:
+    """Open the database of the options; pg_stat_activity shows the name of the command.
 
+    is_brief: few threads use the database at once.
+    """
+    from textsim_db.corpus import database
+
+    open_database = database.connect_briefly if is_brief else database.connect
     with name_origin(database_url, ConfigurationError, DatabaseUnavailable):
-        return connect(database_url, f"textsim-db {log_options.command}".rstrip())
+        return open_database(database_url, f"textsim-db {log_options.command}".rstrip())
 
 
 @contextmanager

@@ -134,7 +134,7 @@ def _corpus(
 ) -> Iterator[Reviewed]:
     from textsim_db.review.corpus_documents import CorpusDocuments, attached_source
 
-    with connect(database_url) as db:
+    with connect(database_url, is_brief=False) as db:
         source = None if table is None else attached_source(db.sources(), table, name)
         corpus = db.corpus(source.corpus if source is not None else str(name))
         yield CorpusDocuments(corpus, threshold, source)

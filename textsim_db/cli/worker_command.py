@@ -104,7 +104,7 @@ def worker(
     if poll is None:
         poll = _LISTEN_POLL_SECONDS if listen else POLL_SECONDS
     configure(logging.WARNING if quiet else logging.INFO)
-    with connect(database_url) as db:
+    with connect(database_url, is_brief=False) as db:
         work = WorkLog()
         indexer = db.worker(poll, lease, listen, work.add)
         with _stopped_by_signals(indexer), _metrics_served(db, indexer, metrics_host, metrics_port):

@@ -6,10 +6,8 @@ import os
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Unpack
 
-from sqlalchemy import URL, Engine
-
 from textsim_db.corpus import Corpus
-from textsim_db.db import addresses, embedded_server, engine as engines, schema, stored_corpus
+from textsim_db.db import embedded_server, engine as engines, schema, stored_corpus
 from textsim_db.db.connections import renew_after_fork
 from textsim_db.db.dictionary import Dictionaries
 from textsim_db.db.store import Store
@@ -22,6 +20,8 @@ from textsim_db.sync.worker_state import LEASE_SECONDS, POLL_SECONDS, WorkerSett
 from textsim_db.write.temporary_corpora import check_not_reserved, is_temporary
 
 if TYPE_CHECKING:
+    from sqlalchemy import URL, Engine
+
     from textsim_db.sync.worker import Worker
 
 
@@ -54,11 +54,15 @@ class Database:
         self.close()
 
     def __repr__(self) -> str:
+        from textsim_db.db import addresses
+
         return f"Database({addresses.public_url(self._engine.url)!r})"
 
     @property
     def url(self) -> str:
         """The address of the database for psql and other clients, with the password."""
+        from textsim_db.db import addresses
+
         return addresses.plain_url(self._engine.url)
 
     @property
@@ -219,7 +223,17 @@ def connect(
         >>> import textsim_db
         >>> db = textsim_db.connect()
     """
-    engine, ours, is_embedded = resolve(address, application_name)
+    return _opened(*resolve(address, application_name))
+
+
+def connect_briefly(address: str | None, application_name: str) -> Database:
+    """Open a database for one command: SQLAlchemy is imported only if something needs its engine."""
+    from textsim_db.db import light_engine
+
+    return _opened(*resolve(address, application_name, light_engine.open_engine))
+
+
+def _opened(engine: Engine, ours: bool, is_embedded: bool) -> Database:
     try:
         if is_embedded:
             schema.ensure_installed(engine)
@@ -252,19 +266,23 @@ def install(address: str | URL | Engine | None = None) -> str:
 
 
 def resolve(
-    address: str | URL | Engine | None, application_name: str = engines.APPLICATION_NAME
+    address: str | URL | Engine | None,
+    application_name: str = engines.APPLICATION_NAME,
+    open_engine: Callable[[str, str], Engine] = engines.open_engine,
 ) -> tuple[Engine, bool, bool]:
     """Return an engine for an address, whether we must close it, and whether it is embedded."""
-    if isinstance(address, Engine):
-        return engines.check_engine(address), False, False
-    if isinstance(address, URL):
-        address = address.render_as_string(hide_password=False)
     if address is not None and not isinstance(address, str):
-        raise ConfigurationError(
-            f"the address is of type {type(address).__name__}; expected a URL or a SQLAlchemy engine"
-        )
+        from sqlalchemy import URL, Engine
+
+        if isinstance(address, Engine):
+            return engines.check_engine(address), False, False
+        if not isinstance(address, URL):
+            raise ConfigurationError(
+                f"the address is of type {type(address).__name__}; expected a URL or a SQLAlchemy engine"
+            )
+        address = address.render_as_string(hide_password=False)
     engines.check_application_name(application_name)
     address = address or os.environ.get(URL_VARIABLE)
     if address:
-        return engines.open_engine(address, application_name), True, False
-    return engines.open_engine(embedded_server.start(), application_name), True, True
+        return open_engine(address, application_name), True, False
+    return open_engine(embedded_server.start(), application_name), True, True

@@ -12,6 +12,7 @@ from __future__ import annotations
 import os
 import select
 import socket
+import sys
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from operator import attrgetter
@@ -19,18 +20,18 @@ from typing import TYPE_CHECKING, Any, cast
 from weakref import WeakSet
 
 import psycopg
-import sqlalchemy
 from psycopg import errors as pg, pq
 from psycopg.adapt import Dumper
 from psycopg.rows import tuple_row
-from sqlalchemy import Engine
-from sqlalchemy.pool import PoolProxiedConnection
 
 from textsim_db.db import cancellation
 from textsim_db.db.cancellation import LentConnections
 from textsim_db.errors import ConfigurationError
 
 if TYPE_CHECKING:
+    from sqlalchemy import Engine
+    from sqlalchemy.pool import PoolProxiedConnection
+
     from textsim_db.db.binary_format import Array, Moment, TextArray
 
 
@@ -172,11 +173,19 @@ def adapted(lent: PoolProxiedConnection, autocommit: bool = True) -> Iterator[Co
             lent.invalidate()
 
 
+def errors_of_sqlalchemy(name: str) -> tuple[type[Any], ...]:
+    """Return a class of errors, to catch it; none if nothing has imported SQLAlchemy yet."""
+    module = sys.modules.get("sqlalchemy.exc")
+    return () if module is None else (getattr(module, name),)
+
+
 def connect(engine: Engine) -> PoolProxiedConnection:
     """Return a connection of the pool without changes; raises the driver's errors."""
     try:
         return engine.raw_connection()
-    except sqlalchemy.exc.DBAPIError as error:
+    except psycopg.Error:
+        raise
+    except errors_of_sqlalchemy("DBAPIError") as error:
         raise cast("psycopg.Error", error.orig) from error
     except (AssertionError, LookupError, TypeError) as error:
         # On its first connection an engine reads the server's version, which fails with such settings.

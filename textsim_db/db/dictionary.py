@@ -12,14 +12,14 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 from weakref import WeakSet
 
-from sqlalchemy import Engine
-
 from textsim_db.db import statements
 from textsim_db.db.engine import read_rows
 from textsim_db.db.stored_corpus import named
 from textsim_db.errors import DatabaseError
 
 if TYPE_CHECKING:
+    from sqlalchemy import Engine
+
     from textsim_db.db.word_cache import WordCache
     from textsim_db.text.numba_compiler import Int32Array
     from textsim_db.text.tokens import Tokens

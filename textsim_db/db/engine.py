@@ -3,23 +3,20 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, LiteralString, cast
 
 import psycopg
-import sqlalchemy
 from psycopg import errors as pg, sql
-from sqlalchemy import Engine
-from sqlalchemy.pool import AssertionPool, SingletonThreadPool, StaticPool
 
 from textsim_db.db import cancellation, connections, statements
-from textsim_db.db.addresses import sqlalchemy_url
-from textsim_db.db.connections import ENCODING, lend
+from textsim_db.db.connections import ENCODING, errors_of_sqlalchemy, lend
 from textsim_db.errors import ConfigurationError, DatabaseError, DatabaseUnavailable, on_one_line
 
 if TYPE_CHECKING:
     from psycopg.abc import Params
+    from sqlalchemy import Engine
 
 Connection = connections.Connection
 APPLICATION_NAME = "textsim-db"
@@ -28,7 +25,6 @@ MAX_CONNECTIONS = 25
 
 If the pool closed the connections of many threads, each next call would open and plan its own again.
 """
-_SINGLE_CONNECTION_POOLS = (AssertionPool, SingletonThreadPool, StaticPool)
 
 # Times after which a silent host counts as lost, in seconds; tcp_user_timeout is in milliseconds. The
 # defaults are minutes or hours.
@@ -58,13 +54,12 @@ _TROUBLE = (
 
 def open_engine(address: str, application_name: str = APPLICATION_NAME) -> Engine:
     """Return an engine for an address, without connecting."""
+    import sqlalchemy
+
+    from textsim_db.db.addresses import sqlalchemy_url
+
     url = sqlalchemy_url(address)
-    arguments = {"fallback_application_name": application_name} | _SILENCE
-    if "PGCONNECT_TIMEOUT" in os.environ:
-        del arguments["connect_timeout"]
-    arguments = {name: value for name, value in arguments.items() if name not in url.query}
-    # This overrides the address, PGCLIENTENCODING and ALTER ROLE SET.
-    arguments["client_encoding"] = ENCODING.decode()
+    arguments = connect_arguments(application_name, url.query)
     # The connection that was used last is lent first: its plans and catalogue are in memory.
     engine = sqlalchemy.create_engine(
         url, pool_size=MAX_CONNECTIONS, max_overflow=0, pool_use_lifo=True, connect_args=arguments
@@ -76,6 +71,16 @@ def open_engine(address: str, application_name: str = APPLICATION_NAME) -> Engin
         connection.prepare_threshold = connections.prepare_threshold(connection, record.info)
 
     return engine
+
+
+def connect_arguments(application_name: str, given: Container[str]) -> dict[str, str]:
+    """Return the arguments of each connection, without those that the address gives."""
+    arguments = {"fallback_application_name": application_name} | _SILENCE
+    if "PGCONNECT_TIMEOUT" in os.environ:
+        del arguments["connect_timeout"]
+    arguments = {name: value for name, value in arguments.items() if name not in given}
+    # This overrides the address, PGCLIENTENCODING and ALTER ROLE SET.
+    return arguments | {"client_encoding": ENCODING.decode()}
 
 
 def check_application_name(name: object) -> None:
@@ -92,12 +97,14 @@ def check_engine(engine: Engine) -> Engine:
     The pool must lend several connections at once, because we add words to the dictionary on another
     connection than documents.
     """
+    from sqlalchemy.pool import AssertionPool, SingletonThreadPool, StaticPool
+
     if engine.dialect.name != "postgresql" or engine.dialect.driver != "psycopg":
         raise ConfigurationError(
             f"the engine uses {engine.dialect.name}+{engine.dialect.driver}; "
             "expected postgresql+psycopg (psycopg 3)"
         )
-    if isinstance(engine.pool, _SINGLE_CONNECTION_POOLS):
+    if isinstance(engine.pool, (AssertionPool, SingletonThreadPool, StaticPool)):
         raise ConfigurationError(
             f"the engine's pool, {type(engine.pool).__name__}, has a single connection; "
             "expected a pool that lends several at once, such as QueuePool or NullPool"
@@ -110,15 +117,15 @@ def database_errors() -> Iterator[None]:
     """Turn the driver's errors into DatabaseUnavailable or DatabaseError, keeping the cause."""
     try:
         yield
-    except sqlalchemy.exc.DBAPIError as error:
+    except psycopg.Error as error:
+        raise translated(error) from error
+    except errors_of_sqlalchemy("DBAPIError") as error:
         raise translated(cast("psycopg.Error", error.orig)) from error
-    except sqlalchemy.exc.TimeoutError as error:
+    except errors_of_sqlalchemy("TimeoutError") as error:
         raise DatabaseUnavailable(
             "no connection of the engine's pool became free in time; raise its pool_size or "
             "max_overflow"
         ) from error
-    except psycopg.Error as error:
-        raise translated(error) from error
 
 
 @contextmanager

@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING, Any, Self
 
 import psycopg
 from psycopg import errors as pg
-from sqlalchemy import Engine
 
 from textsim_db.db import cancellation
 from textsim_db.db.engine import Connection, is_lost, transaction, translated
@@ -25,6 +24,8 @@ from textsim_db.db.statements import QUEUE_OF_WRITERS
 from textsim_db.errors import DatabaseError
 
 if TYPE_CHECKING:
+    from sqlalchemy import Engine
+
     from textsim_db.db.store import Store
 
 log = logging.getLogger("textsim_db")

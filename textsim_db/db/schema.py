@@ -11,17 +11,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, LiteralString, NamedTuple
 
 import psycopg
-import sqlalchemy
 from psycopg import sql
-from sqlalchemy import Engine
 
 from textsim_db.db import statements
-from textsim_db.db.connections import Connection, adapted
+from textsim_db.db.connections import Connection, adapted, errors_of_sqlalchemy
 from textsim_db.db.engine import autocommit, database_errors
 from textsim_db.errors import SchemaError
 
 if TYPE_CHECKING:
+    import sqlalchemy
     from alembic.config import Config
+    from sqlalchemy import Engine
 
 # Functions import Alembic themselves, because most commands only compare revisions.
 
@@ -265,7 +265,9 @@ def _is_damaged(connection: sqlalchemy.Connection) -> bool:
     try:
         with connection.begin_nested():
             return bool(connection.exec_driver_sql(statements.IS_DAMAGED).scalar_one())
-    except sqlalchemy.exc.ProgrammingError:  # the function that reads the catalog is damaged
+    except errors_of_sqlalchemy(
+        "ProgrammingError"
+    ):  # the function that reads the catalog is damaged
         return True
 
 

@@ -15,7 +15,6 @@ from psycopg import errors as pg, sql
 from psycopg.rows import dict_row
 from psycopg.types.json import Jsonb
 from psycopg.types.string import TextLoader
-from sqlalchemy import Engine
 
 from textsim_db.db import statements
 from textsim_db.db.engine import (
@@ -31,6 +30,8 @@ from textsim_db.errors import ConfigurationError, CorpusExists, CorpusNotFound
 from textsim_db.settings.corpus_settings import CorpusConfig, Shingle
 
 if TYPE_CHECKING:
+    from sqlalchemy import Engine
+
     from textsim_db.sketch.exact_prefix import CommonValues
 
 log = logging.getLogger(__name__)

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 from psycopg import errors as pg
-from sqlalchemy import Engine
 
 from textsim_db.db import binary_format, binary_rows, statements
 from textsim_db.db.engine import Connection, autocommit, read_rows, transaction
@@ -17,6 +16,8 @@ from textsim_db.db.stored_corpus import named
 from textsim_db.text.run_ahead import ahead
 
 if TYPE_CHECKING:
+    from sqlalchemy import Engine
+
     from textsim_db.text.numba_compiler import Int32Array, Int64Array
     from textsim_db.text.tokens import Tokens
 

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from psycopg import errors as pg
-from sqlalchemy import Engine
 
 from textsim_db.db.engine import Connection, autocommit, database_errors
 from textsim_db.db.stored_corpus import StoredCorpus
 from textsim_db.read import integrity_statements
 from textsim_db.results import Problem
+
+if TYPE_CHECKING:
+    from sqlalchemy import Engine
 
 log = logging.getLogger(__name__)
 

@@ -9,10 +9,8 @@ from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any, LiteralString, TypeVar
 
 import psycopg
-import sqlalchemy
-from sqlalchemy import Engine
 
-from textsim_db.db.connections import is_pooled
+from textsim_db.db.connections import errors_of_sqlalchemy, is_pooled
 from textsim_db.db.engine import Connection, transaction
 from textsim_db.db.stored_corpus import StoredCorpus
 from textsim_db.errors import DatabaseError
@@ -20,6 +18,7 @@ from textsim_db.read import statements
 
 if TYPE_CHECKING:
     from psycopg.abc import Params
+    from sqlalchemy import Engine
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -65,7 +64,7 @@ def with_second(engine: Engine, first: Connection) -> Iterator[list[Connection]]
         connections = [first]
         if not is_pooled(first) and _can_export(engine):
             (name,) = first.execute(statements.EXPORT_SNAPSHOT).fetchone() or ("",)
-            with suppress(psycopg.Error, sqlalchemy.exc.SQLAlchemyError, DatabaseError):
+            with suppress(psycopg.Error, *errors_of_sqlalchemy("SQLAlchemyError"), DatabaseError):
                 connections.append(stack.enter_context(_of_same_state(engine, name)))
         yield connections
 
@@ -73,7 +72,7 @@ def with_second(engine: Engine, first: Connection) -> Iterator[list[Connection]]
 def _can_export(engine: Engine) -> bool:
     """Try it on another connection, because an error would end the transaction of the first."""
     with (
-        suppress(psycopg.Error, sqlalchemy.exc.SQLAlchemyError, DatabaseError),
+        suppress(psycopg.Error, *errors_of_sqlalchemy("SQLAlchemyError"), DatabaseError),
         snapshot(engine) as connection,
     ):
         connection.execute(statements.EXPORT_SNAPSHOT)

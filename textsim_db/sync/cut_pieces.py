@@ -11,8 +11,7 @@ import logging
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
-
-from sqlalchemy import Engine
+from typing import TYPE_CHECKING
 
 from textsim_db.db import stored_corpus
 from textsim_db.db.dictionary import Dictionaries
@@ -29,6 +28,9 @@ from textsim_db.sync.read_source import StoredSource
 from textsim_db.sync.step_faults import StepFaults, Subject
 from textsim_db.text import languages
 from textsim_db.write.document_inputs import BATCH_DOCUMENTS
+
+if TYPE_CHECKING:
+    from sqlalchemy import Engine
 
 log = logging.getLogger(__name__)
 

@@ -14,7 +14,6 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import psycopg
-from sqlalchemy import Engine
 
 from textsim_db.db.connections import is_pooled, lend
 from textsim_db.db.engine import Connection, detach_connection, read_rows, transaction, wait_at_most
@@ -23,6 +22,8 @@ from textsim_db.sync import statements
 from textsim_db.sync.worker_state import POLL_SECONDS, SLICE_SECONDS, Stop, WorkerSettings
 
 if TYPE_CHECKING:
+    from sqlalchemy import Engine
+
     from textsim_db.db.store import Store
     from textsim_db.sync.pieces import Piece
 

@@ -6,10 +6,9 @@ import logging
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, fields
-from typing import LiteralString, NamedTuple
+from typing import TYPE_CHECKING, LiteralString, NamedTuple
 
 from psycopg import Error, errors as pg, sql
-from sqlalchemy import Engine
 
 from textsim_db.db.engine import Connection, transaction, wait_at_most
 from textsim_db.db.store import Store
@@ -17,6 +16,9 @@ from textsim_db.errors import DocumentNotFound
 from textsim_db.read import stored_documents
 from textsim_db.sync import statements
 from textsim_db.sync.step_faults import Subject
+
+if TYPE_CHECKING:
+    from sqlalchemy import Engine
 
 log = logging.getLogger(__name__)
 

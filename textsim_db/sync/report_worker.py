@@ -11,10 +11,10 @@ import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import copy_context
+from typing import TYPE_CHECKING
 
 import psycopg
 from psycopg.types.json import Jsonb
-from sqlalchemy import Engine
 
 from textsim_db.db import cancellation
 from textsim_db.db.cancellation import LentConnections
@@ -23,6 +23,9 @@ from textsim_db.errors import DatabaseError
 from textsim_db.sync import statements
 from textsim_db.sync.step_faults import StepFaults
 from textsim_db.sync.worker_state import SLICE_SECONDS, Progress, Stop
+
+if TYPE_CHECKING:
+    from sqlalchemy import Engine
 
 log = logging.getLogger(__name__)
 

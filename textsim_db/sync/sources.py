@@ -8,9 +8,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import psycopg
-import sqlalchemy
 from psycopg import errors as pg, sql
-from sqlalchemy import Engine, Table
 
 from textsim_db.db.engine import Connection, configuration_errors, read_rows, transaction
 from textsim_db.db.store import Store
@@ -20,12 +18,14 @@ from textsim_db.settings.corpus_settings import Existing
 from textsim_db.sync import statements
 
 if TYPE_CHECKING:
+    import sqlalchemy
+    from sqlalchemy import Engine, Table
     from sqlalchemy.orm import InstrumentedAttribute
 
 log = logging.getLogger(__name__)
 
 
-TableName: TypeAlias = str | Table | type[Any]
+TableName: TypeAlias = "str | Table | type[Any]"
 ColumnName: TypeAlias = "str | sqlalchemy.Column[Any] | InstrumentedAttribute[Any]"
 
 
@@ -49,10 +49,10 @@ def names_of(
     if isinstance(keys, str):
         raise ConfigurationError(f"key_columns is {keys!r}; expected a list of columns")
     columns: Any = None
-    if isinstance(table, Table):
-        columns = table.columns
-    elif not isinstance(table, str):
-        columns = getattr(sqlalchemy.inspect(table, raiseerr=False), "columns", None)
+    if not isinstance(table, str):
+        from sqlalchemy import inspect
+
+        columns = getattr(inspect(table, raiseerr=False), "columns", None)
     return SourceNames(
         table_name(table),
         [_column_name(columns, key) for key in keys],
@@ -80,8 +80,10 @@ def table_name(table: TableName) -> str:
     """Return the name of a table in SQL, quoted if needed; raises ConfigurationError."""
     if isinstance(table, str):
         return table
+    from sqlalchemy import Table, inspect
+
     if not isinstance(table, Table):
-        mapper = sqlalchemy.inspect(table, raiseerr=False)
+        mapper = inspect(table, raiseerr=False)
         table = getattr(mapper, "local_table", None)  # type: ignore[assignment]
     if not isinstance(table, Table):
         raise ConfigurationError(

@@ -11,11 +11,10 @@ import logging
 import time
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import psycopg
 from psycopg import errors as pg
-from sqlalchemy import Engine
 
 from textsim_db.db.engine import is_trouble
 from textsim_db.db.retries import OUTDATED, PASSING, is_timeout, pause_seconds
@@ -26,6 +25,9 @@ from textsim_db.errors import (
     TextsimError,
     on_one_line,
 )
+
+if TYPE_CHECKING:
+    from sqlalchemy import Engine
 
 log = logging.getLogger(__name__)
 

@@ -7,11 +7,10 @@ import time
 from collections.abc import Generator
 from contextlib import suppress
 from datetime import timedelta
-from typing import LiteralString
+from typing import TYPE_CHECKING, LiteralString
 
 import psycopg
 from psycopg import errors as pg
-from sqlalchemy import Engine
 
 from textsim_db.db import stored_corpus
 from textsim_db.db.dictionary import Dictionaries
@@ -26,6 +25,9 @@ from textsim_db.sync import statements
 from textsim_db.sync.step_faults import StepFaults, concerns_corpus, step_of_corpus
 from textsim_db.write.remove_documents import expire_some
 from textsim_db.write.statements import EXPIRING_CORPORA
+
+if TYPE_CHECKING:
+    from sqlalchemy import Engine
 
 log = logging.getLogger(__name__)
 

@@ -22,10 +22,10 @@ from collections import Counter
 from collections.abc import Generator, Iterable
 from contextlib import closing, suppress
 from itertools import repeat
+from typing import TYPE_CHECKING
 
 import psycopg
 from psycopg import errors as pg
-from sqlalchemy import Engine
 
 from textsim_db.db.cancellation import LentConnections
 from textsim_db.db.dictionary import Dictionaries
@@ -45,6 +45,9 @@ from textsim_db.sync.upkeep import ExpiredDocuments, OutdatedClusters
 from textsim_db.sync.worker_state import POLL_SECONDS, Progress, Stop, WorkerSettings, WorkReport
 from textsim_db.text.run_ahead import ahead
 from textsim_db.write.vacuum_loads import settle
+
+if TYPE_CHECKING:
+    from sqlalchemy import Engine
 
 log = logging.getLogger(__name__)
 

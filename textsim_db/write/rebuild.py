@@ -16,10 +16,10 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import psycopg
 from psycopg import errors as pg
-from sqlalchemy import Engine
 
 from textsim_db.db import stored_corpus
 from textsim_db.db.engine import (
@@ -47,6 +47,9 @@ from textsim_db.write.copy_corpus import CorpusCopier
 from textsim_db.write.rebuild_without_twins import TwinCheck
 from textsim_db.write.temporary_corpora import locked, temporary_name
 from textsim_db.write.vacuum_loads import VacuumDuringLoad, settle
+
+if TYPE_CHECKING:
+    from sqlalchemy import Engine
 
 log = logging.getLogger(__name__)
 

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import psycopg
-from sqlalchemy import Engine
 
 from textsim_db.db.engine import transaction
 from textsim_db.db.retries import Attempts, WriterAttempts
@@ -15,6 +14,9 @@ from textsim_db.db.stored_corpus import StoredCorpus
 from textsim_db.text.run_ahead import cut
 from textsim_db.write import statements
 from textsim_db.write.document_inputs import BATCH_DOCUMENTS, possible_key
+
+if TYPE_CHECKING:
+    from sqlalchemy import Engine
 
 
 def remove(store: Store, keys: Iterable[object]) -> int:

@@ -6,14 +6,17 @@ import re
 import secrets
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING
 
 import psycopg
-from sqlalchemy import Engine
 
 from textsim_db.db import stored_corpus
 from textsim_db.db.engine import autocommit
 from textsim_db.errors import ConfigurationError, CorpusBusy, TextsimError
 from textsim_db.write import statements
+
+if TYPE_CHECKING:
+    from sqlalchemy import Engine
 
 PREFIX = "textsim temporary "
 # A rebuild adds " old" to the name of the corpus that it has replaced.
