@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import pandas
 import psycopg
 import pytest
 
@@ -221,3 +222,33 @@ def test_index_reads_from_a_query(textsim: Textsim, database_url: str) -> None:
     assert "reads no files" in textsim("index", "c", "file", "--query", query, status=2).stderr
     assert "name a file" in textsim("index", "c", status=2).stderr
     assert '"SELEC"' in textsim("index", "c", "--query", "SELEC 1", status=2).stderr
+
+
+def test_every_interface_counts_texts_without_words(
+    textsim: Textsim, db: textsim_db.Database, database_url: str
+) -> None:
+    texts = {"1": "", "2": "?!", "3": "a quiet day", "4": "..."}
+    records = [{"id": key, "text": text} for key, text in texts.items()]
+    Path("empty.jsonl").write_text("\n".join(map(json.dumps, records)))
+    said = "3 documents without words match nothing"
+    assert said in textsim("index", "c", "empty.jsonl", "--create").stderr
+    assert said in textsim("dedupe", "empty.jsonl", "-o", "unique.jsonl").stderr
+    corpus = db.corpus("c")
+    assert corpus.add_many(texts).without_words == 3
+    assert corpus.add("5", "?").without_words == 1
+    assert corpus.add("5", "no").without_words == 0
+    _, report = textsim_db.dedupe_frame(pandas.DataFrame(records), "text", database=db)
+    assert report.without_words == 3
+    assert "without_words=3" in repr(report)
+    with psycopg.connect(database_url) as connection:
+        connection.execute(
+            "CREATE TABLE t AS SELECT * FROM json_to_recordset(%s) t (id text, text text)",
+            [json.dumps(records)],
+        )
+        connection.execute("ALTER TABLE t ADD PRIMARY KEY (id)")
+    for unique in (False, True):
+        other = db.create_corpus(f"other {unique}", is_unique=unique)
+        assert other.attach("t", "id", "text").without_words == 3
+    with psycopg.connect(database_url) as connection:
+        connection.execute("INSERT INTO t VALUES ('6', '!')")
+    assert "1 added, 1 without words" in textsim("worker", "--once").stderr

@@ -170,7 +170,7 @@ def test_reports_show_what_was_refused(db: ts.Database) -> None:
     assert "the first 20 rows of 100" in shown(report).text
     frame = pl.DataFrame({"text": [WORDS, WORDS, "\0", "other words"]})
     _, of_frame = ts.dedupe_frame(frame, text="text", database=db)
-    assert repr(of_frame) == "FrameReport(rows=4, kept=3, removed=<1 row>, refused=<1 row>)"
+    assert repr(of_frame).endswith("removed=<1 row>, refused=<1 row>, without_words=0)")
 
 
 def test_a_list_of_results_is_a_list() -> None:

@@ -15,7 +15,7 @@ from textsim_db.cli.dedupe_reports import (
     is_page,
     write_clusters,
 )
-from textsim_db.cli.document_commands import add_documents, print_report, speed
+from textsim_db.cli.document_commands import add_documents, print_report, speed, without_words_note
 from textsim_db.cli.messages import Refusals, print_first, print_message
 from textsim_db.cli.opening import connect, is_file_name
 from textsim_db.cli.options import (
@@ -316,6 +316,8 @@ def _dedupe_file(
     seconds = time.monotonic() - start
     dropped = len(faults) if texts.drop_faulty else 0
     print_message(_summary(result, seconds, dropped))
+    if result.without_words:
+        print_message(without_words_note(result.without_words))
     action = "left out" if texts.drop_faulty else "kept"
     print_first([f"{action}, because it cannot be compared: {each}" for each in faults.values()])
     if added:

@@ -103,6 +103,7 @@ def print_report(corpus: str, report: AddReport, refusals: Refusals, seconds: fl
         added=report.added,
         replaced=report.replaced,
         unchanged=report.unchanged,
+        without_words=report.without_words,
         refused=refusals.count,
         twins=len(report.twins),
         seconds=round(seconds, 3),
@@ -111,8 +112,16 @@ def print_report(corpus: str, report: AddReport, refusals: Refusals, seconds: fl
     if report.some_repeated:
         names = ", ".join(f'"{key}"' for key in report.some_repeated)
         print_message(shown(f"keys that came again, such as {names}"), logging.WARNING)
+    if report.without_words:
+        print_message(without_words_note(report.without_words))
     refusals.show()
     _show_twins(report)
+
+
+def without_words_note(number: int) -> str:
+    """Return what becomes of documents without words."""
+    verb = "matches" if number == 1 else "match"
+    return f"{count(number, 'document')} without words {verb} nothing"
 
 
 def _show_twins(report: AddReport) -> None:

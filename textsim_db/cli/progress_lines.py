@@ -177,7 +177,15 @@ _CHANGES_FOR_SPEED = 100
 
 def counts(report: ChangeReport, seconds: float | None = None) -> dict[str, Any]:
     fields: dict[str, Any] = {"documents": report.written}
-    for name in ("added", "replaced", "removed", "completed", "unchanged", "mended"):
+    for name in (
+        "added",
+        "replaced",
+        "removed",
+        "completed",
+        "unchanged",
+        "without_words",
+        "mended",
+    ):
         fields[name] = getattr(report, name)
     fields["refused"] = len(report.refused)
     if seconds is not None:

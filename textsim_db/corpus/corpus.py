@@ -40,7 +40,7 @@ class Corpus(  # the reference lists the methods of the last class first
         ...     "recipe": "Whisk two eggs with sugar and fold in the sifted flour.",
         ... })
         >>> report
-        AddReport(added=3, replaced=0, unchanged=0, repeated_keys=0, refused=[], twins=[])
+        AddReport(added=3, replaced=0, unchanged=0, ...)
     """
 
     def __repr__(self) -> str:

@@ -173,7 +173,7 @@ class Database:
 
         Examples:
             >>> db.worker().run(until_idle=True)
-            ChangeReport(added=0, replaced=0, removed=0, unchanged=0, completed=0, mended=0, refused=[])
+            ChangeReport(added=0, replaced=0, removed=0, unchanged=0, ...)
         """
         from textsim_db.sync import worker
 

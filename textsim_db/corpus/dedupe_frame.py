@@ -61,11 +61,13 @@ class FrameReport(NamedTuple):
     """The rows that were removed, in their order."""
     refused: list[Refusal]
     """The rows that stay because they cannot be compared, by key or place, with the reason."""
+    without_words: int
+    """The rows that stay because their texts have no words, such as empty texts."""
 
     def __repr__(self) -> str:
         removed, refused = count(self.rows - self.kept, "row"), count(len(self.refused), "row")
         counts = f"rows={self.rows}, kept={self.kept}, removed=<{removed}>, refused=<{refused}>"
-        return f"FrameReport({counts})"
+        return f"FrameReport({counts}, without_words={self.without_words})"
 
     def _repr_html_(self) -> str:
         counts = [
@@ -73,6 +75,7 @@ class FrameReport(NamedTuple):
             ("kept", self.kept),
             ("removed", self.rows - self.kept),
             ("kept, because they cannot be compared", len(self.refused)),
+            ("kept, because they have no words", self.without_words),
         ]
         removed = self.removed.rows_as_table(self.rows - self.kept)
         refused = rows_as_table(self.refused, len(self.refused)) if self.refused else ""
@@ -244,6 +247,7 @@ def _report(
         result.documents - len(removed),
         Results(RemovedRow, find, {"key": kind, "kept": kind}),
         ResultList(Refusal(str(names[row]), reason) for row, reason in sorted(faults.items())),
+        result.without_words,
     )
 
 

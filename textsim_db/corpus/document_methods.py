@@ -67,7 +67,7 @@ class DocumentMethods(CheckedArguments):
 
         Examples:
             >>> corpus.add_many([{"id": 7, "body": "Rain is expected."}], key="id", text="body")
-            AddReport(added=1, replaced=0, unchanged=0, repeated_keys=0, refused=[], twins=[])
+            AddReport(added=1, replaced=0, unchanged=0, ...)
         """
         from textsim_db.write import learn_from_sample, load_batches
 
@@ -106,7 +106,7 @@ class DocumentMethods(CheckedArguments):
 
         Examples:
             >>> corpus.add("weather", "Rain is expected in the north.")
-            AddReport(added=1, replaced=0, unchanged=0, repeated_keys=0, refused=[], twins=[])
+            AddReport(added=1, replaced=0, unchanged=0, ...)
         """
         from textsim_db.write import load_batches
 

@@ -158,6 +158,8 @@ class Deduplication:
     removals: list[Removal]
     refused: list[tuple[int, str]]
     """The place of each document that cannot be compared, with the reason. It stays."""
+    without_words: int
+    """The documents without words. They match nothing, so they stay."""
     standing: dict[int, Standing]
     """The place of each document that is removed because a corpus has one that matches it."""
 
@@ -210,7 +212,7 @@ def deduplicate(
         _warn_of_large_clusters(corpus, removals)
     refused = [(int(refusal.key), refusal.reason) for refusal in report.refused]
     standing = {int(key): document for key, document in new.standing.items()}
-    return Deduplication(len(lengths), removals, refused, standing)
+    return Deduplication(len(lengths), removals, refused, report.without_words, standing)
 
 
 def _warn_of_large_clusters(corpus: Corpus, removals: list[Removal]) -> None:
@@ -303,6 +305,7 @@ class AdditionFile:
             documents=content["documents"],
             removals=[Removal(*removal) for removal in content["removals"]],
             refused=[(number, reason) for number, reason in content["refused"]],
+            without_words=content["without_words"],
             standing={int(number): Standing(*s) for number, s in content["standing"].items()},
         )
 
@@ -313,6 +316,7 @@ class AdditionFile:
             "documents": result.documents,
             "removals": result.removals,
             "refused": result.refused,
+            "without_words": result.without_words,
             "standing": result.standing,
         }
         with replacing(self.path) as file:

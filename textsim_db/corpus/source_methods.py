@@ -77,7 +77,7 @@ class TableMethods(CheckedArguments):
             ...     ):
             ...         result = connection.exec_driver_sql(statement)
             >>> corpus.attach("article", key="id", text="body")
-            ChangeReport(added=1, replaced=0, removed=0, unchanged=0, completed=0, mended=0, refused=[])
+            ChangeReport(added=1, replaced=0, removed=0, unchanged=0, ...)
         """
         from textsim_db.sync import attach_and_index
 

@@ -233,6 +233,8 @@ class AddReport:
     """The documents that are stored already, with the same words."""
     repeated_keys: int = 0
     """The documents whose key came again in the same call; the last document with a key is stored."""
+    without_words: int = 0
+    """The stored documents without words that count, such as empty texts. They match nothing."""
     some_repeated: list[str] = field(default_factory=list, repr=False, compare=False)
     """The first different keys of these documents, at most five."""
     refused: list[Refusal] = field(default_factory=ResultList)
@@ -251,7 +253,7 @@ class AddReport:
         return self.stored + self.repeated_keys + len(self.refused) + len(self.twins)
 
     def _repr_html_(self) -> str:
-        names = ("added", "replaced", "unchanged", "repeated_keys")
+        names = ("added", "replaced", "unchanged", "repeated_keys", "without_words")
         counts = [(name.replace("_", " "), getattr(self, name)) for name in names]
         counts += [("refused", len(self.refused)), ("twins", len(self.twins))]
         tables = [rows_as_table(rows, len(rows)) for rows in (self.refused, self.twins) if rows]
@@ -276,6 +278,8 @@ class ChangeReport:
     """The documents that are stored already, with the same words."""
     completed: int = 0
     """The documents added in SQL whose words now have ids."""
+    without_words: int = 0
+    """The documents without words among the added, replaced and unchanged. They match nothing."""
     mended: int = 0
     """The documents of a tracked corpus, if any match or cluster was wrong: all were computed anew."""
     refused: list[Refusal] = field(default_factory=ResultList)
@@ -295,6 +299,7 @@ class ChangeReport:
             "removed": self.removed,
             "given word ids": self.completed,
             "unchanged": self.unchanged,
+            "without words": self.without_words,
             "given clusters anew": self.mended,
             "set aside": len(self.refused),
         }
@@ -307,5 +312,6 @@ class ChangeReport:
         self.removed += other.removed
         self.unchanged += other.unchanged
         self.completed += other.completed
+        self.without_words += other.without_words
         self.mended += other.mended
         self.refused += other.refused

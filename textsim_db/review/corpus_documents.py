@@ -98,7 +98,7 @@ class CorpusDocuments:
     def count(self) -> int:
         if self._source_id is None:
             return len(self._corpus)
-        return self._corpus._current.read(attached_tables.count_documents, self._source_id)
+        return self._corpus._current.read(attached_tables.count_documents, self._source_id)[0]
 
     def random_matches(self) -> RandomMatches | None:
         """Return the matches of some documents; None for a table, which may have few of them."""

@@ -38,7 +38,7 @@ from textsim_db.errors import (
     InputError,
     suggestion,
 )
-from textsim_db.read.boilerplate_values import SAMPLE_DOCUMENTS
+from textsim_db.read.boilerplate_values import SAMPLE_DOCUMENTS, without_words
 from textsim_db.results import AddReport, Refusal
 from textsim_db.settings.check_values import check_count
 from textsim_db.settings.corpus_settings import SETTINGS, CorpusConfig, CorpusSettings
@@ -205,6 +205,7 @@ class _Load:
             stored_corpus.build_band_index(self.engine, hidden)
             settle(store, report.added)
             self._check(report, hidden)
+            report.without_words = without_words(store)[0]
             if old is None:
                 take_name(self.engine, hidden, self.name)
             else:
@@ -232,6 +233,7 @@ class _Load:
             report.added += row["added"]
             report.replaced += row["replaced"]
             report.unchanged += row["unchanged"]
+            report.without_words += row["without_words"]
         report.refused.sort()
         return report
 

@@ -31,12 +31,14 @@ WriteTask = Callable[[RecordBatches], RecordBatches]
 AcceptedDocument = tuple[str, str, str | None]
 """The key, the text and the scope; the scope is None if the corpus is not scoped."""
 
-OUTPUT = "refused string, reason string, added long, replaced long, unchanged long"
+OUTPUT = (
+    "refused string, reason string, added long, replaced long, unchanged long, without_words long"
+)
 """The columns that a task returns: a row for each refused document, and a row of counts."""
 _OUTPUT = pa.schema(
     [
         *((name, pa.string()) for name in ("refused", "reason")),
-        *((name, pa.int64()) for name in ("added", "replaced", "unchanged")),
+        *((name, pa.int64()) for name in ("added", "replaced", "unchanged", "without_words")),
     ]
 )
 
@@ -89,6 +91,7 @@ def _add(
             report.added += added
             report.replaced += replaced
             report.unchanged += len(outcome) - added - replaced
+            report.without_words += batch.count_without_words()
             report.refused += batch.refused
 
 
@@ -118,7 +121,8 @@ def _missing(
 def _rows(report: AddReport) -> pa.RecordBatch:
     """Return the rows of a report, as OUTPUT describes them."""
     rows: list[tuple[Any, ...]] = [
-        (refusal.key, refusal.reason, 0, 0, 0) for refusal in report.refused
+        (refusal.key, refusal.reason, 0, 0, 0, 0) for refusal in report.refused
     ]
-    rows.append((None, None, report.added, report.replaced, report.unchanged))
+    counts = report.added, report.replaced, report.unchanged, report.without_words
+    rows.append((None, None, *counts))
     return record_batch(zip(*rows, strict=True), _OUTPUT)

@@ -104,6 +104,7 @@ def _index_rows(
         removed=removed,
         unchanged=unchanged,
         completed=completed,
+        without_words=batch.count_without_words(),
         refused=[*batch.refused, *refused],
     )
 

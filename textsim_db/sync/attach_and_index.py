@@ -55,7 +55,8 @@ def attach_and_index(
             "role that can read all rows, or detach the table"
         )
     if store.corpus.config.is_unique:
-        return ChangeReport(added=sources.count_documents(store, source_id))
+        added, without_words = sources.count_documents(store, source_id)
+        return ChangeReport(added=added, without_words=without_words)
     return changes
 
 

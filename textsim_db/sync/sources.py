@@ -165,10 +165,11 @@ def _find_id(connection: Connection, store: Store, relation: int) -> int | None:
     return None if row is None else int(row[0])
 
 
-def count_documents(store: Store, source_id: int) -> int:
+def count_documents(store: Store, source_id: int) -> tuple[int, int]:
+    """Return the number of documents of a table, and how many of them have no words."""
     statement = store.corpus.statement(statements.DOCUMENTS_OF_SOURCE)
-    ((count,),) = read_rows(store.engine, statement, [source_id])
-    return int(count)
+    ((count, without_words),) = read_rows(store.engine, statement, [source_id])
+    return count, without_words
 
 
 @contextmanager

@@ -25,7 +25,7 @@ ATTACH: Final[LiteralString] = """
 """
 DOCUMENTS_OF_SOURCE: Final[LiteralString] = """
 /* textsim-db: count the documents of a table in corpus {id} */
-SELECT count(*) FROM {document} WHERE source_id = %s
+SELECT count(*), count(*) FILTER (WHERE shingle_count = 0) FROM {document} WHERE source_id = %s
 """
 SOURCE_ID: Final[LiteralString] = """
 SELECT s.id FROM textsim.source s JOIN textsim.corpus c ON c.id = s.corpus_id

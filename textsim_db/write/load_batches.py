@@ -240,6 +240,7 @@ def _count(report: AddReport, batch: Batch, written: Written, again: BoolArray) 
             break
         if key not in report.some_repeated:
             report.some_repeated.append(key)
+    report.without_words += batch.count_without_words()
     report.refused += batch.refused
     for place, matches in written.twins:
         report.twins.append(Twin(batch.keys[place], matches[0].key, matches[0].similarity))

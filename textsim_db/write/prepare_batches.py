@@ -55,6 +55,9 @@ class Batch:
     word_ids: npt.NDArray[np.int32] = field(default_factory=lambda: np.empty(0, np.int32))
     """The ids of the words of all documents, once they are looked up."""
 
+    def count_without_words(self) -> int:
+        return int(np.count_nonzero(self.sketches.shingle_counts == 0))
+
     def words_of(self, i: int) -> npt.NDArray[np.int32]:
         offsets = self.sketches.tokens.word_offsets
         return self.word_ids[int(offsets[i]) : int(offsets[i + 1])]
