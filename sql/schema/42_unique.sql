@@ -179,31 +179,6 @@ BEGIN
     END LOOP;
 END $$;
 
--- Raise unique_violation: documents of a unique corpus match a new document.
-CREATE OR REPLACE FUNCTION textsim._raise_twins(
-    c textsim.corpus, source integer, document_key text, body text, scope text, unique_from double precision)
-RETURNS void
-LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
-DECLARE
-    relation record;
-    twin record;
-BEGIN
-    SELECT n.nspname, r.relname INTO relation
-    FROM pg_class r JOIN pg_namespace n ON n.oid = r.relnamespace
-    WHERE r.oid = coalesce((SELECT s.relation FROM textsim.source s WHERE s.id = source),
-        format('textsim.%I', 'document_' || c.id)::regclass);
-    SELECT t.key, t.similarity, count(*) OVER () AS count INTO twin
-    FROM textsim._twins(c, document_key, body, scope, unique_from) t LIMIT 1;
-    RAISE EXCEPTION 'near-duplicate text violates unique corpus "%": document "%" matches document "%" '
-        'with similarity %', c.name, left(document_key, 100), left(twin.key, 100), twin.similarity
-        USING ERRCODE = 'unique_violation', CONSTRAINT = c.name,
-            SCHEMA = relation.nspname, TABLE = relation.relname,
-            DETAIL = format('Key (%s) has similarity %s%s; the threshold is %s.%s', twin.key,
-                twin.similarity, ' in scope (' || scope || ')', c.threshold,
-                CASE WHEN twin.count > 1 THEN format(' %s documents match.', twin.count) END)
-                || CASE WHEN unique_from > 0 THEN ' It has the same shingles; copies => true stores it.' ELSE '' END;
-END $$;
-
 -- Raise an error if a document of a unique corpus belongs to an attached table.
 CREATE OR REPLACE FUNCTION textsim._refuse_attached(corpus_id integer, keys text[]) RETURNS void
 LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
@@ -232,9 +207,24 @@ RETURNS boolean
 LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     outcome text := textsim._write_document(c, source, key, body, scope, expires_at, unique_from);
+    relation record;
+    twin record;
 BEGIN
     IF outcome = 'twin' THEN
-        PERFORM textsim._raise_twins(c, source, key, body, scope, unique_from);
+        SELECT n.nspname, r.relname INTO relation
+        FROM pg_class r JOIN pg_namespace n ON n.oid = r.relnamespace
+        WHERE r.oid = coalesce((SELECT s.relation FROM textsim.source s WHERE s.id = source),
+            format('textsim.%I', 'document_' || c.id)::regclass);
+        SELECT t.key, t.similarity, count(*) OVER () AS count INTO twin
+        FROM textsim._twins(c, key, body, scope, unique_from) t LIMIT 1;
+        RAISE EXCEPTION 'near-duplicate text violates unique corpus "%": document "%" matches document "%" '
+            'with similarity %', c.name, left(key, 100), left(twin.key, 100), twin.similarity
+            USING ERRCODE = 'unique_violation', CONSTRAINT = c.name,
+                SCHEMA = relation.nspname, TABLE = relation.relname,
+                DETAIL = format('Key (%s) has similarity %s%s; the threshold is %s.%s', twin.key,
+                    twin.similarity, ' in scope (' || scope || ')', c.threshold,
+                    CASE WHEN twin.count > 1 THEN format(' %s documents match.', twin.count) END)
+                    || CASE WHEN unique_from > 0 THEN ' It has the same shingles; copies => true stores it.' ELSE '' END;
     END IF;
     RETURN outcome = 'written';
 END $$;

@@ -49,19 +49,6 @@ BEGIN
     END IF;
 END $$;
 
--- The texts of a list, with their buckets, in order.
-CREATE OR REPLACE FUNCTION textsim._listed_texts(c textsim.corpus, keys text[], bodies text[], scopes text[])
-RETURNS textsim._listed_text[]
-LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
-BEGIN
-    RETURN array(
-        SELECT ROW(q.key, f.form, s.part, s.shingle_count, s.buckets)::textsim._listed_text
-        FROM unnest(keys, bodies, scopes) WITH ORDINALITY q (key, body, scope, place)
-        CROSS JOIN LATERAL (SELECT textsim._form(c, q.body) AS form OFFSET 0) f  -- computed once
-        CROSS JOIN LATERAL textsim._sketched(c, f.form, textsim._part(q.scope)) s
-        ORDER BY q.place);
-END $$;
-
 -- For each text whether its document has these words already, and else the best match with the place of its row.
 CREATE OR REPLACE FUNCTION textsim._stored_twins(c textsim.corpus, listed textsim._listed_text[])
 RETURNS TABLE (place integer, is_unchanged boolean, key text, similarity double precision, version tid)
@@ -206,21 +193,6 @@ BEGIN
     END LOOP;
 END $$;
 
--- Lock documents against changes, after waiting for transactions that change or remove them; whether none has.
-CREATE OR REPLACE FUNCTION textsim._hold_standing(c textsim.corpus, keys text[], versions tid[]) RETURNS boolean
-LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
-DECLARE
-    are_unchanged boolean;
-BEGIN
-    EXECUTE format($query$
-        SELECT count(*) = (SELECT count(DISTINCT k COLLATE "C") FROM unnest($1) k)
-        FROM (SELECT d.ctid FROM textsim.%I d WHERE d.key = ANY ($1) ORDER BY d.key FOR SHARE) l
-        WHERE l.ctid = ANY ($2)
-        $query$, 'document_' || c.id)
-    INTO are_unchanged USING keys, versions;
-    RETURN are_unchanged;
-END $$;
-
 CREATE OR REPLACE FUNCTION textsim.twins_of(corpus text, keys text[], texts text[], scopes text[] DEFAULT NULL)
 RETURNS TABLE (key text, standing text, similarity double precision)
 LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE COST 100000 ROWS 100 SET search_path = pg_catalog, pg_temp
@@ -229,12 +201,18 @@ DECLARE
     c textsim.corpus := textsim._required_unique(corpus);
     listed textsim._listed_text[];
     twin record;  -- arrays with a member for each text that has a twin
+    stands boolean;
 BEGIN
     PERFORM textsim._check_list(c, keys, texts, scopes);
     IF keys IS NULL OR keys = '{}' THEN
         RETURN;
     END IF;
-    listed := textsim._listed_texts(c, keys, texts, scopes);
+    listed := array(
+        SELECT ROW(q.key, f.form, s.part, s.shingle_count, s.buckets)::textsim._listed_text
+        FROM unnest(keys, texts, scopes) WITH ORDINALITY q (key, body, scope, place)
+        CROSS JOIN LATERAL (SELECT textsim._form(c, q.body) AS form OFFSET 0) f  -- computed once
+        CROSS JOIN LATERAL textsim._sketched(c, f.form, textsim._part(q.scope)) s
+        ORDER BY q.place);
     -- The statement that writes the texts locks these buckets once more.
     PERFORM textsim._lock_buckets(c.id, array(
         SELECT DISTINCT b
@@ -249,7 +227,14 @@ BEGIN
             coalesce(array_agg(t.standing) FILTER (WHERE t.version IS NOT NULL), '{}') AS stored,
             coalesce(array_agg(t.version) FILTER (WHERE t.version IS NOT NULL), '{}') AS versions
         INTO twin FROM textsim._list_twins(c, listed) t;
-        EXIT WHEN textsim._hold_standing(c, twin.stored, twin.versions);
+        -- Wait for transactions that change or remove the documents, and look again if one has.
+        EXECUTE format($query$
+            SELECT count(*) = (SELECT count(DISTINCT k COLLATE "C") FROM unnest($1) k)
+            FROM (SELECT d.ctid FROM textsim.%I d WHERE d.key = ANY ($1) ORDER BY d.key FOR SHARE) l
+            WHERE l.ctid = ANY ($2)
+            $query$, 'document_' || c.id)
+        INTO stands USING twin.stored, twin.versions;
+        EXIT WHEN stands;
     END LOOP;
     RETURN QUERY SELECT * FROM unnest(twin.keys, twin.standing, twin.similarities);
 END $$;

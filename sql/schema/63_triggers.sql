@@ -316,17 +316,6 @@ CREATE OR REPLACE FUNCTION textsim._trigger_function(source integer) RETURNS reg
 LANGUAGE sql STABLE STRICT PARALLEL SAFE
 RETURN to_regprocedure(format('textsim.%I()', '_changes_' || source));
 
--- A condition for the WHEN clause of a trigger: the update changes a column that is read.
--- Equal values may have different texts, such as 1.0 and 1.00, and some types have no equality. So bytes are compared.
--- The function is that of the operator *<>, which pg_dump would write as a comparison of columns.
-CREATE OR REPLACE FUNCTION textsim._is_changed(source textsim.source) RETURNS text
-LANGUAGE sql STABLE STRICT PARALLEL SAFE
-RETURN (
-    SELECT format('pg_catalog.record_image_ne(ROW(%s), ROW(%s))',
-        string_agg(format('OLD.%I', c.name), ', ' ORDER BY c.place),
-        string_agg(format('NEW.%I', c.name), ', ' ORDER BY c.place))
-    FROM unnest(textsim._columns(source)) WITH ORDINALITY c (name, place));
-
 -- The triggers that an attached table must have: the end of the name, the time and the clause.
 CREATE OR REPLACE FUNCTION textsim._trigger_events(source textsim.source)
 RETURNS TABLE (name text, timing text, clause text)
@@ -335,6 +324,13 @@ DECLARE
     -- Transition tables do not work here: partitions can be written directly, without their parent.
     by_row boolean := source.mode = 'inline' OR (
         SELECT c.relkind = 'p' OR c.relispartition FROM pg_class c WHERE c.oid = source.relation);
+    -- Equal values may have different texts, such as 1.0 and 1.00, and some types have no equality. So bytes are
+    -- compared. The function is that of the operator *<>, which pg_dump would write as a comparison of columns.
+    is_changed text := (
+        SELECT format('pg_catalog.record_image_ne(ROW(%s), ROW(%s))',
+            string_agg(format('OLD.%I', c.name), ', ' ORDER BY c.place),
+            string_agg(format('NEW.%I', c.name), ', ' ORDER BY c.place))
+        FROM unnest(textsim._columns(source)) WITH ORDINALITY c (name, place));
 BEGIN
     RETURN QUERY VALUES
         ('insert', 'AFTER INSERT', CASE WHEN by_row THEN 'FOR EACH ROW'
@@ -342,7 +338,7 @@ BEGIN
         ('delete', 'AFTER DELETE', CASE WHEN by_row THEN 'FOR EACH ROW'
             ELSE 'REFERENCING OLD TABLE AS changed FOR EACH STATEMENT' END),
         -- Without OF, because another trigger may change the columns.
-        ('update', 'AFTER UPDATE', CASE WHEN by_row THEN format('FOR EACH ROW WHEN (%s)', textsim._is_changed(source))
+        ('update', 'AFTER UPDATE', CASE WHEN by_row THEN format('FOR EACH ROW WHEN (%s)', is_changed)
             ELSE 'REFERENCING OLD TABLE AS former NEW TABLE AS changed FOR EACH STATEMENT' END),
         ('truncate', 'AFTER TRUNCATE', 'FOR EACH STATEMENT');
     IF NOT by_row THEN
@@ -361,21 +357,3 @@ END $$;
 CREATE OR REPLACE FUNCTION textsim._trigger_name(source integer, event text) RETURNS text
 LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
 RETURN format('_textsim_%s_%s', source, event);
-
-CREATE OR REPLACE FUNCTION textsim._create_triggers(source textsim.source) RETURNS void
-LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
-DECLARE
-    trigger record;
-BEGIN
-    FOR trigger IN
-        SELECT e.name, e.timing, e.clause, r.oid::regclass AS relation
-        FROM textsim._trigger_events(source) e
-        -- Partitions do not inherit triggers on TRUNCATE, and can be truncated directly.
-        JOIN textsim._partitions(source.relation) r (oid)
-            ON r.oid = source.relation OR e.name = 'truncate'
-    LOOP
-        EXECUTE format('CREATE TRIGGER %I %s ON %s %s EXECUTE FUNCTION %s',
-            textsim._trigger_name(source.id, trigger.name), trigger.timing, trigger.relation,
-            trigger.clause, textsim._trigger_function(source.id));
-    END LOOP;
-END $$;

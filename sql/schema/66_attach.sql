@@ -56,34 +56,6 @@ BEGIN
     GROUP BY i.indpred, i.indrelid;
 END $$;
 
--- Create the function of the row filter: it returns an empty text if the filter is true, NULL if not, or the error.
-CREATE OR REPLACE FUNCTION textsim._make_filter_function(source textsim.source) RETURNS void
-LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
-DECLARE
-    function text := format('textsim.%I', '_filter_' || source.id);
-    columns text := (
-        SELECT string_agg(format('$%s AS %I', c.place, c.name), ', ' ORDER BY c.place)
-        FROM unnest(source.filter_columns) WITH ORDINALITY c (name, place));
-BEGIN
-    IF source.row_filter IS NOT NULL THEN
-        PERFORM textsim._make_function(
-            format('%s(%s)', function, array_to_string(source.filter_types, ', ')),
-            format('CREATE FUNCTION %s(%s) RETURNS text LANGUAGE plpgsql IMMUTABLE PARALLEL UNSAFE '
-                'SET search_path = pg_catalog, pg_temp %s AS %L',
-                function, array_to_string(source.filter_types, ', '), textsim._text_settings(), format($body$
-#variable_conflict use_column
-BEGIN
-    RETURN (SELECT CASE WHEN %s THEN '' END FROM (SELECT %s) row_of_table);
-EXCEPTION
-    WHEN insufficient_resources OR operator_intervention OR system_error OR syntax_error_or_access_rule_violation THEN
-        RAISE;
-    WHEN OTHERS THEN
-        RETURN concat('its row filter cannot be computed: ', SQLERRM);
-END
-$body$, source.row_filter, columns)));
-    END IF;
-END $$;
-
 -- Store a table that is being attached, and create its trigger function.
 CREATE OR REPLACE FUNCTION textsim._prepare_source(
     corpus text, relation regclass, key_columns name[], text_column name, mode text,
@@ -101,6 +73,7 @@ DECLARE
     replaced integer;
     table_owner regrole := (SELECT r.relowner FROM pg_class r WHERE r.oid = relation);
     new_types regtype[] := textsim._key_types(relation, key_columns);
+    filter_function text;
 BEGIN
     -- Check the role of the session, because the current role is the schema's owner here.
     IF NOT pg_has_role(session_user, table_owner, 'MEMBER') THEN
@@ -146,7 +119,27 @@ BEGIN
     -- It takes the place of a dropped table of its name.
     UPDATE textsim.source s SET attached_as = '{}'
     WHERE s.corpus_id = c.id AND s.id <> source.id AND NOT s.active AND s.attached_as = source.attached_as;
-    PERFORM textsim._make_filter_function(source), textsim._make_trigger_function(source);
+    IF source.row_filter IS NOT NULL THEN
+        -- It returns an empty text if the filter is true, NULL if not, or the error.
+        filter_function := format(
+            'textsim.%I(%s)', '_filter_' || source.id, array_to_string(source.filter_types, ', '));
+        PERFORM textsim._make_function(filter_function, format(
+            'CREATE FUNCTION %s RETURNS text LANGUAGE plpgsql IMMUTABLE PARALLEL UNSAFE '
+            'SET search_path = pg_catalog, pg_temp %s AS %L', filter_function, textsim._text_settings(), format($body$
+#variable_conflict use_column
+BEGIN
+    RETURN (SELECT CASE WHEN %s THEN '' END FROM (SELECT %s) row_of_table);
+EXCEPTION
+    WHEN insufficient_resources OR operator_intervention OR system_error OR syntax_error_or_access_rule_violation THEN
+        RAISE;
+    WHEN OTHERS THEN
+        RETURN concat('its row filter cannot be computed: ', SQLERRM);
+END
+$body$, source.row_filter, (
+            SELECT string_agg(format('$%s AS %I', f.place, f.name), ', ' ORDER BY f.place)
+            FROM unnest(source.filter_columns) WITH ORDINALITY f (name, place)))));
+    END IF;
+    PERFORM textsim._make_trigger_function(source);
     -- Only the table's owner may use the function in triggers: it has the rights of the schema's owner.
     EXECUTE format('REVOKE ALL ON FUNCTION %s FROM PUBLIC', textsim._trigger_function(source.id));
     EXECUTE format('GRANT EXECUTE ON FUNCTION %s TO %s',
@@ -373,49 +366,6 @@ BEGIN
     RETURN pairs;
 END $$;
 
--- Raise an error or a warning about the rows that match in a table that is being attached.
-CREATE OR REPLACE FUNCTION textsim._report_existing(c textsim.corpus, relation regclass, pairs text[], force boolean)
-RETURNS void
-LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
-DECLARE
-    report text := format('%s rows of table %s match other rows, or documents of unique corpus "%s"',
-        cardinality(pairs), relation, c.name);
-    listed text := array_to_string(pairs[:10], ', ') || CASE WHEN cardinality(pairs) > 10 THEN ' ...' ELSE '' END;
-BEGIN
-    IF pairs = '{}' THEN
-        RETURN;
-    END IF;
-    IF force THEN
-        RAISE WARNING '%; they are kept', report
-            USING DETAIL = listed, HINT = format('SELECT * FROM textsim.pairs(%L) lists them.', c.name);
-    ELSE
-        RAISE EXCEPTION '%', report
-            USING ERRCODE = 'unique_violation', CONSTRAINT = c.name, DETAIL = listed,
-                HINT = 'Remove these rows, or keep them: attach the table with existing => ''keep''.';
-    END IF;
-END $$;
-
--- Mark a table as attached, and leave its rows to a worker.
-CREATE OR REPLACE FUNCTION textsim._compare_later(c textsim.corpus, source textsim.source) RETURNS void
-LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
-DECLARE
-    unindexed bigint;
-BEGIN
-    EXECUTE format(
-        'SELECT count(*) FROM (SELECT FROM %s t WHERE %s LIMIT 100001) t',
-        source.relation, textsim._has_document(source, 't')) INTO unindexed;
-    -- An older snapshot or row security may hide rows. A table that was attached before has a shape, and may
-    -- have documents without a row.
-    PERFORM textsim._activate_source(source.id, unindexed > 0 OR source.shape <> '{}'
-        OR row_security_active(source.relation)
-        OR current_setting('transaction_isolation') <> 'read committed');
-    IF unindexed > 0 THEN
-        RAISE NOTICE '% of table % are not indexed yet', CASE WHEN unindexed > 100000
-            THEN 'more than 100000 rows' ELSE unindexed || ' rows' END, source.relation
-            USING HINT = format('Run textsim worker, or: CALL textsim.index_pending(%L)', c.name);
-    END IF;
-END $$;
-
 CREATE OR REPLACE FUNCTION textsim.attach(
     corpus text, relation regclass, key_column name DEFAULT NULL, text_column name DEFAULT NULL, mode text DEFAULT NULL,
     existing text DEFAULT 'refuse', scope_column name DEFAULT NULL, time_column name DEFAULT NULL,
@@ -425,6 +375,11 @@ LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp 
 DECLARE
     c textsim.corpus := textsim._required_corpus(corpus);
     source textsim.source;
+    trigger record;
+    pairs text[];
+    report text;
+    listed text;
+    unindexed bigint;
 BEGIN
     IF key_column IS NOT NULL AND key_columns IS NOT NULL THEN
         RAISE EXCEPTION 'key_column and key_columns are both given; leave one of them out'
@@ -469,13 +424,45 @@ BEGIN
     PERFORM textsim._refuse_table(relation, 'its row filter has a ' || (
         SELECT min(format('column "%s" that ', f) || textsim._column_fault(relation, f, 'filter'))
         FROM unnest(source.filter_columns) f));
-    PERFORM textsim._create_triggers(source);
+    FOR trigger IN
+        SELECT e.name, e.timing, e.clause, r.oid::regclass AS relation
+        FROM textsim._trigger_events(source) e
+        -- Partitions do not inherit triggers on TRUNCATE, and can be truncated directly.
+        JOIN textsim._partitions(source.relation) r (oid)
+            ON r.oid = source.relation OR e.name = 'truncate'
+    LOOP
+        EXECUTE format('CREATE TRIGGER %I %s ON %s %s EXECUTE FUNCTION %s',
+            textsim._trigger_name(source.id, trigger.name), trigger.timing, trigger.relation,
+            trigger.clause, textsim._trigger_function(source.id));
+    END LOOP;
     IF c.is_unique THEN
         PERFORM textsim._activate_source(source.id, false);
-        PERFORM textsim._report_existing(
-            c, relation, textsim._index_existing(c, source, existing = 'keep'), existing = 'keep');
-    ELSE
-        PERFORM textsim._compare_later(c, source);
+        pairs := textsim._index_existing(c, source, existing = 'keep');
+        report := format('%s rows of table %s match other rows, or documents of unique corpus "%s"',
+            cardinality(pairs), relation, c.name);
+        listed := array_to_string(pairs[:10], ', ') || CASE WHEN cardinality(pairs) > 10 THEN ' ...' ELSE '' END;
+        IF pairs <> '{}' AND existing = 'keep' THEN
+            RAISE WARNING '%; they are kept', report
+                USING DETAIL = listed, HINT = format('SELECT * FROM textsim.pairs(%L) lists them.', c.name);
+        ELSIF pairs <> '{}' THEN
+            RAISE EXCEPTION '%', report
+                USING ERRCODE = 'unique_violation', CONSTRAINT = c.name, DETAIL = listed,
+                    HINT = 'Remove these rows, or keep them: attach the table with existing => ''keep''.';
+        END IF;
+        RETURN;
+    END IF;
+    EXECUTE format(
+        'SELECT count(*) FROM (SELECT FROM %s t WHERE %s LIMIT 100001) t',
+        source.relation, textsim._has_document(source, 't')) INTO unindexed;
+    -- An older snapshot or row security may hide rows. A table that was attached before has a shape, and may
+    -- have documents without a row.
+    PERFORM textsim._activate_source(source.id, unindexed > 0 OR source.shape <> '{}'
+        OR row_security_active(source.relation)
+        OR current_setting('transaction_isolation') <> 'read committed');
+    IF unindexed > 0 THEN
+        RAISE NOTICE '% of table % are not indexed yet', CASE WHEN unindexed > 100000
+            THEN 'more than 100000 rows' ELSE unindexed || ' rows' END, source.relation
+            USING HINT = format('Run textsim worker, or: CALL textsim.index_pending(%L)', c.name);
     END IF;
 END $$;
 COMMENT ON FUNCTION textsim.attach(text, regclass, name, name, text, text, name, name, name, text, name[])
