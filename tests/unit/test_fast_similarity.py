@@ -90,7 +90,7 @@ def test_a_batch_sketched_in_parts_equals_the_whole(
     config = CorpusSettings(shingle, num_hashes=16, recall=recall).complete()
     texts = [
         " ".join(rng.choices(["a", "b", "é漢", "word"], k=rng.choice([0, 1, 5, 60])))
-        for _ in range(99)
+        for _ in range(40)
     ]
     tokens = tokenize([text.encode() for text in texts])
     whole = sketch_tokens(tokens, config)

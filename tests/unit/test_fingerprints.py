@@ -104,7 +104,7 @@ def test_classes_come_before_values(unit: str, seed: int) -> None:
     rng = random.Random(seed)
     texts, config = random_texts(rng), settings(8, unit)
     values = {value for text in texts for value in values_of(text, config)}
-    for share, highest in ((0.5, 4), (0.9, 15), (1.0, 15)):
+    for share, highest in ((0.5, 4), (1.0, 15)):
         classes = {
             value: rng.randrange(1, highest + 1) for value in sorted(values) if rng.random() < share
         }
@@ -121,7 +121,7 @@ def test_classes_are_learned_by_documents(unit: str, seed: int) -> None:
     header = "this whole header is in every single document of the sample"
     few = "эти слова есть только в пятнадцати текстах а не в шестнадцати"
     texts = [
-        f"{header} {f'x{i} y{i} z{i} ' * 20} {few if i < LEAST_OF_PASSAGES - 1 else ''} {rng.random()}"
+        f"{header} {f'x{i} y{i} z{i} ' * 5} {few if i < LEAST_OF_PASSAGES - 1 else ''} {rng.random()}"
         for i in range(1100)
     ]
     tokens = tokenize([text.encode() for text in texts])
@@ -163,7 +163,7 @@ def test_common_shingles_are_those_of_several_documents(
     assert listed.values.tolist() == sorted(classes)
 
 
-@pytest.mark.parametrize("count", [0, 1, 2, 3, 4, 100, 5000])
+@pytest.mark.parametrize("count", [0, 1, 2, 3, 4, 100, 1000])
 @pytest.mark.parametrize("bits", [6, 20, 63])
 def test_listed_values_are_found_and_no_others(count: int, bits: int, rng: random.Random) -> None:
     """With few bits, all values have the same leading bits."""

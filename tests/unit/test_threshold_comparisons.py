@@ -52,7 +52,10 @@ def test_one_function_of_sql_compares_similarities_with_thresholds() -> None:
 
 def _places(path: Path) -> Iterator[str]:
     """Yield the functions of a module with a comparison of a threshold."""
-    for function in ast.walk(ast.parse(path.read_text())):
+    text = path.read_text()
+    if not any(name in text for name in THRESHOLDS):
+        return
+    for function in ast.walk(ast.parse(text)):
         if isinstance(function, ast.FunctionDef) and any(map(_decides, ast.walk(function))):
             yield f"{path.relative_to(PACKAGE)}:{function.name}"
 
