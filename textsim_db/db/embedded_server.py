@@ -57,7 +57,10 @@ def start(folder: Path | None = None, version: int = SERVER_VERSION) -> str:
             server.stop()
         if not server.ready():
             server.start()
-        server.ensure_database()
+        with server.connect("postgres") as connection:
+            named = "SELECT FROM pg_database WHERE datname = %s"
+            if connection.execute(named, [DATABASE]).fetchone() is None:
+                connection.execute(f"CREATE DATABASE {DATABASE} ENCODING 'UTF8' TEMPLATE template0")
         return server.address(DATABASE)
 
 
@@ -277,14 +280,6 @@ class _Server:
         lines = self.pid_file.read_text(encoding="utf-8").splitlines()
         folder = quote(lines[4].strip(), safe="")
         return f"postgresql://postgres@/{database}?host={folder}&port={lines[3].strip()}"
-
-    def ensure_database(self) -> None:
-        with self.connect("postgres") as connection:
-            exists = connection.execute(
-                "SELECT FROM pg_database WHERE datname = %s", [DATABASE]
-            ).fetchone()
-            if exists is None:
-                connection.execute(f"CREATE DATABASE {DATABASE} ENCODING 'UTF8' TEMPLATE template0")
 
     def log_end(self) -> str:
         try:

@@ -300,10 +300,6 @@ def check_server(connection: sqlalchemy.Connection) -> None:
             f"the database's encoding is {encoding}; expected UTF8 "
             "(CREATE DATABASE ... ENCODING 'UTF8' TEMPLATE template0)"
         )
-    _check_hashes(connection)
-
-
-def _check_hashes(connection: sqlalchemy.Connection) -> None:
     expected = (list(HASHES.values()), BAND_HASHES)
     computed = (
         connection.exec_driver_sql(statements.HASH_WORDS, (list(HASHES),)).scalar_one(),

@@ -106,7 +106,7 @@ def edit_table(
     shape = len(one) + 1, len(other) + 1
     refuse_above(shape[0] * shape[1], MAX_TABLE, len(one), len(other))
     distances, arrows = np.zeros(shape), np.zeros(shape, np.uint8)
-    _fill(*encoded(one, other), _array(costs), distances, arrows)
+    _fill(*encoded(one, other), np.array(costs, np.float64), distances, arrows)
     return EditTable(one, other, distances, arrows)
 
 
@@ -150,13 +150,9 @@ def _path(both: Encoded, costs: Costs) -> list[int]:
         return _path_of(Levenshtein.editops(*texts, score_hint=64), sizes[0])
     refuse_above(shape[0] * shape[1], MAX_ARROWS, *sizes)
     arrows = np.zeros(shape, np.uint8)
-    _fill(*both, _array(costs), np.zeros((2, shape[1])), arrows)
+    _fill(*both, np.array(costs, np.float64), np.zeros((2, shape[1])), arrows)
     path: list[int] = _back_trace(arrows).tolist()
     return path
-
-
-def _array(costs: Costs) -> npt.NDArray[np.float64]:
-    return np.array(costs, np.float64)
 
 
 def _path_of(edits: Editops, size: int) -> list[int]:

@@ -90,11 +90,6 @@ def is_unit(costs: Costs) -> bool:
     return costs.insertion == costs.deletion == costs.substitution
 
 
-def is_indel(costs: Costs) -> bool:
-    """Say whether a substitution is never cheaper than a deletion and an insertion."""
-    return costs.substitution >= costs.insertion + costs.deletion
-
-
 def comparable(a: Sequence, b: Sequence) -> Comparable:
     """Return two sequences in a form that RapidFuzz compares correctly.
 
@@ -139,7 +134,12 @@ def encoded(a: Sequence, b: Sequence) -> Encoded:
 def distance(both: Comparable, costs: Costs) -> float:
     """Return the edit distance of two sequences from comparable()."""
     whole = all(isinstance(cost, int) for cost in costs)
-    is_fast = whole and costs.insertion == costs.deletion and (is_unit(costs) or is_indel(costs))
+    # RapidFuzz is fast if all cost the same, or a substitution as much as a deletion and an insertion.
+    is_fast = (
+        whole
+        and costs.insertion == costs.deletion
+        and (is_unit(costs) or costs.substitution >= costs.insertion + costs.deletion)
+    )
     cells = len(both[0]) * len(both[1])
     if cells > (MAX_BITS if is_fast else MAX_CELLS):
         return _distance_of_long(both, costs, is_fast)

@@ -49,19 +49,6 @@ def warning_note(distinctions: list[str]) -> str:
     return f'<p class="warning">{message}</p>\n' if message else ""
 
 
-def output_of(explanation: Explanation) -> str:
-    """Return a comparison as an output of a notebook."""
-    return output(
-        warning_note(explanation.distinctions),
-        side_by_side(explanation.parts, *map(_head, explanation.names)),
-        table(("measure", "value"), measure_rows(explanation)),
-    )
-
-
-def _head(name: str) -> str:
-    return f"<b><bdi>{shortened(name, _LONGEST_HEAD)}</bdi></b>"
-
-
 def measure_rows(explanation: Explanation) -> list[tuple[str, str]]:
     """Return the name and the value of each measure, formatted for display."""
     values = dict(explanation.measures)
@@ -119,8 +106,12 @@ class Explanation:
         return f"Explanation(words={self.words}, {similarity}, {shared}, {kinds})"
 
     def _repr_html_(self) -> str:
-
-        return output_of(self)
+        heads = (f"<b><bdi>{shortened(name, _LONGEST_HEAD)}</bdi></b>" for name in self.names)
+        return output(
+            warning_note(self.distinctions),
+            side_by_side(self.parts, *heads),
+            table(("measure", "value"), measure_rows(self)),
+        )
 
 
 class PairDifferences(NamedTuple):
@@ -272,18 +263,15 @@ def explain_cluster(
 ) -> ExplainedCluster:
     """Compare documents with one of them; forms: the words of each document, by key."""
     first = side_of_form(forms[key], config)
-    members = [
-        _member(other, first, side_of_form(form, config))
-        for other, form in forms.items()
-        if other != key
-    ]
+    members = []
+    for other, form in forms.items():
+        if other != key:
+            side = side_of_form(form, config)
+            similarity = jaccard(first.shingles, side.shingles)
+            changes = differences(first.tokens, side.tokens)
+            members.append(ExplainedMember(other, similarity, *changes))
     members.sort(key=lambda member: (member.similarity, member.key))
     return ExplainedCluster(key, forms[key], members, left_out)
-
-
-def _member(key: str, first: Side, other: Side) -> ExplainedMember:
-    changes = differences(first.tokens, other.tokens)
-    return ExplainedMember(key, jaccard(first.shingles, other.shingles), *changes)
 
 
 def _member_as_html(member: ExplainedMember) -> str:

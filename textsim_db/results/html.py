@@ -33,7 +33,7 @@ _CONTROLS = re.compile(
 
 def escaped(text: str) -> str:
     """Return a text as HTML; a control character is shown as its code, such as U+202E."""
-    return _CONTROLS.sub(_code, html.escape(text))
+    return _CONTROLS.sub(lambda control: f"<b>U+{ord(control[0]):04X}</b>", html.escape(text))
 
 
 def shortened(text: str, most: int) -> str:
@@ -46,10 +46,6 @@ def shortened(text: str, most: int) -> str:
 def left_out(characters: int) -> str:
     """Return a mark in the place of characters that are left out."""
     return f' <i class="gap">… {count(characters, "character")} …</i> '
-
-
-def _code(control: re.Match[str]) -> str:
-    return f"<b>U+{ord(control[0]):04X}</b>"
 
 
 _STYLE = """
@@ -168,22 +164,18 @@ def over_similarity(
         for i, count in enumerate(counts)
         if (height := _HEIGHT * log1p(count) / most)
     )
-    line = f'<polyline class="curve" points="{_points(curve)}"/>' if curve else ""
-    mark = "" if threshold is None else _mark(100 * threshold)
+    step = 100 / max(len(curve) - 1, 1)
+    points = " ".join(f"{i * step:.2f},{_HEIGHT * (1 - y):.2f}" for i, y in enumerate(curve))
+    line = f'<polyline class="curve" points="{points}"/>' if curve else ""
+    mark = ""
+    if threshold is not None:
+        x = f"{100 * threshold:.2f}"
+        mark = f'<line class="threshold" x1="{x}" x2="{x}" y1="0" y2="{_HEIGHT}"/>'
     return (
         f'<svg viewBox="0 0 100 {_HEIGHT}" preserveAspectRatio="none" role="img" '
         f'aria-label="pairs by similarity">{bars}{line}{mark}</svg>\n'
         '<div class="axis"><span>0</span><span>similarity</span><span>1</span></div>\n'
     )
-
-
-def _points(curve: Sequence[float]) -> str:
-    step = 100 / max(len(curve) - 1, 1)
-    return " ".join(f"{i * step:.2f},{_HEIGHT * (1 - y):.2f}" for i, y in enumerate(curve))
-
-
-def _mark(x: float) -> str:
-    return f'<line class="threshold" x1="{x:.2f}" x2="{x:.2f}" y1="0" y2="{_HEIGHT}"/>'
 
 
 def short_repr(owner: object, fields: Iterable[str]) -> str:
