@@ -149,9 +149,11 @@ def vacuums_each_batch(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("vacuums_each_batch")
-def test_pages_are_vacuumed_while_a_first_load_lasts(db: ts.Database) -> None:
-    count = SAMPLE_DOCUMENTS + SOME_VACUUMS  # the corpus learns from the first ones
-    corpus = db.create_corpus("c", passages=4)
+@pytest.mark.parametrize("passages", sample([None, 4], 2, "more"))
+def test_pages_are_vacuumed_while_a_first_load_lasts(db: ts.Database, passages: int | None) -> None:
+    corpus = db.create_corpus("c", passages=passages)
+    learned_from = SAMPLE_DOCUMENTS if passages else 0
+    count = learned_from + SOME_VACUUMS
 
     def waiting() -> Iterator[tuple[str, str]]:
         yield from texts(count)

@@ -103,12 +103,15 @@ BREAKS = [
 ]
 
 
-@pytest.fixture
-def broken(db: ts.Database, connection: Connection) -> list[dict[str, object]]:
-    """For each break a corpus with two attached tables, by the names that fill its statements."""
+Broken = list[tuple[Break, dict[str, object]]]
+"""Breaks, each with the names that fill its statements."""
+
+
+def corpora_of(db: ts.Database, connection: Connection, breaks: list[Break]) -> Broken:
+    """Create a corpus with two attached tables for each break."""
     connection.execute(_RAISE.format(name="way").encode())
-    filled: list[dict[str, object]] = []
-    for n, _ in enumerate(BREAKS):
+    filled: Broken = []
+    for n, each in enumerate(breaks):
         db.create_corpus(f"c{n}", shingle="word:2", threshold=0.5, keep_for="30 days").track()
         id_ = value(connection, "SELECT id FROM textsim.corpus WHERE name = %s", [f"c{n}"])
         connection.execute(
@@ -128,14 +131,14 @@ def broken(db: ts.Database, connection: Connection) -> list[dict[str, object]]:
         source = value(
             connection, "SELECT id FROM textsim.source WHERE relation = %s::regclass", [f"t{id_}"]
         )
-        filled.append({"id": id_, "n": n, "source": source})
+        filled.append((each, {"id": id_, "n": n, "source": source}))
     run_worker(db, db.corpus("c0"), connection)
     return filled
 
 
-def break_all(connection: Connection, broken: list[dict[str, object]]) -> None:
+def break_all(connection: Connection, broken: Broken) -> None:
     """Break each step, and change the broken table and the other one of its corpus."""
-    for each, names in zip(BREAKS, broken, strict=True):
+    for each, names in broken:
         connection.execute(each.statements.format(**names).encode())
         for table in ("t", "u"):
             connection.execute(
@@ -145,8 +148,8 @@ def break_all(connection: Connection, broken: list[dict[str, object]]) -> None:
             )
 
 
-def mend_all(connection: Connection, broken: list[dict[str, object]]) -> None:
-    for each, names in zip(BREAKS, broken, strict=True):
+def mend_all(connection: Connection, broken: Broken) -> None:
+    for each, names in broken:
         connection.execute(each.mending.format(**names).encode())
 
 
@@ -158,11 +161,9 @@ def problems(connection: Connection, corpus: str) -> list[str]:
 
 @pytest.mark.more  # some twenty readings of all tables
 def test_a_worker_goes_on_beside_broken_steps(
-    db: ts.Database,
-    connection: Connection,
-    broken: list[dict[str, object]],
-    monkeypatch: pytest.MonkeyPatch,
+    db: ts.Database, connection: Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    broken = corpora_of(db, connection, BREAKS)
     monkeypatch.setattr(report_worker, "REPORT_SECONDS", 0.2)
     # A worker tries each broken step once, so that no step waits for those that are tried again.
     monkeypatch.setattr(step_faults, "PAUSE_SECONDS", (60.0, 60.0))
@@ -171,7 +172,7 @@ def test_a_worker_goes_on_beside_broken_steps(
     fine.attach("fine", "id", "body")
     with running_worker(db):
         break_all(connection, broken)
-        for each, names in zip(BREAKS, broken, strict=True):
+        for each, names in broken:
             fault = re.compile(each.fault.format(**names))
 
             def is_told(fault: re.Pattern[str] = fault, n: object = names["n"]) -> bool:
@@ -191,7 +192,7 @@ def test_a_worker_goes_on_beside_broken_steps(
     worker = db.worker()
     worker.run(until_idle=True)
     assert all("does not exist; the table has" in fault for fault in worker.unusable.values())
-    for each, names in zip(BREAKS, broken, strict=True):
+    for each, names in broken:
         corpus = db.corpus(f"c{names['n']}")
         if each.mending:
             assert {"nt", "mt"} <= {member.key for member in corpus.members()}, each.step
@@ -261,15 +262,11 @@ def test_a_worker_goes_on_beside_a_bug(
 
 @pytest.mark.parametrize("mend", [run_reconcile, run_index_pending], ids=["reconcile", "sql"])
 def test_the_other_tables_of_a_corpus_are_maintained(
-    db: ts.Database,
-    connection: Connection,
-    broken: list[dict[str, object]],
-    mend: Mender,
+    db: ts.Database, connection: Connection, mend: Mender
 ) -> None:
+    broken = corpora_of(db, connection, [each for each in BREAKS if each.is_of_table])
     break_all(connection, broken)
-    for each, names in zip(BREAKS, broken, strict=True):
-        if not each.is_of_table:
-            continue
+    for each, names in broken:
         connection.execute("UPDATE textsim.corpus SET name = 'c' WHERE id = %s", [names["id"]])
         notices: list[str] = []
 

@@ -111,7 +111,7 @@ def pooled_url(database_url: str) -> Iterator[str]:
 
 @pytest.fixture(scope="module")
 def texts() -> list[tuple[str, str]]:
-    return list(documents(12_000, words=40, seed=5))
+    return list(documents(6000, words=40, seed=5))
 
 
 def test_a_pooler_turns_off_prepared_statements(database_url: str, pooled_url: str) -> None:
@@ -134,7 +134,7 @@ def test_loads_searches_and_rebuilds_work_behind_a_pooler(
     with ts.connect(pooled_url) as db:
         corpus = db.create_corpus("c")
         assert corpus.add_many(texts).added == len(texts)
-        queries = [text for _, text in texts[:600]]
+        queries = [text for _, text in texts[:200]]
         one_by_one = [corpus.query(text, 0.6) for text in queries]
         assert all(one_by_one)
         assert corpus.query_many(queries, 0.6) == one_by_one

@@ -53,9 +53,8 @@ def test_keys_of_every_supported_type_are_indexed(
         index_all_pending(db, corpus)
         expected = {str(keys[0]): text_of(0), str(keys[2]): "changed"}
         assert stored_forms(connection) == expected, kind
-        connection.execute("TRUNCATE t")
-        index_all_pending(db, corpus)
         corpus.detach("t")
+        corpus.remove(list(expected))
         connection.execute("DROP TABLE t")
 
 
