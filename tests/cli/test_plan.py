@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import builtins
 import json
+import random
 from pathlib import Path
 from typing import Any
 
@@ -63,6 +64,27 @@ def test_a_corpus_without_pairs(textsim: Textsim) -> None:
     assert "the recall is unknown" in textsim("plan", "c").stdout
     textsim("index", "c", "-", "--kind", "jsonl", input='{"id": 1, "text": "..."}\n')
     assert "; 1 without words left out\n" in textsim("plan", "c").stdout
+
+
+def test_a_longer_shingle_is_offered_for_a_spaceless_script(
+    textsim: Textsim, db: ts.Database, rng: random.Random
+) -> None:
+    for letters, shingle, offered in (
+        ("明天上午九点在图书馆", "word:3", "word:6"),
+        ("明天上午九点在图书馆", "char:5", "word:6"),
+        ("明天上午九点在图书馆", "word:6", None),
+        ("กขคงจฉชซ", "word:3", "word:8"),
+        ("abcdefgh ", "word:3", None),
+    ):
+        corpus = db.create_corpus(f"{letters} {shingle}", shingle=shingle)
+        texts = ["".join(rng.choices(letters, k=1000)) for _ in range(5)]
+        corpus.add_many({str(i): text for i, text in enumerate(texts)})
+        assert corpus.measure_recall().shingle == offered, (letters, shingle)
+        shown = textsim("plan", corpus.name).stdout
+        assert (f"--shingle {offered}" in shown) == (offered is not None)
+    titles = db.create_corpus("titles")
+    titles.add("1", "明天上午九点在图书馆")
+    assert titles.measure_recall().shingle is None
 
 
 @pytest.mark.more

@@ -263,6 +263,11 @@ def _lines(report: RecallReport, banding: Bands | None) -> list[str]:
         f"candidates of a document: {mean:.3g} on average, "
         f"median {candidates[len(candidates) // 2]:,}, {candidates[-1]:,} at most",
     ]
+    if report.shingle is not None:
+        lines.append(
+            f"most words are characters of a script without spaces: {report.shingle} compares them about "
+            f"as word:3 compares words; to change the shingle: textsim rebuild --shingle {report.shingle}"
+        )
     if report.recall is None:
         lines.append("the sample has no pair of similar documents, so the recall is unknown")
         return lines

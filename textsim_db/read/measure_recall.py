@@ -24,6 +24,7 @@ from textsim_db.read.find_candidates import LookUp, look_up_of
 from textsim_db.read.snapshot import fetch, snapshot
 from textsim_db.read.stored_documents import DOCUMENTS_AT_ONCE, StoredDocuments, WordNumbers
 from textsim_db.results import Pair, RecallReport
+from textsim_db.settings.corpus_settings import Shingle
 from textsim_db.sketch.cost_of_bands import (
     Distribution,
     Option,
@@ -35,11 +36,14 @@ from textsim_db.sketch.exact_prefix import share_enough
 from textsim_db.sketch.ragged import in_parts
 from textsim_db.sketch.sketch_texts import buckets_of
 from textsim_db.text.run_ahead import cut
+from textsim_db.text.word_places import FEWEST_WORDS, shingle_of_script
 
 if TYPE_CHECKING:
     from psycopg.abc import Params
 
 Row = tuple[Any, ...]
+_WORDS_OF_SCRIPT = 10_000
+"""The words that show the script of a corpus."""
 
 
 class SampleOfPart(NamedTuple):
@@ -120,7 +124,14 @@ class _SampleComparison:
             missed=sorted(missed, key=lambda pair: -pair.similarity),
             lost=sorted(key for key, is_reached in self._is_reached.items() if not is_reached),
             curve=[self._config.probability(step / BINS) for step in range(BINS + 1)],
+            shingle=self._longer_shingle(words),
         )
+
+    def _longer_shingle(self, mean_words: float) -> str | None:
+        numbers = self._sample.rows(of_shingles=False).tokens[:_WORDS_OF_SCRIPT].tolist()
+        shingle = shingle_of_script(self._vocabulary.texts(numbers))
+        fits = shingle is None or self._config.shingle.n >= Shingle.parse(shingle).n
+        return None if fits or mean_words < FEWEST_WORDS else shingle
 
     def _compare_all(self, total: int, progress: Callable[[int, int], None] | None) -> None:
         done = 0

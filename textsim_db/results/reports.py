@@ -94,6 +94,8 @@ class RecallReport(NamedTuple):
 
     In an exact corpus it is 1 from the threshold of the corpus on; 0 stands below it.
     """
+    shingle: str | None = None
+    """A longer shingle that fits the script of the documents, such as Chinese; None if theirs fits."""
 
     def __repr__(self) -> str:
         return short_repr(self, self._fields)
