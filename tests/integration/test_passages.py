@@ -99,7 +99,7 @@ def random_spelling(rng: random.Random, words: list[str]) -> str:
 
 def test_passages_of_characters(db: ts.Database, connection: Connection, seed: int) -> None:
     rng = random.Random(seed)
-    documents = related_texts(rng, 5) | {"漢": "漢字仮名交じり文の例文です、ほんとうに"}
+    documents = related_texts(rng, 3) | {"漢": "漢字仮名交じり文の例文です、ほんとうに"}
     corpus = create_corpus(db, shingle="char:5", passages=20)
     for place, item in enumerate(documents.items()):
         if place % 3:
@@ -133,7 +133,7 @@ def test_passages_of_characters(db: ts.Database, connection: Connection, seed: i
 def test_documents_that_contain_a_text_are_found(
     db: ts.Database, connection: Connection, seed: int
 ) -> None:
-    documents = related_texts(random.Random(seed), 30)
+    documents = related_texts(random.Random(seed), 20)
     corpus = create_corpus(db, shingle="word:2")
     corpus.add_many(documents.items())
     pairs = []
