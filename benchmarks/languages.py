@@ -2,9 +2,9 @@
 
     python -m benchmarks.languages FILE [--pages 300] [--record]
 
-FILE is gzip'ed JSON lines with `text` and `language`, a sentence a line. A page is ten of the sentences of
-a language; in its copy some words are replaced with words of other sentences, at random places. In scripts
-without spaces a word is taken to be two characters, in Thai four.
+FILE is gzip'ed JSON lines with `text` and `language`, a sentence a line. A page is ten of the sentences
+of a language; in its copy some words are replaced with words of other sentences, at random places. In
+scripts without spaces a word is taken to be two characters, in Thai four.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from __future__ import annotations
 import random
 from pathlib import Path
 
-from benchmarks.harness import Table, options, publish, read_corpora
+from benchmarks.harness import options, publish, read_corpora
 from textsim_db.measures import jaccard
 from textsim_db.text.shingles import shingles
 from textsim_db.text.tokens import words
@@ -69,7 +69,7 @@ def main() -> None:
     for _, documents in read_corpora([given.file], 10**6):
         for document in documents:
             by_language.setdefault(document["language"], []).append(words(document["text"]))
-    table: Table = [["language", "shingle", *(f"{share:.0%} changed" for share in SHARES)]]
+    table = [["language", "shingle", *(f"{share:.0%} changed" for share in SHARES)]]
     for code, language, unit, shingle in CASES:
         rng = random.Random(given.seed)
         shares = [

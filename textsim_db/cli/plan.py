@@ -265,8 +265,8 @@ def _lines(report: RecallReport, banding: Bands | None) -> list[str]:
     ]
     if report.shingle is not None:
         lines.append(
-            f"most words are characters of a script without spaces: {report.shingle} compares them about "
-            f"as word:3 compares words; to change the shingle: textsim rebuild --shingle {report.shingle}"
+            f"most words are characters of a script without spaces: {report.shingle} compares them "
+            f"about as word:3 compares words; to change: textsim rebuild --shingle {report.shingle}"
         )
     if report.recall is None:
         lines.append("the sample has no pair of similar documents, so the recall is unknown")
