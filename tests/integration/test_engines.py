@@ -103,15 +103,6 @@ def test_a_single_thread_uses_one_connection(db: ts.Database) -> None:
     assert len({backends_of(db, 1)[0] for _ in range(5)}) == 1
 
 
-def test_the_schema_is_installed_with_another_client_encoding(empty_database_url: str) -> None:
-    with engine_of(
-        empty_database_url,
-        connect_args={"client_encoding": "LATIN1", "row_factory": namedtuple_row},
-    ) as engine:
-        ts.install(engine)
-        use_corpus(engine)
-
-
 def test_a_cursor_whose_close_fails_is_closed(database_url: str) -> None:
     """A call that is cancelled within CLOSE must not leave an open cursor, of which psycopg warns."""
     with engine_of(database_url) as engine, lend(engine) as connection:

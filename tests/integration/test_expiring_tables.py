@@ -155,19 +155,6 @@ def test_a_table_needs_one_column_of_times(db: ts.Database, connection: Connecti
     assert (source.time, source.expires) == (None, "moment")
 
 
-def test_a_renamed_column_of_times_is_a_problem(db: ts.Database, connection: Connection) -> None:
-    corpus = create(db)
-    attach(connection, "queue", "time_column")
-    connection.execute("ALTER TABLE post RENAME moment TO created_at")
-    (problem,) = corpus.status().problems
-    assert 'its column "moment" is now named "created_at"' in problem
-    assert "'queue', time_column => 'created_at')" in problem
-    assert value(connection, "SELECT textsim.detach('c', 'post')") == ""
-    statement = problem[problem.index("SELECT textsim.attach") :]
-    connection.execute(statement.encode())
-    assert corpus.status().problems == []
-
-
 @pytest.mark.both_servers
 @pytest.mark.parametrize("existing", sample(["refuse", "keep"], 2))
 def test_a_unique_table_lets_twins_of_expired_rows_in(

@@ -258,21 +258,34 @@ def test_a_key_is_named_once(corpus: ts.Corpus, connection: Connection) -> None:
             connection.execute(f"SELECT textsim.attach('c', 't', {call})".encode())
 
 
-def test_a_renamed_key_column_is_reported_with_the_statements_that_mend_it(
-    corpus: ts.Corpus, connection: Connection
+def test_renamed_columns_are_reported_with_the_statements_that_mend_it(
+    db: ts.Database, connection: Connection
 ) -> None:
-    connection.execute("CREATE TABLE t (a int, b text, body text, PRIMARY KEY (a, b))")
-    connection.execute("INSERT INTO t VALUES (1, 'x', 'a text')")
-    corpus.attach("t", key_columns=["b", "a"], text="body")
-    connection.execute('ALTER TABLE t RENAME b TO "B, c"')
-    (problem,) = corpus.status().problems
+    corpus = db.create_corpus("c", keep_for="30 days")
+    connection.execute(
+        "CREATE TABLE t (a int, b text, body text, at date, hidden boolean, PRIMARY KEY (a, b))"
+    )
+    connection.execute("INSERT INTO t VALUES (1, 'x', 'a text', now(), false)")
+    corpus.attach("t", key_columns=["b", "a"], text="body", time="at", row_filter="NOT hidden")
+    connection.execute('ALTER TABLE t RENAME b TO "B, c"; ALTER TABLE t RENAME at TO written')
+    other, problem = corpus.status().problems
     assert 'its column "b" is now named "B, c"' in problem
+    assert 'its column "at" is now named "written"' in other
     connection.execute(problem[problem.index("SELECT textsim.detach") :].encode())
     connection.execute("UPDATE t SET body = 'another text'")
     connection.execute("CALL textsim.index_pending('c')")
     assert stored_forms(connection)["x/1"] == "another text"
     assert corpus.status().problems == []
-    connection.execute("ALTER TABLE t DROP CONSTRAINT t_pkey")
+    assert [(s.time, s.row_filter) for s in db.sources()] == [("written", "(NOT hidden)")]
+    with pytest.raises(psycopg.errors.DependentObjectsStillExist):
+        connection.execute("ALTER TABLE t DROP hidden")
+    connection.execute("ALTER TABLE t RENAME hidden TO secret")
+    (problem,) = corpus.status().problems
+    assert 'its column "hidden" is now named "secret"' in problem
+    assert "row_filter => '(NOT hidden)'" in problem
+    connection.execute(
+        "ALTER TABLE t RENAME secret TO hidden; ALTER TABLE t DROP CONSTRAINT t_pkey"
+    )
     (problem,) = corpus.status().problems
     assert 'columns "B, c", "a" are not unique together' in problem
 

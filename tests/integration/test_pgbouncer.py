@@ -13,7 +13,6 @@ import tempfile
 import threading
 import time
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 from urllib.parse import quote
@@ -183,24 +182,6 @@ def test_a_worker_indexes_behind_a_pooler(
         ).fetchone()
         assert row == ("7",) or row == ("8",)
         assert ("notifications do not come through a pooler" in caplog.text) is listen
-
-
-def test_prepared_statements_of_clients_are_not_confused(pooled_url: str) -> None:
-    # Clients name prepared statements alike. If they shared a session, a client would run another
-    # client's statement: a search in another corpus, which raises no error.
-    names = [f"c{number}" for number in range(4)]
-
-    def search(name: str) -> None:
-        with ts.connect(pooled_url) as db:
-            corpus = db.corpus(name)
-            for _ in range(100):
-                assert [m.key for m in corpus.query("some words that all of them have")] == [name]
-
-    with ts.connect(pooled_url) as db:
-        for name in names:
-            db.create_corpus(name).add(name, "some words that all of them have")
-    with ThreadPoolExecutor(len(names)) as executor:
-        list(executor.map(search, names))
 
 
 def test_a_temporary_corpus_is_kept_while_its_client_works(pooled_url: str) -> None:

@@ -175,15 +175,3 @@ def test_no_function_of_a_user_runs_for_a_filter(
             """
         )
     assert list(stored_forms(connection)) == ["1"]
-
-
-def test_a_dropped_or_renamed_column_of_the_filter_is_a_problem(
-    connection: Connection, corpus: ts.Corpus
-) -> None:
-    corpus.attach("t", "id", "body", row_filter="hidden")
-    with pytest.raises(pg.DependentObjectsStillExist):
-        connection.execute("ALTER TABLE t DROP hidden")
-    connection.execute("ALTER TABLE t RENAME hidden TO secret")
-    (problem,) = corpus.status().problems
-    assert 'its column "hidden" is now named "secret"' in problem
-    assert "row_filter => 'hidden'" in problem

@@ -277,21 +277,3 @@ def test_no_function_changes_case_by_the_collation_of_the_database(
     for name, argument in calls:
         assert re.match(r"""[\w.]+ COLLATE (?:pg_catalog\.)?"C"\)""", argument), (name, argument)
     assert not [name for name, text in rows if re.search(r"~\*|(?i:\bilike\b)", text)]
-
-
-@pytest.mark.both_servers
-def test_a_hostile_search_path_changes_nothing(db: ts.Database, connection: Connection) -> None:
-    corpus = db.create_corpus("c", shingle="word:1")
-    corpus.add("a", "one two three")
-    connection.execute(
-        """
-        CREATE SCHEMA hostile;
-        CREATE FUNCTION hostile.lower(text) RETURNS text LANGUAGE sql AS $$ SELECT 'x' $$;
-        CREATE FUNCTION hostile.hashtextextended(text, bigint) RETURNS bigint
-            LANGUAGE sql AS $$ SELECT 0::bigint $$;
-        CREATE FUNCTION hostile.unnest(text[]) RETURNS SETOF text LANGUAGE sql AS $$ SELECT 'x' $$;
-        SET search_path = hostile, pg_catalog
-        """
-    )
-    query = "SELECT * FROM textsim.matches('c', 'One, two, three')"
-    assert connection.execute(query).fetchall() == [("a", 1.0)]

@@ -1,4 +1,4 @@
-"""The hashes of Python are those of the server, and exact corpora have their golden values in SQL."""
+"""The hashes of Python are those of the server."""
 
 from __future__ import annotations
 
@@ -8,14 +8,6 @@ import numpy as np
 import pytest
 
 from tests.support.connections import Connection, value
-from tests.support.golden import (
-    EXACT_DIGESTS,
-    EXACT_THRESHOLD,
-    TEXTS,
-    digest,
-    exact_golden_config,
-)
-from tests.support.hashes import hash_array, hash_integers
 from textsim_db.sketch.ragged import Ragged, in_parts
 from textsim_db.text.hashing import hash_texts, part_of_scope, parts_of_scopes
 
@@ -25,23 +17,6 @@ pytestmark = pytest.mark.both_servers
 def text_hashes(connection: Connection, texts: list[str]) -> list[int]:
     query = "SELECT array(SELECT hashtextextended(t, 0) FROM unnest(%s::text[]) t)"
     return [int(h) for h in value(connection, query, [texts])]
-
-
-@pytest.mark.parametrize(("name", "shingle"), EXACT_DIGESTS)
-def test_golden_values_of_exact_corpora_are_those_of_sql(
-    shared_connection: Connection, name: str, shingle: str
-) -> None:
-    unit, n = exact_golden_config(shingle).shingle
-    query = """
-        SELECT textsim._smallest_values(0, textsim._distinct_values(form, x, %(unit)s, %(n)s), %(t)s)
-        FROM (
-            SELECT form, textsim._shingle_values(form, %(unit)s, %(n)s) AS x
-            FROM (SELECT textsim.normal_form(%(text)s) AS form OFFSET 0) f
-        ) v
-    """
-    parameters = {"text": TEXTS[name][0], "unit": unit, "n": n, "t": EXACT_THRESHOLD}
-    signature = value(shared_connection, query, parameters)
-    assert digest(signature) == EXACT_DIGESTS[name, shingle]
 
 
 def test_texts_of_every_length_hash_as_on_the_server(
@@ -80,15 +55,3 @@ def test_parts_are_those_of_the_server(shared_connection: Connection, rng: rando
     assert value(shared_connection, query) == in_parts(buckets, parts[5:6]).values.tolist()
     query = "SELECT textsim._part(NULL), textsim._in_part('{1}', NULL)"
     assert shared_connection.execute(query).fetchone() == (None, [1])
-
-
-def test_integers_hash_as_on_the_server(shared_connection: Connection, rng: random.Random) -> None:
-    """The test hashes numbers of 64 bits, alone and in arrays, with seeds of every size."""
-    numbers = [0, 1, -1, 2**63 - 1, -(2**63), 2**32, -(2**32)]
-    numbers += [rng.randrange(-(2**63), 2**63) for _ in range(200)]
-    for seed in (0, 1, 2**31, 2**32 + 5, 2**62 - 1):
-        query = "SELECT array(SELECT hashint8extended(x, %s) FROM unnest(%s::bigint[]) x)"
-        expected = value(shared_connection, query, [seed, numbers])
-        assert hash_integers(np.array(numbers), seed).tolist() == expected
-        query = "SELECT hash_array_extended(%s::bigint[], %s)"
-        assert hash_array(numbers, seed) == value(shared_connection, query, [numbers, seed])
