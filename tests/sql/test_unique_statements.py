@@ -59,13 +59,6 @@ ATTACKS: dict[str, list[str]] = {
         "INSERT INTO t VALUES (3, <C>) ON CONFLICT DO NOTHING",
         "INSERT INTO t VALUES (5, <B2>)",
     ],
-    "delete and insert in one statement": [
-        "INSERT INTO t VALUES (1, <A>)",
-        "WITH gone AS (DELETE FROM t RETURNING id) INSERT INTO t SELECT id + 1, <A2> FROM gone",
-        "INSERT INTO t VALUES (3, <A>)",
-        "WITH gone AS (DELETE FROM t WHERE id = 1 RETURNING id) INSERT INTO t SELECT id, <B> FROM gone",
-        "INSERT INTO t VALUES (2, <B2>)",
-    ],
     "a stable function": [
         "CREATE FUNCTION put(key text, body text) RETURNS boolean LANGUAGE plpgsql STABLE "
         "AS $$ BEGIN RETURN textsim.add('c', key, body); END $$",
@@ -128,14 +121,6 @@ ATTACKS: dict[str, list[str]] = {
         "INSERT INTO p VALUES (4, <A>)",
     ],
 }
-MERGE = [
-    "INSERT INTO t VALUES (1, <A>), (2, <B>)",
-    "MERGE INTO t USING (VALUES (2::bigint, <C>), (3, <B2>)) s (id, body) ON t.id = s.id "
-    "WHEN MATCHED THEN UPDATE SET body = s.body "
-    "WHEN NOT MATCHED THEN INSERT (id, body) VALUES (s.id, s.body)",
-    "MERGE INTO t USING (VALUES (1::bigint, <C>), (4, <A2>)) s (id, body) ON t.id = s.id "
-    "WHEN MATCHED THEN DELETE WHEN NOT MATCHED THEN INSERT (id, body) VALUES (s.id, s.body)",
-]
 
 
 @pytest.fixture
@@ -161,15 +146,6 @@ def test_no_statement_brings_a_twin_in(
     check(connection)
     # A table that becomes a partition is reported, and is no fault of its documents.
     assert [problem for problem in corpus.check() if problem.kind != "attached table"] == []
-
-
-def test_merge_brings_no_twin_in(corpus: ts.Corpus, connection: Connection) -> None:
-    if connection.info.server_version < 150000:
-        pytest.skip("MERGE came with PostgreSQL 15")
-    attach(connection, BIGINT)
-    for statement in MERGE:
-        attempt(connection, statement)
-        check(connection)
 
 
 def test_a_key_too_long_to_index_is_refused(corpus: ts.Corpus, connection: Connection) -> None:
@@ -200,15 +176,3 @@ def test_python_leaves_the_documents_of_a_table_alone(
     assert corpus.add_many({"1": A}).unchanged == 1
     check(connection)
     assert list(stored_forms(connection)) == ["1"]
-
-
-def test_a_generated_column_is_checked(corpus: ts.Corpus, connection: Connection) -> None:
-    attach(
-        connection,
-        "id bigint PRIMARY KEY, title text, body text GENERATED ALWAYS AS (title || '') STORED",
-    )
-    assert attempt(connection, "INSERT INTO t (id, title) VALUES (1, <A>)") is None
-    assert attempt(connection, "INSERT INTO t (id, title) VALUES (2, <A2>)") == "23505"
-    assert attempt(connection, "INSERT INTO t (id, title) VALUES (2, <B>)") is None
-    assert attempt(connection, "UPDATE t SET title = <A2> WHERE id = 2") == "23505"
-    check(connection)
