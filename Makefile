@@ -16,7 +16,7 @@ TESTS ?= tests
 # A process that has no more tests takes half of those that wait for another process.
 PARALLEL := -n auto --dist worksteal
 
-.PHONY: help demo test test-more test-postgres soak soak-crash soak-clients soak-tests soak-fuzz soak-short soak-long soak-week check format beside-peers beside-checkout scale figures outputs docs clean
+.PHONY: help demo test test-more test-all test-postgres soak soak-crash soak-clients soak-tests soak-fuzz soak-short soak-long soak-week check format beside-peers beside-checkout scale figures outputs docs clean
 
 help:
 	@echo 'make demo       index the Python standard library and list its near-duplicates; the first time takes'
@@ -24,6 +24,7 @@ help:
 	@echo 'make test       run the tests (one part of them: make test TESTS=tests/unit)'
 	@echo 'make test-more  run the tests that make test leaves out: the older PostgreSQL, Spark, the pages'
 	@echo '                of the docs, kills, and others that take long'
+	@echo 'make test-all   run both in one run, which loads everything once'
 	@echo 'make test-postgres PG_BIN=/usr/lib/postgresql/15/bin   run them on a server of these programs'
 	@echo 'make soak       the long tests one after another, some two and a half hours (one of them: make'
 	@echo '                soak-crash, soak-clients, soak-tests, soak-fuzz, soak-long, soak-week; soak-short is'
@@ -46,6 +47,9 @@ test: .venv/.test
 
 test-more: .venv/.dev
 	$(BIN)/python -m pytest $(PARALLEL) --more $(TESTS)
+
+test-all: .venv/.dev
+	$(BIN)/python -m pytest $(PARALLEL) --all $(TESTS)
 
 test-postgres: .venv/.dev
 	$(BIN)/python -m tests.own_postgres '$(PG_BIN)' $(PARALLEL) $(TESTS)

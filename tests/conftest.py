@@ -5,7 +5,7 @@ and `--postgres-image` names an image for Docker. TEXTSIM_TEST_DATABASE_URL name
 role must be allowed to create databases.
 
 `--more` runs what a plain run leaves out: the tests marked more, and on the older server the tests
-marked both_servers. Tests marked long run only with `--long`, which `make soak` uses.
+marked both_servers. `--all` runs both. Tests marked long run only with `--long`, which `make soak` uses.
 """
 
 from __future__ import annotations
@@ -79,6 +79,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption(
         "--more", action="store_true", help="run only what a run without this option leaves out"
     )
+    group.addoption("--all", action="store_true", help="run what --more runs as well")
     group.addoption("--long", action="store_true", help="run tests marked long as well")
     group.addoption("--seed", type=int, help="seed of the random tests (default: random, printed)")
 
@@ -129,7 +130,8 @@ def _is_asked_for(item: pytest.Item) -> bool:
     if item.get_closest_marker("long"):
         return bool(item.config.getoption("--long"))
     is_more = item.get_closest_marker("more") is not None
-    return is_more == bool(item.config.getoption("--more"))
+    option = item.config.getoption
+    return bool(option("--all")) or is_more == bool(option("--more"))
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -128,7 +128,7 @@ def test_documents_of_a_corpus_stand(textsim: Textsim, db: ts.Database) -> None:
 def made_page(
     removals: list[Removal], texts: list[str], standing: dict[int, Standing] | None = None
 ) -> str:
-    result = Deduplication(len(texts), removals, [], standing or {})
+    result = Deduplication(len(texts), removals, [], 0, standing or {})
     rule = Rule(Preference("first"), CorpusSettings())
     return RemovalPage(result, rule).html("in.jsonl", texts, [None] * len(texts))
 
