@@ -16,14 +16,13 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-import psycopg
 import pytest
 
 import textsim_db as ts
 from benchmarks.generate import documents
 from tests.support.commands import Textsim, process
 from tests.support.terminal import Terminal, replace_standard_error
-from tests.support.waiting import PATIENCE_SECONDS, wait_for
+from tests.support.waiting import PATIENCE_SECONDS
 from textsim_db.cli import app, logs, progress_lines
 from textsim_db.text import numba_compiler
 
@@ -90,33 +89,6 @@ def test_progress_becomes_records(textsim: Textsim, monkeypatch: pytest.MonkeyPa
         assert [r["documents"] for r in steps] == sorted(r["documents"] for r in steps)
         assert all(r["rate"] > 0 and r["seconds"] >= 0 for r in steps)
         assert steps[-1].get("total", 5_000) == 5_000
-
-
-@pytest.mark.long
-def test_a_worker_logs_json(textsim: Textsim, database_url: str) -> None:
-    with psycopg.connect(database_url, autocommit=True) as connection:
-        connection.execute("CREATE TABLE article (id text PRIMARY KEY, text text)")
-        textsim("attach", "news", "article", "--create")
-        worker = process("worker", "--log-json", url=database_url)
-        try:
-            connection.execute(
-                "INSERT INTO article SELECT i, 'text ' || i FROM generate_series(1, 500) i"
-            )
-            connection.execute("INSERT INTO article VALUES (repeat('k', 1001), 'a long key')")
-            with ts.connect(database_url) as db:
-                wait_for(lambda: len(db.corpus("news")) == 500, 60)
-                wait_for(lambda: db.corpus("news").status().pending == 0, 60)
-        finally:
-            worker.send_signal(signal.SIGTERM)
-            _, told = worker.communicate(timeout=PATIENCE_SECONDS)
-    found = records(told)
-    done = [r for r in found if r["message"].startswith("news, from ")]
-    assert sum(r["documents"] for r in done) == 500
-    assert {(r["corpus"], r["table"]) for r in done} == {("news", "public.article")}
-    (aside,) = [r for r in found if r["level"] == "warning"]
-    assert (aside["corpus"], len(aside["key"])) == ("news", 1001)
-    assert "1001 bytes long" in aside["reason"]
-    assert found[-1]["message"].startswith("ended: 500 added")
 
 
 @pytest.mark.long

@@ -25,7 +25,6 @@ WORKER_BACKENDS = b"""
 SELECT pid FROM pg_stat_activity
 WHERE datname = current_database() AND application_name = 'textsim-db worker'
 """
-WAITING_WORKERS = WORKER_BACKENDS + b" AND wait_event_type = 'Lock'"
 
 
 @pytest.fixture(autouse=True)
@@ -197,22 +196,6 @@ def is_waited_for(connection: Connection) -> bool:
     )
     row = connection.execute(query).fetchone()
     return row is not None and row[0] > 0
-
-
-@pytest.mark.more
-def test_no_claim_outlives_a_worker(
-    database_url: str, textsim: Textsim, connection: Connection
-) -> None:
-    textsim("attach", "news", "article", "--create")
-    with running_process(database_url) as worker:
-        wait_for(lambda: connection.execute(WORKER_BACKENDS).fetchall(), 60)
-        with psycopg.connect(database_url) as blocking:
-            blocking.execute("LOCK TABLE textsim.pending")
-            wait_for(lambda: connection.execute(WAITING_WORKERS).fetchall(), 60)
-            worker.send_signal(signal.SIGTERM)
-            _, told = worker.communicate(timeout=PATIENCE_SECONDS)
-            assert worker.returncode == 0, told
-            wait_for(lambda: not connection.execute(WORKER_BACKENDS).fetchall())
 
 
 @pytest.mark.more

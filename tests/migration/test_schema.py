@@ -9,7 +9,6 @@ import pytest
 
 import textsim_db as ts
 from tests.support.catalog import fetch_sorted
-from textsim_db.db import schema
 
 FILES = sorted((Path(__file__).parents[2] / "sql" / "schema").glob("*.sql"))
 FUNCTION = re.compile(r"^CREATE OR REPLACE (?:FUNCTION|PROCEDURE) textsim\.(\w+)", re.M)
@@ -58,33 +57,3 @@ def test_private_functions_come_first(file: Path) -> None:
 def test_every_object_of_the_schema_has_a_comment(db: ts.Database, kind: str, query: str) -> None:
     db.create_corpus("news")  # the tables and functions of a corpus must have comments, too
     assert fetch_sorted(db.url, query) == [], f"{kind} without a comment"
-
-
-@pytest.mark.both_servers
-def test_functions_state_volatility_and_parallel_safety() -> None:
-    statements = schema.script().split("\nCREATE OR REPLACE FUNCTION ")[1:]
-    assert statements
-    for statement in statements:
-        head = statement.partition(";")[0]
-        name = head.partition("(")[0]
-        assert "LANGUAGE" in head, name
-        assert any(f" {word}" in head for word in ("IMMUTABLE", "STABLE", "VOLATILE")), name
-        assert any(f"PARALLEL {word}" in head for word in ("SAFE", "RESTRICTED", "UNSAFE")), name
-
-
-@pytest.mark.both_servers
-def test_the_tables_of_a_corpus_have_their_indexes(db: ts.Database) -> None:
-    corpus = db.create_corpus("news")
-    definitions = fetch_sorted(
-        db.url,
-        "SELECT regexp_replace(indexdef, '.* ON ', '') FROM pg_indexes "
-        r"WHERE schemaname = 'textsim' AND tablename ~ '_\d+$'",
-    )
-    assert [row[0] for row in definitions] == [
-        "textsim.band_1 USING btree (bucket, document_id) WITH (deduplicate_items=off)",
-        "textsim.document_1 USING btree (id)",
-        "textsim.document_1 USING btree (key)",
-        "textsim.word_1 USING btree (hash)",
-        "textsim.word_1 USING btree (id)",
-    ]
-    corpus.drop()
