@@ -28,7 +28,8 @@ RETURN textsim._check_writer((SELECT s.corpus_id FROM textsim.source s WHERE s.i
 
 -- Let a role write these tables of corpora, and the tables that all corpora share.
 CREATE OR REPLACE FUNCTION textsim._grant_writing(role regrole, relations regclass[]) RETURNS void
-LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp
+SET quote_all_identifiers = off AS $$
 BEGIN
     EXECUTE format('GRANT INSERT, UPDATE, DELETE ON textsim.pending, textsim.worker, textsim.judgement, %s TO %s', (
         SELECT string_agg(r::text, ', ') FROM unnest(relations) r WHERE r::text !~ '^textsim.word'), role);
