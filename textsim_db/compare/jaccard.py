@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from textsim_db.sketch.ragged import Ragged, offsets_of
+from textsim_db.sketch.ragged import Ragged
 from textsim_db.text.hashing import (
     SPREAD,
     HashTable,
@@ -19,7 +19,6 @@ from textsim_db.text.hashing import (
     is_taken,
     number_at,
 )
-from textsim_db.text.nfkc import SPACE, SPACELESS, WORD, tables
 from textsim_db.text.numba_compiler import (
     FloatArray,
     HashArray,
@@ -29,6 +28,8 @@ from textsim_db.text.numba_compiler import (
     kernel,
     longest,
 )
+from textsim_db.text.shingles import characters
+from textsim_db.text.utf8 import concatenate
 
 
 class Rows(NamedTuple):
@@ -60,22 +61,12 @@ def concatenated(rows: Rows, others: Rows) -> Rows:
 
 
 def code_points(forms: Sequence[str]) -> tuple[Int32Array, Int64Array]:
-    """Return the code points of normal forms, one form after another, and their bounds.
-
-    Spaces between two words of spaceless scripts are left out, as characters() leaves them out.
-    """
-    points = np.frombuffer("".join(forms).encode("utf-32-le"), "<i4").astype(np.int32)
-    offsets = offsets_of(np.fromiter(map(len, forms), np.int64, len(forms)))
-    kind = tables().kind[points]
-    if not (kind == SPACELESS).any():
-        return points, offsets
-    # A word of a spaceless script is one character, with the marks and signs that follow it.
-    is_base = (kind == SPACELESS) | (kind == WORD)
-    base_before = np.maximum.accumulate(np.where(is_base, np.arange(len(kind)), 0))
-    is_left_out = (points == SPACE) & (kind[base_before] == SPACELESS)
-    is_left_out &= np.append(kind[1:] == SPACELESS, False)
-    before = np.append(0, np.cumsum(is_left_out))
-    return points[~is_left_out], offsets - before[offsets]
+    """Return the code points of the characters of normal forms, one after another, and their bounds."""
+    data, offsets = characters(concatenate([form.encode() for form in forms]))
+    points = np.frombuffer(data.tobytes().decode().encode("utf-32-le"), "<i4").astype(np.int32)
+    if len(points) < len(data):
+        offsets = np.append(0, np.cumsum(data & 0xC0 != 0x80))[offsets]
+    return points, offsets
 
 
 @inlined_kernel

@@ -111,7 +111,7 @@ def count_units(tokens: Tokens, config: CorpusConfig) -> int:
     """Return the number of words of one text, or of characters if the corpus compares these."""
     if config.shingle.unit == "word":
         return len(tokens.starts)
-    return len(characters(tokens)[0].tobytes().decode())
+    return len(characters(tokens.utf8)[0].tobytes().decode())
 
 
 def _window(config: CorpusConfig) -> Window:
@@ -123,7 +123,7 @@ def _units_of(tokens: Tokens, config: CorpusConfig) -> Units:
     """Return the words of texts, or their characters if the shingles of the corpus are characters."""
     if config.shingle.unit == "word":
         return Units(array_elements(tokens.hashes), tokens.word_offsets)
-    hashes, offsets = _hash_characters(*characters(tokens))
+    hashes, offsets = _hash_characters(*characters(tokens.utf8))
     return Units(array_elements(hashes), offsets)
 
 

@@ -38,7 +38,7 @@ from textsim_db.text.numba_compiler import (
 )
 from textsim_db.text.storable_text import to_bytes
 from textsim_db.text.tokens import Tokens, tokenize
-from textsim_db.text.utf8 import copy_span, decode, same_spans
+from textsim_db.text.utf8 import Utf8, copy_span, decode, same_spans
 
 
 class _Kept(NamedTuple):
@@ -100,32 +100,36 @@ def find_shingles(tokens: Tokens, shingle: Shingle) -> Shingles:
     """
     if shingle.unit == "word":
         return Shingles(*_word_shingles(tokens, shingle.n, SPREAD), tokens.normal)
-    data, offsets = characters(tokens)
+    data, offsets = characters(tokens.utf8)
     return Shingles(*_char_shingles(data, offsets, shingle.n, SPREAD), data)
 
 
-def characters(tokens: Tokens) -> tuple[ByteArray, Int64Array]:
-    """Return normal forms without the spaces between words of spaceless scripts, and their bounds."""
-    return _characters(tokens, tables())
+def characters(forms: Utf8) -> Utf8:
+    """Return normal forms without the spaces between words of spaceless scripts."""
+    return Utf8(*_characters(forms.data, forms.offsets, tables()))
 
 
 @kernel
-def _characters(tokens: Tokens, table: Tables) -> tuple[ByteArray, Int64Array]:
-    if is_ascii(tokens.normal, 0, len(tokens.normal)):
-        return tokens.normal, tokens.normal_offsets
-    data = np.empty(len(tokens.normal) + PADDING, np.uint8)
-    offsets = np.zeros(len(tokens.normal_offsets), np.int64)
+def _characters(
+    forms: ByteArray, bounds: Int64Array, table: Tables
+) -> tuple[ByteArray, Int64Array]:
+    if is_ascii(forms, 0, len(forms)):
+        return forms, bounds
+    data = np.empty(len(forms) + PADDING, np.uint8)
+    offsets = np.zeros(len(bounds), np.int64)
     position = 0
-    for i in range(len(offsets) - 1):
-        was_spaceless = True
-        for word in range(tokens.word_offsets[i], tokens.word_offsets[i + 1]):
-            start, end = tokens.starts[word], tokens.ends[word]
-            is_spaceless = table.kind[decode(tokens.normal, start)[0]] == SPACELESS
+    for i in range(len(bounds) - 1):
+        start, was_spaceless = bounds[i], True
+        while start < bounds[i + 1]:
+            end = start
+            while end < bounds[i + 1] and forms[end] != SPACE:
+                end += 1
+            is_spaceless = table.kind[decode(forms, start)[0]] == SPACELESS
             if position > offsets[i] and not (is_spaceless and was_spaceless):
                 data[position] = SPACE
                 position += 1
-            position = copy_span(tokens.normal, start, end, data, position)
-            was_spaceless = is_spaceless
+            position = copy_span(forms, start, end, data, position)
+            start, was_spaceless = end + 1, is_spaceless
         offsets[i + 1] = position
     return data[:position], offsets
 

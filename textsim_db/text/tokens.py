@@ -60,6 +60,11 @@ class Tokens(NamedTuple):
         """The number of documents."""
         return len(self.normal_offsets) - 1
 
+    @property
+    def utf8(self) -> Utf8:
+        """The normal forms."""
+        return Utf8(self.normal, self.normal_offsets)
+
     def parts(self, size: int) -> Iterator[Tokens]:
         """Yield the documents in parts with normal forms of about size bytes."""
         if len(self.normal) <= size:
