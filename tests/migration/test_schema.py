@@ -1,4 +1,4 @@
-"""Every object of the schema has a comment, and every function declares its properties."""
+"""The files of the schema begin with private functions, and every object has a comment."""
 
 from __future__ import annotations
 
