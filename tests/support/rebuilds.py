@@ -12,15 +12,18 @@ TEXTS = dict(documents(300, words=40, planted=0.3, seed=8))
 
 
 def stored_rows(db: ts.Database, name: str) -> list[list[Any]]:
-    """Return all documents, band rows and fingerprints of a corpus, without their ids."""
+    """Return all documents, band rows and fingerprints of a corpus, with words in the place of ids."""
     corpus = stored_corpus.load(db.engine, name)
     number, tables = corpus.id, [("band", "bucket")]
     if corpus.config.passages is not None:
         tables.append(("passage", "fingerprint"))
     with db.engine.connect() as connection:
         rows = connection.exec_driver_sql(
-            "SELECT key, source_id, shingle_count, scope, word_ids, signature, fingerprints, "
-            f"normal_form FROM textsim.document_{number} ORDER BY key"
+            "SELECT key, source_id, shingle_count, scope, array(SELECT w.word "
+            "FROM unnest(word_ids) WITH ORDINALITY u (id, place) "
+            f"JOIN textsim.word_{number} w USING (id) ORDER BY u.place), "
+            "signature, fingerprints, normal_form "
+            f"FROM textsim.document_{number} ORDER BY key"
         ).all()
         tables_of_rows = [
             connection.exec_driver_sql(
