@@ -46,6 +46,7 @@ from textsim_db.results import (
     Drift as Drift,
     Duplicate as Duplicate,
     Failure as Failure,
+    ForgetReport as ForgetReport,
     InspectedCluster as InspectedCluster,
     Inspection as Inspection,
     Judgement as Judgement,

@@ -123,6 +123,8 @@ CREATE TABLE IF NOT EXISTS textsim.judgement (
     CHECK (a < b AND octet_length(a) <= 1000 AND octet_length(b) <= 1000)
 );
 CREATE INDEX IF NOT EXISTS judgement_b ON textsim.judgement (origin, b);
+-- Keys and notes in statistics would outlive the rows.
+ALTER TABLE textsim.judgement ALTER a SET STATISTICS 0, ALTER b SET STATISTICS 0, ALTER note SET STATISTICS 0;
 COMMENT ON TABLE textsim.judgement
     IS 'The judgements: what people said of pairs of documents. Row security shows those of corpora that the role '
     'may read.';
@@ -328,6 +330,19 @@ CREATE TABLE IF NOT EXISTS textsim.removed (
 COMMENT ON TABLE textsim.removed
     IS 'Pattern of the tables removed_N: the removed documents of a tracked corpus, which events name. It has no rows.';
 
+CREATE TABLE IF NOT EXISTS textsim.forgotten (
+    id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,  -- the id of the request
+    corpus_id integer NOT NULL REFERENCES textsim.corpus ON DELETE CASCADE,  -- the corpus of the documents
+    requested_at timestamptz NOT NULL DEFAULT now(),  -- when they were forgotten
+    documents bigint NOT NULL,  -- how many they were
+    -- the corpus that is being built without their words, and will replace this one; NULL if there is none
+    rebuild integer
+);
+CREATE INDEX IF NOT EXISTS forgotten_corpus ON textsim.forgotten (corpus_id);
+COMMENT ON TABLE textsim.forgotten
+    IS 'The requests to forget whose words are in the dictionary until the corpus is rebuilt. Row security shows those '
+    'of corpora that the role may read.';
+
 -- Attached tables, and the log of their changes.
 CREATE TABLE IF NOT EXISTS textsim.source (
     id integer GENERATED ALWAYS AS IDENTITY PRIMARY KEY,  -- N in the name of the trigger function _changes_N
@@ -400,6 +415,8 @@ CREATE INDEX IF NOT EXISTS pending_corpus ON textsim.pending (corpus_id, kind, i
 -- A hash, because a key that is too long for a document has no room in another index.
 CREATE INDEX IF NOT EXISTS pending_failed ON textsim.pending USING hash ((keys[1])) WHERE kind = 'failed';
 CREATE INDEX IF NOT EXISTS pending_compare ON textsim.pending (source_id) WHERE kind = 'compare';
+ALTER TABLE textsim.pending ALTER keys SET STATISTICS 0, ALTER judged_keys SET STATISTICS 0, ALTER error SET STATISTICS 0;
+ALTER INDEX textsim.pending_failed ALTER COLUMN 1 SET STATISTICS 0;
 ALTER TABLE textsim.pending ALTER COLUMN keys SET STORAGE EXTERNAL;
 ALTER TABLE textsim.pending ALTER COLUMN document_ids SET STORAGE EXTERNAL;
 -- Rows live briefly. Frequent vacuum keeps look-ups from reading many dead rows.

@@ -142,10 +142,13 @@ BEGIN
     END IF;
     PERFORM textsim._create_relation(r.kind, r.name, r.statement, 'textsim.' || split_part(r.name, '_', 1))
     FROM textsim._corpus_relations(c) r;
-    -- No condition uses these columns, and their statistics would take most of the time of ANALYZE.
+    -- No condition uses these columns, or a unique index says enough of them. Their statistics would take most of the
+    -- time of ANALYZE, and texts in them would outlive the texts of the documents.
     EXECUTE format(
         'ALTER TABLE textsim.%I ALTER word_ids SET STATISTICS 0, ALTER signature SET STATISTICS 0, '
-        'ALTER fingerprints SET STATISTICS 0, ALTER normal_form SET STATISTICS 0', 'document_' || corpus_id);
+        'ALTER fingerprints SET STATISTICS 0, ALTER normal_form SET STATISTICS 0, ALTER key SET STATISTICS 0, '
+        'ALTER scope SET STATISTICS 0', 'document_' || corpus_id);
+    EXECUTE format('ALTER TABLE textsim.%I ALTER word SET STATISTICS 0', 'word_' || corpus_id);
     FOR trigger IN SELECT t.statement FROM textsim._passage_triggers(c) t LOOP
         EXECUTE trigger;
     END LOOP;

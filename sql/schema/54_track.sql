@@ -187,6 +187,7 @@ BEGIN
     -- One node may have most of the matches. The planner would expect as many for each node.
     EXECUTE format('ALTER TABLE textsim.%I ALTER a SET (n_distinct = -0.5), ALTER b SET (n_distinct = -0.5)',
         'match_' || corpus_id);
+    EXECUTE format('ALTER TABLE textsim.%I ALTER key SET STATISTICS 0', 'removed_' || corpus_id);
     PERFORM textsim._grant_ids(corpus_id);
     PERFORM textsim._make_tracking_functions(corpus_id);
 END $$;

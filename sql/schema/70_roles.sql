@@ -21,6 +21,12 @@ ALTER TABLE textsim.boilerplate ENABLE ROW LEVEL SECURITY;
 CREATE POLICY readers ON textsim.boilerplate
     USING (has_table_privilege(to_regclass('textsim.document_' || corpus_id), 'SELECT'));
 
+ALTER TABLE textsim.forgotten ENABLE ROW LEVEL SECURITY;
+CREATE POLICY readers ON textsim.forgotten FOR SELECT
+    USING (has_table_privilege(to_regclass('textsim.document_' || corpus_id), 'SELECT'));
+CREATE POLICY writers ON textsim.forgotten FOR INSERT
+    WITH CHECK (has_table_privilege(to_regclass('textsim.document_' || corpus_id), 'DELETE'));
+
 -- Raise an error unless the role of the session may write to the corpus of an attached table.
 CREATE OR REPLACE FUNCTION textsim._check_session_of_source(source integer) RETURNS void
 LANGUAGE sql STABLE PARALLEL SAFE
@@ -34,6 +40,7 @@ BEGIN
     EXECUTE format('GRANT INSERT, UPDATE, DELETE ON textsim.pending, textsim.worker, textsim.judgement, %s TO %s', (
         SELECT string_agg(r::text, ', ') FROM unnest(relations) r WHERE r::text !~ '^textsim.word'), role);
     -- Not the column id: only the sequence gives out ids.
+    EXECUTE format('GRANT INSERT (corpus_id, documents) ON textsim.forgotten TO %s', role);
     EXECUTE format('GRANT INSERT (hash, word) ON %s TO %s', (
         SELECT string_agg(r::text, ', ') FROM unnest(relations) r WHERE r::text ~ '^textsim.word'), role);
     PERFORM textsim._grant_ids(c.id) FROM textsim.corpus c;

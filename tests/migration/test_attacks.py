@@ -115,7 +115,7 @@ def test_a_reader_changes_nothing_and_a_writer_only_documents(stage: Stage) -> N
     for role in (stage.reader, stage.other):
         assert stage.run(stage.owner, CHANGING, values={"role": role}) == []
     rights = dict(stage.run(stage.owner, CHANGING, values={"role": stage.writer}))
-    assert {rights.pop(name) for name in ("word", "word_N")} == {"INSERT"}
+    assert {rights.pop(name) for name in ("word", "word_N", "forgotten")} == {"INSERT"}
     assert {rights.pop(name) for name in [*rights] if name.endswith("_seq")} == {"USAGE"}
     assert set(rights.values()) == {"DELETE, INSERT, UPDATE"}
     assert {name.removesuffix("_N") for name in rights} == {

@@ -25,12 +25,12 @@ NAMES = {"matches": "query"}
 """Methods that have another name than the function."""
 ONLY_SQL = {"clusters": set(), "duplicates": {"keep"}, "attach": set(), "signature": {"language"}}
 """Arguments that only the function has, where a method has an argument of another kind instead."""
-ONLY_PYTHON = {"measure", "rank", "progress"}
-"""Arguments that only methods have: the other measures, and functions."""
+ONLY_PYTHON = {"measure", "rank", "progress", "later"}
+"""Arguments that only methods have: the other measures, functions, and a rebuild at once or later."""
 OTHER_KINDS = {"attach", "detach", "buckets", "normal_form", "remove"}
 """Functions that take a relation, a signature, a text or one key, and their methods something else."""
-NO_READERS = {"add_unique", "status"}
-"""A writer, and a function whose columns show ages where the method has times."""
+NO_READERS = {"add_unique", "forget", "status"}
+"""Writers, and a function whose columns show ages where the method has times."""
 READERS = """
 SELECT p.proname, p.proargnames[2:p.pronargs], p.proargnames[p.pronargs + 1:],
     ARRAY(SELECT pg_get_function_arg_default(p.oid, i) FROM generate_series(2, p.pronargs) i)

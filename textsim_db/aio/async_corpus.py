@@ -99,4 +99,5 @@ class Corpus(Derived[corpus.Corpus]):
     cluster_events = stream(corpus.Corpus.cluster_events)
 
     rebuild = coroutine(corpus.Corpus.rebuild)
+    forget = coroutine(corpus.Corpus.forget)
     drop = coroutine(corpus.Corpus.drop)

@@ -149,6 +149,7 @@ _GROUPS: dict[str, dict[str, Callable[..., None] | Operation]] = {
         "index": document_commands.index,
         "remove": document_commands.remove,
         "expire": document_commands.EXPIRE,
+        "forget": document_commands.forget,
         "query": search_commands.QUERY,
         "nearest": search_commands.NEAREST,
         "neighbours": search_commands.NEIGHBOURS,

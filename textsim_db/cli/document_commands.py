@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from textsim_db.cli.messages import Refusals, print_message, print_result
+from textsim_db.cli.messages import Refusals, confirm, print_message, print_result
 from textsim_db.cli.opening import connect, open_corpus
 from textsim_db.cli.operations import Operation
 from textsim_db.cli.options import (
@@ -20,6 +20,7 @@ from textsim_db.cli.options import (
     KeyColumns,
     PartialSettings,
     TextColumn,
+    Yes,
     check_existing,
     choice_option,
     column_option,
@@ -27,7 +28,7 @@ from textsim_db.cli.options import (
     misused,
     with_settings,
 )
-from textsim_db.cli.progress_lines import Measured, loading
+from textsim_db.cli.progress_lines import Measured, loading, progress
 from textsim_db.errors import ConfigurationError, DatabaseError, InputError, shown
 from textsim_db.files.file_kinds import Kind
 from textsim_db.results import AddReport
@@ -268,6 +269,81 @@ def remove(
         print_message(message, logging.WARNING, corpus=corpus, key=key)
     if unknown:
         raise typer.Exit(1 if removed else 2)
+
+
+def forget(
+    corpus: CorpusName,
+    keys: Annotated[
+        list[str] | None, typer.Argument(metavar="[KEY]...", help="Keys of the documents.")
+    ] = None,
+    scope: Annotated[
+        str | None,
+        typer.Option(metavar="SCOPE", help="Instead of keys: all documents of this scope."),
+    ] = None,
+    all_expired: Annotated[
+        bool,
+        typer.Option("--all-expired", help="Instead of keys: all documents whose time is over."),
+    ] = False,
+    all_removed: Annotated[
+        bool,
+        typer.Option(
+            "--all-removed",
+            help="Instead of keys: what is left of the documents that were removed before.",
+        ),
+    ] = False,
+    later: Annotated[
+        bool, typer.Option("--later", help="Leave the words to the next rebuild.")
+    ] = False,
+    yes: Yes = False,
+    database_url: DatabaseUrl = None,
+) -> None:
+    """Remove documents, and all that the database keeps of them.
+
+    The documents go at once, with their judgements, notes, events and log entries. Then the corpus is
+    rebuilt without their words, beside readers and writers. A document whose row stands in an attached
+    table is refused: delete the row first. The receipt says what was removed, and where the texts may
+    still be.
+
+    Examples:
+    - `textsim forget news article-17 article-18`
+    - `textsim forget tickets --scope customer-7 --later`
+
+    """
+    if not keys:
+        what = f"the scope {scope}" if scope else "all of them"
+        confirm(f'forget documents of the corpus "{shown(corpus)}": {shown(what)}', yes)
+    with connect(database_url) as db:
+        opened = db.corpus(corpus)
+        with progress("rebuilding", "documents") as show_done:
+            report = opened.forget(
+                keys or None,
+                scope=scope,
+                all_expired=all_expired,
+                all_removed=all_removed,
+                later=later,
+                progress=show_done,
+            )
+    counts = {name: getattr(report, name) for name in ("documents", "judgements", "events")}
+    counts["log_entries"] = report.log_entries
+    removed = ", ".join(
+        count(number, name[:-1].replace("_", " ")) for name, number in counts.items()
+    )
+    print_result(
+        f"removed {removed}",
+        corpus=corpus,
+        **counts,
+        has_words=report.has_words,
+        to_run=report.to_run,
+        out_of_reach=report.out_of_reach,
+    )
+    if report.has_words:
+        print_message(f"the words go with the next rebuild: textsim rebuild {corpus}")
+    else:
+        print_message("the corpus was rebuilt; no relation of it has the words")
+    for statement in report.to_run:
+        print_message(f"others held a lock for too long; run: {statement}", logging.WARNING)
+    for place in report.out_of_reach:
+        print_message(f"out of reach: {place}")
 
 
 EXPIRE = Operation(

@@ -1,19 +1,21 @@
-"""Attached tables, whose documents the corpus follows; and rebuilding and dropping a corpus."""
+"""Attached tables, whose documents the corpus follows; and rebuilding, also to forget documents."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator, Iterable, Sequence
 from dataclasses import replace
 from typing import Unpack
 
 from textsim_db.corpus.arguments import CheckedArguments
 from textsim_db.db import stored_corpus
 from textsim_db.errors import ConfigurationError, suggest_settings
-from textsim_db.results import ChangeReport, Drift
+from textsim_db.results import ChangeReport, Drift, ForgetReport
+from textsim_db.settings.check_values import check_several
 from textsim_db.settings.corpus_settings import CHANGEABLE, Existing, Settings
 from textsim_db.settings.progress_bar import showing
 from textsim_db.sync import sources
 from textsim_db.sync.sources import ColumnName, TableName, names_of
+from textsim_db.write.document_inputs import Key, Scope, possible_key
 
 
 class TableMethods(CheckedArguments):
@@ -193,6 +195,68 @@ class RebuildMethods(CheckedArguments):
             rebuilt = self._current.write(rebuild.rebuild, changed, show)
         self._current.store = replace(self._current.store, corpus=rebuilt)
         return True
+
+    def forget(
+        self,
+        keys: Iterable[Key] | None = None,
+        *,
+        scope: Scope | None = None,
+        all_expired: bool = False,
+        all_removed: bool = False,
+        later: bool = False,
+        progress: Callable[[int, int], None] | bool | None = None,
+    ) -> ForgetReport:
+        """Remove documents and all that the database keeps of them, their words included.
+
+        The documents, their judgements with the notes, the events of their clusters and the log entries
+        with their keys are removed at once, in one transaction. Their words are in the dictionary of the
+        corpus, which a rebuild writes anew; it runs at once, beside readers and writers, or with
+        `later` when rebuild() or forget() is called next. Requests that come while it runs share the
+        next rebuild. Then the tables of judgements and log entries are written anew, because a removed
+        row leaves its bytes in the file of its table.
+
+        Args:
+            keys: the keys of the documents.
+            scope: instead of keys, the scope whose documents are forgotten.
+            all_expired: instead of keys, forget all documents whose time is over.
+            all_removed: instead of keys, forget the documents that were removed: the words that no
+                document has, and the judgements and events of keys that no document has.
+            later: leave the words to the next rebuild.
+            progress: True shows a bar; a function is called with the number of documents that the
+                rebuild has copied so far, and the number to copy.
+
+        Raises:
+            ConfigurationError: a row with one of the keys stands in an attached table: delete the row
+                first. Or not one of the four choices was made. Or rebuild() raises it.
+
+        Examples:
+            >>> corpus.forget(["recipe"]).has_words
+            False
+        """
+        from textsim_db.write import forget
+
+        stored_keys: list[str] | None = None
+        if keys is not None:
+            check_several(keys, "forget() takes several keys, such as [key]")
+            stored_keys = [key for key in map(possible_key, keys) if key is not None]
+        if all_expired and self.config.keep_for is None:
+            raise ConfigurationError(f'corpus "{self.name}" keeps its documents for ever')
+        self._current.load()
+        stored_scope = None if scope is None else self._scope(scope)
+        report = self._current.read(
+            forget.forget, stored_keys, stored_scope, all_expired, all_removed
+        )
+        if later:
+            return report
+
+        def rebuild() -> None:
+            self._current.load()
+            self.rebuild(progress)
+
+        forget.erase(rebuild, lambda: self._current.loaded().store)
+        report.has_words = False
+        report.to_run = self._current.read(forget.write_anew)
+        return report
 
     def drop(self) -> None:
         """Remove the corpus with all its documents.

@@ -4,6 +4,7 @@ from textsim_db.results.reports import (
     AddReport as AddReport,
     Boilerplate as Boilerplate,
     ChangeReport as ChangeReport,
+    ForgetReport as ForgetReport,
     Frequency as Frequency,
     Growth as Growth,
     RecallReport as RecallReport,

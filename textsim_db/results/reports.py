@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, fields
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 from textsim_db.results.html import (
     ResultList,
@@ -260,6 +260,32 @@ class AddReport:
         counts += [("refused", len(self.refused)), ("twins", len(self.twins))]
         tables = [rows_as_table(rows, len(rows)) for rows in (self.refused, self.twins) if rows]
         return output(facts(counts), *tables)
+
+
+@dataclass(slots=True)
+class ForgetReport:
+    """What forget() removed, and what is left."""
+
+    documents: int = 0
+    """The documents that were removed."""
+    judgements: int = 0
+    """The judgements of their pairs, with the notes."""
+    events: int = 0
+    """What happened to their clusters, and when."""
+    log_entries: int = 0
+    """The entries of the log that named them."""
+    has_words: bool = True
+    """Whether the corpus still has their words: it is not rebuilt yet."""
+    to_run: list[str] = field(default_factory=list)
+    """The statements that had to wait for others too long; until they have run, files have old rows."""
+
+    out_of_reach: ClassVar[tuple[str, ...]] = (
+        "the write-ahead log and its archive",
+        "backups and dumps",
+        "standbys, until they have replayed the changes",
+        "your own tables, until VACUUM FULL writes them anew, and their statistics, until ANALYZE",
+    )
+    """Where the texts may still be."""
 
 
 @dataclass(slots=True)

@@ -78,6 +78,9 @@ def rebuild(
     with lock_of_rebuilds(store), temporary_name(engine) as name:
         new = stored_corpus.create(engine, name, config)
         try:
+            with autocommit(engine) as connection:
+                ids = {"old": old.id, "new": new.id}
+                connection.execute(statements.BEGIN_TO_ERASE, ids)
             # The judgements belong to the origin.
             built = replace(store, corpus=replace(new, origin=old.origin))
             copier = CorpusCopier(old, built)

@@ -234,6 +234,19 @@ UNJUDGE: Final[LiteralString] = "SELECT textsim.unjudge(%s, %s, %s)"
 IS_IN_PLACE: Final[LiteralString] = """
 SELECT EXISTS (SELECT FROM textsim.corpus WHERE id = %s AND name = %s)
 """
+FORGET: Final[LiteralString] = """
+SELECT f.documents, f.judgements, f.events, f.log_entries
+FROM textsim.forget(%(corpus)s, %(keys)s, %(scope)s, %(all_expired)s, %(all_removed)s) f
+"""
+# A rebuild leaves out the words of the documents that were forgotten before it began to copy.
+BEGIN_TO_ERASE: Final[LiteralString] = (
+    "UPDATE textsim.forgotten SET rebuild = %(new)s WHERE corpus_id = %(old)s"
+)
+ARE_ERASED: Final[LiteralString] = (
+    "SELECT NOT EXISTS (SELECT FROM textsim.forgotten WHERE corpus_id = %s)"
+)
+# VACUUM leaves the bytes of removed rows in their pages; a table that is written anew has none of them.
+WRITE_ANEW: Final = ("VACUUM (FULL) textsim.judgement", "VACUUM (FULL) textsim.pending")
 REPLACE_CORPUS: Final[LiteralString] = """
 /* textsim-db: replace a corpus */ SELECT textsim._replace_corpus(%s, %s)
 """

@@ -1,0 +1,119 @@
+-- Forgetting documents: what a corpus keeps of their keys goes at once, and their words go with the next rebuild.
+
+-- The keys that a request names: those of a list, of a part, of expired documents, or of no document any more.
+CREATE OR REPLACE FUNCTION textsim._keys_to_forget(
+    c textsim.corpus, keys text[], part bigint, all_expired boolean, all_removed boolean) RETURNS text[]
+LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    removed text := '';
+BEGIN
+    IF (keys IS NOT NULL)::integer + (part IS NOT NULL)::integer + all_expired::integer + all_removed::integer
+        IS DISTINCT FROM 1
+    THEN
+        RAISE EXCEPTION 'expected keys, a scope, all_expired or all_removed, and one of them'
+            USING ERRCODE = 'invalid_parameter_value';
+    END IF;
+    IF all_expired THEN
+        PERFORM textsim._check_expires(c.name);
+    END IF;
+    IF keys IS NOT NULL THEN
+        RETURN keys;
+    END IF;
+    IF to_regclass('textsim.removed_' || c.id) IS NOT NULL THEN
+        removed := format(' UNION SELECT r.key FROM textsim.%I r', 'removed_' || c.id);
+    END IF;
+    -- A worker may have removed expired documents before.
+    EXECUTE format($query$
+        SELECT array(
+            SELECT d.key COLLATE "C" FROM textsim.%1$I d WHERE d.part = $1 OR $3 AND d.expires_at <= now()
+            UNION ALL
+            SELECT k.key FROM (
+                SELECT j.a COLLATE "C" AS key FROM textsim.judgement j WHERE j.origin = $2
+                UNION SELECT j.b FROM textsim.judgement j WHERE j.origin = $2%2$s
+            ) k
+            WHERE ($3 OR $4) AND NOT EXISTS (SELECT FROM textsim.%1$I d WHERE d.key = k.key))
+        $query$, 'document_' || c.id, removed)
+    INTO keys USING part, coalesce(c.origin, c.id), all_expired, all_removed;
+    RETURN keys;
+END $$;
+
+-- Raise an error if a row with one of the keys stands in an attached table, and so would be indexed again.
+CREATE OR REPLACE FUNCTION textsim._refuse_standing(c textsim.corpus, forgotten text[]) RETURNS void
+LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    source textsim.source;
+    standing text[];
+BEGIN
+    FOR source IN SELECT s.* FROM textsim.source s WHERE s.corpus_id = c.id AND s.active LOOP
+        standing := array(
+            SELECT r.key FROM textsim._rows_of(source, forgotten) r
+            WHERE r.body IS NOT NULL AND (r.expires_at > now()) IS NOT FALSE ORDER BY r.key COLLATE "C");
+        IF standing <> '{}' THEN
+            RAISE EXCEPTION 'table % has rows of % of these documents, such as the row with the key %',
+                source.relation, cardinality(standing), quote_literal(left(standing[1], 100))
+                USING ERRCODE = 'object_in_use', HINT = 'Delete the rows first; then forget the documents.';
+        END IF;
+    END LOOP;
+END $$;
+
+-- Take keys out of the log, and delete the entries that name no other.
+CREATE OR REPLACE FUNCTION textsim._forget_in_log(corpus_id integer, forgotten text[]) RETURNS bigint
+LANGUAGE sql VOLATILE PARALLEL UNSAFE
+BEGIN ATOMIC
+    UPDATE textsim.pending p
+    SET judged_keys = (SELECT array_agg(k) FROM unnest(p.judged_keys) k WHERE k <> ALL ($2))
+    WHERE p.corpus_id = $1 AND p.judged_keys && $2;
+    WITH changed AS (
+        DELETE FROM textsim.pending p WHERE p.corpus_id = $1 AND p.keys && $2
+        RETURNING p.kind, p.source_id, p.keys, p.created_at, p.lease_until, p.tries, p.error
+    ), added AS (
+        INSERT INTO textsim.pending (kind, corpus_id, source_id, keys, created_at, lease_until, tries, error)
+        SELECT o.kind, $1, o.source_id, o.keys, o.created_at, o.lease_until, o.tries, o.error
+        FROM (
+            SELECT e.kind, e.source_id, e.created_at, e.lease_until, e.tries, e.error,
+                array(SELECT k FROM unnest(e.keys) k WHERE k <> ALL ($2)) AS keys
+            FROM changed e
+        ) o
+        WHERE o.keys <> '{}'
+    )
+    SELECT count(*) FROM changed;
+END;
+
+CREATE OR REPLACE FUNCTION textsim.forget(
+    corpus text, keys text[] DEFAULT NULL, scope text DEFAULT NULL, all_expired boolean DEFAULT false,
+    all_removed boolean DEFAULT false, OUT documents bigint, OUT judgements bigint, OUT events bigint,
+    OUT log_entries bigint)
+LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    c textsim.corpus := textsim._required_corpus(corpus);
+    forgotten text[] := textsim._keys_to_forget(
+        c, keys, CASE WHEN scope IS NOT NULL THEN textsim._part_of(c, scope) END, all_expired, all_removed);
+    ids integer[];
+BEGIN
+    PERFORM textsim._refuse_standing(c, forgotten);
+    -- While the documents stand, so that the log names those whose clusters the judgements had changed.
+    DELETE FROM textsim.judgement j
+    WHERE j.origin = coalesce(c.origin, c.id) AND (j.a = ANY (forgotten) OR j.b = ANY (forgotten));
+    GET DIAGNOSTICS judgements = ROW_COUNT;
+    EXECUTE format('SELECT array_agg(l.id) FROM (
+        SELECT d.id FROM textsim.%I d WHERE d.key = ANY ($1) ORDER BY d.key FOR UPDATE) l', 'document_' || c.id)
+    INTO ids USING forgotten;
+    PERFORM textsim._delete_locked(c, ids);
+    documents := coalesce(cardinality(ids), 0);
+    events := 0;
+    IF textsim._is_tracked(corpus) THEN
+        EXECUTE format('DELETE FROM textsim.%I e USING textsim.%I r WHERE e.document_id = r.document_id AND r.key = ANY ($1)',
+            'cluster_event_' || c.id, 'removed_' || c.id) USING forgotten;
+        GET DIAGNOSTICS events = ROW_COUNT;
+        EXECUTE format('DELETE FROM textsim.%I r WHERE r.key = ANY ($1)', 'removed_' || c.id) USING forgotten;
+    END IF;
+    log_entries := textsim._forget_in_log(c.id, forgotten);
+    INSERT INTO textsim.forgotten (corpus_id, documents) VALUES (c.id, forget.documents);
+END $$;
+COMMENT ON FUNCTION textsim.forget(text, text[], text, boolean, boolean)
+    IS 'Removes documents, with the judgements, notes, events and log entries that have their keys, and returns how many '
+    'of each. Give keys; or scope, for all documents of a scope; or all_expired, for all expired documents; or '
+    'all_removed, for all keys that have no document any more; all_expired includes these. The words of the documents stay in the dictionary of the '
+    'corpus until it is rebuilt: textsim.forgotten has a row for each request that waits for that. textsim forget, and '
+    'Corpus.forget() in Python, rebuild it at once. Raises an error if a row with one of the keys still stands in an '
+    'attached table.';

@@ -1,0 +1,156 @@
+"""What a corpus keeps of a forgotten document: nothing, in no file of the database."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import textsim_db as ts
+from tests.support.connections import Connection, value
+from textsim_db.write.statements import WRITE_ANEW
+
+SECRET = ("zyxsecretword", "qwvhiddenname", "kjhprivatenumber")
+KEY, NOTE = "person-4711-key", "anoteaboutaperson"
+TEXT = f"the complaint of {SECRET[0]} {SECRET[1]} with the number {SECRET[2]} came on monday"
+
+
+def traces(connection: Connection, texts: tuple[str, ...] = (*SECRET, KEY, NOTE)) -> set[str]:
+    """Return the texts that a file of the database has, each with the relation of the file."""
+    connection.execute("CHECKPOINT")
+    folder = value(
+        connection,
+        "SELECT current_setting('data_directory') || '/base/' || oid FROM pg_database "
+        "WHERE datname = current_database()",
+    )
+    names = dict(connection.execute("SELECT relfilenode::text, relname FROM pg_class").fetchall())
+    return {
+        f"{text} in {names.get(re.split('[._]', file.name)[0], file.name)}"
+        for file in Path(str(folder)).iterdir()
+        for text in texts
+        if text.encode() in file.read_bytes()
+    }
+
+
+@pytest.fixture
+def corpus(db: ts.Database, connection: Connection) -> ts.Corpus:
+    """A corpus with scopes, passages, expiry, tracked clusters, judgements and an attached table."""
+    corpus = db.create_corpus("c", scoped=True, passages=8, keep_for="30 days")
+    connection.execute(
+        "CREATE TABLE ticket (id text PRIMARY KEY, body text, tenant text, at timestamptz)"
+    )
+    corpus.attach("ticket", "id", "body", scope="tenant", time="at")
+    corpus.track()
+    corpus.add_many((f"k{i}", f"text number {i} of the many others {i}", "a") for i in range(300))
+    corpus.add(KEY, TEXT, "a")
+    corpus.add("copy", TEXT.replace("monday", "tuesday"), "a")
+    corpus.judge(KEY, "k1", "different", NOTE)
+    db.worker().run(until_idle=True)
+    connection.execute("SELECT textsim.add('c', %s, %s, 'a')", [f"{KEY}-waiting", TEXT])
+    connection.execute("ANALYZE")
+    assert {line.partition(" ")[0] for line in traces(connection)} == {*SECRET, KEY, NOTE}
+    return corpus
+
+
+def test_no_file_has_a_forgotten_text(corpus: ts.Corpus, connection: Connection) -> None:
+    report = corpus.forget([KEY, f"{KEY}-waiting", "copy"])
+    assert (report.documents, report.judgements, report.has_words) == (3, 1, False)
+    assert report.events > 0
+    assert report.log_entries > 0
+    assert report.to_run == []
+    connection.execute("ANALYZE")
+    assert traces(connection) == set()
+    assert corpus.check() == []
+    assert len(corpus) == 300
+
+
+def test_no_file_has_the_text_of_a_dropped_corpus(
+    corpus: ts.Corpus, connection: Connection
+) -> None:
+    corpus.detach("ticket")
+    corpus.drop()
+    for statement in WRITE_ANEW:
+        connection.execute(statement)
+    assert traces(connection) == set()
+
+
+@pytest.mark.parametrize("end", ["removed", "replaced", "expired", "deleted row"])
+def test_what_is_left_of_removed_documents_is_forgotten(
+    corpus: ts.Corpus, connection: Connection, db: ts.Database, end: str
+) -> None:
+    keys = [KEY, f"{KEY}-waiting", "copy"]
+    match end:
+        case "removed":
+            corpus.remove(keys)
+        case "replaced":
+            corpus.add_many((key, "another text", "a") for key in keys)
+        case "expired":
+            connection.execute("UPDATE textsim.document_1 SET expires_at = now() - interval '1 s'")
+        case "deleted row":
+            corpus.remove(keys)
+            connection.execute("INSERT INTO ticket VALUES (%s, %s, 'a', now())", [KEY, TEXT])
+            db.worker().run(until_idle=True)
+            connection.execute("DELETE FROM ticket")
+            connection.execute("VACUUM (FULL, ANALYZE) ticket")
+    db.worker().run(until_idle=True)
+    corpus.forget(all_expired=True) if end == "expired" else corpus.forget(all_removed=True)
+    left = {KEY, NOTE} if end == "replaced" else set()
+    connection.execute("ANALYZE")
+    assert {line.partition(" ")[0] for line in traces(connection)} == left
+    assert corpus.check() == []
+    assert len(corpus) == {"expired": 0, "replaced": 303}.get(end, 300)
+
+
+def test_a_standing_row_is_refused(
+    corpus: ts.Corpus, connection: Connection, db: ts.Database
+) -> None:
+    connection.execute("INSERT INTO ticket VALUES ('r', 'a row of the table', 'b', now())")
+    choices: tuple[dict[str, Any], ...] = ({"keys": ["k1", "r"]}, {"scope": "b"})
+    for choice in choices:
+        if "scope" in choice:
+            db.worker().run(until_idle=True)
+        with pytest.raises(ts.ConfigurationError, match=r"rows of 1 of these documents.*'r'"):
+            corpus.forget(**choice)
+    assert "k1" in corpus
+    connection.execute("DELETE FROM ticket")
+    assert corpus.forget(scope="b").documents == 1
+
+
+def test_not_one_choice_is_refused(corpus: ts.Corpus) -> None:
+    several: list[dict[str, Any]] = [{}, {"keys": ["k1"], "scope": "a"}]
+    for choices in (*several, {"all_expired": True, "all_removed": True}):
+        with pytest.raises(ts.ConfigurationError, match="and one of them"):
+            corpus.forget(**choices)
+
+
+def test_requests_share_a_rebuild(corpus: ts.Corpus, connection: Connection) -> None:
+    waiting = "SELECT documents, rebuild FROM textsim.forgotten ORDER BY id"
+    for key in ("k1", "k2"):
+        assert corpus.forget([key], later=True).has_words
+    assert connection.execute(waiting).fetchall() == [(1, None), (1, None)]
+    corpus.rebuild()
+    assert connection.execute(waiting).fetchall() == []
+
+
+def test_a_request_during_a_rebuild_waits_for_the_next(
+    corpus: ts.Corpus, connection: Connection
+) -> None:
+    """The rebuild may have copied the document before."""
+    requested: list[int] = []
+
+    def request(done: int, _: int) -> None:
+        if not requested:
+            requested.append(done)
+            connection.execute("SELECT textsim.forget('c', ARRAY[%s::text])", [KEY])
+
+    corpus.forget(["copy"], later=True)
+    corpus.rebuild(request)
+    assert requested
+    documents = connection.execute("SELECT documents, rebuild FROM textsim.forgotten").fetchall()
+    assert documents == [(1, None)]
+    corpus.forget([f"{KEY}-waiting"])
+    connection.execute("ANALYZE")
+    assert traces(connection) == set()
+    assert corpus.check() == []

@@ -1,0 +1,72 @@
+"""Forgets documents: removes what has their keys, and builds the corpus anew without their words."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+from psycopg import errors as pg
+
+from textsim_db.db.engine import autocommit, configuration_errors, read_rows, transaction
+from textsim_db.db.retries import Attempts
+from textsim_db.db.store import Store
+from textsim_db.errors import CorpusBusy, CorpusChanged
+from textsim_db.results import ForgetReport
+from textsim_db.write import statements
+
+REBUILD_SECONDS = 0.1
+"""The pause before another look whether a rebuild of another session has ended."""
+
+
+def forget(
+    store: Store, keys: list[str] | None, scope: str | None, all_expired: bool, all_removed: bool
+) -> ForgetReport:
+    """Remove documents and what has their keys; raises ConfigurationError if a row of one stands."""
+    parameters = {
+        "corpus": store.corpus.name,
+        "keys": keys,
+        "scope": scope,
+        "all_expired": all_expired,
+        "all_removed": all_removed,
+    }
+    report = ForgetReport()
+    with configuration_errors(pg.ObjectInUse, pg.InvalidParameterValue):
+        for attempt in Attempts():
+            with attempt, transaction(store.engine) as connection:
+                row = connection.execute(statements.FORGET, parameters).fetchone()
+                assert row is not None
+                report = ForgetReport(*row)
+    return report
+
+
+def erase(rebuild: Callable[[], object], store: Callable[[], Store]) -> None:
+    """Rebuild a corpus until no request to forget waits; a rebuild of another session counts, too.
+
+    store: returns the corpus as it is stored at present.
+    """
+    while not is_erased(store()):
+        try:
+            rebuild()
+        except (CorpusBusy, CorpusChanged):
+            time.sleep(REBUILD_SECONDS)
+
+
+def is_erased(store: Store) -> bool:
+    """Return whether the words of all requests to forget are gone."""
+    return read_rows(store.engine, statements.ARE_ERASED, [store.corpus.id]) == [(True,)]
+
+
+def write_anew(store: Store) -> list[str]:
+    """Write the tables of keys and notes anew; return the statements that had to wait too long."""
+    left: list[str] = []
+    for statement in statements.WRITE_ANEW:
+        with autocommit(store.engine) as connection:
+            # Writers wait behind it.
+            connection.execute("SET lock_timeout = '2s'")
+            try:
+                connection.execute(statement)
+            except pg.LockNotAvailable:
+                left.append(statement)
+            finally:
+                connection.execute("RESET lock_timeout")
+    return left
