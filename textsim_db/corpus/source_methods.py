@@ -254,7 +254,7 @@ class RebuildMethods(CheckedArguments):
             self.rebuild(progress)
 
         forget.erase(rebuild, lambda: self._current.loaded().store)
-        report.has_words = False
+        report.has_words = self._current.read(forget.has_words)
         report.to_run = self._current.read(forget.write_anew)
         return report
 

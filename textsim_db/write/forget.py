@@ -13,6 +13,7 @@ from textsim_db.db.store import Store
 from textsim_db.errors import CorpusBusy, CorpusChanged
 from textsim_db.results import ForgetReport
 from textsim_db.write import statements
+from textsim_db.write.rebuild import wait_for_older
 
 REBUILD_SECONDS = 0.1
 """The pause before another look whether a rebuild of another session has ended."""
@@ -44,21 +45,27 @@ def erase(rebuild: Callable[[], object], store: Callable[[], Store]) -> None:
 
     store: returns the corpus as it is stored at present.
     """
-    while not is_erased(store()):
+    engine = store().engine
+    while read_rows(engine, statements.IS_WAITING, [store().corpus.id]) == [(True,)]:
         try:
             rebuild()
         except (CorpusBusy, CorpusChanged):
             time.sleep(REBUILD_SECONDS)
 
 
-def is_erased(store: Store) -> bool:
-    """Return whether the words of all requests to forget are gone."""
-    return read_rows(store.engine, statements.ARE_ERASED, [store.corpus.id]) == [(True,)]
+def has_words(store: Store) -> bool:
+    """Return whether words of forgotten documents are left, because others read a replaced corpus."""
+    parameters = {"origin": store.corpus.origin}
+    return read_rows(store.engine, statements.HAS_REPLACED, parameters) == [(True,)]
 
 
 def write_anew(store: Store) -> list[str]:
-    """Write the tables of keys and notes anew; return the statements that had to wait too long."""
+    """Write the tables of keys and notes anew; return the statements that had to wait too long.
+
+    The server keeps rows that an older transaction may still read.
+    """
     left: list[str] = []
+    have_ended = wait_for_older(store.engine)
     for statement in statements.WRITE_ANEW:
         with autocommit(store.engine) as connection:
             # Writers wait behind it.
@@ -69,4 +76,4 @@ def write_anew(store: Store) -> list[str]:
                 left.append(statement)
             finally:
                 connection.execute("RESET lock_timeout")
-    return left
+    return left if have_ended else [*statements.WRITE_ANEW]

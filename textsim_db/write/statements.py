@@ -242,9 +242,12 @@ FROM textsim.forget(%(corpus)s, %(keys)s, %(scope)s, %(all_expired)s, %(all_remo
 BEGIN_TO_ERASE: Final[LiteralString] = (
     "UPDATE textsim.forgotten SET rebuild = %(new)s WHERE corpus_id = %(old)s"
 )
-ARE_ERASED: Final[LiteralString] = (
-    "SELECT NOT EXISTS (SELECT FROM textsim.forgotten WHERE corpus_id = %s)"
+IS_WAITING: Final[LiteralString] = (
+    "SELECT EXISTS (SELECT FROM textsim.forgotten WHERE corpus_id = %s)"
 )
+HAS_REPLACED: Final[LiteralString] = """
+SELECT count(*) > 1 FROM textsim.corpus WHERE coalesce(origin, id) = %(origin)s
+"""
 # VACUUM leaves the bytes of removed rows in their pages; a table that is written anew has none of them.
 WRITE_ANEW: Final = ("VACUUM (FULL) textsim.judgement", "VACUUM (FULL) textsim.pending")
 REPLACE_CORPUS: Final[LiteralString] = """
