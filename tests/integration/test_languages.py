@@ -52,7 +52,10 @@ def stored_columns(
     connection: psycopg.Connection[Any], corpus: str, columns: str
 ) -> dict[str, Any]:
     documents, _ = tables_of(connection, corpus)
-    rows = connection.execute(f"SELECT d.key, {columns} FROM {documents} d".encode())
+    rows = connection.execute(
+        f"SELECT d.key, {columns} FROM {documents} d, textsim.corpus c WHERE c.name = %s".encode(),
+        [corpus],
+    )
     return {key: values[0] if len(values) == 1 else values for key, *values in rows}
 
 
@@ -162,11 +165,10 @@ def test_documents_of_every_origin_are_stored_as_the_same_rows(
         "long": " ".join(f"w{i}" for i in range(2000)),
     }
     rows = (
-        "SELECT d.key, array(SELECT w.word FROM unnest(d.word_ids) WITH ORDINALITY u (id, place) "
-        "JOIN {2} w USING (id) ORDER BY u.place), "
-        "d.signature, d.shingle_count, d.normal_form, d.language, "
+        "SELECT d.key, textsim._stored_form(c.id, d.word_ids, NULL), d.signature, d.shingle_count, "
+        "d.normal_form, d.language, "
         "array(SELECT b.bucket FROM {1} b WHERE b.document_id = d.id ORDER BY b.bucket) "
-        "FROM {0} d ORDER BY d.key"
+        "FROM {0} d, textsim.corpus c WHERE c.name = %s ORDER BY d.key"
     )
     rows_by_way = {}
     for way in ("python", "add", "add over another", "queue", "inline", "inline over another"):
@@ -198,9 +200,8 @@ def test_documents_of_every_origin_are_stored_as_the_same_rows(
                 [list(texts), list(texts.values())],
             )
         db.worker().run(until_idle=True)
-        tables = tables_of(connection, way)
         rows_by_way[way] = connection.execute(
-            rows.format(*tables, tables[0].replace("document", "word")).encode()
+            rows.format(*tables_of(connection, way)).encode(), [way]
         ).fetchall()
         assert corpus.check() == []
         assert len(rows_by_way[way]) == len(texts)
@@ -259,7 +260,8 @@ def test_stop_words_follow_the_language_of_each_document(
         with connection.cursor() as cursor:
             cursor.executemany("INSERT INTO story VALUES (%s, %s)", list(texts.items()))
         db.worker().run(until_idle=True)
-        columns = "d.word_ids, d.signature, d.shingle_count"
+        form = "textsim._stored_form(c.id, d.word_ids, NULL)"
+        columns = f"{form}, d.signature, d.shingle_count"
         for name in ("follow", "queue"):
             assert stored_columns(connection, name, "d.language") == languages_by_key
             assert stored_columns(connection, name, columns) == stored_columns(

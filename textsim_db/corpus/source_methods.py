@@ -253,7 +253,8 @@ class RebuildMethods(CheckedArguments):
             self._current.load()
             self.rebuild(progress)
 
-        forget.erase(rebuild, lambda: self._current.loaded().store)
+        self._current.load()
+        self._current.read(forget.erase, rebuild)
         report.has_words = self._current.read(forget.has_words)
         report.to_run = self._current.read(forget.write_anew)
         return report

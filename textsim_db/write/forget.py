@@ -40,13 +40,10 @@ def forget(
     return report
 
 
-def erase(rebuild: Callable[[], object], store: Callable[[], Store]) -> None:
-    """Rebuild a corpus until no request to forget waits; a rebuild of another session counts, too.
-
-    store: returns the corpus as it is stored at present.
-    """
-    engine = store().engine
-    while read_rows(engine, statements.IS_WAITING, [store().corpus.id]) == [(True,)]:
+def erase(store: Store, rebuild: Callable[[], object]) -> None:
+    """Rebuild a corpus until no present request waits; a rebuild of another session counts, too."""
+    waiting = read_rows(store.engine, statements.WAITING_REQUESTS, [store.corpus.id])
+    while read_rows(store.engine, statements.ARE_WAITING, waiting[0]) == [(True,)]:
         try:
             rebuild()
         except (CorpusBusy, CorpusChanged):

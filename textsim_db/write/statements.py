@@ -242,8 +242,11 @@ FROM textsim.forget(%(corpus)s, %(keys)s, %(scope)s, %(all_expired)s, %(all_remo
 BEGIN_TO_ERASE: Final[LiteralString] = (
     "UPDATE textsim.forgotten SET rebuild = %(new)s WHERE corpus_id = %(old)s"
 )
-IS_WAITING: Final[LiteralString] = (
-    "SELECT EXISTS (SELECT FROM textsim.forgotten WHERE corpus_id = %s)"
+WAITING_REQUESTS: Final[LiteralString] = (
+    "SELECT ARRAY(SELECT id FROM textsim.forgotten WHERE corpus_id = %s)"
+)
+ARE_WAITING: Final[LiteralString] = (
+    "SELECT EXISTS (SELECT FROM textsim.forgotten WHERE id = ANY (%s))"
 )
 HAS_REPLACED: Final[LiteralString] = """
 SELECT count(*) > 1 FROM textsim.corpus WHERE coalesce(origin, id) = %(origin)s
