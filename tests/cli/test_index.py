@@ -179,6 +179,22 @@ def test_remove(news: Textsim) -> None:
     assert result.stderr == 'removed 0 documents\nno document "b" in the corpus\n'
 
 
+def test_forget_prints_a_receipt(news: Textsim) -> None:
+    news("judge", "news", "a", "b", "different", "--note", "by a person")
+    receipt = news("forget", "news", "a", "no such key").stderr.splitlines()
+    assert receipt[:2] == [
+        "removed 1 document, 1 judgement, 0 events, 0 log entries",
+        "the corpus was rebuilt; no relation of it has the words",
+    ]
+    assert receipt[2].startswith("out of reach: ")
+    later = news("forget", "news", "b", "--later", "--json")
+    assert json.loads(later.stdout)["has_words"] is True
+    assert "go with the next rebuild: textsim rebuild news" in news(
+        "forget", "news", "--all-removed", "--later", "--yes"
+    ).stderr
+    assert "expected keys, a scope" in news("forget", "news", "--yes", status=2).stderr
+
+
 def test_an_empty_pattern_is_refused(textsim: Textsim, tmp_path: Path) -> None:
     refused = textsim("index", "news", str(tmp_path), "--glob", "", "--create", status=2)
     assert "expected a pattern" in refused.stderr
