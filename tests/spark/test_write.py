@@ -48,9 +48,9 @@ def test_a_written_corpus_equals_an_added_one(
 ) -> None:
     df = spark.createDataFrame(DOCUMENTS, "id string, text string").repartition(partitions)
     report = write(df, db.url, "c", **settings)
-    assert report == ts.AddReport(added=len(DOCUMENTS))
     added = db.create_corpus("added", **settings)
-    added.add_many(DOCUMENTS)
+    assert report == added.add_many(DOCUMENTS)
+    assert report.added == len(DOCUMENTS)
     corpus = db.corpus("c")
     assert corpus.config == db.corpus("added").config
     assert stored_rows(db, "c") == stored_rows(db, "added")
