@@ -44,7 +44,7 @@ _EXTRAS = {
     "plot": ("plots: --plot of textsim plan and textsim stats", ("matplotlib",)),
     "prometheus": ("metrics of textsim worker and textsim status", ("prometheus_client",)),
 }
-"""What each extra is for, and its modules."""
+"""The use of each extra, and its modules."""
 
 
 def find_installed() -> Iterator[Finding]:

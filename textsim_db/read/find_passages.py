@@ -147,7 +147,7 @@ def _runs_without_fingerprints(store: Store, shingles: PassageShingles) -> Itera
         commonness = int(shingles.classes[run.start : run.start + run.shingles].min())
         statement = store.corpus.statement(statements.ESTIMATE_DOCUMENTS)
         ((documents,),) = read_rows(store.engine, statement)
-        # About so many documents have the shingle, if they are as the learned sample was.
+        # Estimate how many documents have the shingle, from the learned sample.
         estimate = int(2**commonness * max(1.0, documents / SAMPLE_DOCUMENTS))
         yield CommonRun(run.shingles + n - 1, run.start, estimate)
 

@@ -112,7 +112,7 @@ def _rebuilt(store: Store, config: CorpusConfig) -> StoredCorpus | None:
 
 
 def learn_from_corpus(store: Store, config: CorpusConfig) -> CorpusConfig:
-    """Return the configuration of a rebuild, with what it learns from the documents of the corpus."""
+    """Return the configuration of a rebuild; it learns from the documents of the corpus."""
     config = replace(config, common=None, common_of_passages=None)
     if not learns(config) and not config.learns_boilerplate:
         return config

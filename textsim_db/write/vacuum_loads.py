@@ -60,7 +60,7 @@ class VacuumDuringLoad:
             wait([self._last])
 
     def after(self, documents: int) -> None:
-        """Begin a VACUUM if one is due after so many documents, and the last one has ended."""
+        """Begin a VACUUM if one is due at this number of documents, and the last one has ended."""
         is_busy = self._last is not None and not self._last.done()
         if documents >= self._vacuumed + DOCUMENTS_BETWEEN and not is_busy:
             self._vacuumed = documents
