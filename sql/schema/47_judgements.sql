@@ -56,15 +56,15 @@ END $$;
 CREATE OR REPLACE FUNCTION textsim._check_one_scope(c textsim.corpus, a text, b text) RETURNS void
 LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
-    scopes text[];
+    differ boolean;
 BEGIN
     EXECUTE format(
-        'SELECT ARRAY[d.scope, e.scope] FROM textsim.%1$I d, textsim.%1$I e '
+        'SELECT true FROM textsim.%1$I d, textsim.%1$I e '
         'WHERE d.key = $1 AND e.key = $2 AND d.part <> e.part', 'document_' || c.id)
-    INTO scopes USING a, b;
-    IF scopes IS NOT NULL THEN
-        RAISE EXCEPTION 'the pair (%, %) cannot be judged: its documents have the scopes % and %',
-            quote_literal(a), quote_literal(b), quote_literal(scopes[1]), quote_literal(scopes[2])
+    INTO differ USING a, b;
+    IF differ THEN
+        RAISE EXCEPTION 'the pair (%, %) cannot be judged: its documents have different scopes',
+            quote_literal(a), quote_literal(b)
             USING ERRCODE = 'invalid_parameter_value';
     END IF;
 END $$;

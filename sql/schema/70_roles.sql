@@ -13,19 +13,22 @@ REVOKE EXECUTE ON FUNCTION textsim._make_function(text, text) FROM PUBLIC;
 REVOKE EXECUTE ON FUNCTION textsim._create_relations(integer) FROM PUBLIC;
 REVOKE EXECUTE ON FUNCTION textsim._create_tracking_relations(integer, integer) FROM PUBLIC;
 
--- The shingles that a corpus has learned tell of its texts.
-ALTER TABLE textsim.common ENABLE ROW LEVEL SECURITY;
-CREATE POLICY readers ON textsim.common
-    USING (has_table_privilege(to_regclass('textsim.document_' || corpus_id), 'SELECT'));
-ALTER TABLE textsim.boilerplate ENABLE ROW LEVEL SECURITY;
-CREATE POLICY readers ON textsim.boilerplate
-    USING (has_table_privilege(to_regclass('textsim.document_' || corpus_id), 'SELECT'));
+-- Whether this role has a right on the documents of a corpus.
+CREATE OR REPLACE FUNCTION textsim._may(privilege text, corpus_id integer) RETURNS boolean
+LANGUAGE sql STABLE PARALLEL SAFE
+RETURN has_table_privilege(to_regclass('textsim.document_' || corpus_id), privilege);
 
+-- The shingles that a corpus has learned, and the keys of its log, tell of its texts.
+ALTER TABLE textsim.common ENABLE ROW LEVEL SECURITY;
+CREATE POLICY readers ON textsim.common FOR SELECT USING (textsim._may('SELECT', corpus_id));
+ALTER TABLE textsim.boilerplate ENABLE ROW LEVEL SECURITY;
+CREATE POLICY readers ON textsim.boilerplate FOR SELECT USING (textsim._may('SELECT', corpus_id));
 ALTER TABLE textsim.forgotten ENABLE ROW LEVEL SECURITY;
-CREATE POLICY readers ON textsim.forgotten FOR SELECT
-    USING (has_table_privilege(to_regclass('textsim.document_' || corpus_id), 'SELECT'));
-CREATE POLICY writers ON textsim.forgotten FOR INSERT
-    WITH CHECK (has_table_privilege(to_regclass('textsim.document_' || corpus_id), 'DELETE'));
+CREATE POLICY readers ON textsim.forgotten FOR SELECT USING (textsim._may('SELECT', corpus_id));
+CREATE POLICY writers ON textsim.forgotten FOR INSERT WITH CHECK (textsim._may('DELETE', corpus_id));
+ALTER TABLE textsim.pending ENABLE ROW LEVEL SECURITY;
+CREATE POLICY readers ON textsim.pending FOR SELECT USING (textsim._may('SELECT', corpus_id));
+CREATE POLICY writers ON textsim.pending USING (textsim._may('INSERT', corpus_id));
 
 -- Raise an error unless the role of the session may write to the corpus of an attached table.
 CREATE OR REPLACE FUNCTION textsim._check_session_of_source(source integer) RETURNS void
@@ -93,7 +96,7 @@ BEGIN
 END $$;
 COMMENT ON FUNCTION textsim.grant_reader(regrole, text)
     IS 'Lets a role search one corpus and read its judgements. The role can also read what all corpora share: their '
-    'names and the pending keys.';
+    'names and settings.';
 
 CREATE OR REPLACE FUNCTION textsim.grant_writer(role regrole) RETURNS void
 LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$

@@ -189,9 +189,10 @@ def test_forget_prints_a_receipt(news: Textsim) -> None:
     assert receipt[2].startswith("out of reach: ")
     later = news("forget", "news", "b", "--later", "--json")
     assert json.loads(later.stdout)["has_words"] is True
-    assert "go with the next rebuild: textsim rebuild news" in news(
-        "forget", "news", "--all-removed", "--later", "--yes"
-    ).stderr
+    assert (
+        "go with the next rebuild: textsim rebuild news"
+        in news("forget", "news", "--all-removed", "--later", "--yes").stderr
+    )
     assert "expected keys, a scope" in news("forget", "news", "--yes", status=2).stderr
 
 

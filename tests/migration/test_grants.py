@@ -127,6 +127,52 @@ def test_rights_on_one_corpus_give_no_access_to_another(stage: Stage) -> None:
         assert db.corpus("news").add("again", "a text after the rebuild").added == 1
 
 
+def test_no_relation_tells_of_another_corpus(stage: Stage) -> None:
+    """The test reads every relation of the catalog, also those that are added later."""
+    texts = ("secretword", "secretkey", "secretscope", "secretnote", "secretrow")
+    word, key, scope, note, row = texts
+    with stage.connect(stage.owner) as db:
+        hidden = db.create_corpus("hidden", scoped=True, passages=8, keep_for="1 day", recall=1)
+        hidden.add_many(
+            [(key, f"a text with the {word} of {word}s", scope), ("k", "a text", scope)]
+        )
+        hidden.track()
+        hidden.judge(key, "other", "same", note)
+        hidden.forget(["k"], later=True)
+    stage.run(
+        stage.owner,
+        "CREATE TABLE hidden (id text PRIMARY KEY, body text, tenant text, at timestamptz)",
+        "SELECT textsim.attach('hidden', 'hidden', 'id', 'body', 'queue', scope_column => 'tenant', "
+        "time_column => 'at')",
+        f"INSERT INTO hidden VALUES ('{row}', 'a {word}', repeat('{scope}', 99), now())",
+        "SELECT textsim.add('hidden', 'waits', 'a secretword', 'secretscope')",
+        "ANALYZE",
+    )
+    with stage.connect(stage.owner) as db:
+        db.worker().run(until_idle=True)
+    stage.run(stage.owner, f"INSERT INTO hidden VALUES ('{row}2', 'a {word}', '{scope}', now())")
+    stage.run(stage.owner, f"SELECT textsim.revoke_all('\"{stage.writer}\"')")
+    relations = (
+        "SELECT c.oid::regclass::text FROM pg_class c WHERE c.relkind IN ('r', 'v', 'm') "
+        "AND (c.relnamespace = 'textsim'::regnamespace OR c.relname = 'pg_stats') "
+        "AND has_table_privilege(c.oid, 'SELECT') ORDER BY 1"
+    )
+    shown: dict[str, str] = {}
+    for role, grant in (
+        (stage.other, "grant_reader"),
+        (stage.writer, "grant_writer"),
+        (stage.owner, ""),
+    ):
+        if grant:
+            stage.run(stage.owner, f"SELECT textsim.{grant}('\"{role}\"', 'news')")
+        readable = [name for (name,) in stage.run(role, relations)]
+        assert "textsim.pending" in readable
+        shown[role] = str([stage.run(role, f"SELECT t::text FROM {name} t") for name in readable])
+    for text in texts:
+        assert text in shown[stage.owner], text
+        assert text not in shown[stage.other] + shown[stage.writer], text
+
+
 def test_commands_over_all_corpora_skip_those_the_role_may_not_read(stage: Stage) -> None:
     with stage.connect(stage.owner) as db:
         db.create_corpus("a secret").add("s", "a text that is nobody's business")

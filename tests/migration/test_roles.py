@@ -100,8 +100,9 @@ def test_a_writer_of_one_corpus_cannot_write_rows_that_stop_a_worker(stage: Stag
     )
     stage.run(stage.writer, "SELECT textsim.add('news', 'd', %s)", values=[FOX])
     for statement, constraint in REFUSED_ROWS:
-        with pytest.raises(pg.CheckViolation, match=constraint):
+        with pytest.raises((pg.CheckViolation, pg.InsufficientPrivilege)) as refused:
             stage.run(stage.writer, statement)
+        assert constraint in str(refused.value) or "row-level security" in str(refused.value)
     stage.work(stage.owner)
     assert stage.similar_keys() == ["d"]
 

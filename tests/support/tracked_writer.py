@@ -83,7 +83,7 @@ class RandomWriter:
             try:
                 self._corpus.judge(a, b, verdict, replaces=judged.get((a, b)))
             except ts.ConfigurationError as error:
-                assert "have the scopes" in str(error)  # noqa: PT017
+                assert "have different scopes" in str(error)  # noqa: PT017
 
     def _document(self, key: str) -> Any:
         return (
