@@ -138,6 +138,12 @@ def test_twins_obey_the_rule(db: ts.Database, connection: Connection, recall: fl
     assert [twin.key for twin in corpus.add_many(TEXTS.items()).twins] == ["c far"]
     assert corpus.rebuild(seed=3)
     assert corpus.check() == []
+    # Of the documents in the way only those are listed that match.
+    corpus = db.create_corpus("way", is_unique=True, **{**SETTINGS, "threshold": 0.7})
+    corpus.add_many([("far", TEXTS["c far"]), ("near", f"{TEXTS['c'].rpartition(' ')[0]} other")])
+    (twin,) = corpus.add_many([("c", TEXTS["c"])]).twins
+    assert (len(corpus), twin.standing) == (2, "far")
+    assert [match.key for match in corpus.add_unique("c", TEXTS["c"])] == ["far"]
 
 
 @pytest.mark.usefixtures("rule")
