@@ -80,7 +80,8 @@ LINES: list[tuple[str, dict[str, Any]]] = [
         {"key": "a"},
     ),
     ("contamination news.jsonl --against letters", {"key": "a"}),
-    ("corpus drop news --yes", {"corpus": "news", "documents": 4}),
+    ("forget news b --later --yes", {"documents": 1, "has_words": True}),
+    ("corpus drop news --yes", {"corpus": "news", "documents": 3}),
     ("db downgrade base --yes", {"revision": "base"}),
 ]
 """Command lines one after another, and members that an object of each has."""
@@ -89,7 +90,7 @@ ELSEWHERE = {"warm", "db stop"}
 COMPUTING = {
     *("dedupe", "compare", "demo", "index", "pairs"),
     *("clusters", "review", "track", "attach", "worker", "reconcile", "plan", "rebuild", "stats"),
-    *("boilerplate", "check", "warm", "passages", "contamination"),
+    *("boilerplate", "check", "warm", "passages", "contamination", "forget"),
 }
 """Commands that compute signatures, as check does for each document. Their help does not."""
 ONE_TEXT = [
