@@ -19,7 +19,7 @@ PRODUCT = ("textsim_db/", "sql/", "migrations/", "docs/", "examples/", "scripts/
 COMMENTS_OF_SQL = r"--.*|\b(?:COMMENT|GRANT [^;]*|REVOKE [^;]*) ON (?:FUNCTION|PROCEDURE)[^;]*;"
 CALLED_BY_OTHERS = re.compile(
     r"__\w+__|_|(?:test|pytest|handle|do|on|_mypy)_\w+|collect_ignore_glob|daemon_threads|emit|get_key"
-    r"|log_message|readinto|KEEP|QUEUE"
+    r"|log_message|readinto|coerce|format_commands|KEEP|QUEUE"
 )
 """Names that libraries and checkers look for, and members of enums that users give as a text."""
 
