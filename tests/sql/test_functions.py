@@ -25,7 +25,7 @@ PUBLIC = {
     ),
     "volatile": (
         "add add_unique attach candidate_pairs clusters create_corpus detach drop_corpus "
-        "duplicates expire grant_reader grant_writer "
+        "duplicates expire forget grant_reader grant_writer "
         "group_pairs index_pending judge lock_corpus lock_scope pairs remove revoke_all set_owner "
         "shared_passages track twins_of unjudge untrack update_clusters"
     ),
@@ -52,6 +52,7 @@ CHANGES = {
     "add": ("'c', 'a', 'b'", {0: "name of the corpus", 1: "the key", 2: "the text"}),
     "add_unique": ("'u', 'a', 'b'", {0: "name of the corpus", 1: "the key", 2: "the text"}),
     "remove": ("'c', 'a'", {0: "name of the corpus", 1: "the key"}),
+    "forget": ("'c', '{a}'", {0: "name of the corpus"}),
     "lock_corpus": ("'u'", {0: "name of the corpus"}),
     "lock_scope": ("'u', 's'", {0: "name of the corpus", 1: "the scope"}),
     "create_corpus": (
