@@ -60,9 +60,6 @@ END $$;
 CREATE OR REPLACE FUNCTION textsim._forget_in_log(corpus_id integer, forgotten text[]) RETURNS bigint
 LANGUAGE sql VOLATILE PARALLEL UNSAFE
 BEGIN ATOMIC
-    UPDATE textsim.pending p
-    SET judged_keys = (SELECT array_agg(k) FROM unnest(p.judged_keys) k WHERE k <> ALL ($2))
-    WHERE p.corpus_id = $1 AND p.judged_keys && $2;
     WITH changed AS (
         DELETE FROM textsim.pending p WHERE p.corpus_id = $1 AND p.keys && $2
         RETURNING p.kind, p.source_id, p.keys, p.created_at, p.lease_until, p.tries, p.error
@@ -79,6 +76,25 @@ BEGIN ATOMIC
     SELECT count(*) FROM changed;
 END;
 
+-- Delete the judgements of keys, also from the log of a tracked corpus.
+CREATE OR REPLACE FUNCTION textsim._forget_judgements(c textsim.corpus, forgotten text[]) RETURNS bigint
+LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    corpus_origin integer := coalesce(c.origin, c.id);
+    judgements bigint;
+BEGIN
+    DELETE FROM textsim.judgement j
+    WHERE j.origin = corpus_origin AND (j.a = ANY (forgotten) OR j.b = ANY (forgotten));
+    GET DIAGNOSTICS judgements = ROW_COUNT;
+    -- Another session may judge such a pair again at this moment.
+    UPDATE textsim.pending p
+    SET judged_keys = (SELECT array_agg(k) FROM unnest(p.judged_keys) k WHERE k <> ALL (forgotten))
+    WHERE p.corpus_id = c.id AND p.judged_keys && forgotten AND NOT EXISTS (
+        SELECT FROM textsim.judgement j
+        WHERE j.origin = corpus_origin AND j.a = p.judged_keys[1] AND j.b = p.judged_keys[2]);
+    RETURN judgements;
+END $$;
+
 CREATE OR REPLACE FUNCTION textsim.forget(
     corpus text, keys text[] DEFAULT NULL, scope text DEFAULT NULL, all_expired boolean DEFAULT false,
     all_removed boolean DEFAULT false, OUT documents bigint, OUT judgements bigint, OUT events bigint,
@@ -89,15 +105,19 @@ DECLARE
     forgotten text[] := textsim._keys_to_forget(
         c, keys, CASE WHEN scope IS NOT NULL THEN textsim._part_of(c, scope) END, all_expired, all_removed);
     ids integer[];
+    lock_documents constant text := 'SELECT array_agg(l.id) FROM '
+        '(SELECT d.id FROM textsim.%I d WHERE d.key = ANY ($1) ORDER BY d.key FOR UPDATE) l';
 BEGIN
+    -- As other writers do: first the table, then the documents, then the log.
+    EXECUTE format('LOCK TABLE textsim.%I IN ROW EXCLUSIVE MODE', 'document_' || c.id);
+    EXECUTE format(lock_documents, 'document_' || c.id) INTO ids USING forgotten;
+    -- A statement sees what was committed before it. So a row or a document that another session adds meanwhile keeps
+    -- its entry of the log, or is seen by the statements after this one.
+    log_entries := textsim._forget_in_log(c.id, forgotten);
     PERFORM textsim._refuse_standing(c, forgotten);
     -- While the documents stand, so that the log names those whose clusters the judgements had changed.
-    DELETE FROM textsim.judgement j
-    WHERE j.origin = coalesce(c.origin, c.id) AND (j.a = ANY (forgotten) OR j.b = ANY (forgotten));
-    GET DIAGNOSTICS judgements = ROW_COUNT;
-    EXECUTE format('SELECT array_agg(l.id) FROM (
-        SELECT d.id FROM textsim.%I d WHERE d.key = ANY ($1) ORDER BY d.key FOR UPDATE) l', 'document_' || c.id)
-    INTO ids USING forgotten;
+    judgements := textsim._forget_judgements(c, forgotten);
+    EXECUTE format(lock_documents, 'document_' || c.id) INTO ids USING forgotten;
     PERFORM textsim._delete_locked(c, ids);
     documents := coalesce(cardinality(ids), 0);
     events := 0;
@@ -107,7 +127,6 @@ BEGIN
         GET DIAGNOSTICS events = ROW_COUNT;
         EXECUTE format('DELETE FROM textsim.%I r WHERE r.key = ANY ($1)', 'removed_' || c.id) USING forgotten;
     END IF;
-    log_entries := textsim._forget_in_log(c.id, forgotten);
     INSERT INTO textsim.forgotten (corpus_id, documents) VALUES (c.id, forget.documents);
 END $$;
 COMMENT ON FUNCTION textsim.forget(text, text[], text, boolean, boolean)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from contextlib import suppress
+from typing import Final, LiteralString
 
 from psycopg import errors as pg
 
@@ -13,10 +15,13 @@ from textsim_db.db.store import Store
 from textsim_db.errors import CorpusBusy, CorpusChanged
 from textsim_db.results import ForgetReport
 from textsim_db.write import statements
-from textsim_db.write.rebuild import wait_for_older
 
 REBUILD_SECONDS = 0.1
 """The pause before another look whether a rebuild of another session has ended."""
+KEPT_TABLES: Final[tuple[LiteralString, ...]] = ("textsim.judgement", "textsim.pending")
+"""The tables of keys that outlive a rebuild. VACUUM alone leaves removed rows in their pages."""
+PATIENCE_SECONDS = 3.0
+"""How long writing such a table anew waits for transactions that may read the removed rows."""
 
 
 def forget(
@@ -57,20 +62,22 @@ def has_words(store: Store) -> bool:
 
 
 def write_anew(store: Store) -> list[str]:
-    """Write the tables of keys and notes anew; return the statements that had to wait too long.
+    """Write the tables of keys anew; return the statements that would have to wait too long."""
+    return [f"VACUUM (FULL) {table}" for table in KEPT_TABLES if not _is_written(store, table)]
 
-    The server keeps rows that an older transaction may still read.
-    """
-    left: list[str] = []
-    have_ended = wait_for_older(store.engine)
-    for statement in statements.WRITE_ANEW:
-        with autocommit(store.engine) as connection:
-            # Writers wait behind it.
-            connection.execute("SET lock_timeout = '2s'")
+
+def _is_written(store: Store, table: LiteralString) -> bool:
+    """Write a table anew; return whether it has no removed row that a transaction may read."""
+    end = time.monotonic() + PATIENCE_SECONDS
+    while time.monotonic() < end:
+        with autocommit(store.engine) as connection, suppress(pg.LockNotAvailable):
+            connection.execute("SET lock_timeout = '1s'")  # writers wait behind it
             try:
-                connection.execute(statement)
-            except pg.LockNotAvailable:
-                left.append(statement)
+                connection.execute(f"VACUUM (FULL) {table}".encode())
             finally:
                 connection.execute("RESET lock_timeout")
-    return left if have_ended else [*statements.WRITE_ANEW]
+            rows = connection.execute(statements.HAS_REMOVED_ROWS.format(table).encode(), [table])
+            if rows.fetchall() == [(False,)]:
+                return True
+        time.sleep(REBUILD_SECONDS)
+    return False

@@ -62,7 +62,7 @@ REPLACE_PATIENCE = "100ms"
 DROP_PATIENCE = "60s"
 """How long the end of a rebuild waits for readers of the replaced corpus."""
 OLDER_SECONDS = 2.0
-"""How long older transactions are waited for; larger values delay rebuild()."""
+"""How long older transactions can still find the replaced corpus; larger values delay rebuild()."""
 
 
 def rebuild(
@@ -219,22 +219,16 @@ def _is_in_place(engine: Engine, name: str, new: StoredCorpus) -> bool:
     return rows == [(True,)]
 
 
-def wait_for_older(engine: Engine) -> bool:
-    """Wait some seconds until the transactions of this moment have ended; return whether they have."""
-    end = time.monotonic() + OLDER_SECONDS
-    older = set(read_rows(engine, statements.OPEN_TRANSACTIONS))
-    while older and time.monotonic() < end:
-        time.sleep(0.02)
-        older &= set(read_rows(engine, statements.OPEN_TRANSACTIONS))
-    return not older
-
-
 def drop_replaced(engine: Engine, old: StoredCorpus) -> None:
     """Drop the replaced corpus; if transactions still read it, the next rebuild drops it."""
     # A search in SQL whose transaction has read the old id, and has not locked the tables yet, would
     # fail if they were gone.
+    end = time.monotonic() + OLDER_SECONDS
     with suppress(psycopg.Error):
-        wait_for_older(engine)
+        older = set(read_rows(engine, statements.OPEN_TRANSACTIONS))
+        while older and time.monotonic() < end:
+            time.sleep(0.02)
+            older &= set(read_rows(engine, statements.OPEN_TRANSACTIONS))
     try:
         stored_corpus.drop(engine, old, DROP_PATIENCE)
     except CorpusNotFound:

@@ -251,8 +251,10 @@ ARE_WAITING: Final[LiteralString] = (
 HAS_REPLACED: Final[LiteralString] = """
 SELECT count(*) > 1 FROM textsim.corpus WHERE coalesce(origin, id) = %(origin)s
 """
-# VACUUM leaves the bytes of removed rows in their pages; a table that is written anew has none of them.
-WRITE_ANEW: Final = ("VACUUM (FULL) textsim.judgement", "VACUUM (FULL) textsim.pending")
+# After VACUUM FULL the count of rows includes removed rows that a transaction may still read.
+HAS_REMOVED_ROWS: Final[LiteralString] = """
+SELECT c.reltuples > (SELECT count(*) FROM {}) FROM pg_catalog.pg_class c WHERE c.oid = %s::regclass
+"""
 REPLACE_CORPUS: Final[LiteralString] = """
 /* textsim-db: replace a corpus */ SELECT textsim._replace_corpus(%s, %s)
 """
