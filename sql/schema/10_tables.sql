@@ -149,7 +149,7 @@ RETURN ('x' || encode(substr(sha256(decode(replace(scope COLLATE "C", E'\\', E'\
 CREATE TABLE IF NOT EXISTS textsim.word (
     -- hashtextextended(word, 0); it is unique, not the word, because a B-tree accepts only 2,700 bytes
     hash bigint NOT NULL,
-    id integer NOT NULL GENERATED ALWAYS AS IDENTITY,  -- id of the word in document.word_ids
+    id integer NOT NULL,  -- id of the word in document.word_ids
     word text NOT NULL,  -- word in normal form
     -- Every writer of the corpus may insert here. A row with the wrong hash would block the word of that hash.
     CONSTRAINT word_hash_check CHECK (hash = hashtextextended(word, 0))

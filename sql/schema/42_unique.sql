@@ -59,8 +59,8 @@ BEGIN
     ELSE
         PERFORM pg_advisory_xact_lock_shared(hashtext('textsim-db unique corpus'), first_id);
     END IF;
-    -- A later statement: a rebuild may have replaced the corpus while we waited.
-    IF NOT EXISTS (SELECT FROM textsim.corpus k WHERE k.id = _lock_unique.corpus_id) THEN
+    -- A later statement: a rebuild may have replaced the corpus while we waited. It drops the old one afterwards.
+    IF corpus_id IS DISTINCT FROM (SELECT max(k.id) FROM textsim.corpus k WHERE coalesce(k.origin, k.id) = first_id) THEN
         RAISE EXCEPTION 'the corpus was rebuilt while this transaction wrote to it; repeat the transaction'
             USING ERRCODE = 'object_not_in_prerequisite_state';
     END IF;

@@ -72,7 +72,7 @@ BEGIN
             'CREATE TABLE textsim.%I (LIKE textsim.%I INCLUDING ALL) INHERITS (textsim.corpus_table)%s%s',
             format('%s_%s', t.pattern, c.id), t.pattern, t.options, t.changes)
         FROM (VALUES
-            ('word', '', ''),
+            ('word', '', format('; ALTER TABLE textsim.%I ALTER id ADD GENERATED ALWAYS AS IDENTITY', 'word_' || c.id)),
             -- Two documents of up to about 900 words fit into a page. Longer word arrays are stored out of line.
             ('document', ' WITH (toast_tuple_target = 4080)', concat(
                 CASE WHEN c.bands IS NULL THEN

@@ -57,24 +57,27 @@ BEGIN
 END $$;
 
 -- Take keys out of the log, and delete the entries that name no other.
-CREATE OR REPLACE FUNCTION textsim._forget_in_log(corpus_id integer, forgotten text[]) RETURNS bigint
-LANGUAGE sql VOLATILE PARALLEL UNSAFE
-BEGIN ATOMIC
+CREATE OR REPLACE FUNCTION textsim._forget_in_log(c textsim.corpus, forgotten text[]) RETURNS bigint
+LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    entries bigint;
+BEGIN
     WITH changed AS (
-        DELETE FROM textsim.pending p WHERE p.corpus_id = $1 AND p.keys && $2
+        DELETE FROM textsim.pending p WHERE p.corpus_id = c.id AND p.keys && forgotten
         RETURNING p.kind, p.source_id, p.keys, p.created_at, p.lease_until, p.tries, p.error
     ), added AS (
         INSERT INTO textsim.pending (kind, corpus_id, source_id, keys, created_at, lease_until, tries, error)
-        SELECT o.kind, $1, o.source_id, o.keys, o.created_at, o.lease_until, o.tries, o.error
+        SELECT o.kind, c.id, o.source_id, o.keys, o.created_at, o.lease_until, o.tries, o.error
         FROM (
             SELECT e.kind, e.source_id, e.created_at, e.lease_until, e.tries, e.error,
-                array(SELECT k FROM unnest(e.keys) k WHERE k <> ALL ($2)) AS keys
+                array(SELECT k FROM unnest(e.keys) k WHERE k <> ALL (forgotten)) AS keys
             FROM changed e
         ) o
         WHERE o.keys <> '{}'
     )
-    SELECT count(*) FROM changed;
-END;
+    SELECT count(*) INTO entries FROM changed;
+    RETURN entries;
+END $$;
 
 -- Delete the judgements of keys, also from the log of a tracked corpus.
 CREATE OR REPLACE FUNCTION textsim._forget_judgements(c textsim.corpus, forgotten text[]) RETURNS bigint
@@ -113,7 +116,7 @@ BEGIN
     EXECUTE format(lock_documents, 'document_' || c.id) INTO ids USING forgotten;
     -- A statement sees what was committed before it. So a row or a document that another session adds meanwhile keeps
     -- its entry of the log, or is seen by the statements after this one.
-    log_entries := textsim._forget_in_log(c.id, forgotten);
+    log_entries := textsim._forget_in_log(c, forgotten);
     PERFORM textsim._refuse_standing(c, forgotten);
     -- While the documents stand, so that the log names those whose clusters the judgements had changed.
     judgements := textsim._forget_judgements(c, forgotten);
@@ -122,7 +125,8 @@ BEGIN
     documents := coalesce(cardinality(ids), 0);
     events := 0;
     IF textsim._is_tracked(corpus) THEN
-        EXECUTE format('DELETE FROM textsim.%I e USING textsim.%I r WHERE e.document_id = r.document_id AND r.key = ANY ($1)',
+        EXECUTE format(
+            'DELETE FROM textsim.%I e USING textsim.%I r WHERE e.document_id = r.document_id AND r.key = ANY ($1)',
             'cluster_event_' || c.id, 'removed_' || c.id) USING forgotten;
         GET DIAGNOSTICS events = ROW_COUNT;
         EXECUTE format('DELETE FROM textsim.%I r WHERE r.key = ANY ($1)', 'removed_' || c.id) USING forgotten;
@@ -131,8 +135,8 @@ BEGIN
 END $$;
 COMMENT ON FUNCTION textsim.forget(text, text[], text, boolean, boolean)
     IS 'Removes documents, with the judgements, notes, events and log entries that have their keys, and returns how many '
-    'of each. Give keys; or scope, for all documents of a scope; or all_expired, for all expired documents; or '
-    'all_removed, for all keys that have no document any more; all_expired includes these. The words of the documents stay in the dictionary of the '
-    'corpus until it is rebuilt: textsim.forgotten has a row for each request that waits for that. textsim forget, and '
-    'Corpus.forget() in Python, rebuild it at once. Raises an error if a row with one of the keys still stands in an '
-    'attached table.';
+    'of each. Give keys; or scope, for all documents of a scope; or all_removed, for all keys that have no document any '
+    'more; or all_expired, for these and all expired documents. The words of the documents stay in the dictionary of '
+    'the corpus until it is rebuilt: textsim.forgotten has a row for each request that waits for that. textsim forget, '
+    'and Corpus.forget() in Python, rebuild it at once. Raises an error if a row with one of the keys still stands in '
+    'an attached table.';

@@ -336,6 +336,20 @@ def test_writers_wait_for_a_rebuild_and_are_refused(scene: Scene, level: Isolati
     scene.settle(rebuilt)
 
 
+def test_a_look_for_twins_that_waits_for_a_rebuild_is_refused(scene: Scene) -> None:
+    """Its locks last, but it would look at the corpus that was replaced."""
+    scene.db.create_corpus("u", is_unique=True).add("z", "some words that are stored already")
+    gate, rebuilder, a = scene.client("gate"), scene.client("rebuilder"), scene.client("a")
+    gate.does(gate.sql("SELECT FROM textsim.corpus WHERE name = 'u' FOR SHARE"))
+    rebuilder.waits(lambda: rebuilder.db.corpus("u").rebuild(seed=7))
+    a.waits(a.sql("SELECT * FROM textsim.twins_of('u', ARRAY['a'], ARRAY['other words'])"))
+    gate.commit()
+    rebuilder.end()
+    with pytest.raises(psycopg.Error, match="rebuilt while this transaction"):
+        a.end()
+    a.rollback()
+
+
 @pytest.mark.parametrize("mode", ["queue", "inline"])
 def test_a_row_that_changes_during_a_rebuild_is_indexed(scene: Scene, mode: str) -> None:
     make_table(scene.connection, 3)

@@ -150,7 +150,7 @@ class Client:
             try:
                 self._run("SELECT textsim.add('c', %s, %s, %s)", key, *documents[key])
             except errors.UniqueViolation as error:
-                raise AssertionError(f"after {twins} of {documents}") from error
+                raise AssertionError(f"after {twins} of {documents}: {error}") from error
 
     def _lock_scope(self) -> None:
         self._run("SELECT textsim.lock_scope('c', %s)", scope(self.corpus, self.rng))

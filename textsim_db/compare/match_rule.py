@@ -1,11 +1,8 @@
-"""The exact check of candidates by any measure, many pairs at once.
+"""Decides whether a candidate is a match, and whether two documents are taken for one; pure.
 
-The values equal the values of textsim_db.measures on the documents' shingles or words.
-
-How often the same tokens occur in two documents, for measures of counts.
-
-Whether a candidate is a match, and whether two documents are taken for one; pure. textsim._is_match and
-textsim._merges decide the same in SQL. Nothing else compares a similarity with a threshold to decide.
+textsim._is_match and textsim._merges decide the same in SQL. Nothing else compares a similarity with a
+threshold to decide. The exact check computes the similarity of many pairs at once by any measure; its
+values equal those of textsim_db.measures on the documents' shingles or words.
 """
 
 from __future__ import annotations

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable, Generator, Iterable, Sequence
 from dataclasses import replace
 from typing import Unpack
@@ -233,7 +234,7 @@ class RebuildMethods(CheckedArguments):
             >>> corpus.forget(["recipe"]).has_words
             False
         """
-        from textsim_db.write import forget
+        from textsim_db.write import remove_documents
 
         stored_keys: list[str] | None = None
         if keys is not None:
@@ -244,7 +245,7 @@ class RebuildMethods(CheckedArguments):
         self._current.load()
         stored_scope = None if scope is None else self._scope(scope)
         report = self._current.read(
-            forget.forget, stored_keys, stored_scope, all_expired, all_removed
+            remove_documents.forget, stored_keys, stored_scope, all_expired, all_removed
         )
         if later:
             return report
@@ -254,9 +255,16 @@ class RebuildMethods(CheckedArguments):
             self.rebuild(progress)
 
         self._current.load()
-        self._current.read(forget.erase, rebuild)
-        report.has_words = self._current.read(forget.has_words)
-        report.to_run = self._current.read(forget.write_anew)
+        try:
+            self._current.read(remove_documents.erase, rebuild)
+        except BaseException as error:
+            error.add_note(
+                "the documents are removed; their words go with the next rebuild by the owner of the "
+                f"schema: textsim rebuild {shlex.quote(self.name)}"
+            )
+            raise
+        report.has_words = self._current.read(remove_documents.has_words)
+        report.to_run = self._current.read(remove_documents.write_anew)
         return report
 
     def drop(self) -> None:

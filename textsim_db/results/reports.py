@@ -264,20 +264,20 @@ class AddReport:
 
 @dataclass(slots=True)
 class ForgetReport:
-    """What forget() removed, and what is left."""
+    """The numbers of rows that forget() removed, and what it could not reach."""
 
     documents: int = 0
     """The documents that were removed."""
     judgements: int = 0
     """The judgements of their pairs, with the notes."""
     events: int = 0
-    """What happened to their clusters, and when."""
+    """The events of their clusters."""
     log_entries: int = 0
     """The entries of the log that named them."""
     has_words: bool = True
     """Whether the corpus still has their words: it is not rebuilt yet."""
     to_run: list[str] = field(default_factory=list)
-    """The statements that had to wait for others too long; until they have run, files have old rows."""
+    """The statements that others held up; files have removed rows until these have run."""
 
     out_of_reach: ClassVar[tuple[str, ...]] = (
         "the write-ahead log and its archive",
@@ -285,7 +285,7 @@ class ForgetReport:
         "standbys, until they have replayed the changes",
         "your own tables, until VACUUM FULL writes them anew, and their statistics, until ANALYZE",
     )
-    """Where the texts may still be."""
+    """The places that may still have the texts."""
 
 
 @dataclass(slots=True)
