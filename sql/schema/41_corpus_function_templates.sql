@@ -1,5 +1,6 @@
 -- The functions of a corpus: _candidates_N and _write_N, and two that read its dictionary. They name the tables of the
--- corpus, so that the statements of searches and of new documents are planned once in a session. An upgrade replaces them for each corpus.
+-- corpus, so that the statements of searches and of new documents are planned once in a session. An upgrade replaces
+-- them for each corpus.
 --
 -- Each plan takes some 20 kB in every connection that uses the corpus. So these functions have few statements, and
 -- _search() and _store_form() do the rest for all corpora. Statements that are rarer are planned in each call.

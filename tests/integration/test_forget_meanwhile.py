@@ -74,18 +74,18 @@ def test_answers_are_exact_while_documents_are_forgotten(
 
     def read(own: ts.Corpus, client: Connection) -> None:
         key = str(rng.choice([rng.randrange(KEYS), 1000 + rng.randrange(20)]))
-        found = {match.key: match.similarity for match in own.query(text_of(key))}
+        answers = {match.key: match.similarity for match in own.query(text_of(key))}
         query = "SELECT key, similarity FROM textsim.matches('c', %s)"
         again(lambda: check(dict(client.execute(query, [text_of(key)]).fetchall()), key))
-        check(found, key)
+        check(answers, key)
 
     def has_requests(number: int) -> bool:
         return requests >= number
 
-    def check(found: dict[str, float], key: str) -> None:
-        assert found == {other: similarity(key, other) for other in found}
+    def check(answers: dict[str, float], key: str) -> None:
+        assert answers == {other: similarity(key, other) for other in answers}
         near = {other for other in kept if similarity(key, other) >= 0.5}
-        assert near <= found.keys()
+        assert near <= answers.keys()
 
     clients = [
         (db.corpus("c"), psycopg.connect(db.url, autocommit=True)) for _ in range(WRITERS + READERS)

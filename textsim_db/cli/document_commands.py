@@ -324,14 +324,14 @@ def forget(
                 progress=show_done,
             )
     counts = {name: getattr(report, name) for name in ("documents", "judgements", "events")}
-    counts["log_entries"] = report.log_entries
-    removed = ", ".join(
-        count(number, name[:-1].replace("_", " ")) for name, number in counts.items()
-    )
+    entries = count(report.log_entries, "log entry", "log entries")
+    nouns = ("document", "judgement", "event")
+    removed = ", ".join([*map(count, counts.values(), nouns), entries])
     print_result(
         f"removed {removed}",
         corpus=corpus,
         **counts,
+        log_entries=report.log_entries,
         has_words=report.has_words,
         to_run=report.to_run,
         out_of_reach=report.out_of_reach,
@@ -341,7 +341,7 @@ def forget(
     else:
         print_message("the corpus was rebuilt; no relation of it has the words")
     for statement in report.to_run:
-        print_message(f"others held a lock for too long; run: {statement}", logging.WARNING)
+        print_message(f"another transaction held it up; run: {statement}", logging.WARNING)
     for place in report.out_of_reach:
         print_message(f"out of reach: {place}")
 

@@ -99,8 +99,8 @@ class Dictionary:
         """Return the words of ids; raises DatabaseError if an id is not in the dictionary."""
         wanted = set(ids)
         with self._all.lock:
-            known = self._all.cached(self._corpus_id).texts
-            texts = {word_id: known[word_id] for word_id in wanted & known.keys()}
+            kept = self._all.cached(self._corpus_id).texts
+            texts = {word_id: kept[word_id] for word_id in wanted & kept.keys()}
         if missing := wanted - texts.keys():
             texts |= self._read_texts(missing)
         return texts
@@ -117,10 +117,10 @@ class Dictionary:
         if absent := ids - texts.keys():
             raise unknown_word(min(absent))
         with self._all.lock:
-            known = self._all.cached(self._corpus_id).texts
-            if len(known) + len(texts) > MAX_TEXTS:
-                known.clear()
-            known.update(texts)
+            kept = self._all.cached(self._corpus_id).texts
+            if len(kept) + len(texts) > MAX_TEXTS:
+                kept.clear()
+            kept.update(texts)
         return texts
 
     def _resolve(self, tokens: Tokens, add: bool) -> Int32Array:
@@ -149,7 +149,8 @@ class Dictionary:
         from textsim_db.db.word_cache import WordCache
 
         cached = self._all.cached(self._corpus_id)
-        cached.words = cached.words or WordCache()
+        if cached.words is None:
+            cached.words = WordCache()
         return cached.words
 
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from sqlalchemy import Engine
 
 
-REBUILD_SECONDS = 0.1
+LOOK_AGAIN_SECONDS = 0.1
 """The pause before another look whether a rebuild of another session has ended."""
 KEPT_TABLES: Final[tuple[LiteralString, ...]] = ("textsim.judgement", "textsim.pending")
 """The tables of keys that outlive a rebuild. VACUUM alone leaves removed rows in their pages."""
@@ -106,7 +106,7 @@ def erase(store: Store, rebuild: Callable[[], object]) -> None:
         try:
             rebuild()
         except (CorpusBusy, CorpusChanged):
-            time.sleep(REBUILD_SECONDS)
+            time.sleep(LOOK_AGAIN_SECONDS)
 
 
 def has_words(store: Store) -> bool:
@@ -133,5 +133,5 @@ def _is_written(store: Store, table: LiteralString) -> bool:
             rows = connection.execute(statements.HAS_REMOVED_ROWS.format(table).encode(), [table])
             if rows.fetchall() == [(False,)]:
                 return True
-        time.sleep(REBUILD_SECONDS)
+        time.sleep(LOOK_AGAIN_SECONDS)
     return False
