@@ -323,7 +323,7 @@ def settings_of(corpus_config: CorpusConfig) -> dict[str, Any]:
 def _with_lists(settings: PartialSettings) -> CorpusSettings:
     if "stop_words" not in settings:
         return CorpusSettings(**settings)
-    from textsim_db.text.stop_words import with_lists
+    from textsim_db.text.left_out_words import with_lists
 
     return with_lists(CorpusSettings(**settings))
 

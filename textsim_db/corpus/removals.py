@@ -23,8 +23,8 @@ from textsim_db.errors import CorpusNotFound, DocumentError, InputError, shown
 from textsim_db.files.records import replacing
 from textsim_db.results import AddReport, Match
 from textsim_db.settings.corpus_settings import CorpusConfig, CorpusSettings, Linkage
+from textsim_db.text.left_out_words import with_lists
 from textsim_db.text.run_ahead import cut
-from textsim_db.text.stop_words import with_lists
 from textsim_db.write.temporary_corpora import temporary_name
 
 if TYPE_CHECKING:

@@ -30,7 +30,7 @@ from textsim_db.read.boilerplate_values import SAMPLE_DOCUMENTS, read_sample
 from textsim_db.settings.corpus_settings import CorpusConfig
 from textsim_db.sketch.choose_common_shingles import FEWEST_DOCUMENTS, learn_common, learns
 from textsim_db.sketch.sketch_texts import without_boilerplate
-from textsim_db.text.boilerplate import learn_boilerplate
+from textsim_db.text.left_out_words import learn_boilerplate
 from textsim_db.text.run_ahead import ahead, cut
 from textsim_db.write import statements
 from textsim_db.write.document_inputs import in_batches, length_of
