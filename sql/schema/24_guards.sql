@@ -1,0 +1,78 @@
+-- The guards of a text: what texts must share, besides being similar, to be merged. textsim_db.text.guards computes the
+-- same, and a test compares the negations with its list, which says why a word stands in it.
+
+-- The negations, each a word or several words of a normal form, divided by |.
+CREATE OR REPLACE FUNCTION textsim._negations() RETURNS text
+LANGUAGE sql IMMUTABLE PARALLEL SAFE
+RETURN
+    'ain t|aint|aldri|aldrig|aren t|arent|asla|aucun|aucune|belum|bez|bukan|bukanlah|can t|cannot|cant|chưa|'
+    'chẳng|chớ|couldn t|couldnt|daren t|değil|didn t|didnt|doesn t|doesnt|don t|dont|ei|eivät|ej|emme|ette|fără|'
+    'geen|guère|hadn t|hadnt|hasn t|hasnt|haven t|havent|hayir|hiç|ikke|ikkje|ilman|inga|ingen|ingenting|inget|'
+    'inte|isn t|isnt|jamais|jamás|jangan|kein|keine|keinem|keinen|keiner|keines|không|mayn t|mightn t|mustn t|'
+    'mustnt|nada|nadie|ne|neanche|nebyl|nebyla|nebylo|needn t|neednt|nei|nein|neither|nej|nejsem|nejsou|nem|nema|'
+    'nemaju|nemmeno|nemá|nemám|nenhum|nenhuma|není|neppure|nergens|nessun|nessuna|nessuno|never|neće|nic|nicht|'
+    'nichts|nici|nicio|niciodată|niciun|nie|niemals|niemand|niente|niet|niets|nigdy|nije|nikad|nikada|nikdo|'
+    'nikdy|niko|niks|nikt|nimeni|nimic|nincs|nincsenek|ninguna|ninguno|ninguém|ningún|nirgends|nisam|nisu|nitko|'
+    'nič|ništa|no|nobody|non|none|nooit|nope|nor|not|nothing|nowhere|nu|nulla|nunca|não|nélkül|ohne|olmadan|'
+    'oughtn t|pas|rien|sans|sehol|sem|senza|shan t|shouldn t|shouldnt|sin|soha|sohasem|tampoco|tanpa|tidak|'
+    'tidaklah|uden|utan|uten|wasn t|wasnt|weder|weren t|werent|without|won t|wont|wouldn t|wouldnt|yok|zonder|'
+    'älkää|älä|đừng|żaden|żadna|żadne|żadnych|žiadny|žádná|žádné|žádný|δε|δεν|καμία|κανένα|κανένασ|μη|μην|ούτε|'
+    'ποτέ|τίποτα|χωρίσ|όχι|без|жодного|не|нельзя|нема|немає|нет|нету|ни|никада|никаких|никакой|никога|никогда|'
+    'никто|нису|ничего|ништа|нищо|није|няма|ні|ніколи|ніхто|нічого|אין|אינה|אינו|אינם|בלי|לא|ללא|بدون|بغير|بلا|'
+    'دون|غير|لا|لم|لن|ليس|ليست|ليسوا|مت|نبايد|نبود|ندارد|ندارند|نشد|نشده|نكرد|نكرده|نميتوان|نميشود|نميكند|نه|'
+    'نيست|نيستند|نہ|نہيں|هيچ|नही|नहीं|ना|बिना|मत|নয়|না|নাই|নেই|ไ ม่|ບໍ່|ず に|せ ず|な い|な か っ|な く|ま せ ん|不|勿|无|未|沒|没|'
+    '無|非|마세요|마십시오|못|못하는|못하다|못한|못한다|못할|못합니다|못해|못했다|못했습니다|아니|아니다|아니라|아니에요|아니요|아닌|아닙니다|안';
+
+-- What the guards look at in a normal form: a line "KIND ELEMENT" for each element, in order.
+CREATE OR REPLACE FUNCTION textsim._guard_lines(guards text[], guard_words text[], form text) RETURNS text[]
+LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    lines text[] := '{}';
+    negations bigint;
+BEGIN
+    IF 'numbers' = ANY (guards) AND form COLLATE "C" ~ '[0-9]' THEN
+        lines := array(
+            SELECT DISTINCT 'numbers ' || m[1] COLLATE "C"
+            FROM regexp_matches(form COLLATE "C", '([^ ]*[0-9][^ ]*(?: [^ ]*[0-9][^ ]*)*)', 'g') m ORDER BY 1);
+    END IF;
+    IF 'negations' = ANY (guards) THEN
+        -- The spaces are doubled, because a match takes the space before it and the one after it.
+        SELECT count(*) INTO negations
+        FROM regexp_matches(' ' || replace(form, ' ', '  ') || ' ' COLLATE "C",
+            ' (?:' || replace(textsim._negations(), ' ', '  ') || '|[^ ]*[않없][^ ]*) ', 'g');
+        IF negations > 0 THEN
+            lines := lines || ('negations ' || negations);
+        END IF;
+    END IF;
+    IF 'words' = ANY (guards) THEN
+        lines := lines || array(
+            SELECT DISTINCT 'words ' || w.word COLLATE "C" FROM unnest(guard_words) w (word)
+            WHERE w.word IN (SELECT unnest(string_to_array(form, ' ')) COLLATE "C") ORDER BY 1);
+    END IF;
+    RETURN lines;
+END $$;
+
+-- The guard of a normal form; NULL in a corpus without guards.
+CREATE OR REPLACE FUNCTION textsim._guard(guards text[], guard_words text[], form text) RETURNS bigint
+LANGUAGE sql IMMUTABLE PARALLEL SAFE
+RETURN CASE WHEN cardinality(guards) > 0 THEN hashtextextended(
+    array_to_string(textsim._guard_lines(guards, guard_words, form), E'\n') COLLATE "C", 0) END;
+
+-- The guards that differ between two normal forms, in order.
+CREATE OR REPLACE FUNCTION textsim._differing(guards text[], guard_words text[], form text, other_form text)
+RETURNS text[]
+LANGUAGE sql IMMUTABLE PARALLEL SAFE
+RETURN array(
+    SELECT g.guard FROM unnest('{numbers,negations,words}'::text[]) WITH ORDINALITY g (guard, place)
+    WHERE g.guard = ANY (guards)
+        AND textsim._guard_lines(ARRAY[g.guard], guard_words, form)
+            <> textsim._guard_lines(ARRAY[g.guard], guard_words, other_form)
+    ORDER BY g.place);
+
+-- Whether a guard counts a word, so that it is never left out as a stop word.
+CREATE OR REPLACE FUNCTION textsim._is_counted(guards text[], guard_words text[], word text) RETURNS boolean
+LANGUAGE sql IMMUTABLE PARALLEL SAFE
+RETURN coalesce('numbers' = ANY (guards) AND word COLLATE "C" ~ '[0-9]'
+    OR 'negations' = ANY (guards) AND (
+        word COLLATE "C" ~ '[않없]' OR word COLLATE "C" = ANY (regexp_split_to_array(textsim._negations(), '[ |]')))
+    OR 'words' = ANY (guards) AND word COLLATE "C" = ANY (guard_words), false);

@@ -1,0 +1,103 @@
+"""The guards of texts are equal in SQL and Python."""
+
+from __future__ import annotations
+
+import random
+from itertools import combinations, pairwise
+
+import pytest
+
+from tests.support.connections import Connection, value
+from tests.support.random_texts import random_text
+from textsim_db.text import guards
+from textsim_db.text.storable_text import to_bytes
+from textsim_db.text.tokens import normal_form, tokenize, words
+
+KINDS = [list(kinds) for k in range(4) for kinds in combinations(guards.GUARDS, k)]
+GUARD_WORDS = ["draft", "e", "monday", "没", "안", "x1"]
+WORDS = [*guards.NEGATIONS, *" ".join(guards.NEGATION_PHRASES).split(), *GUARD_WORDS]
+NUMBERS = [
+    "-5",
+    "7",
+    "70",
+    "1.2.1",
+    "1.1.2",
+    "٣",
+    "m²",
+    "½",
+    "covid19",
+    "10⁵",
+    "2없",
+    "않아요",
+    "있없",
+]
+
+
+def awkward_text(rng: random.Random) -> str:
+    """Return a text of random characters, or of words that a guard looks at and some others."""
+    if rng.random() < 0.2:
+        return random_text(rng)
+    choices = [*rng.choices(WORDS, k=5), *rng.choices(NUMBERS, k=3), "the", "c++", "t", "?!", "漢"]
+    separators = [" ", " ", "\n", "", "-", ". "]
+    return "".join(
+        rng.choice(choices) + rng.choice(separators) for _ in range(rng.choice((0, 1, 2, 5, 30)))
+    )
+
+
+def test_negations_are_words_of_normal_forms_and_the_same_in_sql(
+    shared_connection: Connection,
+) -> None:
+    negations = sorted(guards.NEGATIONS | guards.NEGATION_PHRASES)
+    assert value(shared_connection, "SELECT textsim._negations()") == "|".join(negations)
+    assert [normal_form(each) for each in negations] == negations
+    assert max(len(each.split()) for each in negations) == 3
+
+
+@pytest.mark.both_servers
+def test_guards_are_equal_in_sql_and_python(
+    shared_connection: Connection, rng: random.Random, seed: int
+) -> None:
+    texts = ["", *(awkward_text(rng) for _ in range(500))]
+    tokens = tokenize([to_bytes(text) for text in texts])
+    forms = tokens.forms()
+    for kinds in KINDS:
+        lines = [guards.guard_lines(form.split(), kinds, GUARD_WORDS) for form in forms]
+        hashes = guards.guards_of(tokens, tuple(kinds), tuple(GUARD_WORDS))
+        rows = shared_connection.execute(
+            "SELECT textsim._guard_lines(%(kinds)s::text[], %(words)s::text[], f), "
+            "textsim._guard(%(kinds)s, %(words)s, f) FROM unnest(%(forms)s::text[]) f",
+            {"kinds": kinds, "words": GUARD_WORDS, "forms": forms},
+        ).fetchall()
+        assert [row[0] for row in rows] == lines, f"--seed {seed}"
+        assert [row[1] for row in rows] == (
+            [None] * len(texts) if hashes is None else hashes.tolist()
+        ), f"--seed {seed}"
+    pairs = [*pairwise(forms)]
+    differing = shared_connection.execute(
+        "SELECT textsim._differing(%s::text[], %s::text[], a, b) "
+        "FROM unnest(%s::text[], %s::text[]) f (a, b)",
+        [KINDS[-1], GUARD_WORDS, *map(list, zip(*pairs, strict=True))],
+    ).fetchall()
+    assert [row[0] for row in differing] == [
+        guards.differing(a.split(), b.split(), KINDS[-1], GUARD_WORDS) for a, b in pairs
+    ], f"--seed {seed}"
+
+
+@pytest.mark.both_servers
+def test_words_that_a_guard_counts_are_the_same_in_sql_and_python(
+    shared_connection: Connection,
+) -> None:
+    everything = sorted({word for text in [*WORDS, *NUMBERS, "the", "c++"] for word in words(text)})
+    for kinds in KINDS:
+        rows = shared_connection.execute(
+            "SELECT textsim._is_counted(%s::text[], %s::text[], w) FROM unnest(%s::text[]) w",
+            [kinds, GUARD_WORDS, everything],
+        ).fetchall()
+        assert [row[0] for row in rows] == [
+            guards.is_counted(word, kinds, GUARD_WORDS) for word in everything
+        ]
+
+
+def test_a_corpus_without_guards_has_none(shared_connection: Connection) -> None:
+    assert value(shared_connection, "SELECT textsim._guard(NULL, '{}', 'a 1')") is None
+    assert guards.guards_of(tokenize([b"a 1"]), (), ()) is None
