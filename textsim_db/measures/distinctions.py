@@ -1,7 +1,7 @@
 """The kinds of small differences that may decide: numbers, numerals, dates, negations and symbols.
 
-The lists hold frequent words, as they stand in normal forms. A word that means something else in another
-of these languages is left out. Numerals are those of four languages.
+The lists hold frequent words, as they stand in normal forms. A date that means something else in another
+of these languages is left out. Numerals are those of four languages. Negations are those of guards.
 """
 
 from __future__ import annotations
@@ -11,36 +11,9 @@ import unicodedata
 from collections.abc import Iterable, Sequence
 from itertools import takewhile
 
-# English, German, Dutch, Scandinavian, French, Spanish, Portuguese, Italian, Romanian, Polish, Czech,
-# Russian and Ukrainian, Greek, Turkish, Finnish, Hungarian, Indonesian, Vietnamese, Arabic, Persian,
-# Hebrew and Hindi, a line each at least.
-_NEGATIONS = """
-not no never none nor neither nobody nothing nowhere without cannot cant dont doesnt didnt isnt
-arent wasnt
-werent wont wouldnt shouldnt couldnt hasnt havent hadnt mustnt neednt
-nicht kein keine keinen keinem keiner keines nie niemals nichts niemand ohne weder
-niet geen nooit niets niemand zonder
-inte ingen inget inga aldrig utan ikke ei aldri uten uden
-ne n pas jamais rien aucun aucune sans
-nunca nada ningún ninguna sin jamás tampoco
-não nem sem nenhum nenhuma
-non senza nessuno niente nulla
-nu fără nici niciun nicio
-nie bez nigdy żaden żadna żadne nikt nic
-není nikdy žádný žádná nejsou
-не нет ни никогда без ничего нельзя ні немає ніколи нема
-δεν δε μη μην χωρίσ όχι ποτέ
-değil yok hayir hiç
-emme ette eivät älä ilman
-nem sem nincs soha nélkül
-tidak bukan tanpa jangan belum
-không chẳng chưa đừng
-لا ليس ليست لم لن غير بدون بلا
-نه نيست ندارد
-לא אין בלי ללא אל
-नहीं मत बिना
-"""
-# Chinese, Japanese, Thai and Korean: parts of runs of characters.
+from textsim_db.text.guards import NEGATIONS
+
+# Parts of runs of characters, in which a part of a negation may differ alone.
 _NEGATION_RUNS = """
 不 没 沒 无 無 非 未 别 別 勿 否 ない なく なかっ ません せん ず ไม่ ไม มิ
 """
@@ -88,7 +61,7 @@ khz mhz ghz kb mb gb tb kib mib gib c f usd eur gbp jpy chf euro euros dollar do
 _KINDS = (
     dict.fromkeys(_NUMERALS.split(), "numerals")
     | dict.fromkeys(_DATES.split(), "dates")
-    | dict.fromkeys(_NEGATIONS.split(), "negations")
+    | dict.fromkeys([*NEGATIONS, "n"], "negations")  # n of French, beside "pas"
 )
 INFLECTIONS = "inflections"
 """Other forms of a word, as in Polish after a negation. Alone they are no small difference."""

@@ -28,7 +28,14 @@ from textsim_db.text.hashing import (
     is_taken,
     number_at,
 )
-from textsim_db.text.numba_compiler import BoolArray, HashArray, Int64Array, inlined_kernel, kernel
+from textsim_db.text.numba_compiler import (
+    BoolArray,
+    ByteArray,
+    HashArray,
+    Int64Array,
+    inlined_kernel,
+    kernel,
+)
 from textsim_db.text.shingles import array_elements, find_shingles
 from textsim_db.text.storable_text import to_bytes
 from textsim_db.text.tokens import Tokens, tokenize
@@ -136,22 +143,26 @@ def find_words(tokens: Tokens, chosen: Int64Array, words: WordTable) -> BoolArra
     """Say which of the chosen words of the texts are in a table: shape (chosen,)."""
     is_there = np.empty(len(chosen), np.bool_)
     for i in range(len(chosen)):
-        is_there[i] = _has_word(words, tokens, chosen[i])
+        k = chosen[i]
+        word_hash = np.uint64(tokens.hashes[k])
+        number = number_of_span(words, tokens.normal, tokens.starts[k], tokens.ends[k], word_hash)
+        is_there[i] = number >= 0
     return is_there
 
 
 @inlined_kernel
-def _has_word(words: WordTable, tokens: Tokens, number: int) -> bool:
-    start, end = tokens.starts[number], tokens.ends[number]
-    word_hash = np.uint64(tokens.hashes[number])
-    data, offsets = words.words
-    slot = find(words.table, word_hash)
+def number_of_span(
+    words: WordTable, data: ByteArray, start: int, end: int, span_hash: np.uint64
+) -> int:
+    """Return the number of a span of bytes in a table, or -1; span_hash: hash_span() of it."""
+    listed, offsets = words.words
+    slot = find(words.table, span_hash)
     while is_taken(words.table, slot):
         k = number_at(words.table, slot)
-        if same_spans(tokens.normal, start, end, data, offsets[k], offsets[k + 1]):
-            return True
-        slot = find_next(words.table, word_hash, slot)
-    return False
+        if same_spans(data, start, end, listed, offsets[k], offsets[k + 1]):
+            return k
+        slot = find_next(words.table, span_hash, slot)
+    return -1
 
 
 def _languages() -> list[str]:

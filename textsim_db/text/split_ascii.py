@@ -41,7 +41,7 @@ def is_plain(data: ByteArray, start: int, end: int) -> bool:
         bits |= here
         # "#" and "+" differ in one bit.
         signs |= zero_bytes((here | _SIGN_BIT) ^ _PLUSES) & _letters(before)
-        signs |= zero_bytes(here ^ _MINUSES) & ~_letters(before) & _digits(after)
+        signs |= zero_bytes(here ^ _MINUSES) & ~_letters(before) & digits(after)
     for k in range(last + 1, end):
         bits |= np.uint64(data[k])
         is_after_letter = _letters(np.uint64(data[k - 1])) != 0
@@ -81,11 +81,11 @@ def _letters(eight: np.uint64) -> np.uint64:
     """
     folded = eight & ~HIGH_BITS | _CASE
     letters = (folded + _FROM_A) & ~(folded + _AFTER_Z)
-    return np.uint64((letters & ~eight & HIGH_BITS) | _digits(eight))
+    return np.uint64((letters & ~eight & HIGH_BITS) | digits(eight))
 
 
 @inlined_kernel
-def _digits(eight: np.uint64) -> np.uint64:
+def digits(eight: np.uint64) -> np.uint64:
     """Return the highest bit of each of eight bytes that is an ASCII digit."""
     low = eight & ~HIGH_BITS
     return np.uint64((low + _FROM_0) & ~(low + _AFTER_9) & ~eight & HIGH_BITS)
