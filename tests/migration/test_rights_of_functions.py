@@ -47,10 +47,10 @@ BY_TYPE = {
 BY_NAME = {
     "text": {
         "corpus judged_corpus name": "hidden",
-        "a document_key key old_key own_key after": KEY,
+        "a key old_key after": KEY,
         "b new_key other_key": f"{KEY}2",
-        "body text form own_form normal_form value part": TEXT,
-        "scope document_scope": SCOPE,
+        "body text form value part word": TEXT,
+        "scope": SCOPE,
         "query": f"SELECT key, key FROM textsim.document_{ID}",
         "definition statement": "CREATE FUNCTION textsim.mine() RETURNS int LANGUAGE sql RETURN 1",
         "function": "textsim.mine()",
@@ -73,15 +73,16 @@ BY_NAME = {
         "action cause documents error fault note purpose reason row_fault source template": "any",
     },
     "text[]": {
-        "keys forgotten row_keys before after": f"{{{KEY},{KEY}2}}",
+        "keys forgotten before after": f"{{{KEY},{KEY}2}}",
         "bodies texts": f"{{{TEXT},a text}}",
         "scopes": f"{{{SCOPE},{SCOPE}}}",
-        "a a_shingles b b_shingles units stop_words choices parts": "{a,text}",
+        "a b shingles units words choices parts": "{a,text}",
+        "guards guard": "{numbers,negations,words}",
         "kinds": "{change,words,failed}",
         "verdicts": "{same,different}",
         "functions": "{_normal_form_of}",
     },
-    "integer": {"min_words": "9"},
+    "integer": {"words": "9"},
     "double precision": {"threshold": "0.9"},
     "boolean": {"all_expired all_removed": "false"},
     "name": {"key_column": "id", "scope_column": "tenant", "time_column expires_column": "at"},
@@ -91,7 +92,7 @@ VALUES = {
     for kind, by_names in BY_NAME.items()
     for names, value in by_names.items()
     for name in names.split()
-} | {("text", name): "NULL" for name in ("language", "of_language")}
+} | {("text", "language"): "NULL"}
 FUNCTIONS = """
 SELECT p.oid::regproc::text, p.prokind::text, p.prorettype::regtype::text,
     p.provariadic > 0, p.pronargdefaults,
@@ -124,7 +125,8 @@ def calls(stage: Stage, role: str) -> list[str]:
             continue
         arguments = []
         for name, of_type in zip(names, types, strict=True):
-            value = VALUES.get((of_type, name)) or BY_TYPE.get(of_type)
+            whole, last = (VALUES.get((of_type, n)) for n in (name, name.rsplit("_")[-1]))
+            value = whole or last or BY_TYPE.get(of_type)
             if value is None:
                 unknown.append(f"{function}: {name} {of_type}")
             cast = "" if of_type == "anyelement" else f"::{of_type}"
